@@ -1,0 +1,140 @@
+// Package diag says what a finding is: a Diagnostic has a code, a severity, a
+// place in a file, and words that tell a person what is wrong and what would be
+// right. Every stage reports in these terms; the printers turn a List into text
+// or JSON. The package knows neither xDS nor YAML.
+package diag
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Severity says what a Diagnostic means for the Snapshot it was found in.
+type Severity int
+
+const (
+	// Error drops the whole Snapshot: nothing of it is published.
+	Error Severity = iota
+	// Warning is printed and logged; the Snapshot is published.
+	Warning
+	// Info is a remark that needs no action.
+	Info
+)
+
+func (s Severity) String() string {
+	switch s {
+	case Error:
+		return "error"
+	case Warning:
+		return "warning"
+	default:
+		return "info"
+	}
+}
+
+// MarshalText makes a Severity its word in JSON.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Position is a place in a file. Line and Column count from 1, columns in
+// characters (runes); 0 means that it is not known.
+type Position struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+// String is file:line:column, without the parts that are not known.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	}
+}
+
+// Compare orders positions by file, line and column.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column))
+}
+
+// Resource names the xDS resource that a Diagnostic is about: its type URL and
+// its name. Both are empty where a file could not be read that far.
+type Resource struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// Related is a second place that belongs to a finding, such as the first of two
+// resources with one name.
+type Related struct {
+	Position
+	Message string `json:"message"`
+}
+
+// Diagnostic is one finding.
+type Diagnostic struct {
+	// Code is the rule's name in kebab-case, stable for ever: people grep for it.
+	Code     string   `json:"code"`
+	Severity Severity `json:"severity"`
+	Position
+	Resource Resource `json:"resource"`
+	// Path is the field inside the resource, as in
+	// load_assignment.endpoints[0].lb_endpoints[1]; Any is walked through.
+	Path string `json:"path"`
+	// Message is what is wrong: a sentence without a capital and full stop.
+	Message string `json:"message"`
+	// Help is what would be right, or empty.
+	Help    string    `json:"help"`
+	Related []Related `json:"related"`
+	// Sensitive keeps the source line out of every print: it may hold a key.
+	Sensitive bool `json:"-"`
+}
+
+// List is findings in any order.
+type List []Diagnostic
+
+// Sort orders the list by place, severity, code, path and message, and drops
+// findings that say the same thing twice. Two runs over one input give one order.
+func (l List) Sort() List {
+	slices.SortStableFunc(l, func(a, b Diagnostic) int {
+		return cmp.Or(
+			a.Position.Compare(b.Position),
+			cmp.Compare(a.Severity, b.Severity),
+			cmp.Compare(a.Code, b.Code),
+			cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Message, b.Message),
+		)
+	})
+	return slices.CompactFunc(l, func(a, b Diagnostic) bool {
+		return a.Position == b.Position && a.Code == b.Code && a.Path == b.Path && a.Message == b.Message
+	})
+}
+
+// Count is the number of findings of severity s.
+func (l List) Count(s Severity) int {
+	n := 0
+	for _, d := range l {
+		if d.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// HasErrors tells whether the list drops its Snapshot.
+func (l List) HasErrors() bool {
+	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
+}
+
+// Code documents what findings of one code mean, for docs/rules.md, rules and
+// explain.
+type Code struct {
+	Name     string
+	Severity Severity
+	// Doc is a summary line, an empty line, and the reason.
+	Doc string
+}

@@ -1,0 +1,84 @@
+package load
+
+import "xdspub/diag"
+
+// Codes are the findings of this package, sorted by name.
+var Codes = []diag.Code{
+	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeInvalidUTF8, codeInvalidValue, codeResourceWrapper,
+	codeSyntax, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType, codeUnsupportedFormat,
+}
+
+var (
+	codeDuplicateKey = diag.Code{Name: "duplicate-key", Doc: `A key stands twice in one mapping.
+
+Envoy takes the last of the two without a word, or a random one where one is
+written in snake_case and one in camelCase. Two "resources:" lists in one file
+lose the first (envoy issue 16697).`}
+
+	codeEmptyFile = diag.Code{Name: "empty-file", Doc: `A resource file holds no document.
+
+Envoy refuses an empty YAML file, and takes an empty .pb file or "{}" as an order
+to remove everything. An empty file in a source tree is mostly a half-finished
+save or a failed template.`}
+
+	codeIgnoredFile = diag.Code{Name: "ignored-file", Severity: diag.Warning, Doc: `A file looks like resources, but is not read because of its suffix.
+
+Only .yaml, .yml and .json are read as resources. A file such as cds.yaml.bak or
+cluster.conf would silently be missing.`}
+
+	codeInvalidUTF8 = diag.Code{Name: "invalid-utf8", Doc: `A file is not valid UTF-8.
+
+Protobuf strings are UTF-8. Envoy's YAML parser lets other bytes through, into
+names and headers that then match nothing.`}
+
+	codeInvalidValue = diag.Code{Name: "invalid-value", Doc: `A value does not fit its field.
+
+The kind is wrong (an object where a list is wanted, a number or a bare yes where
+text is wanted), the text can't be read (a duration, base64), or two fields of
+which one may be set are set both. Envoy refuses some of these with the whole
+file and guesses at others; a source tree must leave nothing to guess.`}
+
+	codeResourceWrapper = diag.Code{Name: "resource-wrapper", Doc: `An envoy.service.discovery.v3.Resource wrapper says what files can't carry.
+
+Envoy does not compare the wrapper's name with the inner one, ignores ttl in
+files, and makes an empty resource of a wrapper without one (a cluster named "").
+Dynamic parameter constraints choose between resources per client; a file has no
+client.`}
+
+	codeSyntax = diag.Code{Name: "invalid-syntax", Doc: `A file is not valid YAML or JSON.
+
+Envoy counts update_failure and keeps what it has, until it restarts: then it
+comes up without these resources.`}
+
+	codeTooLarge = diag.Code{Name: "too-large", Doc: `A file, or what its aliases expand to, is too large.
+
+Nested YAML aliases can make gigabytes of a few lines. The limit is 128 MiB for a
+file and for the expanded form of a document.`}
+
+	codeUnknownDocument = diag.Code{Name: "unknown-document", Doc: `A document of the source tree is no xDS resource.
+
+A document is a resource with an @type, a list of them, a DiscoveryResponse, or a
+Bootstrap whose static_resources are taken over. Files that are for other tools
+(kustomization.yaml, CI files) are named in ignore: of xdspub.yaml.`}
+
+	codeUnknownEnum = diag.Code{Name: "unknown-enum-value", Doc: `A name is none of its enum's values.
+
+Envoy takes the enum's zero value instead, without an error: type: STRICT_DSN is
+STATIC, health_status: UNHEALHTY is healthy.`}
+
+	codeUnknownField = diag.Code{Name: "unknown-field", Doc: `A field does not exist in its message.
+
+Envoy drops it and counts server.dynamic_unknown_fields; the update is a success
+and the setting is not in effect. Mostly a typing error, or a wrong indentation.`}
+
+	codeUnknownType = diag.Code{Name: "unknown-type", Doc: `An @type names no message that Envoy holds.
+
+"could not find @type" loses the whole file, however deep in a resource the type
+stands. v2 types, types of contrib extensions and types that the released binary
+leaves out count among them, and so does a type URL without a host.`}
+
+	codeUnsupportedFormat = diag.Code{Name: "unsupported-format", Doc: `A file is in a protobuf format that this version does not read.
+
+Its resources would be missing, which Envoy would take as an order to remove
+them.`}
+)

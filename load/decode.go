@@ -1,0 +1,375 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// decoder collects what one file holds.
+type decoder struct {
+	file *file
+	any  bool // a document was met
+}
+
+func (d *decoder) report(f diag.Diagnostic) { d.file.diagnostics = append(d.file.diagnostics, f) }
+
+// value is one JSON value of a document: text, and where it stands in the
+// document as the source has it.
+type value struct {
+	doc  *document
+	text []byte
+	path xds.Path
+}
+
+func (v value) field(name string, text []byte) value { return value{v.doc, text, v.path.Field(name)} }
+
+func (v value) position() diag.Position { return v.doc.position(steps(v.path), false) }
+
+func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
+	f := v.doc.source.finding(code, v.position(), message, help)
+	f.Path = string(v.path)
+	return f
+}
+
+// document takes the resources out of one document, of any kind that the source
+// tree can hold. text is its JSON form.
+func (d *decoder) document(doc *document, text []byte) {
+	d.any = true
+	v := value{doc: doc, text: text}
+	switch jsontext.Value(text).Kind() {
+	case '[':
+		d.list(v)
+	case '{':
+		d.object(v)
+	default:
+		d.report(v.finding(codeUnknownDocument, "the document is neither an object nor a list", documentHelp))
+	}
+}
+
+const documentHelp = `a document is a resource ("@type": …), a list of resources, a DiscoveryResponse (resources: […]) or a Bootstrap (static_resources: …); what is none of these belongs into ignore: of xdspub.yaml`
+
+func (d *decoder) object(v value) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(v.text, &members); err != nil { // checked before: not to be expected
+		d.report(v.finding(codeSyntax, err.Error(), ""))
+		return
+	}
+	name := protoreflect.FullName("")
+	if raw, ok := members["@type"]; ok {
+		var url string
+		if json.Unmarshal(raw, &url) == nil {
+			name = protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
+		}
+	}
+	switch {
+	case name == "envoy.service.discovery.v3.DiscoveryResponse", name == "" && has(members, "resources"):
+		d.response(v, members)
+	case name == "envoy.config.bootstrap.v3.Bootstrap", name == "" && isBootstrap(members):
+		d.bootstrap(v, members)
+	case has(members, "@type"):
+		d.elements([]value{v})
+	default:
+		d.report(v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", documentHelp))
+	}
+}
+
+func has(members map[string]json.RawMessage, name string) bool {
+	_, ok := members[name]
+	return ok
+}
+
+// isBootstrap tells whether an object without @type has a field that only a
+// Bootstrap has.
+func isBootstrap(members map[string]json.RawMessage) bool {
+	for _, name := range []string{"static_resources", "staticResources", "dynamic_resources", "dynamicResources", "admin", "layered_runtime", "layeredRuntime"} {
+		if has(members, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// list takes over a list of resources.
+func (d *decoder) list(v value) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(v.text, &items); err != nil {
+		d.report(v.finding(codeInvalidValue, "a list of resources is wanted here", ""))
+		return
+	}
+	values := make([]value, len(items))
+	for i, item := range items {
+		values[i] = value{v.doc, item, v.path.Index(i)}
+	}
+	d.elements(values)
+}
+
+// response takes over the resources of a DiscoveryResponse; the rest of it is
+// only checked: version, nonce and order are made anew.
+func (d *decoder) response(v value, members map[string]json.RawMessage) {
+	resources := members["resources"]
+	rest := without(members, "resources", "@type")
+	d.message(value{v.doc, rest, v.path}, &discoveryv3.DiscoveryResponse{})
+	if string(resources) == "null" {
+		resources = json.RawMessage("[]")
+	}
+	if resources != nil {
+		d.list(v.field("resources", resources))
+	}
+}
+
+// bootstrap takes over the static resources of a Bootstrap, so that an existing
+// static configuration moves over. The rest of it is only checked: it stays in
+// the Envoy's own bootstrap.
+func (d *decoder) bootstrap(v value, members map[string]json.RawMessage) {
+	key := "static_resources"
+	if !has(members, key) && has(members, "staticResources") {
+		key = "staticResources"
+	}
+	static := members[key]
+	d.message(value{v.doc, without(members, key, "@type"), v.path}, &bootstrapv3.Bootstrap{})
+	if static == nil || string(static) == "null" {
+		return
+	}
+	in := v.field(key, static)
+	var lists map[string]json.RawMessage
+	if err := json.Unmarshal(static, &lists); err != nil {
+		d.report(in.finding(codeInvalidValue, "static_resources is an object of lists", ""))
+		return
+	}
+	types := map[string]*xds.Type{"listeners": xds.Listener, "clusters": xds.Cluster, "secrets": xds.Secret}
+	d.message(value{v.doc, without(lists, "listeners", "clusters", "secrets"), in.path}, &bootstrapv3.Bootstrap_StaticResources{})
+	for _, name := range []string{"listeners", "clusters", "secrets"} {
+		raw := lists[name]
+		if raw == nil || string(raw) == "null" {
+			continue
+		}
+		var items []json.RawMessage
+		at := in.field(name, raw)
+		if err := json.Unmarshal(raw, &items); err != nil {
+			d.report(at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", name), ""))
+			continue
+		}
+		d.each(len(items), func(one *decoder, i int) {
+			one.resource(value{v.doc, items[i], at.path.Index(i)}, types[name], "")
+		})
+	}
+}
+
+// without is the JSON of members without some.
+func without(members map[string]json.RawMessage, names ...string) []byte {
+	rest := make(map[string]json.RawMessage, len(members))
+	for k, raw := range members {
+		if !slices.Contains(names, k) {
+			rest[k] = raw
+		}
+	}
+	text, _ := json.Marshal(rest) // raw values that were parsed before: can't fail
+	return text
+}
+
+// elements decodes resources that name their type.
+func (d *decoder) elements(values []value) {
+	d.each(len(values), func(one *decoder, i int) { one.element(values[i]) })
+}
+
+// each calls f for 0 … n-1, each with a decoder of its own, side by side, and
+// takes their results over in order.
+func (d *decoder) each(n int, f func(one *decoder, i int)) {
+	const batch = 64
+	parts := make([]file, (n+batch-1)/batch)
+	parallel(len(parts), func(p int) {
+		one := &decoder{file: &parts[p]}
+		for i := p * batch; i < min(n, (p+1)*batch); i++ {
+			f(one, i)
+		}
+	})
+	for _, p := range parts {
+		d.file.resources = append(d.file.resources, p.resources...)
+		d.file.diagnostics = append(d.file.diagnostics, p.diagnostics...)
+	}
+}
+
+// element decodes one resource, or the Resource wrapper around one.
+func (d *decoder) element(v value) {
+	if jsontext.Value(v.text).Kind() != '{' {
+		d.report(v.finding(codeInvalidValue, "a resource is an object, this is "+kindName(v.text), ""))
+		return
+	}
+	url, text, err := splitType(v.text)
+	if err != nil {
+		d.report(v.finding(codeUnknownType, err.Error(), `write the type, as in "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`))
+		return
+	}
+	at := v.field("@type", nil)
+	mt, err := resolver{}.FindMessageByURL(url)
+	if err != nil {
+		d.report(at.finding(codeUnknownType, fmt.Sprintf("unknown type %q", url), typeHelp(url)))
+		return
+	}
+	name := mt.Descriptor().FullName()
+	if name == "envoy.service.discovery.v3.Resource" {
+		d.wrapper(value{v.doc, text, v.path})
+		return
+	}
+	t := xds.TypeOf(name)
+	if t == nil {
+		d.report(at.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
+		return
+	}
+	d.resource(value{v.doc, text, v.path}, t, "")
+}
+
+// wrapper unpacks an envoy.service.discovery.v3.Resource.
+func (d *decoder) wrapper(v value) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(v.text, &members); err != nil {
+		d.report(v.finding(codeSyntax, err.Error(), ""))
+		return
+	}
+	inner := members["resource"]
+	w := &discoveryv3.Resource{}
+	if !d.message(value{v.doc, without(members, "resource"), v.path}, w) {
+		return
+	}
+	switch {
+	case len(inner) == 0 || string(inner) == "null":
+		d.report(v.finding(codeResourceWrapper, "the Resource wrapper holds no resource", "Envoy would make an empty resource of it; write resource: {\"@type\": …}"))
+		return
+	case w.GetName() != "" && w.GetResourceName() != nil:
+		d.report(v.field("resource_name", nil).finding(codeResourceWrapper, "the Resource wrapper has both name and resource_name", "keep one of them"))
+		return
+	case w.GetResourceName().GetDynamicParameterConstraints() != nil:
+		d.report(v.field("resource_name", nil).field("dynamic_parameter_constraints", nil).finding(codeResourceWrapper,
+			"dynamic parameter constraints can't be published", "a file has no dynamic parameters to choose by; remove the constraints"))
+		return
+	}
+	if w.GetTtl() != nil {
+		f := v.field("ttl", nil).finding(codeResourceWrapper, "ttl has no effect: Envoy ignores it in files", "remove it")
+		f.Severity = diag.Warning
+		d.report(f)
+	}
+	url, text, err := splitType(inner)
+	mt, unknown := resolver{}.FindMessageByURL(url)
+	if err != nil || unknown != nil || xds.TypeOf(mt.Descriptor().FullName()) == nil || jsontext.Value(inner).Kind() != '{' {
+		d.element(v.field("resource", inner)) // says what is wrong
+		return
+	}
+	name := w.GetName()
+	if name == "" {
+		name = w.GetResourceName().GetName()
+	}
+	d.resource(v.field("resource", text), xds.TypeOf(mt.Descriptor().FullName()), name)
+}
+
+// resource decodes one resource of a known type and takes it over.
+func (d *decoder) resource(v value, t *xds.Type, wrapperName string) {
+	mt, err := protoregistry.GlobalTypes.FindMessageByName(t.Message)
+	if err != nil {
+		d.report(v.finding(codeUnknownType, err.Error(), ""))
+		return
+	}
+	m := mt.New().Interface()
+	if !d.message(v, m) {
+		return
+	}
+	r, err := xds.NewResource(m, wrapperName, origin{v.doc, v.path})
+	if err != nil {
+		d.report(v.finding(codeUnknownType, err.Error(), ""))
+		return
+	}
+	if wrapperName != "" && wrapperName != r.Name {
+		d.report(r.Diagnostic(codeResourceWrapper.Name, xds.Path(t.Name),
+			fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", wrapperName, t.Noun, r.Name)))
+		return
+	}
+	d.file.resources = append(d.file.resources, r)
+}
+
+// message decodes strictly into m. It reports why it can't and returns false.
+func (d *decoder) message(v value, m proto.Message) bool {
+	err := protojson.UnmarshalOptions{Resolver: resolver{}}.Unmarshal(v.text, m)
+	if err != nil {
+		d.report(v.decodeError(m, err))
+	}
+	return err == nil
+}
+
+// splitType returns the @type of an object and the object with that member
+// blanked out, so that every offset stays what it was.
+func splitType(text []byte) (url string, rest []byte, err error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return "", nil, fmt.Errorf("a resource is an object, this is %s", kindName(text))
+	}
+	for first := true; dec.PeekKind() == '"'; first = false {
+		start := int(dec.InputOffset())
+		name, err := dec.ReadToken()
+		if err != nil {
+			return "", nil, err
+		}
+		if name.String() != "@type" {
+			if err := dec.SkipValue(); err != nil {
+				return "", nil, err
+			}
+			continue
+		}
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return "", nil, err
+		}
+		if err := json.Unmarshal(raw, &url); err != nil || url == "" {
+			return "", nil, fmt.Errorf("@type must be the text of a type URL, this is %s", raw)
+		}
+		end := int(dec.InputOffset())
+		if first && dec.PeekKind() == '"' {
+			end += bytes.IndexByte(text[end:], ',') + 1
+		}
+		rest = bytes.Clone(text)
+		for i := start; i < end; i++ {
+			if rest[i] != '\n' {
+				rest[i] = ' '
+			}
+		}
+		return url, rest, nil
+	}
+	return "", nil, fmt.Errorf("the resource has no @type")
+}
+
+func kindName(text []byte) string {
+	switch jsontext.Value(text).Kind() {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 't', 'f':
+		return "a boolean"
+	default:
+		return "null"
+	}
+}
+
+func resourceTypes() string {
+	var names []string
+	for _, t := range xds.Types {
+		names = append(names, string(t.Message))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,269 @@
+// Package load turns a source tree into messages and remembers where each field
+// stands. It is strict where Envoy is lax: what Envoy would drop or read
+// otherwise than its author meant is an error with a place.
+//
+// Values are read by sigs.k8s.io/yaml, whose YAML 1.1 booleans are Envoy's too,
+// and by protojson. Positions cost nothing until a finding asks for one: only
+// then is the source parsed again, by a parser that keeps lines and columns.
+//
+//	loader := load.New(load.Options{})
+//	result, err := loader.Load("config/") // err: can't be read; findings: result.Diagnostics
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"xdspub/diag"
+	"xdspub/xds"
+	_ "xdspub/xds/alltypes" // any @type must be decodable
+)
+
+// Options for New.
+type Options struct {
+	// Ignore holds glob patterns (path.Match) of files and folders that are not
+	// resources. A pattern with a slash is matched against the path below the
+	// root, one without against the base name.
+	Ignore []string
+}
+
+// Loader reads source trees. It keeps what it read: a file whose bytes did not
+// change gives the same *xds.Resource values again. Not for concurrent use.
+type Loader struct {
+	options Options
+	known   map[string]*file
+}
+
+// New makes a Loader.
+func New(o Options) *Loader { return &Loader{options: o} }
+
+// Result is what a source tree holds.
+type Result struct {
+	// Resources stand in the order of their files, and of their places in a file.
+	Resources []*xds.Resource
+	// Diagnostics are the findings of reading and decoding, sorted.
+	Diagnostics diag.List
+	// Files are the resource files that were read, sorted.
+	Files []string
+
+	sources map[string]*source
+}
+
+// Line is the source line at a position, without its line break.
+func (r *Result) Line(p diag.Position) (string, bool) {
+	s, ok := r.sources[p.File]
+	if !ok {
+		return "", false
+	}
+	return s.line(p.Line)
+}
+
+// file is what one file held when it was read last.
+type file struct {
+	source      *source
+	resources   []*xds.Resource
+	diagnostics diag.List
+}
+
+// maxBytes bounds a file, and what its aliases expand to.
+const maxBytes = 128 << 20
+
+// Load reads the tree at root, or the one file at root. An error means that
+// something could not be read; what was read and is wrong is in Diagnostics.
+func (l *Loader) Load(root string) (*Result, error) {
+	found, err := l.find(root)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{sources: make(map[string]*source, len(found))}
+	files := make([]*file, len(found))
+	errs := make([]error, len(found))
+	parallel(len(found), func(i int) { files[i], errs[i] = l.read(found[i]) })
+	known := make(map[string]*file, len(found))
+	for i, f := range files {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		known[found[i].path] = f
+		result.sources[f.source.name] = f.source
+		result.Resources = append(result.Resources, f.resources...)
+		result.Diagnostics = append(result.Diagnostics, f.diagnostics...)
+		if found[i].format != formatOther {
+			result.Files = append(result.Files, f.source.name)
+		}
+	}
+	l.known = known
+	result.Diagnostics = result.Diagnostics.Sort()
+	return result, nil
+}
+
+// read reads one file, or takes what is known of it where its bytes are the same.
+func (l *Loader) read(e entry) (*file, error) {
+	info, err := os.Stat(e.path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", e.path)
+	}
+	s := &source{name: e.path, format: e.format}
+	if info.Size() > maxBytes {
+		f := &file{source: s}
+		f.diagnostics = diag.List{s.finding(codeTooLarge, diag.Position{File: s.name}, fmt.Sprintf("the file has %d bytes, the limit is %d", info.Size(), maxBytes), "")}
+		return f, nil
+	}
+	if s.data, err = os.ReadFile(e.path); err != nil {
+		return nil, err
+	}
+	if old, ok := l.known[e.path]; ok && bytes.Equal(old.source.data, s.data) {
+		return old, nil
+	}
+	return s.decode(), nil
+}
+
+// parallel calls f for 0 … n-1 on as many goroutines as there are cores.
+func parallel(n int, f func(int)) {
+	workers := min(runtime.GOMAXPROCS(0), n)
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range workers {
+		wg.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
+
+// entry is a file of the tree that Load looks into.
+type entry struct {
+	path   string
+	format format
+}
+
+type format int
+
+const (
+	formatOther format = iota // only looked at: does it look like xDS?
+	formatYAML
+	formatJSON
+	formatLater // text and binary protobuf
+)
+
+func formatOf(path string) format {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+		return formatYAML
+	case ".json":
+		return formatJSON
+	case ".pb", ".pb_text", ".txtpb", ".textproto":
+		return formatLater
+	default:
+		return formatOther
+	}
+}
+
+// find lists the files of the tree in the order of their paths.
+func (l *Loader) find(root string) ([]entry, error) {
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []entry{{root, formatOf(root)}}, nil
+	}
+	var found []entry
+	err = l.findIn(root, "", nil, &found)
+	return found, err
+}
+
+// findIn goes through one folder. rel is its path below root, above the real
+// paths of the folders that led here: a link back to one of them is a loop.
+func (l *Loader) findIn(root, rel string, above []string, found *[]entry) error {
+	dir := filepath.Join(root, rel)
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	for _, a := range above {
+		if a == real {
+			return fmt.Errorf("read %s: the link leads back to %s", dir, a)
+		}
+	}
+	above = append(above, real)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		below := filepath.Join(rel, e.Name())
+		if Hidden(e.Name()) || l.ignored(below) {
+			continue
+		}
+		path := filepath.Join(root, below)
+		isDir := e.IsDir()
+		if e.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			isDir = info.IsDir()
+		}
+		if isDir {
+			if err := l.findIn(root, below, above[:len(above):len(above)], found); err != nil {
+				return err
+			}
+			continue
+		}
+		if f := formatOf(path); f != formatOther || mayBeMistaken(path) {
+			*found = append(*found, entry{path, f})
+		}
+	}
+	return nil
+}
+
+// configName is the project's own file at the root of a tree.
+const configName = "xdspub.yaml"
+
+// Hidden tells whether a file or folder of that base name is never a resource:
+// hidden ones, editors' leavings, and the project's own file.
+func Hidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
+		name == "4913" || name == configName
+}
+
+func (l *Loader) ignored(below string) bool {
+	below = filepath.ToSlash(below)
+	for _, pattern := range l.options.Ignore {
+		name := below
+		if !strings.Contains(pattern, "/") {
+			name = filepath.Base(below)
+		}
+		if ok, _ := filepath.Match(strings.Trim(pattern, "/"), name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeMistaken tells whether a file of another suffix is worth a look: it could
+// be a resource file that its author misnamed. Prose quotes resources often.
+func mayBeMistaken(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".md", ".rst", ".html", ".go", ".py", ".sh":
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() <= 1<<20
+}

@@ -1,0 +1,3 @@
+package alltypes
+
+//go:generate ./generate.sh

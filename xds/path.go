@@ -1,0 +1,88 @@
+package xds
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// Path names a field inside a message, as in
+//
+//	filter_chains[0].filters[1].typed_config.http_filters[2].name
+//	typed_extension_protocol_options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]
+//
+// Names are the proto's own (snake_case); an Any is walked through as if its
+// payload stood in its place. The empty Path is the message itself.
+type Path string
+
+// Field is the path of the field name below p.
+func (p Path) Field(name string) Path {
+	if p == "" {
+		return Path(name)
+	}
+	return p + "." + Path(name)
+}
+
+// Index is the path of element i of the list p.
+func (p Path) Index(i int) Path { return p + "[" + Path(strconv.Itoa(i)) + "]" }
+
+// Key is the path of the entry k of the map p.
+func (p Path) Key(k string) Path { return p + "[" + Path(strconv.Quote(k)) + "]" }
+
+// Join is the path of q below p.
+func (p Path) Join(q Path) Path {
+	if p == "" || q == "" || q[0] == '[' {
+		return p + q
+	}
+	return p + "." + q
+}
+
+// Step is one part of a Path: a field or map key by its Name, or a list element
+// by its Index where Name is empty.
+type Step struct {
+	Name  string
+	Index int
+	// Key tells a map key from a field.
+	Key bool
+}
+
+// Steps are the parts of p from the outside in. A malformed rest is left out.
+func (p Path) Steps() iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		s := string(p)
+		for s != "" {
+			var step Step
+			switch {
+			case s[0] == '.':
+				s = s[1:]
+				continue
+			case strings.HasPrefix(s, `["`):
+				quoted, err := strconv.QuotedPrefix(s[1:])
+				if err != nil {
+					return
+				}
+				step.Name, _ = strconv.Unquote(quoted)
+				step.Key = true
+				s = strings.TrimPrefix(s[1+len(quoted):], "]")
+			case s[0] == '[':
+				number, rest, ok := strings.Cut(s[1:], "]")
+				i, err := strconv.Atoi(number)
+				if !ok || err != nil {
+					return
+				}
+				step.Index = i
+				s = rest
+			default:
+				end := strings.IndexAny(s, ".[")
+				if end < 0 {
+					end = len(s)
+				}
+				step.Name = s[:end]
+				s = s[end:]
+			}
+			if !yield(step) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package xds
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Kind says how a reference finds its target.
+type Kind int
+
+const (
+	// ClusterName names a cluster of the cluster manager: from CDS or static.
+	ClusterName Kind = iota
+	// ListenerName names a listener, as an internal address does.
+	ListenerName
+	// Subscribed names a resource that a config source beside it delivers.
+	Subscribed
+	// Local names something inside the same resource, or a settings block that
+	// must be equal wherever its name stands.
+	Local
+	// Locator is an xdstp:// resource locator.
+	Locator
+)
+
+// Load says what Envoy does when the target of a reference is missing.
+type Load int
+
+const (
+	// Refused: Envoy rejects the resource that holds the reference.
+	Refused Load = iota
+	// Conditional: Envoy rejects it where clusters are validated: in an inline
+	// route configuration unless validate_clusters is false, in RDS only if true.
+	Conditional
+	// Warned: Envoy logs a warning and takes a default.
+	Warned
+	// BreaksTraffic: Envoy accepts it, and requests fail.
+	BreaksTraffic
+	// Static: the target must stand in the bootstrap; a CDS cluster is refused.
+	Static
+	// Dynamic: the name is chosen at run time.
+	Dynamic
+	// BootstrapOnly: the field stands only in a bootstrap.
+	BootstrapOnly
+	// Ignored: nothing happens, the setting just never takes effect.
+	Ignored
+)
+
+// Reference is one row of the catalogue.
+type Reference struct {
+	// Field is the string, list of strings or map (by its keys) that names.
+	Field protoreflect.FullName
+	Kind  Kind
+	// Target is the type of what is named, nil where that is no resource type.
+	Target *Type
+	Load   Load
+	// Names says in words what is named.
+	Names string
+}
+
+// Use is one name that stands in one message.
+type Use struct {
+	*Reference
+	Name string
+	// Path is the field (or list element, or map entry) below the walked message.
+	Path Path
+}
+
+// Uses returns the references that stand directly in the node's message, empty
+// names left out: in every field of the catalogue "" means "not set".
+func (n *Node) Uses() []Use {
+	refs := referencesByMessage()[n.Name()]
+	if len(refs) == 0 {
+		return nil
+	}
+	var uses []Use
+	r := n.Message.ProtoReflect()
+	add := func(ref *Reference, name string, at func(Path) Path) {
+		if name != "" {
+			uses = append(uses, Use{ref, name, at(n.Path().Field(string(ref.Field.Name())))})
+		}
+	}
+	for _, ref := range refs {
+		fd := r.Descriptor().Fields().ByName(ref.Field.Name())
+		if fd == nil || !r.Has(fd) {
+			continue
+		}
+		switch {
+		case fd.IsMap():
+			for _, k := range sortedKeys(r.Get(fd).Map()) {
+				add(ref, k.String(), func(p Path) Path { return p.Key(k.String()) })
+			}
+		case fd.IsList() && fd.Kind() == protoreflect.StringKind:
+			list := r.Get(fd).List()
+			for i := range list.Len() {
+				add(ref, list.Get(i).String(), func(p Path) Path { return p.Index(i) })
+			}
+		case fd.Kind() == protoreflect.StringKind:
+			add(ref, r.Get(fd).String(), func(p Path) Path { return p })
+		}
+	}
+	return uses
+}
+
+var referencesByMessage = sync.OnceValue(func() map[protoreflect.FullName][]*Reference {
+	index := make(map[protoreflect.FullName][]*Reference)
+	for i := range References {
+		ref := &References[i]
+		message := ref.Field.Parent()
+		index[message] = append(index[message], ref)
+	}
+	return index
+})

@@ -1,0 +1,60 @@
+package xds
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/diag"
+)
+
+// Key identifies a resource within a Snapshot.
+type Key struct {
+	Type *Type
+	Name string
+}
+
+func (k Key) String() string { return fmt.Sprintf("%s %q", k.Type.Noun, k.Name) }
+
+// Origin finds the place in the source that a field of a resource came from.
+type Origin interface {
+	// Position is where the value at path stands; where the source has no such
+	// field, it is the nearest field around it.
+	Position(path Path) diag.Position
+}
+
+// Resource is one xDS resource. It must not be changed once it is in a Snapshot.
+type Resource struct {
+	Key
+	Message proto.Message
+	Origin  Origin
+}
+
+// NewResource makes a Resource of a message that stands in the type table. name
+// is the name that a Resource wrapper gives; where it is empty the message's own
+// name counts.
+func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
+	r := m.ProtoReflect()
+	t := TypeOf(r.Descriptor().FullName())
+	if t == nil {
+		return nil, fmt.Errorf("%s is not an xDS resource type", r.Descriptor().FullName())
+	}
+	own := r.Get(r.Descriptor().Fields().ByName(t.Name)).String()
+	if name == "" || t != VirtualHost {
+		// Only VHDS names its resources by the wrapper: "<route config>/<host>".
+		name = own
+	}
+	return &Resource{Key: Key{t, name}, Message: m, Origin: o}, nil
+}
+
+// Diagnostic is a finding of severity Error about the field at path.
+func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code:      code,
+		Position:  r.Origin.Position(path),
+		Resource:  diag.Resource{Type: r.Type.URL(), Name: r.Name},
+		Path:      string(path),
+		Message:   message,
+		Sensitive: r.Type == Secret,
+	}
+}

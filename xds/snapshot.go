@@ -1,0 +1,55 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Snapshot is the resources of one moment, of all types. It does not change
+// once made; whoever holds one may read it from any goroutine.
+type Snapshot struct {
+	byType map[*Type][]*Resource
+	first  map[Key]*Resource
+}
+
+// NewSnapshot makes a Snapshot of resources in any order. Resources that share
+// a Key are all kept, the one that stands first in the source in front: that
+// this is wrong is for a rule to say.
+func NewSnapshot(resources []*Resource) *Snapshot {
+	s := &Snapshot{byType: make(map[*Type][]*Resource), first: make(map[Key]*Resource, len(resources))}
+	for _, r := range resources {
+		s.byType[r.Type] = append(s.byType[r.Type], r)
+	}
+	for _, list := range s.byType {
+		// Stable: the order in the source decides between equals.
+		slices.SortStableFunc(list, func(a, b *Resource) int { return cmp.Compare(a.Name, b.Name) })
+		for _, r := range slices.Backward(list) {
+			s.first[r.Key] = r
+		}
+	}
+	return s
+}
+
+// Of returns the resources of type t, sorted by name.
+func (s *Snapshot) Of(t *Type) []*Resource { return s.byType[t] }
+
+// All returns every resource in the order of Types, then by name.
+func (s *Snapshot) All() []*Resource {
+	var all []*Resource
+	for _, t := range Types {
+		all = append(all, s.byType[t]...)
+	}
+	return all
+}
+
+// Lookup returns the resource of that type and name, or nil.
+func (s *Snapshot) Lookup(t *Type, name string) *Resource { return s.first[Key{t, name}] }
+
+// Len is the number of resources.
+func (s *Snapshot) Len() int {
+	n := 0
+	for _, list := range s.byType {
+		n += len(list)
+	}
+	return n
+}

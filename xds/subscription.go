@@ -1,0 +1,119 @@
+package xds
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+// Subscription is a place in a message that asks a config source for resources
+// of a type in the table.
+type Subscription struct {
+	Target *Type
+	// Name is the resource asked for. It is empty where all of Target are: scoped
+	// routes, and the route configurations that scopes name. For virtual hosts it
+	// is the route configuration whose hosts are asked for.
+	Name string
+	// NamePath is where the name stands, SourcePath where the config source
+	// stands or would stand, both below the walked message.
+	NamePath, SourcePath Path
+	// Source is nil where none is given.
+	Source *corev3.ConfigSource
+	// Set replaces the config source in the node's message.
+	Set func(*corev3.ConfigSource)
+}
+
+// Subscription returns what the node's message subscribes to.
+func (n *Node) Subscription() (Subscription, bool) {
+	switch m := n.Message.(type) {
+	case *clusterv3.Cluster:
+		// The cluster's type decides, not eds_cluster_config: an EDS cluster
+		// without one subscribes too, to its own name.
+		if m.GetType() != clusterv3.Cluster_EDS || m.GetClusterType() != nil {
+			return Subscription{}, false
+		}
+		eds := m.GetEdsClusterConfig()
+		s := Subscription{
+			Target: Endpoints, Name: eds.GetServiceName(), Source: eds.GetEdsConfig(),
+			NamePath: n.Path().Field("eds_cluster_config").Field("service_name"), SourcePath: n.Path().Field("eds_cluster_config").Field("eds_config"),
+			Set: func(source *corev3.ConfigSource) {
+				if m.EdsClusterConfig == nil {
+					m.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{}
+				}
+				m.EdsClusterConfig.EdsConfig = source
+			},
+		}
+		if s.Name == "" {
+			s.Name, s.NamePath = m.GetName(), n.Path().Field("name")
+		}
+		return s, true
+	case *hcmv3.Rds:
+		return Subscription{
+			Target: RouteConfiguration, Name: m.GetRouteConfigName(), Source: m.GetConfigSource(),
+			NamePath: n.Path().Field("route_config_name"), SourcePath: n.Path().Field("config_source"),
+			Set: func(source *corev3.ConfigSource) { m.ConfigSource = source },
+		}, true
+	case *hcmv3.ScopedRds:
+		return Subscription{
+			Target: ScopedRoutes, Source: m.GetScopedRdsConfigSource(),
+			NamePath: n.Path(), SourcePath: n.Path().Field("scoped_rds_config_source"),
+			Set: func(source *corev3.ConfigSource) { m.ScopedRdsConfigSource = source },
+		}, true
+	case *hcmv3.ScopedRoutes:
+		return Subscription{
+			Target: RouteConfiguration, Source: m.GetRdsConfigSource(),
+			NamePath: n.Path(), SourcePath: n.Path().Field("rds_config_source"),
+			Set: func(source *corev3.ConfigSource) { m.RdsConfigSource = source },
+		}, true
+	case *routev3.Vhds:
+		routes, _ := Enclosing[*routev3.RouteConfiguration](n)
+		return Subscription{
+			Target: VirtualHost, Name: routes.GetName(), Source: m.GetConfigSource(),
+			NamePath: n.Path(), SourcePath: n.Path().Field("config_source"),
+			Set: func(source *corev3.ConfigSource) { m.ConfigSource = source },
+		}, true
+	case *tlsv3.SdsSecretConfig:
+		return Subscription{
+			Target: Secret, Name: m.GetName(), Source: m.GetSdsConfig(),
+			NamePath: n.Path().Field("name"), SourcePath: n.Path().Field("sds_config"),
+			Set: func(source *corev3.ConfigSource) { m.SdsConfig = source },
+		}, true
+	case *corev3.ExtensionConfigSource:
+		// Every message that holds one names the extension in a field `name`.
+		named, _ := n.Parent.Message.(interface{ GetName() string })
+		if named == nil {
+			return Subscription{}, false
+		}
+		return Subscription{
+			Target: ExtensionConfig, Name: named.GetName(), Source: m.GetConfigSource(),
+			NamePath: n.Parent.Path().Field("name"), SourcePath: n.Path().Field("config_source"),
+			Set: func(source *corev3.ConfigSource) { m.ConfigSource = source },
+		}, true
+	}
+	return Subscription{}, false
+}
+
+// Serves tells whether a subscription is answered from this Snapshot: its config
+// source says ads or self, or says nothing and the type allows that (EDS always,
+// SDS where the Snapshot holds the secret; otherwise the secret is a static one
+// of the bootstrap). Any other config source is the user's own.
+func (s *Snapshot) Serves(sub Subscription) bool {
+	if FromSnapshot(sub.Source) {
+		return true
+	}
+	if sub.Source.GetConfigSourceSpecifier() != nil {
+		return false
+	}
+	return sub.Target == Endpoints || sub.Target == Secret && s.Lookup(Secret, sub.Name) != nil
+}
+
+// FromSnapshot tells whether a config source says "from where this came".
+func FromSnapshot(source *corev3.ConfigSource) bool {
+	switch source.GetConfigSourceSpecifier().(type) {
+	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+// Package xds holds the words of the protocol: the table of resource types,
+// Resource, Snapshot, versions, and the catalogue of fields through which one
+// resource names another. It is about messages only; files, YAML, rules and the
+// disk belong to other packages.
+package xds
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Type is one row of the table of resource types. All that differs between
+// types stands here; a new resource type is a new row.
+type Type struct {
+	// API is the discovery service's name, as in "CDS".
+	API string
+	// Message is the full name of the resource's protobuf message.
+	Message protoreflect.FullName
+	// Noun is what people call one such resource.
+	Noun string
+	// Name is the field that holds the resource's name.
+	Name protoreflect.Name
+}
+
+// URL is the type URL of the resource, as in DiscoveryResponse.type_url.
+func (t *Type) URL() string { return URLPrefix + string(t.Message) }
+
+func (t *Type) String() string { return t.API }
+
+// URLPrefix is what Envoy writes before the message name in a type URL.
+const URLPrefix = "type.googleapis.com/"
+
+// The resource types that a source tree can hold.
+var (
+	Secret             = &Type{"SDS", "envoy.extensions.transport_sockets.tls.v3.Secret", "secret", "name"}
+	ExtensionConfig    = &Type{"ECDS", "envoy.config.core.v3.TypedExtensionConfig", "extension config", "name"}
+	Runtime            = &Type{"RTDS", "envoy.service.runtime.v3.Runtime", "runtime layer", "name"}
+	Endpoints          = &Type{"EDS", "envoy.config.endpoint.v3.ClusterLoadAssignment", "endpoint assignment", "cluster_name"}
+	Cluster            = &Type{"CDS", "envoy.config.cluster.v3.Cluster", "cluster", "name"}
+	RouteConfiguration = &Type{"RDS", "envoy.config.route.v3.RouteConfiguration", "route configuration", "name"}
+	VirtualHost        = &Type{"VHDS", "envoy.config.route.v3.VirtualHost", "virtual host", "name"}
+	ScopedRoutes       = &Type{"SRDS", "envoy.config.route.v3.ScopedRouteConfiguration", "scoped route configuration", "name"}
+	Listener           = &Type{"LDS", "envoy.config.listener.v3.Listener", "listener", "name"}
+)
+
+// Types is the table, what is named before what names it.
+var Types = []*Type{Secret, ExtensionConfig, Runtime, Endpoints, Cluster, RouteConfiguration, VirtualHost, ScopedRoutes, Listener}
+
+// TypeOf returns the row of a message's full name, or nil if messages of that
+// name are no resources.
+func TypeOf(name protoreflect.FullName) *Type {
+	for _, t := range Types {
+		if t.Message == name {
+			return t
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package xds
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Marshal is the binary form of a message that equal messages share: fields in
+// order, maps sorted, and every Any payload marshalled again in the same way,
+// because payloads keep the bytes that their source format gave them.
+func Marshal(m proto.Message) ([]byte, error) {
+	canonical := m
+	if holdsAny(m) {
+		canonical = proto.Clone(m)
+		Edit(canonical, func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() })
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(canonical)
+}
+
+// payload tells whether the node stands directly in an Any.
+func (n *Node) payload() bool { return n.Parent != nil && n.field == nil }
+
+func holdsAny(m proto.Message) bool {
+	found := false
+	Walk(m, func(n *Node) { found = found || n.Name() == "google.protobuf.Any" })
+	return found
+}
+
+// Version is a version_info for resources in the form of Marshal, in the order
+// they stand in: a content hash, so that equal content has one version on any
+// machine. It starts with a letter: Envoy reads a bare number in YAML as no
+// string.
+func Version(resources [][]byte) string {
+	h := sha256.New()
+	var size [8]byte
+	for _, b := range resources {
+		binary.LittleEndian.PutUint64(size[:], uint64(len(b)))
+		h.Write(size[:])
+		h.Write(b)
+	}
+	return "v" + hex.EncodeToString(h.Sum(nil)[:8])
+}

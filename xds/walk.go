@@ -1,0 +1,234 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Node is one message met on a Walk.
+type Node struct {
+	// Message is the message itself, as its generated Go type.
+	Message proto.Message
+	// Parent is the message around it, nil for the root. Around a payload stands
+	// its Any.
+	Parent *Node
+	// Err says why the payload of this Any or TypedStruct can't be walked.
+	Err error
+
+	field protoreflect.FieldDescriptor // in Parent; nil for the root and for payloads
+	key   protoreflect.MapKey
+	index int
+
+	standsFor proto.Message // what a changed TypedStruct becomes
+}
+
+// Name is the full name of the node's message.
+func (n *Node) Name() protoreflect.FullName {
+	return n.Message.ProtoReflect().Descriptor().FullName()
+}
+
+// Field is the full name of the field that holds the node, or holds the Any
+// around it; empty for the root.
+func (n *Node) Field() protoreflect.FullName {
+	for ; n != nil; n = n.Parent {
+		if n.field != nil {
+			return n.field.FullName()
+		}
+	}
+	return ""
+}
+
+// Path is where the node stands in the message that was walked.
+func (n *Node) Path() Path {
+	if n.Parent == nil {
+		return ""
+	}
+	p := n.Parent.Path()
+	if n.field == nil {
+		if n.Parent.isTypedStruct() {
+			return p.Field("value")
+		}
+		return p
+	}
+	p = p.Field(string(n.field.Name()))
+	switch {
+	case n.field.IsMap():
+		return p.Key(n.key.String())
+	case n.field.IsList():
+		return p.Index(n.index)
+	default:
+		return p
+	}
+}
+
+// Enclosing returns the nearest message of type M around the node, or nil.
+func Enclosing[M proto.Message](n *Node) (M, *Node) {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if m, ok := p.Message.(M); ok {
+			return m, p
+		}
+	}
+	var none M
+	return none, nil
+}
+
+func (n *Node) isTypedStruct() bool {
+	switch n.Message.(type) {
+	case *xdstypev3.TypedStruct, *udpatypev1.TypedStruct:
+		return true
+	}
+	return false
+}
+
+// Walk calls visit for m and every message below it, parents first, through Any
+// and TypedStruct. Lists and maps are walked in order, so that two runs meet the
+// same nodes in the same order. A payload that can't be read is a Node with Err.
+// What visit keeps of a Node must not be changed.
+func Walk(m proto.Message, visit func(*Node)) {
+	w := walker{visit: func(n *Node) bool { visit(n); return false }}
+	w.walk(&Node{Message: m})
+}
+
+// Edit calls edit for m and every message below it like Walk. edit may change
+// the node's message and returns true where it did; payloads that were changed
+// are packed again, a changed TypedStruct as the message it stands for. Edit
+// tells whether anything was changed.
+func Edit(m proto.Message, edit func(*Node) bool) bool {
+	w := walker{visit: edit}
+	return w.walk(&Node{Message: m})
+}
+
+type walker struct {
+	visit func(*Node) bool
+}
+
+func (w *walker) walk(n *Node) (changed bool) {
+	var payload proto.Message
+	switch m := n.Message.(type) {
+	case *anypb.Any:
+		if m.GetTypeUrl() != "" {
+			payload, n.Err = m.UnmarshalNew()
+		}
+	case *xdstypev3.TypedStruct:
+		payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+	case *udpatypev1.TypedStruct:
+		payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+	}
+	changed = w.visit(n)
+	if payload != nil && n.Err == nil {
+		child := &Node{Message: payload, Parent: n}
+		if w.walk(child) {
+			n.replace(child)
+			changed = true
+		}
+		return changed
+	}
+	r := n.Message.ProtoReflect()
+	for _, fd := range messageFields(r.Descriptor()) {
+		if !r.Has(fd) {
+			continue
+		}
+		switch {
+		case fd.IsList():
+			list := r.Get(fd).List()
+			for i := range list.Len() {
+				child := Node{Message: list.Get(i).Message().Interface(), Parent: n, field: fd, index: i}
+				changed = w.walk(&child) || changed
+			}
+		case fd.IsMap():
+			entries := r.Get(fd).Map()
+			for _, k := range sortedKeys(entries) {
+				child := Node{Message: entries.Get(k).Message().Interface(), Parent: n, field: fd, key: k}
+				changed = w.walk(&child) || changed
+			}
+		default:
+			child := Node{Message: r.Get(fd).Message().Interface(), Parent: n, field: fd}
+			changed = w.walk(&child) || changed
+		}
+	}
+	return changed
+}
+
+// replace takes over the changed payload of an Any or TypedStruct.
+func (n *Node) replace(child *Node) {
+	payload := child.Message
+	if child.standsFor != nil {
+		payload = child.standsFor
+	}
+	a, ok := n.Message.(*anypb.Any)
+	if !ok {
+		n.standsFor = payload
+		return
+	}
+	// Marshal can't fail: v3 messages have no required fields, and the strings
+	// in them were decoded before.
+	a.Value, _ = proto.MarshalOptions{Deterministic: true}.Marshal(payload)
+	a.TypeUrl = URLPrefix + string(payload.ProtoReflect().Descriptor().FullName())
+}
+
+// fromStruct is the message that a TypedStruct stands for, as Envoy converts it.
+func fromStruct(url string, value *structpb.Struct) (proto.Message, error) {
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("unknown type %q", url)
+	}
+	m := mt.New().Interface()
+	if value == nil {
+		return m, nil
+	}
+	b, err := protojson.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	if err := protojson.Unmarshal(b, m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func sortedKeys(m protoreflect.Map) []protoreflect.MapKey {
+	keys := make([]protoreflect.MapKey, 0, m.Len())
+	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
+		keys = append(keys, k)
+		return true
+	})
+	slices.SortFunc(keys, func(a, b protoreflect.MapKey) int { return strings.Compare(a.String(), b.String()) })
+	return keys
+}
+
+// messageFields are the fields of md that hold messages, in the order of their
+// numbers. The answer is kept: it never changes, and a walk over ten thousand
+// clusters asks for it often.
+func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	if known, ok := fieldsOf.Load(md); ok {
+		return known.([]protoreflect.FieldDescriptor)
+	}
+	var fields []protoreflect.FieldDescriptor
+	if !strings.HasPrefix(string(md.FullName()), "google.protobuf.") { // Duration, Struct, …: leaves
+		for i := range md.Fields().Len() {
+			fd := md.Fields().Get(i)
+			value := fd
+			if fd.IsMap() {
+				value = fd.MapValue()
+			}
+			if value.Message() != nil {
+				fields = append(fields, fd)
+			}
+		}
+	}
+	fieldsOf.Store(md, fields)
+	return fields
+}
+
+var fieldsOf sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
