@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Severity says what a Diagnostic means for the Snapshot it was found in.
@@ -137,4 +138,10 @@ type Code struct {
 	Severity Severity
 	// Doc is a summary line, an empty line, and the reason.
 	Doc string
+}
+
+// Summary is the first line of the Doc.
+func (c Code) Summary() string {
+	line, _, _ := strings.Cut(c.Doc, "\n")
+	return line
 }

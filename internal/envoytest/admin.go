@@ -1,0 +1,156 @@
+package envoytest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// adminClient speaks to an address as Envoy wrote it to --admin-address-path:
+// IP:PORT, or the path of a Unix socket.
+func adminClient(address string) *http.Client {
+	network := "unix"
+	if _, err := netip.ParseAddrPort(address); err == nil {
+		network = "tcp"
+	}
+	return &http.Client{
+		Timeout: 10 * time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, network, address)
+			},
+		},
+	}
+}
+
+func (e *Envoy) ask(method, path string) (status int, body string, err error) {
+	request, err := http.NewRequest(method, "http://envoy-admin"+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	return do(e.admin, request)
+}
+
+// do is one exchange, with the body read whole.
+func do(client *http.Client, request *http.Request) (status int, body string, err error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(data), err
+}
+
+// Admin is what the admin interface answers to a GET, such as "/clusters". Any
+// status but 200 ends the test.
+func (e *Envoy) Admin(t testing.TB, path string) string {
+	t.Helper()
+	return e.must(t, http.MethodGet, path)
+}
+
+// AdminPost is Admin for what changes Envoy, such as "/runtime_modify?k=v".
+func (e *Envoy) AdminPost(t testing.TB, path string) string {
+	t.Helper()
+	return e.must(t, http.MethodPost, path)
+}
+
+func (e *Envoy) must(t testing.TB, method, path string) string {
+	t.Helper()
+	status, body, err := e.ask(method, path)
+	if err != nil {
+		t.Fatalf("Envoy's admin interface: %v", err)
+	}
+	if status != http.StatusOK {
+		t.Fatalf("Envoy's admin interface: %s %s: status %d: %s", method, path, status, body)
+	}
+	return body
+}
+
+// Stats are the counters, gauges and texts whose name the regular expression
+// matches anywhere; "" matches all. Histograms are left out.
+func (e *Envoy) Stats(t testing.TB, filter string) map[string]string {
+	t.Helper()
+	body := e.Admin(t, "/stats?format=json&filter="+url.QueryEscape(filter))
+	var answer struct {
+		Stats []struct {
+			Name  string // the entry of the histograms has none
+			Value any
+		}
+	}
+	decoder := json.NewDecoder(strings.NewReader(body))
+	decoder.UseNumber() // the gauge "version" takes all 64 bits
+	if err := decoder.Decode(&answer); err != nil {
+		t.Fatalf("/stats: %v in %s", err, body)
+	}
+	stats := make(map[string]string)
+	for _, s := range answer.Stats {
+		if s.Name != "" {
+			stats[s.Name] = fmt.Sprint(s.Value)
+		}
+	}
+	return stats
+}
+
+// Stat is a counter or gauge. One that Envoy does not have, or does not have
+// yet, is -1: zero would let a misspelt name pass for a good one.
+func (e *Envoy) Stat(t testing.TB, name string) int64 {
+	t.Helper()
+	text, ok := e.stat(t, name)
+	if !ok {
+		return -1
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatalf("stat %s: %v", name, err)
+	}
+	return n
+}
+
+// TextStat is a text readout, such as cluster_manager.cds.version_text. It is ""
+// where Envoy has no such stat yet.
+func (e *Envoy) TextStat(t testing.TB, name string) string {
+	t.Helper()
+	text, _ := e.stat(t, name)
+	return text
+}
+
+func (e *Envoy) stat(t testing.TB, name string) (text string, ok bool) {
+	t.Helper()
+	text, ok = e.Stats(t, "^"+regexp.QuoteMeta(name)+"$")[name]
+	return text, ok
+}
+
+// ConfigDump is one list of /config_dump, such as "dynamic_active_clusters" or
+// "dynamic_listeners", each entry as decoded JSON. A list that is empty or, as
+// Envoy has it for routes before the first, not there at all, is nil.
+func (e *Envoy) ConfigDump(t testing.TB, list string) []map[string]any {
+	t.Helper()
+	path := "/config_dump?include_eds&resource=" + url.QueryEscape(list)
+	status, body, err := e.ask(http.MethodGet, path)
+	switch {
+	case err != nil:
+		t.Fatalf("Envoy's admin interface: %v", err)
+	case status == http.StatusNotFound:
+		return nil
+	case status != http.StatusOK:
+		t.Fatalf("Envoy's admin interface: %s: status %d: %s", path, status, body)
+	}
+	var dump struct{ Configs []map[string]any }
+	if err := json.Unmarshal([]byte(body), &dump); err != nil {
+		t.Fatalf("%s: %v in %s", path, err, body)
+	}
+	return dump.Configs
+}

@@ -1,0 +1,257 @@
+package envoytest
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startTimeout = 30 * time.Second // to be LIVE; 60 ms on an idle machine
+	stopTimeout  = 10 * time.Second // from SIGTERM to SIGKILL
+	exitTimeout  = 30 * time.Second // to end by itself
+	logTail      = 64 << 10         // bytes of the log that a failed test prints
+)
+
+// Options say how an Envoy is started.
+type Options struct {
+	// Bootstrap is Envoy's configuration, YAML or JSON.
+	Bootstrap []byte
+	// Args are added to the command line. They may replace --concurrency 1,
+	// and --disable-hot-restart: that one goes where a base id or a restart
+	// epoch is given.
+	Args []string
+	// Dir is the working directory; "" means a new one.
+	Dir string
+}
+
+// Envoy is a process that was started for a test, and ends with it.
+type Envoy struct {
+	cmd    *exec.Cmd
+	files  string // bootstrap, log and admin address
+	admin  *http.Client
+	exited chan struct{} // closed when cmd has been waited for
+	ending atomic.Bool   // the test wants or expects the end
+}
+
+// Start starts Envoy and returns when it is LIVE.
+func Start(t testing.TB, o Options) *Envoy {
+	t.Helper()
+	e := launch(t, o)
+	Eventually(t, startTimeout, "Envoy is LIVE", func() (bool, string) {
+		select {
+		case <-e.exited:
+			e.ending.Store(true)
+			t.Fatalf("Envoy ended before it was LIVE: %v", e.cmd.ProcessState)
+		default:
+		}
+		address, err := os.ReadFile(e.file("admin"))
+		if err != nil || len(address) == 0 {
+			return false, "no admin address; has the bootstrap an admin section?"
+		}
+		e.admin = adminClient(string(address))
+		_, body, err := e.ask(http.MethodGet, "/ready")
+		if err != nil {
+			return false, err.Error()
+		}
+		state := strings.TrimSpace(body)
+		return state == "LIVE", state
+	})
+	return e
+}
+
+// Run starts an Envoy that ends by itself, such as one with a bad bootstrap, and
+// returns its exit code (-1 if a signal ended it) and its log.
+func Run(t testing.TB, o Options) (code int, log string) {
+	t.Helper()
+	e := launch(t, o)
+	return e.Wait(t).ExitCode(), e.Log()
+}
+
+// Validate asks envoy --mode validate. It reads a bootstrap and its static
+// resources, but no file that a path_config_source names.
+func Validate(t testing.TB, config []byte) (ok bool, output string) {
+	t.Helper()
+	code, output := Run(t, Options{Bootstrap: config, Args: []string{"--mode", "validate"}})
+	return code == 0, output
+}
+
+// launch starts the process and leaves it to the test's cleanup to end it.
+func launch(t testing.TB, o Options) *Envoy {
+	t.Helper()
+	binary := Binary(t)
+	files, err := os.MkdirTemp(t.ArtifactDir(), "envoy-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Envoy{files: files, exited: make(chan struct{})}
+
+	// Envoy reads numbers differently in the two formats and goes by the suffix.
+	config := e.file("bootstrap.yaml")
+	if bytes.HasPrefix(bytes.TrimSpace(o.Bootstrap), []byte("{")) {
+		config = e.file("bootstrap.json")
+	}
+	if err := os.WriteFile(config, o.Bootstrap, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(e.file("log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() // Envoy has its own descriptor
+
+	e.cmd = exec.Command(binary, arguments(o.Args, config, e.file("admin"))...)
+	e.cmd.Dir = o.Dir
+	if e.cmd.Dir == "" {
+		e.cmd.Dir = t.TempDir()
+	}
+	e.cmd.Stdout, e.cmd.Stderr = log, log
+	e.cmd.SysProcAttr = processAttributes()
+	if err := e.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = e.cmd.Wait() // how it ended is in cmd.ProcessState
+		close(e.exited)
+	}()
+	t.Cleanup(func() { e.cleanUp(t) })
+	return e
+}
+
+// arguments is the command line. Envoy refuses a flag that is given twice, so a
+// default stands back where the test says otherwise.
+//
+// Many Envoys on one host must not share a base id. --use-dynamic-base-id would
+// do, but each start leaves a file in /dev/shm for ever; without hot restart
+// there is neither an id nor a file.
+func arguments(own []string, config, admin string) []string {
+	has := func(flags ...string) bool {
+		return slices.ContainsFunc(own, func(arg string) bool { return slices.Contains(flags, arg) })
+	}
+	args := []string{"--config-path", config, "--admin-address-path", admin}
+	if !has("--concurrency") {
+		args = append(args, "--concurrency", "1")
+	}
+	if !has("--base-id", "--use-dynamic-base-id", "--restart-epoch", "--disable-hot-restart") {
+		args = append(args, "--disable-hot-restart")
+	}
+	return append(args, own...)
+}
+
+func (e *Envoy) cleanUp(t testing.TB) {
+	select {
+	case <-e.exited:
+		if !e.ending.Load() {
+			t.Errorf("Envoy died during the test: %v", e.cmd.ProcessState)
+		}
+	default:
+		e.Stop(t)
+	}
+	if t.Failed() {
+		t.Logf("the end of Envoy's log (pid %d):\n%s", e.PID(), tail(e.Log()))
+	}
+}
+
+func tail(log string) string {
+	if len(log) <= logTail {
+		return log
+	}
+	log = log[len(log)-logTail:]
+	_, whole, _ := strings.Cut(log, "\n")
+	return "…\n" + whole
+}
+
+// Stop ends Envoy as an operator does, with SIGTERM, and with SIGKILL when that
+// has no effect. It returns when the process is gone; it may be called again.
+func (e *Envoy) Stop(t testing.TB) {
+	t.Helper()
+	e.signal(t, syscall.SIGTERM)
+	select {
+	case <-e.exited:
+	case <-time.After(stopTimeout):
+		t.Logf("Envoy has not ended %v after SIGTERM and is killed", stopTimeout)
+		e.Kill(t)
+	}
+}
+
+// Kill ends Envoy with SIGKILL, as a crash would, and returns when it is gone.
+func (e *Envoy) Kill(t testing.TB) {
+	t.Helper()
+	e.signal(t, syscall.SIGKILL)
+	<-e.exited
+}
+
+// signal goes to the process group: XDSPUB_ENVOY may name a wrapper.
+func (e *Envoy) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	e.ending.Store(true)
+	select {
+	case <-e.exited: // the id may be another process's by now
+		return
+	default:
+	}
+	if err := syscall.Kill(-e.PID(), s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("signal %v to Envoy: %v", s, err)
+	}
+}
+
+// Wait waits for Envoy to end by itself and says how it did. That it ends is
+// then no fault.
+func (e *Envoy) Wait(t testing.TB) *os.ProcessState {
+	t.Helper()
+	e.ending.Store(true)
+	select {
+	case <-e.exited:
+	case <-time.After(exitTimeout):
+		t.Fatalf("Envoy has not ended by itself within %v", exitTimeout)
+	}
+	return e.cmd.ProcessState
+}
+
+// PID is the process id.
+func (e *Envoy) PID() int { return e.cmd.Process.Pid }
+
+// Log is what Envoy has logged so far.
+func (e *Envoy) Log() string {
+	log, err := os.ReadFile(e.file("log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(log)
+}
+
+// InotifyInstances counts the inotify instances that Envoy holds, one for each
+// path subscription. A uid has 128 of them by default, and the Envoy that asks
+// for one more aborts. Only Linux can tell; elsewhere the test is skipped.
+func (e *Envoy) InotifyInstances(t testing.TB) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("inotify is Linux's")
+	}
+	dir := filepath.Join("/proc", strconv.Itoa(e.PID()), "fd")
+	fds, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, fd := range fds {
+		// An error is a descriptor that was closed meanwhile.
+		if target, err := os.Readlink(filepath.Join(dir, fd.Name())); err == nil && target == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *Envoy) file(name string) string { return filepath.Join(e.files, name) }

@@ -1,0 +1,91 @@
+package envoytest
+
+import (
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Get asks once, over a connection of its own, and follows no redirect: a
+// kept-alive connection would stay on the listener that it was made to, long
+// after Envoy has replaced it.
+func Get(t testing.TB, url string) (status int, body string, err error) {
+	t.Helper()
+	return GetHost(t, url, "")
+}
+
+// GetHost is Get with a Host header of its own, for virtual hosts.
+func GetHost(t testing.TB, url, host string) (status int, body string, err error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	client := &http.Client{
+		Timeout:       10 * time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return do(client, request)
+}
+
+// Upstream is an HTTP server on 127.0.0.1 that answers everything with its name.
+type Upstream struct {
+	server   *httptest.Server
+	requests atomic.Int64
+}
+
+// NewUpstream starts an Upstream that ends with the test.
+func NewUpstream(t testing.TB, name string) *Upstream {
+	u := new(Upstream)
+	u.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		u.requests.Add(1)
+		_, _ = io.WriteString(w, name)
+	}))
+	t.Cleanup(u.server.Close)
+	return u
+}
+
+// Port is the port that the Upstream listens on.
+func (u *Upstream) Port() int { return u.server.Listener.Addr().(*net.TCPAddr).Port }
+
+// Requests counts what has come in so far.
+func (u *Upstream) Requests() int64 { return u.requests.Load() }
+
+// FreePort is a TCP port of 127.0.0.1 that nobody listens on, for a listener of
+// Envoy's. No other test gets it while this one runs, be it of another test
+// binary: its UDP twin is held until the end of the test, and the kernel forgets
+// that when the process dies. It matters because two Envoys that listen on one
+// port do not collide but share it (SO_REUSEPORT), without a word.
+//
+// Ports lie below the ones that systems hand out by themselves, which a
+// connection of anybody's may take at any time.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	const low, high, attempts = 20000, 32000, 1000
+	for range attempts {
+		port := low + rand.IntN(high-low)
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		twin, err := net.ListenPacket("udp4", address)
+		if err != nil {
+			continue
+		}
+		listener, err := net.Listen("tcp4", address)
+		if err != nil {
+			twin.Close()
+			continue
+		}
+		listener.Close()
+		t.Cleanup(func() { twin.Close() })
+		return port
+	}
+	t.Fatalf("no free port in %d attempts between %d and %d", attempts, low, high)
+	return 0
+}

@@ -1,0 +1,79 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"xdspub/diag"
+)
+
+// Setting is one entry of the project's own file, xdspub.yaml: the name of a
+// flag and its values.
+type Setting struct {
+	Name     string
+	Values   []string
+	Position diag.Position
+}
+
+// ConfigFile is where the project's own file of a source tree stands.
+func ConfigFile(root string) string { return filepath.Join(root, configName) }
+
+// Config reads the project's own file: a mapping of flag names to values or
+// lists of values, sorted by name. An error means that it can't be read; what is
+// wrong in it is in the list.
+func Config(path string) ([]Setting, diag.List, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &source{name: path, format: formatYAML, data: data}
+	d := decoder{file: &file{source: s}}
+	doc := s.document(data, 0)
+	text, err := sigsyaml.YAMLToJSONStrict(data)
+	if err != nil {
+		d.yamlError(doc, err)
+		return nil, d.file.diagnostics, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		d.report(s.finding(codeInvalidValue, s.at(0), "the file is a mapping of flag names to values", ""))
+		return nil, d.file.diagnostics, nil
+	}
+	var settings []Setting
+	for name, raw := range members {
+		values, err := settingValues(raw)
+		if err != nil {
+			d.report(s.finding(codeInvalidValue, doc.position([]string{name}, false), fmt.Sprintf("%s: %v", name, err), ""))
+			continue
+		}
+		settings = append(settings, Setting{name, values, doc.position([]string{name}, true)})
+	}
+	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
+	return settings, d.file.diagnostics.Sort(), nil
+}
+
+func settingValues(raw json.RawMessage) ([]string, error) {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var values []string
+	for _, v := range list {
+		switch v.(type) {
+		case string, bool, float64:
+			values = append(values, fmt.Sprint(v))
+		default:
+			return nil, fmt.Errorf("a flag's value is text, a number or a boolean, or a list of these")
+		}
+	}
+	return values, nil
+}

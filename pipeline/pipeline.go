@@ -1,0 +1,205 @@
+// Package pipeline runs the stages in order: load, validate, render, publish. It
+// makes the plan of steps, in the order in which Envoy can follow, and holds the
+// last accepted Snapshot. What it is told to do it is told by Options; flags,
+// events and signals belong to others.
+package pipeline
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/render"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+// Options of a Pipeline.
+type Options struct {
+	// Source is the source tree, or one file.
+	Source string
+	// Ignore holds glob patterns of files in the tree that are no resources.
+	Ignore []string
+	// AllowEmpty takes a tree without resources as what is wanted.
+	AllowEmpty bool
+	// Bootstrap is the Envoy's own bootstrap file: what it holds is known. Empty
+	// for none.
+	Bootstrap string
+	// Disable holds the codes of validation rules that are left out.
+	Disable []string
+
+	// Out is the output directory. The fields below are for publishing into it.
+	Out string
+	// EnvoyPath is Out as Envoy sees it; empty means Out made absolute.
+	EnvoyPath string
+	// Format of the published files.
+	Format string
+	// Endpoints says where endpoint assignments go.
+	Endpoints EndpointsMode
+	// InotifyBudget is how many path subscriptions Envoy can hold.
+	InotifyBudget int
+	// StepGap is waited between two steps of a plan that both moved something.
+	StepGap time.Duration
+	// TrimDelay is how long a cluster that nothing needs any more stays, for
+	// connections that are kept alive on a draining listener.
+	TrimDelay time.Duration
+	// Log is told what goes on; nil discards.
+	Log *slog.Logger
+}
+
+// EndpointsMode is a value of --eds.
+type EndpointsMode string
+
+const (
+	// EndpointsAuto starts with files, and goes inline once and for all when the
+	// inotify budget is used up.
+	EndpointsAuto EndpointsMode = "auto"
+	// EndpointsFile gives each EDS cluster a file of its own.
+	EndpointsFile EndpointsMode = "file"
+	// EndpointsInline puts the endpoints into the clusters.
+	EndpointsInline EndpointsMode = "inline"
+)
+
+// Pipeline turns one source tree into one output directory, again and again.
+// Not for concurrent use.
+type Pipeline struct {
+	options  Options
+	log      *slog.Logger
+	loader   *load.Loader
+	renderer render.Renderer
+}
+
+// New makes a Pipeline.
+func New(o Options) *Pipeline {
+	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore})}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	return p
+}
+
+// Checked is a source tree that was loaded and judged.
+type Checked struct {
+	Snapshot    *xds.Snapshot
+	Diagnostics diag.List
+	Summary     diag.Summary
+	// Line is the source line at a position.
+	Line func(diag.Position) (string, bool)
+}
+
+// Accepted tells whether the Snapshot has no error.
+func (c *Checked) Accepted() bool { return !c.Diagnostics.HasErrors() }
+
+// Add takes further findings in, such as those of Plan.
+func (c *Checked) Add(list diag.List) {
+	c.Diagnostics = append(c.Diagnostics, list...).Sort()
+	c.Summary.Errors, c.Summary.Warnings = c.Diagnostics.Count(diag.Error), c.Diagnostics.Count(diag.Warning)
+}
+
+// Merge takes the findings of another tree in. The Snapshots stay apart.
+func (c *Checked) Merge(other *Checked) {
+	mine := c.Line
+	c.Line = func(p diag.Position) (string, bool) {
+		if line, ok := mine(p); ok {
+			return line, ok
+		}
+		return other.Line(p)
+	}
+	c.Summary.Files += other.Summary.Files
+	c.Summary.Resources += other.Summary.Resources
+	c.Add(other.Diagnostics)
+}
+
+// Check loads the source tree and judges it. An error means that something could
+// not be read; what was read and is wrong is in Diagnostics.
+func (p *Pipeline) Check() (*Checked, error) {
+	if d, ok := p.overlap(); ok {
+		c := &Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
+		c.Add(diag.List{d})
+		return c, nil
+	}
+	known, knownDiagnostics, err := p.known()
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := p.loader.Load(p.options.Source)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checked{Snapshot: xds.NewSnapshot(loaded.Resources), Line: loaded.Line}
+	c.Summary.Files, c.Summary.Resources = len(loaded.Files), c.Snapshot.Len()
+	c.Add(knownDiagnostics)
+	c.Add(loaded.Diagnostics)
+	if c.Snapshot.Len() == 0 && c.Accepted() && !p.options.AllowEmpty {
+		c.Add(diag.List{{
+			Code: codeEmptyTree.Name, Position: diag.Position{File: p.options.Source},
+			Message: "the source tree holds no resource; published, it would remove everything from Envoy",
+			Help:    "check the path; where nothing is what you want, use --allow-empty",
+		}})
+		return c, nil
+	}
+	c.Add(validate.Run(c.Snapshot, validate.Options{
+		Known:   known,
+		Disable: p.options.Disable,
+		// A resource that could not be read is missing here and not in the tree.
+		Partial: loaded.Diagnostics.HasErrors(),
+	}))
+	return c, nil
+}
+
+// known reads the Envoy's bootstrap, where one is given.
+func (p *Pipeline) known() (xds.Known, diag.List, error) {
+	if p.options.Bootstrap == "" {
+		return xds.Known{}, nil, nil
+	}
+	b, list, err := load.Bootstrap(p.options.Bootstrap)
+	if err != nil || list.HasErrors() {
+		return xds.Known{}, list, err
+	}
+	return xds.KnownFrom(b), list, nil
+}
+
+// overlap finds an output directory inside the source tree, or the reverse:
+// what is published would be read as a source again.
+func (p *Pipeline) overlap() (diag.Diagnostic, bool) {
+	if p.options.Out == "" {
+		return diag.Diagnostic{}, false
+	}
+	source, out := resolved(p.options.Source), resolved(p.options.Out)
+	for _, c := range []struct{ inner, outer, message string }{
+		{out, source, "the output directory %s lies inside the source tree %s"},
+		{source, out, "the source tree %[2]s lies inside the output directory %[1]s"},
+	} {
+		if c.inner == c.outer || strings.HasPrefix(c.inner, strings.TrimSuffix(c.outer, string(filepath.Separator))+string(filepath.Separator)) {
+			return diag.Diagnostic{
+				Code: codeOutputInSource.Name, Position: diag.Position{File: p.options.Out},
+				Message: fmt.Sprintf(c.message, p.options.Out, p.options.Source),
+				Help:    "keep the two apart: side by side, or on different volumes",
+			}, true
+		}
+	}
+	return diag.Diagnostic{}, false
+}
+
+// resolved is a path as the file system knows it, as far as it exists.
+func resolved(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	rest := ""
+	for dir := abs; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
+			return abs
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}

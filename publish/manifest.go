@@ -1,0 +1,136 @@
+package publish
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"time"
+)
+
+const (
+	manifestPath = private + "/manifest.json"
+	// layout is the version of the files on disk, .xdspub included. Another
+	// number means that an older program must keep its hands off.
+	layout = 1
+)
+
+// Manifest is the record of an output directory, in .xdspub/manifest.json: what
+// the next run has to know and the published files do not tell.
+type Manifest struct {
+	// Layout is the version of the directory's layout. Publish sets it; 0 means
+	// that there is no record, since nothing was published yet.
+	Layout int `json:"layout"`
+	// Format and EnvoyPath can't change under a running Envoy.
+	Format    string `json:"format"`
+	EnvoyPath string `json:"envoy_path"`
+	EDSMode   string `json:"eds_mode"`
+	// Snapshot is the id of the snapshot that is out, all steps of it, and
+	// Published when that was.
+	Snapshot  string    `json:"snapshot"`
+	Published time.Time `json:"published,omitzero"`
+	Going     []Going   `json:"going"`
+}
+
+// Going is what is still out, is not in the snapshot any more, and waits for
+// its trim: exactly one of a cluster, by name, and a file, by path.
+type Going struct {
+	Cluster string `json:"cluster,omitempty"`
+	File    string `json:"file,omitempty"`
+	// Since is when nothing named it any more. It is zero while the plan that
+	// drops it is under way: until that has ended, something may.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// ReadManifest reads the record of the directory out. It takes no lock and
+// changes nothing. Without a record, or without the directory, it returns the
+// zero Manifest.
+func ReadManifest(out string) (Manifest, error) {
+	name := filepath.Join(out, manifestPath)
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Manifest{}, nil
+	}
+	if err != nil {
+		return Manifest{}, err
+	}
+	var m Manifest
+	err = json.Unmarshal(data, &m)
+	// First, since a newer layout may well be one that this program can't read:
+	// Unmarshal fills in the rest when one field is of another type.
+	if m.Layout > layout {
+		return Manifest{}, fmt.Errorf("read %s: layout %d is newer than this program's %d: use the newer program, or publish into another directory", name, m.Layout, layout)
+	}
+	if err == nil && m.Layout < 1 {
+		err = errors.New("no layout")
+	}
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return Manifest{}, fmt.Errorf("read %s: damaged: %w (remove the file and publish again with the format and the Envoy path of before; clusters and files that waited for their trim are then forgotten)", name, err)
+	}
+	return m, nil
+}
+
+func (m Manifest) check() error {
+	for _, g := range m.Going {
+		if (g.Cluster == "") == (g.File == "") {
+			return fmt.Errorf("manifest: going %+v: not exactly one of cluster and file", g)
+		}
+	}
+	return nil
+}
+
+// during is the record while the plan that leads to m is under way. The
+// snapshot is still the former one. What was going counts as going until the
+// plan is done: a trim that is killed half-way would otherwise leave clusters
+// and files that nothing knows of.
+func (m Manifest) during(prev Manifest) Manifest {
+	m.Snapshot, m.Published = prev.Snapshot, prev.Published
+	m.Going = slices.Clone(m.Going)
+	for i, g := range m.Going {
+		if !slices.ContainsFunc(prev.Going, func(o Going) bool { return o.Cluster == g.Cluster && o.File == g.File && !o.Since.IsZero() }) {
+			m.Going[i].Since = time.Time{}
+		}
+	}
+	for _, g := range prev.Going {
+		if !slices.ContainsFunc(m.Going, func(o Going) bool { return o.Cluster == g.Cluster && o.File == g.File }) {
+			m.Going = append(m.Going, g)
+		}
+	}
+	return m
+}
+
+// same tells whether prev, which is on disk, says what m says, the time of
+// publishing apart: a plan that changes nothing leaves the record alone.
+func (m Manifest) same(prev Manifest) bool {
+	m.Published = prev.Published
+	return prev.Layout == layout && reflect.DeepEqual(m.normal(), prev.normal())
+}
+
+// normal is m in the form in which it is written and can be compared.
+func (m Manifest) normal() Manifest {
+	m.Layout = layout
+	m.Published = m.Published.UTC().Round(0)
+	going := make([]Going, len(m.Going)) // never null in JSON
+	for i, g := range m.Going {
+		g.Since = g.Since.UTC().Round(0)
+		going[i] = g
+	}
+	m.Going = going
+	return m
+}
+
+// file is m as it stands on disk.
+func (m Manifest) file() (File, error) {
+	data, err := json.MarshalIndent(m.normal(), "", "  ")
+	if err != nil {
+		return File{}, fmt.Errorf("encode %s: %w", manifestPath, err)
+	}
+	return File{Path: manifestPath, Data: append(data, '\n')}, nil
+}

@@ -1,0 +1,122 @@
+package publish
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestManifestOnDisk(t *testing.T) {
+	out := t.TempDir()
+	zone := time.FixedZone("CEST", 2*60*60)
+	m := Manifest{
+		Format: "json", EnvoyPath: "/etc/envoy/xds", EDSMode: "file", Snapshot: "s1", Published: day1.In(zone),
+		Going: []Going{{Cluster: "old", Since: day1.In(zone)}, {File: "eds/old/eds.json", Since: day1}},
+	}
+	publishOnce(t, out, Plan{Manifest: m})
+	data, err := os.ReadFile(filepath.Join(out, manifestPath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+  "layout": 1,
+  "format": "json",
+  "envoy_path": "/etc/envoy/xds",
+  "eds_mode": "file",
+  "snapshot": "s1",
+  "published": "2026-05-01T12:00:00Z",
+  "going": [
+    {
+      "cluster": "old",
+      "since": "2026-05-01T12:00:00Z"
+    },
+    {
+      "file": "eds/old/eds.json",
+      "since": "2026-05-01T12:00:00Z"
+    }
+  ]
+}
+`
+	if string(data) != want {
+		t.Errorf("manifest %s, want %s", data, want)
+	}
+}
+
+// TestManifestDuring reads the record at the moment of each move.
+func TestManifestDuring(t *testing.T) {
+	file := Going{File: "eds/old/eds.json", Since: day1}
+	for _, tt := range []struct {
+		name         string
+		before, want []Going
+	}{
+		// Until the plan has ended, a listener may still name the cluster.
+		{"goes now", nil, []Going{{Cluster: "old"}}},
+		// What was going goes on, and the file is not forgotten before it is gone.
+		{"was going", []Going{file, {Cluster: "old", Since: day1}}, []Going{{Cluster: "old", Since: day2}, file}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := t.TempDir()
+			old := oldPlan()
+			old.Manifest.Going = tt.before
+			publishOnce(t, out, old)
+			moves := 0
+			d := mustOpen(t, out, &probe{root: out, fault: func(_ int, call string) error {
+				if strings.HasPrefix(call, "rename") && !strings.HasSuffix(call, manifestPath) || strings.HasPrefix(call, "remove") {
+					moves++
+					m, err := ReadManifest(out)
+					if err != nil {
+						t.Error(err)
+					}
+					if m.Snapshot != "s1" || !m.Published.Equal(day1) || !slices.Equal(m.Going, tt.want) {
+						t.Errorf("at %s: %+v, want going %v", call, m, tt.want)
+					}
+				}
+				return nil
+			}})
+			mustPublish(t, d, newPlan())
+			if moves != 5 {
+				t.Errorf("%d moves, want 5", moves)
+			}
+			if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Going, newPlan().Manifest.Going) {
+				t.Errorf("manifest %+v, %v", m, err)
+			}
+		})
+	}
+}
+
+func TestBadManifest(t *testing.T) {
+	for _, tt := range []struct{ name, data, want string }{
+		{"empty", "", "damaged: unexpected end of JSON input (remove the file"},
+		{"cut", `{"layout": 1, "form`, "damaged: unexpected end of JSON input (remove the file"},
+		{"tail", `{"layout": 1} {}`, "damaged: invalid character '{' after top-level value"},
+		{"no layout", `{"format": "json"}`, "damaged: no layout"},
+		{"going", `{"layout": 1, "going": [{}]}`, "damaged: manifest: going {Cluster: File:"},
+		{"newer", `{"layout": 2, "going": {}}`, "layout 2 is newer than this program's 1: use the newer program"},
+		{"newer alike", `{"layout": 2}`, "layout 2 is newer than this program's 1: use the newer program"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			publishOnce(t, out, oldPlan())
+			if err := os.WriteFile(filepath.Join(out, manifestPath), []byte(tt.data), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			want := "read " + filepath.Join(out, manifestPath) + ": " + tt.want
+			if _, err := ReadManifest(out); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("error %v, want %s", err, want)
+			}
+			d := mustOpen(t, out, osDisk{})
+			if _, err := d.Publish(context.Background(), newPlan()); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("Publish: error %v, want %s", err, want)
+			}
+			checkPublished(t, out, oldFiles)
+			checkPrivate(t, out)
+		})
+	}
+}

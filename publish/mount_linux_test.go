@@ -1,0 +1,216 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const envMounts = "XDSPUB_TEST_MOUNTS"
+
+// withMounts runs test in a process that may mount: this binary again, in a
+// mount namespace of its own, which takes all mounts with it when it ends.
+func withMounts(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	if os.Getenv(envMounts) != "" {
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			t.Skip("mount:", err)
+		}
+		test(t)
+		return
+	}
+	cmd := child(t, envMounts+"=1")
+	cmd.Args = append(cmd.Args, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Stderr = nil // CombinedOutput takes it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
+	}
+	output, err := cmd.CombinedOutput()
+	_, ran := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ran:
+		t.Errorf("in the namespace: %v\n%s", err, output)
+	case err != nil: // not permitted to make the namespace
+		t.Skipf("NOT TESTED, needs root or user namespaces: %v", err)
+	case bytes.Contains(output, []byte("--- SKIP")):
+		t.Skipf("NOT TESTED, needs permission to mount:\n%s", output)
+	case !bytes.Contains(output, []byte("--- PASS: "+t.Name())):
+		t.Errorf("in the namespace nothing ran:\n%s", output)
+	}
+}
+
+// mount mounts and, for the sake of t.TempDir, unmounts again.
+func mount(t *testing.T, source, target, kind string, flags uintptr, data string) {
+	t.Helper()
+	err := unix.Mount(source, target, kind, flags, data)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		t.Skip("mount:", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(target, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFullDisk(t *testing.T) {
+	withMounts(t, func(t *testing.T) {
+		out := t.TempDir()
+		mount(t, "tmpfs", out, "tmpfs", 0, "size=256k")
+		publishOnce(t, out, oldPlan())
+		d := mustOpen(t, out, osDisk{})
+		p := newPlan()
+		p.Steps[2].Write[1].Data = bytes.Repeat([]byte("x"), 1<<20)
+		res, err := d.Publish(context.Background(), p)
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "stage lds/lds.json: write ") {
+			t.Errorf("error %v", err)
+		}
+		if len(res.Steps) > 0 {
+			t.Errorf("moved %v", res.Steps)
+		}
+		checkPublished(t, out, oldFiles)
+		checkPrivate(t, out)
+		if m, err := ReadManifest(out); err != nil || m.Snapshot != "s1" {
+			t.Errorf("manifest %+v, %v", m, err)
+		}
+		mustPublish(t, d, newPlan()) // the space is there again
+		checkPublished(t, out, newFiles)
+	})
+}
+
+// TestNoInodes leaves one inode more at a time, so that the disk is full at each
+// place that makes something, the folders between the renames too.
+func TestNoInodes(t *testing.T) {
+	withMounts(t, func(t *testing.T) {
+		var failures []string
+		for spare, done := 0, false; !done && !t.Failed(); spare++ {
+			t.Run(fmt.Sprint(spare), func(t *testing.T) {
+				out := t.TempDir()
+				mount(t, "tmpfs", out, "tmpfs", 0, "nr_inodes=100")
+				publishOnce(t, out, oldPlan())
+				var fs unix.Statfs_t
+				if err := unix.Statfs(out, &fs); err != nil {
+					t.Fatal(err)
+				}
+				resize := func(inodes uint64) {
+					if err := unix.Mount("", out, "", unix.MS_REMOUNT, fmt.Sprintf("nr_inodes=%d", inodes)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				resize(fs.Files - fs.Ffree + uint64(spare))
+				d := mustOpen(t, out, osDisk{})
+				defer d.Close()
+				_, err := d.Publish(context.Background(), newPlan())
+				checkHalfway(t, out)
+				checkPrivate(t, out)
+				if done = err == nil; !done {
+					if !errors.Is(err, syscall.ENOSPC) {
+						t.Errorf("error %v", err)
+					}
+					failures = append(failures, err.Error())
+					resize(100)
+					mustPublish(t, d, newPlan())
+				}
+				checkPublished(t, out, newFiles)
+			})
+		}
+		all := strings.Join(failures, "\n")
+		if !strings.Contains(all, "stage lds/lds.json: open ") || !strings.Contains(all, "step new: mkdir ") {
+			t.Errorf("the disk was not full in all places:\n%s", all)
+		}
+	})
+}
+
+func TestReadOnly(t *testing.T) {
+	withMounts(t, func(t *testing.T) {
+		out := t.TempDir()
+		mount(t, "tmpfs", out, "tmpfs", 0, "")
+		publishOnce(t, out, oldPlan())
+		if err := unix.Mount("", out, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(out, Options{}); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("Open: %v", err)
+		}
+		// What only reads still works.
+		if left, err := Pending(out, newPlan()); err != nil || len(left.Steps) != 3 {
+			t.Errorf("Pending: %v, %v", left, err)
+		}
+		if m, err := ReadManifest(out); err != nil || m.Snapshot != "s1" {
+			t.Errorf("ReadManifest: %+v, %v", m, err)
+		}
+		checkPublished(t, out, oldFiles)
+		checkPrivate(t, out)
+	})
+}
+
+// TestReadOnlyStage turns read-only under a writer that is open.
+func TestReadOnlyStage(t *testing.T) {
+	withMounts(t, func(t *testing.T) {
+		out := t.TempDir()
+		publishOnce(t, out, oldPlan())
+		d := mustOpen(t, out, osDisk{})
+		stage := filepath.Join(out, stagePath)
+		mount(t, stage, stage, "", unix.MS_BIND, "")
+		if err := unix.Mount("", stage, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Publish(context.Background(), newPlan()); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("error %v", err)
+		}
+		checkPublished(t, out, oldFiles)
+		checkPrivate(t, out)
+	})
+}
+
+// TestOtherFileSystem has the folder of the last step somewhere else.
+func TestOtherFileSystem(t *testing.T) {
+	withMounts(t, func(t *testing.T) {
+		const want = ".xdspub and the folders beside it must be on one file system"
+		out := t.TempDir()
+		publishOnce(t, out, oldPlan())
+		d := mustOpen(t, out, osDisk{})
+		lds := filepath.Join(out, "lds")
+
+		t.Run("another", func(t *testing.T) {
+			mount(t, "tmpfs", lds, "tmpfs", 0, "mode=755")
+			res, err := d.Publish(context.Background(), newPlan())
+			if !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v", err)
+			}
+			if len(res.Steps) > 0 {
+				t.Errorf("moved %v, before it was seen", res.Steps)
+			}
+			checkPrivate(t, out)
+		})
+		checkPublished(t, out, oldFiles)
+
+		// Only the rename shows that this is not the same one.
+		t.Run("another mount of the same", func(t *testing.T) {
+			mount(t, lds, lds, "", unix.MS_BIND, "")
+			_, err := d.Publish(context.Background(), newPlan())
+			if !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v", err)
+			}
+			checkHalfway(t, out)
+			checkPrivate(t, out)
+		})
+		mustPublish(t, d, newPlan())
+		checkPublished(t, out, newFiles)
+	})
+}

@@ -1,0 +1,117 @@
+package publish
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+)
+
+// private is the folder in OUT that is ours and not Envoy's.
+const private = ".xdspub"
+
+// File is one finished file of the output directory.
+type File struct {
+	// Path is slash-separated and relative to OUT, as in eds/web/eds.json.
+	Path string
+	Data []byte
+	// Secret files get mode 0640 and the group of Options, their folder 0750.
+	// All others get 0644 and 0755.
+	Secret bool
+}
+
+func (f File) mode() fs.FileMode {
+	if f.Secret {
+		return 0o640
+	}
+	return 0o644
+}
+
+func (f File) folderMode() fs.FileMode {
+	if f.Secret {
+		return 0o750
+	}
+	return 0o755
+}
+
+// Step is files that may go out together. Write is renamed into place in its
+// order, then Remove is unlinked in its order. Remove names files: the folders
+// they leave stay for ever.
+type Step struct {
+	Name   string
+	Write  []File
+	Remove []string
+}
+
+// Plan is the way from what is on disk to what shall be there.
+type Plan struct {
+	Steps []Step
+	// Gap is waited between two steps that both moved something; 0 is no wait.
+	Gap time.Duration
+	// Manifest is what the record says when all steps are out.
+	Manifest Manifest
+}
+
+// check refuses what must not reach the disk. Names of folders come from the
+// names of resources, so they come from others.
+func (p Plan) check() error {
+	named := map[string]bool{}
+	tenant := map[string]string{} // folder to the file in it
+	for _, s := range p.Steps {
+		for _, f := range s.Write {
+			if err := checkPath(f.Path, named); err != nil {
+				return err
+			}
+			folder := path.Dir(f.Path)
+			if other, ok := tenant[folder]; ok {
+				return fmt.Errorf("publish %s: %s is in the same folder, and Envoy would see the two in no order", f.Path, other)
+			}
+			tenant[folder] = f.Path
+		}
+		for _, name := range s.Remove {
+			if err := checkPath(name, named); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range p.Steps {
+		for _, f := range s.Write {
+			for _, folder := range folders(f.Path) {
+				if named[folder] {
+					return fmt.Errorf("publish %s: %s is a file of the same plan", f.Path, folder)
+				}
+			}
+		}
+	}
+	return p.Manifest.check()
+}
+
+// checkPath refuses a path that leaves OUT, is written in two ways, has no
+// folder of its own, or is named before; and notes it as named.
+func checkPath(name string, named map[string]bool) error {
+	switch {
+	case !fs.ValidPath(name) || strings.Contains(name, "\x00"):
+		return fmt.Errorf("publish %q: not a clean path relative to the output directory", name)
+	case len(name) >= len(private) && strings.EqualFold(name[:len(private)], private):
+		// By any case: a file system may not tell .XDSPUB from .xdspub.
+		return fmt.Errorf("publish %q: %s is not for published files", name, private)
+	case !strings.Contains(name, "/"):
+		return fmt.Errorf("publish %q: a file needs a folder of its own", name)
+	case named[name]:
+		return fmt.Errorf("publish %q: named twice in one plan", name)
+	}
+	named[name] = true
+	return nil
+}
+
+// folders lists the folders above name, the outermost first.
+func folders(name string) []string {
+	var list []string
+	for i, c := range name {
+		if c == '/' {
+			list = append(list, name[:i])
+		}
+	}
+	return list
+}

@@ -1,0 +1,187 @@
+package publish
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The tests below need other processes: this binary again, told by its
+// environment what to be.
+const (
+	envRole = "XDSPUB_TEST_ROLE" // publish or hold
+	envOut  = "XDSPUB_TEST_OUT"
+	envAt   = "XDSPUB_TEST_AT"
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	switch role := os.Getenv(envRole); role {
+	case "":
+		os.Exit(m.Run())
+	case "publish":
+		err = publishAndDie()
+	case "hold":
+		err = hold()
+	default:
+		err = fmt.Errorf("no role %q", role)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// publishAndDie publishes newPlan, and kills itself at its n-th call.
+func publishAndDie() error {
+	at, err := strconv.Atoi(os.Getenv(envAt))
+	if err != nil {
+		return err
+	}
+	out := os.Getenv(envOut)
+	d, err := open(out, Options{}, &probe{root: out, quick: true, fault: func(n int, _ string) error {
+		if n == at {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // it takes a moment, in which nothing more may happen
+		}
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	if _, err := d.Publish(context.Background(), newPlan()); err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+// hold opens the directory, says so, and keeps it until its input ends.
+func hold() error {
+	d, err := Open(os.Getenv(envOut), Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Println("holding")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+func child(t *testing.T, env ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// TestKill kills a writer at each of its calls, the opening ones included.
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process for each call of a publish")
+	}
+	for at := 1; ; at++ {
+		out := t.TempDir()
+		publishOnce(t, out, oldPlan())
+		err := child(t, envRole+"=publish", envOut+"="+out, envAt+"="+strconv.Itoa(at)).Run()
+		if err == nil {
+			if at < 40 {
+				t.Fatalf("only %d calls", at)
+			}
+			return
+		}
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatalf("at call %d: %v", at, err)
+		}
+		checkHalfway(t, out)
+		d := mustOpen(t, out, &probe{root: out, quick: true})
+		checkPrivate(t, out)
+		checkHalfway(t, out)
+		mustPublish(t, d, newPlan())
+		checkPublished(t, out, newFiles)
+		checkPrivate(t, out)
+		d.Close()
+		if t.Failed() {
+			t.Fatalf("killed at call %d", at)
+		}
+	}
+}
+
+func TestLocked(t *testing.T) {
+	out, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := filepath.Join(out, private, "lock")
+	d := mustOpen(t, out, osDisk{})
+	_, err = Open(out, Options{})
+	if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != os.Getpid() || locked.Path != lock {
+		t.Errorf("a second Open: %v", err)
+	}
+	// What the second one did must not cost the first one its lock.
+	if _, err := Open(out, Options{}); err == nil {
+		t.Error("a third Open got it")
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(lock); err != nil {
+		t.Error(err)
+	}
+	// A file alone locks nothing, whatever it says.
+	if err := os.WriteFile(lock, []byte("1 "+strings.Repeat("x", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	publishOnce(t, out, oldPlan())
+}
+
+func TestLockedByAnother(t *testing.T) {
+	out := t.TempDir()
+	cmd := child(t, envRole+"=hold", envOut+"="+out)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || line != "holding\n" {
+		t.Errorf("child says %q, %v", line, err)
+	}
+	_, err = Open(out, Options{})
+	if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != cmd.Process.Pid {
+		t.Errorf("Open: %v, want a lock of %d", err, cmd.Process.Pid)
+	} else if want := fmt.Sprintf("held by process %d", cmd.Process.Pid); !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	// Without a lock, as a dry run does.
+	if _, err := Pending(out, newPlan()); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait() // says that it was killed
+	publishOnce(t, out, oldPlan())
+	checkPublished(t, out, oldFiles)
+}

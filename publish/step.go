@@ -1,0 +1,128 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+	"time"
+)
+
+// step moves the staged files into place and unlinks what s removes, and makes
+// both durable. It returns what it did, also when it fails.
+func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
+	done := StepResult{Name: s.Name}
+	for _, f := range ready {
+		gid := anyGroup
+		if f.Secret {
+			gid = d.gid
+		}
+		if err := d.ensureFolder(d.path(path.Dir(f.Path)), f.folderMode(), gid); err != nil {
+			return done, err
+		}
+	}
+	for _, f := range ready {
+		if err := d.rename(f); err != nil {
+			return done, err
+		}
+		done.Written = append(done.Written, f.Path)
+	}
+	if err := d.syncFolders(done.Written); err != nil {
+		return done, err
+	}
+	for _, name := range s.Remove {
+		if err := d.disk.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return done, err
+		}
+		done.Removed = append(done.Removed, name)
+	}
+	return done, d.syncFolders(done.Removed)
+}
+
+// record puts a manifest in place and makes it durable, if there is one.
+func (d *Dir) record(ready []staged) error {
+	for _, m := range ready {
+		if err := d.rename(m); err != nil {
+			return err
+		}
+		if err := d.syncFolder(d.path(private)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Dir) rename(f staged) error {
+	err := d.disk.Rename(f.at, d.path(f.Path))
+	if errors.Is(err, syscall.EXDEV) {
+		return apart(err)
+	}
+	return err
+}
+
+// syncFolders flushes the folders of the files, each once.
+func (d *Dir) syncFolders(files []string) error {
+	flushed := map[string]bool{}
+	for _, name := range files {
+		folder := path.Dir(name)
+		if flushed[folder] {
+			continue
+		}
+		if err := d.syncFolder(d.path(folder)); err != nil {
+			return err
+		}
+		flushed[folder] = true
+	}
+	return nil
+}
+
+// reachable fails when a folder that p writes to is on another file system than
+// the stage, before anything has moved. Of two mounts of one file system only
+// the rename itself can tell.
+func (d *Dir) reachable(p Plan) error {
+	stage, err := os.Stat(d.path(stagePath))
+	if err != nil {
+		return err
+	}
+	for _, s := range p.Steps {
+		for _, f := range s.Write {
+			for _, folder := range folders(f.Path) {
+				fi, err := statFolder(d.path(folder))
+				if err != nil {
+					return err
+				}
+				if fi != nil && stat(fi).Dev != stat(stage).Dev {
+					return apart(&fs.PathError{Op: "rename", Path: d.path(f.Path), Err: syscall.EXDEV})
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func apart(err error) error {
+	return fmt.Errorf("%w (%s and the folders beside it must be on one file system, without mounts between them)", err, private)
+}
+
+// wait lets the gap after a step pass.
+func (d *Dir) wait(ctx context.Context, gap time.Duration, after string) error {
+	if ctx.Err() == nil && gap > 0 {
+		t := time.NewTimer(gap)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		return d.stopped(ctx, "after step "+after)
+	}
+	return nil
+}
+
+func (d *Dir) stopped(ctx context.Context, where string) error {
+	return fmt.Errorf("publish %s: stopped %s, the next run carries on from there: %w", d.out, where, ctx.Err())
+}

@@ -1,0 +1,63 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// longestFolder keeps a folder's name below the 255 bytes of common file systems.
+const longestFolder = 200
+
+// Folder is the name of the folder for a resource of that name: letters, digits,
+// dot, underscore and hyphen stand for themselves, every other byte and a leading
+// dot as %XX. A name that gets too long ends in ~ and a hash instead. Different
+// names give different folders.
+func Folder(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	folder := b.String()
+	if len(folder) > longestFolder {
+		sum := sha256.Sum256([]byte(name))
+		folder = folder[:longestFolder] + "~" + hex.EncodeToString(sum[:8])
+	}
+	return folder
+}
+
+// folderCollisions finds names that would share a folder on a file system that
+// does not tell upper from lower case.
+func folderCollisions(s *xds.Snapshot) diag.List {
+	var list diag.List
+	seen := make(map[string]*xds.Resource)
+	for _, r := range s.All() {
+		switch r.Type {
+		case xds.Cluster, xds.Listener, xds.ScopedRoutes, xds.VirtualHost:
+			continue
+		}
+		folder := strings.ToLower(path.Dir(Path(r.Type, r.Name)))
+		first, ok := seen[folder]
+		if !ok {
+			seen[folder] = r
+			continue
+		}
+		d := r.Diagnostic(codeFolderCollision.Name, xds.Path(r.Type.Name),
+			fmt.Sprintf("the names %q and %q differ only by letter case, their folders would be one on some file systems", first.Name, r.Name))
+		d.Help = "rename one of them"
+		d.Related = []diag.Related{{Position: first.Origin.Position(xds.Path(first.Type.Name)), Message: "the other one"}}
+		list = append(list, d)
+	}
+	return list
+}

@@ -1,0 +1,223 @@
+// Package validate judges one Snapshot. A rule is a Rule value in a file of its
+// own, listed in Rules; Run walks every resource once and hands each message to
+// the rules that asked for its type. The package knows messages and references,
+// not files, encodings, printing or time: where a finding stands in the source
+// is the resource's Origin's to say.
+//
+// What the rules know about Envoy was tried on Envoy 1.40.0; docs/rules.md has
+// every rule with its reason and an example.
+package validate
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Rule is one judgement. It holds no state: Node and Snapshot may run on several
+// goroutines at once.
+type Rule struct {
+	// Code is the rule's name in kebab-case, never used again once retired.
+	Code string
+	// Severity of its findings, unless a Finding says otherwise.
+	Severity diag.Severity
+	// Doc explains the rule: a first line that sums it up, an empty line, then
+	// what Envoy does and what would be right, with the source.
+	Doc string
+	// Whole says that the rule looks for other resources, and is wrong where some
+	// could not be read.
+	Whole bool
+	// Messages are the types for which Node is called; empty means every message.
+	Messages []protoreflect.FullName
+	// Node judges one message of one resource.
+	Node func(*Pass, *xds.Node)
+	// Snapshot judges what stands in several resources, once a Run.
+	Snapshot func(*Pass)
+}
+
+// Summary is the first line of the rule's Doc.
+func (r *Rule) Summary() string {
+	line, _, _ := strings.Cut(r.Doc, "\n")
+	return line
+}
+
+// Options for Run; the zero value judges by all rules, with nothing known beside
+// the Snapshot.
+type Options struct {
+	// Known is what the Envoy has from its own bootstrap.
+	Known xds.Known
+	// Disable holds the codes of rules that are left out.
+	Disable []string
+	// Partial says that resources are missing because they could not be read:
+	// rules that need the Whole snapshot stay silent, they would only echo that.
+	Partial bool
+}
+
+// Pass is what a rule sees of a Run.
+type Pass struct {
+	Snapshot *xds.Snapshot
+	Known    xds.Known
+	// Resource is the one whose message is judged; nil in Rule.Snapshot.
+	Resource *xds.Resource
+	// Subscribers are all places that ask a config source for resources, in the
+	// order of the walk; nil in Rule.Node.
+	Subscribers []Subscriber
+
+	rule   *Rule
+	report func(diag.Diagnostic)
+}
+
+// Subscriber is a Subscription and where it stands.
+type Subscriber struct {
+	xds.Subscription
+	Resource *xds.Resource
+	Node     *xds.Node
+}
+
+// Finding is what a rule reports.
+type Finding struct {
+	// Path is the field, below Resource's message.
+	Path xds.Path
+	// Resource is the one that the finding is about; nil means Pass.Resource.
+	Resource *xds.Resource
+	// Message says what is wrong, values quoted, no capital, no full stop.
+	Message string
+	// Help says what would be right.
+	Help    string
+	Related []diag.Related
+	// Warning makes the finding a warning where the rule is an error.
+	Warning bool
+}
+
+// Report adds a finding.
+func (p *Pass) Report(f Finding) {
+	r := f.Resource
+	if r == nil {
+		r = p.Resource
+	}
+	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
+	d.Severity = p.rule.Severity
+	if f.Warning {
+		d.Severity = diag.Warning
+	}
+	d.Help, d.Related = f.Help, f.Related
+	p.report(d)
+}
+
+// Exists tells whether a resource is in the Snapshot or in the bootstrap.
+func (p *Pass) Exists(t *xds.Type, name string) bool {
+	return p.Snapshot.Lookup(t, name) != nil || p.Known.Has(t, name)
+}
+
+// Run judges a Snapshot by all rules that o leaves in. The result is sorted
+// and the same from run to run.
+func Run(s *xds.Snapshot, o Options) diag.List {
+	rules := slices.DeleteFunc(slices.Clone(Rules), func(r *Rule) bool {
+		return slices.Contains(o.Disable, r.Code) || o.Partial && r.Whole
+	})
+	var (
+		mu   sync.Mutex
+		list diag.List
+	)
+	pass := Pass{Snapshot: s, Known: o.Known, report: func(d diag.Diagnostic) {
+		mu.Lock()
+		defer mu.Unlock()
+		list = append(list, d)
+	}}
+	pass.Subscribers = walkAll(pass, rules)
+	for _, r := range rules {
+		if r.Snapshot != nil {
+			p := pass
+			p.rule = r
+			r.Snapshot(&p)
+		}
+	}
+	return list.Sort()
+}
+
+// walkAll walks each resource once, on as many goroutines as there are cores. It
+// returns the subscriptions that it met, for the rules that judge them together.
+func walkAll(pass Pass, rules []*Rule) []Subscriber {
+	everywhere, byMessage := dispatch(rules)
+	batches := slices.Collect(slices.Chunk(pass.Snapshot.All(), 64))
+	subscribers := make([][]Subscriber, len(batches))
+	work := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := range work {
+				for _, r := range batches[i] {
+					p := pass
+					p.Resource = r
+					xds.Walk(r.Message, func(n *xds.Node) {
+						if s, ok := n.Subscription(); ok {
+							subscribers[i] = append(subscribers[i], Subscriber{s, r, n})
+						}
+						for _, rule := range everywhere {
+							p.rule = rule
+							rule.Node(&p, n)
+						}
+						for _, rule := range byMessage[n.Name()] {
+							p.rule = rule
+							rule.Node(&p, n)
+						}
+					})
+				}
+			}
+		})
+	}
+	for i := range batches {
+		work <- i
+	}
+	close(work)
+	workers.Wait()
+	return slices.Concat(subscribers...)
+}
+
+func dispatch(rules []*Rule) (everywhere []*Rule, byMessage map[protoreflect.FullName][]*Rule) {
+	byMessage = make(map[protoreflect.FullName][]*Rule)
+	for _, r := range rules {
+		switch {
+		case r.Node == nil:
+		case len(r.Messages) == 0:
+			everywhere = append(everywhere, r)
+		default:
+			for _, m := range r.Messages {
+				byMessage[m] = append(byMessage[m], r)
+			}
+		}
+	}
+	return everywhere, byMessage
+}
+
+var codeForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
+
+// Check says what is wrong with a list of rules: a code that is missing, not in
+// kebab-case, doubled or out of order, a Doc without summary and reason, or
+// nothing to run.
+func Check(rules []*Rule) error {
+	for i, r := range rules {
+		summary, reason, _ := strings.Cut(r.Doc, "\n\n")
+		switch {
+		case !codeForm.MatchString(r.Code):
+			return fmt.Errorf("rule %d: code %q is not kebab-case", i, r.Code)
+		case i > 0 && rules[i-1].Code >= r.Code:
+			return fmt.Errorf("rule %s: doubled or out of order", r.Code)
+		case strings.TrimSpace(summary) == "" || strings.Contains(summary, "\n") || strings.TrimSpace(reason) == "":
+			return fmt.Errorf("rule %s: Doc needs a summary line, an empty line and a reason", r.Code)
+		case r.Node == nil && r.Snapshot == nil:
+			return fmt.Errorf("rule %s: nothing to run", r.Code)
+		case len(r.Messages) > 0 && r.Node == nil:
+			return fmt.Errorf("rule %s: Messages without Node", r.Code)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+// Package watch turns directories into "changed" signals.
+//
+// A signal says only: look again. It does not say what changed, because nobody
+// can know. Editors save by writing in place, by renaming over, or by moving
+// the old file away first; events of one save come in different orders on
+// different systems; a queue that is full drops them; a folder may be filled
+// between its creation and our watch on it. So the sequence of events is never
+// interpreted: whatever happens below the root starts or prolongs a burst, and
+// once the tree was quiet for a while (or the burst has lasted too long) there
+// is one signal, and its receiver reads the tree as it stands then.
+//
+// Folders are watched, not files: a watch on a file dies with its inode, which
+// is what most editors and every publisher by rename replace. New folders are
+// followed at once, so that the files still being copied into them prolong the
+// burst.
+//
+// Watches get lost, too: the root is moved away and comes back, a file system
+// is mounted over it, the system's limit is reached. Therefore all of them are
+// thrown away and made anew at every rescan, which always ends in a signal.
+// What no event can tell is at most one rescan late. That goes for network file
+// systems, and for a file that is a link to one outside the tree and is edited
+// there; linked folders are followed.
+//
+//	w, err := watch.New("/etc/xds", watch.Options{})
+//	if err != nil { … }
+//	go w.Run(ctx)
+//	for range w.Signals() { // ends with ctx
+//		read("/etc/xds")
+//	}
+package watch
