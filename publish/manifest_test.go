@@ -55,6 +55,7 @@ func TestManifestDuring(t *testing.T) {
 	}{
 		// Until the plan has ended, a listener may still name the cluster.
 		{"goes now", nil, []Going{{Cluster: "old"}}},
+		{"goes since a plan that was killed", []Going{{Cluster: "old"}}, []Going{{Cluster: "old"}}},
 		// What was going goes on, and the file is not forgotten before it is gone.
 		{"was going", []Going{file, {Cluster: "old", Since: day1}}, []Going{{Cluster: "old", Since: day2}, file}},
 	} {
