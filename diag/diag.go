@@ -95,11 +95,22 @@ type Diagnostic struct {
 	Sensitive bool `json:"-"`
 }
 
+// String is the finding in one line, as the text form begins.
+func (d Diagnostic) String() string {
+	line := fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.Code)
+	if d.Position == (Position{}) {
+		return line
+	}
+	return d.Position.String() + ": " + line
+}
+
 // List is findings in any order.
 type List []Diagnostic
 
 // Sort orders the list by place, severity, code, path and message, and drops
-// findings that say the same thing twice. Two runs over one input give one order.
+// findings that say the same thing twice: what several resources take from one
+// YAML anchor is reported once, for the first of them by name. Two runs over one
+// input give one order, whichever goroutine reported first.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, func(a, b Diagnostic) int {
 		return cmp.Or(
@@ -108,6 +119,8 @@ func (l List) Sort() List {
 			cmp.Compare(a.Code, b.Code),
 			cmp.Compare(a.Path, b.Path),
 			cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Resource.Type, b.Resource.Type),
+			cmp.Compare(a.Resource.Name, b.Resource.Name),
 		)
 	})
 	return slices.CompactFunc(l, func(a, b Diagnostic) bool {

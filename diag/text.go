@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,26 +35,30 @@ const (
 func WriteText(w io.Writer, l List, o TextOptions) error {
 	bw := bufio.NewWriter(w)
 	paint := func(color, s string) string {
-		if !o.Color {
+		if !o.Color || s == "" {
 			return s
 		}
 		return color + s + ansiReset
 	}
 	for _, d := range l {
-		where := ""
-		if d.Position != (Position{}) {
-			where = printable(d.Position.String()) + ": "
-		}
-		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, where), paint(severityColor(d.Severity), d.Severity.String()), printable(d.Message), d.Code)
+		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), printable(d.Message), d.Code)
 		writeSnippet(bw, d, o, paint)
 		for _, r := range d.Related {
-			fmt.Fprintf(bw, "    %s: %s\n", printable(r.Position.String()), printable(r.Message))
+			fmt.Fprintf(bw, "    %s%s\n", place(r.Position), printable(r.Message))
 		}
 		if d.Help != "" {
 			fmt.Fprintf(bw, "    help: %s\n", printable(d.Help))
 		}
 	}
 	return bw.Flush()
+}
+
+// place is how a line about a position begins.
+func place(p Position) string {
+	if p == (Position{}) {
+		return ""
+	}
+	return printable(p.String()) + ": "
 }
 
 // snippetWidth is how many characters of a source line are printed: minified
@@ -65,17 +70,29 @@ func writeSnippet(w io.Writer, d Diagnostic, o TextOptions, paint func(string, s
 		return
 	}
 	line, ok := o.Line(d.Position)
-	if !ok {
+	if !ok || strings.TrimSpace(line) == "" {
 		return
 	}
-	runes := []rune(printable(strings.ReplaceAll(line, "\t", " ")))
-	caret := min(d.Column-1, len(runes))
+	caret := d.Column - 1
 	from := 0
 	if caret > snippetWidth-20 {
 		from = caret - snippetWidth/2
 	}
-	to := min(len(runes), from+snippetWidth)
-	fmt.Fprintf(w, "    %s\n    %s%s\n", string(runes[from:to]), strings.Repeat(" ", caret-from), paint(ansiBlue, "^"))
+	var window []rune
+	n := 0
+	for _, r := range line {
+		if n >= from {
+			window = append(window, r)
+		}
+		if n++; n == from+snippetWidth {
+			break
+		}
+	}
+	if n < from { // the file has changed since
+		return
+	}
+	text := printable(strings.ReplaceAll(string(window), "\t", " "))
+	fmt.Fprintf(w, "    %s\n    %s%s\n", text, strings.Repeat(" ", min(caret, n)-from), paint(ansiBlue, "^"))
 }
 
 func severityColor(s Severity) string {
@@ -93,7 +110,7 @@ func severityColor(s Severity) string {
 // character for one so that columns stay true.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+		if !unicode.IsPrint(r) { // also the marks that turn the direction of text
 			return utf8.RuneError
 		}
 		return r

@@ -5,8 +5,6 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 
-	sigsyaml "sigs.k8s.io/yaml"
-
 	"xdspub/diag"
 )
 
@@ -17,10 +15,9 @@ func Bootstrap(path string) (*bootstrapv3.Bootstrap, diag.List, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &source{name: path, format: formatYAML, data: data} // JSON is YAML too
+	s := newSource(path, formatYAML, data) // JSON is YAML too
 	d := decoder{file: &file{source: s}}
-	if i := invalidUTF8(data); i >= 0 {
-		d.report(s.finding(codeInvalidUTF8, s.at(i), "not valid UTF-8", "save the file as UTF-8"))
+	if d.invalidUTF8() {
 		return nil, d.file.diagnostics, nil
 	}
 	b := &bootstrapv3.Bootstrap{}
@@ -29,14 +26,9 @@ func Bootstrap(path string) (*bootstrapv3.Bootstrap, diag.List, error) {
 		d.report(s.finding(codeUnknownDocument, diag.Position{File: path, Line: 1, Column: 1}, "a bootstrap is one document", ""))
 		return nil, d.file.diagnostics, nil
 	}
-	if docs[0].expandsTooFar() {
-		d.report(s.finding(codeTooLarge, docs[0].firstAlias(), "the aliases of this document expand too far", ""))
-		return nil, d.file.diagnostics, nil
-	}
-	json, err := sigsyaml.YAMLToJSONStrict(docs[0].text)
-	if err != nil {
-		d.yamlError(docs[0], err)
-		return nil, d.file.diagnostics, nil
+	json, findings := docs[0].toJSON()
+	if len(findings) > 0 {
+		return nil, findings, nil
 	}
 	if _, text, err := splitType(json); err == nil {
 		json = text

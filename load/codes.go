@@ -4,8 +4,8 @@ import "xdspub/diag"
 
 // Codes are the findings of this package, sorted by name.
 var Codes = []diag.Code{
-	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeInvalidUTF8, codeInvalidValue, codeResourceWrapper,
-	codeSyntax, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType, codeUnsupportedFormat,
+	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeResourceWrapper,
+	codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType, codeUnsupportedFormat,
 }
 
 var (

@@ -1,13 +1,12 @@
 package load
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"xdspub/diag"
 )
@@ -24,20 +23,31 @@ type Setting struct {
 func ConfigFile(root string) string { return filepath.Join(root, configName) }
 
 // Config reads the project's own file: a mapping of flag names to values or
-// lists of values, sorted by name. An error means that it can't be read; what is
-// wrong in it is in the list.
+// lists of values, in the order they stand in. An error means that it can't be
+// read; what is wrong in it is in the list.
 func Config(path string) ([]Setting, diag.List, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &source{name: path, format: formatYAML, data: data}
+	s := newSource(path, formatYAML, data)
 	d := decoder{file: &file{source: s}}
-	doc := s.document(data, 0)
-	text, err := sigsyaml.YAMLToJSONStrict(data)
-	if err != nil {
-		d.yamlError(doc, err)
+	if d.invalidUTF8() {
 		return nil, d.file.diagnostics, nil
+	}
+	docs := s.split()
+	switch len(docs) {
+	case 0:
+		return nil, nil, nil
+	case 1:
+	default:
+		d.report(s.finding(codeUnknownDocument, docs[1].at(0), "the file is one document", ""))
+		return nil, d.file.diagnostics, nil
+	}
+	doc := docs[0]
+	text, findings := doc.toJSON()
+	if len(findings) > 0 {
+		return nil, findings, nil
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -58,8 +68,10 @@ func Config(path string) ([]Setting, diag.List, error) {
 }
 
 func settingValues(raw json.RawMessage) ([]string, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a float would print 1000000 as 1e+06
 	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
+	if err := dec.Decode(&v); err != nil {
 		return nil, err
 	}
 	list, ok := v.([]any)
@@ -69,7 +81,7 @@ func settingValues(raw json.RawMessage) ([]string, error) {
 	var values []string
 	for _, v := range list {
 		switch v.(type) {
-		case string, bool, float64:
+		case string, bool, json.Number:
 			values = append(values, fmt.Sprint(v))
 		default:
 			return nil, fmt.Errorf("a flag's value is text, a number or a boolean, or a list of these")

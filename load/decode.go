@@ -42,6 +42,7 @@ func (v value) position() diag.Position { return v.doc.position(steps(v.path), f
 func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
 	f := v.doc.source.finding(code, v.position(), message, help)
 	f.Path = string(v.path)
+	f.Sensitive = slices.ContainsFunc(steps(v.path), mayBeSecret)
 	return f
 }
 
@@ -69,22 +70,31 @@ func (d *decoder) object(v value) {
 		return
 	}
 	name := protoreflect.FullName("")
-	if raw, ok := members["@type"]; ok {
-		var url string
-		if json.Unmarshal(raw, &url) == nil {
-			name = protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
+	typed := has(members, "@type")
+	if typed {
+		if mt, err := (resolver{}).FindMessageByURL(urlIn(members)); err == nil {
+			name = mt.Descriptor().FullName()
 		}
 	}
 	switch {
-	case name == "envoy.service.discovery.v3.DiscoveryResponse", name == "" && has(members, "resources"):
+	case name == "envoy.service.discovery.v3.DiscoveryResponse", !typed && has(members, "resources"):
 		d.response(v, members)
-	case name == "envoy.config.bootstrap.v3.Bootstrap", name == "" && isBootstrap(members):
+	case name == "envoy.config.bootstrap.v3.Bootstrap", !typed && isBootstrap(members):
 		d.bootstrap(v, members)
-	case has(members, "@type"):
-		d.elements([]value{v})
+	case typed:
+		d.elements([]value{v}) // says so too where the type is none
 	default:
 		d.report(v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", documentHelp))
 	}
+}
+
+// urlIn is the @type of an object, empty where that is no text.
+func urlIn(members map[string]json.RawMessage) string {
+	var url string
+	if json.Unmarshal(members["@type"], &url) != nil {
+		return ""
+	}
+	return url
 }
 
 func has(members map[string]json.RawMessage, name string) bool {
@@ -140,6 +150,9 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage) {
 		key = "staticResources"
 	}
 	static := members[key]
+	if key == "static_resources" && has(members, "staticResources") {
+		static, key = nil, "" // the message is refused: one field in two spellings
+	}
 	d.message(value{v.doc, without(members, key, "@type"), v.path}, &bootstrapv3.Bootstrap{})
 	if static == nil || string(static) == "null" {
 		return
@@ -164,7 +177,9 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage) {
 			continue
 		}
 		d.each(len(items), func(one *decoder, i int) {
-			one.resource(value{v.doc, items[i], at.path.Index(i)}, types[name], "")
+			if item := (value{v.doc, items[i], at.path.Index(i)}); one.isObject(item) {
+				one.resource(item, types[name], "")
+			}
 		})
 	}
 }
@@ -203,10 +218,18 @@ func (d *decoder) each(n int, f func(one *decoder, i int)) {
 	}
 }
 
+// isObject reports a resource that is none.
+func (d *decoder) isObject(v value) bool {
+	is := jsontext.Value(v.text).Kind() == '{'
+	if !is {
+		d.report(v.finding(codeInvalidValue, "a resource is an object, this is "+kindName(v.text), ""))
+	}
+	return is
+}
+
 // element decodes one resource, or the Resource wrapper around one.
 func (d *decoder) element(v value) {
-	if jsontext.Value(v.text).Kind() != '{' {
-		d.report(v.finding(codeInvalidValue, "a resource is an object, this is "+kindName(v.text), ""))
+	if !d.isObject(v) {
 		return
 	}
 	url, text, err := splitType(v.text)
@@ -262,17 +285,22 @@ func (d *decoder) wrapper(v value) {
 		f.Severity = diag.Warning
 		d.report(f)
 	}
+	at := v.field("resource", inner)
 	url, text, err := splitType(inner)
 	mt, unknown := resolver{}.FindMessageByURL(url)
-	if err != nil || unknown != nil || xds.TypeOf(mt.Descriptor().FullName()) == nil || jsontext.Value(inner).Kind() != '{' {
-		d.element(v.field("resource", inner)) // says what is wrong
+	switch {
+	case err == nil && unknown == nil && mt.Descriptor().FullName() == w.ProtoReflect().Descriptor().FullName():
+		d.report(at.finding(codeResourceWrapper, "a Resource wrapper stands in a Resource wrapper", "Envoy unwraps one; remove the other"))
+		return
+	case err != nil || unknown != nil || xds.TypeOf(mt.Descriptor().FullName()) == nil:
+		d.element(at) // says what is wrong
 		return
 	}
 	name := w.GetName()
 	if name == "" {
 		name = w.GetResourceName().GetName()
 	}
-	d.resource(v.field("resource", text), xds.TypeOf(mt.Descriptor().FullName()), name)
+	d.resource(value{v.doc, text, at.path}, xds.TypeOf(mt.Descriptor().FullName()), name)
 }
 
 // resource decodes one resource of a known type and takes it over.
@@ -299,9 +327,14 @@ func (d *decoder) resource(v value, t *xds.Type, wrapperName string) {
 	d.file.resources = append(d.file.resources, r)
 }
 
+// maxDepth bounds how deeply messages are nested, an Any counting twice. Envoy
+// refuses JSON that is nested over 100 deep. Without a limit the time to read
+// nested Anys grows with the square of their depth.
+const maxDepth = 200
+
 // message decodes strictly into m. It reports why it can't and returns false.
 func (d *decoder) message(v value, m proto.Message) bool {
-	err := protojson.UnmarshalOptions{Resolver: resolver{}}.Unmarshal(v.text, m)
+	err := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}.Unmarshal(v.text, m)
 	if err != nil {
 		d.report(v.decodeError(m, err))
 	}
@@ -332,7 +365,7 @@ func splitType(text []byte) (url string, rest []byte, err error) {
 			return "", nil, err
 		}
 		if err := json.Unmarshal(raw, &url); err != nil || url == "" {
-			return "", nil, fmt.Errorf("@type must be the text of a type URL, this is %s", raw)
+			return "", nil, fmt.Errorf("the @type must be the text of a type URL")
 		}
 		end := int(dec.InputOffset())
 		if first && dec.PeekKind() == '"' {

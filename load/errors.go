@@ -1,12 +1,14 @@
 package load
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -59,100 +61,138 @@ var versionTwo = regexp.MustCompile(`/envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 var (
 	protoPlace   = regexp.MustCompile(`\(line (\d+):(\d+)\):?\s*`)
 	protoPrefix  = regexp.MustCompile(`^proto:\s*`)
-	unknownField = regexp.MustCompile(`^unknown field "?([^"]*)"?`)
+	unknownField = regexp.MustCompile(`^unknown field `)
 	unresolved   = regexp.MustCompile(`^unable to resolve "([^"]*)"`)
-	badEnum      = regexp.MustCompile(`^invalid value for enum (?:type|field [^:]*): (.*)$`)
-	badValue     = regexp.MustCompile(`^invalid value for (\S+) (?:type|field ([^:]*)): (.*)$`)
+	badType      = regexp.MustCompile(`^(?:missing "@type" field|@type field )`)
+	badEnum      = regexp.MustCompile(`^invalid value for enum field [^:]*: (.*)$`)
+	badValue     = regexp.MustCompile(`^invalid value for (\S+) field [^:]*: (.*)$`)
+	badDuration  = regexp.MustCompile(`^(?:invalid )?google\.protobuf\.Duration value (?:out of range: )?(.*)$`)
 	badToken     = regexp.MustCompile(`^unexpected token (.*)$`)
 	setTwice     = regexp.MustCompile(`^error parsing "?([^",]*)"?, oneof (\S+) is already set`)
-	duplicate    = regexp.MustCompile(`^duplicate (?:field|map key) "?([^"]*)"?`)
+	duplicate    = regexp.MustCompile(`^duplicate (?:field|map key) `)
 )
+
+const aDuration = `a duration such as "1.5s"`
 
 // decodeError turns what protojson says of v into a finding at its place.
 func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
-	reason := strings.ReplaceAll(err.Error(), "\u00a0", " ")
-	var tokens []string
+	reason, place := cleaned(err)
+	var path xds.Path
 	key := false
-	if place := protoPlace.FindStringSubmatch(reason); place != nil {
-		line, _ := strconv.Atoi(place[1])
-		column, _ := strconv.Atoi(place[2])
-		tokens, key = pathAt(v.text, offsetOf(v.text, line, column))
+	if place != nil {
+		path, key = pathAt(v.text, offsetOf(v.text, place.line, place.column))
 	}
-	reason = protoPrefix.ReplaceAllString(protoPlace.ReplaceAllString(reason, ""), "")
-	reason = strings.TrimPrefix(reason, "syntax error ")
-
-	field := ""
-	if len(tokens) > 0 {
-		field = tokens[len(tokens)-1]
-		if _, err := strconv.Atoi(field); err == nil && len(tokens) > 1 {
-			field = tokens[len(tokens)-2]
-		}
-	}
-	sensitive := slices.ContainsFunc(tokens, xds.SensitiveFieldName) || xds.TypeOf(m.ProtoReflect().Descriptor().FullName()) == xds.Secret
-	quote := func(text string) string {
-		if sensitive {
-			return "(not shown)"
-		}
-		return text
-	}
-	code, message, help := codeInvalidValue, reason, ""
+	t := xds.TypeOf(m.ProtoReflect().Descriptor().FullName())
+	said := said{field: fieldOf(path), secret: t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
+	code, message, help := codeInvalidValue, "", ""
 	switch {
 	case unknownField.MatchString(reason):
-		code = codeUnknownField
-		message = fmt.Sprintf("unknown field %q", unknownField.FindStringSubmatch(reason)[1])
+		code, message = codeUnknownField, fmt.Sprintf("unknown field %q", said.field)
 		help = "Envoy would drop it without an error; check the spelling and the indentation"
 	case unresolved.MatchString(reason):
 		url := unresolved.FindStringSubmatch(reason)[1]
 		code, message, help = codeUnknownType, fmt.Sprintf("unknown type %q", url), typeHelp(url)
-		tokens, key = append(tokens, "@type"), false
-	case strings.HasPrefix(reason, `missing "@type" field`):
-		code, message = codeUnknownType, "the configuration of an extension needs an @type"
+	case badType.MatchString(reason):
+		code, message = codeUnknownType, "the configuration of an extension needs an @type, the text of a type URL"
 	case badEnum.MatchString(reason):
-		code = codeUnknownEnum
-		message = fmt.Sprintf("%s has no value %s", field, quote(badEnum.FindStringSubmatch(reason)[1]))
+		got := badEnum.FindStringSubmatch(reason)[1]
+		if strings.ContainsAny(got[:1], "{[") {
+			message = fmt.Sprintf("%s wants the name of a value, not %s", said.field, said.value(got))
+			break
+		}
+		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
 		help = "Envoy would take the default instead, without an error; enum names are written in capitals"
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
-		message = fmt.Sprintf("%s can't stand beside another field of %s", found[1], found[2])
-		help = "keep one of them"
+		message, help = fmt.Sprintf("%s can't stand beside another field of %s", found[1], found[2]), "keep one of them"
 		key = true
 	case duplicate.MatchString(reason):
-		code, message = codeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", duplicate.FindStringSubmatch(reason)[1])
-		help = "keep one of them"
+		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", said.field), "keep one of them"
+	case badDuration.MatchString(reason):
+		message = fmt.Sprintf("%s wants %s, not %s", said.field, aDuration, said.value(badDuration.FindStringSubmatch(reason)[1]))
 	case badValue.MatchString(reason):
 		found := badValue.FindStringSubmatch(reason)
-		message = fmt.Sprintf("%s wants a value of type %s, not %s", field, found[1], quote(found[3]))
-		if found[1] == "string" {
+		message = fmt.Sprintf("%s wants a value of type %s, not %s", said.field, found[1], said.value(found[2]))
+		if found[1] == "string" && !strings.ContainsAny(found[2], "{[") {
 			help = "put the value in quotes"
 		}
 	case badToken.MatchString(reason):
-		got := tokenName(badToken.FindStringSubmatch(reason)[1], quote)
-		message = fmt.Sprintf("%s has the wrong kind of value: %s", field, got)
-		if want := wantedKind(m, tokens); want != "" {
-			message = fmt.Sprintf("%s wants %s, not %s", field, want, got)
+		got := said.value(badToken.FindStringSubmatch(reason)[1])
+		message = fmt.Sprintf("%s has the wrong kind of value: %s", said.field, got)
+		if want := wantedKind(m, steps(path)); want != "" {
+			message = fmt.Sprintf("%s wants %s, not %s", said.field, want, got)
 		}
+	case strings.Contains(reason, "recursion depth"):
+		message, help = "the resource is nested too deeply", "Envoy refuses what is nested over 100 deep"
+	case said.secret:
+		message = fmt.Sprintf("%s has a value that can't be read", said.field)
 	default:
-		message = quote(reason)
+		message = shorten(reason)
 	}
-	f := v.doc.source.finding(code, v.doc.position(append(steps(v.path), tokens...), key), message, help)
-	f.Sensitive = sensitive
-	f.Path = strings.Join(tokens, ".")
-	if t := xds.TypeOf(m.ProtoReflect().Descriptor().FullName()); t != nil {
+	f := v.doc.source.finding(code, v.doc.position(steps(v.path.Join(path)), key), message, help)
+	f.Sensitive = said.secret
+	f.Path = string(v.path.Join(path))
+	if t != nil {
+		f.Path = string(path)
 		f.Resource = diag.Resource{Type: t.URL(), Name: nameIn(v.text, t)}
 	}
 	return f
 }
 
-// tokenName is what a person calls the first token of a value.
-func tokenName(token string, quote func(string) string) string {
-	switch token {
-	case "{":
-		return "an object"
-	case "[":
-		return "a list"
-	default:
-		return quote(token)
+type protoAt struct{ line, column int }
+
+// cleaned is what protojson says without what differs from build to build, and
+// the place that it speaks of, if any.
+func cleaned(err error) (reason string, place *protoAt) {
+	reason = strings.ReplaceAll(err.Error(), "\u00a0", " ")
+	if found := protoPlace.FindStringSubmatch(reason); found != nil {
+		place = &protoAt{}
+		place.line, _ = strconv.Atoi(found[1])
+		place.column, _ = strconv.Atoi(found[2])
 	}
+	reason = protoPrefix.ReplaceAllString(protoPlace.ReplaceAllString(reason, ""), "")
+	return strings.TrimPrefix(reason, "syntax error "), place
+}
+
+// said is what a message may say of a place: the field's name, and its value
+// unless that is secret.
+type said struct {
+	field  string
+	secret bool
+}
+
+// value is what a person calls the first token of a value.
+func (s said) value(token string) string {
+	switch {
+	case token == "{":
+		return "an object"
+	case token == "[":
+		return "a list"
+	case s.secret:
+		return "(not shown)"
+	default:
+		return shorten(token)
+	}
+}
+
+// shorten cuts a text that someone put in place of a word.
+func shorten(text string) string {
+	const limit = 200
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return string([]rune(text)[:limit]) + "…"
+}
+
+// fieldOf is the name of the field at a path, or around a list element.
+func fieldOf(path xds.Path) string {
+	name := "the value"
+	for s := range path.Steps() {
+		if s.Name != "" {
+			name = s.Name
+		}
+	}
+	return name
 }
 
 // wantedKind says in words what stands at a path of m, as far as the path does
@@ -176,6 +216,8 @@ func wantedKind(m proto.Message, tokens []string) string {
 				return "an object"
 			case fd.IsList():
 				return "a list"
+			case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Duration":
+				return aDuration
 			case fd.Message() != nil && !strings.HasPrefix(string(fd.Message().FullName()), "google.protobuf."):
 				return "an object"
 			}
@@ -207,17 +249,15 @@ func nameIn(text []byte, t *xds.Type) string {
 func offsetOf(text []byte, line, column int) int {
 	offset := 0
 	for ; line > 1; line-- {
-		i := strings.IndexByte(string(text[offset:]), '\n')
+		i := bytes.IndexByte(text[offset:], '\n')
 		if i < 0 {
 			break
 		}
 		offset += i + 1
 	}
-	for _, r := range string(text[offset:]) {
-		if column--; column < 1 {
-			break
-		}
-		offset += len(string(r))
+	for ; column > 1 && offset < len(text); column-- {
+		_, size := utf8.DecodeRune(text[offset:])
+		offset += size
 	}
 	return offset
 }

@@ -4,19 +4,22 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xdspub/diag"
+	"xdspub/xds"
 )
 
 // jsonSource decodes a JSON file. The text is checked first, doubled names too:
 // Envoy takes the last of two.
 func (d *decoder) jsonSource() {
 	s := d.file.source
-	text := bytes.TrimPrefix(s.data, []byte("\ufeff"))
-	if len(bytes.TrimSpace(text)) == 0 {
+	text := s.data
+	if len(bytes.TrimLeft(text, jsonSpace)) == 0 {
 		return
 	}
 	doc := s.document(text, 0)
@@ -25,13 +28,14 @@ func (d *decoder) jsonSource() {
 		d.jsonError(doc, err)
 		return
 	}
-	if rest := bytes.TrimSpace(text[dec.InputOffset():]); len(rest) > 0 {
-		offset := len(text) - len(bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n"))
-		d.report(s.finding(codeSyntax, doc.at(offset), "not valid JSON: more text after the end of the document", ""))
+	if rest := bytes.TrimLeft(text[dec.InputOffset():], jsonSpace); len(rest) > 0 {
+		d.report(s.finding(codeSyntax, doc.at(len(text)-len(rest)), "not valid JSON: more text after the end of the document", ""))
 		return
 	}
 	d.document(doc, text)
 }
+
+const jsonSpace = " \t\r\n"
 
 func (d *decoder) jsonError(doc *document, err error) {
 	offset, reason := len(doc.text), err.Error()
@@ -51,12 +55,10 @@ func (d *decoder) jsonError(doc *document, err error) {
 		d.report(f)
 		return
 	}
+	if strings.Contains(reason, "surrogate") {
+		reason = "half a surrogate pair in a string" // jsontext quotes what follows, perhaps a secret
+	}
 	d.report(doc.source.finding(codeSyntax, doc.at(offset), "not valid JSON: "+strings.TrimPrefix(reason, "jsontext: "), ""))
-}
-
-// at is the position of a byte offset into the document's text.
-func (d *document) at(offset int) diag.Position {
-	return d.source.at(offset + len(d.source.data) - len(d.text)) // JSON: one document, perhaps after a BOM
 }
 
 func pointerTokens(p jsontext.Pointer) []string {
@@ -67,73 +69,108 @@ func pointerTokens(p jsontext.Pointer) []string {
 	return tokens
 }
 
-// positionJSON goes down the text token by token.
-func (d *document) positionJSON(tokens []string, key bool) diag.Position {
-	dec := jsontext.NewDecoder(bytes.NewReader(d.text), jsontext.AllowDuplicateNames(true))
-	found := valueStart(d.text, 0)
-	for i, token := range tokens {
-		keyAt, valueAt, ok := descend(dec, d.text, token)
-		if !ok {
-			break
-		}
-		if found = valueAt; key && i == len(tokens)-1 && keyAt >= 0 {
-			found = keyAt
-		}
-	}
-	return d.at(found)
+// jsonNode is one value of a JSON text and where it stands.
+type jsonNode struct {
+	name       string // of a member of an object
+	key, value int    // offsets of the name and the value; key is -1 in a list
+	children   []jsonNode
 }
 
-// descend reads into the next value of dec up to the entry that token names, and
-// returns the offsets of its key (-1 in an array) and value.
-func descend(dec *jsontext.Decoder, text []byte, token string) (keyAt, valueAt int, ok bool) {
-	switch dec.PeekKind() {
-	case '{':
-		if _, err := dec.ReadToken(); err != nil {
-			return 0, 0, false
+// parseJSON is the tree of a text, as far as that is JSON.
+func parseJSON(text []byte) jsonNode {
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
+	var parse func(n *jsonNode) bool
+	parse = func(n *jsonNode) bool {
+		n.value = valueStart(text, int(dec.InputOffset()))
+		open, err := dec.ReadToken()
+		if err != nil || open.Kind() != '{' && open.Kind() != '[' {
+			return err == nil
 		}
-		for dec.PeekKind() == '"' {
-			keyAt = valueStart(text, int(dec.InputOffset()))
-			name, err := dec.ReadToken()
-			if err != nil {
-				return 0, 0, false
+		for dec.PeekKind() > 0 && dec.PeekKind() != '}' && dec.PeekKind() != ']' {
+			child := jsonNode{key: -1}
+			if open.Kind() == '{' {
+				child.key = valueStart(text, int(dec.InputOffset()))
+				name, err := dec.ReadToken()
+				if err != nil {
+					return false
+				}
+				child.name = name.String()
 			}
-			if sameField(name.String(), token) {
-				return keyAt, valueStart(text, int(dec.InputOffset())), true
-			}
-			if dec.SkipValue() != nil {
-				return 0, 0, false
+			ok := parse(&child)
+			n.children = append(n.children, child)
+			if !ok {
+				return false
 			}
 		}
-	case '[':
-		if _, err := dec.ReadToken(); err != nil {
-			return 0, 0, false
+		_, err = dec.ReadToken()
+		return err == nil
+	}
+	root := jsonNode{key: -1}
+	parse(&root)
+	return root
+}
+
+// find is the offset of the value at a path, or where key is set of its name.
+func (n jsonNode) find(tokens []string, key bool) int {
+	for i, token := range tokens {
+		c := n.child(token)
+		if c == nil {
+			break
 		}
-		for i := 0; dec.PeekKind() != ']'; i++ {
-			if fmt.Sprint(i) == token {
-				return -1, valueStart(text, int(dec.InputOffset())), true
-			}
-			if dec.SkipValue() != nil {
-				return 0, 0, false
+		if n = *c; key && i == len(tokens)-1 && n.key >= 0 {
+			return n.key
+		}
+	}
+	return n.value
+}
+
+func (n jsonNode) child(token string) *jsonNode {
+	if len(n.children) > 0 && n.children[0].key < 0 {
+		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.children) {
+			return &n.children[i]
+		}
+		return nil
+	}
+	for _, same := range []func(key, token string) bool{exactly, sameField} {
+		for i := range n.children {
+			if same(n.children[i].name, token) {
+				return &n.children[i]
 			}
 		}
 	}
-	return 0, 0, false
+	return nil
 }
 
 // valueStart skips what stands between two tokens.
 func valueStart(text []byte, offset int) int {
-	return len(text) - len(bytes.TrimLeft(text[min(offset, len(text)):], " \t\r\n,:"))
+	return len(text) - len(bytes.TrimLeft(text[min(offset, len(text)):], jsonSpace+",:"))
 }
 
-// pathAt is the JSON pointer of the token at an offset, and whether that token
-// is a key.
-func pathAt(text []byte, offset int) (tokens []string, key bool) {
+// pathAt is the path of the token at an offset, and whether that token is a key.
+func pathAt(text []byte, offset int) (path xds.Path, key bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 	for int(dec.InputOffset()) <= offset {
 		if _, err := dec.ReadToken(); err != nil {
 			break
 		}
 	}
+	tokens := pointerTokens(dec.StackPointer())
+	for i, token := range tokens {
+		switch kind, _ := dec.StackIndex(i + 1); {
+		case kind == '[':
+			index, _ := strconv.Atoi(token)
+			path = path.Index(index)
+		case isName(token):
+			path = path.Field(token)
+		default:
+			path = path.Key(token)
+		}
+	}
 	kind, n := dec.StackIndex(dec.StackDepth())
-	return pointerTokens(dec.StackPointer()), kind == '{' && n%2 == 1
+	return path, kind == '{' && n%2 == 1
+}
+
+// isName tells whether a key can be the name of a field.
+func isName(key string) bool {
+	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return r != '_' && r != '@' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

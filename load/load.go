@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -55,13 +56,14 @@ type Result struct {
 	sources map[string]*source
 }
 
-// Line is the source line at a position, without its line break.
+// Line is the source line at a position, without its line break. It gives none
+// that may hold a secret.
 func (r *Result) Line(p diag.Position) (string, bool) {
 	s, ok := r.sources[p.File]
 	if !ok {
 		return "", false
 	}
-	return s.line(p.Line)
+	return s.shown(p.Line)
 }
 
 // file is what one file held when it was read last.
@@ -69,6 +71,7 @@ type file struct {
 	source      *source
 	resources   []*xds.Resource
 	diagnostics diag.List
+	tooLarge    bool // to be read at all
 }
 
 // maxBytes bounds a file, and what its aliases expand to.
@@ -112,16 +115,18 @@ func (l *Loader) read(e entry) (*file, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("read %s: not a regular file", e.path)
 	}
-	s := &source{name: e.path, format: e.format}
 	if info.Size() > maxBytes {
-		f := &file{source: s}
+		s := newSource(e.path, e.format, nil)
+		f := &file{source: s, tooLarge: true}
 		f.diagnostics = diag.List{s.finding(codeTooLarge, diag.Position{File: s.name}, fmt.Sprintf("the file has %d bytes, the limit is %d", info.Size(), maxBytes), "")}
 		return f, nil
 	}
-	if s.data, err = os.ReadFile(e.path); err != nil {
+	data, err := os.ReadFile(e.path)
+	if err != nil {
 		return nil, err
 	}
-	if old, ok := l.known[e.path]; ok && bytes.Equal(old.source.data, s.data) {
+	s := newSource(e.path, e.format, data)
+	if old, ok := l.known[e.path]; ok && !old.tooLarge && bytes.Equal(old.source.data, s.data) {
 		return old, nil
 	}
 	return s.decode(), nil
@@ -184,8 +189,12 @@ func (l *Loader) find(root string) ([]entry, error) {
 		return []entry{{root, formatOf(root)}}, nil
 	}
 	var found []entry
-	err = l.findIn(root, "", nil, &found)
-	return found, err
+	if err := l.findIn(root, "", nil, &found); err != nil {
+		return nil, err
+	}
+	// A folder's files stand behind files beside it: "a.yaml" < "a/b.yaml".
+	slices.SortFunc(found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	return found, nil
 }
 
 // findIn goes through one folder. rel is its path below root, above the real

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"sort"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -17,7 +19,18 @@ import (
 type source struct {
 	name   string
 	format format
-	data   []byte
+	data   []byte // without a byte order mark
+
+	places    func() places // made when a finding first asks for one
+	sensitive func() bool
+}
+
+func newSource(name string, f format, data []byte) *source {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	s := &source{name: name, format: f, data: data}
+	s.places = sync.OnceValue(func() places { return placesOf(data) })
+	s.sensitive = sync.OnceValue(func() bool { return sensitiveText(data) })
+	return s
 }
 
 // document is one document of a source: a whole JSON file, or one part of a
@@ -25,15 +38,19 @@ type source struct {
 type document struct {
 	source *source
 	text   []byte
-	// line is the number of the document's first line in the file, from 0.
-	line int
+	offset int // of text in the source
 
-	tree func() *yaml.Node // of a YAML document, parsed when first asked for
+	// Parsed when first asked for.
+	yaml  func() *yaml.Node
+	json  func() jsonNode
+	lines func() []int // where YAML sees lines of text begin
 }
 
-func (s *source) document(text []byte, line int) *document {
-	d := &document{source: s, text: text, line: line}
-	d.tree = sync.OnceValue(d.parseTree)
+func (s *source) document(text []byte, offset int) *document {
+	d := &document{source: s, text: text, offset: offset}
+	d.yaml = sync.OnceValue(func() *yaml.Node { return parseYAML(text) })
+	d.json = sync.OnceValue(func() jsonNode { return parseJSON(text) })
+	d.lines = sync.OnceValue(func() []int { return yamlLines(text) })
 	return d
 }
 
@@ -65,55 +82,51 @@ func steps(path xds.Path) []string {
 // the source does not have gives the nearest value around it.
 func (d *document) position(tokens []string, key bool) diag.Position {
 	if d.source.format == formatJSON {
-		return d.positionJSON(tokens, key)
+		return d.at(d.json().find(tokens, key))
 	}
 	return d.positionYAML(tokens, key)
 }
 
+// at is the position of a byte offset into the document's text.
+func (d *document) at(offset int) diag.Position { return d.source.at(d.offset + offset) }
+
 // line is line n of the source, from 1.
 func (s *source) line(n int) (string, bool) {
-	if n < 1 {
+	starts := s.places().lines
+	if n < 1 || n > len(starts) {
 		return "", false
 	}
-	rest := s.data
-	for range n - 1 {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			return "", false
-		}
-		rest = rest[i+1:]
+	text := s.data[starts[n-1]:]
+	if n < len(starts) {
+		text = s.data[starts[n-1] : starts[n]-1]
 	}
-	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
-		rest = rest[:i]
+	return string(bytes.TrimSuffix(text, []byte("\r"))), true
+}
+
+// longLine is the length from which on a line is not searched for keys anew.
+const longLine = 4 << 10
+
+// shown is line n of the source, if nothing in it may be secret. A finding can
+// stand beside a key that is not its own: flow style and minified JSON put
+// several resources on one line.
+func (s *source) shown(n int) (string, bool) {
+	text, ok := s.line(n)
+	if ok && s.sensitive() && (len(text) > longLine || sensitiveText([]byte(text))) {
+		return "", false
 	}
-	return string(bytes.TrimSuffix(rest, []byte("\r"))), true
+	return text, ok
 }
 
 // at is the position of a byte offset into the source.
 func (s *source) at(offset int) diag.Position {
-	before := s.data[:min(max(offset, 0), len(s.data))]
-	start := bytes.LastIndexByte(before, '\n') + 1
+	p := s.places()
+	offset = min(max(offset, 0), len(s.data))
+	line := sort.SearchInts(p.lines, offset+1) - 1
 	return diag.Position{
 		File:   s.name,
-		Line:   bytes.Count(before, []byte("\n")) + 1,
-		Column: utf8.RuneCount(before[start:]) + 1,
+		Line:   line + 1,
+		Column: p.runesTo(s.data, offset) - p.runesTo(s.data, p.lines[line]) + 1,
 	}
-}
-
-// lineStart is the position of the first character of line n that is no space.
-func (s *source) lineStart(n int) diag.Position {
-	text, ok := s.line(n)
-	if !ok {
-		return s.at(len(s.data))
-	}
-	column := 1
-	for _, r := range text {
-		if r != ' ' && r != '\t' {
-			break
-		}
-		column++
-	}
-	return diag.Position{File: s.name, Line: n, Column: column}
 }
 
 // finding is an error at a position that no resource is known for.
@@ -121,17 +134,32 @@ func (s *source) finding(code diag.Code, p diag.Position, message, help string) 
 	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: p, Message: message, Help: help, Sensitive: s.sensitive()}
 }
 
-// sensitiveText finds a key of some sensitive field. Where the text can't be
-// parsed nobody can tell which lines belong to it, so none is printed.
-var sensitiveText = regexp.MustCompile(`(?m)["']?\b([A-Za-z_]+)["']?\s*:`)
-
-func (s *source) sensitive() bool {
-	for _, m := range sensitiveText.FindAllSubmatch(s.data, -1) {
-		if xds.SensitiveFieldName(string(m[1])) {
+// sensitiveText tells whether a text has a key whose value may be secret. Where
+// the text can't be parsed nobody can tell which lines belong to that key, so
+// none is printed.
+func sensitiveText(text []byte) bool {
+	for {
+		i := bytes.IndexByte(text, ':')
+		if i < 0 {
+			return false
+		}
+		key := bytes.TrimRight(text[:i], " \t\r\n\"'")
+		key = key[bytes.LastIndexFunc(key, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })+1:]
+		if mayBeSecret(string(key)) {
 			return true
 		}
+		text = text[i+1:]
 	}
-	return false
+}
+
+// mayBeSecret tells whether a key is that of a sensitive field, or of a value in
+// a DataSource: of private_kye: {inline_string: …} nothing else tells what it is.
+func mayBeSecret(key string) bool {
+	switch key {
+	case "inline_string", "inlineString", "inline_bytes", "inlineBytes":
+		return true
+	}
+	return xds.SensitiveFieldName(key)
 }
 
 // decode reads all that the source holds.
@@ -151,11 +179,10 @@ func (s *source) decode() *file {
 			"text and binary protobuf files can't be read by this version", "write the resources as YAML or JSON"))
 		return f
 	}
-	if i := invalidUTF8(s.data); i >= 0 {
-		report(s.finding(codeInvalidUTF8, s.at(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", s.data[i]), "save the file as UTF-8"))
+	d := decoder{file: f}
+	if d.invalidUTF8() {
 		return f
 	}
-	d := decoder{file: f}
 	if s.format == formatJSON {
 		d.jsonSource()
 	} else {
@@ -170,18 +197,20 @@ func (s *source) decode() *file {
 
 var looksLikeXDS = regexp.MustCompile(`(?m)^\s*(?:- )?["']?@type["']?\s*:\s*["']?type\.googleapis\.com/envoy\.`)
 
-// invalidUTF8 is the offset of the first byte that is not UTF-8, or -1.
-func invalidUTF8(data []byte) int {
-	if utf8.Valid(data) {
-		return -1
+// invalidUTF8 reports the first byte of the source that is not UTF-8.
+func (d *decoder) invalidUTF8() bool {
+	s := d.file.source
+	if utf8.Valid(s.data) {
+		return false
 	}
 	i := 0
-	for i < len(data) {
-		r, size := utf8.DecodeRune(data[i:])
+	for i < len(s.data) {
+		r, size := utf8.DecodeRune(s.data[i:])
 		if r == utf8.RuneError && size <= 1 {
 			break
 		}
 		i += size
 	}
-	return i
+	d.report(s.finding(codeInvalidUTF8, s.at(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", s.data[i]), "save the file as UTF-8"))
+	return true
 }

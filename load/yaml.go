@@ -2,10 +2,12 @@ package load
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"regexp"
+	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -16,20 +18,39 @@ import (
 // yamlSource decodes each document of a YAML file.
 func (d *decoder) yamlSource() {
 	for _, doc := range d.file.source.split() {
-		if doc.expandsTooFar() {
-			d.report(d.file.source.finding(codeTooLarge, doc.firstAlias(),
-				fmt.Sprintf("the aliases of this document expand to more than %d bytes", maxBytes), "write the values out, or alias less deeply"))
-			continue
+		json, findings := doc.toJSON()
+		for _, f := range findings {
+			d.report(f)
 		}
-		json, err := sigsyaml.YAMLToJSONStrict(doc.text)
-		if err != nil {
-			d.yamlError(doc, err)
-			continue
-		}
-		if string(json) != "null" {
+		if len(findings) == 0 && string(json) != "null" {
 			d.document(doc, json)
 		}
 	}
+}
+
+// toJSON is the document as JSON, or the reasons why it is none.
+func (d *document) toJSON() ([]byte, diag.List) {
+	if d.expandsTooFar() {
+		return nil, diag.List{d.tooManyAliases(fmt.Sprintf("to more than %d bytes", maxBytes))}
+	}
+	json, err := sigsyaml.YAMLToJSONStrict(d.text)
+	if err != nil && d.merges() {
+		// Strict takes a key beside a merge key for a duplicate of the merged one.
+		if doubled := d.doubledKeys(); len(doubled) > 0 {
+			return nil, doubled
+		}
+		json, err = sigsyaml.YAMLToJSON(d.text)
+	}
+	if err != nil {
+		return nil, d.yamlError(err)
+	}
+	if d.mayEndEarly() {
+		if at, ok := d.secondRoot(); ok {
+			return nil, diag.List{d.source.finding(codeSyntax, at,
+				"not valid YAML: the document ended before this line", "indent it like the lines above, or put --- between two documents")}
+		}
+	}
+	return json, nil
 }
 
 // split cuts a YAML file into documents. A line that begins with --- always
@@ -37,78 +58,114 @@ func (d *decoder) yamlSource() {
 // Envoy read only the first document of a file.
 func (s *source) split() []*document {
 	var docs []*document
-	data := bytes.TrimPrefix(s.data, []byte("\ufeff"))
-	start, startLine, content, line := 0, 0, false, 0
-	for pos := 0; pos < len(data); line++ {
-		end := len(data)
-		if i := bytes.IndexByte(data[pos:], '\n'); i >= 0 {
-			end = pos + i + 1
+	start, content := 0, false
+	cut := func(end int) {
+		if content {
+			docs = append(docs, s.document(s.data[start:end], start))
 		}
-		text := data[pos:end]
+		start, content = end, false
+	}
+	for pos, end := 0, 0; pos < len(s.data); pos = end {
+		end = pos + yamlLine(s.data[pos:])
+		line := s.data[pos:end]
 		switch {
-		case isMarker(text, "---") && content:
-			docs = append(docs, s.document(data[start:pos], startLine))
-			start, startLine, content = pos, line, true
-		case isMarker(text, "...") && content:
-			docs = append(docs, s.document(data[start:end], startLine))
-			start, startLine, content = end, line+1, false
-		case isMarker(text, "---"):
-			content = true // directives and comments above belong to it
+		case isMarker(line, "---"):
+			if content { // else directives and comments above belong to it
+				cut(pos)
+			}
+			content = true
+		case isMarker(line, "..."):
+			cut(end)
 		default:
-			trimmed := bytes.TrimSpace(text)
-			content = content || len(trimmed) > 0 && trimmed[0] != '#' && text[0] != '%'
+			trimmed := bytes.TrimSpace(line)
+			content = content || len(trimmed) > 0 && trimmed[0] != '#' && line[0] != '%'
 		}
-		pos = end
 	}
-	if content {
-		docs = append(docs, s.document(data[start:], startLine))
-	}
+	cut(len(s.data))
 	return docs
 }
 
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
-	return ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r' || rest[0] == '\n')
+	if !ok || len(rest) == 0 {
+		return ok
+	}
+	switch r, _ := utf8.DecodeRune(rest); r {
+	case ' ', '\t', '\n', '\r', '\u0085', '\u2028', '\u2029':
+		return true
+	}
+	return false
 }
 
-var (
-	yamlLine  = regexp.MustCompile(`line (\d+): `)
-	yamlNoise = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line \d+: )?`)
-)
-
-// yamlError reports why a document is no YAML. Doubled keys are looked up in the
-// tree, which knows both places; for the rest the parser knows a line.
-func (d *decoder) yamlError(doc *document, err error) {
-	if doubled := doc.doubledKeys(); len(doubled) > 0 {
-		for _, f := range doubled {
-			d.report(f)
+// mayEndEarly tells whether the root of the document could be followed by more
+// that the parser never looks at: a root that is in flow style or indented is
+// complete before the text is.
+func (d *document) mayEndEarly() bool {
+	for rest := d.text; len(rest) > 0; {
+		n := yamlLine(rest)
+		line := rest[:n]
+		rest = rest[n:]
+		if isMarker(line, "---") {
+			line = line[3:]
 		}
-		return
+		trimmed := bytes.TrimSpace(line)
+		if len(trimmed) == 0 || trimmed[0] == '#' || line[0] == '%' {
+			continue
+		}
+		return line[0] == ' ' || line[0] == '\t' || bytes.IndexByte([]byte("{[!&"), trimmed[0]) >= 0
 	}
-	p := diag.Position{File: doc.source.name, Line: doc.line + 1, Column: 1}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		p = doc.source.lineStart(doc.line + n)
-	}
-	d.report(doc.source.finding(codeSyntax, p, "not valid YAML: "+yamlNoise.ReplaceAllString(err.Error(), ""), ""))
+	return false
 }
 
-func (d *document) parseTree() *yaml.Node {
+// secondRoot is the position of what follows the root of the document.
+func (d *document) secondRoot() (diag.Position, bool) {
+	dec := yaml.NewDecoder(bytes.NewReader(d.text))
+	var first, second yaml.Node
+	if dec.Decode(&first) != nil {
+		return diag.Position{}, false
+	}
+	err := dec.Decode(&second) // wants a --- there, which split would have found
+	if err == nil || errors.Is(err, io.EOF) {
+		return diag.Position{}, false
+	}
+	return d.linePosition(parserLine(err)), true
+}
+
+func parseYAML(text []byte) *yaml.Node {
 	var n yaml.Node
-	if yaml.Unmarshal(d.text, &n) != nil || len(n.Content) == 0 {
+	if yaml.Unmarshal(text, &n) != nil || len(n.Content) == 0 {
 		return nil
 	}
 	return n.Content[0]
 }
 
+// nodePosition is where a node stands in the file.
 func (d *document) nodePosition(n *yaml.Node) diag.Position {
-	return diag.Position{File: d.source.name, Line: d.line + n.Line, Column: n.Column}
+	starts := d.lines()
+	if n.Line > len(starts) {
+		return d.at(len(d.text))
+	}
+	p := d.at(starts[n.Line-1])
+	p.Column += n.Column - 1
+	return p
+}
+
+// linePosition is the first character that is no space of line n of the document.
+func (d *document) linePosition(n int) diag.Position {
+	starts := d.lines()
+	if n > len(starts) {
+		return d.at(len(d.text))
+	}
+	start := starts[max(n, 1)-1]
+	line := d.text[start:]
+	line = line[:yamlLine(line)]
+	return d.at(start + len(line) - len(bytes.TrimLeft(line, " \t")))
 }
 
 func (d *document) positionYAML(tokens []string, key bool) diag.Position {
-	at := d.tree()
+	at := d.yaml()
 	if at == nil {
-		return diag.Position{File: d.source.name, Line: d.line + 1, Column: 1}
+		return d.at(0)
 	}
 	for i, token := range tokens {
 		k, v := child(at, token)
@@ -133,21 +190,14 @@ func child(n *yaml.Node, token string) (key, value *yaml.Node) {
 			return nil, n.Content[i]
 		}
 	case yaml.MappingNode:
-		var merged []*yaml.Node
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			k, v := n.Content[i], n.Content[i+1]
-			if sameField(k.Value, token) {
-				return k, v
-			}
-			if k.Tag == "!!merge" {
-				merged = append(merged, v)
+		for _, same := range []func(key, token string) bool{exactly, sameField} {
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if k := n.Content[i]; same(keyText(k), token) {
+					return k, n.Content[i+1]
+				}
 			}
 		}
-		for _, m := range merged {
-			if m.Kind == yaml.SequenceNode {
-				merged = append(merged, m.Content...)
-				continue
-			}
+		for _, m := range mergedInto(n) {
 			if k, v := child(m, token); v != nil {
 				return k, v
 			}
@@ -156,83 +206,82 @@ func child(n *yaml.Node, token string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
+func exactly(key, name string) bool { return key == name }
+
 // sameField compares a key of the source with a proto name: protojson takes
 // snake_case and lowerCamelCase.
 func sameField(key, name string) bool {
-	return key == name || strings.EqualFold(strings.ReplaceAll(key, "_", ""), strings.ReplaceAll(name, "_", ""))
+	return strings.EqualFold(strings.ReplaceAll(key, "_", ""), strings.ReplaceAll(name, "_", ""))
 }
 
-// doubledKeys finds keys that stand twice in one mapping.
-func (d *document) doubledKeys() diag.List {
-	var list diag.List
+// keyText is the text that a key has in JSON: there a bare yes is "true".
+func keyText(k *yaml.Node) string {
+	if k.Kind == yaml.AliasNode {
+		k = k.Alias
+	}
+	if k.Kind != yaml.ScalarNode || k.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 || !readsAsOther(k.Value) {
+		return k.Value
+	}
+	json, err := sigsyaml.YAMLToJSON([]byte(k.Value))
+	if err != nil {
+		return k.Value
+	}
+	return strings.Trim(string(json), `"`)
+}
+
+// readsAsOther tells whether a bare key may be read as a number or a boolean.
+func readsAsOther(text string) bool {
+	if text == "" {
+		return false
+	}
+	switch strings.ToLower(text) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false":
+		return true
+	}
+	return strings.IndexByte("0123456789+-.", text[0]) >= 0
+}
+
+// mergedInto is the mappings that the merge keys of a mapping name, in the order
+// in which they win.
+func mergedInto(n *yaml.Node) []*yaml.Node {
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !isMerge(n.Content[i]) {
+			continue
+		}
+		if v := n.Content[i+1]; v.Kind == yaml.SequenceNode {
+			merged = append(merged, v.Content...)
+		} else {
+			merged = append(merged, v)
+		}
+	}
+	return merged
+}
+
+func isMerge(key *yaml.Node) bool { return key.Tag == "!!merge" }
+
+// merges tells whether some mapping of the document has a merge key.
+func (d *document) merges() bool {
+	if !bytes.Contains(d.text, []byte("<<")) || d.yaml() == nil {
+		return false
+	}
+	found := false
+	d.eachMapping(func(n *yaml.Node) { found = found || len(mergedInto(n)) > 0 })
+	return found
+}
+
+// eachMapping calls f for every mapping that is written in the document.
+func (d *document) eachMapping(f func(*yaml.Node)) {
 	var look func(*yaml.Node)
 	look = func(n *yaml.Node) {
 		if n.Kind == yaml.MappingNode {
-			first := make(map[string]*yaml.Node)
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				k := n.Content[i]
-				if earlier, ok := first[k.Value]; ok && k.Kind == yaml.ScalarNode {
-					f := d.source.finding(codeDuplicateKey, d.nodePosition(k), fmt.Sprintf("key %q stands twice in one mapping", k.Value),
-						"Envoy would silently take one of them; keep one")
-					f.Related = []diag.Related{{Position: d.nodePosition(earlier), Message: "first here"}}
-					list = append(list, f)
-				} else if k.Kind == yaml.ScalarNode {
-					first[k.Value] = k
-				}
-			}
+			f(n)
 		}
 		for _, c := range n.Content {
 			look(c)
 		}
 	}
-	if n := d.tree(); n != nil {
+	if n := d.yaml(); n != nil {
 		look(n)
 	}
-	return list
-}
-
-// expandsTooFar tells whether the document's aliases stand for more than
-// maxBytes. Only a document that can hold an alias at all is looked at.
-func (d *document) expandsTooFar() bool {
-	if bytes.IndexByte(d.text, '&') < 0 || bytes.IndexByte(d.text, '*') < 0 || d.tree() == nil {
-		return false
-	}
-	sizes := make(map[*yaml.Node]int)
-	var size func(*yaml.Node) int
-	size = func(n *yaml.Node) int {
-		if n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
-		if known, ok := sizes[n]; ok {
-			return known
-		}
-		sizes[n] = maxBytes + 1 // met again below itself, it has no end
-		total := len(n.Value) + 1
-		for _, c := range n.Content {
-			total = min(total+size(c), maxBytes+1)
-		}
-		sizes[n] = total
-		return total
-	}
-	return size(d.tree()) > maxBytes
-}
-
-// firstAlias is the position of the first alias of the document.
-func (d *document) firstAlias() diag.Position {
-	var look func(*yaml.Node) *yaml.Node
-	look = func(n *yaml.Node) *yaml.Node {
-		if n.Kind == yaml.AliasNode {
-			return n
-		}
-		for _, c := range n.Content {
-			if found := look(c); found != nil {
-				return found
-			}
-		}
-		return nil
-	}
-	if n := look(d.tree()); n != nil {
-		return d.nodePosition(n)
-	}
-	return d.nodePosition(d.tree())
 }

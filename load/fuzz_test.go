@@ -1,0 +1,78 @@
+package load
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+func FuzzLoadYAML(f *testing.F) { fuzz(f, formatYAML) }
+func FuzzLoadJSON(f *testing.F) { fuzz(f, formatJSON) }
+
+// fuzz checks that whatever stands in a file, reading it does not panic, says
+// something or yields something, and speaks of places inside the file.
+func fuzz(f *testing.F, format format) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, path := range archives {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			name, quoted := strings.CutSuffix(file.Name, ".quoted")
+			if formatOf(name) != format {
+				continue
+			}
+			data := file.Data
+			if quoted {
+				data = nil
+				for line := range strings.Lines(string(file.Data)) {
+					text, _ := strconv.Unquote(strings.TrimSpace(line))
+					data = append(data, text...)
+				}
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := newSource("file", format, data)
+		got := s.decode()
+		lines := strings.Split(string(s.data), "\n")
+		check := func(p diag.Position, what string) {
+			t.Helper()
+			if p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > utf8.RuneCountInString(lines[p.Line-1])+1 {
+				t.Errorf("%s: %d:%d is outside of the file", what, p.Line, p.Column)
+			}
+		}
+		for _, d := range got.diagnostics {
+			check(d.Position, d.Message)
+			for _, r := range d.Related {
+				check(r.Position, d.Message)
+			}
+			if d.Message == "" || strings.ContainsAny(d.Message, "\n\r") || !utf8.ValidString(d.Message) {
+				t.Errorf("message %q", d.Message)
+			}
+		}
+		for _, r := range got.resources {
+			xds.Walk(r.Message, func(n *xds.Node) { check(r.Origin.Position(n.Path()), string(n.Path())) })
+		}
+		if !got.diagnostics.HasErrors() {
+			return
+		}
+		var b strings.Builder
+		line := func(p diag.Position) (string, bool) { return s.shown(p.Line) }
+		if err := diag.WriteText(&b, got.diagnostics, diag.TextOptions{Line: line}); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,309 @@
+package load_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/xds"
+)
+
+const aCluster = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %s}` + "\n"
+
+// cluster is a YAML document with one cluster.
+func cluster(name string) string { return fmt.Sprintf(aCluster, name) }
+
+// write writes files below dir, given as name and content by turns.
+func write(t testing.TB, dir string, files ...string) {
+	t.Helper()
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(dir, files[i])
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(files[i+1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func mustLoad(t testing.TB, l *load.Loader, root string) *load.Result {
+	t.Helper()
+	result, err := l.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside(t, result)
+	return result
+}
+
+func names(resources []*xds.Resource) []string {
+	var names []string
+	for _, r := range resources {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func TestCodes(t *testing.T) {
+	if !slices.IsSortedFunc(load.Codes, func(a, b diag.Code) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the codes are not sorted by name")
+	}
+	for _, c := range load.Codes {
+		summary, reason, _ := strings.Cut(c.Doc, "\n\n")
+		if c.Name == "" || !strings.HasSuffix(summary, ".") || reason == "" {
+			t.Errorf("%s: a code has a name, a summary that is a sentence, and a reason: %q", c.Name, c.Doc)
+		}
+	}
+}
+
+// A Loader takes over what did not change, value by value: whoever compares
+// pointers sees what a change touched.
+func TestIncremental(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", cluster("a"), "b.yaml", cluster("b"), "c.yaml", cluster("c"), "bad.yaml", "name: x\n")
+	l := load.New(load.Options{})
+	first := mustLoad(t, l, dir)
+	if diff := cmp.Diff([]string{"a", "b", "c"}, names(first.Resources)); diff != "" {
+		t.Fatal(diff)
+	}
+
+	again := mustLoad(t, l, dir)
+	if !slices.Equal(first.Resources, again.Resources) {
+		t.Error("nothing changed, but resources are new")
+	}
+	if diff := cmp.Diff(first.Diagnostics, again.Diagnostics); diff != "" {
+		t.Errorf("findings of unchanged files (-first +again):\n%s", diff)
+	}
+	if text(t, first) != text(t, again) {
+		t.Error("findings of unchanged files are printed otherwise")
+	}
+
+	write(t, dir, "b.yaml", cluster("b2"), "d.yaml", cluster("d"))
+	if err := os.Remove(filepath.Join(dir, "c.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	changed := mustLoad(t, l, dir)
+	if diff := cmp.Diff([]string{"a", "b2", "d"}, names(changed.Resources)); diff != "" {
+		t.Fatal(diff)
+	}
+	if changed.Resources[0] != first.Resources[0] {
+		t.Error("a.yaml did not change, but its resource is new")
+	}
+	if changed.Resources[1] == first.Resources[1] {
+		t.Error("b.yaml changed, but its resource is the old one")
+	}
+
+	// A failed Load forgets nothing.
+	if err := os.Symlink("nowhere", filepath.Join(dir, "dangling.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Load(dir); err == nil {
+		t.Fatal("a dangling link was loaded")
+	}
+	if err := os.Remove(filepath.Join(dir, "dangling.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(changed.Resources, mustLoad(t, l, dir).Resources) {
+		t.Error("after a failed Load resources are new")
+	}
+}
+
+func TestOneFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", cluster("a"), "b.yaml", cluster("b"))
+	result := mustLoad(t, load.New(load.Options{}), filepath.Join(dir, "b.yaml"))
+	if diff := cmp.Diff([]string{"b"}, names(result.Resources)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := load.New(load.Options{}).Load(filepath.Join(dir, "none")); !os.IsNotExist(err) {
+		t.Errorf("a missing root: %v", err)
+	}
+}
+
+func TestLine(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, dir, "a.yaml", "\ufeff# größe\r\n"+strings.TrimSuffix(cluster("a"), "\n"))
+	result := mustLoad(t, load.New(load.Options{}), dir)
+	for line, want := range map[int]string{1: "# größe", 2: strings.TrimSuffix(cluster("a"), "\n")} {
+		if got, ok := result.Line(diag.Position{File: path, Line: line}); !ok || got != want {
+			t.Errorf("line %d: %q, %v; want %q", line, got, ok, want)
+		}
+	}
+	for _, p := range []diag.Position{{File: path}, {File: path, Line: -1}, {File: path, Line: 3}, {File: "other", Line: 1}} {
+		if got, ok := result.Line(p); ok {
+			t.Errorf("%v: %q", p, got)
+		}
+	}
+}
+
+// Files of a tree that stands elsewhere are followed by their links: a
+// Kubernetes ConfigMap is mounted so.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir,
+		"elsewhere/a.yaml", cluster("a"),
+		"elsewhere/folder/b.yaml", cluster("b"),
+		"tree/..2026_01/cds.yaml", cluster("configmap"))
+	link := func(target, name string) {
+		t.Helper()
+		if err := os.Symlink(target, filepath.Join(dir, "tree", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("../elsewhere/a.yaml", "file.yaml")
+	link("../elsewhere/folder", "folder")
+	link("..2026_01", "..data")
+	link("..data/cds.yaml", "cds.yaml")
+	link("nowhere", ".#lock.yaml") // Emacs
+	l := load.New(load.Options{})
+	result := mustLoad(t, l, filepath.Join(dir, "tree"))
+	want := "tree/cds.yaml:1:1: cluster \"configmap\"\ntree/file.yaml:1:1: cluster \"a\"\ntree/folder/b.yaml:1:1: cluster \"b\"\n"
+	if diff := cmp.Diff(want, strings.ReplaceAll(describe(result), dir+"/", "")); diff != "" {
+		t.Error(diff)
+	}
+
+	// A root that is a link itself.
+	if err := os.Symlink("tree", filepath.Join(dir, "root")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(mustLoad(t, l, filepath.Join(dir, "root")).Resources); n != 3 {
+		t.Errorf("through a link to the root: %d resources", n)
+	}
+
+	for target, want := range map[string]string{
+		".":      "the link leads back to",
+		"..":     "the link leads back to",
+		"gone":   "no such file",
+		"folder": "",
+	} {
+		loop := filepath.Join(dir, "elsewhere", "folder", "loop")
+		if err := os.Symlink(target, loop); err != nil {
+			t.Fatal(err)
+		}
+		_, err := l.Load(filepath.Join(dir, "elsewhere"))
+		if target == "folder" { // relative to the link: a name that is not there
+			want = "no such file"
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("link to %s: %v, want %q", target, err, want)
+		}
+		if err := os.Remove(loop); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A file over the limit is not read; when it shrinks it is read again.
+func TestTooLarge(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, dir, "a.yaml", cluster("a"))
+	resize := func(size int64) {
+		t.Helper()
+		if err := os.Truncate(path, size); err != nil { // sparse
+			t.Fatal(err)
+		}
+	}
+	codes := func(r *load.Result) []string {
+		var codes []string
+		for _, d := range r.Diagnostics {
+			codes = append(codes, d.Code)
+		}
+		return codes
+	}
+	l := load.New(load.Options{})
+	resize(128<<20 + 1)
+	if diff := cmp.Diff([]string{"too-large"}, codes(mustLoad(t, l, dir))); diff != "" {
+		t.Error(diff)
+	}
+	resize(0)
+	if diff := cmp.Diff([]string{"empty-file"}, codes(mustLoad(t, l, dir))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Text that is nested deeper than any parser goes is refused, not followed to
+// the end of the stack.
+func TestDeepNesting(t *testing.T) {
+	const typed = `{"@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", "name": "n", "typed_config": `
+	deep := func(n int) map[string]string {
+		return map[string]string{
+			"open.json":      strings.Repeat("[", n),
+			"closed.json":    strings.Repeat("[", n) + strings.Repeat("]", n),
+			"objects.json":   strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n),
+			"resources.json": `{"resources": ` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}",
+			"open.yaml":      strings.Repeat("[", n),
+			"closed.yaml":    strings.Repeat("[", n) + strings.Repeat("]", n),
+			"maps.yaml":      strings.Repeat("{a: ", n) + "1" + strings.Repeat("}", n),
+			"block.yaml":     strings.Repeat("- ", n) + "a",
+			"any.json":       strings.Repeat(typed, n) + "{}" + strings.Repeat("}", n),
+			"any.yaml":       strings.Repeat(typed, n) + "{}" + strings.Repeat("}", n),
+		}
+	}
+	for _, n := range []int{150, 4900, 100_000} {
+		for name, content := range deep(n) {
+			t.Run(fmt.Sprintf("%d/%s", n, name), func(t *testing.T) {
+				dir := t.TempDir()
+				write(t, dir, name, content)
+				result := mustLoad(t, load.New(load.Options{}), dir)
+				if !result.Diagnostics.HasErrors() {
+					t.Error("nothing was found wrong")
+				}
+				if s := text(t, result); len(s) > 4000 {
+					t.Errorf("%d bytes are printed", len(s))
+				}
+			})
+		}
+	}
+}
+
+// What aliases expand to is bounded, in bytes and in nodes.
+func TestAliasMemory(t *testing.T) {
+	nested := func(leaf string, width, depth int) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "l0: &l0 %s\n", leaf)
+		for i := range depth {
+			fmt.Fprintf(&b, "l%d: &l%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*l%d,", i), width), ","))
+		}
+		return b.String()
+	}
+	for name, c := range map[string]struct {
+		content string
+		limit   uint64 // MiB
+	}{
+		"billion laughs": {nested("lol", 10, 9), 16},
+		"many maps":      {nested("{a: {b: {}}}", 30, 3), 96},
+		"wide":           {nested("x", 1000, 2), 96},
+		"long text":      {nested(strings.Repeat("x", 1<<20), 100, 2), 96},
+		"just below":     {nested(strings.Repeat("x", 1<<20), 60, 1), 640},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, "a.yaml", c.content)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			result := mustLoad(t, load.New(load.Options{}), dir)
+			runtime.ReadMemStats(&after)
+			used := (after.TotalAlloc - before.TotalAlloc) >> 20
+			t.Logf("%d bytes of text, %d MiB allocated, %v", len(c.content), used, time.Since(start))
+			if used > c.limit {
+				t.Errorf("%d MiB were allocated, the limit is %d", used, c.limit)
+			}
+			if !result.Diagnostics.HasErrors() {
+				t.Error("nothing was found wrong")
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package load
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// places finds lines and columns in a text, in a time that does not depend on
+// its length: a file of ten thousand resources may have a finding in each.
+type places struct {
+	lines []int // offsets at which lines begin
+	runes []int // runes before each block of runeBlock bytes
+}
+
+const runeBlock = 1 << 10
+
+func placesOf(data []byte) places {
+	p := places{lines: []int{0}, runes: []int{0}}
+	for i, b := range data {
+		if b == '\n' {
+			p.lines = append(p.lines, i+1)
+		}
+	}
+	for block := data; len(block) >= runeBlock; block = block[runeBlock:] {
+		p.runes = append(p.runes, p.runes[len(p.runes)-1]+runesIn(block[:runeBlock]))
+	}
+	return p
+}
+
+// runesTo is the number of runes before an offset.
+func (p places) runesTo(data []byte, offset int) int {
+	block := offset / runeBlock
+	return p.runes[block] + runesIn(data[block*runeBlock:offset])
+}
+
+// runesIn counts the first bytes of runes, so that parts of a text add up.
+func runesIn(part []byte) int {
+	n := 0
+	for _, b := range part {
+		if utf8.RuneStart(b) {
+			n++
+		}
+	}
+	return n
+}
+
+// yamlLines is where YAML sees lines of text begin. For YAML 1.1 more
+// characters break a line than for an editor.
+func yamlLines(text []byte) []int {
+	starts := []int{0}
+	for pos := 0; pos < len(text); {
+		pos += yamlLine(text[pos:])
+		starts = append(starts, pos)
+	}
+	return starts
+}
+
+// yamlLine is the length of the first line of text with its line break.
+func yamlLine(text []byte) int {
+	end := len(text)
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		end = i + 1
+	}
+	line := text[:end]
+	if bytes.IndexByte(line, '\r') < 0 && bytes.IndexByte(line, 0xc2) < 0 && bytes.IndexByte(line, 0xe2) < 0 {
+		return end
+	}
+	for i, r := range string(line) {
+		switch r {
+		case '\r':
+			if i+1 < len(line) && line[i+1] == '\n' {
+				return i + 2
+			}
+			return i + 1
+		case '\u0085', '\u2028', '\u2029':
+			return i + utf8.RuneLen(r)
+		}
+	}
+	return end
+}

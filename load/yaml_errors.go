@@ -1,0 +1,187 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"xdspub/diag"
+)
+
+var (
+	yamlNoise = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?`)
+	// What the parser finds, as opposed to its scanner: the parser's lines count
+	// from 0.
+	byParser = regexp.MustCompile(`^(?:did not find expected (?:<|node content|'-'|key|',')|found undefined tag|found duplicate %|found incompatible)`)
+)
+
+// parserLine is the line of the document that a parser's error speaks of.
+func parserLine(err error) int {
+	m := yamlNoise.FindStringSubmatch(err.Error())
+	line, _ := strconv.Atoi(m[1])
+	if line == 0 || byParser.MatchString(err.Error()[len(m[0]):]) {
+		line++
+	}
+	return line
+}
+
+// yamlError says why a document is no YAML that can be taken over. What the
+// parser says is only used where it can't quote a value: that may be a secret.
+func (d *document) yamlError(err error) diag.List {
+	if doubled := d.doubledKeys(); len(doubled) > 0 {
+		return doubled
+	}
+	reason := yamlNoise.ReplaceAllString(err.Error(), "")
+	syntax := func(p diag.Position, message, help string) diag.List {
+		return diag.List{d.source.finding(codeSyntax, p, "not valid YAML: "+message, help)}
+	}
+	switch {
+	case strings.Contains(reason, "excessive aliasing"):
+		return diag.List{d.tooManyAliases("too far")}
+	case strings.Contains(reason, "unsupported value"):
+		return diag.List{d.source.finding(codeInvalidValue, d.find(isNotFinite), "the value is no finite number", "Envoy can crash on it")}
+	case strings.Contains(reason, "control characters"):
+		return syntax(d.at(controlCharacter(d.text)), "control characters are not allowed", `write it as "\x…", in double quotes`)
+	case strings.HasPrefix(reason, "unknown anchor"):
+		name := strings.TrimSuffix(strings.TrimPrefix(reason, "unknown anchor '"), "' referenced")
+		return syntax(d.at(max(bytes.Index(d.text, []byte("*"+name)), 0)), "an alias names no anchor of this document",
+			"anchors end with their document; put text that begins with * in quotes")
+	case strings.Contains(reason, "map key"):
+		return syntax(d.find(isOddKey), "the key of a mapping must be text", "")
+	case strings.HasPrefix(reason, "cannot decode"), strings.HasPrefix(reason, "!!binary"):
+		return syntax(d.find(isTagged), "a value does not fit its tag", "remove the tag: Envoy ignores it")
+	case strings.HasPrefix(reason, "map merge"):
+		return syntax(d.find(isBadMerge), "a merge key wants a mapping, or a list of mappings", "")
+	}
+	return syntax(d.linePosition(parserLine(err)), reason, "")
+}
+
+// find is the position of the first mapping key or other node of which is says
+// yes; the document's where there is none.
+func (d *document) find(is func(n *yaml.Node, isKey bool) bool) diag.Position {
+	var look func(*yaml.Node, bool) *yaml.Node
+	look = func(n *yaml.Node, isKey bool) *yaml.Node {
+		if is(n, isKey) {
+			return n
+		}
+		for i, c := range n.Content {
+			if found := look(c, n.Kind == yaml.MappingNode && i%2 == 0); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	if root := d.yaml(); root != nil {
+		if found := look(root, false); found != nil {
+			return d.nodePosition(found)
+		}
+	}
+	return d.at(0)
+}
+
+func isNotFinite(n *yaml.Node, _ bool) bool {
+	text := strings.ToLower(strings.TrimLeft(n.Value, "+-"))
+	return n.Kind == yaml.ScalarNode && n.Tag == "!!float" && (text == ".inf" || text == ".nan")
+}
+
+func isOddKey(n *yaml.Node, isKey bool) bool {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return isKey && (n.Kind != yaml.ScalarNode || n.Tag == "!!null")
+}
+
+func isTagged(n *yaml.Node, _ bool) bool { return n.Style&yaml.TaggedStyle != 0 && n.Tag != "!!str" }
+
+func isBadMerge(n *yaml.Node, _ bool) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for _, m := range mergedInto(n) {
+		if m.Kind == yaml.AliasNode {
+			m = m.Alias
+		}
+		if m.Kind != yaml.MappingNode {
+			return true
+		}
+	}
+	return false
+}
+
+// controlCharacter is the offset of the first character that YAML does not allow.
+func controlCharacter(text []byte) int {
+	return max(bytes.IndexFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' && r != '\u0085' || r == 0xfffe || r == 0xffff
+	}), 0)
+}
+
+// doubledKeys finds keys that stand twice in one mapping, and those that a merge
+// key further down would overwrite: which of the two wins differs from parser to
+// parser.
+func (d *document) doubledKeys() diag.List {
+	var list diag.List
+	report := func(second, first *yaml.Node, message, help string) {
+		f := d.source.finding(codeDuplicateKey, d.nodePosition(second), message, help)
+		f.Related = []diag.Related{{Position: d.nodePosition(first), Message: "first here"}}
+		list = append(list, f)
+	}
+	d.eachMapping(func(n *yaml.Node) {
+		first := make(map[string]*yaml.Node)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k := n.Content[i]
+			text := keyText(k)
+			if earlier, ok := first[text]; ok && k.Kind == yaml.ScalarNode {
+				report(k, earlier, fmt.Sprintf("key %q stands twice in one mapping", k.Value), "Envoy would silently take one of them; keep one")
+				continue
+			}
+			if isMerge(k) {
+				merged := &yaml.Node{Kind: yaml.MappingNode, Content: n.Content[i : i+2]}
+				for j := 0; j < i; j += 2 {
+					own := n.Content[j]
+					if _, v := child(merged, keyText(own)); v != nil {
+						report(k, own, fmt.Sprintf("key %q stands above a merge key that has it too", own.Value), "write the merge key first: what stands below it wins")
+					}
+				}
+			}
+			first[text] = k
+		}
+	})
+	return list
+}
+
+// expandsTooFar tells whether the document's aliases stand for more than
+// maxBytes. Only a document that can hold an alias at all is looked at.
+func (d *document) expandsTooFar() bool {
+	if bytes.IndexByte(d.text, '&') < 0 || bytes.IndexByte(d.text, '*') < 0 || d.yaml() == nil {
+		return false
+	}
+	sizes := make(map[*yaml.Node]int)
+	var size func(*yaml.Node) int
+	size = func(n *yaml.Node) int {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if known, ok := sizes[n]; ok {
+			return known
+		}
+		sizes[n] = maxBytes + 1 // met again below itself, it has no end
+		total := len(n.Value) + 1
+		for _, c := range n.Content {
+			total = min(total+size(c), maxBytes+1)
+		}
+		sizes[n] = total
+		return total
+	}
+	return size(d.yaml()) > maxBytes
+}
+
+func (d *document) tooManyAliases(howFar string) diag.Diagnostic {
+	p := d.find(func(n *yaml.Node, _ bool) bool { return n.Kind == yaml.AliasNode })
+	return d.source.finding(codeTooLarge, p, "the aliases of this document expand "+howFar,
+		"write the values out, or alias less deeply")
+}
