@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
@@ -12,29 +13,78 @@ import (
 )
 
 // watches names the inotify instances that a bound message costs Envoy: one a
-// path subscription, and one more for a secret that names certificate files.
-// Subscriptions that Envoy shares have one name: equal route configurations and
-// secrets are watched once, endpoints once a cluster.
+// path subscription, one more for a secret that names files, one for a direct
+// response whose file is watched.
+//
+// What Envoy shares has one name; what runs side by side during a change has two,
+// so that the names of what is out and what comes, put together, are what Envoy
+// needs meanwhile. All of it was counted on the real Envoy
+// (docs/envoy-behaviour.md).
 func watches(r *xds.Resource, m proto.Message) []string {
 	var names []string
 	xds.Walk(m, func(n *xds.Node) {
 		switch c := n.Message.(type) {
 		case *corev3.ConfigSource:
-			file := cmp.Or(c.GetPathConfigSource().GetPath(), c.GetPath())
-			switch {
+			switch file := cmp.Or(c.GetPathConfigSource().GetPath(), c.GetPath()); {
 			case file == "":
-			case r.Type == xds.Cluster && n.Field() == "envoy.config.cluster.v3.Cluster.EdsClusterConfig.eds_config":
-				names = append(names, "cluster "+r.Name)
+			case n.Field() == "envoy.config.cluster.v3.Cluster.EdsClusterConfig.eds_config":
+				names = append(names, ofCluster(r, m))
 			default:
-				names = append(names, fmt.Sprintf("%s %s", n.Field(), file))
+				names = append(names, fmt.Sprintf("%s %s %s", place(n), file, content(c)))
 			}
 		case *tlsv3.Secret:
 			if r.Type == xds.Secret && namesFiles(c) {
-				names = append(names, "certificate files of "+r.Name)
+				names = append(names, "files of secret "+r.Name)
+			}
+		case *corev3.DataSource:
+			if c.GetWatchedDirectory() != nil && r.Type != xds.Secret {
+				names = append(names, fmt.Sprintf("%s %s %s %s", r.Type, r.Name, n.Path(), content(c)))
 			}
 		}
 	})
 	return names
+}
+
+// ofCluster names the subscription of an EDS cluster, which no two clusters
+// share. One that changes is replaced at once, unless it has to get warm: then
+// the old one runs until the new one is, and both hold an instance.
+func ofCluster(r *xds.Resource, m proto.Message) string {
+	name := "cluster " + r.Name
+	if c, ok := m.(*clusterv3.Cluster); ok && getsWarm(c) {
+		name += " " + content(c)
+	}
+	return name
+}
+
+// getsWarm tells whether a cluster waits for somebody else before it takes over:
+// for its first health checks, or for a subscription over the network.
+func getsWarm(c *clusterv3.Cluster) bool {
+	waits := len(c.GetHealthChecks()) > 0
+	xds.Walk(c, func(n *xds.Node) {
+		source, ok := n.Message.(*corev3.ConfigSource)
+		waits = waits || ok && source.GetPathConfigSource() == nil && source.GetPath() == ""
+	})
+	return waits
+}
+
+// place names the field that subscribes. Where an extension is asked for it is
+// the list of filters that counts: upstream and downstream filters share no
+// subscription.
+func place(n *xds.Node) string {
+	if _, filter := xds.Enclosing[*corev3.ExtensionConfigSource](n); filter != nil {
+		n = filter.Parent
+	}
+	return string(n.Field())
+}
+
+// content tells messages apart: Envoy shares what is subscribed to in exactly the
+// same way.
+func content(m proto.Message) string {
+	canonical, err := xds.Marshal(m)
+	if err != nil {
+		return "" // a message that can't be written is reported where it is encoded
+	}
+	return xds.Version([][]byte{canonical})
 }
 
 func namesFiles(s *tlsv3.Secret) bool {

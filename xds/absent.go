@@ -2,6 +2,8 @@ package xds
 
 import (
 	_ "embed"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,11 +28,5 @@ var absent = sync.OnceValue(func() map[protoreflect.FullName]bool {
 // file, however deep the type stands.
 func InEnvoy(name protoreflect.FullName) bool { return !absent()[name] }
 
-// AbsentTypes are the names for which InEnvoy is false.
-func AbsentTypes() []protoreflect.FullName {
-	var names []protoreflect.FullName
-	for name := range absent() {
-		names = append(names, name)
-	}
-	return names
-}
+// AbsentTypes are the names for which InEnvoy is false, sorted.
+func AbsentTypes() []protoreflect.FullName { return slices.Sorted(maps.Keys(absent())) }

@@ -55,6 +55,6 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 		Resource:  diag.Resource{Type: r.Type.URL(), Name: r.Name},
 		Path:      string(path),
 		Message:   message,
-		Sensitive: r.Type == Secret,
+		Sensitive: r.Type == Secret || HoldsSecret(r.Message),
 	}
 }

@@ -21,20 +21,40 @@ func HoldsSecret(m proto.Message) bool {
 		}
 		r := n.Message.ProtoReflect()
 		for _, fd := range sensitiveFields(r.Descriptor()) {
-			if !r.Has(fd) {
-				continue
-			}
-			if fd.Message() == nil || fd.IsMap() || fd.IsList() {
-				found = true
-				continue
-			}
-			source, ok := r.Get(fd).Message().Interface().(*corev3.DataSource)
-			if !ok || source.GetInlineBytes() != nil || source.GetInlineString() != "" {
-				found = true
-			}
+			found = found || r.Has(fd) && holdsContent(fd, r.Get(fd))
 		}
 	})
 	return found
+}
+
+// holdsContent tells whether the value of a sensitive field is content itself.
+func holdsContent(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+	content := func(m protoreflect.Message) bool {
+		source, ok := m.Interface().(*corev3.DataSource)
+		return !ok || source.GetInlineBytes() != nil || source.GetInlineString() != ""
+	}
+	switch {
+	case fd.IsMap():
+		found := fd.MapValue().Message() == nil
+		if !found {
+			v.Map().Range(func(_ protoreflect.MapKey, entry protoreflect.Value) bool {
+				found = content(entry.Message())
+				return !found
+			})
+		}
+		return found
+	case fd.Message() == nil:
+		return true
+	case fd.IsList():
+		for i := range v.List().Len() {
+			if content(v.List().Get(i).Message()) {
+				return true
+			}
+		}
+		return false
+	default:
+		return content(v.Message())
+	}
 }
 
 func sensitiveFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
@@ -55,14 +75,31 @@ var sensitiveOf sync.Map // protoreflect.MessageDescriptor → []protoreflect.Fi
 
 // SensitiveFieldName tells whether any message of the API has a sensitive field
 // of that name, in its proto or JSON form. It is for text that could not be
-// decoded, where no descriptor is at hand.
+// decoded, where no descriptor is at hand. A sensitive Any is called typed_config
+// like every other Any: for it the field around its message counts.
 func SensitiveFieldName(name string) bool { return sensitiveNames()[name] }
 
 var sensitiveNames = sync.OnceValue(func() map[string]bool {
 	names := make(map[string]bool)
+	add := func(fd protoreflect.FieldDescriptor) {
+		names[string(fd.Name())], names[fd.JSONName()] = true, true
+	}
+	around := make(map[protoreflect.FullName]bool)
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		for _, fd := range sensitiveFields(mt.Descriptor()) {
-			names[string(fd.Name())], names[fd.JSONName()] = true, true
+			if fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Any" {
+				around[mt.Descriptor().FullName()] = true
+			} else {
+				add(fd)
+			}
+		}
+		return true
+	})
+	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
+		for _, fd := range messageFields(mt.Descriptor()) {
+			if around[fd.Message().FullName()] {
+				add(fd)
+			}
 		}
 		return true
 	})

@@ -15,7 +15,9 @@ func Marshal(m proto.Message) ([]byte, error) {
 	canonical := m
 	if holdsAny(m) {
 		canonical = proto.Clone(m)
-		Edit(canonical, func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() })
+		// A TypedStruct stays one: what it stands for is another message on the wire.
+		w := walker{visit: func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() }, shallow: true}
+		w.walk(&Node{Message: canonical})
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(canonical)
 }

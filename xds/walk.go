@@ -110,7 +110,8 @@ func Edit(m proto.Message, edit func(*Node) bool) bool {
 }
 
 type walker struct {
-	visit func(*Node) bool
+	visit   func(*Node) bool
+	shallow bool // TypedStructs are not looked into
 }
 
 func (w *walker) walk(n *Node) (changed bool) {
@@ -121,9 +122,13 @@ func (w *walker) walk(n *Node) (changed bool) {
 			payload, n.Err = m.UnmarshalNew()
 		}
 	case *xdstypev3.TypedStruct:
-		payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+		if !w.shallow {
+			payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+		}
 	case *udpatypev1.TypedStruct:
-		payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+		if !w.shallow {
+			payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+		}
 	}
 	changed = w.visit(n)
 	if payload != nil && n.Err == nil {
