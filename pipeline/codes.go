@@ -1,9 +1,33 @@
 package pipeline
 
-import "xdspub/diag"
+import (
+	"cmp"
+	"slices"
 
-// Codes are the findings of this package, sorted by name.
-var Codes = []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource}
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/render"
+	"xdspub/validate"
+)
+
+// RuleCodes are the codes of the validation rules, which can be disabled.
+func RuleCodes() []diag.Code {
+	var codes []diag.Code
+	for _, r := range validate.Rules {
+		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
+	}
+	return codes
+}
+
+// Codes are all codes that a finding can have, of every stage, sorted and each
+// once: a rule may share its code with the loader, which meets the same fault
+// earlier.
+func Codes() []diag.Code {
+	own := []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource}
+	codes := slices.Concat(RuleCodes(), load.Codes, render.Codes, own)
+	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
+}
 
 var (
 	codeEmptyTree = diag.Code{Name: "empty-tree", Doc: `The source tree holds no resource.

@@ -118,9 +118,7 @@ func (c *Checked) Merge(other *Checked) {
 // Check loads the source tree and judges it. An error means that something could
 // not be read; what was read and is wrong is in Diagnostics.
 func (p *Pipeline) Check() (*Checked, error) {
-	if d, ok := p.overlap(); ok {
-		c := &Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
-		c.Add(diag.List{d})
+	if c := p.Overlap(); c != nil {
 		return c, nil
 	}
 	known, knownDiagnostics, err := p.known()
@@ -135,6 +133,7 @@ func (p *Pipeline) Check() (*Checked, error) {
 	c.Summary.Files, c.Summary.Resources = len(loaded.Files), c.Snapshot.Len()
 	c.Add(knownDiagnostics)
 	c.Add(loaded.Diagnostics)
+	c.Add(p.linksToOut(loaded.Files))
 	if c.Snapshot.Len() == 0 && c.Accepted() && !p.options.AllowEmpty {
 		c.Add(diag.List{{
 			Code: codeEmptyTree.Name, Position: diag.Position{File: p.options.Source},
@@ -164,26 +163,64 @@ func (p *Pipeline) known() (xds.Known, diag.List, error) {
 	return xds.KnownFrom(b), list, nil
 }
 
-// overlap finds an output directory inside the source tree, or the reverse:
-// what is published would be read as a source again.
-func (p *Pipeline) overlap() (diag.Diagnostic, bool) {
+// Overlap finds an output directory inside the source tree, or the reverse: what
+// is published would be read as a source again. It is nil where the two are apart.
+// Check begins with it; before that, nothing must be written into Out.
+func (p *Pipeline) Overlap() *Checked {
 	if p.options.Out == "" {
-		return diag.Diagnostic{}, false
+		return nil
 	}
 	source, out := resolved(p.options.Source), resolved(p.options.Out)
 	for _, c := range []struct{ inner, outer, message string }{
 		{out, source, "the output directory %s lies inside the source tree %s"},
 		{source, out, "the source tree %[2]s lies inside the output directory %[1]s"},
 	} {
-		if c.inner == c.outer || strings.HasPrefix(c.inner, strings.TrimSuffix(c.outer, string(filepath.Separator))+string(filepath.Separator)) {
-			return diag.Diagnostic{
+		if within(c.inner, c.outer) {
+			checked := &Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
+			checked.Add(diag.List{{
 				Code: codeOutputInSource.Name, Position: diag.Position{File: p.options.Out},
 				Message: fmt.Sprintf(c.message, p.options.Out, p.options.Source),
 				Help:    "keep the two apart: side by side, or on different volumes",
-			}, true
+			}})
+			return checked
 		}
 	}
-	return diag.Diagnostic{}, false
+	return nil
+}
+
+// linksToOut finds source files that a link in the tree borrows from the output
+// directory.
+func (p *Pipeline) linksToOut(files []string) diag.List {
+	if p.options.Out == "" {
+		return nil
+	}
+	out := resolved(p.options.Out)
+	folders := make(map[string]string)
+	var list diag.List
+	for _, f := range files {
+		dir := filepath.Dir(f)
+		if _, ok := folders[dir]; !ok {
+			folders[dir] = resolved(dir)
+		}
+		real := filepath.Join(folders[dir], filepath.Base(f))
+		if info, err := os.Lstat(f); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			real = resolved(f)
+		}
+		if within(real, out) {
+			list = append(list, diag.Diagnostic{
+				Code: codeOutputInSource.Name, Position: diag.Position{File: f},
+				Message: fmt.Sprintf("a link of the source tree leads to %s, in the output directory %s", real, p.options.Out),
+				Help:    "remove the link, or name it in ignore: of xdspub.yaml",
+			})
+		}
+	}
+	return list
+}
+
+// within tells whether path is dir or below it.
+func within(path, dir string) bool {
+	const separator = string(filepath.Separator)
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, separator)+separator)
 }
 
 // resolved is a path as the file system knows it, as far as it exists.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"xdspub/diag"
@@ -104,10 +105,12 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t render.Target, st *state) (*r
 	}
 	running := append(render.Watches(st.clusters), render.Watches(st.listeners)...)
 	for _, g := range st.manifest.Going {
-		if g.File != "" {
+		// The reader of an endpoints file is a cluster, and counted as that.
+		if g.File != "" && !strings.HasPrefix(g.File, "eds/") {
 			running = append(running, "draining "+g.File)
 		}
 	}
+	var warnings diag.List
 	for {
 		t.InlineEndpoints = mode == EndpointsInline
 		out, list := p.renderer.Render(s, t)
@@ -119,16 +122,24 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t render.Target, st *state) (*r
 		n := len(slices.Compact(all))
 		switch {
 		case n <= p.options.InotifyBudget:
-			return out, mode, list
+			return out, mode, append(list, warnings...)
 		case p.options.Endpoints == EndpointsAuto && mode == EndpointsFile:
 			mode = EndpointsInline
-			p.log.Warn("endpoint assignments go into their clusters from now on", "subscriptions", n, "inotify-budget", p.options.InotifyBudget,
-				"sysctl", "fs.inotify.max_user_instances", "cost", "an endpoint change replaces its cluster and its connections")
+			warnings = append(warnings, diag.Diagnostic{
+				Code: codeEndpointsInlined.Name, Severity: codeEndpointsInlined.Severity, Position: diag.Position{File: p.options.Source},
+				Message: fmt.Sprintf("endpoint assignments go into their clusters from now on: Envoy would need %d inotify instances for its path subscriptions, the budget is %d; an endpoint change then replaces its cluster and its connections",
+					n, p.options.InotifyBudget),
+				Help: "to keep them in files, raise the sysctl fs.inotify.max_user_instances and --inotify-budget; to take this as it is, use --eds=inline",
+			})
 		default:
+			help := "raise the sysctl fs.inotify.max_user_instances and --inotify-budget"
+			if mode == EndpointsFile {
+				help += ", or use --eds=inline"
+			}
 			list = append(list, diag.Diagnostic{
 				Code: codeInotifyBudget.Name, Position: diag.Position{File: p.options.Source},
 				Message: fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions, the budget is %d", n, p.options.InotifyBudget),
-				Help:    "raise the sysctl fs.inotify.max_user_instances and --inotify-budget, or use --eds=inline",
+				Help:    help,
 			})
 			return nil, mode, list
 		}
@@ -153,7 +164,9 @@ func (st *state) going(s *xds.Snapshot, out *render.Output) []publish.Going {
 		wanted[f.Path] = true
 	}
 	for _, f := range st.files {
-		if !wanted[f] {
+		// A layer that can't be read has nothing to stand in for it, and is named
+		// by the bootstrap all the same.
+		if !wanted[f] && !isLayer(f) {
 			going = append(going, publish.Going{File: f})
 		}
 	}
@@ -210,5 +223,9 @@ func (p *Pipeline) envoyPath() string {
 	if p.options.EnvoyPath != "" {
 		return filepath.Clean(p.options.EnvoyPath)
 	}
-	return resolved(p.options.Out)
+	return DefaultEnvoyPath(p.options.Out)
 }
+
+// DefaultEnvoyPath is the output directory as an Envoy sees it that has the same
+// files before it: absolute, and without links, which may come to lead elsewhere.
+func DefaultEnvoyPath(out string) string { return resolved(out) }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"xdspub/load"
@@ -43,7 +45,7 @@ func (p *Pipeline) readState() (*state, error) {
 		return nil, err
 	}
 	s := &state{manifest: m}
-	if s.files, err = publish.List(p.options.Out); err != nil {
+	if s.files, err = publishedFiles(p.options.Out); err != nil {
 		return nil, err
 	}
 	if s.clusters, err = p.published(xds.Cluster); err != nil {
@@ -51,6 +53,45 @@ func (p *Pipeline) readState() (*state, error) {
 	}
 	s.listeners, err = p.published(xds.Listener)
 	return s, err
+}
+
+// publishedFiles lists the files that stand where this program puts them, below
+// the output directory and sorted. All else there is somebody else's: it is never
+// removed, and not even looked into, since the lost+found of a volume can't be.
+func publishedFiles(out string) ([]string, error) {
+	var files []string
+	for _, t := range xds.Types {
+		top := strings.ToLower(t.API)
+		leaf := top + ".json"
+		entries, err := os.ReadDir(filepath.Join(out, top))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			name := path.Join(top, e.Name())
+			if e.IsDir() {
+				name = path.Join(name, leaf)
+			}
+			info, err := os.Lstat(filepath.Join(out, filepath.FromSlash(name)))
+			switch {
+			case path.Base(name) != leaf, errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return nil, err
+			case !info.IsDir():
+				files = append(files, name)
+			}
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// isLayer tells whether a published file is that of a runtime layer.
+func isLayer(file string) bool {
+	return strings.HasPrefix(file, path.Dir(path.Dir(render.Path(xds.Runtime, "x")))+"/")
 }
 
 // compatible refuses to change what a running Envoy relies on.
@@ -63,7 +104,7 @@ func (p *Pipeline) compatible(m publish.Manifest) error {
 		{"--envoy-path", m.EnvoyPath, p.envoyPath()},
 	} {
 		if c.was != c.is {
-			return &UsageError{fmt.Sprintf("%s was published with %s=%s and can't change to %s under a running Envoy: publish into another directory and start Envoy from there, or stop Envoy and remove this one",
+			return &UsageError{fmt.Sprintf("%s was published with %s=%s and can't change to %s under a running Envoy: say %[2]s=%[3]s, or publish into another directory and start Envoy from there, or stop Envoy and remove this one",
 				p.options.Out, c.flag, c.was, c.is)}
 		}
 	}
@@ -91,13 +132,13 @@ func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
 // RuntimeLayers are the names of the runtime layers that the output directory has
 // a file for, in the order of their folders: what a bootstrap can name.
 func RuntimeLayers(out string) ([]string, error) {
-	files, err := publish.List(out)
+	files, err := publishedFiles(out)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, f := range files {
-		if ok, _ := path.Match("rtds/*/rtds.json", f); !ok {
+		if !isLayer(f) {
 			continue
 		}
 		result, err := load.New(load.Options{}).Load(filepath.Join(out, filepath.FromSlash(f)))

@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"xdspub/load"
+	"xdspub/render"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var sizes = []int{100, 1_000, 10_000}
+
+// clusterFile is one of the files of a tree of n clusters; change varies it.
+func clusterFile(b *testing.B, dir string, from, n, change int) {
+	b.Helper()
+	var text []byte
+	for i := from; i < from+n; i++ {
+		text = fmt.Appendf(text, `---
+"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: service-%05[1]d
+connect_timeout: %[4]ds
+type: STATIC
+load_assignment:
+  cluster_name: service-%05[1]d
+  endpoints:
+  - lb_endpoints:
+    - endpoint:
+        address:
+          socket_address:
+            address: 10.0.%[2]d.%[3]d
+            port_value: 8080
+`, i, i/256, i%256, 1+change)
+	}
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.yaml", from)), text, 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// clusterTree is n clusters, ten a file.
+func clusterTree(b *testing.B, n int) string {
+	dir := b.TempDir()
+	for from := 0; from < n; from += 10 {
+		clusterFile(b, dir, from, 10, 0)
+	}
+	return dir
+}
+
+func bySize(b *testing.B, f func(b *testing.B, dir string, n int)) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {
+			dir := clusterTree(b, n)
+			b.ReportAllocs()
+			f(b, dir, n)
+		})
+	}
+}
+
+func loaded(b *testing.B, dir string) *xds.Snapshot {
+	b.Helper()
+	result, err := load.New(load.Options{}).Load(dir)
+	if err != nil || result.Diagnostics.HasErrors() {
+		b.Fatal(err, result.Diagnostics)
+	}
+	return xds.NewSnapshot(result.Resources)
+}
+
+func BenchmarkLoad(b *testing.B) {
+	bySize(b, func(b *testing.B, dir string, _ int) {
+		for b.Loop() {
+			loaded(b, dir)
+		}
+	})
+}
+
+func BenchmarkValidate(b *testing.B) {
+	bySize(b, func(b *testing.B, dir string, _ int) {
+		s := loaded(b, dir)
+		for b.Loop() {
+			if list := validate.Run(s, validate.Options{}); list.HasErrors() {
+				b.Fatal(list)
+			}
+		}
+	})
+}
+
+func BenchmarkRender(b *testing.B) {
+	bySize(b, func(b *testing.B, dir string, _ int) {
+		s := loaded(b, dir)
+		for b.Loop() {
+			var r render.Renderer
+			if _, list := r.Render(s, render.Target{EnvoyPath: "/xds"}); list.HasErrors() {
+				b.Fatal(list)
+			}
+		}
+	})
+}
+
+// BenchmarkOneFileChange is a pass of watch after an edit of one file, up to the
+// plan: all but the writing.
+func BenchmarkOneFileChange(b *testing.B) {
+	bySize(b, func(b *testing.B, dir string, _ int) {
+		p := New(Options{Source: dir, Out: b.TempDir(), Format: "json", Endpoints: EndpointsAuto, InotifyBudget: 120})
+		pass := func() {
+			checked, err := p.Check()
+			if err != nil || !checked.Accepted() {
+				b.Fatal(err, checked.Diagnostics)
+			}
+			if _, list, err := p.Plan(checked.Snapshot, time.Now()); err != nil || list.HasErrors() {
+				b.Fatal(err, list)
+			}
+		}
+		pass()
+		for change := 1; b.Loop(); change++ {
+			b.StopTimer()
+			clusterFile(b, dir, 0, 10, change)
+			b.StartTimer()
+			pass()
+		}
+	})
+}

@@ -1,0 +1,331 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"xdspub/publish"
+	"xdspub/xds"
+)
+
+// site is a source tree and an output directory.
+type site struct {
+	t   *testing.T
+	src string
+	p   *Pipeline
+	now time.Time
+}
+
+func newSite(t *testing.T, change func(*Options)) *site {
+	dir := t.TempDir()
+	o := Options{
+		Source: filepath.Join(dir, "src"), Out: filepath.Join(dir, "out"), EnvoyPath: "/xds", Format: "json",
+		Endpoints: EndpointsAuto, InotifyBudget: 120, TrimDelay: 10 * time.Minute,
+	}
+	if change != nil {
+		change(&o)
+	}
+	return &site{t: t, src: o.Source, p: New(o), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+// tree replaces the source tree.
+func (s *site) tree(archive string) {
+	s.t.Helper()
+	if err := os.RemoveAll(s.src); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range txtar.Parse([]byte(archive)).Files {
+		name := filepath.Join(s.src, f.Name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := os.WriteFile(name, f.Data, 0o644); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *site) plan() *Plan {
+	s.t.Helper()
+	checked, err := s.p.Check()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !checked.Accepted() {
+		s.t.Fatal(checked.Diagnostics)
+	}
+	plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+	if err != nil || plan == nil {
+		s.t.Fatal(err, list)
+	}
+	return plan
+}
+
+// publish makes one pass and returns what it moved, a line a file.
+func (s *site) publish() string {
+	s.t.Helper()
+	plan := s.plan()
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer dir.Close()
+	result, err := s.p.Publish(context.Background(), dir, plan)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, step := range result.Steps {
+		for _, f := range step.Written {
+			fmt.Fprintf(&b, "%s: %s\n", step.Name, f)
+		}
+		for _, f := range step.Removed {
+			fmt.Fprintf(&b, "%s: -%s\n", step.Name, f)
+		}
+	}
+	return b.String()
+}
+
+func (s *site) want(what, want string) {
+	s.t.Helper()
+	if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(s.publish())); diff != "" {
+		s.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// clusters are the names in the published CDS file.
+func (s *site) clusters() []string {
+	s.t.Helper()
+	published, err := s.p.published(xds.Cluster)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var names []string
+	for _, r := range published {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+const (
+	blue  = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: blue, type: EDS}`
+	green = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: green, type: EDS}`
+
+	blueEndpoints  = `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: blue}`
+	greenEndpoints = `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: green}`
+	routesTo       = `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: main, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: %s}}]}]}`
+	listener       = `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: in, address: {socket_address: {address: 127.0.0.1, port_value: 10000}}, stat_prefix: "%s", filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: in, rds: {route_config_name: main, config_source: {ads: {}}}, http_filters: [{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]}}]}]}`
+	secret         = `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: token, generic_secret: {secret: {inline_string: "%s"}}}`
+	layer          = `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: flags, layer: {a: 1}}`
+)
+
+func tree(documents ...string) string {
+	return "-- all.yaml --\n" + strings.Join(documents, "\n---\n") + "\n"
+}
+
+// TestOrder: what is named goes out before what names it, and what named it
+// before is still there.
+func TestOrder(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(blue, blueEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a"), fmt.Sprintf(secret, "x")))
+	s.want("the first publish", `
+new names: sds/token/sds.json
+new names: eds/blue/eds.json
+new names: rds/main/rds.json
+clusters: cds/cds.json
+listeners: lds/lds.json`)
+	s.want("nothing changed", "")
+
+	s.tree(tree(blue, green, blueEndpoints[:len(blueEndpoints)-1]+`, policy: {overprovisioning_factor: 150}}`, greenEndpoints,
+		fmt.Sprintf(routesTo, "green"), fmt.Sprintf(listener, "b"), fmt.Sprintf(secret, "y"), layer))
+	s.want("all changed", `
+new names: rtds/flags/rtds.json
+new names: eds/green/eds.json
+secrets, extensions, runtime: sds/token/sds.json
+clusters: cds/cds.json
+endpoints: eds/blue/eds.json
+listeners: lds/lds.json
+routes: rds/main/rds.json`)
+}
+
+// TestTrim: what nothing needs any more stays for connections that drain, and
+// goes in its time, the clusters before the files that they read.
+func TestTrim(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(blue, green, blueEndpoints, greenEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a"), layer))
+	s.publish()
+
+	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), fmt.Sprintf(listener, "a")))
+	s.want("blue is dropped: its cluster stays, an empty layer stands in", `
+secrets, extensions, runtime: rtds/flags/rtds.json
+routes: rds/main/rds.json`)
+	if diff := cmp.Diff([]string{"blue", "green"}, s.clusters()); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+	if got, want := s.plan().NextTrim, s.now.Add(10*time.Minute); !got.Equal(want) {
+		t.Errorf("NextTrim = %v, want %v", got, want)
+	}
+	s.now = s.now.Add(9 * time.Minute)
+	s.want("too early", "")
+
+	s.now = s.now.Add(2 * time.Minute)
+	s.want("in time", `
+trim: cds/cds.json
+trim: -eds/blue/eds.json`)
+	if diff := cmp.Diff([]string{"green"}, s.clusters()); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+	if _, err := os.Stat(filepath.Join(s.p.options.Out, "eds/blue")); err != nil {
+		t.Errorf("the folder must stay for ever: %v", err)
+	}
+	s.want("nothing is left to do", "")
+}
+
+// TestReturn: a cluster that comes back while it waits is as if it never went,
+// and its file goes out before the cluster that reads it.
+func TestReturn(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(blue, green, blueEndpoints, greenEndpoints))
+	s.publish()
+	s.tree(tree(green, greenEndpoints))
+	s.publish()
+	s.now = s.now.Add(time.Minute)
+	s.tree(tree(blue, green, blueEndpoints[:len(blueEndpoints)-1]+`, policy: {overprovisioning_factor: 150}}`, greenEndpoints))
+	s.want("blue returns", "new names: eds/blue/eds.json")
+	s.now = s.now.Add(time.Hour)
+	s.want("and does not go", "")
+}
+
+// TestStopped: a plan that was stopped before its end has not dropped anything
+// yet, however long ago that was.
+func TestStopped(t *testing.T) {
+	s := newSite(t, func(o *Options) { o.StepGap = time.Hour })
+	s.tree(tree(blue, green, blueEndpoints, greenEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a")))
+	s.publish()
+	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), fmt.Sprintf(listener, "b")))
+
+	plan := s.plan()
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // lets the first step out and ends the wait behind it
+	if _, err := s.p.Publish(ctx, dir, plan); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want %v", err, context.Canceled)
+	}
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s.now = s.now.Add(time.Hour)
+	s.p.options.StepGap = 0
+	if plan := s.plan(); len(plan.Trim.Steps) > 0 {
+		t.Errorf("trims at once: %v", plan.Trim)
+	}
+	s.publish()
+	if diff := cmp.Diff([]string{"blue", "green"}, s.clusters()); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+}
+
+// TestInotifyBudget: endpoints go inline once, and stay there.
+func TestInotifyBudget(t *testing.T) {
+	many := func(prefix string, n int) string {
+		var documents []string
+		for i := range n {
+			name := fmt.Sprintf("%s%d", prefix, i)
+			documents = append(documents, strings.ReplaceAll(blue, "blue", name), strings.ReplaceAll(blueEndpoints, "blue", name))
+		}
+		return tree(documents...)
+	}
+	s := newSite(t, nil)
+	s.tree(many("a", 70))
+	s.publish()
+	if got := s.plan().Change.Manifest.EDSMode; got != "file" {
+		t.Fatalf("70 clusters: mode %q", got)
+	}
+	// Old and new count together: one too many would abort a live Envoy.
+	s.tree(many("b", 70))
+	if got := s.plan().Change.Manifest.EDSMode; got != "inline" {
+		t.Fatalf("70 clusters replaced by 70 others: mode %q", got)
+	}
+	s.publish()
+	s.tree(many("c", 3))
+	if got := s.plan().Change.Manifest.EDSMode; got != "inline" {
+		t.Errorf("auto went back by itself: mode %q", got)
+	}
+
+	s = newSite(t, func(o *Options) { o.Endpoints = EndpointsFile })
+	s.tree(many("a", 119))
+	checked, err := s.p.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, err := s.p.Plan(checked.Snapshot, s.now)
+	if err != nil || len(list) != 1 || list[0].Code != "inotify-budget" || !strings.Contains(list[0].Message, "need 121 ") {
+		t.Errorf("119 clusters by file: %v, %v", list, err)
+	}
+}
+
+// TestLive: a live output directory allows only what its Envoy can follow.
+func TestLive(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(blue, blueEndpoints))
+	s.publish()
+	s.p.options.EnvoyPath = "/elsewhere"
+	checked, err := s.p.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var usage *UsageError
+	if _, _, err := s.p.Plan(checked.Snapshot, s.now); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--envoy-path=/xds") {
+		t.Errorf("another --envoy-path: %v", err)
+	}
+
+	s.p.options.EnvoyPath = "/xds"
+	if err := os.WriteFile(filepath.Join(s.p.options.Out, "cds/cds.json"), []byte(`{"resources": [`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.want("a published file that was damaged by hand is mended", "clusters: cds/cds.json")
+}
+
+func TestRefused(t *testing.T) {
+	s := newSite(t, nil)
+	for _, test := range []struct {
+		name, out, want string
+		allowEmpty      bool
+	}{
+		{name: "an empty tree", out: "out", want: "empty-tree"},
+		{name: "an empty tree that is meant", out: "out", allowEmpty: true},
+		{name: "output inside", out: "src/out", want: "output-in-source"},
+		{name: "source inside", out: ".", want: "output-in-source"},
+		{name: "output is the source", out: "src", want: "output-in-source"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s.tree("-- README.md --\nno resource\n")
+			o := s.p.options
+			o.Out, o.AllowEmpty = filepath.Join(filepath.Dir(s.src), test.out), test.allowEmpty
+			checked, err := New(o).Check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if len(checked.Diagnostics) > 0 {
+				got = checked.Diagnostics[0].Code
+			}
+			if got != test.want {
+				t.Errorf("found %q, want %q", got, test.want)
+			}
+		})
+	}
+}
