@@ -1,0 +1,33 @@
+# Each target is one line that calls the go tool or a file in scripts/.
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check generate fuzz bench new-rule clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
+
+build: ## build bin/xdspub
+	go build -o bin/xdspub ./cmd/xdspub
+
+demo: ## see it work: watch and a real Envoy on examples/quickstart
+	@scripts/demo
+
+test: ## run everything: checks, then all tests with the race detector and a real Envoy
+	@scripts/test
+
+check: ## what to run before a commit: formatting, vet on three systems, fast tests
+	@scripts/check && go test -short ./...
+
+generate: ## write generated files anew: type imports, docs/rules.md
+	go generate ./...
+
+fuzz: ## fuzz every target for T each (default 30s)
+	@scripts/fuzz $(or $(T),30s)
+
+bench: ## measure, side by side with envoy --mode validate (docs/performance.md)
+	@scripts/bench
+
+new-rule: ## make the files of a new validation rule: make new-rule CODE=some-code
+	@scripts/new-rule $(CODE)
+
+clean: ## remove what was built and downloaded
+	rm -rf bin .cache

@@ -1,0 +1,89 @@
+// Package imports holds the test that imports run one way: each room knows only
+// what lies below it (docs/architecture.md).
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// may lists the rooms that a room imports. A room that is not listed may not be
+// imported by, nor import, any other.
+var may = map[string][]string{
+	"diag":         {},
+	"xds":          {"diag"},
+	"xds/alltypes": {},
+	"load":         {"diag", "xds", "xds/alltypes"},
+	"validate":     {"diag", "xds", "validate/re2"},
+	"validate/re2": {},
+	"render":       {"diag", "xds"},
+	"bootstrap":    {"diag", "xds"},
+	"publish":      {"diag"},
+	"watch":        {"diag"},
+	"pipeline":     {"diag", "xds", "load", "validate", "render", "publish"},
+	"cmd/xdspub":   {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
+}
+
+// only lists modules that just some rooms may import, so that a choice of
+// library stays a choice of one room.
+var only = map[string][]string{
+	"github.com/fsnotify/fsnotify":               {"watch"},
+	"github.com/urfave/cli":                      {"cmd/xdspub"},
+	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},
+	"go.yaml.in/yaml":                            {"load"},
+	"github.com/go-json-experiment":              {"load"},
+	"google.golang.org/grpc":                     {},
+	"github.com/envoyproxy/go-control-plane/pkg": {},
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, p := range packages(t) {
+		room, ok := strings.CutPrefix(p.ImportPath, "xdspub/")
+		if !ok || strings.HasPrefix(room, "internal/") || strings.HasPrefix(room, "examples/") || room == "e2e" {
+			continue
+		}
+		allowed, known := may[room]
+		if !known {
+			t.Errorf("%s is a room that this test does not know: say in `may` what it imports", room)
+		}
+		for _, i := range p.Imports {
+			if below, ok := strings.CutPrefix(i, "xdspub/"); ok && !slices.Contains(allowed, below) {
+				t.Errorf("%s imports %s", room, below)
+			}
+			for module, rooms := range only {
+				if (i == module || strings.HasPrefix(i, module+"/")) && !slices.Contains(rooms, room) {
+					t.Errorf("%s imports %s, which only %v may", room, i, rooms)
+				}
+			}
+		}
+	}
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "xdspub/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var list []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return list
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+}
