@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
+	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -47,12 +44,10 @@ func usagef(format string, args ...any) error {
 
 // run is the whole program: it returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	app := newApp(stdout, stderr)
 	args, err := flagsFirst(app, args)
 	if err == nil {
-		err = app.RunContext(ctx, args)
+		err = app.Run(args)
 	}
 	if err == nil {
 		return exitOK
@@ -74,13 +69,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func newApp(stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
-		Name:            "xdspub",
-		Usage:           "publish a directory of Envoy resources as files that Envoy subscribes to",
+		Name:  "xdspub",
+		Usage: "publish a directory of Envoy resources as files that Envoy subscribes to",
+		Description: `Exit status: 0 no error was found, 1 an error was found or nothing was published,
+2 wrong usage, 3 could not run. Results go to standard output, logs to standard error.
+
+What flags of validate, render and watch say can also stand in xdspub.yaml at the root
+of the source tree: flags win, then the environment, then the file.`,
+		Flags:           []cli.Flag{cli.HelpFlag}, // with a help command of ours, the library leaves it out
 		HideVersion:     true,
-		HideHelpCommand: false,
+		HideHelpCommand: true,
 		Writer:          stdout,
 		ErrWriter:       stderr,
 		ExitErrHandler:  func(*cli.Context, error) {}, // run ends the program, not the library
+		OnUsageError:    onUsageError,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usagef("unknown command %q: see xdspub help", c.Args().First())
@@ -88,10 +90,9 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), bootstrapCommand(), rulesCommand(), explainCommand(), versionCommand(),
+			validateCommand(), renderCommand(), watchCommand(), bootstrapCommand(), rulesCommand(), explainCommand(), versionCommand(), helpCommand(),
 		},
 	}
-	app.OnUsageError = onUsageError
 	inherit(app.Commands)
 	return app
 }
@@ -99,16 +100,44 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 // inherit gives every command what the library does not hand down.
 func inherit(commands []*cli.Command) {
 	for _, c := range commands {
-		c.OnUsageError = onUsageError
-		if c.Subcommands == nil {
-			c.HideHelpCommand = true
-		}
+		c.OnUsageError, c.HideHelpCommand = onUsageError, true
 		inherit(c.Subcommands)
 	}
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	return usagef("%v: see xdspub %s --help", err, strings.TrimSpace(strings.TrimPrefix(c.Command.HelpName, "xdspub")))
+	return usagef("%v: see %s", err, helpFor(c.Command.HelpName))
+}
+
+// helpFor is the command line that shows the help of a command. The library has
+// its full name, beginning with the program's.
+func helpFor(name string) string {
+	return strings.Join(append(append([]string{"xdspub"}, strings.Fields(strings.TrimPrefix(name, "xdspub"))...), "--help"), " ")
+}
+
+// helpCommand stands in for the library's, which knows no subcommands and takes
+// a name that does not exist for a failure.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "help",
+		Usage:     "show the help of a command",
+		ArgsUsage: "[COMMAND]…",
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return cli.ShowAppHelp(c)
+			}
+			names := c.Args().Slice()
+			commands := c.App.Commands
+			for _, name := range names {
+				command := find(commands, name)
+				if command == nil {
+					return usagef("unknown command %q: see xdspub help", strings.Join(names, " "))
+				}
+				commands = command.Subcommands
+			}
+			return c.App.Run(slices.Concat([]string{c.App.Name}, names, []string{"--help"}))
+		},
+	}
 }
 
 // flagsFirst moves flags before arguments. The library stops at the first
@@ -128,26 +157,39 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if command == nil || len(command.Subcommands) > 0 {
 		return args, nil
 	}
+	see := helpFor(strings.Join(args[1:at], " "))
 	flags, rest := args[:at:at], []string(nil)
 	for i := at; i < len(args); i++ {
 		arg := args[i]
+		f := findFlag(command, arg)
+		_, isBool := f.(*cli.BoolFlag)
 		switch {
 		case arg == "--":
 			rest = append(rest, args[i+1:]...)
 			i = len(args)
-		case !strings.HasPrefix(arg, "-") || arg == "-":
+		case !isFlag(arg):
 			rest = append(rest, arg)
-		default:
+		case f == nil:
+			return nil, usagef("unknown flag %s: see %s", arg, see)
+		case f == cli.HelpFlag:
+			return append(flags, arg), nil // the library would ask for help on the arguments
+		case isBool || strings.Contains(arg, "="):
 			flags = append(flags, arg)
-			if takesValue(command, arg) {
-				if i++; i < len(args) {
-					flags = append(flags, args[i])
-				}
-			}
+		case i+1 == len(args) || args[i+1] == "--":
+			return nil, usagef("%s wants a value: see %s", arg, see)
+		case isFlag(args[i+1]) && findFlag(command, args[i+1]) != nil:
+			// The library would take the flag for the value: with an empty variable
+			// in a script, render --out $OUT --dry-run would write into ./--dry-run.
+			return nil, usagef("%s wants a value, and %s is a flag: see %s", arg, args[i+1], see)
+		default:
+			i++
+			flags = append(flags, arg, args[i])
 		}
 	}
 	return append(append(flags, "--"), rest...), nil
 }
+
+func isFlag(arg string) bool { return strings.HasPrefix(arg, "-") && arg != "-" }
 
 func find(commands []*cli.Command, name string) *cli.Command {
 	for _, c := range commands {
@@ -158,27 +200,24 @@ func find(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// takesValue tells whether the flag in arg has its value in the next argument.
-func takesValue(c *cli.Command, arg string) bool {
-	name, _, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-	if joined {
-		return false
-	}
-	for _, f := range c.Flags {
-		for _, n := range f.Names() {
-			if n == name {
-				_, isBool := f.(*cli.BoolFlag)
-				return !isBool
-			}
+// findFlag is the flag of a command that arg names, or nil.
+func findFlag(c *cli.Command, arg string) cli.Flag {
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+	for _, f := range append(slices.Clone(c.Flags), cli.HelpFlag) {
+		if isFlag(arg) && slices.Contains(f.Names(), name) {
+			return f
 		}
 	}
-	return false
+	return nil
 }
 
 // oneArgument is the only argument of a command.
 func oneArgument(c *cli.Context, name string) (string, error) {
-	if c.NArg() != 1 {
-		return "", usagef("%s wants one %s, not %d: see xdspub %s --help", c.Command.Name, name, c.NArg(), c.Command.Name)
+	switch {
+	case c.NArg() != 1:
+		return "", usagef("%s wants one %s, not %d: see %s", c.Command.Name, name, c.NArg(), helpFor(c.Command.Name))
+	case c.Args().First() == "":
+		return "", usagef("%s is empty", name)
 	}
 	return c.Args().First(), nil
 }

@@ -19,16 +19,19 @@ func bootstrapCommand() *cli.Command {
 			Name:  "envoy",
 			Usage: "write the bootstrap of an Envoy that reads the output directory to standard output",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch"},
-				&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "the output directory as Envoy sees it (default: as it was published)"},
-				&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: "127.0.0.1:9901", Usage: "Envoy's admin address, `HOST:PORT` or unix:PATH"},
+				&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch"},
+				&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "the output directory as Envoy sees it, an absolute `DIR` (default: as it was published)"},
+				&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: "127.0.0.1:9901", Usage: "Envoy's admin address, `IP:PORT` or unix:PATH"},
 				&cli.StringFlag{Name: "node-id", EnvVars: env("node-id"), Value: "envoy", Usage: "node `ID`"},
 				&cli.StringFlag{Name: "node-cluster", EnvVars: env("node-cluster"), Value: "envoy", Usage: "node cluster `NAME`"},
 			},
 			Action: bootstrapEnvoy,
 		}},
 		Action: func(c *cli.Context) error {
-			return usagef("bootstrap wants a client: envoy")
+			if c.Args().Present() {
+				return usagef("unknown client %q: see %s", c.Args().First(), helpFor("bootstrap"))
+			}
+			return usagef("bootstrap wants a client: see %s", helpFor("bootstrap"))
 		},
 	}
 }
@@ -37,25 +40,22 @@ func bootstrapEnvoy(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("bootstrap envoy wants no arguments, the output directory is --out")
 	}
-	out := c.String("out")
+	out := c.Path("out")
 	if out == "" {
-		return usagef("--out is required: see xdspub bootstrap envoy --help")
+		return usagef("--out is required: see %s", helpFor("bootstrap envoy"))
 	}
 	m, err := publish.ReadManifest(out)
 	if err != nil {
 		return err
 	}
 	o := bootstrap.EnvoyOptions{Dir: c.String("envoy-path"), Format: m.Format, NodeID: c.String("node-id"), NodeCluster: c.String("node-cluster"), Admin: c.String("admin")}
-	if o.Format == "" {
-		o.Format = "json"
-	}
-	if o.Dir == "" {
+	switch {
+	case o.Dir == "" && m.EnvoyPath == "": // nothing was published yet
+		o.Dir = pipeline.DefaultEnvoyPath(out)
+	case o.Dir == "":
 		o.Dir = m.EnvoyPath
-	}
-	if o.Dir == "" { // nothing was published yet
-		if o.Dir, err = filepath.Abs(out); err != nil {
-			return err
-		}
+	case m.EnvoyPath != "" && filepath.Clean(o.Dir) != m.EnvoyPath:
+		return usagef("--envoy-path %s: %s was published with %s, which stands in its files", o.Dir, out, m.EnvoyPath)
 	}
 	layers, err := pipeline.RuntimeLayers(out)
 	if err != nil {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,13 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
-	"xdspub/load"
 	"xdspub/pipeline"
 )
 
-// Every flag can be set by an environment variable XDSPUB_<NAME> and in
-// xdspub.yaml too: flags win, then the environment, then the file.
-
+// env names the environment variable of a flag: XDSPUB_<NAME>.
 func env(flag string) []string {
 	return []string{"XDSPUB_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
 }
@@ -26,19 +21,19 @@ func env(flag string) []string {
 // sourceFlags say how a source tree is read and judged.
 func sourceFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "config", EnvVars: env("config"), Usage: "settings `FILE` (default: xdspub.yaml in the source tree)"},
+		&cli.PathFlag{Name: "config", EnvVars: env("config"), Usage: "settings `FILE` (default: xdspub.yaml in the source tree)"},
 		&cli.StringSliceFlag{Name: "ignore", EnvVars: env("ignore"), Usage: "glob `PATTERN` of files in the tree that are no resources"},
-		&cli.StringFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's own bootstrap `FILE`: its static resources count as known"},
+		&cli.PathFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's own bootstrap `FILE`: its static resources count as known"},
 		&cli.StringSliceFlag{Name: "disable", EnvVars: env("disable"), Usage: "leave out the validation `RULE`"},
-		&cli.BoolFlag{Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "refuse what has warnings"},
-		&cli.BoolFlag{Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "take a tree without resources as what is wanted"},
+		&cli.BoolFlag{Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "refuse what has warnings", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "take a tree without resources as what is wanted", DisableDefaultText: true},
 	}
 }
 
 // publishFlags say how and where a Snapshot is published.
 func publishFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR`, which Envoy reads"},
+		&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR`, which Envoy reads"},
 		&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "the output directory as Envoy sees it, an absolute `DIR` (default: --out)"},
 		&cli.StringFlag{Name: "format", EnvVars: env("format"), Value: "json", Usage: "`FORMAT` of the published files: json"},
 		&cli.StringFlag{Name: "eds", EnvVars: env("eds"), Value: "auto", Usage: "where endpoints go, `file|inline|auto`: auto starts with files and goes inline past the inotify budget"},
@@ -49,26 +44,46 @@ func publishFlags() []cli.Flag {
 	}
 }
 
-// options are the pipeline's options as the flags of c say.
-func options(c *cli.Context, source string, log *slog.Logger) (pipeline.Options, error) {
+// watchFlags say when a source tree is looked at.
+func watchFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "a change is taken up once the tree was quiet for `TIME`, or after 2s"},
+		&cli.DurationFlag{Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "look at the whole tree every `TIME` even without an event"},
+	}
+}
+
+// sourceOptions are the pipeline's options for reading and judging.
+func sourceOptions(v values, source string) (pipeline.Options, error) {
 	o := pipeline.Options{
-		Source: source, Ignore: c.StringSlice("ignore"), AllowEmpty: c.Bool("allow-empty"),
-		Bootstrap: c.String("bootstrap"), Disable: c.StringSlice("disable"), Log: log,
+		Source: source, Ignore: value(v, "ignore", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
+		Bootstrap: value(v, "bootstrap", v.c.Path), Disable: value(v, "disable", v.c.StringSlice),
+	}
+	for _, pattern := range o.Ignore {
+		if _, err := filepath.Match(pattern, ""); err != nil {
+			return o, usagef("--ignore %q is not a glob pattern", pattern)
+		}
 	}
 	for _, code := range o.Disable {
-		if !slices.ContainsFunc(ruleCodes(), func(r diag.Code) bool { return r.Name == code }) {
+		if !slices.ContainsFunc(pipeline.RuleCodes(), func(r diag.Code) bool { return r.Name == code }) {
 			return o, usagef("--disable %s: there is no such rule: see xdspub rules", code)
 		}
 	}
-	if c.Command.Name == "validate" {
-		return o, nil
+	return o, nil
+}
+
+// publishOptions are the pipeline's options for all stages.
+func publishOptions(v values, source string, log *slog.Logger) (pipeline.Options, error) {
+	o, err := sourceOptions(v, source)
+	if err != nil {
+		return o, err
 	}
-	o.Out, o.EnvoyPath, o.Format = c.String("out"), c.String("envoy-path"), c.String("format")
-	o.Endpoints, o.InotifyBudget = pipeline.EndpointsMode(c.String("eds")), c.Int("inotify-budget")
-	o.StepGap, o.TrimDelay = c.Duration("step-gap"), c.Duration("trim-delay")
+	o.Log = log
+	o.Out, o.EnvoyPath, o.Format = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String), value(v, "format", v.c.String)
+	o.Endpoints, o.InotifyBudget = pipeline.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
+	o.StepGap, o.TrimDelay = value(v, "step-gap", v.c.Duration), value(v, "trim-delay", v.c.Duration)
 	switch {
 	case o.Out == "":
-		return o, usagef("--out is required: see xdspub %s --help", c.Command.Name)
+		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
 	case o.EnvoyPath != "" && !strings.HasPrefix(o.EnvoyPath, "/"):
 		return o, usagef("--envoy-path %q is not absolute", o.EnvoyPath)
 	case o.Format != "json":
@@ -81,54 +96,4 @@ func options(c *cli.Context, source string, log *slog.Logger) (pipeline.Options,
 		return o, usagef("--step-gap and --trim-delay can't be negative")
 	}
 	return o, nil
-}
-
-// settle takes over what the settings file says and no flag or variable does.
-func settle(c *cli.Context, source string) error {
-	path, wanted := c.String("config"), true
-	if path == "" {
-		path, wanted = load.ConfigFile(source), false
-	}
-	settings, findings, err := load.Config(path)
-	if !wanted && (errors.Is(err, fs.ErrNotExist) || isNotDir(err)) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(findings) > 0 {
-		if err := diag.WriteText(c.App.ErrWriter, findings, diag.TextOptions{}); err != nil {
-			return err
-		}
-		return &exit{status: exitUsage}
-	}
-	for _, s := range settings {
-		if !isFlag(c.App.Commands, s.Name) {
-			return usagef("%s: unknown setting %q: settings are named like flags", s.Position, s.Name)
-		}
-		if c.IsSet(s.Name) || !slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), s.Name) }) {
-			continue
-		}
-		for _, v := range s.Values {
-			if err := c.Set(s.Name, v); err != nil {
-				return usagef("%s: %s: %v", s.Position, s.Name, err)
-			}
-		}
-	}
-	return nil
-}
-
-func isNotDir(err error) bool {
-	info, statErr := os.Stat(err.(*fs.PathError).Path)
-	return statErr != nil || !info.Mode().IsRegular()
-}
-
-// isFlag tells whether some command has that flag: one file serves them all.
-func isFlag(commands []*cli.Command, name string) bool {
-	for _, c := range commands {
-		if isFlag(c.Subcommands, name) || slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) && name != "config" && name != "help" }) {
-			return true
-		}
-	}
-	return false
 }

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -20,88 +23,101 @@ func renderCommand() *cli.Command {
 		Usage:     "check a source tree and publish it once",
 		ArgsUsage: "SRC",
 		Flags: append(append(sourceFlags(), publishFlags()...),
-			&cli.BoolFlag{Name: "dry-run", EnvVars: env("dry-run"), Usage: "show the plan and write nothing"}),
+			&cli.BoolFlag{Name: "dry-run", EnvVars: env("dry-run"), Usage: "show the plan and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			source, err := oneArgument(c, "SRC")
 			if err != nil {
 				return err
 			}
-			if err := settle(c, source); err != nil {
-				return err
-			}
-			o, err := options(c, source, newLogger(c.App.ErrWriter))
+			v, err := settings(c, source)
 			if err != nil {
 				return err
 			}
-			return renderOnce(c, pipeline.New(o), o)
+			o, err := publishOptions(v, source, newLogger(c.App.ErrWriter))
+			if err != nil {
+				return err
+			}
+			return renderOnce(v, o)
 		},
 	}
 }
 
 // renderOnce makes one pass. What is wrong leaves the output directory as it is.
-func renderOnce(c *cli.Context, p *pipeline.Pipeline, o pipeline.Options) error {
+func renderOnce(v values, o pipeline.Options) error {
+	p := pipeline.New(o)
 	checked, err := p.Check()
 	if err != nil {
 		return err
 	}
-	if checked.Accepted() && verdict(c, checked) == nil {
-		if c.Bool("dry-run") {
-			return showPlan(c, p, o, checked)
-		}
-		return publishOnce(c, p, o, checked)
-	}
-	return refuse(c, checked)
-}
-
-// refuse prints why nothing is published.
-func refuse(c *cli.Context, checked *pipeline.Checked) error {
-	if err := printFindings(c.App.ErrWriter, checked); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.App.ErrWriter, "%s: refused, nothing was published\n", summary(checked.Summary))
-	return &exit{status: exitRefused}
-}
-
-func printFindings(w io.Writer, checked *pipeline.Checked) error {
-	return diag.WriteText(w, checked.Diagnostics, diag.TextOptions{Line: checked.Line, Color: colored(w)})
-}
-
-func publishOnce(c *cli.Context, p *pipeline.Pipeline, o pipeline.Options, checked *pipeline.Checked) error {
 	// Planned before the directory is opened: a refusal must not even make it.
-	if plan, err := plan(p, checked); err != nil {
+	plan, err := planFor(v, p, checked)
+	switch {
+	case err != nil:
 		return err
-	} else if plan == nil {
-		return refuse(c, checked)
+	case plan == nil:
+		return refuse(v.c, checked)
+	case v.c.Bool("dry-run"):
+		printFindings(v.c.App.ErrWriter, checked)
+		return showPlan(v.c.App.Writer, o, plan)
 	}
-	dir, err := publish.Open(o.Out, publish.Options{Group: c.String("group"), Log: o.Log})
+	dir, err := publish.Open(o.Out, publish.Options{Group: value(v, "group", v.c.String), Log: o.Log})
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	plan, err := plan(p, checked) // again, now that no other writer can change what is out
-	if err != nil {
+	plan, err = planFor(v, p, checked) // again, now that no other writer can change what is out
+	switch {
+	case err != nil:
 		return err
+	case plan == nil:
+		return refuse(v.c, checked)
 	}
-	if plan == nil {
-		return refuse(c, checked)
-	}
-	if err := printFindings(c.App.ErrWriter, checked); err != nil {
-		return err
-	}
-	result, err := p.Publish(c.Context, dir, plan)
+	printFindings(v.c.App.ErrWriter, checked)
+
+	ctx, stop := signal.NotifyContext(v.c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
+	result, err := p.Publish(ctx, dir, plan)
 	if err != nil {
 		return err
 	}
 	written, removed := counts(result)
-	fmt.Fprintf(c.App.Writer, "snapshot %s: %s written, %d removed\n", plan.ID, count(written, "file"), removed)
+	fmt.Fprintf(v.c.App.Writer, "snapshot %s: %s written, %d removed\n", plan.ID, count(written, "file"), removed)
+	if !plan.NextTrim.IsZero() {
+		fmt.Fprintf(v.c.App.Writer, "what went stays for connections that drain: a run after %s trims it\n", plan.NextTrim.Format(time.RFC3339))
+	}
 	return nil
 }
 
-// plan is nil where the findings that rendering adds refuse the Snapshot.
-func plan(p *pipeline.Pipeline, checked *pipeline.Checked) (*pipeline.Plan, error) {
+// planFor makes a plan for what was checked. It is nil where findings refuse it,
+// those that planning adds among them.
+func planFor(v values, p *pipeline.Pipeline, checked *pipeline.Checked) (*pipeline.Plan, error) {
+	if refused(v, checked) {
+		return nil, nil
+	}
 	plan, list, err := p.Plan(checked.Snapshot, time.Now())
 	checked.Add(list)
-	return plan, err
+	if err != nil || refused(v, checked) {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// refused tells whether the findings forbid to publish.
+func refused(v values, checked *pipeline.Checked) bool {
+	return !checked.Accepted() || value(v, "warnings-as-errors", v.c.Bool) && checked.Summary.Warnings > 0
+}
+
+// refuse prints why nothing is published.
+func refuse(c *cli.Context, checked *pipeline.Checked) error {
+	printFindings(c.App.ErrWriter, checked)
+	fmt.Fprintf(c.App.ErrWriter, "%s: refused, nothing was published\n", summary(checked.Summary))
+	return &exit{status: exitRefused}
+}
+
+// printFindings writes to a log, which like any other may fail unheard.
+func printFindings(w io.Writer, checked *pipeline.Checked) {
+	_ = diag.WriteText(w, checked.Diagnostics, diag.TextOptions{Line: checked.Line, Color: colored(w)})
 }
 
 func counts(r publish.Result) (written, removed int) {
@@ -113,21 +129,11 @@ func counts(r publish.Result) (written, removed int) {
 }
 
 // showPlan prints what a publish would do: each step with its files, + for a new
-// one, ~ for a changed one, - for one that goes.
-func showPlan(c *cli.Context, p *pipeline.Pipeline, o pipeline.Options, checked *pipeline.Checked) error {
-	plan, err := plan(p, checked)
-	if err != nil {
-		return err
-	}
-	if plan == nil {
-		return refuse(c, checked)
-	}
-	if err := printFindings(c.App.ErrWriter, checked); err != nil {
-		return err
-	}
-	w := c.App.Writer
-	fmt.Fprintf(w, "snapshot %s\n", plan.ID)
-	steps := 0
+// one, ~ for a changed one, - for one that goes; then what would go later.
+func showPlan(w io.Writer, o pipeline.Options, plan *pipeline.Plan) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "snapshot %s\n", plan.ID)
+	steps, going := 0, plan.Change.Manifest.Going
 	for _, part := range []publish.Plan{plan.Change, plan.Trim} {
 		pending, err := publish.Pending(o.Out, part)
 		if err != nil {
@@ -135,21 +141,32 @@ func showPlan(c *cli.Context, p *pipeline.Pipeline, o pipeline.Options, checked 
 		}
 		for _, s := range pending.Steps {
 			steps++
-			fmt.Fprintf(w, "step %d: %s\n", steps, s.Name)
+			fmt.Fprintf(&b, "step %d: %s\n", steps, s.Name)
 			for _, f := range s.Write {
 				mark := "~"
 				if _, err := os.Lstat(filepath.Join(o.Out, filepath.FromSlash(f.Path))); err != nil {
 					mark = "+"
 				}
-				fmt.Fprintf(w, "  %s %s (%d bytes)\n", mark, f.Path, len(f.Data))
+				fmt.Fprintf(&b, "  %s %s (%d bytes)\n", mark, f.Path, len(f.Data))
 			}
 			for _, name := range s.Remove {
-				fmt.Fprintf(w, "  - %s\n", name)
+				fmt.Fprintf(&b, "  - %s\n", name)
 			}
+		}
+		if len(part.Steps) > 0 {
+			going = part.Manifest.Going
 		}
 	}
 	if steps == 0 {
-		fmt.Fprintln(w, "nothing to do")
+		b.WriteString("nothing to do\n")
 	}
-	return nil
+	for _, g := range going {
+		what := g.File
+		if g.Cluster != "" {
+			what = fmt.Sprintf("cluster %q", g.Cluster)
+		}
+		fmt.Fprintf(&b, "after %s: trim\n  - %s\n", g.Since.Add(o.TrimDelay).Format(time.RFC3339), what)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

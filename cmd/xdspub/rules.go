@@ -1,36 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/diag"
-	"xdspub/load"
 	"xdspub/pipeline"
-	"xdspub/render"
-	"xdspub/validate"
 )
-
-// ruleCodes are the validation rules, which can be disabled.
-func ruleCodes() []diag.Code {
-	var codes []diag.Code
-	for _, r := range validate.Rules {
-		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
-	}
-	return codes
-}
-
-// allCodes is every code that a finding can have, sorted, each once: a rule may
-// share its code with the loader, which finds the same fault earlier.
-func allCodes() []diag.Code {
-	codes := slices.Concat(ruleCodes(), load.Codes, render.Codes, pipeline.Codes)
-	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
-}
 
 func rulesCommand() *cli.Command {
 	return &cli.Command{
@@ -41,7 +18,7 @@ func rulesCommand() *cli.Command {
 				return usagef("rules wants no arguments: see xdspub explain")
 			}
 			w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
-			for _, code := range allCodes() {
+			for _, code := range pipeline.Codes() {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", code.Name, code.Severity, code.Summary())
 			}
 			return w.Flush()
@@ -59,7 +36,7 @@ func explainCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			for _, code := range allCodes() {
+			for _, code := range pipeline.Codes() {
 				if code.Name == name {
 					_, err := fmt.Fprintf(c.App.Writer, "%s (%s)\n\n%s\n", code.Name, code.Severity, code.Doc)
 					return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,19 +18,17 @@ func validateCommand() *cli.Command {
 		Usage:     "check a source tree; nothing is written",
 		ArgsUsage: "PATH…",
 		Flags: append(sourceFlags(),
-			&cli.StringSliceFlag{Name: "format", EnvVars: env("format"), Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; may be repeated, each with its --output"},
-			&cli.StringSliceFlag{Name: "output", EnvVars: env("output"), Usage: "write the findings to `FILE`, - for standard output"},
+			// No variables: XDSPUB_FORMAT is the format of published files.
+			&cli.StringSliceFlag{Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; may be repeated, each with its --output"},
+			&cli.StringSliceFlag{Name: "output", Usage: "write the findings to `FILE`, - for standard output"},
 		),
 		Action: validateAction,
 	}
 }
 
 func validateAction(c *cli.Context) error {
-	if c.NArg() == 0 {
-		return usagef("validate wants a PATH: see xdspub validate --help")
-	}
-	if err := settle(c, c.Args().First()); err != nil {
-		return err
+	if c.NArg() == 0 || slices.Contains(c.Args().Slice(), "") {
+		return usagef("validate wants a PATH: see %s", helpFor(c.Command.Name))
 	}
 	formats, outputs := c.StringSlice("format"), c.StringSlice("output")
 	for _, f := range formats {
@@ -43,7 +42,7 @@ func validateAction(c *cli.Context) error {
 	if len(outputs) != len(formats) {
 		return usagef("%d times --format and %d times --output: each format needs its output", len(formats), len(outputs))
 	}
-	checked, err := checkAll(c)
+	checked, ok, err := checkAll(c)
 	if err != nil {
 		return err
 	}
@@ -52,48 +51,55 @@ func validateAction(c *cli.Context) error {
 			return err
 		}
 	}
-	return verdict(c, checked)
+	if !ok {
+		return &exit{status: exitRefused}
+	}
+	return nil
 }
 
-// checkAll judges each path as a tree of its own and puts the findings together.
-func checkAll(c *cli.Context) (*pipeline.Checked, error) {
-	var all *pipeline.Checked
+// checkAll judges each path as a tree of its own, with its own settings, and puts
+// the findings together. It is not ok when one of the trees is refused.
+func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
+	ok = true
 	for _, path := range c.Args().Slice() {
-		o, err := options(c, path, nil)
+		v, err := settings(c, path)
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		o, err := sourceOptions(v, path)
+		if err != nil {
+			return nil, false, err
 		}
 		checked, err := pipeline.New(o).Check()
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
+		ok = ok && !refused(v, checked)
 		if all == nil {
 			all = checked
 			continue
 		}
 		all.Merge(checked)
 	}
-	return all, nil
-}
-
-// verdict is the exit status for what was found.
-func verdict(c *cli.Context, checked *pipeline.Checked) error {
-	if !checked.Accepted() || c.Bool("warnings-as-errors") && checked.Summary.Warnings > 0 {
-		return &exit{status: exitRefused}
-	}
-	return nil
+	return all, ok, nil
 }
 
 func writeFindings(stdout io.Writer, format, output string, checked *pipeline.Checked) error {
-	w := stdout
-	if output != "-" {
-		f, err := os.Create(output)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		w = f
+	if output == "-" {
+		return writeFormat(stdout, format, checked)
 	}
+	f, err := os.Create(output)
+	if err != nil {
+		return err
+	}
+	err = writeFormat(f, format, checked)
+	if cerr := f.Close(); err == nil {
+		err = cerr // a full disk may show as late as this
+	}
+	return err
+}
+
+func writeFormat(w io.Writer, format string, checked *pipeline.Checked) error {
 	if format == "json" {
 		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
 	}

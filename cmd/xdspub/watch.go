@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,38 +27,40 @@ func watchCommand() *cli.Command {
 		Name:      "watch",
 		Usage:     "publish a source tree whenever it changes",
 		ArgsUsage: "SRC",
-		Flags: append(append(sourceFlags(), publishFlags()...),
-			&cli.DurationFlag{Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "a change is taken up once the tree was quiet for `TIME`, or after 2s"},
-			&cli.DurationFlag{Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "look at the whole tree every `TIME` even without an event"},
-			&cli.BoolFlag{Name: "once", EnvVars: env("once"), Usage: "make one pass and end, with the exit status of render"}),
+		Flags: append(slices.Concat(sourceFlags(), publishFlags(), watchFlags()),
+			&cli.BoolFlag{Name: "once", EnvVars: env("once"), Usage: "make one pass and end, with the exit status of render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			source, err := oneArgument(c, "SRC")
 			if err != nil {
 				return err
 			}
-			if err := settle(c, source); err != nil {
-				return err
-			}
-			o, err := options(c, source, newLogger(c.App.ErrWriter))
+			v, err := settings(c, source)
 			if err != nil {
 				return err
 			}
-			if c.Duration("quiet-period") <= 0 || c.Duration("rescan") <= 0 {
+			o, err := publishOptions(v, source, newLogger(c.App.ErrWriter))
+			if err != nil {
+				return err
+			}
+			if value(v, "quiet-period", c.Duration) <= 0 || value(v, "rescan", c.Duration) <= 0 {
 				return usagef("--quiet-period and --rescan must be above 0")
 			}
-			p := pipeline.New(o)
 			if c.Bool("once") {
-				return renderOnce(c, p, o)
+				return renderOnce(v, o)
 			}
-			w := &watching{c: c, o: o, p: p, log: o.Log}
-			return w.run(c.Context)
+			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop)   // a second one ends it at once
+			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
+			w := &watching{v: v, o: o, p: pipeline.New(o), log: o.Log}
+			return w.run(ctx)
 		},
 	}
 }
 
 // watching is a running watch command.
 type watching struct {
-	c   *cli.Context
+	v   values
 	o   pipeline.Options
 	p   *pipeline.Pipeline
 	log *slog.Logger
@@ -70,12 +73,17 @@ type watching struct {
 }
 
 func (w *watching) run(ctx context.Context) error {
+	// Asked first: the lock is written into the output directory, which must not
+	// be in the source tree.
+	if checked := w.p.Overlap(); checked != nil {
+		return refuse(w.v.c, checked)
+	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 
 	watcher, err := watch.New(w.o.Source, watch.Options{
-		QuietPeriod: w.c.Duration("quiet-period"), Rescan: w.c.Duration("rescan"), Ignore: ignored(w.o.Out), Log: w.log,
+		QuietPeriod: value(w.v, "quiet-period", w.v.c.Duration), Rescan: value(w.v, "rescan", w.v.c.Duration), Ignore: ignored(w.o.Out), Log: w.log,
 	})
 	if err != nil {
 		return err
@@ -86,36 +94,38 @@ func (w *watching) run(ctx context.Context) error {
 	defer running.Wait()
 	defer cancel()
 
-	if w.dir, err = publish.Open(w.o.Out, publish.Options{Group: w.c.String("group"), Log: w.log}); err != nil {
+	if w.dir, err = publish.Open(w.o.Out, publish.Options{Group: value(w.v, "group", w.v.c.String), Log: w.log}); err != nil {
 		return err
 	}
 	defer w.dir.Close()
 	w.log.Info("watching", "source", w.o.Source, "out", w.o.Out, "pid", os.Getpid())
 
-	if err := w.pass(ctx, "start"); err != nil {
-		return err
+	err = w.pass(ctx, "start")
+	if _, ok := errors.AsType[*pipeline.UsageError](err); ok {
+		return err // the flags don't fit to what is out, and won't by waiting
 	}
-	for {
+	w.report(ctx, err, "start")
+	for ctx.Err() == nil {
 		trim, stop := w.trimTimer()
 		reason := ""
 		select {
 		case <-ctx.Done():
-			w.log.Info("ended", "published", w.published)
-			stop()
-			return nil
 		case r := <-watcher.Signals():
 			reason = string(r)
 		case <-hup:
 			w.told, w.failed = nil, "" // asked for: say all again
 			reason = "SIGHUP"
 		case <-trim:
+			w.nextTrim = time.Time{} // if this pass is refused, the next one that is not trims
 			reason = "trim"
 		}
 		stop()
-		if err := w.pass(ctx, reason); err != nil {
-			return err
+		if ctx.Err() == nil {
+			w.report(ctx, w.pass(ctx, reason), reason)
 		}
 	}
+	w.log.Info("ended", "published", w.published)
+	return nil
 }
 
 // ignored leaves out what is no source: the output directory beside the tree,
@@ -139,38 +149,34 @@ func (w *watching) trimTimer() (<-chan time.Time, func()) {
 	return timer.C, func() { timer.Stop() }
 }
 
-// pass takes the tree as it is now and publishes it. What is wrong is logged and
-// leaves the last valid output in place; an error ends the watch, which only
-// wrong usage does.
-func (w *watching) pass(ctx context.Context, reason string) error {
-	err := w.attempt(ctx, reason)
-	var usage *pipeline.UsageError
+// report logs why a pass could not run, once as long as that stays the same.
+func (w *watching) report(ctx context.Context, err error, reason string) {
 	switch {
-	case errors.As(err, &usage):
-		return err
-	case err == nil:
+	case err == nil && w.failed != "":
 		w.failed = ""
+		w.log.Info("runs again", "reason", reason)
+	case err == nil:
 	case ctx.Err() != nil:
 		w.log.Warn("stopped within a change, the next start goes on", "error", err)
 	case err.Error() != w.failed:
 		w.failed = err.Error()
 		w.log.Error("could not run, the last valid output stays", "error", err, "reason", reason)
 	}
-	return nil
 }
 
-func (w *watching) attempt(ctx context.Context, reason string) error {
+// pass takes the tree as it is now and publishes it. What is wrong with it is
+// logged and leaves the last valid output in place.
+func (w *watching) pass(ctx context.Context, reason string) error {
+	if err := w.resettle(); err != nil {
+		return err
+	}
 	checked, err := w.p.Check()
 	if err != nil {
 		return err
 	}
-	var plan *pipeline.Plan
-	if verdict(w.c, checked) == nil {
-		var list diag.List
-		if plan, list, err = w.p.Plan(checked.Snapshot, time.Now()); err != nil {
-			return err
-		}
-		checked.Add(list)
+	plan, err := planFor(w.v, w.p, checked)
+	if err != nil {
+		return err
 	}
 	w.tell(checked)
 	if plan == nil {
@@ -185,6 +191,28 @@ func (w *watching) attempt(ctx context.Context, reason string) error {
 		w.log.Info("snapshot is out", "id", plan.ID, "written", written, "removed", removed, "resources", checked.Summary.Resources, "reason", reason)
 	}
 	w.published = plan.ID
+	return nil
+}
+
+// resettle reads the settings file again. A wrong one stops nothing but the
+// publishing, as a wrong resource does.
+func (w *watching) resettle() error {
+	v, err := settings(w.v.c, w.o.Source)
+	if err != nil || reflect.DeepEqual(v.file, w.v.file) {
+		return err
+	}
+	o, err := publishOptions(v, w.o.Source, w.log)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"out", "group", "quiet-period", "rescan"} {
+		if !reflect.DeepEqual(v.file[name], w.v.file[name]) {
+			w.log.Warn("this setting takes effect at the next start", "setting", name)
+		}
+	}
+	o.Out = w.o.Out
+	w.v, w.o, w.p = v, o, pipeline.New(o)
+	w.log.Info("the settings file was read again")
 	return nil
 }
 
@@ -209,7 +237,7 @@ func (w *watching) tell(checked *pipeline.Checked) {
 		w.log.Log(context.Background(), level(d.Severity), d.Message, attrs...)
 	}
 	switch {
-	case verdict(w.c, checked) != nil:
+	case refused(w.v, checked):
 		w.log.Error("refused, the last valid output stays", "errors", checked.Summary.Errors, "warnings", checked.Summary.Warnings, "published", w.published)
 	case had:
 		w.log.Info("the source tree is valid again")

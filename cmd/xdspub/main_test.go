@@ -1,0 +1,116 @@
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into the scripts, and fail")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"xdspub": main, "unprivileged": unprivileged, "mounted": mounted})
+}
+
+// TestScripts runs testdata/script. Each script starts in a directory of its own
+// with a copy of testdata/tree, which is a valid source tree, as src.
+func TestScripts(t *testing.T) {
+	if *update {
+		t.Error("scripts were updated: look at the difference and run again")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error {
+			return os.CopyFS(filepath.Join(e.WorkDir, "src"), os.DirFS("testdata/tree"))
+		},
+		Condition: condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "listing": listing, "waitfor": waitFor,
+		},
+	})
+}
+
+// exits STATUS COMMAND ARG… runs a command that has to end with that status.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND ARG…")
+	}
+	status := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		status = e.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(status) != args[0] {
+		ts.Fatalf("exit status %d, not %s", status, args[0])
+	}
+}
+
+// listing [-touch] DIR prints all that a directory holds, a line each: mode, path
+// and hash; with -touch also inode and time, which change with every rewrite.
+func listing(ts *testscript.TestScript, neg bool, args []string) {
+	touch := len(args) == 2 && args[0] == "-touch"
+	if neg || !touch && len(args) != 1 {
+		ts.Fatalf("usage: listing [-touch] DIR")
+	}
+	root := ts.MkAbs(args[len(args)-1])
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		line := fmt.Sprintf("%v %s", info.Mode(), filepath.ToSlash(rel))
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			line += fmt.Sprintf(" %x", sha256.Sum256(data))
+		}
+		if touch {
+			line += fmt.Sprintf(" %d %s", info.Sys().(*syscall.Stat_t).Ino, info.ModTime().Format(time.RFC3339Nano))
+		}
+		_, err = fmt.Fprintln(ts.Stdout(), line)
+		return err
+	})
+	ts.Check(err)
+}
+
+// waitFor FILE REGEXP waits until the text of a file matches; with ! until it does
+// not, or the file is gone.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: [!] waitfor FILE REGEXP")
+	}
+	wanted, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		data, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ts.Fatalf("%v", err)
+		}
+		if (err == nil && wanted.Match(data)) != neg {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited in vain; the file holds:\n%s", data)
+		}
+	}
+}

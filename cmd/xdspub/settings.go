@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/load"
+)
+
+// values are what the flags of a command say, completed by the settings file of
+// a source tree: flags win, then the environment, then the file.
+type values struct {
+	c    *cli.Context
+	file map[string]any // the settings that no flag and no variable overrides
+}
+
+// value is that of one flag. lookup is the context's for flags of its kind, such
+// as c.String.
+func value[T any](v values, name string, lookup func(string) T) T {
+	if x, ok := v.file[name]; ok {
+		return x.(T)
+	}
+	return lookup(name)
+}
+
+// settings reads the settings file of a source tree, if there is one.
+func settings(c *cli.Context, source string) (values, error) {
+	v := values{c, map[string]any{}}
+	name, wanted := c.Path("config"), true
+	if name == "" {
+		name, wanted = load.ConfigFile(source), false
+	}
+	list, findings, err := load.Config(name)
+	switch {
+	case !wanted && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)): // the source may be one file
+		return v, nil
+	case err != nil:
+		return v, err
+	}
+	for _, f := range findings {
+		err = errors.Join(err, fmt.Errorf("%s: %s", f.Position, f.Message))
+	}
+	flags := slices.Concat(sourceFlags()[1:], publishFlags(), watchFlags()) // all but config itself
+	for _, s := range list {
+		x, wrong := parse(flags, s, filepath.Dir(name))
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", s.Position, wrong))
+		} else if !c.IsSet(s.Name) {
+			v.file[s.Name] = x
+		}
+	}
+	if err != nil {
+		return v, &exit{exitUsage, err}
+	}
+	return v, nil
+}
+
+// parse makes what a setting says the type of its flag. A file serves several
+// commands, so it may have settings that this one has no flag for; they have to
+// be right all the same.
+func parse(flags []cli.Flag, s load.Setting, dir string) (any, error) {
+	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return f.Names()[0] == s.Name })
+	if i < 0 {
+		return nil, fmt.Errorf("unknown setting %q: settings are named like flags of validate, render and watch", s.Name)
+	}
+	if _, ok := flags[i].(*cli.StringSliceFlag); ok {
+		return s.Values, nil
+	}
+	if len(s.Values) != 1 {
+		return nil, fmt.Errorf("%s wants one value, not a list of %d", s.Name, len(s.Values))
+	}
+	text := s.Values[0]
+	var x any = text
+	var err error
+	wanted := ""
+	switch flags[i].(type) {
+	case *cli.PathFlag: // a path in a file is seen from there
+		if text != "" && !filepath.IsAbs(text) {
+			x = filepath.Join(dir, text)
+		}
+	case *cli.BoolFlag:
+		x, err = strconv.ParseBool(text)
+		wanted = "true or false"
+	case *cli.IntFlag:
+		x, err = strconv.Atoi(text)
+		wanted = "a number"
+	case *cli.DurationFlag:
+		x, err = time.ParseDuration(text)
+		wanted = "a time such as 90s or 10m"
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s wants %s, not %q", s.Name, wanted, text)
+	}
+	return x, nil
+}
