@@ -3,5 +3,10 @@ package validate
 // Rules is every rule, sorted by code. A new rule is a line here, its file
 // rule_<code>.go and its examples testdata/<code>.txtar.
 var Rules = []*Rule{
+	badRegex,
+	duplicateDomain,
+	duplicateResource,
+	durationRange,
 	nameMissing,
+	shadowedByBootstrap,
 }

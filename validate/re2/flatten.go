@@ -1,0 +1,101 @@
+package re2
+
+import (
+	"maps"
+	"slices"
+)
+
+// optimize leads every exit past the nops, and marks loops over any byte that
+// end in the match. RE2 does so for what can be reached from start, not for the
+// loop before it.
+func (p *program) optimize(start int) {
+	past := func(i int) int {
+		for p.insts[i].op == opNop {
+			i = p.insts[i].out
+		}
+		return i
+	}
+	for i := range p.insts {
+		in := &p.insts[i]
+		in.out, in.other = past(in.out), past(in.other)
+	}
+	for i := range p.visit(start, nil, func(int) {}, true) {
+		in := &p.insts[i]
+		if in.op != opAlt {
+			continue
+		}
+		for _, way := range [][2]int{{in.out, in.other}, {in.other, in.out}} {
+			loop, end := p.insts[way[0]], p.insts[way[1]]
+			if loop.anyByte && loop.out == i && end.match {
+				in.op = opAltMatch
+			}
+		}
+	}
+}
+
+// flatten counts the instructions of the lists that RE2 makes of the program:
+// one list for each root, its alternatives resolved.
+func (p *program) flatten(start, unanchored int) int {
+	roots := map[int]bool{0: true, start: true, unanchored: true}
+	before := make(map[int][]int)
+	p.visit(unanchored, nil, func(i int) {
+		switch in := p.insts[i]; in.op {
+		case opAlt, opAltMatch:
+			before[in.out] = append(before[in.out], i)
+			before[in.other] = append(before[in.other], i)
+		case opStep:
+			roots[in.out] = true
+		}
+	}, true)
+	sorted := slices.Sorted(maps.Keys(roots))
+	for _, root := range slices.Backward(sorted) {
+		if root == 0 || root == start || root == unanchored {
+			continue
+		}
+		tree := p.visit(root, roots, func(int) {}, false)
+		for i := range tree {
+			if slices.ContainsFunc(before[i], func(b int) bool { return !tree[b] }) {
+				roots[i] = true
+			}
+		}
+	}
+	size := 0
+	for root := range roots {
+		p.visit(root, roots, func(i int) {
+			if op := p.insts[i].op; i != root && roots[i] || op != opAlt && op != opNop {
+				size++
+			}
+		}, false)
+	}
+	return size
+}
+
+// visit calls f for what can be reached from i: without consuming anything and
+// up to the roots, or all of it.
+func (p *program) visit(from int, roots map[int]bool, f func(int), all bool) map[int]bool {
+	seen := make(map[int]bool)
+	stack := []int{from}
+	for len(stack) > 0 {
+		i := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[i] {
+			continue
+		}
+		seen[i] = true
+		f(i)
+		if i != from && roots[i] {
+			continue
+		}
+		switch in := p.insts[i]; in.op {
+		case opAlt, opAltMatch:
+			stack = append(stack, in.other, in.out)
+		case opNop:
+			stack = append(stack, in.out)
+		case opStep:
+			if all {
+				stack = append(stack, in.out)
+			}
+		}
+	}
+	return seen
+}

@@ -1,0 +1,103 @@
+package re2
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// scanner goes through a pattern once, for what RE2 in Latin-1 and Go's parser
+// see differently. RE2 alone takes \C, one byte; it alone refuses escapes above
+// \xFF and the names of character classes in other spellings than its own.
+type scanner struct {
+	in     string
+	at     int
+	out    []byte
+	splits bool
+}
+
+func (s *scanner) scan() error {
+	inClass := false
+	for s.at < len(s.in) {
+		rest := s.in[s.at:]
+		switch c := rest[0]; {
+		case c == '\\' && len(rest) > 1:
+			if err := s.escape(rest, inClass); err != nil {
+				return err
+			}
+		case inClass && strings.HasPrefix(rest, "[:") && strings.Contains(rest, ":]"):
+			s.keep(strings.Index(rest, ":]") + 2)
+		case inClass && c == ']':
+			inClass = false
+			s.keep(1)
+		case !inClass && c == '[':
+			inClass = true
+			opening := "["
+			if strings.HasPrefix(rest, "[^") {
+				opening = "[^"
+			}
+			if strings.HasPrefix(rest, opening+"]") { // stands for itself
+				opening += "]"
+			}
+			s.keep(len(opening))
+		case c >= utf8.RuneSelf:
+			_, n := utf8.DecodeRuneInString(rest)
+			s.splits = s.splits || inClass || n > 1 && n < len(rest) && strings.ContainsRune("*+?{", rune(rest[n]))
+			s.keep(n)
+		default:
+			s.keep(1)
+		}
+	}
+	return nil
+}
+
+// keep takes n bytes over.
+func (s *scanner) keep(n int) {
+	s.out = append(s.out, s.in[s.at:s.at+n]...)
+	s.at += n
+}
+
+func (s *scanner) escape(rest string, inClass bool) error {
+	switch c := rest[1]; {
+	case c == 'Q' && !inClass:
+		if end := strings.Index(rest, `\E`); end > 0 {
+			s.keep(end + 2)
+		} else {
+			s.keep(len(rest))
+		}
+	case c == 'C' && !inClass:
+		s.out = append(s.out, `(?s:.)`...)
+		s.at += 2
+	case strings.HasPrefix(rest, `\x{`):
+		digits, _, closed := strings.Cut(rest[3:], "}")
+		if r, err := strconv.ParseUint(digits, 16, 32); closed && err == nil && r > maxLatin1 {
+			return fmt.Errorf("invalid escape sequence: `\\x{%s}`: Envoy matches bytes, up to \\xFF", digits)
+		}
+		s.keep(3)
+	case '1' <= c && c <= '7':
+		digits := rest[1:min(4, len(rest))]
+		if r, err := strconv.ParseUint(digits, 8, 32); err == nil && r > maxLatin1 {
+			return fmt.Errorf("invalid escape sequence: `\\%s`: Envoy matches bytes, up to \\377", digits)
+		}
+		s.keep(2)
+	case strings.HasPrefix(rest, `\p{`), strings.HasPrefix(rest, `\P{`):
+		name, _, closed := strings.Cut(rest[3:], "}")
+		if closed && !knowsClass(strings.TrimPrefix(name, "^")) {
+			return fmt.Errorf("invalid character class range: `%s{%s}`", rest[:2], name)
+		}
+		s.keep(3)
+	default:
+		s.keep(2)
+	}
+	return nil
+}
+
+// knowsClass tells whether RE2 knows \p{name}. Go takes other spellings too.
+func knowsClass(name string) bool {
+	if name == "LC" || name == "Cn" {
+		return false
+	}
+	return name == "Any" || unicode.Categories[name] != nil || unicode.Scripts[name] != nil
+}

@@ -1,0 +1,37 @@
+package re2_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"xdspub/validate/re2"
+)
+
+// TestSizes holds Compile against Envoy 1.40.0: pattern by pattern the size that
+// it named when max_program_size was 1, or null where it refused the pattern.
+func TestSizes(t *testing.T) {
+	data, err := os.ReadFile("testdata/sizes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases [][2]any
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		pattern := c[0].(string)
+		program, err := re2.Compile(pattern)
+		size, taken := c[1].(float64)
+		switch {
+		case taken && err != nil:
+			t.Errorf("%q: %v, Envoy takes it", pattern, err)
+		case !taken && err == nil:
+			t.Errorf("%q is taken, Envoy refuses it", pattern)
+		case taken && program.Exact && program.Size != int(size):
+			t.Errorf("%q: size %d, want %d", pattern, program.Size, int(size))
+		case taken && !program.Exact && program.Size < int(size):
+			t.Errorf("%q: size %d, want at least %d", pattern, program.Size, int(size))
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package validate
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/xds"
+)
+
+var fieldConstraint = &Rule{
+	Code: "field-constraint",
+	Doc: `A field breaks a constraint that the Envoy API sets on it.
+
+The API's proto files say which fields are required and which values they may
+have (protoc-gen-validate). Envoy checks them when it unpacks a message, refuses
+the whole file for a fault in a resource itself, and its log does not say which
+field it was ("goo.gle/debugonly").
+
+A config source that xdspub replaces is not judged.`,
+	Node: func(p *Pass, n *xds.Node) {
+		if n.Parent != nil && !isPacked(n) {
+			return // judged with the message around it
+		}
+		m, ok := n.Message.(interface{ ValidateAll() error })
+		if !ok {
+			return
+		}
+		err := m.ValidateAll()
+		// Envoy never unpacks this map.
+		if err == nil || inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+			return
+		}
+		bound := boundSources(p, p.Resource.Message)
+		for _, v := range violations(err, n.Message.ProtoReflect(), n.Path()) {
+			// name-missing has that one.
+			missingName := p.Resource.Name == "" && v.path == xds.Path(p.Resource.Type.Name)
+			if !v.elsewhere && !missingName && !under(v.path, bound) {
+				p.Report(Finding{Path: v.path, Message: v.message})
+			}
+		}
+	},
+}
+
+// isPacked tells whether the node stands in an Any or TypedStruct.
+func isPacked(n *xds.Node) bool {
+	switch n.Parent.Name() {
+	case "google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct":
+		return true
+	}
+	return false
+}
+
+// boundSources are the config sources in m that are replaced.
+func boundSources(p *Pass, m proto.Message) (paths []xds.Path) {
+	xds.Walk(m, func(n *xds.Node) {
+		if s, ok := n.Subscription(); ok && p.Snapshot.Serves(s) {
+			paths = append(paths, s.SourcePath)
+		}
+	})
+	return paths
+}
+
+// under tells whether path is one of those or stands below one.
+func under(path xds.Path, tops []xds.Path) bool {
+	for _, top := range tops {
+		if rest, ok := strings.CutPrefix(string(path), string(top)); ok && (rest == "" || rest[0] == '.') {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package validate
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var malformedAddress = &Rule{
+	Code: "malformed-address",
+	Doc: `An IP address is wanted, and something else is given.
+
+Envoy looks names up only for the endpoints of clusters that do DNS (STRICT_DNS,
+LOGICAL_DNS). Everywhere else a host name, an IPv4 address with leading zeros or
+less than four parts, or an IPv6 address in brackets is a "malformed IP address",
+and a named_port is one that the "IP resolver can't handle": in the endpoints of
+static clusters and of EDS, in listeners, source addresses, resolvers, health
+checks, and address ranges. XFF's trusted ranges alone are taken, and trust
+nobody.`,
+	Messages: []protoreflect.FullName{"envoy.config.core.v3.SocketAddress", "envoy.config.core.v3.CidrRange"},
+	Node: func(p *Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *corev3.CidrRange:
+			if address := m.GetAddressPrefix(); address != "" && !isIP(address) {
+				p.Report(Finding{
+					Path:    n.Path().Field("address_prefix"),
+					Message: fmt.Sprintf("%q is no IP address", address),
+					Help:    addressHelp(address, "an address range starts with an IP address; its length goes into prefix_len"),
+					Warning: n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs",
+				})
+			}
+		case *corev3.SocketAddress:
+			if wantsIP(n) {
+				checkSocketAddress(p, n, m)
+			}
+		}
+	},
+}
+
+func checkSocketAddress(p *Pass, n *xds.Node, m *corev3.SocketAddress) {
+	if address := m.GetAddress(); address != "" && !isIP(address) {
+		help := "give an IP address"
+		if _, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil {
+			help = "give an IP address, or make the cluster's type STRICT_DNS or LOGICAL_DNS"
+		}
+		p.Report(Finding{
+			Path:    n.Path().Field("address"),
+			Message: fmt.Sprintf("%q is no IP address, and Envoy does not look names up here", address),
+			Help:    addressHelp(address, help),
+		})
+	}
+	if name := m.GetNamedPort(); name != "" {
+		p.Report(Finding{
+			Path:    n.Path().Field("named_port"),
+			Message: fmt.Sprintf("named port %q beside an IP address: Envoy can't look it up", name),
+			Help:    "give its number in port_value",
+		})
+	}
+}
+
+// wantsIP tells whether a socket address stands where Envoy takes an IP address
+// only.
+func wantsIP(n *xds.Node) bool {
+	if n.Parent != nil && n.Parent.Name() == "envoy.config.core.v3.Address" {
+		n = n.Parent
+	}
+	switch n.Field() {
+	case "envoy.config.endpoint.v3.Endpoint.address", "envoy.config.endpoint.v3.Endpoint.AdditionalAddress.address":
+		cluster, _ := xds.Enclosing[*clusterv3.Cluster](n)
+		if cluster == nil {
+			return true // EDS
+		}
+		if custom := cluster.GetClusterType(); custom != nil {
+			return custom.GetName() == "envoy.cluster.static"
+		}
+		return cluster.GetType() == clusterv3.Cluster_STATIC
+	case "envoy.config.cluster.v3.Cluster.dns_resolvers",
+		"envoy.config.core.v3.BindConfig.additional_source_addresses",
+		"envoy.config.core.v3.BindConfig.source_address",
+		"envoy.config.core.v3.DnsResolutionConfig.resolvers",
+		"envoy.config.core.v3.ExtraSourceAddress.address",
+		"envoy.config.endpoint.v3.Endpoint.HealthCheckConfig.address",
+		"envoy.config.listener.v3.AdditionalAddress.address",
+		"envoy.config.listener.v3.Listener.address",
+		"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers",
+		"envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport.default_proxy_address":
+		return true
+	}
+	return false
+}
+
+// isIP tells whether Envoy reads s as an IP address. A zone after % names an
+// interface of Envoy's machine, which is not known here.
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// addressHelp says how to write what is nearly an IP address.
+func addressHelp(s, otherwise string) string {
+	bare := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	parts := strings.Split(bare, ".")
+	for i, part := range parts {
+		if trimmed := strings.TrimLeft(part, "0"); trimmed != "" {
+			parts[i] = trimmed
+		} else if part != "" {
+			parts[i] = "0"
+		}
+	}
+	for _, candidate := range []string{bare, strings.Join(parts, ".")} {
+		if isIP(candidate) {
+			return fmt.Sprintf("write it as %s", candidate)
+		}
+	}
+	return otherwise
+}

@@ -1,0 +1,29 @@
+package validate
+
+import (
+	"fmt"
+
+	"xdspub/xds"
+)
+
+var shadowedByBootstrap = &Rule{
+	Code: "shadowed-by-bootstrap",
+	Doc: `A cluster or listener has the name of a static one in the bootstrap.
+
+Envoy ignores it without a word, counts update_success, and keeps the static one:
+no change to it would ever take effect.`,
+	Snapshot: func(p *Pass) {
+		for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+			for _, r := range named(p, t) {
+				if p.Known.Has(t, r.Name) {
+					p.Report(Finding{
+						Resource: r,
+						Path:     xds.Path(t.Name),
+						Message:  fmt.Sprintf("%s stands in the bootstrap too: Envoy would ignore this one", r.Key),
+						Help:     "rename it, or take it out of the bootstrap",
+					})
+				}
+			}
+		}
+	},
+}

@@ -1,0 +1,133 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"xdspub/xds"
+)
+
+// violation is one broken constraint.
+type violation struct {
+	path    xds.Path
+	message string
+	// elsewhere tells that a rule of its own reports it.
+	elsewhere bool
+}
+
+// fieldError is what the generated ValidateAll says of one field. Field is the
+// field's name in Go, with its index or key in brackets.
+type fieldError interface {
+	error
+	Field() string
+	Reason() string
+	Cause() error
+}
+
+// violations are the leaves of what ValidateAll of m, which stands at the path
+// at, returned.
+func violations(err error, m protoreflect.Message, at xds.Path) (list []violation) {
+	switch e := err.(type) {
+	case interface{ AllErrors() []error }:
+		for _, err := range e.AllErrors() {
+			list = append(list, violations(err, m, at)...)
+		}
+		return list
+	case fieldError:
+		name, key, _ := strings.Cut(strings.TrimSuffix(e.Field(), "]"), "[")
+		fd := fieldByGoName(m.Descriptor().Fields(), name)
+		if fd == nil {
+			return []violation{{path: at, message: choice(m.Descriptor(), name)}}
+		}
+		path, value := element(m, fd, at.Field(string(fd.Name())), key)
+		if sub, ok := value.Interface().(protoreflect.Message); ok {
+			switch e.Cause().(type) {
+			case interface{ AllErrors() []error }, fieldError:
+				return violations(e.Cause(), sub, path)
+			}
+		}
+		d, isDuration := messageOf(value).(*durationpb.Duration)
+		return []violation{{
+			path:      path,
+			message:   fmt.Sprintf("%s %s%s", fd.Name(), strings.TrimPrefix(e.Reason(), "value "), butIs(fd, value)),
+			elsewhere: isDuration && !inDurationRange(d),
+		}}
+	default:
+		return []violation{{path: at, message: err.Error()}}
+	}
+}
+
+// element is the value of a field, or its element or entry of that key.
+func element(m protoreflect.Message, fd protoreflect.FieldDescriptor, path xds.Path, key string) (xds.Path, protoreflect.Value) {
+	value := m.Get(fd)
+	switch {
+	case key == "" && !fd.IsMap():
+	case fd.IsList():
+		var i int
+		if _, err := fmt.Sscan(key, &i); err == nil && i < value.List().Len() {
+			return path.Index(i), value.List().Get(i)
+		}
+	case fd.IsMap() && fd.MapKey().Kind() == protoreflect.StringKind:
+		if k := protoreflect.ValueOfString(key).MapKey(); value.Map().Has(k) {
+			return path.Key(key), value.Map().Get(k)
+		}
+	}
+	return path, value
+}
+
+// butIs says what a value is, where it is short and can be no secret.
+func butIs(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
+	if d, ok := messageOf(v).(*durationpb.Duration); ok && d != nil {
+		return ", is " + durationText(d)
+	}
+	switch x := v.Interface().(type) {
+	case int32, int64, uint32, uint64, float32, float64:
+		return fmt.Sprintf(", is %v", x)
+	case protoreflect.Message:
+		if wrapped := x.Descriptor().Fields().ByName("value"); x.IsValid() && wrapped != nil && x.Descriptor().ParentFile().Path() == "google/protobuf/wrappers.proto" {
+			return butIs(wrapped, x.Get(wrapped))
+		}
+	}
+	return ""
+}
+
+func messageOf(v protoreflect.Value) any {
+	if m, ok := v.Interface().(protoreflect.Message); ok && m.IsValid() {
+		return m.Interface()
+	}
+	return nil
+}
+
+// choice says that one field of a oneof must be set.
+func choice(md protoreflect.MessageDescriptor, goName string) string {
+	for i := range md.Oneofs().Len() {
+		oneof := md.Oneofs().Get(i)
+		if !sameGoName(oneof.Name(), goName) {
+			continue
+		}
+		var names []string
+		for j := range oneof.Fields().Len() {
+			names = append(names, string(oneof.Fields().Get(j).Name()))
+		}
+		return "one of " + strings.Join(names, ", ") + " is required"
+	}
+	return goName + " is required"
+}
+
+func fieldByGoName(fields protoreflect.FieldDescriptors, goName string) protoreflect.FieldDescriptor {
+	for i := range fields.Len() {
+		if sameGoName(fields.Get(i).Name(), goName) {
+			return fields.Get(i)
+		}
+	}
+	return nil
+}
+
+// sameGoName tells whether a field is called goName in the generated code, which
+// drops the underscores and writes capitals instead.
+func sameGoName(name protoreflect.Name, goName string) bool {
+	return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), strings.ReplaceAll(goName, "_", ""))
+}
