@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""upstream.py is what the examples' clusters point at: HTTP servers on 127.0.0.1
-that answer any GET with their name.
+"""What the clusters of the examples point at: HTTP servers on 127.0.0.1, each of
+which answers any GET with its name.
 
     python3 examples/upstream.py web:8081 api:8082
-    python3 examples/upstream.py --tls CERT_AND_KEY.pem billing:8443
+    python3 examples/upstream.py --tls CERTIFICATE_AND_KEY.pem billing:8443
 
-Each is printed when it listens, as "NAME PORT"; port 0 is any free one.
+Each is printed as "NAME PORT" once it listens. Port 0 is any that is free.
 """
 import argparse
 import http.server
@@ -14,7 +14,7 @@ import threading
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # keeps connections, as Envoy expects of it
+    protocol_version = "HTTP/1.1"  # keeps connections; Envoy pools them
 
     def do_GET(self):
         body = f"{self.server.name}\n".encode()
@@ -25,38 +25,37 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Nothing: the access log is Envoy's."""
+        pass  # the access log is Envoy's
 
 
 class Server(http.server.ThreadingHTTPServer):
     def __init__(self, name, port, tls):
         super().__init__(("127.0.0.1", port), Handler)
-        self.name, self.tls = name, tls
+        self.name = name
+        if tls:
+            # The handshake waits for the thread of its connection: a client that
+            # is slow with it holds up no other.
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
-    def finish_request(self, request, client_address):
-        # In the thread of the connection: a handshake that hangs holds up no other.
-        if self.tls:
-            request = self.tls.wrap_socket(request, server_side=True)
-        super().finish_request(request, client_address)
-
-    def handle_error(self, request, client_address):
-        """Nothing: a client that went away is no fault of a server."""
+    def handle_error(self, *_):
+        pass  # a client that went away
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tls", metavar="PEM", help="file with certificate and key: speak HTTPS")
-    parser.add_argument("upstream", nargs="+", metavar="NAME:PORT")
+    parser.add_argument("--tls", metavar="PEM", help="certificate and key in one file: speak HTTPS")
+    parser.add_argument("upstreams", nargs="+", metavar="NAME:PORT")
     args = parser.parse_args()
     tls = None
     if args.tls:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(args.tls)
-    for upstream in args.upstream:
+    for upstream in args.upstreams:
         name, _, port = upstream.rpartition(":")
         server = Server(name, int(port), tls)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         print(name, server.server_port, flush=True)
-        threading.Thread(target=server.serve_forever).start()
+    threading.Event().wait()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,250 @@
+// Package e2e tests xdspub as it is used: the program itself, on real files, with
+// the real Envoy reading what it publishes.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	patience    = 20 * time.Second // for what takes milliseconds on an idle machine
+	runTimeout  = time.Minute      // for a command that ends by itself
+	stopTimeout = 10 * time.Second // from SIGTERM to SIGKILL
+)
+
+// root is the root of the repository, seen from where go test runs these tests.
+const root = ".."
+
+// binary is the xdspub that is tested, built once by TestMain.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "xdspub-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "xdspub")
+	args := []string{"build", "-o", binary}
+	if raceEnabled() {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, "xdspub/cmd/xdspub")...)
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "go build xdspub/cmd/xdspub:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// raceEnabled tells whether the test was built with -race; then the program under
+// test is, too.
+func raceEnabled() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// environment is the test's own without the variables that set flags of xdspub.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "XDSPUB_") && !strings.HasPrefix(v, "XDSPUB_ENVOY=")
+	})
+}
+
+// xdspub runs the program to its end, in the root of the repository.
+func xdspub(t testing.TB, args ...string) (stdout, stderr string, exit int) {
+	t.Helper()
+	return run(t, binary, args...)
+}
+
+// run runs a program to its end, in the root of the repository.
+func run(t testing.TB, name string, args ...string) (stdout, stderr string, exit int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errs bytes.Buffer
+	cmd.Dir, cmd.Env = root, environment()
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); ctx.Err() != nil || err != nil && !ended {
+		t.Fatalf("%v: %v, %v\n%s", cmd, err, ctx.Err(), errs.String())
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// startWatch starts "xdspub watch" with these arguments. It may not have published
+// anything yet: WaitLog(t, "snapshot is out") waits for that.
+func startWatch(t testing.TB, args ...string) *process {
+	t.Helper()
+	return start(t, binary, append([]string{"watch"}, args...)...)
+}
+
+// process is a program that runs beside the test and ends with it. One that ends
+// before the test asked it to, by Signal or Wait, fails the test.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd has been waited for
+	ending atomic.Bool   // the test wants or expects the end
+
+	mu   sync.Mutex
+	log  []byte
+	read int           // how far WaitLog has gone through log
+	more chan struct{} // closed, and made anew, when log grows
+}
+
+// start starts a program in the root of the repository.
+func start(t testing.TB, name string, args ...string) *process {
+	t.Helper()
+	return startCommand(t, exec.Command(name, args...))
+}
+
+// startCommand starts a command that has more to it. Its environment is that of
+// all others, where it has none of its own.
+func startCommand(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, exited: make(chan struct{}), more: make(chan struct{})}
+	cmd.Dir = root
+	if cmd.Env == nil {
+		cmd.Env = environment()
+	}
+	cmd.Stdout, cmd.Stderr = p, p
+	cmd.WaitDelay = stopTimeout // what it may have started holds the pipe, too
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		close(p.exited)
+	}()
+	t.Cleanup(func() { p.cleanUp(t) })
+	return p
+}
+
+func (p *process) cleanUp(t testing.TB) {
+	select {
+	case <-p.exited:
+		if !p.ending.Load() {
+			t.Errorf("%s ended during the test: %v", p, p.cmd.ProcessState)
+		}
+	default:
+		p.Signal(t, syscall.SIGTERM)
+		select {
+		case <-p.exited:
+		case <-time.After(stopTimeout):
+			t.Errorf("%s has not ended %v after SIGTERM and is killed", p, stopTimeout)
+			p.Signal(t, syscall.SIGKILL)
+			<-p.exited
+		}
+	}
+	if t.Failed() {
+		t.Logf("the log of %s:\n%s", p, p.Log())
+	}
+}
+
+// String is the command line.
+func (p *process) String() string {
+	return strings.Join(append([]string{filepath.Base(p.cmd.Path)}, p.cmd.Args[1:]...), " ")
+}
+
+// Write takes what the process prints, on either stream.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, b...)
+	close(p.more)
+	p.more = make(chan struct{})
+	return len(b), nil
+}
+
+// Log is all that the process has printed so far.
+func (p *process) Log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return string(p.log)
+}
+
+// WaitLog waits for the next line with that text in it, and returns the line. It
+// goes on after the line where the last call stopped, so that a second "snapshot
+// is out" is not mistaken for the first.
+func (p *process) WaitLog(t testing.TB, text string) string {
+	t.Helper()
+	late := time.After(patience)
+	ended := p.exited
+	for {
+		line, found, more := p.next(text)
+		if found {
+			return line
+		}
+		if ended == nil {
+			t.Fatalf("%s ended (%v) without printing %q", p, p.cmd.ProcessState, text)
+		}
+		select {
+		case <-more:
+		case <-ended:
+			ended = nil // once more: the text may be in its last words
+		case <-late:
+			t.Fatalf("%s has not printed %q within %v", p, text, patience)
+		}
+	}
+}
+
+// next goes through the whole lines that WaitLog has not seen yet. more is closed
+// when there are others.
+func (p *process) next(text string) (line string, found bool, more <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		i := bytes.IndexByte(p.log[p.read:], '\n')
+		if i < 0 {
+			return "", false, p.more
+		}
+		line = string(p.log[p.read : p.read+i])
+		p.read += i + 1
+		if strings.Contains(line, text) {
+			return line, true, nil
+		}
+	}
+}
+
+// Signal sends a signal. That the process ends is then no fault, unless it was
+// SIGHUP: that one asks for something else.
+func (p *process) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if s != syscall.SIGHUP {
+		p.ending.Store(true)
+	}
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("%v to %s: %v", s, p, err)
+	}
+}
+
+// Wait waits for the end and returns the exit status, -1 where a signal ended it.
+func (p *process) Wait(t testing.TB) int {
+	t.Helper()
+	p.ending.Store(true)
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		t.Fatalf("%s has not ended within %v", p, patience)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"xdspub/internal/envoytest"
+)
+
+// site is a source tree, the directory that xdspub publishes it to, and an Envoy
+// that reads from there.
+type site struct {
+	src, out string
+	args     []string // of render and watch, in front of src
+	watch    *process
+	envoy    *envoytest.Envoy
+}
+
+// newSite makes a site of the files in source, with nothing running yet. args are
+// flags of render and watch.
+func newSite(t *testing.T, source map[string]string, args ...string) *site {
+	t.Helper()
+	envoytest.Binary(t) // a test without Envoy ends here
+	dir := t.TempDir()
+	s := &site{src: filepath.Join(dir, "src"), out: filepath.Join(dir, "out")}
+	s.args = append([]string{"--out", s.out, "--step-gap", "100ms"}, args...)
+	for name, text := range source {
+		s.write(t, name, text)
+	}
+	return s
+}
+
+// startSite makes a site with xdspub and Envoy at work on it.
+func startSite(t *testing.T, source map[string]string, args ...string) *site {
+	t.Helper()
+	s := newSite(t, source, args...)
+	s.startWatch(t)
+	s.startEnvoy(t)
+	return s
+}
+
+// startWatch starts "xdspub watch" and waits for the first publish. Flags among
+// args stand in place of the site's own.
+func (s *site) startWatch(t *testing.T, args ...string) {
+	t.Helper()
+	s.beginWatch(t, args...)
+	s.watch.WaitLog(t, "snapshot is out")
+}
+
+// beginWatch is startWatch for a publish that is not meant to end.
+func (s *site) beginWatch(t *testing.T, args ...string) {
+	t.Helper()
+	s.watch = startWatch(t, append(append(s.args, args...), s.src)...)
+}
+
+// startEnvoy starts an Envoy on a bootstrap made for the site.
+func (s *site) startEnvoy(t *testing.T) {
+	t.Helper()
+	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t)})
+}
+
+func (s *site) bootstrap(t *testing.T) []byte {
+	t.Helper()
+	stdout, stderr, exit := xdspub(t, "bootstrap", "envoy", "--out", s.out, "--admin", "127.0.0.1:0")
+	if exit != 0 {
+		t.Fatalf("xdspub bootstrap envoy: exit status %d\n%s", exit, stderr)
+	}
+	return []byte(stdout)
+}
+
+// write puts a source file in place as editors do, by rename.
+func (s *site) write(t *testing.T, name, text string) {
+	t.Helper()
+	envoytest.Publish(t, filepath.Join(s.src, name), text)
+}
+
+// read is a source file.
+func (s *site) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.src, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// edit changes a source file and waits until the change is out.
+func (s *site) edit(t *testing.T, name string, change func(string) string) {
+	t.Helper()
+	old := s.read(t, name)
+	text := change(old)
+	if text == old {
+		t.Fatalf("the edit of %s changes nothing:\n%s", name, old)
+	}
+	s.write(t, name, text)
+	s.watch.WaitLog(t, "snapshot is out")
+}
+
+// published lists every published file with its mode, time and content.
+func (s *site) published(t *testing.T) string {
+	t.Helper()
+	var list strings.Builder
+	err := filepath.WalkDir(s.out, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.Name() == ".xdspub" {
+			return fs.SkipDir
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(s.out, path)
+		if err != nil {
+			return err
+		}
+		var content []byte
+		if info.Mode().IsRegular() {
+			if content, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		_, err = fmt.Fprintf(&list, "%s %v %v %x\n", name, info.Mode(), info.ModTime(), sha256.Sum256(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.String()
+}
+
+// exists tells whether there is something of that name in the output directory.
+func (s *site) exists(name string) bool {
+	_, err := os.Lstat(filepath.Join(s.out, name))
+	return err == nil
+}
+
+// request is what a test sends to Envoy, over a connection of its own.
+type request struct {
+	port   int
+	host   string // Host header; "" for the address
+	path   string // "" for "/"
+	header string // "name: value"; "" for none
+}
+
+// answer is a status and a body, or an error, and the headers.
+type answer struct {
+	text   string
+	header http.Header
+}
+
+func ask(t testing.TB, r request) answer {
+	t.Helper()
+	url := fmt.Sprintf("http://%s/%s", address(r.port), strings.TrimPrefix(r.path, "/"))
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Host = r.host
+	if name, value, ok := strings.Cut(r.header, ": "); ok {
+		q.Header.Set(name, value)
+	}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(q)
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	return answer{fmt.Sprintf("%d %s", response.StatusCode, body), response.Header}
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(port)) }
+
+// becomes waits until a probe gives that answer.
+func becomes(t *testing.T, what, want string, probe func() string) {
+	t.Helper()
+	envoytest.Eventually(t, patience, fmt.Sprintf("%s becomes %q", what, want), func() (bool, string) {
+		got := probe()
+		return got == want, got
+	})
+}
+
+// send asks again and again, a few hundred times a second, until the function
+// that it returns is called: that one fails the test if an answer did not fit,
+// and returns how many there were.
+func send(t *testing.T, r request, fits func(answer string) bool) (stop func() int) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	var sent, bad int
+	var first string
+	go func() {
+		defer close(ended)
+		pace := time.NewTicker(3 * time.Millisecond) // else connections that are closed use up the ports
+		defer pace.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-pace.C:
+			}
+			got := ask(t, r).text
+			sent++
+			if !fits(got) {
+				if bad++; bad == 1 {
+					first = got
+				}
+			}
+		}
+	}()
+	return func() int {
+		t.Helper()
+		close(end)
+		<-ended
+		if bad > 0 || sent == 0 {
+			t.Errorf("%d of %d requests failed, the first with %q", bad, sent, first)
+		}
+		return sent
+	}
+}

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestEveryType makes a good edit of each resource type, and sees it in traffic:
+// in the requests that it is about, and in no others.
+func TestEveryType(t *testing.T) {
+	t.Parallel()
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	port, scoped, secure, added := envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t)
+	first, second := newPair(t, "first"), newPair(t, "second")
+
+	var by strings.Builder // a route for each thing that one resource decides
+	for _, name := range []string{"cds", "eds"} {
+		fmt.Fprintf(&by, `{match: {prefix: /%[1]s}, route: {cluster: by-%[1]s}}, `, name)
+	}
+	by.WriteString(`{match: {prefix: /rtds, runtime_fraction: {default_value: {numerator: 0}, runtime_key: canary}}, route: {cluster: green}}`)
+
+	s := startSite(t, map[string]string{
+		"clusters.yaml":  documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port()), edsCluster("by-eds")),
+		"cds.yaml":       staticCluster("by-cds", blue.Port()),
+		"eds.yaml":       endpoints("by-eds", blue.Port()),
+		"rds.yaml":       document("envoy.config.route.v3.RouteConfiguration", `name: main, %s, vhds: {config_source: {ads: {}}}`, hosts("blue", by.String())),
+		"vhds.yaml":      virtualHost("main", "shop", "shop.example", "blue"),
+		"lds.yaml":       listener("main", port, rds("main"), "server_name: one", "http_filters: ["+discovered("marker", headerMutation)+", "+router+"]"),
+		"ecds.yaml":      extension("marker", responseHeader("one")),
+		"rtds.yaml":      runtimeLayer("flags", `{canary: {numerator: 0}}`),
+		"listeners.yaml": documents(listener("scoped", scoped, srds("tenants")), tlsListener("secure", secure, downstreamTLS("certificate"), rds("main"))),
+		"red.yaml":       routes("red", "blue"),
+		"other.yaml":     routes("other", "blue"),
+		"srds.yaml":      documents(scope("red", "red", "red"), scope("other", "other", "other")),
+		"sds.yaml":       certificate("certificate", first),
+	})
+
+	text := func(r request) func() string { return func() string { return ask(t, r).text } }
+	header := func(name string) func() string {
+		return func() string { return ask(t, request{port: port}).header.Get(name) }
+	}
+	probes := map[string]func() string{
+		"CDS":             text(request{port: port, path: "/cds"}),
+		"EDS":             text(request{port: port, path: "/eds"}),
+		"RTDS":            text(request{port: port, path: "/rtds"}),
+		"VHDS":            text(request{port: port, host: "shop.example"}),
+		"RDS":             text(request{port: port}),
+		"red's scope":     text(request{port: scoped, header: "x-tenant: red"}),
+		"the other scope": text(request{port: scoped, header: "x-tenant: other"}),
+		"no scope":        text(request{port: scoped, header: "x-tenant: none"}),
+		"ECDS":            header("X-Extension"),
+		"LDS":             header("Server"),
+		"a new listener":  func() string { return listens(added) },
+		"SDS":             func() string { return peer(secure) },
+	}
+	// What they answer: each edit changes one of them.
+	want := map[string]string{
+		"CDS": "200 blue", "EDS": "200 blue", "RTDS": "200 blue", "VHDS": "200 blue", "RDS": "200 blue",
+		"red's scope": "200 blue", "the other scope": "200 blue", "no scope": "404 ",
+		"ECDS": "one", "LDS": "one", "a new listener": "refused", "SDS": "first",
+	}
+	asWanted := func(t *testing.T) {
+		t.Helper()
+		for name, probe := range probes {
+			becomes(t, name, want[name], probe)
+		}
+		content(t, s.envoy)
+	}
+	asWanted(t)
+
+	fromBlue, toGreen := `route: {cluster: "blue"}`, `route: {cluster: "green"}`
+	for _, edit := range []struct {
+		name, file, old, text string
+		probe, becomes        string
+	}{
+		{"CDS", "cds.yaml", fmt.Sprint(blue.Port()), fmt.Sprint(green.Port()), "CDS", "200 green"},
+		{"EDS", "eds.yaml", fmt.Sprint(blue.Port()), fmt.Sprint(green.Port()), "EDS", "200 green"},
+		{"RTDS", "rtds.yaml", "numerator: 0", "numerator: 100", "RTDS", "200 green"},
+		{"VHDS, folded into its route configuration", "vhds.yaml", fromBlue, toGreen, "VHDS", "200 green"},
+		{"RDS", "rds.yaml", fromBlue, toGreen, "RDS", "200 green"},
+		{"RDS, folded into its scope", "red.yaml", fromBlue, toGreen, "red's scope", "200 green"},
+		{"SRDS", "srds.yaml", `string_key: "other"`, `string_key: "nobody"`, "the other scope", "404 "},
+		{"SDS", "sds.yaml", certificate("certificate", first), certificate("certificate", second), "SDS", "second"},
+		{"ECDS", "ecds.yaml", `"one"`, `"two"`, "ECDS", "two"},
+		{"LDS", "lds.yaml", "server_name: one", "server_name: two", "LDS", "two"},
+		{"LDS, a new listener", "listeners.yaml", "---\n", "---\n" + listener("added", added, rds("main")) + "---\n", "a new listener", "listens"},
+	} {
+		t.Run(edit.name, func(t *testing.T) {
+			s.edit(t, edit.file, replace(edit.old, edit.text))
+			want[edit.probe] = edit.becomes
+			asWanted(t)
+		})
+	}
+}
+
+// listens tells whether anybody takes connections on a port.
+func listens(port int) string {
+	c, err := net.Dial("tcp", address(port))
+	if err != nil {
+		return "refused"
+	}
+	c.Close()
+	return "listens"
+}
+
+// peer is the common name of the certificate that a TLS server shows.
+func peer(port int) string {
+	c, err := tls.Dial("tcp", address(port), &tls.Config{InsecureSkipVerify: true}) // self-signed; which one it is, is the question
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0].Subject.CommonName
+}
