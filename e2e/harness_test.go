@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"xdspub/internal/envoytest"
 )
 
 const (
@@ -247,4 +249,16 @@ func (p *process) Wait(t testing.TB) int {
 		t.Fatalf("%s has not ended within %v", p, patience)
 	}
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// content fails the test if Envoy has refused a file, dropped a field that it does
+// not know, or met one that is on its way out.
+func content(t *testing.T, e *envoytest.Envoy) {
+	t.Helper()
+	const filter = `\.update_(rejected|failure)$|^server\.dynamic_unknown_fields$|^runtime\.deprecated_feature_use$`
+	for name, value := range e.Stats(t, filter) {
+		if value != "0" {
+			t.Errorf("%s is %s", name, value)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +24,7 @@ import (
 type site struct {
 	src, out string
 	args     []string // of render and watch, in front of src
+	admin    int      // port of Envoy's admin interface
 	watch    *process
 	envoy    *envoytest.Envoy
 }
@@ -29,9 +33,8 @@ type site struct {
 // flags of render and watch.
 func newSite(t *testing.T, source map[string]string, args ...string) *site {
 	t.Helper()
-	envoytest.Binary(t) // a test without Envoy ends here
 	dir := t.TempDir()
-	s := &site{src: filepath.Join(dir, "src"), out: filepath.Join(dir, "out")}
+	s := &site{src: filepath.Join(dir, "src"), out: filepath.Join(dir, "out"), admin: envoytest.FreePort(t)}
 	s.args = append([]string{"--out", s.out, "--step-gap", "100ms"}, args...)
 	for name, text := range source {
 		s.write(t, name, text)
@@ -42,6 +45,7 @@ func newSite(t *testing.T, source map[string]string, args ...string) *site {
 // startSite makes a site with xdspub and Envoy at work on it.
 func startSite(t *testing.T, source map[string]string, args ...string) *site {
 	t.Helper()
+	envoytest.Binary(t) // a test without Envoy ends here
 	s := newSite(t, source, args...)
 	s.startWatch(t)
 	s.startEnvoy(t)
@@ -70,7 +74,7 @@ func (s *site) startEnvoy(t *testing.T) {
 
 func (s *site) bootstrap(t *testing.T) []byte {
 	t.Helper()
-	stdout, stderr, exit := xdspub(t, "bootstrap", "envoy", "--out", s.out, "--admin", "127.0.0.1:0")
+	stdout, stderr, exit := xdspub(t, "bootstrap", "envoy", "--out", s.out, "--admin", address(s.admin))
 	if exit != 0 {
 		t.Fatalf("xdspub bootstrap envoy: exit status %d\n%s", exit, stderr)
 	}
@@ -105,6 +109,14 @@ func (s *site) edit(t *testing.T, name string, change func(string) string) {
 	s.watch.WaitLog(t, "snapshot is out")
 }
 
+// remove removes a source file.
+func (s *site) remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(s.src, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // published lists every published file with its mode, time and content.
 func (s *site) published(t *testing.T) string {
 	t.Helper()
@@ -137,6 +149,69 @@ func (s *site) published(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return list.String()
+}
+
+// versionStats is where Envoy says which version_info it took last, by kind of
+// file; %s is the resource's name.
+var versionStats = map[string]string{
+	"cds":  `^cluster_manager\.cds\.version_text$`,
+	"lds":  `^listener_manager\.lds\.version_text$`,
+	"eds":  `^cluster\.%s\.version_text$`,
+	"rds":  `^http\.[^.]*\.rds\.%s\.version_text$`,
+	"srds": `^http\.[^.]*\.scoped_rds\.[^.]*\.version_text$`,
+	"sds":  `^sds\.%s\.version_text$`,
+	"rtds": `^runtime\.version_text$`,
+	"ecds": `^extension_config_discovery\.http_filter\.%s\.version_text$`,
+}
+
+// took waits until Envoy says of every published file that it took it, and has
+// refused none. Files of the folders in unread are nobody's.
+func (s *site) took(t *testing.T, unread ...string) {
+	t.Helper()
+	for kind, pattern := range versionStats {
+		files, err := filepath.Glob(filepath.Join(s.out, kind, kind+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named, err := filepath.Glob(filepath.Join(s.out, kind, "*", kind+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range append(files, named...) {
+			folder := filepath.Dir(file)
+			if slices.ContainsFunc(unread, func(name string) bool { return filepath.Join(s.out, name) == folder }) {
+				continue
+			}
+			stat := strings.ReplaceAll(pattern, "%s", regexp.QuoteMeta(filepath.Base(folder)))
+			version := versionOf(t, file)
+			envoytest.Eventually(t, patience, fmt.Sprintf("Envoy takes %s of %s", version, file), func() (bool, string) {
+				stats := s.envoy.Stats(t, stat)
+				for _, v := range stats { // one of those who share the subscription has it
+					if v == version {
+						return true, ""
+					}
+				}
+				return false, fmt.Sprint(stats)
+			})
+		}
+	}
+	content(t, s.envoy)
+}
+
+// versionOf is the version_info in a published file.
+func versionOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var response struct {
+		Version string `json:"version_info"`
+	}
+	if err := json.Unmarshal(text, &response); err != nil || response.Version == "" {
+		t.Fatalf("%s has version_info %q, %v", file, response.Version, err)
+	}
+	return response.Version
 }
 
 // exists tells whether there is something of that name in the output directory.

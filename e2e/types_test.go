@@ -69,7 +69,7 @@ func TestEveryType(t *testing.T) {
 		for name, probe := range probes {
 			becomes(t, name, want[name], probe)
 		}
-		content(t, s.envoy)
+		s.took(t, "rds/red", "rds/other") // which are in the scopes
 	}
 	asWanted(t)
 
@@ -116,4 +116,35 @@ func peer(port int) string {
 	}
 	defer c.Close()
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
+// TestScopes: routes are folded into scopes that are to be fetched on demand, and
+// into those that stand in the listener itself, too; the source of routes that is
+// left over is not named any more.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	discovered, inline := envoytest.FreePort(t), envoytest.FreePort(t)
+	onDemand := func(name string) string {
+		return replace("key: {", "on_demand: true, key: {")(scope(name, name, name))
+	}
+	list := replace("scoped_rds: {scoped_rds_config_source: "+here+"}",
+		`scoped_route_configurations_list: {scoped_route_configurations: [{name: red, route_configuration_name: red, key: {fragments: [{string_key: red}]}}]}`)(srds("inline"))
+	s := startSite(t, map[string]string{
+		"clusters.yaml":  documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port())),
+		"routes.yaml":    documents(routes("red", "blue"), routes("other", "blue")),
+		"scopes.yaml":    documents(onDemand("red"), onDemand("other")),
+		"listeners.yaml": documents(listener("discovered", discovered, srds("discovered")), listener("inline", inline, list)),
+	})
+	both := func(want string) {
+		t.Helper()
+		for _, port := range []int{discovered, inline} {
+			becomes(t, "red's scope", want, func() string { return ask(t, request{port: port, header: "x-tenant: red"}).text })
+			becomes(t, "no scope", "404 ", func() string { return ask(t, request{port: port, header: "x-tenant: none"}).text })
+		}
+		s.took(t, "rds/red", "rds/other")
+	}
+	both("200 blue")
+	s.edit(t, "routes.yaml", replace("blue", "green"))
+	both("200 green")
 }

@@ -55,6 +55,7 @@ func (d *decoder) jsonError(doc *document, err error) {
 		d.report(f)
 		return
 	}
+	offset = min(offset, len(bytes.TrimRight(doc.text, jsonSpace))) // behind the end: there something is missing
 	if strings.Contains(reason, "surrogate") {
 		reason = "half a surrogate pair in a string" // jsontext quotes what follows, perhaps a secret
 	}

@@ -150,11 +150,11 @@ func (d *document) nodePosition(n *yaml.Node) diag.Position {
 	return p
 }
 
-// linePosition is the first character that is no space of line n of the document.
+// linePosition is the first character that is no space of line n of the
+// document. Behind the last line it is that line: there something is missing.
 func (d *document) linePosition(n int) diag.Position {
 	starts := d.lines()
-	if n > len(starts) {
-		return d.at(len(d.text))
+	for n = min(n, len(starts)); n > 1 && len(bytes.TrimSpace(d.text[starts[n-1]:])) == 0; n-- {
 	}
 	start := starts[max(n, 1)-1]
 	line := d.text[start:]

@@ -22,7 +22,7 @@ less than four parts, or an IPv6 address in brackets is a "malformed IP address"
 and a named_port is one that the "IP resolver can't handle": in the endpoints of
 static clusters and of EDS, in listeners, source addresses, resolvers, health
 checks, and address ranges. XFF's trusted ranges alone are taken, and trust
-nobody.`,
+nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.SocketAddress", "envoy.config.core.v3.CidrRange"},
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -38,6 +38,13 @@ nobody.`,
 		case *corev3.SocketAddress:
 			if wantsIP(n) {
 				checkSocketAddress(p, n, m)
+			}
+			if name := m.GetResolverName(); name != "" && name != "envoy.ip" {
+				p.Report(Finding{
+					Path:    n.Path().Field("resolver_name"),
+					Message: fmt.Sprintf("unknown address resolver %q", name),
+					Help:    "remove it; Envoy has envoy.ip only, and DNS by the cluster's type",
+				})
 			}
 		}
 	},

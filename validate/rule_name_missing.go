@@ -18,6 +18,7 @@ is refused; the other types can't be asked for.`,
 			if r.Name == "" {
 				p.Report(Finding{
 					Resource: r,
+					Path:     xds.Path(r.Type.Name),
 					Message:  fmt.Sprintf("%s has no name", r.Type.Noun),
 					Help:     fmt.Sprintf("set the field %s", r.Type.Name),
 				})

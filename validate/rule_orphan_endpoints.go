@@ -47,11 +47,12 @@ func claimEndpoints(p *Pass) claims {
 	asked := make(map[string]bool)
 	var missing []string
 	for _, s := range p.Subscribers {
-		if s.Target == xds.Endpoints && p.Snapshot.Serves(s.Subscription) && s.Name != "" && !asked[s.Name] {
-			asked[s.Name] = true
-			if p.Snapshot.Lookup(xds.Endpoints, s.Name) == nil {
-				missing = append(missing, s.Name)
-			}
+		if s.Target != xds.Endpoints || s.Name == "" || asked[s.Name] {
+			continue
+		}
+		asked[s.Name] = true
+		if p.Snapshot.Serves(s.Subscription) && p.Snapshot.Lookup(xds.Endpoints, s.Name) == nil {
+			missing = append(missing, s.Name)
 		}
 	}
 	unclaimed := make(map[string]*xds.Resource)

@@ -4,9 +4,21 @@ package validate
 // rule_<code>.go and its examples testdata/<code>.txtar.
 var Rules = []*Rule{
 	badRegex,
+	duplicateAddress,
 	duplicateDomain,
 	duplicateResource,
 	durationRange,
+	extensionConfigType,
+	fieldConstraint,
+	listenerFilterChains,
+	malformedAddress,
 	nameMissing,
+	notANumber,
+	orphanEndpoints,
 	shadowedByBootstrap,
+	terminalFilter,
+	unknownType,
+	unresolvedReference,
+	unsupportedConfigSource,
+	weightSum,
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 
@@ -44,6 +45,7 @@ func usagef(format string, args ...any) error {
 
 // run is the whole program: it returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
+	dropEmptyVariables()
 	app := newApp(stdout, stderr)
 	args, err := flagsFirst(app, args)
 	if err == nil {
@@ -65,6 +67,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "xdspub: %v\n", err)
 	return status
+}
+
+// dropEmptyVariables makes an empty variable one that is not set, as people mean
+// it. The library would take it for the value "".
+func dropEmptyVariables() {
+	for _, v := range os.Environ() {
+		if name, value, _ := strings.Cut(v, "="); value == "" && strings.HasPrefix(name, "XDSPUB_") {
+			os.Unsetenv(name)
+		}
+	}
 }
 
 func newApp(stdout, stderr io.Writer) *cli.App {

@@ -10,18 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// condition tells what the machine allows: [unprivileged] to have no rights over
-// files, [mounts] to mount a file system.
-func condition(name string) (bool, error) {
-	switch name {
-	case "unprivileged":
-		return exec.Command("unprivileged", "true").Run() == nil, nil
-	case "mounts":
-		return exec.Command("mounted", os.TempDir(), "size=64k", "true").Run() == nil, nil
-	}
-	return false, fmt.Errorf("unknown condition %q", name)
-}
-
 // unprivileged COMMAND ARG… runs a command to which file modes apply, as they do
 // not to root.
 func unprivileged() {

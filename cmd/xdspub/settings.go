@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/diag"
 	"xdspub/load"
 )
 
@@ -45,20 +47,21 @@ func settings(c *cli.Context, source string) (values, error) {
 	case err != nil:
 		return v, err
 	}
-	for _, f := range findings {
-		err = errors.Join(err, fmt.Errorf("%s: %s", f.Position, f.Message))
-	}
 	flags := slices.Concat(sourceFlags()[1:], publishFlags(), watchFlags()) // all but config itself
 	for _, s := range list {
 		x, wrong := parse(flags, s, filepath.Dir(name))
 		if wrong != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", s.Position, wrong))
+			findings = append(findings, diag.Diagnostic{Position: s.Position, Message: wrong.Error()})
 		} else if !c.IsSet(s.Name) {
 			v.file[s.Name] = x
 		}
 	}
-	if err != nil {
-		return v, &exit{exitUsage, err}
+	if len(findings) > 0 {
+		var text []string
+		for _, f := range findings.Sort() {
+			text = append(text, fmt.Sprintf("%s: %s", f.Position, f.Message))
+		}
+		return v, usagef("%s", strings.Join(text, "\n"))
 	}
 	return v, nil
 }

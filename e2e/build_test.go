@@ -1,0 +1,37 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestBuildToBuild: what is published does not depend on the build. protojson
+// spaces its output by a hash of the running binary, so builds that differ in
+// anything show it.
+func TestBuildToBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds two more binaries")
+	}
+	first := make(map[string]string)
+	for i, flag := range []string{"", "-X main.build=a", "-X main.build=b"} {
+		bin, out := filepath.Join(t.TempDir(), "xdspub"), t.TempDir()
+		if _, stderr, exit := run(t, "go", "build", "-ldflags", flag, "-o", bin, "./cmd/xdspub"); exit != 0 {
+			t.Fatal(stderr)
+		}
+		if _, stderr, exit := run(t, bin, "render", "--out", out, "--envoy-path", "/xds", "examples/quickstart"); exit != 0 {
+			t.Fatal(stderr)
+		}
+		for _, name := range []string{"cds/cds.json", "lds/lds.json", "rds/ingress/rds.json", "eds/api/eds.json"} {
+			data, err := os.ReadFile(filepath.Join(out, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first[name] = string(data)
+			} else if first[name] != string(data) {
+				t.Errorf("%s differs between two builds:\n%s\n%s", name, first[name], data)
+			}
+		}
+	}
+}

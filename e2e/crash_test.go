@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestKilled kills xdspub after each step of a change that needs all of them. What
+// lies on disk is at each point good for an Envoy that starts there, and for one
+// that goes on from there; in the end the change is out.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	port, secure := envoytest.FreePort(t), envoytest.FreePort(t)
+	first, second := newPair(t, "first"), newPair(t, "second")
+	color := func(name string, upstream int, pair pair) map[string]string {
+		return map[string]string{
+			"endpoints.yaml": documents(edsCluster("common"), endpoints("common", upstream), edsCluster(name), endpoints(name, upstream)),
+			"secrets.yaml":   documents(certificate("certificate", pair), runtimeLayer("flags", fmt.Sprintf("{color: %s}", name))),
+			"edge.yaml": documents(routes("main", "common", fmt.Sprintf(`{match: {prefix: /named}, route: {cluster: %s}}`, name)), listener("edge", port, rds("main")),
+				routes(name, name), tlsListener("secure", secure, downstreamTLS("certificate"), rds(name))),
+		}
+	}
+	s := startSite(t, color("blue", blue.Port(), first))
+	pages := []request{{port: port}, {port: port, path: "/named"}}
+	serve := func(colors ...string) {
+		t.Helper()
+		for _, page := range pages {
+			envoytest.Eventually(t, patience, fmt.Sprintf("a page of one of %v", colors), func() (bool, string) {
+				got := ask(t, page).text
+				return slices.Contains(colors, got), got
+			})
+		}
+		if name := peer(secure); name != "first" && name != "second" {
+			t.Errorf("TLS: %s", name)
+		}
+		content(t, s.envoy)
+	}
+	serve("200 blue")
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+
+	for name, text := range color("green", green.Port(), second) {
+		s.write(t, name, text)
+	}
+	for _, step := range []string{`"new names"`, `"secrets, extensions, runtime"`, "clusters", "endpoints", "listeners"} {
+		s.beginWatch(t, "--step-gap", "1h") // it comes as far as the first step that is still to be done
+		s.watch.WaitLog(t, "msg=published step="+step)
+		serve("200 blue", "200 green")
+		s.watch.Signal(t, syscall.SIGKILL)
+		s.watch.Wait(t)
+		s.envoy.Kill(t)
+		s.startEnvoy(t)
+		serve("200 blue", "200 green")
+	}
+	s.startWatch(t)
+	for _, page := range pages {
+		becomes(t, page.path, "200 green", func() string { return ask(t, page).text })
+	}
+	becomes(t, "TLS", "second", func() string { return peer(secure) })
+	serve("200 green")
+	left, err := os.ReadDir(filepath.Join(s.out, ".xdspub/stage"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left in the stage: %v, %v", left, err)
+	}
+}
+
+// TestReaders reads the published files as fast as it can while they change: each
+// is there, is whole, and is of one generation.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	const publishes, marks = 300, 30
+	generation := func(n int) string {
+		mark := fmt.Sprintf("generation-%d.", n)
+		list := []string{edsCluster("web"), document("envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name: web, endpoints: [{locality: {zone: %[1]q, region: %[1]q}}]", mark)}
+		var further []string
+		for i := range marks {
+			list = append(list, staticCluster(fmt.Sprintf("c%d", i), 1, "alt_stat_name: "+mark))
+			further = append(further, fmt.Sprintf(`{name: %q, match: {prefix: "/%d"}, route: {cluster: c0}}`, mark, i))
+		}
+		list = append(list, routes("main", "c0", further...), listener("edge", 1, "server_name: "+mark, "via: "+mark, rds("main")))
+		return documents(list...)
+	}
+	s := newSite(t, map[string]string{"all.yaml": generation(0)}, "--step-gap", "0s", "--quiet-period", "1ms")
+	s.startWatch(t)
+
+	mark := regexp.MustCompile(`generation-\d+\.`)
+	end, ended := make(chan struct{}), make(chan struct{})
+	reads := 0
+	go func() {
+		defer close(ended)
+		for ; ; reads++ {
+			for file, want := range map[string]int{"cds/cds.json": marks, "rds/main/rds.json": marks, "lds/lds.json": 2, "eds/web/eds.json": 2} {
+				text, err := os.ReadFile(filepath.Join(s.out, file))
+				found := mark.FindAllString(string(text), -1)
+				if err != nil || !json.Valid(text) || len(found) != want || len(slices.Compact(found)) != 1 {
+					t.Errorf("%s is not whole or of one generation in reading %d: %v %v\n%s", file, reads, err, found, text)
+					return
+				}
+			}
+			select {
+			case <-end:
+				return
+			default:
+			}
+		}
+	}()
+	for n := 1; n <= publishes; n++ {
+		s.edit(t, "all.yaml", func(string) string { return generation(n) })
+	}
+	close(end)
+	<-ended
+	if reads < publishes {
+		t.Errorf("only %d readings of %d publishes", reads, publishes)
+	}
+	t.Logf("%d readings of %d publishes", reads, publishes)
+}

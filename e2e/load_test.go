@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestExamplesLoad: Envoy takes every file of every example, in the version that
+// stands in it.
+func TestExamplesLoad(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir(filepath.Join(root, "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		t.Run(entry.Name(), func(t *testing.T) {
+			envoytest.Binary(t)
+			e := newExample(t, entry.Name(), ports(t, filepath.Join(root, "examples", entry.Name()))...)
+			if _, err := os.Stat(filepath.Join(e.dir, "make-certs")); err == nil {
+				if _, stderr, exit := run(t, "go", "run", "./examples/"+entry.Name()+"/make-certs", e.dir); exit != 0 {
+					t.Fatal(stderr)
+				}
+			}
+			s := newSite(t, nil)
+			s.src = e.dir
+			s.startWatch(t)
+			s.startEnvoy(t)
+			s.took(t)
+		})
+	}
+}
+
+// ports are the numbers of the ports in a source tree.
+func ports(t *testing.T, tree string) []int {
+	t.Helper()
+	var found []int
+	seen := map[string]bool{}
+	err := filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`port_value: (\d+)`).FindAllStringSubmatch(string(text), -1) {
+			if n, err := strconv.Atoi(m[1]); err == nil && !seen[m[1]] {
+				seen[m[1]] = true
+				found = append(found, n)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestBusyEnvoy publishes a new cluster and the listener that routes to it, again
+// and again, while Envoy has no time to look: it takes the two in their order all
+// the same, and nobody who connects meanwhile goes without an answer. A listener
+// that comes before its cluster would be refused, as its routes are its own.
+func TestBusyEnvoy(t *testing.T) {
+	const publishes = 40
+	upstream := envoytest.NewUpstream(t, "upstream")
+	port := envoytest.FreePort(t)
+	generation := func(n int) string {
+		name := fmt.Sprintf("generation-%d", n)
+		return documents(staticCluster(name, upstream.Port()), listener("edge", port, "server_name: "+name, "route_config: {"+hosts(name)+"}"))
+	}
+	var ballast []string // makes /config_dump take its time
+	for i := range 300 {
+		ballast = append(ballast, staticCluster(fmt.Sprintf("ballast-%d", i), upstream.Port()))
+	}
+	s := startSite(t, map[string]string{"ballast.yaml": documents(ballast...), "edge.yaml": generation(0)}, "--trim-delay", "500ms")
+	page := request{port: port}
+	becomes(t, "the page", "200 upstream", func() string { return ask(t, page).text })
+
+	idle := keepBusy(t, s.admin)
+	stop := send(t, page, func(answer string) bool { return answer == "200 upstream" })
+	for n := 1; n <= publishes; n++ {
+		s.edit(t, "edge.yaml", func(string) string { return generation(n) })
+		becomes(t, "the listener", fmt.Sprintf("generation-%d", n), func() string { return ask(t, page).header.Get("Server") })
+	}
+	sent := stop()
+	dumps := idle()
+	content(t, s.envoy)
+	if sent < 10*publishes || dumps < publishes {
+		t.Errorf("%d requests and %d dumps went on beside %d publishes: that is not busy", sent, dumps, publishes)
+	}
+	t.Logf("%d requests, %d dumps", sent, dumps)
+	envoytest.Eventually(t, patience, "the clusters of before go", func() (bool, string) {
+		n := s.envoy.Stat(t, "cluster_manager.active_clusters")
+		return n == 301, fmt.Sprint(n, " clusters")
+	})
+}
+
+// keepBusy gives Envoy's main thread, which also reads the files, as much to do
+// as it can take, until the function that it returns is called.
+func keepBusy(t *testing.T, admin int) (stop func() (answers int)) {
+	end := make(chan struct{})
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	answers := 0
+	for range 3 {
+		running.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if got := ask(t, request{port: admin, path: "/config_dump"}).text; !strings.HasPrefix(got, "200 ") {
+					t.Errorf("/config_dump: %.100s", got)
+					return
+				}
+				mu.Lock()
+				answers++
+				mu.Unlock()
+			}
+		})
+	}
+	return func() int {
+		close(end)
+		running.Wait()
+		return answers
+	}
+}
+
+// TestRemoval takes a cluster, its endpoints, its routes and a listener away, and
+// brings them back. In between nobody is sent to a cluster that is gone; all that
+// is left in the end are the folders, which Envoy may still watch.
+func TestRemoval(t *testing.T) {
+	t.Parallel()
+	web, old, newer := envoytest.NewUpstream(t, "web"), envoytest.NewUpstream(t, "old"), envoytest.NewUpstream(t, "newer")
+	port, second := envoytest.FreePort(t), envoytest.FreePort(t)
+	stays := documents(staticCluster("web", web.Port()), listener("edge", port, rds("main")))
+	with := documents(routes("main", "web", `{match: {prefix: /old}, route: {cluster: old}}`),
+		edsCluster("old"), endpoints("old", old.Port()), routes("legacy", "old"), listener("legacy", second, rds("legacy")))
+	without := routes("main", "web")
+	s := startSite(t, map[string]string{"stays.yaml": stays, "goes.yaml": with}, "--trim-delay", "1s")
+	page, legacy := request{port: port, path: "/old"}, request{port: second}
+	both := func(want string) {
+		t.Helper()
+		becomes(t, "/old", want, func() string { return ask(t, page).text })
+		becomes(t, "the second listener", want, func() string { return ask(t, legacy).text })
+		content(t, s.envoy)
+	}
+	both("200 old")
+	stop := send(t, page, func(answer string) bool { return strings.HasPrefix(answer, "200 ") })
+
+	s.edit(t, "goes.yaml", func(string) string { return without })
+	becomes(t, "/old", "200 web", func() string { return ask(t, page).text })
+	becomes(t, "the second listener", "refused", func() string { return listens(second) })
+	s.watch.WaitLog(t, "reason=trim")
+	envoytest.Eventually(t, patience, "the cluster goes", func() (bool, string) {
+		clusters := s.envoy.Admin(t, "/clusters")
+		return !strings.Contains(clusters, "old::"), clusters
+	})
+	for _, file := range []string{"eds/old/eds.json", "rds/legacy/rds.json"} {
+		if s.exists(file) || !s.exists(filepath.Dir(file)) {
+			t.Errorf("%s is there: %t, its folder: %t; want just the folder", file, s.exists(file), s.exists(filepath.Dir(file)))
+		}
+	}
+	content(t, s.envoy)
+
+	// Envoy follows the names that come back, even those of which something drains.
+	s.edit(t, "goes.yaml", func(string) string { return with })
+	both("200 old")
+	s.edit(t, "goes.yaml", replace(fmt.Sprint(old.Port()), fmt.Sprint(newer.Port())))
+	both("200 newer")
+	stop()
+	s.edit(t, "goes.yaml", replace(`route: {cluster: "old"}`, `route: {cluster: "web"}`))
+	becomes(t, "the second listener", "200 web", func() string { return ask(t, legacy).text })
+	content(t, s.envoy)
+}
+
+// TestRuntimeLayerRemoved: the bootstrap of a running Envoy names the layer, so an
+// empty one stands in, until it comes back.
+func TestRuntimeLayerRemoved(t *testing.T) {
+	t.Parallel()
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	port := envoytest.FreePort(t)
+	layer := runtimeLayer("flags", `{canary: {numerator: 100}}`)
+	s := startSite(t, map[string]string{
+		"clusters.yaml": documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port())),
+		"edge.yaml": documents(listener("edge", port, rds("main")),
+			routes("main", "blue", `{match: {prefix: /, runtime_fraction: {default_value: {numerator: 0}, runtime_key: canary}}, route: {cluster: green}}`)),
+		"flags.yaml": layer,
+	}, "--trim-delay", "0s")
+	page := func() string { return ask(t, request{port: port}).text }
+	has := func(want bool) {
+		t.Helper()
+		if runtime := s.envoy.Admin(t, "/runtime"); strings.Contains(runtime, "canary") != want {
+			t.Errorf("the runtime has the flag: %t, want %t:\n%s", !want, want, runtime)
+		}
+		content(t, s.envoy)
+	}
+	becomes(t, "the page", "200 green", page)
+	has(true)
+	s.remove(t, "flags.yaml")
+	s.watch.WaitLog(t, "snapshot is out")
+	becomes(t, "the page", "200 blue", page)
+	has(false)
+	s.envoy.Stop(t)
+	s.startEnvoy(t)
+	becomes(t, "the page of a new Envoy", "200 blue", page)
+	has(false)
+	s.write(t, "flags.yaml", layer)
+	s.watch.WaitLog(t, "snapshot is out")
+	becomes(t, "the page", "200 green", page)
+	has(true)
+}

@@ -1,0 +1,101 @@
+package validate
+
+import (
+	"fmt"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var terminalFilter = &Rule{
+	Code:  "terminal-filter",
+	Whole: true,
+	Doc: `A filter chain does not end in its terminal filter.
+
+A chain of network filters ends in a filter that takes the connection
+(http_connection_manager, tcp_proxy, redis_proxy, …), one of HTTP filters in one
+that takes the request (router), one of upstream HTTP filters in upstream_codec.
+Envoy refuses a listener whose terminal filter is not the last, whose last filter
+is not terminal, or whose last filter is disabled; a filter by discovery is judged
+by the configuration that it gets. An http_connection_manager without any filter
+is taken, and every request hangs; a filter chain without filters is taken, and
+every connection is closed.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.listener.v3.FilterChain",
+		"envoy.extensions.filters.http.router.v3.Router",
+		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig",
+		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+	},
+	Node: func(p *Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *listenerv3.FilterChain:
+			if len(m.GetFilters()) == 0 {
+				p.Report(Finding{
+					Path: n.Path(), Warning: true,
+					Message: "filter chain has no filters: Envoy closes every connection",
+					Help:    "add tcp_proxy, http_connection_manager or another terminal filter",
+				})
+			}
+			checkChain(p, networkChain, networkFilters(p, n, m.GetFilters()))
+		case *hcmv3.HttpConnectionManager:
+			if len(m.GetHttpFilters()) == 0 {
+				p.Report(Finding{
+					Path:    n.Path(),
+					Message: "http_connection_manager has no http_filters: every request hangs",
+					Help:    "add the filter envoy.filters.http.router",
+				})
+			}
+			checkChain(p, httpChain, httpFilters(p, n, "http_filters", m.GetHttpFilters()))
+		case *hcmv3.HttpConnectionManager_UpgradeConfig:
+			checkChain(p, httpChain, httpFilters(p, n, "filters", m.GetFilters()))
+		case *routerv3.Router:
+			checkChain(p, upstreamChain, httpFilters(p, n, "upstream_http_filters", m.GetUpstreamHttpFilters()))
+		case *upstreamhttpv3.HttpProtocolOptions:
+			checkChain(p, upstreamChain, httpFilters(p, n, "http_filters", m.GetHttpFilters()))
+		}
+	},
+}
+
+// checkChain checks where the terminal filter of a chain stands.
+func checkChain(p *Pass, kind chainKind, chain []filter) {
+	if len(chain) == 0 {
+		return
+	}
+	report := func(f filter, from *xds.Resource, what, help string) {
+		finding := Finding{Path: f.path, Message: fmt.Sprintf("%s %q %s", kind.noun, f.name, what), Help: help}
+		if from != nil {
+			finding.Related = related(from, "typed_config", "by discovery it is this")
+		}
+		p.Report(finding)
+	}
+	last := len(chain) - 1
+	misplaced := false
+	for _, f := range chain[:last] {
+		for _, c := range f.configs {
+			if ends, _ := kind.ends(c); ends {
+				misplaced = true
+				report(f, c.from, "is terminal, and not the last of its chain", "move it to the end, or remove it")
+				break
+			}
+		}
+	}
+	if misplaced {
+		return // then what stands last is no second fault
+	}
+	if chain[last].disabled {
+		report(chain[last], nil, "is the last of its chain, and can't be disabled", "enable it; a filter before it can be disabled")
+		return
+	}
+	for _, c := range chain[last].configs {
+		if ends, known := kind.ends(c); known && !ends {
+			report(chain[last], c.from, "is the last of its chain, but not terminal", "end the chain with "+kind.end)
+			return
+		}
+	}
+}

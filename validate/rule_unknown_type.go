@@ -1,0 +1,102 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/xds"
+)
+
+var unknownType = &Rule{
+	Code: "unknown-type",
+	Doc: `A typed configuration is of a type that Envoy does not hold, or does not fit it.
+
+"could not find @type" loses the whole file, however deep in a resource the type
+stands: the types of the v2 API, of contrib extensions, and those that the
+released binary leaves out. Without any type, and for the type that a TypedStruct
+stands for, it is "Didn't find a registered implementation", and the resource is
+refused. A TypedStruct with a field that its type does not have is taken, and the
+field is not in effect.`,
+	Messages: []protoreflect.FullName{"google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"},
+	Node: func(p *Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *anypb.Any:
+			checkAny(p, n, m)
+		case *xdstypev3.TypedStruct:
+			checkTypedStruct(p, n, m.GetTypeUrl())
+		case *udpatypev1.TypedStruct:
+			checkTypedStruct(p, n, m.GetTypeUrl())
+		}
+	},
+}
+
+func checkAny(p *Pass, n *xds.Node, a *anypb.Any) {
+	f := Finding{Path: n.Path()}
+	switch {
+	case a.GetTypeUrl() == "":
+		if goesWithoutType(n) {
+			return
+		}
+		f.Message = fmt.Sprintf("%s has no type", n.Field().Name())
+		f.Help = `give it an "@type", as in type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
+	case n.Err != nil && knownType(a.GetTypeUrl()):
+		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), nameIn(a.GetTypeUrl()), n.Err)
+	case n.Err != nil || !xds.InEnvoy(nameIn(a.GetTypeUrl())):
+		f.Message = fmt.Sprintf("unknown type %q", a.GetTypeUrl())
+		f.Help = typeHelp(a.GetTypeUrl())
+	default:
+		return
+	}
+	p.Report(f)
+}
+
+// goesWithoutType: Envoy leaves an optional filter out that it does not know, and
+// never looks into this metadata.
+func goesWithoutType(n *xds.Node) bool {
+	filter, ok := n.Parent.Message.(*hcmv3.HttpFilter)
+	return ok && filter.GetIsOptional() || n.Field() == "envoy.config.core.v3.Metadata.typed_filter_metadata"
+}
+
+func checkTypedStruct(p *Pass, n *xds.Node, url string) {
+	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+		return
+	}
+	switch {
+	case url == "":
+		p.Report(Finding{Path: n.Path(), Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
+	case !knownType(url) || !xds.InEnvoy(nameIn(url)):
+		p.Report(Finding{Path: n.Path().Field("type_url"), Message: fmt.Sprintf("unknown type %q", url), Help: typeHelp(url)})
+	case n.Err != nil:
+		reason := strings.ReplaceAll(strings.TrimPrefix(n.Err.Error(), "proto:"), "\u00a0", " ")
+		p.Report(Finding{
+			Path:    n.Path().Field("value"),
+			Message: fmt.Sprintf("value does not fit %s: %s", nameIn(url), strings.TrimSpace(reason)),
+			Help:    "check the spelling and the kind of the fields",
+		})
+	}
+}
+
+func knownType(url string) bool {
+	_, err := protoregistry.GlobalTypes.FindMessageByName(nameIn(url))
+	return err == nil
+}
+
+// typeHelp says what may be meant by a type that Envoy does not hold.
+func typeHelp(url string) string {
+	name := nameIn(url)
+	switch {
+	case strings.Contains(string(name), ".v2.") || strings.Contains(string(name), ".v2alpha"):
+		return "this is the v2 API; Envoy holds v3 types only"
+	case knownType(url):
+		return "the Envoy 1.40.0 binary leaves this type out"
+	default:
+		return "check the spelling; types of contrib extensions are not in the released binary"
+	}
+}

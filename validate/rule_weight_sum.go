@@ -1,0 +1,117 @@
+package validate
+
+import (
+	"fmt"
+	"math"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"xdspub/xds"
+)
+
+var weightSum = &Rule{
+	Code: "weight-sum",
+	Doc: `Weights are missing, add up to nothing, or to more than 32 bits.
+
+Of the weighted clusters of a route each needs a weight ("Field 'weight' is
+missing"), of an HTTP route one of them more than 0 ("Sum of weights in the
+weighted_cluster must be greater than 0"), and all together at most 4294967295.
+The same limit holds for the endpoints of one locality where the cluster hashes
+(RING_HASH, MAGLEV); an endpoint without a weight has 1. Other load balancers, and
+tcp_proxy, do not add up.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.cluster.v3.Cluster",
+		"envoy.config.route.v3.WeightedCluster",
+		"envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster",
+	},
+	Node: func(p *Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			if hashes(m) {
+				checkEndpointWeights(p, n, m)
+			}
+		case *routev3.WeightedCluster:
+			sum, complete := addWeights(p, n, m.GetClusters())
+			if complete && n.Field() == "envoy.config.route.v3.RouteAction.weighted_clusters" {
+				checkRouteWeights(p, n, sum)
+			}
+		case *thriftv3.WeightedCluster:
+			addWeights(p, n, m.GetClusters())
+		}
+	},
+}
+
+// addWeights adds the weights of clusters up, and reports those without one.
+func addWeights[C interface {
+	GetName() string
+	GetWeight() *wrapperspb.UInt32Value
+}](p *Pass, n *xds.Node, clusters []C) (sum uint64, complete bool) {
+	complete = len(clusters) > 0
+	for i, c := range clusters {
+		if c.GetWeight() == nil {
+			complete = false
+			p.Report(Finding{
+				Path:    n.Path().Field("clusters").Index(i),
+				Message: fmt.Sprintf("weighted cluster %q has no weight", c.GetName()),
+				Help:    "give it a weight; 0 sends it nothing",
+			})
+		}
+		sum += uint64(c.GetWeight().GetValue())
+	}
+	return sum, complete
+}
+
+func checkRouteWeights(p *Pass, n *xds.Node, sum uint64) {
+	switch {
+	case sum == 0:
+		p.Report(Finding{Path: n.Path().Field("clusters"), Message: "the weights of all clusters are 0", Help: "give one of them a weight above 0"})
+	case sum > math.MaxUint32:
+		p.Report(Finding{Path: n.Path().Field("clusters"), Message: tooHeavy(sum), Help: "give smaller weights; only their proportions count"})
+	}
+}
+
+func tooHeavy(sum uint64) string {
+	return fmt.Sprintf("the weights add up to %d, Envoy takes at most %d", sum, uint32(math.MaxUint32))
+}
+
+// hashes tells whether the cluster's load balancer adds endpoint weights up.
+func hashes(c *clusterv3.Cluster) bool {
+	for _, policy := range c.GetLoadBalancingPolicy().GetPolicies() {
+		switch typeOf(policy.GetTypedExtensionConfig().GetTypedConfig()) {
+		case "envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash":
+			return true
+		}
+	}
+	return c.GetLbPolicy() == clusterv3.Cluster_RING_HASH || c.GetLbPolicy() == clusterv3.Cluster_MAGLEV
+}
+
+// checkEndpointWeights checks the endpoints of a cluster, where they stand in it
+// or in an assignment of this Snapshot.
+func checkEndpointWeights(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
+	r, path, assignment := p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()
+	if s, ok := n.Subscription(); ok && p.Snapshot.Serves(s) {
+		if r = p.Snapshot.Lookup(s.Target, s.Name); r == nil {
+			return // unresolved-reference
+		}
+		path, assignment = "", r.Message.(*endpointv3.ClusterLoadAssignment)
+	}
+	for i, locality := range assignment.GetEndpoints() {
+		var sum uint64
+		for _, e := range locality.GetLbEndpoints() {
+			sum += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+		}
+		if sum > math.MaxUint32 {
+			p.Report(Finding{
+				Resource: r,
+				Path:     path.Field("endpoints").Index(i).Field("lb_endpoints"),
+				Message:  tooHeavy(sum),
+				Help:     "give smaller weights; only their proportions count",
+			})
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package validate_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+func TestRulesAreSound(t *testing.T) {
+	if err := validate.Check(validate.Rules); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRules judges the examples of each rule, testdata/<code>.txtar. In an
+// archive stand source trees, bad… and good…, and what the Envoy has of its own
+// in bootstrap.yaml. A comment
+//
+//	# want "regexp"
+//
+// stands on each line where a finding of the rule must be, and nowhere else; it
+// matches "severity: message; help: …; file:line: related message". Findings of
+// other rules are unwanted.
+func TestRules(t *testing.T) {
+	for _, rule := range validate.Rules {
+		t.Run(rule.Code, func(t *testing.T) {
+			archive, err := txtar.ParseFile(filepath.Join("testdata", rule.Code+".txtar"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			if err := txtar.Write(archive, dir); err != nil {
+				t.Fatal(err)
+			}
+			options := validate.Options{Known: known(t, filepath.Join(dir, "bootstrap.yaml"))}
+			trees, wants := examples(t, archive)
+			for _, kind := range []string{"bad", "good"} {
+				if trees[kind] == nil {
+					t.Errorf("no %s example", kind)
+				}
+			}
+			for _, names := range trees {
+				for _, name := range names {
+					judge(t, filepath.Join(dir, name), dir, rule.Code, options, wants)
+				}
+			}
+			for at, list := range wants {
+				for _, want := range list {
+					t.Errorf("%s: no finding that matches %q", at, want)
+				}
+			}
+		})
+	}
+}
+
+// judge validates one tree, and takes what it finds off wants.
+func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) {
+	t.Helper()
+	loaded, err := load.New(load.Options{}).Load(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range loaded.Diagnostics {
+		t.Errorf("the example does not load: %s: %s", d.Position, d.Message)
+	}
+	for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), options) {
+		at, text := describe(d, root)
+		if d.Code != code || !take(wants, at, text) {
+			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
+		}
+	}
+}
+
+// examples are the trees of an archive by their kind, and the wanted findings by
+// file:line.
+func examples(t *testing.T, archive *txtar.Archive) (trees map[string][]string, wants map[string][]*regexp.Regexp) {
+	t.Helper()
+	trees, wants = make(map[string][]string), make(map[string][]*regexp.Regexp)
+	seen := make(map[string]bool)
+	for _, f := range archive.Files {
+		tree, _, ok := strings.Cut(f.Name, "/")
+		kind := strings.TrimRight(tree, "0123456789")
+		if !ok || kind != "bad" && kind != "good" {
+			continue
+		}
+		if !seen[tree] {
+			seen[tree] = true
+			trees[kind] = append(trees[kind], tree)
+		}
+		for i, line := range strings.Split(string(f.Data), "\n") {
+			_, comment, ok := strings.Cut(line, "# want ")
+			if !ok {
+				continue
+			}
+			if kind == "good" {
+				t.Errorf("%s:%d: a good example wants nothing", f.Name, i+1)
+			}
+			at := fmt.Sprintf("%s:%d", f.Name, i+1)
+			for comment = strings.TrimSpace(comment); comment != ""; comment = strings.TrimSpace(comment) {
+				quoted, err := strconv.QuotedPrefix(comment)
+				if err != nil {
+					t.Fatalf("%s: %v in %s", at, err, comment)
+				}
+				text, _ := strconv.Unquote(quoted)
+				wants[at] = append(wants[at], regexp.MustCompile(text))
+				comment = comment[len(quoted):]
+			}
+		}
+	}
+	return trees, wants
+}
+
+func describe(d diag.Diagnostic, root string) (at, text string) {
+	place := func(p diag.Position) string {
+		rel, _ := filepath.Rel(root, p.File)
+		return fmt.Sprintf("%s:%d", filepath.ToSlash(rel), p.Line)
+	}
+	text = fmt.Sprintf("%s: %s; help: %s", d.Severity, d.Message, d.Help)
+	for _, r := range d.Related {
+		text += fmt.Sprintf("; %s: %s", place(r.Position), r.Message)
+	}
+	return place(d.Position), text
+}
+
+// take takes the first want at a place that matches text off the list.
+func take(wants map[string][]*regexp.Regexp, at, text string) bool {
+	for i, want := range wants[at] {
+		if want.MatchString(text) {
+			wants[at] = append(wants[at][:i:i], wants[at][i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func known(t *testing.T, path string) xds.Known {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		return xds.Known{}
+	}
+	b, list, err := load.Bootstrap(path)
+	if err != nil || len(list) > 0 {
+		t.Fatal(err, list)
+	}
+	return xds.KnownFrom(b)
+}
+
+// TestExamplesBelongToRules finds a file that no rule reads any more.
+func TestExamplesBelongToRules(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		found := false
+		for _, rule := range validate.Rules {
+			found = found || filepath.Base(path) == rule.Code+".txtar"
+		}
+		if !found {
+			t.Errorf("%s: no such rule", path)
+		}
+	}
+}
+
+// TestRunIsTheSameEachTime judges all bad examples together, twice.
+func TestRunIsTheSameEachTime(t *testing.T) {
+	dir := t.TempDir()
+	for _, rule := range validate.Rules {
+		archive, err := txtar.ParseFile(filepath.Join("testdata", rule.Code+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := txtar.Write(archive, filepath.Join(dir, rule.Code)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, err := load.New(load.Options{}).Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := func() []byte {
+		var b bytes.Buffer
+		for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+			at, text := describe(d, dir)
+			fmt.Fprintln(&b, at, d.Code, text)
+		}
+		return b.Bytes()
+	}
+	first := judged()
+	for range 5 {
+		if again := judged(); !bytes.Equal(first, again) {
+			t.Fatalf("two runs differ:\n%s\n%s", first, again)
+		}
+	}
+}

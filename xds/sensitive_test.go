@@ -1,0 +1,74 @@
+package xds_test
+
+import (
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/xds"
+)
+
+func TestHoldsSecret(t *testing.T) {
+	inListener := func(typed string) *listenerv3.Listener {
+		return parse(t, &listenerv3.Listener{}, `{"name": "l", "filter_chains": [{"transport_socket": {"name": "s", "typed_config": `+typed+`}}]}`)
+	}
+	tls := func(context string) *listenerv3.Listener {
+		return inListener(`{"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", ` + context + `}`)
+	}
+	secret := func(text string) *tlsv3.Secret { return parse(t, &tlsv3.Secret{}, text) }
+	for name, c := range map[string]struct {
+		message proto.Message
+		want    bool
+	}{
+		"inline key":       {secret(`{"tls_certificate": {"private_key": {"inline_string": "k"}}}`), true},
+		"key as bytes":     {secret(`{"tls_certificate": {"private_key": {"inline_bytes": "aw=="}}}`), true},
+		"key by file":      {secret(`{"tls_certificate": {"private_key": {"filename": "k.pem"}}}`), false},
+		"key by variable":  {secret(`{"tls_certificate": {"private_key": {"environment_variable": "KEY"}}}`), false},
+		"empty key":        {secret(`{"tls_certificate": {"private_key": {"inline_string": ""}}}`), false},
+		"certificate only": {secret(`{"tls_certificate": {"certificate_chain": {"inline_string": "c"}}}`), false},
+		"validation":       {secret(`{"validation_context": {"trusted_ca": {"inline_string": "ca"}}}`), false},
+		"password":         {secret(`{"tls_certificate": {"private_key": {"filename": "k.pem"}, "password": {"inline_string": "p"}}}`), true},
+		"pkcs12":           {secret(`{"tls_certificate": {"pkcs12": {"inline_bytes": "aw=="}}}`), true},
+		"generic":          {secret(`{"generic_secret": {"secret": {"inline_string": "s"}}}`), true},
+		"generic by file":  {secret(`{"generic_secret": {"secret": {"filename": "s"}}}`), false},
+		"generic map":      {secret(`{"generic_secret": {"secrets": {"a": {"filename": "f"}, "b": {"inline_string": "s"}}}}`), true},
+		"generic files":    {secret(`{"generic_secret": {"secrets": {"a": {"filename": "f"}}}}`), false},
+		"ticket keys":      {secret(`{"session_ticket_keys": {"keys": [{"filename": "f"}, {"inline_string": "k"}]}}`), true},
+		"ticket key files": {secret(`{"session_ticket_keys": {"keys": [{"filename": "f"}]}}`), false},
+		"key provider": {secret(`{"tls_certificate": {"private_key_provider": {"provider_name": "p", "typed_config":
+		  {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "k"}}}}`), true},
+
+		"in a listener":      {tls(`"common_tls_context": {"tls_certificates": [{"private_key": {"inline_string": "k"}}]}`), true},
+		"file in a listener": {tls(`"common_tls_context": {"tls_certificates": [{"private_key": {"filename": "k"}}]}`), false},
+		"sds in a listener":  {tls(`"common_tls_context": {"tls_certificate_sds_secret_configs": [{"name": "k"}]}`), false},
+		"in a TypedStruct": {inListener(`{"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+		  "type_url": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+		  "value": {"common_tls_context": {"tls_certificates": [{"private_key": {"inline_string": "k"}}]}}}`), true},
+		"plain text field": {inListener(`{"@type": "type.googleapis.com/envoy.config.trace.v3.ClientConfig", "backend_token": "t"}`), true},
+		"list of messages": {inListener(`{"@type": "type.googleapis.com/envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuth",
+		  "credentials": [{"key": "k"}]}`), true},
+		"map of texts": {inListener(`{"@type": "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.CheckSettings",
+		  "context_extensions": {"a": "b"}}`), true},
+		"nothing": {listener(t), false},
+	} {
+		if got := xds.HoldsSecret(c.message); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestSensitiveFieldName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"private_key": true, "privateKey": true, "password": true, "pkcs12": true, "secret": true, "secrets": true,
+		"backend_token": true, "private_key_provider": true, "privateKeyProvider": true, "context_extensions": true,
+		// Sensitive in one message only, and the name of every other extension's field.
+		"typed_config": false, "typedConfig": false,
+		"name": false, "certificate_chain": false, "inline_string": false, "": false,
+	} {
+		if got := xds.SensitiveFieldName(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package xds_test
+
+import (
+	"slices"
+	"testing"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// origin stands in for a source file.
+type origin struct{}
+
+func (origin) Position(path xds.Path) diag.Position {
+	return diag.Position{File: "f", Line: 1, Column: len(path) + 1}
+}
+
+func resource(t testing.TB, m proto.Message, name string) *xds.Resource {
+	t.Helper()
+	r, err := xds.NewResource(m, name, origin{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestNewResource(t *testing.T) {
+	for _, c := range []struct {
+		message proto.Message
+		wrapper string
+		want    string
+	}{
+		{&clusterv3.Cluster{Name: "c"}, "", `cluster "c"`},
+		{&clusterv3.Cluster{Name: "c"}, "other", `cluster "c"`}, // Envoy goes by the inner name
+		{&clusterv3.Cluster{}, "", `cluster ""`},
+		{&routev3.VirtualHost{Name: "h"}, "routes/h.example", `virtual host "routes/h.example"`},
+		{&routev3.VirtualHost{Name: "h"}, "", `virtual host "h"`},
+	} {
+		r := resource(t, c.message, c.wrapper)
+		if r.String() != c.want || r.Message != c.message {
+			t.Errorf("resource %s, want %s", r, c.want)
+		}
+	}
+	if r, err := xds.NewResource(&corev3.Node{}, "n", origin{}); err == nil {
+		t.Errorf("a node is %s", r)
+	}
+}
+
+func TestResourceDiagnostic(t *testing.T) {
+	key := &tlsv3.TlsCertificate{PrivateKey: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "key"}}}
+	for _, c := range []struct {
+		message   proto.Message
+		sensitive bool
+	}{
+		{&clusterv3.Cluster{Name: "x"}, false},
+		{&tlsv3.Secret{Name: "x"}, true},
+		{&clusterv3.Cluster{Name: "x", TransportSocket: &corev3.TransportSocket{ConfigType: &corev3.TransportSocket_TypedConfig{
+			TypedConfig: packed(t, &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{key}}})}}}, true},
+	} {
+		r := resource(t, c.message, "")
+		want := diag.Diagnostic{
+			Code: "rule", Position: diag.Position{File: "f", Line: 1, Column: 5}, Path: "name", Message: "wrong",
+			Resource: diag.Resource{Type: r.Type.URL(), Name: "x"}, Sensitive: c.sensitive,
+		}
+		if diff := cmp.Diff(want, r.Diagnostic("rule", "name", "wrong")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", r, diff)
+		}
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	var (
+		l     = resource(t, &listenerv3.Listener{Name: "l"}, "")
+		b     = resource(t, &clusterv3.Cluster{Name: "b"}, "")
+		a1    = resource(t, &clusterv3.Cluster{Name: "a", AltStatName: "first"}, "")
+		a2    = resource(t, &clusterv3.Cluster{Name: "a", AltStatName: "second"}, "")
+		empty = resource(t, &clusterv3.Cluster{}, "")
+		s     = resource(t, &tlsv3.Secret{Name: "a"}, "")
+	)
+	given := []*xds.Resource{l, b, a1, s, a2, empty}
+	kept := slices.Clone(given)
+	snapshot := xds.NewSnapshot(given)
+	if !slices.Equal(given, kept) {
+		t.Error("NewSnapshot reorders what it is given")
+	}
+	if !slices.Equal(snapshot.All(), []*xds.Resource{s, empty, a1, a2, b, l}) {
+		t.Errorf("all: %v", snapshot.All())
+	}
+	if !slices.Equal(snapshot.Of(xds.Cluster), []*xds.Resource{empty, a1, a2, b}) {
+		t.Errorf("clusters: %v", snapshot.Of(xds.Cluster))
+	}
+	if snapshot.Len() != 6 {
+		t.Errorf("%d resources", snapshot.Len())
+	}
+	for _, c := range []struct {
+		t    *xds.Type
+		name string
+		want *xds.Resource
+	}{
+		{xds.Cluster, "a", a1}, // the first of two
+		{xds.Secret, "a", s},
+		{xds.Cluster, "", empty},
+		{xds.Listener, "a", nil},
+		{xds.Runtime, "", nil},
+	} {
+		if got := snapshot.Lookup(c.t, c.name); got != c.want {
+			t.Errorf("%s %q is %v, want %v", c.t, c.name, got, c.want)
+		}
+	}
+
+	none := xds.NewSnapshot(nil)
+	if none.Len() != 0 || none.All() != nil || none.Of(xds.Cluster) != nil || none.Lookup(xds.Cluster, "") != nil {
+		t.Error("an empty Snapshot holds something")
+	}
+}
+
+func TestKnown(t *testing.T) {
+	known := xds.KnownFrom(parse(t, &bootstrapv3.Bootstrap{}, `{
+	  "static_resources": {"clusters": [{"name": "c"}, {"name": "d"}], "listeners": [{"name": "l"}], "secrets": [{"name": "s"}]},
+	  "layered_runtime": {"layers": [
+	    {"name": "layer", "rtds_layer": {"name": "rtds"}},
+	    {"name": "static", "static_layer": {}}]}}`))
+	type row struct {
+		t    *xds.Type
+		name string
+	}
+	for r, want := range map[row]bool{
+		{xds.Cluster, "c"}: true, {xds.Cluster, "d"}: true, {xds.Cluster, "l"}: false, {xds.Cluster, ""}: false,
+		{xds.Listener, "l"}: true, {xds.Listener, "c"}: false,
+		{xds.Secret, "s"}: true, {xds.Endpoints, "c"}: false,
+		{xds.Runtime, "rtds"}: true, {xds.Runtime, "layer"}: false, {xds.Runtime, "static"}: false,
+	} {
+		if got := known.Has(r.t, r.name); got != want {
+			t.Errorf("%s %q: %v", r.t, r.name, got)
+		}
+	}
+	if (xds.Known{}).Has(xds.Cluster, "c") || xds.KnownFrom(nil).Has(xds.Cluster, "c") {
+		t.Error("without a bootstrap something is known")
+	}
+}
