@@ -40,9 +40,10 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 		}
 		return color + s + ansiReset
 	}
+	var s snippets
 	for _, d := range l {
 		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), printable(d.Message), d.Code)
-		writeSnippet(bw, d, o, paint)
+		s.write(bw, d, o, paint)
 		for _, r := range d.Related {
 			fmt.Fprintf(bw, "    %s%s\n", place(r.Position), printable(r.Message))
 		}
@@ -65,7 +66,15 @@ func place(p Position) string {
 // JSON has lines of megabytes.
 const snippetWidth = 120
 
-func writeSnippet(w io.Writer, d Diagnostic, o TextOptions, paint func(string, string) string) {
+// snippets prints source lines. Findings are mostly sorted, so it remembers how
+// far into a line the last one was: ten thousand of them on one line are not ten
+// thousand walks through megabytes.
+type snippets struct {
+	line         Position
+	runes, bytes int
+}
+
+func (s *snippets) write(w io.Writer, d Diagnostic, o TextOptions, paint func(string, string) string) {
 	if o.Line == nil || d.Line == 0 || d.Column == 0 || d.Sensitive {
 		return
 	}
@@ -78,21 +87,23 @@ func writeSnippet(w io.Writer, d Diagnostic, o TextOptions, paint func(string, s
 	if caret > snippetWidth-20 {
 		from = caret - snippetWidth/2
 	}
-	var window []rune
-	n := 0
-	for _, r := range line {
-		if n >= from {
-			window = append(window, r)
-		}
-		if n++; n == from+snippetWidth {
-			break
-		}
+	here := Position{File: d.File, Line: d.Line}
+	if s.line != here || s.runes > from || s.bytes > len(line) {
+		*s = snippets{line: here}
 	}
-	if n < from { // the file has changed since
+	for s.runes < from && s.bytes < len(line) {
+		_, size := utf8.DecodeRuneInString(line[s.bytes:])
+		s.runes++
+		s.bytes += size
+	}
+	if s.runes < from { // the file has changed since
 		return
 	}
+	rest := line[s.bytes:]
+	window := []rune(rest[:min(len(rest), snippetWidth*utf8.UTFMax)])
+	window = window[:min(len(window), snippetWidth)]
 	text := printable(strings.ReplaceAll(string(window), "\t", " "))
-	fmt.Fprintf(w, "    %s\n    %s%s\n", text, strings.Repeat(" ", min(caret, n)-from), paint(ansiBlue, "^"))
+	fmt.Fprintf(w, "    %s\n    %s%s\n", text, strings.Repeat(" ", min(caret-from, len(window))), paint(ansiBlue, "^"))
 }
 
 func severityColor(s Severity) string {
