@@ -337,8 +337,16 @@ func (d *decoder) message(v value, m proto.Message) bool {
 	err := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}.Unmarshal(v.text, m)
 	if err != nil {
 		d.report(v.decodeError(m, err))
+		return false
 	}
-	return err == nil
+	if !breaksLine(v.text) {
+		return true
+	}
+	if at, found := v.brokenBase64(m); found {
+		d.report(v.findingIn(m, at, false, codeInvalidValue, fieldOf(at)+" has a line break in its base64", "Envoy reads no such base64: write it on one line"))
+		return false
+	}
+	return true
 }
 
 // splitType returns the @type of an object and the object with that member

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -129,14 +130,42 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 	default:
 		message = shorten(reason)
 	}
-	f := v.doc.source.finding(code, v.doc.position(steps(v.path.Join(path)), key), message, help)
+	f := v.findingIn(m, path, key, code, message, help)
 	f.Sensitive = said.secret
+	return f
+}
+
+// findingIn is a finding at a path of v, which is decoded as m, or where key is
+// set at the key there.
+func (v value) findingIn(m proto.Message, path xds.Path, key bool, code diag.Code, message, help string) diag.Diagnostic {
+	f := v.doc.source.finding(code, v.doc.position(steps(v.path.Join(path)), key), message, help)
+	f.Sensitive = slices.ContainsFunc(steps(path), mayBeSecret)
 	f.Path = string(v.path.Join(path))
-	if t != nil {
+	if t := xds.TypeOf(m.ProtoReflect().Descriptor().FullName()); t != nil {
 		f.Path = string(path)
 		f.Resource = diag.Resource{Type: t.URL(), Name: nameIn(v.text, t)}
 	}
 	return f
+}
+
+// brokenBase64 finds a bytes field whose text has a line break in it: protojson
+// reads over that, Envoy calls it corrupt and drops the whole file.
+func (v value) brokenBase64(m proto.Message) (at xds.Path, found bool) {
+	tree := parseJSON(v.text)
+	xds.Walk(m, func(n *xds.Node) {
+		n.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+			if fd.Kind() != protoreflect.BytesKind || fd.IsList() || n.Name() == "google.protobuf.Any" {
+				return true
+			}
+			path := n.Path().Field(string(fd.Name()))
+			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(path), false):])).ReadValue()
+			if err == nil && raw.Kind() == '"' && breaksLine(raw) {
+				at, found = path, true
+			}
+			return true
+		})
+	})
+	return at, found
 }
 
 type protoAt struct{ line, column int }
@@ -260,4 +289,9 @@ func offsetOf(text []byte, line, column int) int {
 		offset += size
 	}
 	return offset
+}
+
+// breaksLine tells whether some string in a JSON text has a line break.
+func breaksLine(text []byte) bool {
+	return bytes.Contains(text, []byte(`\n`)) || bytes.Contains(text, []byte(`\r`))
 }

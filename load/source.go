@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"sort"
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -21,7 +22,9 @@ type source struct {
 	format format
 	data   []byte // without a byte order mark
 
-	places    func() places // made when a finding first asks for one
+	// Made when a finding first asks for them.
+	places    func() places
+	text      func() string
 	sensitive func() bool
 }
 
@@ -29,6 +32,7 @@ func newSource(name string, f format, data []byte) *source {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	s := &source{name: name, format: f, data: data}
 	s.places = sync.OnceValue(func() places { return placesOf(data) })
+	s.text = sync.OnceValue(func() string { return string(data) })
 	s.sensitive = sync.OnceValue(func() bool { return sensitiveText(data) })
 	return s
 }
@@ -96,11 +100,11 @@ func (s *source) line(n int) (string, bool) {
 	if n < 1 || n > len(starts) {
 		return "", false
 	}
-	text := s.data[starts[n-1]:]
+	text := s.text()[starts[n-1]:]
 	if n < len(starts) {
-		text = s.data[starts[n-1] : starts[n]-1]
+		text = s.text()[starts[n-1] : starts[n]-1]
 	}
-	return string(bytes.TrimSuffix(text, []byte("\r"))), true
+	return strings.TrimSuffix(text, "\r"), true
 }
 
 // longLine is the length from which on a line is not searched for keys anew.

@@ -44,7 +44,7 @@ func (d *document) yamlError(err error) diag.List {
 	case strings.Contains(reason, "excessive aliasing"):
 		return diag.List{d.tooManyAliases("too far")}
 	case strings.Contains(reason, "unsupported value"):
-		return diag.List{d.source.finding(codeInvalidValue, d.find(isNotFinite), "the value is no finite number", "Envoy can crash on it")}
+		return diag.List{d.source.finding(codeInvalidValue, d.find(isNotFinite), "the value is no finite number", "Envoy can crash on such a number; if it is text, put it in quotes")}
 	case strings.Contains(reason, "control characters"):
 		return syntax(d.at(controlCharacter(d.text)), "control characters are not allowed", `write it as "\x…", in double quotes`)
 	case strings.HasPrefix(reason, "unknown anchor"):
