@@ -20,10 +20,6 @@ pipe, among all addresses of a listener; also with bind_to_port: false, and
 whatever enable_reuse_port says. 0.0.0.0 and 127.0.0.1 are two addresses, UDP and
 TCP are apart, and port 0 is a new one each time.`,
 	Snapshot: func(p *Pass) {
-		type place struct {
-			*xds.Resource
-			path xds.Path
-		}
 		seen := make(map[socket]place)
 		for _, r := range p.Snapshot.Of(xds.Listener) {
 			if r.Name != "" && p.Snapshot.Lookup(r.Type, r.Name) != r {

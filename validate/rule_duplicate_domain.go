@@ -21,10 +21,6 @@ well.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration"},
 	Node: func(p *Pass, n *xds.Node) {
 		routes := n.Message.(*routev3.RouteConfiguration)
-		type place struct {
-			*xds.Resource
-			path xds.Path
-		}
 		seen := make(map[string]place)
 		check := func(host *routev3.VirtualHost, r *xds.Resource, at func() xds.Path) {
 			for i, domain := range host.GetDomains() {

@@ -3,7 +3,6 @@ package validate
 import (
 	"fmt"
 
-	"xdspub/diag"
 	"xdspub/xds"
 )
 
@@ -31,9 +30,4 @@ exactly one resource, and is refused as a whole.`,
 			}
 		}
 	},
-}
-
-// related is the place of a field in another resource.
-func related(r *xds.Resource, path xds.Path, message string) []diag.Related {
-	return []diag.Related{{Position: r.Origin.Position(path), Message: message}}
 }

@@ -16,9 +16,9 @@ var unresolvedReference = &Rule{
 What a name refers to must be in the source tree, or in the Envoy's bootstrap
 where that is known. Where it is missing, Envoy refuses the resource that names it
 ("route: unknown cluster", "Unknown static secret", "paths must refer to an
-existing path in the system"), or takes it and fails the requests: a route by RDS
+existing path in the system"), or accepts it and fails the requests: a route by RDS
 to an unknown cluster answers 503, a tcp_proxy resets the connection, ext_authz
-denies. That is an error. Where Envoy takes it and requests go on without (a
+denies. That is an error. Where Envoy accepts it and requests go on without (a
 tracer, an access log, a mirror), it is a warning.
 
 Some references can't be met by a cluster of the tree: the cluster of a gRPC or
@@ -59,10 +59,10 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 		case load == xds.Refused:
 			f.Message = fmt.Sprintf("unknown %s %q: Envoy refuses the %s", use.Target.Noun, use.Name, p.Resource.Type.Noun)
 		case besideRequests(n):
-			f.Message = fmt.Sprintf("unknown %s %q: Envoy takes it, and goes on without", use.Target.Noun, use.Name)
+			f.Message = fmt.Sprintf("unknown %s %q: Envoy accepts it, and goes on without", use.Target.Noun, use.Name)
 			f.Warning = true
 		default:
-			f.Message = fmt.Sprintf("unknown %s %q: Envoy takes it, and requests fail", use.Target.Noun, use.Name)
+			f.Message = fmt.Sprintf("unknown %s %q: Envoy accepts it, and requests fail", use.Target.Noun, use.Name)
 		}
 	default: // chosen at run time, or never looked up
 		return
@@ -120,10 +120,12 @@ func loadInConfigSource(n *xds.Node, otherwise xds.Load) xds.Load {
 
 // validatesClusters tells whether Envoy looks the clusters of a route up when it
 // loads the route: in an inline route configuration unless told not to, in RDS
-// only if told to.
+// only if told to, and never in a matcher.
 func validatesClusters(n *xds.Node) bool {
 	routes, at := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {
+	case inside(n, "envoy.config.route.v3.VirtualHost.matcher"):
+		return false
 	case routes == nil:
 		// Of the other protocols, Thrift alone looks its clusters up; a virtual host
 		// without a route configuration comes by VHDS.

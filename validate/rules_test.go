@@ -174,6 +174,25 @@ func TestExamplesBelongToRules(t *testing.T) {
 	}
 }
 
+// TestPartial: where resources could not be read, what is missing is no finding.
+func TestPartial(t *testing.T) {
+	dir := t.TempDir()
+	archive, err := txtar.ParseFile("testdata/unresolved-reference.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := txtar.Write(archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := load.New(load.Options{}).Load(filepath.Join(dir, "bad1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{Partial: true}) {
+		t.Errorf("%s: %s [%s]", d.Position, d.Message, d.Code)
+	}
+}
+
 // TestRunIsTheSameEachTime judges all bad examples together, twice.
 func TestRunIsTheSameEachTime(t *testing.T) {
 	dir := t.TempDir()

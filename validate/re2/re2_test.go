@@ -35,3 +35,15 @@ func TestSizes(t *testing.T) {
 		}
 	}
 }
+
+// FuzzCompile looks for patterns that do not come back.
+func FuzzCompile(f *testing.F) {
+	for _, pattern := range []string{`/users/[^/]+`, `(?i)^a|b$`, `\C\p{Greek}\x{100}`, `[[:alpha:]]{2,}(a*)*`, `\Q[\E[^]\]]`, `é+[é]`} {
+		f.Add(pattern)
+	}
+	f.Fuzz(func(t *testing.T, pattern string) {
+		if program, err := re2.Compile(pattern); err == nil && program.Size < 1 {
+			t.Errorf("%q: size %d", pattern, program.Size)
+		}
+	})
+}
