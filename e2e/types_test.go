@@ -124,7 +124,7 @@ func peer(port int) string {
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
-	discovered, inline := envoytest.FreePort(t), envoytest.FreePort(t)
+	named, inline := envoytest.FreePort(t), envoytest.FreePort(t)
 	onDemand := func(name string) string {
 		return replace("key: {", "on_demand: true, key: {")(scope(name, name, name))
 	}
@@ -134,11 +134,11 @@ func TestScopes(t *testing.T) {
 		"clusters.yaml":  documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port())),
 		"routes.yaml":    documents(routes("red", "blue"), routes("other", "blue")),
 		"scopes.yaml":    documents(onDemand("red"), onDemand("other")),
-		"listeners.yaml": documents(listener("discovered", discovered, srds("discovered")), listener("inline", inline, list)),
+		"listeners.yaml": documents(listener("named", named, srds("named")), listener("inline", inline, list)),
 	})
 	both := func(want string) {
 		t.Helper()
-		for _, port := range []int{discovered, inline} {
+		for _, port := range []int{named, inline} {
 			becomes(t, "red's scope", want, func() string { return ask(t, request{port: port, header: "x-tenant: red"}).text })
 			becomes(t, "no scope", "404 ", func() string { return ask(t, request{port: port, header: "x-tenant: none"}).text })
 		}
