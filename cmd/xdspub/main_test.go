@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -43,7 +45,8 @@ func TestScripts(t *testing.T) {
 }
 
 // condition tells what the machine allows: [unprivileged] to take away the rights
-// over files that root has, [mounts] to mount a file system.
+// over files that root has, [mounts] to mount a file system; and whether this is
+// a build with the race detector, which takes much memory.
 func condition(name string) (bool, error) {
 	switch name {
 	case "root":
@@ -52,6 +55,9 @@ func condition(name string) (bool, error) {
 		return exec.Command("unprivileged", "true").Run() == nil, nil
 	case "mounts":
 		return exec.Command("mounted", os.TempDir(), "size=64k", "true").Run() == nil, nil
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && name == "race" {
+		return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+// TestFlagsAreTried holds the flags_<command> scripts against the flags that the
+// commands have.
+func TestFlagsAreTried(t *testing.T) {
+	for _, c := range newApp(io.Discard, io.Discard).Commands {
+		if len(c.Flags) == 0 {
+			continue
+		}
+		script, err := os.ReadFile("testdata/script/flags_" + c.Name + ".txtar")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, f := range c.Flags {
+			if !strings.Contains(string(script), "--"+f.Names()[0]+" ") {
+				t.Errorf("%s --%s is not tried", c.Name, f.Names()[0])
+			}
+			if d, ok := f.(cli.DocGenerationFlag); !ok || d.GetUsage() == "" {
+				t.Errorf("%s --%s has no usage", c.Name, f.Names()[0])
+			}
+		}
+	}
+}
