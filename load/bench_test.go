@@ -5,37 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"xdspub/internal/sample"
 	"xdspub/load"
 )
-
-// clusters is a file of n STATIC clusters with one endpoint, 340 bytes each.
-func clusters(n int) string {
-	var b strings.Builder
-	b.WriteString("resources:\n")
-	for i := range n {
-		fmt.Fprintf(&b, `- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-  name: cluster-%05d
-  type: STATIC
-  connect_timeout: 1s
-  load_assignment:
-    cluster_name: cluster-%05d
-    endpoints:
-    - lb_endpoints:
-      - endpoint:
-          address:
-            socket_address:
-              address: 10.0.%d.%d
-              port_value: 8080
-`, i, i, i/256, i%256)
-	}
-	return b.String()
-}
 
 func BenchmarkLoad(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {
 			dir := b.TempDir()
-			content := clusters(n)
+			content := sample.Clusters(n)
 			write(b, dir, "cds.yaml", content)
 			b.SetBytes(int64(len(content)))
 			b.ReportAllocs()
@@ -55,14 +33,14 @@ func BenchmarkLoadAgain(b *testing.B) {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {
 			dir := b.TempDir()
 			for i := range 10 {
-				write(b, dir, fmt.Sprintf("cds-%d.yaml", i), clusters(n/10))
+				write(b, dir, fmt.Sprintf("cds-%d.yaml", i), sample.Part(0, n/10))
 			}
 			loader := load.New(load.Options{})
 			mustLoad(b, loader, dir)
 			i := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				write(b, dir, "cds-0.yaml", fmt.Sprintf("# %d\n", i)+clusters(n/10))
+				write(b, dir, "cds-0.yaml", fmt.Sprintf("# %d\n", i)+sample.Part(0, n/10))
 				i++
 				if _, err := loader.Load(dir); err != nil {
 					b.Fatal(err)
@@ -75,7 +53,7 @@ func BenchmarkLoadAgain(b *testing.B) {
 // BenchmarkFindings is a file with a finding in each resource, printed: the
 // place of each must not cost a walk through the whole file.
 func BenchmarkFindings(b *testing.B) {
-	yaml := strings.ReplaceAll(clusters(10_000), "type: STATIC", "type: STATC")
+	yaml := strings.ReplaceAll(sample.Clusters(10_000), "type: STATIC", "type: STATC")
 	var json strings.Builder
 	json.WriteString(`{"resources":[`)
 	for i := range 10_000 {

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"xdspub/internal/sample"
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/validate"
@@ -18,25 +20,8 @@ var sizes = []int{100, 1_000, 10_000}
 // clusterFile is one of the files of a tree of n clusters; change varies it.
 func clusterFile(b *testing.B, dir string, from, n, change int) {
 	b.Helper()
-	var text []byte
-	for i := from; i < from+n; i++ {
-		text = fmt.Appendf(text, `---
-"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-name: service-%05[1]d
-connect_timeout: %[4]ds
-type: STATIC
-load_assignment:
-  cluster_name: service-%05[1]d
-  endpoints:
-  - lb_endpoints:
-    - endpoint:
-        address:
-          socket_address:
-            address: 10.0.%[2]d.%[3]d
-            port_value: 8080
-`, i, i/256, i%256, 1+change)
-	}
-	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.yaml", from)), text, 0o644); err != nil {
+	text := strings.ReplaceAll(sample.Part(from, n), "connect_timeout: 1s", fmt.Sprintf("connect_timeout: %ds", 1+change))
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.yaml", from)), []byte(text), 0o644); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -67,14 +52,6 @@ func loaded(b *testing.B, dir string) *xds.Snapshot {
 		b.Fatal(err, result.Diagnostics)
 	}
 	return xds.NewSnapshot(result.Resources)
-}
-
-func BenchmarkLoad(b *testing.B) {
-	bySize(b, func(b *testing.B, dir string, _ int) {
-		for b.Loop() {
-			loaded(b, dir)
-		}
-	})
 }
 
 func BenchmarkValidate(b *testing.B) {

@@ -7,14 +7,14 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"xdspub/internal/sample"
 )
 
 const (
@@ -41,10 +41,10 @@ func run(xdspub, envoy string) error {
 	defer os.RemoveAll(dir)
 	tree := filepath.Join(dir, "clusters.yaml")
 	static := filepath.Join(dir, "bootstrap.yaml")
-	if err := os.WriteFile(tree, source(), 0o644); err != nil {
+	if err := os.WriteFile(tree, []byte(sample.Clusters(clusters)), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(static, bootstrap(), 0o644); err != nil {
+	if err := os.WriteFile(static, []byte(sample.Bootstrap(clusters)), 0o644); err != nil {
 		return err
 	}
 	var ours, theirs best
@@ -88,43 +88,4 @@ func (b *best) measure(name string, args ...string) error {
 		b.rss = rss
 	}
 	return nil
-}
-
-// source is the clusters as one file of a source tree.
-func source() []byte {
-	var b bytes.Buffer
-	b.WriteString("resources:\n")
-	for i := range clusters {
-		b.WriteString("- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n")
-		b.WriteString(cluster(i, "  "))
-	}
-	return b.Bytes()
-}
-
-// bootstrap is the same clusters as static resources.
-func bootstrap() []byte {
-	var b bytes.Buffer
-	b.WriteString("static_resources:\n  clusters:\n")
-	for i := range clusters {
-		text := cluster(i, "    ")
-		b.WriteString("  - " + strings.TrimLeft(text, " "))
-	}
-	return b.Bytes()
-}
-
-func cluster(i int, indent string) string {
-	text := fmt.Sprintf(`name: service-%05[1]d
-connect_timeout: 1s
-type: STATIC
-load_assignment:
-  cluster_name: service-%05[1]d
-  endpoints:
-  - lb_endpoints:
-    - endpoint:
-        address:
-          socket_address:
-            address: 10.0.%[2]d.%[3]d
-            port_value: 8080
-`, i, i/256, i%256)
-	return indent + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+indent) + "\n"
 }

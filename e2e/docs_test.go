@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// page is a file of the documentation.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// blocks are the code blocks of a page in one language.
+func blocks(text, language string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+// TestReadme does what the README tells to do, in its order, and gets the output
+// that stands there, up to an Envoy that serves the tree.
+func TestReadme(t *testing.T) {
+	envoytest.Binary(t)
+	t.Parallel()
+	e := newExample(t, "quickstart", 8081, 8082, 8083, 9901, 10000)
+	readme := page(t, "README.md")
+	var live *envoytest.Envoy
+	for _, block := range append(blocks(readme, "sh"), blocks(readme, "console")...) {
+		commands := regexp.MustCompile(`(?m)^\$ `).Split(block, -1)
+		if len(commands) == 1 {
+			commands = strings.SplitAfter(strings.TrimSpace(block), "\n")
+		}
+		for _, c := range commands {
+			command, want, _ := strings.Cut(c, "\n")
+			here := strings.ReplaceAll(e.moved.Replace(command), "envoy.yaml", filepath.Join(e.dir, "..", "envoy.yaml"))
+			switch {
+			case command == "":
+			case strings.HasPrefix(command, "make "): // not done here, and perhaps what runs this test
+				if _, stderr, exit := run(t, "make", "--dry-run", strings.Fields(command)[1]); exit != 0 {
+					t.Errorf("%s: %s", command, stderr)
+				}
+			case strings.Contains(command, " watch "):
+				start(t, "/bin/sh", "-c", "exec "+here).WaitLog(t, "snapshot is out")
+			case strings.HasPrefix(command, "envoy -c "):
+				bootstrap, err := os.ReadFile(strings.Fields(here)[2])
+				if err != nil {
+					t.Fatal(err)
+				}
+				live = envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})
+			default:
+				stdout, stderr, exit := run(t, "/bin/sh", "-c", here)
+				if exit != 0 || want != "" && stdout != want {
+					t.Errorf("%s: exit status %d, want 0 and %q\n%s%s", command, exit, want, stdout, stderr)
+				}
+			}
+		}
+	}
+	if live == nil {
+		t.Fatal("the README starts no Envoy")
+	}
+	upstream := e.moved.Replace("127.0.0.1:8081")
+	envoytest.Eventually(t, patience, "Envoy has the tree's clusters", func() (bool, string) {
+		clusters := live.Admin(t, "/clusters")
+		return strings.Contains(clusters, upstream), clusters
+	})
+	content(t, live)
+}
+
+// TestReadmeTree: the tree that the README draws is that of the example.
+func TestReadmeTree(t *testing.T) {
+	for _, line := range strings.Split(page(t, "README.md"), "\n") {
+		if !strings.HasPrefix(line, "├── ") && !strings.HasPrefix(line, "└── ") {
+			continue
+		}
+		for _, name := range strings.Fields(line)[1:] {
+			if _, err := os.Stat(filepath.Join(root, "examples/quickstart", name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestSettingsExample: the settings file that docs/source-tree.md shows works.
+func TestSettingsExample(t *testing.T) {
+	e := newExample(t, "quickstart")
+	bootstrap := filepath.Join(t.TempDir(), "envoy.yaml")
+	if err := os.WriteFile(bootstrap, []byte("static_resources: {clusters: [{name: in-the-bootstrap}]}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	examples := blocks(page(t, "docs/source-tree.md"), "yaml")
+	if len(examples) != 1 {
+		t.Fatalf("%d examples", len(examples))
+	}
+	envoytest.Publish(t, filepath.Join(e.dir, "xdspub.yaml"), strings.ReplaceAll(examples[0], "/etc/envoy/envoy.yaml", bootstrap))
+	envoytest.Publish(t, filepath.Join(e.dir, "kustomization.yaml"), "resources: [clusters]\n")
+	e.edit(t, replace("cluster: web", "cluster: in-the-bootstrap"), "routes/ingress.yaml")
+	if stdout, stderr, exit := xdspub(t, "render", "--out", t.TempDir(), e.dir); exit != 0 {
+		t.Errorf("exit status %d\n%s%s", exit, stdout, stderr)
+	}
+}
+
+// TestUnits starts xdspub as the systemd units of docs/operations.md do.
+func TestUnits(t *testing.T) {
+	e := newExample(t, "quickstart")
+	units := strings.Join(blocks(page(t, "docs/operations.md"), "ini"), "")
+	here := strings.NewReplacer("/usr/local/bin/xdspub", binary, "/var/lib/xds", filepath.Join(t.TempDir(), "xds"), "/etc/envoy/tree", e.dir)
+	command := func(key string) []string {
+		t.Helper()
+		m := regexp.MustCompile(`(?m)^` + key + `=(/usr/local/bin/xdspub .*)$`).FindStringSubmatch(units)
+		if m == nil {
+			t.Fatalf("no %s of xdspub", key)
+		}
+		return strings.Fields(here.Replace(m[1]))
+	}
+	before, main := command("ExecStartPre"), command("ExecStart")
+	if _, stderr, exit := run(t, before[0], before[1:]...); exit != 0 {
+		t.Fatal(stderr)
+	}
+	start(t, main[0], main[1:]...).WaitLog(t, "snapshot is out")
+}
+
+// TestNamesOfTests: the tests that the documentation names exist.
+func TestNamesOfTests(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range pages {
+		for _, m := range regexp.MustCompile("`([a-z0-9/]+)\\.(Test|Fuzz|Benchmark)(\\w+)`").FindAllStringSubmatch(page(t, strings.TrimPrefix(name, root+"/")), -1) {
+			files, err := filepath.Glob(filepath.Join(root, m[1], "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = found || strings.Contains(string(text), "\nfunc "+m[2]+m[3]+"(")
+			}
+			if !found {
+				t.Errorf("%s names %s, which does not exist", name, m[0])
+			}
+		}
+	}
+}

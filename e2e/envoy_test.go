@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// The tests here are of Envoy alone: what it does with files that nobody checks
+// is why xdspub is as it is (docs/envoy-behaviour.md).
+
+// bare is an Envoy that reads cds/cds.yaml and lds/lds.yaml.
+type bare struct {
+	dir   string
+	admin int
+	envoy *envoytest.Envoy
+}
+
+// startBare starts it with these clusters and listeners.
+func startBare(t *testing.T, clusters, listeners string) *bare {
+	t.Helper()
+	envoytest.Binary(t)
+	b := &bare{dir: t.TempDir(), admin: envoytest.FreePort(t)}
+	b.publish(t, "cds/cds.yaml", clusters)
+	b.publish(t, "lds/lds.yaml", listeners)
+	b.start(t)
+	return b
+}
+
+func (b *bare) start(t *testing.T) {
+	t.Helper()
+	b.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, `
+node: {id: bare, cluster: bare}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}
+dynamic_resources:
+  cds_config: {path_config_source: {path: %[2]s/cds/cds.yaml}}
+  lds_config: {path_config_source: {path: %[2]s/lds/lds.yaml}}
+`, b.admin, b.dir)})
+}
+
+// publish puts a file in place that has these documents as its resources.
+func (b *bare) publish(t *testing.T, name, documents string) {
+	t.Helper()
+	list := strings.ReplaceAll(strings.TrimSuffix(documents, "\n"), "\n---\n", ", ")
+	envoytest.Publish(t, filepath.Join(b.dir, name), "resources: ["+list+"]\n")
+}
+
+// counts waits until a statistic has that value.
+func (b *bare) counts(t *testing.T, stat string, want int64) {
+	t.Helper()
+	envoytest.Eventually(t, patience, fmt.Sprintf("%s becomes %d", stat, want), func() (bool, string) {
+		got := b.envoy.Stat(t, stat)
+		return got == want, fmt.Sprint(got)
+	})
+}
+
+// has tells whether Envoy has a cluster.
+func (b *bare) has(t *testing.T, cluster string) bool {
+	t.Helper()
+	return strings.Contains(b.envoy.Admin(t, "/clusters"), cluster+"::")
+}
+
+// looks waits until Envoy has looked at another file twice, and so at any that it
+// was told of before.
+func (b *bare) looks(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		n := b.envoy.Stat(t, "listener_manager.lds.update_success")
+		b.publish(t, "lds/lds.yaml", "")
+		b.counts(t, "listener_manager.lds.update_success", n+1)
+	}
+}
+
+// TestEnvoyAppliesHalf: of a refused file Envoy applies what is good, and the
+// removals; what it had before is nowhere, which a restart shows.
+func TestEnvoyAppliesHalf(t *testing.T) {
+	t.Parallel()
+	b := startBare(t, documents(staticCluster("stays", 1), staticCluster("goes", 1)), "")
+	bad := document("envoy.config.cluster.v3.Cluster", `name: bad, type: STATIC, load_assignment: {cluster_name: bad, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: not.an.address, port_value: 1}}}}]}]}`)
+	b.publish(t, "cds/cds.yaml", documents(staticCluster("stays", 1), staticCluster("comes", 1), bad))
+	b.counts(t, "cluster_manager.cds.update_rejected", 1)
+	if !b.has(t, "stays") || !b.has(t, "comes") || b.has(t, "goes") || b.has(t, "bad") {
+		t.Errorf("half of the file was not applied:\n%s", b.envoy.Admin(t, "/clusters"))
+	}
+	b.publish(t, "cds/cds.yaml", documents(staticCluster("twice", 1), staticCluster("twice", 1)))
+	b.counts(t, "cluster_manager.cds.update_rejected", 2)
+	if !b.has(t, "twice") || b.has(t, "stays") || b.has(t, "comes") {
+		t.Errorf("the removals were not applied:\n%s", b.envoy.Admin(t, "/clusters"))
+	}
+	b.envoy.Stop(t)
+	b.start(t)
+	if b.has(t, "stays") || b.has(t, "comes") {
+		t.Error("Envoy remembered clusters over a restart")
+	}
+}
+
+// TestEnvoyRefusesWhole: a constraint of the API, and a type that the binary does
+// not hold, cost the whole file.
+func TestEnvoyRefusesWhole(t *testing.T) {
+	t.Parallel()
+	b := startBare(t, staticCluster("old", 1), "")
+	for i, bad := range []string{
+		staticCluster("bad", 1, "connect_timeout: 0s"),
+		staticCluster("bad", 1, `transport_socket: {name: x, typed_config: {"@type": type.googleapis.com/no.such.Type}}`),
+	} {
+		b.publish(t, "cds/cds.yaml", documents(staticCluster("good", 1), bad))
+		refused := func() int64 {
+			return b.envoy.Stat(t, "cluster_manager.cds.update_rejected") + b.envoy.Stat(t, "cluster_manager.cds.update_failure")
+		}
+		envoytest.Eventually(t, patience, "Envoy refuses the file", func() (bool, string) {
+			n := refused()
+			return n == int64(i+1), fmt.Sprint(n)
+		})
+		if b.has(t, "good") || !b.has(t, "old") {
+			t.Errorf("%sEnvoy applied the file by half:\n%s", bad, b.envoy.Admin(t, "/clusters"))
+		}
+	}
+}
+
+// TestEnvoyTakesNothing: a file without resources is an order to remove them all.
+func TestEnvoyTakesNothing(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"{}", "resources: []", "version_info: x"} {
+		b := startBare(t, staticCluster("old", 1), "")
+		before := b.envoy.Stat(t, "cluster_manager.cds.update_success")
+		envoytest.Publish(t, filepath.Join(b.dir, "cds/cds.yaml"), text)
+		b.counts(t, "cluster_manager.cds.update_success", before+1)
+		if b.has(t, "old") {
+			t.Errorf("%s: the cluster is still there", text)
+		}
+	}
+}
+
+// TestEnvoyDropsUnknownFields: a misspelled field is a counter, and no setting.
+func TestEnvoyDropsUnknownFields(t *testing.T) {
+	t.Parallel()
+	b := startBare(t, staticCluster("old", 1), "")
+	b.publish(t, "cds/cds.yaml", staticCluster("new", 1, "conect_timeout: 7s, lb_policy: LEAST_REQEUST"))
+	envoytest.Eventually(t, patience, "Envoy has the cluster", func() (bool, string) { return b.has(t, "new"), b.envoy.Log() })
+	b.counts(t, "cluster_manager.cds.update_rejected", 0)
+	if n := b.envoy.Stat(t, "server.dynamic_unknown_fields"); n == 0 {
+		t.Error("server.dynamic_unknown_fields is 0")
+	}
+	if dump := b.envoy.Admin(t, "/config_dump"); strings.Contains(dump, "7s") || strings.Contains(dump, "REQEUST") {
+		t.Errorf("the setting is in effect:\n%s", dump)
+	}
+}
+
+// TestEnvoyWatchesTheInode: a folder that was removed is watched for ever, and
+// its successor never.
+func TestEnvoyWatchesTheInode(t *testing.T) {
+	t.Parallel()
+	b := startBare(t, staticCluster("old", 1), "")
+	if err := os.RemoveAll(filepath.Join(b.dir, "cds")); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(t, "cds/cds.yaml", staticCluster("new", 1))
+	b.looks(t)
+	if b.has(t, "new") || !b.has(t, "old") {
+		t.Error("Envoy saw what came in the place of the folder")
+	}
+}
+
+// TestEnvoySeesRenamesOnly: nothing but a rename makes Envoy read a file again.
+func TestEnvoySeesRenamesOnly(t *testing.T) {
+	t.Parallel()
+	b := startBare(t, staticCluster("old", 1), "")
+	if err := os.WriteFile(filepath.Join(b.dir, "cds/cds.yaml"), []byte("resources: ["+staticCluster("new", 1)+"]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.looks(t)
+	if b.has(t, "new") {
+		t.Error("Envoy read what was written in place")
+	}
+	if err := os.Remove(filepath.Join(b.dir, "cds/cds.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	b.looks(t)
+	if !b.has(t, "old") {
+		t.Error("Envoy dropped what was unlinked")
+	}
+}
