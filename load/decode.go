@@ -240,7 +240,7 @@ func (d *decoder) element(v value) {
 	at := v.field("@type", nil)
 	mt, err := resolver{}.FindMessageByURL(url)
 	if err != nil {
-		d.report(at.finding(codeUnknownType, fmt.Sprintf("unknown type %q", url), typeHelp(url)))
+		d.report(at.finding(codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)))
 		return
 	}
 	name := mt.Descriptor().FullName()

@@ -42,20 +42,6 @@ func (resolver) FindExtensionByNumber(message protoreflect.FullName, n protorefl
 	return protoregistry.GlobalTypes.FindExtensionByNumber(message, n)
 }
 
-// typeHelp says what to write instead of a type URL that nothing is known for.
-func typeHelp(url string) string {
-	switch {
-	case strings.LastIndexByte(url, '/') < 1:
-		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", xds.URLPrefix, strings.TrimPrefix(url, "/"))
-	case versionTwo.MatchString(url):
-		return "Envoy has dropped the v2 API: use the v3 message of the same purpose"
-	default:
-		return "Envoy 1.40.0 (without contrib extensions) would refuse the whole file; check the spelling"
-	}
-}
-
-var versionTwo = regexp.MustCompile(`/envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
-
 // protojson words its errors differently from build to build; what is relied on
 // here is the place in parentheses and the sense of a few phrases, both guarded
 // by tests.
@@ -86,13 +72,16 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 	t := xds.TypeOf(m.ProtoReflect().Descriptor().FullName())
 	said := said{field: fieldOf(path), secret: t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
 	code, message, help := codeInvalidValue, "", ""
+	here := func() spot { return spotAt(v.text, m, steps(path)) }
 	switch {
 	case unknownField.MatchString(reason):
 		code, message = codeUnknownField, fmt.Sprintf("unknown field %q", said.field)
-		help = "Envoy would drop it without an error; check the spelling and the indentation"
+		if help = here().suggestField(said.field); help == "" {
+			help = "Envoy would drop it without an error; check the spelling and the indentation"
+		}
 	case unresolved.MatchString(reason):
 		url := unresolved.FindStringSubmatch(reason)[1]
-		code, message, help = codeUnknownType, fmt.Sprintf("unknown type %q", url), typeHelp(url)
+		code, message, help = codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)
 	case badType.MatchString(reason):
 		code, message = codeUnknownType, "the configuration of an extension needs an @type, the text of a type URL"
 	case badEnum.MatchString(reason):
@@ -102,7 +91,9 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 			break
 		}
 		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
-		help = "Envoy would take the default instead, without an error; enum names are written in capitals"
+		if help = here().suggestValue(got); help == "" {
+			help = "Envoy would take the default instead, without an error; enum names are written in capitals"
+		}
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
 		message, help = fmt.Sprintf("%s can't stand beside another field of %s", found[1], found[2]), "keep one of them"
@@ -120,7 +111,7 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 	case badToken.MatchString(reason):
 		got := said.value(badToken.FindStringSubmatch(reason)[1])
 		message = fmt.Sprintf("%s has the wrong kind of value: %s", said.field, got)
-		if want := wantedKind(m, steps(path)); want != "" {
+		if want := here().wanted(steps(path)); want != "" {
 			message = fmt.Sprintf("%s wants %s, not %s", said.field, want, got)
 		}
 	case strings.Contains(reason, "recursion depth"):
@@ -222,41 +213,6 @@ func fieldOf(path xds.Path) string {
 		}
 	}
 	return name
-}
-
-// wantedKind says in words what stands at a path of m, as far as the path does
-// not lead into an Any.
-func wantedKind(m proto.Message, tokens []string) string {
-	md := m.ProtoReflect().Descriptor()
-	for i, token := range tokens {
-		if _, err := strconv.Atoi(token); err == nil {
-			continue
-		}
-		fd := md.Fields().ByJSONName(token)
-		if fd == nil {
-			fd = md.Fields().ByTextName(token)
-		}
-		if fd == nil {
-			return ""
-		}
-		if i == len(tokens)-1 {
-			switch {
-			case fd.IsMap():
-				return "an object"
-			case fd.IsList():
-				return "a list"
-			case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Duration":
-				return aDuration
-			case fd.Message() != nil && !strings.HasPrefix(string(fd.Message().FullName()), "google.protobuf."):
-				return "an object"
-			}
-			return ""
-		}
-		if md = fd.Message(); md == nil || fd.IsMap() {
-			return ""
-		}
-	}
-	return ""
 }
 
 // nameIn is the name of a resource that could not be decoded.

@@ -10,6 +10,7 @@ import (
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/xds"
 )
 
@@ -42,7 +43,7 @@ func checkLocal(p *Pass, n *xds.Node, use xds.Use) {
 		return
 	}
 	f := Finding{Path: use.Path, Help: "one of " + quoted(names)}
-	if near := nearest(use.Name, names); near != "" {
+	if near := diag.NewWords(names).Nearest(use.Name); near != "" {
 		f.Help = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) == 0 {
 		f.Help = fmt.Sprintf("define the %s", l.noun)

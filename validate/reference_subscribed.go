@@ -109,7 +109,7 @@ func checkScopes(p *Pass) {
 // that asks for its virtual hosts.
 func checkHosts(p *Pass, parents map[string]bool) {
 	for _, r := range named(p, xds.VirtualHost) {
-		parent, _ := splitHostName(r.Name)
+		parent := xds.RoutesOfHost(r.Name)
 		f := Finding{Resource: r, Path: xds.Path(r.Type.Name)}
 		switch {
 		case parents[parent]:

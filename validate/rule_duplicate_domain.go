@@ -47,7 +47,7 @@ well.`,
 			return
 		}
 		for _, r := range named(p, xds.VirtualHost) {
-			if parent, _ := splitHostName(r.Name); parent == routes.GetName() && p.Snapshot.Lookup(r.Type, r.Name) == r {
+			if xds.RoutesOfHost(r.Name) == routes.GetName() && p.Snapshot.Lookup(r.Type, r.Name) == r {
 				check(r.Message.(*routev3.VirtualHost), r, func() xds.Path { return "" })
 			}
 		}
@@ -62,14 +62,4 @@ func lowerASCII(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// splitHostName takes the name of a VHDS resource apart: <route
-// configuration>/<virtual host>. Without a slash there is no parent.
-func splitHostName(name string) (parent, host string) {
-	i := strings.LastIndexByte(name, '/')
-	if i < 0 {
-		return "", name
-	}
-	return name[:i], name[i+1:]
 }

@@ -66,8 +66,9 @@ func claimEndpoints(p *Pass) claims {
 	}
 	c := claims{meant: make(map[string]*xds.Resource)}
 	meant := make(map[string]bool)
+	words := diag.NewWords(names)
 	for _, name := range missing {
-		near := nearest(name, names)
+		near := words.Nearest(name)
 		if near == "" && len(missing) == 1 && len(names) == 1 {
 			near = names[0]
 		}

@@ -2,7 +2,7 @@ package validate
 
 import (
 	"fmt"
-	"strings"
+	"regexp"
 
 	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
@@ -50,7 +50,7 @@ func checkAny(p *Pass, n *xds.Node, a *anypb.Any) {
 		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), nameIn(a.GetTypeUrl()), n.Err)
 	case n.Err != nil || !xds.InEnvoy(nameIn(a.GetTypeUrl())):
 		f.Message = fmt.Sprintf("unknown type %q", a.GetTypeUrl())
-		f.Help = typeHelp(a.GetTypeUrl())
+		f.Help = xds.SuggestType(a.GetTypeUrl())
 	default:
 		return
 	}
@@ -72,31 +72,34 @@ func checkTypedStruct(p *Pass, n *xds.Node, url string) {
 	case url == "":
 		p.Report(Finding{Path: n.Path(), Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
 	case !knownType(url) || !xds.InEnvoy(nameIn(url)):
-		p.Report(Finding{Path: n.Path().Field("type_url"), Message: fmt.Sprintf("unknown type %q", url), Help: typeHelp(url)})
+		p.Report(Finding{Path: n.Path().Field("type_url"), Message: fmt.Sprintf("unknown type %q", url), Help: xds.SuggestType(url)})
 	case n.Err != nil:
-		reason := strings.ReplaceAll(strings.TrimPrefix(n.Err.Error(), "proto:"), "\u00a0", " ")
 		p.Report(Finding{
 			Path:    n.Path().Field("value"),
-			Message: fmt.Sprintf("value does not fit %s: %s", nameIn(url), strings.TrimSpace(reason)),
+			Message: fmt.Sprintf("value does not fit %s%s", nameIn(url), misfit(n.Err)),
 			Help:    "check the spelling and the kind of the fields",
 		})
 	}
 }
 
+var (
+	unknownField = regexp.MustCompile(`unknown field "(\w+)"`)
+	badField     = regexp.MustCompile(`invalid value for \S+ field (\w+):`)
+)
+
+// misfit is what may be told of an error of protojson: the field. The rest of it
+// quotes the value, which may be a key.
+func misfit(err error) string {
+	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf(": unknown field %q", m[1])
+	}
+	if m := badField.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf(": %s has a value of another kind", m[1])
+	}
+	return ""
+}
+
 func knownType(url string) bool {
 	_, err := protoregistry.GlobalTypes.FindMessageByName(nameIn(url))
 	return err == nil
-}
-
-// typeHelp says what may be meant by a type that Envoy does not hold.
-func typeHelp(url string) string {
-	name := nameIn(url)
-	switch {
-	case strings.Contains(string(name), ".v2.") || strings.Contains(string(name), ".v2alpha"):
-		return "this is the v2 API; Envoy holds v3 types only"
-	case knownType(url):
-		return "the Envoy 1.40.0 binary leaves this type out"
-	default:
-		return "check the spelling; types of contrib extensions are not in the released binary"
-	}
 }

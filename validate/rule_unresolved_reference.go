@@ -72,11 +72,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 
 // suggest says what would be right instead of a missing name.
 func suggest(p *Pass, t *xds.Type, name string) string {
-	var names []string
-	for _, r := range named(p, t) {
-		names = append(names, r.Name)
-	}
-	if near := nearest(name, names); near != "" {
+	if near := p.names[t]().Nearest(name); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return fmt.Sprintf("define the %s, or correct the name", t.Noun)

@@ -43,12 +43,6 @@ type Rule struct {
 	Snapshot func(*Pass)
 }
 
-// Summary is the first line of the rule's Doc.
-func (r *Rule) Summary() string {
-	line, _, _ := strings.Cut(r.Doc, "\n")
-	return line
-}
-
 // Options for Run; the zero value judges by all rules, with nothing known beside
 // the Snapshot.
 type Options struct {
@@ -72,6 +66,7 @@ type Pass struct {
 	Subscribers []Subscriber
 
 	rule   *Rule
+	names  map[*xds.Type]func() *diag.Words // of the named resources, made when asked for
 	report func(diag.Diagnostic)
 }
 
@@ -127,11 +122,20 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 		mu   sync.Mutex
 		list diag.List
 	)
-	pass := Pass{Snapshot: s, Known: o.Known, report: func(d diag.Diagnostic) {
+	pass := Pass{Snapshot: s, Known: o.Known, names: make(map[*xds.Type]func() *diag.Words), report: func(d diag.Diagnostic) {
 		mu.Lock()
 		defer mu.Unlock()
 		list = append(list, d)
 	}}
+	for _, t := range xds.Types {
+		pass.names[t] = sync.OnceValue(func() *diag.Words {
+			var names []string
+			for _, r := range named(&pass, t) {
+				names = append(names, r.Name)
+			}
+			return diag.NewWords(names)
+		})
+	}
 	pass.Subscribers = walkAll(pass, rules)
 	for _, r := range rules {
 		if r.Snapshot != nil {

@@ -2,6 +2,8 @@ package xds
 
 import (
 	"fmt"
+	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -28,6 +30,9 @@ type Resource struct {
 	Key
 	Message proto.Message
 	Origin  Origin
+
+	secretOnce sync.Once
+	secret     bool
 }
 
 // NewResource makes a Resource of a message that stands in the type table. name
@@ -55,6 +60,18 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 		Resource:  diag.Resource{Type: r.Type.URL(), Name: r.Name},
 		Path:      string(path),
 		Message:   message,
-		Sensitive: r.Type == Secret || HoldsSecret(r.Message),
+		Sensitive: r.HoldsSecret(),
 	}
 }
+
+// HoldsSecret tells whether the resource may carry secret content. A resource can
+// have a finding at each of its fields, so it is looked for once.
+func (r *Resource) HoldsSecret() bool {
+	r.secretOnce.Do(func() { r.secret = r.Type == Secret || HoldsSecret(r.Message) })
+	return r.secret
+}
+
+// RoutesOfHost is the route configuration that a VHDS resource belongs to: its
+// name is <route configuration>/<virtual host>, and a virtual host's name, which
+// Envoy takes from a domain, has no slash. Empty where there is no slash at all.
+func RoutesOfHost(name string) string { return name[:max(strings.LastIndexByte(name, '/'), 0)] }

@@ -12,13 +12,15 @@ import (
 
 // HoldsSecret tells whether m carries secret content: a field that the API marks
 // as sensitive is set, wherever it stands, also a key inline in a listener. A
-// DataSource that only names a file or variable is no secret content.
+// DataSource that only names a file or variable is no secret content. Of a payload
+// that can't be read nobody knows what it holds.
 func HoldsSecret(m proto.Message) bool {
 	found := false
 	Walk(m, func(n *Node) {
 		if found {
 			return
 		}
+		found = n.Err != nil
 		r := n.Message.ProtoReflect()
 		for _, fd := range sensitiveFields(r.Descriptor()) {
 			found = found || r.Has(fd) && holdsContent(fd, r.Get(fd))

@@ -51,7 +51,11 @@ func TestHoldsSecret(t *testing.T) {
 		  "credentials": [{"key": "k"}]}`), true},
 		"map of texts": {inListener(`{"@type": "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.CheckSettings",
 		  "context_extensions": {"a": "b"}}`), true},
-		"nothing": {listener(t), false},
+		"payload that can't be read": {listener(t), true},
+		"TypedStruct that does not fit": {inListener(`{"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+		  "type_url": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+		  "value": {"common_tls_context": {"tls_certificates": [{"private_key": "k"}]}}}`), true},
+		"nothing": {parse(t, &listenerv3.Listener{}, `{"name": "l"}`), false},
 	} {
 		if got := xds.HoldsSecret(c.message); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -1,0 +1,185 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+)
+
+// spot is what the API says of a path: the field there, and the messages around it.
+type spot struct {
+	// around are the messages from the outside in; the last one has the field.
+	around []protoreflect.MessageDescriptor
+	// field is nil where the message has none of that name.
+	field protoreflect.FieldDescriptor
+}
+
+// spotAt follows a path of m, which is written as text, as far as types are known.
+func spotAt(text []byte, m proto.Message, tokens []string) spot {
+	node := parseJSON(text)
+	md := m.ProtoReflect().Descriptor()
+	var s spot
+	for i := 0; i < len(tokens) && md != nil; i++ {
+		if md.FullName() == "google.protobuf.Any" {
+			if md = payloadType(text, node); md == nil {
+				return spot{}
+			}
+		}
+		s = spot{append(s.around, md), fieldNamed(md, tokens[i])}
+		if s.field == nil {
+			if i < len(tokens)-1 {
+				return spot{} // in a Struct, or a well-known type in an Any
+			}
+			return s
+		}
+		next := node.child(tokens[i])
+		if md = s.field.Message(); (s.field.IsList() || s.field.IsMap()) && i+1 < len(tokens) {
+			i++
+			if next != nil {
+				next = next.child(tokens[i])
+			}
+			if s.field.IsMap() {
+				md = s.field.MapValue().Message()
+			}
+		}
+		if next == nil {
+			break
+		}
+		node = *next
+	}
+	return s
+}
+
+// payloadType is the message that the Any at a node says it holds.
+func payloadType(text []byte, node jsonNode) protoreflect.MessageDescriptor {
+	at := node.child("@type")
+	if at == nil {
+		return nil
+	}
+	var url string
+	if json.NewDecoder(strings.NewReader(string(text[at.value:]))).Decode(&url) != nil {
+		return nil
+	}
+	mt, err := resolver{}.FindMessageByURL(url)
+	if err != nil {
+		return nil
+	}
+	return mt.Descriptor()
+}
+
+// fieldNamed is a field by its proto or JSON name.
+func fieldNamed(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	if fd := md.Fields().ByTextName(name); fd != nil {
+		return fd
+	}
+	return md.Fields().ByJSONName(name)
+}
+
+// suggestField says which field may be meant by a name that the message has not.
+func (s spot) suggestField(name string) string {
+	if len(s.around) == 0 {
+		return ""
+	}
+	md := s.around[len(s.around)-1]
+	names := make([]string, md.Fields().Len())
+	for i := range names {
+		names[i] = string(md.Fields().Get(i).Name())
+	}
+	if near := diag.NewWords(names).Nearest(snakeCase(name)); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	// A field at the wrong depth: mostly an indentation.
+	for i := len(s.around) - 2; i >= 0; i-- {
+		if fieldNamed(s.around[i], name) != nil {
+			return fmt.Sprintf("it is a field of %s, further out: check the indentation", s.around[i].Name())
+		}
+	}
+	inside := ""
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if fd.Message() == nil || fd.IsMap() || fieldNamed(fd.Message(), name) == nil {
+			continue
+		}
+		if inside != "" {
+			return ""
+		}
+		inside = string(fd.Name())
+	}
+	if inside != "" {
+		return fmt.Sprintf("it is a field of %s: check the indentation", inside)
+	}
+	return ""
+}
+
+// snakeCase is the proto name of a field that was written in either spelling.
+func snakeCase(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if 'A' <= r && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// suggestValue says which values the enum has that a name is none of.
+func (s spot) suggestValue(name string) string {
+	if s.field == nil || s.field.Enum() == nil {
+		return ""
+	}
+	values := s.field.Enum().Values()
+	names := make([]string, values.Len())
+	for i := range names {
+		names[i] = string(values.Get(i).Name())
+	}
+	written := strings.ToUpper(strings.Trim(name, `"`))
+	for _, n := range names {
+		if n == written {
+			return fmt.Sprintf("write it in capitals: %s", n)
+		}
+	}
+	if near := diag.NewWords(names).Nearest(written); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	if len(names) <= 8 {
+		return "it is one of " + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// wanted says in words what kind of value the field has, where that is of use.
+func (s spot) wanted(tokens []string) string {
+	if s.field == nil {
+		return ""
+	}
+	element := false // of a list or map
+	if n := len(tokens); n > 0 {
+		_, err := strconv.Atoi(tokens[n-1])
+		element = err == nil || s.field.IsMap() && fieldNamed(s.around[len(s.around)-1], tokens[n-1]) != s.field
+	}
+	md := s.field.Message()
+	if s.field.IsMap() && element {
+		md = s.field.MapValue().Message()
+	}
+	switch {
+	case s.field.IsMap() && !element:
+		return "an object"
+	case s.field.IsList() && !element:
+		return "a list"
+	case md != nil && md.FullName() == "google.protobuf.Duration":
+		return aDuration
+	case md != nil && !strings.HasPrefix(string(md.FullName()), "google.protobuf."):
+		return "an object"
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package xds
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"xdspub/diag"
+)
+
+var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
+
+// SuggestType says what to write instead of a type URL that Envoy does not know:
+// the type that was meant, where that can be told.
+func SuggestType(url string) string {
+	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
+	_, err := protoregistry.GlobalTypes.FindMessageByName(name)
+	switch near := heldTypes().nearest(string(name)); {
+	case err == nil && !InEnvoy(name):
+		return "the Envoy 1.40.0 binary leaves this type out"
+	case err == nil && strings.LastIndexByte(url, '/') < 1:
+		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", URLPrefix, name)
+	case versionTwo.MatchString(url):
+		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose"
+	case near != "":
+		return fmt.Sprintf("did you mean %s%s?", URLPrefix, near)
+	default:
+		return "check the spelling; types of contrib extensions are not in the released binary"
+	}
+}
+
+// typeNames are the types that Envoy holds.
+type typeNames struct {
+	words *diag.Words
+	// short has the types that share the last part of their name, such as Router.
+	short map[string][]string
+}
+
+var heldTypes = sync.OnceValue(func() typeNames {
+	var list []string
+	short := make(map[string][]string)
+	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
+		md := mt.Descriptor()
+		if _, nested := md.Parent().(protoreflect.MessageDescriptor); !nested && InEnvoy(md.FullName()) {
+			list = append(list, string(md.FullName()))
+			short[string(md.Name())] = append(short[string(md.Name())], string(md.FullName()))
+		}
+		return true
+	})
+	slices.Sort(list)
+	return typeNames{diag.NewWords(list), short}
+})
+
+// nearest is the type whose name is a typing error away, or the only one with
+// that last part: packages are long, and easily taken for each other.
+func (t typeNames) nearest(name string) string {
+	if near := t.words.Nearest(name); near != "" {
+		return near
+	}
+	if same := t.short[name[strings.LastIndexByte(name, '.')+1:]]; len(same) == 1 {
+		return same[0]
+	}
+	return ""
+}
