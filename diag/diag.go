@@ -124,7 +124,8 @@ func (l List) Sort() List {
 		)
 	})
 	return slices.CompactFunc(l, func(a, b Diagnostic) bool {
-		return a.Position == b.Position && a.Code == b.Code && a.Path == b.Path && a.Message == b.Message
+		// In a file without lines the resource is the place.
+		return a.Position == b.Position && a.Code == b.Code && a.Path == b.Path && a.Message == b.Message && (a.Line > 0 || a.Resource == b.Resource)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,6 +45,9 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	for _, d := range l {
 		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), printable(d.Message), d.Code)
 		s.write(bw, d, o, paint)
+		if in := inside(d); in != "" {
+			fmt.Fprintf(bw, "    in %s\n", printable(in))
+		}
 		for _, r := range d.Related {
 			fmt.Fprintf(bw, "    %s%s\n", place(r.Position), printable(r.Message))
 		}
@@ -52,6 +56,21 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 		}
 	}
 	return bw.Flush()
+}
+
+// inside is where a finding stands that has no line, as in a binary file: in which
+// resource and field.
+func inside(d Diagnostic) string {
+	switch {
+	case d.Line > 0 || d.Path == "" && d.Resource.Name == "":
+		return ""
+	case d.Path == "":
+		return strconv.Quote(d.Resource.Name)
+	case d.Resource.Name == "":
+		return d.Path
+	default:
+		return fmt.Sprintf("%q, %s", d.Resource.Name, d.Path)
+	}
 }
 
 // place is how a line about a position begins.

@@ -5,7 +5,7 @@ import "xdspub/diag"
 // Codes are the findings of this package, sorted by name.
 var Codes = []diag.Code{
 	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeResourceWrapper,
-	codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType, codeUnsupportedFormat,
+	codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
 var (
@@ -23,7 +23,8 @@ save or a failed template.`}
 
 	codeIgnoredFile = diag.Code{Name: "ignored-file", Severity: diag.Warning, Doc: `A file looks like resources, but is not read because of its suffix.
 
-Only .yaml, .yml and .json are read as resources. A file such as cds.yaml.bak or
+Only .yaml, .yml, .json, .pb, .pb_text, .txtpb and .textproto are read as
+resources. A file such as cds.yaml.bak or
 cluster.conf would silently be missing.`}
 
 	codeInvalidUTF8 = diag.Code{Name: "invalid-utf8", Doc: `A file is not valid UTF-8.
@@ -45,7 +46,7 @@ files, and makes an empty resource of a wrapper without one (a cluster named "")
 Dynamic parameter constraints choose between resources per client; a file has no
 client.`}
 
-	codeSyntax = diag.Code{Name: "invalid-syntax", Doc: `A file is not valid YAML or JSON.
+	codeSyntax = diag.Code{Name: "invalid-syntax", Doc: `A file is not valid YAML, JSON, text or binary proto.
 
 Envoy counts update_failure and keeps what it has, until it restarts: then it
 comes up without these resources.`}
@@ -76,9 +77,4 @@ and the setting is not in effect. Mostly a typing error, or a wrong indentation.
 "could not find @type" loses the whole file, however deep in a resource the type
 stands. v2 types, types of contrib extensions and types that the released binary
 leaves out count among them, and so does a type URL without a host.`}
-
-	codeUnsupportedFormat = diag.Code{Name: "unsupported-format", Doc: `A file is in a protobuf format that this version does not read.
-
-Its resources would be missing, which Envoy would take as an order to remove
-them.`}
 )

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -26,11 +25,10 @@ func ConfigFile(root string) string { return filepath.Join(root, configName) }
 // lists of values, in the order they stand in. An error means that it can't be
 // read; what is wrong in it is in the list.
 func Config(path string) ([]Setting, diag.List, error) {
-	data, err := os.ReadFile(path)
+	s, err := readSource(path, formatYAML)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := newSource(path, formatYAML, data)
 	d := decoder{file: &file{source: s}}
 	if d.invalidUTF8() {
 		return nil, d.file.diagnostics, nil

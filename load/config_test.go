@@ -72,17 +72,22 @@ func TestBootstrap(t *testing.T) {
 		node    string // its id, empty where the bootstrap is refused
 		finding string
 	}{
-		"a.yaml":      {"node: {id: one}\nstatic_resources: {clusters: [{name: c}]}\n", "one", ""},
-		"a.json":      {"{\n\t\"node\": {\"id\": \"one\"}\n}", "one", ""},
-		"typed.yaml":  {"\"@type\": type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap\nnode: {id: one}\n", "one", ""},
-		"field.yaml":  {"node: {id: one}\nstatic_resources: {clusters: [{nme: c}]}\n", "", `field.yaml:2:32: unknown field "nme" [unknown-field]`},
-		"syntax.yaml": {"node: {\n", "", "syntax.yaml:1:1: not valid YAML: did not find expected node content [invalid-syntax]"},
-		"two.yaml":    {"node: {id: one}\n---\nnode: {id: m}\n", "", "two.yaml:1:1: a bootstrap is one document [unknown-document]"},
-		"two.json":    {"{\"node\": {\"id\": \"one\"}}\n{}\n", "", "two.json:2:1: not valid YAML: the document ended before this line [invalid-syntax]"},
-		"empty.yaml":  {"", "", "empty.yaml:1:1: a bootstrap is one document [unknown-document]"},
-		"twice.json":  {`{"node": {}, "node": {}}`, "", `twice.json:1:14: key "node" stands twice in one mapping [duplicate-key]`},
-		"utf8.yaml":   {"node: \xff", "", "utf8.yaml:1:7: byte 0xff is not valid UTF-8 [invalid-utf8]"},
-		"alias.yaml":  {"a: &a {b: *a}\n", "", "alias.yaml:1:11: the aliases of this document expand to more than 134217728 bytes [too-large]"},
+		"a.yaml":        {"node: {id: one}\nstatic_resources: {clusters: [{name: c}]}\n", "one", ""},
+		"a.json":        {"{\n\t\"node\": {\"id\": \"one\"}\n}", "one", ""},
+		"typed.yaml":    {"\"@type\": type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap\nnode: {id: one}\n", "one", ""},
+		"field.yaml":    {"node: {id: one}\nstatic_resources: {clusters: [{nme: c}]}\n", "", `field.yaml:2:32: unknown field "nme" [unknown-field]`},
+		"syntax.yaml":   {"node: {\n", "", "syntax.yaml:1:1: not valid YAML: did not find expected node content [invalid-syntax]"},
+		"two.yaml":      {"node: {id: one}\n---\nnode: {id: m}\n", "", "two.yaml:1:1: a bootstrap is one document [unknown-document]"},
+		"two.json":      {"{\"node\": {\"id\": \"one\"}}\n{}\n", "", "two.json:2:1: not valid JSON: more text after the end of the document [invalid-syntax]"},
+		"empty.yaml":    {"", "", "empty.yaml:1:1: a bootstrap is one document [unknown-document]"},
+		"twice.json":    {`{"node": {}, "node": {}}`, "", `twice.json:1:14: key "node" stands twice in one object [duplicate-key]`},
+		"pair.json":     {`{"node": {"id": "\ud83d\ude00"}}`, "\U0001f600", ""},
+		"text.pb_text":  {"node { id: 'one' }", "one", ""},
+		"field.pb_text": {"node {\n  id: 'one' idd: 'two'\n}", "", `field.pb_text:2:13: unknown field "idd" [unknown-field]`},
+		"binary.pb":     {"\n\x05\n\x03one", "one", ""},
+		"broken.pb":     {"\n\x05\n\x07one", "", "broken.pb: not a binary Bootstrap [invalid-syntax]"},
+		"utf8.yaml":     {"node: \xff", "", "utf8.yaml:1:7: byte 0xff is not valid UTF-8 [invalid-utf8]"},
+		"alias.yaml":    {"a: &a {b: *a}\n", "", "alias.yaml:1:11: the aliases of this document expand to more than 134217728 bytes [too-large]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

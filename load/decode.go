@@ -268,39 +268,56 @@ func (d *decoder) wrapper(v value) {
 	if !d.message(value{v.doc, without(members, "resource"), v.path}, w) {
 		return
 	}
-	switch {
-	case len(inner) == 0 || string(inner) == "null":
-		d.report(v.finding(codeResourceWrapper, "the Resource wrapper holds no resource", "Envoy would make an empty resource of it; write resource: {\"@type\": …}"))
+	if !d.checkWrapper(v, w, len(inner) > 0 && string(inner) != "null") {
 		return
-	case w.GetName() != "" && w.GetResourceName() != nil:
-		d.report(v.field("resource_name", nil).finding(codeResourceWrapper, "the Resource wrapper has both name and resource_name", "keep one of them"))
-		return
-	case w.GetResourceName().GetDynamicParameterConstraints() != nil:
-		d.report(v.field("resource_name", nil).field("dynamic_parameter_constraints", nil).finding(codeResourceWrapper,
-			"dynamic parameter constraints can't be published", "a file has no dynamic parameters to choose by; remove the constraints"))
-		return
-	}
-	if w.GetTtl() != nil {
-		f := v.field("ttl", nil).finding(codeResourceWrapper, "ttl has no effect: Envoy ignores it in files", "remove it")
-		f.Severity = diag.Warning
-		d.report(f)
 	}
 	at := v.field("resource", inner)
 	url, text, err := splitType(inner)
 	mt, unknown := resolver{}.FindMessageByURL(url)
 	switch {
 	case err == nil && unknown == nil && mt.Descriptor().FullName() == w.ProtoReflect().Descriptor().FullName():
-		d.report(at.finding(codeResourceWrapper, "a Resource wrapper stands in a Resource wrapper", "Envoy unwraps one; remove the other"))
+		d.report(at.finding(codeResourceWrapper, nestedWrapper, nestedWrapperHelp))
 		return
 	case err != nil || unknown != nil || xds.TypeOf(mt.Descriptor().FullName()) == nil:
 		d.element(at) // says what is wrong
 		return
 	}
-	name := w.GetName()
-	if name == "" {
-		name = w.GetResourceName().GetName()
+	d.resource(value{v.doc, text, at.path}, xds.TypeOf(mt.Descriptor().FullName()), wrapperName(w))
+}
+
+const (
+	nestedWrapper     = "a Resource wrapper stands in a Resource wrapper"
+	nestedWrapperHelp = "Envoy unwraps one; remove the other"
+)
+
+// checkWrapper reports what a wrapper says that files can't carry.
+func (d *decoder) checkWrapper(v value, w *discoveryv3.Resource, holdsResource bool) bool {
+	switch {
+	case !holdsResource:
+		d.report(v.finding(codeResourceWrapper, "the Resource wrapper holds no resource", "Envoy would make an empty resource of it; write resource: {\"@type\": …}"))
+		return false
+	case w.GetName() != "" && w.GetResourceName() != nil:
+		d.report(v.field("resource_name", nil).finding(codeResourceWrapper, "the Resource wrapper has both name and resource_name", "keep one of them"))
+		return false
+	case w.GetResourceName().GetDynamicParameterConstraints() != nil:
+		d.report(v.field("resource_name", nil).field("dynamic_parameter_constraints", nil).finding(codeResourceWrapper,
+			"dynamic parameter constraints can't be published", "a file has no dynamic parameters to choose by; remove the constraints"))
+		return false
 	}
-	d.resource(value{v.doc, text, at.path}, xds.TypeOf(mt.Descriptor().FullName()), name)
+	if w.GetTtl() != nil {
+		f := v.field("ttl", nil).finding(codeResourceWrapper, "ttl has no effect: Envoy ignores it in files", "remove it")
+		f.Severity = diag.Warning
+		d.report(f)
+	}
+	return true
+}
+
+// wrapperName is the name that a wrapper gives its resource.
+func wrapperName(w *discoveryv3.Resource) string {
+	if w.GetName() != "" {
+		return w.GetName()
+	}
+	return w.GetResourceName().GetName()
 }
 
 // resource decodes one resource of a known type and takes it over.
@@ -314,17 +331,7 @@ func (d *decoder) resource(v value, t *xds.Type, wrapperName string) {
 	if !d.message(v, m) {
 		return
 	}
-	r, err := xds.NewResource(m, wrapperName, origin{v.doc, v.path})
-	if err != nil {
-		d.report(v.finding(codeUnknownType, err.Error(), ""))
-		return
-	}
-	if wrapperName != "" && wrapperName != r.Name {
-		d.report(r.Diagnostic(codeResourceWrapper.Name, xds.Path(t.Name),
-			fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", wrapperName, t.Noun, r.Name)))
-		return
-	}
-	d.file.resources = append(d.file.resources, r)
+	d.accept(v, m, wrapperName)
 }
 
 // maxDepth bounds how deeply messages are nested, an Any counting twice. Envoy

@@ -78,6 +78,9 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 		code, message = codeUnknownField, fmt.Sprintf("unknown field %q", said.field)
 		if help = here().suggestField(said.field); help == "" {
 			help = "Envoy would drop it without an error; check the spelling and the indentation"
+			if said.secret {
+				message = "unknown field" // perhaps a value that lost its place
+			}
 		}
 	case unresolved.MatchString(reason):
 		url := unresolved.FindStringSubmatch(reason)[1]

@@ -3,7 +3,6 @@ package load
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -14,25 +13,28 @@ import (
 	"xdspub/xds"
 )
 
-// jsonSource decodes a JSON file. The text is checked first, doubled names too:
-// Envoy takes the last of two.
+// jsonSource decodes a JSON file.
 func (d *decoder) jsonSource() {
 	s := d.file.source
-	text := s.data
-	if len(bytes.TrimLeft(text, jsonSpace)) == 0 {
-		return
+	if doc := s.document(s.data, 0); len(bytes.TrimLeft(s.data, jsonSpace)) > 0 && d.isJSON(doc) {
+		d.document(doc, doc.text)
 	}
-	doc := s.document(text, 0)
+}
+
+// isJSON reports why a text is none; also doubled names: Envoy takes the last of
+// two.
+func (d *decoder) isJSON(doc *document) bool {
+	s, text := doc.source, doc.text
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	if err := dec.SkipValue(); err != nil {
 		d.jsonError(doc, err)
-		return
+		return false
 	}
 	if rest := bytes.TrimLeft(text[dec.InputOffset():], jsonSpace); len(rest) > 0 {
 		d.report(s.finding(codeSyntax, doc.at(len(text)-len(rest)), "not valid JSON: more text after the end of the document", ""))
-		return
+		return false
 	}
-	d.document(doc, text)
+	return true
 }
 
 const jsonSpace = " \t\r\n"
@@ -49,7 +51,7 @@ func (d *decoder) jsonError(doc *document, err error) {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		name := syntactic.JSONPointer.LastToken()
 		tokens := pointerTokens(syntactic.JSONPointer)
-		f := doc.source.finding(codeDuplicateKey, doc.at(offset), fmt.Sprintf("key %q stands twice in one object", name),
+		f := doc.source.finding(codeDuplicateKey, doc.at(offset), doc.source.keyIn(name)+" stands twice in one object",
 			"Envoy would silently take the last of them; keep one")
 		f.Related = []diag.Related{{Position: doc.position(tokens, true), Message: "first here"}}
 		d.report(f)

@@ -13,6 +13,7 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,12 +109,12 @@ func (l *Loader) Load(root string) (*Result, error) {
 
 // read reads one file, or takes what is known of it where its bytes are the same.
 func (l *Loader) read(e entry) (*file, error) {
+	if e.format == formatOther {
+		return peek(e.path).decode(), nil
+	}
 	info, err := os.Stat(e.path)
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: not a regular file", e.path)
 	}
 	if info.Size() > maxBytes {
 		s := newSource(e.path, e.format, nil)
@@ -121,15 +122,46 @@ func (l *Loader) read(e entry) (*file, error) {
 		f.diagnostics = diag.List{s.finding(codeTooLarge, diag.Position{File: s.name}, fmt.Sprintf("the file has %d bytes, the limit is %d", info.Size(), maxBytes), "")}
 		return f, nil
 	}
-	data, err := os.ReadFile(e.path)
+	s, err := readSource(e.path, e.format)
 	if err != nil {
 		return nil, err
 	}
-	s := newSource(e.path, e.format, data)
 	if old, ok := l.known[e.path]; ok && !old.tooLarge && bytes.Equal(old.source.data, s.data) {
 		return old, nil
 	}
 	return s.decode(), nil
+}
+
+// readSource reads a file that must be a regular one: a pipe has no end.
+func readSource(path string, f format) (*source, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return newSource(path, f, data), nil
+}
+
+// peek reads the beginning of a file that is looked at only. What can't be read
+// is no resource file.
+func peek(path string) *source {
+	const most = 4 << 10
+	f, err := os.Open(path)
+	if err != nil {
+		return newSource(path, formatOther, nil)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		data = nil
+	}
+	return newSource(path, formatOther, data)
 }
 
 // parallel calls f for 0 … n-1 on as many goroutines as there are cores.
@@ -163,7 +195,8 @@ const (
 	formatOther format = iota // only looked at: does it look like xDS?
 	formatYAML
 	formatJSON
-	formatLater // text and binary protobuf
+	formatText
+	formatBinary
 )
 
 func formatOf(path string) format {
@@ -172,8 +205,10 @@ func formatOf(path string) format {
 		return formatYAML
 	case ".json":
 		return formatJSON
-	case ".pb", ".pb_text", ".txtpb", ".textproto":
-		return formatLater
+	case ".pb_text", ".txtpb", ".textproto":
+		return formatText
+	case ".pb":
+		return formatBinary
 	default:
 		return formatOther
 	}
@@ -189,7 +224,7 @@ func (l *Loader) find(root string) ([]entry, error) {
 		return []entry{{root, formatOf(root)}}, nil
 	}
 	var found []entry
-	if err := l.findIn(root, "", nil, &found); err != nil {
+	if err := l.findIn(root, "", make(map[string]string), &found); err != nil {
 		return nil, err
 	}
 	// A folder's files stand behind files beside it: "a.yaml" < "a/b.yaml".
@@ -197,20 +232,23 @@ func (l *Loader) find(root string) ([]entry, error) {
 	return found, nil
 }
 
-// findIn goes through one folder. rel is its path below root, above the real
-// paths of the folders that led here: a link back to one of them is a loop.
-func (l *Loader) findIn(root, rel string, above []string, found *[]entry) error {
+// findIn goes through one folder. rel is its path below root, seen the folders
+// so far by their real paths: what two links lead to would be read twice, a link
+// that leads back without an end.
+func (l *Loader) findIn(root, rel string, seen map[string]string, found *[]entry) error {
 	dir := filepath.Join(root, rel)
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
-	for _, a := range above {
-		if a == real {
-			return fmt.Errorf("read %s: the link leads back to %s", dir, a)
-		}
+	first, twice := seen[real]
+	switch {
+	case twice && strings.HasPrefix(dir, first+string(filepath.Separator)):
+		return fmt.Errorf("read %s: the link leads back to %s", dir, real)
+	case twice:
+		return fmt.Errorf("read %s: the link leads to %s, which is read as %s already", dir, real, first)
 	}
-	above = append(above, real)
+	seen[real] = dir
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -230,7 +268,7 @@ func (l *Loader) findIn(root, rel string, above []string, found *[]entry) error 
 			isDir = info.IsDir()
 		}
 		if isDir {
-			if err := l.findIn(root, below, above[:len(above):len(above)], found); err != nil {
+			if err := l.findIn(root, below, seen, found); err != nil {
 				return err
 			}
 			continue
@@ -274,5 +312,5 @@ func mayBeMistaken(path string) bool {
 		return false
 	}
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Size() <= 1<<20
+	return err == nil && info.Mode().IsRegular()
 }

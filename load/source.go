@@ -20,7 +20,7 @@ import (
 type source struct {
 	name   string
 	format format
-	data   []byte // without a byte order mark
+	data   []byte // of a text without its byte order mark
 
 	// Made when a finding first asks for them.
 	places    func() places
@@ -29,7 +29,9 @@ type source struct {
 }
 
 func newSource(name string, f format, data []byte) *source {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if f != formatBinary {
+		data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	}
 	s := &source{name: name, format: f, data: data}
 	s.places = sync.OnceValue(func() places { return placesOf(data) })
 	s.text = sync.OnceValue(func() string { return string(data) })
@@ -47,6 +49,7 @@ type document struct {
 	// Parsed when first asked for.
 	yaml  func() *yaml.Node
 	json  func() jsonNode
+	tree  func() *textTree
 	lines func() []int // where YAML sees lines of text begin
 }
 
@@ -54,6 +57,7 @@ func (s *source) document(text []byte, offset int) *document {
 	d := &document{source: s, text: text, offset: offset}
 	d.yaml = sync.OnceValue(func() *yaml.Node { return parseYAML(text) })
 	d.json = sync.OnceValue(func() jsonNode { return parseJSON(text) })
+	d.tree = sync.OnceValue(func() *textTree { return parseText(text) })
 	d.lines = sync.OnceValue(func() []int { return yamlLines(text) })
 	return d
 }
@@ -85,10 +89,16 @@ func steps(path xds.Path) []string {
 // position finds the value at a path, or where key is set its key. A path that
 // the source does not have gives the nearest value around it.
 func (d *document) position(tokens []string, key bool) diag.Position {
-	if d.source.format == formatJSON {
+	switch d.source.format {
+	case formatJSON:
 		return d.at(d.json().find(tokens, key))
+	case formatText:
+		return d.at(d.tree().find(d.text, tokens).place(key))
+	case formatBinary:
+		return diag.Position{File: d.source.name}
+	default:
+		return d.positionYAML(tokens, key)
 	}
-	return d.positionYAML(tokens, key)
 }
 
 // at is the position of a byte offset into the document's text.
@@ -142,6 +152,9 @@ func (s *source) finding(code diag.Code, p diag.Position, message, help string) 
 // the text can't be parsed nobody can tell which lines belong to that key, so
 // none is printed.
 func sensitiveText(text []byte) bool {
+	if bytes.Contains(text, []byte(xds.Secret.Message)) {
+		return true
+	}
 	for {
 		i := bytes.IndexByte(text, ':')
 		if i < 0 {
@@ -154,6 +167,15 @@ func sensitiveText(text []byte) bool {
 		}
 		text = text[i+1:]
 	}
+}
+
+// keyIn is a key for a message. Beside secrets, one that is no name of the API may
+// be a value that lost its quotes.
+func (s *source) keyIn(name string) string {
+	if s.sensitive() && !xds.IsFieldName(name) {
+		return "a key"
+	}
+	return fmt.Sprintf("key %q", name)
 }
 
 // mayBeSecret tells whether a key is that of a sensitive field, or of a value in
@@ -170,31 +192,34 @@ func mayBeSecret(key string) bool {
 func (s *source) decode() *file {
 	f := &file{source: s}
 	report := func(d diag.Diagnostic) { f.diagnostics = append(f.diagnostics, d) }
-	switch s.format {
-	case formatOther:
-		if looksLikeXDS.Match(s.data[:min(len(s.data), 4096)]) {
+	if s.format == formatOther {
+		if looksLikeXDS.Match(s.data) {
 			report(s.finding(codeIgnoredFile, diag.Position{File: s.name},
 				"the file looks like xDS resources, but its suffix says otherwise, so it is not read",
-				"rename it to .yaml or .json, or name it in ignore: of xdspub.yaml"))
+				"rename it to .yaml, .json, .txtpb or .pb, or name it in ignore: of xdspub.yaml"))
 		}
-		return f
-	case formatLater:
-		report(s.finding(codeUnsupportedFormat, diag.Position{File: s.name},
-			"text and binary protobuf files can't be read by this version", "write the resources as YAML or JSON"))
 		return f
 	}
 	d := decoder{file: f}
-	if d.invalidUTF8() {
+	if s.format != formatBinary && d.invalidUTF8() {
 		return f
 	}
-	if s.format == formatJSON {
-		d.jsonSource()
-	} else {
+	switch s.format {
+	case formatYAML:
 		d.yamlSource()
+	case formatJSON:
+		d.jsonSource()
+	case formatText:
+		d.textSource()
+	case formatBinary:
+		d.binarySource()
 	}
 	if !d.any && len(f.diagnostics) == 0 {
-		report(s.finding(codeEmptyFile, diag.Position{File: s.name, Line: 1, Column: 1}, "the file holds no document",
-			"write a resource into it, or delete it"))
+		at := diag.Position{File: s.name, Line: 1, Column: 1}
+		if s.format == formatBinary {
+			at = diag.Position{File: s.name}
+		}
+		report(s.finding(codeEmptyFile, at, "the file holds no document", "write a resource into it, or delete it"))
 	}
 	return f
 }

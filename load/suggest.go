@@ -81,6 +81,14 @@ func fieldNamed(md protoreflect.MessageDescriptor, name string) protoreflect.Fie
 	return md.Fields().ByJSONName(name)
 }
 
+// message is the type of the field's value, nil for a scalar.
+func (s spot) message() protoreflect.MessageDescriptor {
+	if s.field == nil {
+		return nil
+	}
+	return s.field.Message()
+}
+
 // suggestField says which field may be meant by a name that the message has not.
 func (s spot) suggestField(name string) string {
 	if len(s.around) == 0 {

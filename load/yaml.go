@@ -61,7 +61,7 @@ func (s *source) split() []*document {
 	start, content := 0, false
 	cut := func(end int) {
 		if content {
-			docs = append(docs, s.document(s.data[start:end], start))
+			docs = append(docs, s.document(withoutVersion(s.data[start:end]), start))
 		}
 		start, content = end, false
 	}
@@ -83,6 +83,21 @@ func (s *source) split() []*document {
 	}
 	cut(len(s.data))
 	return docs
+}
+
+// withoutVersion makes a comment of a %YAML directive: the parser refuses any but
+// version 1.1, Envoy's takes them all and reads them alike.
+func withoutVersion(text []byte) []byte {
+	for at := 0; at < len(text); at += yamlLine(text[at:]) {
+		switch {
+		case bytes.HasPrefix(text[at:], []byte("%YAML ")):
+			text = bytes.Clone(text)
+			text[at] = '#'
+		case isMarker(text[at:], "---"):
+			return text
+		}
+	}
+	return text
 }
 
 func isMarker(line []byte, marker string) bool {

@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -136,7 +135,7 @@ func (d *document) doubledKeys() diag.List {
 			k := n.Content[i]
 			text := keyText(k)
 			if earlier, ok := first[text]; ok && k.Kind == yaml.ScalarNode {
-				report(k, earlier, fmt.Sprintf("key %q stands twice in one mapping", k.Value), "Envoy would silently take one of them; keep one")
+				report(k, earlier, d.source.keyIn(k.Value)+" stands twice in one mapping", "Envoy would silently take one of them; keep one")
 				continue
 			}
 			if isMerge(k) {
@@ -144,7 +143,7 @@ func (d *document) doubledKeys() diag.List {
 				for j := 0; j < i; j += 2 {
 					own := n.Content[j]
 					if _, v := child(merged, keyText(own)); v != nil {
-						report(k, own, fmt.Sprintf("key %q stands above a merge key that has it too", own.Value), "write the merge key first: what stands below it wins")
+						report(k, own, d.source.keyIn(own.Value)+" stands above a merge key that has it too", "write the merge key first: what stands below it wins")
 					}
 				}
 			}

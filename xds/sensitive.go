@@ -107,3 +107,19 @@ var sensitiveNames = sync.OnceValue(func() map[string]bool {
 	})
 	return names
 })
+
+// IsFieldName tells whether any message of the API has a field of that name, in
+// its proto or JSON form.
+func IsFieldName(name string) bool { return fieldNames()[name] }
+
+var fieldNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{"@type": true}
+	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
+		fields := mt.Descriptor().Fields()
+		for i := range fields.Len() {
+			names[string(fields.Get(i).Name())], names[fields.Get(i).JSONName()] = true, true
+		}
+		return true
+	})
+	return names
+})

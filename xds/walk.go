@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type Node struct {
 	index int
 
 	standsFor proto.Message // what a changed TypedStruct becomes
+	payloads  int           // how many Anys are around
 }
 
 // Name is the full name of the node's message.
@@ -109,6 +111,12 @@ func Edit(m proto.Message, edit func(*Node) bool) bool {
 	return w.walk(&Node{Message: m})
 }
 
+// maxPayloads bounds how deeply payloads stand in payloads: each is unpacked out of
+// the one around it, so that without a limit the time grows with the square.
+const maxPayloads = 100
+
+var errTooDeep = errors.New("nested too deeply")
+
 type walker struct {
 	visit   func(*Node) bool
 	shallow bool // TypedStructs are not looked into
@@ -116,6 +124,9 @@ type walker struct {
 
 func (w *walker) walk(n *Node) (changed bool) {
 	var payload proto.Message
+	if n.Parent != nil {
+		n.payloads = max(n.payloads, n.Parent.payloads)
+	}
 	switch m := n.Message.(type) {
 	case *anypb.Any:
 		if m.GetTypeUrl() != "" {
@@ -130,9 +141,12 @@ func (w *walker) walk(n *Node) (changed bool) {
 			payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
 		}
 	}
+	if n.payloads >= maxPayloads {
+		payload, n.Err = nil, errTooDeep
+	}
 	changed = w.visit(n)
 	if payload != nil && n.Err == nil {
-		child := &Node{Message: payload, Parent: n}
+		child := &Node{Message: payload, Parent: n, payloads: n.payloads + 1}
 		if w.walk(child) {
 			n.replace(child)
 			changed = true

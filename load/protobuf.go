@@ -1,0 +1,148 @@
+package load
+
+import (
+	"fmt"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// binarySource decodes a binary DiscoveryResponse. Envoy applies what it can read
+// of a damaged one and counts a success: nothing here is taken on trust.
+func (d *decoder) binarySource() {
+	s := d.file.source
+	if len(s.data) == 0 {
+		return
+	}
+	d.any = true
+	doc := s.document(s.data, 0)
+	m := &discoveryv3.DiscoveryResponse{}
+	if err := protoOptions.Unmarshal(s.data, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
+		d.report(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary DiscoveryResponse",
+			"Envoy would apply the part of it that can be read; make it with xdspub convert --to pb"))
+		return
+	}
+	d.decoded(value{doc: doc}, m)
+}
+
+var protoOptions = proto.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
+
+// decoded takes over what a message holds, of any kind that a document can be.
+func (d *decoder) decoded(v value, m proto.Message) {
+	switch m := m.(type) {
+	case *discoveryv3.DiscoveryResponse:
+		d.each(len(m.GetResources()), func(one *decoder, i int) {
+			one.packed(value{doc: v.doc, path: v.path.Field("resources").Index(i)}, m.GetResources()[i])
+		})
+	case *discoveryv3.Resource:
+		d.unwrapped(v, m)
+	case *bootstrapv3.Bootstrap:
+		static := m.GetStaticResources()
+		at := func(list string, i int) value {
+			return value{doc: v.doc, path: v.path.Field("static_resources").Field(list).Index(i)}
+		}
+		for i, l := range static.GetListeners() {
+			d.accept(at("listeners", i), l, "")
+		}
+		for i, c := range static.GetClusters() {
+			d.accept(at("clusters", i), c, "")
+		}
+		for i, s := range static.GetSecrets() {
+			d.accept(at("secrets", i), s, "")
+		}
+	default:
+		name := m.ProtoReflect().Descriptor().FullName()
+		if xds.TypeOf(name) == nil {
+			d.report(v.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
+			return
+		}
+		d.accept(v, m, "")
+	}
+}
+
+// packed takes over a resource out of its Any.
+func (d *decoder) packed(v value, a *anypb.Any) {
+	m, ok := d.unpack(v, a)
+	if !ok {
+		return
+	}
+	if _, nested := m.(*discoveryv3.DiscoveryResponse); nested {
+		d.report(v.finding(codeUnknownType, "a DiscoveryResponse stands in a DiscoveryResponse", "a resource is one of "+resourceTypes()))
+		return
+	}
+	d.decoded(v, m)
+}
+
+func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
+	mt, err := resolver{}.FindMessageByURL(a.GetTypeUrl())
+	if err != nil {
+		d.report(v.finding(codeUnknownType, fmt.Sprintf("unknown type %q", a.GetTypeUrl()), xds.SuggestType(a.GetTypeUrl())))
+		return nil, false
+	}
+	m := mt.New().Interface()
+	if err := protoOptions.Unmarshal(a.GetValue(), m); err != nil {
+		d.report(v.finding(codeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource anew: it is damaged, or of another type"))
+		return nil, false
+	}
+	return m, true
+}
+
+// unwrapped takes over the resource in a Resource wrapper.
+func (d *decoder) unwrapped(v value, w *discoveryv3.Resource) {
+	if !d.checkWrapper(v, w, w.GetResource() != nil) {
+		return
+	}
+	at := value{doc: v.doc, path: v.path.Field("resource")}
+	m, ok := d.unpack(at, w.GetResource())
+	if !ok {
+		return
+	}
+	if _, nested := m.(*discoveryv3.Resource); nested {
+		d.report(at.finding(codeResourceWrapper, nestedWrapper, nestedWrapperHelp))
+		return
+	}
+	if xds.TypeOf(m.ProtoReflect().Descriptor().FullName()) == nil {
+		d.decoded(at, m) // says what is wrong
+		return
+	}
+	d.accept(at, m, wrapperName(w))
+}
+
+// accept takes over a decoded resource. In binary form, also that of an Any in a
+// text, a field that is not known goes by its number.
+func (d *decoder) accept(v value, m proto.Message, wrapperName string) {
+	r, err := xds.NewResource(m, wrapperName, origin{v.doc, v.path})
+	if err != nil {
+		d.report(v.finding(codeUnknownType, err.Error(), ""))
+		return
+	}
+	if wrapperName != "" && wrapperName != r.Name {
+		d.report(r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name),
+			fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", wrapperName, r.Type.Noun, r.Name)))
+		return
+	}
+	if f := v.doc.source.format; f == formatBinary || f == formatText {
+		found := false
+		xds.Walk(m, func(n *xds.Node) {
+			unknown := n.Message.ProtoReflect().GetUnknown()
+			if len(unknown) == 0 {
+				return
+			}
+			found = true
+			number, _, _ := protowire.ConsumeTag(unknown)
+			f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
+			f.Help = "it was written for another version of the API: write the resource anew with the one of Envoy 1.40.0"
+			d.report(f)
+		})
+		if found {
+			return
+		}
+	}
+	d.file.resources = append(d.file.resources, r)
+}

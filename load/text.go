@@ -1,0 +1,314 @@
+package load
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// header names the message of a text file that is no DiscoveryResponse, as the
+// text format's documentation has it: protobuf.dev/reference/protobuf/textformat-spec.
+var header = regexp.MustCompile(`^[ \t]*#[ \t]*proto-message:[ \t]*(\S+)`)
+
+// textSource decodes a text proto: a DiscoveryResponse, or what its header names.
+// Unknown names are looked for first, all of them: prototext stops at the first
+// and lets those pass that the API has reserved, which are the ones of API v2.
+func (d *decoder) textSource() {
+	s := d.file.source
+	doc := s.document(s.data, 0)
+	root := doc.tree()
+	if root.tooDeep >= 0 {
+		d.report(s.finding(codeInvalidValue, doc.at(root.tooDeep), "the file is nested too deeply", "Envoy refuses what is nested over 100 deep"))
+		return
+	}
+	if root.whole && len(root.children) == 0 {
+		return
+	}
+	d.any = true
+	m := d.textMessage(doc)
+	if m == nil {
+		return
+	}
+	if response, ok := m.(*discoveryv3.DiscoveryResponse); ok {
+		d.textResponse(doc, response)
+	} else if d.textInto(doc, m) {
+		d.decoded(value{doc: doc}, m)
+	}
+}
+
+// textInto decodes the whole document into m, or reports why that can't be.
+func (d *decoder) textInto(doc *document, m proto.Message) bool {
+	if unknown := doc.unknownNames(m); len(unknown) > 0 {
+		d.file.diagnostics = append(d.file.diagnostics, unknown...)
+		return false
+	}
+	err := prototextOptions.Unmarshal(doc.text, m)
+	if err != nil {
+		d.report(doc.textError(m, 0, doc.text, err))
+	}
+	return err == nil
+}
+
+// textResponse takes over the resources of a DiscoveryResponse. Where it can't be
+// decoded as a whole each resource is, for all that is wrong in them.
+func (d *decoder) textResponse(doc *document, m *discoveryv3.DiscoveryResponse) {
+	unknown := doc.unknownNames(m)
+	d.file.diagnostics = append(d.file.diagnostics, unknown...)
+	err := prototextOptions.Unmarshal(doc.text, m)
+	switch {
+	case err == nil && len(unknown) == 0:
+		d.decoded(value{doc: doc}, m)
+	case doc.tree().whole && d.textResources(doc) || len(unknown) > 0:
+	default:
+		d.report(doc.textError(m, 0, doc.text, err))
+	}
+}
+
+var prototextOptions = prototext.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
+
+// textMessage is the message that the file says it holds.
+func (d *decoder) textMessage(doc *document) proto.Message {
+	offset := 0
+	for line := range strings.Lines(string(doc.text)) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
+			break
+		}
+		at := header.FindStringSubmatchIndex(line)
+		if at == nil {
+			offset += len(line)
+			continue
+		}
+		name := line[at[2]:at[3]]
+		mt, err := resolver{}.FindMessageByName(protoreflect.FullName(name))
+		if err != nil {
+			d.report(doc.source.finding(codeUnknownType, doc.at(offset+at[2]), fmt.Sprintf("unknown message %q", name), xds.SuggestType(xds.URLPrefix+name)))
+			return nil
+		}
+		return mt.New().Interface()
+	}
+	return &discoveryv3.DiscoveryResponse{}
+}
+
+// textResources reports what is wrong in each resource of a response that can't
+// be decoded as a whole, and takes over those that can. It tells whether it found
+// anything wrong.
+func (d *decoder) textResources(doc *document) (found bool) {
+	i := 0
+	for _, n := range doc.tree().named("resources") {
+		at := value{doc: doc, path: xds.Path("resources").Index(i)}
+		i++
+		if len(n.children) != 1 || !n.children[0].isType() {
+			continue
+		}
+		typed := n.children[0]
+		mt, err := resolver{}.FindMessageByURL(typed.url())
+		if err != nil {
+			d.report(doc.source.finding(codeUnknownType, doc.at(typed.key), fmt.Sprintf("unknown type %q", typed.url()), xds.SuggestType(typed.url())))
+			found = true
+			continue
+		}
+		m := mt.New().Interface()
+		body := doc.text[typed.value+1 : typed.end-1]
+		if err := prototextOptions.Unmarshal(body, m); err != nil {
+			if reason, _ := cleaned(err); !strings.HasPrefix(reason, "unknown field") { // reported before
+				d.report(doc.textError(m, typed.value+1, body, err))
+			}
+			found = true
+			continue
+		}
+		d.decoded(at, m)
+	}
+	return found
+}
+
+// unknownNames finds the fields of the document that m and the messages in it do
+// not have, in a document that is whole.
+func (d *document) unknownNames(m proto.Message) diag.List {
+	if !d.tree().whole {
+		return nil
+	}
+	var list diag.List
+	var look func(n *textNode, around []protoreflect.MessageDescriptor)
+	look = func(n *textNode, around []protoreflect.MessageDescriptor) {
+		md := around[len(around)-1]
+		for i := range n.children {
+			c := &n.children[i]
+			switch {
+			case c.name == "": // an element of a list
+				look(c, around)
+			case c.isType():
+				if mt, err := (resolver{}).FindMessageByURL(c.url()); err == nil && md.FullName() == "google.protobuf.Any" {
+					look(c, append(slices.Clip(around), mt.Descriptor()))
+				}
+			default:
+				fd := md.Fields().ByTextName(c.name)
+				if fd == nil {
+					s := spot{around: around}
+					f := d.source.finding(codeUnknownField, d.at(c.key), fmt.Sprintf("unknown field %q", c.name), s.suggestField(c.name))
+					if f.Help == "" {
+						f.Help = "Envoy would refuse the whole file; check the spelling and the depth"
+					}
+					f.Resource, f.Path = d.resourceAt(m, c.key)
+					list = append(list, f)
+				} else if fd.Message() != nil {
+					look(c, append(slices.Clip(around), fd.Message()))
+				}
+			}
+		}
+	}
+	look(&d.tree().textNode, []protoreflect.MessageDescriptor{m.ProtoReflect().Descriptor()})
+	return list
+}
+
+var (
+	textResolve = regexp.MustCompile(`^unable to resolve message \[([^\]]*)\]`)
+	textValue   = regexp.MustCompile(`^invalid value for (\S+) type: (.*)$`)
+	textEnum    = regexp.MustCompile(`^invalid value for enum type: (.*)$`)
+	textTwice   = regexp.MustCompile(`^non-repeated field "?([^"]*)"? is repeated`)
+	textToken   = regexp.MustCompile(`^unexpected token: (.*)$`)
+)
+
+// textError turns what prototext says of a part of the document, which is decoded
+// as m, into a finding at its place.
+func (d *document) textError(m proto.Message, start int, part []byte, err error) diag.Diagnostic {
+	reason, place := cleaned(err)
+	// It quotes the text, cut anywhere.
+	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "…")), " ")
+	offset := start + len(part)
+	if place != nil {
+		offset = start + offsetOf(part, place.line, place.column)
+	}
+	here, names := d.textSpot(m, start, offset)
+	said := said{field: "the value", secret: slices.ContainsFunc(names, mayBeSecret) || m.ProtoReflect().Descriptor().FullName() == xds.Secret.Message}
+	if len(names) > 0 {
+		said.field = names[len(names)-1]
+	}
+	code, message, help := codeInvalidValue, "", ""
+	switch {
+	case textResolve.MatchString(reason):
+		url := textResolve.FindStringSubmatch(reason)[1]
+		code, message, help = codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)
+	case textEnum.MatchString(reason):
+		got := textEnum.FindStringSubmatch(reason)[1]
+		code, message, help = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got)), here.suggestValue(got)
+	case textValue.MatchString(reason):
+		found := textValue.FindStringSubmatch(reason)
+		message = fmt.Sprintf("%s wants a value of type %s, not %s", said.field, found[1], said.value(found[2]))
+		if found[1] == "string" {
+			help = "put the value in quotes"
+		}
+	case setTwice.MatchString(reason):
+		found := setTwice.FindStringSubmatch(reason)
+		message, help = fmt.Sprintf("%s can't stand beside another field of %s", strings.Trim(found[1], `"`), found[2]), "keep one of them"
+	case textTwice.MatchString(reason):
+		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q stands twice", textTwice.FindStringSubmatch(reason)[1]), "keep one of them"
+	case d.tree().whole && textToken.MatchString(reason):
+		got := said.value(textToken.FindStringSubmatch(reason)[1])
+		message = fmt.Sprintf("%s has the wrong kind of value: %s", said.field, got)
+		if md := here.message(); md != nil {
+			message = fmt.Sprintf("%s is a message, not %s", said.field, got)
+			help = fmt.Sprintf("write %s { … }", said.field)
+			if md.FullName() == "google.protobuf.Duration" {
+				help = fmt.Sprintf("write %s { seconds: 1 }", said.field)
+			}
+		}
+	case strings.Contains(reason, "recursion depth"):
+		message, help = "the resource is nested too deeply", "Envoy refuses what is nested over 100 deep"
+	case strings.Contains(reason, "missing field separator"):
+		code, message = codeSyntax, "not a valid text proto: a : is missing behind the field's name"
+	case said.secret || d.source.sensitive():
+		code, message = codeSyntax, "not a valid text proto"
+	default:
+		code, message = codeSyntax, "not a valid text proto: "+shorten(strings.Replace(reason, "unexpected EOF", "the file ends too early", 1))
+	}
+	f := d.source.finding(code, d.at(offset), message, help)
+	f.Sensitive = f.Sensitive && code == codeSyntax || said.secret
+	f.Resource, f.Path = d.resourceAt(m, offset)
+	return f
+}
+
+// resourceAt is the resource around an offset of the document, which is decoded as
+// m or as a part of it, and the path in that resource.
+func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, path string) {
+	var at xds.Path
+	in := &d.tree().textNode
+	enter := func(md protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
+		if t := xds.TypeOf(md.FullName()); t != nil {
+			r, at = diag.Resource{Type: t.URL()}, ""
+			for _, n := range in.named(string(t.Name)) {
+				r.Name = unquoted(d.text[n.value:n.end])
+			}
+		}
+		return md
+	}
+	md := enter(m.ProtoReflect().Descriptor())
+	var list []*textNode // the elements of the list that is gone into
+	for _, n := range d.tree().leadingTo(offset) {
+		var fd protoreflect.FieldDescriptor
+		switch {
+		case n.isType():
+			in, md = n, nil
+			if mt, err := (resolver{}).FindMessageByURL(n.url()); err == nil {
+				md = enter(mt.Descriptor())
+			}
+			continue
+		case n.name == "":
+			at = at.Index(slices.Index(list, n))
+			in = n
+			continue
+		case md != nil:
+			fd = md.Fields().ByTextName(n.name)
+		}
+		at, md = at.Field(n.name), nil
+		list = in.named(n.name)
+		if fd != nil {
+			md = fd.Message()
+			if fd.IsList() && !n.list {
+				at = at.Index(slices.Index(list, n))
+			}
+		}
+		in = n
+	}
+	return r, string(at)
+}
+
+// textSpot is what the API says of the field at an offset, and the names of the
+// fields that lead there from the message m, which begins at start.
+func (d *document) textSpot(m proto.Message, start, offset int) (spot, []string) {
+	s := spot{around: []protoreflect.MessageDescriptor{m.ProtoReflect().Descriptor()}}
+	var names []string
+	for _, n := range d.tree().leadingTo(offset) {
+		if n.value < start || n.name == "" {
+			continue
+		}
+		md := s.around[len(s.around)-1]
+		if s.field != nil {
+			if md = s.message(); md == nil {
+				return spot{}, names
+			}
+			s = spot{around: append(s.around, md)}
+		}
+		if n.isType() {
+			mt, err := resolver{}.FindMessageByURL(n.url())
+			if err != nil {
+				return spot{}, names
+			}
+			s.around = append(s.around, mt.Descriptor())
+			continue
+		}
+		names = append(names, n.name)
+		if s.field = md.Fields().ByTextName(n.name); s.field == nil {
+			return spot{}, names
+		}
+	}
+	return s, names
+}
