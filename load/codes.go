@@ -4,7 +4,7 @@ import "xdspub/diag"
 
 // Codes are the findings of this package, sorted by name.
 var Codes = []diag.Code{
-	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeResourceWrapper,
+	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeResourceWrapper,
 	codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
@@ -38,6 +38,13 @@ The kind is wrong (an object where a list is wanted, a number or a bare yes wher
 text is wanted), the text can't be read (a duration, base64), or two fields of
 which one may be set are set both. Envoy refuses some of these with the whole
 file and guesses at others; a source tree must leave nothing to guess.`}
+
+	codeMissingFile = diag.Code{Name: "missing-file", Doc: `A file that a resource names by a relative path can't be taken in.
+
+What a resource names by a relative path, such as a certificate, stands in the
+source tree and is put into the resource, so that Envoy gets both in one step. The
+path starts at the file that names it. Envoy itself would look below its working
+directory, and refuse the resource when the file is missing.`}
 
 	codeResourceWrapper = diag.Code{Name: "resource-wrapper", Doc: `An envoy.service.discovery.v3.Resource wrapper says what files can't carry.
 

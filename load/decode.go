@@ -215,6 +215,7 @@ func (d *decoder) each(n int, f func(one *decoder, i int)) {
 	for _, p := range parts {
 		d.file.resources = append(d.file.resources, p.resources...)
 		d.file.diagnostics = append(d.file.diagnostics, p.diagnostics...)
+		d.file.inlined = append(d.file.inlined, p.inlined...)
 	}
 }
 

@@ -53,6 +53,9 @@ type Result struct {
 	Diagnostics diag.List
 	// Files are the resource files that were read, sorted.
 	Files []string
+	// Inlined are the files that resources name by a relative path, sorted: they
+	// went into the resources.
+	Inlined []string
 
 	sources map[string]*source
 }
@@ -72,7 +75,13 @@ type file struct {
 	source      *source
 	resources   []*xds.Resource
 	diagnostics diag.List
+	inlined     []inlined
 	tooLarge    bool // to be read at all
+}
+
+// upToDate tells whether the files that went into resources are what they were.
+func (f *file) upToDate() bool {
+	return !slices.ContainsFunc(f.inlined, func(i inlined) bool { return !i.same() })
 }
 
 // maxBytes bounds a file, and what its aliases expand to.
@@ -98,10 +107,15 @@ func (l *Loader) Load(root string) (*Result, error) {
 		result.sources[f.source.name] = f.source
 		result.Resources = append(result.Resources, f.resources...)
 		result.Diagnostics = append(result.Diagnostics, f.diagnostics...)
+		for _, in := range f.inlined {
+			result.Inlined = append(result.Inlined, in.path)
+		}
 		if found[i].format != formatOther {
 			result.Files = append(result.Files, f.source.name)
 		}
 	}
+	slices.Sort(result.Inlined)
+	result.Inlined = slices.Compact(result.Inlined)
 	l.known = known
 	result.Diagnostics = result.Diagnostics.Sort()
 	return result, nil
@@ -126,7 +140,7 @@ func (l *Loader) read(e entry) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old, ok := l.known[e.path]; ok && !old.tooLarge && bytes.Equal(old.source.data, s.data) {
+	if old, ok := l.known[e.path]; ok && !old.tooLarge && bytes.Equal(old.source.data, s.data) && old.upToDate() {
 		return old, nil
 	}
 	return s.decode(), nil

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"xdspub/diag"
 	"xdspub/load"
@@ -305,5 +308,48 @@ func TestAliasMemory(t *testing.T) {
 				t.Error("nothing was found wrong")
 			}
 		})
+	}
+}
+
+// TestInlined: the content is in the resource, the places that need no file are
+// gone, and a file that changes makes its resource anew, and no other.
+func TestInlined(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "server.yaml", `"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
+name: server
+tls_certificate:
+  certificate_chain: {filename: certs/server.pem}
+  private_key: {filename: certs/server.key}
+  watched_directory: {path: certs}
+`, "certs/server.pem", "chain", "certs/server.key", "\xff", "a.yaml", cluster("a"))
+	l := load.New(load.Options{})
+	first := mustLoad(t, l, dir)
+	want := &tlsv3.Secret{Name: "server", Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+		CertificateChain: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "chain"}},
+		PrivateKey:       &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("\xff")}},
+	}}}
+	if diff := cmp.Diff(want, first.Resources[1].Message, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(dir, "certs/server.key"), filepath.Join(dir, "certs/server.pem")}, first.Inlined); diff != "" {
+		t.Error(diff)
+	}
+	if again := mustLoad(t, l, dir); !slices.Equal(first.Resources, again.Resources) {
+		t.Error("nothing changed, but resources are new")
+	}
+	write(t, dir, "certs/server.pem", "next")
+	next := mustLoad(t, l, dir)
+	if next.Resources[0] != first.Resources[0] || next.Resources[1] == first.Resources[1] {
+		t.Error("not just the resource of the changed file is new")
+	}
+	if err := os.Remove(filepath.Join(dir, "certs/server.pem")); err != nil {
+		t.Fatal(err)
+	}
+	if missing := mustLoad(t, l, dir); !missing.Diagnostics.HasErrors() {
+		t.Error("a missing file is no finding")
+	}
+	write(t, dir, "certs/server.pem", "back")
+	if back := mustLoad(t, l, dir); len(back.Diagnostics) > 0 {
+		t.Error(back.Diagnostics)
 	}
 }

@@ -144,5 +144,6 @@ func (d *decoder) accept(v value, m proto.Message, wrapperName string) {
 			return
 		}
 	}
+	d.inline(r, v.doc.source)
 	d.file.resources = append(d.file.resources, r)
 }

@@ -1,0 +1,126 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"xdspub/xds"
+)
+
+// maxInlined bounds a file that is put into a resource: a certificate bundle of a
+// whole system has a quarter of it.
+const maxInlined = 1 << 20
+
+// inlined is a file that went into a resource, and what it held; nil data stands
+// for a file that could not be read.
+type inlined struct {
+	path string
+	data []byte
+}
+
+// same tells whether the file holds what it held.
+func (i inlined) same() bool {
+	data, _ := readInlined(i.path) // what can't be read has nil data, as before
+	return bytes.Equal(data, i.data) && (data == nil) == (i.data == nil)
+}
+
+// inline puts the files that a resource names by a relative path into it: they
+// stand in the source tree, beside the file that names them, and Envoy would look
+// for them below its working directory. A certificate and its key then change in
+// one step. Absolute paths are Envoy's own.
+func (d *decoder) inline(r *xds.Resource, s *source) {
+	if s.format != formatBinary && !bytes.Contains(s.data, []byte("filename")) {
+		return
+	}
+	found := false
+	xds.Walk(r.Message, func(n *xds.Node) {
+		source, ok := n.Message.(*corev3.DataSource)
+		found = found || ok && isRelative(source)
+	})
+	if !found {
+		return
+	}
+	xds.Edit(r.Message, func(n *xds.Node) bool {
+		switch m := n.Message.(type) {
+		case *corev3.DataSource:
+			return isRelative(m) && d.inlineSource(r, n.Path(), m, filepath.Dir(s.name))
+		case *tlsv3.TlsCertificate:
+			return unwatch(&m.WatchedDirectory)
+		case *tlsv3.CertificateValidationContext:
+			return unwatch(&m.WatchedDirectory)
+		}
+		return false
+	})
+}
+
+func isRelative(s *corev3.DataSource) bool {
+	name := s.GetFilename()
+	return name != "" && !filepath.IsAbs(name)
+}
+
+// unwatch drops a relative directory: what was to be watched there is inline.
+func unwatch(w **corev3.WatchedDirectory) bool {
+	if path := (*w).GetPath(); path == "" || filepath.IsAbs(path) {
+		return false
+	}
+	*w = nil
+	return true
+}
+
+func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSource, dir string) bool {
+	path := filepath.Join(dir, filepath.FromSlash(m.GetFilename()))
+	data, err := readInlined(path)
+	d.file.inlined = append(d.file.inlined, inlined{path, data})
+	if err != nil {
+		f := r.Diagnostic(codeMissingFile.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err))
+		f.Help = fmt.Sprintf("a relative path starts at the file that names it: %s is looked for", path)
+		d.report(f)
+		return false
+	}
+	unwatch(&m.WatchedDirectory)
+	if utf8.Valid(data) {
+		m.Specifier = &corev3.DataSource_InlineString{InlineString: string(data)}
+	} else {
+		m.Specifier = &corev3.DataSource_InlineBytes{InlineBytes: data}
+	}
+	return true
+}
+
+// readInlined reads a file that is to be put into a resource. The errors are for
+// a finding: they don't name the file.
+func readInlined(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.New("there is no such file")
+	case err != nil:
+		return nil, reason(err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("not a regular file")
+	case info.Size() > maxInlined:
+		return nil, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), maxInlined)
+	case info.Size() == 0:
+		return nil, errors.New("the file is empty")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, reason(err)
+	}
+	return data, nil
+}
+
+// reason is an error without the path in it.
+func reason(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
