@@ -4,6 +4,7 @@ package validate
 // rule_<code>.go and its examples testdata/<code>.txtar.
 var Rules = []*Rule{
 	badRegex,
+	certificateFile,
 	duplicateAddress,
 	duplicateDomain,
 	duplicateResource,
