@@ -132,7 +132,10 @@ func (d *decoder) list(v value) {
 func (d *decoder) response(v value, members map[string]json.RawMessage) {
 	resources := members["resources"]
 	rest := without(members, "resources", "@type")
-	d.message(value{v.doc, rest, v.path}, &discoveryv3.DiscoveryResponse{})
+	var around discoveryv3.DiscoveryResponse
+	if d.message(value{v.doc, rest, v.path}, &around) {
+		d.envelope(&around)
+	}
 	if string(resources) == "null" {
 		resources = json.RawMessage("[]")
 	}
@@ -178,7 +181,7 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage) {
 		}
 		d.each(len(items), func(one *decoder, i int) {
 			if item := (value{v.doc, items[i], at.path.Index(i)}); one.isObject(item) {
-				one.resource(item, types[name], "")
+				one.resource(item, types[name], nil)
 			}
 		})
 	}
@@ -254,7 +257,7 @@ func (d *decoder) element(v value) {
 		d.report(at.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
 		return
 	}
-	d.resource(value{v.doc, text, v.path}, t, "")
+	d.resource(value{v.doc, text, v.path}, t, nil)
 }
 
 // wrapper unpacks an envoy.service.discovery.v3.Resource.
@@ -283,7 +286,7 @@ func (d *decoder) wrapper(v value) {
 		d.element(at) // says what is wrong
 		return
 	}
-	d.resource(value{v.doc, text, at.path}, xds.TypeOf(mt.Descriptor().FullName()), wrapperName(w))
+	d.resource(value{v.doc, text, at.path}, xds.TypeOf(mt.Descriptor().FullName()), w)
 }
 
 const (
@@ -322,7 +325,7 @@ func wrapperName(w *discoveryv3.Resource) string {
 }
 
 // resource decodes one resource of a known type and takes it over.
-func (d *decoder) resource(v value, t *xds.Type, wrapperName string) {
+func (d *decoder) resource(v value, t *xds.Type, w *discoveryv3.Resource) {
 	mt, err := protoregistry.GlobalTypes.FindMessageByName(t.Message)
 	if err != nil {
 		d.report(v.finding(codeUnknownType, err.Error(), ""))
@@ -332,7 +335,7 @@ func (d *decoder) resource(v value, t *xds.Type, wrapperName string) {
 	if !d.message(v, m) {
 		return
 	}
-	d.accept(v, m, wrapperName)
+	d.accept(v, m, w)
 }
 
 // maxDepth bounds how deeply messages are nested, an Any counting twice. Envoy

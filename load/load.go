@@ -22,6 +22,8 @@ import (
 	"strings"
 	"sync"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
 	"xdspub/diag"
 	"xdspub/xds"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
@@ -76,7 +78,9 @@ type file struct {
 	resources   []*xds.Resource
 	diagnostics diag.List
 	inlined     []inlined
-	tooLarge    bool // to be read at all
+	// envelopes are its DiscoveryResponses without their resources.
+	envelopes []*discoveryv3.DiscoveryResponse
+	tooLarge  bool // to be read at all
 }
 
 // upToDate tells whether the files that went into resources are what they were.
@@ -84,8 +88,8 @@ func (f *file) upToDate() bool {
 	return !slices.ContainsFunc(f.inlined, func(i inlined) bool { return !i.same() })
 }
 
-// maxBytes bounds a file, and what its aliases expand to.
-const maxBytes = 128 << 20
+// MaxBytes bounds a file, and what its aliases expand to.
+const MaxBytes = 128 << 20
 
 // Load reads the tree at root, or the one file at root. An error means that
 // something could not be read; what was read and is wrong is in Diagnostics.
@@ -130,10 +134,10 @@ func (l *Loader) read(e entry) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxBytes {
+	if info.Size() > MaxBytes {
 		s := newSource(e.path, e.format, nil)
 		f := &file{source: s, tooLarge: true}
-		f.diagnostics = diag.List{s.finding(codeTooLarge, diag.Position{File: s.name}, fmt.Sprintf("the file has %d bytes, the limit is %d", info.Size(), maxBytes), "")}
+		f.diagnostics = diag.List{s.finding(codeTooLarge, diag.Position{File: s.name}, fmt.Sprintf("the file has %d bytes, the limit is %d", info.Size(), MaxBytes), "")}
 		return f, nil
 	}
 	s, err := readSource(e.path, e.format)

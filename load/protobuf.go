@@ -37,6 +37,7 @@ var protoOptions = proto.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: 
 func (d *decoder) decoded(v value, m proto.Message) {
 	switch m := m.(type) {
 	case *discoveryv3.DiscoveryResponse:
+		d.envelope(m)
 		d.each(len(m.GetResources()), func(one *decoder, i int) {
 			one.packed(value{doc: v.doc, path: v.path.Field("resources").Index(i)}, m.GetResources()[i])
 		})
@@ -48,13 +49,13 @@ func (d *decoder) decoded(v value, m proto.Message) {
 			return value{doc: v.doc, path: v.path.Field("static_resources").Field(list).Index(i)}
 		}
 		for i, l := range static.GetListeners() {
-			d.accept(at("listeners", i), l, "")
+			d.accept(at("listeners", i), l, nil)
 		}
 		for i, c := range static.GetClusters() {
-			d.accept(at("clusters", i), c, "")
+			d.accept(at("clusters", i), c, nil)
 		}
 		for i, s := range static.GetSecrets() {
-			d.accept(at("secrets", i), s, "")
+			d.accept(at("secrets", i), s, nil)
 		}
 	default:
 		name := m.ProtoReflect().Descriptor().FullName()
@@ -62,8 +63,16 @@ func (d *decoder) decoded(v value, m proto.Message) {
 			d.report(v.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
 			return
 		}
-		d.accept(v, m, "")
+		d.accept(v, m, nil)
 	}
+}
+
+// envelope keeps what a DiscoveryResponse says beside its resources.
+func (d *decoder) envelope(m *discoveryv3.DiscoveryResponse) {
+	resources := m.Resources
+	m.Resources = nil
+	d.file.envelopes = append(d.file.envelopes, proto.CloneOf(m))
+	m.Resources = resources
 }
 
 // packed takes over a resource out of its Any.
@@ -111,20 +120,24 @@ func (d *decoder) unwrapped(v value, w *discoveryv3.Resource) {
 		d.decoded(at, m) // says what is wrong
 		return
 	}
-	d.accept(at, m, wrapperName(w))
+	d.accept(at, m, w)
 }
 
 // accept takes over a decoded resource. In binary form, also that of an Any in a
 // text, a field that is not known goes by its number.
-func (d *decoder) accept(v value, m proto.Message, wrapperName string) {
-	r, err := xds.NewResource(m, wrapperName, origin{v.doc, v.path})
+func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource) {
+	name := wrapperName(w)
+	if w = proto.CloneOf(w); w != nil {
+		w.Resource = nil
+	}
+	r, err := xds.NewResource(m, name, origin{v.doc, v.path, w})
 	if err != nil {
 		d.report(v.finding(codeUnknownType, err.Error(), ""))
 		return
 	}
-	if wrapperName != "" && wrapperName != r.Name {
+	if name != "" && name != r.Name {
 		d.report(r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name),
-			fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", wrapperName, r.Type.Noun, r.Name)))
+			fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name)))
 		return
 	}
 	if f := v.doc.source.format; f == formatBinary || f == formatText {

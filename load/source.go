@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.yaml.in/yaml/v3"
 
 	"xdspub/diag"
@@ -21,6 +22,8 @@ type source struct {
 	name   string
 	format format
 	data   []byte // of a text without its byte order mark
+	// asWritten leaves out of the resources what the files hold that they name.
+	asWritten bool
 
 	// Made when a finding first asks for them.
 	places    func() places
@@ -66,6 +69,8 @@ func (s *source) document(text []byte, offset int) *document {
 type origin struct {
 	document *document
 	base     xds.Path
+	// wrapper is the Resource wrapper around it, without the resource; mostly nil.
+	wrapper *discoveryv3.Resource
 }
 
 // Position implements xds.Origin.

@@ -31,7 +31,7 @@ func (d *decoder) yamlSource() {
 // toJSON is the document as JSON, or the reasons why it is none.
 func (d *document) toJSON() ([]byte, diag.List) {
 	if d.expandsTooFar() {
-		return nil, diag.List{d.tooManyAliases(fmt.Sprintf("to more than %d bytes", maxBytes))}
+		return nil, diag.List{d.tooManyAliases(fmt.Sprintf("to more than %d bytes", MaxBytes))}
 	}
 	json, err := sigsyaml.YAMLToJSONStrict(d.text)
 	if err != nil && d.merges() {

@@ -154,7 +154,7 @@ func (d *document) doubledKeys() diag.List {
 }
 
 // expandsTooFar tells whether the document's aliases stand for more than
-// maxBytes. Only a document that can hold an alias at all is looked at.
+// MaxBytes. Only a document that can hold an alias at all is looked at.
 func (d *document) expandsTooFar() bool {
 	if bytes.IndexByte(d.text, '&') < 0 || bytes.IndexByte(d.text, '*') < 0 || d.yaml() == nil {
 		return false
@@ -168,15 +168,15 @@ func (d *document) expandsTooFar() bool {
 		if known, ok := sizes[n]; ok {
 			return known
 		}
-		sizes[n] = maxBytes + 1 // met again below itself, it has no end
+		sizes[n] = MaxBytes + 1 // met again below itself, it has no end
 		total := len(n.Value) + 1
 		for _, c := range n.Content {
-			total = min(total+size(c), maxBytes+1)
+			total = min(total+size(c), MaxBytes+1)
 		}
 		sizes[n] = total
 		return total
 	}
-	return size(d.yaml()) > maxBytes
+	return size(d.yaml()) > MaxBytes
 }
 
 func (d *document) tooManyAliases(howFar string) diag.Diagnostic {

@@ -1,0 +1,95 @@
+package load
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/xds"
+)
+
+// Input is a document that stands in no tree, such as standard input.
+type Input struct {
+	// Name is how findings call it.
+	Name string
+	// Format is one of Formats.
+	Format string
+	Data   []byte
+}
+
+// Formats are the names of the formats of an Input.
+var Formats = []string{"json", "yaml", "pb", "pb_text"}
+
+var formatNames = map[string]format{"json": formatJSON, "yaml": formatYAML, "pb": formatBinary, "pb_text": formatText}
+
+// Open reads a file as an Input, its format known by its suffix. It is an error
+// that there is none that is known.
+func Open(path string) (Input, error) {
+	f := formatOf(path)
+	for _, name := range Formats {
+		if formatNames[name] == f {
+			s, err := readSource(path, f)
+			if err != nil {
+				return Input{}, err
+			}
+			return Input{path, name, s.data}, nil
+		}
+	}
+	if _, err := os.Stat(path); err != nil {
+		return Input{}, err
+	}
+	return Input{}, fmt.Errorf("read %s: the suffix says none of the formats %s", path, strings.Join(Formats, ", "))
+}
+
+// Parse decodes an Input like a file of a source tree. A file that it names by a
+// relative path is looked for in the working directory.
+func Parse(in Input) *Result {
+	_, result := parse(newSource(in.Name, formatNames[in.Format], in.Data))
+	return result
+}
+
+func parse(s *source) (*file, *Result) {
+	f := s.decode()
+	result := &Result{Resources: f.resources, Diagnostics: f.diagnostics.Sort(), Files: []string{s.name}, sources: map[string]*source{s.name: s}}
+	for _, i := range f.inlined {
+		result.Inlined = append(result.Inlined, i.path)
+	}
+	return f, result
+}
+
+// Response decodes an Input to one DiscoveryResponse, as it was written: wrappers
+// stay, and files that are named are not taken in. Several documents become one.
+// It is nil where the Result has errors.
+func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
+	s := newSource(in.Name, formatNames[in.Format], in.Data)
+	s.asWritten = true
+	f, result := parse(s)
+	if result.Diagnostics.HasErrors() {
+		return nil, result
+	}
+	out := &discoveryv3.DiscoveryResponse{}
+	if len(f.envelopes) > 0 {
+		out = f.envelopes[0]
+	}
+	for _, r := range f.resources {
+		m := r.Message
+		if w := r.Origin.(origin).wrapper; w != nil {
+			w = proto.CloneOf(w)
+			w.Resource = pack(m)
+			m = w
+		}
+		out.Resources = append(out.Resources, pack(m))
+	}
+	return out, result
+}
+
+// pack is a message in an Any. It was decoded before: there is nothing in it
+// that can't be encoded.
+func pack(m proto.Message) *anypb.Any {
+	value, _ := xds.Marshal(m)
+	return &anypb.Any{TypeUrl: xds.URLPrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
+}
