@@ -156,7 +156,7 @@ func readSource(path string, f format) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
+	if !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, fmt.Errorf("read %s: not a regular file", path)
 	}
 	data, err := os.ReadFile(path)
@@ -305,6 +305,7 @@ const configName = "xdspub.yaml"
 // hidden ones, editors' leavings, and the project's own file.
 func Hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
+		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		name == "4913" || name == configName
 }
 

@@ -66,22 +66,26 @@ func BenchmarkValidate(b *testing.B) {
 }
 
 func BenchmarkRender(b *testing.B) {
-	bySize(b, func(b *testing.B, dir string, _ int) {
-		s := loaded(b, dir)
-		for b.Loop() {
-			var r render.Renderer
-			if _, list := r.Render(s, render.Target{EnvoyPath: "/xds"}); list.HasErrors() {
-				b.Fatal(list)
-			}
-		}
-	})
+	for _, f := range render.Formats {
+		b.Run(f.Name, func(b *testing.B) {
+			bySize(b, func(b *testing.B, dir string, _ int) {
+				s := loaded(b, dir)
+				for b.Loop() {
+					var r render.Renderer
+					if _, list := r.Render(s, render.Target{EnvoyPath: "/xds", Format: f}); list.HasErrors() {
+						b.Fatal(list)
+					}
+				}
+			})
+		})
+	}
 }
 
 // BenchmarkOneFileChange is a pass of watch after an edit of one file, up to the
 // plan: all but the writing.
 func BenchmarkOneFileChange(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
-		p := New(Options{Source: dir, Out: b.TempDir(), Format: "json", Endpoints: EndpointsAuto, InotifyBudget: 120})
+		p := New(Options{Source: dir, Out: b.TempDir(), Format: render.JSON, Endpoints: EndpointsAuto, InotifyBudget: 120})
 		pass := func() {
 			checked, err := p.Check()
 			if err != nil || !checked.Accepted() {

@@ -23,7 +23,7 @@ func RuleCodes() []diag.Code {
 // once: a rule may share its code with the loader, which meets the same fault
 // earlier.
 func Codes() []diag.Code {
-	own := []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource}
+	own := []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRoutesInlined}
 	codes := slices.Concat(RuleCodes(), load.Codes, render.Codes, own)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
@@ -49,10 +49,20 @@ cluster and closes the connections of its pool.`}
 Every path subscription costs Envoy an inotify instance, 128 a user by default
 (sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.
 While a change goes on, what runs, what drains and what comes count together.
-Raise the sysctl and --inotify-budget, use --eds=inline, or use fewer route
-configurations and secrets.`}
+Endpoints (unless --eds=file) and routes have gone inline as far as that helps.
+Raise the sysctl and --inotify-budget, use --eds=inline, or use fewer secrets and
+extension configs.`}
 
 	codeOutputInSource = diag.Code{Name: "output-in-source", Doc: `The output directory and the source tree lie one inside the other.
 
 What is published would be read as a source on the next pass.`}
+
+	codeRoutesInlined = diag.Code{Name: "routes-inlined", Severity: diag.Warning, Doc: `Route configurations go into their listeners, to save inotify instances.
+
+Every path subscription costs Envoy an inotify instance, 128 a user by default
+(sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.
+Where endpoints inline do not save enough, the route configurations that listeners
+ask this tree for are written into the listeners, with validate_clusters: false
+unless it is set, and stay there until --inotify-budget is raised. Each change of a
+route then replaces the filter chains of its listeners and drains their connections.`}
 )

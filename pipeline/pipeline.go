@@ -5,6 +5,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,6 +24,8 @@ import (
 type Options struct {
 	// Source is the source tree, or one file.
 	Source string
+	// Input, where it is set, stands in place of a source tree: one document.
+	Input *load.Input
 	// Ignore holds glob patterns of files in the tree that are no resources.
 	Ignore []string
 	// AllowEmpty takes a tree without resources as what is wanted.
@@ -37,8 +40,8 @@ type Options struct {
 	Out string
 	// EnvoyPath is Out as Envoy sees it; empty means Out made absolute.
 	EnvoyPath string
-	// Format of the published files.
-	Format string
+	// Format of the published files; nil means JSON.
+	Format *render.Format
 	// Endpoints says where endpoint assignments go.
 	Endpoints EndpointsMode
 	// InotifyBudget is how many path subscriptions Envoy can hold.
@@ -76,6 +79,7 @@ type Pipeline struct {
 
 // New makes a Pipeline.
 func New(o Options) *Pipeline {
+	o.Format = cmp.Or(o.Format, render.JSON)
 	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore})}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
@@ -90,6 +94,9 @@ type Checked struct {
 	Summary     diag.Summary
 	// Line is the source line at a position.
 	Line func(diag.Position) (string, bool)
+	// Inlined are the files that resources name by a relative path: they went into
+	// the resources.
+	Inlined []string
 }
 
 // Accepted tells whether the Snapshot has no error.
@@ -125,11 +132,11 @@ func (p *Pipeline) Check() (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := p.loader.Load(p.options.Source)
+	loaded, err := p.load()
 	if err != nil {
 		return nil, err
 	}
-	c := &Checked{Snapshot: xds.NewSnapshot(loaded.Resources), Line: loaded.Line}
+	c := &Checked{Snapshot: xds.NewSnapshot(loaded.Resources), Line: loaded.Line, Inlined: loaded.Inlined}
 	c.Summary.Files, c.Summary.Resources = len(loaded.Files), c.Snapshot.Len()
 	c.Add(knownDiagnostics)
 	c.Add(loaded.Diagnostics)
@@ -149,6 +156,13 @@ func (p *Pipeline) Check() (*Checked, error) {
 		Partial: loaded.Diagnostics.HasErrors(),
 	}))
 	return c, nil
+}
+
+func (p *Pipeline) load() (*load.Result, error) {
+	if p.options.Input != nil {
+		return load.Parse(*p.options.Input), nil
+	}
+	return p.loader.Load(p.options.Source)
 }
 
 // known reads the Envoy's bootstrap, where one is given.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"xdspub/publish"
+	"xdspub/render"
 	"xdspub/xds"
 )
 
@@ -28,7 +29,7 @@ type site struct {
 func newSite(t *testing.T, change func(*Options)) *site {
 	dir := t.TempDir()
 	o := Options{
-		Source: filepath.Join(dir, "src"), Out: filepath.Join(dir, "out"), EnvoyPath: "/xds", Format: "json",
+		Source: filepath.Join(dir, "src"), Out: filepath.Join(dir, "out"), EnvoyPath: "/xds", Format: render.JSON,
 		Endpoints: EndpointsAuto, InotifyBudget: 120, TrimDelay: 10 * time.Minute,
 	}
 	if change != nil {
@@ -190,6 +191,41 @@ trim: -eds/blue/eds.json`)
 	s.want("nothing is left to do", "")
 }
 
+// TestFormats: what is out is known in each format, and so is what was damaged.
+func TestFormats(t *testing.T) {
+	for _, f := range render.Formats {
+		t.Run(f.Name, func(t *testing.T) {
+			s := newSite(t, func(o *Options) { o.Format = f })
+			named := func(text string) string { return strings.ReplaceAll(text, "json", f.Name) }
+			s.tree(tree(blue, green, blueEndpoints, greenEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a"), layer))
+			s.publish()
+			s.want("nothing changed", "")
+			s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), fmt.Sprintf(listener, "a")))
+			s.want("blue and the layer are dropped", named(`
+secrets, extensions, runtime: rtds/flags/rtds.json
+routes: rds/main/rds.json`))
+			if diff := cmp.Diff([]string{"blue", "green"}, s.clusters()); diff != "" {
+				t.Errorf("clusters (-want +got):\n%s", diff)
+			}
+			layers, err := RuntimeLayers(s.p.options.Out, f)
+			if err != nil || len(layers) != 1 || layers[0] != "flags" {
+				t.Errorf("layers %v, %v", layers, err)
+			}
+			cds := filepath.Join(s.p.options.Out, f.Path(xds.Cluster, ""))
+			whole, err := os.ReadFile(cds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(cds, whole[:len(whole)/2], 0o644); err != nil {
+				t.Fatal(err)
+			}
+			s.want("a file that lost its end is mended", named("clusters: cds/cds.json"))
+			s.now = s.now.Add(time.Hour)
+			s.want("all of blue goes that is left", named("trim: -eds/blue/eds.json"))
+		})
+	}
+}
+
 // TestReturn: a cluster that comes back while it waits is as if it never went,
 // and its file goes out before the cluster that reads it.
 func TestReturn(t *testing.T) {
@@ -291,8 +327,12 @@ func TestLive(t *testing.T) {
 	if _, _, err := s.p.Plan(checked.Snapshot, s.now); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--envoy-path=/xds") {
 		t.Errorf("another --envoy-path: %v", err)
 	}
+	s.p.options.EnvoyPath, s.p.options.Format = "/xds", render.Binary
+	if _, _, err := s.p.Plan(checked.Snapshot, s.now); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--format=json") {
+		t.Errorf("another --format: %v", err)
+	}
 
-	s.p.options.EnvoyPath = "/xds"
+	s.p.options.Format = render.JSON
 	if err := os.WriteFile(filepath.Join(s.p.options.Out, "cds/cds.json"), []byte(`{"resources": [`), 0o644); err != nil {
 		t.Fatal(err)
 	}

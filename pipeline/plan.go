@@ -1,10 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"xdspub/diag"
@@ -34,17 +34,26 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	layers, err := RuntimeLayers(p.options.Out)
+	layers, err := RuntimeLayers(p.options.Out, p.options.Format)
 	if err != nil {
 		return nil, nil, err
 	}
-	target := render.Target{EnvoyPath: p.envoyPath(), Going: st.goingClusters(s), EmptyLayers: layers}
-	out, mode, list := p.renderWithin(s, target, st)
+	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: st.goingClusters(s), EmptyLayers: layers}
+	out, list := p.renderWithin(s, &target, st, now)
 	if list.HasErrors() {
 		return nil, list, nil
 	}
 	plan := &Plan{ID: out.ID}
-	m := publish.Manifest{Format: p.options.Format, EnvoyPath: p.envoyPath(), EDSMode: string(mode), Snapshot: out.ID, Published: now}
+	m := publish.Manifest{
+		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
+		Snapshot: out.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
+	}
+	if target.InlineEndpoints {
+		m.EDSMode = string(EndpointsInline)
+	}
+	if target.InlineRoutes {
+		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
+	}
 	var due []publish.Going
 	for _, g := range st.going(s, out) {
 		g.Since = st.since(g.Cluster, g.File, now)
@@ -58,7 +67,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 		}
 	}
 	plan.Change = publish.Plan{Steps: steps(out.Files, st), Gap: p.options.StepGap, Manifest: m}
-	if st.fresh() {
+	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
 	if len(due) > 0 {
@@ -73,7 +82,6 @@ func (p *Pipeline) trim(s *xds.Snapshot, target render.Target, due []publish.Goi
 		return slices.ContainsFunc(due, func(d publish.Going) bool { return d.Cluster == g.Cluster && d.File == g.File })
 	}
 	m.Going = slices.DeleteFunc(slices.Clone(m.Going), isDue)
-	target.InlineEndpoints = m.EDSMode == string(EndpointsInline)
 	target.Going = slices.DeleteFunc(slices.Clone(target.Going), func(r *xds.Resource) bool { return isDue(publish.Going{Cluster: r.Name}) })
 	out, more := p.renderer.Render(s, target)
 	if more.HasErrors() {
@@ -94,56 +102,92 @@ func (p *Pipeline) trim(s *xds.Snapshot, target render.Target, due []publish.Goi
 }
 
 // renderWithin renders so that the path subscriptions of what runs, drains and
-// comes fit into the inotify budget.
-func (p *Pipeline) renderWithin(s *xds.Snapshot, t render.Target, st *state) (*render.Output, EndpointsMode, diag.List) {
-	mode := p.options.Endpoints
-	if mode == EndpointsAuto {
-		mode = EndpointsFile
-		if st.manifest.EDSMode == string(EndpointsInline) {
-			mode = EndpointsInline
-		}
-	}
+// comes fit into the inotify budget, and sets in t what had to go inline for that.
+func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, now time.Time) (*render.Output, diag.List) {
 	running := append(render.Watches(st.clusters), render.Watches(st.listeners)...)
-	for _, g := range st.manifest.Going {
-		// The reader of an endpoints file is a cluster, and counted as that.
-		if g.File != "" && !strings.HasPrefix(g.File, "eds/") {
-			running = append(running, "draining "+g.File)
+	for _, d := range st.manifest.Draining {
+		if d.Since.After(now.Add(-p.options.TrimDelay)) {
+			running = append(running, d.Watch)
 		}
 	}
-	var warnings diag.List
-	for {
-		t.InlineEndpoints = mode == EndpointsInline
-		out, list := p.renderer.Render(s, t)
+	var needed []int // by each way that was tried
+	for _, way := range p.ways(st) {
+		t.InlineEndpoints, t.InlineRoutes = way.endpoints, way.routes
+		out, list := p.renderer.Render(s, *t)
 		if list.HasErrors() {
-			return nil, mode, list
+			return nil, list
 		}
 		all := append(slices.Clone(running), out.Watches...)
 		slices.Sort(all)
-		n := len(slices.Compact(all))
-		switch {
-		case n <= p.options.InotifyBudget:
-			return out, mode, append(list, warnings...)
-		case p.options.Endpoints == EndpointsAuto && mode == EndpointsFile:
-			mode = EndpointsInline
-			warnings = append(warnings, diag.Diagnostic{
-				Code: codeEndpointsInlined.Name, Severity: codeEndpointsInlined.Severity, Position: diag.Position{File: p.options.Source},
-				Message: fmt.Sprintf("endpoint assignments go into their clusters from now on: Envoy would need %d inotify instances for its path subscriptions, the budget is %d; an endpoint change then replaces its cluster and its connections",
-					n, p.options.InotifyBudget),
-				Help: "to keep them in files, raise the sysctl fs.inotify.max_user_instances and --inotify-budget; to take this as it is, use --eds=inline",
-			})
-		default:
-			help := "raise the sysctl fs.inotify.max_user_instances and --inotify-budget"
-			if mode == EndpointsFile {
-				help += ", or use --eds=inline"
-			}
-			list = append(list, diag.Diagnostic{
-				Code: codeInotifyBudget.Name, Position: diag.Position{File: p.options.Source},
-				Message: fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions, the budget is %d", n, p.options.InotifyBudget),
-				Help:    help,
-			})
-			return nil, mode, list
+		needed = append(needed, len(slices.Compact(all)))
+		if needed[len(needed)-1] <= p.options.InotifyBudget {
+			return out, append(list, p.wentInline(way, st, needed[0])...)
 		}
 	}
+	inline := ""
+	if least := needed[len(needed)-1]; least < needed[0] {
+		inline = fmt.Sprintf(", %d with all inline that may be", least)
+	}
+	help := "raise the sysctl fs.inotify.max_user_instances and --inotify-budget"
+	if p.options.Endpoints == EndpointsFile {
+		help += ", or use --eds=inline"
+	}
+	return nil, diag.List{{
+		Code: codeInotifyBudget.Name, Position: diag.Position{File: p.options.Source},
+		Message: fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions%s, the budget is %d", needed[0], inline, p.options.InotifyBudget),
+		Help:    help,
+	}}
+}
+
+// way is what goes inline.
+type way struct{ endpoints, routes bool }
+
+// inlined is what is inline already and stays so: endpoints until --eds says
+// otherwise, routes until the budget is raised.
+func (p *Pipeline) inlined(st *state) way {
+	return way{
+		endpoints: p.options.Endpoints == EndpointsInline || p.options.Endpoints == EndpointsAuto && st.manifest.EDSMode == string(EndpointsInline),
+		routes:    p.options.InotifyBudget <= st.manifest.InlineRoutesBudget,
+	}
+}
+
+// ways are those in which the Options allow to render, the one that costs Envoy's
+// connections the least first. Routes in files come before endpoints in files:
+// each change of a route inline drains a listener's connections.
+func (p *Pipeline) ways(st *state) []way {
+	is := p.inlined(st)
+	var ways []way
+	for _, w := range []way{{}, {endpoints: true}, {routes: true}, {endpoints: true, routes: true}} {
+		switch {
+		case is.endpoints && !w.endpoints, is.routes && !w.routes, p.options.Endpoints == EndpointsFile && w.endpoints:
+		default:
+			ways = append(ways, w)
+		}
+	}
+	return ways
+}
+
+// wentInline says what goes inline from now on, because needed was too much.
+func (p *Pipeline) wentInline(w way, st *state, needed int) diag.List {
+	is := p.inlined(st)
+	budget := fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions, the budget is %d", needed, p.options.InotifyBudget)
+	const help = "to keep them in files, raise the sysctl fs.inotify.max_user_instances and --inotify-budget"
+	var list diag.List
+	if w.endpoints && !is.endpoints {
+		list = append(list, diag.Diagnostic{
+			Code: codeEndpointsInlined.Name, Severity: codeEndpointsInlined.Severity, Position: diag.Position{File: p.options.Source},
+			Message: "endpoint assignments go into their clusters from now on: " + budget + "; an endpoint change then replaces its cluster and its connections",
+			Help:    help + "; to take this as it is, use --eds=inline",
+		})
+	}
+	if w.routes && !is.routes {
+		list = append(list, diag.Diagnostic{
+			Code: codeRoutesInlined.Name, Severity: codeRoutesInlined.Severity, Position: diag.Position{File: p.options.Source},
+			Message: "route configurations go into their listeners from now on: " + budget + "; a route change then replaces the filter chains of its listeners and drains their connections",
+			Help:    help + "; they go back into files when --inotify-budget is raised",
+		})
+	}
+	return list
 }
 
 // goingClusters are the published clusters that the Snapshot has no longer, as
@@ -171,6 +215,26 @@ func (st *state) going(s *xds.Snapshot, out *render.Output) []publish.Going {
 		}
 	}
 	return going
+}
+
+// drains are the path subscriptions of listeners that out has no longer, and of
+// those that began to drain after the time given.
+func (st *state) drains(out *render.Output, after, now time.Time) []publish.Drain {
+	var list []publish.Drain
+	add := func(watch string, since time.Time) {
+		_, stays := slices.BinarySearch(out.Watches, watch)
+		if !stays && since.After(after) && !slices.ContainsFunc(list, func(d publish.Drain) bool { return d.Watch == watch }) {
+			list = append(list, publish.Drain{Watch: watch, Since: since})
+		}
+	}
+	for _, watch := range render.Watches(st.listeners) {
+		add(watch, now)
+	}
+	for _, d := range st.manifest.Draining {
+		add(d.Watch, d.Since)
+	}
+	slices.SortFunc(list, func(a, b publish.Drain) int { return cmp.Compare(a.Watch, b.Watch) })
+	return list
 }
 
 // steps sorts files into the order in which Envoy can follow: what is named goes

@@ -33,9 +33,6 @@ type state struct {
 	clusters, listeners []*xds.Resource
 }
 
-// fresh tells that nothing was published yet: no Envoy runs from here.
-func (s *state) fresh() bool { return !slices.Contains(s.files, render.Path(xds.Cluster, "")) }
-
 func (p *Pipeline) readState() (*state, error) {
 	m, err := publish.ReadManifest(p.options.Out)
 	if err != nil {
@@ -45,7 +42,7 @@ func (p *Pipeline) readState() (*state, error) {
 		return nil, err
 	}
 	s := &state{manifest: m}
-	if s.files, err = publishedFiles(p.options.Out); err != nil {
+	if s.files, err = publishedFiles(p.options.Out, p.options.Format); err != nil {
 		return nil, err
 	}
 	if s.clusters, err = p.published(xds.Cluster); err != nil {
@@ -58,11 +55,10 @@ func (p *Pipeline) readState() (*state, error) {
 // publishedFiles lists the files that stand where this program puts them, below
 // the output directory and sorted. All else there is somebody else's: it is never
 // removed, and not even looked into, since the lost+found of a volume can't be.
-func publishedFiles(out string) ([]string, error) {
+func publishedFiles(out string, format *render.Format) ([]string, error) {
 	var files []string
 	for _, t := range xds.Types {
-		top := strings.ToLower(t.API)
-		leaf := top + ".json"
+		top, leaf := strings.ToLower(t.API), path.Base(format.Path(t, "x"))
 		entries, err := os.ReadDir(filepath.Join(out, top))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -91,7 +87,7 @@ func publishedFiles(out string) ([]string, error) {
 
 // isLayer tells whether a published file is that of a runtime layer.
 func isLayer(file string) bool {
-	return strings.HasPrefix(file, path.Dir(path.Dir(render.Path(xds.Runtime, "x")))+"/")
+	return strings.HasPrefix(file, strings.ToLower(xds.Runtime.API)+"/")
 }
 
 // compatible refuses to change what a running Envoy relies on.
@@ -100,7 +96,7 @@ func (p *Pipeline) compatible(m publish.Manifest) error {
 		return nil
 	}
 	for _, c := range []struct{ flag, was, is string }{
-		{"--format", m.Format, p.options.Format},
+		{"--format", m.Format, p.options.Format.Name},
 		{"--envoy-path", m.EnvoyPath, p.envoyPath()},
 	} {
 		if c.was != c.is {
@@ -114,7 +110,7 @@ func (p *Pipeline) compatible(m publish.Manifest) error {
 // published reads back the resources of a published file. A file that is missing
 // or was damaged by hand holds none: it is going to be replaced.
 func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
-	file := filepath.Join(p.options.Out, filepath.FromSlash(render.Path(t, "")))
+	file := filepath.Join(p.options.Out, filepath.FromSlash(p.options.Format.Path(t, "")))
 	result, err := load.New(load.Options{}).Load(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -131,8 +127,8 @@ func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
 
 // RuntimeLayers are the names of the runtime layers that the output directory has
 // a file for, in the order of their folders: what a bootstrap can name.
-func RuntimeLayers(out string) ([]string, error) {
-	files, err := publishedFiles(out)
+func RuntimeLayers(out string, format *render.Format) ([]string, error) {
+	files, err := publishedFiles(out, format)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func open(out string, o Options, real disk) (*Dir, error) {
 	if err := d.ensureFolder(d.path(private), 0o700, anyGroup); err != nil {
 		return nil, err
 	}
-	if d.lock, err = acquire(d.disk, d.path(private+"/lock")); err != nil {
+	if d.lock, err = acquire(d.disk, d.path(lockPath)); err != nil {
 		return nil, err
 	}
 	err = d.ensureFolder(d.path(stagePath), 0o700, anyGroup)
@@ -94,6 +94,9 @@ func (d *Dir) Close() error {
 	d.lock = nil
 	return err
 }
+
+// Path is the directory, absolute and without symbolic links, as it was opened.
+func (d *Dir) Path() string { return d.out }
 
 // path is where the file name, relative to OUT, stands on disk.
 func (d *Dir) path(name string) string { return filepath.Join(d.out, name) }

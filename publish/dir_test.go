@@ -71,3 +71,42 @@ func TestClosed(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 }
+
+// TestLost: whoever takes the directory away takes the lock along, and a new
+// writer may have it by now.
+func TestLost(t *testing.T) {
+	for name, take := range map[string]func(out string) error{
+		"all of it":   os.RemoveAll,
+		"the records": func(out string) error { return os.RemoveAll(filepath.Join(out, ".xdspub")) },
+		"replaced": func(out string) error {
+			return errors.Join(os.Rename(out, out+".old"), os.Mkdir(out, 0o755))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			plan := Plan{Steps: []Step{{Name: "s", Write: []File{{Path: "cds/cds.json", Data: []byte("{}")}}}}}
+			first, err := Open(out, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Close()
+			if err := take(out); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := first.Publish(t.Context(), plan); !errors.Is(err, ErrLost) {
+				t.Fatalf("%v, want ErrLost", err)
+			}
+			second, err := Open(out, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer second.Close()
+			if _, err := second.Publish(t.Context(), plan); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := first.Publish(t.Context(), plan); !errors.Is(err, ErrLost) {
+				t.Errorf("with another writer there: %v, want ErrLost", err)
+			}
+		})
+	}
+}

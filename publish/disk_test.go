@@ -120,7 +120,7 @@ func TestOneDoor(t *testing.T) {
 	reading := []string{
 		"os.ReadFile", "os.ReadDir", "os.DirFS", "os.Stat", "os.Lstat", "os.Getpid", "os.ErrClosed",
 		"os.O_RDONLY", "os.O_RDWR", "os.O_WRONLY", "os.O_CREATE", "os.O_EXCL",
-		"unix.Flock", "unix.LOCK_EX", "unix.LOCK_NB", "unix.LOCK_UN", "unix.EWOULDBLOCK",
+		"unix.Flock", "unix.Fstat", "unix.Stat", "unix.Stat_t", "unix.LOCK_EX", "unix.LOCK_NB", "unix.LOCK_UN", "unix.EWOULDBLOCK",
 		"syscall.EISDIR", "syscall.ENOTDIR", "syscall.EXDEV", "syscall.Stat_t",
 	}
 	names, err := filepath.Glob("*.go")

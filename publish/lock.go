@@ -23,6 +23,20 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("lock %s: held by process %d", e.Path, e.PID)
 }
 
+// ErrLost says that the directory was removed, or replaced by another one: the
+// lock is on a file that nobody finds any more. Open it anew.
+var ErrLost = errors.New("the directory was removed or replaced, and with it the lock")
+
+// lockPath is the lock file, below OUT.
+const lockPath = private + "/lock"
+
+// stillHolds tells whether the file that is locked is the one that another writer
+// would meet.
+func stillHolds(f file, name string) bool {
+	var ours, theirs unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &ours) == nil && unix.Stat(name, &theirs) == nil && ours.Dev == theirs.Dev && ours.Ino == theirs.Ino
+}
+
 // acquire locks the file name and writes our pid into it. The kernel releases
 // the lock when its holder dies, in whatever way, so what counts is the lock
 // and never that the file exists.

@@ -29,11 +29,22 @@ type Manifest struct {
 	Format    string `json:"format"`
 	EnvoyPath string `json:"envoy_path"`
 	EDSMode   string `json:"eds_mode"`
+	// InlineRoutesBudget is the inotify budget that route configurations went into
+	// their listeners for; 0 while they are in files.
+	InlineRoutesBudget int `json:"inline_routes_budget,omitzero"`
 	// Snapshot is the id of the snapshot that is out, all steps of it, and
 	// Published when that was.
 	Snapshot  string    `json:"snapshot"`
 	Published time.Time `json:"published,omitzero"`
 	Going     []Going   `json:"going"`
+	Draining  []Drain   `json:"draining,omitempty"`
+}
+
+// Drain is a path subscription that no listener has any more: Envoy holds it until
+// the listener or filter chain that had it has drained.
+type Drain struct {
+	Watch string    `json:"watch"`
+	Since time.Time `json:"since"`
 }
 
 // Going is what is still out, is not in the snapshot any more, and waits for
@@ -51,6 +62,10 @@ type Going struct {
 // zero Manifest.
 func ReadManifest(out string) (Manifest, error) {
 	name := filepath.Join(out, manifestPath)
+	fi, err := os.Lstat(name)
+	if err == nil && !fi.Mode().IsRegular() {
+		return Manifest{}, fmt.Errorf("read %s: not a regular file", name) // a pipe has no end
+	}
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Manifest{}, nil
@@ -123,6 +138,11 @@ func (m Manifest) normal() Manifest {
 		going[i] = g
 	}
 	m.Going = going
+	var draining []Drain
+	for _, d := range m.Draining {
+		draining = append(draining, Drain{d.Watch, d.Since.UTC().Round(0)})
+	}
+	m.Draining = draining
 	return m
 }
 

@@ -25,10 +25,14 @@ type StepResult struct {
 //
 // When it fails, each published file is old or new and whole, Result tells what
 // moved, and the next Publish carries on from there. A ctx that ends stops it
-// between two steps, never within one.
+// between two steps, never within one. A directory that was taken away under d is
+// ErrLost.
 func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	if d.lock == nil {
 		return Result{}, fmt.Errorf("publish %s: %w", d.out, fs.ErrClosed)
+	}
+	if !stillHolds(d.lock, d.path(lockPath)) {
+		return Result{}, fmt.Errorf("publish %s: %w", d.out, ErrLost)
 	}
 	p, err := pending(d.out, p, d.gid)
 	if err != nil {

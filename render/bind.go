@@ -2,7 +2,6 @@ package render
 
 import (
 	"path"
-	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -59,7 +58,7 @@ func newBinder(s *xds.Snapshot, t Target) *binder {
 // encode binds a resource and writes it.
 func (b *binder) encode(r *xds.Resource) (*encoded, error) {
 	bound := b.bind(r)
-	e, err := encode(r, bound.message)
+	e, err := encode(b.target.Format, r, bound.message)
 	if e != nil {
 		e.from, e.folded = bound.from, bound.folded
 	}
@@ -84,7 +83,7 @@ func (b *binder) bind(r *xds.Resource) bound {
 			return
 		}
 		needed = needed || b.snapshot.Serves(sub)
-		out.folded = out.folded || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && sub.Name == ""
+		out.folded = out.folded || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || b.foldsHosts(sub))
 		if out.from == nil {
 			out.from = make(map[xds.Key]*xds.Resource)
 		}
@@ -104,6 +103,8 @@ func (b *binder) edit(n *xds.Node) bool {
 		return b.foldHosts(m)
 	case *routev3.ScopedRouteConfiguration:
 		return b.foldScopes && b.foldRoutes(m)
+	case *hcmv3.HttpConnectionManager:
+		return b.target.InlineRoutes && b.inlineRoutes(m)
 	}
 	sub, ok := n.Subscription()
 	if !ok || !b.snapshot.Serves(sub) {
@@ -133,7 +134,7 @@ func (b *binder) source(sub xds.Subscription) *corev3.ConfigSource {
 	if sub.Source != nil {
 		source = proto.CloneOf(sub.Source)
 	}
-	file := path.Join(b.target.EnvoyPath, Path(sub.Target, sub.Name))
+	file := path.Join(b.target.EnvoyPath, b.target.Format.Path(sub.Target, sub.Name))
 	source.ResourceApiVersion = corev3.ApiVersion_V3
 	source.ConfigSourceSpecifier = &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{
 		Path:             file,
@@ -152,7 +153,7 @@ func (b *binder) foldHosts(m *routev3.RouteConfiguration) bool {
 	}
 	m.Vhds = nil
 	for _, host := range b.snapshot.Of(xds.VirtualHost) {
-		if strings.HasPrefix(host.Name, m.GetName()+"/") {
+		if xds.RoutesOfHost(host.Name) == m.GetName() {
 			m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host.Message.(*routev3.VirtualHost)))
 		}
 	}
@@ -164,15 +165,46 @@ func (b *binder) foldHosts(m *routev3.RouteConfiguration) bool {
 // one listener share one config source, and as a file that holds just one route
 // configuration.
 func (b *binder) foldRoutes(m *routev3.ScopedRouteConfiguration) bool {
-	routes := b.snapshot.Lookup(xds.RouteConfiguration, m.GetRouteConfigurationName())
+	routes := b.routes(m.GetRouteConfigurationName())
 	if routes == nil {
 		return false
 	}
-	m.RouteConfiguration = proto.CloneOf(routes.Message.(*routev3.RouteConfiguration))
-	m.RouteConfigurationName = ""
-	b.foldHosts(m.RouteConfiguration)
-	leaveClusters(m.RouteConfiguration)
+	m.RouteConfiguration, m.RouteConfigurationName = routes, ""
 	return true
+}
+
+// inlineRoutes puts the route configuration that a connection manager asks this
+// snapshot for into it.
+func (b *binder) inlineRoutes(m *hcmv3.HttpConnectionManager) bool {
+	if !xds.FromSnapshot(m.GetRds().GetConfigSource()) {
+		return false
+	}
+	routes := b.routes(m.GetRds().GetRouteConfigName())
+	if routes == nil || routes.GetVhds() != nil { // Envoy has no VHDS for routes in a listener
+		return false
+	}
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes}
+	return true
+}
+
+// routes is a route configuration as it is folded into another resource, or nil
+// where there is none.
+func (b *binder) routes(name string) *routev3.RouteConfiguration {
+	r := b.snapshot.Lookup(xds.RouteConfiguration, name)
+	if r == nil {
+		return nil
+	}
+	m := proto.CloneOf(r.Message.(*routev3.RouteConfiguration))
+	b.foldHosts(m)
+	leaveClusters(m)
+	return m
+}
+
+// foldsHosts tells whether what a subscription asks for is folded into the one
+// who asks, and has virtual hosts folded into it in turn.
+func (b *binder) foldsHosts(sub xds.Subscription) bool {
+	r := b.snapshot.Lookup(xds.RouteConfiguration, sub.Name)
+	return b.target.InlineRoutes && r != nil && xds.FromSnapshot(r.Message.(*routev3.RouteConfiguration).GetVhds().GetConfigSource())
 }
 
 func leaveClusters(m *routev3.RouteConfiguration) {

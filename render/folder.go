@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path"
 	"strings"
 
 	"xdspub/diag"
@@ -47,10 +46,10 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 		case xds.Cluster, xds.Listener, xds.ScopedRoutes, xds.VirtualHost:
 			continue
 		}
-		folder := strings.ToLower(path.Dir(Path(r.Type, r.Name)))
-		first, ok := seen[folder]
+		lower := strings.ToLower(folder(r.Type, r.Name))
+		first, ok := seen[lower]
 		if !ok {
-			seen[folder] = r
+			seen[lower] = r
 			continue
 		}
 		d := r.Diagnostic(codeFolderCollision.Name, xds.Path(r.Type.Name),

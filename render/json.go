@@ -10,10 +10,26 @@ import (
 	"xdspub/xds"
 )
 
-// resourceJSON is a message as it stands in the resources of a DiscoveryResponse:
-// with an @type, snake_case names, indented. protojson spaces its output
-// differently from build to build on purpose; json.Indent makes it one again.
-func resourceJSON(m proto.Message) ([]byte, error) {
+// JSON is the default: it can be read by people, and Envoy refuses it when it is
+// damaged.
+var JSON = &Format{Name: "json", message: messageJSON, resource: resourceJSON, response: responseJSON}
+
+func messageJSON(m proto.Message) ([]byte, error) {
+	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// typedJSON is a message as protojson writes it, with an @type and snake_case
+// names. Its spacing differs from build to build on purpose.
+func typedJSON(m proto.Message) ([]byte, error) {
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -23,11 +39,34 @@ func resourceJSON(m proto.Message) ([]byte, error) {
 	if body := bytes.TrimSpace(raw[1:]); body[0] != '}' {
 		typed = append(typed, ',')
 	}
-	typed = append(typed, raw[1:]...)
+	return append(typed, raw[1:]...), nil
+}
+
+func resourceJSON(m proto.Message, _ []byte) ([]byte, error) {
+	typed, err := typedJSON(m)
+	if err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
 	out.Grow(2 * len(typed))
 	if err := json.Indent(&out, typed, "    ", "  "); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+func responseJSON(version, typeURL string, resources [][]byte) ([]byte, error) {
+	data := make([]byte, 0, sizeOf(resources))
+	data = append(data, "{\n  \"version_info\": \""+version+"\",\n  \"type_url\": \""+typeURL+"\",\n  \"resources\": ["...)
+	for i, r := range resources {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = append(data, "\n    "...)
+		data = append(data, r...)
+	}
+	if len(resources) > 0 {
+		data = append(data, "\n  "...)
+	}
+	return append(data, "]\n}\n"...), nil
 }

@@ -8,6 +8,8 @@
 //	eds/<cluster>/eds.json  rds/<route configuration>/rds.json  sds/<secret>/sds.json
 //	rtds/<layer>/rtds.json  ecds/<name>/ecds.json
 //
+// or the same with another suffix: Envoy knows a file's format by that.
+//
 // Config sources that say "from this snapshot" (ads, self) become paths; what a
 // file can't carry is folded into what refers to it. Equal snapshots give equal
 // bytes, from run to run and from build to build.
@@ -16,9 +18,7 @@ package render
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 	"google.golang.org/protobuf/proto"
@@ -31,9 +31,14 @@ import (
 type Target struct {
 	// EnvoyPath is the output directory as Envoy sees it: an absolute path.
 	EnvoyPath string
+	// Format of the files; nil means JSON.
+	Format *Format
 	// InlineEndpoints puts endpoint assignments into their clusters, which then
 	// need no subscription.
 	InlineEndpoints bool
+	// InlineRoutes puts route configurations into the listeners that ask for them,
+	// which then need no subscription. Their files stay.
+	InlineRoutes bool
 	// Going are clusters of an earlier render, bound as they were, that stay in
 	// the CDS file beside the new ones. A new cluster of the same name wins.
 	Going []*xds.Resource
@@ -77,7 +82,8 @@ type Renderer struct {
 
 // Render renders s. Findings of severity Error mean that there is no Output.
 func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
-	if t.EnvoyPath != r.target.EnvoyPath || t.InlineEndpoints != r.target.InlineEndpoints {
+	t.Format = cmp.Or(t.Format, JSON)
+	if t.EnvoyPath != r.target.EnvoyPath || t.Format != r.target.Format || t.InlineEndpoints != r.target.InlineEndpoints || t.InlineRoutes != r.target.InlineRoutes {
 		r.known = nil
 	}
 	r.target = t
@@ -89,6 +95,9 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 		e := r.known[res]
 		if e == nil || !e.holdsFor(s) {
 			var err error
+			if t.Format.changes != nil {
+				list = append(list, t.Format.changes(res)...)
+			}
 			if e, err = b.encode(res); err != nil {
 				list = append(list, res.Diagnostic(codeUnencodable.Name, "", err.Error()))
 				continue
@@ -107,7 +116,7 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 		if s.Lookup(xds.Cluster, c.Name) != nil {
 			continue
 		}
-		e, err := encode(c, c.Message)
+		e, err := encode(t.Format, c, c.Message)
 		if err != nil {
 			list = append(list, c.Diagnostic(codeUnencodable.Name, "", err.Error()))
 			return nil, list
@@ -118,14 +127,17 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	for _, name := range t.EmptyLayers {
 		if s.Lookup(xds.Runtime, name) == nil {
 			layer := &runtimev3.Runtime{Name: name}
-			e, err := encode(&xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}}, layer)
+			e, err := encode(t.Format, &xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}}, layer)
 			if err != nil {
 				return nil, diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
 			}
 			byType[xds.Runtime] = append(byType[xds.Runtime], e)
 		}
 	}
-	out.Files = files(byType, b)
+	var err error
+	if out.Files, err = files(byType, b); err != nil {
+		return nil, append(list, diag.Diagnostic{Code: codeUnencodable.Name, Message: err.Error()})
+	}
 	for _, list := range byType {
 		for _, e := range list {
 			out.Watches = append(out.Watches, e.watches...)
@@ -140,15 +152,21 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 }
 
 // files puts encoded resources into files.
-func files(byType map[*xds.Type][]*encoded, b *binder) []File {
+func files(byType map[*xds.Type][]*encoded, b *binder) ([]File, error) {
 	var files []File
+	var failed error
+	add := func(t *xds.Type, name string, resources []*encoded) {
+		f, err := file(b.target.Format, t, name, resources)
+		failed = cmp.Or(failed, err)
+		files = append(files, f)
+	}
 	for _, t := range xds.Types {
 		switch t {
 		case xds.Cluster, xds.Listener:
-			files = append(files, file(t, "", byType[t]))
+			add(t, "", byType[t])
 		case xds.ScopedRoutes:
 			if len(byType[t]) > 0 || b.scopesAsked {
-				files = append(files, file(t, "", byType[t]))
+				add(t, "", byType[t])
 			}
 		case xds.VirtualHost:
 			// Envoy takes VHDS only over gRPC; they are folded into their routes.
@@ -157,12 +175,12 @@ func files(byType map[*xds.Type][]*encoded, b *binder) []File {
 				if t == xds.Endpoints && b.inlined[e.name] {
 					continue
 				}
-				files = append(files, file(t, e.name, []*encoded{e}))
+				add(t, e.name, []*encoded{e})
 			}
 		}
 	}
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
-	return files
+	return files, failed
 }
 
 // subscribedByBootstrap is the watch of a file that the bootstrap names.
@@ -174,44 +192,20 @@ func subscribedByBootstrap(f File) []string {
 	return nil
 }
 
-// Path is where the file of a resource stands below the output directory. name
-// is ignored for the types that share one file.
-func Path(t *xds.Type, name string) string {
-	api := strings.ToLower(t.API)
-	switch t {
-	case xds.Cluster, xds.Listener, xds.ScopedRoutes:
-		return path.Join(api, api+".json")
-	}
-	return path.Join(api, Folder(name), api+".json")
-}
-
-// file writes one DiscoveryResponse. The resources are encoded already; the
-// response around them is put together by hand, so that an unchanged resource is
-// never encoded again.
-func file(t *xds.Type, name string, resources []*encoded) File {
-	f := File{Path: Path(t, name), Type: t, Name: name}
-	canonical := make([][]byte, len(resources))
-	size := 256
+// file writes one DiscoveryResponse around resources that are encoded already.
+func file(format *Format, t *xds.Type, name string, resources []*encoded) (File, error) {
+	f := File{Path: format.Path(t, name), Type: t, Name: name}
+	canonical, written := make([][]byte, len(resources)), make([][]byte, len(resources))
 	for i, e := range resources {
-		canonical[i] = e.canonical
+		canonical[i], written[i] = e.canonical, e.written
 		f.Secret = f.Secret || e.secret
-		size += len(e.text) + 8
 	}
 	f.Version = xds.Version(canonical)
-	data := make([]byte, 0, size)
-	data = append(data, "{\n  \"version_info\": \""+f.Version+"\",\n  \"type_url\": \""+t.URL()+"\",\n  \"resources\": ["...)
-	for i, e := range resources {
-		if i > 0 {
-			data = append(data, ',')
-		}
-		data = append(data, "\n    "...)
-		data = append(data, e.text...)
+	var err error
+	if f.Data, err = format.response(f.Version, t.URL(), written); err != nil {
+		err = fmt.Errorf("%s: %w", f.Path, err)
 	}
-	if len(resources) > 0 {
-		data = append(data, "\n  "...)
-	}
-	f.Data = append(data, "]\n}\n"...)
-	return f
+	return f, err
 }
 
 // id is the hash of all resources of a Snapshot as they are bound.
@@ -228,8 +222,8 @@ func id(byType map[*xds.Type][]*encoded) string {
 // encoded is one resource as it stands in a file.
 type encoded struct {
 	name string
-	// text is its JSON, indented to stand in a response.
-	text []byte
+	// written is its form in a response of the format.
+	written []byte
 	// canonical is its binary form, for the version.
 	canonical []byte
 	secret    bool
@@ -254,14 +248,14 @@ func (e *encoded) holdsFor(s *xds.Snapshot) bool {
 }
 
 // encode writes a bound message.
-func encode(res *xds.Resource, m proto.Message) (*encoded, error) {
+func encode(format *Format, res *xds.Resource, m proto.Message) (*encoded, error) {
 	canonical, err := xds.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("can't be encoded: %w", err)
 	}
-	text, err := resourceJSON(m)
+	written, err := format.resource(m, canonical)
 	if err != nil {
-		return nil, fmt.Errorf("can't be written as JSON: %w", err)
+		return nil, fmt.Errorf("can't be written as %s: %w", format.Name, err)
 	}
-	return &encoded{name: res.Name, text: text, canonical: canonical, secret: xds.HoldsSecret(m), watches: watches(res, m)}, nil
+	return &encoded{name: res.Name, written: written, canonical: canonical, secret: xds.HoldsSecret(m), watches: watches(res, m)}, nil
 }

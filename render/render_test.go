@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write the goldens anew, and fail")
 
 // TestGolden renders the source tree src/ of each testdata/*.txtar; out/ holds
 // the files that come out, watches the path subscriptions that they cost, and
-// findings what is said instead.
+// findings what is said instead. What the comment says of "format F", "inline
+// endpoints", "inline routes" and "empty layer L" is how.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -34,9 +35,12 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target := render.Target{EnvoyPath: "/xds", InlineEndpoints: strings.Contains(string(a.Comment), "inline endpoints")}
+			target := render.Target{EnvoyPath: "/xds", InlineEndpoints: strings.Contains(string(a.Comment), "inline endpoints"), InlineRoutes: strings.Contains(string(a.Comment), "inline routes")}
 			if _, layer, ok := strings.Cut(string(a.Comment), "empty layer "); ok {
 				target.EmptyLayers = []string{strings.Fields(layer)[0]}
+			}
+			if _, format, ok := strings.Cut(string(a.Comment), "format "); ok {
+				target.Format = render.FormatNamed(strings.Trim(strings.Fields(format)[0], ".,:"))
 			}
 			want := &txtar.Archive{Comment: a.Comment}
 			src := t.TempDir()
@@ -107,22 +111,25 @@ func TestSecret(t *testing.T) {
 // that can reach into another resource, and compares with a cold one.
 func TestAgain(t *testing.T) {
 	const (
-		eds    = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, type: EDS}`
-		web    = `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: web}`
-		secret = `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: ca, validation_context: {}}`
-		tls    = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: tls, transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {validation_context_sds_secret_config: {name: ca}}}}}`
-		routes = `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: r, vhds: {config_source: {ads: {}}}}`
-		host   = `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, name: r/h, resource: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: h, domains: [h]}}`
-		scope  = `{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: s, route_configuration_name: r, key: {fragments: [{string_key: k}]}}`
-		scoped = `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: l, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, scoped_routes: {name: s, scope_key_builder: {fragments: [{}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}}}]}]}`
+		eds     = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, type: EDS}`
+		web     = `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: web}`
+		secret  = `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: ca, validation_context: {}}`
+		tls     = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: tls, transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {validation_context_sds_secret_config: {name: ca}}}}}`
+		routes  = `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: r, vhds: {config_source: {ads: {}}}}`
+		host    = `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, name: r/h, resource: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: h, domains: [h]}}`
+		scope   = `{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: s, route_configuration_name: r, key: {fragments: [{string_key: k}]}}`
+		listens = `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: l, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, rds: {route_config_name: r, config_source: {ads: {}}}}}]}]}`
+		scoped  = `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: l, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, scoped_routes: {name: s, scope_key_builder: {fragments: [{}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}}}]}]}`
 	)
 	src := t.TempDir()
 	loader := load.New(load.Options{})
-	for _, inline := range []bool{false, true} {
+	for _, target := range []render.Target{{}, {InlineEndpoints: true}, {InlineRoutes: true}, {Format: render.YAML}, {Format: render.Binary}, {Format: render.Text}} {
+		target.EnvoyPath = "/xds"
 		var warm render.Renderer
 		for _, trees := range [][]string{
 			{eds}, {eds, web}, {web}, {tls}, {tls, secret}, {tls, secret, eds, web}, {tls, eds},
 			{routes}, {routes, host}, {host}, {routes, scope}, {routes, scope, scoped}, {routes, host, scope, scoped}, {scope, scoped}, {routes, scoped},
+			{listens}, {listens, routes}, {listens, routes, host}, {listens, host},
 		} {
 			for i := range 8 {
 				os.Remove(filepath.Join(src, string(rune('a'+i))+".yaml"))
@@ -135,18 +142,18 @@ func TestAgain(t *testing.T) {
 				t.Fatal(err, loaded.Diagnostics)
 			}
 			s := xds.NewSnapshot(loaded.Resources)
-			target := render.Target{EnvoyPath: "/xds", InlineEndpoints: inline}
 			var cold render.Renderer
 			want, _ := cold.Render(s, target)
 			got, _ := warm.Render(s, target)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("%v, inline %v (-cold +warm):\n%s", trees, inline, diff)
+				t.Fatalf("%v, %+v (-cold +warm):\n%s", trees, target, diff)
 			}
 		}
 	}
 }
 
-// FuzzRoundTrip: what is rendered is a source tree too, and renders to itself.
+// FuzzRoundTrip: what is rendered is a source tree too, in each format, and renders
+// to itself.
 func FuzzRoundTrip(f *testing.F) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -174,22 +181,23 @@ func FuzzRoundTrip(f *testing.F) {
 		if slices.ContainsFunc(s.All(), func(r *xds.Resource) bool { return r.Name == "" || s.Lookup(r.Type, r.Name) != r }) {
 			return // validation refuses these
 		}
-		target := render.Target{EnvoyPath: "/xds"}
-		var r render.Renderer
-		first, list := r.Render(s, target)
-		if list.HasErrors() {
-			return
-		}
-		again := t.TempDir()
-		for _, file := range first.Files {
-			write(t, filepath.Join(again, file.Path), file.Data)
-		}
-		second, list := (&render.Renderer{}).Render(snapshot(t, again), target)
-		if list.HasErrors() {
-			t.Fatalf("rendered files don't render: %v", list)
-		}
-		if diff := cmp.Diff(first.Files, second.Files); diff != "" {
-			t.Errorf("render(load(render(x))) differs from render(x) (-first +second):\n%s", diff)
+		for _, format := range render.Formats {
+			target := render.Target{EnvoyPath: "/xds", Format: format}
+			first, list := (&render.Renderer{}).Render(s, target)
+			if list.HasErrors() {
+				continue
+			}
+			again := t.TempDir()
+			for _, file := range first.Files {
+				write(t, filepath.Join(again, file.Path), file.Data)
+			}
+			second, list := (&render.Renderer{}).Render(snapshot(t, again), target)
+			if list.HasErrors() {
+				t.Fatalf("rendered files don't render: %v", list)
+			}
+			if diff := cmp.Diff(first.Files, second.Files); diff != "" {
+				t.Errorf("render(load(render(x))) differs from render(x) (-first +second):\n%s", diff)
+			}
 		}
 	})
 }

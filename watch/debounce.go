@@ -25,9 +25,16 @@ func (d *debouncer) event() {
 	d.timer.Reset(min(d.quiet, d.deadline.Sub(now)))
 }
 
-// fire delivers once a burst; who receives calls end.
+// fire delivers once a burst; who receives calls end, unless an event has
+// prolonged it.
 func (d *debouncer) fire() <-chan time.Time { return d.timer.C }
 
-func (d *debouncer) end() { d.deadline = time.Time{} }
+func (d *debouncer) end() {
+	d.deadline = time.Time{}
+	d.timer.Stop() // an event may have come since it fired
+}
 
 func (d *debouncer) running() bool { return !d.deadline.IsZero() }
+
+// overdue tells whether the burst must not be prolonged any more.
+func (d *debouncer) overdue() bool { return !time.Now().Before(d.deadline) }

@@ -12,19 +12,26 @@
 // Folders are watched, not files: a watch on a file dies with its inode, which
 // is what most editors and every publisher by rename replace. New folders are
 // followed at once, so that the files still being copied into them prolong the
-// burst.
+// burst. Links are followed, and each place on their way is watched: the root
+// itself may be one, or stand behind one, that a deployment turns elsewhere.
 //
-// Watches get lost, too: the root is moved away and comes back, a file system
-// is mounted over it, the system's limit is reached. Therefore all of them are
-// thrown away and made anew at every rescan, which always ends in a signal.
-// What no event can tell is at most one rescan late. That goes for network file
-// systems, and for a file that is a link to one outside the tree and is edited
-// there; linked folders are followed.
+// A checkout by git is one change. While a git command holds the index.lock of a
+// work tree, there is no signal; [Watcher.Read] keeps those out who read without
+// one.
+//
+// Watches get lost, too: a file system is mounted over a folder, one further up
+// is moved away. Therefore all of them are thrown away and made anew at every
+// rescan, which always ends in a signal. What no event can tell is at most one
+// rescan late. That goes for files that are written through another hard link or
+// on another machine; for network file systems there is Options.Poll. Where the
+// system's limits leave too few watches, the tree is polled until a rescan gets
+// them all: never with some, because Envoy needs watches of the same user, and
+// aborts when it gets none.
 //
 //	w, err := watch.New("/etc/xds", watch.Options{})
 //	if err != nil { … }
 //	go w.Run(ctx)
 //	for range w.Signals() { // ends with ctx
-//		read("/etc/xds")
+//		w.Read(ctx, func() { read("/etc/xds") })
 //	}
 package watch

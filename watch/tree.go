@@ -4,13 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 )
+
+type set map[string]bool
 
 // tree is the set of watched folders.
 //
@@ -18,20 +23,32 @@ import (
 // inode: a folder that was added under two names would lose both watches when
 // one of them goes.
 type tree struct {
-	root   string // absolute, may be a link
-	flat   bool   // no folders below root
+	root   string   // absolute, may be a link
+	flat   bool     // no folders below root
+	files  []string // that count too
+	always bool     // never watched, only polled
 	ignore func(path string) bool
+	skip   func(name string) bool
 	warn   func(error)
 
-	fsw    *fsnotify.Watcher // nil when none could be made
-	real   string            // root, resolved when it was last there
-	byReal map[string]string // resolved path → path as reached from root
-	byPath map[string]string // the other way
+	fsw    *fsnotify.Watcher   // nil while the tree is polled
+	limit  error               // why it is polled, unless always
+	info   fs.FileInfo         // root's; nil while it is missing
+	real   string              // root, resolved when it was last there
+	byReal map[string]string   // resolved path → path as reached from root
+	byPath map[string]string   // the other way
+	spots  map[string]set      // resolved path → paths that a change there may turn elsewhere
+	ways   map[string][]string // the other way
+	denied set                 // what can't be read, by path as reached from root
+	gits   set                 // the .git in the tree and above it
+	stamps map[string]stamp    // of all that counts, in a polled tree
 }
 
-// channels gives nil channels, which never deliver, without a watcher.
+func (t *tree) polled() bool { return t.fsw == nil }
+
+// channels gives nil channels, which never deliver, for a polled tree.
 func (t *tree) channels() (<-chan fsnotify.Event, <-chan error) {
-	if t.fsw == nil {
+	if t.polled() {
 		return nil, nil
 	}
 	return t.fsw.Events, t.fsw.Errors
@@ -50,28 +67,43 @@ func (t *tree) close() {
 // which may run as the same one, aborts when it gets none.
 func (t *tree) rewatch() error {
 	t.close()
-	t.byReal, t.byPath = map[string]string{}, map[string]string{}
+	t.limit = nil
+	if t.always {
+		return t.poll()
+	}
 	fsw, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", t.root, explain(err))
+		if err = explain(err); !isLimit(err) {
+			err = &limitError{err, "the system has no events"}
+		}
+		return t.fallBack(fmt.Errorf("watch %s: %w", t.root, err))
 	}
 	t.fsw = fsw
-
-	// The parent tells when root goes and comes back; where it can't be watched,
-	// the rescan does. It comes first, or else root could come in between.
-	dir := filepath.Dir(t.root)
-	parent, err := filepath.EvalSymlinks(dir)
-	watched := err == nil && fsw.Add(parent) == nil
-	// Stat's error reads the same however much of the path is missing.
-	_, missing := os.Stat(t.root)
-	real, _ := filepath.EvalSymlinks(t.root)
-	if watched && parent != real {
-		t.byReal[parent], t.byPath[dir] = dir, parent
+	if err = t.scan(); isLimit(err) {
+		return t.fallBack(err)
 	}
-	if missing != nil {
+	return err
+}
+
+// scan goes through the whole tree, to watch it or to take its stamps.
+func (t *tree) scan() error {
+	t.byReal, t.byPath = map[string]string{}, map[string]string{}
+	t.spots, t.ways = map[string]set{}, map[string][]string{}
+	t.denied, t.gits, t.stamps = set{}, set{}, map[string]stamp{}
+	// They come first, or else root could come in between.
+	for _, path := range append([]string{t.root}, t.files...) {
+		if err := t.watchSpots(path); err != nil {
+			return err
+		}
+		t.note(path)
+	}
+	// Stat's error reads the same however much of the path is missing.
+	info, missing := os.Stat(t.root)
+	if t.info = info; missing != nil {
+		t.info = nil
 		return fmt.Errorf("watch: %w", missing)
 	}
-	t.real = real
+	t.real, _ = filepath.EvalSymlinks(t.root)
 	if err := t.follow(t.root); err != nil {
 		return err
 	}
@@ -79,6 +111,15 @@ func (t *tree) rewatch() error {
 		return fmt.Errorf("watch %s: %w", t.root, syscall.ENOTDIR)
 	}
 	return nil
+}
+
+// turned tells whether root is not the folder that was last scanned.
+func (t *tree) turned() bool {
+	info, err := os.Stat(t.root)
+	if err != nil || t.info == nil {
+		return (err == nil) != (t.info != nil)
+	}
+	return !os.SameFile(info, t.info)
 }
 
 // refresh brings the watches at path and below up to date, whatever is there now.
@@ -93,8 +134,19 @@ func (t *tree) refresh(path string) error {
 				delete(t.byReal, real)
 			}
 		}
+		for p := range t.ways {
+			if within(p, path) {
+				t.dropSpots(p)
+			}
+		}
+		maps.DeleteFunc(t.denied, func(p string, _ bool) bool { return within(p, path) })
 	}
-	if t.flat {
+	t.note(path)
+	t.dropSpots(path)
+	switch {
+	case slices.Contains(t.files, path):
+		return t.watchSpots(path)
+	case t.flat:
 		return nil
 	}
 	return t.follow(path)
@@ -106,6 +158,11 @@ func (t *tree) refresh(path string) error {
 func (t *tree) follow(path string) error {
 	for todo := []string{path}; len(todo) > 0; todo = todo[1:] {
 		path := todo[0]
+		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			if err := t.watchSpots(path); err != nil {
+				return err
+			}
+		}
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			continue // not a folder, gone again, or a dangling link
 		}
@@ -114,8 +171,11 @@ func (t *tree) follow(path string) error {
 			continue
 		}
 		// A link to a folder that holds root is a loop on a grand scale.
-		if path != t.root && (within(t.real, real) || t.ignored(real)) {
+		if path != t.root && (within(t.real, real) || t.ignore != nil && t.ignore(real)) {
 			continue
+		}
+		for _, git := range enclosing(real) {
+			t.gits[git] = true
 		}
 		links, err := t.walk(path, real)
 		if err != nil {
@@ -135,7 +195,7 @@ func (t *tree) walk(path, real string) (links []string, err error) {
 		return nil, nil
 	}
 	// Watch first, list second: what comes in between is seen twice, not never.
-	if err := t.fsw.Add(real); err != nil {
+	if err := t.add(real); err != nil {
 		return nil, t.judge(path, err)
 	}
 	t.byReal[real], t.byPath[path] = path, real
@@ -148,6 +208,13 @@ func (t *tree) walk(path, real string) (links []string, err error) {
 	}
 	for _, e := range entries {
 		sub := filepath.Join(path, e.Name())
+		if e.Name() == gitName {
+			t.gits[filepath.Join(real, gitName)] = true
+		}
+		if t.ignored(sub) {
+			continue
+		}
+		t.note(sub)
 		switch {
 		case e.IsDir():
 			more, err := t.walk(sub, filepath.Join(real, e.Name()))
@@ -162,14 +229,55 @@ func (t *tree) walk(path, real string) (links []string, err error) {
 	return links, nil
 }
 
+func (t *tree) add(real string) error {
+	if t.polled() {
+		return nil
+	}
+	return t.fsw.Add(real)
+}
+
+// note remembers about path what events don't tell: in a polled tree all, else
+// whether it can be read.
+func (t *tree) note(path string) {
+	if t.polled() {
+		t.stamps[path] = stampOf(path)
+	} else if denied(path) {
+		t.denied[path] = true
+	} else {
+		delete(t.denied, path)
+	}
+}
+
+// accessTurned tells whether path can be read now, and could not before, or the
+// reverse. All else that is an attribute does not count: scanners and backups
+// change those all day, and content never changes so.
+func (t *tree) accessTurned(path string) bool {
+	before := t.denied[path]
+	t.note(path)
+	return t.denied[path] != before
+}
+
+// denied tells whether path is there and can't be read.
+func denied(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return errors.Is(err, fs.ErrPermission)
+	}
+	mode := uint32(unix.R_OK)
+	if info.IsDir() {
+		mode |= unix.X_OK
+	}
+	return unix.Access(path, mode) != nil
+}
+
 // judge says whether err, met at path, ends the walk: a limit of the system does,
 // and so does a root that can't be watched. One folder does not.
 func (t *tree) judge(path string, err error) error {
-	switch limit := explain(err); {
+	switch err = explain(err); {
 	case errors.Is(err, fs.ErrNotExist): // gone again
 		return nil
-	case limit != err: // without path: it is one trouble, not one for each folder
-		return fmt.Errorf("watch %s: %w", t.root, limit)
+	case isLimit(err): // without path: it is one trouble, not one for each folder
+		return fmt.Errorf("watch %s: %w", t.root, err)
 	case path == t.root:
 		return fmt.Errorf("watch %s: %w", path, err)
 	}
@@ -177,36 +285,33 @@ func (t *tree) judge(path string, err error) error {
 	return nil
 }
 
-// locate turns the name in an event into a path as reached from root. It is not
-// ok for what only stands next to root.
-func (t *tree) locate(name string) (path string, ok bool) {
-	if path, ok := t.byReal[name]; ok {
-		return path, true
+// locate turns the name in an event into the paths that it may concern: that as
+// reached from root, and those whose way leads through there. There is none for
+// what does not count.
+func (t *tree) locate(name string) []string {
+	var paths []string
+	path, ok := t.byReal[name]
+	if dir, in := t.byReal[filepath.Dir(name)]; !ok && in {
+		path, ok = filepath.Join(dir, filepath.Base(name)), true
 	}
-	dir, ok := t.byReal[filepath.Dir(name)]
-	path = filepath.Join(dir, filepath.Base(name))
-	return path, ok && within(path, t.root)
+	if ok && !t.ignored(path) {
+		paths = append(paths, path)
+	}
+	paths = slices.AppendSeq(paths, maps.Keys(t.spots[name]))
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // ignored does not ask about root: who names it wants it, hidden or not.
 func (t *tree) ignored(path string) bool {
-	return t.ignore != nil && path != t.root && t.ignore(path)
+	if path == t.root {
+		return false
+	}
+	return t.skip != nil && t.skip(filepath.Base(path)) || t.ignore != nil && t.ignore(path)
 }
 
 // within tells whether path is dir or below it.
 func within(path, dir string) bool {
 	const sep = string(filepath.Separator)
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, sep)+sep)
-}
-
-// explain adds the name of the limit to the errors that mean anything but what
-// they say: "no space left on device" is not about the disk.
-func explain(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%w: raise the sysctl fs.inotify.max_user_watches", err)
-	case errors.Is(err, syscall.EMFILE):
-		return fmt.Errorf("%w: raise the sysctl fs.inotify.max_user_instances or the limit of open files", err)
-	}
-	return err
 }

@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -23,10 +26,19 @@ type Options struct {
 	// Rescan is how often all watches are made anew, with a signal after it.
 	// 0 is 30s; below 0 is never, and then what is lost stays lost.
 	Rescan time.Duration
+	// Poll is how often to look for changes instead of waiting for events, on
+	// file systems that have none. 0 is to wait for events.
+	Poll time.Duration
 	// Ignore tells which paths don't count: their events give no signal, and
 	// folders are not watched. It gets absolute paths below the root, and what
 	// a link leads to also as the path without links. nil ignores nothing.
 	Ignore func(path string) bool
+	// Skip tells which names in the tree don't count, such as those of hidden
+	// files. What a link with another name leads to does. nil skips nothing.
+	Skip func(name string) bool
+	// Files are files outside of the tree, or ignored in it, that count too.
+	// They may be missing.
+	Files []string
 	// Log gets a warning once when something can't be watched, and each counted
 	// event at debug level. nil discards.
 	Log *slog.Logger
@@ -47,8 +59,16 @@ type Watcher struct {
 	tree    *tree
 	burst   *debouncer
 	rescan  time.Duration
+	poll    time.Duration // how often a polled tree is looked at
+	file    string        // what is wanted, if it is no folder
 	log     *slog.Logger
+	git     *git
 	signals chan Reason
+	counted atomic.Uint64 // events that counted
+
+	mu    sync.Mutex
+	files []string // what Also asked for last
+	also  chan struct{}
 
 	// What can't be watched, by error text: found by the previous look at the
 	// whole tree, and found since. Each is logged when it is new.
@@ -67,27 +87,72 @@ func New(root string, o Options) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
-	if !info.IsDir() {
-		root = filepath.Dir(root)
-	}
 	w := &Watcher{
 		burst:   newDebouncer(cmp.Or(o.QuietPeriod, 100*time.Millisecond), cmp.Or(o.MaxDelay, 2*time.Second)),
 		rescan:  cmp.Or(o.Rescan, 30*time.Second),
+		poll:    cmp.Or(o.Poll, 2*time.Second),
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		signals: make(chan Reason, 1),
+		also:    make(chan struct{}, 1),
 		trouble: map[string]bool{},
 	}
-	w.tree = &tree{root: root, flat: !info.IsDir(), ignore: o.Ignore, warn: w.warn}
+	w.git = &git{log: w.log}
+	w.tree = &tree{root: root, always: o.Poll > 0, ignore: o.Ignore, skip: o.Skip, warn: w.warn}
+	if !info.IsDir() {
+		w.tree.root, w.tree.flat, w.file = filepath.Dir(root), true, root
+	}
+	if w.files, err = w.absolute(o.Files); err != nil {
+		return nil, err
+	}
+	w.tree.files = w.files
 	if err := w.tree.rewatch(); err != nil {
 		w.tree.close()
 		return nil, err
 	}
+	w.git.heed(w.tree.gits)
 	return w, nil
 }
 
 // Signals gives the signals. Those that are not fetched become one. It is closed
 // when Run returns.
 func (w *Watcher) Signals() <-chan Reason { return w.signals }
+
+// Also replaces Options.Files, at any time and from any goroutine. Another list than
+// before gives a signal: a file may have changed since its name was learned.
+func (w *Watcher) Also(files ...string) error {
+	files, err := w.absolute(files)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.Equal(files, w.files) {
+		return nil
+	}
+	w.files = files
+	select {
+	case w.also <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// absolute gives a list that can be compared: sorted, each once.
+func (w *Watcher) absolute(files []string) ([]string, error) {
+	var list []string
+	if w.file != "" {
+		list = append(list, w.file)
+	}
+	for _, f := range files {
+		abs, err := filepath.Abs(f)
+		if err != nil {
+			return nil, fmt.Errorf("watch: %w", err)
+		}
+		list = append(list, abs)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
 
 // Run sends signals until ctx ends; nothing that happens to the tree ends it. It
 // must be called once, and leaves no goroutine and no open file behind.
@@ -100,6 +165,8 @@ func (w *Watcher) Run(ctx context.Context) {
 		defer ticker.Stop()
 		rescan = ticker.C
 	}
+	poll := time.NewTicker(w.poll)
+	defer poll.Stop()
 	for {
 		events, errs := w.tree.channels()
 		select {
@@ -109,14 +176,24 @@ func (w *Watcher) Run(ctx context.Context) {
 			w.handle(event)
 		case err := <-errs:
 			w.handleError(err)
+		case <-w.also:
+			w.takeFiles()
+		case <-poll.C:
+			w.glance()
 		case <-w.burst.fire():
-			w.burst.end()
-			w.signal(Change)
+			if w.settled() {
+				w.burst.end()
+				w.signal(Change)
+			}
 		case <-rescan:
 			w.rewatch()
 			// In a burst the tree may be half written; the burst's own signal
 			// comes soon, and covers this one.
-			if !w.burst.running() {
+			switch {
+			case w.burst.running():
+			case w.git.busy():
+				w.burst.event()
+			default:
 				w.signal(Rescan)
 			}
 		}
@@ -131,49 +208,135 @@ func (w *Watcher) signal(r Reason) {
 	}
 }
 
+// settled tells whether the burst that fires is at its end. If not, it goes on.
+func (w *Watcher) settled() bool {
+	if w.git.busy() {
+		w.burst.end() // from here a new one, so that the lock is asked for again
+		w.burst.event()
+		return false
+	}
+	// Nothing else prolongs the burst of a polled tree. The look comes in any
+	// case: what it finds now needs no signal later.
+	overdue := w.burst.overdue()
+	return !(w.tree.polled() && w.changed()) || overdue
+}
+
 func (w *Watcher) handle(event fsnotify.Event) {
-	path, ok := w.tree.locate(event.Name)
-	// Scanners and backups change attributes all day; content never changes so.
-	if !ok || event.Op == fsnotify.Chmod || w.tree.ignored(path) {
+	if filepath.Base(event.Name) == gitName && event.Has(fsnotify.Create) { // a clone begins
+		w.tree.gits[event.Name] = true
+		w.git.heed(w.tree.gits)
+	}
+	paths := w.tree.locate(event.Name)
+	if event.Op == fsnotify.Chmod {
+		paths = slices.DeleteFunc(paths, func(p string) bool { return !w.tree.accessTurned(p) })
+	}
+	if event.Op != fsnotify.Write {
+		w.refresh(paths)
+	}
+	for _, path := range paths {
+		w.count(path, event.Op.String())
+	}
+}
+
+func (w *Watcher) refresh(paths []string) {
+	if slices.Contains(paths, w.tree.root) {
+		w.rewatch()
 		return
 	}
-	if event.Has(fsnotify.Create | fsnotify.Remove | fsnotify.Rename) {
-		if within(w.tree.root, path) {
-			w.rewatch()
-		} else if err := w.tree.refresh(path); err != nil {
-			w.warn(err)
+	for _, path := range paths {
+		if !w.tree.polled() { // which it may become on the way
+			w.check(w.tree.refresh(path))
 		}
 	}
-	w.log.Debug("changed", "path", path, "op", event.Op.String())
+}
+
+func (w *Watcher) count(path, op string) {
+	w.counted.Add(1)
+	w.log.Debug("changed", "path", path, "op", op)
 	w.burst.event()
 }
 
 func (w *Watcher) handleError(err error) {
 	if !errors.Is(err, fsnotify.ErrEventOverflow) {
-		w.warn(fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
+		w.check(fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
 		return
 	}
 	w.rewatch() // new folders may be among what was dropped
 	w.log.Warn("events were dropped, looked at the whole tree again; the sysctl fs.inotify.max_queued_events sets how many can wait")
+	w.counted.Add(1)
 	w.burst.event()
 }
 
-// rewatch makes all watches anew. Errors are logged only when they are news: the
-// root may be missing for days, with a rescan every few seconds.
-func (w *Watcher) rewatch() {
-	w.known, w.trouble = w.trouble, map[string]bool{}
-	if err := w.tree.rewatch(); err != nil {
-		w.warn(err)
+func (w *Watcher) takeFiles() {
+	w.mu.Lock()
+	w.tree.files = w.files
+	w.mu.Unlock()
+	w.rewatch()
+	w.burst.event()
+}
+
+// glance sees what events don't tell: all changes in a polled tree, and a root
+// that is another one, because a file system was mounted or unmounted there, or
+// a folder further up moved.
+func (w *Watcher) glance() {
+	switch {
+	case w.burst.running(): // its end has a look
+	case w.tree.polled():
+		w.changed()
+	case w.tree.turned():
+		w.rewatch()
+		w.count(w.tree.root, "TURNED")
 	}
+}
+
+// rewatch makes all watches anew.
+func (w *Watcher) rewatch() { w.anew(w.tree.rewatch) }
+
+// changed looks at a polled tree and tells whether it did since the last look.
+func (w *Watcher) changed() bool { return w.anew(w.tree.poll) }
+
+// anew looks at the whole tree, and counts what changed if it stays polled. Errors
+// are logged only when they are news: the root may be missing for days, with a
+// rescan every few seconds.
+func (w *Watcher) anew(look func() error) (changed bool) {
+	polled, before := w.tree.polled(), w.tree.stamps
+	w.known, w.trouble = w.trouble, map[string]bool{}
+	w.check(look())
+	w.git.heed(w.tree.gits)
 	if len(w.known) > 0 && len(w.trouble) == 0 {
 		w.log.Info("all folders are watched again", "root", w.tree.root)
+	}
+	if !polled || !w.tree.polled() {
+		return false
+	}
+	paths := differences(before, w.tree.stamps)
+	for _, path := range paths {
+		w.count(path, "POLL")
+	}
+	return len(paths) > 0
+}
+
+// check takes up an error of watching: a limit of the system makes the tree polled.
+func (w *Watcher) check(err error) {
+	if isLimit(err) {
+		err = w.tree.fallBack(err)
+		w.burst.event() // for what was still queued
+	}
+	if err != nil {
+		w.warn(err)
 	}
 }
 
 func (w *Watcher) warn(err error) {
 	text := err.Error()
 	if !w.known[text] && !w.trouble[text] {
-		w.log.Warn("not all folders are watched; the rescan tries again", "error", err, "rescan", w.rescan)
+		message := "not all folders are watched; the rescan tries again"
+		attrs := []any{"error", err, "rescan", w.rescan}
+		if isLimit(err) {
+			message = "too few watches, the tree is polled instead; the rescan tries again"
+			attrs = append(attrs, "poll", w.poll)
+		}
+		w.log.Warn(message, attrs...)
 	}
 	w.trouble[text] = true
 }

@@ -1,17 +1,21 @@
 package watch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestOverflow fills the queue before anyone reads it, and then makes a folder,
@@ -52,71 +56,226 @@ func TestOverflow(t *testing.T) {
 	log.until(t, func(e entry) bool { return e.path == filepath.Join(root, "sub/deep/a.yaml") })
 }
 
+// again runs the test that calls it in another process, made by attr, and tells
+// whether this is that process.
+func again(t *testing.T, attr *syscall.SysProcAttr) (inside bool) {
+	t.Helper()
+	const variable = "WATCH_TEST_INSIDE"
+	if os.Getenv(variable) == t.Name() {
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"="+t.Name())
+	cmd.SysProcAttr = attr
+	out, err := cmd.CombinedOutput()
+	switch _, ran := errors.AsType[*exec.ExitError](err); {
+	case err != nil && !ran:
+		t.Skip("NOT TESTED, needs another process: ", err)
+	case ran:
+		t.Errorf("in the other process: %v\n%s", err, out)
+	case bytes.Contains(out, []byte("--- SKIP")):
+		t.Skipf("NOT TESTED:\n%s", out)
+	case !bytes.Contains(out, []byte("--- PASS: "+t.Name())):
+		t.Errorf("nothing ran:\n%s", out)
+	}
+	return false
+}
+
+// own is a namespace of those kinds, in which this user may do all.
+func own(kinds uintptr) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Cloneflags:  kinds | syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+}
+
 // TestLimits meets the real limits of inotify, in a user namespace with its own:
 // the machine's are shared with everything else that runs on it.
 func TestLimits(t *testing.T) {
-	const inside = "WATCH_TEST_LIMITS"
-	if os.Getenv(inside) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestLimits$", "-test.v")
-		cmd.Env = append(os.Environ(), inside+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
-		}
-		out, err := cmd.CombinedOutput()
-		if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
-			t.Skip("no user namespaces here: ", err)
-		}
-		if t.Logf("%s", out); err != nil {
-			t.Fail()
-		}
+	if !again(t, own(0)) {
 		return
 	}
-
 	limit := func(name string, n int) {
-		if err := os.WriteFile("/proc/sys/user/"+name, []byte(strconv.Itoa(n)), 0); err != nil {
+		if err := os.WriteFile("/proc/sys/user/max_inotify_"+name, []byte(strconv.Itoa(n)), 0); err != nil {
 			t.Skip(err)
 		}
 	}
-	wantError := func(err error, want string) {
-		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with %q", err, want)
+	// left tells whether the one instance is there for others.
+	left := func() bool {
+		fd, err := unix.InotifyInit()
+		if err == nil {
+			unix.Close(fd)
+		}
+		return err == nil
+	}
+	const watches, instances = "no space left on device: raise the sysctl fs.inotify.max_user_watches", "too many open files: raise the sysctl fs.inotify.max_user_instances"
+	for _, tt := range []struct {
+		name               string
+		watches, instances int    // before New
+		warned             string // by New
+		then               func(root string)
+		warnedThen         string
+	}{
+		{name: "too few watches", watches: 4, instances: 1, warned: watches},
+		{name: "no instance", watches: 10, instances: 0, warned: instances},
+		{name: "no watch left for new folders", watches: 6, instances: 1,
+			then: func(root string) { sh(t, root, "mkdir d e f") }, warnedThen: watches},
+		{name: "no instance left for the rescan", watches: 10, instances: 1,
+			then: func(string) { limit("instances", 0) }, warnedThen: instances},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			sh(t, root, "mkdir a b c")
+			limit("watches", tt.watches)
+			limit("instances", tt.instances)
+			w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: 20 * time.Millisecond})
+			w.poll = 5 * time.Millisecond
+			wanted := tt.warned
+			if tt.then != nil {
+				run(t, w)
+				tt.then(root)
+				wanted = tt.warnedThen
+			}
+			warned := log.until(t, level(slog.LevelWarn))
+			if err := warned[len(warned)-1].err; !strings.HasPrefix(err, "watch "+root+": ") || !strings.Contains(err, wanted) {
+				t.Errorf("warned %q, want %q", err, wanted)
+			}
+			if tt.then == nil {
+				run(t, w)
+			}
+			for range 5 {
+				waitSignal(t, w) // rescans, each of which meets the limit again
+			}
+			sh(t, root, "mkdir -p c/x; echo 1 >c/x/a.yaml")
+			var got []entry
+			got = append(got, log.until(t, counts(root+"/c/x/a.yaml"))...)
+			sh(t, root, "echo 22 >c/x/a.yaml")
+			got = append(got, log.until(t, counts(root+"/c/x/a.yaml"))...)
+
+			limit("watches", 20)
+			limit("instances", 1)
+			got = append(got, log.until(t, level(slog.LevelInfo))...)
+			for _, e := range got {
+				if e.level == slog.LevelWarn {
+					t.Errorf("warned again: %s", e.err)
+				}
+				if e.level == slog.LevelDebug && e.op != "POLL" && tt.then == nil {
+					t.Errorf("%+v came by an event", e)
+				}
+			}
+			sh(t, root, "echo 3 >c/x/a.yaml")
+			if e := last(log.until(t, counts(root+"/c/x/a.yaml"))); e.op == "POLL" {
+				t.Error("still polls")
+			}
+		})
+	}
+
+	// A polled tree leaves all to others: Envoy may run as the same user.
+	limit("watches", 4)
+	limit("instances", 1)
+	root := t.TempDir()
+	sh(t, root, "mkdir a b c d")
+	w, _ := newWatcher(t, root, Options{})
+	if !left() {
+		t.Error("a polled tree holds an inotify instance")
+	}
+	run(t, w)
+}
+
+// TestMounts has a file system come over root and go, of which no event tells.
+func TestMounts(t *testing.T) {
+	if !again(t, own(syscall.CLONE_NEWNS)) {
+		return
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		t.Skip(err)
+	}
+	root := filepath.Join(t.TempDir(), "root")
+	sh(t, "/", "mkdir "+root)
+	mount := func(t *testing.T) {
+		if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
+			t.Skip(err)
+		}
+		sh(t, root, "mkdir x; echo 1 >x/mounted.yaml")
+	}
+	unmount := func(t *testing.T) {
+		err := unix.Unmount(root, 0)
+		for limit := time.Now().Add(deadline); err == unix.EBUSY && time.Now().Before(limit); { // in a look
+			err = unix.Unmount(root, 0)
+		}
+		if err != nil {
+			t.Fatalf("the watch keeps the file system: %v", err)
 		}
 	}
-	root := t.TempDir()
-	sh(t, root, "mkdir a b c")
+	for _, poll := range []time.Duration{0, 5 * time.Millisecond} {
+		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
+			w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: poll})
+			w.poll = 5 * time.Millisecond
+			run(t, w)
+			for range 2 {
+				for _, change := range []func(*testing.T){mount, unmount} {
+					change(t)
+					waitSignal(t, w)
+					log.until(t, counts(root))
+					// The looks while it was mounted may have dropped one event.
+					ok := false
+					for try := 0; !ok && try < 10; try++ {
+						sh(t, root, fmt.Sprintf("mkdir -p x; echo %d >>x/a.yaml", try))
+						ok = log.counts(root + "/x/a.yaml")
+					}
+					if !ok {
+						t.Error("not watched again")
+					}
+				}
+			}
+		})
+	}
+}
 
-	limit("max_inotify_instances", 0)
-	_, err := New(root, Options{})
-	wantError(err, "too many open files: raise the sysctl fs.inotify.max_user_instances")
-
-	limit("max_inotify_instances", 1)
-	limit("max_inotify_watches", 3)
-	_, err = New(root, Options{})
-	wantError(err, "no space left on device: raise the sysctl fs.inotify.max_user_watches")
-
-	// Once it runs, a limit is a warning, told once, and healed by a rescan.
-	limit("max_inotify_watches", 6)
-	w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: 20 * time.Millisecond})
-	run(t, w)
-	meet := func(want string, heal func()) {
-		t.Helper()
-		warned := log.until(t, level(slog.LevelWarn))
-		wantError(errors.New(warned[len(warned)-1].err), want)
-		for range 5 {
-			waitSignal(t, w)
-		}
-		heal()
-		for _, e := range log.until(t, level(slog.LevelInfo)) {
-			if e.level == slog.LevelWarn {
-				t.Errorf("warned again: %s", e.err)
+// TestUnreadable runs without the rights over files that root has.
+func TestUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		// They can only be dropped for a thread, and a thread's children. It ends
+		// with this goroutine, as it is never unlocked.
+		runtime.LockOSThread()
+		for _, c := range []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH} {
+			if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+				t.Skip(err)
 			}
 		}
 	}
-	sh(t, root, "mkdir d e f")
-	meet("fs.inotify.max_user_watches", func() { limit("max_inotify_watches", 20) })
-	limit("max_inotify_instances", 0)
-	meet("fs.inotify.max_user_instances", func() { limit("max_inotify_instances", 1) })
+	if !again(t, nil) {
+		return
+	}
+	for _, poll := range []time.Duration{0, 5 * time.Millisecond} {
+		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
+			root := t.TempDir()
+			sh(t, root, "mkdir -p x/y z; echo 1 >x/y/a.yaml; echo 1 >b.yaml; echo 1 >c.yaml; chmod 0 c.yaml z")
+			t.Cleanup(func() { sh(t, root, "chmod -R u+rwX .") })
+			w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: poll})
+			run(t, w)
+			for _, s := range []struct{ do, want string }{
+				{"chmod 0 x", "x"},
+				{"chmod 700 x", "x"},
+				{"echo 2 >>x/y/a.yaml", "x/y/a.yaml"},
+				{"chmod 0 x/y", "x/y"},
+				{"chmod 700 x/y", "x/y"},
+				{"echo 2 >>x/y/a.yaml", "x/y/a.yaml"},
+				{"chmod 0 b.yaml", "b.yaml"},
+				{"chmod 600 b.yaml", "b.yaml"},
+				{"chmod 600 c.yaml", "c.yaml"}, // was so from the start
+				{"chmod 700 z", "z"},
+				{"echo 1 >z/a.yaml", "z/a.yaml"},
+				{"umask 777; mkdir v; echo 1 >d.yaml", "d.yaml"},
+				{"chmod 700 v", "v"},
+				{"echo 1 >v/a.yaml", "v/a.yaml"},
+				{"chmod 600 d.yaml", "d.yaml"},
+			} {
+				sh(t, root, s.do)
+				log.until(t, counts(filepath.Join(root, s.want)))
+				waitSignal(t, w)
+			}
+		})
+	}
 }

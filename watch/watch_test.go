@@ -23,6 +23,8 @@ const deadline = 30 * time.Second // generous: it only bounds a failing test
 type entry struct {
 	level slog.Level
 	path  string // absolute
+	op    string
+	file  string
 	err   string
 }
 
@@ -38,6 +40,10 @@ func (j journal) Handle(_ context.Context, r slog.Record) error {
 		switch a.Key {
 		case "path":
 			e.path = a.Value.String()
+		case "file":
+			e.file = a.Value.String()
+		case "op":
+			e.op = a.Value.String()
 		case "error":
 			e.err = a.Value.String()
 		}
@@ -81,6 +87,10 @@ func (j journal) counts(path string) bool {
 }
 
 func level(l slog.Level) func(entry) bool { return func(e entry) bool { return e.level == l } }
+
+func counts(path string) func(entry) bool { return func(e entry) bool { return e.path == path } }
+
+func last(list []entry) entry { return list[len(list)-1] }
 
 func newWatcher(t *testing.T, root string, o Options) (*Watcher, journal) {
 	t.Helper()
@@ -132,13 +142,20 @@ type step struct {
 	not  []string // paths that may not
 }
 
+// kubelet is the way in which Kubernetes publishes revision n of a volume.
+func kubelet(n int) string {
+	return fmt.Sprintf(`mkdir root/..%d root/..%[1]d/sub; for f in a b sub/c; do echo %[1]d >root/..%[1]d/$f.yaml; done; chmod 755 root/..%[1]d
+		ln -s ..%[1]d root/..data_tmp; mv -T root/..data_tmp root/..data 2>/dev/null || mv -h root/..data_tmp root/..data`, n)
+}
+
 // TestTree is about what counts. There is no rescan that could cover up a fault.
 // Scripts run in a folder that holds the folders root and out.
 func TestTree(t *testing.T) {
 	tests := []struct {
 		name  string
 		setup string
-		root  string // "root" unless set
+		root  string            // "root" unless set
+		skip  func(string) bool // nothing unless set
 		steps []step
 	}{
 		{name: "edit in place", setup: "echo 1 >root/a.yaml", steps: []step{
@@ -227,6 +244,49 @@ func TestTree(t *testing.T) {
 			{do: "mkdir root/..2; echo 2 >root/..2/a.yaml; ln -s ..2 root/..data_tmp; mv -T root/..data_tmp root/..data 2>/dev/null || mv -h root/..data_tmp root/..data; rm -r root/..1", want: []string{"..2", "..data", "..1"}},
 			{do: "echo 3 >root/..2/a.yaml", want: []string{"..2/a.yaml"}},
 		}},
+		// As the kubelet writes it: what is read is a link to a link to a hidden folder.
+		{name: "configmap, hidden names skipped", setup: kubelet(1) + "; ln -s ..data/a.yaml root/a.yaml; ln -s ..data/sub root/sub", skip: litter, steps: []step{
+			{do: kubelet(2) + "; rm -r root/..1", want: []string{"a.yaml"}},
+			{do: kubelet(3) + "; ln -s ..data/b.yaml root/b.yaml; rm -r root/..2", want: []string{"a.yaml", "b.yaml"}, not: []string{"..3"}},
+			{do: "echo 4 >root/..3/a.yaml; echo 4 >root/..3/sub/c.yaml", want: []string{"a.yaml", "sub/c.yaml"}},
+			{do: "echo 1 >root/..3/.other; mkdir root/..4; echo 1 >root/..4/a.yaml; rm -r root/..4"},
+		}},
+		{name: "configmap, the link as root", root: "root/..data", setup: kubelet(1), steps: []step{
+			{do: "touch out/x; " + kubelet(2) + "; rm -r root/..1", want: []string{""}},
+		}},
+		{name: "configmap, a folder in it as root", root: "root/..data/sub", setup: kubelet(1), steps: []step{
+			{do: kubelet(2), want: []string{""}},
+		}},
+		{name: "file behind links", setup: "mkdir out/x out/y; echo 1 >out/x/a.yaml; echo 1 >out/y/a.yaml; ln -s x out/now; ln -s ../out/now/a.yaml root/a.yaml", steps: []step{
+			{do: "echo 2 >out/x/a.yaml", want: []string{"a.yaml"}},
+			{do: "echo 2 >out/x/b.yaml; echo 2 >out/y/a.yaml; echo 1 >out/a.yaml; chmod 600 out/x/a.yaml"},
+			{do: "ln -s y out/new; mv out/new out/old; rm out/now; mv out/old out/now", want: []string{"a.yaml"}},
+			{do: "echo 3 >out/x/a.yaml"},
+			{do: "echo 3 >out/y/a.new; mv out/y/a.new out/y/a.yaml", want: []string{"a.yaml"}},
+			{do: "rm -r out/y", want: []string{"a.yaml"}},
+			{do: "mkdir out/y", want: []string{"a.yaml"}},
+			{do: "echo 4 >out/y/a.yaml", want: []string{"a.yaml"}},
+		}},
+		{name: "dangling link", setup: "ln -s ../out/x/y/a.yaml root/a.yaml", steps: []step{
+			{do: "mkdir -p out/x", want: []string{"a.yaml"}},
+			{do: "echo 1 >out/y; echo 1 >out/x/z"},
+			{do: "mkdir out/x/y", want: []string{"a.yaml"}},
+			{do: "echo 1 >out/x/y/a.yaml", want: []string{"a.yaml"}},
+		}},
+		{name: "link to a folder behind a link", setup: "mkdir -p out/1/x out/2/x; ln -s 1 out/now; ln -s ../out/now/x root/l", steps: []step{
+			{do: "ln -s 2 out/new; mv out/new out/old; rm out/now; mv out/old out/now", want: []string{"l"}},
+			{do: "echo 1 >out/2/x/a.yaml; echo 1 >out/1/x/b.yaml", want: []string{"l/a.yaml"}, not: []string{"l/b.yaml"}},
+		}},
+		{name: "link through a loop", setup: "ln -s b root/a; ln -s a root/b; ln -s a/x/a.yaml root/c; ln -s loop out/loop; ln -s ../out/loop/x root/d", steps: []step{
+			{do: "rm out/loop; mkdir -p out/loop", want: []string{"d"}},
+			{do: "rm root/b; mkdir -p root/b/x; echo 1 >root/b/x/a.yaml", want: []string{"b"}},
+		}},
+		{name: "skipped names", setup: "mkdir -p root/.x/y; ln -s .x root/l; echo 1 >root/.z.yaml", skip: litter, steps: []step{
+			{do: "echo 1 >root/.a.yaml; mkdir root/.w; echo 1 >root/.w/a.yaml; echo 2 >root/.z.yaml; touch root/a.yaml~; mv root/.z.yaml root/.y"},
+			{do: "echo 1 >root/.x/y/a.yaml", want: []string{"l/y/a.yaml"}},
+			{do: "mv root/.y root/y.yaml", want: []string{"y.yaml"}},
+			{do: "mv root/y.yaml root/.y", want: []string{"y.yaml"}},
+		}},
 		{name: "ignored", setup: "mkdir -p root/ignored/x", steps: []step{
 			{do: "echo 1 >root/ignored/a.yaml; echo 1 >root/ignored/x/a.yaml; mkdir root/ignored/y"},
 			{do: "rm -r root/ignored"},
@@ -266,6 +326,7 @@ func TestTree(t *testing.T) {
 				QuietPeriod: time.Millisecond,
 				Rescan:      -1,
 				Ignore:      func(path string) bool { return filepath.Base(path) == "ignored" },
+				Skip:        tt.skip,
 			})
 			run(t, w)
 			if info, err := os.Stat(root); err != nil {
@@ -306,29 +367,63 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestBurst writes 10,000 files. Its signals are few, the last comes soon after
+// the last file, and what is held for all that stays small.
 func TestBurst(t *testing.T) {
-	const quiet = 50 * time.Millisecond
-	root := t.TempDir()
-	w, log := newWatcher(t, root, Options{QuietPeriod: quiet, Rescan: -1})
-	run(t, w)
-	start := time.Now()
-	sh(t, root, "mkdir -p a/b c; i=0; while [ $i -lt 500 ]; do echo $i >a/b/$i.yaml; echo $i >c/$i.yaml; i=$((i+1)); done; echo >last")
-	signals, counted := 0, false
-	for !counted {
-		select {
-		case <-w.Signals():
-			signals++
-		case e := <-log:
-			counted = e.path == filepath.Join(root, "last")
-		case <-time.After(deadline):
-			t.Fatal("the last file never counted")
-		}
+	const files, quiet = 10_000, 50 * time.Millisecond
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
 	}
-	waitSignal(t, w)
-	signals++
-	// Two signals are never closer than the quiet time, however slow the machine.
-	if most := 1 + int(time.Since(start)/quiet); signals > most {
-		t.Errorf("%d signals, want at most %d", signals, most)
+	for _, tt := range []struct {
+		name string
+		poll time.Duration
+		most int // bytes that stay allocated
+	}{
+		{"watched", 0, 1 << 20},
+		{"polled", time.Millisecond, 1000 * files}, // a stamp and a path for each
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			sh(t, root, "mkdir -p a/b c")
+			w, log := newWatcher(t, root, Options{QuietPeriod: quiet, Rescan: -1, Poll: tt.poll})
+			run(t, w)
+			before, start := heap(), time.Now()
+			wrote := make(chan error, 1)
+			go func() {
+				for i := range files {
+					if err := os.WriteFile(filepath.Join(root, []string{"a/b", "c"}[i%2], fmt.Sprint(i, ".yaml")), []byte("x"), 0o644); err != nil {
+						wrote <- err
+						return
+					}
+				}
+				wrote <- os.WriteFile(filepath.Join(root, "last"), []byte("x"), 0o644)
+			}()
+			// Its receiver looks at the tree at each signal, until it has seen all.
+			signals := 0
+			for complete := false; !complete; signals++ {
+				waitSignal(t, w)
+				_, err := os.Stat(filepath.Join(root, "last"))
+				complete = err == nil
+			}
+			end := time.Now()
+			if err := <-wrote; err != nil {
+				t.Fatal(err)
+			}
+			for len(log) > 0 {
+				<-log
+			}
+			if after := heap(); after-before > tt.most {
+				t.Errorf("holds %d bytes more than before the burst", after-before)
+			}
+			// Two signals are never closer than the quiet time, however slow the machine.
+			if most := 1 + int(time.Since(start)/quiet); signals > most {
+				t.Errorf("%d signals, want at most %d", signals, most)
+			}
+			t.Logf("%d files in %v, %d signals", files, end.Sub(start), signals)
+		})
 	}
 }
 
@@ -435,13 +530,7 @@ func TestNew(t *testing.T) {
 }
 
 func TestNothingLeft(t *testing.T) {
-	files := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil && runtime.GOOS == "linux" {
-			t.Fatal(err)
-		}
-		return len(entries)
-	}
+	files := func() int { return openFiles(t) }
 	dir := t.TempDir()
 	sh(t, dir, "mkdir -p a/b; echo 1 >a/b/a.yaml") // and lets os/exec open what it keeps
 	goroutines, open := runtime.NumGoroutine(), files()
@@ -468,4 +557,72 @@ func TestNothingLeft(t *testing.T) {
 			t.Fatalf("%d goroutines and %d files, before %d and %d", runtime.NumGoroutine(), files(), goroutines, open)
 		}
 	}
+}
+
+// TestNothingGrows makes, fills, renames and removes folders while the watch runs.
+func TestNothingGrows(t *testing.T) {
+	for _, poll := range []time.Duration{0, time.Millisecond} {
+		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
+			dir := t.TempDir()
+			sh(t, dir, "mkdir root out; echo 1 >out/a.yaml")
+			root := filepath.Join(dir, "root")
+			w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: poll})
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { w.Run(ctx) })
+			defer running.Wait()
+			defer cancel()
+			churn := func(n int) (goroutines, files int) {
+				at := func(name string) string { return filepath.Join(root, name) }
+				for i := range n {
+					d, end := desk{t, root}, fmt.Sprint("end.", n, ".", i)
+					d.must(os.MkdirAll(at("x/y"), 0o755))
+					d.symlink("../../../out/a.yaml", "x/y/a.yaml")
+					d.symlink("../../out", "x/out")
+					d.create("x/y/b.yaml")
+					d.rename("x", "z")
+					switch i % 3 {
+					case 0:
+						d.must(os.RemoveAll(at("z")))
+					case 1:
+						d.rename("z", "../out/z")
+						d.must(os.RemoveAll(at("../out/z")))
+					default: // so that it is seen in peace, too
+						d.create(end)
+						log.until(t, counts(at(end)))
+						d.must(os.RemoveAll(at("z")))
+						d.remove(end)
+					}
+				}
+				end := fmt.Sprint("end.", n)
+				desk{t, root}.create(end)
+				log.until(t, counts(at(end)))
+				waitSignal(t, w)
+				return runtime.NumGoroutine(), openFiles(t)
+			}
+			goroutines, files := churn(10)
+			g, f := churn(1000)
+			// A look may be under way, or a goroutine at its end.
+			for limit := time.Now().Add(deadline); g > goroutines || f > files; g, f = runtime.NumGoroutine(), openFiles(t) {
+				if time.Now().After(limit) {
+					t.Fatalf("%d goroutines and %d files, before %d and %d", g, f, goroutines, files)
+				}
+				runtime.Gosched()
+			}
+			cancel()
+			running.Wait()
+			if n := len(w.tree.byPath) + len(w.tree.byReal) + len(w.tree.spots) + len(w.tree.ways) + len(w.tree.denied) + len(w.tree.stamps); n > 20 {
+				t.Errorf("remembers %d paths of a tree of one folder", n)
+			}
+		})
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil && runtime.GOOS == "linux" {
+		t.Fatal(err)
+	}
+	return len(entries)
 }

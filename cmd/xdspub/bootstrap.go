@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
@@ -21,6 +22,7 @@ func bootstrapCommand() *cli.Command {
 			Flags: []cli.Flag{
 				&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch"},
 				&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "the output directory as Envoy sees it, an absolute `DIR` (default: as it was published)"},
+				&cli.StringFlag{Name: "format", EnvVars: env("format"), Usage: "format of the published files, `" + formatNames("|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
 				&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: "127.0.0.1:9901", Usage: "Envoy's admin address, `IP:PORT` or unix:PATH"},
 				&cli.StringFlag{Name: "node-id", EnvVars: env("node-id"), Value: "envoy", Usage: "node `ID`"},
 				&cli.StringFlag{Name: "node-cluster", EnvVars: env("node-cluster"), Value: "envoy", Usage: "node cluster `NAME`"},
@@ -48,7 +50,11 @@ func bootstrapEnvoy(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := bootstrap.EnvoyOptions{Dir: c.String("envoy-path"), Format: m.Format, NodeID: c.String("node-id"), NodeCluster: c.String("node-cluster"), Admin: c.String("admin")}
+	format, err := publishedFormat(c, m)
+	if err != nil {
+		return err
+	}
+	o := bootstrap.EnvoyOptions{Dir: c.String("envoy-path"), Format: format.Name, NodeID: c.String("node-id"), NodeCluster: c.String("node-cluster"), Admin: c.String("admin")}
 	switch {
 	case o.Dir == "" && m.EnvoyPath == "": // nothing was published yet
 		o.Dir = pipeline.DefaultEnvoyPath(out)
@@ -57,7 +63,7 @@ func bootstrapEnvoy(c *cli.Context) error {
 	case m.EnvoyPath != "" && filepath.Clean(o.Dir) != m.EnvoyPath:
 		return usagef("--envoy-path %s: %s was published with %s, which stands in its files", o.Dir, out, m.EnvoyPath)
 	}
-	layers, err := pipeline.RuntimeLayers(out)
+	layers, err := pipeline.RuntimeLayers(out, format)
 	if err != nil {
 		return err
 	}
@@ -70,4 +76,14 @@ func bootstrapEnvoy(c *cli.Context) error {
 	}
 	_, err = c.App.Writer.Write(text)
 	return err
+}
+
+// publishedFormat is the format of the output directory, or the one to come where
+// nothing was published yet.
+func publishedFormat(c *cli.Context, m publish.Manifest) (*render.Format, error) {
+	asked := c.String("format")
+	if asked != "" && m.Format != "" && asked != m.Format {
+		return nil, usagef("--format %s: %s was published with %s, which its files are in", asked, c.Path("out"), m.Format)
+	}
+	return formatNamed(cmp.Or(asked, m.Format, render.JSON.Name))
 }

@@ -11,6 +11,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/pipeline"
+	"xdspub/render"
 )
 
 // env names the environment variable of a flag: XDSPUB_<NAME>.
@@ -35,7 +36,7 @@ func publishFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR`, which Envoy reads"},
 		&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "the output directory as Envoy sees it, an absolute `DIR` (default: --out)"},
-		&cli.StringFlag{Name: "format", EnvVars: env("format"), Value: "json", Usage: "`FORMAT` of the published files: json"},
+		&cli.StringFlag{Name: "format", EnvVars: env("format"), Value: render.JSON.Name, Usage: "format of the published files, `" + formatNames("|") + "`"},
 		&cli.StringFlag{Name: "eds", EnvVars: env("eds"), Value: "auto", Usage: "where endpoints go, `file|inline|auto`: auto starts with files and goes inline past the inotify budget"},
 		&cli.IntFlag{Name: "inotify-budget", EnvVars: env("inotify-budget"), Value: 120, Usage: "path subscriptions that Envoy can hold, `N`; halve it for hot restart"},
 		&cli.DurationFlag{Name: "step-gap", EnvVars: env("step-gap"), Value: time.Second, Usage: "`TIME` between the steps of a change"},
@@ -49,6 +50,7 @@ func watchFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "a change is taken up once the tree was quiet for `TIME`, or after 2s"},
 		&cli.DurationFlag{Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "look at the whole tree every `TIME` even without an event"},
+		&cli.DurationFlag{Name: "poll", EnvVars: env("poll"), Usage: "look for changes every `TIME` instead of waiting for events: for network file systems (0: off)"},
 	}
 }
 
@@ -78,7 +80,10 @@ func publishOptions(v values, source string, log *slog.Logger) (pipeline.Options
 		return o, err
 	}
 	o.Log = log
-	o.Out, o.EnvoyPath, o.Format = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String), value(v, "format", v.c.String)
+	o.Out, o.EnvoyPath = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String)
+	if o.Format, err = formatNamed(value(v, "format", v.c.String)); err != nil {
+		return o, err
+	}
 	o.Endpoints, o.InotifyBudget = pipeline.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
 	o.StepGap, o.TrimDelay = value(v, "step-gap", v.c.Duration), value(v, "trim-delay", v.c.Duration)
 	switch {
@@ -86,8 +91,6 @@ func publishOptions(v values, source string, log *slog.Logger) (pipeline.Options
 		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
 	case o.EnvoyPath != "" && !strings.HasPrefix(o.EnvoyPath, "/"):
 		return o, usagef("--envoy-path %q is not absolute", o.EnvoyPath)
-	case o.Format != "json":
-		return o, usagef("--format %q: this version writes json", o.Format)
 	case o.Endpoints != pipeline.EndpointsAuto && o.Endpoints != pipeline.EndpointsFile && o.Endpoints != pipeline.EndpointsInline:
 		return o, usagef("--eds %q is none of file, inline, auto", o.Endpoints)
 	case o.InotifyBudget < 2:
@@ -96,4 +99,21 @@ func publishOptions(v values, source string, log *slog.Logger) (pipeline.Options
 		return o, usagef("--step-gap and --trim-delay can't be negative")
 	}
 	return o, nil
+}
+
+// formatNamed is the format of published files that a flag names.
+func formatNamed(name string) (*render.Format, error) {
+	f := render.FormatNamed(name)
+	if f == nil {
+		return nil, usagef("--format %q is none of %s", name, formatNames(", "))
+	}
+	return f, nil
+}
+
+func formatNames(separator string) string {
+	var names []string
+	for _, f := range render.Formats {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, separator)
 }

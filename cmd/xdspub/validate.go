@@ -16,10 +16,11 @@ func validateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
 		Usage:     "check a source tree; nothing is written",
-		ArgsUsage: "PATH…",
+		ArgsUsage: "PATH…|-",
 		Flags: append(sourceFlags(),
 			// No variables: XDSPUB_FORMAT is the format of published files.
 			&cli.StringSliceFlag{Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; may be repeated, each with its --output"},
+			stdinFormatFlag(),
 			&cli.StringSliceFlag{Name: "output", Usage: "write the findings to `FILE`, - for standard output"},
 		),
 		Action: validateAction,
@@ -29,6 +30,9 @@ func validateCommand() *cli.Command {
 func validateAction(c *cli.Context) error {
 	if c.NArg() == 0 || slices.Contains(c.Args().Slice(), "") {
 		return usagef("validate wants a PATH: see %s", helpFor(c.Command.Name))
+	}
+	if i := slices.Index(c.Args().Slice(), "-"); i >= 0 && slices.Contains(c.Args().Slice()[i+1:], "-") {
+		return usagef("- stands twice, standard input can be read once")
 	}
 	formats, outputs := c.StringSlice("format"), c.StringSlice("output")
 	for _, f := range formats {
@@ -47,7 +51,8 @@ func validateAction(c *cli.Context) error {
 		return err
 	}
 	for i, format := range formats {
-		if err := writeFindings(c.App.Writer, format, outputs[i], checked); err != nil {
+		err := writeTo(c.App.Writer, outputs[i], func(w io.Writer) error { return writeFormat(w, format, checked) })
+		if err != nil {
 			return err
 		}
 	}
@@ -70,6 +75,13 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
+		if path == "-" {
+			in, err := standardInput(c)
+			if err != nil {
+				return nil, false, err
+			}
+			o.Input = &in
+		}
 		checked, err := pipeline.New(o).Check()
 		if err != nil {
 			return nil, false, err
@@ -84,15 +96,16 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 	return all, ok, nil
 }
 
-func writeFindings(stdout io.Writer, format, output string, checked *pipeline.Checked) error {
+// writeTo writes to a file, or for - to standard output.
+func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error {
 	if output == "-" {
-		return writeFormat(stdout, format, checked)
+		return write(stdout)
 	}
 	f, err := os.Create(output)
 	if err != nil {
 		return err
 	}
-	err = writeFormat(f, format, checked)
+	err = write(f)
 	if cerr := f.Close(); err == nil {
 		err = cerr // a full disk may show as late as this
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
+	"xdspub/load"
 	"xdspub/pipeline"
 	"xdspub/publish"
 	"xdspub/watch"
@@ -30,6 +32,11 @@ func watchCommand() *cli.Command {
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), watchFlags()),
 			&cli.BoolFlag{Name: "once", EnvVars: env("once"), Usage: "make one pass and end, with the exit status of render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
+			// First of all: a supervisor may send one at any time, and it ends a
+			// process that does not ask for it.
+			hup := make(chan os.Signal, 1)
+			signal.Notify(hup, syscall.SIGHUP)
+			defer signal.Stop(hup)
 			source, err := oneArgument(c, "SRC")
 			if err != nil {
 				return err
@@ -45,6 +52,9 @@ func watchCommand() *cli.Command {
 			if value(v, "quiet-period", c.Duration) <= 0 || value(v, "rescan", c.Duration) <= 0 {
 				return usagef("--quiet-period and --rescan must be above 0")
 			}
+			if value(v, "poll", c.Duration) < 0 {
+				return usagef("--poll can't be negative")
+			}
 			if c.Bool("once") {
 				return renderOnce(v, o)
 			}
@@ -53,7 +63,7 @@ func watchCommand() *cli.Command {
 			context.AfterFunc(ctx, stop)   // a second one ends it at once
 			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
 			w := &watching{v: v, o: o, p: pipeline.New(o), log: o.Log}
-			return w.run(ctx)
+			return w.run(ctx, hup)
 		},
 	}
 }
@@ -64,7 +74,10 @@ type watching struct {
 	o   pipeline.Options
 	p   *pipeline.Pipeline
 	log *slog.Logger
-	dir *publish.Dir
+	dir *publish.Dir // nil where it was lost and could not be opened anew
+
+	watcher *watch.Watcher
+	inlined []string // files that go into resources
 
 	told      diag.List // the findings that were logged last
 	failed    string    // the I/O error that was logged last
@@ -72,32 +85,33 @@ type watching struct {
 	nextTrim  time.Time
 }
 
-func (w *watching) run(ctx context.Context) error {
+func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 	// Asked first: the lock is written into the output directory, which must not
 	// be in the source tree.
 	if checked := w.p.Overlap(); checked != nil {
 		return refuse(w.v.c, checked)
 	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-
-	watcher, err := watch.New(w.o.Source, watch.Options{
-		QuietPeriod: value(w.v, "quiet-period", w.v.c.Duration), Rescan: value(w.v, "rescan", w.v.c.Duration), Ignore: ignored(w.o.Out), Log: w.log,
+	var err error
+	w.watcher, err = watch.New(w.o.Source, watch.Options{
+		QuietPeriod: value(w.v, "quiet-period", w.v.c.Duration), Rescan: value(w.v, "rescan", w.v.c.Duration), Poll: value(w.v, "poll", w.v.c.Duration),
+		Ignore: ignored(w.o.Out), Skip: load.Hidden, Files: w.besides(), Log: w.log,
 	})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { watcher.Run(ctx) })
+	running.Go(func() { w.watcher.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
 
-	if w.dir, err = publish.Open(w.o.Out, publish.Options{Group: value(w.v, "group", w.v.c.String), Log: w.log}); err != nil {
+	if err := w.open(); err != nil {
 		return err
 	}
-	defer w.dir.Close()
+	defer func() { w.close() }()
+	// A link that is turned must not lead a running watch to another directory.
+	w.o.Out = w.dir.Path()
+	w.p = pipeline.New(w.o)
 	w.log.Info("watching", "source", w.o.Source, "out", w.o.Out, "pid", os.Getpid())
 
 	err = w.pass(ctx, "start")
@@ -110,7 +124,7 @@ func (w *watching) run(ctx context.Context) error {
 		reason := ""
 		select {
 		case <-ctx.Done():
-		case r := <-watcher.Signals():
+		case r := <-w.watcher.Signals():
 			reason = string(r)
 		case <-hup:
 			w.told, w.failed = nil, "" // asked for: say all again
@@ -128,16 +142,37 @@ func (w *watching) run(ctx context.Context) error {
 	return nil
 }
 
-// ignored leaves out what is no source: the output directory beside the tree,
-// and the inside of .git, which changes with every git command.
+func (w *watching) open() (err error) {
+	w.dir, err = publish.Open(w.o.Out, publish.Options{Group: value(w.v, "group", w.v.c.String), Log: w.log})
+	return err
+}
+
+func (w *watching) close() {
+	if w.dir != nil {
+		w.dir.Close()
+		w.dir = nil
+	}
+}
+
+// ignored leaves out the output directory, which changes with each pass. A link in
+// the tree may lead there, and it may stand beside a source that is one file.
 func ignored(out string) func(string) bool {
 	abs, err := filepath.Abs(out)
 	if err != nil {
 		abs = out
 	}
 	return func(path string) bool {
-		return filepath.Base(path) == ".git" || path == abs || strings.HasPrefix(path, abs+string(filepath.Separator))
+		return path == abs || strings.HasPrefix(path, abs+string(filepath.Separator))
 	}
+}
+
+// besides are the files that a pass reads and that are no part of the tree.
+func (w *watching) besides() []string {
+	files := []string{cmp.Or(w.v.c.Path("config"), load.ConfigFile(w.o.Source))}
+	if w.o.Bootstrap != "" {
+		files = append(files, w.o.Bootstrap)
+	}
+	return append(files, w.inlined...)
 }
 
 // trimTimer fires when the next trim is due.
@@ -167,11 +202,10 @@ func (w *watching) report(ctx context.Context, err error, reason string) {
 // pass takes the tree as it is now and publishes it. What is wrong with it is
 // logged and leaves the last valid output in place.
 func (w *watching) pass(ctx context.Context, reason string) error {
-	if err := w.resettle(); err != nil {
-		return err
-	}
-	checked, err := w.p.Check()
-	if err != nil {
+	var checked *pipeline.Checked
+	var err error
+	w.watcher.Read(ctx, func() { checked, err = w.check() })
+	if err != nil || checked == nil { // nil: ended while it waited for git
 		return err
 	}
 	plan, err := planFor(w.v, w.p, checked)
@@ -183,7 +217,20 @@ func (w *watching) pass(ctx context.Context, reason string) error {
 		return nil
 	}
 	w.nextTrim = plan.NextTrim
+	if w.dir == nil {
+		if err := w.open(); err != nil {
+			return err
+		}
+	}
 	result, err := w.p.Publish(ctx, w.dir, plan)
+	if errors.Is(err, publish.ErrLost) {
+		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.o.Out)
+		w.close()
+		if err := w.open(); err != nil {
+			return err
+		}
+		return w.pass(ctx, reason) // with a plan for what is there now
+	}
 	if err != nil {
 		return err
 	}
@@ -194,18 +241,40 @@ func (w *watching) pass(ctx context.Context, reason string) error {
 	return nil
 }
 
+// check reads all that a pass depends on.
+func (w *watching) check() (*pipeline.Checked, error) {
+	if err := w.resettle(); err != nil {
+		return nil, err
+	}
+	if err := w.watcher.Also(w.besides()...); err != nil {
+		return nil, err
+	}
+	checked, err := w.p.Check()
+	if err != nil {
+		return nil, err
+	}
+	w.inlined = checked.Inlined
+	return checked, w.watcher.Also(w.besides()...)
+}
+
 // resettle reads the settings file again. A wrong one stops nothing but the
 // publishing, as a wrong resource does.
 func (w *watching) resettle() error {
 	v, err := settings(w.v.c, w.o.Source)
-	if err != nil || reflect.DeepEqual(v.file, w.v.file) {
+	if err != nil {
 		return err
+	}
+	if _, ok := v.file["out"]; !ok && w.v.file["out"] != nil {
+		v.file["out"] = w.v.file["out"] // a watch can't be without
+	}
+	if reflect.DeepEqual(v.file, w.v.file) {
+		return nil
 	}
 	o, err := publishOptions(v, w.o.Source, w.log)
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"out", "group", "quiet-period", "rescan"} {
+	for _, name := range []string{"out", "group", "quiet-period", "rescan", "poll"} {
 		if !reflect.DeepEqual(v.file[name], w.v.file[name]) {
 			w.log.Warn("this setting takes effect at the next start", "setting", name)
 		}

@@ -37,7 +37,7 @@ var only = map[string][]string{
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},
 	"go.yaml.in/yaml":                            {"load"},
-	"github.com/go-json-experiment":              {"load"},
+	"github.com/go-json-experiment":              {"load", "render"},
 	"google.golang.org/grpc":                     {},
 	"github.com/envoyproxy/go-control-plane/pkg": {},
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/pipeline"
+	"xdspub/render"
+)
+
+func convertCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "convert",
+		Usage:     "write the resources of one file as a DiscoveryResponse in another format",
+		ArgsUsage: "FILE|-",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "to", Usage: "the wanted `" + formatNames("|") + "`"},
+			stdinFormatFlag(),
+			&cli.StringFlag{Name: "output", Value: "-", Usage: "write to `FILE`, - for standard output"},
+		},
+		Action: convertAction,
+	}
+}
+
+func convertAction(c *cli.Context) error {
+	name, err := oneArgument(c, "FILE")
+	if err != nil {
+		return err
+	}
+	to := c.String("to")
+	format := render.FormatNamed(to)
+	switch {
+	case to == "":
+		return usagef("--to is required: see %s", helpFor(c.Command.Name))
+	case format == nil:
+		return usagef("--to %q is none of %s", to, formatNames(", "))
+	}
+	var in load.Input
+	if name == "-" {
+		in, err = standardInput(c)
+	} else {
+		in, err = load.Open(name)
+	}
+	if err != nil {
+		return err
+	}
+	response, result := load.Response(in)
+	checked := &pipeline.Checked{Line: result.Line}
+	checked.Add(result.Diagnostics)
+	var data []byte
+	if response != nil {
+		var list diag.List
+		data, list = format.Convert(response, result.Resources)
+		checked.Add(list)
+	}
+	printFindings(c.App.ErrWriter, checked)
+	if !checked.Accepted() {
+		return &exit{status: exitRefused}
+	}
+	return writeTo(c.App.Writer, c.String("output"), func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}

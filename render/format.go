@@ -1,0 +1,126 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Format is an encoding of the published files. All that differs between formats
+// stands in its row; a new format is one file with one row.
+type Format struct {
+	// Name is the format's name and the suffix of its files: by the suffix, and
+	// by nothing else, Envoy chooses the parser.
+	Name string
+
+	// message writes a message that stands by itself.
+	message func(m proto.Message) ([]byte, error)
+	// resource writes a message as it stands in a response, so that a resource
+	// that does not change is never written again. canonical is its xds.Marshal.
+	resource func(m proto.Message, canonical []byte) ([]byte, error)
+	// response puts resources, all of one type and written by resource, into a
+	// DiscoveryResponse.
+	response func(version, typeURL string, resources [][]byte) ([]byte, error)
+	// changes finds what Envoy would read otherwise than it was written; nil for
+	// a format that carries everything.
+	changes func(*xds.Resource) diag.List
+}
+
+// Formats are all of them, the default first.
+var Formats = []*Format{JSON, YAML, Binary, Text}
+
+// FormatNamed is the format of that name, or nil.
+func FormatNamed(name string) *Format {
+	for _, f := range Formats {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Convert writes a DiscoveryResponse in this format. resources are those in it, for
+// the findings of what the format can't carry: there is no output then. Output is
+// the same from run to run and from build to build.
+func (f *Format) Convert(response *discoveryv3.DiscoveryResponse, resources []*xds.Resource) ([]byte, diag.List) {
+	var list diag.List
+	if f.changes != nil {
+		for _, r := range resources {
+			list = append(list, f.changes(r)...)
+		}
+	}
+	if list.HasErrors() {
+		return nil, list.Sort()
+	}
+	data, err := f.message(response)
+	if err != nil {
+		return nil, diag.List{{Code: codeUnencodable.Name, Message: fmt.Sprintf("can't be written as %s: %v", f.Name, err)}}
+	}
+	return data, list
+}
+
+// Path is where the file of a resource stands below the output directory. name
+// is ignored for the types that share one file.
+func (f *Format) Path(t *xds.Type, name string) string {
+	return path.Join(folder(t, name), strings.ToLower(t.API)+"."+f.Name)
+}
+
+// folder is the directory of a resource's file, below the output directory.
+func folder(t *xds.Type, name string) string {
+	api := strings.ToLower(t.API)
+	switch t {
+	case xds.Cluster, xds.Listener, xds.ScopedRoutes:
+		return api
+	}
+	return path.Join(api, Folder(name))
+}
+
+// The two checks below are for formats that say nothing of damage: of a binary
+// file Envoy applies the readable prefix and counts a success.
+
+// readsBack checks a resource against what its writing says.
+func readsBack(m proto.Message, canonical, written []byte, unmarshal func([]byte, proto.Message) error) error {
+	again := m.ProtoReflect().New().Interface()
+	if err := unmarshal(written, again); err != nil {
+		return fmt.Errorf("it can't be read back: %w", err)
+	}
+	b, err := xds.Marshal(again)
+	if err == nil && !bytes.Equal(b, canonical) {
+		err = errors.New("it reads back as something else")
+	}
+	return err
+}
+
+// holds checks that a DiscoveryResponse in binary form is what went into it.
+func holds(data []byte, version, typeURL string, resources [][]byte) error {
+	var r discoveryv3.DiscoveryResponse
+	if err := proto.Unmarshal(data, &r); err != nil {
+		return fmt.Errorf("the response can't be read back: %w", err)
+	}
+	same := r.GetVersionInfo() == version && r.GetTypeUrl() == typeURL && len(r.GetResources()) == len(resources) && len(r.ProtoReflect().GetUnknown()) == 0
+	for i := 0; same && i < len(resources); i++ {
+		a := r.GetResources()[i]
+		same = a.GetTypeUrl() == typeURL && bytes.Equal(a.GetValue(), resources[i]) && len(a.ProtoReflect().GetUnknown()) == 0
+	}
+	if !same {
+		return errors.New("the response reads back as something else")
+	}
+	return nil
+}
+
+// sizeOf is about how long a response of these resources gets.
+func sizeOf(resources [][]byte) int {
+	size := 256
+	for _, r := range resources {
+		size += len(r) + 80
+	}
+	return size
+}

@@ -1,0 +1,99 @@
+package watch
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestFiles is about files beside the tree, watched and polled.
+func TestFiles(t *testing.T) {
+	for _, poll := range []time.Duration{0, time.Millisecond} {
+		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
+			dir := t.TempDir()
+			at := func(name string) string { return filepath.Join(dir, name) }
+			sh(t, dir, "mkdir root etc; echo 1 >etc/a; echo 1 >root/.hidden; mkdir -p vol/..1; echo 1 >vol/..1/c; ln -s ..1 vol/..data; ln -s ..data/c vol/c")
+			w, log := newWatcher(t, at("root"), Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: poll, Skip: litter,
+				Files: []string{at("etc/a"), at("etc/missing/deep/b"), at("root/.hidden"), at("vol/c")}})
+			run(t, w)
+			change := func(do, want string) {
+				t.Helper()
+				sh(t, dir, do)
+				log.until(t, counts(at(want)))
+				waitSignal(t, w)
+			}
+			change("echo 2 >>etc/a", "etc/a")
+			change("echo 3 >etc/a.new; mv etc/a.new etc/a", "etc/a")
+			change("rm etc/a", "etc/a")
+			change("echo 4 >etc/a", "etc/a")
+			change("mkdir -p etc/missing/deep; echo 1 >etc/missing/deep/b", "etc/missing/deep/b")
+			change("echo 2 >>root/.hidden", "root/.hidden")
+			change("mkdir vol/..2; echo 2 >vol/..2/c; ln -s ..2 vol/..data_tmp; mv -T vol/..data_tmp vol/..data || mv -h vol/..data_tmp vol/..data; rm -r vol/..1", "vol/c")
+			change("echo 3 >>vol/..2/c", "vol/c")
+
+			// Nothing else in those folders counts.
+			sh(t, dir, "echo 1 >etc/b; echo 1 >vol/d; echo 1 >root/.other; mkdir etc/x")
+			sh(t, dir, "echo 1 >root/end.yaml")
+			for _, e := range log.until(t, counts(at("root/end.yaml"))) {
+				if e.path != at("root/end.yaml") && e.path != at("vol/c") {
+					t.Errorf("counted: %+v", e)
+				}
+			}
+			waitSignal(t, w)
+
+			// Another list: what is new on it may have changed already.
+			set := func(files ...string) {
+				t.Helper()
+				if err := w.Also(files...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set(at("etc/b"), at("vol/d"))
+			waitSignal(t, w)
+			change("echo 2 >>etc/b", "etc/b")
+			change("echo 2 >>vol/d", "vol/d")
+			sh(t, dir, "echo 5 >>etc/a; echo 5 >>vol/..2/c")
+			set(at("vol/d"), at("etc/b"), at("etc/b")) // the same
+			change("echo 3 >>etc/b", "etc/b")
+			if len(w.Signals()) > 0 {
+				t.Error("the same list gave a signal")
+			}
+			set()
+			waitSignal(t, w)
+		})
+	}
+}
+
+// TestFilesWhileRunning sets lists from several goroutines, under the race detector.
+func TestFilesWhileRunning(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir root etc")
+	w, log := newWatcher(t, filepath.Join(dir, "root"), Options{QuietPeriod: time.Millisecond, Rescan: 50 * time.Millisecond})
+	run(t, w)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 25 {
+				if err := w.Also(filepath.Join(dir, "etc", fmt.Sprint(i)), filepath.Join(dir, "etc", fmt.Sprint(j))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	last := filepath.Join(dir, "etc/last")
+	if err := w.Also(last); err != nil {
+		t.Fatal(err)
+	}
+	waitSignal(t, w)
+	ok := false
+	for try := 0; !ok && try < 10; try++ { // a rescan may drop an event
+		sh(t, dir, "echo 1 >>etc/last")
+		ok = log.counts(last)
+	}
+	if !ok {
+		t.Error("the last list does not count")
+	}
+}

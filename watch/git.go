@@ -1,0 +1,166 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	gitName = ".git"
+
+	// patience is how long a lock is waited for. A checkout takes seconds; what
+	// stands longer was left behind by a git that was killed.
+	patience = 30 * time.Second
+
+	// lockPoll is how often Read asks for a lock while it stands.
+	lockPoll = 100 * time.Millisecond
+)
+
+// git knows the work trees that the watched tree is a part of, or that are parts
+// of it. A git command that changes the files of one holds its index.lock from
+// before the first until after the last, and then renames it to index.
+type git struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	dirs []string // those that hold the index
+	seen map[string]lock
+}
+
+// lock is a lock that stands.
+type lock struct {
+	info  os.FileInfo
+	since time.Time
+	stale bool // waited for in vain
+}
+
+// heed makes the work trees of these .git the ones that matter.
+func (g *git) heed(gits set) {
+	var dirs []string
+	for path := range gits {
+		if dir, ok := gitDir(path); ok {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dirs = slices.Compact(dirs)
+}
+
+// enclosing lists the .git in dir and all folders above: a submodule is changed by
+// commands on it and on the repository around it.
+func enclosing(dir string) []string {
+	var list []string
+	for {
+		path := filepath.Join(dir, gitName)
+		if _, err := os.Lstat(path); err == nil {
+			list = append(list, path)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return list
+		}
+		dir = up
+	}
+}
+
+// gitDir is where the .git at path keeps the index. In a linked work tree and in a
+// submodule it is a file that says where.
+func gitDir(path string) (dir string, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return path, err == nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", false
+	}
+	dir, ok = strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), "gitdir: ")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(filepath.Dir(path), dir)
+	}
+	return dir, ok
+}
+
+// busy tells whether a git command is changing files. What it leaves behind when
+// it is killed keeps nobody for ever.
+func (g *git) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	busy, now := false, time.Now()
+	seen := map[string]lock{}
+	for _, dir := range g.dirs {
+		path := filepath.Join(dir, "index.lock")
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		l := g.seen[path]
+		// An inode is soon used again; git writes to its lock at the end only.
+		if l.info == nil || !os.SameFile(l.info, info) || !l.info.ModTime().Equal(info.ModTime()) {
+			l = lock{info: info, since: now}
+			if info.ModTime().Before(now) {
+				l.since = info.ModTime()
+			}
+		}
+		switch {
+		case l.stale:
+		case now.Sub(l.since) < patience:
+			busy = true
+		default:
+			l.stale = true
+			g.log.Warn("a lock of git stands for long and is waited for no longer; if no git command runs, remove it", "file", path, "since", l.since)
+		}
+		seen[path] = l
+	}
+	g.seen = seen
+	return busy
+}
+
+// mark changes with each git command that changes files, also with one that was
+// not seen at work.
+func (g *git) mark() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var b strings.Builder
+	for _, dir := range g.dirs {
+		fmt.Fprintln(&b, stampOf(filepath.Join(dir, "index")))
+	}
+	return b.String()
+}
+
+// reads is how often Read calls its function at most on account of other changes
+// than git's: a tree that never rests is read as it is.
+const reads = 3
+
+// Read calls read, which reads the tree, when no git command is changing it. When
+// something did change meanwhile, what was read may be half of the old and half
+// of the new, and read is called again. It is not called once ctx has ended.
+func (w *Watcher) Read(ctx context.Context, read func()) {
+	start := time.Now()
+	for n := 1; ; n++ {
+		for w.git.busy() && ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(lockPoll):
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		counted, mark := w.counted.Load(), w.git.mark()
+		read()
+		byGit := w.git.busy() || w.git.mark() != mark
+		if byGit && time.Since(start) > patience || !byGit && (w.counted.Load() == counted || n >= reads) {
+			return
+		}
+	}
+}

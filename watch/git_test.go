@@ -1,0 +1,286 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// repository makes one with two branches, one and two, which hold the same files
+// with other texts.
+func repository(t *testing.T, files int) (dir string) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("NOT TESTED, needs git: ", err)
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	dir = t.TempDir()
+	fill := func(text string) {
+		for i := range files {
+			name := filepath.Join(dir, "envoy", fmt.Sprint(i%20), fmt.Sprint(i, ".yaml"))
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sh(t, dir, "git init -q -b one; git config user.name me; git config user.email me@example.com; git config core.fsync none; git config gc.auto 0")
+	fill("one")
+	sh(t, dir, "git add .; git commit -qm one; git checkout -qb two")
+	fill("two2")
+	sh(t, dir, "git commit -qam two; git checkout -q one")
+	return dir
+}
+
+// texts tells which texts the files below root hold, and how many files there are.
+func texts(t *testing.T, root string) (map[string]int, int) {
+	t.Helper()
+	found, files := map[string]int{}, 0
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == ".git" {
+			return fs.SkipDir
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		found[string(data)]++
+		files++
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return found, files
+}
+
+// TestCheckout: whoever reads at signals, by Read, sees one branch or the other.
+func TestCheckout(t *testing.T) {
+	const files = 1000
+	dir := repository(t, files)
+	sh(t, dir, "echo '/*/' >.git/info/exclude; echo '!/envoy/' >>.git/info/exclude")
+	for _, tt := range []struct {
+		name, root string
+		setup      string
+		poll       time.Duration
+	}{
+		{name: "work tree", root: "."}, // first: the others are set up in it
+		{name: "folder in it", root: "envoy"},
+		{name: "polled", root: "envoy", poll: time.Millisecond},
+		{name: "linked work tree", root: "linked/envoy", setup: "git worktree add -q --detach linked one"},
+		{name: "submodule", root: "super/sub/envoy", setup: "git init -q super; git -C super -c protocol.file.allow=always submodule --quiet add ../ sub; git -C super/sub fetch -q --update-head-ok origin '+refs/heads/*:refs/heads/*'; git -C super/sub checkout -q --detach one"},
+		{name: "in the tree", root: "all", setup: "mkdir all; git clone -q --no-hardlinks . all/clone; git -C all/clone fetch -q --update-head-ok origin '+refs/heads/*:refs/heads/*'; git -C all/clone checkout -q --detach one"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sh(t, dir, tt.setup)
+			root := filepath.Join(dir, tt.root)
+			repo := root
+			if tt.name == "in the tree" {
+				repo = filepath.Join(root, "clone")
+			}
+			// Without a quiet time only the lock keeps signals back.
+			w, _ := newWatcher(t, root, Options{QuietPeriod: time.Microsecond, Rescan: time.Hour, Poll: tt.poll})
+			run(t, w)
+			var done atomic.Bool
+			checkouts := make(chan error, 1)
+			go func() {
+				defer done.Store(true)
+				for _, branch := range []string{"two", "one", "two"} {
+					cmd := exec.Command("git", "checkout", "-q", "--detach", branch)
+					cmd.Dir = repo
+					if out, err := cmd.CombinedOutput(); err != nil {
+						checkouts <- fmt.Errorf("%w: %s", err, out)
+						return
+					}
+				}
+				checkouts <- nil
+			}()
+			read := func() {
+				var found map[string]int
+				n := 0
+				w.Read(t.Context(), func() { found, n = texts(t, repo) })
+				if n != files || len(found) != 1 {
+					t.Errorf("read %d files, half of a checkout: %v", n, found)
+				}
+			}
+			for ended := false; !ended; {
+				ended = done.Load()
+				select {
+				case <-w.Signals():
+					read()
+				default:
+					read() // as at a start, or when a user asks for it
+				}
+			}
+			if err := <-checkouts; err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestCheckoutSignals: one checkout is one signal, which comes after the lock.
+func TestCheckoutSignals(t *testing.T) {
+	dir := repository(t, 1000)
+	w, _ := newWatcher(t, filepath.Join(dir, "envoy"), Options{QuietPeriod: 200 * time.Millisecond, Rescan: -1})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go w.Run(ctx)
+	sh(t, dir, "git checkout -q two")
+	waitSignal(t, w)
+	if found, n := texts(t, filepath.Join(dir, "envoy")); n != 1000 || found["two2"] != n {
+		t.Errorf("at the signal: %v", found)
+	}
+	sh(t, dir, "git status; git branch three; git tag v1; git gc -q; git stash list")
+	cancel()
+	for r := range w.Signals() {
+		t.Errorf("a needless signal: %s", r)
+	}
+}
+
+// TestLock holds the lock itself, to see what is waited for.
+func TestLock(t *testing.T) {
+	for _, poll := range []time.Duration{0, time.Millisecond} {
+		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
+			dir := t.TempDir()
+			sh(t, dir, "mkdir -p .git envoy; : >.git/index.lock; echo 1 >envoy/a.yaml")
+			w, _ := newWatcher(t, filepath.Join(dir, "envoy"), Options{QuietPeriod: time.Millisecond, MaxDelay: time.Millisecond, Rescan: time.Millisecond, Poll: poll})
+			run(t, w)
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				w.Read(t.Context(), func() {})
+			}()
+			if !w.git.busy() {
+				t.Fatal("the lock is not seen")
+			}
+			// Bursts end, get overdue, and a rescan is due all the time.
+			for i := range 50 {
+				sh(t, dir, fmt.Sprintf("echo %d >>envoy/a.yaml", i))
+			}
+			select {
+			case r := <-w.Signals():
+				t.Errorf("signal %q under the lock", r)
+			case <-read:
+				t.Error("read under the lock")
+			default:
+			}
+			sh(t, dir, "mv .git/index.lock .git/index")
+			waitSignal(t, w)
+			<-read
+		})
+	}
+}
+
+// TestStaleLock: a git that was killed leaves a lock behind.
+func TestStaleLock(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir -p .git x; : >.git/index.lock")
+	lock := filepath.Join(dir, ".git/index.lock")
+	w, log := newWatcher(t, dir, Options{QuietPeriod: time.Millisecond, Rescan: -1, Skip: litter})
+	run(t, w)
+	sh(t, dir, "echo 1 >x/a.yaml")
+	log.until(t, counts(filepath.Join(dir, "x/a.yaml")))
+	old := time.Now().Add(-patience)
+	if err := os.Chtimes(lock, old, old); err != nil {
+		t.Fatal(err)
+	}
+	waitSignal(t, w)
+	if e := last(log.until(t, level(slog.LevelWarn))); e.file != lock {
+		t.Errorf("warned of %q, want %q", e.file, lock)
+	}
+	// It is not waited for again, and not told again.
+	for i := range 3 {
+		sh(t, dir, fmt.Sprintf("echo %d >x/b.yaml", i))
+		waitSignal(t, w)
+		w.Read(t.Context(), func() {})
+	}
+	sh(t, dir, "echo >x/last.yaml")
+	for _, e := range log.until(t, counts(filepath.Join(dir, "x/last.yaml"))) {
+		if e.level != slog.LevelDebug {
+			t.Errorf("logged %+v", e)
+		}
+	}
+	// The next lock is another one.
+	sh(t, dir, "rm .git/index.lock; : >.git/index.lock")
+	if !w.git.busy() {
+		t.Error("a new lock is taken for the old one")
+	}
+}
+
+// TestLockFromTheFuture: the clock of a file server may be ahead of ours.
+func TestLockFromTheFuture(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir .git; : >.git/index.lock")
+	future := time.Now().Add(24 * time.Hour)
+	path := filepath.Join(dir, ".git/index.lock")
+	if err := os.Chtimes(path, future, future); err != nil {
+		t.Fatal(err)
+	}
+	g := &git{log: slog.New(slog.DiscardHandler)}
+	g.heed(set{filepath.Join(dir, ".git"): true})
+	if !g.busy() {
+		t.Fatal("the lock is not seen")
+	}
+	if l := g.seen[path]; time.Until(l.since) > 0 {
+		t.Errorf("would be waited for until %s", l.since.Add(patience))
+	}
+}
+
+// TestRead: what changes while it is read is read again, but not for ever.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir .git")
+	w, log := newWatcher(t, dir, Options{Rescan: -1, Skip: litter})
+	run(t, w)
+	made := 0
+	create := func(pattern string) {
+		made++
+		name := filepath.Join(dir, fmt.Sprintf(pattern, made))
+		desk{t, dir}.write(filepath.Base(name), os.O_CREATE) // one event
+		if !litter(filepath.Base(name)) {
+			log.until(t, counts(name))
+		}
+	}
+	change := func() { create("%d.yaml") }
+	swap := func() { create(".%d.swp") }
+	checkout := func() { sh(t, dir, "echo $$ >.git/index.new; mv .git/index.new .git/index") }
+	tests := []struct {
+		name   string
+		during func() // in each read up to the given one
+		upTo   int
+		want   int
+	}{
+		{"rest", nil, 0, 1},
+		{"a change", change, 1, 2},
+		{"a checkout that leaves the tree as it was", checkout, 1, 2},
+		{"many in a row", checkout, reads + 1, reads + 2},
+		{"no rest", change, 99, reads},
+		{"litter", swap, 99, 1},
+	}
+	for _, tt := range tests {
+		n := 0
+		w.Read(t.Context(), func() {
+			if n++; n <= tt.upTo {
+				tt.during()
+			}
+		})
+		if n != tt.want {
+			t.Errorf("%s: read %d times, want %d", tt.name, n, tt.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Read(ctx, func() { t.Error("read after the end") })
+}

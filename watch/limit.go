@@ -1,0 +1,45 @@
+package watch
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+)
+
+// limitError says that the system gives no more watches.
+type limitError struct {
+	err    error
+	remedy string
+}
+
+func (e *limitError) Error() string { return e.err.Error() + ": " + e.remedy }
+func (e *limitError) Unwrap() error { return e.err }
+
+func isLimit(err error) bool {
+	_, ok := errors.AsType[*limitError](err)
+	return ok
+}
+
+// explain adds the name of the limit to the errors that mean anything but what
+// they say: "no space left on device" is not about the disk.
+func explain(err error) error {
+	switch {
+	case isLimit(err):
+		return err
+	case errors.Is(err, syscall.ENOSPC):
+		return &limitError{err, "raise the sysctl fs.inotify.max_user_watches"}
+	case errors.Is(err, syscall.EMFILE) && runtime.GOOS == "linux":
+		return &limitError{err, "raise the sysctl fs.inotify.max_user_instances or the limit of open files"}
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // kqueue opens all that it watches
+		return &limitError{err, "raise the limit of open files"}
+	}
+	return err
+}
+
+// fallBack makes the tree polled, without any watch: a user's watches are few,
+// and Envoy, which may run as the same one, aborts when it gets none.
+func (t *tree) fallBack(limit error) error {
+	t.close()
+	t.limit = limit
+	return t.poll()
+}
