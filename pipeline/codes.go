@@ -23,13 +23,19 @@ func RuleCodes() []diag.Code {
 // once: a rule may share its code with the loader, which meets the same fault
 // earlier.
 func Codes() []diag.Code {
-	own := []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRoutesInlined}
+	own := []diag.Code{codeAddressSwap, codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRoutesInlined}
 	codes := slices.Concat(RuleCodes(), load.Codes, render.Codes, own)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
 }
 
 var (
+	codeAddressSwap = diag.Code{Name: "address-swap", Doc: `Listeners that run take each other's address.
+
+Envoy takes listeners in one by one, and refuses one whose address another listener
+has at that moment ("has duplicate address"). One that leaves an address can go out
+first; for two that swap theirs there is no such order.`}
+
 	codeEmptyTree = diag.Code{Name: "empty-tree", Doc: `The source tree holds no resource.
 
 Envoy takes an empty file as an order to remove all clusters or listeners, and

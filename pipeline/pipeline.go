@@ -75,12 +75,14 @@ type Pipeline struct {
 	log      *slog.Logger
 	loader   *load.Loader
 	renderer render.Renderer
+	// outLoaders read published files back, each its own.
+	outLoaders map[string]*load.Loader
 }
 
 // New makes a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore})}
+	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore}), outLoaders: make(map[string]*load.Loader)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

@@ -10,6 +10,7 @@ import (
 	"xdspub/diag"
 	"xdspub/publish"
 	"xdspub/render"
+	"xdspub/validate"
 	"xdspub/xds"
 )
 
@@ -34,11 +35,15 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	layers, err := RuntimeLayers(p.options.Out, p.options.Format)
+	layers, _, err := p.layers(st.files)
 	if err != nil {
 		return nil, nil, err
 	}
-	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: st.goingClusters(s), EmptyLayers: layers}
+	waits, list := moves(st.listeners, s.Of(xds.Listener))
+	if list.HasErrors() {
+		return nil, list, nil
+	}
+	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: p.goingClusters(st, s), EmptyLayers: layers}
 	out, list := p.renderWithin(s, &target, st, now)
 	if list.HasErrors() {
 		return nil, list, nil
@@ -55,7 +60,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
 	}
 	var due []publish.Going
-	for _, g := range st.going(s, out) {
+	for _, g := range st.going(target.Going, out) {
 		g.Since = st.since(g.Cluster, g.File, now)
 		m.Going = append(m.Going, g)
 		at := g.Since.Add(p.options.TrimDelay)
@@ -66,7 +71,11 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 			plan.NextTrim = at
 		}
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, st), Gap: p.options.StepGap, Manifest: m}
+	leaving, more := p.leaving(s, st, target, waits)
+	if more.HasErrors() {
+		return nil, append(list, more...), nil
+	}
+	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st), Gap: p.options.StepGap, Manifest: m}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
@@ -191,16 +200,27 @@ func (p *Pipeline) wentInline(w way, st *state, needed int) diag.List {
 }
 
 // goingClusters are the published clusters that the Snapshot has no longer, as
-// they were bound.
-func (st *state) goingClusters(s *xds.Snapshot) []*xds.Resource {
-	return slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return s.Lookup(xds.Cluster, r.Name) != nil })
+// they were bound. They go out once more, so they are judged like any other: the
+// file may have been edited by hand.
+func (p *Pipeline) goingClusters(st *state, s *xds.Snapshot) []*xds.Resource {
+	going := xds.NewSnapshot(slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return s.Lookup(xds.Cluster, r.Name) != nil }))
+	bad := make(map[string]bool)
+	for _, d := range validate.Run(going, validate.Options{Disable: p.options.Disable, Partial: true}) {
+		if d.Severity == diag.Error {
+			bad[d.Resource.Name] = true
+			p.log.Warn("a published cluster was changed by hand and goes at once", "cluster", d.Resource.Name, "error", d.Message)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool {
+		return bad[r.Name]
+	})
 }
 
 // going is all that is out and not in the Snapshot: clusters, and files that no
 // new subscription names.
-func (st *state) going(s *xds.Snapshot, out *render.Output) []publish.Going {
+func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.Going {
 	var going []publish.Going
-	for _, r := range st.goingClusters(s) {
+	for _, r := range clusters {
 		going = append(going, publish.Going{Cluster: r.Name})
 	}
 	wanted := make(map[string]bool, len(out.Files))
@@ -239,7 +259,7 @@ func (st *state) drains(out *render.Output, after, now time.Time) []publish.Drai
 
 // steps sorts files into the order in which Envoy can follow: what is named goes
 // out before what names it, and what named it before is still there.
-func steps(files []render.File, st *state) []publish.Step {
+func steps(files, leaving []render.File, st *state) []publish.Step {
 	born := publish.Step{Name: "new names"}
 	by := map[*xds.Type]*publish.Step{}
 	order := []publish.Step{}
@@ -253,6 +273,11 @@ func steps(files []render.File, st *state) []publish.Step {
 		{"listeners", []*xds.Type{xds.Listener}},
 		{"routes", []*xds.Type{xds.RouteConfiguration, xds.ScopedRoutes}},
 	} {
+		if slices.Contains(group.types, xds.Listener) {
+			for _, f := range leaving {
+				order = append(order, publish.Step{Name: "listeners that leave an address", Write: []publish.File{publishFile(f)}})
+			}
+		}
 		step := &publish.Step{Name: group.name}
 		for _, t := range group.types {
 			by[t] = step
@@ -261,7 +286,7 @@ func steps(files []render.File, st *state) []publish.Step {
 			if by[f.Type] != step {
 				continue
 			}
-			if t := f.Type; t != xds.Cluster && t != xds.Listener && !st.subscribed(f.Path) {
+			if t := f.Type; t != xds.Cluster && t != xds.Listener && !st.subscribed(f) {
 				born.Write = append(born.Write, publishFile(f))
 			} else {
 				step.Write = append(step.Write, publishFile(f))
@@ -272,11 +297,13 @@ func steps(files []render.File, st *state) []publish.Step {
 	return append([]publish.Step{born}, order...)
 }
 
-// subscribed tells whether a running Envoy may be subscribed to a file: it is
-// out, and is not one that only waits for its trim.
-func (st *state) subscribed(path string) bool {
-	_, out := slices.BinarySearch(st.files, path)
-	return out && !slices.ContainsFunc(st.manifest.Going, func(g publish.Going) bool { return g.File == path })
+// subscribed tells whether a running Envoy may be subscribed to a file and must
+// not see it changed early: it is out, and is not one that only waits for its trim.
+// Routes name clusters, and a listener that drains still follows them: they wait
+// for the clusters in any case.
+func (st *state) subscribed(f render.File) bool {
+	_, out := slices.BinarySearch(st.files, f.Path)
+	return out && (f.Type == xds.RouteConfiguration || !slices.ContainsFunc(st.manifest.Going, func(g publish.Going) bool { return g.File == f.Path }))
 }
 
 func publishFile(f render.File) publish.File {

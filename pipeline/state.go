@@ -110,42 +110,82 @@ func (p *Pipeline) compatible(m publish.Manifest) error {
 // published reads back the resources of a published file. A file that is missing
 // or was damaged by hand holds none: it is going to be replaced.
 func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
-	file := filepath.Join(p.options.Out, filepath.FromSlash(p.options.Format.Path(t, "")))
-	result, err := load.New(load.Options{}).Load(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	file := p.options.Format.Path(t, "")
+	resources, damage, err := p.readBack(file)
+	if damage != "" {
+		p.log.Warn("a published file was changed and can't be read, it will be replaced", "file", file, "error", damage)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if result.Diagnostics.HasErrors() {
-		p.log.Warn("a published file was changed and can't be read, it will be replaced", "file", file, "error", result.Diagnostics[0].Message)
-		return nil, nil
-	}
-	return result.Resources, nil
+	return resources, err
 }
 
-// RuntimeLayers are the names of the runtime layers that the output directory has
-// a file for, in the order of their folders: what a bootstrap can name.
+// readBack reads the resources of a published file, or says why that can't be. It
+// reads again only what changed: the file may be large, and is looked at in each
+// pass.
+func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage string, err error) {
+	name := filepath.Join(p.options.Out, filepath.FromSlash(file))
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", err
+	case !info.Mode().IsRegular() && !info.IsDir():
+		return nil, "not a regular file", nil
+	case info.Size() > load.MaxBytes:
+		return nil, "", fmt.Errorf("read %s: %d bytes, the limit is %d", name, info.Size(), load.MaxBytes)
+	}
+	loader := p.outLoaders[file]
+	if loader == nil {
+		loader = load.New(load.Options{})
+		p.outLoaders[file] = loader
+	}
+	result, err := loader.Load(name)
+	if err != nil {
+		return nil, "", err
+	}
+	if result.Diagnostics.HasErrors() {
+		return nil, result.Diagnostics[0].Message, nil
+	}
+	return result.Resources, "", nil
+}
+
+// layers are the names of the runtime layers that there are published files for,
+// in the order of their folders, and what is wrong with the files that can't be
+// read. A copy of a folder under another name is no layer.
+func (p *Pipeline) layers(files []string) (names, damaged []string, err error) {
+	for _, f := range files {
+		if !isLayer(f) {
+			continue
+		}
+		resources, damage, err := p.readBack(f)
+		if err != nil {
+			return nil, nil, err
+		}
+		if damage != "" {
+			damaged = append(damaged, fmt.Sprintf("%s: %s", f, damage))
+		}
+		for _, r := range resources {
+			if p.options.Format.Path(xds.Runtime, r.Name) == f {
+				names = append(names, r.Name)
+			}
+		}
+	}
+	return names, damaged, nil
+}
+
+// RuntimeLayers are the names of the runtime layers that an output directory of
+// that format has a file for: what a bootstrap can name. A file that can't be read
+// is an error: without it Envoy would lack the layer until its next restart.
 func RuntimeLayers(out string, format *render.Format) ([]string, error) {
 	files, err := publishedFiles(out, format)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, f := range files {
-		if !isLayer(f) {
-			continue
-		}
-		result, err := load.New(load.Options{}).Load(filepath.Join(out, filepath.FromSlash(f)))
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range result.Resources {
-			names = append(names, r.Name)
-		}
+	names, damaged, err := New(Options{Out: out, Format: format}).layers(files)
+	if err == nil && len(damaged) > 0 {
+		err = fmt.Errorf("read %s: publish again first", strings.Join(damaged, "; "))
 	}
-	return names, nil
+	return names, err
 }
 
 // since is when a cluster or file began to go, or now. A record without a time

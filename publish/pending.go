@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -34,15 +35,20 @@ func pending(out string, p Plan, gid int) (Plan, error) {
 	if _, err := statFolder(out); err != nil {
 		return Plan{}, err
 	}
+	// Backwards: where one writing of a file is out, those on the way to it are not
+	// needed.
 	var steps []Step
-	for _, s := range p.Steps {
+	done := make(map[string]bool)
+	for _, s := range slices.Backward(p.Steps) {
 		left := Step{Name: s.Name}
 		for _, f := range s.Write {
 			ok, err := settled(out, f, gid)
 			if err != nil {
 				return Plan{}, fmt.Errorf("publish %s: %w", f.Path, err)
 			}
-			if !ok {
+			if ok {
+				done[f.Path] = true
+			} else if !done[f.Path] {
 				left.Write = append(left.Write, f)
 			}
 		}
@@ -59,6 +65,7 @@ func pending(out string, p Plan, gid int) (Plan, error) {
 			steps = append(steps, left)
 		}
 	}
+	slices.Reverse(steps)
 	p.Steps = steps
 	return p, nil
 }

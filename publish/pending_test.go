@@ -21,6 +21,8 @@ func TestRefusedPlans(t *testing.T) {
 	}
 	again := write("cds/cds.json")
 	again.Steps[0].Remove = []string{"cds/cds.json"}
+	twice := write("cds/cds.json")
+	twice.Steps[0].Write = append(twice.Steps[0].Write, twice.Steps[0].Write...)
 	for _, tt := range []struct {
 		name string
 		plan Plan
@@ -42,7 +44,7 @@ func TestRefusedPlans(t *testing.T) {
 		{"no folder", write("cds.json"), "needs a folder of its own"},
 		{"remove private", remove(".xdspub/manifest.json"), ".xdspub is not for published files"},
 		{"remove parent", remove("../x"), "not a clean path"},
-		{"twice", two("cds/cds.json", "cds/cds.json"), "named twice in one plan"},
+		{"twice in one step", twice, "named twice in one plan"},
 		{"written and removed", again, "named twice in one plan"},
 		{"one folder", two("xds/cds.json", "xds/lds.json"), "publish xds/lds.json: xds/cds.json is in the same folder"},
 		{"file and folder", two("eds/web", "eds/web/eds.json"), "eds/web is a file of the same plan"},
@@ -234,5 +236,34 @@ func TestPendingWithoutOut(t *testing.T) {
 	}
 	if _, err := os.Lstat(out); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a look made the directory")
+	}
+}
+
+// TestOnTheWay: of the writings of one file those are left that come behind what
+// is out.
+func TestOnTheWay(t *testing.T) {
+	out := t.TempDir()
+	d := mustOpen(t, out, osDisk{})
+	version := func(text string) []File { return []File{{Path: "lds/lds.json", Data: []byte(text)}} }
+	plan := Plan{Steps: []Step{{Name: "some", Write: version("1")}, {Name: "more", Write: version("2")}, {Name: "all", Write: version("3")}}}
+	for _, c := range []struct{ before, want string }{{"0", "some more all"}, {"1", "more all"}, {"2", "all"}, {"3", ""}} {
+		if _, err := d.Publish(context.Background(), Plan{Steps: []Step{{Name: "before", Write: version(c.before)}}}); err != nil {
+			t.Fatal(err)
+		}
+		result, err := d.Publish(context.Background(), plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, s := range result.Steps {
+			names = append(names, s.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("over %s: steps %q, want %q", c.before, got, c.want)
+		}
+		data, err := os.ReadFile(filepath.Join(out, "lds/lds.json"))
+		if err != nil || string(data) != "3" {
+			t.Errorf("over %s: %q, %v", c.before, data, err)
+		}
 	}
 }

@@ -46,6 +46,7 @@ type Step struct {
 
 // Plan is the way from what is on disk to what shall be there.
 type Plan struct {
+	// Steps may write one file several times; what the last one writes counts.
 	Steps []Step
 	// Gap is waited between two steps that both moved something; 0 is no wait.
 	Gap time.Duration
@@ -58,8 +59,14 @@ type Plan struct {
 func (p Plan) check() error {
 	named := map[string]bool{}
 	tenant := map[string]string{} // folder to the file in it
-	for _, s := range p.Steps {
+	written := map[string]int{}   // by which step, from 1
+	for i, s := range p.Steps {
 		for _, f := range s.Write {
+			if n := written[f.Path]; n > 0 && n < i+1 {
+				written[f.Path] = i + 1
+				continue
+			}
+			written[f.Path] = i + 1
 			if err := checkPath(f.Path, named); err != nil {
 				return err
 			}

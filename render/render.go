@@ -42,6 +42,9 @@ type Target struct {
 	// Going are clusters of an earlier render, bound as they were, that stay in
 	// the CDS file beside the new ones. A new cluster of the same name wins.
 	Going []*xds.Resource
+	// Hold are listeners that stay as an earlier render bound them, by name; nil
+	// leaves one out.
+	Hold map[string]*xds.Resource
 	// EmptyLayers are runtime layers that a bootstrap still names and the Snapshot
 	// has no longer: an empty layer stands in.
 	EmptyLayers []string
@@ -123,6 +126,12 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 		}
 		byType[xds.Cluster] = append(byType[xds.Cluster], e)
 	}
+	if len(t.Hold) > 0 {
+		var err error
+		if byType[xds.Listener], err = hold(t, byType[xds.Listener]); err != nil {
+			return nil, append(list, diag.Diagnostic{Code: codeUnencodable.Name, Message: err.Error()})
+		}
+	}
 	slices.SortFunc(byType[xds.Cluster], func(a, b *encoded) int { return cmp.Compare(a.name, b.name) })
 	for _, name := range t.EmptyLayers {
 		if s.Lookup(xds.Runtime, name) == nil {
@@ -149,6 +158,25 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	slices.Sort(out.Watches)
 	out.Watches = slices.Compact(out.Watches)
 	return &out, list
+}
+
+// hold puts listeners of before in the place of those that have to wait.
+func hold(t Target, listeners []*encoded) ([]*encoded, error) {
+	var list []*encoded
+	for _, e := range listeners {
+		r, held := t.Hold[e.name]
+		switch {
+		case !held:
+			list = append(list, e)
+		case r != nil:
+			before, err := encode(t.Format, r, r.Message)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, before)
+		}
+	}
+	return list, nil
 }
 
 // files puts encoded resources into files.

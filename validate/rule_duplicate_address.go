@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"net/netip"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -20,14 +19,14 @@ pipe, among all addresses of a listener; also with bind_to_port: false, and
 whatever enable_reuse_port says. 0.0.0.0 and 127.0.0.1 are two addresses, UDP and
 TCP are apart, and port 0 is a new one each time.`,
 	Snapshot: func(p *Pass) {
-		seen := make(map[socket]place)
+		seen := make(map[xds.Socket]place)
 		for _, r := range p.Snapshot.Of(xds.Listener) {
 			if r.Name != "" && p.Snapshot.Lookup(r.Type, r.Name) != r {
 				continue // duplicate-resource
 			}
 			l := r.Message.(*listenerv3.Listener)
 			check := func(a *corev3.Address, path xds.Path) {
-				s, ok := socketOf(a)
+				s, ok := xds.SocketOf(a)
 				if !ok {
 					return
 				}
@@ -53,39 +52,4 @@ TCP are apart, and port 0 is a new one each time.`,
 			}
 		}
 	},
-}
-
-// socket is what Envoy compares of a listener's address.
-type socket struct {
-	protocol  corev3.SocketAddress_Protocol
-	address   netip.AddrPort
-	namespace string
-	pipe      string
-}
-
-func (s socket) String() string {
-	switch {
-	case s.pipe != "":
-		return s.pipe
-	case s.protocol == corev3.SocketAddress_UDP:
-		return "udp:" + s.address.String()
-	default:
-		return s.address.String()
-	}
-}
-
-func socketOf(a *corev3.Address) (socket, bool) {
-	if pipe := a.GetPipe(); pipe != nil {
-		return socket{pipe: pipe.GetPath()}, pipe.GetPath() != ""
-	}
-	s := a.GetSocketAddress()
-	ip, err := netip.ParseAddr(s.GetAddress())
-	if err != nil || s.GetPortValue() == 0 || s.GetPortValue() > 65535 {
-		return socket{}, false
-	}
-	return socket{
-		protocol:  s.GetProtocol(),
-		address:   netip.AddrPortFrom(ip, uint16(s.GetPortValue())),
-		namespace: s.GetNetworkNamespaceFilepath(),
-	}, true
 }

@@ -1,0 +1,59 @@
+package xds
+
+import (
+	"net/netip"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+)
+
+// Socket is what Envoy compares of a listener's address.
+type Socket struct {
+	protocol  corev3.SocketAddress_Protocol
+	address   netip.AddrPort
+	namespace string
+	pipe      string
+}
+
+func (s Socket) String() string {
+	switch {
+	case s.pipe != "":
+		return s.pipe
+	case s.protocol == corev3.SocketAddress_UDP:
+		return "udp:" + s.address.String()
+	default:
+		return s.address.String()
+	}
+}
+
+// SocketOf is the socket of an address. Port 0 is none: it is a new one each time.
+func SocketOf(a *corev3.Address) (Socket, bool) {
+	if pipe := a.GetPipe(); pipe != nil {
+		return Socket{pipe: pipe.GetPath()}, pipe.GetPath() != ""
+	}
+	s := a.GetSocketAddress()
+	ip, err := netip.ParseAddr(s.GetAddress())
+	if err != nil || s.GetPortValue() == 0 || s.GetPortValue() > 65535 {
+		return Socket{}, false
+	}
+	return Socket{
+		protocol:  s.GetProtocol(),
+		address:   netip.AddrPortFrom(ip, uint16(s.GetPortValue())),
+		namespace: s.GetNetworkNamespaceFilepath(),
+	}, true
+}
+
+// Sockets are those that a listener listens on.
+func Sockets(l *listenerv3.Listener) []Socket {
+	var list []Socket
+	add := func(a *corev3.Address) {
+		if s, ok := SocketOf(a); ok {
+			list = append(list, s)
+		}
+	}
+	add(l.GetAddress())
+	for _, a := range l.GetAdditionalAddresses() {
+		add(a.GetAddress())
+	}
+	return list
+}
