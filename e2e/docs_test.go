@@ -116,19 +116,25 @@ func TestUnits(t *testing.T) {
 	e := newExample(t, "quickstart")
 	units := strings.Join(blocks(page(t, "docs/operations.md"), "ini"), "")
 	here := strings.NewReplacer("/usr/local/bin/xdspub", binary, "/var/lib/xds", filepath.Join(t.TempDir(), "xds"), "/etc/envoy/tree", e.dir)
-	command := func(key string) []string {
+	command := func(key string) string {
 		t.Helper()
-		m := regexp.MustCompile(`(?m)^` + key + `=(/usr/local/bin/xdspub .*)$`).FindStringSubmatch(units)
+		m := regexp.MustCompile(`(?m)^` + key + `=(.*/usr/local/bin/xdspub .*)$`).FindStringSubmatch(units)
 		if m == nil {
 			t.Fatalf("no %s of xdspub", key)
 		}
-		return strings.Fields(here.Replace(m[1]))
+		return "exec " + here.Replace(m[1])
 	}
-	before, main := command("ExecStartPre"), command("ExecStart")
-	if _, stderr, exit := run(t, before[0], before[1:]...); exit != 0 {
-		t.Fatal(stderr)
+	before := func() {
+		t.Helper()
+		if _, stderr, exit := run(t, "/bin/sh", "-c", command("ExecStartPre")); exit != 0 {
+			t.Fatal(stderr)
+		}
 	}
-	start(t, main[0], main[1:]...).WaitLog(t, "snapshot is out")
+	before()
+	start(t, "/bin/sh", "-c", command("ExecStart")).WaitLog(t, "snapshot is out")
+	// A bad tree keeps neither from a restart.
+	envoytest.Publish(t, filepath.Join(e.dir, "bad.yaml"), "{")
+	before()
 }
 
 // TestNamesOfTests: the tests that the documentation names exist.
