@@ -107,9 +107,9 @@ func (d Diagnostic) String() string {
 // List is findings in any order.
 type List []Diagnostic
 
-// Sort orders the list by place, severity, code, path and message, and drops
-// findings that say the same thing twice: what several resources take from one
-// YAML anchor is reported once, for the first of them by name. Two runs over one
+// Sort orders the list by place, severity, code, message and path, and drops
+// findings that say the same thing twice: what several fields or resources take
+// from one YAML anchor is reported once, for the first of them. Two runs over one
 // input give one order, whichever goroutine reported first.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, func(a, b Diagnostic) int {
@@ -117,17 +117,25 @@ func (l List) Sort() List {
 			a.Position.Compare(b.Position),
 			cmp.Compare(a.Severity, b.Severity),
 			cmp.Compare(a.Code, b.Code),
-			cmp.Compare(a.Path, b.Path),
 			cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Path, b.Path),
 			cmp.Compare(a.Resource.Type, b.Resource.Type),
 			cmp.Compare(a.Resource.Name, b.Resource.Name),
 		)
 	})
 	return slices.CompactFunc(l, func(a, b Diagnostic) bool {
-		// In a file without lines the resource is the place.
-		return a.Position == b.Position && a.Code == b.Code && a.Path == b.Path && a.Message == b.Message && (a.Line > 0 || a.Resource == b.Resource)
+		if a.Position != b.Position || a.Code != b.Code || a.Message != b.Message {
+			return false
+		}
+		if a.Line == 0 { // in a file without lines the field is the place
+			return a.Resource == b.Resource && a.Path == b.Path
+		}
+		return leaf(a.Path) == leaf(b.Path)
 	})
 }
+
+// leaf is the last field of a path.
+func leaf(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // Count is the number of findings of severity s.
 func (l List) Count(s Severity) int {

@@ -52,8 +52,8 @@ func TestSort(t *testing.T) {
 		{Code: "b", Position: at("a", 10, 1)},
 		{Code: "b", Position: at("a", 10, 1), Path: "p"},
 		{Code: "b", Position: at("a", 10, 1), Path: "p", Message: "m"},
-		{Code: "b", Position: at("a", 10, 1), Path: "p", Message: "n"},
 		{Code: "b", Position: at("a", 10, 1), Path: "q", Message: "m"},
+		{Code: "b", Position: at("a", 10, 1), Path: "p", Message: "n"},
 		// What two resources take from one anchor is said once, for the first.
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: cluster("a")},
 		{Code: "a", Position: at("b", 1, 1)},

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ func newExample(t *testing.T, name string, ports ...int) *example {
 	for _, port := range ports {
 		renumbered = append(renumbered, strconv.Itoa(port), strconv.Itoa(envoytest.FreePort(t)))
 	}
-	tree := strings.NewReplacer(renumbered...)
+	tree := strings.NewReplacer(append(renumbered, "examples/"+name, e.dir)...) // a file may name another
 	e.edit(t, tree.Replace)
 	e.moved = strings.NewReplacer(append(renumbered,
 		"./examples/", "./examples/", // a program of the example stays where it is
@@ -53,12 +54,15 @@ func newExample(t *testing.T, name string, ports ...int) *example {
 	return e
 }
 
+// texts are the suffixes of resource files that can be edited.
+var texts = []string{".yaml", ".json", ".txtpb", ".pb_text"}
+
 // edit changes every resource file of the copy, or those whose names are given.
 // A file takes its place by rename, as editors do it.
 func (e *example) edit(t *testing.T, change func(string) string, names ...string) {
 	t.Helper()
 	err := filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+		if err != nil || entry.IsDir() || !slices.Contains(texts, filepath.Ext(path)) {
 			return err
 		}
 		name, err := filepath.Rel(e.dir, path)
@@ -102,6 +106,17 @@ func (e *example) line(t *testing.T, line string) string {
 	}
 	t.Fatalf("the README has no command %q", line)
 	return ""
+}
+
+// tree is the source tree: the argument of the README's first command that reads
+// one.
+func (e *example) tree(t *testing.T) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^bin/xdspub (?:validate|render|watch) (?:.* )?(\S+)$`).FindStringSubmatch(e.readme)
+	if m == nil {
+		t.Fatal("the README has no command that reads a source tree")
+	}
+	return e.moved.Replace(m[1])
 }
 
 // run runs a command of the README, which has to succeed.
