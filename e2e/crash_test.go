@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,8 +16,9 @@ import (
 // TestKilled kills xdspub after each step of a change that needs all of them. What
 // lies on disk is at each point good for an Envoy that starts there, and for one
 // that goes on from there; in the end the change is out.
-func TestKilled(t *testing.T) {
-	t.Parallel()
+func TestKilled(t *testing.T) { inFormats(t, testKilled) }
+
+func testKilled(t *testing.T, format string) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	port, secure := envoytest.FreePort(t), envoytest.FreePort(t)
 	first, second := newPair(t, "first"), newPair(t, "second")
@@ -30,7 +30,7 @@ func TestKilled(t *testing.T) {
 				routes(name, name), tlsListener("secure", secure, downstreamTLS("certificate"), rds(name))),
 		}
 	}
-	s := startSite(t, color("blue", blue.Port(), first))
+	s := startSite(t, color("blue", blue.Port(), first), "--format", format)
 	pages := []request{{port: port}, {port: port, path: "/named"}}
 	serve := func(colors ...string) {
 		t.Helper()
@@ -76,9 +76,14 @@ func TestKilled(t *testing.T) {
 
 // TestReaders reads the published files again and again while they change: each
 // is there, is whole, and is of one generation.
-func TestReaders(t *testing.T) {
-	t.Parallel()
-	const publishes, marks = 300, 30
+func TestReaders(t *testing.T) { inFormats(t, testReaders) }
+
+func testReaders(t *testing.T, format string) {
+	const marks = 30
+	publishes := 40
+	if format == "json" {
+		publishes = 300
+	}
 	generation := func(n int) string {
 		mark := fmt.Sprintf("generation-%d.", n)
 		list := []string{edsCluster("web"), document("envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name: web, endpoints: [{locality: {zone: %[1]q, region: %[1]q}}]", mark)}
@@ -90,7 +95,7 @@ func TestReaders(t *testing.T) {
 		list = append(list, routes("main", "c0", further...), listener("edge", 1, "server_name: "+mark, "via: "+mark, rds("main")))
 		return documents(list...)
 	}
-	s := newSite(t, map[string]string{"all.yaml": generation(0)}, "--step-gap", "0s", "--quiet-period", "1ms")
+	s := newSite(t, map[string]string{"all.yaml": generation(0)}, "--step-gap", "0s", "--quiet-period", "1ms", "--format", format)
 	s.startWatch(t)
 
 	mark := regexp.MustCompile(`generation-\d+\.`)
@@ -101,10 +106,14 @@ func TestReaders(t *testing.T) {
 		pace := time.NewTicker(500 * time.Microsecond) // leaves a core to the tests beside
 		defer pace.Stop()
 		for ; ; reads++ {
-			for file, want := range map[string]int{"cds/cds.json": marks, "rds/main/rds.json": marks, "lds/lds.json": 2, "eds/web/eds.json": 2} {
+			for file, want := range map[string]int{"cds/cds": marks, "rds/main/rds": marks, "lds/lds": 2, "eds/web/eds": 2} {
+				file += "." + format
 				text, err := os.ReadFile(filepath.Join(s.out, file))
+				if err == nil {
+					_, err = decode(file, text)
+				}
 				found := mark.FindAllString(string(text), -1)
-				if err != nil || !json.Valid(text) || len(found) != want || len(slices.Compact(found)) != 1 {
+				if err != nil || len(found) != want || len(slices.Compact(found)) != 1 {
 					t.Errorf("%s is not whole or of one generation in reading %d: %v %v\n%s", file, reads, err, found, text)
 					return
 				}

@@ -38,6 +38,92 @@ func TestManyEndpoints(t *testing.T) {
 	content(t, s.envoy)
 }
 
+// TestManyRoutes: 130 listeners with routes of their own would abort an Envoy by
+// the files of those. Endpoints inline save too little; so the routes go into the
+// listeners, where they are edited all the same.
+func TestManyRoutes(t *testing.T) {
+	const listeners, edited = 130, 77
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	port := envoytest.FreePort(t)
+	var edge, tables []string
+	for i := range listeners {
+		name := fmt.Sprintf("l%03d", i)
+		edge = append(edge, replace("{address: 127.0.0.1,", fmt.Sprintf("{address: 127.0.1.%d,", i+1))(listener(name, port, rds(name))))
+		tables = append(tables, routes(name, "blue"))
+	}
+	s := startSite(t, map[string]string{
+		"clusters.yaml": documents(edsCluster("blue"), endpoints("blue", blue.Port()), edsCluster("green"), endpoints("green", green.Port())),
+		"edge.yaml":     documents(edge...),
+		"routes.yaml":   documents(tables...),
+	})
+	log := s.watch.Log()
+	if !strings.Contains(log, "code=routes-inlined") || strings.Contains(log, "code=endpoints-inlined") {
+		t.Error("not just routes went inline")
+	}
+	pages := func(want func(i int) string) {
+		t.Helper()
+		for i := range listeners {
+			becomes(t, fmt.Sprintf("page %d", i), want(i), func() string { return ask(t, request{address: fmt.Sprintf("127.0.1.%d", i+1), port: port}).text })
+		}
+		if got := s.envoy.InotifyInstances(t); got != 4 {
+			t.Errorf("%d inotify instances, want 4, of cds, lds and two clusters", got)
+		}
+		content(t, s.envoy)
+	}
+	pages(func(int) string { return "200 blue" })
+	s.edit(t, "routes.yaml", func(string) string {
+		tables[edited] = routes(fmt.Sprintf("l%03d", edited), "green")
+		return documents(tables...)
+	})
+	pages(func(i int) string {
+		if i == edited {
+			return "200 green"
+		}
+		return "200 blue"
+	})
+}
+
+// TestDrainingRoutes: filter chains that drain hold the subscriptions of their
+// routes, though nobody is connected and the files are there to stay; xdspub counts
+// them as long.
+func TestDrainingRoutes(t *testing.T) {
+	const listeners = 5
+	upstream := envoytest.NewUpstream(t, "upstream")
+	asked := func(suffix string) string {
+		var list []string
+		for i := range listeners {
+			name := fmt.Sprintf("l%d", i)
+			list = append(list, replace("127.0.0.1", fmt.Sprintf("127.0.1.%d", i+1))(listener(name, 1, rds(name+suffix))), routes(name+"a", "web"), routes(name+"b", "web"))
+		}
+		return documents(list...)
+	}
+	port := fmt.Sprintf("port_value: %d", envoytest.FreePort(t))
+	s := newSite(t, map[string]string{"web.yaml": staticCluster("web", upstream.Port()), "edge.yaml": replace("port_value: 1}", port+"}")(asked("a"))}, "--trim-delay", "10m")
+	s.startWatch(t)
+	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "4"}})
+	has := func(want, counted int) {
+		t.Helper()
+		envoytest.Eventually(t, patience, fmt.Sprintf("Envoy has %d inotify instances", want), func() (bool, string) {
+			got := s.envoy.InotifyInstances(t)
+			return got == want, fmt.Sprint(got)
+		})
+		if got := s.counted(t); got != counted {
+			t.Errorf("xdspub counts %d inotify instances, want %d", got, counted)
+		}
+		content(t, s.envoy)
+	}
+	has(2+listeners, 2+listeners)
+	s.edit(t, "edge.yaml", func(string) string { return replace("port_value: 1}", port+"}")(asked("b")) })
+	has(2+2*listeners, 2+2*listeners)
+	envoytest.Eventually(t, patience, "the filter chains have drained", func() (bool, string) {
+		n := s.envoy.Stat(t, "listener_manager.total_filter_chains_draining")
+		return n == 0, fmt.Sprint(n, " drain")
+	})
+	has(2+listeners, 2+2*listeners) // xdspub goes by --trim-delay
+	s.args = append(s.args, "--trim-delay", "0s")
+	has(2+listeners, 2+listeners)
+}
+
 // inlined tells whether xdspub said that endpoints go inline.
 func inlined(s *site) bool { return strings.Contains(s.watch.Log(), "code=endpoints-inlined") }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"xdspub/internal/envoytest"
+	"xdspub/render"
 )
 
 // TestBusyEnvoy publishes a new cluster and the listener that routes to it, again
@@ -15,7 +16,18 @@ import (
 // the same, and nobody who connects meanwhile goes without an answer. A listener
 // that comes before its cluster would be refused, as its routes are its own.
 func TestBusyEnvoy(t *testing.T) {
-	const publishes = 40
+	for _, f := range render.Formats { // not side by side: each wants all of the machine
+		t.Run(f.Name, func(t *testing.T) {
+			publishes := 10
+			if f == render.JSON {
+				publishes = 40
+			}
+			testBusyEnvoy(t, f.Name, publishes)
+		})
+	}
+}
+
+func testBusyEnvoy(t *testing.T, format string, publishes int) {
 	upstream := envoytest.NewUpstream(t, "upstream")
 	port := envoytest.FreePort(t)
 	generation := func(n int) string {
@@ -26,7 +38,7 @@ func TestBusyEnvoy(t *testing.T) {
 	for i := range 300 {
 		ballast = append(ballast, staticCluster(fmt.Sprintf("ballast-%d", i), upstream.Port()))
 	}
-	s := startSite(t, map[string]string{"ballast.yaml": documents(ballast...), "edge.yaml": generation(0)}, "--trim-delay", "500ms")
+	s := startSite(t, map[string]string{"ballast.yaml": documents(ballast...), "edge.yaml": generation(0)}, "--trim-delay", "3s", "--format", format)
 	page := request{port: port}
 	becomes(t, "the page", "200 upstream", func() string { return ask(t, page).text })
 
@@ -84,15 +96,16 @@ func keepBusy(t *testing.T, admin int) (stop func() (answers int)) {
 // TestRemoval takes a cluster, its endpoints, its routes and a listener away, and
 // brings them back. In between nobody is sent to a cluster that is gone; all that
 // is left in the end are the folders, which Envoy may still watch.
-func TestRemoval(t *testing.T) {
-	t.Parallel()
+func TestRemoval(t *testing.T) { inFormats(t, testRemoval) }
+
+func testRemoval(t *testing.T, format string) {
 	web, old, newer := envoytest.NewUpstream(t, "web"), envoytest.NewUpstream(t, "old"), envoytest.NewUpstream(t, "newer")
 	port, second := envoytest.FreePort(t), envoytest.FreePort(t)
 	stays := documents(staticCluster("web", web.Port()), listener("edge", port, rds("main")))
 	with := documents(routes("main", "web", `{match: {prefix: /old}, route: {cluster: old}}`),
 		edsCluster("old"), endpoints("old", old.Port()), routes("legacy", "old"), listener("legacy", second, rds("legacy")))
 	without := routes("main", "web")
-	s := startSite(t, map[string]string{"stays.yaml": stays, "goes.yaml": with}, "--trim-delay", "1s")
+	s := startSite(t, map[string]string{"stays.yaml": stays, "goes.yaml": with}, "--trim-delay", "1s", "--format", format)
 	page, legacy := request{port: port, path: "/old"}, request{port: second}
 	both := func(want string) {
 		t.Helper()
@@ -111,7 +124,7 @@ func TestRemoval(t *testing.T) {
 		clusters := s.envoy.Admin(t, "/clusters")
 		return !strings.Contains(clusters, "old::"), clusters
 	})
-	for _, file := range []string{"eds/old/eds.json", "rds/legacy/rds.json"} {
+	for _, file := range []string{"eds/old/eds." + format, "rds/legacy/rds." + format} {
 		if s.exists(file) || !s.exists(filepath.Dir(file)) {
 			t.Errorf("%s is there: %t, its folder: %t; want just the folder", file, s.exists(file), s.exists(filepath.Dir(file)))
 		}
@@ -131,8 +144,9 @@ func TestRemoval(t *testing.T) {
 
 // TestRuntimeLayerRemoved: the bootstrap of a running Envoy names the layer, so an
 // empty one stands in, until it comes back.
-func TestRuntimeLayerRemoved(t *testing.T) {
-	t.Parallel()
+func TestRuntimeLayerRemoved(t *testing.T) { inFormats(t, testRuntimeLayerRemoved) }
+
+func testRuntimeLayerRemoved(t *testing.T, format string) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	port := envoytest.FreePort(t)
 	layer := runtimeLayer("flags", `{canary: {numerator: 100}}`)
@@ -141,7 +155,7 @@ func TestRuntimeLayerRemoved(t *testing.T) {
 		"edge.yaml": documents(listener("edge", port, rds("main")),
 			routes("main", "blue", `{match: {prefix: /, runtime_fraction: {default_value: {numerator: 0}, runtime_key: canary}}, route: {cluster: green}}`)),
 		"flags.yaml": layer,
-	}, "--trim-delay", "0s")
+	}, "--trim-delay", "0s", "--format", format)
 	page := func() string { return ask(t, request{port: port}).text }
 	has := func(want bool) {
 		t.Helper()

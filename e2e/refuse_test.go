@@ -94,12 +94,13 @@ func after(more string) func(string) string { return func(s string) string { ret
 // TestRefused makes bad edits of every kind, each together with a good one. Not a
 // byte of the output moves, Envoy hears of nothing, and the fault is named with
 // its place; without it the good edit comes out.
-func TestRefused(t *testing.T) {
-	t.Parallel()
+func TestRefused(t *testing.T) { inFormats(t, testRefused) }
+
+func testRefused(t *testing.T, format string) {
 	colors := []*envoytest.Upstream{envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")}
 	port := envoytest.FreePort(t)
 	current := fmt.Sprintf(shop, colors[0].Port(), port)
-	s := startSite(t, map[string]string{"shop.yaml": current})
+	s := startSite(t, map[string]string{"shop.yaml": current}, "--format", format)
 	page := request{port: port}
 	answers := func(want string) {
 		t.Helper()

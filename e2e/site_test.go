@@ -1,8 +1,8 @@
 package e2e
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -24,6 +24,7 @@ import (
 type site struct {
 	src, out string
 	args     []string // of render and watch, in front of src
+	format   string   // of the published files
 	admin    int      // port of Envoy's admin interface
 	watch    *process
 	envoy    *envoytest.Envoy
@@ -36,6 +37,10 @@ func newSite(t *testing.T, source map[string]string, args ...string) *site {
 	dir := t.TempDir()
 	s := &site{src: filepath.Join(dir, "src"), out: filepath.Join(dir, "out"), admin: envoytest.FreePort(t)}
 	s.args = append([]string{"--out", s.out, "--step-gap", "100ms"}, args...)
+	s.format = "json"
+	if i := slices.Index(args, "--format"); i >= 0 {
+		s.format = args[i+1]
+	}
 	for name, text := range source {
 		s.write(t, name, text)
 	}
@@ -168,12 +173,15 @@ var versionStats = map[string]string{
 // refused none. Files of the folders in unread are nobody's.
 func (s *site) took(t *testing.T, unread ...string) {
 	t.Helper()
+	if !s.exists("cds/cds." + s.format) {
+		t.Errorf("there is no CDS file for Envoy to take, in %s", s.format)
+	}
 	for kind, pattern := range versionStats {
-		files, err := filepath.Glob(filepath.Join(s.out, kind, kind+".json"))
+		files, err := filepath.Glob(filepath.Join(s.out, kind, kind+"."+s.format))
 		if err != nil {
 			t.Fatal(err)
 		}
-		named, err := filepath.Glob(filepath.Join(s.out, kind, "*", kind+".json"))
+		named, err := filepath.Glob(filepath.Join(s.out, kind, "*", kind+"."+s.format))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,22 +206,6 @@ func (s *site) took(t *testing.T, unread ...string) {
 	content(t, s.envoy)
 }
 
-// versionOf is the version_info in a published file.
-func versionOf(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var response struct {
-		Version string `json:"version_info"`
-	}
-	if err := json.Unmarshal(text, &response); err != nil || response.Version == "" {
-		t.Fatalf("%s has version_info %q, %v", file, response.Version, err)
-	}
-	return response.Version
-}
-
 // exists tells whether there is something of that name in the output directory.
 func (s *site) exists(name string) bool {
 	_, err := os.Lstat(filepath.Join(s.out, name))
@@ -222,10 +214,11 @@ func (s *site) exists(name string) bool {
 
 // request is what a test sends to Envoy, over a connection of its own.
 type request struct {
-	port   int
-	host   string // Host header; "" for the address
-	path   string // "" for "/"
-	header string // "name: value"; "" for none
+	address string // "" for 127.0.0.1
+	port    int
+	host    string // Host header; "" for the address
+	path    string // "" for "/"
+	header  string // "name: value"; "" for none
 }
 
 // answer is a status and a body, or an error, and the headers.
@@ -236,7 +229,7 @@ type answer struct {
 
 func ask(t testing.TB, r request) answer {
 	t.Helper()
-	url := fmt.Sprintf("http://%s/%s", address(r.port), strings.TrimPrefix(r.path, "/"))
+	url := fmt.Sprintf("http://%s/%s", net.JoinHostPort(cmp.Or(r.address, "127.0.0.1"), fmt.Sprint(r.port)), strings.TrimPrefix(r.path, "/"))
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,9 @@ import (
 
 // TestEveryType makes a good edit of each resource type, and sees it in traffic:
 // in the requests that it is about, and in no others.
-func TestEveryType(t *testing.T) {
-	t.Parallel()
+func TestEveryType(t *testing.T) { inFormats(t, testEveryType) }
+
+func testEveryType(t *testing.T, format string) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	port, scoped, secure, added := envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t)
 	first, second := newPair(t, "first"), newPair(t, "second")
@@ -38,7 +39,7 @@ func TestEveryType(t *testing.T) {
 		"other.yaml":     routes("other", "blue"),
 		"srds.yaml":      documents(scope("red", "red", "red"), scope("other", "other", "other")),
 		"sds.yaml":       certificate("certificate", first),
-	})
+	}, "--format", format)
 
 	text := func(r request) func() string { return func() string { return ask(t, r).text } }
 	header := func(name string) func() string {
@@ -121,8 +122,9 @@ func peer(port int) string {
 // TestScopes: routes are folded into scopes that are to be fetched on demand, and
 // into those that stand in the listener itself, too; the source of routes that is
 // left over is not named any more.
-func TestScopes(t *testing.T) {
-	t.Parallel()
+func TestScopes(t *testing.T) { inFormats(t, testScopes) }
+
+func testScopes(t *testing.T, format string) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	named, inline := envoytest.FreePort(t), envoytest.FreePort(t)
 	onDemand := func(name string) string {
@@ -135,7 +137,7 @@ func TestScopes(t *testing.T) {
 		"routes.yaml":    documents(routes("red", "blue"), routes("other", "blue")),
 		"scopes.yaml":    documents(onDemand("red"), onDemand("other")),
 		"listeners.yaml": documents(listener("named", named, srds("named")), listener("inline", inline, list)),
-	})
+	}, "--format", format)
 	both := func(want string) {
 		t.Helper()
 		for _, port := range []int{named, inline} {
