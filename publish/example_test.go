@@ -29,7 +29,7 @@ func Example() {
 		Gap:      10 * time.Millisecond,
 		Manifest: publish.Manifest{Format: "json", EnvoyPath: out, EDSMode: "file", Snapshot: "s1", Published: time.Now()},
 	}
-	left, err := publish.Pending(out, plan) // a dry run
+	left, err := publish.Pending(out, plan, publish.Options{}) // a dry run
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("Open: %v", err)
 		}
 		// What only reads still works.
-		if left, err := Pending(out, newPlan()); err != nil || len(left.Steps) != 3 {
+		if left, err := Pending(out, newPlan(), Options{}); err != nil || len(left.Steps) != 3 {
 			t.Errorf("Pending: %v, %v", left, err)
 		}
 		if m, err := ReadManifest(out); err != nil || m.Snapshot != "s1" {

@@ -22,10 +22,17 @@ const anyGroup = -1
 // An error is a plan that can't be published there, such as a folder where a
 // file has to go.
 //
-// Publish starts with the same comparison, and also replaces secrets that have
-// another group than Options asks for.
-func Pending(out string, p Plan) (Plan, error) {
-	return pending(out, p, anyGroup)
+// Publish starts with the same comparison.
+func Pending(out string, p Plan, o Options) (Plan, error) {
+	gid := anyGroup
+	if fi, err := statFolder(out); err != nil {
+		return Plan{}, err
+	} else if fi != nil || o.Group != "" {
+		if gid, err = lookupGroup(o.Group, out); err != nil {
+			return Plan{}, err
+		}
+	}
+	return pending(out, p, gid)
 }
 
 func pending(out string, p Plan, gid int) (Plan, error) {

@@ -158,7 +158,7 @@ func TestPending(t *testing.T) {
 	publishOnce(t, out, oldPlan())
 	pending := func(p Plan) []string {
 		t.Helper()
-		left, err := Pending(out, p)
+		left, err := Pending(out, p, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestPending(t *testing.T) {
 func TestPendingWithoutOut(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	p := newPlan()
-	left, err := Pending(out, p)
+	left, err := Pending(out, p, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func TestLockedByAnother(t *testing.T) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	// Without a lock, as a dry run does.
-	if _, err := Pending(out, newPlan()); err != nil {
+	if _, err := Pending(out, newPlan(), Options{}); err != nil {
 		t.Error(err)
 	}
 	if err := cmd.Process.Kill(); err != nil {

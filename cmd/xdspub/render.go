@@ -58,7 +58,7 @@ func renderOnce(v values, o pipeline.Options) error {
 		return refuse(v.c, checked)
 	case v.c.Bool("dry-run"):
 		printFindings(v.c.App.ErrWriter, checked)
-		return showPlan(v.c.App.Writer, o, plan)
+		return showPlan(v.c.App.Writer, o, value(v, "group", v.c.String), plan)
 	}
 	dir, err := publish.Open(o.Out, publish.Options{Group: value(v, "group", v.c.String), Log: o.Log})
 	if err != nil {
@@ -130,12 +130,12 @@ func counts(r publish.Result) (written, removed int) {
 
 // showPlan prints what a publish would do: each step with its files, + for a new
 // one, ~ for a changed one, - for one that goes; then what would go later.
-func showPlan(w io.Writer, o pipeline.Options, plan *pipeline.Plan) error {
+func showPlan(w io.Writer, o pipeline.Options, group string, plan *pipeline.Plan) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "snapshot %s\n", plan.ID)
 	steps, going := 0, plan.Change.Manifest.Going
 	for _, part := range []publish.Plan{plan.Change, plan.Trim} {
-		pending, err := publish.Pending(o.Out, part)
+		pending, err := publish.Pending(o.Out, part, publish.Options{Group: group})
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestCertificateFiles: a certificate and its key that stand in the tree as files
+// go into the secret, and reach Envoy as a pair when they change; one that is missing
+// moves nothing.
+func TestCertificateFiles(t *testing.T) {
+	t.Parallel()
+	upstream := envoytest.NewUpstream(t, "upstream")
+	port := envoytest.FreePort(t)
+	first, second := newPair(t, "first"), newPair(t, "second")
+	s := startSite(t, map[string]string{
+		"clusters.yaml":   staticCluster("web", upstream.Port()),
+		"listeners.yaml":  tlsListener("secure", port, downstreamTLS("server"), "route_config: {"+hosts("web")+"}"),
+		"tls/server.yaml": document("envoy.extensions.transport_sockets.tls.v3.Secret", `name: server, tls_certificate: {certificate_chain: {filename: server.pem}, private_key: {filename: server.key}}`),
+		"tls/server.pem":  first.certificate,
+		"tls/server.key":  first.key,
+	}, "--quiet-period", "500ms")
+	becomes(t, "the certificate", "first", func() string { return peer(port) })
+	s.write(t, "tls/server.pem", second.certificate)
+	s.write(t, "tls/server.key", second.key)
+	s.watch.WaitLog(t, "snapshot is out")
+	becomes(t, "the certificate", "second", func() string { return peer(port) })
+	content(t, s.envoy)
+	info, err := os.Stat(filepath.Join(s.out, "sds/server/sds.json"))
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the published key: %v, %v", info.Mode(), err)
+	}
+	s.remove(t, "tls/server.key")
+	s.watch.WaitLog(t, "code=missing-file ")
+	s.watch.WaitLog(t, "refused, the last valid output stays")
+	becomes(t, "the certificate", "second", func() string { return peer(port) })
+}
