@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"xdspub/diag"
 	"xdspub/load"
 	"xdspub/publish"
 	"xdspub/render"
@@ -39,7 +41,12 @@ func FuzzEdits(f *testing.F) {
 		{1, put, listenerIn, 0, 1, put, routesMain, 1, 4, damage, 4, 99, heal, rename, 4, 5},
 		{2, put, clusterTLS, 0, 2, put, secretCA, 0, 3, take, secretCA, stop, put, secretCA, 1, 0},
 		{3, put, listenerScoped, 0, 6, batch, put, routesMain, 2, 6, put, hostMain, 0, 7, fold, restart, 1, fold, drop, hostMain},
-		{8, put, layerFlags, 0, 0, copied, layerFlags, 1, 1, rename, 1, 0, drop, layerFlags},
+		{12, put, layerFlags, 0, 0, copied, layerFlags, 1, 1, rename, 1, 0, drop, layerFlags},
+		{0, put, routesMain, 2, 0, put, hostMain, 0, 1, put, hostMain, 1, 1},
+		{0, put, clusterTLS, 0, 0, put, secretToken, 0, 1, drop, secretToken, tick, 9, drop, secretCA, tick, 5, tick, 9},
+		{16, put, listenerIn, 0, 0, put, endpointsBlue, 1, 1, take, endpointsGreen, put, clusterGreen, 1, 2, put, endpointsBlue, 0, 1},
+		{24, put, listenerIn, 0, 0, put, routesMain, 1, 0, put, hostMain, 0, 1, put, routesMain, 2, 0, tick, 15, put, secretToken, 0, 0},
+		{0, put, listenerIn, 0, 0, put, listenerScoped, 0, 1, batch, put, listenerIn, 4, 0, put, listenerScoped, 2, 1, batch, put, listenerIn, 3, 0, put, listenerScoped, 3, 1},
 	} {
 		f.Add(edits)
 	}
@@ -117,8 +124,11 @@ func newStock(f *testing.F) []stocked {
 		marker = `{"@type": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: marker, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation%s}}`
 		asked  = `http_filters: [{name: marker, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation]}}, `
 	)
+	at := func(listener string, port int) string {
+		return regexp.MustCompile(`port_value: \d+`).ReplaceAllString(listener, fmt.Sprint("port_value: ", port))
+	}
 	in := fmt.Sprintf(listener, "a")
-	other := strings.NewReplacer("name: in,", "name: other,", "10000", "10001").Replace(in)
+	other := at(strings.Replace(in, "name: in,", "name: other,", 1), 10001)
 	policy := func(assignment string) string {
 		return strings.TrimSuffix(assignment, "}") + ", policy: {overprovisioning_factor: 150}}"
 	}
@@ -131,8 +141,8 @@ func newStock(f *testing.F) []stocked {
 		routesMain:      {needs: []int{clusterBlue, clusterGreen}, text: []string{fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(routesTo, "green"), hosts}},
 		hostMain:        {needs: []int{routesMain}, text: []string{fmt.Sprintf(host, "h"), fmt.Sprintf(host, "h, i")}},
 		scopeMain:       {needs: []int{routesMain, listenerScoped}, text: []string{fmt.Sprintf(scope, "k"), fmt.Sprintf(scope, "l")}},
-		listenerIn:      {needs: []int{routesMain, extensionMarker}, text: []string{in, fmt.Sprintf(listener, "b"), strings.Replace(in, "http_filters: [", asked, 1)}},
-		listenerScoped:  {needs: []int{scopeMain}, text: []string{strings.Replace(other, scoped, scopes, 1), other}},
+		listenerIn:      {needs: []int{routesMain, extensionMarker}, text: []string{in, fmt.Sprintf(listener, "b"), strings.Replace(in, "http_filters: [", asked, 1), at(in, 10001), at(in, 10002)}},
+		listenerScoped:  {needs: []int{scopeMain}, text: []string{strings.Replace(other, scoped, scopes, 1), other, at(other, 10000), at(other, 10002)}},
 		extensionMarker: {text: []string{fmt.Sprintf(marker, ""), fmt.Sprintf(marker, ", mutations: {response_mutations: [{remove: x}]}")}},
 		secretCA:        {text: []string{fmt.Sprintf(ca, "x"), fmt.Sprintf(ca, "y")}},
 		secretToken:     {text: []string{fmt.Sprintf(secret, "x"), fmt.Sprintf(secret, "y")}},
@@ -174,17 +184,23 @@ type desk struct {
 	folder  string               // that has one name or another
 	good    map[string][]byte    // the tree that was accepted last
 	stopped bool                 // the next publish is to end early
+	wanted  map[string]time.Time // when what is out was wanted last
 }
 
 type variant struct{ resource, variant int }
 
+var endpointsModes = []EndpointsMode{EndpointsAuto, EndpointsFile, EndpointsInline}
+
 var deskFiles = []string{"a.yaml", "b.yml", "c.json", "d.pb", "e.pb_text", "f.txtpb", "FOLDER/a.yaml", "FOLDER/x/b.json", ".g.yaml"}
 
 func newDesk(t *testing.T, stock []stocked, s *script) *desk {
-	how := s.below(16)
-	d := &desk{stock: stock, script: s, held: map[string][]variant{}, folder: "folder"}
+	how := s.below(4 * 2 * 3 * 2)
+	d := &desk{stock: stock, script: s, held: map[string][]variant{}, wanted: map[string]time.Time{}, folder: "folder"}
 	d.site = newSite(t, func(o *Options) {
-		o.Format, o.AllowEmpty = render.Formats[how%4], how >= 8
+		o.Format, o.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
+		if how >= 24 {
+			o.InotifyBudget = 4 // for some trees too little, for others with all inline
+		}
 	})
 	if err := os.MkdirAll(filepath.Join(d.src, d.folder, "x"), 0o755); err != nil {
 		t.Fatal(err)
@@ -208,11 +224,11 @@ func (d *desk) edit() bool {
 	resource := func() int { return s.below(len(d.stock)) }
 	switch min(s.below(edits), put) {
 	case put:
-		r, n, name := resource(), s.below(3), file()
+		r, n, name := resource(), s.below(5), file()
 		d.leave(r)
 		d.add(r, n, name, true)
 	case copied:
-		d.add(resource(), s.below(3), file(), false)
+		d.add(resource(), s.below(5), file(), false)
 	case drop:
 		d.drop(resource())
 	case take:
@@ -241,7 +257,7 @@ func (d *desk) edit() bool {
 		d.now = d.now.Add(time.Duration(s.below(16)) * time.Minute)
 	case restart:
 		o := d.p.options
-		o.Endpoints = []EndpointsMode{EndpointsAuto, EndpointsFile, EndpointsInline}[s.below(3)]
+		o.Endpoints = endpointsModes[s.below(3)]
 		d.p = New(o)
 	case stop:
 		d.stopped = true
@@ -341,7 +357,7 @@ func (d *desk) pass(trimmed bool) {
 	before := d.stamps()
 	checked, err := d.p.Check()
 	d.must(err)
-	cold := d.cold()
+	cold := New(d.p.options)
 	fresh, err := cold.Check()
 	d.must(err)
 	if diff := cmp.Diff(fresh.Diagnostics, checked.Diagnostics); diff != "" {
@@ -349,12 +365,13 @@ func (d *desk) pass(trimmed bool) {
 	}
 	var plan *Plan
 	if checked.Accepted() {
-		plan, _, err = d.p.Plan(checked.Snapshot, d.now)
+		var list diag.List
+		plan, list, err = d.p.Plan(checked.Snapshot, d.now)
 		d.must(err)
-		again, _, err := cold.Plan(fresh.Snapshot, d.now)
+		want, more, err := cold.Plan(fresh.Snapshot, d.now)
 		d.must(err)
-		if (plan == nil) != (again == nil) {
-			d.t.Fatalf("refused: %t, cold: %t", plan == nil, again == nil)
+		if diff := cmp.Diff(more, list) + cmp.Diff(want, plan); diff != "" {
+			d.t.Fatalf("the plan (-cold +warm):\n%s", diff)
 		}
 	}
 	stopped := d.stopped
@@ -381,14 +398,22 @@ func (d *desk) pass(trimmed bool) {
 	}
 }
 
-// cold is a pipeline that knows nothing, for a directory that does not exist.
-// What auto has chosen for the endpoints is no matter of the tree alone.
+// cold is a pipeline that knows nothing, for a directory without files. What went
+// inline, once and for all, is no matter of the tree alone: the record says that.
 func (d *desk) cold() *Pipeline {
 	d.t.Helper()
 	o := d.p.options
-	o.Out = filepath.Join(filepath.Dir(d.src), "cold")
-	if m := d.record(); o.Endpoints == EndpointsAuto && m.EDSMode != "" {
+	o.Out = filepath.Join(d.t.TempDir(), "cold")
+	m := d.record()
+	if o.Endpoints == EndpointsAuto && m.EDSMode != "" {
 		o.Endpoints = EndpointsMode(m.EDSMode)
+	}
+	if m.InlineRoutesBudget > 0 {
+		dir, err := publish.Open(o.Out, publish.Options{})
+		d.must(err)
+		_, err = dir.Publish(d.t.Context(), publish.Plan{Manifest: publish.Manifest{Format: m.Format, EnvoyPath: m.EnvoyPath, EDSMode: m.EDSMode, InlineRoutesBudget: m.InlineRoutesBudget}})
+		d.must(err)
+		d.must(dir.Close())
 	}
 	return New(o)
 }
@@ -401,7 +426,7 @@ func (d *desk) record() publish.Manifest {
 }
 
 // compare holds what is out against what a cold pipeline would publish. Clusters
-// and files that wait for their trim are out beside that.
+// and files that wait for their trim are out beside that, and not for too short.
 func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
 	d.t.Helper()
 	plan, _, err := d.cold().Plan(s, d.now)
@@ -411,30 +436,52 @@ func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
 	if m.Snapshot != plan.ID || trimmed && len(m.Going) > 0 {
 		d.t.Errorf("the record says snapshot %s, and that %v go; want %s", m.Snapshot, m.Going, plan.ID)
 	}
-	clusterGoes := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return g.Cluster != "" })
+	left := maps.Clone(out)
+	for _, c := range d.clusters() {
+		left[cluster+c] = nil
+	}
+	for _, r := range s.Of(xds.Cluster) {
+		delete(left, cluster+r.Name)
+		d.wanted[cluster+r.Name] = d.now
+	}
+	more := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return g.Cluster != "" })
 	for _, step := range plan.Change.Steps {
 		for _, f := range step.Write {
-			holdsMore := clusterGoes && f.Path == d.p.options.Format.Path(xds.Cluster, "")
-			if got, ok := out[f.Path]; !ok || !holdsMore && !bytes.Equal(got, f.Data) {
+			isCDS := f.Path == d.p.options.Format.Path(xds.Cluster, "")
+			if got, ok := out[f.Path]; !ok || !(isCDS && more) && !bytes.Equal(got, f.Data) {
 				d.t.Errorf("%s (-cold +out):\n%s", f.Path, cmp.Diff(string(f.Data), string(got)))
 			}
-			delete(out, f.Path)
+			delete(left, f.Path)
+			d.wanted[f.Path] = d.now
 		}
 	}
-	for name := range out {
-		waits := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return g.File == name })
+	for name := range left {
+		waits := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return name == g.File || name == cluster+g.Cluster })
 		if !waits && !d.standsIn(name) {
 			d.t.Errorf("%s is out, is not wanted, and does not wait for its trim", name)
 		}
 	}
+	for name, last := range d.wanted {
+		_, isOut := out[name]
+		isOut = isOut || slices.Contains(d.clusters(), strings.TrimPrefix(name, cluster))
+		if !isOut && d.now.Before(last.Add(d.p.options.TrimDelay)) {
+			d.t.Errorf("%s was wanted %v ago, and is gone", name, d.now.Sub(last))
+		}
+	}
 }
+
+// cluster stands before the names of clusters where there are those of files, too.
+const cluster = "cluster "
 
 // standsIn tells whether a published file is that of an empty layer.
 func (d *desk) standsIn(name string) bool {
 	d.t.Helper()
+	if !isLayer(name) {
+		return false
+	}
 	result, err := load.New(load.Options{}).Load(filepath.Join(d.p.options.Out, name))
 	d.must(err)
-	if !isLayer(name) || len(result.Resources) != 1 {
+	if len(result.Resources) != 1 {
 		return false
 	}
 	layer, ok := result.Resources[0].Message.(*runtimev3.Runtime)
