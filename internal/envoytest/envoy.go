@@ -150,17 +150,29 @@ func arguments(own []string, config, admin string) []string {
 }
 
 func (e *Envoy) cleanUp(t testing.TB) {
-	select {
-	case <-e.exited:
-		if !e.ending.Load() {
-			t.Errorf("Envoy died during the test: %v", e.cmd.ProcessState)
-		}
-	default:
+	if !e.gone() {
 		e.Stop(t)
+	} else if !e.ending.Load() {
+		t.Errorf("Envoy died during the test: %v", e.cmd.ProcessState)
 	}
 	if t.Failed() {
 		t.Logf("the end of Envoy's log (pid %d):\n%s", e.PID(), tail(e.Log()))
 	}
+}
+
+// gone tells whether the process has ended, also in the moment before whoever
+// waits for it says so.
+func (e *Envoy) gone() bool {
+	select {
+	case <-e.exited:
+		return true
+	default:
+	}
+	if !errors.Is(syscall.Kill(e.PID(), 0), syscall.ESRCH) {
+		return false
+	}
+	<-e.exited
+	return true
 }
 
 func tail(log string) string {
