@@ -42,9 +42,8 @@ func moves(old, new []*xds.Resource) (waits map[string]int, list diag.List) {
 	var visit func(name string) int
 	visit = func(name string) int {
 		if i := slices.Index(way, name); i >= 0 {
-			if slices.Min(way[i:]) == name { // else it is reported from there
-				list = append(list, swap(byName[name], way[i:]))
-			}
+			names := slices.Sorted(slices.Values(way[i:]))
+			list = append(list, swap(byName[names[0]], names))
 			return 0
 		}
 		if done[name] {

@@ -132,3 +132,27 @@ func TestEditedByHand(t *testing.T) {
 	}
 	s.want("nothing changed", "")
 }
+
+// TestSwapBehindAnother: b and c swap their addresses, and a, first by name, takes
+// another address of c.
+func TestSwapBehindAnother(t *testing.T) {
+	more := func(document, port string) string {
+		return strings.TrimSuffix(document, "}") + `, additional_addresses: [{address: {socket_address: {address: 127.0.0.1, port_value: ` + port + `}}}]}`
+	}
+	at := func(name, port string) string {
+		return strings.NewReplacer("name: in, address", "name: "+name+", address", "10000", port).Replace(fmt.Sprintf(listener, ""))
+	}
+	s := newSite(t, nil)
+	routes := fmt.Sprintf(routesTo, "blue")
+	s.tree(tree(blue, blueEndpoints, routes, at("a", "1"), at("b", "2"), more(at("c", "3"), "4")))
+	s.publish()
+	s.tree(tree(blue, blueEndpoints, routes, at("a", "4"), at("b", "3"), at("c", "2")))
+	checked, err := s.p.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+	if plan != nil || err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Message, `listeners "b" and "c" take`) {
+		t.Error(plan, list, err)
+	}
+}

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestSoak edits a tree at random, in each of the ways in which files get changed
+// and with bad saves in between, while a watch and an Envoy are at work on it and
+// requests go through. Time and again it is left in peace: then what is out is what
+// a cold render makes of the tree, Envoy has all of it and has refused nothing, and
+// the watch holds no more of the system than before.
+//
+// XDSPUB_SOAK is how long it goes on, such as 3m (scripts/soak); XDSPUB_SOAK_SEED
+// repeats the edits of a run, though not their moments. Not in parallel with other
+// tests: its Envoy takes some 30 of the user's inotify instances.
+func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes its time")
+	}
+	length, seed := 20*time.Second, rand.Uint64()
+	var err error
+	if text := os.Getenv("XDSPUB_SOAK"); text != "" {
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("again: XDSPUB_SOAK=%v XDSPUB_SOAK_SEED=%d scripts/soak", length, seed)
+
+	s := newSoak(t, rand.New(rand.NewPCG(seed, 0)))
+	fits := func(answer string) bool { return slices.Contains([]string{"200 blue", "200 green", "200 red"}, answer) }
+	var stops []func() int
+	for _, r := range []request{{port: s.ports["edge"]}, {port: s.ports["edge"], path: "/eds"}, {port: s.ports["scoped"], header: "x-tenant: a"}} {
+		stops = append(stops, send(t, r, fits))
+	}
+	rounds := max(3, int(length/(20*time.Second)))
+	var first usage
+	for round := range rounds {
+		end := time.Now().Add(length / time.Duration(rounds))
+		for time.Now().Before(end) {
+			s.step()
+			s.pause(s.pick(0, 0, 5, 20, 50, 150, 400))
+		}
+		s.rest()
+		s.refuses(round)
+		if round == 0 {
+			first = usageOf(t, s.watch)
+		}
+	}
+	sent := 0
+	for _, stop := range stops {
+		sent += stop()
+	}
+	s.grows(first)
+	t.Logf("%d edits, %d publishes, %d requests", s.steps, strings.Count(s.watch.Log(), "snapshot is out"), sent)
+}
+
+// rest leaves the tree in peace, until what is out is what a cold render makes of
+// it, and Envoy has that.
+func (s *soak) rest() {
+	t := s.t
+	t.Helper()
+	if s.bad != "" {
+		t.Logf("heal %s", s.heal())
+	}
+	real, err := filepath.EvalSymlinks(s.out)
+	s.must(err)
+	cold := filepath.Join(t.TempDir(), "cold")
+	args := append([]string{"render", "--envoy-path", real}, s.args...)
+	args[slices.Index(args, "--out")+1] = cold
+	if _, stderr, exit := xdspub(t, append(args, s.src)...); exit != 0 {
+		t.Fatalf("the tree is not what this test meant it to be: exit status %d\n%s", exit, stderr)
+	}
+	want := s.snapshot(cold)
+	envoytest.Eventually(t, patience, "what is out is what a cold render makes", func() (bool, string) {
+		diff := cmp.Diff(want, s.snapshot(s.out))
+		return diff == "", "(-cold +out)\n" + diff
+	})
+	s.took(t, orphan)
+	if runtime.GOOS == "linux" {
+		envoytest.Eventually(t, patience, "Envoy holds an inotify instance for each file that it reads", func() (bool, string) {
+			got := s.envoy.InotifyInstances(t)
+			return got == len(want)-1, fmt.Sprintf("%d for %d files, one of them unread", got, len(want))
+		})
+	}
+}
+
+// snapshot are the published files.
+func (s *soak) snapshot(out string) map[string]string {
+	files := map[string]string{}
+	s.must(fs.WalkDir(os.DirFS(out), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".xdspub":
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		}
+		data, err := os.ReadFile(filepath.Join(out, name))
+		if errors.Is(err, fs.ErrNotExist) { // trimmed meanwhile
+			return nil
+		}
+		files[name] = string(data)
+		return err
+	}))
+	return files
+}
+
+// refuses makes a bad save: nothing of what is out is touched.
+func (s *soak) refuses(round int) {
+	s.t.Helper()
+	before := s.published(s.t)
+	unknown := fmt.Sprintf("unknown-%d", round)
+	s.write(s.t, "bad.yaml", routes("bad", unknown))
+	s.watch.WaitLog(s.t, unknown)
+	s.watch.WaitLog(s.t, "refused")
+	s.remove(s.t, "bad.yaml")
+	s.watch.WaitLog(s.t, "valid again")
+	if diff := cmp.Diff(before, s.published(s.t)); diff != "" {
+		s.t.Errorf("refused, and something was touched (-before +after):\n%s", diff)
+	}
+}
+
+// usage is what a process holds of the system.
+type usage struct{ descriptors, threads, memory int }
+
+var status = regexp.MustCompile(`(?m)^(VmRSS|Threads):\s*(\d+)`)
+
+// usageOf is known on Linux only; elsewhere it is zero.
+func usageOf(t *testing.T, p *process) usage {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return usage{}
+	}
+	dir := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid))
+	open, err := os.ReadDir(filepath.Join(dir, "fd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := usage{descriptors: len(open)}
+	for _, m := range status.FindAllStringSubmatch(string(text), -1) {
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m[1] == "Threads" {
+			u.threads = n
+		} else {
+			u.memory = n << 10
+		}
+	}
+	return u
+}
+
+// grows compares what the watch holds with what it held after the first round.
+// Descriptors are as many as then, but for those that are open for a moment: a
+// leak of one a pass would show by the hundred. Threads are as many as file
+// operations were ever waited for at once; Go does not end them. The heap is
+// allowed to double before it is collected, and the race detector doubles that.
+func (s *soak) grows(first usage) {
+	s.t.Helper()
+	envoytest.Eventually(s.t, patience, "the watch holds no more than at first", func() (bool, string) {
+		now := usageOf(s.t, s.watch)
+		return now.descriptors <= first.descriptors && now.threads <= first.threads+16 && now.memory <= 2*first.memory+64<<20, fmt.Sprintf("%+v, at first %+v", now, first)
+	})
+	s.t.Logf("at first %+v, in the end %+v", first, usageOf(s.t, s.watch))
+}

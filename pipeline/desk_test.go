@@ -1,0 +1,409 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/publish"
+	"xdspub/render"
+	"xdspub/xds"
+)
+
+// script is the input of FuzzEdits. Behind its end stand zeros.
+type script struct{ rest []byte }
+
+// below is the next number of the script, below n.
+func (s *script) below(n int) int {
+	if len(s.rest) == 0 {
+		return 0
+	}
+	b := s.rest[0]
+	s.rest = s.rest[1:]
+	return int(b) % n
+}
+
+// desk is where a tree is edited: a site, and what is known of its tree.
+type desk struct {
+	*site
+	stock  []stocked
+	script *script
+	dir    *publish.Dir
+
+	held    map[string][]variant // what the files are meant to hold
+	folder  string               // that has one name or another
+	good    map[string][]byte    // the tree that was accepted last
+	stopped bool                 // the next publish is to end early
+	wanted  map[string]time.Time // when what is out was wanted last
+}
+
+type variant struct{ resource, variant int }
+
+var endpointsModes = []EndpointsMode{EndpointsAuto, EndpointsFile, EndpointsInline}
+
+var deskFiles = []string{"a.yaml", "b.yml", "c.json", "d.pb", "e.pb_text", "f.txtpb", "FOLDER/a.yaml", "FOLDER/x/b.json", ".g.yaml"}
+
+func newDesk(t *testing.T, stock []stocked, s *script) *desk {
+	how := s.below(4 * 2 * 3 * 2)
+	d := &desk{stock: stock, script: s, held: map[string][]variant{}, wanted: map[string]time.Time{}, folder: "folder"}
+	d.site = newSite(t, func(o *Options) {
+		o.Format, o.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
+		if how >= 24 {
+			o.InotifyBudget = 4 // for some trees too little, for others with all inline
+		}
+	})
+	if err := os.MkdirAll(filepath.Join(d.src, d.folder, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if d.dir, err = publish.Open(d.p.options.Out, publish.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// edit carries out one edit and tells whether it wants a pass behind it.
+func (d *desk) edit() bool {
+	s := d.script
+	file := func() string { return deskFiles[s.below(len(deskFiles))] }
+	resource := func() int { return s.below(len(d.stock)) }
+	switch min(s.below(kinds), put) {
+	case put:
+		r, n, name := resource(), s.below(5), file()
+		d.leave(r)
+		d.add(r, n, name, true)
+	case copied:
+		d.add(resource(), s.below(5), file(), false)
+	case drop:
+		d.drop(resource())
+	case take:
+		d.leave(resource())
+	case rename:
+		from, to := file(), file()
+		if _, ok := d.held[from]; ok && from != to {
+			d.must(os.Rename(d.path(from), d.path(to)))
+			d.held[to] = d.held[from]
+			delete(d.held, from)
+		}
+	case damage:
+		name, length := file(), s.below(256)
+		if text, err := os.ReadFile(d.path(name)); err == nil {
+			d.must(os.WriteFile(d.path(name), text[:len(text)*length/256], 0o644))
+		}
+	case heal:
+		for name := range maps.Clone(d.held) {
+			d.save(name)
+		}
+	case fold:
+		old := filepath.Join(d.src, d.folder)
+		d.folder = map[string]string{"folder": "renamed", "renamed": ".hidden", ".hidden": "folder"}[d.folder]
+		d.must(os.Rename(old, filepath.Join(d.src, d.folder)))
+	case tick:
+		d.now = d.now.Add(time.Duration(s.below(16)) * time.Minute)
+	case restart:
+		o := d.p.options
+		o.Endpoints = endpointsModes[s.below(3)]
+		d.p = New(o)
+	case stop:
+		d.stopped = true
+		return false
+	case batch:
+		if len(s.rest) > 0 {
+			d.edit()
+		}
+		return false
+	}
+	return true
+}
+
+func (d *desk) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) path(name string) string {
+	return filepath.Join(d.src, strings.Replace(name, "FOLDER", d.folder, 1))
+}
+
+// add puts a resource into a file, with what it needs and no file has.
+func (d *desk) add(r, n int, name string, needs bool) {
+	d.held[name] = append(d.held[name], variant{r, n % len(d.stock[r].text)})
+	for _, need := range d.stock[r].needs {
+		if needs && !d.holds(need) {
+			d.add(need, n, name, true)
+		}
+	}
+	d.save(name)
+}
+
+func (d *desk) holds(r int) bool {
+	for _, list := range d.held {
+		if slices.ContainsFunc(list, func(v variant) bool { return v.resource == r }) {
+			return true
+		}
+	}
+	return false
+}
+
+// drop takes a resource out of every file, and all that needs it.
+func (d *desk) drop(r int) {
+	if !d.holds(r) {
+		return
+	}
+	d.leave(r)
+	for i := range d.stock {
+		if slices.Contains(d.stock[i].needs, r) {
+			d.drop(i)
+		}
+	}
+}
+
+// leave takes a resource out of every file.
+func (d *desk) leave(r int) {
+	for name, list := range d.held {
+		if left := slices.DeleteFunc(slices.Clone(list), func(v variant) bool { return v.resource == r }); len(left) < len(list) {
+			d.held[name] = left
+			d.save(name)
+		}
+	}
+}
+
+// save writes a file as it is meant to be, and removes one that is to be empty.
+func (d *desk) save(name string) {
+	list := d.held[name]
+	if len(list) == 0 {
+		delete(d.held, name)
+		if err := os.Remove(d.path(name)); !errors.Is(err, fs.ErrNotExist) {
+			d.must(err)
+		}
+		return
+	}
+	var text []string
+	all := &discoveryv3.DiscoveryResponse{}
+	for _, v := range list {
+		text = append(text, d.stock[v.resource].text[v.variant])
+		all.Resources = append(all.Resources, d.stock[v.resource].data[v.variant].GetResources()...)
+	}
+	data, err := []byte(strings.Join(text, "\n---\n")), error(nil)
+	switch filepath.Ext(name) {
+	case ".json":
+		data, err = protojson.Marshal(all)
+	case ".pb":
+		data, err = proto.Marshal(all)
+	case ".pb_text", ".txtpb":
+		data, err = prototext.Marshal(all)
+	}
+	d.must(err)
+	d.must(os.WriteFile(d.path(name), data, 0o644))
+}
+
+// pass makes one pass, as watch does, and compares.
+func (d *desk) pass(trimmed bool) {
+	d.t.Helper()
+	before := d.stamps()
+	checked, err := d.p.Check()
+	d.must(err)
+	cold := New(d.p.options)
+	fresh, err := cold.Check()
+	d.must(err)
+	if diff := cmp.Diff(fresh.Diagnostics, checked.Diagnostics); diff != "" {
+		d.t.Fatalf("findings (-cold +warm):\n%s", diff)
+	}
+	var plan *Plan
+	if checked.Accepted() {
+		var list diag.List
+		plan, list, err = d.p.Plan(checked.Snapshot, d.now)
+		d.must(err)
+		want, more, err := cold.Plan(fresh.Snapshot, d.now)
+		d.must(err)
+		if diff := cmp.Diff(more, list) + cmp.Diff(want, plan); diff != "" {
+			d.t.Fatalf("the plan (-cold +warm):\n%s", diff)
+		}
+	}
+	stopped := d.stopped
+	d.stopped = false
+	if plan == nil {
+		if diff := cmp.Diff(before, d.stamps()); diff != "" {
+			d.t.Fatalf("the tree is wrong, and something moved (-before +after):\n%s", diff)
+		}
+		return
+	}
+	d.good = d.read(d.src)
+	ctx, cancel := context.WithCancel(d.t.Context())
+	defer cancel()
+	if stopped {
+		plan.Change.Gap = time.Hour
+		cancel() // lets the first step out and ends the wait behind it
+	}
+	switch _, err := d.p.Publish(ctx, d.dir, plan); {
+	case stopped && (err == nil || errors.Is(err, context.Canceled)):
+	case err != nil:
+		d.t.Fatal(err)
+	default:
+		d.compare(fresh.Snapshot, trimmed)
+	}
+}
+
+// cold is a pipeline that knows nothing, for a directory without files. What went
+// inline, once and for all, is no matter of the tree alone: the record says that.
+func (d *desk) cold() *Pipeline {
+	d.t.Helper()
+	o := d.p.options
+	o.Out = filepath.Join(d.t.TempDir(), "cold")
+	m := d.record()
+	if o.Endpoints == EndpointsAuto && m.EDSMode != "" {
+		o.Endpoints = EndpointsMode(m.EDSMode)
+	}
+	if m.InlineRoutesBudget > 0 {
+		dir, err := publish.Open(o.Out, publish.Options{})
+		d.must(err)
+		_, err = dir.Publish(d.t.Context(), publish.Plan{Manifest: publish.Manifest{Format: m.Format, EnvoyPath: m.EnvoyPath, EDSMode: m.EDSMode, InlineRoutesBudget: m.InlineRoutesBudget}})
+		d.must(err)
+		d.must(dir.Close())
+	}
+	return New(o)
+}
+
+func (d *desk) record() publish.Manifest {
+	d.t.Helper()
+	m, err := publish.ReadManifest(d.p.options.Out)
+	d.must(err)
+	return m
+}
+
+// compare holds what is out against what a cold pipeline would publish. Clusters
+// and files that wait for their trim are out beside that, and not for too short.
+func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
+	d.t.Helper()
+	plan, _, err := d.cold().Plan(s, d.now)
+	d.must(err)
+	m, out := d.record(), d.read(d.p.options.Out)
+	maps.DeleteFunc(out, func(name string, _ []byte) bool { return strings.HasPrefix(name, ".xdspub/") })
+	if m.Snapshot != plan.ID || trimmed && len(m.Going) > 0 {
+		d.t.Errorf("the record says snapshot %s, and that %v go; want %s", m.Snapshot, m.Going, plan.ID)
+	}
+	left := maps.Clone(out)
+	for _, c := range d.clusters() {
+		out[cluster+c], left[cluster+c] = nil, nil
+	}
+	for _, r := range s.Of(xds.Cluster) {
+		delete(left, cluster+r.Name)
+		d.wanted[cluster+r.Name] = d.now
+	}
+	more := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return g.Cluster != "" })
+	for _, step := range plan.Change.Steps {
+		for _, f := range step.Write {
+			isCDS := f.Path == d.p.options.Format.Path(xds.Cluster, "")
+			if got, ok := out[f.Path]; !ok || !(isCDS && more) && !bytes.Equal(got, f.Data) {
+				d.t.Errorf("%s (-cold +out):\n%s", f.Path, cmp.Diff(string(f.Data), string(got)))
+			}
+			delete(left, f.Path)
+			d.wanted[f.Path] = d.now
+		}
+	}
+	for name := range left {
+		waits := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return name == g.File || name == cluster+g.Cluster })
+		if !waits && !d.standsIn(name) {
+			d.t.Errorf("%s is out, is not wanted, and does not wait for its trim", name)
+		}
+	}
+	for name, last := range d.wanted {
+		if _, isOut := out[name]; !isOut && d.now.Before(last.Add(d.p.options.TrimDelay)) {
+			d.t.Errorf("%s was wanted %v ago, and is gone", name, d.now.Sub(last))
+		}
+	}
+}
+
+// cluster stands before the names of clusters where there are those of files, too.
+const cluster = "cluster "
+
+// standsIn tells whether a published file is that of an empty layer.
+func (d *desk) standsIn(name string) bool {
+	d.t.Helper()
+	if !isLayer(name) {
+		return false
+	}
+	result, err := load.New(load.Options{}).Load(filepath.Join(d.p.options.Out, name))
+	d.must(err)
+	if len(result.Resources) != 1 {
+		return false
+	}
+	layer, ok := result.Resources[0].Message.(*runtimev3.Runtime)
+	return ok && layer.GetLayer() == nil
+}
+
+// end takes a tree that is wrong back to the one that was right, and waits until
+// all is gone that has to go.
+func (d *desk) end() {
+	d.t.Helper()
+	d.must(os.RemoveAll(d.src))
+	d.must(os.Mkdir(d.src, 0o755))
+	for name, data := range d.good {
+		name = filepath.Join(d.src, name)
+		d.must(os.MkdirAll(filepath.Dir(name), 0o755))
+		d.must(os.WriteFile(name, data, 0o644))
+	}
+	d.stopped = false
+	d.pass(false)
+	d.now = d.now.Add(d.p.options.TrimDelay)
+	d.pass(d.good != nil)
+	before := d.stamps()
+	d.pass(d.good != nil)
+	if diff := cmp.Diff(before, d.stamps()); diff != "" {
+		d.t.Errorf("nothing changed, and something moved (-before +after):\n%s", diff)
+	}
+}
+
+// read are the files below a directory.
+func (d *desk) read(dir string) map[string][]byte {
+	d.t.Helper()
+	files := map[string][]byte{}
+	d.must(fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		files[name], err = os.ReadFile(filepath.Join(dir, name))
+		return err
+	}))
+	return files
+}
+
+// stamps are the published files and folders, each with what a rewrite changes.
+func (d *desk) stamps() []string {
+	d.t.Helper()
+	var list []string
+	d.must(fs.WalkDir(os.DirFS(d.p.options.Out), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		list = append(list, fmt.Sprint(name, info.Mode(), info.Size(), info.ModTime()))
+		return err
+	}))
+	return list
+}
