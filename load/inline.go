@@ -37,7 +37,7 @@ func (i inlined) same() bool {
 // for them below its working directory. A certificate and its key then change in
 // one step. Absolute paths are Envoy's own.
 func (d *decoder) inline(r *xds.Resource, s *source) {
-	if s.asWritten || s.format != formatBinary && !bytes.Contains(s.data, []byte("filename")) {
+	if s.asWritten || !s.mayNameFiles() {
 		return
 	}
 	found := false

@@ -26,9 +26,10 @@ type source struct {
 	asWritten bool
 
 	// Made when a finding first asks for them.
-	places    func() places
-	text      func() string
-	sensitive func() bool
+	places       func() places
+	text         func() string
+	sensitive    func() bool
+	mayNameFiles func() bool
 }
 
 func newSource(name string, f format, data []byte) *source {
@@ -39,6 +40,7 @@ func newSource(name string, f format, data []byte) *source {
 	s.places = sync.OnceValue(func() places { return placesOf(data) })
 	s.text = sync.OnceValue(func() string { return string(data) })
 	s.sensitive = sync.OnceValue(func() bool { return sensitiveText(data) })
+	s.mayNameFiles = sync.OnceValue(func() bool { return f == formatBinary || bytes.Contains(data, []byte("filename")) })
 	return s
 }
 
