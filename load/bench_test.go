@@ -63,7 +63,11 @@ func BenchmarkFindings(b *testing.B) {
 		fmt.Fprintf(&json, `{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"größe-%d","type":"STATC","load_assignment":{"cluster_name":"größe-%d","endpoints":[{"lb_endpoints":[{"endpoint":{"address":{"socket_address":{"address":"10.0.0.1","port_value":8080}}}}]}]}}`, i, i)
 	}
 	json.WriteString("]}")
-	for name, content := range map[string]string{"cds.yaml": yaml, "cds.json": json.String()} {
+	var txtpb strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&txtpb, "resources { [type.googleapis.com/envoy.config.cluster.v3.Cluster] { name: \"größe-%d\" type: STATC } }\n", i)
+	}
+	for name, content := range map[string]string{"cds.yaml": yaml, "cds.json": json.String(), "cds.txtpb": txtpb.String()} {
 		b.Run(name, func(b *testing.B) {
 			dir := b.TempDir()
 			write(b, dir, name, content)

@@ -244,7 +244,7 @@ func (d *decoder) element(v value) {
 	at := v.field("@type", nil)
 	mt, err := resolver{}.FindMessageByURL(url)
 	if err != nil {
-		d.report(at.finding(codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)))
+		d.report(at.finding(unknownType(url)))
 		return
 	}
 	name := mt.Descriptor().FullName()

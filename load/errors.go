@@ -59,6 +59,13 @@ var (
 	duplicate    = regexp.MustCompile(`^duplicate (?:field|map key) `)
 )
 
+// unknownType is what a finding says of a type URL that nothing is known for.
+func unknownType(url string) (code diag.Code, message, help string) {
+	return codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)
+}
+
+const tooDeepHelp = "Envoy refuses what is nested over 100 deep"
+
 const aDuration = `a duration such as "1.5s"`
 
 // decodeError turns what protojson says of v into a finding at its place.
@@ -83,8 +90,7 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 			}
 		}
 	case unresolved.MatchString(reason):
-		url := unresolved.FindStringSubmatch(reason)[1]
-		code, message, help = codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)
+		code, message, help = unknownType(unresolved.FindStringSubmatch(reason)[1])
 	case badType.MatchString(reason):
 		code, message = codeUnknownType, "the configuration of an extension needs an @type, the text of a type URL"
 	case badEnum.MatchString(reason):
@@ -118,7 +124,7 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 			message = fmt.Sprintf("%s wants %s, not %s", said.field, want, got)
 		}
 	case strings.Contains(reason, "recursion depth"):
-		message, help = "the resource is nested too deeply", "Envoy refuses what is nested over 100 deep"
+		message, help = "the resource is nested too deeply", tooDeepHelp
 	case said.secret:
 		message = fmt.Sprintf("%s has a value that can't be read", said.field)
 	default:

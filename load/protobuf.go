@@ -91,7 +91,7 @@ func (d *decoder) packed(v value, a *anypb.Any) {
 func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
 	mt, err := resolver{}.FindMessageByURL(a.GetTypeUrl())
 	if err != nil {
-		d.report(v.finding(codeUnknownType, fmt.Sprintf("unknown type %q", a.GetTypeUrl()), xds.SuggestType(a.GetTypeUrl())))
+		d.report(v.finding(unknownType(a.GetTypeUrl())))
 		return nil, false
 	}
 	m := mt.New().Interface()

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -27,7 +28,7 @@ func (d *decoder) textSource() {
 	doc := s.document(s.data, 0)
 	root := doc.tree()
 	if root.tooDeep >= 0 {
-		d.report(s.finding(codeInvalidValue, doc.at(root.tooDeep), "the file is nested too deeply", "Envoy refuses what is nested over 100 deep"))
+		d.report(s.finding(codeInvalidValue, doc.at(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
 		return
 	}
 	if root.whole && len(root.children) == 0 {
@@ -78,16 +79,16 @@ var prototextOptions = prototext.UnmarshalOptions{Resolver: resolver{}, Recursio
 // textMessage is the message that the file says it holds.
 func (d *decoder) textMessage(doc *document) proto.Message {
 	offset := 0
-	for line := range strings.Lines(string(doc.text)) {
-		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
+	for line := range bytes.Lines(doc.text) {
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && trimmed[0] != '#' {
 			break
 		}
-		at := header.FindStringSubmatchIndex(line)
+		at := header.FindSubmatchIndex(line)
 		if at == nil {
 			offset += len(line)
 			continue
 		}
-		name := line[at[2]:at[3]]
+		name := string(line[at[2]:at[3]])
 		mt, err := resolver{}.FindMessageByName(protoreflect.FullName(name))
 		if err != nil {
 			d.report(doc.source.finding(codeUnknownType, doc.at(offset+at[2]), fmt.Sprintf("unknown message %q", name), xds.SuggestType(xds.URLPrefix+name)))
@@ -102,17 +103,15 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 // be decoded as a whole, and takes over those that can. It tells whether it found
 // anything wrong.
 func (d *decoder) textResources(doc *document) (found bool) {
-	i := 0
-	for _, n := range doc.tree().named("resources") {
-		at := value{doc: doc, path: xds.Path("resources").Index(i)}
-		i++
+	for i, n := range doc.tree().named("resources") {
 		if len(n.children) != 1 || !n.children[0].isType() {
 			continue
 		}
 		typed := n.children[0]
 		mt, err := resolver{}.FindMessageByURL(typed.url())
 		if err != nil {
-			d.report(doc.source.finding(codeUnknownType, doc.at(typed.key), fmt.Sprintf("unknown type %q", typed.url()), xds.SuggestType(typed.url())))
+			code, message, help := unknownType(typed.url())
+			d.report(doc.source.finding(code, doc.at(typed.key), message, help))
 			found = true
 			continue
 		}
@@ -125,7 +124,7 @@ func (d *decoder) textResources(doc *document) (found bool) {
 			found = true
 			continue
 		}
-		d.decoded(at, m)
+		d.decoded(value{doc: doc, path: xds.Path("resources").Index(i)}, m)
 	}
 	return found
 }
@@ -195,8 +194,7 @@ func (d *document) textError(m proto.Message, start int, part []byte, err error)
 	code, message, help := codeInvalidValue, "", ""
 	switch {
 	case textResolve.MatchString(reason):
-		url := textResolve.FindStringSubmatch(reason)[1]
-		code, message, help = codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)
+		code, message, help = unknownType(textResolve.FindStringSubmatch(reason)[1])
 	case textEnum.MatchString(reason):
 		got := textEnum.FindStringSubmatch(reason)[1]
 		code, message, help = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got)), here.suggestValue(got)
@@ -222,7 +220,7 @@ func (d *document) textError(m proto.Message, start int, part []byte, err error)
 			}
 		}
 	case strings.Contains(reason, "recursion depth"):
-		message, help = "the resource is nested too deeply", "Envoy refuses what is nested over 100 deep"
+		message, help = "the resource is nested too deeply", tooDeepHelp
 	case strings.Contains(reason, "missing field separator"):
 		code, message = codeSyntax, "not a valid text proto: a : is missing behind the field's name"
 	case said.secret || d.source.sensitive():
@@ -262,7 +260,7 @@ func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, pat
 			}
 			continue
 		case n.name == "":
-			at = at.Index(slices.Index(list, n))
+			at = at.Index(indexOf(list, n))
 			in = n
 			continue
 		case md != nil:
@@ -273,7 +271,7 @@ func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, pat
 		if fd != nil {
 			md = fd.Message()
 			if fd.IsList() && !n.list {
-				at = at.Index(slices.Index(list, n))
+				at = at.Index(indexOf(list, n))
 			}
 		}
 		in = n

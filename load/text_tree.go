@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -19,8 +20,14 @@ type textNode struct {
 	key, value, end int
 	// message tells a message from a scalar; list that the children are elements.
 	message, list bool
-	children      []textNode
+	children      []textNode // in the order of the text
+	// values are those of each field, in a message that is large: a finding in each
+	// of ten thousand resources must not look through all of them.
+	values map[string][]*textNode
 }
+
+// large is how many children make a message that is worth an index.
+const large = 64
 
 // textTree is a whole document.
 type textTree struct {
@@ -44,22 +51,56 @@ func (n *textNode) place(key bool) int {
 	return n.value
 }
 
-// named are the values of a field, through lists.
+// named are the values of a field, through lists, in the order of the text.
 func (n *textNode) named(name string) []*textNode {
+	if n.values != nil {
+		return n.values[name]
+	}
 	var found []*textNode
 	for i := range n.children {
-		c := &n.children[i]
-		switch {
-		case c.name != name:
-		case c.list:
-			for j := range c.children {
-				found = append(found, &c.children[j])
-			}
-		default:
-			found = append(found, c)
+		if c := &n.children[i]; c.name == name {
+			found = c.appendValues(found)
 		}
 	}
 	return found
+}
+
+// appendValues appends what a field holds.
+func (n *textNode) appendValues(to []*textNode) []*textNode {
+	if !n.list {
+		return append(to, n)
+	}
+	for i := range n.children {
+		to = append(to, &n.children[i])
+	}
+	return to
+}
+
+// index prepares named in large messages.
+func (n *textNode) index() {
+	if len(n.children) >= large && !n.list {
+		n.values = make(map[string][]*textNode)
+		for i := range n.children {
+			c := &n.children[i]
+			n.values[c.name] = c.appendValues(n.values[c.name])
+		}
+	}
+	for i := range n.children {
+		n.children[i].index()
+	}
+}
+
+// start is where the field, or the element of a list, begins.
+func (n *textNode) start() int {
+	if n.key >= 0 {
+		return n.key
+	}
+	return n.value
+}
+
+// indexOf is the place of a node among the values of a field.
+func indexOf(values []*textNode, n *textNode) int {
+	return sort.Search(len(values), func(i int) bool { return values[i].value >= n.value })
 }
 
 // find is the node at a path, or the nearest one around it. text is the document.
@@ -114,20 +155,12 @@ func unquoted(literal []byte) string {
 func (n *textNode) leadingTo(offset int) []*textNode {
 	var chain []*textNode
 	for {
-		var next *textNode
-		for i := range n.children {
-			if c := &n.children[i]; min(c.value, max(c.key, 0)) <= offset && offset < c.end {
-				if c.key < 0 && offset < c.value {
-					continue
-				}
-				next = c
-			}
-		}
-		if next == nil {
+		i := sort.Search(len(n.children), func(i int) bool { return offset < n.children[i].end })
+		if i == len(n.children) || offset < n.children[i].start() {
 			return chain
 		}
-		chain = append(chain, next)
-		n = next
+		n = &n.children[i]
+		chain = append(chain, n)
 	}
 }
 
@@ -143,6 +176,7 @@ func parseText(text []byte) *textTree {
 	if p.tooDeep {
 		t.tooDeep = p.at
 	}
+	t.index()
 	return t
 }
 

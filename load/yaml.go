@@ -88,13 +88,15 @@ func (s *source) split() []*document {
 // withoutVersion makes a comment of a %YAML directive: the parser refuses any but
 // version 1.1, Envoy's takes them all and reads them alike.
 func withoutVersion(text []byte) []byte {
-	for at := 0; at < len(text); at += yamlLine(text[at:]) {
+	for at, size := 0, 0; at < len(text); at += size {
+		size = yamlLine(text[at:])
+		line := bytes.TrimSpace(text[at : at+size])
 		switch {
 		case bytes.HasPrefix(text[at:], []byte("%YAML ")):
 			text = bytes.Clone(text)
 			text[at] = '#'
-		case isMarker(text[at:], "---"):
-			return text
+		case len(line) > 0 && line[0] != '#' && line[0] != '%':
+			return text // directives stand in front of all else
 		}
 	}
 	return text

@@ -211,9 +211,7 @@ func (p *Pipeline) goingClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 			p.log.Warn("a published cluster was changed by hand and goes at once", "cluster", d.Resource.Name, "error", d.Message)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool {
-		return bad[r.Name]
-	})
+	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool { return bad[r.Name] })
 }
 
 // going is all that is out and not in the Snapshot: clusters, and files that no

@@ -108,7 +108,7 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	defer func() { w.close() }()
+	defer w.close()
 	// A link that is turned must not lead a running watch to another directory.
 	w.o.Out = w.dir.Path()
 	w.p = pipeline.New(w.o)
