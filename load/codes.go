@@ -4,8 +4,8 @@ import "xdspub/diag"
 
 // Codes are the findings of this package, sorted by name.
 var Codes = []diag.Code{
-	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeResourceWrapper,
-	codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
+	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeNoResponse,
+	codeReadOtherwise, codeResourceWrapper, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
 var (
@@ -45,6 +45,21 @@ What a resource names by a relative path, such as a certificate, stands in the
 source tree and is put into the resource, so that Envoy gets both in one step. The
 path starts at the file that names it. Envoy itself would look below its working
 directory, and refuse the resource when the file is missing.`}
+
+	codeNoResponse = diag.Code{Name: "no-response", Doc: `A file that Envoy subscribes to holds no DiscoveryResponse.
+
+Of a bare resource Envoy sees unknown fields, drops them, and takes what is left for
+an order to remove all clusters or listeners: a success. A list or a single value is
+an update_failure.`}
+
+	codeReadOtherwise = diag.Code{Name: "read-otherwise", Doc: `Envoy's parser reads a file otherwise than it is written.
+
+This is about files that Envoy reads itself; in a source tree all of it works. Of
+several YAML documents Envoy reads the first. It has no merge keys (<<): the key
+is dropped as an unknown field. Numbers such as 0o10, 0b11 and 1_000 are text to it,
+and lose the whole file where a number is wanted; so do durations such as .5s, 1.s
+and +1s, and a JSON file with a byte order mark. Inside a Struct of a YAML file,
+fractions and numbers that don't fit 32 bits arrive as text; that is a warning.`}
 
 	codeResourceWrapper = diag.Code{Name: "resource-wrapper", Doc: `An envoy.service.discovery.v3.Resource wrapper says what files can't carry.
 

@@ -51,6 +51,10 @@ func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
 func (d *decoder) document(doc *document, text []byte) {
 	d.any = true
 	v := value{doc: doc, text: text}
+	if doc.source.byEnvoy {
+		d.subscribedDocument(v)
+		return
+	}
 	switch jsontext.Value(text).Kind() {
 	case '[':
 		d.list(v)
@@ -348,6 +352,9 @@ func (d *decoder) message(v value, m proto.Message) bool {
 	err := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}.Unmarshal(v.text, m)
 	if err != nil {
 		d.report(v.decodeError(m, err))
+		return false
+	}
+	if v.doc.source.byEnvoy && !d.readsAlike(v, m) {
 		return false
 	}
 	if !breaksLine(v.text) {

@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "rewrite the wanted output in testdata, 
 //   - the files of the tree; one named NAME.quoted is written as NAME, from lines
 //     of quoted Go strings: for line breaks and bytes that an editor would change
 //   - ignore: patterns for Options.Ignore, one a line
+//   - subscribed: says that each file is read as one that Envoy subscribes to
 //   - resources: what was found, and where it stands
 //   - want: the findings, as they are printed
 func TestGolden(t *testing.T) {
@@ -55,6 +56,7 @@ func golden(t *testing.T, path string) diag.List {
 	}
 	dir := t.TempDir()
 	options := load.Options{}
+	subscribed := false
 	kept := archive.Files[:0:0]
 	for _, f := range archive.Files {
 		switch f.Name {
@@ -62,26 +64,47 @@ func golden(t *testing.T, path string) diag.List {
 			continue
 		case "ignore":
 			options.Ignore = strings.Fields(string(f.Data))
+		case "subscribed":
+			subscribed = true
 		default:
 			writeFile(t, dir, f)
 		}
 		kept = append(kept, f)
 	}
-	result, err := load.New(options).Load(dir)
-	if err != nil {
+	results := []*load.Result{nil}
+	if subscribed {
+		results = nil
+		for _, f := range kept {
+			if f.Name == "subscribed" {
+				continue
+			}
+			result, err := load.Subscribed(filepath.Join(dir, strings.TrimSuffix(f.Name, ".quoted")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			results = append(results, result)
+		}
+	} else if results[0], err = load.New(options).Load(dir); err != nil {
 		t.Fatal(err)
 	}
-	inside(t, result)
+	var resources, findings string
+	var all diag.List
+	for _, result := range results {
+		inside(t, result)
+		resources += describe(result)
+		findings += text(t, result)
+		all = append(all, result.Diagnostics...)
+	}
 	archive.Files = append(kept,
-		txtar.File{Name: "resources", Data: []byte(strings.ReplaceAll(describe(result), dir+"/", ""))},
-		txtar.File{Name: "want", Data: []byte(strings.ReplaceAll(text(t, result), dir+"/", ""))})
+		txtar.File{Name: "resources", Data: []byte(strings.ReplaceAll(resources, dir+"/", ""))},
+		txtar.File{Name: "want", Data: []byte(strings.ReplaceAll(findings, dir+"/", ""))})
 	got := txtar.Format(archive)
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(got, want) {
-		return result.Diagnostics
+		return all
 	}
 	t.Errorf("%s (-want +got):\n%s", path, cmp.Diff(string(want), string(got)))
 	if *update {
@@ -89,7 +112,7 @@ func golden(t *testing.T, path string) diag.List {
 			t.Fatal(err)
 		}
 	}
-	return result.Diagnostics
+	return all
 }
 
 // writeFile writes one file of an archive below dir.

@@ -16,6 +16,9 @@ import (
 // jsonSource decodes a JSON file.
 func (d *decoder) jsonSource() {
 	s := d.file.source
+	if s.byEnvoy && s.marked {
+		d.report(s.finding(codeReadOtherwise, diag.Position{File: s.name, Line: 1, Column: 1}, "Envoy reads no JSON behind a byte order mark", "save the file without one"))
+	}
 	if doc := s.document(s.data, 0); len(bytes.TrimLeft(s.data, jsonSpace)) > 0 && d.isJSON(doc) {
 		d.document(doc, doc.text)
 	}

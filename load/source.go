@@ -22,8 +22,11 @@ type source struct {
 	name   string
 	format format
 	data   []byte // of a text without its byte order mark
+	marked bool   // the text has one
 	// asWritten leaves out of the resources what the files hold that they name.
 	asWritten bool
+	// byEnvoy says that Envoy itself reads the file: by its own rules.
+	byEnvoy bool
 
 	// Made when a finding first asks for them.
 	places       func() places
@@ -33,10 +36,11 @@ type source struct {
 }
 
 func newSource(name string, f format, data []byte) *source {
+	marked := false
 	if f != formatBinary {
-		data = bytes.TrimPrefix(data, []byte("\ufeff"))
+		data, marked = bytes.CutPrefix(data, []byte("\ufeff"))
 	}
-	s := &source{name: name, format: f, data: data}
+	s := &source{name: name, format: f, data: data, marked: marked}
 	s.places = sync.OnceValue(func() places { return placesOf(data) })
 	s.text = sync.OnceValue(func() string { return string(data) })
 	s.sensitive = sync.OnceValue(func() bool { return sensitiveText(data) })

@@ -78,6 +78,9 @@ var prototextOptions = prototext.UnmarshalOptions{Resolver: resolver{}, Recursio
 
 // textMessage is the message that the file says it holds.
 func (d *decoder) textMessage(doc *document) proto.Message {
+	if doc.source.byEnvoy {
+		return &discoveryv3.DiscoveryResponse{} // to Envoy the header is a comment
+	}
 	offset := 0
 	for line := range bytes.Lines(doc.text) {
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && trimmed[0] != '#' {

@@ -17,7 +17,11 @@ import (
 
 // yamlSource decodes each document of a YAML file.
 func (d *decoder) yamlSource() {
-	for _, doc := range d.file.source.split() {
+	docs := d.file.source.split()
+	if d.file.source.byEnvoy {
+		docs = d.firstOf(docs)
+	}
+	for _, doc := range docs {
 		json, findings := doc.toJSON()
 		for _, f := range findings {
 			d.report(f)

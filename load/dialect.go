@@ -1,0 +1,154 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// firstOf is the document of a YAML file that Envoy reads; what it loses of the
+// file is reported. Tried on Envoy 1.40.0 (docs/envoy-behaviour.md).
+func (d *decoder) firstOf(docs []*document) []*document {
+	if len(docs) == 0 {
+		return nil
+	}
+	for _, lost := range docs[1:] {
+		if json, wrong := lost.toJSON(); len(wrong) == 0 && string(json) == "null" {
+			continue // a comment behind a marker
+		}
+		d.report(lost.readOtherwise(lost.at(0), "Envoy reads the first document of a file only: this one is lost",
+			"put the resources of all documents into one list of resources"))
+	}
+	doc := docs[0]
+	if doc.merges() {
+		doc.eachMapping(func(n *yaml.Node) {
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if isMerge(n.Content[i]) {
+					d.report(doc.readOtherwise(doc.nodePosition(n.Content[i]), "Envoy has no merge keys: it drops this one, and what it would bring", "write the fields out; anchors and aliases of whole values work"))
+				}
+			}
+		})
+	}
+	if oddNumber.Match(doc.text) && doc.yaml() != nil {
+		doc.eachScalar(func(n *yaml.Node) {
+			if n.Style == 0 && numberToGo.MatchString(n.Value) {
+				d.report(doc.readOtherwise(doc.nodePosition(n), fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…, or put text in quotes"))
+			}
+		})
+	}
+	return docs[:1]
+}
+
+func (d *document) readOtherwise(p diag.Position, message, help string) diag.Diagnostic {
+	return d.source.finding(codeReadOtherwise, p, message, help)
+}
+
+var (
+	// numberToGo is what YAML 1.1 of sigs.k8s.io/yaml takes for a number, and
+	// Envoy's parser for text.
+	numberToGo = regexp.MustCompile(`^[-+]?(?:0o[0-7_]+|0b[01_]+|0x[0-9a-fA-F]*_[0-9a-fA-F_]*|[0-9][0-9]*_[0-9_]*(?:\.[0-9_]*)?)$`)
+	// oddNumber finds where one may stand, before a text is parsed for positions.
+	oddNumber = regexp.MustCompile(`[\s:\[,{-][-+]?(?:0o[0-7]|0b[01]|0x[0-9a-fA-F]*_|[0-9]+_)`)
+	// oddDuration is a duration of JSON that protojson reads and Envoy does not.
+	oddDuration = regexp.MustCompile(`"-?(?:\+[0-9.]*|\.[0-9]+|[0-9]+\.)s"`)
+)
+
+// readsAlike reports what in a decoded message Envoy's parser refuses, or takes for
+// something else. It is false where Envoy refuses the file.
+func (d *decoder) readsAlike(v value, m proto.Message) bool {
+	ok := true
+	if oddDuration.Match(v.text) {
+		tree := parseJSON(v.text)
+		xds.Walk(m, func(n *xds.Node) {
+			if _, is := n.Message.(*durationpb.Duration); !is {
+				return
+			}
+			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(n.Path()), false):])).ReadValue()
+			if err == nil && oddDuration.Match(raw) {
+				d.report(v.findingIn(m, n.Path(), false, codeReadOtherwise, fmt.Sprintf("Envoy can't read the duration %s", raw), `write digits before and after the point, and no +: "0.5s"`))
+				ok = false
+			}
+		})
+	}
+	if v.doc.source.format == formatYAML {
+		d.structNumbers(v, m)
+	}
+	return ok
+}
+
+// structNumbers warns of numbers in a Struct that a YAML file turns into text.
+func (d *decoder) structNumbers(v value, m proto.Message) {
+	check := func(at xds.Path) {
+		n := v.doc.nodeAt(steps(v.path.Join(at)))
+		if n == nil || n.Kind != yaml.ScalarNode || n.Style != 0 {
+			return
+		}
+		if _, err := strconv.ParseInt(n.Value, 0, 32); err != nil {
+			f := v.findingIn(m, at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads the number %s in a YAML file as text", n.Value), "use a .json file, where it stays a number, or put it in quotes")
+			f.Severity = diag.Warning
+			d.report(f)
+		}
+	}
+	var look func(value *structpb.Value, at xds.Path)
+	fields := func(s *structpb.Struct, at xds.Path) {
+		for key, value := range s.GetFields() {
+			look(value, at.Key(key))
+		}
+	}
+	look = func(value *structpb.Value, at xds.Path) {
+		switch kind := value.GetKind().(type) {
+		case *structpb.Value_NumberValue:
+			check(at)
+		case *structpb.Value_StructValue:
+			fields(kind.StructValue, at)
+		case *structpb.Value_ListValue:
+			for i, element := range kind.ListValue.GetValues() {
+				look(element, at.Index(i))
+			}
+		}
+	}
+	xds.Walk(m, func(n *xds.Node) {
+		switch s := n.Message.(type) {
+		case *structpb.Struct:
+			fields(s, n.Path())
+		case *structpb.Value:
+			look(s, n.Path())
+		}
+	})
+}
+
+// nodeAt is the node of the value at a path, or nil.
+func (d *document) nodeAt(tokens []string) *yaml.Node {
+	at := d.yaml()
+	for _, token := range tokens {
+		if at == nil {
+			return nil
+		}
+		_, at = child(at, token)
+	}
+	return at
+}
+
+// eachScalar calls f for every scalar that is written in the document.
+func (d *document) eachScalar(f func(*yaml.Node)) {
+	var look func(*yaml.Node)
+	look = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode {
+			f(n)
+		}
+		for _, c := range n.Content {
+			look(c)
+		}
+	}
+	look(d.yaml())
+}

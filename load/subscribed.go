@@ -1,0 +1,59 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Subscribed reads a file that Envoy itself subscribes to: one DiscoveryResponse,
+// in the format that Envoy takes from the suffix, with what Envoy's parser reads
+// otherwise than it is written as findings. Files that resources name are not
+// taken in. An error means that the file can't be read.
+func Subscribed(path string) (*Result, error) {
+	s, err := readSource(path, envoyFormat(path))
+	if err != nil {
+		return nil, err
+	}
+	s.byEnvoy, s.asWritten = true, true
+	_, result := parse(s)
+	return result, nil
+}
+
+// envoyFormat is the format that Envoy takes from a suffix: all but a few are JSON
+// (MessageUtil::loadFromFile, in any case of letters).
+func envoyFormat(path string) format {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+		return formatYAML
+	case ".pb_text":
+		return formatText
+	case ".pb":
+		return formatBinary
+	default:
+		return formatJSON
+	}
+}
+
+// subscribedDocument is document for a file that Envoy reads: nothing but a
+// DiscoveryResponse is one there.
+func (d *decoder) subscribedDocument(v value) {
+	var members map[string]json.RawMessage
+	isObject := json.Unmarshal(v.text, &members) == nil
+	switch {
+	case !isObject:
+		d.report(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy refuses the whole file", kindName(v.text)), responseHelp))
+	case has(members, "@type") && !has(members, "resources"):
+		d.report(v.field("@type", nil).finding(codeNoResponse,
+			"the file holds a bare resource: Envoy reads a DiscoveryResponse without resources, and removes all that it had from here", responseHelp))
+	default:
+		if has(members, "@type") {
+			d.report(v.field("@type", nil).finding(codeUnknownField,
+				`unknown field "@type": a DiscoveryResponse has none, and Envoy then reads over all else that it does not know`, "remove the line"))
+		}
+		d.response(v, members)
+	}
+}
+
+const responseHelp = `a file that Envoy reads is a DiscoveryResponse: {"resources": [{"@type": …}, …]}`
