@@ -51,7 +51,11 @@ func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
 func (d *decoder) document(doc *document, text []byte) {
 	d.any = true
 	v := value{doc: doc, text: text}
-	if doc.source.byEnvoy {
+	switch s := doc.source; {
+	case s.isBootstrap:
+		d.bootstrapDocument(v)
+		return
+	case s.byEnvoy:
 		d.subscribedDocument(v)
 		return
 	}
@@ -109,13 +113,10 @@ func has(members map[string]json.RawMessage, name string) bool {
 // isBootstrap tells whether an object without @type has a field that only a
 // Bootstrap has.
 func isBootstrap(members map[string]json.RawMessage) bool {
-	for _, name := range []string{"static_resources", "staticResources", "dynamic_resources", "dynamicResources", "admin", "layered_runtime", "layeredRuntime"} {
-		if has(members, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(bootstrapFields, func(name string) bool { return has(members, name) })
 }
+
+var bootstrapFields = []string{"static_resources", "staticResources", "dynamic_resources", "dynamicResources", "admin", "layered_runtime", "layeredRuntime"}
 
 // list takes over a list of resources.
 func (d *decoder) list(v value) {
@@ -160,7 +161,10 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage) {
 	if key == "static_resources" && has(members, "staticResources") {
 		static, key = nil, "" // the message is refused: one field in two spellings
 	}
-	d.message(value{v.doc, without(members, key, "@type"), v.path}, &bootstrapv3.Bootstrap{})
+	rest := &bootstrapv3.Bootstrap{}
+	if d.message(value{v.doc, without(members, key, "@type"), v.path}, rest) {
+		d.keepBootstrap(v, rest)
+	}
 	if static == nil || string(static) == "null" {
 		return
 	}

@@ -80,6 +80,8 @@ type file struct {
 	inlined     []inlined
 	// envelopes are its DiscoveryResponses without their resources.
 	envelopes []*discoveryv3.DiscoveryResponse
+	// bootstrap is a Bootstrap without its static resources.
+	bootstrap *xds.Resource
 	tooLarge  bool // to be read at all
 }
 

@@ -22,6 +22,15 @@ func (d *decoder) binarySource() {
 	}
 	d.any = true
 	doc := s.document(s.data, 0)
+	if s.isBootstrap {
+		b := &bootstrapv3.Bootstrap{}
+		if err := protoOptions.Unmarshal(s.data, b); err != nil {
+			d.report(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary Bootstrap", ""))
+			return
+		}
+		d.decoded(value{doc: doc}, b)
+		return
+	}
 	m := &discoveryv3.DiscoveryResponse{}
 	if err := protoOptions.Unmarshal(s.data, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
 		d.report(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary DiscoveryResponse",
@@ -57,6 +66,8 @@ func (d *decoder) decoded(v value, m proto.Message) {
 		for i, s := range static.GetSecrets() {
 			d.accept(at("secrets", i), s, nil)
 		}
+		m.StaticResources = nil
+		d.keepBootstrap(v, m)
 	default:
 		name := m.ProtoReflect().Descriptor().FullName()
 		if xds.TypeOf(name) == nil {

@@ -27,6 +27,8 @@ type source struct {
 	asWritten bool
 	// byEnvoy says that Envoy itself reads the file: by its own rules.
 	byEnvoy bool
+	// isBootstrap says that it can be nothing but a Bootstrap.
+	isBootstrap bool
 
 	// Made when a finding first asks for them.
 	places       func() places

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
@@ -78,7 +79,10 @@ var prototextOptions = prototext.UnmarshalOptions{Resolver: resolver{}, Recursio
 
 // textMessage is the message that the file says it holds.
 func (d *decoder) textMessage(doc *document) proto.Message {
-	if doc.source.byEnvoy {
+	switch s := doc.source; {
+	case s.isBootstrap:
+		return &bootstrapv3.Bootstrap{}
+	case s.byEnvoy:
 		return &discoveryv3.DiscoveryResponse{} // to Envoy the header is a comment
 	}
 	offset := 0

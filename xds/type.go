@@ -42,6 +42,10 @@ var (
 	Listener           = &Type{"LDS", "envoy.config.listener.v3.Listener", "listener", "name"}
 )
 
+// Bootstrap is what an Envoy starts with. It is no resource, and stands in no
+// Snapshot; what is judged in it is judged like one.
+var Bootstrap = &Type{"bootstrap", "envoy.config.bootstrap.v3.Bootstrap", "bootstrap", ""}
+
 // Types is the table, what is named before what names it.
 var Types = []*Type{Secret, ExtensionConfig, Runtime, Endpoints, Cluster, RouteConfiguration, VirtualHost, ScopedRoutes, Listener}
 
