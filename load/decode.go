@@ -141,10 +141,8 @@ func (d *decoder) response(v value, members map[string]json.RawMessage) {
 	if d.message(value{v.doc, rest, v.path}, &around) {
 		d.envelope(&around)
 	}
-	if string(resources) == "null" {
-		resources = json.RawMessage("[]")
-	}
-	if resources != nil {
+	d.file.saysNone = string(resources) == "[]"
+	if resources != nil && string(resources) != "null" {
 		d.list(v.field("resources", resources))
 	}
 }

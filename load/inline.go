@@ -86,17 +86,31 @@ func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSourc
 		return false
 	}
 	unwatch(&m.WatchedDirectory)
+	SetData(m, data)
+	return true
+}
+
+// SetData puts the content of the file that a DataSource names in its place.
+func SetData(m *corev3.DataSource, data []byte) {
 	if utf8.Valid(data) {
 		m.Specifier = &corev3.DataSource_InlineString{InlineString: string(data)}
 	} else {
 		m.Specifier = &corev3.DataSource_InlineBytes{InlineBytes: data}
 	}
-	return true
 }
 
-// readInlined reads a file that is to be put into a resource. The errors are for
-// a finding: they don't name the file.
+// readInlined is ReadData for a file that must hold something.
 func readInlined(path string) ([]byte, error) {
+	data, err := ReadData(path)
+	if err == nil && len(data) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	return data, err
+}
+
+// ReadData reads a file that is to be put into a resource. The errors are for a
+// finding: they don't name the file.
+func ReadData(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -107,8 +121,6 @@ func readInlined(path string) ([]byte, error) {
 		return nil, errors.New("not a regular file")
 	case info.Size() > maxInlined:
 		return nil, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), maxInlined)
-	case info.Size() == 0:
-		return nil, errors.New("the file is empty")
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

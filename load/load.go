@@ -53,6 +53,9 @@ type Result struct {
 	Resources []*xds.Resource
 	// Diagnostics are the findings of reading and decoding, sorted.
 	Diagnostics diag.List
+	// SaysNone tells that a file says in so many words that it holds no resource,
+	// such as resources: []; for Subscribed.
+	SaysNone bool
 	// Files are the resource files that were read, sorted.
 	Files []string
 	// Inlined are the files that resources name by a relative path, sorted: they
@@ -80,6 +83,8 @@ type file struct {
 	inlined     []inlined
 	// envelopes are its DiscoveryResponses without their resources.
 	envelopes []*discoveryv3.DiscoveryResponse
+	// saysNone tells that the list of its resources is there, and empty.
+	saysNone bool
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
 	tooLarge  bool // to be read at all

@@ -47,6 +47,7 @@ func (d *decoder) decoded(v value, m proto.Message) {
 	switch m := m.(type) {
 	case *discoveryv3.DiscoveryResponse:
 		d.envelope(m)
+		d.file.saysNone = len(m.GetResources()) == 0 && m.GetVersionInfo() != "" // these formats have no empty lists
 		d.each(len(m.GetResources()), func(one *decoder, i int) {
 			one.packed(value{doc: v.doc, path: v.path.Field("resources").Index(i)}, m.GetResources()[i])
 		})

@@ -5,14 +5,16 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/follow"
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/validate"
 )
 
-// RuleCodes are the codes of the validation rules, which can be disabled.
+// RuleCodes are the codes that can be disabled: of the validation rules, and of
+// what is said about a followed bootstrap's files.
 func RuleCodes() []diag.Code {
-	var codes []diag.Code
+	codes := slices.Clone(follow.Codes)
 	for _, r := range validate.Rules {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/follow"
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/validate"
@@ -24,6 +25,11 @@ import (
 type Options struct {
 	// Source is the source tree, or one file.
 	Source string
+	// Follow says that Source is an Envoy's bootstrap, to be followed as the Envoy
+	// would: its static resources, and the files that it subscribes to.
+	Follow bool
+	// Root is where the relative paths in a followed bootstrap begin.
+	Root string
 	// Input, where it is set, stands in place of a source tree: one document.
 	Input *load.Input
 	// Ignore holds glob patterns of files in the tree that are no resources.
@@ -127,6 +133,9 @@ func (c *Checked) Merge(other *Checked) {
 // Check loads the source tree and judges it. An error means that something could
 // not be read; what was read and is wrong is in Diagnostics.
 func (p *Pipeline) Check() (*Checked, error) {
+	if p.options.Follow {
+		return p.follow()
+	}
 	if c := p.Overlap(); c != nil {
 		return c, nil
 	}
@@ -156,6 +165,24 @@ func (p *Pipeline) Check() (*Checked, error) {
 		Disable: p.options.Disable,
 		// A resource that could not be read is missing here and not in the tree.
 		Partial: loaded.Diagnostics.HasErrors(),
+	}))
+	return c, nil
+}
+
+// follow is Check for a bootstrap.
+func (p *Pipeline) follow() (*Checked, error) {
+	followed, err := follow.Bootstrap(p.options.Source, follow.Options{Root: p.options.Root, Disable: p.options.Disable})
+	if err != nil {
+		return nil, err
+	}
+	c := &Checked{Snapshot: followed.Snapshot, Line: followed.Line, Inlined: followed.Data}
+	c.Summary.Files, c.Summary.Resources = len(followed.Files), c.Snapshot.Len()
+	c.Add(followed.Diagnostics)
+	c.Add(validate.Run(c.Snapshot, validate.Options{
+		Known:     followed.Known,
+		Bootstrap: followed.Bootstrap,
+		Disable:   p.options.Disable,
+		Partial:   followed.Partial,
 	}))
 	return c, nil
 }

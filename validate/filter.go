@@ -58,10 +58,8 @@ func filterConfigs(p *Pass, name string, typed *anypb.Any, discovery *corev3.Ext
 	if discovery.GetDefaultConfig() != nil {
 		configs = append(configs, filterConfig{Any: discovery.GetDefaultConfig()})
 	}
-	if !p.Snapshot.Serves(xds.Subscription{Target: xds.ExtensionConfig, Source: discovery.GetConfigSource()}) {
-		return configs
-	}
-	if r := p.Snapshot.Lookup(xds.ExtensionConfig, name); r != nil {
+	sub := xds.Subscription{Target: xds.ExtensionConfig, Name: name, Source: discovery.GetConfigSource()}
+	if r := p.Snapshot.Answer(sub); r != nil {
 		configs = append(configs, filterConfig{r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig(), r})
 	}
 	return configs

@@ -65,7 +65,7 @@ func reportMissing(p *Pass, s Subscriber, consequence string) {
 // static one of the bootstrap.
 func checkSecret(p *Pass, s Subscriber, served bool) {
 	switch {
-	case s.Name == "" || p.Snapshot.Lookup(xds.Secret, s.Name) != nil: // field-constraint, or found
+	case s.Name == "" || !p.Snapshot.Followed() && p.Snapshot.Lookup(xds.Secret, s.Name) != nil: // field-constraint, or found
 	case served:
 		reportMissing(p, s, "Envoy refuses the "+s.Resource.Type.Noun)
 	case s.Source.GetConfigSourceSpecifier() == nil && !p.Known.Has(xds.Secret, s.Name):

@@ -15,9 +15,12 @@ Envoy keeps the first of two clusters or listeners and rejects the update
 exactly one resource, and is refused as a whole.`,
 	Snapshot: func(p *Pass) {
 		for _, t := range xds.Types {
+			firsts := make(map[delivered]*xds.Resource)
 			for _, r := range named(p, t) {
-				first := p.Snapshot.Lookup(t, r.Name)
-				if first == r {
+				key := delivered{r.Name, r.Via}
+				first := firsts[key]
+				if first == nil {
+					firsts[key] = r
 					continue
 				}
 				p.Report(Finding{
@@ -31,3 +34,7 @@ exactly one resource, and is refused as a whole.`,
 		}
 	},
 }
+
+// delivered is a resource's name, and what delivers it: Envoy takes a cluster of
+// the name of a static one for that, and EDS, RDS and SDS files each have their own.
+type delivered struct{ name, via string }

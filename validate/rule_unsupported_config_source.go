@@ -22,6 +22,9 @@ answered, or waited for: with an RDS that way Envoy was still INITIALIZING after
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource"},
 	Node: func(p *Pass, n *xds.Node) {
 		source := n.Message.(*corev3.ConfigSource)
+		if p.Snapshot.Followed() {
+			return // there ads is Envoy's own
+		}
 		// A load reporting server is no subscription: Envoy takes it as it is.
 		if !xds.FromSnapshot(source) || n.Field() == "envoy.config.cluster.v3.Cluster.lrs_server" || answered(n, source) {
 			return

@@ -48,6 +48,9 @@ type Rule struct {
 type Options struct {
 	// Known is what the Envoy has from its own bootstrap.
 	Known xds.Known
+	// Bootstrap is the Envoy's own bootstrap without its static resources, to be
+	// judged too; nil where only the Snapshot is.
+	Bootstrap *xds.Resource
 	// Disable holds the codes of rules that are left out.
 	Disable []string
 	// Partial says that resources are missing because they could not be read:
@@ -136,7 +139,7 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 			return diag.NewWords(names)
 		})
 	}
-	pass.Subscribers = walkAll(pass, rules)
+	pass.Subscribers = walkAll(pass, rules, o.Bootstrap)
 	for _, r := range rules {
 		if r.Snapshot != nil {
 			p := pass
@@ -149,9 +152,13 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 
 // walkAll walks each resource once, on as many goroutines as there are cores. It
 // returns the subscriptions that it met, for the rules that judge them together.
-func walkAll(pass Pass, rules []*Rule) []Subscriber {
+func walkAll(pass Pass, rules []*Rule, bootstrap *xds.Resource) []Subscriber {
 	everywhere, byMessage := dispatch(rules)
-	batches := slices.Collect(slices.Chunk(pass.Snapshot.All(), 64))
+	all := pass.Snapshot.All()
+	if bootstrap != nil {
+		all = append(all, bootstrap)
+	}
+	batches := slices.Collect(slices.Chunk(all, 64))
 	subscribers := make([][]Subscriber, len(batches))
 	work := make(chan int)
 	var workers sync.WaitGroup

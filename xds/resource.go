@@ -30,10 +30,16 @@ type Resource struct {
 	Key
 	Message proto.Message
 	Origin  Origin
+	// Via is what delivers it, in a Snapshot that several sources fill: FromBootstrap,
+	// or the path of a file. Resources of one Key can come to an Envoy in several ways.
+	Via string
 
 	secretOnce sync.Once
 	secret     bool
 }
+
+// FromBootstrap is the Via of what stands in a bootstrap.
+const FromBootstrap = "static_resources"
 
 // NewResource makes a Resource of a message that stands in the type table. name
 // is the name that a Resource wrapper gives; where it is empty the message's own

@@ -10,6 +10,14 @@ import (
 type Snapshot struct {
 	byType map[*Type][]*Resource
 	first  map[Key]*Resource
+	// byPath is, in a followed Snapshot, the resource of each file that holds one.
+	byPath map[subscribed]*Resource
+}
+
+// subscribed is what one file holds for a kind of subscription.
+type subscribed struct {
+	t    *Type
+	path string
 }
 
 // NewSnapshot makes a Snapshot of resources in any order. Resources that share
@@ -29,6 +37,21 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 	}
 	return s
 }
+
+// NewFollowed makes a Snapshot of what one Envoy gets: its static resources, and
+// those of the files that it subscribes to, each with its Via. Its config sources
+// are answered by these files, and by nothing else in it.
+func NewFollowed(resources []*Resource) *Snapshot {
+	s := NewSnapshot(resources)
+	s.byPath = make(map[subscribed]*Resource)
+	for _, r := range resources {
+		s.byPath[subscribed{r.Type, r.Via}] = r
+	}
+	return s
+}
+
+// Followed tells whether this is what one Envoy gets, and not a source tree.
+func (s *Snapshot) Followed() bool { return s.byPath != nil }
 
 // Of returns the resources of type t, sorted by name.
 func (s *Snapshot) Of(t *Type) []*Resource { return s.byType[t] }

@@ -100,6 +100,9 @@ func (n *Node) Subscription() (Subscription, bool) {
 // SDS where the Snapshot holds the secret; otherwise the secret is a static one
 // of the bootstrap). Any other config source is the user's own.
 func (s *Snapshot) Serves(sub Subscription) bool {
+	if s.Followed() {
+		return false
+	}
 	if FromSnapshot(sub.Source) {
 		return true
 	}
@@ -107,6 +110,27 @@ func (s *Snapshot) Serves(sub Subscription) bool {
 		return false
 	}
 	return sub.Target == Endpoints || sub.Target == Secret && s.Lookup(Secret, sub.Name) != nil
+}
+
+// Answer is the resource that a subscription for one resource gets, as far as the
+// Snapshot knows; nil where it is elsewhere, or missing.
+func (s *Snapshot) Answer(sub Subscription) *Resource {
+	switch {
+	case s.Followed():
+		return s.byPath[subscribed{sub.Target, PathOf(sub.Source)}]
+	case s.Serves(sub):
+		return s.Lookup(sub.Target, sub.Name)
+	}
+	return nil
+}
+
+// PathOf is the path of the file that a config source names, empty where it is of
+// another kind.
+func PathOf(source *corev3.ConfigSource) string {
+	if path := source.GetPath(); path != "" {
+		return path
+	}
+	return source.GetPathConfigSource().GetPath()
 }
 
 // FromSnapshot tells whether a config source says "from where this came".

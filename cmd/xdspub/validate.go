@@ -5,22 +5,25 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
+	"xdspub/load"
 	"xdspub/pipeline"
 )
 
 func validateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
-		Usage:     "check a source tree; nothing is written",
+		Usage:     "check a source tree, or what an Envoy gets from its bootstrap on; nothing is written",
 		ArgsUsage: "PATH…|-",
 		Flags: append(sourceFlags(),
 			// No variables: XDSPUB_FORMAT is the format of published files.
 			&cli.StringSliceFlag{Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; may be repeated, each with its --output"},
 			stdinFormatFlag(),
+			&cli.PathFlag{Name: "root", EnvVars: env("root"), Usage: "Envoy's working directory `DIR`, where relative paths of a bootstrap begin (default: the current one)"},
 			&cli.StringSliceFlag{Name: "output", Usage: "write the findings to `FILE`, - for standard output"},
 		),
 		Action: validateAction,
@@ -62,10 +65,11 @@ func validateAction(c *cli.Context) error {
 	return nil
 }
 
-// checkAll judges each path as a tree of its own, with its own settings, and puts
-// the findings together. It is not ok when one of the trees is refused.
+// checkAll judges each path as a tree or a bootstrap of its own, with its own
+// settings, and puts the findings together. It is not ok when one is refused.
 func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 	ok = true
+	followed := false
 	for _, path := range c.Args().Slice() {
 		v, err := settings(c, path)
 		if err != nil {
@@ -75,12 +79,19 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if path == "-" {
+		switch {
+		case path == "-":
 			in, err := standardInput(c)
 			if err != nil {
 				return nil, false, err
 			}
 			o.Input = &in
+		case isBootstrap(path):
+			if o.Bootstrap != "" {
+				return nil, false, usagef("--bootstrap %s: %s is a bootstrap itself", o.Bootstrap, path)
+			}
+			o.Follow, o.Root = true, c.Path("root")
+			followed = true
 		}
 		checked, err := pipeline.New(o).Check()
 		if err != nil {
@@ -93,7 +104,16 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		}
 		all.Merge(checked)
 	}
+	if c.IsSet("root") && !followed {
+		return nil, false, usagef("--root is for a bootstrap: %s is none", strings.Join(c.Args().Slice(), ", "))
+	}
 	return all, ok, nil
+}
+
+// isBootstrap tells whether a path is a file that holds an Envoy's bootstrap.
+func isBootstrap(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && load.HoldsBootstrap(path)
 }
 
 // writeTo writes to a file, or for - to standard output.

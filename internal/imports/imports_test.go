@@ -22,11 +22,12 @@ var may = map[string][]string{
 	"load":         {"diag", "xds", "xds/alltypes"},
 	"validate":     {"diag", "xds", "validate/re2"},
 	"validate/re2": {},
+	"follow":       {"diag", "xds", "load"},
 	"render":       {"diag", "xds"},
 	"bootstrap":    {"diag", "xds"},
 	"publish":      {"diag"},
 	"watch":        {"diag"},
-	"pipeline":     {"diag", "xds", "load", "validate", "render", "publish"},
+	"pipeline":     {"diag", "xds", "load", "follow", "validate", "render", "publish"},
 	"cmd/xdspub":   {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
 }
 

@@ -1,0 +1,254 @@
+package follow
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/xds"
+)
+
+// read reads one file, and takes over what the subscriptions to it get.
+func (f *follower) read(to *file) {
+	first := to.subscribers[0]
+	if !f.opens(first.Resource, first.SourcePath, first.Source) {
+		f.missing(first)
+		return
+	}
+	name := f.resolve(to.path)
+	loaded, err := load.Subscribed(name)
+	if err != nil {
+		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, reason(err)), "")
+		f.missing(first)
+		return
+	}
+	to.read = true
+	f.result.Files = append(f.result.Files, name)
+	f.result.sources[name] = loaded
+	f.result.Diagnostics = append(f.result.Diagnostics, loaded.Diagnostics...)
+	if loaded.Diagnostics.HasErrors() {
+		f.missing(first)
+	}
+	for _, r := range loaded.Resources {
+		if r.Type != first.Target {
+			f.report(r, codeSubscriptionMismatch, "", fmt.Sprintf("a %s in a file of %ss: Envoy refuses the whole file", r.Type.Noun, first.Target.Noun),
+				"put it into the file of its own type", asked(first))
+			continue
+		}
+		r.Via = to.path
+		to.held = append(to.held, r)
+	}
+	if isOne(first.Target) {
+		f.one(to, loaded)
+	} else if len(loaded.Resources) == 0 && !loaded.SaysNone && !loaded.Diagnostics.HasErrors() {
+		d := diag.Diagnostic{
+			Code: codeEmptySubscription.Name, Severity: diag.Warning, Position: diag.Position{File: name},
+			Message: fmt.Sprintf("no %s: Envoy takes that for an order to remove all that it had from here", first.Target.Noun),
+			Related: []diag.Related{asked(first)},
+			Help:    "where that is meant, write resources: []",
+		}
+		f.result.Diagnostics = append(f.result.Diagnostics, d)
+	}
+	for _, r := range to.held {
+		f.take(r)
+	}
+}
+
+// missing notes that what a subscription asks for is not known.
+func (f *follower) missing(s subscriber) {
+	f.result.Partial = f.result.Partial || s.Target == xds.Cluster || s.Target == xds.Listener || s.Target == xds.RouteConfiguration
+}
+
+// isOne tells whether a file of that type holds exactly one resource.
+func isOne(t *xds.Type) bool {
+	return slices.Contains([]*xds.Type{xds.Endpoints, xds.RouteConfiguration, xds.Secret, xds.ExtensionConfig, xds.Runtime}, t)
+}
+
+// one judges a file that must hold one resource, and leaves no other in it.
+func (f *follower) one(to *file, loaded *load.Result) {
+	first := to.subscribers[0]
+	switch {
+	case loaded.Diagnostics.HasErrors() || len(loaded.Resources) > len(to.held):
+		// what is missing here was reported
+	case len(to.held) == 0:
+		d := diag.Diagnostic{
+			Code: codeEmptySubscription.Name, Position: diag.Position{File: f.resolve(to.path)},
+			Message: fmt.Sprintf("no %s, and Envoy asks for one here", first.Target.Noun),
+			Related: []diag.Related{asked(first)},
+		}
+		if first.Target == xds.Endpoints || first.Target == xds.RouteConfiguration {
+			d.Severity = diag.Warning
+		}
+		f.result.Diagnostics = append(f.result.Diagnostics, d)
+	case len(to.held) > 1:
+		f.report(to.held[1], codeSubscriptionMismatch, xds.Path(first.Target.Name),
+			fmt.Sprintf("the file holds %d %ss, Envoy takes exactly one: it refuses all of them", len(to.held), first.Target.Noun),
+			"give each a file of its own, and name that in its path_config_source", asked(first))
+	}
+	if len(to.held) > 1 {
+		to.held = to.held[:1]
+	}
+}
+
+// judge judges what can be said when all files are known.
+func (f *follower) judge() {
+	for _, to := range f.order {
+		f.names(to)
+	}
+	f.directories()
+	f.inotify()
+}
+
+// names compares the name of the one resource in a file with the names that are
+// asked for.
+func (f *follower) names(to *file) {
+	if !to.read || len(to.held) == 0 || !isOne(to.subscribers[0].Target) {
+		return
+	}
+	held := to.held[0]
+	var wrong []subscriber
+	for _, s := range to.subscribers {
+		switch {
+		case s.scopes:
+			for _, scope := range f.scopes {
+				if scope.Name != held.Name {
+					f.report(scope.Resource, codeSubscriptionMismatch, scope.NamePath,
+						fmt.Sprintf("the scopes' file %s holds %s: requests of this scope get 404", to.path, held.Key),
+						"the route configurations of all scopes come from one file, which holds one: use one scope, or routes inline",
+						diag.Related{Position: held.Origin.Position(xds.Path(held.Type.Name)), Message: "this one is in the file"})
+				}
+			}
+		case s.Target == held.Type && s.Name != held.Name:
+			wrong = append(wrong, s)
+		}
+	}
+	switch {
+	case len(wrong) == 0:
+	case len(wrong) == len(to.subscribers):
+		// Nobody asks for what is there: most likely its name is wrong.
+		f.report(held, codeSubscriptionMismatch, xds.Path(held.Type.Name),
+			fmt.Sprintf("%s, and Envoy asks for %q here: it refuses the file", held.Key, wrong[0].Name), fmt.Sprintf("name it %q, or correct the name that asks", wrong[0].Name), asked(wrong[0]))
+	default:
+		for _, s := range wrong {
+			f.report(s.Resource, codeSubscriptionMismatch, s.NamePath, fmt.Sprintf("%s holds %s, and not %q", to.path, held.Key, s.Name),
+				"name another file here: one file holds one resource",
+				diag.Related{Position: held.Origin.Position(xds.Path(held.Type.Name)), Message: "this one is in the file"})
+		}
+	}
+}
+
+// asked is where a subscriber asks.
+func asked(s subscriber) diag.Related {
+	return diag.Related{Position: s.Origin.Position(sourcePath(s)), Message: "asked for here"}
+}
+
+// sourcePath is where a subscriber names its file.
+func sourcePath(s subscriber) xds.Path { return pathField(s.SourcePath, s.Source) }
+
+// pathField is where a config source names a file.
+func pathField(at xds.Path, source *corev3.ConfigSource) xds.Path {
+	if source.GetPathConfigSource() != nil {
+		return at.Field("path_config_source").Field("path")
+	}
+	return at.Field("path")
+}
+
+// opens reports what keeps Envoy from subscribing to a file at all. at is where the
+// config source stands.
+func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSource) bool {
+	path, watched := xds.PathOf(source), source.GetPathConfigSource().GetWatchedDirectory().GetPath()
+	field := pathField(at, source)
+	if watched == "" && !strings.Contains(path, "/") {
+		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("the path %q has no directory: Envoy refuses it", path), fmt.Sprintf("write ./%s", path))
+		return false
+	}
+	info, err := os.Stat(f.resolve(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: Envoy %s", path, refuses(r)), f.rootHelp(path))
+		return false
+	case err != nil:
+		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, reason(err)), "")
+		return false
+	case !info.Mode().IsRegular():
+		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is no file", path), "")
+		return false
+	}
+	if watched == "" {
+		return true
+	}
+	field = at.Field("path_config_source").Field("watched_directory").Field("path")
+	switch info, err := os.Stat(f.resolve(watched)); {
+	case err != nil:
+		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s to watch: Envoy %s", watched, refuses(r)), f.rootHelp(watched))
+	case !info.IsDir():
+		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is no directory: Envoy never sees a change", watched), "name the directory that files are renamed in")
+	}
+	return true
+}
+
+// refuses is what Envoy does when a file of a subscription is missing.
+func refuses(r *xds.Resource) string {
+	if r.Type == xds.Bootstrap {
+		return "does not start"
+	}
+	return "refuses the " + r.Type.Noun
+}
+
+func (f *follower) rootHelp(path string) string {
+	if filepath.IsAbs(path) {
+		return ""
+	}
+	return fmt.Sprintf("a relative path begins at Envoy's working directory, which --root names: %s was looked for", f.resolve(path))
+}
+
+// reason is an error without the path in it.
+func reason(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// data puts the files that a resource names as data into it, as Envoy does when it
+// loads it: a certificate is judged by what is in it.
+func (f *follower) data(r *xds.Resource) {
+	found := false
+	xds.Walk(r.Message, func(n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *corev3.DataSource:
+			found = found || m.GetFilename() != ""
+		case *tlsv3.TlsCertificate:
+			if m.GetCertificateChain().GetFilename() != "" {
+				f.certificates++
+			}
+		}
+	})
+	if !found {
+		return
+	}
+	xds.Edit(r.Message, func(n *xds.Node) bool {
+		m, ok := n.Message.(*corev3.DataSource)
+		if !ok || m.GetFilename() == "" {
+			return false
+		}
+		path := f.resolve(m.GetFilename())
+		data, err := load.ReadData(path)
+		if err != nil {
+			f.report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
+			return false
+		}
+		f.result.Data = append(f.result.Data, path)
+		load.SetData(m, data)
+		return true
+	})
+}

@@ -1,0 +1,267 @@
+// Package follow begins where an Envoy begins: at its bootstrap. It takes the
+// static resources, reads every file that a config source of the bootstrap names
+// by its path, then those that the resources in these files name, and so on, as
+// the Envoy would. What comes out is the Snapshot that the Envoy gets, and what is
+// wrong with the files and subscriptions themselves. What is wrong in the resources
+// is for package validate.
+//
+//	result, err := follow.Bootstrap("envoy.yaml", follow.Options{Root: "/etc/envoy"})
+//
+// What an Envoy gets over the network is not known here: nothing is said about
+// names that may come from there.
+package follow
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/xds"
+)
+
+// Options for Bootstrap.
+type Options struct {
+	// Root is the Envoy's working directory, where relative paths begin; empty is
+	// the program's own.
+	Root string
+	// Disable holds the codes of findings that are left out.
+	Disable []string
+}
+
+// Result is what an Envoy gets from its files.
+type Result struct {
+	// Bootstrap is what the bootstrap says beside its static resources; nil where
+	// the bootstrap can't be decoded.
+	Bootstrap *xds.Resource
+	// Known is what the bootstrap holds.
+	Known xds.Known
+	// Snapshot is the resources of the bootstrap and of all files.
+	Snapshot *xds.Snapshot
+	// Partial tells that the Envoy may have clusters beside these: some file could
+	// not be read, or they come over the network.
+	Partial bool
+	// Diagnostics are sorted.
+	Diagnostics diag.List
+	// Files are the files that were read, the bootstrap first.
+	Files []string
+	// Data are the files that went into resources, such as certificates, sorted.
+	Data []string
+
+	sources map[string]*load.Result
+}
+
+// Line is the source line at a position, without its line break. It gives none
+// that may hold a secret.
+func (r *Result) Line(p diag.Position) (string, bool) {
+	if source, ok := r.sources[p.File]; ok {
+		return source.Line(p)
+	}
+	return "", false
+}
+
+// Bootstrap follows the bootstrap in a file. An error means that this file can't
+// be read; what is wrong in it, and all about other files, is in Diagnostics.
+func Bootstrap(path string, o Options) (*Result, error) {
+	b, loaded, err := load.BootstrapResources(path)
+	if err != nil {
+		return nil, err
+	}
+	f := follower{
+		options: o,
+		result:  &Result{Files: []string{path}, sources: map[string]*load.Result{path: loaded}, Diagnostics: loaded.Diagnostics},
+		files:   make(map[string]*file),
+	}
+	if b == nil {
+		f.result.Snapshot, f.result.Partial = xds.NewFollowed(nil), true
+		return f.result, nil
+	}
+	f.result.Known, f.result.Bootstrap = xds.KnownFrom(b), loaded.Resources[0]
+	f.bootstrap(b)
+	for _, r := range loaded.Resources[1:] {
+		r.Via = xds.FromBootstrap
+		f.take(r)
+	}
+	for len(f.unread) > 0 {
+		next := f.unread[0]
+		f.unread = f.unread[1:]
+		f.read(next)
+	}
+	f.judge()
+	f.result.Snapshot = xds.NewFollowed(f.resources)
+	f.result.Diagnostics = slices.DeleteFunc(f.result.Diagnostics, func(d diag.Diagnostic) bool { return slices.Contains(o.Disable, d.Code) }).Sort()
+	slices.Sort(f.result.Data)
+	f.result.Data = slices.Compact(f.result.Data)
+	return f.result, nil
+}
+
+// follower is what is known while files are followed.
+type follower struct {
+	options   Options
+	result    *Result
+	resources []*xds.Resource
+	// hasADS tells whether the bootstrap says where ads leads.
+	hasADS bool
+	// files are those that were met, by their paths as they were written; order is
+	// in which they were met, unread what is left to read of them.
+	files  map[string]*file
+	order  []*file
+	unread []*file
+	// scopes are the places that name a route configuration for a scope.
+	scopes []subscriber
+	// certificates counts the secrets that Envoy watches certificate files for.
+	certificates int
+}
+
+// file is one that an Envoy subscribes to.
+type file struct {
+	path        string
+	subscribers []subscriber
+	// held is what it holds; nil where it could not be read.
+	held []*xds.Resource
+	read bool
+}
+
+// subscriber is a place that asks for a file.
+type subscriber struct {
+	*xds.Resource
+	xds.Subscription
+	// watched is the directory whose renames have the file read again, where that
+	// is not the file's own.
+	watched string
+	// scopes says that the route configurations of all scopes are asked for.
+	scopes bool
+}
+
+func (f *follower) report(r *xds.Resource, code diag.Code, path xds.Path, message, help string, related ...diag.Related) {
+	d := r.Diagnostic(code.Name, path, message)
+	d.Severity, d.Help, d.Related = code.Severity, help, related
+	f.result.Diagnostics = append(f.result.Diagnostics, d)
+}
+
+// bootstrap takes what a bootstrap itself subscribes to.
+func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
+	r := f.result.Bootstrap
+	dynamic := b.GetDynamicResources()
+	f.hasADS = dynamic.GetAdsConfig() != nil
+	for _, s := range []xds.Subscription{
+		{Target: xds.Cluster, Source: dynamic.GetCdsConfig(), SourcePath: "dynamic_resources.cds_config"},
+		{Target: xds.Listener, Source: dynamic.GetLdsConfig(), SourcePath: "dynamic_resources.lds_config"},
+	} {
+		if s.Source != nil {
+			f.subscribe(subscriber{Resource: r, Subscription: s})
+		}
+	}
+	// What comes by a collection is not followed.
+	f.result.Partial = f.result.Partial || dynamic.GetCdsResourcesLocator() != ""
+	for i, layer := range b.GetLayeredRuntime().GetLayers() {
+		if rtds := layer.GetRtdsLayer(); rtds.GetRtdsConfig() != nil {
+			at := xds.Path("layered_runtime.layers").Index(i).Field("rtds_layer")
+			f.subscribe(subscriber{Resource: r, Subscription: xds.Subscription{
+				Target: xds.Runtime, Name: rtds.GetName(), NamePath: at.Field("name"), Source: rtds.GetRtdsConfig(), SourcePath: at.Field("rtds_config"),
+			}})
+		}
+	}
+	f.data(r)
+	f.walk(r)
+}
+
+// take takes a resource over, and follows what it subscribes to.
+func (f *follower) take(r *xds.Resource) {
+	f.data(r)
+	f.resources = append(f.resources, r)
+	f.walk(r)
+}
+
+func (f *follower) walk(r *xds.Resource) {
+	xds.Walk(r.Message, func(n *xds.Node) {
+		if s, ok := n.Subscription(); ok && s.Source == nil && s.Target == xds.Endpoints {
+			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: Envoy refuses it", r.Key), "say in eds_cluster_config.eds_config where its endpoints come from")
+		} else if ok && s.Source != nil {
+			_, scopes := n.Message.(*hcmv3.ScopedRoutes)
+			f.subscribe(subscriber{Resource: r, Subscription: s, scopes: scopes && s.Target == xds.RouteConfiguration})
+		}
+		switch m := n.Message.(type) {
+		case *routev3.ScopedRouteConfiguration:
+			if m.GetRouteConfigurationName() != "" {
+				f.scopes = append(f.scopes, subscriber{Resource: r, Subscription: xds.Subscription{
+					Target: xds.RouteConfiguration, Name: m.GetRouteConfigurationName(), NamePath: n.Path().Field("route_configuration_name"),
+				}})
+			}
+		case *corev3.ConfigSource:
+			if xds.PathOf(m) != "" && !ofSubscription(n, m) {
+				f.opens(r, n.Path(), m) // Envoy wants it to be there
+			}
+		}
+	})
+}
+
+// ofSubscription tells whether a config source belongs to a subscription that is
+// followed. It stands in the message that subscribes, or one below it.
+func ofSubscription(n *xds.Node, source *corev3.ConfigSource) bool {
+	switch n.Field() {
+	case "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.cds_config",
+		"envoy.config.bootstrap.v3.Bootstrap.DynamicResources.lds_config",
+		"envoy.config.bootstrap.v3.RuntimeLayer.RtdsLayer.rtds_config":
+		return true
+	}
+	for at, depth := n.Parent, 0; at != nil && depth < 2; at, depth = at.Parent, depth+1 {
+		if s, ok := at.Subscription(); ok && s.Source == source {
+			return true
+		}
+	}
+	return false
+}
+
+// subscribe notes one subscription, and its file if that was not met.
+func (f *follower) subscribe(s subscriber) {
+	path := xds.PathOf(s.Source)
+	switch {
+	case path == "":
+		f.elsewhere(s)
+		return
+	case s.Target == xds.VirtualHost:
+		f.report(s.Resource, codeUnsupportedFile, s.SourcePath, "virtual hosts can't come from a file: Envoy refuses the "+s.Type.Noun, "write them into the route configuration")
+		return
+	}
+	to := f.files[path]
+	if to == nil {
+		to = &file{path: path}
+		f.files[path] = to
+		f.order = append(f.order, to)
+		f.unread = append(f.unread, to)
+	}
+	s.watched = s.Source.GetPathConfigSource().GetWatchedDirectory().GetPath()
+	// Two connection managers with one source and name share a subscription.
+	same := func(other subscriber) bool {
+		return other.Target == s.Target && other.Name == s.Name && other.watched == s.watched
+	}
+	if !slices.ContainsFunc(to.subscribers, same) {
+		to.subscribers = append(to.subscribers, s)
+	}
+}
+
+// elsewhere takes a subscription that no file answers.
+func (f *follower) elsewhere(s subscriber) {
+	if s.Target == xds.Cluster {
+		f.result.Partial = true
+	}
+	if s.Source.GetAds() == nil || f.hasADS {
+		return
+	}
+	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config", "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")
+}
+
+// resolve is a path as this program has to open it.
+func (f *follower) resolve(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(f.options.Root, path)
+}

@@ -1,0 +1,68 @@
+package follow
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// directories warns of directories that subscriptions of several types watch.
+func (f *follower) directories() {
+	watching := make(map[string][]subscriber)
+	for _, to := range f.order {
+		for _, s := range to.subscribers {
+			dir := f.resolve(cmp.Or(s.watched, filepath.Dir(to.path)))
+			watching[dir] = append(watching[dir], s)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(watching)) {
+		list := watching[dir]
+		var types []string
+		second := -1
+		for i, s := range list {
+			if !slices.Contains(types, s.Target.API) {
+				types = append(types, s.Target.API)
+			}
+			if len(types) == 2 && second < 0 {
+				second = i
+			}
+		}
+		if second < 0 {
+			continue
+		}
+		f.report(list[second].Resource, codeSharedDirectory, sourcePath(list[second]),
+			fmt.Sprintf("%s watch the same directory: changes have no order there", strings.Join(types, ", ")), "give each file a directory of its own",
+			diag.Related{Position: list[0].Origin.Position(sourcePath(list[0])), Message: list[0].Target.API + " watches it too"})
+	}
+}
+
+// Limits of inotify instances: what Linux gives a user, and where a change of the
+// configuration, in which old and new count together, can reach that.
+const (
+	inotifyInstances = 128
+	inotifyMany      = 100
+)
+
+// inotify counts the inotify instances that Envoy takes.
+func (f *follower) inotify() {
+	n := 2 * f.certificates
+	for _, to := range f.order {
+		n += len(to.subscribers)
+	}
+	if n < inotifyMany {
+		return
+	}
+	d := f.result.Bootstrap.Diagnostic(codeInotifyLimit.Name, xds.Path("dynamic_resources"),
+		fmt.Sprintf("the configuration takes %d inotify instances of Envoy's user, Linux gives %d unless told otherwise: one too many aborts Envoy", n, inotifyInstances))
+	d.Help = "raise the sysctl fs.inotify.max_user_instances, or put endpoints and routes inline"
+	if n <= inotifyInstances {
+		d.Severity = diag.Warning
+	}
+	f.result.Diagnostics = append(f.result.Diagnostics, d)
+}
