@@ -137,6 +137,7 @@ func (f *follower) names(to *file) {
 		// Nobody asks for what is there: most likely its name is wrong.
 		f.report(held, codeSubscriptionMismatch, xds.Path(held.Type.Name),
 			fmt.Sprintf("%s, and Envoy asks for %q here: it refuses the file", held.Key, wrong[0].Name), fmt.Sprintf("name it %q, or correct the name that asks", wrong[0].Name), asked(wrong[0]))
+		f.resources = slices.DeleteFunc(f.resources, func(r *xds.Resource) bool { return r == held }) // Envoy never has it
 	default:
 		for _, s := range wrong {
 			f.report(s.Resource, codeSubscriptionMismatch, s.NamePath, fmt.Sprintf("%s holds %s, and not %q", to.path, held.Key, s.Name),

@@ -23,7 +23,7 @@ func validateCommand() *cli.Command {
 			// No variables: XDSPUB_FORMAT is the format of published files.
 			&cli.StringSliceFlag{Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; may be repeated, each with its --output"},
 			stdinFormatFlag(),
-			&cli.PathFlag{Name: "root", EnvVars: env("root"), Usage: "Envoy's working directory `DIR`, where relative paths of a bootstrap begin (default: the current one)"},
+			&cli.PathFlag{Name: "root", Usage: "Envoy's working directory `DIR`, where relative paths of a bootstrap begin (default: the current one)"},
 			&cli.StringSliceFlag{Name: "output", Usage: "write the findings to `FILE`, - for standard output"},
 		),
 		Action: validateAction,
