@@ -41,6 +41,8 @@ type Options struct {
 	Bootstrap string
 	// Disable holds the codes of validation rules that are left out.
 	Disable []string
+	// Timings says that Check measures.
+	Timings bool
 
 	// Out is the output directory. The fields below are for publishing into it.
 	Out string
@@ -105,6 +107,16 @@ type Checked struct {
 	// Inlined are the files that resources name by a relative path: they went into
 	// the resources.
 	Inlined []string
+	// Timings are set where Options ask for them.
+	Timings *Timings
+}
+
+// Timings say where the time of a Check went.
+type Timings struct {
+	// Load is the time of reading and decoding.
+	Load time.Duration
+	// Rules are the times of the rules, over all cores.
+	Rules validate.Timings
 }
 
 // Accepted tells whether the Snapshot has no error.
@@ -125,6 +137,10 @@ func (c *Checked) Merge(other *Checked) {
 		}
 		return other.Line(p)
 	}
+	if c.Timings != nil && other.Timings != nil {
+		c.Timings.Load += other.Timings.Load
+		c.Timings.Rules.Add(&other.Timings.Rules)
+	}
 	c.Summary.Files += other.Summary.Files
 	c.Summary.Resources += other.Summary.Resources
 	c.Add(other.Diagnostics)
@@ -143,11 +159,13 @@ func (p *Pipeline) Check() (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	loaded, err := p.load()
 	if err != nil {
 		return nil, err
 	}
 	c := &Checked{Snapshot: xds.NewSnapshot(loaded.Resources), Line: loaded.Line, Inlined: loaded.Inlined}
+	c.loaded(start, p.options)
 	c.Summary.Files, c.Summary.Resources = len(loaded.Files), c.Snapshot.Len()
 	c.Add(knownDiagnostics)
 	c.Add(loaded.Diagnostics)
@@ -165,17 +183,35 @@ func (p *Pipeline) Check() (*Checked, error) {
 		Disable: p.options.Disable,
 		// A resource that could not be read is missing here and not in the tree.
 		Partial: loaded.Diagnostics.HasErrors(),
+		Timings: c.rules(),
 	}))
 	return c, nil
 }
 
+// loaded notes how long loading took, if that is asked for.
+func (c *Checked) loaded(start time.Time, o Options) {
+	if o.Timings {
+		c.Timings = &Timings{Load: time.Since(start)}
+	}
+}
+
+// rules is where the times of the rules go.
+func (c *Checked) rules() *validate.Timings {
+	if c.Timings == nil {
+		return nil
+	}
+	return &c.Timings.Rules
+}
+
 // follow is Check for a bootstrap.
 func (p *Pipeline) follow() (*Checked, error) {
+	start := time.Now()
 	followed, err := follow.Bootstrap(p.options.Source, follow.Options{Root: p.options.Root, Disable: p.options.Disable})
 	if err != nil {
 		return nil, err
 	}
 	c := &Checked{Snapshot: followed.Snapshot, Line: followed.Line, Inlined: followed.Data}
+	c.loaded(start, p.options)
 	c.Summary.Files, c.Summary.Resources = len(followed.Files), c.Snapshot.Len()
 	c.Add(followed.Diagnostics)
 	c.Add(validate.Run(c.Snapshot, validate.Options{
@@ -183,6 +219,7 @@ func (p *Pipeline) follow() (*Checked, error) {
 		Bootstrap: followed.Bootstrap,
 		Disable:   p.options.Disable,
 		Partial:   followed.Partial,
+		Timings:   c.rules(),
 	}))
 	return c, nil
 }

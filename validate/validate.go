@@ -56,6 +56,8 @@ type Options struct {
 	// Partial says that resources are missing because they could not be read:
 	// rules that need the Whole snapshot stay silent, they would only echo that.
 	Partial bool
+	// Timings, where it is set, is told how long each rule took.
+	Timings *Timings
 }
 
 // Pass is what a rule sees of a Run.
@@ -139,24 +141,26 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 			return diag.NewWords(names)
 		})
 	}
-	pass.Subscribers = walkAll(pass, rules, o.Bootstrap)
+	pass.Subscribers = walkAll(pass, rules, o)
+	watch := o.Timings.stopwatch()
 	for _, r := range rules {
 		if r.Snapshot != nil {
 			p := pass
 			p.rule = r
-			r.Snapshot(&p)
+			watch.snapshot(r, &p)
 		}
 	}
+	watch.stop(o.Timings)
 	return list.Sort()
 }
 
 // walkAll walks each resource once, on as many goroutines as there are cores. It
 // returns the subscriptions that it met, for the rules that judge them together.
-func walkAll(pass Pass, rules []*Rule, bootstrap *xds.Resource) []Subscriber {
+func walkAll(pass Pass, rules []*Rule, o Options) []Subscriber {
 	everywhere, byMessage := dispatch(rules)
 	all := pass.Snapshot.All()
-	if bootstrap != nil {
-		all = append(all, bootstrap)
+	if o.Bootstrap != nil {
+		all = append(all, o.Bootstrap)
 	}
 	batches := slices.Collect(slices.Chunk(all, 64))
 	subscribers := make([][]Subscriber, len(batches))
@@ -164,6 +168,8 @@ func walkAll(pass Pass, rules []*Rule, bootstrap *xds.Resource) []Subscriber {
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
+			watch := o.Timings.stopwatch()
+			defer watch.stop(o.Timings)
 			for i := range work {
 				for _, r := range batches[i] {
 					p := pass
@@ -174,11 +180,11 @@ func walkAll(pass Pass, rules []*Rule, bootstrap *xds.Resource) []Subscriber {
 						}
 						for _, rule := range everywhere {
 							p.rule = rule
-							rule.Node(&p, n)
+							watch.node(rule, &p, n)
 						}
 						for _, rule := range byMessage[n.Name()] {
 							p.rule = rule
-							rule.Node(&p, n)
+							watch.node(rule, &p, n)
 						}
 					})
 				}

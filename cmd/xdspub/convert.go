@@ -20,6 +20,7 @@ func convertCommand() *cli.Command {
 			&cli.StringFlag{Name: "to", Usage: "the wanted `" + formatNames("|") + "`"},
 			stdinFormatFlag(),
 			&cli.StringFlag{Name: "output", Value: "-", Usage: "write to `FILE`, - for standard output"},
+			maxFindingsFlag(),
 		},
 		Action: convertAction,
 	}
@@ -56,7 +57,7 @@ func convertAction(c *cli.Context) error {
 		data, list = format.Convert(response, result.Resources)
 		checked.Add(list)
 	}
-	printFindings(c.App.ErrWriter, checked)
+	printFindings(c, checked)
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}
 	}

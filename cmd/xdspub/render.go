@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/diag"
 	"xdspub/pipeline"
 	"xdspub/publish"
 )
@@ -22,7 +21,7 @@ func renderCommand() *cli.Command {
 		Name:      "render",
 		Usage:     "check a source tree and publish it once",
 		ArgsUsage: "SRC",
-		Flags: append(append(sourceFlags(), publishFlags()...),
+		Flags: append(append(sourceFlags(), publishFlags()...), maxFindingsFlag(),
 			&cli.BoolFlag{Name: "dry-run", EnvVars: env("dry-run"), Usage: "show the plan and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			source, err := oneArgument(c, "SRC")
@@ -57,7 +56,7 @@ func renderOnce(v values, o pipeline.Options) error {
 	case plan == nil:
 		return refuse(v.c, checked)
 	case v.c.Bool("dry-run"):
-		printFindings(v.c.App.ErrWriter, checked)
+		printFindings(v.c, checked)
 		return showPlan(v.c.App.Writer, o, value(v, "group", v.c.String), plan)
 	}
 	dir, err := publish.Open(o.Out, publish.Options{Group: value(v, "group", v.c.String), Log: o.Log})
@@ -72,7 +71,7 @@ func renderOnce(v values, o pipeline.Options) error {
 	case plan == nil:
 		return refuse(v.c, checked)
 	}
-	printFindings(v.c.App.ErrWriter, checked)
+	printFindings(v.c, checked)
 
 	ctx, stop := signal.NotifyContext(v.c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -110,14 +109,9 @@ func refused(v values, checked *pipeline.Checked) bool {
 
 // refuse prints why nothing is published.
 func refuse(c *cli.Context, checked *pipeline.Checked) error {
-	printFindings(c.App.ErrWriter, checked)
+	printFindings(c, checked)
 	fmt.Fprintf(c.App.ErrWriter, "%s: refused, nothing was published\n", summary(checked.Summary))
 	return &exit{status: exitRefused}
-}
-
-// printFindings writes to a log, which like any other may fail unheard.
-func printFindings(w io.Writer, checked *pipeline.Checked) {
-	_ = diag.WriteText(w, checked.Diagnostics, diag.TextOptions{Line: checked.Line, Color: colored(w)})
 }
 
 func counts(r publish.Result) (written, removed int) {

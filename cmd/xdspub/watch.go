@@ -29,7 +29,7 @@ func watchCommand() *cli.Command {
 		Name:      "watch",
 		Usage:     "publish a source tree whenever it changes",
 		ArgsUsage: "SRC",
-		Flags: append(slices.Concat(sourceFlags(), publishFlags(), watchFlags()),
+		Flags: append(slices.Concat(sourceFlags(), publishFlags(), watchFlags()), maxFindingsFlag(),
 			&cli.BoolFlag{Name: "once", EnvVars: env("once"), Usage: "make one pass and end, with the exit status of render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			// First of all: a supervisor may send one at any time, and it ends a
@@ -292,7 +292,8 @@ func (w *watching) tell(checked *pipeline.Checked) {
 	}
 	had := w.told.HasErrors()
 	w.told = checked.Diagnostics
-	for _, d := range checked.Diagnostics {
+	most, left := checked.Diagnostics.Most(maxFindings(w.v.c, w.v.c.App.ErrWriter))
+	for _, d := range most {
 		attrs := []any{"code", d.Code, "place", d.Position.String()}
 		if d.Resource.Name != "" {
 			attrs = append(attrs, "resource", d.Resource.Name)
@@ -304,6 +305,9 @@ func (w *watching) tell(checked *pipeline.Checked) {
 			attrs = append(attrs, "help", d.Help)
 		}
 		w.log.Log(context.Background(), level(d.Severity), d.Message, attrs...)
+	}
+	if left > 0 {
+		w.log.Warn("more findings were not logged, --max-findings 0 logs them all", "findings", left)
 	}
 	switch {
 	case refused(w.v, checked):

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/diag"
+	"xdspub/pipeline"
+)
+
+// mostOnTerminal is how many findings a person is shown at once, who asks for no
+// other number.
+const mostOnTerminal = 100
+
+func maxFindingsFlag() cli.Flag {
+	return &cli.IntFlag{
+		Name: "max-findings", EnvVars: env("max-findings"), DefaultText: fmt.Sprintf("%d on a terminal, else all", mostOnTerminal),
+		Usage: "print `N` findings as text and count the rest, errors first; 0 for all; files that --output names hold all",
+		Action: func(_ *cli.Context, n int) error {
+			if n < 0 {
+				return usagef("--max-findings %d can't be negative", n)
+			}
+			return nil
+		},
+	}
+}
+
+// maxFindings is how many findings are printed to w; 0 stands for all.
+func maxFindings(c *cli.Context, w io.Writer) int {
+	if !c.IsSet("max-findings") && isTerminal(w) {
+		return mostOnTerminal
+	}
+	return c.Int("max-findings")
+}
+
+// writeText prints at most n findings as text, and how many it leaves out.
+func writeText(w io.Writer, checked *pipeline.Checked, n int) error {
+	most, left := checked.Diagnostics.Most(n)
+	if err := diag.WriteText(w, most, diag.TextOptions{Line: checked.Line, Color: colored(w)}); err != nil || left == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "… and %s: --max-findings 0 prints them all\n", count(left, "more finding"))
+	return err
+}
+
+// printFindings writes to a log, which like any other may fail unheard.
+func printFindings(c *cli.Context, checked *pipeline.Checked) {
+	_ = writeText(c.App.ErrWriter, checked, maxFindings(c, c.App.ErrWriter))
+}
+
+// colored tells whether w is a terminal that wants colours (no-color.org).
+func colored(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,91 @@
+package validate
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"xdspub/xds"
+)
+
+// Timings is the time that each rule took in a Run, over all cores. It says which
+// rules are slow, and nothing of it goes into findings.
+type Timings struct {
+	mu     sync.Mutex
+	byRule map[string]time.Duration
+}
+
+// RuleTime is the time of one rule.
+type RuleTime struct {
+	Code string
+	Took time.Duration
+}
+
+// Sorted is all rules, the slowest first.
+func (t *Timings) Sorted() []RuleTime {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []RuleTime
+	for code, took := range t.byRule {
+		list = append(list, RuleTime{code, took})
+	}
+	slices.SortFunc(list, func(a, b RuleTime) int { return cmp.Or(cmp.Compare(b.Took, a.Took), cmp.Compare(a.Code, b.Code)) })
+	return list
+}
+
+// Add adds the times of another Run.
+func (t *Timings) Add(other *Timings) {
+	for _, r := range other.Sorted() {
+		t.add(r.Code, r.Took)
+	}
+}
+
+func (t *Timings) add(code string, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byRule == nil {
+		t.byRule = make(map[string]time.Duration)
+	}
+	t.byRule[code] += took
+}
+
+// stopwatch measures what one goroutine does. The zero value measures nothing and
+// costs nothing.
+type stopwatch struct {
+	took map[*Rule]time.Duration
+}
+
+func (t *Timings) stopwatch() stopwatch {
+	if t == nil {
+		return stopwatch{}
+	}
+	return stopwatch{make(map[*Rule]time.Duration)}
+}
+
+func (s stopwatch) node(r *Rule, p *Pass, n *xds.Node) {
+	if s.took == nil {
+		r.Node(p, n)
+		return
+	}
+	start := time.Now()
+	r.Node(p, n)
+	s.took[r] += time.Since(start)
+}
+
+func (s stopwatch) snapshot(r *Rule, p *Pass) {
+	if s.took == nil {
+		r.Snapshot(p)
+		return
+	}
+	start := time.Now()
+	r.Snapshot(p)
+	s.took[r] += time.Since(start)
+}
+
+// stop hands over what was measured.
+func (s stopwatch) stop(to *Timings) {
+	for r, took := range s.took {
+		to.add(r.Code, took)
+	}
+}
