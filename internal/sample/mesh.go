@@ -1,0 +1,113 @@
+package sample
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Mesh is the size of a configuration with all that a proxy of a large site has:
+// clusters with three endpoints each, and listeners whose filter chains each have
+// a route configuration of ten virtual hosts.
+type Mesh struct{ Clusters, Routes, Listeners int }
+
+// Tree is the Mesh as a source tree, by file name: endpoints and routes are
+// resources of their own.
+func (m Mesh) Tree() map[string]string {
+	var clusters, endpoints, routes, listeners strings.Builder
+	for _, b := range []*strings.Builder{&clusters, &endpoints, &routes, &listeners} {
+		b.WriteString("resources:\n")
+	}
+	for i := range m.Clusters {
+		fmt.Fprintf(&clusters, `- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: service-%05d
+  connect_timeout: 1s
+  type: EDS
+  eds_cluster_config: {eds_config: {ads: {}}}
+`, i)
+		fmt.Fprintf(&endpoints, `- "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+%s`, indent("  ", assignment(i)))
+	}
+	for i := range m.Routes {
+		fmt.Fprintf(&routes, `- "@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+%s`, indent("  ", m.routes(i)))
+	}
+	for i := range m.Listeners {
+		fmt.Fprintf(&listeners, `- "@type": type.googleapis.com/envoy.config.listener.v3.Listener
+%s`, indent("  ", m.listener(i, func(route int) string {
+			return fmt.Sprintf("rds: {route_config_name: routes-%04d, config_source: {ads: {}}}\n", route)
+		})))
+	}
+	return map[string]string{"clusters.yaml": clusters.String(), "endpoints.yaml": endpoints.String(), "routes.yaml": routes.String(), "listeners.yaml": listeners.String()}
+}
+
+// Bootstrap is the Mesh as static resources: endpoints stand in their clusters,
+// routes in their listeners, for a bootstrap can't hold them otherwise.
+func (m Mesh) Bootstrap() string {
+	var b strings.Builder
+	b.WriteString("static_resources:\n  clusters:\n")
+	for i := range m.Clusters {
+		fmt.Fprintf(&b, "  - name: service-%05d\n    connect_timeout: 1s\n    type: STATIC\n    load_assignment:\n%s", i, indent("      ", assignment(i)))
+	}
+	b.WriteString("  listeners:\n")
+	for i := range m.Listeners {
+		text := indent("    ", m.listener(i, func(route int) string { return "route_config:\n" + indent("  ", m.routes(route)) }))
+		b.WriteString("  - " + strings.TrimPrefix(text, "    "))
+	}
+	return b.String()
+}
+
+func assignment(i int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster_name: service-%05d\nendpoints:\n- lb_endpoints:\n", i)
+	for e := range 3 {
+		fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 8080}}}\n", e, i/256, i%256)
+	}
+	return b.String()
+}
+
+func (m Mesh) routes(i int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: routes-%04d\nvirtual_hosts:\n", i)
+	for host := range 10 {
+		fmt.Fprintf(&b, `- name: host-%[1]d
+  domains: [host-%[1]d.routes-%04[2]d.example.com]
+  routes:
+  - match: {prefix: /}
+    route: {cluster: service-%05[3]d}
+`, host, i, (10*i+host)%m.Clusters)
+	}
+	return b.String()
+}
+
+// listener is one listener; http gives the routes of a filter chain.
+func (m Mesh) listener(i int, http func(route int) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `name: listener-%03d
+address: {socket_address: {address: 127.0.0.1, port_value: %d}}
+filter_chains:
+`, i, 10000+i)
+	chains := m.Routes / m.Listeners
+	for c := range chains {
+		fmt.Fprintf(&b, `- name: chain-%[1]d
+  filter_chain_match: {destination_port: %[2]d}
+  filters:
+  - name: http
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: http
+      http_filters:
+      - name: router
+        typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+%[3]s`, c, 20000+c, indent("      ", http(i*chains+c)))
+	}
+	return b.String()
+}
+
+// indent puts a prefix before each line.
+func indent(prefix, text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(prefix + line)
+	}
+	return b.String()
+}
