@@ -221,6 +221,11 @@ func (d *decoder) each(n int, f func(one *decoder, i int)) {
 			f(one, i)
 		}
 	})
+	d.takeOver(parts)
+}
+
+// takeOver takes over what several decoders have found, in order.
+func (d *decoder) takeOver(parts []file) {
 	for _, p := range parts {
 		d.file.resources = append(d.file.resources, p.resources...)
 		d.file.diagnostics = append(d.file.diagnostics, p.diagnostics...)

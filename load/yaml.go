@@ -22,13 +22,20 @@ func (d *decoder) yamlSource() {
 		docs = d.firstOf(docs)
 	}
 	for _, doc := range docs {
-		json, findings := doc.toJSON()
-		for _, f := range findings {
-			d.report(f)
+		if !d.long(doc) {
+			d.whole(doc)
 		}
-		if len(findings) == 0 && string(json) != "null" {
-			d.document(doc, json)
-		}
+	}
+}
+
+// whole decodes a document in one go.
+func (d *decoder) whole(doc *document) {
+	json, findings := doc.toJSON()
+	for _, f := range findings {
+		d.report(f)
+	}
+	if len(findings) == 0 && string(json) != "null" {
+		d.document(doc, json)
 	}
 }
 
