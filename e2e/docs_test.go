@@ -78,6 +78,29 @@ func TestReadme(t *testing.T) {
 	content(t, live)
 }
 
+// TestValidationPage does what docs/validation.md shows.
+func TestValidationPage(t *testing.T) {
+	e := newExample(t, "quickstart")
+	shown := 0
+	for _, block := range blocks(page(t, "docs/validation.md"), "console") {
+		for _, c := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1) {
+			command, want, _ := strings.Cut(c, "\n")
+			if command == "" {
+				continue
+			}
+			here := strings.ReplaceAll(e.moved.Replace(command), "envoy.yaml", filepath.Join(e.dir, "..", "envoy.yaml"))
+			stdout, stderr, exit := run(t, "/bin/sh", "-c", here)
+			if exit != 0 || want != "" && stdout != want {
+				t.Errorf("%s: exit status %d, want 0 and %q\n%s%s", command, exit, want, stdout, stderr)
+			}
+			shown++
+		}
+	}
+	if shown == 0 {
+		t.Error("the page shows nothing")
+	}
+}
+
 // TestReadmeTree: the tree that the README draws is that of the example.
 func TestReadmeTree(t *testing.T) {
 	for _, line := range strings.Split(page(t, "README.md"), "\n") {
