@@ -43,6 +43,7 @@ type Envoy struct {
 	admin  *http.Client
 	exited chan struct{} // closed when cmd has been waited for
 	ending atomic.Bool   // the test wants or expects the end
+	over   bool          // all of it was cleaned up
 }
 
 // Start starts Envoy and returns when it is LIVE.
@@ -150,6 +151,9 @@ func arguments(own []string, config, admin string) []string {
 }
 
 func (e *Envoy) cleanUp(t testing.TB) {
+	if e.over {
+		return
+	}
 	if !e.gone() {
 		e.Stop(t)
 	} else if !e.ending.Load() {

@@ -1,0 +1,73 @@
+package envoytest
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Trial is what an Envoy made of its configuration.
+type Trial struct {
+	// Live tells that it became LIVE, Ended that it ended by itself; where it did
+	// neither it hung.
+	Live, Ended bool
+	// Refused and Dropped tell that it counted update_rejected or update_failure, or
+	// fields that it does not know, once it was LIVE.
+	Refused, Dropped bool
+	Log              string
+}
+
+// Try starts an Envoy on a configuration that may be anything, and ends it once it
+// is LIVE, has ended by itself, or has been neither for as long as patience lasts.
+func Try(t testing.TB, o Options, patience time.Duration) Trial {
+	t.Helper()
+	e := launch(t, o)
+	e.ending.Store(true)
+	defer func() {
+		e.Kill(t)
+		_ = os.RemoveAll(e.files) // there may be thousands in one run
+		e.over = true
+	}()
+	trial := Trial{}
+	for deadline := time.Now().Add(patience); !trial.Live && !trial.Ended && time.Now().Before(deadline); {
+		select {
+		case <-e.exited:
+			trial.Ended = true
+		case <-time.After(5 * time.Millisecond):
+			trial.Live = e.live()
+		}
+	}
+	if trial.Live {
+		if status, stats, err := e.ask(http.MethodGet, "/stats?usedonly&filter="+`(update_rejected|update_failure|dynamic_unknown_fields)$`); err == nil && status == http.StatusOK {
+			for line := range strings.Lines(stats) {
+				name, count, _ := strings.Cut(strings.TrimSpace(line), ": ")
+				switch {
+				case count == "0":
+				case strings.HasSuffix(name, "dynamic_unknown_fields"):
+					trial.Dropped = true
+				default:
+					trial.Refused = true
+				}
+			}
+		} else { // it died of what it was just given
+			trial.Ended = true
+		}
+	}
+	trial.Log = e.Log()
+	return trial
+}
+
+// live asks whether Envoy is LIVE, which it may not be able to say yet.
+func (e *Envoy) live() bool {
+	if e.admin == nil {
+		address, err := os.ReadFile(e.file("admin"))
+		if err != nil || len(address) == 0 {
+			return false
+		}
+		e.admin = adminClient(string(address))
+	}
+	_, body, err := e.ask(http.MethodGet, "/ready")
+	return err == nil && strings.TrimSpace(body) == "LIVE"
+}
