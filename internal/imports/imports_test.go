@@ -29,6 +29,20 @@ var may = map[string][]string{
 	"watch":        {"diag"},
 	"pipeline":     {"diag", "xds", "load", "follow", "validate", "render", "publish"},
 	"cmd/xdspub":   {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
+	"diag":                  {},
+	"xds":                   {"diag"},
+	"xds/alltypes":          {},
+	"load":                  {"diag", "xds", "xds/alltypes"},
+	"validate":              {"diag", "xds", "validate/cel", "validate/re2", "validate/substitution"},
+	"validate/cel":          {"validate/re2"},
+	"validate/re2":          {},
+	"validate/substitution": {"diag", "validate/cel"},
+	"render":                {"diag", "xds"},
+	"bootstrap":             {"diag", "xds"},
+	"publish":               {"diag"},
+	"watch":                 {"diag"},
+	"pipeline":              {"diag", "xds", "load", "validate", "render", "publish"},
+	"cmd/xdspub":            {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
 }
 
 // only lists modules that just some rooms may import, so that a choice of
@@ -38,7 +52,8 @@ var only = map[string][]string{
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},
 	"go.yaml.in/yaml":                            {"load"},
-	"github.com/go-json-experiment":              {"load", "render"},
+	"github.com/go-json-experiment":              {"load", "render", "validate/substitution"},
+	"cel.dev/cel-go":                             {"validate/cel"},
 	"google.golang.org/grpc":                     {},
 	"github.com/envoyproxy/go-control-plane/pkg": {},
 }

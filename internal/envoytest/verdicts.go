@@ -1,0 +1,36 @@
+package envoytest
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Verdict is what Envoy said to a text.
+type Verdict struct {
+	Text  string
+	Taken bool
+}
+
+// Verdicts reads a list of them: lines such as `taken "%PROTOCOL%"` and
+// `refused "%FOO%"`; # starts a comment.
+func Verdicts(t testing.TB, path string) (list []Verdict) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		word, quoted, _ := strings.Cut(line, " ")
+		text, err := strconv.Unquote(strings.TrimSpace(quoted))
+		if err != nil || word != "taken" && word != "refused" {
+			t.Fatalf("%s: %s: not taken or refused and a quoted text", path, line)
+		}
+		list = append(list, Verdict{Text: text, Taken: word == "taken"})
+	}
+	return list
+}

@@ -1,0 +1,147 @@
+// Package cel says whether Envoy takes a CEL expression when it loads one. What
+// an expression yields is known at run time only, and is not judged.
+//
+//	err := cel.Check(`request.headers["x"].startsWith("a")`, cel.Options{})
+//
+// The syntax is read by cel.dev/cel-go's parser, held to Envoy's depth of 32. What
+// Envoy 1.40.0 then refuses is in functions.go: it has no comprehensions, and only
+// some of the functions. testdata/envoy.txt holds what Envoy said to a list of
+// expressions.
+package cel
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/parser"
+	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+)
+
+// Options are what a CelExpressionConfig adds to the language.
+type Options struct {
+	// StringConversion adds string().
+	StringConversion bool
+	// StringFunctions adds lowerAscii, replace, split and the like.
+	StringFunctions bool
+}
+
+// maxDepth is how deep Envoy lets an expression nest.
+const maxDepth = 32
+
+// newParser makes a parser as Envoy sets its own.
+var newParser = sync.OnceValues(func() (*parser.Parser, error) {
+	return parser.NewParser(
+		parser.Macros(parser.AllMacros...),
+		parser.MaxRecursionDepth(maxDepth+1), // Envoy counts brackets one less
+		parser.EnableIdentEscapeSyntax(true),
+	)
+})
+
+// Check parses and checks an expression. The error says what Envoy has against it.
+func Check(text string, o Options) error {
+	p, err := newParser()
+	if err != nil {
+		return err
+	}
+	parsed, errs := p.Parse(common.NewTextSource(text))
+	if list := errs.GetErrors(); len(list) > 0 {
+		if strings.HasPrefix(list[0].Message, "invalid double literal") {
+			return nil // 1e400 is infinity to Envoy
+		}
+		return syntaxError(list[0])
+	}
+	expr, err := ast.ExprToProto(parsed.Expr())
+	if err != nil {
+		return err
+	}
+	if depth(expr) > maxDepth {
+		return fmt.Errorf("nested deeper than %d", maxDepth)
+	}
+	return CheckExpr(expr, o)
+}
+
+// syntaxError is what the parser says first, without the tokens that could stand
+// there instead.
+func syntaxError(e *common.Error) error {
+	message, _, _ := strings.Cut(e.Message, " expecting {")
+	message = strings.ReplaceAll(strings.TrimPrefix(message, "Syntax error: "), "'<EOF>'", "the end")
+	if e.Location.Line() != 1 || e.Location.Column() < 0 {
+		return errors.New(message)
+	}
+	return fmt.Errorf("%s, at character %d", message, e.Location.Column()+1)
+}
+
+// CheckExpr checks an expression that was parsed before, such as the condition of
+// an RBAC policy.
+func CheckExpr(e *exprpb.Expr, o Options) error {
+	switch kind := e.GetExprKind().(type) {
+	case nil:
+		return errors.New("an empty expression")
+	case *exprpb.Expr_ConstExpr:
+		if kind.ConstExpr.GetConstantKind() == nil {
+			return errors.New("a constant without a value")
+		}
+	case *exprpb.Expr_IdentExpr:
+		if kind.IdentExpr.GetName() == "" {
+			return errors.New("an identifier without a name")
+		}
+	case *exprpb.Expr_SelectExpr:
+		switch {
+		case kind.SelectExpr.GetOperand() == nil:
+			return errors.New("a selection without an operand")
+		case kind.SelectExpr.GetField() == "":
+			return errors.New("a selection without a field")
+		}
+	case *exprpb.Expr_StructExpr:
+		if name := kind.StructExpr.GetMessageName(); name != "" && !strings.Contains(name, ".") {
+			return fmt.Errorf("unknown message %q", name)
+		}
+	case *exprpb.Expr_CallExpr:
+		if err := checkCall(kind.CallExpr, o); err != nil {
+			return err
+		}
+	case *exprpb.Expr_ComprehensionExpr:
+		return errors.New("comprehensions (all, exists, exists_one, filter, map) are disabled")
+	}
+	for _, child := range children(e) {
+		if err := CheckExpr(child, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// children are the expressions directly in e.
+func children(e *exprpb.Expr) (list []*exprpb.Expr) {
+	switch kind := e.GetExprKind().(type) {
+	case *exprpb.Expr_SelectExpr:
+		return []*exprpb.Expr{kind.SelectExpr.GetOperand()}
+	case *exprpb.Expr_ListExpr:
+		return kind.ListExpr.GetElements()
+	case *exprpb.Expr_StructExpr:
+		for _, entry := range kind.StructExpr.GetEntries() {
+			if key := entry.GetMapKey(); key != nil {
+				list = append(list, key)
+			}
+			list = append(list, entry.GetValue())
+		}
+	case *exprpb.Expr_CallExpr:
+		if target := kind.CallExpr.GetTarget(); target != nil {
+			list = append(list, target)
+		}
+		list = append(list, kind.CallExpr.GetArgs()...)
+	}
+	return list
+}
+
+func depth(e *exprpb.Expr) int {
+	deepest := 0
+	for _, child := range children(e) {
+		deepest = max(deepest, depth(child))
+	}
+	return deepest + 1
+}

@@ -1,0 +1,161 @@
+package substitution
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"xdspub/validate/cel"
+)
+
+// headers is the argument of REQ and its like: a header, and perhaps another
+// after a question mark.
+func headers(c call) *Fault {
+	names := strings.Split(c.arg, "?")
+	if len(names) > 2 {
+		return &Fault{Message: "more than one alternative header", Help: "name one header, or two as in %" + c.name + "(x-first?x-second)%"}
+	}
+	for _, name := range names {
+		if !isHeaderName(name) {
+			return &Fault{Message: fmt.Sprintf("%q is no header name", name), Help: "a header name has letters, digits and !#$&'*+-.^_`|~ only"}
+		}
+	}
+	return nil
+}
+
+// isHeaderName tells whether Envoy takes a name; it takes the empty one.
+func isHeaderName(name string) bool {
+	token, pseudo := strings.CutPrefix(name, ":")
+	if pseudo && token == "" {
+		return false
+	}
+	return !strings.ContainsFunc(token, func(r rune) bool {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+			return false
+		}
+		return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
+}
+
+// oneOf is an argument that is left out or one of those words.
+func oneOf(words ...string) func(call) *Fault {
+	return func(c call) *Fault { return option(c.arg, words) }
+}
+
+func option(arg string, words []string) *Fault {
+	if arg == "" || slices.Contains(words, arg) {
+		return nil
+	}
+	return &Fault{Message: fmt.Sprintf("%q is no option", arg), Help: "use " + strings.Join(words, " or ") + ", in capitals"}
+}
+
+var (
+	pathQuery  = []string{"WQ", "NQ"}
+	pathSource = []string{"ORIG", "PATH", "ORIG_OR_PATH"}
+	nameFrom   = []string{"SNI_ONLY", "SNI_FIRST", "HOST_FIRST"}
+	hostSource = []string{"ORIG", "HOST", "ORIG_OR_HOST"}
+)
+
+// options are two words with a colon between them, each of which may be left out.
+// Envoy does not look at what follows.
+func options(first, second []string) func(call) *Fault {
+	return func(c call) *Fault {
+		words := strings.Split(c.arg, ":")
+		if f := option(words[0], first); f != nil || len(words) == 1 {
+			return f
+		}
+		return option(words[1], second)
+	}
+}
+
+var xfccKeys = []string{"by", "cert", "chain", "dns", "hash", "subject", "uri"}
+
+func xfccKey(c call) *Fault {
+	if slices.Contains(xfccKeys, strings.ToLower(c.arg)) {
+		return nil
+	}
+	return &Fault{Message: fmt.Sprintf("%q is no key of x-forwarded-client-cert", c.arg), Help: "use one of " + strings.Join(xfccKeys, ", ")}
+}
+
+// duration is START:END or START:END:PRECISION. The points may be any words: a
+// filter can set its own.
+func duration(c call) *Fault {
+	parts := strings.Split(c.arg, ":")
+	switch {
+	case len(parts) < 2 || len(parts) > 3:
+		return &Fault{Message: "the argument is not START:END or START:END:PRECISION", Help: "such as %COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%"}
+	case len(parts) == 3 && !slices.Contains([]string{"ms", "us", "ns"}, parts[2]):
+		return &Fault{Message: fmt.Sprintf("%q is no precision", parts[2]), Help: "use ms, us or ns"}
+	}
+	return nil
+}
+
+var metadataTypes = []string{"DYNAMIC", "CLUSTER", "ROUTE", "UPSTREAM_HOST", "LISTENER", "LISTENER_FILTER_CHAIN", "VIRTUAL_HOST"}
+
+func metadata(c call) *Fault {
+	kind, _, _ := strings.Cut(c.arg, ":")
+	if slices.Contains(metadataTypes, kind) {
+		return nil
+	}
+	return &Fault{Message: fmt.Sprintf("%q is no type of metadata", kind), Help: "use one of " + strings.Join(metadataTypes, ", ")}
+}
+
+// filterState is KEY, KEY:PLAIN, KEY:TYPED or KEY:FIELD:NAME.
+func filterState(c call) *Fault {
+	parts := append(strings.SplitN(c.arg, ":", 4), "", "")
+	key, kind, field := parts[0], parts[1], parts[2]
+	const help = "write KEY, KEY:PLAIN, KEY:TYPED or KEY:FIELD:NAME"
+	switch {
+	case key == "":
+		return &Fault{Message: "the key of the filter state is missing", Help: help}
+	case kind != "" && kind != "PLAIN" && kind != "TYPED" && kind != "FIELD":
+		return &Fault{Message: fmt.Sprintf("%q is no way to write a filter state", kind), Help: help}
+	case kind == "FIELD" && field == "":
+		return &Fault{Message: "FIELD wants the name of a field", Help: help}
+	case kind != "FIELD" && field != "":
+		return &Fault{Message: "a field is named without FIELD", Help: help}
+	}
+	return nil
+}
+
+func celExpression(c call) *Fault {
+	if err := cel.Check(c.arg, c.x.CEL); err != nil {
+		return &Fault{Message: err.Error()}
+	}
+	return nil
+}
+
+// timeNewline is what Envoy takes for a line break in a time format.
+var timeNewline = regexp.MustCompile(`%[-_0^#]*[1-9]*(E|O)?n`)
+
+func timeFormat(c call) *Fault {
+	if timeNewline.MatchString(c.arg) {
+		return &Fault{Message: "the time has a line break, %n", Help: "remove it"}
+	}
+	return nil
+}
+
+// maskLength is how many bits of an address are told.
+func maskLength(c call) *Fault {
+	if n, err := strconv.Atoi(c.arg); c.arg == "" || err == nil && 0 <= n && n <= 128 {
+		return nil
+	}
+	return &Fault{Message: fmt.Sprintf("%q is no prefix length, and no address is masked with it", c.arg), Help: "give a number up to 32 or, for IPv6, 128", Taken: true}
+}
+
+func fileContent(c call) *Fault {
+	if n := strings.Count(c.arg, ":"); c.arg == "" || n > 1 {
+		return &Fault{Message: "the argument is not PATH or PATH:WATCHED_DIRECTORY"}
+	}
+	return nil
+}
+
+func secret(c call) *Fault {
+	if slices.Contains(c.x.Secrets, c.arg) {
+		return nil
+	}
+	return &Fault{Message: fmt.Sprintf("the formatter has no secret %q", c.arg), Help: "name it in secret_configs"}
+}

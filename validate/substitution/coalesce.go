@@ -1,0 +1,101 @@
+package substitution
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const coalesceHelp = `such as %COALESCE({"operators": ["REQUESTED_SERVER_NAME", {"command": "REQ", "param": ":authority"}]})%`
+
+// coalesce is a JSON object with a list of commands. Envoy crashes where it is no
+// object or list.
+func coalesce(c call) *Fault {
+	root, err := decode(c.arg)
+	if err != nil {
+		return &Fault{Message: err.Error(), Help: coalesceHelp}
+	}
+	object, _ := root.(map[string]any)
+	operators, ok := object["operators"].([]any)
+	if !ok || len(operators) == 0 {
+		return &Fault{Message: "the argument is no JSON object with a list of operators", Help: coalesceHelp}
+	}
+	for i, o := range operators {
+		if f := operator(o); f != nil {
+			f.Message = fmt.Sprintf("operator %d: %s", i+1, f.Message)
+			return f
+		}
+	}
+	return nil
+}
+
+// operator is a built-in command, as its name or as an object. Those of
+// formatters are not known here.
+func operator(o any) *Fault {
+	if name, ok := o.(string); ok {
+		return call{name: name}.check()
+	}
+	object, ok := o.(map[string]any)
+	name, isString := object["command"].(string)
+	if !ok || !isString {
+		return &Fault{Message: "it is neither a command nor an object with a command", Help: coalesceHelp}
+	}
+	c := call{name: name}
+	if param, given := object["param"]; given {
+		if c.arg, ok = param.(string); !ok {
+			return &Fault{Message: "param is no string", Help: coalesceHelp}
+		}
+	}
+	if length, given := object["max_length"]; given {
+		number, _ := length.(json.Number)
+		if n, err := strconv.ParseInt(number.String(), 10, 64); err != nil || n <= 0 {
+			return &Fault{Message: "max_length is no positive whole number", Help: coalesceHelp}
+		}
+		c.length = true
+	}
+	return c.check()
+}
+
+// decode reads JSON as Envoy does: strictly, but the last of two equal names
+// wins, and a number that is larger than an int64 is refused unless it is larger
+// than a uint64 too.
+func decode(text string) (any, error) {
+	if !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
+		return nil, fmt.Errorf("the argument is no valid JSON")
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var root any
+	if err := d.Decode(&root); err != nil {
+		return nil, fmt.Errorf("the argument is no valid JSON: %w", err)
+	}
+	return root, numbers(root)
+}
+
+func numbers(value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, element := range v {
+			if err := numbers(element); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if err := numbers(element); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		n, err := strconv.ParseUint(v.String(), 10, 64)
+		_, errFloat := v.Float64()
+		if err == nil && n > math.MaxInt64 || errFloat != nil {
+			return fmt.Errorf("a number in the JSON is too large")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package substitution
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	oldMetadata = regexp.MustCompile(`%(UPSTREAM|DYNAMIC)_METADATA\(\s*(\[(?:.|\r?\n)+?\]\s*)\)%`)
+	oldState    = regexp.MustCompile(`%PER_REQUEST_STATE\((.+?)\)%`)
+)
+
+// CheckHeader is Check for the value of a header that a route adds. Envoy takes
+// two forms of old there, and writes them as what they are called now.
+func CheckHeader(value string, x Extensions) []Fault {
+	var old []Fault
+	renew := func(form, now string) string {
+		old = append(old, Fault{Message: form + " is obsolete", Help: "write " + now, Taken: true})
+		return now
+	}
+	value = oldMetadata.ReplaceAllStringFunc(value, func(form string) string {
+		m := oldMetadata.FindStringSubmatch(form)
+		var path []string
+		if json.Unmarshal([]byte(m[2]), &path) != nil {
+			return form
+		}
+		return renew(form, fmt.Sprintf("%%%s_METADATA(%s)%%", m[1], strings.Join(path, ":")))
+	})
+	value = oldState.ReplaceAllStringFunc(value, func(form string) string {
+		return renew(form, fmt.Sprintf("%%FILTER_STATE(%s:PLAIN)%%", oldState.FindStringSubmatch(form)[1]))
+	})
+	faults := Check(value, x)
+	if len(faults) > 0 {
+		return faults
+	}
+	return old
+}

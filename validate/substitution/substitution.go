@@ -1,0 +1,143 @@
+// Package substitution knows the format strings of Envoy 1.40.0: what stands in
+// access logs, in headers to add, in bodies and in rewrites as
+//
+//	[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH):80%" %RESPONSE_CODE%
+//
+// A command is %NAME%, %NAME(argument)% or %NAME(argument):LENGTH%, and %% is a
+// percent sign. Check finds what Envoy refuses to load. The commands are the table
+// in command.go, and testdata/envoy.txt holds what Envoy said to a list of formats.
+//
+// Of a format only its commands are ever told: what stands between them may be a
+// password in a header.
+package substitution
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"xdspub/validate/cel"
+)
+
+// Fault is something wrong in a format.
+type Fault struct {
+	// Message says what, Help what would be right.
+	Message, Help string
+	// Taken tells that Envoy loads the format nevertheless, and reads it in another
+	// way than it looks, or does so for old configurations only.
+	Taken bool
+}
+
+// Extensions are what formatters, configured beside a format, add to the built-in
+// commands. The zero value is none.
+type Extensions struct {
+	// Unknown says that there may be any command.
+	Unknown bool
+	// RequestWithoutQuery is %REQ_WITHOUT_QUERY(x?y)%, FileContent
+	// %FILE_CONTENT(path)%.
+	RequestWithoutQuery, FileContent bool
+	// Secrets are the names for %SECRET(name)%; nil means that there is no such
+	// command.
+	Secrets []string
+	// Bodies are %REQUEST_BODY(key)% and %RESPONSE_BODY(key)%, of the transform
+	// filter.
+	Bodies bool
+	// CEL is for the expressions in %CEL(…)%.
+	CEL cel.Options
+}
+
+// Check returns what is wrong with a format, in the order of the text.
+func Check(format string, x Extensions) []Fault { return parse(format, x).faults }
+
+// Commands counts the commands and the stretches of text between them.
+func Commands(format string, x Extensions) int { return parse(format, x).parts }
+
+// commandForm is the expression that Envoy takes a command with.
+var commandForm = regexp.MustCompile(`^%([A-Z0-9_]+)(?:\((.*?)\))?(?::([0-9]+))?%`)
+
+type parsed struct {
+	faults []Fault
+	parts  int
+}
+
+func parse(format string, x Extensions) (p parsed) {
+	text := false
+	for at := 0; at < len(format); {
+		switch {
+		case format[at] != '%':
+			text = true
+			at++
+			continue
+		case strings.HasPrefix(format[at:], "%%"):
+			text = true
+			at += 2
+			continue
+		}
+		m := commandForm.FindStringSubmatchIndex(format[at:])
+		if m == nil || !utf8.ValidString(format[at:at+m[1]]) || !isLength(group(format[at:], m, 3)) {
+			p.faults = append(p.faults, unfinished(format, at))
+			return p
+		}
+		if text {
+			p.parts++
+		}
+		p.parts++
+		text = false
+		c := call{
+			name: group(format[at:], m, 1), arg: group(format[at:], m, 2), length: group(format[at:], m, 3) != "", x: x,
+		}
+		if f := c.check(); f != nil {
+			f.Message = fmt.Sprintf("%s: %s", format[at:at+m[1]], f.Message)
+			p.faults = append(p.faults, *f)
+		}
+		at += m[1]
+	}
+	if text {
+		p.parts++
+	}
+	return p
+}
+
+// group is a group of a match, "" if it took no part.
+func group(s string, m []int, n int) string {
+	if m[2*n] < 0 {
+		return ""
+	}
+	return s[m[2*n]:m[2*n+1]]
+}
+
+func isLength(digits string) bool {
+	_, err := strconv.ParseUint(digits, 10, 64)
+	return digits == "" || err == nil
+}
+
+var nameForm = regexp.MustCompile(`^%[A-Z0-9_]+`)
+
+// unfinished says why no command starts at a percent sign. What follows is not
+// told, it may be text.
+func unfinished(format string, at int) Fault {
+	name := nameForm.FindString(format[at:])
+	rest := format[at+len(name):]
+	place := fmt.Sprintf("at character %d", utf8.RuneCountInString(format[:at])+1)
+	f := Fault{Help: "a command is %NAME%, %NAME(argument)% or %NAME(argument):LENGTH%; write %% for a percent sign"}
+	switch {
+	case name == "":
+		f.Message = "the % " + place + " starts no command"
+	case strings.HasPrefix(rest, "(") && !strings.Contains(firstLine(rest), ")"):
+		f.Message = fmt.Sprintf("the argument of %s %s is not closed with )", name, place)
+	case strings.HasPrefix(rest, "("):
+		f.Message = fmt.Sprintf("after the argument of %s %s stands neither %% nor :LENGTH%%", name, place)
+	case strings.HasPrefix(rest, ":"):
+		f.Message = fmt.Sprintf("the length after %s %s is no number followed by %%", name, place)
+	default:
+		f.Message = fmt.Sprintf("%s %s is not closed with %%", name, place)
+	}
+	return f
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
