@@ -31,7 +31,7 @@ never applies.`,
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *matcherv3.RegexMatchAndSubstitute:
-			substitution(p, n, m)
+			checkRewrite(p, n, m)
 		case interface{ GetRegex() string }: // the RegexMatcher of either package
 			pattern(p, n, m.GetRegex())
 		}
@@ -76,8 +76,8 @@ func pattern(p *Pass, n *xds.Node, regex string) {
 	}
 }
 
-// substitution checks the groups that a substitution names: \1, and \0 for all.
-func substitution(p *Pass, n *xds.Node, m *matcherv3.RegexMatchAndSubstitute) {
+// checkRewrite checks the groups that a substitution names: \1, and \0 for all.
+func checkRewrite(p *Pass, n *xds.Node, m *matcherv3.RegexMatchAndSubstitute) {
 	program, err := re2.Compile(m.GetPattern().GetRegex())
 	if err != nil {
 		return // reported at the pattern
