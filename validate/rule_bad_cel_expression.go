@@ -30,9 +30,9 @@ CEL matchers hold ("failed to create an expression"). Its CEL has no
 comprehensions (all, exists, exists_one, filter, map), no functions of its own but
 re.extract, re.capture and re.captureN, string() and the functions on strings only
 with a cel_config, and an expression nests 32 deep at most. A regular expression
-that stands in matches(…) is compiled with it. Matchers and the sampler of
-OpenTelemetry do not read cel_expr_string ("CEL expression not set"). Of an RBAC
-policy the condition is compiled, not the checked_condition.
+that stands in matches(…) is compiled with it. The sampler of OpenTelemetry does
+not read cel_expr_string ("CEL expression not set"). Of an RBAC policy the
+condition is compiled, not the checked_condition.
 
 Expressions in %CEL(…)% are in bad-format-string.`,
 	Messages: []protoreflect.FullName{
@@ -70,12 +70,12 @@ Expressions in %CEL(…)% are in bad-format-string.`,
 		case *xdstypev3.CelExpression:
 			if path, expr := parsedExpression(m); path != "" {
 				report(path, cel.CheckExpr(expr, cel.Options{}))
-				return
+			} else if n.Parent.Name() != "xds.type.matcher.v3.CelMatcher" { // malformed-matcher
+				p.Report(Finding{
+					Path: n.Path(), Message: "no CEL expression that Envoy reads here",
+					Help: "parse the expression, and give the result in cel_expr_parsed or cel_expr_checked; cel_expr_string is not read",
+				})
 			}
-			p.Report(Finding{
-				Path: n.Path(), Message: "no CEL expression that Envoy reads here",
-				Help: "parse the expression, and give the result in cel_expr_parsed or cel_expr_checked; cel_expr_string is not read",
-			})
 		}
 	},
 }

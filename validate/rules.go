@@ -14,6 +14,7 @@ var Rules = []*Rule{
 	extensionConfigType,
 	fieldConstraint,
 	listenerFilterChains,
+	logFilePath,
 	malformedAddress,
 	nameMissing,
 	notANumber,
