@@ -24,5 +24,6 @@ var Rules = []*Rule{
 	unknownType,
 	unresolvedReference,
 	unsupportedConfigSource,
+	unusableAccessLog,
 	weightSum,
 }
