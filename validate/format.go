@@ -3,11 +3,14 @@ package validate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	fluentdlogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/fluentd/v3"
 	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
+	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
+	redisproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/redis_proxy/v3"
 	otelv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -65,6 +68,7 @@ func formatMessages() []protoreflect.FullName {
 		"envoy.extensions.access_loggers.file.v3.FileAccessLog",
 		"envoy.extensions.access_loggers.fluentd.v3.FluentdAccessLogConfig",
 		"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
+		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
 	)
 }
 
@@ -92,6 +96,10 @@ func formatsOf(n *xds.Node) []format {
 	case *otellogv3.OpenTelemetryAccessLogConfig:
 		x := extensionsOf(m.GetFormatters())
 		return append(otelFormats("body", m.GetBody(), x), otelListFormats("attributes", m.GetAttributes(), x)...)
+	case *redisproxyv3.RedisProxy_PrefixRoutes_Route:
+		// Envoy puts the key in first, and reads the format with each request: it
+		// crashes where it can't.
+		return []format{{path: "key_formatter", text: strings.ReplaceAll(m.GetKeyFormatter(), "%KEY%", "")}}
 	}
 	return textFormats(n)
 }
@@ -103,6 +111,10 @@ func textFormats(n *xds.Node) (list []format) {
 		return nil // it is in effect in the filters' own lists only
 	case n.Name() == "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry" && !inside(n, "envoy.extensions.filters.network.ratelimit.v3.RateLimit.descriptors"):
 		return nil
+	case n.Name() == "envoy.extensions.filters.http.oauth2.v3.PostLogoutRedirectUri":
+		if config, _ := xds.Enclosing[*oauth2v3.OAuth2Config](n); config.GetEndSessionEndpoint() == "" {
+			return nil // it is for that
+		}
 	}
 	r := n.Message.ProtoReflect()
 	for _, name := range formatFields[n.Name()] {
