@@ -118,9 +118,12 @@ func textFormats(n *xds.Node) (list []format) {
 	}
 	r := n.Message.ProtoReflect()
 	for _, name := range formatFields[n.Name()] {
-		fd := r.Descriptor().Fields().ByName(name)
+		text := r.Get(r.Descriptor().Fields().ByName(name)).String()
+		if text == "" {
+			continue
+		}
 		list = append(list, format{
-			path: xds.Path(name), text: r.Get(fd).String(), extensions: extensionsAround(n),
+			path: xds.Path(name), text: text, extensions: extensionsAround(n),
 			single: name == "format" || name == "value_format" && n.Name() != "envoy.extensions.access_loggers.stats.v3.Config.Tag",
 		})
 	}

@@ -15,6 +15,9 @@ var (
 // CheckHeader is Check for the value of a header that a route adds. Envoy takes
 // two forms of old there, and writes them as what they are called now.
 func CheckHeader(value string, x Extensions) []Fault {
+	if !strings.Contains(value, "%") {
+		return nil
+	}
 	var old []Fault
 	renew := func(form, now string) string {
 		old = append(old, Fault{Message: form + " is obsolete", Help: "write " + now, Taken: true})
