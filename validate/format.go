@@ -99,7 +99,10 @@ func formatsOf(n *xds.Node) []format {
 	case *redisproxyv3.RedisProxy_PrefixRoutes_Route:
 		// Envoy puts the key in first, and reads the format with each request: it
 		// crashes where it can't.
-		return []format{{path: "key_formatter", text: strings.ReplaceAll(m.GetKeyFormatter(), "%KEY%", "")}}
+		return []format{{
+			path: "key_formatter", text: strings.ReplaceAll(m.GetKeyFormatter(), "%KEY%", ""),
+			extensions: substitution.Extensions{NoCEL: true},
+		}}
 	}
 	return textFormats(n)
 }

@@ -69,12 +69,15 @@ var eagerServices = []protoreflect.FullName{
 	"envoy.extensions.filters.network.ext_authz.v3.ExtAuthz",
 }
 
-// initialMetadata is a header of a gRPC service, or one that ext_authz adds.
+// initialMetadata is a header of a gRPC service, or one that ext_authz adds. The
+// clients of config sources alone are made by the main thread.
 func initialMetadata(n *xds.Node, m *corev3.HeaderValue) []format {
 	f := format{path: "value", text: m.GetValue(), header: true}
 	switch n.Field() {
 	case "envoy.config.core.v3.GrpcService.initial_metadata":
-		f.lazy = !inside(n, eagerServices...)
+		source := inside(n, "envoy.config.core.v3.ApiConfigSource")
+		f.lazy = !source && !inside(n, eagerServices...)
+		f.extensions.NoCEL = !source
 		return []format{f}
 	case "envoy.extensions.filters.http.ext_authz.v3.AuthorizationRequest.headers_to_add":
 		return []format{f}

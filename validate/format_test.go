@@ -14,14 +14,17 @@ import (
 // TestLateFormats: formats that Envoy takes when it loads them, and then crashes
 // with the first request, or does without the service that is called.
 func TestLateFormats(t *testing.T) {
-	service := `"grpc_service": {"envoy_grpc": {"cluster_name": "web"}, "initial_metadata": [{"key": "a", "value": "%FOO%"}]}`
+	service := func(value string) string {
+		return `"grpc_service": {"envoy_grpc": {"cluster_name": "web"}, "initial_metadata": [{"key": "a", "value": "` + value + `"}]}`
+	}
 	for _, c := range []struct {
 		filter string
 		want   diag.Severity
 	}{
-		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.ext_authz.v3.ExtAuthz", "stat_prefix": "a", ` + service + `}`, diag.Error},
-		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.ratelimit.v3.RateLimit", "stat_prefix": "a", "rate_limit_service": {` + service + `}}`, diag.Error},
-		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor", "stat_prefix": "a", ` + service + `}`, diag.Warning},
+		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.ext_authz.v3.ExtAuthz", "stat_prefix": "a", ` + service("%FOO%") + `}`, diag.Error},
+		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.ratelimit.v3.RateLimit", "stat_prefix": "a", "rate_limit_service": {` + service("%FOO%") + `}}`, diag.Error},
+		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor", "stat_prefix": "a", ` + service("%FOO%") + `}`, diag.Warning},
+		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor", "stat_prefix": "a", ` + service("%CEL(xds.node)%") + `}`, diag.Error},
 		{`{"@type": "type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy", "prefix_routes": {"routes": [{"cluster": "web", "key_formatter": "{%KEY%}%FOO%"}]}}`, diag.Error},
 	} {
 		var l listenerv3.Listener

@@ -25,7 +25,7 @@ the stats access log and of hits_addend are one command and nothing else.
 In the initial_metadata of a gRPC service that is called for requests, Envoy looks
 at the format with the first of them: ext_authz and ratelimit crash it then; that
 tracing and ext_proc do without the service is a warning. The key_formatter of
-redis_proxy crashes it with the first command.
+redis_proxy crashes it with the first command. In both places %CEL(…)% always does.
 
 Also a warning is what Envoy takes, but in another way than it looks:
 %PER_REQUEST_STATE(…)% and JSON in %DYNAMIC_METADATA(…)%, which are obsolete, and
@@ -39,7 +39,7 @@ a mask that is no prefix length.`,
 				}
 				p.Report(Finding{
 					Path: n.Path().Join(f.path), Message: fault.Message, Help: fault.Help,
-					Warning: fault.Taken || f.lazy,
+					Warning: fault.Taken || f.lazy && !fault.Crash,
 				})
 			}
 		}

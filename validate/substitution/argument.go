@@ -122,6 +122,9 @@ func filterState(c call) *Fault {
 }
 
 func celExpression(c call) *Fault {
+	if c.x.NoCEL {
+		return &Fault{Message: "Envoy crashes on CEL here, where a worker thread reads it", Help: "use another command", Crash: true}
+	}
 	if err := cel.Check(c.arg, c.x.CEL); err != nil {
 		return &Fault{Message: err.Error()}
 	}

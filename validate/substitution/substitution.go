@@ -28,6 +28,8 @@ type Fault struct {
 	// Taken tells that Envoy loads the format nevertheless, and reads it in another
 	// way than it looks, or does so for old configurations only.
 	Taken bool
+	// Crash tells that Envoy ends when it comes to the command.
+	Crash bool
 }
 
 // Extensions are what formatters, configured beside a format, add to the built-in
@@ -46,6 +48,9 @@ type Extensions struct {
 	Bodies bool
 	// CEL is for the expressions in %CEL(…)%.
 	CEL cel.Options
+	// NoCEL says that the format is read by Envoy's worker threads, which have no
+	// CEL.
+	NoCEL bool
 }
 
 // Check returns what is wrong with a format, in the order of the text.
