@@ -16,33 +16,21 @@ import (
 // may lists the rooms that a room imports. A room that is not listed may not be
 // imported by, nor import, any other.
 var may = map[string][]string{
-	"diag":         {},
-	"xds":          {"diag"},
-	"xds/alltypes": {},
-	"load":         {"diag", "xds", "xds/alltypes"},
-	"validate":     {"diag", "xds", "validate/re2"},
-	"validate/re2": {},
-	"follow":       {"diag", "xds", "load"},
-	"render":       {"diag", "xds"},
-	"bootstrap":    {"diag", "xds"},
-	"publish":      {"diag"},
-	"watch":        {"diag"},
-	"pipeline":     {"diag", "xds", "load", "follow", "validate", "render", "publish"},
-	"cmd/xdspub":   {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
 	"diag":                  {},
 	"xds":                   {"diag"},
 	"xds/alltypes":          {},
 	"load":                  {"diag", "xds", "xds/alltypes"},
-	"validate":              {"diag", "xds", "validate/cel", "validate/re2", "validate/substitution"},
-	"validate/cel":          {"validate/re2"},
+	"validate":              {"diag", "xds", "validate/re2", "validate/cel", "validate/substitution"},
 	"validate/re2":          {},
-	"validate/substitution": {"diag", "validate/cel"},
+	"follow":                {"diag", "xds", "load"},
 	"render":                {"diag", "xds"},
 	"bootstrap":             {"diag", "xds"},
 	"publish":               {"diag"},
 	"watch":                 {"diag"},
-	"pipeline":              {"diag", "xds", "load", "validate", "render", "publish"},
+	"pipeline":              {"diag", "xds", "load", "follow", "validate", "render", "publish"},
 	"cmd/xdspub":            {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
+	"validate/cel":          {"validate/re2"},
+	"validate/substitution": {"diag", "validate/cel"},
 }
 
 // only lists modules that just some rooms may import, so that a choice of
