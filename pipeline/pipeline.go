@@ -181,6 +181,7 @@ func (p *Pipeline) Check() (*Checked, error) {
 	c.Add(validate.Run(c.Snapshot, validate.Options{
 		Known:   known,
 		Disable: p.options.Disable,
+		Now:     time.Now(),
 		// A resource that could not be read is missing here and not in the tree.
 		Partial: loaded.Diagnostics.HasErrors(),
 		Timings: c.rules(),

@@ -1,8 +1,8 @@
 // Package validate judges one Snapshot. A rule is a Rule value in a file of its
 // own, listed in Rules; Run walks every resource once and hands each message to
 // the rules that asked for its type. The package knows messages and references,
-// not files, encodings, printing or time: where a finding stands in the source
-// is the resource's Origin's to say.
+// not files, encodings or printing: where a finding stands in the source is the
+// resource's Origin's to say, and what time it is Options'.
 //
 // What the rules know about Envoy was tried on Envoy 1.40.0; docs/rules.md has
 // every rule with its reason and an example.
@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -53,6 +54,9 @@ type Options struct {
 	Bootstrap *xds.Resource
 	// Disable holds the codes of rules that are left out.
 	Disable []string
+	// Now is the time at which certificates must be valid; zero means that nobody
+	// judges that, and the result depends on the Snapshot alone.
+	Now time.Time
 	// Partial says that resources are missing because they could not be read:
 	// rules that need the Whole snapshot stay silent, they would only echo that.
 	Partial bool
@@ -64,6 +68,8 @@ type Options struct {
 type Pass struct {
 	Snapshot *xds.Snapshot
 	Known    xds.Known
+	// Now is zero where time does not matter.
+	Now time.Time
 	// Resource is the one whose message is judged; nil in Rule.Snapshot.
 	Resource *xds.Resource
 	// Subscribers are all places that ask a config source for resources, in the
@@ -127,7 +133,7 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 		mu   sync.Mutex
 		list diag.List
 	)
-	pass := Pass{Snapshot: s, Known: o.Known, names: make(map[*xds.Type]func() *diag.Words), report: func(d diag.Diagnostic) {
+	pass := Pass{Snapshot: s, Known: o.Known, Now: o.Now, names: make(map[*xds.Type]func() *diag.Words), report: func(d diag.Diagnostic) {
 		mu.Lock()
 		defer mu.Unlock()
 		list = append(list, d)

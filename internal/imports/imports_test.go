@@ -31,6 +31,19 @@ var may = map[string][]string{
 	"cmd/xdspub":            {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
 	"validate/cel":          {"validate/re2"},
 	"validate/substitution": {"diag", "validate/cel"},
+	"diag":            {},
+	"xds":             {"diag"},
+	"xds/alltypes":    {},
+	"load":            {"diag", "xds", "xds/alltypes"},
+	"validate":        {"diag", "xds", "validate/boring", "validate/re2"},
+	"validate/boring": {},
+	"validate/re2":    {},
+	"render":          {"diag", "xds"},
+	"bootstrap":       {"diag", "xds"},
+	"publish":         {"diag"},
+	"watch":           {"diag"},
+	"pipeline":        {"diag", "xds", "load", "validate", "render", "publish"},
+	"cmd/xdspub":      {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
 }
 
 // only lists modules that just some rooms may import, so that a choice of
@@ -42,6 +55,8 @@ var only = map[string][]string{
 	"go.yaml.in/yaml":                            {"load"},
 	"github.com/go-json-experiment":              {"load", "render", "validate/substitution"},
 	"cel.dev/cel-go":                             {"validate/cel"},
+	"github.com/go-json-experiment":              {"load", "render"},
+	"software.sslmate.com":                       {"validate/boring"},
 	"google.golang.org/grpc":                     {},
 	"github.com/envoyproxy/go-control-plane/pkg": {},
 }

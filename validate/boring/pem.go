@@ -1,0 +1,98 @@
+package boring
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// block is one PEM block.
+type block struct {
+	label string
+	// header is what stands in front of an empty line in the block, of an
+	// encrypted key.
+	header string
+	data   []byte
+}
+
+// The labels under which BoringSSL looks for something.
+var (
+	certificateLabels = []string{"CERTIFICATE", "X509 CERTIFICATE"}
+	// A leaf certificate, and one that is trusted, may bring trust settings.
+	trustedLabels = append(slices.Clip(certificateLabels), "TRUSTED CERTIFICATE")
+	keyLabels     = []string{"PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "DSA PRIVATE KEY"}
+)
+
+const crlLabel = "X509 CRL"
+
+// blocks are all PEM blocks of a text. Text around them is passed over; a block
+// that is damaged is an error, whatever it is.
+func blocks(text []byte) (list []block, err error) {
+	lines := slices.Collect(bytes.Lines(text))
+	for len(lines) > 0 {
+		label, ok := delimiter(lines[0], "-----BEGIN ")
+		lines = lines[1:]
+		if !ok {
+			continue
+		}
+		b := block{label: label}
+		if lines, err = b.read(lines); err != nil {
+			return list, err
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+// read takes the lines of a block, up to its end, and returns the others.
+func (b *block) read(lines [][]byte) (rest [][]byte, err error) {
+	end := slices.IndexFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte("-----END ")) })
+	if end < 0 {
+		return nil, fmt.Errorf("a PEM block %q has no end", b.label)
+	}
+	if label, ok := delimiter(lines[end], "-----END "); !ok || label != b.label {
+		return nil, fmt.Errorf("a PEM block %q ends in another way than it began", b.label)
+	}
+	body := lines[:end]
+	if blank := slices.IndexFunc(body, func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }); blank >= 0 {
+		b.header = string(bytes.Join(body[:blank], nil))
+		body = body[blank+1:]
+	}
+	text := strings.Join(strings.Fields(string(bytes.Join(body, nil))), "")
+	if b.data, err = base64.StdEncoding.DecodeString(text); err != nil || len(b.data) == 0 {
+		return nil, fmt.Errorf("a PEM block %q holds no base64", b.label)
+	}
+	return lines[end+1:], nil
+}
+
+// delimiter is the label in the first or last line of a block.
+func delimiter(line []byte, start string) (label string, ok bool) {
+	label, ok = strings.CutPrefix(strings.TrimRight(string(line), "\x00\t\n\v\f\r "), start)
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(label, "-----")
+}
+
+var errHeader = errors.New("a PEM block has an empty line or a header in it")
+
+// noBlock says that no block of some kind was found, and why that may be.
+func noBlock(text []byte, noun string, list []block) error {
+	switch {
+	case len(list) > 0:
+		return fmt.Errorf("no %s in it, but a PEM block %q", noun, list[0].label)
+	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf-----BEGIN ")):
+		return errors.New("a byte order mark stands in front of -----BEGIN")
+	case bytes.Contains(text, []byte(`-----\n`)):
+		return errors.New(`the lines are divided by \n in letters, not by line ends`)
+	case bytes.Contains(text, []byte("-----BEGIN ")):
+		return errors.New("-----BEGIN does not start a line that ends with -----")
+	case len(text) > 0 && text[0] == 0x30: // a SEQUENCE
+		return errors.New("not PEM: this may be DER")
+	default:
+		return errors.New("no PEM block in it")
+	}
+}

@@ -1,0 +1,50 @@
+package boring
+
+import (
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"fmt"
+	"slices"
+)
+
+// Trust is what a file of trust anchors holds.
+type Trust struct {
+	Certificates []*Certificate
+	// CRLs is how many certificate revocation lists there are.
+	CRLs int
+}
+
+// ReadTrust reads certificates and revocation lists. A text without any is no
+// error here.
+func ReadTrust(text []byte) (t Trust, err error) {
+	list, broken := blocks(text)
+	for _, b := range list {
+		switch {
+		case slices.Contains(trustedLabels, b.label):
+			c, err := b.certificate()
+			if err != nil {
+				return t, err
+			}
+			t.Certificates = append(t.Certificates, c)
+		case b.label == crlLabel:
+			var crl pkix.CertificateList //nolint // the parser of crypto/x509 asks for more than BoringSSL
+			if rest, err := asn1.Unmarshal(b.data, &crl); err != nil || len(rest) > 0 {
+				return t, fmt.Errorf("a PEM block %q holds no certificate revocation list", b.label)
+			}
+			t.CRLs++
+		}
+	}
+	return t, broken
+}
+
+// NoCertificate says why a text holds no certificate.
+func NoCertificate(text []byte) error {
+	list, _ := blocks(text)
+	return noBlock(text, "certificate", list)
+}
+
+// NoCRL says why a text holds no certificate revocation list.
+func NoCRL(text []byte) error {
+	list, _ := blocks(text)
+	return noBlock(text, "certificate revocation list", list)
+}

@@ -1,0 +1,90 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate/boring"
+	"xdspub/xds"
+)
+
+// dateForm is how a time of a certificate is written.
+const dateForm = "2006-01-02 15:04 MST"
+
+var expiredCertificate = &Rule{
+	Code:     "expired-certificate",
+	Severity: diag.Warning,
+	Doc: `A certificate has expired, or is not valid yet.
+
+Envoy takes it and serves it; clients that verify it refuse the connection. It is
+the same for the certificates in trusted_ca, where all of them are out of date: no
+peer's certificate is accepted then, unless allow_expired_certificate is set.`,
+	Messages: []protoreflect.FullName{tlsCertificate, tlsValidation},
+	Node: func(p *Pass, n *xds.Node) {
+		if p.Now.IsZero() {
+			return
+		}
+		c, ok := tlsContextAt(n)
+		if !ok {
+			return
+		}
+		t := part{place: place{p.Resource, n.Path()}, users: []tlsContext{c}}
+		switch m := n.Message.(type) {
+		case *tlsv3.TlsCertificate:
+			judgeDates(p, certificate{m, t})
+		case *tlsv3.CertificateValidationContext:
+			judgeTrustDates(p, t, m)
+		}
+	},
+	Snapshot: func(p *Pass) {
+		if p.Now.IsZero() {
+			return
+		}
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeDates(p, certificate{s.GetTlsCertificate(), t}) })
+		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) { judgeTrustDates(p, t, s.GetValidationContext()) })
+	},
+}
+
+func judgeDates(p *Pass, c certificate) {
+	leaf, field, err := c.load()
+	if leaf == nil || err != nil {
+		return
+	}
+	if why := outOfDate(leaf, p.Now); why != "" {
+		c.report(p, field, Finding{Message: "the certificate " + why, Help: "clients refuse it: put in one that is valid"})
+	}
+}
+
+func judgeTrustDates(p *Pass, t part, m *tlsv3.CertificateValidationContext) {
+	data, known := content(m.GetTrustedCa())
+	if !known || m.GetAllowExpiredCertificate() || m.GetCustomValidatorConfig() != nil {
+		return
+	}
+	trust, err := boring.ReadTrust(data)
+	if err != nil || len(trust.Certificates) == 0 ||
+		slices.ContainsFunc(trust.Certificates, func(c *boring.Certificate) bool { return outOfDate(c, p.Now) == "" }) {
+		return
+	}
+	message := "the trusted CA " + outOfDate(trust.Certificates[0], p.Now)
+	if len(trust.Certificates) > 1 {
+		message = "no trusted CA is valid now"
+	}
+	t.report(p, "trusted_ca", Finding{Message: message, Help: "Envoy refuses every peer: put in CAs that are valid"})
+}
+
+// outOfDate says why a certificate is not valid at a time; empty where it is.
+func outOfDate(c *boring.Certificate, now time.Time) string {
+	switch {
+	case now.After(c.NotAfter):
+		return fmt.Sprintf("expired on %s", c.NotAfter.UTC().Format(dateForm))
+	case now.Before(c.NotBefore):
+		return fmt.Sprintf("is not valid before %s", c.NotBefore.UTC().Format(dateForm))
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,35 @@
+package validate
+
+import "xdspub/diag"
+
+var incompleteCertificate = certificateRule(&Rule{
+	Code:     "incomplete-certificate",
+	Severity: diag.Error,
+	Doc: `A certificate has no key, or a key has no certificate.
+
+Envoy refuses a TLS certificate without certificate_chain ("Failed to load
+incomplete certificate from …: certificate chain not set") and one without
+private_key ("Failed to load incomplete private key from path"), a data source
+that is empty included. One that has nothing at all is passed over in a TLS
+context, and refused in a secret.`,
+}, func(p *Pass, c certificate) {
+	missing := func(field string, set bool) {
+		f := Finding{Message: field + " is missing", Help: "a certificate and its key belong together"}
+		if !set {
+			field = ""
+		} else {
+			f.Message = field + " is empty"
+		}
+		c.report(p, field, f)
+	}
+	switch {
+	case c.GetPkcs12() != nil:
+		if isEmpty(c.GetPkcs12()) {
+			missing("pkcs12", true)
+		}
+	case isEmpty(c.GetCertificateChain()):
+		missing("certificate_chain", c.GetCertificateChain() != nil)
+	case isEmpty(c.GetPrivateKey()) && c.GetPrivateKeyProvider() == nil:
+		missing("private_key", c.GetPrivateKey() != nil)
+	}
+})

@@ -1,0 +1,34 @@
+package validate
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+var proxyProtocolTLV = &Rule{
+	Code:     "proxy-protocol-tlv",
+	Severity: diag.Error,
+	Doc: `A TLV for the PROXY protocol has no value, or two.
+
+Envoy takes either value or format_string for a TLV that it adds, and refuses both
+("only one of 'value' or 'format_string' may be set") and none ("one of 'value' or
+'format_string' must be set"); a value without bytes is none. The version of the
+protocol makes no difference.`,
+	Messages: []protoreflect.FullName{"envoy.config.core.v3.TlvEntry"},
+	Node: func(p *Pass, n *xds.Node) {
+		if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+			return // read with each connection
+		}
+		m := n.Message.(*corev3.TlvEntry)
+		value, format := len(m.GetValue()) > 0, m.GetFormatString() != nil
+		switch {
+		case value && format:
+			p.Report(Finding{Path: n.Path().Field("format_string"), Message: "value and format_string in one TLV", Help: "keep one of the two"})
+		case !value && !format:
+			p.Report(Finding{Path: n.Path(), Message: "a TLV without a value", Help: "set value, of one byte at least, or format_string"})
+		}
+	},
+}

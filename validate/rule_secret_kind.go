@@ -1,0 +1,84 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+var secretKind = &Rule{
+	Code:     "secret-kind",
+	Severity: diag.Error,
+	Doc: `A secret is of another kind than what asks for it wants, or of none.
+
+A secret holds a TLS certificate, a validation context, session ticket keys or a
+generic secret. Envoy takes another kind for an empty one: where it wants a
+certificate, it refuses the secret ("Failed to load incomplete private key from
+path"); where it wants a validation context, it accepts the secret and does not
+verify the peer at all; ticket keys and generic secrets are empty then. The last
+two are warnings.`,
+	Snapshot: func(p *Pass) {
+		users := secretUsers(p)
+		for _, r := range p.Snapshot.Of(xds.Secret) {
+			kind := kindOf(r)
+			if kind == "" && len(users[r]) == 0 {
+				p.Report(Finding{Resource: r, Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
+			}
+			for _, s := range users[r] {
+				want := wantedKind(s.Node.Field())
+				if kind == want {
+					continue
+				}
+				f := Finding{
+					Resource: s.Resource, Path: s.NamePath,
+					Message: fmt.Sprintf("secret %q holds %s, not %s: %s", s.Name, noun(kind), noun(want), consequence(want)),
+					Help:    "name a secret that holds one, or change the secret",
+					Related: related(r, "name", "the secret"),
+					Warning: want != "tls_certificate",
+				}
+				if kind == "" {
+					f.Resource, f.Path, f.Help = r, "", kindsHelp
+					f.Related = related(s.Resource, s.NamePath, "asked for here")
+				}
+				p.Report(f)
+			}
+		}
+	},
+}
+
+const kindsHelp = "set tls_certificate, validation_context, session_ticket_keys or generic_secret"
+
+// kindOf is the field of a secret that is set.
+func kindOf(r *xds.Resource) protoreflect.Name {
+	m := r.Message.ProtoReflect()
+	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); fd != nil {
+		return fd.Name()
+	}
+	return ""
+}
+
+func noun(kind protoreflect.Name) string {
+	switch kind {
+	case "":
+		return "nothing"
+	case "session_ticket_keys":
+		return "session ticket keys"
+	default:
+		return "a " + strings.ReplaceAll(strings.ReplaceAll(string(kind), "tls", "TLS"), "_", " ")
+	}
+}
+
+func consequence(want protoreflect.Name) string {
+	switch want {
+	case "tls_certificate":
+		return "Envoy refuses it"
+	case "validation_context":
+		return "Envoy does not verify the peer"
+	default:
+		return "Envoy takes an empty one"
+	}
+}
