@@ -26,7 +26,7 @@ provider"): only builds with contrib extensions have some.`,
 	case c.GetPkcs12() != nil:
 		return // bad-certificate
 	case c.GetPrivateKeyProvider() != nil:
-		c.report(p, "private_key_provider", Finding{
+		c.report(p, "private_key_provider.provider_name", Finding{
 			Message: fmt.Sprintf("there is no private key provider %q in Envoy: they come with contrib builds", c.GetPrivateKeyProvider().GetProviderName()),
 			Help:    "give the key as private_key, or leave this rule out with --disable bad-private-key",
 		})
@@ -35,8 +35,8 @@ provider"): only builds with contrib extensions have some.`,
 	leaf, _, err := c.load()
 	key, known := content(c.GetPrivateKey())
 	password, passwordKnown := content(c.GetPassword())
-	if err != nil || !known || len(key) == 0 || !passwordKnown {
-		return // bad-certificate, not known, or incomplete-certificate
+	if err != nil || isEmpty(c.GetCertificateChain()) || len(key) == 0 || !known || !passwordKnown {
+		return // bad-certificate, incomplete-certificate, or not known
 	}
 	field, help := "private_key", "the key of the first certificate in certificate_chain, in PEM"
 	switch err = boring.CheckKey(key, string(password), leaf); {

@@ -3,6 +3,7 @@ package validate
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,8 @@ that is no JSON or has a key without a certificate. Of default_validation_contex
 and the secret beside it, the secret's trusted_ca counts.
 
 A crl without any list in it is taken; Envoy then misses the list for every
-certificate, and refuses every peer: a warning.`,
+certificate, and refuses every peer: a warning. So is a SPIFFE validator without a
+trust domain.`,
 }, func(p *Pass, v validation) {
 	custom := v.GetCustomValidatorConfig()
 	switch {
@@ -63,7 +65,7 @@ func trustError(d *corev3.DataSource) error {
 	case !known || d == nil:
 		return nil
 	case len(data) == 0:
-		return fmt.Errorf("it is empty")
+		return errors.New("it is empty")
 	}
 	trust, err := boring.ReadTrust(data)
 	if err == nil && len(trust.Certificates) == 0 {
@@ -86,12 +88,15 @@ func judgeSPIFFE(p *Pass, v validation) {
 		}
 		return
 	}
+	if len(config.GetTrustDomains()) == 0 {
+		v.report(p, "", Finding{Message: "the SPIFFE validator has no trust domain: Envoy refuses every peer", Help: "set trust_domains or trust_bundles", Warning: true})
+	}
 	seen := make(map[string]bool)
 	for i, domain := range config.GetTrustDomains() {
 		v.path = typed.Field("trust_domains").Index(i)
 		err := trustError(domain.GetTrustBundle())
-		if domain.GetTrustBundle() == nil {
-			err = fmt.Errorf("it is missing")
+		if domain.GetTrustBundle().GetSpecifier() == nil {
+			err = errors.New("it is missing")
 		}
 		switch {
 		case seen[domain.GetName()]:
@@ -126,7 +131,7 @@ func bundlesError(d *corev3.DataSource) error {
 		} `json:"trust_domains"`
 	}
 	if err := json.Unmarshal(data, &bundles); err != nil || len(bundles.Domains) == 0 {
-		return fmt.Errorf("no JSON object with trust_domains")
+		return errors.New("no JSON object with trust_domains")
 	}
 	for _, name := range slices.Sorted(maps.Keys(bundles.Domains)) {
 		domain := bundles.Domains[name]

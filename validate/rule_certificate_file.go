@@ -15,20 +15,26 @@ import (
 var certificateFile = &Rule{
 	Code:     "certificate-file",
 	Severity: diag.Warning,
-	Doc: `A certificate or key is named by an absolute path.
+	Doc: `A certificate or key is named by an absolute path, or by an environment variable.
 
-Envoy reads such a file itself, when it takes the resource: nobody can check it
-here, a file that is missing there has the resource refused ("Invalid path"), and a
-certificate and its key change in two steps. A relative path is taken from the
-source tree, beside the file that names it, and goes into the resource.`,
+Envoy reads such a file or variable itself, when it takes the resource: nobody can
+check it here, and where it is missing there the resource is refused ("Invalid
+path", "Failed to load incomplete certificate"). A certificate and its key change
+in two steps in files, and not at all in the environment. A relative path is taken
+from the source tree, beside the file that names it, and goes into the resource.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.DataSource"},
 	Node: func(p *Pass, n *xds.Node) {
-		name := n.Message.(*corev3.DataSource).GetFilename()
-		if !path.IsAbs(name) || n.Parent == nil || !strings.HasPrefix(string(n.Parent.Name()), "envoy.extensions.transport_sockets.tls.") {
+		if n.Parent == nil || !strings.HasPrefix(string(n.Parent.Name()), "envoy.extensions.transport_sockets.tls.") {
+			return
+		}
+		field, name := "filename", n.Message.(*corev3.DataSource).GetFilename()
+		if variable := n.Message.(*corev3.DataSource).GetEnvironmentVariable(); variable != "" {
+			field, name = "environment_variable", "in the variable "+variable
+		} else if !path.IsAbs(name) {
 			return
 		}
 		p.Report(Finding{
-			Path:    n.Path().Field("filename"),
+			Path:    n.Path().Field(field),
 			Message: fmt.Sprintf("%s %s is read by Envoy itself: it is neither checked nor published", n.Field().Name(), name),
 			Help:    "put it into the source tree and name it by a relative path, or leave this rule out with --disable certificate-file",
 		})

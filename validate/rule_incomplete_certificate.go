@@ -27,9 +27,10 @@ context, and refused in a secret.`,
 		if isEmpty(c.GetPkcs12()) {
 			missing("pkcs12", true)
 		}
+	case c.GetPrivateKeyProvider() != nil: // bad-private-key
 	case isEmpty(c.GetCertificateChain()):
 		missing("certificate_chain", c.GetCertificateChain() != nil)
-	case isEmpty(c.GetPrivateKey()) && c.GetPrivateKeyProvider() == nil:
+	case isEmpty(c.GetPrivateKey()):
 		missing("private_key", c.GetPrivateKey() != nil)
 	}
 })

@@ -78,7 +78,7 @@ func judgeRequired(p *Pass, c tlsContext, v peers, known bool) {
 	switch {
 	case required == nil && c.common().GetValidationContextType() != nil:
 		p.Report(Finding{
-			Path:    c.node.Path().Field("common_tls_context"),
+			Path:    c.commonPath(string(validationField(c.common()))),
 			Message: "clients without a certificate get in: there is a validation context, and require_client_certificate is not set",
 			Help:    "set require_client_certificate to true, or to false where that is meant", Warning: true,
 		})
@@ -90,6 +90,12 @@ func judgeRequired(p *Pass, c tlsContext, v peers, known bool) {
 	}
 }
 
+// validationField is the field that says how to verify peers.
+func validationField(common *tlsv3.CommonTlsContext) protoreflect.Name {
+	m := common.ProtoReflect()
+	return m.WhichOneof(m.Descriptor().Oneofs().ByName("validation_context_type")).Name()
+}
+
 // judgeValidation judges what stands in one validation context.
 func judgeValidation(p *Pass, v validation) {
 	if custom := v.GetCustomValidatorConfig(); custom != nil {
@@ -98,7 +104,7 @@ func judgeValidation(p *Pass, v validation) {
 			return
 		case defaultValidator:
 		default:
-			v.report(p, "custom_validator_config", Finding{
+			v.report(p, "custom_validator_config.name", Finding{
 				Message: fmt.Sprintf("there is no certificate validator %q in Envoy, which looks for it by name", custom.GetName()),
 				Help:    fmt.Sprintf("one of %q, %q", spiffeValidator, moduleValidator),
 			})

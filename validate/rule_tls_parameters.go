@@ -16,7 +16,7 @@ import (
 var tlsParameters = &Rule{
 	Code:     "tls-parameters",
 	Severity: diag.Error,
-	Doc: `A cipher suite, curve, signature algorithm, TLS version or ALPN protocol can't be used.
+	Doc: `A cipher suite, curve, signature algorithm, TLS version, ALPN protocol or SNI can't be used.
 
 Envoy hands tls_params to BoringSSL, joined with colons, and refuses a name that it
 does not know ("Failed to initialize cipher suites", "ECDH curves", "TLS signature
@@ -24,7 +24,7 @@ algorithms"), a curve or signature algorithm that is named twice or is empty, a 
 of cipher suites that leaves none. Those of TLS 1.3 can't be chosen. A protocol for
 ALPN has 255 bytes at most, all of them 65534 ("Invalid ALPN protocol string"). An
 empty one in a cluster ends Envoy ("assert failure: rc == 0"); in a listener no
-protocol is negotiated any more: a warning.
+protocol is negotiated any more: a warning. An SNI has no null characters.
 
 A minimum version above the maximum is refused in the tls_params of a certificate,
 and taken in those of a context, where no handshake succeeds: a warning. In a
@@ -42,6 +42,9 @@ at.`,
 		judgeNames(p, t, params)
 		judgeVersions(p, c, t, params)
 		judgeALPN(p, c)
+		if strings.Contains(c.up.GetSni(), "\x00") {
+			p.Report(Finding{Path: n.Path().Field("sni"), Message: "a null character in the SNI: Envoy refuses it", Help: "the name of the upstream"})
+		}
 		for i, m := range c.common().GetTlsCertificates() {
 			if !isPassedOver(m) {
 				t.path = c.commonPath("tls_certificates").Index(i)

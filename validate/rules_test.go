@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"xdspub/diag"
+	"xdspub/internal/certs"
 	"xdspub/load"
 	"xdspub/validate"
 	"xdspub/xds"
@@ -36,15 +37,8 @@ func TestRulesAreSound(t *testing.T) {
 func TestRules(t *testing.T) {
 	for _, rule := range validate.Rules {
 		t.Run(rule.Code, func(t *testing.T) {
-			archive, err := txtar.ParseFile(filepath.Join("testdata", rule.Code+".txtar"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			if err := txtar.Write(archive, dir); err != nil {
-				t.Fatal(err)
-			}
-			options := validate.Options{Known: known(t, filepath.Join(dir, "bootstrap.yaml"))}
+			archive, dir := write(t, rule.Code, t.TempDir())
+			options := validate.Options{Now: certs.Now, Known: known(t, filepath.Join(dir, "bootstrap.yaml"))}
 			trees, wants := examples(t, archive)
 			for _, kind := range []string{"bad", "good"} {
 				if trees[kind] == nil {
@@ -63,6 +57,25 @@ func TestRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+// write writes the examples of a rule to a directory, with the certificates that
+// they name.
+func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", code+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range archive.Files {
+		if archive.Files[i].Data, err = certs.Expand(f.Data); err != nil {
+			t.Fatalf("%s: %s: %v", code, f.Name, err)
+		}
+	}
+	if err := txtar.Write(archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	return archive, dir
 }
 
 // judge validates one tree, and takes what it finds off wants.
@@ -176,14 +189,7 @@ func TestExamplesBelongToRules(t *testing.T) {
 
 // TestPartial: where resources could not be read, what is missing is no finding.
 func TestPartial(t *testing.T) {
-	dir := t.TempDir()
-	archive, err := txtar.ParseFile("testdata/unresolved-reference.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := txtar.Write(archive, dir); err != nil {
-		t.Fatal(err)
-	}
+	_, dir := write(t, "unresolved-reference", t.TempDir())
 	loaded, err := load.New(load.Options{}).Load(filepath.Join(dir, "bad1"))
 	if err != nil {
 		t.Fatal(err)
@@ -197,13 +203,7 @@ func TestPartial(t *testing.T) {
 func TestRunIsTheSameEachTime(t *testing.T) {
 	dir := t.TempDir()
 	for _, rule := range validate.Rules {
-		archive, err := txtar.ParseFile(filepath.Join("testdata", rule.Code+".txtar"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := txtar.Write(archive, filepath.Join(dir, rule.Code)); err != nil {
-			t.Fatal(err)
-		}
+		write(t, rule.Code, filepath.Join(dir, rule.Code))
 	}
 	loaded, err := load.New(load.Options{}).Load(dir)
 	if err != nil {

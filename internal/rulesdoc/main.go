@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"xdspub/diag"
+	"xdspub/internal/certs"
 	"xdspub/load"
 	"xdspub/pipeline"
 	"xdspub/validate"
@@ -89,19 +90,23 @@ func example(b *bytes.Buffer, root, code string) error {
 			continue
 		}
 		text := withoutWants(f.Data)
+		expanded, err := certs.Expand(text)
+		if err != nil {
+			return err
+		}
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), expanded, 0o644); err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "\n`%s`\n\n```yaml\n%s```\n", name, text)
+		fmt.Fprintf(b, "\n`%s`\n\n```yaml\n%s```\n", name, certs.Show(text))
 	}
 	result, err := load.New(load.Options{}).Load(dir)
 	if err != nil {
 		return err
 	}
-	list := append(result.Diagnostics, validate.Run(xds.NewSnapshot(result.Resources), validate.Options{})...).Sort()
+	list := append(result.Diagnostics, validate.Run(xds.NewSnapshot(result.Resources), validate.Options{Now: certs.Now})...).Sort()
 	var said bytes.Buffer
 	if err := diag.WriteText(&said, list, diag.TextOptions{Line: result.Line}); err != nil {
 		return err
