@@ -199,6 +199,20 @@ func TestPartial(t *testing.T) {
 	}
 }
 
+// TestDatesNeedATime: without one the result depends on the Snapshot alone.
+func TestDatesNeedATime(t *testing.T) {
+	_, dir := write(t, "expired-certificate", t.TempDir())
+	loaded, err := load.New(load.Options{}).Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+		if d.Code == "expired-certificate" {
+			t.Errorf("%s: %s", d.Position, d.Message)
+		}
+	}
+}
+
 // TestRunIsTheSameEachTime judges all bad examples together, twice.
 func TestRunIsTheSameEachTime(t *testing.T) {
 	dir := t.TempDir()
