@@ -31,18 +31,14 @@ A crl without any list in it is taken; Envoy then misses the list for every
 certificate, and refuses every peer: a warning. So is a SPIFFE validator without a
 trust domain.`,
 }, func(p *Pass, v validation) {
-	custom := v.GetCustomValidatorConfig()
-	switch {
-	case custom.GetName() == spiffeValidator:
+	custom := isCustom(v.CertificateValidationContext)
+	// A custom validator does not look at trusted_ca, but Envoy reads it.
+	if err := trustError(v.GetTrustedCa()); err != nil && !v.replaced && (!custom || isEmpty(v.GetTrustedCa())) {
+		v.report(p, "trusted_ca", Finding{Message: fmt.Sprintf("trusted_ca can't be loaded: %v", err), Help: trustHelp})
+	}
+	if custom {
 		judgeSPIFFE(p, v)
 		return
-	case isCustom(v.CertificateValidationContext):
-		return
-	}
-	if ca := v.GetTrustedCa(); !v.replaced {
-		if err := trustError(ca); err != nil {
-			v.report(p, "trusted_ca", Finding{Message: fmt.Sprintf("trusted_ca can't be loaded: %v", err), Help: trustHelp})
-		}
 	}
 	list, known := content(v.GetCrl())
 	if !known || len(list) == 0 {
@@ -74,7 +70,11 @@ func trustError(d *corev3.DataSource) error {
 	return err
 }
 
+// judgeSPIFFE judges what the SPIFFE validator trusts.
 func judgeSPIFFE(p *Pass, v validation) {
+	if v.GetCustomValidatorConfig().GetName() != spiffeValidator {
+		return
+	}
 	m, err := v.GetCustomValidatorConfig().GetTypedConfig().UnmarshalNew()
 	config, ok := m.(*tlsv3.SPIFFECertValidatorConfig)
 	if err != nil || !ok {

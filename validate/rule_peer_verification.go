@@ -39,7 +39,7 @@ certificate in.`,
 			return
 		}
 		v, known := peersOf(p, c)
-		if known && !isCustom(v.CertificateValidationContext) {
+		if known && v.GetTrustedCa() == nil {
 			judgePeers(p, c, v)
 		}
 		if c.isServer() {
@@ -48,25 +48,27 @@ certificate in.`,
 	},
 }, judgeValidation)
 
-// judgePeers judges what needs a trusted CA.
+// judgePeers judges what needs a trusted CA where there is none.
 func judgePeers(p *Pass, c tlsContext, v peers) {
-	if v.GetTrustedCa() != nil {
-		return
-	}
 	const help = "set trusted_ca"
-	if len(v.GetMatchTypedSubjectAltNames()) > 0 {
-		v.report(p, "match_typed_subject_alt_names", Finding{Message: "names are verified without a trusted_ca that vouches for them", Help: help})
-	} else if len(v.GetMatchSubjectAltNames()) > 0 {
-		v.report(p, "match_subject_alt_names", Finding{Message: "names are verified without a trusted_ca that vouches for them", Help: help})
+	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
+		p.Report(Finding{Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation without a trusted_ca", Help: help + " in common_tls_context.validation_context"})
 	}
-	if v.GetCrl() != nil && !isEmpty(v.GetCrl()) {
+	if v.GetCustomValidatorConfig() != nil {
+		return // by whatever name, Envoy leaves it to the validator
+	}
+	const alone = "names are verified without a trusted_ca that vouches for them"
+	switch {
+	case len(v.GetMatchTypedSubjectAltNames()) > 0:
+		v.report(p, "match_typed_subject_alt_names", Finding{Message: alone, Help: help})
+	case len(v.GetMatchSubjectAltNames()) > 0:
+		v.report(p, "match_subject_alt_names", Finding{Message: alone, Help: help})
+	}
+	if !isEmpty(v.GetCrl()) {
 		v.report(p, "crl", Finding{Message: "a crl without a trusted_ca", Help: help})
 	}
 	if v.GetAllowExpiredCertificate() {
 		v.report(p, "allow_expired_certificate", Finding{Message: "allow_expired_certificate without a trusted_ca: the validity is not looked at anyway", Help: help + ", or leave it out"})
-	}
-	if c.up.GetAutoSniSanValidation() {
-		p.Report(Finding{Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation without a trusted_ca", Help: help + " in common_tls_context.validation_context"})
 	}
 }
 

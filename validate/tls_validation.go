@@ -104,8 +104,8 @@ func peersOf(p *Pass, c tlsContext) (v peers, known bool) {
 		proto.Merge(all, fromSecret)
 		v.CertificateValidationContext = all
 		return v, v.secret != nil
-	default: // not implemented in Envoy
-		return v, false
+	default: // Envoy does not look at the others
+		return v, true
 	}
 }
 

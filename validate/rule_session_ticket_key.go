@@ -13,19 +13,14 @@ import (
 // ticketKeyLength is that of a name, a key for HMAC and a key for AES.
 const ticketKeyLength = 80
 
-var sessionResumption = &Rule{
-	Code:     "session-resumption",
+var sessionTicketKey = &Rule{
+	Code:     "session-ticket-key",
 	Severity: diag.Error,
-	Doc: `TLS sessions can't be resumed in the way that is set.
+	Doc: `A key for TLS session tickets has another length than 80 bytes.
 
-A session ticket key has 80 bytes; Envoy refuses another length ("Incorrect TLS
-session ticket key length. Length 48, expected length 80."): "openssl rand 80" makes
-one, 48 bytes are those of other servers.
-
-A listener that gets its certificates on demand resumes no sessions, and must say
-so: Envoy wants disable_stateless_session_resumption and
-disable_stateful_session_resumption ("On demand certificates are not integrated
-with session resumption support").`,
+Envoy takes 16 bytes of name, 32 for HMAC and 32 for AES-256, and refuses another
+length ("Incorrect TLS session ticket key length. Length 48, expected length 80.").
+Keys of 48 bytes are those of other servers. "openssl rand 80" makes one.`,
 	Messages: []protoreflect.FullName{tlsDownstream},
 	Node: func(p *Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -34,15 +29,6 @@ with session resumption support").`,
 		}
 		t := part{place: place{p.Resource, n.Path().Field("session_ticket_keys")}, users: []tlsContext{c}}
 		judgeTicketKeys(p, t, c.down.GetSessionTicketKeys())
-		const onDemand = "envoy.extensions.transport_sockets.tls.cert_selectors.on_demand_secret.v3.Config"
-		if selector := c.common().GetCustomTlsCertificateSelector().GetTypedConfig(); selector != nil && typeOf(selector) == onDemand &&
-			!(c.down.GetDisableStatelessSessionResumption() && c.down.GetDisableStatefulSessionResumption()) {
-			p.Report(Finding{
-				Path:    c.commonPath("custom_tls_certificate_selector"),
-				Message: "certificates on demand, and TLS sessions can be resumed: Envoy refuses that",
-				Help:    "set disable_stateless_session_resumption and disable_stateful_session_resumption",
-			})
-		}
 	},
 	Snapshot: func(p *Pass) {
 		secretParts(p, "session_ticket_keys", func(s *tlsv3.Secret, t part) { judgeTicketKeys(p, t, s.GetSessionTicketKeys()) })
