@@ -27,7 +27,8 @@ func ReadTrust(text []byte) (t Trust, err error) {
 			}
 			t.Certificates = append(t.Certificates, c)
 		case b.label == crlLabel:
-			var crl pkix.CertificateList //nolint // the parser of crypto/x509 asks for more than BoringSSL
+			// x509.ParseRevocationList asks for more than BoringSSL.
+			var crl pkix.CertificateList
 			if rest, err := asn1.Unmarshal(b.data, &crl); err != nil || len(rest) > 0 {
 				return t, fmt.Errorf("a PEM block %q holds no certificate revocation list", b.label)
 			}
