@@ -4,8 +4,8 @@ package validate
 // rule_<code>.go and its examples testdata/<code>.txtar.
 var Rules = []*Rule{
 	badCELExpression,
-	badFormatString,
 	badCertificate,
+	badFormatString,
 	badPrivateKey,
 	badRegex,
 	badTrustedCA,
@@ -37,7 +37,7 @@ var Rules = []*Rule{
 	unknownType,
 	unresolvedReference,
 	unsupportedConfigSource,
-	unusableAccessLog,
 	unsupportedMetadataKind,
+	unusableAccessLog,
 	weightSum,
 }
