@@ -3,6 +3,7 @@ package validate
 import (
 	"slices"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
@@ -24,6 +25,25 @@ func inside(n *xds.Node, names ...protoreflect.FullName) bool {
 	for ; n != nil; n = n.Parent {
 		if slices.Contains(names, n.Name()) || slices.Contains(names, n.Field()) {
 			return true
+		}
+	}
+	return false
+}
+
+// unread tells whether Envoy never looks at the node: what stands in
+// typed_filter_metadata, in a retry policy by Any (taken by no part of Envoy
+// 1.40.0), or in the configuration of a filter that the route disables.
+func unread(n *xds.Node) bool {
+	for ; n != nil; n = n.Parent {
+		switch n.Field() {
+		case "envoy.config.core.v3.Metadata.typed_filter_metadata",
+			"envoy.config.route.v3.RouteAction.retry_policy_typed_config",
+			"envoy.config.route.v3.VirtualHost.retry_policy_typed_config":
+			return true
+		case "envoy.config.route.v3.FilterConfig.config":
+			if f, _ := xds.Enclosing[*routev3.FilterConfig](n); f.GetDisabled() {
+				return true
+			}
 		}
 	}
 	return false
