@@ -33,6 +33,7 @@ var Rules = []*Rule{
 	proxyProtocolTLV,
 	secretKind,
 	sessionTicketKey,
+	pathTemplate,
 	routeConflict,
 	routeIncomplete,
 	shadowedByBootstrap,

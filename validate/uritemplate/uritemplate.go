@@ -1,0 +1,197 @@
+// Package uritemplate reads the path templates of Envoy's URI template matcher
+// and rewriter, by the grammar of Envoy 1.40.0, which is none of RFC 6570:
+//
+//	/users/*/files/**          a segment, and all that follows
+//	/users/{id}/{file=**}      the same with names
+//	/v{version}/{name}.json    a name between two literals
+//
+// A template has at most five names, and after ** nothing that is open in length.
+package uritemplate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	maxNames      = 5
+	maxNameLength = 16
+)
+
+// Match reads a path_template, and returns the names in it.
+func Match(template string) (names []string, err error) {
+	if !strings.HasPrefix(template, "/") {
+		return nil, errors.New("it does not begin with a slash")
+	}
+	for _, b := range []byte(template) {
+		if b <= ' ' || b > '~' {
+			return nil, fmt.Errorf("%q can't stand in it", rune(b))
+		}
+	}
+	var p pattern
+	for rest := template[1:]; rest != ""; {
+		if rest, err = p.segment(rest); err != nil {
+			return nil, err
+		}
+		// A slash at the end is an empty last segment, and the only one.
+		rest = strings.TrimPrefix(rest, "/")
+	}
+	return p.names, nil
+}
+
+// Rewrite reads a path_template_rewrite, and returns the names that it uses.
+func Rewrite(template string) (names []string, err error) {
+	switch {
+	case !strings.HasPrefix(template, "/"):
+		return nil, errors.New("it does not begin with a slash")
+	case strings.Contains(template, "//"):
+		return nil, errors.New("two slashes stand together")
+	}
+	for rest := template; rest != ""; {
+		text, after, open := strings.Cut(rest, "{")
+		if text != "" && !isLiteral(strings.ReplaceAll(text, "/", "-")) {
+			return nil, fmt.Errorf("%q can't stand in it", text)
+		}
+		if !open {
+			break
+		}
+		name, after, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, errors.New("a { has no }")
+		}
+		if !isName(name) {
+			return nil, fmt.Errorf("%q is no name", name)
+		}
+		names, rest = append(names, name), after
+	}
+	return names, nil
+}
+
+// pattern is what was read of a template.
+type pattern struct {
+	names  []string
+	behind bool // a ** stands before
+}
+
+// segment reads up to the next slash outside of brackets, and returns what follows.
+func (p *pattern) segment(text string) (rest string, err error) {
+	if text[0] == '*' {
+		return p.glob(text)
+	}
+	end := strings.IndexByte(text, '/')
+	if end < 0 {
+		end = len(text)
+	}
+	open := strings.IndexByte(text[:end], '{')
+	if open < 0 || open > 0 && !strings.Contains(text[:end], "}") {
+		return text[end:], literal(text[:end])
+	}
+	// Only a name at the beginning of a segment can go over slashes.
+	inner, rest, closed := strings.Cut(text[open+1:], "}")
+	if !closed || open > 0 && strings.Contains(inner, "/") {
+		return "", errors.New("a { has no }")
+	}
+	if open > 0 {
+		if err := literal(text[:open]); err != nil {
+			return "", err
+		}
+	}
+	suffix, _, _ := strings.Cut(rest, "/")
+	if suffix != "" {
+		if err := literal(suffix); err != nil {
+			return "", err
+		}
+	}
+	return rest[len(suffix):], p.variable(inner)
+}
+
+// glob reads * or **, and what stands behind it in the last segment.
+func (p *pattern) glob(text string) (rest string, err error) {
+	rest = strings.TrimPrefix(text[1:], "*")
+	if err := p.open(len(text)-len(rest) == 2); err != nil {
+		return "", err
+	}
+	if rest == "" || rest[0] == '/' {
+		return rest, nil
+	}
+	suffix, _, more := strings.Cut(rest, "/")
+	if more {
+		return "", fmt.Errorf("%q stands behind a * that is not in the last segment", suffix)
+	}
+	return "", literal(suffix)
+}
+
+// variable reads what stands in brackets: a name, and after = what it matches.
+func (p *pattern) variable(text string) error {
+	name, match, given := strings.Cut(text, "=")
+	switch {
+	case !isName(name):
+		return fmt.Errorf("%q is no name", name)
+	case len(name) > maxNameLength:
+		return fmt.Errorf("the name %q is longer than %d characters", name, maxNameLength)
+	case slices.Contains(p.names, name):
+		return fmt.Errorf("the name %q stands twice", name)
+	case len(p.names) == maxNames:
+		return fmt.Errorf("it has more than %d names", maxNames)
+	}
+	p.names = append(p.names, name)
+	if !given {
+		return p.open(false)
+	}
+	for _, part := range strings.Split(match, "/") {
+		err := literal(part)
+		if strings.HasPrefix(part, "*") {
+			err = p.open(part == "**")
+			if strings.Trim(part, "*") != "" || len(part) > 2 {
+				err = fmt.Errorf("%q is neither * nor ** nor plain text", part)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open notes a part that is open in length.
+func (p *pattern) open(all bool) error {
+	if p.behind {
+		return errors.New("a part that is open in length stands behind **")
+	}
+	p.behind = all
+	return nil
+}
+
+func literal(text string) error {
+	switch {
+	case text == "":
+		return errors.New("a segment is empty")
+	case !isLiteral(text):
+		return fmt.Errorf("%q can't stand in it", text)
+	}
+	return nil
+}
+
+// isLiteral tells whether text is made of the characters that a path segment has
+// by RFC 3986, without a percent sign being looked at.
+func isLiteral(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !isLiteralRune(r) })
+}
+
+func isLiteralRune(r rune) bool {
+	return isLetter(r) || isDigit(r) || strings.ContainsRune("-._~%!$&'()*+,;:@=", r)
+}
+
+func isName(text string) bool {
+	for i, r := range text {
+		if !isLetter(r) && (i == 0 || !isDigit(r) && r != '_') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+func isDigit(r rune) bool  { return '0' <= r && r <= '9' }

@@ -1,0 +1,86 @@
+package uritemplate_test
+
+import (
+	"slices"
+	"testing"
+
+	"xdspub/validate/uritemplate"
+)
+
+// TestMatch holds templates that were given to Envoy 1.40.0.
+func TestMatch(t *testing.T) {
+	taken := []string{
+		"/", "/a", "/a/", "/a/*", "/a/**", "/a/*/b", "/a/**/b", "/a/***", "/*/**", "/*", "/**", "/{a}", "/{a=*}",
+		"/{a=**}", "/{a=b/*}", "/{a=b*}", "/{a=**/b}", "/{a=**}/{b=c}", "/{a=**}/b", "/{a_b}", "/{abcdefghijklmnop}",
+		"/{a}/{b}/{c}/{d}/{e}", "/a{b}", "/{a}b", "/{a}.json", "/{a}.json/x", "/{a}.json/", "/*.json", "/**.json",
+		"/*/", "/a%20", "/a%2", "/a=b", "/a*", "/a*b", "/**/", "/{a=*}*", "/a:b@c!$&'()+,;", "/~-._", "/{a=b=c}",
+		"/{a=*/**}", "/{a=**}.json", "/{a=**}x", "/**a", "/**/a", "/{a}/", "/{a=a}", "/$", "/a.b$(c)+",
+		"/a{b}c/d{e}f", "/{a}b/{c}d", "/a{b}/", "/a{b}/c", "/{a}*b/c", "/a*{b}", "/a{b}*", "/a{b=*}c", "/a{b=**}c",
+		"/a{b=**}c/d", "/{a=**}.json/{b=c}", "/**/b{c=d}", "/{a}b/", "/{a=b/c}d/e", "/{a=b/*/c}", "/{a=b/**/c}",
+		"/{a=*/*}", "/{a=*/b*}", "/{a}=/b", "/a{b}/{c=**}",
+	}
+	refused := []string{
+		"/a//b", "//", "/**/**", "/**/*", "/{a}/{a}", "/{a=}", "/{a=b/}", "/{a=/b}", "/{a=*b}", "/{a=**/*}",
+		"/{a=**}/{b}", "/{1a}", "/{a-b}", "/{_a}", "/{abcdefghijklmnopq}", "/{a}/{b}/{c}/{d}/{e}/{f}", "/a b", "/é",
+		"/a?b", "/a#b", "/}", "/a}", "/{", "/{}", "/{a", "/{{a}}", "/a[b]", "/a|b", `/a"b`, "/a^b", "/{a}{b}",
+		"/{a={b}}", "/***/", `/a\b`, "/{a=**/b/**}", "*", "{a}", "/*{a}", "/**{a}", "/{a}//", "/a{b=c/d}",
+		"/a{b=c/d}e/f", "/a{b}c{d}", "/a{", "/a{b", "/a{b/c}", "/a{b/c", "/{a}{", "/{a=**}.json/{b}", "/a}{b",
+		"/a}b{c}", "/[{a}", "/{a}[", "/a{b}[", "/{a}/b}", "/a{1}", "/a{}", "/a{b=}", "/a{b=c/}", "/a{b=/c}",
+		"/a{b=*c}", "/a{b}/c{b}", "/a{b}//c", "/{a=**}/b{c}", "/**/b{c}", "/x{a}/x{b}/x{c}/x{d}/x{e}/x{f}", "/*a/b",
+		"/*a/", "/**a/b", "/a{{b}}", "/a{b{c}}", "/a{b={c}}d", "/{a=b}c{d}", "/{a/b}", "/{a/b=c}", "/a{b=c}d}",
+		"/{a}b{c}/d", "/{a=b{c}}", "/{a}b}", "/{a}/*{b}", "/a{b=**}/{c=**}", "/a{b=**}/{c}", "/a{b=**}/c{d}",
+		"/{a=**}x/{b}", "/**x/{b}", "/*x/{b}",
+	}
+	check(t, uritemplate.Match, taken, refused)
+}
+
+// TestRewrite holds templates that were given to Envoy 1.40.0.
+func TestRewrite(t *testing.T) {
+	taken := []string{
+		"/", "/x", "/{b}", "/{b}/{b}", "/{b}{b}", "/x{b}y", "/*", "/{b}/", "/a%", "/x*y", "/{b}*", "/x=y",
+	}
+	refused := []string{
+		"x", "//", "/a//b", "/{b", "/b}", "/{}", "/{1}", "/{b=*}", "/a b", "/é", "/a?b", "/a#c", "/[",
+		"/a/{b}?x={b}", "{b}", "/{b}//",
+	}
+	check(t, uritemplate.Rewrite, taken, refused)
+}
+
+func check(t *testing.T, read func(string) ([]string, error), taken, refused []string) {
+	t.Helper()
+	for _, template := range taken {
+		if _, err := read(template); err != nil {
+			t.Errorf("%q: %v", template, err)
+		}
+	}
+	for _, template := range refused {
+		if _, err := read(template); err == nil {
+			t.Errorf("%q: no error", template)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	names, err := uritemplate.Match("/users/{user}/v{version}/{file=docs/**}.json")
+	if want := []string{"user", "version", "file"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("got %q, %v, want %q", names, err, want)
+	}
+	names, err = uritemplate.Rewrite("/{file}/of/{user}")
+	if want := []string{"file", "user"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("got %q, %v, want %q", names, err, want)
+	}
+}
+
+func FuzzMatch(f *testing.F) {
+	for _, template := range []string{"/a/*/{b=c/**}.json", "/a{b}c/d{e}f", "/*a/b", "/{a={b}}"} {
+		f.Add(template)
+	}
+	f.Fuzz(func(t *testing.T, template string) {
+		if names, err := uritemplate.Match(template); err == nil && len(names) > 5 {
+			t.Errorf("%q: %d names", template, len(names))
+		}
+		if _, err := uritemplate.Rewrite(template); err == nil && template[0] != '/' {
+			t.Errorf("%q: no slash at the beginning", template)
+		}
+	})
+}
