@@ -41,12 +41,12 @@ var may = map[string][]string{
 
 	"validate/uritemplate": {},
 
-	"render":       {"diag", "xds"},
-	"bootstrap":    {"diag", "xds"},
-	"publish":      {"diag"},
-	"watch":        {"diag"},
-	"pipeline":     {"diag", "xds", "load", "validate", "render", "publish"},
-	"cmd/xdspub":   {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
+	"render":     {"diag", "xds"},
+	"bootstrap":  {"diag", "xds"},
+	"publish":    {"diag"},
+	"watch":      {"diag"},
+	"pipeline":   {"diag", "xds", "load", "validate", "render", "publish"},
+	"cmd/xdspub": {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
 }
 
 // only lists modules that just some rooms may import, so that a choice of
