@@ -27,8 +27,8 @@ A config source that xdspub replaces is not judged.`,
 			return
 		}
 		err := m.ValidateAll()
-		// Envoy never unpacks this map, and unpacks the SPIFFE validator without checks.
-		if err == nil || inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
+		// Envoy unpacks the SPIFFE validator without checks.
+		if err == nil || unread(n) || readAsAnother(n) || inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return
 		}
 		bound := boundSources(p, p.Resource.Message)

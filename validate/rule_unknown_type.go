@@ -57,11 +57,16 @@ func checkAny(p *Pass, n *xds.Node, a *anypb.Any) {
 	p.Report(f)
 }
 
-// goesWithoutType: Envoy leaves an optional filter out that it does not know, and
-// never looks into this metadata.
+// goesWithoutType: Envoy leaves an optional filter out that it does not know,
+// enables the filter of a route by an empty config, and never looks into this
+// metadata.
 func goesWithoutType(n *xds.Node) bool {
 	filter, ok := n.Parent.Message.(*hcmv3.HttpFilter)
-	return ok && filter.GetIsOptional() || n.Field() == "envoy.config.core.v3.Metadata.typed_filter_metadata"
+	switch n.Field() {
+	case "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.config.route.v3.FilterConfig.config":
+		return true
+	}
+	return ok && filter.GetIsOptional()
 }
 
 func checkTypedStruct(p *Pass, n *xds.Node, url string) {

@@ -35,6 +35,7 @@ var Rules = []*Rule{
 	secretKind,
 	sessionTicketKey,
 	pathTemplate,
+	perFilterConfig,
 	retryPolicy,
 	routeConflict,
 	routeIncomplete,
