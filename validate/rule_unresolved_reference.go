@@ -19,7 +19,8 @@ where that is known. Where it is missing, Envoy refuses the resource that names 
 existing path in the system"), or accepts it and fails the requests: a route by RDS
 to an unknown cluster answers 503, a tcp_proxy resets the connection, ext_authz
 denies. That is an error. Where Envoy accepts it and requests go on without (a
-tracer, an access log, a mirror), it is a warning.
+tracer, an access log, a mirror), or only those fail that a matcher of a virtual
+host or a key of Redis leads there, it is a warning.
 
 Some references can't be met by a cluster of the tree: the cluster of a gRPC or
 REST config source for RDS, EDS, SRDS or ECDS, and of a fluentd access log, must
@@ -63,6 +64,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 			f.Warning = true
 		default:
 			f.Message = fmt.Sprintf("unknown %s %q: Envoy accepts it, and requests fail", use.Target.Noun, use.Name)
+			f.Warning = pickedByRequest(n)
 		}
 	default: // chosen at run time, or never looked up
 		return
@@ -131,6 +133,15 @@ func validatesClusters(n *xds.Node) bool {
 	default:
 		return at.Parent != nil
 	}
+}
+
+// pickedByRequest tells whether a name counts only for the requests that a matcher
+// or a key of their own leads to it: Envoy never looks it up before.
+func pickedByRequest(n *xds.Node) bool {
+	return inside(n,
+		"envoy.config.route.v3.VirtualHost.matcher",
+		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes",
+	)
 }
 
 // besideRequests tells whether requests go on without what a name stands for, or
