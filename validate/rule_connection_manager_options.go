@@ -3,7 +3,6 @@ package validate
 import (
 	"fmt"
 
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	xffv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/xff/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -21,9 +20,8 @@ in that extension from both hops and CIDR ranges; where both
 strip_matching_host_port and strip_any_host_port are set; where access_log_options
 stand beside the deprecated fields that they replace ("Only one of …"); where
 max_header_field_size_kb of HTTP/2 exceeds max_request_headers_kb, 60 by default;
-where max_response_headers_kb, which only clusters have, is set; where the codec is
-HTTP3 on TCP ("HTTP/3 codec configured on non-QUIC listener.") or another one on
-QUIC; and where a header validator is configured, which its binary does not have.`,
+where max_response_headers_kb, which only clusters have, is set; and where a header
+validator is configured, which its binary does not have.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"envoy.extensions.http.original_ip_detection.xff.v3.XffConfig",
@@ -37,7 +35,6 @@ QUIC; and where a header validator is configured, which its binary does not have
 			checkClientAddress(m, report)
 			checkLogOptions(m, report)
 			checkSizes(m, report)
-			checkCodec(n, m, report)
 			if m.GetStripMatchingHostPort() && m.GetStripAnyHostPort() {
 				report("strip_matching_host_port", "both strip_matching_host_port and strip_any_host_port are set", "keep strip_any_host_port: it strips every port")
 			}
@@ -90,19 +87,5 @@ func checkSizes(m *hcmv3.HttpConnectionManager, report func(field xds.Path, mess
 		report("http2_protocol_options.max_header_field_size_kb",
 			fmt.Sprintf("max_header_field_size_kb %d exceeds max_request_headers_kb, which is %d", one.GetValue(), all),
 			"raise max_request_headers_kb")
-	}
-}
-
-// checkCodec compares the codec with the transport, where the listener is known:
-// by ECDS a connection manager goes to any.
-func checkCodec(n *xds.Node, m *hcmv3.HttpConnectionManager, report func(field xds.Path, message, help string)) {
-	listener, _ := xds.Enclosing[*listenerv3.Listener](n)
-	quic, http3 := listener.GetUdpListenerConfig().GetQuicOptions() != nil, m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP3
-	switch {
-	case listener == nil || quic == http3:
-	case http3:
-		report("codec_type", "codec HTTP3 in a listener without QUIC", "use AUTO, or a UDP listener with quic_options")
-	default:
-		report("codec_type", fmt.Sprintf("codec %s in a QUIC listener", m.GetCodecType()), "use HTTP3")
 	}
 }
