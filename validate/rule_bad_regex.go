@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 
+	xdsmatcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -21,21 +22,40 @@ unless google_re2.max_program_size says otherwise; the runtime key
 re2.max_program_size.error_level is not looked at here. A class such as [é] and a
 repetition such as é+ are taken, and see single bytes.
 
+Upper and lower case can't be ignored by ignore_case ("ignore_case has no effect for
+safe_regex"), only by the expression itself: (?i).
+
 A substitution that names a group that the pattern does not have is taken, and
 never applies.`,
 	Messages: []protoreflect.FullName{
 		"envoy.type.matcher.v3.RegexMatcher",
 		"envoy.type.matcher.v3.RegexMatchAndSubstitute",
+		"envoy.type.matcher.v3.StringMatcher",
 		"xds.type.matcher.v3.RegexMatcher",
+		"xds.type.matcher.v3.StringMatcher",
 	},
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *matcherv3.RegexMatchAndSubstitute:
 			checkRewrite(p, n, m)
+		case *matcherv3.StringMatcher:
+			ignoredCase(p, n, m.GetIgnoreCase() && m.GetSafeRegex() != nil)
+		case *xdsmatcherv3.StringMatcher:
+			ignoredCase(p, n, m.GetIgnoreCase() && m.GetSafeRegex() != nil)
 		case interface{ GetRegex() string }: // the RegexMatcher of either package
 			pattern(p, n, m.GetRegex())
 		}
 	},
+}
+
+func ignoredCase(p *Pass, n *xds.Node, wrong bool) {
+	if wrong {
+		p.Report(Finding{
+			Path:    n.Path().Field("ignore_case"),
+			Message: "ignore_case stands beside safe_regex",
+			Help:    "begin the regular expression with (?i)",
+		})
+	}
 }
 
 // defaultRegexSize is what Envoy allows if nothing else is set.

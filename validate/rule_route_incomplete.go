@@ -18,10 +18,12 @@ var routeIncomplete = &Rule{
 Envoy refuses a mirror policy and a weighted cluster without a cluster ("Exactly
 one of cluster or cluster_header …", "At least one of name or cluster_header need
 to be specified"), a virtual cluster without headers ("virtual clusters must
-define 'headers'"), and an RDS without a config source, unless its route_config_name
+define 'headers'"), an empty cluster_specifier_plugin ("Unknown cluster specifier
+plugin name:  is used in the route"), and an RDS without a config source, unless its route_config_name
 is an xdstp:// URL ("An RDS config must have either a 'config_source' or an xDS-TP
 based 'route_config_name'").`,
 	Messages: []protoreflect.FullName{
+		"envoy.config.route.v3.RouteAction",
 		"envoy.config.route.v3.RouteAction.RequestMirrorPolicy",
 		"envoy.config.route.v3.VirtualCluster",
 		"envoy.config.route.v3.WeightedCluster.ClusterWeight",
@@ -32,6 +34,10 @@ based 'route_config_name'").`,
 			p.Report(Finding{Path: n.Path(), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
+		case *routev3.RouteAction:
+			if plugin, ok := m.GetClusterSpecifier().(*routev3.RouteAction_ClusterSpecifierPlugin); ok && plugin.ClusterSpecifierPlugin == "" {
+				missing("cluster_specifier_plugin is empty", "name one of the cluster_specifier_plugins of the route configuration")
+			}
 		case *routev3.RouteAction_RequestMirrorPolicy:
 			if m.GetCluster() == "" && m.GetClusterHeader() == "" {
 				missing("mirror policy has no cluster", "set cluster or cluster_header")

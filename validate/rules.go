@@ -40,6 +40,7 @@ var Rules = []*Rule{
 	sessionTicketKey,
 	pathTemplate,
 	perFilterConfig,
+	rateLimitFields,
 	retryPolicy,
 	routeConflict,
 	routeIncomplete,
@@ -53,5 +54,6 @@ var Rules = []*Rule{
 	unsupportedConfigSource,
 	unsupportedMetadataKind,
 	unusableAccessLog,
+	vhdsConfigSource,
 	weightSum,
 }
