@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"fmt"
-
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	xffv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/xff/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -34,7 +32,9 @@ validator is configured, which its binary does not have.`,
 		case *hcmv3.HttpConnectionManager:
 			checkClientAddress(m, report)
 			checkLogOptions(m, report)
-			checkSizes(m, report)
+			if m.GetCommonHttpProtocolOptions().GetMaxResponseHeadersKb() != nil {
+				report("common_http_protocol_options.max_response_headers_kb", "max_response_headers_kb is no option of a connection manager", "set it in the HttpProtocolOptions of the clusters")
+			}
 			if m.GetStripMatchingHostPort() && m.GetStripAnyHostPort() {
 				report("strip_matching_host_port", "both strip_matching_host_port and strip_any_host_port are set", "keep strip_any_host_port: it strips every port")
 			}
@@ -72,20 +72,5 @@ func checkLogOptions(m *hcmv3.HttpConnectionManager, report func(field xds.Path,
 	}
 	if m.GetAccessLogFlushInterval() != nil {
 		report("access_log_flush_interval", "access_log_flush_interval stands beside access_log_options", help)
-	}
-}
-
-func checkSizes(m *hcmv3.HttpConnectionManager, report func(field xds.Path, message, help string)) {
-	if m.GetCommonHttpProtocolOptions().GetMaxResponseHeadersKb() != nil {
-		report("common_http_protocol_options.max_response_headers_kb", "max_response_headers_kb is no option of a connection manager", "set it in the HttpProtocolOptions of the clusters")
-	}
-	all := uint32(60)
-	if kb := m.GetMaxRequestHeadersKb(); kb != nil {
-		all = kb.GetValue()
-	}
-	if one := m.GetHttp2ProtocolOptions().GetMaxHeaderFieldSizeKb(); one.GetValue() > all {
-		report("http2_protocol_options.max_header_field_size_kb",
-			fmt.Sprintf("max_header_field_size_kb %d exceeds max_request_headers_kb, which is %d", one.GetValue(), all),
-			"raise max_request_headers_kb")
 	}
 }

@@ -17,7 +17,8 @@ var scopedRoutes = &Rule{
 	Doc: `Scopes of routes are incomplete, or stand in each other's way.
 
 Envoy refuses a listener whose inline scopes take their routes by RDS ("is not
-supported with inline scoped routes") or have none, and one whose scope key is
+supported with inline scoped routes"; those of this tree are written into the scope)
+or have none, and one whose scope key is
 built by an index without an element_separator or by nothing ("extract_type not
 set"). It refuses all scopes of a file where two have one key ("scope key conflict
 found"); of inline scopes the last one wins. A scope without a key is refused, one
@@ -83,11 +84,11 @@ func checkInlineScopes(p *Pass, n *xds.Node, list *hcmv3.ScopedRouteConfiguratio
 	for i, m := range list.GetScopedRouteConfigurations() {
 		f := Finding{Path: n.Path().Field("scoped_route_configurations").Index(i), Help: "set route_configuration, or use scoped_rds"}
 		switch {
-		case m.GetRouteConfigurationName() != "":
+		case m.GetRouteConfigurationName() != "" && !foldsInto(p, n, m):
 			f.Path = f.Path.Field("route_configuration_name")
 			f.Message = fmt.Sprintf("inline scope %q takes its routes by RDS", m.GetName())
 			p.Report(f)
-		case m.GetRouteConfiguration() == nil:
+		case m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil:
 			f.Message = fmt.Sprintf("inline scope %q has no route_configuration", m.GetName())
 			p.Report(f)
 		}
@@ -101,6 +102,17 @@ func checkInlineScopes(p *Pass, n *xds.Node, list *hcmv3.ScopedRouteConfiguratio
 		}
 		first[scopeKey(m)] = m
 	}
+}
+
+// foldsInto tells whether the routes that an inline scope names are of this tree,
+// and written into it.
+func foldsInto(p *Pass, n *xds.Node, m *routev3.ScopedRouteConfiguration) bool {
+	_, scopes := xds.Enclosing[*hcmv3.ScopedRoutes](n)
+	if scopes == nil {
+		return false
+	}
+	s, ok := scopes.Subscription()
+	return ok && p.Snapshot.Serves(s) && p.Snapshot.Lookup(xds.RouteConfiguration, m.GetRouteConfigurationName()) != nil
 }
 
 // scopeKey is the key of a scope as one string; empty where it has none, which is

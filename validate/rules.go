@@ -25,7 +25,6 @@ var Rules = []*Rule{
 	fieldConstraint,
 	incompleteCertificate,
 	headerMutation,
-	http2Settings,
 	listenerFilterChains,
 	logFilePath,
 	malformedAddress,
