@@ -22,7 +22,8 @@ or have none, and one whose scope key is
 built by an index without an element_separator or by nothing ("extract_type not
 set"). It refuses all scopes of a file where two have one key ("scope key conflict
 found"); of inline scopes the last one wins. A scope without a key is refused, one
-without routes too ("route_configuration_name is empty"). A collection of scopes by
+without routes too ("route_configuration_name is empty"), and where there is no
+rds_config_source for the names ("Missing config source specifier"). A collection of scopes by
 srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRds",
@@ -52,6 +53,7 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 // checkScopeKeys compares the scopes of the Snapshot, which go into one file.
 func checkScopeKeys(p *Pass) {
 	first := make(map[string]*xds.Resource)
+	byName := false // some scope names its routes
 	for _, r := range named(p, xds.ScopedRoutes) {
 		m := r.Message.(*routev3.ScopedRouteConfiguration)
 		if m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil {
@@ -61,6 +63,7 @@ func checkScopeKeys(p *Pass) {
 				Help:     "set route_configuration_name",
 			})
 		}
+		byName = byName || m.GetRouteConfigurationName() != ""
 		key := scopeKey(m)
 		other, taken := first[key]
 		if !taken {
@@ -76,6 +79,34 @@ func checkScopeKeys(p *Pass) {
 				Related:  related(other, "key", "this one has it first"),
 			})
 		}
+	}
+	if byName {
+		checkRouteSources(p)
+	}
+}
+
+// checkRouteSources finds listeners that take scopes with route configurations by
+// name, and have no source for these. Where one has this tree for it, the scopes
+// carry their routes.
+func checkRouteSources(p *Pass) {
+	var without []Finding
+	for _, s := range p.Subscribers {
+		scopes, ok := s.Node.Message.(*hcmv3.ScopedRoutes)
+		switch {
+		case !ok || !p.Snapshot.Serves(xds.Subscription{Target: xds.ScopedRoutes, Source: scopes.GetScopedRds().GetScopedRdsConfigSource()}):
+		case p.Snapshot.Serves(s.Subscription):
+			return
+		case s.Source.GetConfigSourceSpecifier() == nil:
+			without = append(without, Finding{
+				Resource: s.Resource,
+				Path:     s.NamePath,
+				Message:  fmt.Sprintf("scoped routes %q have no rds_config_source, and scopes name their routes", scopes.GetName()),
+				Help:     "set rds_config_source, for route configurations of this tree to {ads: {}}",
+			})
+		}
+	}
+	for _, f := range without {
+		p.Report(f)
 	}
 }
 

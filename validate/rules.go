@@ -25,6 +25,7 @@ var Rules = []*Rule{
 	fieldConstraint,
 	incompleteCertificate,
 	headerMutation,
+	ignoredRouteField,
 	listenerFilterChains,
 	logFilePath,
 	malformedAddress,
