@@ -41,6 +41,7 @@ var Rules = []*Rule{
 	pathTemplate,
 	perFilterConfig,
 	rateLimitFields,
+	relativeRewrite,
 	retryPolicy,
 	routeConflict,
 	routeIncomplete,
