@@ -6,7 +6,6 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	exprv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rate_limit_descriptors/expr/v3"
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/router/cluster_specifiers/lua/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -22,7 +21,7 @@ one of cluster or cluster_header …", "At least one of name or cluster_header n
 to be specified"), a virtual cluster without headers ("virtual clusters must
 define 'headers'"), an empty cluster_specifier_plugin ("Unknown cluster specifier
 plugin name:  is used in the route"), a Lua script for one without the function
-envoy_on_route, a rate limit descriptor by expression without one, and an RDS without a config source, unless its route_config_name
+envoy_on_route, and an RDS without a config source, unless its route_config_name
 is an xdstp:// URL ("An RDS config must have either a 'config_source' or an xDS-TP
 based 'route_config_name'").`,
 	Messages: []protoreflect.FullName{
@@ -31,7 +30,6 @@ based 'route_config_name'").`,
 		"envoy.config.route.v3.VirtualCluster",
 		"envoy.config.route.v3.WeightedCluster.ClusterWeight",
 		"envoy.extensions.filters.network.http_connection_manager.v3.Rds",
-		"envoy.extensions.rate_limit_descriptors.expr.v3.Descriptor",
 		"envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig",
 	},
 	Node: func(p *Pass, n *xds.Node) {
@@ -54,10 +52,6 @@ based 'route_config_name'").`,
 		case *routev3.WeightedCluster_ClusterWeight:
 			if m.GetName() == "" && m.GetClusterHeader() == "" && weighsRoute(n) {
 				missing("weighted cluster has no name", "set name or cluster_header")
-			}
-		case *exprv3.Descriptor:
-			if m.GetExprSpecifier() == nil {
-				missing(fmt.Sprintf("descriptor %q has no expression", m.GetDescriptorKey()), "set text or parsed")
 			}
 		case *luav3.LuaConfig:
 			if script := m.GetSourceCode().GetInlineString(); script != "" && !strings.Contains(script, "envoy_on_route") {

@@ -20,7 +20,7 @@ var may = map[string][]string{
 	"xds":                   {"diag"},
 	"xds/alltypes":          {},
 	"load":                  {"diag", "xds", "xds/alltypes"},
-	"validate":              {"diag", "xds", "validate/re2", "validate/cel", "validate/substitution", "validate/boring"},
+	"validate":              {"diag", "xds", "validate/re2", "validate/cel", "validate/substitution", "validate/boring", "validate/uritemplate"},
 	"validate/re2":          {},
 	"follow":                {"diag", "xds", "load"},
 	"render":                {"diag", "xds"},
@@ -32,21 +32,7 @@ var may = map[string][]string{
 	"validate/cel":          {"validate/re2"},
 	"validate/substitution": {"diag", "validate/cel"},
 	"validate/boring":       {},
-	"diag":         {},
-	"xds":          {"diag"},
-	"xds/alltypes": {},
-	"load":         {"diag", "xds", "xds/alltypes"},
-	"validate":     {"diag", "xds", "validate/re2", "validate/uritemplate"},
-	"validate/re2": {},
-
-	"validate/uritemplate": {},
-
-	"render":     {"diag", "xds"},
-	"bootstrap":  {"diag", "xds"},
-	"publish":    {"diag"},
-	"watch":      {"diag"},
-	"pipeline":   {"diag", "xds", "load", "validate", "render", "publish"},
-	"cmd/xdspub": {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
+	"validate/uritemplate":  {},
 }
 
 // only lists modules that just some rooms may import, so that a choice of
