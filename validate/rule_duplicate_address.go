@@ -5,7 +5,9 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"xdspub/diag"
 	"xdspub/xds"
 )
 
@@ -16,40 +18,130 @@ var duplicateAddress = &Rule{
 Envoy refuses the second ("has duplicate address … as existing listener"): the
 same IP address in any spelling, port, protocol and network namespace, or the same
 pipe, among all addresses of a listener; also with bind_to_port: false, and
-whatever enable_reuse_port says. 0.0.0.0 and 127.0.0.1 are two addresses, UDP and
-TCP are apart, and port 0 is a new one each time.`,
+whatever enable_reuse_port says. A static listener of the bootstrap counts as the
+first, and so does its admin interface ("Address already in use"), which takes
+0.0.0.0 with it.
+
+0.0.0.0 and 127.0.0.1 are two addresses, UDP and TCP are apart, and port 0 is a new
+one each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0
+once only: Envoy takes both listeners, and one of them never listens.`,
 	Snapshot: func(p *Pass) {
-		seen := make(map[xds.Socket]place)
-		for _, r := range p.Snapshot.Of(xds.Listener) {
-			if r.Name != "" && p.Snapshot.Lookup(r.Type, r.Name) != r {
-				continue // duplicate-resource
-			}
-			l := r.Message.(*listenerv3.Listener)
-			check := func(a *corev3.Address, path xds.Path) {
-				s, ok := xds.SocketOf(a)
-				if !ok {
-					return
-				}
-				first, twice := seen[s]
-				if !twice {
-					seen[s] = place{r, path}
-					return
-				}
-				if first.Resource == r {
-					return // Envoy binds it twice
-				}
+		bound := listenerAddresses(p)
+		seen := make(map[xds.Socket]boundAddress)
+		for _, a := range bound {
+			first, twice := seen[a.socket]
+			switch {
+			case !twice:
+				seen[a.socket] = a
+			case first.Resource != a.Resource:
 				p.Report(Finding{
-					Resource: r,
-					Path:     path,
-					Message:  fmt.Sprintf("address %s belongs to another listener too", s),
+					Resource: a.Resource,
+					Path:     a.path,
+					Message:  fmt.Sprintf("address %s belongs to another listener too", a.socket),
 					Help:     "give each listener an address of its own; one listener can have several filter chains",
 					Related:  related(first.Resource, first.path, fmt.Sprintf("listener %q has it", first.Name)),
 				})
-			}
-			check(l.GetAddress(), "address")
-			for i, a := range l.GetAdditionalAddresses() {
-				check(a.GetAddress(), xds.Path("additional_addresses").Index(i).Field("address"))
+			case a.alone:
+				// With SO_REUSEPORT, Envoy binds it twice.
+				reportNeverListens(p, a, related(a.Resource, first.path, "here it is, too"))
 			}
 		}
+		for _, a := range bound {
+			checkWildcard(p, a, seen)
+			checkBootstrapSockets(p, a)
+		}
 	},
+}
+
+// boundAddress is one address of a listener.
+type boundAddress struct {
+	place
+	socket xds.Socket
+	// binds is false for a listener that only gets connections from others.
+	binds bool
+	// alone says that the kernel gives this address to one socket only.
+	alone bool
+}
+
+func listenerAddresses(p *Pass) (list []boundAddress) {
+	for _, r := range p.Snapshot.Of(xds.Listener) {
+		if r.Name != "" && p.Snapshot.Lookup(r.Type, r.Name) != r {
+			continue // duplicate-resource
+		}
+		l := r.Message.(*listenerv3.Listener)
+		add := func(a *corev3.Address, path xds.Path) {
+			if s, ok := xds.SocketOf(a); ok {
+				list = append(list, boundAddress{place{r, path}, s, bindsToPort(l), bindsToPort(l) && !reusesPort(l)})
+			}
+		}
+		add(l.GetAddress(), "address")
+		for i, a := range l.GetAdditionalAddresses() {
+			add(a.GetAddress(), xds.Path("additional_addresses").Index(i).Field("address"))
+		}
+	}
+	return list
+}
+
+// checkWildcard finds a listener whose port another one has on all addresses.
+func checkWildcard(p *Pass, a boundAddress, seen map[xds.Socket]boundAddress) {
+	wildcard, ok := a.socket.Wildcard()
+	all, taken := seen[wildcard]
+	if ok && taken && wildcard != a.socket && a.binds && all.binds && (a.alone || all.alone) {
+		reportNeverListens(p, a, related(all.Resource, all.path, fmt.Sprintf("listener %q has the port on all addresses", all.Name)))
+	}
+}
+
+func reportNeverListens(p *Pass, a boundAddress, other []diag.Related) {
+	p.Report(Finding{
+		Resource: a.Resource, Path: a.path, Warning: true,
+		Message: fmt.Sprintf("address %s is taken a second time without enable_reuse_port: one of the two never listens", a.socket),
+		Help:    "give it a port of its own, or leave enable_reuse_port on",
+		Related: other,
+	})
+}
+
+// checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
+func checkBootstrapSockets(p *Pass, a boundAddress) {
+	if p.Known.Has(xds.Listener, a.Name) {
+		return // shadowed-by-bootstrap
+	}
+	for _, k := range p.Known.Sockets() {
+		f := Finding{
+			Resource: a.Resource, Path: a.path,
+			Message: fmt.Sprintf("address %s belongs to listener %q of the bootstrap", a.socket, k.Listener),
+			Help:    "give it an address of its own",
+		}
+		if k.Listener == "" {
+			if !a.binds || !overlap(k.Socket, a.socket) {
+				continue
+			}
+			f.Message = fmt.Sprintf("address %s: the admin interface of the bootstrap has %s", a.socket, k.Socket)
+		} else if k.Socket != a.socket {
+			continue
+		}
+		p.Report(f)
+		return
+	}
+}
+
+// overlap tells whether a socket gets what is sent to the other.
+func overlap(a, b xds.Socket) bool {
+	allOfA, ok := a.Wildcard()
+	allOfB, okB := b.Wildcard()
+	return ok && okB && allOfA == allOfB && (a == b || a == allOfA || b == allOfB)
+}
+
+// bindsToPort tells whether a listener binds its addresses.
+func bindsToPort(l *listenerv3.Listener) bool {
+	for _, b := range []*wrapperspb.BoolValue{l.GetBindToPort(), l.GetDeprecatedV1().GetBindToPort()} {
+		if b != nil && !b.GetValue() {
+			return false
+		}
+	}
+	return true
+}
+
+// reusesPort tells whether a listener's sockets have SO_REUSEPORT.
+func reusesPort(l *listenerv3.Listener) bool {
+	return l.GetEnableReusePort() == nil || l.GetEnableReusePort().GetValue()
 }

@@ -2,23 +2,40 @@ package xds
 
 import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Known is the resources that an Envoy has from its own bootstrap. References to
 // them resolve; a resource of the same name that comes later is ignored by Envoy.
 type Known struct {
-	keys map[Key]bool
+	keys       map[Key]bool
+	sockets    []KnownSocket
+	extensions map[protoreflect.FullName]bool
 }
 
-// KnownFrom collects the names in a bootstrap: static clusters, listeners and
-// secrets, and runtime layers by RTDS.
+// KnownSocket is a socket that the Envoy listens on by its bootstrap.
+type KnownSocket struct {
+	Socket
+	// Listener is the static listener that has it; empty is the admin interface.
+	Listener string
+}
+
+// KnownFrom collects what stands in a bootstrap: the names of static clusters,
+// listeners and secrets and of runtime layers by RTDS, the sockets of the
+// listeners and of the admin interface, and the types of bootstrap extensions.
 func KnownFrom(b *bootstrapv3.Bootstrap) Known {
-	k := Known{keys: make(map[Key]bool)}
+	k := Known{keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool)}
+	if s, ok := SocketOf(b.GetAdmin().GetAddress()); ok {
+		k.sockets = append(k.sockets, KnownSocket{Socket: s})
+	}
 	for _, c := range b.GetStaticResources().GetClusters() {
 		k.keys[Key{Cluster, c.GetName()}] = true
 	}
 	for _, l := range b.GetStaticResources().GetListeners() {
 		k.keys[Key{Listener, l.GetName()}] = true
+		for _, s := range Sockets(l) {
+			k.sockets = append(k.sockets, KnownSocket{s, l.GetName()})
+		}
 	}
 	for _, s := range b.GetStaticResources().GetSecrets() {
 		k.keys[Key{Secret, s.GetName()}] = true
@@ -28,8 +45,17 @@ func KnownFrom(b *bootstrapv3.Bootstrap) Known {
 			k.keys[Key{Runtime, rtds.GetName()}] = true
 		}
 	}
+	for _, e := range b.GetBootstrapExtensions() {
+		k.extensions[e.GetTypedConfig().MessageName()] = true
+	}
 	return k
 }
 
 // Has tells whether the bootstrap holds that resource.
 func (k Known) Has(t *Type, name string) bool { return k.keys[Key{t, name}] }
+
+// Sockets are those that the bootstrap's listeners and its admin interface have.
+func (k Known) Sockets() []KnownSocket { return k.sockets }
+
+// HasExtension tells whether the bootstrap has an extension of that type.
+func (k Known) HasExtension(name protoreflect.FullName) bool { return k.extensions[name] }

@@ -125,7 +125,9 @@ func TestSnapshot(t *testing.T) {
 
 func TestKnown(t *testing.T) {
 	known := xds.KnownFrom(parse(t, &bootstrapv3.Bootstrap{}, `{
-	  "static_resources": {"clusters": [{"name": "c"}, {"name": "d"}], "listeners": [{"name": "l"}], "secrets": [{"name": "s"}]},
+	  "static_resources": {"clusters": [{"name": "c"}, {"name": "d"}], "listeners": [{"name": "l", "address": {"socket_address": {"address": "::1", "port_value": 80}}}], "secrets": [{"name": "s"}]},
+	  "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 9901}}},
+	  "bootstrap_extensions": [{"name": "internal", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener"}}],
 	  "layered_runtime": {"layers": [
 	    {"name": "layer", "rtds_layer": {"name": "rtds"}},
 	    {"name": "static", "static_layer": {}}]}}`))
@@ -142,6 +144,16 @@ func TestKnown(t *testing.T) {
 		if got := known.Has(r.t, r.name); got != want {
 			t.Errorf("%s %q: %v", r.t, r.name, got)
 		}
+	}
+	var sockets []string
+	for _, s := range known.Sockets() {
+		sockets = append(sockets, s.String()+" "+s.Listener)
+	}
+	if diff := cmp.Diff([]string{"127.0.0.1:9901 ", "[::1]:80 l"}, sockets); diff != "" {
+		t.Error(diff)
+	}
+	if !known.HasExtension("envoy.extensions.bootstrap.internal_listener.v3.InternalListener") || known.HasExtension("") {
+		t.Error("bootstrap extensions are not known as they are")
 	}
 	if (xds.Known{}).Has(xds.Cluster, "c") || xds.KnownFrom(nil).Has(xds.Cluster, "c") {
 		t.Error("without a bootstrap something is known")

@@ -57,3 +57,17 @@ func Sockets(l *listenerv3.Listener) []Socket {
 	}
 	return list
 }
+
+// Wildcard is the socket for all addresses of the machine that takes the same
+// port. A pipe has none.
+func (s Socket) Wildcard() (Socket, bool) {
+	if s.pipe != "" {
+		return Socket{}, false
+	}
+	all := netip.IPv4Unspecified()
+	if s.address.Addr().Is6() {
+		all = netip.IPv6Unspecified()
+	}
+	s.address = netip.AddrPortFrom(all, s.address.Port())
+	return s, true
+}
