@@ -1,0 +1,111 @@
+package validate
+
+import (
+	"fmt"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var listenerOptions = &Rule{
+	Code: "listener-options",
+	Doc: `A listener has an option that its kind can't have.
+
+Envoy refuses enable_mptcp for UDP and for pipes, bind_to_port: false for UDP, a
+connection_balance_config for QUIC ("doesn't work with connection balancer"), and for
+an internal listener whatever is about sockets ("has unsupported tcp listener
+feature", "does not support socket option").
+
+A UDP listener without enable_reuse_port is refused by every Envoy with more than one
+worker, which is an Envoy without --concurrency 1 on more than one core. What
+udp_listener_config says of a TCP listener is never looked at.`,
+	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
+	Node: func(p *Pass, n *xds.Node) {
+		l := n.Message.(*listenerv3.Listener)
+		switch transportOf(l) {
+		case connections:
+			checkConnectionOptions(p, l)
+		case quic:
+			if l.GetConnectionBalanceConfig() != nil {
+				p.Report(Finding{
+					Path:    "connection_balance_config",
+					Message: "a QUIC listener can't balance its connections",
+					Help:    "remove connection_balance_config: the kernel spreads them over the workers",
+				})
+			}
+			checkDatagramOptions(p, l)
+		case datagrams:
+			checkDatagramOptions(p, l)
+		}
+	},
+}
+
+func checkConnectionOptions(p *Pass, l *listenerv3.Listener) {
+	if l.GetUdpListenerConfig().GetQuicOptions() != nil {
+		p.Report(Finding{
+			Path: "udp_listener_config", Warning: true,
+			Message: "the listener's address is not for UDP: its udp_listener_config is never looked at",
+			Help:    "set protocol: UDP in the address, or remove udp_listener_config",
+		})
+	}
+	if l.GetInternalListener() != nil {
+		checkInternalOptions(p, l)
+		return
+	}
+	for _, a := range addresses(l) {
+		if l.GetEnableMptcp() && a.GetPipe() != nil {
+			p.Report(Finding{Path: "enable_mptcp", Message: "enable_mptcp for a pipe", Help: "only IP addresses can have it"})
+			return
+		}
+	}
+}
+
+func checkInternalOptions(p *Pass, l *listenerv3.Listener) {
+	for _, option := range []struct {
+		name xds.Path
+		set  bool
+	}{
+		{"connection_balance_config", l.GetConnectionBalanceConfig().GetExactBalance() != nil},
+		{"enable_mptcp", l.GetEnableMptcp()},
+		{"enable_reuse_port", l.GetEnableReusePort() != nil},
+		{"freebind", l.GetFreebind().GetValue()},
+		{"socket_options", len(l.GetSocketOptions()) > 0},
+		{"tcp_backlog_size", l.GetTcpBacklogSize() != nil},
+		{"tcp_fast_open_queue_length", l.GetTcpFastOpenQueueLength() != nil},
+		{"transparent", l.GetTransparent().GetValue()},
+	} {
+		if option.set {
+			p.Report(Finding{
+				Path:    option.name,
+				Message: fmt.Sprintf("an internal listener has no socket, and can't have %s", option.name),
+				Help:    "remove it",
+			})
+		}
+	}
+}
+
+func checkDatagramOptions(p *Pass, l *listenerv3.Listener) {
+	if l.GetEnableMptcp() {
+		p.Report(Finding{Path: "enable_mptcp", Message: "enable_mptcp for a UDP listener", Help: "only TCP listeners can have it"})
+	}
+	if !bindsToPort(l) {
+		path := xds.Path("bind_to_port")
+		if l.GetBindToPort() == nil {
+			path = "deprecated_v1"
+		}
+		p.Report(Finding{
+			Path:    path,
+			Message: "bind_to_port: false for a UDP listener",
+			Help:    "remove it: no other listener hands datagrams on",
+		})
+	}
+	if !reusesPort(l) {
+		p.Report(Finding{
+			Path: "enable_reuse_port", Warning: true,
+			Message: "a UDP listener without enable_reuse_port: Envoy refuses it, unless it has one worker only",
+			Help:    "remove it, or start Envoy with --concurrency 1",
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package validate
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var overlappingFilterChains = &Rule{
+	Code: "overlapping-filter-chains",
+	Doc: `Two filter chains of a listener match the same connections.
+
+Envoy picks a filter chain by destination port, destination address, server name,
+transport protocol, application protocol, directly connected address, source type,
+source address and source port, in that order. It refuses two chains that share a
+value of each ("multiple filter chains with overlapping matching rules", "has the same
+matching rules"): a criterion that is left out is a value of its own, and so is each
+range of addresses, cut to its length; server names are compared in lower case, and
+*.example.com is the same as .example.com. A value that stands twice in one chain is
+refused in the same words.
+
+10.0.0.0/8 beside 10.1.0.0/16 is no overlap, the narrower wins. The default filter
+chain and chains that a filter_chain_matcher picks are not compared.`,
+	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
+	Node: func(p *Pass, n *xds.Node) {
+		l := n.Message.(*listenerv3.Listener)
+		if t := transportOf(l); t == calls || t == datagrams || l.GetFilterChainMatcher() != nil {
+			return
+		}
+		var chains []chainMatch
+		for i, c := range l.GetFilterChains() {
+			m := matchOf(c.GetFilterChainMatch())
+			m.name, m.path = c.GetName(), xds.Path("filter_chains").Index(i)
+			if c.GetFilterChainMatch() != nil {
+				m.path = m.path.Field("filter_chain_match")
+			}
+			chains = append(chains, m)
+		}
+		checkOverlaps(p, chains)
+	},
+}
+
+// chainMatch is what Envoy compares of a filter chain's match: the values of each
+// criterion in turn, of which one that is left out has the empty one.
+type chainMatch struct {
+	name     string
+	path     xds.Path
+	criteria [9][]string
+}
+
+// criteria are the fields of a filter chain's match, in Envoy's order.
+var criteria = [9]string{
+	"destination_port", "prefix_ranges", "server_names", "transport_protocol", "application_protocols",
+	"direct_source_prefix_ranges", "source_type", "source_prefix_ranges", "source_ports",
+}
+
+func matchOf(m *listenerv3.FilterChainMatch) chainMatch {
+	c := chainMatch{criteria: [9][]string{
+		1: ranges(m.GetPrefixRanges()),
+		2: serverNames(m.GetServerNames()),
+		3: {m.GetTransportProtocol()},
+		4: m.GetApplicationProtocols(),
+		5: ranges(m.GetDirectSourcePrefixRanges()),
+		6: {m.GetSourceType().String()},
+		7: ranges(m.GetSourcePrefixRanges()),
+	}}
+	if port := m.GetDestinationPort(); port != nil {
+		c.criteria[0] = []string{fmt.Sprint(port.GetValue())}
+	}
+	for _, port := range m.GetSourcePorts() {
+		c.criteria[8] = append(c.criteria[8], fmt.Sprint(port))
+	}
+	for i, values := range c.criteria {
+		if len(values) == 0 {
+			c.criteria[i] = []string{""}
+		}
+	}
+	return c
+}
+
+// ranges are address ranges as Envoy writes them: cut to their length, which is 0
+// where it is not set, and no longer than the address.
+func ranges(list []*corev3.CidrRange) (texts []string) {
+	for _, r := range list {
+		text := r.GetAddressPrefix() // malformed-address
+		if ip, err := netip.ParseAddr(text); err == nil {
+			bits := min(r.GetPrefixLen().GetValue(), uint32(ip.BitLen()))
+			text = netip.PrefixFrom(ip.WithZone(""), int(bits)).Masked().String()
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func serverNames(list []string) (texts []string) {
+	for _, name := range list {
+		text := strings.ToLower(name)
+		if strings.HasPrefix(text, "*.") {
+			text = text[1:]
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// checkOverlaps reports each chain that overlaps an earlier one, or itself, once.
+// Chains are compared only where they share a server name, which is what tells the
+// thousands of a big listener apart.
+func checkOverlaps(p *Pass, chains []chainMatch) {
+	byServerName := make(map[string][]chainMatch)
+	for _, c := range chains {
+		if field, value, twice := c.repeats(); twice {
+			p.Report(Finding{
+				Path:    c.path.Field(field),
+				Message: fmt.Sprintf("filter chain matches %s %q twice", field, value),
+				Help:    "remove one of them",
+			})
+		} else if first, shared, overlaps := c.overlapsOneOf(byServerName); overlaps {
+			p.Report(Finding{
+				Path:    c.path,
+				Message: fmt.Sprintf("filter chain matches %s, as another one does", shared),
+				Help:    "give each filter chain a match of its own",
+				Related: related(p.Resource, first.path, "this one does"),
+			})
+		}
+		for _, name := range c.criteria[2] {
+			byServerName[name] = append(byServerName[name], c)
+		}
+	}
+}
+
+// repeats finds a value that stands twice in one criterion.
+func (c chainMatch) repeats() (field, value string, twice bool) {
+	for i, values := range c.criteria {
+		seen := make(map[string]bool, len(values))
+		for _, v := range values {
+			if seen[v] {
+				return criteria[i], v, true
+			}
+			seen[v] = true
+		}
+	}
+	return "", "", false
+}
+
+func (c chainMatch) overlapsOneOf(byServerName map[string][]chainMatch) (first chainMatch, shared string, overlaps bool) {
+	for _, name := range c.criteria[2] {
+		for _, other := range byServerName[name] {
+			if shared, overlaps = c.overlaps(other); overlaps {
+				return other, shared, true
+			}
+		}
+	}
+	return chainMatch{}, "", false
+}
+
+// overlaps tells whether two chains share a value of each criterion, and says
+// which.
+func (c chainMatch) overlaps(other chainMatch) (shared string, all bool) {
+	var text []string
+	for i, values := range c.criteria {
+		value, ok := common(values, other.criteria[i])
+		if !ok {
+			return "", false
+		}
+		if value != "" && value != listenerv3.FilterChainMatch_ANY.String() {
+			text = append(text, fmt.Sprintf("%s %q", criteria[i], value))
+		}
+	}
+	if len(text) == 0 {
+		return "everything", true
+	}
+	return strings.Join(text, ", "), true
+}
+
+func common(a, b []string) (value string, ok bool) {
+	for _, x := range a {
+		for _, y := range b {
+			if x == y {
+				return x, true
+			}
+		}
+	}
+	return "", false
+}
