@@ -35,7 +35,8 @@ every connection is closed.`,
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *listenerv3.FilterChain:
-			if len(m.GetFilters()) == 0 {
+			l, _ := xds.Enclosing[*listenerv3.Listener](n)
+			if len(m.GetFilters()) == 0 && transportOf(l) != quic { // quic-listener
 				p.Report(Finding{
 					Path: n.Path(), Warning: true,
 					Message: "filter chain has no filters: Envoy closes every connection",

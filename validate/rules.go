@@ -54,6 +54,8 @@ var Rules = []*Rule{
 	sessionTicketKey,
 	overlappingFilterChains,
 	pipePath,
+	preferredAddress,
+	quicListener,
 	shadowedByBootstrap,
 	socketOption,
 	terminalFilter,
