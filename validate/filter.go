@@ -139,6 +139,9 @@ func (k chainKind) ends(c filterConfig) (terminal, known bool) {
 	case name == "envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter":
 		var module dynamicmodulesv3.DynamicModuleFilter
 		return c.UnmarshalTo(&module) == nil && module.GetTerminalFilter(), true
+	case name == "envoy.extensions.common.matching.v3.ExtensionWithMatcher":
+		// Whatever filter is in it.
+		return false, k.family == httpChain.family
 	default:
 		return false, strings.HasPrefix(string(name), k.family) && xds.InEnvoy(name)
 	}

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -15,23 +14,29 @@ var listenerFilterChains = &Rule{
 A listener for connections needs filter_chains or a default_filter_chain ("no
 filter chains specified"), one for QUIC as well. A plain UDP listener has no
 connections and works by its listener_filters ("filter chain(s) specified for
-connection-less UDP listener").`,
+connection-less UDP listener"). A listener whose filter chains come by discovery needs
+a filter_chain_matcher ("FCDS requires a filter chain matcher").`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
-		if l.GetApiListener() != nil || l.GetFcdsConfig() != nil {
-			return
-		}
-		datagrams := l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP && l.GetUdpListenerConfig().GetQuicOptions() == nil
-		chains := len(l.GetFilterChains()) > 0 || l.GetDefaultFilterChain() != nil
+		kind, chains := transportOf(l), filterChains(l)
 		switch {
-		case datagrams && chains:
+		case kind == calls:
+		case kind == datagrams && len(chains) > 0:
 			p.Report(Finding{
-				Path:    n.Path().Field("filter_chains"),
+				Path:    chains[0].path,
 				Message: "a UDP listener has no connections, and can have no filter chains",
 				Help:    "use listener_filters with udp_proxy or dns_filter, or udp_listener_config.quic_options for QUIC",
 			})
-		case !datagrams && !chains:
+		case l.GetFcdsConfig() != nil:
+			if l.GetFilterChainMatcher() == nil {
+				p.Report(Finding{
+					Path:    "fcds_config",
+					Message: "filter chains by discovery without a filter_chain_matcher",
+					Help:    "add the filter_chain_matcher that picks them by name",
+				})
+			}
+		case kind != datagrams && len(chains) == 0:
 			p.Report(Finding{
 				Path:    n.Path(),
 				Message: "listener has no filter chains",

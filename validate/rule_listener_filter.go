@@ -1,0 +1,129 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	localratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/local_ratelimit/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var listenerFilter = &Rule{
+	Code: "listener-filter",
+	Doc: `A listener filter does not go with its listener, or with itself.
+
+A TCP listener has the filters of envoy.filters.listener, a UDP listener those for
+datagrams (udp_proxy, dns_filter), a QUIC listener none at all; another one is refused
+("Didn't find a registered implementation"). UDP listener filters can't come by
+discovery ("configured with unsupported dynamic configuration"); elsewhere
+apply_default_config_without_warming needs a default_config, and type_urls name
+listener filters only.
+
+A proxy_protocol filter that disallows both versions is refused, and so is a
+local_ratelimit that fills its bucket more often than every 50 ms. A UDP listener
+without filters is taken and drops every datagram.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.listener.v3.Listener",
+		"envoy.extensions.filters.listener.local_ratelimit.v3.LocalRateLimit",
+		"envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol",
+	},
+	Node: func(p *Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *listenerv3.Listener:
+			checkListenerFilters(p, m)
+		case *localratelimitv3.LocalRateLimit:
+			interval := m.GetTokenBucket().GetFillInterval()
+			if d := interval.AsDuration(); interval != nil && 0 < d && d < 50*time.Millisecond {
+				p.Report(Finding{
+					Path:    n.Path().Field("token_bucket").Field("fill_interval"),
+					Message: fmt.Sprintf("fill_interval %v, Envoy fills at most every 50ms", d),
+					Help:    "fill more tokens at a time, by tokens_per_fill",
+				})
+			}
+		case *proxyprotocolv3.ProxyProtocol:
+			if versions := m.GetDisallowedVersions(); slices.Contains(versions, corev3.ProxyProtocolConfig_V1) && slices.Contains(versions, corev3.ProxyProtocolConfig_V2) {
+				p.Report(Finding{
+					Path:    n.Path().Field("disallowed_versions"),
+					Message: "all versions of the PROXY protocol are disallowed",
+					Help:    "leave V1 or V2 out",
+				})
+			}
+		}
+	},
+}
+
+// streamFilters and datagramFilters are the listener filters of Envoy 1.40.0; the
+// streams' are all in one package.
+const streamFilters = "envoy.extensions.filters.listener."
+
+var datagramFilters = []protoreflect.FullName{
+	"envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig",
+	"envoy.extensions.filters.udp.dynamic_modules.v3.DynamicModuleUdpListenerFilter",
+	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
+}
+
+func checkListenerFilters(p *Pass, l *listenerv3.Listener) {
+	kind := transportOf(l)
+	if kind == datagrams && len(l.GetListenerFilters()) == 0 && len(filterChains(l)) == 0 {
+		p.Report(Finding{
+			Warning: true,
+			Message: "UDP listener has no listener_filters: Envoy drops every datagram",
+			Help:    "add udp_proxy or dns_filter, or udp_listener_config.quic_options for QUIC",
+		})
+	}
+	for i, f := range l.GetListenerFilters() {
+		path := xds.Path("listener_filters").Index(i)
+		discovery := f.GetConfigDiscovery()
+		switch {
+		case kind == calls:
+		case discovery != nil && kind == datagrams:
+			p.Report(Finding{
+				Path:    path.Field("config_discovery"),
+				Message: fmt.Sprintf("listener filter %q of a UDP listener can't come by discovery", f.GetName()),
+				Help:    "give its typed_config here",
+			})
+		case discovery != nil:
+			if discovery.GetApplyDefaultConfigWithoutWarming() && discovery.GetDefaultConfig() == nil {
+				p.Report(Finding{
+					Path:    path.Field("config_discovery").Field("apply_default_config_without_warming"),
+					Message: fmt.Sprintf("listener filter %q has no default_config to apply", f.GetName()),
+					Help:    "add default_config",
+				})
+			}
+			for j, url := range discovery.GetTypeUrls() {
+				checkFilterKind(p, kind, nameIn(url), path.Field("config_discovery").Field("type_urls").Index(j))
+			}
+		case f.GetTypedConfig() != nil:
+			checkFilterKind(p, kind, typeOf(f.GetTypedConfig()), path)
+		}
+	}
+}
+
+// checkFilterKind reports a filter of another kind of listener. What is no listener
+// filter of any kind stands in the wrong slot.
+func checkFilterKind(p *Pass, kind transport, name protoreflect.FullName, path xds.Path) {
+	forStreams := strings.HasPrefix(string(name), streamFilters)
+	forDatagrams := slices.Contains(datagramFilters, name)
+	f := Finding{Path: path}
+	switch {
+	case kind == quic && (forStreams || forDatagrams):
+		f.Message = fmt.Sprintf("listener filter %s in a QUIC listener", name)
+		f.Help = "remove it: Envoy has no listener filters for QUIC"
+	case kind == datagrams && forStreams:
+		f.Message = fmt.Sprintf("listener filter %s in a UDP listener", name)
+		f.Help = "remove it: it is for connections"
+	case kind == connections && forDatagrams:
+		f.Message = fmt.Sprintf("listener filter %s in a listener for connections", name)
+		f.Help = "set protocol: UDP in the listener's address"
+	default:
+		return
+	}
+	p.Report(f)
+}
