@@ -5,8 +5,11 @@ import (
 	"net/netip"
 	"strings"
 
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/data/dns/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
@@ -21,19 +24,29 @@ LOGICAL_DNS). Everywhere else a host name, an IPv4 address with leading zeros or
 less than four parts, or an IPv6 address in brackets is a "malformed IP address",
 and a named_port is one that the "IP resolver can't handle": in the endpoints of
 static clusters and of EDS, in listeners, source addresses, resolvers, health
-checks, and address ranges. XFF's trusted ranges alone are taken, and trust
-nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
-	Messages: []protoreflect.FullName{"envoy.config.core.v3.SocketAddress", "envoy.config.core.v3.CidrRange"},
+checks, DNS tables, and address ranges. XFF's trusted ranges alone are taken, and
+trust nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.core.v3.CidrRange",
+		"envoy.config.core.v3.SocketAddress",
+		"envoy.data.dns.v3.DnsTable.AddressList",
+		"xds.core.v3.CidrRange",
+	},
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *corev3.CidrRange:
-			if address := m.GetAddressPrefix(); address != "" && !isIP(address) {
-				p.Report(Finding{
-					Path:    n.Path().Field("address_prefix"),
-					Message: fmt.Sprintf("%q is no IP address", address),
-					Help:    addressHelp(address, "an address range starts with an IP address; its length goes into prefix_len"),
-					Warning: n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs",
-				})
+			checkRange(p, n, m.GetAddressPrefix())
+		case *xdscorev3.CidrRange:
+			checkRange(p, n, m.GetAddressPrefix())
+		case *dnsv3.DnsTable_AddressList:
+			for i, address := range m.GetAddress() {
+				if address != "" && !isIP(address) {
+					p.Report(Finding{
+						Path:    n.Path().Field("address").Index(i),
+						Message: fmt.Sprintf("%q is no IP address", address),
+						Help:    addressHelp(address, "give an IP address"),
+					})
+				}
 			}
 		case *corev3.SocketAddress:
 			if wantsIP(n) {
@@ -48,6 +61,31 @@ nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
 			}
 		}
 	},
+}
+
+func checkRange(p *Pass, n *xds.Node, address string) {
+	if address == "" || isIP(address) {
+		return
+	}
+	p.Report(Finding{
+		Path:    n.Path().Field("address_prefix"),
+		Message: fmt.Sprintf("%q is no IP address", address),
+		Help:    addressHelp(address, "an address range starts with an IP address; its length goes into prefix_len"),
+		Warning: ignoredRange(n),
+	})
+}
+
+// ignoredRange tells whether Envoy takes a malformed range where this one stands.
+func ignoredRange(n *xds.Node) bool {
+	if n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs" {
+		return true
+	}
+	if !inside(n, "envoy.config.listener.v3.FilterChainMatch") {
+		return false
+	}
+	// filter-chain-match says where a match is never looked at.
+	l, _ := xds.Enclosing[*listenerv3.Listener](n)
+	return l.GetFilterChainMatcher() != nil || inside(n, "envoy.config.listener.v3.Listener.default_filter_chain")
 }
 
 func checkSocketAddress(p *Pass, n *xds.Node, m *corev3.SocketAddress) {
