@@ -36,6 +36,7 @@ var Rules = []*Rule{
 	listenerFilterChains,
 	listenerOptions,
 	malformedAddress,
+	malformedMatcher,
 	nameMissing,
 	neverMatches,
 	notANumber,
@@ -71,5 +72,6 @@ var Rules = []*Rule{
 	unsupportedMetadataKind,
 	unusableAccessLog,
 	vhdsConfigSource,
+	unsupportedMatcher,
 	weightSum,
 }
