@@ -61,6 +61,7 @@ var Rules = []*Rule{
 	rangeWithoutLength,
 	shadowedByBootstrap,
 	socketOption,
+	statsMatcher,
 	terminalFilter,
 	tlsParameters,
 	udpProxy,
