@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"strings"
 
@@ -36,7 +37,7 @@ chain and chains that a filter_chain_matcher picks are not compared.`,
 		var chains []chainMatch
 		for i, c := range l.GetFilterChains() {
 			m := matchOf(c.GetFilterChainMatch())
-			m.name, m.path = c.GetName(), xds.Path("filter_chains").Index(i)
+			m.path = xds.Path("filter_chains").Index(i)
 			if c.GetFilterChainMatch() != nil {
 				m.path = m.path.Field("filter_chain_match")
 			}
@@ -49,7 +50,6 @@ chain and chains that a filter_chain_matcher picks are not compared.`,
 // chainMatch is what Envoy compares of a filter chain's match: the values of each
 // criterion in turn, of which one that is left out has the empty one.
 type chainMatch struct {
-	name     string
 	path     xds.Path
 	criteria [9][]string
 }
@@ -110,10 +110,10 @@ func serverNames(list []string) (texts []string) {
 }
 
 // checkOverlaps reports each chain that overlaps an earlier one, or itself, once.
-// Chains are compared only where they share a server name, which is what tells the
-// thousands of a big listener apart.
+// Chains are compared only where they share what tells the thousands of a big
+// listener apart.
 func checkOverlaps(p *Pass, chains []chainMatch) {
-	byServerName := make(map[string][]chainMatch)
+	earlier := make(map[mainCriteria][]chainMatch)
 	for _, c := range chains {
 		if field, value, twice := c.repeats(); twice {
 			p.Report(Finding{
@@ -121,7 +121,7 @@ func checkOverlaps(p *Pass, chains []chainMatch) {
 				Message: fmt.Sprintf("filter chain matches %s %q twice", field, value),
 				Help:    "remove one of them",
 			})
-		} else if first, shared, overlaps := c.overlapsOneOf(byServerName); overlaps {
+		} else if first, shared, overlaps := c.overlapsOneOf(earlier); overlaps {
 			p.Report(Finding{
 				Path:    c.path,
 				Message: fmt.Sprintf("filter chain matches %s, as another one does", shared),
@@ -129,8 +129,26 @@ func checkOverlaps(p *Pass, chains []chainMatch) {
 				Related: related(p.Resource, first.path, "this one does"),
 			})
 		}
-		for _, name := range c.criteria[2] {
-			byServerName[name] = append(byServerName[name], c)
+		for main := range c.main() {
+			earlier[main] = append(earlier[main], c)
+		}
+	}
+}
+
+// mainCriteria are a destination range, a server name and a source range.
+type mainCriteria [3]string
+
+// main are the main criteria that a chain matches, one of each in turn.
+func (c chainMatch) main() iter.Seq[mainCriteria] {
+	return func(yield func(mainCriteria) bool) {
+		for _, destination := range c.criteria[1] {
+			for _, name := range c.criteria[2] {
+				for _, source := range c.criteria[7] {
+					if !yield(mainCriteria{destination, name, source}) {
+						return
+					}
+				}
+			}
 		}
 	}
 }
@@ -138,6 +156,9 @@ func checkOverlaps(p *Pass, chains []chainMatch) {
 // repeats finds a value that stands twice in one criterion.
 func (c chainMatch) repeats() (field, value string, twice bool) {
 	for i, values := range c.criteria {
+		if len(values) < 2 {
+			continue
+		}
 		seen := make(map[string]bool, len(values))
 		for _, v := range values {
 			if seen[v] {
@@ -149,9 +170,9 @@ func (c chainMatch) repeats() (field, value string, twice bool) {
 	return "", "", false
 }
 
-func (c chainMatch) overlapsOneOf(byServerName map[string][]chainMatch) (first chainMatch, shared string, overlaps bool) {
-	for _, name := range c.criteria[2] {
-		for _, other := range byServerName[name] {
+func (c chainMatch) overlapsOneOf(earlier map[mainCriteria][]chainMatch) (first chainMatch, shared string, overlaps bool) {
+	for main := range c.main() {
+		for _, other := range earlier[main] {
 			if shared, overlaps = c.overlaps(other); overlaps {
 				return other, shared, true
 			}
