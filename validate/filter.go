@@ -51,6 +51,15 @@ func networkFilters(p *Pass, n *xds.Node, filters []*listenerv3.Filter) (chain [
 	return chain
 }
 
+func genericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain []filter) {
+	for i, f := range filters {
+		chain = append(chain, filter{
+			name: f.GetName(), path: n.Path().Field("filters").Index(i), configs: []filterConfig{{Any: f.GetTypedConfig()}},
+		})
+	}
+	return chain
+}
+
 func filterConfigs(p *Pass, name string, typed *anypb.Any, discovery *corev3.ExtensionConfigSource) (configs []filterConfig) {
 	if typed != nil {
 		return []filterConfig{{Any: typed}}
@@ -120,6 +129,12 @@ var (
 			"envoy.extensions.filters.http.mcp_router.v3.McpRouter",
 			"envoy.extensions.filters.http.router.v3.Router",
 		},
+	}
+	genericChain = chainKind{
+		noun:     "generic_proxy filter",
+		end:      "the router of generic_proxy",
+		family:   "envoy.extensions.filters.network.generic_proxy.",
+		terminal: []protoreflect.FullName{"envoy.extensions.filters.network.generic_proxy.router.v3.Router"},
 	}
 	upstreamChain = chainKind{
 		noun:     "upstream HTTP filter",

@@ -155,7 +155,6 @@ var matcherPlaces = map[protoreflect.FullName]matcherPlace{
 		}, rangesAndNames, true,
 	},
 	"envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig.bucket_matchers": {"bucket matcher", allHTTPInputs, quotaActions, rangesAndNames, true},
-	"envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaOverride.bucket_matchers":     {"bucket matcher", allHTTPInputs, quotaActions, rangesAndNames, true},
 	"envoy.extensions.filters.http.rbac.v3.RBAC.matcher":                                           {"RBAC matcher of requests", requestInputs, rbacActions, rangesAndNames, false},
 	"envoy.extensions.filters.http.rbac.v3.RBAC.shadow_matcher":                                    {"RBAC matcher of requests", requestInputs, rbacActions, rangesAndNames, false},
 	"envoy.extensions.filters.network.generic_proxy.v3.RouteConfiguration.routes":                  {"generic_proxy matcher", genericProxyInputs, genericActions, nil, false},

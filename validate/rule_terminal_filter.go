@@ -5,6 +5,7 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	genericv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/generic_proxy/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -19,7 +20,8 @@ var terminalFilter = &Rule{
 
 A chain of network filters ends in a filter that takes the connection
 (http_connection_manager, tcp_proxy, redis_proxy, …), one of HTTP filters in one
-that takes the request (router), one of upstream HTTP filters in upstream_codec.
+that takes the request (router), one of upstream HTTP filters in upstream_codec, one
+of generic_proxy in its router ("A terminal L7 filter is necessary").
 Envoy refuses a listener whose terminal filter is not the last, whose last filter
 is not terminal, or whose last filter is disabled; a filter by discovery is judged
 by the configuration that it gets. An http_connection_manager without any filter
@@ -28,6 +30,7 @@ every connection is closed.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.FilterChain",
 		"envoy.extensions.filters.http.router.v3.Router",
+		"envoy.extensions.filters.network.generic_proxy.v3.GenericProxy",
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig",
 		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -44,6 +47,15 @@ every connection is closed.`,
 				})
 			}
 			checkChain(p, networkChain, networkFilters(p, n, m.GetFilters()))
+		case *genericv3.GenericProxy:
+			if len(m.GetFilters()) == 0 {
+				p.Report(Finding{
+					Path:    n.Path(),
+					Message: "generic_proxy has no filters: Envoy refuses it",
+					Help:    "add the router of generic_proxy",
+				})
+			}
+			checkChain(p, genericChain, genericFilters(n, m.GetFilters()))
 		case *hcmv3.HttpConnectionManager:
 			if len(m.GetHttpFilters()) == 0 {
 				p.Report(Finding{
