@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	localratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/local_ratelimit/v3"
 	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -23,30 +21,18 @@ A TCP listener has the filters of envoy.filters.listener, a UDP listener those f
 datagrams (udp_proxy, dns_filter), a QUIC listener none at all; another one is refused
 ("Didn't find a registered implementation"). UDP listener filters can't come by
 discovery ("configured with unsupported dynamic configuration"); elsewhere
-apply_default_config_without_warming needs a default_config, and type_urls name
-listener filters only.
+apply_default_config_without_warming needs a default_config.
 
-A proxy_protocol filter that disallows both versions is refused, and so is a
-local_ratelimit that fills its bucket more often than every 50 ms. A UDP listener
+A proxy_protocol filter that disallows both versions is refused. A UDP listener
 without filters is taken and drops every datagram.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.Listener",
-		"envoy.extensions.filters.listener.local_ratelimit.v3.LocalRateLimit",
 		"envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol",
 	},
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *listenerv3.Listener:
 			checkListenerFilters(p, m)
-		case *localratelimitv3.LocalRateLimit:
-			interval := m.GetTokenBucket().GetFillInterval()
-			if d := interval.AsDuration(); interval != nil && 0 < d && d < 50*time.Millisecond {
-				p.Report(Finding{
-					Path:    n.Path().Field("token_bucket").Field("fill_interval"),
-					Message: fmt.Sprintf("fill_interval %v, Envoy fills at most every 50ms", d),
-					Help:    "fill more tokens at a time, by tokens_per_fill",
-				})
-			}
 		case *proxyprotocolv3.ProxyProtocol:
 			if versions := m.GetDisallowedVersions(); slices.Contains(versions, corev3.ProxyProtocolConfig_V1) && slices.Contains(versions, corev3.ProxyProtocolConfig_V2) {
 				p.Report(Finding{
@@ -97,8 +83,10 @@ func checkListenerFilters(p *Pass, l *listenerv3.Listener) {
 					Help:    "add default_config",
 				})
 			}
-			for j, url := range discovery.GetTypeUrls() {
-				checkFilterKind(p, kind, nameIn(url), path.Field("config_discovery").Field("type_urls").Index(j))
+			if kind == quic { // elsewhere it is extension-config-type
+				for j, url := range discovery.GetTypeUrls() {
+					checkFilterKind(p, kind, nameIn(url), path.Field("config_discovery").Field("type_urls").Index(j))
+				}
 			}
 		case f.GetTypedConfig() != nil:
 			checkFilterKind(p, kind, typeOf(f.GetTypedConfig()), path)

@@ -24,8 +24,9 @@ LOGICAL_DNS). Everywhere else a host name, an IPv4 address with leading zeros or
 less than four parts, or an IPv6 address in brackets is a "malformed IP address",
 and a named_port is one that the "IP resolver can't handle": in the endpoints of
 static clusters and of EDS, in listeners, source addresses, resolvers, health
-checks, DNS tables, and address ranges. XFF's trusted ranges alone are taken, and
-trust nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
+checks, the tables of dns_filter, and address ranges, where Envoy may even crash (rate
+limits by remote_address_match). XFF's trusted ranges alone are taken, and trust
+nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.CidrRange",
 		"envoy.config.core.v3.SocketAddress",
@@ -75,19 +76,6 @@ func checkRange(p *Pass, n *xds.Node, address string) {
 	})
 }
 
-// ignoredRange tells whether Envoy takes a malformed range where this one stands.
-func ignoredRange(n *xds.Node) bool {
-	if n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs" {
-		return true
-	}
-	if !inside(n, "envoy.config.listener.v3.FilterChainMatch") {
-		return false
-	}
-	// filter-chain-match says where a match is never looked at.
-	l, _ := xds.Enclosing[*listenerv3.Listener](n)
-	return l.GetFilterChainMatcher() != nil || inside(n, "envoy.config.listener.v3.Listener.default_filter_chain")
-}
-
 func checkSocketAddress(p *Pass, n *xds.Node, m *corev3.SocketAddress) {
 	if address := m.GetAddress(); address != "" && !isIP(address) {
 		help := "give an IP address"
@@ -107,6 +95,19 @@ func checkSocketAddress(p *Pass, n *xds.Node, m *corev3.SocketAddress) {
 			Help:    "give its number in port_value",
 		})
 	}
+}
+
+// ignoredRange tells whether Envoy takes a malformed range where this one stands.
+func ignoredRange(n *xds.Node) bool {
+	if n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs" {
+		return true
+	}
+	if !inside(n, "envoy.config.listener.v3.FilterChainMatch") {
+		return false
+	}
+	// filter-chain-match says where a match is never looked at.
+	l, _ := xds.Enclosing[*listenerv3.Listener](n)
+	return l.GetFilterChainMatcher() != nil || inside(n, "envoy.config.listener.v3.Listener.default_filter_chain")
 }
 
 // wantsIP tells whether a socket address stands where Envoy takes an IP address

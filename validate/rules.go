@@ -55,7 +55,6 @@ var Rules = []*Rule{
 	secretKind,
 	sessionTicketKey,
 	overlappingFilterChains,
-	pipePath,
 	preferredAddress,
 	quicListener,
 	rangeWithoutLength,
