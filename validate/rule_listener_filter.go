@@ -5,9 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
@@ -15,33 +13,17 @@ import (
 
 var listenerFilter = &Rule{
 	Code: "listener-filter",
-	Doc: `A listener filter does not go with its listener, or with itself.
+	Doc: `A listener filter does not go with its listener.
 
 A TCP listener has the filters of envoy.filters.listener, a UDP listener those for
 datagrams (udp_proxy, dns_filter), a QUIC listener none at all; another one is refused
 ("Didn't find a registered implementation"). UDP listener filters can't come by
-discovery ("configured with unsupported dynamic configuration"); elsewhere
-apply_default_config_without_warming needs a default_config.
+discovery ("configured with unsupported dynamic configuration").
 
-A proxy_protocol filter that disallows both versions is refused. A UDP listener
-without filters is taken and drops every datagram.`,
-	Messages: []protoreflect.FullName{
-		"envoy.config.listener.v3.Listener",
-		"envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol",
-	},
+A UDP listener without filters is taken and drops every datagram.`,
+	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *Pass, n *xds.Node) {
-		switch m := n.Message.(type) {
-		case *listenerv3.Listener:
-			checkListenerFilters(p, m)
-		case *proxyprotocolv3.ProxyProtocol:
-			if versions := m.GetDisallowedVersions(); slices.Contains(versions, corev3.ProxyProtocolConfig_V1) && slices.Contains(versions, corev3.ProxyProtocolConfig_V2) {
-				p.Report(Finding{
-					Path:    n.Path().Field("disallowed_versions"),
-					Message: "all versions of the PROXY protocol are disallowed",
-					Help:    "leave V1 or V2 out",
-				})
-			}
-		}
+		checkListenerFilters(p, n.Message.(*listenerv3.Listener))
 	},
 }
 
@@ -75,18 +57,9 @@ func checkListenerFilters(p *Pass, l *listenerv3.Listener) {
 				Message: fmt.Sprintf("listener filter %q of a UDP listener can't come by discovery", f.GetName()),
 				Help:    "give its typed_config here",
 			})
-		case discovery != nil:
-			if discovery.GetApplyDefaultConfigWithoutWarming() && discovery.GetDefaultConfig() == nil {
-				p.Report(Finding{
-					Path:    path.Field("config_discovery").Field("apply_default_config_without_warming"),
-					Message: fmt.Sprintf("listener filter %q has no default_config to apply", f.GetName()),
-					Help:    "add default_config",
-				})
-			}
-			if kind == quic { // elsewhere it is extension-config-type
-				for j, url := range discovery.GetTypeUrls() {
-					checkFilterKind(p, kind, nameIn(url), path.Field("config_discovery").Field("type_urls").Index(j))
-				}
+		case discovery != nil && kind == quic:
+			for j, url := range discovery.GetTypeUrls() {
+				checkFilterKind(p, kind, nameIn(url), path.Field("config_discovery").Field("type_urls").Index(j))
 			}
 		case f.GetTypedConfig() != nil:
 			checkFilterKind(p, kind, typeOf(f.GetTypedConfig()), path)

@@ -64,6 +64,7 @@ var Rules = []*Rule{
 	terminalFilter,
 	tlsParameters,
 	udpProxy,
+	udpTunnel,
 	unknownType,
 	unreachableRoute,
 	unreachableFilterChain,
