@@ -99,18 +99,13 @@ func checkExpression(p *Pass, n *xds.Node, e *xdstypev3.CelExpression) {
 	f := Finding{Path: n.Path(), Help: "compile the expression, and give it in cel_expr_parsed or cel_expr_checked"}
 	parsed := e.GetCelExprParsed() != nil || e.GetCelExprChecked() != nil || e.GetExprSpecifier() != nil
 	switch {
-	case parsed && e.GetCelExprParsed().GetExpr().GetExprKind() == nil &&
-		e.GetCelExprChecked().GetExpr().GetExprKind() == nil &&
-		e.GetParsedExpr().GetExpr().GetExprKind() == nil &&
-		e.GetCheckedExpr().GetExpr().GetExprKind() == nil:
-		f.Message = "CEL expression is empty"
 	case !parsed && e.GetCelExprString() != "":
 		f.Path = f.Path.Field("expr_match").Field("cel_expr_string")
 		f.Message = "Envoy does not compile CEL text"
 	case !parsed:
 		f.Message = "CelMatcher has no expression"
 	default:
-		return
+		return // what is in it is judged by bad-cel-expression
 	}
 	p.Report(f)
 }
