@@ -20,7 +20,7 @@ var malformedAddress = &Rule{
 	Doc: `An IP address is wanted, and something else is given.
 
 Envoy looks names up only for the endpoints of clusters that do DNS (STRICT_DNS,
-LOGICAL_DNS). Everywhere else a host name, an IPv4 address with leading zeros or
+LOGICAL_DNS), and looks at a cluster's resolvers only there. Everywhere else a host name, an IPv4 address with leading zeros or
 less than four parts, or an IPv6 address in brackets is a "malformed IP address",
 and a named_port is one that the "IP resolver can't handle": in the endpoints of
 static clusters and of EDS, in listeners, source addresses, resolvers, health
@@ -122,19 +122,17 @@ func wantsIP(n *xds.Node) bool {
 		if cluster == nil {
 			return true // EDS
 		}
-		if custom := cluster.GetClusterType(); custom != nil {
-			return custom.GetName() == "envoy.cluster.static"
-		}
-		return cluster.GetType() == clusterv3.Cluster_STATIC
+		return kindOf(cluster).factory == "envoy.cluster.static"
 	case "envoy.config.cluster.v3.Cluster.dns_resolvers",
-		"envoy.config.core.v3.BindConfig.additional_source_addresses",
-		"envoy.config.core.v3.BindConfig.source_address",
 		"envoy.config.core.v3.DnsResolutionConfig.resolvers",
+		"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers":
+		return asksResolver(n)
+	case "envoy.config.core.v3.BindConfig.additional_source_addresses",
+		"envoy.config.core.v3.BindConfig.source_address",
 		"envoy.config.core.v3.ExtraSourceAddress.address",
 		"envoy.config.endpoint.v3.Endpoint.HealthCheckConfig.address",
 		"envoy.config.listener.v3.AdditionalAddress.address",
 		"envoy.config.listener.v3.Listener.address",
-		"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers",
 		"envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport.default_proxy_address":
 		return true
 	}

@@ -14,6 +14,8 @@ var Rules = []*Rule{
 	certificateSelector,
 	connectionManagerOptions,
 	directResponseBody,
+	clusterType,
+	dnsResolver,
 	duplicateAddress,
 	duplicateDomain,
 	duplicateResource,
