@@ -35,6 +35,7 @@ var Rules = []*Rule{
 	listenerFilterChains,
 	listenerOptions,
 	logFilePath,
+	loadBalancing,
 	malformedAddress,
 	malformedMatcher,
 	nameMissing,
