@@ -5,7 +5,6 @@ import (
 	"math"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -21,9 +20,10 @@ var weightSum = &Rule{
 Of the weighted clusters of a route each needs a weight ("Field 'weight' is
 missing"), of an HTTP route one of them more than 0 ("Sum of weights in the
 weighted_cluster must be greater than 0"), and all together at most 4294967295.
-The same limit holds for the endpoints of one locality where the cluster hashes
-(RING_HASH, MAGLEV); an endpoint without a weight has 1. Other load balancers, and
-tcp_proxy, do not add up.`,
+The same limit holds where a cluster hashes (RING_HASH, MAGLEV) for all endpoints
+of one priority together, and for its localities; an endpoint without a weight has
+1. A cluster that does DNS is taken, and its hash is wrong. Other load balancers,
+and tcp_proxy, do not add up.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.config.route.v3.WeightedCluster",
@@ -32,9 +32,7 @@ tcp_proxy, do not add up.`,
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *clusterv3.Cluster:
-			if hashes(m) {
-				checkEndpointWeights(p, n, m)
-			}
+			checkEndpointWeights(p, n, m)
 		case *routev3.WeightedCluster:
 			sum, complete := addWeights(p, n, m.GetClusters())
 			if complete && n.Field() == "envoy.config.route.v3.RouteAction.weighted_clusters" {
@@ -77,41 +75,4 @@ func checkRouteWeights(p *Pass, n *xds.Node, sum uint64) {
 
 func tooHeavy(sum uint64) string {
 	return fmt.Sprintf("the weights add up to %d, Envoy takes at most %d", sum, uint32(math.MaxUint32))
-}
-
-// hashes tells whether the cluster's load balancer adds endpoint weights up.
-func hashes(c *clusterv3.Cluster) bool {
-	for _, policy := range c.GetLoadBalancingPolicy().GetPolicies() {
-		switch typeOf(policy.GetTypedExtensionConfig().GetTypedConfig()) {
-		case "envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash":
-			return true
-		}
-	}
-	return c.GetLbPolicy() == clusterv3.Cluster_RING_HASH || c.GetLbPolicy() == clusterv3.Cluster_MAGLEV
-}
-
-// checkEndpointWeights checks the endpoints of a cluster, where they stand in it
-// or in an assignment of this Snapshot.
-func checkEndpointWeights(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
-	r, path, assignment := p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()
-	if s, ok := n.Subscription(); ok && p.Snapshot.Serves(s) {
-		if r = p.Snapshot.Lookup(s.Target, s.Name); r == nil {
-			return // unresolved-reference
-		}
-		path, assignment = "", r.Message.(*endpointv3.ClusterLoadAssignment)
-	}
-	for i, locality := range assignment.GetEndpoints() {
-		var sum uint64
-		for _, e := range locality.GetLbEndpoints() {
-			sum += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
-		}
-		if sum > math.MaxUint32 {
-			p.Report(Finding{
-				Resource: r,
-				Path:     path.Field("endpoints").Index(i).Field("lb_endpoints"),
-				Message:  tooHeavy(sum),
-				Help:     "give smaller weights; only their proportions count",
-			})
-		}
-	}
 }

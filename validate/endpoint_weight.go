@@ -1,0 +1,125 @@
+package validate
+
+import (
+	"math"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	loadawarev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/load_aware_locality/v3"
+	subsetv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/subset/v3"
+	"google.golang.org/protobuf/encoding/prototext"
+
+	"xdspub/xds"
+)
+
+// checkEndpointWeights checks the endpoints of a cluster that hashes, where they
+// stand in it or in an assignment of this Snapshot.
+func checkEndpointWeights(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
+	if !hashes(c) {
+		return
+	}
+	k := kindOf(c)
+	r, path, assignment := p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()
+	if s, ok := n.Subscription(); ok && p.Snapshot.Serves(s) {
+		if r = p.Snapshot.Lookup(s.Target, s.Name); r == nil {
+			return // unresolved-reference
+		}
+		path, assignment = "", r.Message.(*endpointv3.ClusterLoadAssignment)
+	} else if k.factory == "envoy.cluster.eds" || !k.inline {
+		return
+	}
+	if !mayOverflow(assignment) {
+		return
+	}
+	add := weights{
+		report:    func(f Finding) { f.Resource, f.Warning = r, resolvesInDNS(c); p.Report(f) },
+		ofHosts:   make(map[uint32]uint64),
+		ofPlaces:  make(map[uint32]uint64),
+		placed:    make(map[uint32]map[string]uint64),
+		reported:  make(map[uint32]bool),
+		firstOnly: k.factory == "envoy.cluster.eds",
+		seen:      make(map[string]bool),
+	}
+	for i, locality := range assignment.GetEndpoints() {
+		add.locality(path.Field("endpoints").Index(i), locality)
+	}
+}
+
+// mayOverflow tells whether all weights together are too many, at whatever
+// priority, so that it is worth to look closer.
+func mayOverflow(a *endpointv3.ClusterLoadAssignment) bool {
+	var hosts, places uint64
+	for _, l := range a.GetEndpoints() {
+		places += uint64(l.GetLoadBalancingWeight().GetValue())
+		for _, e := range l.GetLbEndpoints() {
+			hosts += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+		}
+	}
+	return max(hosts, places) > math.MaxUint32
+}
+
+// weights adds up what stands at each priority.
+type weights struct {
+	report            func(Finding)
+	ofHosts, ofPlaces map[uint32]uint64
+	placed            map[uint32]map[string]uint64 // the last weight of a locality counts
+	reported          map[uint32]bool
+	firstOnly         bool // EDS counts an address once
+	seen              map[string]bool
+}
+
+func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
+	at := l.GetPriority()
+	for _, e := range l.GetLbEndpoints() {
+		if w.firstOnly {
+			key := prototext.MarshalOptions{}.Format(e.GetEndpoint().GetAddress())
+			if w.seen[key] {
+				continue
+			}
+			w.seen[key] = true
+		}
+		w.ofHosts[at] += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+	}
+	if w.ofHosts[at] > math.MaxUint32 && !w.reported[at] {
+		w.reported[at] = true
+		w.report(Finding{Path: path.Field("lb_endpoints"), Message: tooHeavy(w.ofHosts[at]), Help: "give smaller weights; only their proportions count"})
+	}
+	if l.GetLocality() == nil || l.GetLoadBalancingWeight() == nil {
+		return
+	}
+	key := prototext.MarshalOptions{}.Format(l.GetLocality())
+	if w.placed[at] == nil {
+		w.placed[at] = make(map[string]uint64)
+	}
+	weight := uint64(l.GetLoadBalancingWeight().GetValue())
+	w.ofPlaces[at] += weight - w.placed[at][key]
+	w.placed[at][key] = weight
+	if w.ofPlaces[at] > math.MaxUint32 && !w.reported[at] {
+		w.reported[at] = true
+		w.report(Finding{Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofPlaces[at]), Help: "give the localities smaller weights; only their proportions count"})
+	}
+}
+
+// hashes tells whether the cluster's load balancer adds endpoint weights up.
+func hashes(c *clusterv3.Cluster) bool {
+	if c.GetLoadBalancingPolicy() != nil {
+		return policyHashes(c.GetLoadBalancingPolicy())
+	}
+	return c.GetLbPolicy() == clusterv3.Cluster_RING_HASH || c.GetLbPolicy() == clusterv3.Cluster_MAGLEV
+}
+
+func policyHashes(l *clusterv3.LoadBalancingPolicy) bool {
+	policy, picked := pickPolicy(l)
+	config := policy.GetTypedExtensionConfig().GetTypedConfig()
+	switch picked {
+	case maglevPolicy, ringHashPolicy:
+		return true
+	case subsetPolicy:
+		var m subsetv3.Subset
+		return config.UnmarshalTo(&m) == nil && policyHashes(m.GetSubsetLbPolicy())
+	case loadAwareLocality:
+		var m loadawarev3.LoadAwareLocality
+		return config.UnmarshalTo(&m) == nil && policyHashes(m.GetEndpointPickingPolicy())
+	}
+	return false
+}
