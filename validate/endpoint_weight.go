@@ -115,11 +115,11 @@ func policyHashes(l *clusterv3.LoadBalancingPolicy) bool {
 	case maglevPolicy, ringHashPolicy:
 		return true
 	case subsetPolicy:
-		var m subsetv3.Subset
-		return config.UnmarshalTo(&m) == nil && policyHashes(m.GetSubsetLbPolicy())
+		m, ok := xds.Unpack(config).(*subsetv3.Subset)
+		return ok && policyHashes(m.GetSubsetLbPolicy())
 	case loadAwareLocality:
-		var m loadawarev3.LoadAwareLocality
-		return config.UnmarshalTo(&m) == nil && policyHashes(m.GetEndpointPickingPolicy())
+		m, ok := xds.Unpack(config).(*loadawarev3.LoadAwareLocality)
+		return ok && policyHashes(m.GetEndpointPickingPolicy())
 	}
 	return false
 }

@@ -32,6 +32,7 @@ var Rules = []*Rule{
 	incompleteCertificate,
 	listenerAddress,
 	listenerFilter,
+	healthCheck,
 	listenerFilterChains,
 	listenerOptions,
 	logFilePath,

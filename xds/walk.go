@@ -196,6 +196,22 @@ func (n *Node) replace(child *Node) {
 	a.TypeUrl = URLPrefix + string(payload.ProtoReflect().Descriptor().FullName())
 }
 
+// Unpack is the message that an Any holds, or that the TypedStruct in it stands
+// for; nil where it can't be read.
+func Unpack(a *anypb.Any) proto.Message {
+	m, err := a.UnmarshalNew()
+	switch s := m.(type) {
+	case *xdstypev3.TypedStruct:
+		m, err = fromStruct(s.GetTypeUrl(), s.GetValue())
+	case *udpatypev1.TypedStruct:
+		m, err = fromStruct(s.GetTypeUrl(), s.GetValue())
+	}
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
 // fromStruct is the message that a TypedStruct stands for, as Envoy converts it.
 func fromStruct(url string, value *structpb.Struct) (proto.Message, error) {
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(url)
