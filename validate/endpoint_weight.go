@@ -18,16 +18,7 @@ func checkEndpointWeights(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if !hashes(c) {
 		return
 	}
-	k := kindOf(c)
-	r, path, assignment := p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()
-	if s, ok := n.Subscription(); ok && p.Snapshot.Serves(s) {
-		if r = p.Snapshot.Lookup(s.Target, s.Name); r == nil {
-			return // unresolved-reference
-		}
-		path, assignment = "", r.Message.(*endpointv3.ClusterLoadAssignment)
-	} else if k.factory == "envoy.cluster.eds" || !k.inline {
-		return
-	}
+	r, path, assignment := assignmentOf(p, n, c)
 	if !mayOverflow(assignment) {
 		return
 	}
@@ -37,7 +28,7 @@ func checkEndpointWeights(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 		ofPlaces:  make(map[uint32]uint64),
 		placed:    make(map[uint32]map[string]uint64),
 		reported:  make(map[uint32]bool),
-		firstOnly: k.factory == "envoy.cluster.eds",
+		firstOnly: r != p.Resource,
 		seen:      make(map[string]bool),
 	}
 	for i, locality := range assignment.GetEndpoints() {

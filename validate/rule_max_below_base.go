@@ -20,8 +20,9 @@ var maxBelowBase = &Rule{
 "outlier detector's max_ejection_time cannot be smaller than base_ejection_time",
 which is 30s where it is not given; without a max_ejection_time it is the larger of
 300s and the base. "dns_failure_refresh_rate must have max_interval greater than or
-equal to the base_interval", where the cluster looks names up; a dynamic forward
-proxy says so only when it meets its first host. Envoy compares milliseconds.`,
+equal to the base_interval", where the cluster looks names up; a dynamic forward proxy is
+taken, and ends Envoy with std::terminate at its first request. Envoy compares
+milliseconds.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.config.cluster.v3.OutlierDetection",

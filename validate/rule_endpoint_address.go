@@ -1,0 +1,130 @@
+package validate
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var endpointAddress = &Rule{
+	Code: "endpoint-address",
+	Doc: `An endpoint has no address, or one that its cluster can't use.
+
+In STATIC and EDS clusters an endpoint needs an address ("Address must be set"),
+without a network namespace. One that is no IP address, a pipe or an internal
+listener, has no port for its health checks ("Invalid host configuration: non-zero
+port for non-IP address"); and where the health check's own address is such a one,
+a port beside it crashes Envoy.
+
+A cluster that does DNS looks a name up that stands in a socket_address: an
+endpoint by pipe is taken and gets no requests, one with a named_port gets port 0.`,
+	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.LbEndpoint"},
+	Node: func(p *Pass, n *xds.Node) {
+		e := n.Message.(*endpointv3.LbEndpoint)
+		switch useOfEndpoints(n) {
+		case endpointsLiteral:
+			checkLiteralEndpoint(p, n.Path(), e)
+		case endpointsLookedUp:
+			checkLookedUpEndpoint(p, n.Path(), e)
+		}
+	},
+}
+
+// endpointUse is what a cluster makes of the endpoints in an assignment.
+type endpointUse int
+
+const (
+	endpointsUnused   endpointUse = iota
+	endpointsLiteral              // taken as they are
+	endpointsLookedUp             // names for DNS
+)
+
+// useOfEndpoints tells what becomes of the endpoints around or below a node.
+func useOfEndpoints(n *xds.Node) endpointUse {
+	c, at := xds.Enclosing[*clusterv3.Cluster](n)
+	switch k := kindOf(c); {
+	case at == nil || k.factory == "envoy.cluster.static":
+		return endpointsLiteral // without a cluster: EDS
+	case k.inline:
+		return endpointsLookedUp
+	default:
+		return endpointsUnused
+	}
+}
+
+func checkLiteralEndpoint(p *Pass, path xds.Path, e *endpointv3.LbEndpoint) {
+	endpoint := e.GetEndpoint()
+	if endpoint.GetAddress() == nil {
+		p.Report(Finding{
+			Path:    path,
+			Message: "an endpoint without an address",
+			Help:    "give it endpoint: {address: {socket_address: …}}",
+		})
+		return
+	}
+	path = path.Field("endpoint")
+	for i, additional := range endpoint.GetAdditionalAddresses() {
+		if additional.GetAddress() == nil {
+			p.Report(Finding{Path: path.Field("additional_addresses").Index(i), Message: "an additional address without an address", Help: "give the address, or remove it"})
+		}
+	}
+	if namespace := endpoint.GetAddress().GetSocketAddress().GetNetworkNamespaceFilepath(); namespace != "" {
+		p.Report(Finding{
+			Path:    path.Field("address").Field("socket_address").Field("network_namespace_filepath"),
+			Message: fmt.Sprintf("an endpoint in the network namespace %q", namespace),
+			Help:    "remove it: only listeners and source addresses can have one",
+		})
+	}
+	port := endpoint.GetHealthCheckConfig().GetPortValue()
+	if !notIP(endpoint.GetAddress()) {
+		checkHealthCheckAddress(p, path, endpoint)
+	} else if port != 0 {
+		p.Report(Finding{
+			Path:    path.Field("health_check_config").Field("port_value"),
+			Message: fmt.Sprintf("health check port %d of an endpoint whose address has no port", port),
+			Help:    "remove it, or give the health check an address of its own and leave the port to that",
+		})
+	}
+}
+
+func checkLookedUpEndpoint(p *Pass, path xds.Path, e *endpointv3.LbEndpoint) {
+	address := e.GetEndpoint().GetAddress()
+	switch {
+	case address.GetSocketAddress() == nil && (address == nil || notIP(address)):
+		p.Report(Finding{
+			Path:    path,
+			Message: "an endpoint without a name to look up, which gets no requests",
+			Help:    "give it a socket_address, or make the cluster's type STATIC",
+			Warning: true,
+		})
+	case address.GetSocketAddress().GetNamedPort() != "":
+		p.Report(Finding{
+			Path:    path.Field("endpoint").Field("address").Field("socket_address").Field("named_port"),
+			Message: fmt.Sprintf("named port %q, which becomes port 0", address.GetSocketAddress().GetNamedPort()),
+			Help:    "give its number in port_value",
+			Warning: true,
+		})
+	}
+	checkHealthCheckAddress(p, path.Field("endpoint"), e.GetEndpoint())
+}
+
+func checkHealthCheckAddress(p *Pass, path xds.Path, endpoint *endpointv3.Endpoint) {
+	check := endpoint.GetHealthCheckConfig()
+	if check.GetPortValue() != 0 && notIP(check.GetAddress()) {
+		p.Report(Finding{
+			Path:    path.Field("health_check_config").Field("port_value"),
+			Message: fmt.Sprintf("health check port %d beside a health check address that has no port, which crashes Envoy", check.GetPortValue()),
+			Help:    "remove the port",
+		})
+	}
+}
+
+// notIP tells whether an address is a pipe or an internal listener.
+func notIP(a *corev3.Address) bool {
+	return a.GetPipe() != nil || a.GetEnvoyInternalAddress() != nil
+}
