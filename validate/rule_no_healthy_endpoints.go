@@ -28,13 +28,13 @@ sends requests to all of them. Envoy does not read load_balancer_endpoints.`,
 	Snapshot: func(p *Pass) {
 		seen := make(map[string]bool)
 		for _, s := range p.Subscribers {
-			if s.Target != xds.Endpoints || s.Name == "" || seen[s.Name] || !p.Snapshot.Serves(s.Subscription) {
+			if s.Target != xds.Endpoints || s.Name == "" || seen[s.Name] {
 				continue
 			}
 			seen[s.Name] = true
 			r := p.Snapshot.Lookup(s.Target, s.Name)
 			if r == nil {
-				continue // unresolved-reference
+				continue // unresolved-reference, or it stands elsewhere
 			}
 			if m := r.Message.(*endpointv3.ClusterLoadAssignment); endpointCount(m) == 0 && !asksForEndpoints(m) {
 				p.Report(Finding{
@@ -85,18 +85,17 @@ func checkPanicOff(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 }
 
 // assignmentOf is where the endpoints of a cluster stand: in it, or in a resource
-// of this Snapshot; nil where it has none here.
+// of this Snapshot, also where the cluster asks for it by a file of its own; nil
+// where they are not here.
 func assignmentOf(p *Pass, n *xds.Node, c *clusterv3.Cluster) (*xds.Resource, xds.Path, *endpointv3.ClusterLoadAssignment) {
-	s, ok := n.Subscription()
-	if !ok || !p.Snapshot.Serves(s) {
-		if !kindOf(c).inline {
-			return nil, "", nil
+	if s, ok := n.Subscription(); ok {
+		if r := p.Snapshot.Lookup(s.Target, s.Name); r != nil {
+			return r, "", r.Message.(*endpointv3.ClusterLoadAssignment)
 		}
-		return p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()
+		return nil, "", nil
 	}
-	r := p.Snapshot.Lookup(s.Target, s.Name)
-	if r == nil {
-		return nil, "", nil // unresolved-reference
+	if !kindOf(c).inline {
+		return nil, "", nil
 	}
-	return r, "", r.Message.(*endpointv3.ClusterLoadAssignment)
+	return p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()
 }
