@@ -93,11 +93,13 @@ func checkLbPolicy(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 			Warning: true,
 		})
 	}
-	switch c.GetLbPolicy() {
-	case clusterv3.Cluster_RING_HASH:
-		checkRingSizes(p, n.Path().Field("ring_hash_lb_config"), c.GetRingHashLbConfig())
-	case clusterv3.Cluster_MAGLEV:
-		checkTableSize(p, n.Path().Field("maglev_lb_config"), c.GetMaglevLbConfig())
+	if c.GetRingHashLbConfig().ValidateAll() == nil && c.GetMaglevLbConfig().ValidateAll() == nil { // else field-constraint
+		switch c.GetLbPolicy() {
+		case clusterv3.Cluster_RING_HASH:
+			checkRingSizes(p, n.Path().Field("ring_hash_lb_config"), c.GetRingHashLbConfig())
+		case clusterv3.Cluster_MAGLEV:
+			checkTableSize(p, n.Path().Field("maglev_lb_config"), c.GetMaglevLbConfig())
+		}
 	}
 	checkSubsetConfig(p, n, c)
 	if c.GetCommonLbConfig().GetConsistentHashingLbConfig().GetUseHostnameForHashing() && c.GetType() != clusterv3.Cluster_STRICT_DNS {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
@@ -14,6 +15,7 @@ const (
 	clientSideWeighted = protoreflect.FullName("envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin")
 	loadAwareLocality  = protoreflect.FullName("envoy.extensions.load_balancing_policies.load_aware_locality.v3.LoadAwareLocality")
 	maglevPolicy       = protoreflect.FullName("envoy.extensions.load_balancing_policies.maglev.v3.Maglev")
+	overrideHost       = protoreflect.FullName("envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost")
 	ringHashPolicy     = protoreflect.FullName("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash")
 	subsetPolicy       = protoreflect.FullName("envoy.extensions.load_balancing_policies.subset.v3.Subset")
 )
@@ -26,7 +28,7 @@ var loadBalancingPolicies = []protoreflect.FullName{
 	"envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest",
 	loadAwareLocality,
 	maglevPolicy,
-	"envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost",
+	overrideHost,
 	"envoy.extensions.load_balancing_policies.random.v3.Random",
 	ringHashPolicy,
 	"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
@@ -71,4 +73,15 @@ func isPicked(n *xds.Node) bool {
 		}
 		n = at.Parent
 	}
+}
+
+// isUncheckedPolicy tells whether n is the configuration of a load balancing
+// policy that Envoy does not hold against the constraints of its API.
+func isUncheckedPolicy(n *xds.Node) bool {
+	_, at := xds.Enclosing[*corev3.TypedExtensionConfig](n)
+	if at == nil || at.Parent == nil || n.Field() != "envoy.config.core.v3.TypedExtensionConfig.typed_config" {
+		return false
+	}
+	_, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy_Policy)
+	return ok && n.Name() != loadAwareLocality && n.Name() != overrideHost
 }

@@ -31,8 +31,7 @@ func checkRingSizes(p *Pass, path xds.Path, m ringSizes) {
 	if set := m.GetMaximumRingSize(); set != nil {
 		most = set.GetValue()
 	}
-	// What is over the default maximum is field-constraint's.
-	if least > most && least <= defaultMost {
+	if least > most {
 		p.Report(Finding{
 			Path:    path.Field(field),
 			Message: fmt.Sprintf("minimum_ring_size %d is more than maximum_ring_size %d", least, most),
@@ -47,10 +46,9 @@ type tableSize interface {
 }
 
 func checkTableSize(p *Pass, path xds.Path, m tableSize) {
-	const most = 5000011
 	size := m.GetTableSize()
-	// What is over the maximum is field-constraint's. Envoy takes 1 for a prime.
-	if size == nil || size.GetValue() == 1 || size.GetValue() > most || new(big.Int).SetUint64(size.GetValue()).ProbablyPrime(0) {
+	// Envoy takes 1 for a prime.
+	if size == nil || size.GetValue() == 1 || new(big.Int).SetUint64(size.GetValue()).ProbablyPrime(0) {
 		return
 	}
 	p.Report(Finding{

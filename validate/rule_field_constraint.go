@@ -17,7 +17,10 @@ have (protoc-gen-validate). Envoy checks them when it unpacks a message, refuses
 the whole file for a fault in a resource itself, and its log does not say which
 field it was ("goo.gle/debugonly").
 
-A config source that xdspub replaces is not judged.`,
+Most load balancing policies in a load_balancing_policy are not held against them,
+and take what they get: a warning; but a hash_policy of theirs without its kind
+crashes Envoy. A config source that xdspub replaces is not
+judged.`,
 	Node: func(p *Pass, n *xds.Node) {
 		if n.Parent != nil && !isPacked(n) {
 			return // judged with the message around it
@@ -28,15 +31,17 @@ A config source that xdspub replaces is not judged.`,
 		}
 		err := m.ValidateAll()
 		// Envoy unpacks the SPIFFE validator without checks.
-		if err == nil || unread(n) || readAsAnother(n) || inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
+		if err == nil || unread(n) || readAsAnother(n) || !isPicked(n) || inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return
 		}
+		warning := isUncheckedPolicy(n)
 		bound := boundSources(p, p.Resource.Message)
 		for _, v := range violations(err, n.Message.ProtoReflect(), n.Path()) {
 			// name-missing has that one.
 			missingName := p.Resource.Name == "" && v.path == xds.Path(p.Resource.Type.Name)
 			if !v.elsewhere && !missingName && !under(v.path, bound) {
-				p.Report(Finding{Path: v.path, Message: v.message})
+				crashes := strings.Contains(string(v.path), ".hash_policy[")
+				p.Report(Finding{Path: v.path, Message: v.message, Warning: warning && !crashes})
 			}
 		}
 	},
