@@ -13,6 +13,9 @@ func checkClusterBalancing(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 	case c.GetLoadBalancingPolicy() != nil:
 		checkBesidePolicy(p, n, c)
 		if hasNoPolicy(c.GetLoadBalancingPolicy()) {
+			if c.GetLoadBalancingPolicy().ValidateAll() != nil {
+				return // field-constraint
+			}
 			p.Report(Finding{
 				Path:    n.Path().Field("load_balancing_policy"),
 				Message: "load_balancing_policy without a policy that Envoy knows",

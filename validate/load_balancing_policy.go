@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
@@ -53,7 +52,7 @@ func hasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	for _, policy := range l.GetPolicies() {
 		config := policy.GetTypedExtensionConfig()
 		name := typeOf(config.GetTypedConfig())
-		if config != nil && !inBinary(name) || slices.Contains(loadBalancingPolicies, name) {
+		if config.GetTypedConfig() != nil && !inBinary(name) || slices.Contains(loadBalancingPolicies, name) {
 			return false
 		}
 	}
@@ -73,15 +72,4 @@ func isPicked(n *xds.Node) bool {
 		}
 		n = at.Parent
 	}
-}
-
-// isUncheckedPolicy tells whether n is the configuration of a load balancing
-// policy that Envoy does not hold against the constraints of its API.
-func isUncheckedPolicy(n *xds.Node) bool {
-	_, at := xds.Enclosing[*corev3.TypedExtensionConfig](n)
-	if at == nil || at.Parent == nil || n.Field() != "envoy.config.core.v3.TypedExtensionConfig.typed_config" {
-		return false
-	}
-	_, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy_Policy)
-	return ok && n.Name() != loadAwareLocality && n.Name() != overrideHost
 }

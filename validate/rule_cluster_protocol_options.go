@@ -85,8 +85,8 @@ func checkOptionsKey(p *Pass, path xds.Path, key string, a *anypb.Any) {
 		f.Message = fmt.Sprintf("options under %q are not in effect", key)
 		f.Help = fmt.Sprintf("make their key %s", want)
 		f.Warning = true
-	case got == want || !inBinary(got) || takesAnything(a) && want != httpProtocolOptions:
-		return
+	case got == want || !inBinary(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
+		return // Envoy reads nothing as whatever it wants; HTTP options need something
 	default:
 		f.Message = fmt.Sprintf("%s under the key %q", got, key)
 		f.Help = fmt.Sprintf("give it a %s, or correct the key", want)
@@ -94,13 +94,13 @@ func checkOptionsKey(p *Pass, path xds.Path, key string, a *anypb.Any) {
 	p.Report(f)
 }
 
-// takesAnything tells of a payload that Envoy reads as whatever message is wanted.
-func takesAnything(a *anypb.Any) bool {
-	switch nameIn(a.GetTypeUrl()) {
+// isAnything tells of the types that Envoy reads as whatever message it wants.
+func isAnything(name protoreflect.FullName) bool {
+	switch name {
 	case "google.protobuf.Struct", "udpa.type.v1.TypedStruct", "xds.type.v3.TypedStruct":
 		return true
 	}
-	return len(a.GetValue()) == 0
+	return false
 }
 
 func checkOlderOptions(p *Pass, n *xds.Node, c *clusterv3.Cluster) {

@@ -17,8 +17,8 @@ have (protoc-gen-validate). Envoy checks them when it unpacks a message, refuses
 the whole file for a fault in a resource itself, and its log does not say which
 field it was ("goo.gle/debugonly").
 
-Most load balancing policies in a load_balancing_policy are not held against them,
-and take what they get: a warning; but a hash_policy of theirs without its kind
+Some configurations are not held against them, such as most policies in a
+load_balancing_policy, and take what they get: a warning; but a hash_policy of theirs without its kind
 crashes Envoy. A config source that xdspub replaces is not
 judged.`,
 	Node: func(p *Pass, n *xds.Node) {
@@ -34,14 +34,13 @@ judged.`,
 		if err == nil || unread(n) || readAsAnother(n) || !isPicked(n) || inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return
 		}
-		warning := isUncheckedPolicy(n)
+		warning := isUnchecked(n)
 		bound := boundSources(p, p.Resource.Message)
 		for _, v := range violations(err, n.Message.ProtoReflect(), n.Path()) {
 			// name-missing has that one.
 			missingName := p.Resource.Name == "" && v.path == xds.Path(p.Resource.Type.Name)
 			if !v.elsewhere && !missingName && !under(v.path, bound) {
-				crashes := strings.Contains(string(v.path), ".hash_policy[")
-				p.Report(Finding{Path: v.path, Message: v.message, Warning: warning && !crashes})
+				p.Report(Finding{Path: v.path, Message: v.message, Warning: warning && !hashPolicy.MatchString(string(v.path))})
 			}
 		}
 	},

@@ -25,7 +25,8 @@ less than four parts, or an IPv6 address in brackets is a "malformed IP address"
 and a named_port is one that the "IP resolver can't handle": in the endpoints of
 static clusters and of EDS, in listeners, source addresses, resolvers, health
 checks, the tables of dns_filter, and address ranges, where Envoy may even crash (rate
-limits by remote_address_match). XFF's trusted ranges alone are taken, and trust
+limits by remote_address_match). A cluster that does DNS takes no resolver_name. XFF's
+trusted ranges alone are taken, and trust
 nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.CidrRange",
@@ -53,13 +54,7 @@ nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
 			if wantsIP(n) {
 				checkSocketAddress(p, n, m)
 			}
-			if name := m.GetResolverName(); name != "" && name != "envoy.ip" {
-				p.Report(Finding{
-					Path:    n.Path().Field("resolver_name"),
-					Message: fmt.Sprintf("unknown address resolver %q", name),
-					Help:    "remove it; Envoy has envoy.ip only, and DNS by the cluster's type",
-				})
-			}
+			checkResolverName(p, n, m.GetResolverName())
 		}
 	},
 }
@@ -74,6 +69,28 @@ func checkRange(p *Pass, n *xds.Node, address string) {
 		Help:    addressHelp(address, "an address range starts with an IP address; its length goes into prefix_len"),
 		Warning: ignoredRange(n),
 	})
+}
+
+func checkResolverName(p *Pass, n *xds.Node, name string) {
+	looksUp := inside(n, "envoy.config.endpoint.v3.LbEndpoint") && useOfEndpoints(n) == endpointsLookedUp
+	switch {
+	case name == "":
+	case looksUp:
+		if c, _ := xds.Enclosing[*clusterv3.Cluster](n); kindOf(c).factory == "envoy.clusters.redis" {
+			return // not looked at
+		}
+		p.Report(Finding{
+			Path:    n.Path().Field("resolver_name"),
+			Message: fmt.Sprintf("address resolver %q in a cluster that does DNS", name),
+			Help:    "remove it: the cluster's type says how names are looked up",
+		})
+	case name != "envoy.ip":
+		p.Report(Finding{
+			Path:    n.Path().Field("resolver_name"),
+			Message: fmt.Sprintf("unknown address resolver %q", name),
+			Help:    "remove it; Envoy has envoy.ip only, and DNS by the cluster's type",
+		})
+	}
 }
 
 func checkSocketAddress(p *Pass, n *xds.Node, m *corev3.SocketAddress) {
@@ -118,6 +135,9 @@ func wantsIP(n *xds.Node) bool {
 	}
 	switch n.Field() {
 	case "envoy.config.endpoint.v3.Endpoint.address", "envoy.config.endpoint.v3.Endpoint.AdditionalAddress.address":
+		if inside(n, "envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints") {
+			return false // never looked at
+		}
 		cluster, _ := xds.Enclosing[*clusterv3.Cluster](n)
 		if cluster == nil {
 			return true // EDS

@@ -87,5 +87,6 @@ var Rules = []*Rule{
 	unsupportedMetadataKind,
 	unusableAccessLog,
 	vhdsConfigSource,
+	upstreamFilter,
 	weightSum,
 }

@@ -1,0 +1,40 @@
+package validate
+
+import (
+	"regexp"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+// unchecked are configurations that Envoy 1.40.0 does not hold against the
+// constraints of its API. Each was tried with a value that breaks one.
+var unchecked = []protoreflect.FullName{
+	"envoy.extensions.health_checkers.udp.v3.UdpHealthCheck",
+	"envoy.extensions.matching.common_inputs.transport_socket.v3.EndpointMetadataInput",
+	"envoy.extensions.matching.common_inputs.transport_socket.v3.FilterStateInput",
+	"envoy.extensions.matching.common_inputs.transport_socket.v3.LocalityMetadataInput",
+	"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
+}
+
+// isUnchecked tells whether n is such a configuration. Most load balancing policies
+// are.
+func isUnchecked(n *xds.Node) bool {
+	if slices.Contains(unchecked, n.Name()) {
+		return true
+	}
+	_, at := xds.Enclosing[*corev3.TypedExtensionConfig](n)
+	if at == nil || at.Parent == nil || n.Field() != "envoy.config.core.v3.TypedExtensionConfig.typed_config" {
+		return false
+	}
+	_, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy_Policy)
+	return ok && n.Name() != loadAwareLocality && n.Name() != overrideHost
+}
+
+// hashPolicy is the path of a hash policy: without its kind it crashes Envoy also
+// where it is unchecked.
+var hashPolicy = regexp.MustCompile(`\.hash_policy\[\d+\]$`)
