@@ -17,8 +17,8 @@ var ledsEndpoints = &Rule{
 
 leds_cluster_locality_config is for the assignments of EDS clusters ("LEDS is only
 supported when EDS is used"), instead of lb_endpoints and not beside them. Its
-leds_collection_name is an xdstp: URL whose config source is ADS or gRPC, or a
-file: URL; Envoy refuses other names, and an xdstp: name from a file.`,
+leds_collection_name is an xdstp: URL whose config source is ADS or DELTA_GRPC, or
+a file: URL; Envoy refuses other names, and an xdstp: name from another source.`,
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.LocalityLbEndpoints"},
 	Node: func(p *Pass, n *xds.Node) {
 		m := n.Message.(*endpointv3.LocalityLbEndpoints)
@@ -45,7 +45,7 @@ file: URL; Envoy refuses other names, and an xdstp: name from a file.`,
 		case !streams(leds.GetLedsConfig()):
 			f.Path = path.Field("leds_config")
 			f.Message = "a collection of endpoints from a config source that has none"
-			f.Help = "ask ADS or gRPC, or list the endpoints"
+			f.Help = "ask ADS or DELTA_GRPC, or list the endpoints"
 		default:
 			return
 		}
@@ -55,9 +55,12 @@ file: URL; Envoy refuses other names, and an xdstp: name from a file.`,
 
 // streams tells whether a config source can serve a collection.
 func streams(s *corev3.ConfigSource) bool {
-	switch s.GetConfigSourceSpecifier().(type) {
-	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_ApiConfigSource, *corev3.ConfigSource_Self:
+	switch specifier := s.GetConfigSourceSpecifier().(type) {
+	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
 		return true
+	case *corev3.ConfigSource_ApiConfigSource:
+		t := specifier.ApiConfigSource.GetApiType()
+		return t == corev3.ApiConfigSource_DELTA_GRPC || t == corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC
 	}
 	return false
 }
