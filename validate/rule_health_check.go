@@ -6,8 +6,8 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	networkthriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
-	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_checkers/thrift/v3"
+	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	healththriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_checkers/thrift/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -57,7 +57,7 @@ connects to the first endpoint.`,
 					Help:    "write each byte as two digits, such as 50494e47 for PING, or give it in binary as base64",
 				})
 			}
-		case *thriftv3.Thrift:
+		case *healththriftv3.Thrift:
 			checkThriftHealthCheck(p, n, m)
 		}
 	},
@@ -146,8 +146,8 @@ func checkExpectedResponse(p *Pass, n *xds.Node, m *corev3.HealthCheck_HttpHealt
 	}
 }
 
-func checkThriftHealthCheck(p *Pass, n *xds.Node, m *thriftv3.Thrift) {
-	if m.GetTransport() == networkthriftv3.TransportType_AUTO_TRANSPORT {
+func checkThriftHealthCheck(p *Pass, n *xds.Node, m *healththriftv3.Thrift) {
+	if m.GetTransport() == thriftv3.TransportType_AUTO_TRANSPORT {
 		p.Report(Finding{
 			Path:    n.Path().Field("transport"),
 			Message: "a Thrift health check can't find the transport out by itself",
@@ -155,7 +155,7 @@ func checkThriftHealthCheck(p *Pass, n *xds.Node, m *thriftv3.Thrift) {
 		})
 	}
 	switch m.GetProtocol() {
-	case networkthriftv3.ProtocolType_AUTO_PROTOCOL, networkthriftv3.ProtocolType_TWITTER:
+	case thriftv3.ProtocolType_AUTO_PROTOCOL, thriftv3.ProtocolType_TWITTER:
 		p.Report(Finding{
 			Path:    n.Path().Field("protocol"),
 			Message: fmt.Sprintf("a Thrift health check can't have the protocol %s", m.GetProtocol()),

@@ -6,7 +6,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	dnsclusterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
-	dynamicforwardproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
+	commondfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -39,7 +39,7 @@ milliseconds.`,
 			checkEjectionTime(p, n, m)
 		case *dnsclusterv3.DnsCluster:
 			checkRefreshRate(p, n, m.GetDnsFailureRefreshRate())
-		case *dynamicforwardproxyv3.DnsCacheConfig:
+		case *commondfpv3.DnsCacheConfig:
 			checkRefreshRate(p, n, m.GetDnsFailureRefreshRate())
 		}
 	},
