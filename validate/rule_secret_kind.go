@@ -24,7 +24,7 @@ two are warnings.`,
 	Snapshot: func(p *Pass) {
 		users := secretUsers(p)
 		for _, r := range p.Snapshot.Of(xds.Secret) {
-			kind := kindOf(r)
+			kind := secretKindOf(r)
 			if kind == "" && len(users[r]) == 0 {
 				p.Report(Finding{Resource: r, Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
 			}
@@ -52,8 +52,8 @@ two are warnings.`,
 
 const kindsHelp = "set tls_certificate, validation_context, session_ticket_keys or generic_secret"
 
-// kindOf is the field of a secret that is set.
-func kindOf(r *xds.Resource) protoreflect.Name {
+// secretKindOf is the field of a secret that is set.
+func secretKindOf(r *xds.Resource) protoreflect.Name {
 	m := r.Message.ProtoReflect()
 	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); fd != nil {
 		return fd.Name()
