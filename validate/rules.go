@@ -47,6 +47,7 @@ var Rules = []*Rule{
 	malformedAddress,
 	malformedMatcher,
 	maxBelowBase,
+	misplacedExtension,
 	nameMissing,
 	neverMatches,
 	noHealthyEndpoints,

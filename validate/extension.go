@@ -1,0 +1,108 @@
+package validate
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/xds"
+)
+
+// slot is a field of a message that takes an extension.
+type slot struct {
+	xds.Slot
+	field protoreflect.FieldDescriptor
+}
+
+// extension is what stands in a slot.
+type extension struct {
+	// name is what the configuration gives, free text in most slots.
+	name string
+	// config is nil where none is given.
+	config *anypb.Any
+	// path is where the extension stands, inner where its configuration is below.
+	path, inner xds.Path
+}
+
+// at is where the configuration stands.
+func (e extension) at() xds.Path { return e.path.Join(e.inner) }
+
+// slotMessages are the messages that have slots.
+func slotMessages() (names []protoreflect.FullName) {
+	for _, s := range xds.Slots {
+		names = append(names, s.Field.Parent())
+	}
+	return names
+}
+
+var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.Slot {
+	byMessage := make(map[protoreflect.FullName][]xds.Slot)
+	for _, s := range xds.Slots {
+		byMessage[s.Field.Parent()] = append(byMessage[s.Field.Parent()], s)
+	}
+	return byMessage
+})
+
+// slotsOf are the slots of a message, in the order of their names.
+func slotsOf(n *xds.Node) (list []slot) {
+	fields := n.Message.ProtoReflect().Descriptor().Fields()
+	for _, s := range slotsByMessage()[n.Name()] {
+		list = append(list, slot{s, fields.ByName(s.Field.Name())})
+	}
+	return list
+}
+
+// extensions are what stands in the slot of the node's message. An Any that is
+// missing beside its name counts, unless another field of the message says where
+// the configuration comes from.
+func (s slot) extensions(n *xds.Node) (list []extension) {
+	m := n.Message.ProtoReflect()
+	path := func() xds.Path { return n.Path().Field(string(s.field.Name())) }
+	switch {
+	case s.field.IsMap():
+		m.Get(s.field).Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+			list = append(list, extensionIn(v.Message(), k.String(), path().Key(k.String())))
+			return true
+		})
+	case s.field.IsList():
+		for i := range m.Get(s.field).List().Len() {
+			list = append(list, extensionIn(m.Get(s.field).List().Get(i).Message(), "", path().Index(i)))
+		}
+	case m.Has(s.field):
+		list = append(list, extensionIn(m.Get(s.field).Message(), nameOf(m), path()))
+	case s.field.Message().FullName() == "google.protobuf.Any" && !discovered(m, s.field):
+		list = append(list, extension{name: nameOf(m), path: n.Path()})
+	}
+	return list
+}
+
+// extensionIn reads an Any, whose name stands around it, or a message that holds
+// name and Any.
+func extensionIn(m protoreflect.Message, name string, path xds.Path) extension {
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		return extension{name: name, config: a, path: path}
+	}
+	holder, _ := m.Interface().(interface{ GetTypedConfig() *anypb.Any })
+	return extension{name: nameOf(m), config: holder.GetTypedConfig(), path: path, inner: "typed_config"}
+}
+
+// nameOf is the name of the extension that a message configures.
+func nameOf(m protoreflect.Message) string {
+	for _, field := range []protoreflect.Name{"name", "provider_name"} {
+		if fd := m.Descriptor().Fields().ByName(field); fd != nil && fd.Kind() == protoreflect.StringKind {
+			return m.Get(fd).String()
+		}
+	}
+	return ""
+}
+
+// discovered tells whether a configuration comes by discovery, or what stands
+// instead of it in its oneof.
+func discovered(m protoreflect.Message, field protoreflect.FieldDescriptor) bool {
+	if oneof := field.ContainingOneof(); oneof != nil && m.WhichOneof(oneof) != nil {
+		return true
+	}
+	fd := m.Descriptor().Fields().ByName("config_discovery")
+	return fd != nil && m.Has(fd)
+}
