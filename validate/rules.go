@@ -19,6 +19,7 @@ var Rules = []*Rule{
 	directResponseBody,
 	dnsResolver,
 	dropOverloads,
+	deprecatedField,
 	duplicateAddress,
 	duplicateDomain,
 	duplicateResource,

@@ -99,8 +99,9 @@ type Finding struct {
 	// Help says what would be right.
 	Help    string
 	Related []diag.Related
-	// Warning makes the finding a warning where the rule is an error.
-	Warning bool
+	// Warning makes the finding a warning where the rule is an error, Error the
+	// other way round.
+	Warning, Error bool
 }
 
 // Report adds a finding.
@@ -111,8 +112,11 @@ func (p *Pass) Report(f Finding) {
 	}
 	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
 	d.Severity = p.rule.Severity
-	if f.Warning {
+	switch {
+	case f.Warning:
 		d.Severity = diag.Warning
+	case f.Error:
+		d.Severity = diag.Error
 	}
 	d.Help, d.Related = f.Help, f.Related
 	p.report(d)

@@ -1,0 +1,141 @@
+package validate
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/envoyproxy/go-control-plane/envoy/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+var deprecatedField = &Rule{
+	Code:     "deprecated-field",
+	Severity: diag.Warning,
+	Doc: `A field, or a value of an enum, is deprecated.
+
+Envoy takes it, counts runtime.deprecated_feature_use and writes a warning: "Using
+deprecated option … This configuration will be removed from Envoy soon".
+
+Some are disallowed by default, and Envoy refuses what uses them: that is an error.
+An enum that is left out can be one of these, such as api_type of an
+ApiConfigSource and collector_endpoint_version of a ZipkinConfig ("Using the default
+now-deprecated value"). The runtime key envoy.deprecated_features:NAME would allow
+it once more; it is not looked at here.`,
+	Node: func(p *Pass, n *xds.Node) {
+		m := n.Message.ProtoReflect()
+		d := deprecationsOf(m.Descriptor())
+		if len(d.fields)+len(d.values) == 0 || inDeprecated(n) || inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+			return
+		}
+		for _, fd := range d.fields {
+			if m.Has(fd) {
+				reportDeprecated(p, n.Path().Field(string(fd.Name())), string(fd.Name()), replacement(fd.FullName()), isDisallowed(fd))
+			}
+		}
+		for _, fd := range d.values {
+			v := fd.Enum().Values().ByNumber(m.Get(fd).Enum())
+			if v == nil || !v.Options().(*descriptorpb.EnumValueOptions).GetDeprecated() || fd.FullName() == transportVersion {
+				continue
+			}
+			path, what := n.Path().Field(string(fd.Name())), fmt.Sprintf("%s %s", fd.Name(), v.Name())
+			if !m.Has(fd) {
+				path, what = n.Path(), fmt.Sprintf("%s is not set, and its default %s", fd.Name(), v.Name())
+			}
+			reportDeprecated(p, path, what, "another value of "+string(fd.Name()), isDisallowed(v))
+		}
+	},
+}
+
+// inDeprecated tells whether the node stands in a deprecated field, which says
+// enough.
+func inDeprecated(n *xds.Node) bool {
+	if n.Parent == nil {
+		return false
+	}
+	fd := n.Parent.Message.ProtoReflect().Descriptor().Fields().ByName(n.Field().Name())
+	return fd != nil && fd.FullName() == n.Field() && fd.Options().(*descriptorpb.FieldOptions).GetDeprecated()
+}
+
+// transportVersion is refused with a value that is only deprecated elsewhere:
+// api-config-source.
+const transportVersion = "envoy.config.core.v3.ApiConfigSource.transport_api_version"
+
+func reportDeprecated(p *Pass, path xds.Path, what, instead string, disallowed bool) {
+	f := Finding{Path: path, Message: what + " is deprecated", Error: disallowed}
+	if disallowed {
+		f.Message += ": Envoy refuses it"
+	}
+	if instead != "" {
+		f.Help = "use " + instead
+	}
+	p.Report(f)
+}
+
+// deprecations are the fields of a message that are deprecated, and those of an
+// enum that has a deprecated value.
+type deprecations struct {
+	fields, values []protoreflect.FieldDescriptor
+}
+
+// deprecationsOf keeps its answer: most messages have none, and every message
+// asks.
+func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
+	if known, ok := deprecationsByMessage.Load(md); ok {
+		return known.(deprecations)
+	}
+	var d deprecations
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if fd.Options().(*descriptorpb.FieldOptions).GetDeprecated() {
+			d.fields = append(d.fields, fd)
+		}
+		if fd.Enum() == nil || fd.IsList() {
+			continue
+		}
+		for j := range fd.Enum().Values().Len() {
+			if fd.Enum().Values().Get(j).Options().(*descriptorpb.EnumValueOptions).GetDeprecated() {
+				d.values = append(d.values, fd)
+				break
+			}
+		}
+	}
+	deprecationsByMessage.Store(md, d)
+	return d
+}
+
+var deprecationsByMessage sync.Map // protoreflect.MessageDescriptor → deprecations
+
+// isDisallowed tells whether Envoy refuses a deprecated field or enum value unless
+// the runtime says otherwise.
+func isDisallowed(d protoreflect.Descriptor) bool {
+	extension := annotations.E_DisallowedByDefault
+	if _, ok := d.(protoreflect.EnumValueDescriptor); ok {
+		extension = annotations.E_DisallowedByDefaultEnum
+	}
+	disallowed, _ := proto.GetExtension(d.Options(), extension).(bool)
+	return disallowed
+}
+
+//go:embed deprecated.txt
+var deprecatedText string
+
+var replacements = sync.OnceValue(func() map[protoreflect.FullName]string {
+	byField := make(map[protoreflect.FullName]string)
+	for line := range strings.Lines(deprecatedText) {
+		if field, instead, ok := strings.Cut(strings.TrimSpace(line), " "); ok && field != "#" {
+			byField[protoreflect.FullName(field)] = instead
+		}
+	}
+	return byField
+})
+
+// replacement is what the API has instead of a deprecated field, empty where it
+// names nothing.
+func replacement(field protoreflect.FullName) string { return replacements()[field] }
