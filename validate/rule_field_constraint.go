@@ -18,9 +18,8 @@ the whole file for a fault in a resource itself, and its log does not say which
 field it was ("goo.gle/debugonly").
 
 Some configurations are not held against them, such as most policies in a
-load_balancing_policy, and take what they get: a warning; but a hash_policy of theirs without its kind
-crashes Envoy. A config source that xdspub replaces is not
-judged.`,
+load_balancing_policy, and take what they get: a warning; but a hash_policy of theirs
+without its kind crashes Envoy. A config source that xdspub replaces is not judged.`,
 	Node: func(p *Pass, n *xds.Node) {
 		if n.Parent != nil && !isPacked(n) {
 			return // judged with the message around it

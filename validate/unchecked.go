@@ -14,11 +14,18 @@ import (
 // unchecked are configurations that Envoy 1.40.0 does not hold against the
 // constraints of its API. Each was tried with a value that breaks one.
 var unchecked = []protoreflect.FullName{
+	"envoy.config.core.v3.HealthCheck.GrpcHealthCheck",
+	"envoy.config.core.v3.HealthCheck.HttpHealthCheck",
+	"envoy.config.core.v3.HealthCheck.TcpHealthCheck",
 	"envoy.extensions.health_checkers.udp.v3.UdpHealthCheck",
+	"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig",
+	"envoy.extensions.internal_redirect.filter_state.v3.FilterStateConfig",
 	"envoy.extensions.matching.common_inputs.transport_socket.v3.EndpointMetadataInput",
 	"envoy.extensions.matching.common_inputs.transport_socket.v3.FilterStateInput",
 	"envoy.extensions.matching.common_inputs.transport_socket.v3.LocalityMetadataInput",
 	"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
+	"envoy.extensions.network.dns_resolver.hickory.v3.HickoryDnsResolverConfig",
+	"envoy.extensions.transport_sockets.tls.handshakers.dynamic_modules.v3.DynamicModuleTlsHandshaker",
 }
 
 // isUnchecked tells whether n is such a configuration. Most load balancing policies
