@@ -14,11 +14,13 @@ import (
 var extensionConfigType = &Rule{
 	Code:  "extension-config-type",
 	Whole: true,
-	Doc: `A filter by discovery gets a configuration of a type that it does not list.
+	Doc: `A filter by discovery gets a configuration of a type that does not fit.
 
 config_discovery.type_urls names the types that a filter may get. Envoy refuses
 another one, by ECDS as well as in default_config: "filter config has type URL …
-but expect …".`,
+but expect …". It refuses a list with a type that configures no filter of that
+kind, too ("no factory found for a required type URL"; not among network filters),
+and apply_default_config_without_warming without a default_config.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ExtensionConfigSource"},
 	Node: func(p *Pass, n *xds.Node) {
 		source := n.Message.(*corev3.ExtensionConfigSource)
@@ -29,6 +31,7 @@ but expect …".`,
 		if len(listed) == 0 {
 			return // field-constraint
 		}
+		checkTypeURLs(p, n, source)
 		check := func(f Finding, a *anypb.Any) {
 			if name := string(typeOf(a)); name != "" && !slices.Contains(listed, name) {
 				f.Message = fmt.Sprintf("type %s is not in type_urls", name)
@@ -50,4 +53,33 @@ but expect …".`,
 			}, r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig())
 		}
 	},
+}
+
+// checkTypeURLs checks what a filter by discovery asks for.
+func checkTypeURLs(p *Pass, n *xds.Node, source *corev3.ExtensionConfigSource) {
+	var category string
+	switch n.Field() {
+	case "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.config_discovery":
+		category = n.Parent.CategoryAt(xds.Slot{Category: "envoy.filters.http"})
+	case "envoy.config.listener.v3.ListenerFilter.config_discovery":
+		category = n.Parent.CategoryAt(xds.Slot{Category: "envoy.filters.listener"})
+	default:
+		return
+	}
+	for i, url := range source.GetTypeUrls() {
+		if _, ok := xds.ExtensionOf(category, nameIn(url)); !ok {
+			f := Finding{Path: n.Path().Field("type_urls").Index(i), Message: fmt.Sprintf("type %q configures no %s", url, kind(category))}
+			if !knownType(url) {
+				f.Help = xds.SuggestType(url)
+			}
+			p.Report(f)
+		}
+	}
+	if source.GetApplyDefaultConfigWithoutWarming() && source.GetDefaultConfig() == nil {
+		p.Report(Finding{
+			Path:    n.Path().Field("apply_default_config_without_warming"),
+			Message: "there is no default_config to apply",
+			Help:    "add default_config, or wait for the configuration",
+		})
+	}
 }
