@@ -53,6 +53,7 @@ var Rules = []*Rule{
 	nameMissing,
 	neverMatches,
 	noHealthyEndpoints,
+	nestedTooDeeply,
 	notANumber,
 	ocspStaple,
 	orphanEndpoints,

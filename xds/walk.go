@@ -51,6 +51,11 @@ func (n *Node) Field() protoreflect.FullName {
 	return ""
 }
 
+// InList and InMap tell whether the node is an element of a list, or the value of
+// an entry of a map.
+func (n *Node) InList() bool { return n.field != nil && n.field.IsList() }
+func (n *Node) InMap() bool  { return n.field != nil && n.field.IsMap() }
+
 // Path is where the node stands in the message that was walked.
 func (n *Node) Path() Path {
 	if n.Parent == nil {
