@@ -22,11 +22,12 @@ type extension struct {
 	// config is nil where none is given.
 	config *anypb.Any
 	// path is where the extension stands, inner where its configuration is below.
-	path, inner xds.Path
+	path  func() xds.Path
+	inner xds.Path
 }
 
 // at is where the configuration stands.
-func (e extension) at() xds.Path { return e.path.Join(e.inner) }
+func (e extension) at() xds.Path { return e.path().Join(e.inner) }
 
 // slotMessages are the messages that have slots.
 func slotMessages() (names []protoreflect.FullName) {
@@ -44,42 +45,51 @@ var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.Slot 
 	return byMessage
 })
 
-// slotsOf are the slots of a message, in the order of their names.
-func slotsOf(n *xds.Node) (list []slot) {
-	fields := n.Message.ProtoReflect().Descriptor().Fields()
-	for _, s := range slotsByMessage()[n.Name()] {
-		list = append(list, slot{s, fields.ByName(s.Field.Name())})
+// slotsOf are the slots of a message. The answer is kept: every cluster asks.
+func slotsOf(md protoreflect.MessageDescriptor) []slot {
+	if known, ok := slotsOfMessage.Load(md); ok {
+		return known.([]slot)
 	}
+	var list []slot
+	for _, s := range slotsByMessage()[md.FullName()] {
+		list = append(list, slot{s, md.Fields().ByName(s.Field.Name())})
+	}
+	slotsOfMessage.Store(md, list)
 	return list
 }
+
+var slotsOfMessage sync.Map // protoreflect.MessageDescriptor → []slot
 
 // extensions are what stands in the slot of the node's message. An Any that is
 // missing beside its name counts, unless another field of the message says where
 // the configuration comes from.
 func (s slot) extensions(n *xds.Node) (list []extension) {
 	m := n.Message.ProtoReflect()
+	if !m.Has(s.field) && s.field.Message().FullName() != "google.protobuf.Any" {
+		return nil
+	}
 	path := func() xds.Path { return n.Path().Field(string(s.field.Name())) }
 	switch {
 	case s.field.IsMap():
 		m.Get(s.field).Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-			list = append(list, extensionIn(v.Message(), k.String(), path().Key(k.String())))
+			list = append(list, extensionIn(v.Message(), k.String(), func() xds.Path { return path().Key(k.String()) }))
 			return true
 		})
 	case s.field.IsList():
 		for i := range m.Get(s.field).List().Len() {
-			list = append(list, extensionIn(m.Get(s.field).List().Get(i).Message(), "", path().Index(i)))
+			list = append(list, extensionIn(m.Get(s.field).List().Get(i).Message(), "", func() xds.Path { return path().Index(i) }))
 		}
 	case m.Has(s.field):
-		list = append(list, extensionIn(m.Get(s.field).Message(), nameOf(m), path()))
+		list = append(list, extensionIn(m.Get(s.field).Message(), nameOf(m), path))
 	case s.field.Message().FullName() == "google.protobuf.Any" && !discovered(m, s.field):
-		list = append(list, extension{name: nameOf(m), path: n.Path()})
+		list = append(list, extension{name: nameOf(m), path: n.Path})
 	}
 	return list
 }
 
 // extensionIn reads an Any, whose name stands around it, or a message that holds
 // name and Any.
-func extensionIn(m protoreflect.Message, name string, path xds.Path) extension {
+func extensionIn(m protoreflect.Message, name string, path func() xds.Path) extension {
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		return extension{name: name, config: a, path: path}
 	}

@@ -76,13 +76,17 @@ func filterConfigs(p *Pass, name string, typed *anypb.Any, discovery *corev3.Ext
 
 // typeOf is the type that an Any holds, or that the TypedStruct in it stands for.
 func typeOf(a *anypb.Any) protoreflect.FullName {
+	name := nameIn(a.GetTypeUrl())
+	if name != "xds.type.v3.TypedStruct" && name != "udpa.type.v1.TypedStruct" {
+		return name // most are, and need not be unpacked
+	}
 	switch m, _ := a.UnmarshalNew(); m := m.(type) {
 	case *xdstypev3.TypedStruct:
 		return nameIn(m.GetTypeUrl())
 	case *udpatypev1.TypedStruct:
 		return nameIn(m.GetTypeUrl())
 	}
-	return nameIn(a.GetTypeUrl())
+	return name
 }
 
 // nameIn is the message name in a type URL.

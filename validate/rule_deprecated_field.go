@@ -9,7 +9,6 @@ import (
 	"github.com/envoyproxy/go-control-plane/envoy/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 
 	"xdspub/diag"
 	"xdspub/xds"
@@ -31,17 +30,14 @@ it once more; it is not looked at here.`,
 	Node: func(p *Pass, n *xds.Node) {
 		m := n.Message.ProtoReflect()
 		d := deprecationsOf(m.Descriptor())
-		if len(d.fields)+len(d.values) == 0 || inDeprecated(n) || inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
-			return
-		}
 		for _, fd := range d.fields {
-			if m.Has(fd) {
+			if m.Has(fd) && counts(n) {
 				reportDeprecated(p, n.Path().Field(string(fd.Name())), string(fd.Name()), replacement(fd.FullName()), isDisallowed(fd))
 			}
 		}
 		for _, fd := range d.values {
 			v := fd.Enum().Values().ByNumber(m.Get(fd).Enum())
-			if v == nil || !v.Options().(*descriptorpb.EnumValueOptions).GetDeprecated() || fd.FullName() == transportVersion {
+			if v == nil || !isDeprecated(v) || fd.FullName() == transportVersion || !counts(n) {
 				continue
 			}
 			path, what := n.Path().Field(string(fd.Name())), fmt.Sprintf("%s %s", fd.Name(), v.Name())
@@ -53,14 +49,22 @@ it once more; it is not looked at here.`,
 	},
 }
 
-// inDeprecated tells whether the node stands in a deprecated field, which says
-// enough.
-func inDeprecated(n *xds.Node) bool {
-	if n.Parent == nil {
+// counts tells whether Envoy looks at the node, and no deprecated field around it
+// says enough.
+func counts(n *xds.Node) bool {
+	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
 		return false
 	}
+	if n.Parent == nil {
+		return true
+	}
 	fd := n.Parent.Message.ProtoReflect().Descriptor().Fields().ByName(n.Field().Name())
-	return fd != nil && fd.FullName() == n.Field() && fd.Options().(*descriptorpb.FieldOptions).GetDeprecated()
+	return fd == nil || fd.FullName() != n.Field() || !isDeprecated(fd)
+}
+
+func isDeprecated(d protoreflect.Descriptor) bool {
+	options, _ := d.Options().(interface{ GetDeprecated() bool })
+	return options != nil && options.GetDeprecated()
 }
 
 // transportVersion is refused with a value that is only deprecated elsewhere:
@@ -93,14 +97,14 @@ func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
 	var d deprecations
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
-		if fd.Options().(*descriptorpb.FieldOptions).GetDeprecated() {
+		if isDeprecated(fd) {
 			d.fields = append(d.fields, fd)
 		}
 		if fd.Enum() == nil || fd.IsList() {
 			continue
 		}
 		for j := range fd.Enum().Values().Len() {
-			if fd.Enum().Values().Get(j).Options().(*descriptorpb.EnumValueOptions).GetDeprecated() {
+			if isDeprecated(fd.Enum().Values().Get(j)) {
 				d.values = append(d.values, fd)
 				break
 			}

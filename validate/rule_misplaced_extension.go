@@ -32,12 +32,11 @@ upstream_config is a warning: Envoy goes on with its own connection pool. What
 stands in a matcher is not judged here.`,
 	Messages: slotMessages(),
 	Node: func(p *Pass, n *xds.Node) {
-		for _, s := range slotsOf(n) {
-			if !isRead(n, s.Field) {
-				continue
-			}
+		for _, s := range slotsOf(n.Message.ProtoReflect().Descriptor()) {
 			for _, e := range s.extensions(n) {
-				checkExtension(p, n, s, e)
+				if isRead(n, s.Field) {
+					checkExtension(p, n, s, e)
+				}
 			}
 		}
 	},
@@ -72,7 +71,7 @@ func checkExtension(p *Pass, n *xds.Node, s slot, e extension) {
 	category := n.CategoryAt(s.Slot)
 	if len(xds.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
 		if e.config != nil || e.name != "" {
-			p.Report(Finding{Path: e.path, Message: fmt.Sprintf("the Envoy 1.40.0 binary holds no extension for %s", s.Field.Name()), Help: "remove it"})
+			p.Report(Finding{Path: e.path(), Message: fmt.Sprintf("the Envoy 1.40.0 binary holds no extension for %s", s.Field.Name()), Help: "remove it"})
 		}
 		return
 	}
@@ -114,14 +113,14 @@ func checkBare(p *Pass, s slot, e extension, category string) {
 			return
 		}
 		p.Report(Finding{
-			Path:    e.path.Field("name"),
+			Path:    e.path().Field("name"),
 			Message: fmt.Sprintf("unknown cluster type %q", e.name),
 			Help:    "give it a typed_config, or the name of one that works without, such as envoy.cluster.strict_dns",
 		})
 		return
 	}
 	p.Report(Finding{
-		Path:    e.path,
+		Path:    e.path(),
 		Message: fmt.Sprintf("%s %q has no %s", kind(category), e.name, lastStep(s, e)),
 		Help:    instead(e, category, ""),
 	})
@@ -142,9 +141,9 @@ func checkNamed(p *Pass, s slot, e extension, category string, config protorefle
 	case category == "envoy.upstream_options" && !ok:
 		return // unresolved-reference
 	case !ok:
-		path := e.path.Field("name")
+		path := e.path().Field("name")
 		if s.Field.Name() == "config" {
-			path = xds.Path(strings.TrimSuffix(string(e.path), ".config")).Field("name")
+			path = xds.Path(strings.TrimSuffix(string(e.path()), ".config")).Field("name")
 		}
 		var names []string
 		for _, known := range xds.Extensions(category) {

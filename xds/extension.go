@@ -26,8 +26,19 @@ type Extension struct {
 //go:embed extensions.txt
 var extensionsText string
 
-var extensions = sync.OnceValue(func() map[string][]Extension {
-	byCategory := make(map[string][]Extension)
+// extensionTable is the extensions of a category, and of all by what they are
+// looked for.
+type extensionTable struct {
+	byCategory map[string][]Extension
+	byConfig   map[extensionKey]Extension
+	byName     map[extensionKey]Extension
+}
+
+// extensionKey is a category and, in it, a type or a name.
+type extensionKey struct{ category, value string }
+
+var extensions = sync.OnceValue(func() extensionTable {
+	t := extensionTable{make(map[string][]Extension), make(map[extensionKey]Extension), make(map[extensionKey]Extension)}
 	for line := range strings.Lines(extensionsText) {
 		fields := strings.Fields(line)
 		if fields[0] == "#" {
@@ -44,36 +55,36 @@ var extensions = sync.OnceValue(func() map[string][]Extension {
 				e.Route = protoreflect.FullName(value)
 			}
 		}
-		byCategory[e.Category] = append(byCategory[e.Category], e)
+		t.byCategory[e.Category] = append(t.byCategory[e.Category], e)
+		t.byName[extensionKey{e.Category, e.Name}] = e
+		for _, config := range []protoreflect.FullName{e.Config, e.Route} {
+			if config != "" {
+				t.byConfig[extensionKey{e.Category, string(config)}] = e
+			}
+		}
 	}
-	return byCategory
+	return t
 })
 
 // Extensions are those of a category, sorted by name.
-func Extensions(category string) []Extension { return extensions()[category] }
+func Extensions(category string) []Extension { return extensions().byCategory[category] }
 
 // ExtensionOf is the extension of a category that a configuration is for.
 func ExtensionOf(category string, config protoreflect.FullName) (Extension, bool) {
-	return find(category, func(e Extension) bool { return config != "" && (e.Config == config || e.Route == config) })
+	e, ok := extensions().byConfig[extensionKey{category, string(config)}]
+	return e, ok
 }
 
 // ExtensionNamed is the extension of a category by its name.
 func ExtensionNamed(category, name string) (Extension, bool) {
-	return find(category, func(e Extension) bool { return e.Name == name })
-}
-
-func find(category string, match func(Extension) bool) (Extension, bool) {
-	list := Extensions(category)
-	if i := slices.IndexFunc(list, match); i >= 0 {
-		return list[i], true
-	}
-	return Extension{}, false
+	e, ok := extensions().byName[extensionKey{category, name}]
+	return e, ok
 }
 
 // Categories are the kinds of extensions that take a configuration, sorted.
 func Categories(config protoreflect.FullName) []string {
 	var list []string
-	for category := range extensions() {
+	for category := range extensions().byCategory {
 		if _, ok := ExtensionOf(category, config); ok {
 			list = append(list, category)
 		}
