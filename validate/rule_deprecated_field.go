@@ -25,7 +25,7 @@ deprecated option … This configuration will be removed from Envoy soon".
 Some are disallowed by default, and Envoy refuses what uses them: that is an error.
 An enum that is left out can be one of these, such as api_type of an
 ApiConfigSource and collector_endpoint_version of a ZipkinConfig ("Using the default
-now-deprecated value"). The runtime key envoy.deprecated_features:NAME would allow
+now-deprecated value"), and so is transport_api_version V2. The runtime key envoy.deprecated_features:NAME would allow
 it once more; it is not looked at here.`,
 	Node: func(p *Pass, n *xds.Node) {
 		m := n.Message.ProtoReflect()
@@ -37,14 +37,14 @@ it once more; it is not looked at here.`,
 		}
 		for _, fd := range d.values {
 			v := fd.Enum().Values().ByNumber(m.Get(fd).Enum())
-			if v == nil || !isDeprecated(v) || fd.FullName() == transportVersion || !counts(n) {
+			if v == nil || !isDeprecated(v) || !counts(n) {
 				continue
 			}
 			path, what := n.Path().Field(string(fd.Name())), fmt.Sprintf("%s %s", fd.Name(), v.Name())
 			if !m.Has(fd) {
 				path, what = n.Path(), fmt.Sprintf("%s is not set, and its default %s", fd.Name(), v.Name())
 			}
-			reportDeprecated(p, path, what, "another value of "+string(fd.Name()), isDisallowed(v))
+			reportDeprecated(p, path, what, "another value of "+string(fd.Name()), isDisallowed(v) || fd.FullName() == transportVersion)
 		}
 	},
 }
@@ -67,8 +67,8 @@ func isDeprecated(d protoreflect.Descriptor) bool {
 	return options != nil && options.GetDeprecated()
 }
 
-// transportVersion is refused with a value that is only deprecated elsewhere:
-// api-config-source.
+// transportVersion is refused with V2, which is only deprecated elsewhere: "The v2
+// xDS major version has been removed".
 const transportVersion = "envoy.config.core.v3.ApiConfigSource.transport_api_version"
 
 func reportDeprecated(p *Pass, path xds.Path, what, instead string, disallowed bool) {

@@ -19,8 +19,7 @@ var extensionConfigType = &Rule{
 config_discovery.type_urls names the types that a filter may get. Envoy refuses
 another one, by ECDS as well as in default_config: "filter config has type URL …
 but expect …". It refuses a list with a type that configures no filter of that
-kind, too ("no factory found for a required type URL"; not among network filters),
-and apply_default_config_without_warming without a default_config.`,
+kind, too ("no factory found for a required type URL"; not among network filters).`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ExtensionConfigSource"},
 	Node: func(p *Pass, n *xds.Node) {
 		source := n.Message.(*corev3.ExtensionConfigSource)
@@ -62,7 +61,7 @@ func checkTypeURLs(p *Pass, n *xds.Node, source *corev3.ExtensionConfigSource) {
 	case "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.config_discovery":
 		category = n.Parent.CategoryAt(xds.Slot{Category: "envoy.filters.http"})
 	case "envoy.config.listener.v3.ListenerFilter.config_discovery":
-		category = n.Parent.CategoryAt(xds.Slot{Category: "envoy.filters.listener"})
+		category = "envoy.filters.listener"
 	default:
 		return
 	}
@@ -74,12 +73,5 @@ func checkTypeURLs(p *Pass, n *xds.Node, source *corev3.ExtensionConfigSource) {
 			}
 			p.Report(f)
 		}
-	}
-	if source.GetApplyDefaultConfigWithoutWarming() && source.GetDefaultConfig() == nil {
-		p.Report(Finding{
-			Path:    n.Path().Field("apply_default_config_without_warming"),
-			Message: "there is no default_config to apply",
-			Help:    "add default_config, or wait for the configuration",
-		})
 	}
 }

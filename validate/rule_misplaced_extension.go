@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -20,16 +19,14 @@ Envoy finds an extension by the type of its typed_config, among those of the kin
 that the place is for; the name beside it is free. An HTTP filter among network
 filters, a DownstreamTlsContext on a cluster, a name alone: "Didn't find a
 registered implementation for 'x' with type URL: ''". A google.protobuf.Struct is
-no configuration either. In a few places the name decides: stateful sessions,
-certificate validators, protocol options, Dubbo filters. For some, such as header
-validators, tap sinks and private key providers, the released binary holds none.
+no configuration either. In a few places the name decides, such as stateful sessions
+and Dubbo filters. For some, such as tap sinks and connection
+balancers, the released binary holds none. The type that an HTTP
+filter has for routes is none for the filter chain ("Unable to unpack as …Buffer").
 
-An HTTP filter has a type of its own for routes where that differs ("Unable to
-unpack as …BufferPerRoute"), and some take no configuration for a route at all
-("doesn't support virtual host or route specific configurations").
-
+A custom_value of a rate limit quota is taken, and ends Envoy at a request. An
 upstream_config is a warning: Envoy goes on with its own connection pool. What
-stands in a matcher is not judged here.`,
+stands in a matcher, and in typed_per_filter_config, is not judged here.`,
 	Messages: slotMessages(),
 	Node: func(p *Pass, n *xds.Node) {
 		for _, s := range slotsOf(n.Message.ProtoReflect().Descriptor()) {
@@ -42,21 +39,25 @@ stands in a matcher is not judged here.`,
 	},
 }
 
-// isRead tells whether Envoy looks at a slot just here, when it takes the
-// resource.
+// isRead tells whether Envoy looks at a slot just here, and no other rule does:
+// cluster types, load balancing policies, protocol options and the filters of
+// routes, header and certificate validators and private keys have rules of their own.
 func isRead(n *xds.Node, slot protoreflect.FullName) bool {
 	switch m := n.Message.(type) {
 	case *clusterv3.Cluster:
-		return slot.Name() != "typed_dns_resolver_config" ||
-			m.GetClusterType() == nil && (m.GetType() == clusterv3.Cluster_STRICT_DNS || m.GetType() == clusterv3.Cluster_LOGICAL_DNS)
-	case *clusterv3.LoadBalancingPolicy_Policy:
-		return false // as a list: Envoy takes the first that it holds
+		switch slot.Name() {
+		case "typed_extension_protocol_options":
+			return false
+		case "typed_dns_resolver_config":
+			return m.GetClusterType() == nil && (m.GetType() == clusterv3.Cluster_STRICT_DNS || m.GetType() == clusterv3.Cluster_LOGICAL_DNS)
+		}
+		return true
 	case *hcmv3.HttpFilter:
 		return !m.GetIsOptional()
-	case *routev3.FilterConfig:
-		return !m.GetDisabled() && (!m.GetIsOptional() || m.GetConfig() == nil)
 	}
 	switch n.Name() {
+	case "envoy.config.cluster.v3.Cluster.CustomClusterType", "envoy.config.cluster.v3.LoadBalancingPolicy.Policy", "envoy.config.route.v3.FilterConfig":
+		return false
 	case "envoy.config.core.v3.RetryPolicy.RetryHostPredicate", "envoy.config.core.v3.RetryPolicy.RetryPriority":
 		return !inside(n, "envoy.config.core.v3.GrpcService")
 	case "envoy.config.common.key_value.v3.KeyValueStoreConfig":
@@ -64,7 +65,11 @@ func isRead(n *xds.Node, slot protoreflect.FullName) bool {
 	case "envoy.extensions.filters.http.composite.v3.FilterChainConfiguration":
 		return n.CategoryAt(xds.Slot{Category: "envoy.filters.http"}) == "envoy.filters.http"
 	}
-	return true
+	switch slot.Name() {
+	case "typed_per_filter_config", "header_validation_config", "typed_header_validation_config", "custom_validator_config":
+		return false
+	}
+	return n.Name() != "envoy.extensions.transport_sockets.tls.v3.PrivateKeyProvider"
 }
 
 func checkExtension(p *Pass, n *xds.Node, s slot, e extension) {
@@ -83,15 +88,15 @@ func checkExtension(p *Pass, n *xds.Node, s slot, e extension) {
 	if config == "" || !xds.InEnvoy(config) || !knownType(string(config)) {
 		return // unknown-type
 	}
-	if config == "envoy.config.route.v3.FilterConfig" && nameIn(e.config.GetTypeUrl()) == config && s.Field.Name() == "typed_per_filter_config" {
-		return // it holds the configuration, and is a slot itself
-	}
 	if s.ByName {
 		checkNamed(p, s, e, category, config)
 		return
 	}
 	found, ok := xds.ExtensionOf(category, config)
 	if !ok {
+		if isListenerFilter(config) && s.Category == "envoy.filters.listener" {
+			return // listener-filter
+		}
 		p.Report(Finding{
 			Path:    e.at(),
 			Message: fmt.Sprintf("%s configures no %s", config, kind(category)),
@@ -100,24 +105,28 @@ func checkExtension(p *Pass, n *xds.Node, s slot, e extension) {
 		})
 		return
 	}
-	checkRole(p, n, s, e, found, config)
+	if found.Config != config && len(e.config.GetValue()) > 0 && !isStruct(e) {
+		p.Report(Finding{
+			Path:    e.at(),
+			Message: fmt.Sprintf("%s is not what %s takes in the filter chain", config, found.Name),
+			Help:    "give it \"@type\": " + xds.URLPrefix + string(found.Config),
+		})
+	}
+}
+
+// isListenerFilter tells whether a type configures a listener filter, for
+// connections or for datagrams.
+func isListenerFilter(config protoreflect.FullName) bool {
+	_, connections := xds.ExtensionOf("envoy.filters.listener", config)
+	_, datagrams := xds.ExtensionOf("envoy.filters.udp_listener", config)
+	return connections || datagrams
 }
 
 // checkBare judges an extension without typed_config.
 func checkBare(p *Pass, s slot, e extension, category string) {
-	switch {
-	case s.Bare || s.field.Message().FullName() == "envoy.config.core.v3.TypedExtensionConfig" || s.field.Message().FullName() == "xds.core.v3.TypedExtensionConfig":
+	holder := s.field.Message().FullName()
+	if s.Bare || holder == "envoy.config.core.v3.TypedExtensionConfig" || holder == "xds.core.v3.TypedExtensionConfig" {
 		return // nothing needed, or field-constraint
-	case s.Category == "envoy.clusters":
-		if _, ok := xds.ExtensionNamed(category, e.name); ok {
-			return
-		}
-		p.Report(Finding{
-			Path:    e.path().Field("name"),
-			Message: fmt.Sprintf("unknown cluster type %q", e.name),
-			Help:    "give it a typed_config, or the name of one that works without, such as envoy.cluster.strict_dns",
-		})
-		return
 	}
 	p.Report(Finding{
 		Path:    e.path(),
@@ -136,75 +145,27 @@ func lastStep(s slot, e extension) string {
 
 // checkNamed judges an extension that Envoy finds by its name.
 func checkNamed(p *Pass, s slot, e extension, category string, config protoreflect.FullName) {
-	want, ok := configOfNamed(category, e.name)
+	known, ok := xds.ExtensionNamed(category, e.name)
 	switch {
-	case category == "envoy.upstream_options" && !ok:
-		return // unresolved-reference
 	case !ok:
 		path := e.path().Field("name")
 		if s.Field.Name() == "config" {
 			path = xds.Path(strings.TrimSuffix(string(e.path()), ".config")).Field("name")
 		}
 		var names []string
-		for _, known := range xds.Extensions(category) {
-			names = append(names, known.Name)
+		for _, other := range xds.Extensions(category) {
+			names = append(names, other.Name)
 		}
 		p.Report(Finding{
 			Path:    path,
 			Message: fmt.Sprintf("unknown extension %q: Envoy goes by the name here", e.name),
 			Help:    "the Envoy 1.40.0 binary has " + quoted(names),
 		})
-	case want != "" && want != config && len(e.config.GetValue()) > 0 && !isStruct(e):
+	case known.Config != "" && known.Config != config && len(e.config.GetValue()) > 0 && !isStruct(e):
 		p.Report(Finding{
 			Path:    e.at(),
 			Message: fmt.Sprintf("%s is no configuration of %q", config, e.name),
-			Help:    "give it \"@type\": " + xds.URLPrefix + string(want),
-		})
-	}
-}
-
-// configOfNamed is the configuration that an extension of that name takes, empty
-// where that is not known.
-func configOfNamed(category, name string) (protoreflect.FullName, bool) {
-	// Some network filters have options for clusters, under the filter's name.
-	switch name {
-	case "envoy.filters.network.redis_proxy":
-		return "envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions", true
-	case "envoy.filters.network.thrift_proxy":
-		return "envoy.extensions.filters.network.thrift_proxy.v3.ThriftProtocolOptions", true
-	case "envoy.upstreams.http.http_protocol_options":
-		name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-	case "envoy.upstreams.tcp.tcp_protocol_options":
-		name = "envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions"
-	}
-	e, ok := xds.ExtensionNamed(category, name)
-	return e.Config, ok
-}
-
-// checkRole judges the two types that an HTTP filter can have: one in the chain,
-// one for routes. Without content Envoy takes either for the other.
-func checkRole(p *Pass, n *xds.Node, s slot, e extension, found xds.Extension, config protoreflect.FullName) {
-	onRoute := s.Field.Name() == "typed_per_filter_config" || n.Name() == "envoy.config.route.v3.FilterConfig"
-	want := found.Config
-	if onRoute && found.Route != "" {
-		want = found.Route
-	}
-	switch {
-	case onRoute && found.NoRoute:
-		p.Report(Finding{
-			Path:    e.at(),
-			Message: fmt.Sprintf("%s takes no configuration for a route", found.Name),
-			Help:    "configure it in the filter chain; envoy.config.route.v3.FilterConfig with disabled: true turns it off here",
-		})
-	case want != config && len(e.config.GetValue()) > 0 && !isStruct(e):
-		where := "in the filter chain"
-		if onRoute {
-			where = "for a route"
-		}
-		p.Report(Finding{
-			Path:    e.at(),
-			Message: fmt.Sprintf("%s is not what %s takes %s", config, found.Name, where),
-			Help:    "give it \"@type\": " + xds.URLPrefix + string(want),
+			Help:    "give it \"@type\": " + xds.URLPrefix + string(known.Config),
 		})
 	}
 }

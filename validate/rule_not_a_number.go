@@ -18,7 +18,8 @@ var notANumber = &Rule{
 The constraints of the API let NaN through, since it is neither too small nor too
 large. Where Envoy rounds a percentage it refuses one ("Value not in the range of
 0..100 range."), and a healthy_panic_threshold of NaN that comes while it runs ends
-it with std::terminate: an error. Elsewhere it takes NaN and infinity, and
+it with std::terminate; with a per_upstream_preconnect_ratio of NaN every request
+hangs: an error. Elsewhere it takes NaN and infinity, and
 comparisons go wrong without a word: a warning.`,
 	Node: func(p *Pass, n *xds.Node) {
 		m := n.Message.ProtoReflect()
@@ -47,11 +48,12 @@ comparisons go wrong without a word: a warning.`,
 	},
 }
 
-// refusesNaN are the fields whose number Envoy 1.40.0 takes no NaN for; each
-// holds it in a message.
+// refusesNaN are the fields whose number Envoy 1.40.0 takes no NaN for, or none that
+// it could work with; each holds it in a message.
 var refusesNaN = []protoreflect.FullName{
 	"envoy.config.cluster.v3.Cluster.CommonLbConfig.ZoneAwareLbConfig.routing_enabled",
 	"envoy.config.cluster.v3.Cluster.CommonLbConfig.healthy_panic_threshold",
+	"envoy.config.cluster.v3.Cluster.PreconnectPolicy.per_upstream_preconnect_ratio",
 	"envoy.config.cluster.v3.Cluster.SlowStartConfig.min_weight_percent",
 	"envoy.config.core.v3.RateLimitSettings.fill_rate",
 	"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams.buffer",

@@ -144,6 +144,7 @@ var Slots = []Slot{
 	{Field: "envoy.extensions.filters.http.filter_chain.v3.FilterChain.filters", Category: "envoy.filters.http"},
 	{Field: "envoy.extensions.filters.http.geoip.v3.Geoip.provider", Category: "envoy.geoip_providers"},
 	{Field: "envoy.extensions.filters.http.header_mutation.v3.Mutations.formatters", Category: "envoy.formatter"},
+	{Field: "envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings.BucketIdBuilder.ValueBuilder.custom_value", Category: "envoy.matching.http.input"},
 	{Field: "envoy.extensions.filters.http.sse_to_metadata.v3.SseToMetadata.ProcessingRules.content_parser", Category: "envoy.content_parsers"},
 	{Field: "envoy.extensions.filters.http.stateful_session.v3.StatefulSession.session_state", Category: "envoy.http.stateful_session", ByName: true},
 	{Field: "envoy.extensions.filters.network.dubbo_proxy.v3.DubboFilter.config", Category: "envoy.dubbo_proxy.filters", ByName: true, Bare: true},
