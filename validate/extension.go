@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -30,12 +32,7 @@ type extension struct {
 func (e extension) at() xds.Path { return e.path().Join(e.inner) }
 
 // slotMessages are the messages that have slots.
-func slotMessages() (names []protoreflect.FullName) {
-	for _, s := range xds.Slots {
-		names = append(names, s.Field.Parent())
-	}
-	return names
-}
+func slotMessages() []protoreflect.FullName { return slices.Sorted(maps.Keys(slotsByMessage())) }
 
 var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.Slot {
 	byMessage := make(map[protoreflect.FullName][]xds.Slot)

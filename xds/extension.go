@@ -18,9 +18,8 @@ type Extension struct {
 	// name only.
 	Config protoreflect.FullName
 	// Route is the type of an HTTP filter's configuration for a route where that
-	// is another one, NoRoute says that it takes none there.
-	Route   protoreflect.FullName
-	NoRoute bool
+	// is another one.
+	Route protoreflect.FullName
 }
 
 //go:embed extensions.txt
@@ -46,12 +45,9 @@ var extensions = sync.OnceValue(func() extensionTable {
 		}
 		e := Extension{Category: fields[0], Name: fields[1]}
 		for i, value := range fields[2:] {
-			switch {
-			case value == "-":
-				e.NoRoute = true
-			case i == 0:
+			if i == 0 {
 				e.Config = protoreflect.FullName(value)
-			default:
+			} else {
 				e.Route = protoreflect.FullName(value)
 			}
 		}
