@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -41,11 +42,8 @@ kind, too ("no factory found for a required type URL"; not among network filters
 		if source.GetDefaultConfig() != nil {
 			check(Finding{Path: n.Path().Field("default_config")}, source.GetDefaultConfig())
 		}
-		s, ok := n.Subscription()
-		if !ok || !p.Snapshot.Serves(s) {
-			return
-		}
-		if r := p.Snapshot.Lookup(s.Target, s.Name); r != nil {
+		s, _ := n.Subscription()
+		if r := p.Snapshot.Answer(s); r != nil {
 			check(Finding{
 				Path:    s.NamePath,
 				Related: related(r, "typed_config", "this is its configuration"),
@@ -61,6 +59,9 @@ func checkTypeURLs(p *Pass, n *xds.Node, source *corev3.ExtensionConfigSource) {
 	case "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.config_discovery":
 		category = n.Parent.CategoryAt(xds.Slot{Category: "envoy.filters.http"})
 	case "envoy.config.listener.v3.ListenerFilter.config_discovery":
+		if l, _ := xds.Enclosing[*listenerv3.Listener](n); l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP {
+			return // listener-filter
+		}
 		category = "envoy.filters.listener"
 	default:
 		return

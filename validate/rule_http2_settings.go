@@ -89,7 +89,7 @@ func checkCustomSettings(p *Pass, n *xds.Node, m *corev3.Http2ProtocolOptions) {
 		case identifier == enableConnect:
 			f.Message = "ENABLE_CONNECT_PROTOCOL as a custom parameter"
 			f.Help = "set allow_connect instead"
-		case identifier == enablePush && value != 0:
+		case identifier == enablePush && value == 1:
 			f.Message = "ENABLE_PUSH is on: Envoy does not push"
 			f.Help = "remove it"
 		case doubled && earlier != value:

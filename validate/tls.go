@@ -45,13 +45,18 @@ type tlsContext struct {
 func tlsContextAt(n *xds.Node) (tlsContext, bool) {
 	for ; n != nil; n = n.Parent {
 		c := tlsContext{node: n}
+		other := protoreflect.FullName("envoy.config.cluster.v3.Cluster") // where misplaced-extension has it
 		switch m := n.Message.(type) {
 		case *tlsv3.DownstreamTlsContext:
 			c.down = m
 		case *tlsv3.UpstreamTlsContext:
 			c.up = m
+			other = "envoy.config.listener.v3.Listener"
 		default:
 			continue
+		}
+		if inside(n, other) {
+			return tlsContext{}, false
 		}
 		c.quic = inside(n,
 			"envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport.downstream_tls_context",
