@@ -6,9 +6,13 @@ import (
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matchingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
+	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"xdspub/diag"
 	"xdspub/xds"
@@ -26,6 +30,9 @@ var locals = map[protoreflect.FullName]local{
 	"envoy.config.cluster.v3.Cluster.typed_extension_protocol_options": {"protocol options key", protocolOptions},
 	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin":       {"cluster specifier plugin", specifierPlugins},
 
+	"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction.filter_chain_name":                      {"named filter chain", namedChains},
+	"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig.allowed_route_names": {"route", routeNames},
+
 	"envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.provider_name":                    {"JWT provider", jwtProviders},
 	"envoy.extensions.filters.http.jwt_authn.v3.ProviderWithAudiences.provider_name":             {"JWT provider", jwtProviders},
 	"envoy.extensions.filters.http.jwt_authn.v3.RequirementRule.requirement_name":                {"JWT requirement", jwtRequirements},
@@ -34,25 +41,37 @@ var locals = map[protoreflect.FullName]local{
 
 // checkLocal checks a name whose target stands around it.
 func checkLocal(p *Pass, n *xds.Node, use xds.Use) {
-	l, known := locals[use.Field]
-	if !known {
-		return
+	if l, known := locals[use.Field]; known {
+		if names, ok := l.defined(n); ok {
+			checkAmong(p, use, l.noun, names)
+		}
 	}
-	names, ok := l.defined(n)
-	if !ok || slices.Contains(names, use.Name) {
+}
+
+// checkAmong checks that a name is one of those.
+func checkAmong(p *Pass, use xds.Use, noun string, names []string) {
+	if slices.Contains(names, use.Name) {
 		return
 	}
 	f := Finding{Path: use.Path, Help: "one of " + quoted(names)}
 	if near := diag.NewWords(names).Nearest(use.Name); near != "" {
 		f.Help = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) == 0 {
-		f.Help = fmt.Sprintf("define the %s", l.noun)
+		f.Help = fmt.Sprintf("define the %s", noun)
 	}
-	if use.Load == xds.Warned {
-		f.Message = fmt.Sprintf("unknown %s %q: Envoy takes the default", l.noun, use.Name)
+	f.Message = fmt.Sprintf("unknown %s %q: ", noun, use.Name)
+	switch use.Load {
+	case xds.Warned:
+		f.Message += "Envoy takes the default"
 		f.Warning = true
-	} else {
-		f.Message = fmt.Sprintf("unknown %s %q: Envoy refuses the %s", l.noun, use.Name, p.Resource.Type.Noun)
+	case xds.Ignored:
+		f.Message += "Envoy accepts it, and " + noEffect
+		f.Warning = true
+	case xds.BreaksTraffic:
+		f.Message += "Envoy accepts it, and " + someFail
+		f.Warning = true
+	default:
+		f.Message += "Envoy refuses the " + p.Resource.Type.Noun
 	}
 	p.Report(f)
 }
@@ -81,6 +100,64 @@ func transportSockets(n *xds.Node) (names []string, ok bool) {
 		names = append(names, match.GetName())
 	}
 	return names, cluster != nil
+}
+
+// namedChains are the filter chains of the composite filter that a matcher is for.
+func namedChains(n *xds.Node) ([]string, bool) {
+	composite, _ := xds.Enclosing[*compositev3.Composite](n)
+	if around, _ := xds.Enclosing[*matchingv3.ExtensionWithMatcher](n); composite == nil && around != nil {
+		m, _ := around.GetExtensionConfig().GetTypedConfig().UnmarshalNew()
+		composite, _ = m.(*compositev3.Composite)
+	}
+	return slices.Sorted(maps.Keys(composite.GetNamedFilterChains())), composite != nil
+}
+
+// routeNames are the names of the routes around a node, where all of them stand there.
+func routeNames(n *xds.Node) (names []string, ok bool) {
+	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
+	if routes == nil || routes.GetVhds() != nil {
+		return nil, false
+	}
+	for _, host := range routes.GetVirtualHosts() {
+		if host.GetMatcher() != nil {
+			return nil, false
+		}
+		for _, r := range host.GetRoutes() {
+			if r.GetName() != "" {
+				names = append(names, r.GetName())
+			}
+		}
+	}
+	return names, true
+}
+
+// checkChainAction checks the filter chain that a listener's matcher picks: a
+// name by itself in an action.
+func checkChainAction(p *Pass, n *xds.Node) {
+	name, ok := n.Message.(*wrapperspb.StringValue)
+	if !ok {
+		return
+	}
+	action := enclosing(n, "xds.core.v3.TypedExtensionConfig")
+	if action == nil || action.Field() != "xds.type.matcher.v3.Matcher.OnMatch.action" || !inside(n, "envoy.config.listener.v3.Listener.filter_chain_matcher") {
+		return
+	}
+	listener, _ := xds.Enclosing[*listenerv3.Listener](n)
+	if listener.GetFcdsConfig() != nil {
+		return
+	}
+	var names []string
+	for _, chain := range listener.GetFilterChains() {
+		if chain.GetName() == name.GetValue() {
+			return
+		}
+		names = append(names, chain.GetName())
+	}
+	p.Report(Finding{
+		Path:    n.Path().Field("value"),
+		Message: fmt.Sprintf("unknown filter chain %q: Envoy closes the connections that it is picked for", name.GetValue()),
+		Help:    "one of " + quoted(names),
+	})
 }
 
 // protocolOptions are the keys that Envoy 1.40.0 takes, found by trying every

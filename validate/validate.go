@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -40,8 +41,12 @@ type Rule struct {
 	Messages []protoreflect.FullName
 	// Node judges one message of one resource.
 	Node func(*Pass, *xds.Node)
+	// Gather are the types of the messages that Snapshot finds in Pass.Gathered.
+	Gather []protoreflect.FullName
 	// Snapshot judges what stands in several resources, once a Run.
 	Snapshot func(*Pass)
+	// Off says that the rule runs only where it is enabled by name.
+	Off bool
 }
 
 // Options for Run; the zero value judges by all rules, with nothing known beside
@@ -57,6 +62,9 @@ type Options struct {
 	// Now is the time at which certificates must be valid; zero means that nobody
 	// judges that, and the result depends on the Snapshot alone.
 	Now time.Time
+	// Enable holds the codes of rules that run though they are off by default.
+	// What is disabled as well stays out.
+	Enable []string
 	// Partial says that resources are missing because they could not be read:
 	// rules that need the Whole snapshot stay silent, they would only echo that.
 	Partial bool
@@ -75,15 +83,27 @@ type Pass struct {
 	// Subscribers are all places that ask a config source for resources, in the
 	// order of the walk; nil in Rule.Node.
 	Subscribers []Subscriber
+	// Gathered are the messages that the rule's Gather names, in the order of the
+	// walk; nil in Rule.Node.
+	Gathered []Met
 
-	rule   *Rule
-	names  map[*xds.Type]func() *diag.Words // of the named resources, made when asked for
-	report func(diag.Diagnostic)
+	rule *Rule
+	// Made when asked for: the names of the resources, and the connection managers
+	// by the route configuration that they ask for.
+	names    map[*xds.Type]func() *diag.Words
+	managers func() map[string][]*hcmv3.HttpConnectionManager
+	report   func(diag.Diagnostic)
 }
 
 // Subscriber is a Subscription and where it stands.
 type Subscriber struct {
 	xds.Subscription
+	Resource *xds.Resource
+	Node     *xds.Node
+}
+
+// Met is a message and the resource that it stands in.
+type Met struct {
 	Resource *xds.Resource
 	Node     *xds.Node
 }
@@ -131,7 +151,7 @@ func (p *Pass) Exists(t *xds.Type, name string) bool {
 // and the same from run to run.
 func Run(s *xds.Snapshot, o Options) diag.List {
 	rules := slices.DeleteFunc(slices.Clone(Rules), func(r *Rule) bool {
-		return slices.Contains(o.Disable, r.Code) || o.Partial && r.Whole
+		return slices.Contains(o.Disable, r.Code) || o.Partial && r.Whole || r.Off && !slices.Contains(o.Enable, r.Code)
 	})
 	var (
 		mu   sync.Mutex
@@ -142,6 +162,7 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 		defer mu.Unlock()
 		list = append(list, d)
 	}}
+	pass.managers = sync.OnceValue(func() map[string][]*hcmv3.HttpConnectionManager { return findManagers(s) })
 	for _, t := range xds.Types {
 		pass.names[t] = sync.OnceValue(func() *diag.Words {
 			var names []string
@@ -151,12 +172,17 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 			return diag.NewWords(names)
 		})
 	}
-	pass.Subscribers = walkAll(pass, rules, o)
+	gathered := walkAll(&pass, rules, o)
 	watch := o.Timings.stopwatch()
 	for _, r := range rules {
 		if r.Snapshot != nil {
 			p := pass
 			p.rule = r
+			for _, m := range gathered {
+				if slices.Contains(r.Gather, m.Node.Name()) {
+					p.Gathered = append(p.Gathered, m)
+				}
+			}
 			watch.snapshot(r, &p)
 		}
 	}
@@ -165,15 +191,23 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 }
 
 // walkAll walks each resource once, on as many goroutines as there are cores. It
-// returns the subscriptions that it met, for the rules that judge them together.
-func walkAll(pass Pass, rules []*Rule, o Options) []Subscriber {
+// leaves the subscriptions that it met in the pass, and returns the messages that
+// rules gather, for the rules that judge them together.
+func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
 	everywhere, byMessage := dispatch(rules)
+	gather := make(map[protoreflect.FullName]bool)
+	for _, r := range rules {
+		for _, name := range r.Gather {
+			gather[name] = true
+		}
+	}
 	all := pass.Snapshot.All()
 	if o.Bootstrap != nil {
 		all = append(all, o.Bootstrap)
 	}
 	batches := slices.Collect(slices.Chunk(all, 64))
 	subscribers := make([][]Subscriber, len(batches))
+	gathered := make([][]Met, len(batches))
 	work := make(chan int)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -182,7 +216,7 @@ func walkAll(pass Pass, rules []*Rule, o Options) []Subscriber {
 			defer watch.stop(o.Timings)
 			for i := range work {
 				for _, r := range batches[i] {
-					p := pass
+					p := *pass
 					p.Resource = r
 					xds.Walk(r.Message, func(n *xds.Node) {
 						if s, ok := n.Subscription(); ok {
@@ -192,7 +226,11 @@ func walkAll(pass Pass, rules []*Rule, o Options) []Subscriber {
 							p.rule = rule
 							watch.node(rule, &p, n)
 						}
-						for _, rule := range byMessage[n.Name()] {
+						name := n.Name()
+						if gather[name] {
+							gathered[i] = append(gathered[i], Met{r, n})
+						}
+						for _, rule := range byMessage[name] {
 							p.rule = rule
 							watch.node(rule, &p, n)
 						}
@@ -206,7 +244,8 @@ func walkAll(pass Pass, rules []*Rule, o Options) []Subscriber {
 	}
 	close(work)
 	workers.Wait()
-	return slices.Concat(subscribers...)
+	pass.Subscribers = slices.Concat(subscribers...)
+	return slices.Concat(gathered...)
 }
 
 func dispatch(rules []*Rule) (everywhere []*Rule, byMessage map[protoreflect.FullName][]*Rule) {
@@ -244,6 +283,8 @@ func Check(rules []*Rule) error {
 			return fmt.Errorf("rule %s: nothing to run", r.Code)
 		case len(r.Messages) > 0 && r.Node == nil:
 			return fmt.Errorf("rule %s: Messages without Node", r.Code)
+		case len(r.Gather) > 0 && r.Snapshot == nil:
+			return fmt.Errorf("rule %s: Gather without Snapshot", r.Code)
 		}
 	}
 	return nil

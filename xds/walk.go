@@ -56,6 +56,20 @@ func (n *Node) Field() protoreflect.FullName {
 func (n *Node) InList() bool { return n.field != nil && n.field.IsList() }
 func (n *Node) InMap() bool  { return n.field != nil && n.field.IsMap() }
 
+// Key is the map key under which the field of Field holds the node, "" where that
+// is no map.
+func (n *Node) Key() string {
+	for ; n != nil; n = n.Parent {
+		if n.field != nil {
+			if n.field.IsMap() {
+				return n.key.String()
+			}
+			break
+		}
+	}
+	return ""
+}
+
 // Path is where the node stands in the message that was walked.
 func (n *Node) Path() Path {
 	if n.Parent == nil {
