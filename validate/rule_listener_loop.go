@@ -1,0 +1,149 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var listenerLoop = &Rule{
+	Code:  "listener-loop",
+	Whole: true,
+	Doc: `An internal listener sends what it gets back to itself.
+
+An endpoint can be an internal listener (envoy_internal_address). Where that
+listener proxies to a cluster whose endpoint leads to it again, one connection from
+outside opens the next one inside, until the circuit breaker of the cluster opens:
+1024 connections by default, and none gets anywhere. Envoy accepts it. It is a
+warning where only some of the traffic goes round: routes, weighted clusters,
+several filter chains or endpoints.`,
+	Gather: []protoreflect.FullName{"envoy.config.core.v3.EnvoyInternalAddress"},
+	Snapshot: func(p *Pass) {
+		if len(p.Gathered) == 0 {
+			return
+		}
+		reported := make(map[string]bool)
+		for _, r := range named(p, xds.Listener) {
+			way := wayBack(p, r.Name, r.Name, make(map[string]bool))
+			if way == nil || reported[r.Name] {
+				continue
+			}
+			f := Finding{
+				Resource: way[0].Resource,
+				Path:     way[0].path,
+				Message:  fmt.Sprintf("cluster %q leads back to listener %q", way[0].cluster, r.Name),
+				Help:     "send it to a cluster that leads out of this Envoy",
+				Warning:  slices.ContainsFunc(way, func(h hop) bool { return !h.all }),
+			}
+			for _, h := range way {
+				reported[h.to] = true
+				if h.place != way[0].place {
+					f.Related = append(f.Related, related(h.Resource, h.path, "on the way")...)
+				}
+			}
+			p.Report(f)
+		}
+	},
+}
+
+// hop is a way from a listener, by a cluster that is named at a place, to another
+// listener.
+type hop struct {
+	place
+	cluster string
+	to      string
+	// all tells whether all that the listener gets goes there.
+	all bool
+}
+
+// wayBack finds a way from a listener to the one called to, or nil.
+func wayBack(p *Pass, from, to string, seen map[string]bool) []hop {
+	if seen[from] {
+		return nil
+	}
+	seen[from] = true
+	for _, h := range hopsFrom(p, from) {
+		if h.to == to {
+			return []hop{h}
+		}
+		if rest := wayBack(p, h.to, to, seen); rest != nil {
+			return append([]hop{h}, rest...)
+		}
+	}
+	return nil
+}
+
+func hopsFrom(p *Pass, name string) (hops []hop) {
+	r := p.Snapshot.Lookup(xds.Listener, name)
+	if r == nil {
+		return nil
+	}
+	l := r.Message.(*listenerv3.Listener)
+	onlyChain := len(l.GetFilterChains()) == 1 && l.GetDefaultFilterChain() == nil
+	var look func(r *xds.Resource)
+	look = func(r *xds.Resource) {
+		xds.Walk(r.Message, func(n *xds.Node) {
+			if rds, ok := n.Message.(*hcmv3.Rds); ok {
+				if routes := p.Snapshot.Lookup(xds.RouteConfiguration, rds.GetRouteConfigName()); routes != nil {
+					look(routes)
+				}
+			}
+			for _, use := range n.Uses() {
+				switch use.Field {
+				case "envoy.config.route.v3.RouteAction.cluster",
+					"envoy.config.route.v3.WeightedCluster.ClusterWeight.name",
+					"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.cluster",
+					"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight.name":
+				default:
+					continue
+				}
+				targets, all := internalTargets(p, use.Name)
+				for _, to := range targets {
+					hops = append(hops, hop{
+						place: place{r, use.Path}, cluster: use.Name, to: to,
+						all: all && onlyChain && use.Field == "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.cluster",
+					})
+				}
+			}
+		})
+	}
+	look(r)
+	return hops
+}
+
+// internalTargets are the internal listeners that are endpoints of a cluster. all
+// tells whether there is one of them and nothing else.
+func internalTargets(p *Pass, cluster string) (names []string, all bool) {
+	r := p.Snapshot.Lookup(xds.Cluster, cluster)
+	if r == nil {
+		return nil, false
+	}
+	c := r.Message.(*clusterv3.Cluster)
+	assignment := c.GetLoadAssignment()
+	if c.GetType() == clusterv3.Cluster_EDS {
+		name := c.GetEdsClusterConfig().GetServiceName()
+		if name == "" {
+			name = c.GetName()
+		}
+		if eds := p.Snapshot.Lookup(xds.Endpoints, name); eds != nil {
+			assignment = eds.Message.(*endpointv3.ClusterLoadAssignment)
+		}
+	}
+	endpoints := 0
+	for _, locality := range assignment.GetEndpoints() {
+		for _, e := range locality.GetLbEndpoints() {
+			endpoints++
+			if name := e.GetEndpoint().GetAddress().GetEnvoyInternalAddress().GetServerListenerName(); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, endpoints == 1
+}
