@@ -41,6 +41,8 @@ type Options struct {
 	Bootstrap string
 	// Disable holds the codes of validation rules that are left out.
 	Disable []string
+	// Enable holds the codes of those that run though they are off by default.
+	Enable []string
 	// Timings says that Check measures.
 	Timings bool
 
@@ -181,6 +183,7 @@ func (p *Pipeline) Check() (*Checked, error) {
 	c.Add(validate.Run(c.Snapshot, validate.Options{
 		Known:   known,
 		Disable: p.options.Disable,
+		Enable:  p.options.Enable,
 		Now:     time.Now(),
 		// A resource that could not be read is missing here and not in the tree.
 		Partial: loaded.Diagnostics.HasErrors(),
@@ -219,6 +222,7 @@ func (p *Pipeline) follow() (*Checked, error) {
 		Known:     followed.Known,
 		Bootstrap: followed.Bootstrap,
 		Disable:   p.options.Disable,
+		Enable:    p.options.Enable,
 		Partial:   followed.Partial,
 		Timings:   c.rules(),
 	}))

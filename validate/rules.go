@@ -49,6 +49,7 @@ var Rules = []*Rule{
 	loadBalancing,
 	logFilePath,
 	listenerLoop,
+	logFilePath,
 	malformedAddress,
 	malformedMatcher,
 	maxBelowBase,
@@ -100,5 +101,7 @@ var Rules = []*Rule{
 	unusableAccessLog,
 	upstreamFilter,
 	vhdsConfigSource,
+	unsupportedMatcher,
+	unusedResource,
 	weightSum,
 }

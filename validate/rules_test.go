@@ -42,6 +42,9 @@ func TestRules(t *testing.T) {
 			if rule.Code != "deprecated-field" { // some rules are about fields that are deprecated too
 				options.Disable = []string{"deprecated-field"}
 			}
+			if rule.Off {
+				options.Enable = []string{rule.Code}
+			}
 			trees, wants := examples(t, archive)
 			for _, kind := range []string{"bad", "good"} {
 				if trees[kind] == nil {

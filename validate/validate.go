@@ -279,6 +279,8 @@ func Check(rules []*Rule) error {
 			return fmt.Errorf("rule %s: doubled or out of order", r.Code)
 		case strings.TrimSpace(summary) == "" || strings.Contains(summary, "\n") || strings.TrimSpace(reason) == "":
 			return fmt.Errorf("rule %s: Doc needs a summary line, an empty line and a reason", r.Code)
+		case r.Off != strings.HasSuffix(summary, "(off by default)."):
+			return fmt.Errorf("rule %s: the summary of a rule that is off ends with (off by default), that of no other", r.Code)
 		case r.Node == nil && r.Snapshot == nil:
 			return fmt.Errorf("rule %s: nothing to run", r.Code)
 		case len(r.Messages) > 0 && r.Node == nil:

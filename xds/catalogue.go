@@ -103,7 +103,7 @@ var References = []Reference{
 	{"envoy.extensions.filters.http.lua.v3.LuaPerRoute.name", Local, nil, Ignored, "Lua.source_codes key"},
 	{"envoy.extensions.matching.common_inputs.transport_socket.v3.TransportSocketNameAction.name", Local, nil, Warned, "Cluster.transport_socket_matches[].name"},
 	{"envoy.config.listener.v3.FilterChain.name", Local, nil, BreaksTraffic, "named by filter_chain_matcher actions (google.protobuf.StringValue in an Any)"},
-	{"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction.filter_chain_name", Local, nil, BreaksTraffic, "Composite.named_filter_chains key"},
+	{"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction.filter_chain_name", Local, nil, Ignored, "Composite.named_filter_chains key"},
 	{"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig.allowed_route_names", Local, nil, Ignored, "Route.name"},
 	{"envoy.extensions.router.cluster_specifiers.priority_group.v3.PriorityGroup.name", Local, nil, Dynamic, "dynamic metadata"},
 	{"envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheConfig.name", Local, nil, Refused, "same-named cache in cluster and filter"},

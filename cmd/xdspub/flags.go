@@ -26,6 +26,7 @@ func sourceFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "ignore", EnvVars: env("ignore"), Usage: "glob `PATTERN` of files in the tree that are no resources"},
 		&cli.PathFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's own bootstrap `FILE`: its static resources count as known"},
 		&cli.StringSliceFlag{Name: "disable", EnvVars: env("disable"), Usage: "leave out the validation `RULE`"},
+		&cli.StringSliceFlag{Name: "enable", EnvVars: env("enable"), Usage: "take in the validation `RULE` that is off by default"},
 		&cli.BoolFlag{Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "refuse what has warnings", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "take a tree without resources as what is wanted", DisableDefaultText: true},
 	}
@@ -58,16 +59,21 @@ func watchFlags() []cli.Flag {
 func sourceOptions(v values, source string) (pipeline.Options, error) {
 	o := pipeline.Options{
 		Source: source, Ignore: value(v, "ignore", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
-		Bootstrap: value(v, "bootstrap", v.c.Path), Disable: value(v, "disable", v.c.StringSlice),
+		Bootstrap: value(v, "bootstrap", v.c.Path), Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice),
 	}
 	for _, pattern := range o.Ignore {
 		if _, err := filepath.Match(pattern, ""); err != nil {
 			return o, usagef("--ignore %q is not a glob pattern", pattern)
 		}
 	}
-	for _, code := range o.Disable {
-		if !slices.ContainsFunc(pipeline.RuleCodes(), func(r diag.Code) bool { return r.Name == code }) {
-			return o, usagef("--disable %s: there is no such rule: see xdspub rules", code)
+	for _, named := range []struct {
+		flag  string
+		codes []string
+	}{{"disable", o.Disable}, {"enable", o.Enable}} {
+		for _, code := range named.codes {
+			if !slices.ContainsFunc(pipeline.RuleCodes(), func(r diag.Code) bool { return r.Name == code }) {
+				return o, usagef("--%s %s: there is no such rule: see xdspub rules", named.flag, code)
+			}
 		}
 	}
 	return o, nil

@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"xdspub/internal/envoytest"
+	"xdspub/load"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+// references is testdata/references.yaml.
+type references struct {
+	Slots map[string]map[string]any
+	Rows  []map[string]any
+}
+
+// carried are the fields of messages that no resource of a source tree and no
+// bootstrap of an ordinary Envoy holds.
+var carried = []string{
+	"envoy.config.cluster.v3.ClusterCollection.entries",
+	"envoy.config.endpoint.v3.LbEndpointCollection.entries",
+	"envoy.config.listener.v3.ListenerCollection.entries",
+	"xds.core.v3.CollectionEntry.locator",
+	"xds.core.v3.Resource.name",
+	"xds.core.v3.ResourceLocator.Directive.alt",
+	"xds.core.v3.ResourceLocator.resource_type",
+	"xds.core.v3.ResourceName.resource_type",
+}
+
+// TestReferences tries every reference with a name of what does not exist, on the
+// real Envoy and on the rules.
+func TestReferences(t *testing.T) {
+	text, err := os.ReadFile("testdata/references.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := t.TempDir() + "/missing.json"
+	tls := newPair(t, "a.example")
+	certificate, err := json.Marshal([]any{map[string]any{
+		"certificate_chain": map[string]any{"inline_string": tls.certificate}, "private_key": map[string]any{"inline_string": tls.key},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table references
+	full := strings.NewReplacer(`"@type": `, `"@type": type.googleapis.com/`, "CERTIFICATE", string(certificate)).Replace(string(text))
+	if err := yaml.UnmarshalStrict([]byte(full), &struct {
+		Parts any
+		*references
+	}{references: &table}); err != nil {
+		t.Fatal(err)
+	}
+	tried := make(map[string]bool)
+	for i, row := range table.Rows {
+		for _, field := range row["of"].([]any) {
+			tried[field.(string)] = true
+		}
+		t.Run(fmt.Sprintf("%03d/%v", i, row["of"].([]any)[0]), func(t *testing.T) {
+			t.Parallel()
+			resources := table.resources(t, row)
+			asEnvoySees(t, row, resources, missing)
+			asRulesSee(t, row, resources)
+		})
+	}
+	for _, ref := range xds.References {
+		if field := string(ref.Field); !tried[field] && !slices.Contains(carried, field) {
+			t.Errorf("%s stands in the catalogue, and no row tries it", field)
+		}
+	}
+	holders, err := os.ReadFile("../xds/testdata/holders.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(holders)) {
+		if field, _, _ := strings.Cut(line, " -> "); !tried[field] && !slices.Contains(carried, field) {
+			t.Errorf("%s carries references, and no row tries it", field)
+		}
+	}
+}
+
+// resources are those of a row, beside a cluster and a secret that are there.
+func (r references) resources(t *testing.T, row map[string]any) []any {
+	resources := []any{
+		map[string]any{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "web", "connect_timeout": "1s"},
+		map[string]any{"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret", "name": "generic", "generic_secret": map[string]any{"secret": map[string]any{"inline_string": "x"}}},
+	}
+	for slot := range row {
+		if r.Slots[slot] == nil {
+			continue
+		}
+		payload := row[slot]
+		for slot != "resources" {
+			for outer, template := range r.Slots[slot] { // one
+				slot, payload = outer, filled(template, payload)
+			}
+		}
+		return append(resources, payload.([]any)...)
+	}
+	if row["bootstrap"] == nil {
+		t.Fatalf("no slot in %v", row)
+	}
+	return resources
+}
+
+// filled is a slot's template with what is put into it.
+func filled(template, payload any) any {
+	switch x := template.(type) {
+	case string:
+		if key, ok := strings.CutPrefix(x, "PAYLOAD."); ok {
+			return payload.(map[string]any)[key]
+		}
+		if x == "PAYLOAD" {
+			return payload
+		}
+	case []any:
+		list := make([]any, len(x))
+		for i := range x {
+			list[i] = filled(x[i], payload)
+		}
+		return list
+	case map[string]any:
+		fields := make(map[string]any)
+		for key, value := range x {
+			fields[key] = filled(value, payload)
+		}
+		if _, merge := fields["MERGE"]; merge {
+			delete(fields, "MERGE")
+			for key, value := range payload.(map[string]any) {
+				fields[key] = value
+			}
+		}
+		return fields
+	}
+	return template
+}
+
+// asEnvoySees puts the resources into a bootstrap.
+func asEnvoySees(t *testing.T, row map[string]any, resources []any, missing string) {
+	t.Helper()
+	static := make(map[string][]any)
+	for _, r := range resources {
+		fields := make(map[string]any)
+		for key, value := range r.(map[string]any) {
+			fields[key] = value
+		}
+		kind := fields["@type"].(string)
+		delete(fields, "@type")
+		list := strings.ToLower(kind[strings.LastIndexByte(kind, '.')+1:]) + "s"
+		static[list] = append(static[list], fields)
+	}
+	bootstrap := map[string]any{"node": map[string]any{"id": "n", "cluster": "c"}, "static_resources": static}
+	if own, ok := row["bootstrap"].(map[string]any); ok {
+		for key, value := range own {
+			bootstrap[key] = value
+		}
+	}
+	text, err := json.Marshal(bootstrap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := strings.ReplaceAll(string(text), `{"ads":{}}`, fmt.Sprintf(`{"path_config_source":{"path":%q}}`, missing))
+	accepted, output := envoytest.Validate(t, []byte(published))
+	switch says, _ := row["says"].(string); {
+	case accepted != (row["envoy"] == "accepted"):
+		t.Errorf("Envoy accepts it: %v, the table says %v:\n%s", accepted, row["envoy"], output)
+	case !accepted && (says == "" || !strings.Contains(output, says)):
+		t.Errorf("Envoy refuses it for another reason than %q:\n%s", says, output)
+	}
+}
+
+// asRulesSee judges the resources as a source tree.
+func asRulesSee(t *testing.T, row map[string]any, resources []any) {
+	t.Helper()
+	text, err := json.Marshal(resources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := load.Parse(load.Input{Name: "resources.json", Format: "json", Data: text})
+	if len(loaded.Diagnostics) > 0 {
+		t.Fatal(loaded.Diagnostics)
+	}
+	found := "none"
+	for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+		if slices.Contains([]string{"config-source", "scoped-routes", "unresolved-reference", "unsupported-config-source"}, d.Code) && found != "error" {
+			found = d.Severity.String()
+		}
+	}
+	want, _ := row["xdspub"].(string)
+	if want == "" { // in the bootstrap
+		want = "none"
+	}
+	if found != want {
+		t.Errorf("xdspub finds %s, the table says %s", found, want)
+	}
+}
