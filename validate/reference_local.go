@@ -7,6 +7,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matchingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
 	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
@@ -28,6 +29,7 @@ type local struct {
 
 var locals = map[protoreflect.FullName]local{
 	"envoy.config.cluster.v3.Cluster.typed_extension_protocol_options": {"protocol options key", protocolOptions},
+	"envoy.config.overload.v3.Trigger.name":                            {"resource monitor", resourceMonitors},
 	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin":       {"cluster specifier plugin", specifierPlugins},
 
 	"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction.filter_chain_name":                      {"named filter chain", namedChains},
@@ -158,6 +160,14 @@ func checkChainAction(p *Pass, n *xds.Node) {
 		Message: fmt.Sprintf("unknown filter chain %q: Envoy closes the connections that it is picked for", name.GetValue()),
 		Help:    "one of " + quoted(names),
 	})
+}
+
+func resourceMonitors(n *xds.Node) (names []string, ok bool) {
+	manager, _ := xds.Enclosing[*overloadv3.OverloadManager](n)
+	for _, monitor := range manager.GetResourceMonitors() {
+		names = append(names, monitor.GetName())
+	}
+	return names, manager != nil
 }
 
 // protocolOptions are the keys that Envoy 1.40.0 takes, found by trying every

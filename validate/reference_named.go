@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/composite/v3"
@@ -18,12 +19,16 @@ import (
 
 // checkName checks a name that stands by itself, for a cluster or a listener.
 func checkName(p *Pass, n *xds.Node, use xds.Use) {
+	exists := p.Exists(use.Target, use.Name)
+	if exists && use.Load == xds.Conditional { // most of all uses
+		return
+	}
 	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
 		return // which Envoy doesn't unpack
 	}
 	f := Finding{Path: use.Path}
 	switch load := loadAt(n, use); load {
-	case xds.Static:
+	case xds.Static, xds.BootstrapOnly:
 		if p.Known.Has(use.Target, use.Name) {
 			return
 		}
@@ -33,7 +38,13 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 			f.Related = related(other, "name", "this one comes too late: Envoy looks for it in the bootstrap only")
 		}
 	case xds.Refused, xds.BreaksTraffic, xds.Ignored:
-		if p.Exists(use.Target, use.Name) {
+		if l := p.Snapshot.Lookup(xds.Listener, use.Name); use.Kind == xds.ListenerName && l != nil && l.Message.(*listenerv3.Listener).GetInternalListener() == nil {
+			f.Message = fmt.Sprintf("listener %q is no internal listener: Envoy accepts it, and %s", use.Name, requestsFail)
+			f.Help = "give it internal_listener: {} in the place of its address"
+			f.Related = related(l, "name", "this one has an address")
+			break
+		}
+		if exists {
 			return
 		}
 		f.Help = suggest(p, use.Target, use.Name)
@@ -83,10 +94,13 @@ func loadAt(n *xds.Node, use xds.Use) xds.Load {
 	return use.Load
 }
 
-// loadInConfigSource: Envoy sets up most subscriptions before any cluster comes
-// by CDS, and refuses one that needs such a cluster; secrets, virtual hosts and
-// load reports it starts later.
+// loadInConfigSource: Envoy sets up most subscriptions, and its sinks for
+// statistics, before any cluster comes by CDS, and refuses one that needs such a
+// cluster; secrets, virtual hosts and load reports it starts later.
 func loadInConfigSource(n *xds.Node, otherwise xds.Load) xds.Load {
+	if inside(n, "envoy.config.bootstrap.v3.Bootstrap.stats_sinks", "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.ads_config") {
+		return xds.Static
+	}
 	source := enclosing(n, "envoy.config.core.v3.ConfigSource")
 	if source == nil {
 		return otherwise
@@ -171,6 +185,9 @@ func aftermath(p *Pass, n *xds.Node) (words string, fatal bool) {
 // optional are messages and fields whose owner goes on without what they name.
 var optional = []protoreflect.FullName{
 	"envoy.config.accesslog.v3.AccessLog",
+	"envoy.config.bootstrap.v3.Bootstrap.hds_config",
+	"envoy.config.bootstrap.v3.Bootstrap.stats_sinks",
+	"envoy.config.bootstrap.v3.ClusterManager.load_stats_config",
 	"envoy.config.cluster.v3.Cluster.lrs_server",
 	"envoy.config.core.v3.EventServiceConfig",
 	"envoy.config.ratelimit.v3.RateLimitServiceConfig",

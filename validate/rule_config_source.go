@@ -35,6 +35,7 @@ but has no default config").`,
 		case *corev3.ConfigSource:
 			switch n.Field() {
 			case "envoy.config.cluster.v3.Cluster.lrs_server": // is never opened
+			case "envoy.config.bootstrap.v3.Bootstrap.config_sources", "envoy.config.bootstrap.v3.Bootstrap.default_config_source": // may be aggregated
 			case "envoy.config.route.v3.Vhds.config_source":
 				checkHostSource(p, n, m)
 			default:
@@ -46,7 +47,8 @@ but has no default config").`,
 
 func checkHostSource(p *Pass, n *xds.Node, source *corev3.ConfigSource) {
 	switch {
-	case source.GetConfigSourceSpecifier() == nil || xds.FromSnapshot(source): // field-constraint, or folded into the routes
+	case source.GetConfigSourceSpecifier() == nil: // field-constraint
+	case source.GetAds() != nil || source.GetSelf() != nil && !p.Snapshot.Followed(): // from a tree they are folded into the routes
 	case source.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC:
 		checkAPISource(p, n, source.GetApiConfigSource())
 	default:

@@ -40,11 +40,13 @@ a rule of their own, orphan-endpoints.`,
 				p.Report(f)
 			}
 		}
-		for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration} {
-			report(t, "nothing asks for %s", "remove it, or name it")
-		}
-		if !used[xds.Key{Type: xds.ScopedRoutes}] {
-			report(xds.ScopedRoutes, "no listener has scoped routes from here: nothing asks for %s", "remove it, or set scoped_rds in a listener")
+		if !p.Snapshot.Followed() { // where each file is there because something asks for it
+			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration} {
+				report(t, "nothing asks for %s", "remove it, or name it")
+			}
+			if !used[xds.Key{Type: xds.ScopedRoutes}] {
+				report(xds.ScopedRoutes, "no listener has scoped routes from here: nothing asks for %s", "remove it, or set scoped_rds in a listener")
+			}
 		}
 		if !chosenAtRunTime(p) {
 			report(xds.Cluster, "nothing names %s", "remove it, or route to it")
