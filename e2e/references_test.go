@@ -26,7 +26,7 @@ type references struct {
 }
 
 // referenceRules are the codes of what is said of a reference.
-var referenceRules = []string{"config-source", "missing-path", "scoped-routes", "unresolved-reference", "unsupported-config-source"}
+var referenceRules = []string{"config-source", "missing-path", "scoped-routes", "unresolved-reference", "unsupported-config-source", "vhds-config-source"}
 
 // carried are the fields of messages that no resource of a source tree and no
 // bootstrap of an ordinary Envoy holds.

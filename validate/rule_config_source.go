@@ -17,10 +17,9 @@ A source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluste
 names, one of type REST exactly one cluster name, no gRPC service and a
 refresh_delay ("must have no more than 1 gRPC services specified", "refresh_delay
 is required for REST API configuration sources"). AGGREGATED_GRPC is for the
-bootstrap ("Unsupported config source"). Virtual hosts come by DELTA_GRPC only, no
-file holds them ("vhds: only 'DELTA_GRPC' or 'ADS' … is supported"). A filter that
-does not wait for its discovery needs a default_config ("applied without warming
-but has no default config").`,
+bootstrap ("Unsupported config source"). A filter that does not wait for its
+discovery needs a default_config ("applied without warming but has no default
+config").`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource", "envoy.config.core.v3.ExtensionConfigSource"},
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -37,27 +36,14 @@ but has no default config").`,
 			case "envoy.config.cluster.v3.Cluster.lrs_server": // is never opened
 			case "envoy.config.bootstrap.v3.Bootstrap.config_sources", "envoy.config.bootstrap.v3.Bootstrap.default_config_source": // may be aggregated
 			case "envoy.config.route.v3.Vhds.config_source":
-				checkHostSource(p, n, m)
+				if m.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC { // the only one: vhds-config-source
+					checkAPISource(p, n, m.GetApiConfigSource())
+				}
 			default:
 				checkAPISource(p, n, m.GetApiConfigSource())
 			}
 		}
 	},
-}
-
-func checkHostSource(p *Pass, n *xds.Node, source *corev3.ConfigSource) {
-	switch {
-	case source.GetConfigSourceSpecifier() == nil: // field-constraint
-	case source.GetAds() != nil || source.GetSelf() != nil && !p.Snapshot.Followed(): // from a tree they are folded into the routes
-	case source.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC:
-		checkAPISource(p, n, source.GetApiConfigSource())
-	default:
-		p.Report(Finding{
-			Path:    n.Path(),
-			Message: "virtual hosts can't come from this source",
-			Help:    "write ads: {} and put the virtual hosts into this tree, or use an api_config_source of type DELTA_GRPC",
-		})
-	}
 }
 
 func checkAPISource(p *Pass, n *xds.Node, api *corev3.ApiConfigSource) {
