@@ -23,6 +23,8 @@ var Rules = []*Rule{
 	clusterOfClusters,
 	configSource,
 	conflictingCache,
+	connectionManagerOptions,
+	directResponseBody,
 	duplicateAddress,
 	duplicateDomain,
 	duplicateResource,
@@ -80,6 +82,7 @@ var Rules = []*Rule{
 	retryPolicy,
 	routeConflict,
 	routeIncomplete,
+	runtimeValue,
 	scopedRoutes,
 	secretKind,
 	sessionTicketKey,
@@ -103,5 +106,6 @@ var Rules = []*Rule{
 	vhdsConfigSource,
 	unsupportedMatcher,
 	unusedResource,
+	vhdsConfigSource,
 	weightSum,
 }
