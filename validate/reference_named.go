@@ -38,7 +38,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 			f.Related = related(other, "name", "this one comes too late: Envoy looks for it in the bootstrap only")
 		}
 	case xds.Refused, xds.BreaksTraffic, xds.Ignored:
-		if l := p.Snapshot.Lookup(xds.Listener, use.Name); use.Kind == xds.ListenerName && l != nil && l.Message.(*listenerv3.Listener).GetInternalListener() == nil {
+		if l := outerListener(p, n, use); l != nil {
 			f.Message = fmt.Sprintf("listener %q is no internal listener: Envoy accepts it, and %s", use.Name, requestsFail)
 			f.Help = "give it internal_listener: {} in the place of its address"
 			f.Related = related(l, "name", "this one has an address")
@@ -64,6 +64,19 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 		return
 	}
 	p.Report(f)
+}
+
+// outerListener is the listener that an endpoint names, where that one takes no
+// connections from inside.
+func outerListener(p *Pass, n *xds.Node, use xds.Use) *xds.Resource {
+	if use.Kind != xds.ListenerName || !inside(n, "envoy.config.endpoint.v3.Endpoint.address") {
+		return nil
+	}
+	r := p.Snapshot.Lookup(xds.Listener, use.Name)
+	if r == nil || r.Message.(*listenerv3.Listener).GetInternalListener() != nil {
+		return nil
+	}
+	return r
 }
 
 // suggest says what would be right instead of a missing name.
