@@ -30,6 +30,17 @@ func inside(n *xds.Node, names ...protoreflect.FullName) bool {
 	return false
 }
 
+// ofRoute tells whether the node is a filter's configuration for a route, a
+// virtual host, a weighted cluster or a whole route configuration.
+func ofRoute(n *xds.Node) bool {
+	return n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" && inside(n,
+		"envoy.config.route.v3.Route.typed_per_filter_config",
+		"envoy.config.route.v3.RouteConfiguration.typed_per_filter_config",
+		"envoy.config.route.v3.VirtualHost.typed_per_filter_config",
+		"envoy.config.route.v3.WeightedCluster.ClusterWeight.typed_per_filter_config",
+	)
+}
+
 // unread tells whether Envoy never looks at the node: what stands in
 // typed_filter_metadata, in a retry policy by Any (taken by no part of Envoy
 // 1.40.0), or in the configuration of a filter that the route disables.

@@ -1,0 +1,203 @@
+// Package jwks judges a JSON Web Key Set (RFC 7517) as Envoy's jwt_authn does when
+// it loads one. A set is good if one of its keys is; the others are skipped.
+//
+//	if err := jwks.Check(text); err != nil {
+//		// Envoy refuses it
+//	}
+//
+// Errors name fields and never what stands in them: a set can hold shared secrets.
+package jwks
+
+import (
+	"crypto/ecdh"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// lax is what Envoy's parser takes and JSON does not have: commas before a closing
+// bracket, and single quotes. A set with that is not judged.
+var lax = regexp.MustCompile(`,\s*[}\]]|'`)
+
+// Check says what is wrong with a set, nil if Envoy takes it.
+func Check(text []byte) error {
+	var set structpb.Struct
+	// Envoy reads it as this message too: doubled names are refused.
+	if protojson.Unmarshal(text, &set) != nil {
+		if lax.Match(text) {
+			return nil
+		}
+		return errors.New("it is no JSON object")
+	}
+	field, ok := set.GetFields()["keys"]
+	if !ok {
+		if hasCertificates(&set) {
+			return nil
+		}
+		return errors.New(`it has no "keys"`)
+	}
+	list, ok := field.GetKind().(*structpb.Value_ListValue)
+	if !ok {
+		return errors.New(`"keys" is no list`)
+	}
+	first := errors.New(`"keys" has no key`)
+	for i, v := range list.ListValue.GetValues() {
+		err := checkKey(v.GetStructValue())
+		if err == nil {
+			return nil
+		}
+		if i == 0 {
+			first = fmt.Errorf("key 0: %w", err)
+		}
+	}
+	return first
+}
+
+// hasCertificates tells whether the set is of the other form that Envoy reads:
+// names and PEM certificates, which are not judged here.
+func hasCertificates(set *structpb.Struct) bool {
+	for _, v := range set.GetFields() {
+		if strings.Contains(v.GetStringValue(), "-----BEGIN CERTIFICATE-----") {
+			return true
+		}
+	}
+	return false
+}
+
+// curve is what an EC key can be on.
+type curve struct {
+	name, algorithm string
+	curve           ecdh.Curve
+	size            int // of a coordinate, in bytes
+}
+
+var curves = []curve{
+	{"P-256", "ES256", ecdh.P256(), 32},
+	{"P-384", "ES384", ecdh.P384(), 48},
+	{"P-521", "ES512", ecdh.P521(), 66},
+}
+
+func checkKey(key *structpb.Struct) error {
+	if key == nil {
+		return errors.New("it is no JSON object")
+	}
+	algorithm := text(key, "alg")
+	switch kind := text(key, "kty"); kind {
+	case "":
+		return errors.New("it has no kty")
+	case "RSA":
+		return checkRSA(key, algorithm)
+	case "EC":
+		return checkEC(key, algorithm)
+	case "oct":
+		if algorithm != "" && !strings.HasPrefix(algorithm, "HS") {
+			return fmt.Errorf("alg %q is none of an oct key", algorithm)
+		}
+		_, err := decoded(key, "k")
+		return err
+	case "OKP":
+		return checkOKP(key, algorithm)
+	default:
+		return fmt.Errorf("kty %q does not exist", kind)
+	}
+}
+
+// The moduli and exponents that Envoy's library makes a key of: odd, and within
+// these bits.
+const (
+	minModulus  = 512
+	maxModulus  = 16384
+	maxExponent = 32
+)
+
+func checkRSA(key *structpb.Struct, algorithm string) error {
+	if algorithm != "" && !strings.HasPrefix(algorithm, "RS") && !strings.HasPrefix(algorithm, "PS") {
+		return fmt.Errorf("alg %q is none of an RSA key", algorithm)
+	}
+	for _, part := range []struct {
+		field    string
+		min, max int
+	}{{"n", minModulus, maxModulus}, {"e", 2, maxExponent}} {
+		b, err := decoded(key, part.field)
+		if err != nil {
+			return err
+		}
+		if v := new(big.Int).SetBytes(b); v.BitLen() < part.min || v.BitLen() > part.max || v.Bit(0) == 0 {
+			return fmt.Errorf("%s is no number for an RSA key", part.field)
+		}
+	}
+	return nil
+}
+
+func checkEC(key *structpb.Struct, algorithm string) error {
+	name := text(key, "crv")
+	i := slices.IndexFunc(curves, func(c curve) bool {
+		return (name == "" || name == c.name) && (algorithm == "" || algorithm == c.algorithm)
+	})
+	if i < 0 {
+		return fmt.Errorf("crv %q and alg %q do not fit an EC key", name, algorithm)
+	}
+	c := curves[i]
+	point := []byte{4} // uncompressed
+	for _, field := range []string{"x", "y"} {
+		b, err := decoded(key, field)
+		if err != nil {
+			return err
+		}
+		coordinate := new(big.Int).SetBytes(b)
+		if coordinate.BitLen() > 8*c.size {
+			return fmt.Errorf("%s is too long for curve %s", field, c.name)
+		}
+		point = append(point, coordinate.FillBytes(make([]byte, c.size))...)
+	}
+	if _, err := c.curve.NewPublicKey(point); err != nil {
+		return fmt.Errorf("x and y are no point of curve %s", c.name)
+	}
+	return nil
+}
+
+func checkOKP(key *structpb.Struct, algorithm string) error {
+	if algorithm != "" && algorithm != "EdDSA" {
+		return fmt.Errorf("alg %q is none of an OKP key", algorithm)
+	}
+	if name := text(key, "crv"); name != "Ed25519" {
+		return fmt.Errorf("crv %q is none of an OKP key", name)
+	}
+	x, err := decoded(key, "x")
+	if err == nil && len(x) != ed25519.PublicKeySize {
+		return fmt.Errorf("x has %d bytes, not %d", len(x), ed25519.PublicKeySize)
+	}
+	return err
+}
+
+// text is a field of a key; one that is no text counts as absent.
+func text(key *structpb.Struct, field string) string {
+	return key.GetFields()[field].GetStringValue()
+}
+
+// decoded is a field in base64url, padded or not. Spaces count for nothing, a dot
+// for padding.
+func decoded(key *structpb.Struct, field string) ([]byte, error) {
+	value, ok := key.GetFields()[field].GetKind().(*structpb.Value_StringValue)
+	if !ok {
+		return nil, fmt.Errorf("it has no %s", field)
+	}
+	digits := strings.ReplaceAll(strings.Join(strings.Fields(value.StringValue), ""), ".", "=")
+	encoding := base64.RawURLEncoding
+	if strings.HasSuffix(digits, "=") {
+		encoding = base64.URLEncoding
+	}
+	b, err := encoding.DecodeString(digits)
+	if err != nil || len(b) == 0 {
+		return nil, fmt.Errorf("%s is no base64url", field)
+	}
+	return b, nil
+}

@@ -1,0 +1,58 @@
+package jwks_test
+
+import (
+	"regexp"
+	"testing"
+
+	"xdspub/validate/jwks"
+)
+
+// Each verdict is Envoy's, of local_jwks in jwt_authn.
+func TestCheck(t *testing.T) {
+	for _, test := range []struct{ set, want string }{
+		{`{"keys":[{"kty":"oct","k":"YWI"}]}`, ""},
+		{`{"keys":[{"kty":"oct","k":"YWI="}]}`, ""},
+		{`{"keys":[{"kty":"oct","k":" YW I."}]}`, ""},
+		{`{"keys":[{"kty":"oct","k":"YWI","kid":1,"alg":1}]}`, ""},
+		{`{"keys":[{"kty":"foo"},{"kty":"oct","k":"YWI","alg":"HS256"}]}`, ""},
+		{`{"keys":[{"kty":"oct","k":"YWI"}],}`, ""},
+		{`{'keys':[{'kty':'oct','k':'YWI'}]}`, ""},
+		{`{"a":"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}`, ""},
+		{`{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`, ""},
+		{`{"keys":[{"kty":"EC","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`, ""},
+		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, ""},
+		{`{"keys":[{"kty":"RSA","e":"AQAB","n":"wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAwOQ"}]}`, ""},
+
+		{`junk`, "no JSON object"},
+		{`[]`, "no JSON object"},
+		{`{"keys":[],"keys":[]}`, "no JSON object"},
+		{`{}`, `no "keys"`},
+		{`{"keys":{}}`, "no list"},
+		{`{"keys":[]}`, "no key"},
+		{`{"keys":["a"]}`, "key 0: it is no JSON object"},
+		{`{"keys":[{"k":"YWI"}]}`, "key 0: it has no kty"},
+		{`{"keys":[{"kty":"rsa"}]}`, `kty "rsa" does not exist`},
+		{`{"keys":[{"kty":"oct"}]}`, "it has no k"},
+		{`{"keys":[{"kty":"oct","k":""}]}`, "k is no base64url"},
+		{`{"keys":[{"kty":"oct","k":"a+/="}]}`, "k is no base64url"},
+		{`{"keys":[{"kty":"oct","k":"YWI=="}]}`, "k is no base64url"},
+		{`{"keys":[{"kty":"oct","k":"YWI","alg":"RS256"}]}`, `alg "RS256" is none of an oct key`},
+		{`{"keys":[{"kty":"RSA","e":"AQAB"}]}`, "it has no n"},
+		{`{"keys":[{"kty":"RSA","e":"AQAB","n":"AQAB"}]}`, "n is no number for an RSA key"},
+		{`{"keys":[{"kty":"RSA","e":"AQ","n":"wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAwOQ"}]}`, "e is no number for an RSA key"},
+		{`{"keys":[{"kty":"RSA","alg":"ES256","e":"AQAB","n":"AQAB"}]}`, `alg "ES256" is none of an RSA key`},
+		{`{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI500"}]}`, "no point of curve P-256"},
+		{`{"keys":[{"kty":"EC","alg":"ES384","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`, "no point of curve P-384"},
+		{`{"keys":[{"kty":"EC","crv":"P-256","alg":"ES384","x":"AA","y":"AA"}]}`, `crv "P-256" and alg "ES384" do not fit`},
+		{`{"keys":[{"kty":"OKP","crv":"X25519","x":"AA"}]}`, `crv "X25519" is none of an OKP key`},
+		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qY"}]}`, "x has 3 bytes, not 32"},
+	} {
+		err := jwks.Check([]byte(test.set))
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s: %v", test.set, err)
+		case test.want != "" && (err == nil || !regexp.MustCompile(test.want).MatchString(err.Error())):
+			t.Errorf("%s: %v, want %q", test.set, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package validate
+
+import (
+	tapv3 "github.com/envoyproxy/go-control-plane/envoy/config/tap/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+var tapSink = &Rule{
+	Code: "tap-sink",
+	Doc: `A tap writes to a sink that it can't have.
+
+The admin interface gets traces only of a tap that it has set up itself, by admin_config.
+In static_config Envoy refuses streaming_admin ("Specifying admin streaming output
+without configuring admin", also where it has an admin interface) and buffered_admin
+("Output sink type BufferedAdmin requires that the admin output will be configured via
+admin"). streaming_grpc is not implemented: Envoy crashes ("panic: not implemented").`,
+	Messages: []protoreflect.FullName{"envoy.config.tap.v3.OutputSink"},
+	Node: func(p *Pass, n *xds.Node) {
+		if enclosing(n, "envoy.extensions.common.tap.v3.CommonExtensionConfig") == nil {
+			return
+		}
+		impossible := func(field, message, help string) {
+			p.Report(Finding{Path: n.Path().Field(field), Message: message, Help: help})
+		}
+		const useAdmin = "use admin_config with the /tap endpoint, or file_per_tap"
+		switch n.Message.(*tapv3.OutputSink).GetOutputSinkType().(type) {
+		case *tapv3.OutputSink_StreamingAdmin:
+			impossible("streaming_admin", "streaming_admin in a static_config", useAdmin)
+		case *tapv3.OutputSink_BufferedAdmin:
+			impossible("buffered_admin", "buffered_admin in a static_config", useAdmin)
+		case *tapv3.OutputSink_StreamingGrpc:
+			impossible("streaming_grpc", "streaming_grpc is not implemented: Envoy crashes", "use file_per_tap")
+		}
+	},
+}
