@@ -11,6 +11,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
 	"xdspub/load"
@@ -225,6 +226,7 @@ func reason(err error) error {
 func (f *follower) data(r *xds.Resource) {
 	found := false
 	xds.Walk(r.Message, func(n *xds.Node) {
+		f.named(r, n)
 		switch m := n.Message.(type) {
 		case *corev3.DataSource:
 			found = found || m.GetFilename() != ""
@@ -252,4 +254,28 @@ func (f *follower) data(r *xds.Resource) {
 		load.SetData(m, data)
 		return true
 	})
+}
+
+// readByEnvoy are the fields, beside data sources, that name a file or directory which Envoy
+// opens when it loads the resource.
+var readByEnvoy = map[protoreflect.FullName][]protoreflect.Name{
+	"envoy.config.core.v3.WatchedDirectory":                                                   {"path"},
+	"envoy.extensions.filters.http.grpc_json_reverse_transcoder.v3.GrpcJsonReverseTranscoder": {"descriptor_path"},
+	"envoy.extensions.filters.http.grpc_json_transcoder.v3.GrpcJsonTranscoder":                {"proto_descriptor"},
+	"envoy.extensions.geoip_providers.maxmind.v3.MaxMindConfig":                               {"anon_db_path", "asn_db_path", "city_db_path", "country_db_path", "isp_db_path"},
+}
+
+// named checks that the files which a message names are there.
+func (f *follower) named(r *xds.Resource, n *xds.Node) {
+	m := n.Message.ProtoReflect()
+	for _, name := range readByEnvoy[n.Name()] {
+		fd := m.Descriptor().Fields().ByName(name)
+		path := m.Get(fd).String()
+		if path == "" || n.Field() == "envoy.config.core.v3.PathConfigSource.watched_directory" {
+			continue // opens judges that one
+		}
+		if _, err := os.Stat(f.resolve(path)); err != nil {
+			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy refuses the %s", path, reason(err), r.Type.Noun), f.rootHelp(path))
+		}
+	}
 }
