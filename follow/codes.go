@@ -58,5 +58,6 @@ another type has the whole file refused.`}
 
 Virtual hosts come by delta gRPC or ADS only. A relative path without a slash has no
 directory to watch ("invalid file path cds.yaml"): ./cds.yaml works. A directory is
-no file, and a file is no directory to watch.`}
+no file. A file where a directory is to be watched is taken, and no change is ever seen:
+a warning.`}
 )

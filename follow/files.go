@@ -193,7 +193,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	case err != nil:
 		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s to watch: Envoy %s", watched, refuses(r)), f.rootHelp(watched))
 	case !info.IsDir():
-		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is no directory: Envoy never sees a change", watched), "name the directory that files are renamed in")
+		f.warn(r, codeUnsupportedFile, field, fmt.Sprintf("%s is no directory: Envoy reads the file once and never sees a change", watched), "name the directory that files are renamed in")
 	}
 	return true
 }

@@ -145,6 +145,11 @@ func (f *follower) report(r *xds.Resource, code diag.Code, path xds.Path, messag
 	f.result.Diagnostics = append(f.result.Diagnostics, d)
 }
 
+// warn is report for what Envoy takes.
+func (f *follower) warn(r *xds.Resource, code diag.Code, path xds.Path, message, help string) {
+	f.report(r, diag.Code{Name: code.Name, Severity: diag.Warning}, path, message, help)
+}
+
 // bootstrap takes what a bootstrap itself subscribes to.
 func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
 	r := f.result.Bootstrap
