@@ -32,6 +32,7 @@ type tree struct {
 	warn   func(error)
 
 	fsw    *fsnotify.Watcher   // nil while the tree is polled
+	errors *errorQueue         // of fsw
 	limit  error               // why it is polled, unless always
 	info   fs.FileInfo         // root's; nil while it is missing
 	real   string              // root, resolved when it was last there
@@ -51,13 +52,14 @@ func (t *tree) channels() (<-chan fsnotify.Event, <-chan error) {
 	if t.polled() {
 		return nil, nil
 	}
-	return t.fsw.Events, t.fsw.Errors
+	return t.fsw.Events, t.errors.out
 }
 
 func (t *tree) close() {
 	if t.fsw != nil {
-		t.fsw.Close()
-		t.fsw = nil
+		t.fsw.Close() // closes its channels
+		t.errors.wait()
+		t.fsw, t.errors = nil, nil
 	}
 }
 
@@ -78,7 +80,7 @@ func (t *tree) rewatch() error {
 		}
 		return t.fallBack(fmt.Errorf("watch %s: %w", t.root, err))
 	}
-	t.fsw = fsw
+	t.fsw, t.errors = fsw, newErrorQueue(fsw.Errors)
 	if err = t.scan(); isLimit(err) {
 		return t.fallBack(err)
 	}

@@ -1,0 +1,31 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// TestErrorQueue: whoever hands errors over never waits for who fetches them, which
+// is what keeps fsnotify, with its lock held then, and the watch apart.
+func TestErrorQueue(t *testing.T) {
+	in := make(chan error)
+	q := newErrorQueue(in)
+	for i := range 5 {
+		in <- fmt.Errorf("error %d", i) // would hang here
+	}
+	for i := range 3 {
+		if got := <-q.out; got.Error() != fmt.Sprintf("error %d", i) {
+			t.Errorf("%v in place of error %d", got, i)
+		}
+	}
+	in <- errors.New("error 5")
+	for i := 3; i < 6; i++ {
+		if got := <-q.out; got.Error() != fmt.Sprintf("error %d", i) {
+			t.Errorf("%v in place of error %d", got, i)
+		}
+	}
+	in <- errors.New("nobody fetches this one")
+	close(in)
+	q.wait()
+}
