@@ -73,15 +73,21 @@ func (j journal) until(t *testing.T, want func(entry) bool) []entry {
 
 // counts tells whether path counts within a second.
 func (j journal) counts(path string) bool {
+	_, ok := j.soon(counts(path))
+	return ok
+}
+
+// soon is the next entry that is wanted, if one comes within a second.
+func (j journal) soon(want func(entry) bool) (entry, bool) {
 	timeout := time.After(time.Second)
 	for {
 		select {
 		case e := <-j:
-			if e.path == path {
-				return true
+			if want(e) {
+				return e, true
 			}
 		case <-timeout:
-			return false
+			return entry{}, false
 		}
 	}
 }
