@@ -1,0 +1,288 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"xdspub/diag"
+	"xdspub/internal/certs"
+	"xdspub/internal/envoytest"
+	"xdspub/pipeline"
+)
+
+// facts is testdata/facts.yaml.
+type facts struct {
+	Slots map[string]map[string]any
+	Facts map[string][]fact
+}
+
+// fact is one row: a configuration, and what becomes of it.
+type fact struct {
+	Slot      string            `json:"-"`
+	Payload   any               `json:"-"`
+	Bootstrap map[string]any    // more than its static resources
+	Files     map[string]any    // beside it: a text, or resources
+	Live      bool              // is a live Envoy needed?
+	Send      string            // to the listener, once Envoy is LIVE
+	Envoy     string            // what it does
+	Answers   string            // how the answer begins
+	Says      string            // among its words
+	XDSPub    map[string]string // the code of what is found, by its severity
+}
+
+// UnmarshalJSON takes the key that is no field for the slot.
+func (f *fact) UnmarshalJSON(text []byte) error {
+	type plain fact
+	if err := json.Unmarshal(text, (*plain)(f)); err != nil {
+		return err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	for key, value := range all {
+		switch key {
+		case "bootstrap", "files", "live", "send", "envoy", "answers", "says", "xdspub":
+		default:
+			if f.Slot != "" {
+				return fmt.Errorf("two slots, %s and %s, or a key that is misspelled", f.Slot, key)
+			}
+			f.Slot, f.Payload = key, value
+		}
+	}
+	return nil
+}
+
+// TestFacts shows what Envoy does with each row of testdata/facts.yaml, and that
+// validate knows. docs/envoy-behaviour.md says it in words.
+func TestFacts(t *testing.T) {
+	envoytest.Binary(t)
+	table := readFacts(t)
+	for _, name := range slices.Sorted(maps.Keys(table.Facts)) {
+		for i, f := range table.Facts[name] {
+			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
+				t.Parallel()
+				trial := newFactTrial(t, table, f)
+				trial.validate(t)
+				trial.run(t)
+			})
+		}
+	}
+}
+
+// TestFactsAreNamed: each fact of the table stands on the page, and the other way round.
+func TestFactsAreNamed(t *testing.T) {
+	named := make(map[string]bool)
+	for _, m := range regexp.MustCompile("`e2e\\.TestFacts/([a-z0-9-]+)`").FindAllStringSubmatch(page(t, "docs/envoy-behaviour.md"), -1) {
+		named[m[1]] = true
+	}
+	table := readFacts(t)
+	for name := range named {
+		if len(table.Facts[name]) == 0 {
+			t.Errorf("docs/envoy-behaviour.md names the fact %s, which is not in the table", name)
+		}
+	}
+	for name := range table.Facts {
+		if !named[name] {
+			t.Errorf("docs/envoy-behaviour.md does not name the fact %s", name)
+		}
+	}
+}
+
+// readFacts reads the table. It can use the slots of the one for references, too.
+func readFacts(t *testing.T) facts {
+	t.Helper()
+	var table facts
+	var others references
+	for name, into := range map[string]any{
+		"facts.yaml": &struct {
+			Parts any
+			*facts
+		}{facts: &table},
+		"references.yaml": &struct {
+			Parts any
+			*references
+		}{references: &others},
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err = certs.Expand(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := strings.ReplaceAll(string(text), `"@type": `, `"@type": type.googleapis.com/`)
+		if err := yaml.UnmarshalStrict([]byte(full), into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	for name, slot := range others.Slots {
+		if table.Slots[name] == nil {
+			table.Slots[name] = slot
+		}
+	}
+	return table
+}
+
+// factTrial is the directory that an Envoy is started in.
+type factTrial struct {
+	fact
+	dir       string
+	bootstrap []byte
+	port      int // that of the listener
+}
+
+func newFactTrial(t *testing.T, table facts, f fact) *factTrial {
+	t.Helper()
+	trial := &factTrial{fact: f, dir: t.TempDir(), port: 10000}
+	ports := strings.NewReplacer()
+	if f.live() {
+		trial.port = envoytest.FreePort(t)
+		ports = strings.NewReplacer(
+			`"port_value":10000`, fmt.Sprintf(`"port_value":%d`, trial.port),
+			`"port_value":10001`, fmt.Sprintf(`"port_value":%d`, envoytest.FreePort(t)),
+			`"port_value":8080`, fmt.Sprintf(`"port_value":%d`, envoytest.NewUpstream(t, "web").Port()),
+		)
+	}
+	marshal := func(v any) string {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ports.Replace(string(text))
+	}
+	for name, content := range f.Files {
+		text, ok := content.(string)
+		if !ok {
+			text = marshal(map[string]any{"resources": content})
+		}
+		envoytest.Publish(t, filepath.Join(trial.dir, name), text)
+	}
+	row := map[string]any{"bootstrap": map[string]any{
+		"admin": map[string]any{"address": map[string]any{"socket_address": map[string]any{"address": "127.0.0.1", "port_value": 0}}},
+	}}
+	maps.Copy(row["bootstrap"].(map[string]any), f.Bootstrap)
+	resources := []any{table.upstream()}
+	if f.Slot != "" {
+		row[f.Slot] = f.Payload
+		resources = append(resources, references{Slots: table.Slots}.resources(t, row)[1:]...)
+	}
+	trial.bootstrap = []byte(marshal(json.RawMessage(bootstrapOf(t, row, resources))))
+	envoytest.Publish(t, filepath.Join(trial.dir, "envoy.json"), string(trial.bootstrap))
+	return trial
+}
+
+// upstream is the cluster web.
+func (facts) upstream() map[string]any {
+	return map[string]any{
+		"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "web", "connect_timeout": "1s",
+		"load_assignment": map[string]any{"cluster_name": "web", "endpoints": []any{map[string]any{"lb_endpoints": []any{map[string]any{
+			"endpoint": map[string]any{"address": map[string]any{"socket_address": map[string]any{"address": "127.0.0.1", "port_value": 8080}}},
+		}}}}},
+	}
+}
+
+func (f fact) live() bool { return f.Live || f.Send != "" || len(f.Files) > 0 }
+
+// validate holds the rules against it.
+func (f *factTrial) validate(t *testing.T) {
+	t.Helper()
+	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(f.dir, "envoy.json"), Follow: true, Root: f.dir}).Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for severity, code := range f.XDSPub {
+		if !slices.ContainsFunc(checked.Diagnostics, func(d diag.Diagnostic) bool { return d.Code == code && d.Severity.String() == severity }) {
+			t.Errorf("xdspub has no %s %s: %v", severity, code, checked.Diagnostics)
+		}
+	}
+	if n := checked.Diagnostics.Count(diag.Error); n > 0 && f.XDSPub["error"] == "" {
+		t.Errorf("xdspub finds an error: %v", checked.Diagnostics)
+	}
+}
+
+// run starts the Envoy.
+func (f *factTrial) run(t *testing.T) {
+	t.Helper()
+	o := envoytest.Options{Bootstrap: f.bootstrap, Dir: f.dir}
+	var does, log string
+	switch {
+	case f.Send != "":
+		does, log = f.request(t, o)
+	case f.live():
+		trial := envoytest.Try(t, o, patience)
+		does, log = "hangs", trial.Log
+		switch {
+		case trial.Ended:
+			does = "ends"
+		case trial.Refused:
+			does = "refuses"
+		case trial.Dropped:
+			does = "drops"
+		case trial.Live:
+			does = "takes"
+		}
+	default:
+		o.Args = []string{"--mode", "validate"}
+		var code int
+		code, log = envoytest.Run(t, o)
+		does = map[int]string{0: "takes", 1: "refuses", -1: "crashes"}[code]
+	}
+	if does != f.Envoy || !strings.Contains(log, f.Says) || f.Envoy == "refuses" && f.Says == "" {
+		t.Errorf("Envoy %s it, saying %q; the table says %s and %q", does, said(log), f.Envoy, f.Says)
+	}
+}
+
+// request sends to a live Envoy and tells what became of it.
+func (f *factTrial) request(t *testing.T, o envoytest.Options) (does, log string) {
+	t.Helper()
+	e := envoytest.Start(t, o)
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", f.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte(f.Send)) // Envoy may have closed it already
+	if f.Envoy == "crashes" {
+		if status := e.Wait(t).Sys().(syscall.WaitStatus); status.Signaled() {
+			return "crashes", e.Log()
+		}
+		return "ends", e.Log()
+	}
+	wait := patience
+	if f.Envoy == "hangs" {
+		wait = time.Second // an answer comes in a few milliseconds
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	e.Kill(t)
+	if err, ok := err.(net.Error); ok && err.Timeout() {
+		return "hangs", e.Log()
+	}
+	if f.Answers == "" && len(answer) > 0 || !strings.HasPrefix(string(answer), f.Answers) {
+		t.Errorf("the answer is %q, want %q", answer, f.Answers)
+	}
+	return "takes", e.Log()
+}
+
+// said is the last of a log.
+func said(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-4):], "\n")
+}
