@@ -47,8 +47,15 @@ type tableSize interface {
 
 func checkTableSize(p *Pass, path xds.Path, m tableSize) {
 	size := m.GetTableSize()
-	// Envoy takes 1 for a prime.
-	if size == nil || size.GetValue() == 1 || new(big.Int).SetUint64(size.GetValue()).ProbablyPrime(0) {
+	if size.GetValue() == 1 { // Envoy takes it for a prime
+		p.Report(Finding{
+			Path:    path.Field("table_size"),
+			Message: "the table_size of maglev is 1: Envoy crashes with the first endpoint",
+			Help:    fmt.Sprintf("take a prime far above the number of endpoints, such as the default %d", defaultTableSize),
+		})
+		return
+	}
+	if size == nil || new(big.Int).SetUint64(size.GetValue()).ProbablyPrime(0) {
 		return
 	}
 	p.Report(Finding{
@@ -57,6 +64,9 @@ func checkTableSize(p *Pass, path xds.Path, m tableSize) {
 		Help:    fmt.Sprintf("the next one is %d", nextPrime(size.GetValue())),
 	})
 }
+
+// defaultTableSize is Envoy's.
+const defaultTableSize = 65537
 
 func nextPrime(n uint64) uint64 {
 	for !new(big.Int).SetUint64(n).ProbablyPrime(0) {

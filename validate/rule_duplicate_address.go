@@ -102,7 +102,7 @@ func reportNeverListens(p *Pass, a boundAddress, other []diag.Related) {
 
 // checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
 func checkBootstrapSockets(p *Pass, a boundAddress) {
-	if p.Known.Has(xds.Listener, a.Name) {
+	if p.Known.Has(xds.Listener, a.Name) && a.Via != xds.FromBootstrap {
 		return // shadowed-by-bootstrap
 	}
 	for _, k := range p.Known.Sockets() {
@@ -111,12 +111,15 @@ func checkBootstrapSockets(p *Pass, a boundAddress) {
 			Message: fmt.Sprintf("address %s belongs to listener %q of the bootstrap", a.socket, k.Listener),
 			Help:    "give it an address of its own",
 		}
-		if k.Listener == "" {
+		switch {
+		case k.Listener != "" && p.Snapshot.Followed():
+			continue // found among the others
+		case k.Listener == "":
 			if !a.binds || !overlap(k.Socket, a.socket) {
 				continue
 			}
 			f.Message = fmt.Sprintf("address %s: the admin interface of the bootstrap has %s", a.socket, k.Socket)
-		} else if k.Socket != a.socket {
+		case k.Socket != a.socket:
 			continue
 		}
 		p.Report(f)

@@ -2,6 +2,7 @@ package validate
 
 import (
 	tapv3 "github.com/envoyproxy/go-control-plane/envoy/config/tap/v3"
+	commontapv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/tap/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
@@ -15,9 +16,19 @@ The admin interface gets traces only of a tap that it has set up itself, by admi
 In static_config Envoy refuses streaming_admin ("Specifying admin streaming output
 without configuring admin", also where it has an admin interface) and buffered_admin
 ("Output sink type BufferedAdmin requires that the admin output will be configured via
-admin"). streaming_grpc is not implemented: Envoy crashes ("panic: not implemented").`,
-	Messages: []protoreflect.FullName{"envoy.config.tap.v3.OutputSink"},
+admin"). streaming_grpc is not implemented: Envoy crashes ("panic: not implemented"), and so it
+does with an admin_config where the bootstrap has no admin.`,
+	Messages: []protoreflect.FullName{"envoy.config.tap.v3.OutputSink", "envoy.extensions.common.tap.v3.CommonExtensionConfig"},
 	Node: func(p *Pass, n *xds.Node) {
+		if c, ok := n.Message.(*commontapv3.CommonExtensionConfig); ok {
+			if c.GetAdminConfig() != nil && p.Known.NoAdmin() {
+				p.Report(Finding{
+					Path: n.Path().Field("admin_config"), Message: "admin_config, and the bootstrap has no admin interface: Envoy crashes",
+					Help: "give the bootstrap an admin section, or use static_config",
+				})
+			}
+			return
+		}
 		if enclosing(n, "envoy.extensions.common.tap.v3.CommonExtensionConfig") == nil {
 			return
 		}

@@ -11,6 +11,7 @@ type Known struct {
 	keys       map[Key]bool
 	sockets    []KnownSocket
 	extensions map[protoreflect.FullName]bool
+	noAdmin    bool
 }
 
 // KnownSocket is a socket that the Envoy listens on by its bootstrap.
@@ -24,7 +25,7 @@ type KnownSocket struct {
 // listeners and secrets and of runtime layers by RTDS, the sockets of the
 // listeners and of the admin interface, and the types of bootstrap extensions.
 func KnownFrom(b *bootstrapv3.Bootstrap) Known {
-	k := Known{keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool)}
+	k := Known{keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool), noAdmin: b.GetAdmin() == nil}
 	if s, ok := SocketOf(b.GetAdmin().GetAddress()); ok {
 		k.sockets = append(k.sockets, KnownSocket{Socket: s})
 	}
@@ -59,3 +60,6 @@ func (k Known) Sockets() []KnownSocket { return k.sockets }
 
 // HasExtension tells whether the bootstrap has an extension of that type.
 func (k Known) HasExtension(name protoreflect.FullName) bool { return k.extensions[name] }
+
+// NoAdmin tells whether the bootstrap is known, and has no admin interface.
+func (k Known) NoAdmin() bool { return k.noAdmin }
