@@ -25,7 +25,8 @@ deprecated option … This configuration will be removed from Envoy soon".
 Some are disallowed by default, and Envoy refuses what uses them: that is an error.
 An enum that is left out can be one of these, such as api_type of an
 ApiConfigSource and collector_endpoint_version of a ZipkinConfig ("Using the default
-now-deprecated value"), and so is transport_api_version V2. The runtime key envoy.deprecated_features:NAME would allow
+now-deprecated value"), and so is transport_api_version V2, of a config source or of a
+service. The runtime key envoy.deprecated_features:NAME would allow
 it once more; it is not looked at here.`,
 	Node: func(p *Pass, n *xds.Node) {
 		m := n.Message.ProtoReflect()
@@ -37,14 +38,18 @@ it once more; it is not looked at here.`,
 		}
 		for _, fd := range d.values {
 			v := fd.Enum().Values().ByNumber(m.Get(fd).Enum())
-			if v == nil || !isDeprecated(v) || !counts(n) {
+			if v == nil || !isDeprecated(v) {
+				continue
+			}
+			refused := isDisallowed(v) || fd.Name() == transportVersion
+			if !counts(n) && !(refused && isLookedAt(n)) {
 				continue
 			}
 			path, what := n.Path().Field(string(fd.Name())), fmt.Sprintf("%s %s", fd.Name(), v.Name())
 			if !m.Has(fd) {
 				path, what = n.Path(), fmt.Sprintf("%s is not set, and its default %s", fd.Name(), v.Name())
 			}
-			reportDeprecated(p, path, what, "another value of "+string(fd.Name()), isDisallowed(v) || fd.FullName() == transportVersion)
+			reportDeprecated(p, path, what, "another value of "+string(fd.Name()), refused)
 		}
 	},
 }
@@ -52,7 +57,7 @@ it once more; it is not looked at here.`,
 // counts tells whether Envoy looks at the node, and no deprecated field around it
 // says enough.
 func counts(n *xds.Node) bool {
-	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+	if !isLookedAt(n) {
 		return false
 	}
 	if n.Parent == nil {
@@ -62,14 +67,19 @@ func counts(n *xds.Node) bool {
 	return fd == nil || fd.FullName() != n.Field() || !isDeprecated(fd)
 }
 
+func isLookedAt(n *xds.Node) bool {
+	return !inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata")
+}
+
 func isDeprecated(d protoreflect.Descriptor) bool {
 	options, _ := d.Options().(interface{ GetDeprecated() bool })
 	return options != nil && options.GetDeprecated()
 }
 
-// transportVersion is refused with V2, which is only deprecated elsewhere: "The v2
-// xDS major version has been removed".
-const transportVersion = "envoy.config.core.v3.ApiConfigSource.transport_api_version"
+// transportVersion is refused with V2, in config sources and for services alike,
+// where resource_api_version is only deprecated: "The v2 xDS major version has been
+// removed".
+const transportVersion = "transport_api_version"
 
 func reportDeprecated(p *Pass, path xds.Path, what, instead string, disallowed bool) {
 	f := Finding{Path: path, Message: what + " is deprecated", Error: disallowed}

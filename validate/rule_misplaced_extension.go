@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -53,6 +54,8 @@ func isRead(n *xds.Node, slot protoreflect.FullName) bool {
 		}
 		return true
 	case *hcmv3.HttpFilter:
+		return !m.GetIsOptional()
+	case *routev3.ClusterSpecifierPlugin:
 		return !m.GetIsOptional()
 	}
 	switch n.Name() {

@@ -6,6 +6,8 @@ import (
 
 	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -23,7 +25,8 @@ stands: the types of the v2 API, of contrib extensions, and those that the
 released binary leaves out. Without any type, and for the type that a TypedStruct
 stands for, it is "Didn't find a registered implementation", and the resource is
 refused. A TypedStruct with a field that its type does not have is taken, and the
-field is not in effect.`,
+field is not in effect. An optional HTTP filter, its configuration for a route, or a
+cluster specifier plugin that stands for an unknown type by a TypedStruct is left out.`,
 	Messages: []protoreflect.FullName{"google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"},
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -57,20 +60,37 @@ func checkAny(p *Pass, n *xds.Node, a *anypb.Any) {
 	p.Report(f)
 }
 
-// goesWithoutType: Envoy leaves an optional filter out that it does not know,
+// goesWithoutType: Envoy leaves an optional extension out that it does not know,
 // enables the filter of a route by an empty config, and never looks into this
 // metadata.
 func goesWithoutType(n *xds.Node) bool {
-	filter, ok := n.Parent.Message.(*hcmv3.HttpFilter)
 	switch n.Field() {
 	case "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.config.route.v3.FilterConfig.config":
 		return true
 	}
-	return ok && filter.GetIsOptional()
+	return isOptional(n)
+}
+
+// isOptional tells whether an Any configures what Envoy leaves out where it does
+// not know the type.
+func isOptional(n *xds.Node) bool {
+	switch m := n.Parent.Message.(type) {
+	case *hcmv3.HttpFilter:
+		return m.GetIsOptional()
+	case *routev3.FilterConfig:
+		return m.GetIsOptional()
+	case *corev3.TypedExtensionConfig:
+		plugin, ok := n.Parent.Parent.Message.(*routev3.ClusterSpecifierPlugin)
+		return ok && plugin.GetIsOptional()
+	}
+	return false
 }
 
 func checkTypedStruct(p *Pass, n *xds.Node, url string) {
 	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+		return
+	}
+	if (url == "" || !knownType(url)) && n.Parent.Name() == "google.protobuf.Any" && isOptional(n.Parent) {
 		return
 	}
 	switch {

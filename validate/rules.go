@@ -48,6 +48,7 @@ var Rules = []*Rule{
 	http2Settings,
 	ignoredRouteField,
 	incompleteCertificate,
+	incompleteTracer,
 	ledsEndpoints,
 	listenerAddress,
 	listenerFilter,
