@@ -241,7 +241,7 @@ func (f *follower) data(r *xds.Resource) {
 	}
 	xds.Edit(r.Message, func(n *xds.Node) bool {
 		m, ok := n.Message.(*corev3.DataSource)
-		if !ok || m.GetFilename() == "" {
+		if !ok || m.GetFilename() == "" || n.Field() == samplingRules {
 			return false
 		}
 		path := f.resolve(m.GetFilename())
@@ -255,6 +255,10 @@ func (f *follower) data(r *xds.Resource) {
 		return true
 	})
 }
+
+// samplingRules are those of an X-Ray tracer, which goes on with its own where Envoy
+// can't read them.
+const samplingRules protoreflect.FullName = "envoy.config.trace.v3.XRayConfig.sampling_rule_manifest"
 
 // readByEnvoy are the fields, beside data sources, that name a file or directory which Envoy
 // opens when it loads the resource.

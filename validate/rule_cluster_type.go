@@ -20,7 +20,8 @@ var clusterType = &Rule{
 cluster_type names a cluster factory of Envoy, by the type of its typed_config or,
 without one, by its name: "Didn't find a registered cluster factory
 implementation". Some factories do not come without a typed_config, and
-envoy.cluster.eds does not come by cluster_type at all.
+envoy.cluster.eds does not come by cluster_type at all. That of Redis needs its own name
+as well ("Redis cluster can only created with redis cluster type").
 
 Refused as well: eds_cluster_config on a cluster whose type is not EDS; a
 LOGICAL_DNS cluster without exactly one endpoint; a load_assignment on
@@ -40,6 +41,13 @@ and its endpoints get no requests.`,
 				checkClusterFactory(p, n, m, k)
 				return
 			}
+			if k.factory == redisCluster && m.GetClusterType().GetName() != redisCluster {
+				p.Report(Finding{
+					Path:    n.Path().Field("cluster_type").Field("name"),
+					Message: fmt.Sprintf("cluster type %q with the configuration of %s: Envoy goes by the name too", m.GetClusterType().GetName(), redisCluster),
+					Help:    "name it " + redisCluster,
+				})
+			}
 			checkDiscovery(p, n, m, k)
 			checkEndpointsOfType(p, n, m, k)
 			if k.factory == "envoy.cluster.original_dst" && customConfig(m.GetClusterType()) == "" {
@@ -54,6 +62,8 @@ and its endpoints get no requests.`,
 		}
 	},
 }
+
+const redisCluster = "envoy.clusters.redis"
 
 func checkClusterFactory(p *Pass, n *xds.Node, c *clusterv3.Cluster, k clusterKind) {
 	custom := c.GetClusterType()

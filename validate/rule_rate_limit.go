@@ -20,7 +20,8 @@ var rateLimit = &Rule{
 A local token bucket fills every 50 ms at most ("local rate limit token bucket fill
 timer must be >= 50ms"), for descriptors too; a local_ratelimit or bandwidth_limit of a
 route needs its own bucket or limit ("local rate limit token bucket must be set for
-per filter configs"); local_cluster_rate_limit can't be kept per connection.
+per filter configs"); local_cluster_rate_limit can't be kept per connection, and needs a
+local_cluster_name in the bootstrap ("no local cluster name is present").
 
 Of a Thrift route's actions only
 source_cluster, destination_cluster, request_headers, remote_address, generic_key and
@@ -48,8 +49,12 @@ header_value_match exist ("unsupported RateLimit Action").`,
 			if ofRoute(n) && m.GetTokenBucket() == nil {
 				wrong("", "local_ratelimit of a route has no token_bucket", "set token_bucket")
 			}
-			if m.GetLocalClusterRateLimit() != nil && m.GetLocalRateLimitPerDownstreamConnection() {
+			switch {
+			case m.GetLocalClusterRateLimit() == nil:
+			case m.GetLocalRateLimitPerDownstreamConnection():
 				wrong("local_rate_limit_per_downstream_connection", "local_rate_limit_per_downstream_connection beside local_cluster_rate_limit", keepOne)
+			case p.Known.LocalCluster() == "":
+				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs the cluster that Envoy is a member of", "set cluster_manager.local_cluster_name, and say which bootstrap Envoy has")
 			}
 		case *typev3.TokenBucket:
 			if d := m.GetFillInterval(); d.AsDuration() > 0 && d.AsDuration() < 50*time.Millisecond && fillsLocally(n) {

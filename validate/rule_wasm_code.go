@@ -22,9 +22,9 @@ var wasmCode = &Rule{
 Envoy refuses the listener ("Unable to create Wasm plugin a") where the code is missing
 or empty, is no module of the proxy-wasm ABI ("Missing or unknown Proxy-Wasm ABI
 version"), or asks for a runtime that the released binary does not have: it has
-envoy.wasm.runtime.v8 and envoy.wasm.runtime.null. A failure_policy of FAIL_OPEN
-changes nothing here. Remote code fails when it arrives. It is not looked at, nor is code
-in files of Envoy's machine, or the name of a plugin in the null runtime.`,
+envoy.wasm.runtime.v8, and envoy.wasm.runtime.null without any plugin for it. A
+failure_policy of FAIL_OPEN changes nothing here. Remote code fails when it arrives. It is
+not looked at, nor is code in files of Envoy's machine.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.access_loggers.wasm.v3.WasmAccessLog",
 		"envoy.extensions.filters.http.wasm.v3.Wasm",
@@ -54,7 +54,9 @@ in files of Envoy's machine, or the name of a plugin in the null runtime.`,
 				Help:    "use " + wasmV8,
 				Warning: vm.GetCode().GetRemote() != nil, // fails when the code is there
 			})
-		case inline && runtime != wasmNull && !bytes.Contains(code, []byte("proxy_abi_version_")):
+		case inline && runtime == wasmNull:
+			wrong("vm_config.code", "the released Envoy has no plugin built in for "+wasmNull, "use "+wasmV8+" and a module")
+		case inline && !bytes.Contains(code, []byte("proxy_abi_version_")):
 			wrong("vm_config.code", "the code is no module of the proxy-wasm ABI", "build it with an SDK of proxy-wasm")
 		}
 	},

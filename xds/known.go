@@ -12,6 +12,7 @@ type Known struct {
 	sockets    []KnownSocket
 	extensions map[protoreflect.FullName]bool
 	noAdmin    bool
+	local      string
 }
 
 // KnownSocket is a socket that the Envoy listens on by its bootstrap.
@@ -23,9 +24,13 @@ type KnownSocket struct {
 
 // KnownFrom collects what stands in a bootstrap: the names of static clusters,
 // listeners and secrets and of runtime layers by RTDS, the sockets of the
-// listeners and of the admin interface, and the types of bootstrap extensions.
+// listeners and of the admin interface, the types of bootstrap extensions, and which
+// cluster is Envoy's own.
 func KnownFrom(b *bootstrapv3.Bootstrap) Known {
-	k := Known{keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool), noAdmin: b.GetAdmin() == nil}
+	k := Known{
+		keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool),
+		noAdmin: b.GetAdmin() == nil, local: b.GetClusterManager().GetLocalClusterName(),
+	}
 	if s, ok := SocketOf(b.GetAdmin().GetAddress()); ok {
 		k.sockets = append(k.sockets, KnownSocket{Socket: s})
 	}
@@ -63,3 +68,7 @@ func (k Known) HasExtension(name protoreflect.FullName) bool { return k.extensio
 
 // NoAdmin tells whether the bootstrap is known, and has no admin interface.
 func (k Known) NoAdmin() bool { return k.noAdmin }
+
+// LocalCluster is the name of the cluster that the Envoy is a member of, empty
+// where the bootstrap names none.
+func (k Known) LocalCluster() string { return k.local }

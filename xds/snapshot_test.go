@@ -127,6 +127,7 @@ func TestKnown(t *testing.T) {
 	known := xds.KnownFrom(parse(t, &bootstrapv3.Bootstrap{}, `{
 	  "static_resources": {"clusters": [{"name": "c"}, {"name": "d"}], "listeners": [{"name": "l", "address": {"socket_address": {"address": "::1", "port_value": 80}}}], "secrets": [{"name": "s"}]},
 	  "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 9901}}},
+	  "cluster_manager": {"local_cluster_name": "c"},
 	  "bootstrap_extensions": [{"name": "internal", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener"}}],
 	  "layered_runtime": {"layers": [
 	    {"name": "layer", "rtds_layer": {"name": "rtds"}},
@@ -154,6 +155,9 @@ func TestKnown(t *testing.T) {
 	}
 	if !known.HasExtension("envoy.extensions.bootstrap.internal_listener.v3.InternalListener") || known.HasExtension("") {
 		t.Error("bootstrap extensions are not known as they are")
+	}
+	if got := known.LocalCluster(); got != "c" {
+		t.Errorf("local cluster %q", got)
 	}
 	if (xds.Known{}).Has(xds.Cluster, "c") || xds.KnownFrom(nil).Has(xds.Cluster, "c") {
 		t.Error("without a bootstrap something is known")
