@@ -115,7 +115,7 @@ func (d *decoder) bootstrapDocument(v value) {
 		d.report(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), ""))
 		return
 	}
-	d.bootstrap(v, members)
+	d.bootstrap(v, members, nil)
 }
 
 // keepBootstrap keeps what a Bootstrap says beside its static resources.

@@ -88,7 +88,7 @@ func (d *decoder) object(v value) {
 	case name == "envoy.service.discovery.v3.DiscoveryResponse", !typed && has(members, "resources"):
 		d.response(v, members)
 	case name == "envoy.config.bootstrap.v3.Bootstrap", !typed && isBootstrap(members):
-		d.bootstrap(v, members)
+		d.bootstrap(v, members, nil)
 	case typed:
 		d.elements([]value{v}) // says so too where the type is none
 	default:
@@ -149,8 +149,8 @@ func (d *decoder) response(v value, members map[string]json.RawMessage) {
 
 // bootstrap takes over the static resources of a Bootstrap, so that an existing
 // static configuration moves over. The rest of it is only checked: it stays in
-// the Envoy's own bootstrap.
-func (d *decoder) bootstrap(v value, members map[string]json.RawMessage) {
+// the Envoy's own bootstrap. Lists that were decoded before are not in members.
+func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded yamlLists) {
 	key := "static_resources"
 	if !has(members, key) && has(members, "staticResources") {
 		key = "staticResources"
@@ -172,24 +172,30 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage) {
 		d.report(in.finding(codeInvalidValue, "static_resources is an object of lists", ""))
 		return
 	}
-	types := map[string]*xds.Type{"listeners": xds.Listener, "clusters": xds.Cluster, "secrets": xds.Secret}
 	d.message(value{v.doc, without(lists, "listeners", "clusters", "secrets"), in.path}, &bootstrapv3.Bootstrap_StaticResources{})
-	for _, name := range []string{"listeners", "clusters", "secrets"} {
-		raw := lists[name]
+	for _, s := range staticResources {
+		if l := decoded[s.name]; l != nil {
+			d.takeOver(l.parts)
+			continue
+		}
+		raw := lists[s.name]
 		if raw == nil || string(raw) == "null" {
 			continue
 		}
 		var items []json.RawMessage
-		at := in.field(name, raw)
+		at := in.field(s.name, raw)
 		if err := json.Unmarshal(raw, &items); err != nil {
-			d.report(at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", name), ""))
+			d.report(at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", s.name), ""))
 			continue
 		}
-		d.each(len(items), func(one *decoder, i int) {
-			if item := (value{v.doc, items[i], at.path.Index(i)}); one.isObject(item) {
-				one.resource(item, types[name], nil)
-			}
-		})
+		d.each(len(items), func(one *decoder, i int) { one.static(value{v.doc, items[i], at.path.Index(i)}, s.of) })
+	}
+}
+
+// static takes over a static resource.
+func (d *decoder) static(v value, t *xds.Type) {
+	if d.isObject(v) {
+		d.resource(v, t, nil)
 	}
 }
 

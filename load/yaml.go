@@ -41,6 +41,18 @@ func (d *decoder) whole(doc *document) {
 
 // toJSON is the document as JSON, or the reasons why it is none.
 func (d *document) toJSON() ([]byte, diag.List) {
+	json, findings := d.parsed()
+	if len(findings) == 0 && d.mayEndEarly() {
+		if at, ok := d.secondRoot(); ok {
+			return nil, diag.List{d.source.finding(codeSyntax, at,
+				"not valid YAML: the document ended before this line", "indent it like the lines above, or put --- between two documents")}
+		}
+	}
+	return json, findings
+}
+
+// parsed is toJSON for a document whose root is known to end where its text does.
+func (d *document) parsed() ([]byte, diag.List) {
 	if d.expandsTooFar() {
 		return nil, diag.List{d.tooManyAliases(fmt.Sprintf("to more than %d bytes", MaxBytes))}
 	}
@@ -54,12 +66,6 @@ func (d *document) toJSON() ([]byte, diag.List) {
 	}
 	if err != nil {
 		return nil, d.yamlError(err)
-	}
-	if d.mayEndEarly() {
-		if at, ok := d.secondRoot(); ok {
-			return nil, diag.List{d.source.finding(codeSyntax, at,
-				"not valid YAML: the document ended before this line", "indent it like the lines above, or put --- between two documents")}
-		}
 	}
 	return json, nil
 }

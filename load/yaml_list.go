@@ -3,15 +3,18 @@ package load
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
+	"slices"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"xdspub/xds"
 )
 
 // A YAML parser's tree takes forty times the space of its text. A long list of
-// resources is therefore parsed in pieces, side by side, where its elements can be
-// told apart without a parser; the result is the same. Anything unusual, an error
-// among it, has the document parsed as a whole.
+// resources, in a DiscoveryResponse or among the static resources of a Bootstrap, is
+// therefore parsed in pieces, side by side, where its elements can be told apart
+// without a parser; the result is the same. Anything unusual, an error among it, has
+// the document parsed as a whole.
 const (
 	// longList is how many elements are worth it.
 	longList = 128
@@ -19,15 +22,16 @@ const (
 	piece = 64
 )
 
-// yamlList is a document with a list of resources, cut into its elements.
+// yamlList is a list in block style, cut into its elements.
 type yamlList struct {
-	// rest is the document without them.
-	rest []byte
 	// starts are the offsets of the elements in the document, and where the last ends.
 	starts []int
+	// parts are what its pieces hold.
+	parts []file
 }
 
-var resourcesKey = regexp.MustCompile(`(?m)^resources:[ \t]*(?:#.*)?\r?\n`)
+// yamlLists are the lists that were cut out of a document, by their keys.
+type yamlLists map[string]*yamlList
 
 // connected tells whether a text may have what one element of a list can share with
 // another, an anchor or a directive, or what takes a parser to tell elements apart.
@@ -51,90 +55,247 @@ func connected(text []byte) bool {
 	return false
 }
 
-// list cuts a document into the elements of its resources.
-func (d *document) list() (l yamlList, ok bool) {
-	key := resourcesKey.FindIndex(d.text)
-	if key == nil || len(d.text) < longList || connected(d.text) {
-		return l, false
+// keyLine is the offset behind the first line that holds nothing but a key at the
+// left margin, -1 where there is none.
+func (d *document) keyLine(key string) int {
+	for pos := 0; ; {
+		at := bytes.Index(d.text[pos:], []byte(key+":"))
+		if at < 0 {
+			return -1
+		}
+		at += pos
+		end := at + yamlLine(d.text[at:])
+		if (at == 0 || d.text[at-1] == '\n') && isKey(d.text[at:end], key) {
+			return end
+		}
+		pos = at + len(key)
 	}
+}
+
+// isKey tells whether a line, its indent taken off, is a key without a value.
+func isKey(content []byte, key string) bool {
+	rest, ok := bytes.CutPrefix(content, []byte(key))
+	if ok {
+		rest, ok = bytes.CutPrefix(rest, []byte(":"))
+	}
+	value := bytes.TrimSpace(rest)
+	return ok && (len(value) == 0 || value[0] == '#')
+}
+
+// listIn finds the elements of a list from pos on, where the line behind its key
+// begins, which stands in column margin. It is false where that takes a parser, or
+// there are no elements in block style; otherwise the line at end is behind the list.
+func (d *document) listIn(pos, margin int) (l *yamlList, end int, ok bool) {
+	l = &yamlList{}
 	indent := -1
-	end := len(d.text)
-	for pos := key[1]; pos < len(d.text); {
+	for pos < len(d.text) {
 		size := yamlLine(d.text[pos:])
-		line := d.text[pos : pos+size]
-		content := bytes.TrimLeft(line, " ")
-		depth := len(line) - len(content)
+		depth, content := indented(d.text[pos : pos+size])
 		switch {
-		case len(bytes.TrimSpace(content)) == 0 || content[0] == '#':
-		case indent < 0 && isElement(content):
+		case len(content) == 0:
+		case indent < 0 && depth >= margin && isElement(content):
 			indent = depth
 			l.starts = append(l.starts, pos)
 		case indent < 0:
-			return l, false
+			return nil, 0, false
 		case depth == indent && isElement(content):
 			l.starts = append(l.starts, pos)
 		case depth > indent:
-		case depth == 0: // the next key
-			end = pos
+		case depth <= margin: // the next key
+			l.starts = append(l.starts, pos)
+			return l, pos, true
 		default:
-			return l, false
-		}
-		if end == pos {
-			break
+			return nil, 0, false
 		}
 		pos += size
 	}
-	if len(l.starts) < longList {
-		return l, false
+	l.starts = append(l.starts, pos)
+	return l, pos, indent >= 0
+}
+
+// indented is how deep a line is indented, and what stands there; nothing of a line
+// that is empty or a comment.
+func indented(line []byte) (depth int, content []byte) {
+	content = bytes.TrimLeft(line, " ")
+	depth = len(line) - len(content)
+	if content[0] == '#' || len(bytes.TrimSpace(content)) == 0 {
+		return depth, nil
 	}
-	l.starts = append(l.starts, end)
-	l.rest = append(bytes.Clone(d.text[:l.starts[0]]), d.text[end:]...)
-	return l, true
+	return depth, content
 }
 
 func isElement(content []byte) bool {
 	return content[0] == '-' && len(content) > 1 && (content[1] == ' ' || content[1] == '\n' || content[1] == '\r')
 }
 
-// long decodes a document with a long list of resources in pieces. It is false where
+// resourceList is the list of a DiscoveryResponse's resources, if it has one.
+func (d *document) resourceList() yamlLists {
+	pos := d.keyLine("resources")
+	if pos < 0 {
+		return nil
+	}
+	l, _, ok := d.listIn(pos, 0)
+	if !ok {
+		return nil
+	}
+	return yamlLists{"resources": l}
+}
+
+// staticLists are the lists of a Bootstrap's static resources.
+func (d *document) staticLists() yamlLists {
+	pos := d.keyLine("static_resources")
+	if pos < 0 {
+		return nil
+	}
+	lists := yamlLists{}
+	margin := -1
+	for pos < len(d.text) {
+		size := yamlLine(d.text[pos:])
+		depth, content := indented(d.text[pos : pos+size])
+		pos += size
+		switch {
+		case len(content) == 0:
+		case depth == 0:
+			return lists
+		case margin < 0:
+			margin = depth
+			fallthrough
+		case depth == margin:
+			i := slices.IndexFunc(staticResources[:], func(s staticList) bool { return isKey(content, s.name) })
+			if i < 0 {
+				continue
+			}
+			if l, end, ok := d.listIn(pos, margin); ok {
+				lists[staticResources[i].name], pos = l, end
+			}
+		}
+	}
+	return lists
+}
+
+// long tells whether the lists are worth to be parsed in pieces.
+func (lists yamlLists) long() bool {
+	n := 0
+	for _, l := range lists {
+		n += l.len()
+	}
+	return n >= longList
+}
+
+func (l *yamlList) len() int { return len(l.starts) - 1 }
+
+// without is the document without the elements of lists.
+func (d *document) without(lists yamlLists) []byte {
+	var cuts [][2]int
+	for _, l := range lists {
+		cuts = append(cuts, [2]int{l.starts[0], l.starts[l.len()]})
+	}
+	slices.SortFunc(cuts, func(a, b [2]int) int { return a[0] - b[0] })
+	var rest []byte
+	pos := 0
+	for _, cut := range cuts {
+		rest = append(rest, d.text[pos:cut[0]]...)
+		pos = cut[1]
+	}
+	return append(rest, d.text[pos:]...)
+}
+
+// long decodes a document with long lists of resources in pieces. It is false where
 // the document has to be parsed as a whole; nothing was reported then.
 func (d *decoder) long(doc *document) bool {
-	l, ok := doc.list()
-	if !ok {
+	if len(doc.text) < longList || connected(doc.text) {
 		return false
 	}
-	text, findings := doc.source.document(l.rest, 0).toJSON()
-	var members map[string]json.RawMessage
-	if len(findings) > 0 || json.Unmarshal(text, &members) != nil || string(members["resources"]) != "null" || has(members, "@type") {
+	var lists yamlLists
+	if !doc.source.isBootstrap {
+		lists = doc.resourceList()
+	}
+	if lists.long() {
+		return d.longResponse(doc, lists)
+	}
+	if lists != nil || doc.source.byEnvoy && !doc.source.isBootstrap {
 		return false
 	}
-	n := len(l.starts) - 1
-	parts := make([]file, (n+piece-1)/piece)
-	whole := make([]bool, len(parts))
+	lists = doc.staticLists()
+	return lists.long() && d.longBootstrap(doc, lists)
+}
+
+func (d *decoder) longResponse(doc *document, lists yamlLists) bool {
 	v := value{doc: doc}
-	parallel(len(parts), func(p int) {
-		from, to := p*piece, min((p+1)*piece, n)
-		text, findings := doc.source.document(doc.text[l.starts[from]:l.starts[to]], 0).toJSON()
+	members, ok := around(doc, lists)
+	if !ok || !isNull(members, "resources") || has(members, "@type") {
+		return false
+	}
+	if !d.pieces(v.field("resources", nil), lists["resources"], (*decoder).element) {
+		return false
+	}
+	d.any = true
+	var envelope discoveryv3.DiscoveryResponse
+	if d.message(value{doc, without(members, "resources"), v.path}, &envelope) {
+		d.envelope(&envelope)
+	}
+	d.takeOver(lists["resources"].parts)
+	return true
+}
+
+func (d *decoder) longBootstrap(doc *document, lists yamlLists) bool {
+	v := value{doc: doc}
+	members, ok := around(doc, lists)
+	var static map[string]json.RawMessage
+	if !ok || has(members, "@type") || has(members, "resources") || has(members, "staticResources") || json.Unmarshal(members["static_resources"], &static) != nil {
+		return false
+	}
+	for _, s := range staticResources {
+		l := lists[s.name]
+		if l == nil {
+			continue
+		}
+		in := v.field("static_resources", nil).field(s.name, nil)
+		if !isNull(static, s.name) || !d.pieces(in, l, func(one *decoder, item value) { one.static(item, s.of) }) {
+			return false
+		}
+	}
+	d.any = true
+	d.bootstrap(v, members, lists)
+	return true
+}
+
+// around is what stands around lists.
+func around(doc *document, lists yamlLists) (members map[string]json.RawMessage, ok bool) {
+	text, findings := doc.source.document(doc.without(lists), 0).toJSON()
+	return members, len(findings) == 0 && json.Unmarshal(text, &members) == nil
+}
+
+// isNull tells whether a member is there and has no value.
+func isNull(members map[string]json.RawMessage, name string) bool {
+	return string(members[name]) == "null"
+}
+
+// pieces decodes the elements of the list at v. It is false where some piece has to
+// be parsed together with the others.
+func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item value)) bool {
+	l.parts = make([]file, (l.len()+piece-1)/piece)
+	whole := make([]bool, len(l.parts))
+	parallel(len(l.parts), func(p int) {
+		from, to := p*piece, min((p+1)*piece, l.len())
+		text, findings := v.doc.source.document(v.doc.text[l.starts[from]:l.starts[to]], 0).parsed()
 		var items []json.RawMessage
 		if len(findings) > 0 || json.Unmarshal(text, &items) != nil || len(items) != to-from {
 			return
 		}
 		whole[p] = true
-		one := &decoder{file: &parts[p]}
+		one := &decoder{file: &l.parts[p]}
 		for i, item := range items {
-			one.element(value{doc, item, v.path.Field("resources").Index(from + i)})
+			element(one, value{v.doc, item, v.path.Index(from + i)})
 		}
 	})
-	for _, ok := range whole {
-		if !ok {
-			return false
-		}
-	}
-	d.any = true
-	var around discoveryv3.DiscoveryResponse
-	if d.message(value{doc, without(members, "resources"), v.path}, &around) {
-		d.envelope(&around)
-	}
-	d.takeOver(parts)
-	return true
+	return !slices.Contains(whole, false)
 }
+
+// staticList is a list of a Bootstrap's static resources.
+type staticList struct {
+	name string
+	of   *xds.Type
+}
+
+var staticResources = [...]staticList{{"listeners", xds.Listener}, {"clusters", xds.Cluster}, {"secrets", xds.Secret}}

@@ -12,50 +12,80 @@ import (
 	"xdspub/internal/sample"
 )
 
-// TestPieces compares what a long list gives in pieces with what the same document
+// TestPieces compares what long lists give in pieces with what the same document
 // gives as a whole, after random edits of its lines.
 func TestPieces(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 0))
-	lines := strings.SplitAfter(sample.Clusters(140), "\n")
+	mesh := sample.Mesh{Clusters: 130, Routes: 1, Listeners: 1}
+	for _, c := range []struct {
+		name   string
+		source source
+		text   string
+		indent string // of the list
+		edits  int
+	}{
+		{"response", source{}, sample.Clusters(140), "", 150},
+		{"static resources", source{}, "node: {id: x}\n" + mesh.Bootstrap() + "  secrets:\n  - name: s\nadmin: {}\n", "  ", 40},
+		{"bootstrap", source{isBootstrap: true, byEnvoy: true, asWritten: true}, mesh.Bootstrap() + "  secrets: [{name: s}]\n", "  ", 40},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 0))
+			pieces := 0
+			for i := range c.edits {
+				text := edited(r, c.text, c.indent)
+				inPieces, ok := decodeDocuments(c.source, text, true)
+				if !ok {
+					continue
+				}
+				pieces++
+				whole, _ := decodeDocuments(c.source, text, false)
+				if diff := cmp.Diff(whole, inPieces, protocmp.Transform()); diff != "" {
+					t.Fatalf("edit %d (-whole +pieces):\n%s\n%s", i, diff, text)
+				}
+			}
+			if pieces < c.edits/4 {
+				t.Errorf("only %d documents were read in pieces", pieces)
+			}
+		})
+	}
+}
+
+// edited is a text after up to two random edits of its lines. Some of those that
+// come in stand as deep as a list that is indented so far.
+func edited(r *rand.Rand, text, indent string) string {
 	odd := []string{
 		"\n", "# comment\n", "  # comment\n", "version_info: \"1\"\n", "- \n", "-\n", "- null\n", "-x\n", "---\n", "...\n", "\tx: y\n", "  name: \"a\n", "  name: |\n",
 		"    - text\n", "- text\n", "resources:\n", "resources: []\n", "  alt_stat_name: [\n", "  - ]\n", "- {\n", "}\n", "  name: &a x\n", "  name: *a\n", "  domains: [\"*\"]\n", "  name: 'it''s'\n",
 		"nonce: x\n", "%YAML 1.1\n", "  name: - x\n", " - x: y\n", "  \"quoted\n", "- more\"\n", "  plain\n", "\"@type\": x\n",
+		"clusters:\n", "secrets:\n", "static_resources:\n", "staticResources: {}\n", "listeners: # none\n",
 	}
-	pieces := 0
-	for i := range 150 {
-		edited := append([]string(nil), lines...)
-		for range r.IntN(3) {
-			at := r.IntN(len(edited))
-			switch r.IntN(3) {
-			case 0:
-				edited = append(edited[:at], edited[at+1:]...)
-			case 1:
-				edited[at] = odd[r.IntN(len(odd))]
-			default:
-				edited = append(edited[:at], append([]string{odd[r.IntN(len(odd))]}, edited[at:]...)...)
-			}
+	line := func() string {
+		line := odd[r.IntN(len(odd))]
+		if r.IntN(2) == 0 {
+			line = indent + line
 		}
-		text := strings.Join(edited, "")
-		inPieces, ok := decodeDocuments(text, true)
-		if !ok {
-			continue
-		}
-		pieces++
-		whole, _ := decodeDocuments(text, false)
-		if diff := cmp.Diff(whole, inPieces, protocmp.Transform()); diff != "" {
-			t.Fatalf("edit %d (-whole +pieces):\n%s\n%s", i, diff, text)
+		return line
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for range r.IntN(3) {
+		at := r.IntN(len(lines))
+		switch r.IntN(3) {
+		case 0:
+			lines = append(lines[:at], lines[at+1:]...)
+		case 1:
+			lines[at] = line()
+		default:
+			lines = append(lines[:at], append([]string{line()}, lines[at:]...)...)
 		}
 	}
-	if pieces < 50 {
-		t.Errorf("only %d documents were read in pieces", pieces)
-	}
+	return strings.Join(lines, "")
 }
 
 // decodeDocuments is what a text holds, in a form that can be compared. ok tells
 // whether some document was read in pieces.
-func decodeDocuments(text string, inPieces bool) (found []any, ok bool) {
-	f := &file{source: newSource("a.yaml", formatYAML, []byte(text))}
+func decodeDocuments(like source, text string, inPieces bool) (found []any, ok bool) {
+	s := newSource("a.yaml", formatYAML, []byte(text))
+	s.isBootstrap, s.byEnvoy, s.asWritten = like.isBootstrap, like.byEnvoy, like.asWritten
+	f := &file{source: s}
 	d := decoder{file: f}
 	for _, doc := range f.source.split() {
 		if inPieces && d.long(doc) {
@@ -65,10 +95,13 @@ func decodeDocuments(text string, inPieces bool) (found []any, ok bool) {
 		d.whole(doc)
 	}
 	for _, r := range f.resources {
-		found = append(found, r.Name, r.Message, r.Origin.Position("name"), r.Origin.Position("load_assignment.endpoints[0]"))
+		found = append(found, r.Key.String(), r.Message, r.Origin.Position("name"), r.Origin.Position("load_assignment.endpoints[0]"))
 	}
 	for _, e := range f.envelopes {
 		found = append(found, e)
+	}
+	if f.bootstrap != nil {
+		found = append(found, f.bootstrap.Message)
 	}
 	for _, finding := range f.diagnostics.Sort() {
 		found = append(found, finding.String(), fmt.Sprint(finding.Path, finding.Resource, finding.Help))
