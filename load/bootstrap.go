@@ -78,12 +78,22 @@ func HoldsBootstrap(path string) bool {
 	if bytes.HasPrefix(text, []byte("{")) {
 		return objectIsBootstrap(text)
 	}
-	return bootstrapLine.Match(text) && !resourcesLine.Match(text)
+	found := false
+	for line := range bytes.Lines(text) {
+		switch {
+		case line[0] == ' ': // most lines: not at the top
+		case resourcesLine.Match(line):
+			return false
+		default:
+			found = found || bootstrapLine.Match(line)
+		}
+	}
+	return found
 }
 
 var (
-	bootstrapLine = regexp.MustCompile(`(?m)^["']?(?:` + strings.Join(bootstrapFields, "|") + `)["']?[ \t]*[:{]|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
-	resourcesLine = regexp.MustCompile(`(?m)^["']?resources["']?[ \t]*[:{]`)
+	bootstrapLine = regexp.MustCompile(`^["']?(?:` + strings.Join(bootstrapFields, "|") + `)["']?[ \t]*[:{]|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
+	resourcesLine = regexp.MustCompile(`^["']?resources["']?[ \t]*[:{]`)
 )
 
 // objectIsBootstrap is HoldsBootstrap for an object of JSON.
