@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -224,21 +223,6 @@ func reason(err error) error {
 // data puts the files that a resource names as data into it, as Envoy does when it
 // loads it: a certificate is judged by what is in it.
 func (f *follower) data(r *xds.Resource) {
-	found := false
-	xds.Walk(r.Message, func(n *xds.Node) {
-		f.named(r, n)
-		switch m := n.Message.(type) {
-		case *corev3.DataSource:
-			found = found || m.GetFilename() != ""
-		case *tlsv3.TlsCertificate:
-			if m.GetCertificateChain().GetFilename() != "" {
-				f.certificates++
-			}
-		}
-	})
-	if !found {
-		return
-	}
 	xds.Edit(r.Message, func(n *xds.Node) bool {
 		m, ok := n.Message.(*corev3.DataSource)
 		if !ok || m.GetFilename() == "" || n.Field() == samplingRules {

@@ -13,6 +13,7 @@ package follow
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -20,6 +21,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
 	"xdspub/load"
@@ -173,19 +176,32 @@ func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
 			}})
 		}
 	}
-	f.data(r)
-	f.walk(r)
+	f.look(r)
 }
 
 // take takes a resource over, and follows what it subscribes to.
 func (f *follower) take(r *xds.Resource) {
-	f.data(r)
 	f.resources = append(f.resources, r)
-	f.walk(r)
+	f.look(r)
 }
 
-func (f *follower) walk(r *xds.Resource) {
-	xds.Walk(r.Message, func(n *xds.Node) {
+// followed are the messages that look looks at.
+var followed = xds.NewSearch(slices.Concat(
+	slices.Collect(maps.Keys(readByEnvoy)),
+	xds.Subscribing,
+	[]protoreflect.FullName{
+		"envoy.config.core.v3.ConfigSource",
+		"envoy.config.core.v3.DataSource",
+		"envoy.config.route.v3.ScopedRouteConfiguration",
+		"envoy.extensions.transport_sockets.tls.v3.TlsCertificate",
+	},
+)...)
+
+// look notes what a resource subscribes to, and the files that it names.
+func (f *follower) look(r *xds.Resource) {
+	namesData := false
+	followed.Walk(r.Message, func(n *xds.Node) {
+		f.named(r, n)
 		if s, ok := n.Subscription(); ok && s.Source == nil && s.Target == xds.Endpoints {
 			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: Envoy refuses it", r.Key), "say in eds_cluster_config.eds_config where its endpoints come from")
 		} else if ok && s.Source != nil {
@@ -203,8 +219,17 @@ func (f *follower) walk(r *xds.Resource) {
 			if xds.PathOf(m) != "" && !ofSubscription(n, m) {
 				f.opens(r, n.Path(), m) // Envoy wants it to be there
 			}
+		case *corev3.DataSource:
+			namesData = namesData || m.GetFilename() != ""
+		case *tlsv3.TlsCertificate:
+			if m.GetCertificateChain().GetFilename() != "" {
+				f.certificates++
+			}
 		}
 	})
+	if namesData {
+		f.data(r)
+	}
 }
 
 // ofSubscription tells whether a config source belongs to a subscription that is

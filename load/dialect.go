@@ -148,7 +148,7 @@ func (d *decoder) structNumbers(v value, m proto.Message) {
 			}
 		}
 	}
-	xds.Walk(m, func(n *xds.Node) {
+	structs.Walk(m, func(n *xds.Node) {
 		switch s := n.Message.(type) {
 		case *structpb.Struct:
 			fields(s, n.Path())
@@ -157,6 +157,8 @@ func (d *decoder) structNumbers(v value, m proto.Message) {
 		}
 	})
 }
+
+var structs = xds.NewSearch("google.protobuf.Struct", "google.protobuf.Value")
 
 // nodeAt is the node of the value at a path, or nil.
 func (d *document) nodeAt(tokens []string) *yaml.Node {

@@ -6,6 +6,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Subscription is a place in a message that asks a config source for resources
@@ -23,6 +24,17 @@ type Subscription struct {
 	Source *corev3.ConfigSource
 	// Set replaces the config source in the node's message.
 	Set func(*corev3.ConfigSource)
+}
+
+// Subscribing are the messages that have a Subscription.
+var Subscribing = []protoreflect.FullName{
+	"envoy.config.cluster.v3.Cluster",
+	"envoy.config.core.v3.ExtensionConfigSource",
+	"envoy.config.route.v3.Vhds",
+	"envoy.extensions.filters.network.http_connection_manager.v3.Rds",
+	"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRds",
+	"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRoutes",
+	"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig",
 }
 
 // Subscription returns what the node's message subscribes to.

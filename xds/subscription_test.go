@@ -50,14 +50,16 @@ func TestSubscription(t *testing.T) {
 			[]string{"RDS r filter_chains[0].filters[0].typed_config.rds.route_config_name filter_chains[0].filters[0].typed_config.rds.config_source none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			xds.Walk(c.message, func(n *xds.Node) {
-				if s, ok := n.Subscription(); ok {
-					got = append(got, fmt.Sprintf("%s %s %s %s %s", s.Target, s.Name, s.NamePath, s.SourcePath, specifier(s.Source)))
+			for _, walk := range []func(proto.Message, func(*xds.Node)){xds.Walk, xds.NewSearch(xds.Subscribing...).Walk} {
+				var got []string
+				walk(c.message, func(n *xds.Node) {
+					if s, ok := n.Subscription(); ok {
+						got = append(got, fmt.Sprintf("%s %s %s %s %s", s.Target, s.Name, s.NamePath, s.SourcePath, specifier(s.Source)))
+					}
+				})
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Fatalf("-want +got:\n%s", diff)
 				}
-			})
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Fatalf("-want +got:\n%s", diff)
 			}
 			// What Set sets is found again, in an Any too.
 			source := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: "set"}}}

@@ -28,11 +28,17 @@ type Node struct {
 	Err error
 
 	field protoreflect.FieldDescriptor // in Parent; nil for the root and for payloads
-	key   protoreflect.MapKey
-	index int
+	index int32                        // in a list
 
+	payloads int32 // how many Anys are around
+	*rare
+}
+
+// rare is what few nodes have. A walk makes a Node of every message, so they are
+// kept small.
+type rare struct {
+	key       protoreflect.MapKey
 	standsFor proto.Message // what a changed TypedStruct becomes
-	payloads  int           // how many Anys are around
 }
 
 // Name is the full name of the node's message.
@@ -87,7 +93,7 @@ func (n *Node) Path() Path {
 	case n.field.IsMap():
 		return p.Key(n.key.String())
 	case n.field.IsList():
-		return p.Index(n.index)
+		return p.Index(int(n.index))
 	default:
 		return p
 	}
@@ -130,6 +136,66 @@ func Edit(m proto.Message, edit func(*Node) bool) bool {
 	return w.walk(&Node{Message: m})
 }
 
+// Search is a Walk for messages of some types. It leaves out what can hold none of
+// them, most of the endpoints of a cluster for example.
+type Search struct {
+	wanted []protoreflect.FullName
+	known  sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
+}
+
+// NewSearch makes a Search for messages of those names.
+func NewSearch(messages ...protoreflect.FullName) *Search { return &Search{wanted: messages} }
+
+// Walk calls visit for m, for every message of the wanted types below it, and for
+// what is around them, like Walk.
+func (s *Search) Walk(m proto.Message, visit func(*Node)) {
+	w := walker{visit: func(n *Node) bool { visit(n); return false }, search: s}
+	w.walk(&Node{Message: m})
+}
+
+// fields are the fields of md that lead to wanted messages, or to an Any that may
+// hold one; without a Search all that hold messages.
+func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	if s == nil {
+		return messageFields(md)
+	}
+	if known, ok := s.known.Load(md); ok {
+		return known.([]protoreflect.FieldDescriptor)
+	}
+	var fields []protoreflect.FieldDescriptor
+	for _, fd := range messageFields(md) {
+		if s.reaches(held(fd), make(map[protoreflect.MessageDescriptor]bool)) {
+			fields = append(fields, fd)
+		}
+	}
+	s.known.Store(md, fields)
+	return fields
+}
+
+// reaches tells whether md is wanted, or a message in it may be. seen are those that
+// are looked at already.
+func (s *Search) reaches(md protoreflect.MessageDescriptor, seen map[protoreflect.MessageDescriptor]bool) bool {
+	switch md.FullName() {
+	case "google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct":
+		return true
+	}
+	if slices.Contains(s.wanted, md.FullName()) {
+		return true
+	}
+	seen[md] = true
+	return slices.ContainsFunc(messageFields(md), func(fd protoreflect.FieldDescriptor) bool {
+		return !seen[held(fd)] && s.reaches(held(fd), seen)
+	})
+}
+
+// held is the type of the messages in a field of messages.
+func held(fd protoreflect.FieldDescriptor) protoreflect.MessageDescriptor {
+	if fd.IsMap() {
+		return fd.MapValue().Message()
+	}
+	return fd.Message()
+}
+
 // maxPayloads bounds how deeply payloads stand in payloads: each is unpacked out of
 // the one around it, so that without a limit the time grows with the square.
 const maxPayloads = 100
@@ -139,6 +205,7 @@ var errTooDeep = errors.New("nested too deeply")
 type walker struct {
 	visit   func(*Node) bool
 	shallow bool // TypedStructs are not looked into
+	search  *Search
 }
 
 func (w *walker) walk(n *Node) (changed bool) {
@@ -173,7 +240,7 @@ func (w *walker) walk(n *Node) (changed bool) {
 		return changed
 	}
 	r := n.Message.ProtoReflect()
-	for _, fd := range messageFields(r.Descriptor()) {
+	for _, fd := range w.search.fields(r.Descriptor()) {
 		if !r.Has(fd) {
 			continue
 		}
@@ -181,13 +248,13 @@ func (w *walker) walk(n *Node) (changed bool) {
 		case fd.IsList():
 			list := r.Get(fd).List()
 			for i := range list.Len() {
-				child := Node{Message: list.Get(i).Message().Interface(), Parent: n, field: fd, index: i}
+				child := Node{Message: list.Get(i).Message().Interface(), Parent: n, field: fd, index: int32(i)}
 				changed = w.walk(&child) || changed
 			}
 		case fd.IsMap():
 			entries := r.Get(fd).Map()
 			for _, k := range sortedKeys(entries) {
-				child := Node{Message: entries.Get(k).Message().Interface(), Parent: n, field: fd, key: k}
+				child := Node{Message: entries.Get(k).Message().Interface(), Parent: n, field: fd, rare: &rare{key: k}}
 				changed = w.walk(&child) || changed
 			}
 		default:
@@ -201,11 +268,14 @@ func (w *walker) walk(n *Node) (changed bool) {
 // replace takes over the changed payload of an Any or TypedStruct.
 func (n *Node) replace(child *Node) {
 	payload := child.Message
-	if child.standsFor != nil {
+	if child.rare != nil && child.standsFor != nil {
 		payload = child.standsFor
 	}
 	a, ok := n.Message.(*anypb.Any)
 	if !ok {
+		if n.rare == nil {
+			n.rare = &rare{}
+		}
 		n.standsFor = payload
 		return
 	}
@@ -271,12 +341,7 @@ func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescri
 	var fields []protoreflect.FieldDescriptor
 	if !strings.HasPrefix(string(md.FullName()), "google.protobuf.") { // Duration, Struct, …: leaves
 		for i := range md.Fields().Len() {
-			fd := md.Fields().Get(i)
-			value := fd
-			if fd.IsMap() {
-				value = fd.MapValue()
-			}
-			if value.Message() != nil {
+			if fd := md.Fields().Get(i); fd.Message() != nil && held(fd) != nil {
 				fields = append(fields, fd)
 			}
 		}

@@ -309,3 +309,31 @@ func TestEdit(t *testing.T) {
 		t.Error("the root was changed, but Edit says no")
 	}
 }
+
+// TestSearch compares a Search with what a Walk meets of the wanted types.
+func TestSearch(t *testing.T) {
+	m := parse(t, &clusterv3.Cluster{}, `{
+	  "name": "c", "metadata": {"filter_metadata": {"a": {"b": 1}}},
+	  "load_assignment": {"endpoints": [{"lb_endpoints": [{"metadata": {"filter_metadata": {"c": {}}}, "endpoint": {"address": {"pipe": {"path": "p"}}}}]}]},
+	  "transport_socket": {"name": "t", "typed_config": {"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+	    "type_url": "type.googleapis.com/envoy.config.core.v3.Metadata", "value": {"filter_metadata": {"d": {}}}}}
+	}`)
+	var want, got []string
+	left := 0
+	xds.Walk(m, func(n *xds.Node) {
+		if left++; n.Name() == "google.protobuf.Struct" {
+			want = append(want, string(n.Path()))
+		}
+	})
+	xds.NewSearch("google.protobuf.Struct").Walk(m, func(n *xds.Node) {
+		if left--; n.Name() == "google.protobuf.Struct" {
+			got = append(got, string(n.Path()))
+		}
+		if n.Name() == "envoy.config.endpoint.v3.Endpoint" {
+			t.Errorf("%s holds no Struct", n.Path())
+		}
+	})
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 3 || left <= 0 {
+		t.Errorf("%d messages were left out; -want +got:\n%s", left, diff)
+	}
+}
