@@ -28,6 +28,10 @@ ApiConfigSource and collector_endpoint_version of a ZipkinConfig ("Using the def
 now-deprecated value"), and so is transport_api_version V2, of a config source or of a
 service. The runtime key envoy.deprecated_features:NAME would allow
 it once more; it is not looked at here.`,
+	Wants: func(md protoreflect.MessageDescriptor) bool {
+		d := deprecationsOf(md)
+		return len(d.fields)+len(d.values) > 0
+	},
 	Node: func(p *Pass, n *xds.Node) {
 		m := n.Message.ProtoReflect()
 		d := deprecationsOf(m.Descriptor())
@@ -98,8 +102,7 @@ type deprecations struct {
 	fields, values []protoreflect.FieldDescriptor
 }
 
-// deprecationsOf keeps its answer: most messages have none, and every message
-// asks.
+// deprecationsOf keeps its answer: each message of a type that has some asks.
 func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
 	if known, ok := deprecationsByMessage.Load(md); ok {
 		return known.(deprecations)

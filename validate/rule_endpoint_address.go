@@ -28,9 +28,9 @@ endpoint by pipe is taken and gets no requests, one with a named_port gets port 
 		e := n.Message.(*endpointv3.LbEndpoint)
 		switch useOfEndpoints(n) {
 		case endpointsLiteral:
-			checkLiteralEndpoint(p, n.Path(), e)
+			checkLiteralEndpoint(p, n, e)
 		case endpointsLookedUp:
-			checkLookedUpEndpoint(p, n.Path(), e)
+			checkLookedUpEndpoint(p, n, e)
 		}
 	},
 }
@@ -57,67 +57,66 @@ func useOfEndpoints(n *xds.Node) endpointUse {
 	}
 }
 
-func checkLiteralEndpoint(p *Pass, path xds.Path, e *endpointv3.LbEndpoint) {
+func checkLiteralEndpoint(p *Pass, n *xds.Node, e *endpointv3.LbEndpoint) {
 	endpoint := e.GetEndpoint()
 	if endpoint.GetAddress() == nil {
 		p.Report(Finding{
-			Path:    path,
+			Path:    n.Path(),
 			Message: "an endpoint without an address",
 			Help:    "give it endpoint: {address: {socket_address: …}}",
 		})
 		return
 	}
-	path = path.Field("endpoint")
 	for i, additional := range endpoint.GetAdditionalAddresses() {
 		if additional.GetAddress() == nil {
-			p.Report(Finding{Path: path.Field("additional_addresses").Index(i), Message: "an additional address without an address", Help: "give the address, or remove it"})
+			p.Report(Finding{Path: n.Path().Field("endpoint").Field("additional_addresses").Index(i), Message: "an additional address without an address", Help: "give the address, or remove it"})
 		}
 	}
 	if namespace := endpoint.GetAddress().GetSocketAddress().GetNetworkNamespaceFilepath(); namespace != "" {
 		p.Report(Finding{
-			Path:    path.Field("address").Field("socket_address").Field("network_namespace_filepath"),
+			Path:    n.Path().Field("endpoint").Field("address").Field("socket_address").Field("network_namespace_filepath"),
 			Message: fmt.Sprintf("an endpoint in the network namespace %q", namespace),
 			Help:    "remove it: only listeners and source addresses can have one",
 		})
 	}
 	port := endpoint.GetHealthCheckConfig().GetPortValue()
 	if !notIP(endpoint.GetAddress()) {
-		checkHealthCheckAddress(p, path, endpoint)
+		checkHealthCheckAddress(p, n, endpoint)
 	} else if port != 0 {
 		p.Report(Finding{
-			Path:    path.Field("health_check_config").Field("port_value"),
+			Path:    n.Path().Field("endpoint").Field("health_check_config").Field("port_value"),
 			Message: fmt.Sprintf("health check port %d of an endpoint whose address has no port", port),
 			Help:    "remove it, or give the health check an address of its own and leave the port to that",
 		})
 	}
 }
 
-func checkLookedUpEndpoint(p *Pass, path xds.Path, e *endpointv3.LbEndpoint) {
+func checkLookedUpEndpoint(p *Pass, n *xds.Node, e *endpointv3.LbEndpoint) {
 	address := e.GetEndpoint().GetAddress()
 	switch {
 	case address.GetSocketAddress() == nil && (address == nil || notIP(address)):
 		p.Report(Finding{
-			Path:    path,
+			Path:    n.Path(),
 			Message: "an endpoint without a name to look up, which gets no requests",
 			Help:    "give it a socket_address, or make the cluster's type STATIC",
 			Warning: true,
 		})
 	case address.GetSocketAddress().GetNamedPort() != "":
 		p.Report(Finding{
-			Path:    path.Field("endpoint").Field("address").Field("socket_address").Field("named_port"),
+			Path:    n.Path().Field("endpoint").Field("address").Field("socket_address").Field("named_port"),
 			Message: fmt.Sprintf("named port %q, which becomes port 0", address.GetSocketAddress().GetNamedPort()),
 			Help:    "give its number in port_value",
 			Warning: true,
 		})
 	}
-	checkHealthCheckAddress(p, path.Field("endpoint"), e.GetEndpoint())
+	checkHealthCheckAddress(p, n, e.GetEndpoint())
 }
 
-func checkHealthCheckAddress(p *Pass, path xds.Path, endpoint *endpointv3.Endpoint) {
+func checkHealthCheckAddress(p *Pass, n *xds.Node, endpoint *endpointv3.Endpoint) {
 	check := endpoint.GetHealthCheckConfig()
 	if check.GetPortValue() != 0 && notIP(check.GetAddress()) {
 		p.Report(Finding{
-			Path:    path.Field("health_check_config").Field("port_value"),
+			Path:    n.Path().Field("endpoint").Field("health_check_config").Field("port_value"),
 			Message: fmt.Sprintf("health check port %d beside a health check address that has no port, which crashes Envoy", check.GetPortValue()),
 			Help:    "remove the port",
 		})

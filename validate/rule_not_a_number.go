@@ -21,6 +21,7 @@ large. Where Envoy rounds a percentage it refuses one ("Value not in the range o
 it with std::terminate; with a per_upstream_preconnect_ratio of NaN every request
 hangs: an error. Elsewhere it takes NaN and infinity, and
 comparisons go wrong without a word: a warning.`,
+	Wants: func(md protoreflect.MessageDescriptor) bool { return len(floatFields(md)) > 0 },
 	Node: func(p *Pass, n *xds.Node) {
 		m := n.Message.ProtoReflect()
 		for _, fd := range floatFields(m.Descriptor()) {
@@ -83,7 +84,7 @@ func keepsConstraints(n *xds.Node) bool {
 }
 
 // floatFields are the fields of md that hold floating point numbers. The answer
-// is kept: most messages have none, and every message asks.
+// is kept: each message of a type that has some asks.
 func floatFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if known, ok := floatsOf.Load(md); ok {
 		return known.([]protoreflect.FieldDescriptor)

@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"xdspub/xds"
 )
 
@@ -25,6 +27,9 @@ a configuration for an HTTP filter of a name that no filter has.
 Some references can't be met by a cluster of the tree: the cluster of a gRPC or
 REST config source for RDS, EDS, SRDS or ECDS, and of a fluentd access log, must
 be a static one of the bootstrap.`,
+	Wants: func(md protoreflect.MessageDescriptor) bool {
+		return xds.Refers(md.FullName()) || md.FullName() == "google.protobuf.StringValue"
+	},
 	Node: func(p *Pass, n *xds.Node) {
 		for _, use := range n.Uses() {
 			switch use.Kind {

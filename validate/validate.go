@@ -39,6 +39,9 @@ type Rule struct {
 	Whole bool
 	// Messages are the types for which Node is called; empty means every message.
 	Messages []protoreflect.FullName
+	// Wants says it instead of Messages where it depends on what messages of a type
+	// can hold. It is asked about each type that is met.
+	Wants func(protoreflect.MessageDescriptor) bool
 	// Node judges one message of one resource.
 	Node func(*Pass, *xds.Node)
 	// Gather are the types of the messages that Snapshot finds in Pass.Gathered.
@@ -194,13 +197,6 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 // leaves the subscriptions that it met in the pass, and returns the messages that
 // rules gather, for the rules that judge them together.
 func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
-	everywhere, byMessage := dispatch(rules)
-	gather := make(map[protoreflect.FullName]bool)
-	for _, r := range rules {
-		for _, name := range r.Gather {
-			gather[name] = true
-		}
-	}
 	all := pass.Snapshot.All()
 	if o.Bootstrap != nil {
 		all = append(all, o.Bootstrap)
@@ -214,6 +210,7 @@ func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
 		workers.Go(func() {
 			watch := o.Timings.stopwatch()
 			defer watch.stop(o.Timings)
+			to := newDispatcher(rules)
 			for i := range work {
 				for _, r := range batches[i] {
 					p := *pass
@@ -222,15 +219,11 @@ func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
 						if s, ok := n.Subscription(); ok {
 							subscribers[i] = append(subscribers[i], Subscriber{s, r, n})
 						}
-						for _, rule := range everywhere {
-							p.rule = rule
-							watch.node(rule, &p, n)
-						}
-						name := n.Name()
-						if gather[name] {
+						audience := to.audience(n)
+						if audience.gathered {
 							gathered[i] = append(gathered[i], Met{r, n})
 						}
-						for _, rule := range byMessage[name] {
+						for _, rule := range audience.rules {
 							p.rule = rule
 							watch.node(rule, &p, n)
 						}
@@ -246,22 +239,6 @@ func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
 	workers.Wait()
 	pass.Subscribers = slices.Concat(subscribers...)
 	return slices.Concat(gathered...)
-}
-
-func dispatch(rules []*Rule) (everywhere []*Rule, byMessage map[protoreflect.FullName][]*Rule) {
-	byMessage = make(map[protoreflect.FullName][]*Rule)
-	for _, r := range rules {
-		switch {
-		case r.Node == nil:
-		case len(r.Messages) == 0:
-			everywhere = append(everywhere, r)
-		default:
-			for _, m := range r.Messages {
-				byMessage[m] = append(byMessage[m], r)
-			}
-		}
-	}
-	return everywhere, byMessage
 }
 
 var codeForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
@@ -283,8 +260,10 @@ func Check(rules []*Rule) error {
 			return fmt.Errorf("rule %s: the summary of a rule that is off ends with (off by default), that of no other", r.Code)
 		case r.Node == nil && r.Snapshot == nil:
 			return fmt.Errorf("rule %s: nothing to run", r.Code)
-		case len(r.Messages) > 0 && r.Node == nil:
+		case (len(r.Messages) > 0 || r.Wants != nil) && r.Node == nil:
 			return fmt.Errorf("rule %s: Messages without Node", r.Code)
+		case len(r.Messages) > 0 && r.Wants != nil:
+			return fmt.Errorf("rule %s: both Messages and Wants", r.Code)
 		case len(r.Gather) > 0 && r.Snapshot == nil:
 			return fmt.Errorf("rule %s: Gather without Snapshot", r.Code)
 		}

@@ -66,6 +66,9 @@ type Use struct {
 	Path Path
 }
 
+// Refers tells whether messages of that name can have Uses.
+func Refers(message protoreflect.FullName) bool { return len(referencesByMessage()[message]) > 0 }
+
 // Uses returns the references that stand directly in the node's message, empty
 // names left out: in every field of the catalogue "" means "not set".
 func (n *Node) Uses() []Use {

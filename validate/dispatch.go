@@ -1,0 +1,55 @@
+package validate
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+// dispatcher knows which rules look at a message of a type. It asks them when it
+// first meets the type, so that a message costs one lookup. Not for concurrent use.
+type dispatcher struct {
+	rules []*Rule
+	known map[protoreflect.MessageDescriptor]*audience
+}
+
+func newDispatcher(rules []*Rule) dispatcher {
+	return dispatcher{rules, make(map[protoreflect.MessageDescriptor]*audience)}
+}
+
+// audience is who looks at messages of a type.
+type audience struct {
+	// rules are those whose Node is called.
+	rules []*Rule
+	// gathered says that a rule has the messages gathered.
+	gathered bool
+}
+
+func (d dispatcher) audience(n *xds.Node) *audience {
+	md := n.Message.ProtoReflect().Descriptor()
+	known := d.known[md]
+	if known == nil {
+		known = &audience{}
+		for _, r := range d.rules {
+			known.gathered = known.gathered || slices.Contains(r.Gather, md.FullName())
+			if r.Node != nil && r.looksAt(md) {
+				known.rules = append(known.rules, r)
+			}
+		}
+		d.known[md] = known
+	}
+	return known
+}
+
+// looksAt tells whether the rule's Node is called for messages of a type.
+func (r *Rule) looksAt(md protoreflect.MessageDescriptor) bool {
+	switch {
+	case r.Wants != nil:
+		return r.Wants(md)
+	case len(r.Messages) > 0:
+		return slices.Contains(r.Messages, md.FullName())
+	}
+	return true
+}
