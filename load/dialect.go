@@ -76,6 +76,24 @@ func holdsOddNumber(text []byte) bool {
 	return false
 }
 
+// holdsOddDuration tells whether a text of JSON matches oddDuration; nearly every
+// resource is asked.
+func holdsOddDuration(text []byte) bool {
+	end := []byte(`s"`)
+	for pos := 0; ; {
+		at := bytes.Index(text[pos:], end)
+		if at < 0 {
+			return false
+		}
+		at += pos
+		pos = at + len(end)
+		if at > 0 && (isDigit(text[at-1]) || text[at-1] == '.' || text[at-1] == '+') &&
+			oddDuration.Match(text[max(bytes.LastIndexByte(text[:at], '"'), 0):pos]) {
+			return true
+		}
+	}
+}
+
 func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
@@ -98,7 +116,7 @@ var (
 // something else. It is false where Envoy refuses the file.
 func (d *decoder) readsAlike(v value, m proto.Message) bool {
 	ok := true
-	if oddDuration.Match(v.text) {
+	if holdsOddDuration(v.text) {
 		tree := parseJSON(v.text)
 		xds.Walk(m, func(n *xds.Node) {
 			if _, is := n.Message.(*durationpb.Duration); !is {

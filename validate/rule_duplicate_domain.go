@@ -21,22 +21,22 @@ well.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration"},
 	Node: func(p *Pass, n *xds.Node) {
 		routes := n.Message.(*routev3.RouteConfiguration)
-		seen := make(map[string]place)
+		seen := make(map[string]func() place)
 		check := func(host *routev3.VirtualHost, r *xds.Resource, at func() xds.Path) {
 			for i, domain := range host.GetDomains() {
 				key := lowerASCII(domain)
 				first, twice := seen[key]
-				here := place{r, at().Field("domains").Index(i)}
+				here := func() place { return place{r, at().Field("domains").Index(i)} }
 				if !twice {
 					seen[key] = here
 					continue
 				}
 				p.Report(Finding{
 					Resource: r,
-					Path:     here.path,
+					Path:     here().path,
 					Message:  fmt.Sprintf("domain %q stands twice in route configuration %q", domain, routes.GetName()),
 					Help:     "a domain belongs to one virtual host; Envoy ignores its case",
-					Related:  related(first.Resource, first.path, "first stands here"),
+					Related:  related(first().Resource, first().path, "first stands here"),
 				})
 			}
 		}
