@@ -122,7 +122,13 @@ var bootstrapFields = []string{"static_resources", "staticResources", "dynamic_r
 func (d *decoder) list(v value) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(v.text, &items); err != nil {
-		d.report(v.finding(codeInvalidValue, "a list of resources is wanted here", ""))
+		f := v.finding(codeInvalidValue, "a list of resources is wanted here", "")
+		if v.doc.source.byEnvoy && jsontext.Value(v.text).Kind() == '{' {
+			d.report(leniently(diag.List{f})[0])
+			d.elements([]value{v})
+			return
+		}
+		d.report(f)
 		return
 	}
 	values := make([]value, len(items))
@@ -362,12 +368,17 @@ const maxDepth = 200
 
 // message decodes strictly into m. It reports why it can't and returns false.
 func (d *decoder) message(v value, m proto.Message) bool {
-	err := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}.Unmarshal(v.text, m)
-	if err != nil {
+	options := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
+	err := options.Unmarshal(v.text, m)
+	switch byEnvoy := v.doc.source.byEnvoy; {
+	case err != nil && byEnvoy:
+		if !d.unmarshalAsEnvoy(v, m, options, err) {
+			return false
+		}
+	case err != nil:
 		d.report(v.decodeError(m, err))
 		return false
-	}
-	if v.doc.source.byEnvoy && !d.readsAlike(v, m) {
+	case byEnvoy && !d.readsAlike(v, m):
 		return false
 	}
 	if !breaksLine(v.text) {
@@ -383,7 +394,7 @@ func (d *decoder) message(v value, m proto.Message) bool {
 // splitType returns the @type of an object and the object with that member
 // blanked out, so that every offset stays what it was.
 func splitType(text []byte) (url string, rest []byte, err error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return "", nil, fmt.Errorf("a resource is an object, this is %s", kindName(text))
 	}

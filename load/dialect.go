@@ -46,6 +46,13 @@ func (d *decoder) firstOf(docs []*document) []*document {
 			}
 		})
 	}
+	if bytes.Contains(doc.text, []byte("!!str")) && doc.yaml() != nil {
+		doc.eachScalar(func(n *yaml.Node) {
+			if n.Tag == "!!str" && !isText(n) {
+				d.report(doc.readOtherwise(doc.nodePosition(n), fmt.Sprintf("Envoy has no tags: it does not read %s as text", n.Value), "put it in quotes"))
+			}
+		})
+	}
 	return docs[:1]
 }
 

@@ -19,9 +19,19 @@ func (d *decoder) jsonSource() {
 	if s.byEnvoy && s.marked {
 		d.report(s.finding(codeReadOtherwise, diag.Position{File: s.name, Line: 1, Column: 1}, "Envoy reads no JSON behind a byte order mark", "save the file without one"))
 	}
-	if doc := s.document(s.data, 0); len(bytes.TrimLeft(s.data, jsonSpace)) > 0 && d.isJSON(doc) {
-		d.document(doc, doc.text)
+	if len(bytes.TrimLeft(s.data, jsonSpace)) == 0 {
+		return
 	}
+	doc, text := s.document(s.data, 0), s.data
+	if before := len(d.file.diagnostics); !d.isJSON(doc) {
+		loose, ok := looseJSON(s.data)
+		if !s.byEnvoy || !ok {
+			return
+		}
+		leniently(d.file.diagnostics[before:])
+		text = loose
+	}
+	d.document(doc, text)
 }
 
 // isJSON reports why a text is none; also doubled names: Envoy takes the last of

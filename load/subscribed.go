@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Subscribed reads a file that Envoy itself subscribes to: one DiscoveryResponse,
@@ -40,7 +42,7 @@ func envoyFormat(path string) format {
 // DiscoveryResponse is one there.
 func (d *decoder) subscribedDocument(v value) {
 	var members map[string]json.RawMessage
-	isObject := json.Unmarshal(v.text, &members) == nil
+	isObject := jsontext.Value(v.text).Kind() == '{' && json.Unmarshal(v.text, &members) == nil
 	switch {
 	case !isObject:
 		d.report(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy refuses the whole file", kindName(v.text)), responseHelp))

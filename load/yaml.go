@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -31,10 +32,18 @@ func (d *decoder) yamlSource() {
 // whole decodes a document in one go.
 func (d *decoder) whole(doc *document) {
 	json, findings := doc.toJSON()
+	readable := len(findings) == 0
+	if doc.source.byEnvoy && !readable && !slices.ContainsFunc(findings, func(f diag.Diagnostic) bool {
+		return f.Code != codeDuplicateKey.Name && f.Code != codeInvalidValue.Name
+	}) {
+		if json, readable = doc.readByEnvoy(); readable {
+			findings = leniently(findings)
+		}
+	}
 	for _, f := range findings {
 		d.report(f)
 	}
-	if len(findings) == 0 && string(json) != "null" {
+	if readable && string(json) != "null" {
 		d.document(doc, json)
 	}
 }
@@ -235,6 +244,9 @@ func child(n *yaml.Node, token string) (key, value *yaml.Node) {
 			if k, v := child(m, token); v != nil {
 				return k, v
 			}
+		}
+		if token == "0" {
+			return nil, n // to Envoy's parser, the one element of a list
 		}
 	}
 	return nil, nil

@@ -1,0 +1,396 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Envoy's parser takes more than protojson: enum names in any case of letters and
+// numbers in quotes, booleans in quotes, {"value": 1} for a wrapper and {"seconds": 1}
+// for a duration, one value for a list of it, the last of two equal names. A file that
+// Envoy reads is therefore read a second time, rewritten to what protojson takes, when
+// protojson refuses it; what is taken then is a warning. Tried on Envoy 1.40.0.
+
+const readOnlyHelp = "Envoy's parser takes it; other readers of the API refuse it, or take it for something else"
+
+// leniently makes warnings of what Envoy's parser takes nevertheless.
+func leniently(list diag.List) diag.List {
+	for i := range list {
+		list[i].Severity, list[i].Help = diag.Warning, readOnlyHelp
+	}
+	return list
+}
+
+// unmarshalAsEnvoy decodes what protojson has refused for a reason. It is false where
+// Envoy refuses it too, or drops a part of it: then that was reported.
+func (d *decoder) unmarshalAsEnvoy(v value, m proto.Message, options protojson.UnmarshalOptions, reason error) bool {
+	refused := v.decodeError(m, reason)
+	r := rewriter{v}
+	v.text = r.message(m.ProtoReflect().Descriptor(), v.text, "")
+	if err := options.Unmarshal(v.text, m); err != nil {
+		d.report(v.decodeError(m, err))
+		return false
+	}
+	d.report(leniently(diag.List{refused})[0])
+	return d.readsAlike(v, m)
+}
+
+// rewriter turns JSON that Envoy's parser reads into JSON that protojson reads alike.
+// What neither reads stays as it is.
+type rewriter struct{ value value }
+
+func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
+	isObject := raw.Kind() == '{'
+	switch md.FullName() {
+	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue", "google.protobuf.Timestamp", "google.protobuf.FieldMask":
+		return raw
+	case "google.protobuf.Any":
+		return r.any(raw, at)
+	case "google.protobuf.Duration":
+		return duration(raw)
+	}
+	switch {
+	case isWrapper(md):
+		if isObject {
+			if inner := membersOf(raw); len(inner) == 1 && inner[0].name == "value" {
+				raw = inner[0].value
+			}
+		}
+		return r.single(md.Fields().ByName("value"), raw, at)
+	case isObject:
+		return r.object(md, raw, at)
+	}
+	return raw
+}
+
+// isWrapper tells whether a message is written in JSON as its value.
+func isWrapper(md protoreflect.MessageDescriptor) bool {
+	return md.ParentFile().Path() == "google/protobuf/wrappers.proto"
+}
+
+func (r rewriter) any(raw jsontext.Value, at xds.Path) jsontext.Value {
+	if raw.Kind() != '{' {
+		return raw
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return raw
+	}
+	mt, err := resolver{}.FindMessageByURL(urlIn(members))
+	if err != nil {
+		return raw
+	}
+	return r.object(mt.Descriptor(), raw, at)
+}
+
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// membersOf are the members of an object, in order.
+func membersOf(raw jsontext.Value) []member {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	if _, err := dec.ReadToken(); err != nil {
+		return nil
+	}
+	var list []member
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil
+		}
+		m := member{name: name.String()}
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil
+		}
+		m.value = value.Clone()
+		list = append(list, m)
+	}
+	return list
+}
+
+func (r rewriter) object(md protoreflect.MessageDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
+	fieldOf := func(name string) protoreflect.FieldDescriptor {
+		if fd := md.Fields().ByJSONName(name); fd != nil {
+			return fd
+		}
+		return md.Fields().ByTextName(name)
+	}
+	var out []member
+	for _, m := range membersOf(raw) {
+		fd := fieldOf(m.name)
+		out = slices.DeleteFunc(out, func(earlier member) bool {
+			return earlier.name == m.name || fd != nil && fieldOf(earlier.name) == fd
+		})
+		if fd != nil && m.value.Kind() != 'n' {
+			m.value = r.field(fd, m.value, at.Field(string(fd.Name())))
+		} else if m.name == "value" && isSpecial(md) { // in an Any
+			m.value = r.message(md, m.value, at.Field("value"))
+		}
+		out = append(out, m)
+	}
+	return object(out)
+}
+
+// isSpecial tells whether a message in an Any stands under "value" there.
+func isSpecial(md protoreflect.MessageDescriptor) bool {
+	return md.FullName() == "google.protobuf.Duration" || isWrapper(md)
+}
+
+func object(members []member) jsontext.Value {
+	out := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out, _ = jsontext.AppendQuote(out, m.name) // was read as a string: can be written
+		out = append(append(out, ':'), m.value...)
+	}
+	return append(out, '}')
+}
+
+func (r rewriter) field(fd protoreflect.FieldDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
+	switch {
+	case fd.IsMap():
+		if raw.Kind() != '{' {
+			return raw
+		}
+		members := membersOf(raw)
+		for i, m := range members {
+			members[i].value = r.element(fd.MapValue(), m.value, at.Key(m.name))
+		}
+		return object(members)
+	case fd.IsList():
+		items := []json.RawMessage{json.RawMessage(raw)} // one value stands for a list of it
+		if raw.Kind() == '[' && json.Unmarshal(raw, &items) != nil {
+			return raw
+		}
+		out := []byte{'['}
+		for i, item := range items {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, r.element(fd, jsontext.Value(item), at.Index(i))...)
+		}
+		return append(out, ']')
+	}
+	return r.single(fd, raw, at)
+}
+
+// element is a value in a list or a map, where null stands for an empty one.
+func (r rewriter) element(fd protoreflect.FieldDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
+	if raw.Kind() == 'n' {
+		switch {
+		case fd.Kind() == protoreflect.StringKind:
+			return jsontext.Value(`""`)
+		case fd.Kind() == protoreflect.MessageKind && fd.Message().FullName() != "google.protobuf.Value":
+			return jsontext.Value(`{}`)
+		}
+	}
+	return r.single(fd, raw, at)
+}
+
+func (r rewriter) single(fd protoreflect.FieldDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
+	if fd.Kind() == protoreflect.MessageKind {
+		return r.message(fd.Message(), raw, at)
+	}
+	var text string
+	if raw.Kind() == '"' && json.Unmarshal(raw, &text) != nil {
+		return raw
+	}
+	switch kind := fd.Kind(); {
+	case kind == protoreflect.StringKind && raw.Kind() == '0':
+		if bare, ok := r.bareText(at); ok {
+			out, _ := json.Marshal(bare) // text: can be written
+			return out
+		}
+		return raw
+	case raw.Kind() != '"':
+		return raw
+	case kind == protoreflect.BoolKind:
+		return boolean(text, raw)
+	case kind == protoreflect.EnumKind:
+		return enumValue(fd.Enum(), text, raw)
+	case kind == protoreflect.BytesKind:
+		return jsontext.Value(strings.NewReplacer("-", "+", "_", "/").Replace(string(raw)))
+	case kind != protoreflect.StringKind:
+		return number(text, raw)
+	}
+	return raw
+}
+
+// bareText is the text of a value that stands without quotes in a YAML file, where
+// Envoy takes no more than a whole number of 32 bits for a number.
+func (r rewriter) bareText(at xds.Path) (string, bool) {
+	v := r.value
+	if v.doc.source.format != formatYAML {
+		return "", false
+	}
+	n := v.doc.nodeAt(steps(v.path.Join(at)))
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return "", false
+	}
+	return n.Value, isText(n)
+}
+
+var (
+	wholeNumber = regexp.MustCompile(`^[-+]?(?:0x[0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)$`)
+	yamlBoolean = regexp.MustCompile(`^(?:[yn]|[YN]|[Yy]es|YES|[Nn]o|NO|[Tt]rue|TRUE|[Ff]alse|FALSE|[Oo]n|ON|[Oo]ff|OFF)$`)
+	yamlTrue    = regexp.MustCompile(`^(?:[yY]|[Yy]es|YES|[Tt]rue|TRUE|[Oo]n|ON)$`)
+	yamlNull    = regexp.MustCompile(`^(?:~|[Nn]ull|NULL|)$`)
+)
+
+// isText tells whether Envoy takes a scalar of YAML for text. It ignores tags.
+func isText(n *yaml.Node) bool {
+	if n.Style&^yaml.TaggedStyle != 0 {
+		return true
+	}
+	if wholeNumber.MatchString(n.Value) {
+		_, err := strconv.ParseInt(n.Value, 0, 32)
+		return err != nil
+	}
+	return !yamlBoolean.MatchString(n.Value) && !yamlNull.MatchString(n.Value)
+}
+
+func boolean(text string, raw jsontext.Value) jsontext.Value {
+	switch strings.ToLower(text) {
+	case "true", "t", "yes", "y", "1":
+		return jsontext.Value("true")
+	case "false", "f", "no", "n", "0":
+		return jsontext.Value("false")
+	}
+	return raw
+}
+
+func enumValue(ed protoreflect.EnumDescriptor, text string, raw jsontext.Value) jsontext.Value {
+	for i := range ed.Values().Len() {
+		if name := string(ed.Values().Get(i).Name()); strings.EqualFold(name, text) {
+			return jsontext.Value(strconv.Quote(name))
+		}
+	}
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return jsontext.Value(strconv.FormatInt(n, 10))
+	}
+	return raw
+}
+
+// number is a number in quotes.
+func number(text string, raw jsontext.Value) jsontext.Value {
+	if hex, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+		if n, err := strconv.ParseUint(hex, 16, 53); err == nil {
+			return jsontext.Value(strconv.FormatUint(n, 10))
+		}
+		return raw
+	}
+	digits := strings.TrimPrefix(text, "+")
+	if whole := strings.TrimLeft(digits, "0"); whole != "" && whole[0] >= '1' && whole[0] <= '9' {
+		digits = whole
+	}
+	if jsontext.Value(digits).Kind() == '0' && strings.TrimSpace(digits) == digits && jsontext.Value(digits).IsValid() {
+		return jsontext.Value(digits)
+	}
+	return raw
+}
+
+// duration is one that is written as the message, or with zeros in front.
+func duration(raw jsontext.Value) jsontext.Value {
+	switch raw.Kind() {
+	case '{':
+		var parts struct {
+			Seconds json.Number `json:"seconds"`
+			Nanos   int32       `json:"nanos"`
+		}
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.DisallowUnknownFields()
+		if dec.Decode(&parts) != nil {
+			return raw
+		}
+		seconds, _ := strconv.ParseInt(string(parts.Seconds), 10, 64)
+		sign := ""
+		if seconds < 0 || parts.Nanos < 0 {
+			sign = "-"
+		}
+		out := sign + strconv.FormatInt(max(seconds, -seconds), 10)
+		if nanos := max(parts.Nanos, -parts.Nanos); nanos > 0 {
+			text := strconv.Itoa(int(nanos))
+			out += "." + strings.Repeat("0", max(9-len(text), 0)) + text
+		}
+		return jsontext.Value(strconv.Quote(out + "s"))
+	case '"':
+		if m := zerosInFront.FindSubmatch(raw); m != nil {
+			return slices.Concat(m[1], m[2])
+		}
+	}
+	return raw
+}
+
+var zerosInFront = regexp.MustCompile(`^("-?)0+([0-9].*)$`)
+
+// readByEnvoy is a YAML document as Envoy has it, for one that is more than JSON can
+// say: the last of equal keys, and text for what is no number to Envoy. It is false
+// where that can't be told.
+func (d *document) readByEnvoy() ([]byte, bool) {
+	root := d.yaml()
+	if root == nil || d.expandsTooFar() {
+		return nil, false
+	}
+	ok := true
+	var write func(n *yaml.Node) jsontext.Value
+	write = func(n *yaml.Node) jsontext.Value {
+		switch n.Kind {
+		case yaml.AliasNode:
+			return write(n.Alias)
+		case yaml.SequenceNode:
+			out := []byte{'['}
+			for i, c := range n.Content {
+				if i > 0 {
+					out = append(out, ',')
+				}
+				out = append(out, write(c)...)
+			}
+			return append(out, ']')
+		case yaml.MappingNode:
+			var members []member
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				ok = ok && n.Content[i].Kind == yaml.ScalarNode && !isMerge(n.Content[i])
+				name := keyText(n.Content[i])
+				members = slices.DeleteFunc(members, func(m member) bool { return m.name == name })
+				members = append(members, member{name, write(n.Content[i+1])})
+			}
+			return object(members)
+		}
+		return scalar(n)
+	}
+	text := write(root)
+	return text, ok
+}
+
+// scalar is a scalar of YAML as Envoy reads it.
+func scalar(n *yaml.Node) jsontext.Value {
+	switch {
+	case isText(n):
+		text, _ := json.Marshal(n.Value) // text: can be written
+		return text
+	case yamlNull.MatchString(n.Value):
+		return jsontext.Value("null")
+	case wholeNumber.MatchString(n.Value):
+		whole, _ := strconv.ParseInt(n.Value, 0, 32) // isText has parsed it
+		return jsontext.Value(strconv.FormatInt(whole, 10))
+	}
+	return strconv.AppendBool(nil, yamlTrue.MatchString(n.Value))
+}
