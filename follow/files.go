@@ -225,13 +225,17 @@ func reason(err error) error {
 func (f *follower) data(r *xds.Resource) {
 	xds.Edit(r.Message, func(n *xds.Node) bool {
 		m, ok := n.Message.(*corev3.DataSource)
-		if !ok || m.GetFilename() == "" || n.Field() == samplingRules {
+		if !ok || m.GetFilename() == "" {
 			return false
 		}
 		path := f.resolve(m.GetFilename())
 		data, err := load.ReadData(path)
 		if err != nil {
-			f.report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
+			report := f.report
+			if slices.Contains(doesWithout, n.Field()) {
+				report = f.warn
+			}
+			report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
 			return false
 		}
 		f.result.Data = append(f.result.Data, path)
@@ -240,9 +244,14 @@ func (f *follower) data(r *xds.Resource) {
 	})
 }
 
-// samplingRules are those of an X-Ray tracer, which goes on with its own where Envoy
-// can't read them.
-const samplingRules protoreflect.FullName = "envoy.config.trace.v3.XRayConfig.sampling_rule_manifest"
+// doesWithout are the data sources whose file may be missing: the filter or cluster that
+// has one is taken, without the data.
+var doesWithout = []protoreflect.FullName{
+	"envoy.config.trace.v3.XRayConfig.sampling_rule_manifest",
+	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_password",
+	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_username",
+	"envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig.ServerContextConfig.external_dns_table",
+}
 
 // readByEnvoy are the fields, beside data sources, that name a file or directory which Envoy
 // opens when it loads the resource.

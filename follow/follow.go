@@ -149,8 +149,8 @@ func (f *follower) report(r *xds.Resource, code diag.Code, path xds.Path, messag
 }
 
 // warn is report for what Envoy takes.
-func (f *follower) warn(r *xds.Resource, code diag.Code, path xds.Path, message, help string) {
-	f.report(r, diag.Code{Name: code.Name, Severity: diag.Warning}, path, message, help)
+func (f *follower) warn(r *xds.Resource, code diag.Code, path xds.Path, message, help string, related ...diag.Related) {
+	f.report(r, diag.Code{Name: code.Name, Severity: diag.Warning}, path, message, help, related...)
 }
 
 // bootstrap takes what a bootstrap itself subscribes to.
@@ -282,7 +282,19 @@ func (f *follower) elsewhere(s subscriber) {
 	if s.Target == xds.Cluster {
 		f.result.Partial = true
 	}
-	if s.Source.GetAds() == nil || f.hasADS {
+	switch s.Source.GetConfigSourceSpecifier().(type) {
+	case *corev3.ConfigSource_Self:
+		f.report(s.Resource, codeNoConfigSource, s.SourcePath.Field("self"), fmt.Sprintf("self says of no %s where it comes from: Envoy %s", s.Target.Noun, refuses(s.Resource)), "name a file by path_config_source")
+	case *corev3.ConfigSource_Path: // an empty one, which path_config_source may not be
+		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: Envoy %s", refuses(s.Resource)), "name a file by path_config_source")
+	case *corev3.ConfigSource_Ads:
+		f.ads(s)
+	}
+}
+
+// ads takes a subscription that the bootstrap's ADS answers.
+func (f *follower) ads(s subscriber) {
+	if f.hasADS {
 		return
 	}
 	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config", "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")

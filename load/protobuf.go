@@ -148,9 +148,13 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource) {
 		return
 	}
 	if name != "" && name != r.Name {
-		d.report(r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name),
-			fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name)))
-		return
+		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name))
+		if !v.doc.source.byEnvoy {
+			d.report(f)
+			return
+		}
+		f.Severity, f.Help = diag.Warning, "Envoy keeps the resource under its own name, and removes it by the wrapper's"
+		d.report(f)
 	}
 	if f := v.doc.source.format; f == formatBinary || f == formatText {
 		found := false

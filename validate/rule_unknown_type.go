@@ -6,6 +6,7 @@ import (
 
 	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -80,14 +81,42 @@ func isOptional(n *xds.Node) bool {
 	case *routev3.FilterConfig:
 		return m.GetIsOptional()
 	case *corev3.TypedExtensionConfig:
+		if n.Parent.Parent == nil { // a resource
+			return false
+		}
 		plugin, ok := n.Parent.Parent.Message.(*routev3.ClusterSpecifierPlugin)
 		return ok && plugin.GetIsOptional()
 	}
 	return false
 }
 
+// goesUnknown: Envoy leaves out what is optional and unknown, and a load balancing
+// policy for which there is another that it knows.
+func goesUnknown(n *xds.Node) bool {
+	config := n.Parent.Parent // around its Any
+	optional := false
+	switch m := config.Message.(type) {
+	case *hcmv3.HttpFilter:
+		optional = m.GetIsOptional()
+	case *routev3.FilterConfig:
+		optional = m.GetIsOptional()
+	case *corev3.TypedExtensionConfig:
+		if config.Parent == nil { // a resource
+			return false
+		}
+		switch m := config.Parent.Message.(type) {
+		case *routev3.ClusterSpecifierPlugin:
+			optional = m.GetIsOptional()
+		case *clusterv3.LoadBalancingPolicy_Policy:
+			picked, _ := pickPolicy(config.Parent.Parent.Message.(*clusterv3.LoadBalancingPolicy))
+			return picked != nil && picked != m
+		}
+	}
+	return optional && !inBinary(typeOf(n.Parent.Message.(*anypb.Any)))
+}
+
 func checkTypedStruct(p *Pass, n *xds.Node, url string) {
-	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || goesUnknown(n) {
 		return
 	}
 	if (url == "" || !knownType(url)) && n.Parent.Name() == "google.protobuf.Any" && isOptional(n.Parent) {
