@@ -272,6 +272,11 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 			continue // opens judges that one
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil {
+			if strings.HasPrefix(string(n.Field()), "envoy.extensions.transport_sockets.tls.v3.") && r.Type != xds.Secret {
+				f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy watches it for secrets that come by SDS only", path, reason(err)), f.rootHelp(path))
+				f.onlyWarn()
+				continue
+			}
 			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy refuses the %s", path, reason(err), r.Type.Noun), f.rootHelp(path))
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"xdspub/xds"
 )
 
-// Bootstrap reads an Envoy bootstrap, by its suffix JSON, text or binary proto,
-// else YAML, as strictly as Envoy does. An error means that the file can't be
+// Bootstrap reads an Envoy bootstrap, in the format that Envoy takes from its suffix, as
+// strictly as Envoy does. An error means that the file can't be
 // read; what is wrong in it is in the list, and then there is no Bootstrap.
 func Bootstrap(path string) (*bootstrapv3.Bootstrap, diag.List, error) {
 	b, result, err := BootstrapResources(path)
@@ -34,11 +34,7 @@ func Bootstrap(path string) (*bootstrapv3.Bootstrap, diag.List, error) {
 // Resources are the bootstrap itself, of type xds.Bootstrap and without its static
 // resources, then these.
 func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
-	format := formatOf(path)
-	if format == formatOther {
-		format = formatYAML
-	}
-	s, err := readSource(path, format)
+	s, err := readSource(path, envoyFormat(path))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,6 +120,9 @@ func (d *decoder) bootstrapDocument(v value) {
 	if json.Unmarshal(v.text, &members) != nil {
 		d.report(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), ""))
 		return
+	}
+	if has(members, "@type") {
+		d.report(v.field("@type", nil).finding(codeUnknownField, `unknown field "@type": a bootstrap has none, and Envoy does not start`, "remove the line"))
 	}
 	d.bootstrap(v, members, nil)
 }

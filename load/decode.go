@@ -191,8 +191,13 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 		var items []json.RawMessage
 		at := in.field(s.name, raw)
 		if err := json.Unmarshal(raw, &items); err != nil {
-			d.report(at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", s.name), ""))
-			continue
+			f := at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", s.name), "")
+			if !v.doc.source.byEnvoy || jsontext.Value(raw).Kind() != '{' {
+				d.report(f)
+				continue
+			}
+			d.report(leniently(diag.List{f})[0])
+			items = []json.RawMessage{raw}
 		}
 		d.each(len(items), func(one *decoder, i int) { one.static(value{v.doc, items[i], at.path.Index(i)}, s.of) })
 	}

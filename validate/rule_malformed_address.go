@@ -147,12 +147,15 @@ func wantsIP(n *xds.Node) bool {
 		"envoy.config.core.v3.DnsResolutionConfig.resolvers",
 		"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers":
 		return asksResolver(n)
-	case "envoy.config.core.v3.BindConfig.additional_source_addresses",
+	case "envoy.config.bootstrap.v3.Admin.address",
+		"envoy.config.core.v3.BindConfig.additional_source_addresses",
 		"envoy.config.core.v3.BindConfig.source_address",
 		"envoy.config.core.v3.ExtraSourceAddress.address",
 		"envoy.config.endpoint.v3.Endpoint.HealthCheckConfig.address",
 		"envoy.config.listener.v3.AdditionalAddress.address",
 		"envoy.config.listener.v3.Listener.address",
+		"envoy.config.metrics.v3.DogStatsdSink.address",
+		"envoy.config.metrics.v3.StatsdSink.address",
 		"envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport.default_proxy_address":
 		return true
 	}

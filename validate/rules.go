@@ -11,6 +11,7 @@ var Rules = []*Rule{
 	badPrivateKey,
 	badRegex,
 	badTrustedCA,
+	bootstrapOptions,
 	certificateCount,
 	certificateFile,
 	certificateSelector,

@@ -26,7 +26,7 @@ func TestRulesAreSound(t *testing.T) {
 }
 
 // TestRules judges the examples of each rule, testdata/<code>.txtar. In an
-// archive stand source trees, bad… and good…, and what the Envoy has of its own
+// archive stand source trees, bad… and good…, or boot.yaml, a bootstrap, and what the Envoy has of its own
 // in bootstrap.yaml. A comment
 //
 //	# want "regexp"
@@ -88,6 +88,11 @@ func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
 func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) {
 	t.Helper()
 	loaded, err := load.New(load.Options{}).Load(tree)
+	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
+		if _, loaded, err = load.BootstrapResources(boot); err == nil && len(loaded.Resources) > 0 {
+			options.Bootstrap = loaded.Resources[0]
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +105,11 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
 		}
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // examples are the trees of an archive by their kind, and the wanted findings by

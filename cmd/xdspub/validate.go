@@ -113,7 +113,7 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 				return nil, false, err
 			}
 			o.Input = &in
-		case isBootstrap(path):
+		case isBootstrap(path), c.IsSet("root") && isFile(path):
 			if o.Bootstrap != "" {
 				return nil, false, usagef("--bootstrap %s: %s is a bootstrap itself", o.Bootstrap, path)
 			}
@@ -139,8 +139,12 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 
 // isBootstrap tells whether a path is a file that holds an Envoy's bootstrap.
 func isBootstrap(path string) bool {
+	return isFile(path) && load.HoldsBootstrap(path)
+}
+
+func isFile(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && load.HoldsBootstrap(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // writeTo writes to a file, or for - to standard output.

@@ -104,11 +104,16 @@ func example(b *bytes.Buffer, root, code string) error {
 		}
 		fmt.Fprintf(b, "\n`%s`\n\n```yaml\n%s```\n", name, certs.Show(text))
 	}
+	o := validate.Options{Now: certs.Now, Enable: []string{code}}
 	result, err := load.New(load.Options{}).Load(dir)
+	if err == nil && len(result.Files) == 1 && filepath.Base(result.Files[0]) == "boot.yaml" {
+		if _, result, err = load.BootstrapResources(result.Files[0]); err == nil {
+			o.Bootstrap = result.Resources[0]
+		}
+	}
 	if err != nil {
 		return err
 	}
-	o := validate.Options{Now: certs.Now, Enable: []string{code}}
 	list := append(result.Diagnostics, validate.Run(xds.NewSnapshot(result.Resources), o)...).Sort()
 	var said bytes.Buffer
 	if err := diag.WriteText(&said, list, diag.TextOptions{Line: result.Line}); err != nil {
