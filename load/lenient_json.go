@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -117,7 +116,7 @@ func (p *looseParser) text() {
 		switch c := p.rest[i]; {
 		case c == quote:
 			out = append(out, '"')
-			if p.rest = p.rest[i+1:]; !json.Valid(out) {
+			if p.rest = p.rest[i+1:]; !jsontext.Value(out).IsValid() {
 				p.failed = true
 			}
 			p.out.Write(out)
