@@ -273,8 +273,7 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil {
 			if strings.HasPrefix(string(n.Field()), "envoy.extensions.transport_sockets.tls.v3.") && r.Type != xds.Secret {
-				f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy watches it for secrets that come by SDS only", path, reason(err)), f.rootHelp(path))
-				f.onlyWarn()
+				f.warn(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy watches it for secrets that come by SDS only", path, reason(err)), f.rootHelp(path))
 				continue
 			}
 			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy refuses the %s", path, reason(err), r.Type.Noun), f.rootHelp(path))

@@ -74,7 +74,7 @@ func TestBootstrap(t *testing.T) {
 	}{
 		"a.yaml":        {"node: {id: one}\nstatic_resources: {clusters: [{name: c}]}\n", "one", ""},
 		"a.json":        {"{\n\t\"node\": {\"id\": \"one\"}\n}", "one", ""},
-		"typed.yaml":    {"\"@type\": type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap\nnode: {id: one}\n", "one", ""},
+		"typed.yaml":    {"\"@type\": type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap\nnode: {id: one}\n", "", `typed.yaml:1:10: unknown field "@type": a bootstrap has none, and Envoy does not start [unknown-field]`},
 		"field.yaml":    {"node: {id: one}\nstatic_resources: {clusters: [{nme: c}]}\n", "", `field.yaml:2:32: unknown field "nme" [unknown-field]`},
 		"syntax.yaml":   {"node: {\n", "", "syntax.yaml:1:1: not valid YAML: did not find expected node content [invalid-syntax]"},
 		"two.yaml":      {"node: {id: one}\n---\nnode: {id: m}\n", "", "two.yaml:2:1: Envoy reads the first document of a file only: this one is lost [read-otherwise]"},
