@@ -95,7 +95,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 			"give each a file of its own, and name that in its path_config_source", asked(first))
 	}
 	if len(to.held) > 1 {
-		to.held = to.held[:1]
+		to.held, to.crowded = to.held[:1], true
 	}
 }
 
@@ -111,7 +111,7 @@ func (f *follower) judge() {
 // names compares the name of the one resource in a file with the names that are
 // asked for.
 func (f *follower) names(to *file) {
-	if !to.read || len(to.held) == 0 || !isOne(to.subscribers[0].Target) {
+	if !to.read || len(to.held) == 0 || to.crowded || !isOne(to.subscribers[0].Target) {
 		return
 	}
 	held := to.held[0]

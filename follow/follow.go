@@ -128,7 +128,9 @@ type file struct {
 	subscribers []subscriber
 	// held is what it holds; nil where it could not be read.
 	held []*xds.Resource
-	read bool
+	// crowded tells that it held more where Envoy takes one, which is reported.
+	crowded bool
+	read    bool
 }
 
 // subscriber is a place that asks for a file.

@@ -205,21 +205,31 @@ func (d *document) linePosition(n int) diag.Position {
 	return d.at(start + len(line) - len(bytes.TrimLeft(line, " \t")))
 }
 
+// positionYAML finds what position does. A block on the lines below its key is found
+// at the key: there a person looks for it.
 func (d *document) positionYAML(tokens []string, key bool) diag.Position {
-	at := d.yaml()
-	if at == nil {
+	value := d.yaml()
+	if value == nil {
 		return d.at(0)
 	}
+	at := value
 	for i, token := range tokens {
-		k, v := child(at, token)
+		k, v := child(value, token)
 		if v == nil {
 			break
 		}
-		if at = v; key && i == len(tokens)-1 && k != nil {
+		value, at = v, v
+		if k != nil && (key && i == len(tokens)-1 || v.Line > k.Line && !startsWithType(v)) {
 			at = k
 		}
 	}
 	return d.nodePosition(at)
+}
+
+// startsWithType tells whether a node begins with an @type: that says more than the
+// key above it.
+func startsWithType(n *yaml.Node) bool {
+	return n.Kind == yaml.MappingNode && len(n.Content) > 0 && n.Content[0].Value == "@type"
 }
 
 // child is the key and value of a node's entry, through aliases and merge keys.

@@ -41,6 +41,12 @@ func ofRoute(n *xds.Node) bool {
 	)
 }
 
+// ofNoTracer tells whether the node stands in the configuration of a tracer that
+// Envoy has no more: misplaced-extension has that one.
+func ofNoTracer(n *xds.Node) bool {
+	return inside(n, "envoy.config.trace.v3.LightstepConfig", "envoy.config.trace.v3.TraceServiceConfig")
+}
+
 // unread tells whether Envoy never looks at the node: what stands in
 // typed_filter_metadata, in a retry policy by Any (taken by no part of Envoy
 // 1.40.0), or in the configuration of a filter that the route disables.

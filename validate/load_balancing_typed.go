@@ -123,13 +123,13 @@ func checkHandsOver(p *Pass, path xds.Path, inner *clusterv3.LoadBalancingPolicy
 	case hasNoPolicy(inner):
 		p.Report(Finding{
 			Path:    path,
-			Message: "no policy that Envoy knows to hand over to",
+			Message: "the policy has none that Envoy knows to hand over to",
 			Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 		})
 	case picked == clusterProvided:
 		p.Report(Finding{
 			Path:    path,
-			Message: "hands over to the policy ClusterProvided, which crashes Envoy",
+			Message: "the policy hands over to ClusterProvided, which crashes Envoy",
 			Help:    "give another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 		})
 	}

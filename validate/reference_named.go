@@ -23,7 +23,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 	if exists && use.Load == xds.Conditional { // most of all uses
 		return
 	}
-	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
+	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || ofNoTracer(n) {
 		return // which Envoy doesn't unpack
 	}
 	f := Finding{Path: use.Path}

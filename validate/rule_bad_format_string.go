@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"strings"
+
 	"xdspub/diag"
 	"xdspub/validate/substitution"
 	"xdspub/xds"
@@ -47,6 +49,9 @@ a mask that is no prefix length.`,
 }
 
 func (f format) faults() []substitution.Fault {
+	if f.header && strings.ContainsAny(f.text, "\x00\n\r") {
+		return nil // field-constraint has that one
+	}
 	check := substitution.Check
 	if f.header {
 		check = substitution.CheckHeader

@@ -43,7 +43,7 @@ provider"): only builds with contrib extensions have some.`,
 	case errors.Is(err, boring.ErrNoPassword):
 		help = "put the password in, or decrypt the key: openssl pkey"
 	case errors.Is(err, boring.ErrWrongPassword):
-		field, help = "password", "the password of private_key, without a line end behind it"
+		field, help = "password", "give the password of private_key, without a line end behind it"
 	}
 	if err != nil {
 		c.report(p, field, Finding{Message: fmt.Sprintf("private_key can't be loaded: %v", err), Help: help})

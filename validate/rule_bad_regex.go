@@ -35,6 +35,9 @@ never applies.`,
 		"xds.type.matcher.v3.StringMatcher",
 	},
 	Node: func(p *Pass, n *xds.Node) {
+		if inside(n, "envoy.data.dns.v3.DnsTable.known_suffixes") {
+			return // deprecated, and Envoy never looks at them
+		}
 		switch m := n.Message.(type) {
 		case *matcherv3.RegexMatchAndSubstitute:
 			checkRewrite(p, n, m)

@@ -46,13 +46,13 @@ trust domain.`,
 	}
 	switch trust, err := boring.ReadTrust(list); {
 	case err != nil:
-		v.report(p, "crl", Finding{Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "the revocation lists of all trusted CAs in PEM"})
+		v.report(p, "crl", Finding{Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "give the revocation lists of all trusted CAs in PEM"})
 	case trust.CRLs == 0:
-		v.report(p, "crl", Finding{Message: fmt.Sprintf("Envoy refuses every peer: crl has %v", boring.NoCRL(list)), Help: "the revocation lists of all trusted CAs in PEM", Warning: true})
+		v.report(p, "crl", Finding{Message: fmt.Sprintf("Envoy refuses every peer: crl has %v", boring.NoCRL(list)), Help: "give the revocation lists of all trusted CAs in PEM", Warning: true})
 	}
 })
 
-const trustHelp = "certificates in PEM, one or more"
+const trustHelp = "give certificates in PEM, one or more"
 
 // trustError says why a data source holds no certificates to trust.
 func trustError(d *corev3.DataSource) error {
@@ -84,7 +84,7 @@ func judgeSPIFFE(p *Pass, v validation) {
 	v.path = typed
 	if config.GetTrustBundles() != nil {
 		if err := bundlesError(config.GetTrustBundles()); err != nil {
-			v.report(p, "trust_bundles", Finding{Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "a SPIFFE trust bundle map in JSON"})
+			v.report(p, "trust_bundles", Finding{Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "give a SPIFFE trust bundle map in JSON"})
 		}
 		return
 	}

@@ -88,7 +88,7 @@ func checkOptionsKey(p *Pass, path xds.Path, key string, a *anypb.Any) {
 	case got == want || !inBinary(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
 		return // Envoy reads nothing as whatever it wants; HTTP options need something
 	default:
-		f.Message = fmt.Sprintf("%s under the key %q", got, key)
+		f.Message = fmt.Sprintf("%s stands under the key %q", got, key)
 		f.Help = fmt.Sprintf("give it a %s, or correct the key", want)
 	}
 	p.Report(f)

@@ -72,7 +72,7 @@ func checkClusterFactory(p *Pass, n *xds.Node, c *clusterv3.Cluster, k clusterKi
 	case k.needsConfig:
 		p.Report(Finding{
 			Path:    n.Path().Field("cluster_type"),
-			Message: fmt.Sprintf("cluster type %q without its typed_config", k.factory),
+			Message: fmt.Sprintf("cluster type %q has no typed_config", k.factory),
 			Help:    fmt.Sprintf("give it a typed_config of type %s", k.config),
 		})
 	case custom.GetTypedConfig() != nil && !inBinary(typeOf(custom.GetTypedConfig())):
@@ -145,9 +145,13 @@ func checkSingleEndpoint(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if localities == 1 && count == 1 {
 		return
 	}
+	what := fmt.Sprintf("%d endpoints", count)
+	if localities > 1 {
+		what = fmt.Sprintf("%d localities", localities)
+	}
 	p.Report(Finding{
 		Path:    n.Path().Field("load_assignment").Field("endpoints"),
-		Message: fmt.Sprintf("a LOGICAL_DNS cluster with %d endpoints in %d localities", count, localities),
+		Message: "a LOGICAL_DNS cluster has " + what + ", Envoy takes exactly one",
 		Help:    "it takes exactly one endpoint, the name to look up; with more, make its type STRICT_DNS",
 	})
 }

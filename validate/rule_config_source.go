@@ -58,16 +58,16 @@ func checkAPISource(p *Pass, n *xds.Node, api *corev3.ApiConfigSource) {
 		case len(api.GetClusterNames()) > 0:
 			report("cluster_names", fmt.Sprintf("cluster_names in a config source of type %s", api.GetApiType()), "name the cluster in grpc_services")
 		case len(api.GetGrpcServices()) != 1:
-			report("grpc_services", fmt.Sprintf("config source of type %s with %d gRPC services", api.GetApiType(), len(api.GetGrpcServices())), "give it exactly one")
+			report("grpc_services", fmt.Sprintf("config source of type %s has %d gRPC services", api.GetApiType(), len(api.GetGrpcServices())), "give it exactly one")
 		}
 	case corev3.ApiConfigSource_REST:
 		switch {
 		case len(api.GetGrpcServices()) > 0:
 			report("grpc_services", "gRPC service in a config source of type REST", "name the cluster in cluster_names")
 		case len(api.GetClusterNames()) != 1:
-			report("cluster_names", fmt.Sprintf("config source of type REST with %d cluster names", len(api.GetClusterNames())), "give it exactly one")
+			report("cluster_names", fmt.Sprintf("config source of type REST has %d cluster names", len(api.GetClusterNames())), "give it exactly one")
 		case api.GetRefreshDelay() == nil:
-			report("", "config source of type REST without refresh_delay", "say how often Envoy asks")
+			report("", "config source of type REST has no refresh_delay", "add it: how often Envoy asks, such as refresh_delay: 10s")
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/envoyproxy/go-control-plane/envoy/annotations"
+	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -25,9 +26,9 @@ deprecated option … This configuration will be removed from Envoy soon".
 Some are disallowed by default, and Envoy refuses what uses them: that is an error.
 An enum that is left out can be one of these, such as api_type of an
 ApiConfigSource and collector_endpoint_version of a ZipkinConfig ("Using the default
-now-deprecated value"), and so is transport_api_version V2, of a config source or of a
-service. The runtime key envoy.deprecated_features:NAME would allow
-it once more; it is not looked at here.`,
+now-deprecated value"), and so is transport_api_version V2 of a service by gRPC ("The
+v2 xDS major version has been removed"). The runtime key envoy.deprecated_features:NAME
+would allow a field once more; it is not looked at here.`,
 	Wants: func(md protoreflect.MessageDescriptor) bool {
 		d := deprecationsOf(md)
 		return len(d.fields)+len(d.values) > 0
@@ -45,7 +46,7 @@ it once more; it is not looked at here.`,
 			if v == nil || !isDeprecated(v) {
 				continue
 			}
-			refused := isDisallowed(v) || fd.Name() == transportVersion
+			refused := isDisallowed(v) || refusesV2(n, fd)
 			if !counts(n) && !(refused && isLookedAt(n)) {
 				continue
 			}
@@ -53,7 +54,7 @@ it once more; it is not looked at here.`,
 			if !m.Has(fd) {
 				path, what = n.Path(), fmt.Sprintf("%s is not set, and its default %s", fd.Name(), v.Name())
 			}
-			reportDeprecated(p, path, what, "another value of "+string(fd.Name()), refused)
+			reportDeprecated(p, path, what, otherValues(fd.Enum()), refused)
 		}
 	},
 }
@@ -72,7 +73,7 @@ func counts(n *xds.Node) bool {
 }
 
 func isLookedAt(n *xds.Node) bool {
-	return !inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata")
+	return !inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") && !ofNoTracer(n)
 }
 
 func isDeprecated(d protoreflect.Descriptor) bool {
@@ -80,18 +81,34 @@ func isDeprecated(d protoreflect.Descriptor) bool {
 	return options != nil && options.GetDeprecated()
 }
 
-// transportVersion is refused with V2, in config sources and for services alike,
-// where resource_api_version is only deprecated: "The v2 xDS major version has been
-// removed".
-const transportVersion = "transport_api_version"
+// refusesV2 tells whether a field is a version for gRPC, of which V2 is refused: "The
+// v2 xDS major version has been removed". Where nothing is called by gRPC it is only
+// deprecated.
+func refusesV2(n *xds.Node, fd protoreflect.FieldDescriptor) bool {
+	if m, ok := n.Message.(*authzv3.ExtAuthz); ok && m.GetHttpService() != nil {
+		return false
+	}
+	return fd.Name() == "transport_api_version"
+}
+
+// otherValues are those of an enum that are not deprecated.
+func otherValues(ed protoreflect.EnumDescriptor) string {
+	var names []string
+	for i := range ed.Values().Len() {
+		if v := ed.Values().Get(i); !isDeprecated(v) {
+			names = append(names, string(v.Name()))
+		}
+	}
+	return strings.Join(names, " or ")
+}
 
 func reportDeprecated(p *Pass, path xds.Path, what, instead string, disallowed bool) {
 	f := Finding{Path: path, Message: what + " is deprecated", Error: disallowed}
 	if disallowed {
 		f.Message += ": Envoy refuses it"
 	}
-	if instead != "" {
-		f.Help = "use " + instead
+	if f.Help = "use " + instead; instead == "" {
+		f.Help = "leave it out: the API names nothing in its place"
 	}
 	p.Report(f)
 }

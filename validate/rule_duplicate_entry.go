@@ -50,7 +50,7 @@ named twice.`,
 			})
 		case *redisv3.RedisProxy_PrefixRoutes:
 			routes := m.GetRoutes()
-			unique(p, n, "routes", "two routes have this prefix", routes, func(i int) string {
+			unique(p, n, "routes", "two routes have the same prefix", routes, func(i int) string {
 				if m.GetCaseInsensitive() {
 					return lowerASCII(routes[i].GetPrefix())
 				}

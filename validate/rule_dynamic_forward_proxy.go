@@ -60,7 +60,7 @@ func checkServerName(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if !options.GetAutoSni() || !options.GetAutoSanValidation() {
 		p.Report(Finding{
 			Path:    path.Field("upstream_http_protocol_options"),
-			Message: "a dynamic forward proxy without auto_sni and auto_san_validation",
+			Message: "a dynamic forward proxy needs auto_sni and auto_san_validation",
 			Help:    "set upstream_http_protocol_options: {auto_sni: true, auto_san_validation: true}, or allow_insecure_cluster_options in its typed_config",
 		})
 	}

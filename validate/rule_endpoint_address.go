@@ -62,14 +62,14 @@ func checkLiteralEndpoint(p *Pass, n *xds.Node, e *endpointv3.LbEndpoint) {
 	if endpoint.GetAddress() == nil {
 		p.Report(Finding{
 			Path:    n.Path(),
-			Message: "an endpoint without an address",
+			Message: "the endpoint has no address",
 			Help:    "give it endpoint: {address: {socket_address: …}}",
 		})
 		return
 	}
 	for i, additional := range endpoint.GetAdditionalAddresses() {
 		if additional.GetAddress() == nil {
-			p.Report(Finding{Path: n.Path().Field("endpoint").Field("additional_addresses").Index(i), Message: "an additional address without an address", Help: "give the address, or remove it"})
+			p.Report(Finding{Path: n.Path().Field("endpoint").Field("additional_addresses").Index(i), Message: "additional address has no address", Help: "give the address, or remove it"})
 		}
 	}
 	if namespace := endpoint.GetAddress().GetSocketAddress().GetNetworkNamespaceFilepath(); namespace != "" {
@@ -97,7 +97,7 @@ func checkLookedUpEndpoint(p *Pass, n *xds.Node, e *endpointv3.LbEndpoint) {
 	case address.GetSocketAddress() == nil && (address == nil || notIP(address)):
 		p.Report(Finding{
 			Path:    n.Path(),
-			Message: "an endpoint without a name to look up, which gets no requests",
+			Message: "the endpoint has no name to look up, and gets no requests",
 			Help:    "give it a socket_address, or make the cluster's type STATIC",
 			Warning: true,
 		})

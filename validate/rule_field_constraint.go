@@ -38,8 +38,8 @@ without its kind crashes Envoy. A config source that xdspub replaces is not judg
 		for _, v := range violations(err, n.Message.ProtoReflect(), n.Path()) {
 			// name-missing has that one.
 			missingName := p.Resource.Name == "" && v.path == xds.Path(p.Resource.Type.Name)
-			if !v.elsewhere && !missingName && !under(v.path, bound) {
-				p.Report(Finding{Path: v.path, Message: v.message, Warning: warning && !hashPolicy.MatchString(string(v.path))})
+			if !v.elsewhere && !missingName && !under(v.path, bound) && !ofPickingPolicy(n, v.path) {
+				p.Report(Finding{Path: v.path, Message: v.message, Help: v.help, Warning: warning && !checkedAnyway(n, v.path)})
 			}
 		}
 	},

@@ -11,6 +11,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/xds"
 )
 
@@ -53,7 +54,7 @@ connects to the first endpoint.`,
 			if _, err := hex.DecodeString(m.GetText()); err != nil {
 				p.Report(Finding{
 					Path:    n.Path().Field("text"),
-					Message: "the payload is not written in hexadecimal digits",
+					Message: fmt.Sprintf("payload %.60q is not written in hexadecimal digits", m.GetText()),
 					Help:    "write each byte as two digits, such as 50494e47 for PING, or give it in binary as base64",
 				})
 			}
@@ -68,12 +69,13 @@ func checkHealthCheckNames(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 		return
 	}
 	first := make(map[string]xds.Path)
+	var nameless []xds.Path
 	for i, check := range c.GetHealthChecks() {
 		path := n.Path().Field("health_checks").Index(i)
 		name := check.GetName()
 		switch earlier, doubled := first[name]; {
 		case name == "":
-			p.Report(Finding{Path: path, Message: "one of several health checks has no name", Help: "give each a name of its own"})
+			nameless = append(nameless, path)
 		case doubled:
 			p.Report(Finding{
 				Path:    path.Field("name"),
@@ -85,6 +87,19 @@ func checkHealthCheckNames(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 			first[name] = path.Field("name")
 		}
 	}
+	if len(nameless) == 0 {
+		return
+	}
+	var others []diag.Related
+	for _, path := range nameless[1:] {
+		others = append(others, related(p.Resource, path, "nor has this one")...)
+	}
+	p.Report(Finding{
+		Path:    nameless[0],
+		Message: "one of several health checks has no name",
+		Help:    "give each a name of its own",
+		Related: others,
+	})
 }
 
 func checkHTTPHealthCheck(p *Pass, n *xds.Node, m *corev3.HealthCheck_HttpHealthCheck) {

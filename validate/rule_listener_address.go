@@ -63,7 +63,7 @@ const internalListenerExtension = "envoy.extensions.bootstrap.internal_listener.
 
 func checkInternalListener(p *Pass, l *listenerv3.Listener) {
 	for _, a := range addresses(l) {
-		p.Report(Finding{Path: a.path, Message: "an internal listener has no address", Help: "remove it: endpoints reach the listener by its name"})
+		p.Report(Finding{Path: a.path, Message: "an internal listener can have no address", Help: "remove it: endpoints reach the listener by its name"})
 		return
 	}
 	if !p.Known.HasExtension(internalListenerExtension) {
@@ -80,7 +80,7 @@ func checkAddresses(p *Pass, l *listenerv3.Listener) {
 	for _, a := range addresses(l) {
 		switch {
 		case a.Address == nil:
-			p.Report(Finding{Path: a.path, Message: "additional address has no address: Envoy would abort", Help: "add the address, or remove the entry"})
+			p.Report(Finding{Path: a.path, Message: "additional address has no address: Envoy crashes", Help: "add the address, or remove the entry"})
 		case a.GetEnvoyInternalAddress() != nil:
 			p.Report(Finding{
 				Path:    a.path.Field("envoy_internal_address"),

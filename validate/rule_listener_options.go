@@ -56,7 +56,7 @@ func checkConnectionOptions(p *Pass, l *listenerv3.Listener) {
 	}
 	for _, a := range addresses(l) {
 		if l.GetEnableMptcp() && a.GetPipe() != nil {
-			p.Report(Finding{Path: "enable_mptcp", Message: "enable_mptcp for a pipe", Help: "only IP addresses can have it"})
+			p.Report(Finding{Path: "enable_mptcp", Message: "a pipe can't have enable_mptcp", Help: "only IP addresses can have it"})
 			return
 		}
 	}
@@ -88,7 +88,7 @@ func checkInternalOptions(p *Pass, l *listenerv3.Listener) {
 
 func checkDatagramOptions(p *Pass, l *listenerv3.Listener) {
 	if l.GetEnableMptcp() {
-		p.Report(Finding{Path: "enable_mptcp", Message: "enable_mptcp for a UDP listener", Help: "only TCP listeners can have it"})
+		p.Report(Finding{Path: "enable_mptcp", Message: "a UDP listener can't have enable_mptcp", Help: "only TCP listeners can have it"})
 	}
 	if !bindsToPort(l) {
 		path := xds.Path("bind_to_port")
@@ -97,7 +97,7 @@ func checkDatagramOptions(p *Pass, l *listenerv3.Listener) {
 		}
 		p.Report(Finding{
 			Path:    path,
-			Message: "bind_to_port: false for a UDP listener",
+			Message: "a UDP listener can't have bind_to_port: false",
 			Help:    "remove it: no other listener hands datagrams on",
 		})
 	}

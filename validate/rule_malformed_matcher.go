@@ -54,7 +54,7 @@ A matcher with nothing in it is taken, and matches nothing.`,
 
 func checkOnMatch(p *Pass, path xds.Path, onMatch *xdsmatcherv3.Matcher_OnMatch) {
 	if onMatch == nil {
-		p.Report(Finding{Path: path, Message: "entry has no on_match: Envoy would crash", Help: "say what follows from a match"})
+		p.Report(Finding{Path: path, Message: "entry has no on_match: Envoy crashes", Help: "say what follows from a match"})
 	}
 }
 

@@ -53,7 +53,7 @@ with any of on_present, on_missing and on_error, and takes no value for empty.`,
 				wrong("", "json_to_metadata of a route has no rules", addRules)
 			}
 		case *thriftmetadatav3.ThriftToMetadata:
-			if len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 {
+			if !ofRoute(n) && len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 { // per-filter-config
 				wrong("", "thrift_to_metadata has no rules", addRules)
 			}
 		case *headerv3.Config_Rule:

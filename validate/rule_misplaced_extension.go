@@ -131,8 +131,12 @@ func checkBare(p *Pass, s slot, e extension, category string) {
 	if s.Bare || holder == "envoy.config.core.v3.TypedExtensionConfig" || holder == "xds.core.v3.TypedExtensionConfig" {
 		return // nothing needed, or field-constraint
 	}
+	path := e.path()
+	if e.name != "" {
+		path = path.Field("name")
+	}
 	p.Report(Finding{
-		Path:    e.path(),
+		Path:    path,
 		Message: fmt.Sprintf("%s %q has no %s", kind(category), e.name, lastStep(s, e)),
 		Help:    instead(e, category, ""),
 	})
@@ -216,7 +220,7 @@ func instead(e extension, category string, config protoreflect.FullName) string 
 		for _, other := range categories {
 			nouns = append(nouns, kind(other))
 		}
-		return "it is for: " + strings.Join(nouns, ", ")
+		return "it configures: " + strings.Join(nouns, ", ")
 	}
 	return "Envoy finds an extension by the type of its configuration, not by its name"
 }

@@ -65,7 +65,7 @@ func judgePeers(p *Pass, c tlsContext, v peers) {
 		v.report(p, "match_subject_alt_names", Finding{Message: alone, Help: help})
 	}
 	if !isEmpty(v.GetCrl()) {
-		v.report(p, "crl", Finding{Message: "a crl without a trusted_ca", Help: help})
+		v.report(p, "crl", Finding{Message: "crl stands without a trusted_ca", Help: help})
 	}
 	if v.GetAllowExpiredCertificate() {
 		v.report(p, "allow_expired_certificate", Finding{Message: "allow_expired_certificate without a trusted_ca: the validity is not looked at anyway", Help: help + ", or leave it out"})

@@ -73,8 +73,8 @@ func checkPerFilter(p *Pass, path func() xds.Path, key string, config *anypb.Any
 		f.Message = fmt.Sprintf("%q is configured by %s, a filter that routes can't configure", key, name)
 		f.Help = "configure it in http_filters; here a FilterConfig can disable it"
 	case ok && route != "" && route != name && !fitsEmpty(config, route):
-		f.Message = fmt.Sprintf("%q is configured by %s, where routes take %s", key, name.Name(), route)
-		f.Help = "use the message for routes"
+		f.Message = fmt.Sprintf("%q is configured by %s, where routes take %s", key, name.Name(), route.Name())
+		f.Help = "give it \"@type\": " + xds.URLPrefix + string(route)
 	default:
 		return
 	}

@@ -29,8 +29,8 @@ mode ("Cannot set mode for Abstract AF_UNIX sockets").`,
 		case len(m.GetPath()) > most:
 			p.Report(Finding{
 				Path:    n.Path().Field("path"),
-				Message: fmt.Sprintf("the path of a Unix domain socket has %d bytes", len(m.GetPath())),
-				Help:    fmt.Sprintf("give one of %d bytes at most", most),
+				Message: fmt.Sprintf("the path of a Unix domain socket has %d bytes, Envoy takes at most %d", len(m.GetPath()), most),
+				Help:    "give a shorter path",
 			})
 		case !abstract && strings.ContainsRune(m.GetPath(), 0):
 			p.Report(Finding{Path: n.Path().Field("path"), Message: "the path of a Unix domain socket has a NUL in it", Help: "only abstract ones, that start with @, can have it"})

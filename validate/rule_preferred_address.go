@@ -72,7 +72,7 @@ func checkFixedAddress(p *Pass, at xds.Path, f ipFamily, address string, c *pref
 		f.checkIP(p, at.Field(string(f)+"_address"), address, true)
 		return
 	case c.GetAddress() == nil && c.GetDnatAddress() != nil:
-		p.Report(Finding{Path: path, Message: "dnat_address without address", Help: "add the address that clients are to use"})
+		p.Report(Finding{Path: path, Message: "dnat_address has no address", Help: "add the address that clients are to use"})
 		return
 	}
 	for _, a := range []struct {

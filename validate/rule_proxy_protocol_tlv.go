@@ -26,9 +26,9 @@ protocol makes no difference.`,
 		value, format := len(m.GetValue()) > 0, m.GetFormatString() != nil
 		switch {
 		case value && format:
-			p.Report(Finding{Path: n.Path().Field("format_string"), Message: "value and format_string in one TLV", Help: "keep one of the two"})
+			p.Report(Finding{Path: n.Path().Field("format_string"), Message: "the TLV has both value and format_string", Help: "keep one of the two"})
 		case !value && !format:
-			p.Report(Finding{Path: n.Path(), Message: "a TLV without a value", Help: "set value, of one byte at least, or format_string"})
+			p.Report(Finding{Path: n.Path(), Message: "the TLV has no value", Help: "set value, of one byte at least, or format_string"})
 		}
 	},
 }

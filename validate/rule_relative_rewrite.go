@@ -26,7 +26,7 @@ request with 400. A redirect adds the slash itself.`,
 			if path != "" && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "%") {
 				p.Report(Finding{
 					Path:    n.Path().Field(field),
-					Message: fmt.Sprintf("%s %q makes a path without a slash at its beginning", field, path),
+					Message: fmt.Sprintf("%s %q makes a path that does not begin with a slash", field, path),
 					Help:    fmt.Sprintf("write %q", "/"+path),
 				})
 			}

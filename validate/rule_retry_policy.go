@@ -47,7 +47,7 @@ func checkBackOff(p *Pass, n *xds.Node, m *routev3.RetryPolicy_RetryBackOff) {
 	if most < base && !unread(n) {
 		p.Report(Finding{
 			Path:    n.Path().Field("retry_back_off").Field("max_interval"),
-			Message: fmt.Sprintf("max_interval %s is shorter than base_interval %s", durationText(m.GetMaxInterval()), durationText(m.GetBaseInterval())),
+			Message: fmt.Sprintf("max_interval %s is below base_interval %s", durationText(m.GetMaxInterval()), durationText(m.GetBaseInterval())),
 			Help:    "give a max_interval of at least base_interval; without one it is ten times as long",
 		})
 	}

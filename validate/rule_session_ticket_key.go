@@ -20,7 +20,7 @@ var sessionTicketKey = &Rule{
 
 Envoy takes 16 bytes of name, 32 for HMAC and 32 for AES-256, and refuses another
 length ("Incorrect TLS session ticket key length. Length 48, expected length 80.").
-Keys of 48 bytes are those of other servers. "openssl rand 80" makes one.`,
+Keys of 48 bytes are those of other servers. "openssl rand 80 makes one" makes one.`,
 	Messages: []protoreflect.FullName{tlsDownstream},
 	Node: func(p *Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -41,8 +41,8 @@ func judgeTicketKeys(p *Pass, t part, m *tlsv3.TlsSessionTicketKeys) {
 		if data, known := content(key); known && len(data) != ticketKeyLength {
 			t.path = keys.Index(i)
 			t.report(p, "", Finding{
-				Message: fmt.Sprintf("a session ticket key of %d bytes; Envoy takes %d", len(data), ticketKeyLength),
-				Help:    "openssl rand 80",
+				Message: fmt.Sprintf("a session ticket key has %d bytes, Envoy takes exactly %d", len(data), ticketKeyLength),
+				Help:    "openssl rand 80 makes one",
 			})
 		}
 	}

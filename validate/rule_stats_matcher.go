@@ -40,14 +40,14 @@ else there is taken, and has all stats.`,
 		if err := a.UnmarshalTo(&m); err != nil {
 			p.Report(Finding{
 				Path: path, Warning: goesOn,
-				Message: fmt.Sprintf("%s at %s", a.MessageName(), key),
+				Message: fmt.Sprintf("%s stands at the key %q", a.MessageName(), key),
 				Help:    "a StatsMatcher stands there, not in a TypedStruct",
 			})
 			return
 		}
 		if err := m.ValidateAll(); err != nil {
 			for _, v := range violations(err, m.ProtoReflect(), path) {
-				p.Report(Finding{Path: v.path, Message: v.message})
+				p.Report(Finding{Path: v.path, Message: v.message, Help: v.help})
 			}
 		}
 	},

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -70,6 +71,9 @@ every connection is closed.`,
 		case *routerv3.Router:
 			checkChain(p, upstreamChain, httpFilters(p, n, "upstream_http_filters", m.GetUpstreamHttpFilters()))
 		case *upstreamhttpv3.HttpProtocolOptions:
+			if strings.HasSuffix(string(n.Path()), string(xds.Path("").Key(olderHTTPProtocolOptions))) {
+				return // cluster-protocol-options: not in effect
+			}
 			checkChain(p, upstreamChain, httpFilters(p, n, "http_filters", m.GetHttpFilters()))
 		}
 	},

@@ -43,7 +43,7 @@ at.`,
 		judgeVersions(p, c, t, params)
 		judgeALPN(p, c)
 		if strings.Contains(c.up.GetSni(), "\x00") {
-			p.Report(Finding{Path: n.Path().Field("sni"), Message: "a null character in the SNI: Envoy refuses it", Help: "the name of the upstream"})
+			p.Report(Finding{Path: n.Path().Field("sni"), Message: "sni has a null character in it: Envoy refuses the cluster", Help: "give the name of the upstream"})
 		}
 		for i, m := range c.common().GetTlsCertificates() {
 			if !isPassedOver(m) {
@@ -183,11 +183,11 @@ func judgeALPN(p *Pass, c tlsContext) {
 		for protocol := range strings.SplitSeq(entry, ",") {
 			switch {
 			case protocol == "" && c.isServer():
-				p.Report(Finding{Path: path.Index(i), Message: "an empty ALPN protocol: no protocol is negotiated with any client", Help: "such as h2 or http/1.1", Warning: true})
+				p.Report(Finding{Path: path.Index(i), Message: "an empty ALPN protocol: no protocol is negotiated with any client", Help: "give one such as h2 or http/1.1", Warning: true})
 			case protocol == "":
-				p.Report(Finding{Path: path.Index(i), Message: "an empty ALPN protocol: Envoy ends in an assert failure", Help: "such as h2 or http/1.1"})
+				p.Report(Finding{Path: path.Index(i), Message: "an empty ALPN protocol: Envoy crashes", Help: "give one such as h2 or http/1.1"})
 			case len(protocol) > longest:
-				p.Report(Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol of %d bytes; the limit is %d", len(protocol), longest), Help: "such as h2 or http/1.1"})
+				p.Report(Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol of %d bytes; the limit is %d", len(protocol), longest), Help: "give one such as h2 or http/1.1"})
 			default:
 				continue
 			}
@@ -195,6 +195,6 @@ func judgeALPN(p *Pass, c tlsContext) {
 		}
 	}
 	if len(all) > longestList {
-		p.Report(Finding{Path: path, Message: fmt.Sprintf("ALPN protocols of %d bytes, commas between them; the limit is %d", len(all), longestList), Help: "such as h2 and http/1.1"})
+		p.Report(Finding{Path: path, Message: fmt.Sprintf("ALPN protocols of %d bytes, commas between them; the limit is %d", len(all), longestList), Help: "give few and short ones, such as h2 and http/1.1"})
 	}
 }

@@ -81,11 +81,8 @@ func isOptional(n *xds.Node) bool {
 	case *routev3.FilterConfig:
 		return m.GetIsOptional()
 	case *corev3.TypedExtensionConfig:
-		if n.Parent.Parent == nil { // a resource
-			return false
-		}
-		plugin, ok := n.Parent.Parent.Message.(*routev3.ClusterSpecifierPlugin)
-		return ok && plugin.GetIsOptional()
+		plugin, at := xds.Enclosing[*routev3.ClusterSpecifierPlugin](n.Parent)
+		return at != nil && at == n.Parent.Parent && plugin.GetIsOptional()
 	}
 	return false
 }

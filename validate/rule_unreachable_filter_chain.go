@@ -95,6 +95,7 @@ func finds(l *listenerv3.Listener, filters []inspector) bool {
 }
 
 func checkReach(p *Pass, l *listenerv3.Listener) {
+	var lacking []*Finding // one for each listener filter that is missing
 	for i, c := range l.GetFilterChains() {
 		m, at := c.GetFilterChainMatch(), xds.Path("filter_chains").Index(i).Field("filter_chain_match")
 		protocol := m.GetTransportProtocol()
@@ -108,6 +109,15 @@ func checkReach(p *Pass, l *listenerv3.Listener) {
 			f.Message = fmt.Sprintf("transport_protocol %q never matches in a QUIC listener", protocol)
 			f.Help = "leave it out"
 		case connections:
+			if f = lacksInspector(l, c, at); f.Message != "" {
+				same := slices.IndexFunc(lacking, func(first *Finding) bool { return first.Help == f.Help })
+				if same < 0 {
+					lacking = append(lacking, &f)
+				} else {
+					lacking[same].Related = append(lacking[same].Related, related(p.Resource, f.Path, "nor does this")...)
+				}
+				continue
+			}
 			if f = unmatched(l, c, at); f.Message == "" {
 				continue
 			}
@@ -116,12 +126,15 @@ func checkReach(p *Pass, l *listenerv3.Listener) {
 		}
 		p.Report(f)
 	}
+	for _, f := range lacking {
+		p.Report(*f)
+	}
 }
 
-// unmatched says what of a chain no connection of the listener has.
-func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) Finding {
+// lacksInspector says what of a chain never matches because no listener filter finds
+// it out.
+func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) Finding {
 	m := c.GetFilterChainMatch()
-	protocol := m.GetTransportProtocol()
 	never := func(field string, n need) Finding {
 		return Finding{
 			Path:    at.Field(field),
@@ -129,14 +142,23 @@ func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) F
 			Help:    n.help(),
 		}
 	}
-	forTLS := len(m.GetServerNames()) > 0 || protocol == "tls"
 	switch {
 	case len(m.GetServerNames()) > 0 && !finds(l, serverNamesNeed.filters):
 		return never("server_names", serverNamesNeed)
-	case protocol == "tls" && !finds(l, serverNamesNeed.filters):
+	case m.GetTransportProtocol() == "tls" && !finds(l, serverNamesNeed.filters):
 		return never("transport_protocol", serverNamesNeed)
 	case len(m.GetApplicationProtocols()) > 0 && !finds(l, protocolsNeed.filters):
 		return never("application_protocols", protocolsNeed)
+	}
+	return Finding{}
+}
+
+// unmatched says what of a chain no connection of the listener has.
+func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) Finding {
+	m := c.GetFilterChainMatch()
+	protocol := m.GetTransportProtocol()
+	forTLS := len(m.GetServerNames()) > 0 || protocol == "tls"
+	switch {
 	case protocol == "quic":
 		return Finding{
 			Path:    at.Field("transport_protocol"),

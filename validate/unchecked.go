@@ -39,9 +39,20 @@ func isUnchecked(n *xds.Node) bool {
 		return false
 	}
 	_, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy_Policy)
-	return ok && n.Name() != loadAwareLocality && n.Name() != overrideHost
+	return ok && n.Name() != overrideHost
 }
 
-// hashPolicy is the path of a hash policy: without its kind it crashes Envoy also
-// where it is unchecked.
 var hashPolicy = regexp.MustCompile(`\.hash_policy\[\d+\]$`)
+
+// checkedAnyway tells whether a fault in an unchecked configuration is refused all
+// the same: a hash policy without its kind crashes Envoy, and the period of
+// LoadAwareLocality is looked at by code of its own.
+func checkedAnyway(n *xds.Node, at xds.Path) bool {
+	return hashPolicy.MatchString(string(at)) || n.Name() == loadAwareLocality && at == n.Path().Field("weight_update_period")
+}
+
+// ofPickingPolicy tells whether a place belongs to the policy that LoadAwareLocality
+// hands over to, of which load-balancing says what is missing.
+func ofPickingPolicy(n *xds.Node, at xds.Path) bool {
+	return n.Name() == loadAwareLocality && under(at, []xds.Path{n.Path().Field("endpoint_picking_policy")})
+}

@@ -12,8 +12,9 @@ import (
 
 // violation is one broken constraint.
 type violation struct {
-	path    xds.Path
-	message string
+	path xds.Path
+	// message says what is wrong, help what would be right where that does not.
+	message, help string
 	// elsewhere tells that a rule of its own reports it.
 	elsewhere bool
 }
@@ -40,7 +41,7 @@ func violations(err error, m protoreflect.Message, at xds.Path) (list []violatio
 		name, key, _ := strings.Cut(strings.TrimSuffix(e.Field(), "]"), "[")
 		fd := fieldByGoName(m.Descriptor().Fields(), name)
 		if fd == nil {
-			return []violation{{path: at, message: choice(m.Descriptor(), name)}}
+			return []violation{{path: at, message: choice(m.Descriptor(), name), help: "set exactly one of them"}}
 		}
 		path, value := element(m, fd, at.Field(string(fd.Name())), key)
 		if sub, ok := value.Interface().(protoreflect.Message); ok {
@@ -50,11 +51,8 @@ func violations(err error, m protoreflect.Message, at xds.Path) (list []violatio
 			}
 		}
 		d, isDuration := messageOf(value).(*durationpb.Duration)
-		return []violation{{
-			path:      path,
-			message:   fmt.Sprintf("%s %s%s", fd.Name(), strings.TrimPrefix(e.Reason(), "value "), butIs(fd, value)),
-			elsewhere: isDuration && !inDurationRange(d),
-		}}
+		message, help := words(fd, value, key != "", e.Reason())
+		return []violation{{path: path, message: message, help: help, elsewhere: isDuration && !inDurationRange(d)}}
 	default:
 		return []violation{{path: at, message: err.Error()}}
 	}
@@ -76,22 +74,6 @@ func element(m protoreflect.Message, fd protoreflect.FieldDescriptor, path xds.P
 		}
 	}
 	return path, value
-}
-
-// butIs says what a value is, where it is short and can be no secret.
-func butIs(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
-	if d, ok := messageOf(v).(*durationpb.Duration); ok && d != nil {
-		return ", is " + durationText(d)
-	}
-	switch x := v.Interface().(type) {
-	case int32, int64, uint32, uint64, float32, float64:
-		return fmt.Sprintf(", is %v", x)
-	case protoreflect.Message:
-		if wrapped := x.Descriptor().Fields().ByName("value"); x.IsValid() && wrapped != nil && x.Descriptor().ParentFile().Path() == "google/protobuf/wrappers.proto" {
-			return butIs(wrapped, x.Get(wrapped))
-		}
-	}
-	return ""
 }
 
 func messageOf(v protoreflect.Value) any {

@@ -8,16 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
-	"golang.org/x/tools/txtar"
-
-	"xdspub/diag"
-	"xdspub/internal/certs"
-	"xdspub/load"
 	"xdspub/pipeline"
-	"xdspub/validate"
-	"xdspub/xds"
 )
 
 //go:generate go run . ../..
@@ -61,76 +53,16 @@ What stands here of Envoy was tried on Envoy 1.40.0.
 	}
 	for _, c := range codes {
 		fmt.Fprintf(&b, "\n## %s\n\n%s (%s)\n", c.Name, c.Doc, c.Severity)
-		if err := example(&b, root, c.Name); err != nil {
-			return nil, err
+		example, err := exampleOf(root, c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if example == nil {
+			continue
+		}
+		if err := example.write(&b); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
 	return b.Bytes(), nil
-}
-
-// example shows the first bad tree of a rule's test cases and what comes of it.
-func example(b *bytes.Buffer, root, code string) error {
-	archive, err := txtar.ParseFile(filepath.Join(root, "validate", "testdata", code+".txtar"))
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "rulesdoc-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	tree := ""
-	for _, f := range archive.Files {
-		top, name, _ := strings.Cut(f.Name, "/")
-		if tree == "" && strings.HasPrefix(top, "bad") {
-			tree = top
-		}
-		if tree == "" || top != tree {
-			continue
-		}
-		text := withoutWants(f.Data)
-		expanded, err := certs.Expand(text)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), expanded, 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintf(b, "\n`%s`\n\n```yaml\n%s```\n", name, certs.Show(text))
-	}
-	o := validate.Options{Now: certs.Now, Enable: []string{code}}
-	result, err := load.New(load.Options{}).Load(dir)
-	if err == nil && len(result.Files) == 1 && filepath.Base(result.Files[0]) == "boot.yaml" {
-		if _, result, err = load.BootstrapResources(result.Files[0]); err == nil {
-			o.Bootstrap = result.Resources[0]
-		}
-	}
-	if err != nil {
-		return err
-	}
-	list := append(result.Diagnostics, validate.Run(xds.NewSnapshot(result.Resources), o)...).Sort()
-	var said bytes.Buffer
-	if err := diag.WriteText(&said, list, diag.TextOptions{Line: result.Line}); err != nil {
-		return err
-	}
-	fmt.Fprintf(b, "\n```\n%s```\n", strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))
-	return nil
-}
-
-// withoutWants drops the expectations that the test cases carry.
-func withoutWants(text []byte) []byte {
-	var kept []byte
-	for line := range bytes.Lines(text) {
-		if before, _, ok := bytes.Cut(line, []byte("# want ")); ok {
-			line = append(bytes.TrimRight(before, " "), '\n')
-		}
-		kept = append(kept, line...)
-	}
-	return kept
 }
