@@ -71,6 +71,7 @@ func checkInternalListener(p *Pass, l *listenerv3.Listener) {
 			Path:    "internal_listener",
 			Message: "an internal listener needs the bootstrap extension envoy.bootstrap.internal_listener",
 			Help:    "add it to bootstrap_extensions, and say which bootstrap Envoy has",
+			Warning: !p.Known.Given(),
 		})
 	}
 }

@@ -53,8 +53,8 @@ header_value_match exist ("unsupported RateLimit Action").`,
 			case m.GetLocalClusterRateLimit() == nil:
 			case m.GetLocalRateLimitPerDownstreamConnection():
 				wrong("local_rate_limit_per_downstream_connection", "local_rate_limit_per_downstream_connection beside local_cluster_rate_limit", keepOne)
-			case p.Known.LocalCluster() == "":
-				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs the cluster that Envoy is a member of", "set cluster_manager.local_cluster_name, and say which bootstrap Envoy has")
+			case p.Known.Given() && p.Known.LocalCluster() == "":
+				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs the cluster that Envoy is a member of", "set cluster_manager.local_cluster_name in the bootstrap")
 			}
 		case *typev3.TokenBucket:
 			if d := m.GetFillInterval(); d.AsDuration() > 0 && d.AsDuration() < 50*time.Millisecond && fillsLocally(n) {

@@ -72,3 +72,6 @@ func (k Known) NoAdmin() bool { return k.noAdmin }
 // LocalCluster is the name of the cluster that the Envoy is a member of, empty
 // where the bootstrap names none.
 func (k Known) LocalCluster() string { return k.local }
+
+// Given tells whether a bootstrap is known at all.
+func (k Known) Given() bool { return k.keys != nil }
