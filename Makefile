@@ -1,6 +1,6 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check generate agreement fuzz soak bench new-rule clean
+.PHONY: help build demo test check generate agreement mutate fuzz soak bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
@@ -22,6 +22,9 @@ generate: ## write generated files anew: type imports, docs/rules.md
 
 agreement: ## compare validate with the real Envoy's verdicts, case by case (docs/agreement.md)
 	@scripts/agreement
+
+mutate: ## make random faults for T (default 10m), judged by validate and by a real Envoy; S is the seed
+	@scripts/mutate $(or $(T),10m) $(S)
 
 fuzz: ## fuzz every target for T each (default 30s)
 	@scripts/fuzz $(or $(T),30s)

@@ -1,0 +1,205 @@
+package mutate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"xdspub/internal/certs"
+	"xdspub/internal/mutate"
+	"xdspub/pipeline"
+	"xdspub/publish"
+)
+
+// base is a configuration that works: the resources in the files that Envoy reads,
+// by their paths below its working directory.
+type base struct {
+	name  string
+	files map[string][]any
+}
+
+func (b base) names() []string { return slices.Sorted(maps.Keys(b.files)) }
+
+// bootstrap is of an Envoy that reads the files.
+func (b base) bootstrap() []byte {
+	const bootstrap = `{"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}}, "node": {"id": "node", "cluster": "cluster"},
+ "dynamic_resources": {"cds_config": {"path_config_source": {"path": %q}}, "lds_config": {"path_config_source": {"path": %q}}}}`
+	at := func(api string) string {
+		for _, name := range b.names() {
+			if strings.HasPrefix(filepath.Base(name), api+".") {
+				return "./" + name
+			}
+		}
+		return ""
+	}
+	return fmt.Appendf(nil, bootstrap, at("cds"), at("lds"))
+}
+
+// response is a file that Envoy reads.
+func response(resources []any) []byte {
+	data, _ := json.Marshal(map[string]any{"resources": resources}) // of JSON values: can't fail
+	return data
+}
+
+// readBases reads what mutants are made of: what the examples are published as, and
+// the good sides of the cases of internal/agreement.
+func readBases(t *testing.T) (bases []base) {
+	t.Helper()
+	for _, name := range []string{"quickstart", "multi", "kubernetes/config", "secrets"} {
+		bases = append(bases, published(t, name))
+	}
+	cases, err := filepath.Glob("../agreement/testdata/cases/*.txtar")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	seen := make(map[string]bool)
+	for _, name := range cases {
+		b, ok := goodSide(t, name)
+		text := fmt.Sprint(b.files)
+		if ok && !seen[text] {
+			bases = append(bases, b)
+		}
+		seen[text] = true
+	}
+	return bases
+}
+
+// goodSide is the good side of a case. One with certificates or a bootstrap of its
+// own is of use to that case alone.
+func goodSide(t *testing.T, name string) (b base, ok bool) {
+	t.Helper()
+	archive, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = base{name: strings.TrimSuffix(filepath.Base(name), ".txtar"), files: map[string][]any{"xds/cds.yaml": nil, "xds/lds.yaml": nil}}
+	holds := false
+	for _, f := range archive.Files {
+		if f.Name == "boot.yaml" || bytes.Contains(f.Data, []byte("certs/")) {
+			return b, false
+		}
+		if file, good := strings.CutPrefix(f.Name, "good/"); good {
+			b.files["xds/"+file] = resources(t, f.Data)
+			holds = holds || len(b.files["xds/"+file]) > 0
+		}
+	}
+	return b, holds
+}
+
+// published is an example as it reaches Envoy.
+func published(t *testing.T, example string) base {
+	t.Helper()
+	const placeholder = "/published"
+	source, out := filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "out")
+	if err := os.CopyFS(source, os.DirFS(filepath.Join("..", "..", "examples", example))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(source, "make-certs")); err == nil {
+		if said, err := exec.Command("go", "run", "xdspub/examples/"+example+"/make-certs", source).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", example, err, said)
+		}
+	}
+	p := pipeline.New(pipeline.Options{
+		Source: source, Ignore: []string{"ci", "README.md", "*.pb", "*.go"},
+		Out: out, EnvoyPath: placeholder, Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
+	})
+	checked, err := p.Check()
+	if err != nil || !checked.Accepted() {
+		t.Fatalf("%s: %v %v", example, err, checked.Diagnostics)
+	}
+	plan, list, err := p.Plan(checked.Snapshot, time.Now())
+	if err != nil || list.HasErrors() {
+		t.Fatalf("%s: %v %v", example, err, list)
+	}
+	dir, err := publish.Open(out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if _, err := p.Publish(context.Background(), dir, plan); err != nil {
+		t.Fatal(err)
+	}
+	b := base{name: example, files: make(map[string][]any)}
+	err = filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, ".xdspub") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(out, path)
+		b.files["xds/"+filepath.ToSlash(name)] = resources(t, bytes.ReplaceAll(data, []byte(placeholder), []byte("./xds")))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// learnRules adds the examples of the rules of package validate, the bad ones too:
+// what is wrong there is put into other places.
+func learnRules(t *testing.T, corpus *mutate.Corpus) {
+	t.Helper()
+	names, err := filepath.Glob("../../validate/testdata/*.txtar")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no examples of rules: %v", err)
+	}
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			data, err := certs.Expand(f.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if filepath.Ext(f.Name) == ".yaml" && strings.Contains(f.Name, "/") {
+				corpus.Learn(resources(t, data))
+			}
+		}
+	}
+}
+
+// resources are those of a file: a response, or documents of their own.
+func resources(t *testing.T, data []byte) (all []any) {
+	t.Helper()
+	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		text, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber()
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		switch v := v.(type) {
+		case []any:
+			all = append(all, v...)
+		case map[string]any:
+			if list, ok := v["resources"].([]any); ok {
+				all = append(all, list...)
+			} else if v["@type"] != nil {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}

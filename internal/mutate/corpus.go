@@ -1,0 +1,65 @@
+package mutate
+
+import (
+	"maps"
+	"slices"
+)
+
+// Corpus is what mutations are made from: each value once that was met under a key,
+// the members that objects of a kind have, and whole resources. The zero Corpus
+// knows nothing.
+type Corpus struct {
+	values    map[string][]any            // by key
+	members   map[string]map[string][]any // by kind and key
+	resources []map[string]any
+
+	seen map[seen]bool
+}
+
+// seen is one value that is known already.
+type seen struct{ kind, key, value string }
+
+// Learn adds a list of resources.
+func (c *Corpus) Learn(resources []any) {
+	if c.seen == nil {
+		c.values, c.members, c.seen = make(map[string][]any), make(map[string]map[string][]any), make(map[seen]bool)
+	}
+	for _, s := range spots(map[string]any{"resources": resources}) {
+		text := encoded(s.value)
+		if c.isNew(seen{key: s.key, value: text}) {
+			c.values[s.key] = append(c.values[s.key], s.value)
+			if resource, ok := s.value.(map[string]any); ok && s.isResource() {
+				c.resources = append(c.resources, resource)
+			}
+		}
+		if s.object != nil && s.key != "@type" && c.isNew(seen{s.kind, s.key, text}) {
+			if c.members[s.kind] == nil {
+				c.members[s.kind] = make(map[string][]any)
+			}
+			c.members[s.kind][s.key] = append(c.members[s.kind][s.key], s.value)
+		}
+	}
+}
+
+func (c *Corpus) isNew(s seen) bool {
+	known := c.seen[s]
+	c.seen[s] = true
+	return !known
+}
+
+// missing are the keys that objects of a kind have elsewhere, and this one not.
+func (c *Corpus) missing(kind string, object map[string]any) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.members[kind])), func(key string) bool {
+		_, there := object[key]
+		return there
+	})
+}
+
+// kindOf is what tells one kind of object from another: its type, or the key that it
+// stands under.
+func kindOf(key string, object map[string]any) string {
+	if t, ok := object["@type"].(string); ok {
+		return t
+	}
+	return key
+}

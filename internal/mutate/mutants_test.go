@@ -1,0 +1,289 @@
+package mutate_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/internal/envoytest"
+	"xdspub/internal/mutate"
+	"xdspub/pipeline"
+)
+
+var (
+	count = flag.Int("mutants", 1000, "how many mutants to judge; 0 means as many as there is time for")
+	limit = flag.Duration("time", 2*time.Minute, "begin no mutant after this `time`; 0 means that it takes as long as it takes")
+	seed  = flag.Uint64("seed", 1, "seed of the mutations")
+	sums  = flag.String("sums", "", "write the sums to a `file`, in Markdown")
+)
+
+// mutant is a base in which one file has a fault.
+type mutant struct {
+	n     int
+	base  base
+	file  string
+	data  []byte
+	fault string
+	err   error
+	verdict
+}
+
+// verdict is what both sides say.
+type verdict struct {
+	envoy    string // one of the outcomes
+	words    string
+	findings diag.List
+}
+
+// What Envoy does with a mutant.
+const (
+	accepted = "accepted"
+	refused  = "refused"
+	dropped  = "dropped a field"
+	ended    = "ended"
+	hung     = "hung"
+)
+
+// What the sums count.
+const (
+	bothAccept = "both accept"
+	bothRefuse = "both refuse"
+	missed     = "missed"
+	falseAlarm = "false alarm"
+)
+
+// outcome tells how the two agree. An error where Envoy accepts is no false alarm
+// where it says itself that Envoy does: a reference is missing, and requests fail.
+func (v verdict) outcome() string {
+	wrongs := 0
+	for _, d := range v.findings {
+		if d.Severity == diag.Error && !strings.Contains(d.Message, "Envoy accepts it") {
+			wrongs++
+		}
+	}
+	switch {
+	case v.envoy == accepted && wrongs == 0:
+		return bothAccept
+	case v.envoy == accepted:
+		return falseAlarm
+	case v.findings.HasErrors():
+		return bothRefuse
+	default:
+		return missed
+	}
+}
+
+// String is what testdata/known knows disagreements by.
+func (m *mutant) String() string {
+	text := fmt.Sprintf("%s: %s: %s (%s, %s)", m.outcome(), m.base.name, m.fault, m.envoy, m.words)
+	for _, d := range m.findings {
+		if d.Severity == diag.Error {
+			text += "\n    " + d.String()
+		}
+	}
+	return text
+}
+
+// TestMutants holds validate against the real Envoy on random faults. What they
+// disagree on has to stand in testdata/known, with the reason.
+func TestMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of Envoys")
+	}
+	if *count == 0 && *limit == 0 {
+		t.Fatal("neither -mutants nor -time says when to end")
+	}
+	envoytest.Binary(t)
+	known := knownDisagreements(t)
+	start := time.Now()
+	judged := judgeMutants(t)
+	took := time.Since(start).Round(time.Second)
+	found := make(map[string]int)
+	for _, m := range judged {
+		outcome := m.outcome()
+		switch {
+		case m.err != nil:
+			t.Errorf("mutant %d of seed %d: %s: %s: %v", m.n, *seed, m.base.name, m.fault, m.err)
+		case outcome == bothAccept || outcome == bothRefuse:
+			found[outcome]++
+		case slices.ContainsFunc(known, func(r *regexp.Regexp) bool { return r.MatchString(m.String()) }):
+			found[outcome+", known"]++
+		default:
+			found[outcome]++
+			t.Errorf("mutant %d of seed %d: %v", m.n, *seed, m)
+		}
+	}
+	t.Logf("%d mutants in %v: %v", len(judged), took, found)
+	if *sums != "" {
+		if err := os.WriteFile(*sums, document(len(judged), took, found), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// judgeMutants makes mutants and judges them, as many at a time as there are cores.
+func judgeMutants(t *testing.T) (judged []*mutant) {
+	bases := readBases(t)
+	var corpus mutate.Corpus
+	for _, b := range bases {
+		for _, name := range b.names() {
+			corpus.Learn(b.files[name])
+		}
+	}
+	learnRules(t, &corpus)
+	work := make(chan *mutant)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for m := range work {
+				m.err = m.judge(t)
+			}
+		})
+	}
+	r := rand.New(rand.NewPCG(*seed, 0))
+	start := time.Now()
+	for n := 0; (*count == 0 || n < *count) && (*limit == 0 || time.Since(start) < *limit); n++ {
+		m := newMutant(r, &corpus, bases, n)
+		judged = append(judged, m)
+		work <- m
+	}
+	close(work)
+	workers.Wait()
+	return judged
+}
+
+// newMutant makes a fault in one file of one of the bases, and in every tenth two.
+func newMutant(r *rand.Rand, corpus *mutate.Corpus, bases []base, n int) *mutant {
+	m := &mutant{n: n, base: bases[r.IntN(len(bases))]}
+	names := slices.DeleteFunc(m.base.names(), func(name string) bool { return len(m.base.files[name]) == 0 })
+	m.file = names[r.IntN(len(names))]
+	resources, fault := corpus.Mutate(r, m.base.files[m.file])
+	if n%10 == 9 {
+		second := ""
+		resources, second = corpus.Mutate(r, resources)
+		fault += "; " + second
+	}
+	m.data, m.fault = response(resources), m.file+fault
+	return m
+}
+
+// judge asks both.
+func (m *mutant) judge(t *testing.T) error {
+	dir, err := os.MkdirTemp("", "mutant-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	files := map[string][]byte{"boot.json": m.base.bootstrap()}
+	for _, name := range m.base.names() {
+		files[name] = response(m.base.files[name])
+	}
+	files[m.file] = m.data
+	for name, data := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(dir, "boot.json"), Follow: true, Root: dir}).Check()
+	if err != nil {
+		return err
+	}
+	m.findings = checked.Diagnostics
+	for i := range m.findings {
+		m.findings[i].File = strings.TrimPrefix(m.findings[i].File, dir+string(filepath.Separator))
+	}
+	const patience = 15 * time.Second
+	trial := envoytest.Try(t, envoytest.Options{Bootstrap: m.base.bootstrap(), Dir: dir, Args: []string{"-l", "warning"}}, patience)
+	switch {
+	case trial.Ended:
+		m.envoy = ended
+	case !trial.Live:
+		m.envoy = hung
+	case trial.Refused:
+		m.envoy = refused
+	case trial.Dropped:
+		m.envoy = dropped
+	default:
+		m.envoy = accepted
+		return nil
+	}
+	m.words = said(trial.Log)
+	return nil
+}
+
+var logged = regexp.MustCompile(`(?m)^\[[^]]*\]\[[^]]*\]\[(?:warning|error|critical)\]\[[^]]*\] \[[^]]*\] (.*)$`)
+
+// said is what Envoy says of a refusal.
+func said(log string) string {
+	var all []string
+	for _, line := range logged.FindAllStringSubmatch(log, -1) {
+		if text := line[1]; !strings.Contains(text, "no configured limit") && !strings.Contains(text, "Deprecated field") {
+			all = append(all, text)
+		}
+	}
+	const most = 400
+	text := strings.Join(all, " | ")
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// knownDisagreements reads testdata/known: reasons, and below each indented the
+// regular expressions that find what it is about.
+func knownDisagreements(t *testing.T) (known []*regexp.Regexp) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/known")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		pattern, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
+		if !indented {
+			continue
+		}
+		r, err := regexp.Compile(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known = append(known, r)
+	}
+	return known
+}
+
+// document is the part of docs/agreement.md about mutants.
+func document(judged int, took time.Duration, found map[string]int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `## Random faults
+
+`+"`make mutate`"+` puts random faults into configurations that work: the published
+examples, and the good sides of the cases above. Fields are dropped, doubled, swapped,
+moved, retyped and renamed, names broken, values moved to their limits, and parts of
+other configurations put in. Each mutant is judged by validate, and started on the real
+Envoy. A test of each CI does that for two minutes with a fixed seed. The last long run,
+seed %d, judged %d mutants in %v:
+
+| | validate finds an error | it finds none |
+|---|---|---|
+| Envoy refuses it, crashes, or drops a field | %d | %d |
+| Envoy accepts it | %d | %d |
+`, *seed, judged, took, found[bothRefuse], found[missed]+found[missed+", known"], found[falseAlarm]+found[falseAlarm+", known"], found[bothAccept])
+	fmt.Fprintf(&b, `
+Of the disagreements, %d are on purpose: `+"`internal/mutate/testdata/known`"+` says why. An error
+that says itself that Envoy accepts it, such as of a missing cluster, is none: requests
+fail.
+`, found[missed+", known"]+found[falseAlarm+", known"])
+	return b.Bytes()
+}

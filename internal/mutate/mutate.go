@@ -1,0 +1,126 @@
+// Package mutate makes random faults in configurations that work, so that what
+// validate says of them can be held against what the real Envoy does. The kinds of
+// faults are in kinds.go: fields are dropped, doubled, swapped, moved, retyped and
+// renamed, names are broken, values moved to their limits, and parts of other
+// configurations put in. A seed gives the same faults again.
+//
+//	var corpus mutate.Corpus
+//	corpus.Learn(resources) // of each configuration
+//	said := corpus.Mutate(rand.New(rand.NewPCG(seed, 0)), resources)
+//
+// TestMutants gives each mutant to both and compares.
+package mutate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Mutate makes one random fault in a copy of a list of resources, as encoding/json
+// decodes it with UseNumber, and says where and which. It gives an empty text
+// where there is nothing that could be changed.
+func (c *Corpus) Mutate(r *rand.Rand, resources []any) (mutant []any, fault string) {
+	const attempts = 1000 // most spots take most kinds
+	before := encoded(resources)
+	for range attempts {
+		document := map[string]any{"resources": copied(resources)}
+		all := spots(document)
+		if len(all) == 0 {
+			break
+		}
+		s := all[r.IntN(len(all))]
+		said, ok := pick(r, kinds)(c, r, s)
+		mutant, _ := document["resources"].([]any)
+		if ok && encoded(mutant) != before {
+			return mutant, s.path + ": " + said
+		}
+	}
+	return resources, ""
+}
+
+// spot is one value in a document, and where it stands.
+type spot struct {
+	path   string
+	key    string // of the value; for an element the list's
+	value  any
+	kind   string         // of the object that it stands in
+	object map[string]any // it stands in this, or
+	list   []any          // in this
+	index  int
+	// relist puts another list in the place of the list.
+	relist func([]any)
+}
+
+func (s spot) set(v any) {
+	if s.object != nil {
+		s.object[s.key] = v
+	} else {
+		s.list[s.index] = v
+	}
+}
+
+// isResource tells whether the value is one of the resources.
+func (s spot) isResource() bool { return s.list != nil && s.kind == "" }
+
+// spots are the values of a document in the order of their paths, without the list
+// of resources itself.
+func spots(document map[string]any) (all []spot) {
+	var below func(parent spot)
+	below = func(parent spot) {
+		switch v := parent.value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				s := spot{path: parent.path + "." + key, key: key, value: v[key], kind: kindOf(parent.key, v), object: v}
+				all = append(all, s)
+				below(s)
+			}
+		case []any:
+			for i, element := range v {
+				s := spot{path: fmt.Sprintf("%s[%d]", parent.path, i), key: parent.key, value: element, kind: parent.kind, list: v, index: i, relist: func(l []any) { parent.set(l) }}
+				all = append(all, s)
+				below(s)
+			}
+		}
+	}
+	below(spot{key: "resources", value: document["resources"], object: document})
+	return all
+}
+
+func copied(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for k, value := range v {
+			c[k] = copied(value)
+		}
+		return c
+	case []any:
+		c := make([]any, len(v))
+		for i, value := range v {
+			c[i] = copied(value)
+		}
+		return c
+	}
+	return v
+}
+
+// encoded is a value as JSON, its keys sorted.
+func encoded(v any) string {
+	text, _ := json.Marshal(v) // of JSON values: can't fail
+	return string(text)
+}
+
+// shown is a value as a report says it.
+func shown(v any) string {
+	const most = 80
+	text := []rune(encoded(v))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
+}
+
+func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
