@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-	"sigs.k8s.io/yaml"
 
 	"xdspub/internal/certs"
 	"xdspub/internal/mutate"
@@ -176,30 +175,11 @@ func learnRules(t *testing.T, corpus *mutate.Corpus) {
 	}
 }
 
-// resources are those of a file: a response, or documents of their own.
-func resources(t *testing.T, data []byte) (all []any) {
+func resources(t *testing.T, text []byte) []any {
 	t.Helper()
-	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
-		text, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dec := json.NewDecoder(bytes.NewReader(text))
-		dec.UseNumber()
-		var v any
-		if err := dec.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
-		switch v := v.(type) {
-		case []any:
-			all = append(all, v...)
-		case map[string]any:
-			if list, ok := v["resources"].([]any); ok {
-				all = append(all, list...)
-			} else if v["@type"] != nil {
-				all = append(all, v)
-			}
-		}
+	list, err := mutate.Resources(text)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	return list
 }

@@ -1,8 +1,12 @@
 package mutate
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Corpus is what mutations are made from: each value once that was met under a key,
@@ -62,4 +66,32 @@ func kindOf(key string, object map[string]any) string {
 		return t
 	}
 	return key
+}
+
+// Resources are those of a YAML or JSON file: of a response, a list, or documents of
+// their own. Numbers are as they were written.
+func Resources(text []byte) (all []any, err error) {
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		data, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			return nil, err
+		}
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(data))
+		dec.UseNumber()
+		if err := dec.Decode(&v); err != nil {
+			return nil, err
+		}
+		switch v := v.(type) {
+		case []any:
+			all = append(all, v...)
+		case map[string]any:
+			if list, ok := v["resources"].([]any); ok {
+				all = append(all, list...)
+			} else if v["@type"] != nil {
+				all = append(all, v)
+			}
+		}
+	}
+	return all, nil
 }

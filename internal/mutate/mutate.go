@@ -19,8 +19,8 @@ import (
 	"slices"
 )
 
-// Mutate makes one random fault in a copy of a list of resources, as encoding/json
-// decodes it with UseNumber, and says where and which. It gives an empty text
+// Mutate makes one random fault in a copy of a list of resources, as Resources
+// reads it, and says where and which. It gives an empty text
 // where there is nothing that could be changed.
 func (c *Corpus) Mutate(r *rand.Rand, resources []any) (mutant []any, fault string) {
 	const attempts = 1000 // most spots take most kinds

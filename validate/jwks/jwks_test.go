@@ -56,3 +56,14 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+func FuzzCheck(f *testing.F) {
+	for _, set := range []string{
+		`{"keys":[{"kty":"oct","k":"YWI","alg":"HS256"}]}`, `{"a":"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}`,
+		`{'keys':[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}],}`,
+		`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},{"kty":"RSA","e":"AQAB","n":"wAAAOQ"}]}`,
+	} {
+		f.Add([]byte(set))
+	}
+	f.Fuzz(func(_ *testing.T, set []byte) { _ = jwks.Check(set) })
+}
