@@ -17,7 +17,8 @@ A source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluste
 names, one of type REST exactly one cluster name, no gRPC service and a
 refresh_delay ("must have no more than 1 gRPC services specified", "refresh_delay
 is required for REST API configuration sources"). AGGREGATED_GRPC is for the
-bootstrap ("Unsupported config source"). A filter that does not wait for its
+bootstrap ("Unsupported config source"). self, which in a source tree means the
+tree, is known to no Envoy ("Missing config source specifier"). A filter that does not wait for its
 discovery needs a default_config ("applied without warming but has no default
 config").`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource", "envoy.config.core.v3.ExtensionConfigSource"},
@@ -32,6 +33,13 @@ config").`,
 				})
 			}
 		case *corev3.ConfigSource:
+			if m.GetSelf() != nil && p.Snapshot.Followed() && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
+				p.Report(Finding{
+					Path:    n.Path().Field("self"),
+					Message: "Envoy does not know the config source self",
+					Help:    "name a file by path_config_source",
+				})
+			}
 			switch n.Field() {
 			case "envoy.config.cluster.v3.Cluster.lrs_server": // is never opened
 			case "envoy.config.bootstrap.v3.Bootstrap.config_sources", "envoy.config.bootstrap.v3.Bootstrap.default_config_source": // may be aggregated

@@ -19,6 +19,7 @@ import (
 	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
 	ondemandv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/on_demand/v3"
 	connectionlimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/connection_limit/v3"
+	dubbov3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/dubbo_proxy/v3"
 	networkextprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/ext_proc/v3"
 	redisv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/redis_proxy/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
@@ -39,7 +40,7 @@ the service of ext_proc, the token_secret of oauth2 (TLS client authentication a
 does without), the tags of ip_tagging, the cache of cache, unless it is disabled, the
 limit of connection_limit, the interval of adaptive_concurrency, the place of a key
 in api_key_auth, what a query parameter mutation does, max_early_data_bytes of a tcp_proxy that waits for data, the routes of redis_proxy,
-a name to compare in an inverted Thrift route, what a tap or a principal matches, the
+a name to compare in an inverted Thrift route, the method's name in a Dubbo route, what a tap or a principal matches, the
 databases of geoip, the filters of composite, the source of on-demand clusters, the function of aws_lambda on a
 route, the providers of a custom chain of AWS credentials.`,
 	Messages: []protoreflect.FullName{
@@ -58,6 +59,7 @@ route, the providers of a custom chain of AWS credentials.`,
 		"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
 		"envoy.extensions.filters.http.on_demand.v3.OnDemandCds",
 		"envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit",
+		"envoy.extensions.filters.network.dubbo_proxy.v3.RouteMatch",
 		"envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor",
 		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
 		"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
@@ -129,6 +131,10 @@ route, the providers of a custom chain of AWS credentials.`,
 		case *connectionlimitv3.ConnectionLimit:
 			if m.GetMaxConnections() == nil {
 				missing("", "connection_limit has no max_connections", "set max_connections")
+			}
+		case *dubbov3.RouteMatch:
+			if m.GetMethod().GetName() == nil {
+				missing("", "Dubbo route matches no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
 			}
 		case *networkextprocv3.NetworkExternalProcessor:
 			if m.GetGrpcService() == nil {
