@@ -26,6 +26,9 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || ofNoTracer(n) {
 		return // which Envoy doesn't unpack
 	}
+	if inside(n, "envoy.config.endpoint.v3.LedsClusterLocalityConfig") && inside(n, "envoy.config.cluster.v3.Cluster.load_assignment") {
+		return // never asked: leds-endpoints
+	}
 	f := Finding{Path: use.Path}
 	switch load := loadAt(n, use); load {
 	case xds.Static, xds.BootstrapOnly:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
@@ -20,7 +21,9 @@ feature", "does not support socket option").
 
 A UDP listener without enable_reuse_port is refused by every Envoy with more than one
 worker, which is an Envoy without --concurrency 1 on more than one core. What
-udp_listener_config says of a TCP listener is never looked at.`,
+udp_listener_config says of a TCP listener is never looked at, but for quic_options
+beside an http_connection_manager of another codec ("Non-HTTP/3 codec configured on
+QUIC listener").`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -42,13 +45,28 @@ udp_listener_config says of a TCP listener is never looked at.`,
 	},
 }
 
+// speaksMoreThanHTTP3 tells whether a connection manager of the listener has another
+// codec.
+func speaksMoreThanHTTP3(l *listenerv3.Listener) (found bool) {
+	xds.Walk(l, func(n *xds.Node) {
+		m, ok := n.Message.(*hcmv3.HttpConnectionManager)
+		found = found || ok && m.GetCodecType() != hcmv3.HttpConnectionManager_HTTP3
+	})
+	return found
+}
+
 func checkConnectionOptions(p *Pass, l *listenerv3.Listener) {
 	if l.GetUdpListenerConfig().GetQuicOptions() != nil {
-		p.Report(Finding{
+		f := Finding{
 			Path: "udp_listener_config", Warning: true,
 			Message: "the listener's address is not for UDP: its udp_listener_config is never looked at",
 			Help:    "set protocol: UDP in the address, or remove udp_listener_config",
-		})
+		}
+		if speaksMoreThanHTTP3(l) {
+			f.Warning = false
+			f.Message = "the listener's address is not for UDP, and quic_options allow HTTP3 alone"
+		}
+		p.Report(f)
 	}
 	if l.GetInternalListener() != nil {
 		checkInternalOptions(p, l)

@@ -110,6 +110,8 @@ func checkCodec(p *Pass, n *xds.Node, m *hcmv3.HttpConnectionManager) {
 	case l != nil && transportOf(l) == quic && !isHTTP3:
 		f.Message = fmt.Sprintf("codec_type %s in a QUIC listener", m.GetCodecType())
 		f.Help = "set codec_type: HTTP3"
+	case l.GetUdpListenerConfig().GetQuicOptions() != nil:
+		return // on TCP: listener-options
 	case isHTTP3 && (l == nil || transportOf(l) == connections):
 		f.Message = "codec_type HTTP3 in a listener that is not for QUIC"
 		f.Help = "set it to AUTO, or make the address UDP and add udp_listener_config.quic_options"

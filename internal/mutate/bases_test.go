@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"xdspub/internal/mutate"
 	"xdspub/pipeline"
 	"xdspub/publish"
+	"xdspub/xds"
 )
 
 // base is a configuration that works: the resources in the files that Envoy reads,
@@ -31,6 +33,24 @@ type base struct {
 }
 
 func (b base) names() []string { return slices.Sorted(maps.Keys(b.files)) }
+
+// write writes the files and the bootstrap, boot.json, to a directory.
+func (b base) write(dir string) error {
+	files := map[string][]byte{"boot.json": b.bootstrap()}
+	for _, name := range b.names() {
+		files[name] = response(b.files[name])
+	}
+	for name, data := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // bootstrap is of an Envoy that reads the files.
 func (b base) bootstrap() []byte {
@@ -49,17 +69,22 @@ func (b base) bootstrap() []byte {
 
 // response is a file that Envoy reads.
 func response(resources []any) []byte {
-	data, _ := json.Marshal(map[string]any{"resources": resources}) // of JSON values: can't fail
+	data, _ := json.Marshal(map[string]any{"resources": append([]any{}, resources...)}) // of JSON values: can't fail
 	return data
 }
 
-// readBases reads what mutants are made of: what the examples are published as, and
-// the good sides of the cases of internal/agreement.
-func readBases(t *testing.T) (bases []base) {
+// readExamples are what the examples are published as.
+func readExamples(t *testing.T) (bases []base) {
 	t.Helper()
 	for _, name := range []string{"quickstart", "multi", "kubernetes/config", "secrets"} {
 		bases = append(bases, published(t, name))
 	}
+	return bases
+}
+
+// readCases are the good sides of the cases of internal/agreement.
+func readCases(t *testing.T) (bases []base) {
+	t.Helper()
 	cases, err := filepath.Glob("../agreement/testdata/cases/*.txtar")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -150,9 +175,10 @@ func published(t *testing.T, example string) base {
 	return b
 }
 
-// learnRules adds the examples of the rules of package validate, the bad ones too:
-// what is wrong there is put into other places.
-func learnRules(t *testing.T, corpus *mutate.Corpus) {
+// readRules reads the examples of the rules of package validate. The corpus learns the
+// bad ones too: what is wrong there is put into other places. Good ones that hold
+// nothing but clusters and listeners are bases.
+func readRules(t *testing.T, corpus *mutate.Corpus) (bases []base) {
 	t.Helper()
 	names, err := filepath.Glob("../../validate/testdata/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -163,16 +189,59 @@ func learnRules(t *testing.T, corpus *mutate.Corpus) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		trees := make(map[string][]any)
 		for _, f := range archive.Files {
 			data, err := certs.Expand(f.Data)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if filepath.Ext(f.Name) == ".yaml" && strings.Contains(f.Name, "/") {
-				corpus.Learn(resources(t, data))
+			if tree, _, ok := strings.Cut(f.Name, "/"); ok && filepath.Ext(f.Name) == ".yaml" {
+				list := resources(t, data)
+				corpus.Learn(list)
+				trees[tree] = append(trees[tree], list...)
+			}
+		}
+		for _, tree := range slices.Sorted(maps.Keys(trees)) {
+			b := base{name: strings.TrimSuffix(filepath.Base(name), ".txtar") + "/" + tree}
+			if strings.HasPrefix(tree, "good") && b.take(trees[tree]) && isComplete(t, b) {
+				bases = append(bases, b)
 			}
 		}
 	}
+	return bases
+}
+
+// isComplete tells whether an Envoy's files say all that the base needs, which in a
+// source tree may come from the tree.
+func isComplete(t *testing.T, b base) bool {
+	dir := t.TempDir()
+	if err := b.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	list, err := validate(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !list.HasErrors()
+}
+
+// take makes a base of a list of resources, if all are clusters and listeners, and
+// their Envoy waits for nothing that is not there.
+func (b *base) take(list []any) bool {
+	b.files = map[string][]any{"xds/cds.yaml": nil, "xds/lds.yaml": nil}
+	for _, resource := range list {
+		object, _ := resource.(map[string]any)
+		switch object["@type"] {
+		case xds.Cluster.URL():
+			b.files["xds/cds.yaml"] = append(b.files["xds/cds.yaml"], object)
+		case xds.Listener.URL():
+			b.files["xds/lds.yaml"] = append(b.files["xds/lds.yaml"], object)
+		default:
+			return false
+		}
+	}
+	waits := regexp.MustCompile(`/run/netns/|envoy\.clusters\.redis`)
+	return len(list) > 0 && !waits.MatchString(fmt.Sprint(b.files))
 }
 
 func resources(t *testing.T, text []byte) []any {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,13 +32,11 @@ var (
 
 // mutant is a base in which one file has a fault.
 type mutant struct {
+	base
 	n     int
-	base  base
-	file  string
-	data  []byte
 	fault string
-	err   error
 	verdict
+	err error
 }
 
 // verdict is what both sides say.
@@ -86,7 +86,7 @@ func (v verdict) outcome() string {
 
 // String is what testdata/known knows disagreements by.
 func (m *mutant) String() string {
-	text := fmt.Sprintf("%s: %s: %s (%s, %s)", m.outcome(), m.base.name, m.fault, m.envoy, m.words)
+	text := fmt.Sprintf("%s: %s: %s (%s, %s)", m.outcome(), m.name, m.fault, m.envoy, m.words)
 	for _, d := range m.findings {
 		if d.Severity == diag.Error {
 			text += "\n    " + d.String()
@@ -114,7 +114,7 @@ func TestMutants(t *testing.T) {
 		outcome := m.outcome()
 		switch {
 		case m.err != nil:
-			t.Errorf("mutant %d of seed %d: %s: %s: %v", m.n, *seed, m.base.name, m.fault, m.err)
+			t.Errorf("mutant %d of seed %d: %s: %s: %v", m.n, *seed, m.name, m.fault, m.err)
 		case outcome == bothAccept || outcome == bothRefuse:
 			found[outcome]++
 		case slices.ContainsFunc(known, func(r *regexp.Regexp) bool { return r.MatchString(m.String()) }):
@@ -132,98 +132,122 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// judgeMutants makes mutants and judges them, as many at a time as there are cores.
+// TestBases: what mutants are made of works, in the eyes of both.
+func TestBases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred Envoys")
+	}
+	envoytest.Binary(t)
+	bases := append(readExamples(t), readRules(t, &mutate.Corpus{})...)
+	t.Logf("%d bases", len(bases))
+	inParallel(slices.Values(bases), func(b base) {
+		switch v, err := b.judge(t); {
+		case err != nil:
+			t.Error(err)
+		case v.outcome() != bothAccept:
+			t.Errorf("%s: %s: %s, %s; %v", b.name, v.outcome(), v.envoy, v.words, v.findings)
+		}
+	})
+}
+
+// judgeMutants makes mutants and judges them.
 func judgeMutants(t *testing.T) (judged []*mutant) {
-	bases := readBases(t)
 	var corpus mutate.Corpus
+	bases := append(readExamples(t), readCases(t)...)
 	for _, b := range bases {
 		for _, name := range b.names() {
 			corpus.Learn(b.files[name])
 		}
 	}
-	learnRules(t, &corpus)
-	work := make(chan *mutant)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for m := range work {
-				m.err = m.judge(t)
-			}
-		})
-	}
-	r := rand.New(rand.NewPCG(*seed, 0))
-	start := time.Now()
-	for n := 0; (*count == 0 || n < *count) && (*limit == 0 || time.Since(start) < *limit); n++ {
-		m := newMutant(r, &corpus, bases, n)
-		judged = append(judged, m)
-		work <- m
-	}
-	close(work)
-	workers.Wait()
+	bases = append(bases, readRules(t, &corpus)...)
+	inParallel(func(yield func(*mutant) bool) {
+		r := rand.New(rand.NewPCG(*seed, 0))
+		start := time.Now()
+		for n := 0; (*count == 0 || n < *count) && (*limit == 0 || time.Since(start) < *limit); n++ {
+			m := newMutant(r, &corpus, bases[r.IntN(len(bases))], n)
+			judged = append(judged, m)
+			yield(m)
+		}
+	}, func(m *mutant) { m.verdict, m.err = m.judge(t) })
 	return judged
 }
 
-// newMutant makes a fault in one file of one of the bases, and in every tenth two.
-func newMutant(r *rand.Rand, corpus *mutate.Corpus, bases []base, n int) *mutant {
-	m := &mutant{n: n, base: bases[r.IntN(len(bases))]}
-	names := slices.DeleteFunc(m.base.names(), func(name string) bool { return len(m.base.files[name]) == 0 })
-	m.file = names[r.IntN(len(names))]
-	resources, fault := corpus.Mutate(r, m.base.files[m.file])
+// inParallel calls f for each of list, as many at a time as there are cores.
+func inParallel[T any](list iter.Seq[T], f func(T)) {
+	work := make(chan T)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for element := range work {
+				f(element)
+			}
+		})
+	}
+	for element := range list {
+		work <- element
+	}
+	close(work)
+	workers.Wait()
+}
+
+// newMutant makes a fault in one file of a base, and in every tenth mutant two.
+func newMutant(r *rand.Rand, corpus *mutate.Corpus, b base, n int) *mutant {
+	names := slices.DeleteFunc(b.names(), func(name string) bool { return len(b.files[name]) == 0 })
+	name := names[r.IntN(len(names))]
+	list, fault := corpus.Mutate(r, b.files[name])
 	if n%10 == 9 {
 		second := ""
-		resources, second = corpus.Mutate(r, resources)
+		list, second = corpus.Mutate(r, list)
 		fault += "; " + second
 	}
-	m.data, m.fault = response(resources), m.file+fault
-	return m
+	b.files = maps.Clone(b.files)
+	b.files[name] = list
+	return &mutant{base: b, n: n, fault: name + fault}
 }
 
 // judge asks both.
-func (m *mutant) judge(t *testing.T) error {
+func (b base) judge(t *testing.T) (v verdict, err error) {
 	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
-		return err
+		return v, err
 	}
 	defer os.RemoveAll(dir)
-	files := map[string][]byte{"boot.json": m.base.bootstrap()}
-	for _, name := range m.base.names() {
-		files[name] = response(m.base.files[name])
+	if err := b.write(dir); err != nil {
+		return v, err
 	}
-	files[m.file] = m.data
-	for name, data := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			return err
-		}
-	}
-	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(dir, "boot.json"), Follow: true, Root: dir}).Check()
-	if err != nil {
-		return err
-	}
-	m.findings = checked.Diagnostics
-	for i := range m.findings {
-		m.findings[i].File = strings.TrimPrefix(m.findings[i].File, dir+string(filepath.Separator))
+	if v.findings, err = validate(dir); err != nil {
+		return v, err
 	}
 	const patience = 15 * time.Second
-	trial := envoytest.Try(t, envoytest.Options{Bootstrap: m.base.bootstrap(), Dir: dir, Args: []string{"-l", "warning"}}, patience)
+	trial := envoytest.Try(t, envoytest.Options{Bootstrap: b.bootstrap(), Dir: dir, Args: []string{"-l", "warning"}}, patience)
 	switch {
 	case trial.Ended:
-		m.envoy = ended
+		v.envoy = ended
 	case !trial.Live:
-		m.envoy = hung
+		v.envoy = hung
 	case trial.Refused:
-		m.envoy = refused
+		v.envoy = refused
 	case trial.Dropped:
-		m.envoy = dropped
+		v.envoy = dropped
 	default:
-		m.envoy = accepted
-		return nil
+		v.envoy = accepted
+		return v, nil
 	}
-	m.words = said(trial.Log)
-	return nil
+	v.words = said(trial.Log)
+	return v, nil
+}
+
+// validate judges what stands in a directory.
+func validate(dir string) (diag.List, error) {
+	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(dir, "boot.json"), Follow: true, Root: dir}).Check()
+	if err != nil {
+		return nil, err
+	}
+	list := checked.Diagnostics
+	for i := range list {
+		list[i].File = strings.TrimPrefix(list[i].File, dir+string(filepath.Separator))
+	}
+	return list, nil
 }
 
 var logged = regexp.MustCompile(`(?m)^\[[^]]*\]\[[^]]*\]\[(?:warning|error|critical)\]\[[^]]*\] \[[^]]*\] (.*)$`)
