@@ -15,7 +15,7 @@ import (
 // what mostly gives something that decodes, which is where Envoy's own rules begin.
 var kinds = []func(*Corpus, *rand.Rand, spot) (string, bool){
 	drop, drop, double, swap, move, retype, rename, breakText, breakText, limit, limit, limit,
-	otherValue, otherValue, otherValue, addMember, addMember, addMember, addMember, otherResource,
+	otherValue, otherValue, otherValue, addMember, addMember, addMember, addMember, addField, addField, addField, addField, addField, otherResource,
 }
 
 func drop(_ *Corpus, _ *rand.Rand, s spot) (string, bool) {

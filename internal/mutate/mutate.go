@@ -2,7 +2,7 @@
 // validate says of them can be held against what the real Envoy does. The kinds of
 // faults are in kinds.go: fields are dropped, doubled, swapped, moved, retyped and
 // renamed, names are broken, values moved to their limits, and parts of other
-// configurations put in. A seed gives the same faults again.
+// configurations and fields of the API put in. A seed gives the same faults again.
 //
 //	var corpus mutate.Corpus
 //	corpus.Learn(resources) // of each configuration
@@ -17,6 +17,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Mutate makes one random fault in a copy of a list of resources, as Resources
@@ -43,13 +45,16 @@ func (c *Corpus) Mutate(r *rand.Rand, resources []any) (mutant []any, fault stri
 
 // spot is one value in a document, and where it stands.
 type spot struct {
-	path   string
-	key    string // of the value; for an element the list's
-	value  any
-	kind   string         // of the object that it stands in
-	object map[string]any // it stands in this, or
-	list   []any          // in this
-	index  int
+	path  string
+	key   string // of the value; for an element the list's
+	value any
+	kind  string // of the object that it stands in
+	// message is the type of the message that the value is, or that its elements are;
+	// nil where that is not known.
+	message protoreflect.MessageDescriptor
+	object  map[string]any // it stands in this, or
+	list    []any          // in this
+	index   int
 	// relist puts another list in the place of the list.
 	relist func([]any)
 }
@@ -74,12 +79,14 @@ func spots(document map[string]any) (all []spot) {
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(v)) {
 				s := spot{path: parent.path + "." + key, key: key, value: v[key], kind: kindOf(parent.key, v), object: v}
+				s.message = messageOf(s.value, fieldMessage(parent.message, key))
 				all = append(all, s)
 				below(s)
 			}
 		case []any:
 			for i, element := range v {
 				s := spot{path: fmt.Sprintf("%s[%d]", parent.path, i), key: parent.key, value: element, kind: parent.kind, list: v, index: i, relist: func(l []any) { parent.set(l) }}
+				s.message = messageOf(s.value, parent.message)
 				all = append(all, s)
 				below(s)
 			}
