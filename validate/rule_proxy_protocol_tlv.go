@@ -19,8 +19,8 @@ Envoy takes either value or format_string for a TLV that it adds, and refuses bo
 protocol makes no difference.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.TlvEntry"},
 	Node: func(p *Pass, n *xds.Node) {
-		if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
-			return // read with each connection
+		if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata", tlvsOfHealthCheck) {
+			return // read with each connection, or never
 		}
 		m := n.Message.(*corev3.TlvEntry)
 		value, format := len(m.GetValue()) > 0, m.GetFormatString() != nil
@@ -32,3 +32,6 @@ protocol makes no difference.`,
 		}
 	},
 }
+
+// tlvsOfHealthCheck is a PROXY protocol header whose TLVs Envoy doesn't look at.
+const tlvsOfHealthCheck = "envoy.config.core.v3.HealthCheck.TcpHealthCheck.proxy_protocol_config"
