@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -225,7 +226,7 @@ func reason(err error) error {
 func (f *follower) data(r *xds.Resource) {
 	xds.Edit(r.Message, func(n *xds.Node) bool {
 		m, ok := n.Message.(*corev3.DataSource)
-		if !ok || m.GetFilename() == "" {
+		if !ok || m.GetFilename() == "" || n.InMetadata() {
 			return false
 		}
 		path := f.resolve(m.GetFilename())
@@ -268,15 +269,30 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 	for _, name := range readByEnvoy[n.Name()] {
 		fd := m.Descriptor().Fields().ByName(name)
 		path := m.Get(fd).String()
-		if path == "" || n.Field() == "envoy.config.core.v3.PathConfigSource.watched_directory" {
-			continue // opens judges that one
+		if path == "" || !isWatched(r, n) {
+			continue
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil {
-			if strings.HasPrefix(string(n.Field()), "envoy.extensions.transport_sockets.tls.v3.") && r.Type != xds.Secret {
-				f.warn(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy watches it for secrets that come by SDS only", path, reason(err)), f.rootHelp(path))
-				continue
-			}
 			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy refuses the %s", path, reason(err), r.Type.Noun), f.rootHelp(path))
 		}
 	}
+}
+
+// isWatched tells whether Envoy watches a directory, if the node is one, and nothing
+// else judges it.
+func isWatched(r *xds.Resource, n *xds.Node) bool {
+	if n.Name() != "envoy.config.core.v3.WatchedDirectory" || n.Parent == nil {
+		return true
+	}
+	switch owner := n.Parent.Message.(type) {
+	case *corev3.PathConfigSource:
+		return false // opens does
+	case *corev3.DataSource:
+		_, certificate := xds.Enclosing[*tlsv3.TlsCertificate](n)
+		_, validation := xds.Enclosing[*tlsv3.CertificateValidationContext](n)
+		return owner.GetFilename() != "" && certificate == nil && validation == nil
+	case *tlsv3.TlsCertificate, *tlsv3.CertificateValidationContext:
+		return r.Type == xds.Secret && r.Via != xds.FromBootstrap
+	}
+	return true
 }

@@ -203,6 +203,9 @@ var followed = xds.NewSearch(slices.Concat(
 func (f *follower) look(r *xds.Resource) {
 	namesData := false
 	followed.Walk(r.Message, func(n *xds.Node) {
+		if n.InMetadata() {
+			return
+		}
 		f.named(r, n)
 		if s, ok := n.Subscription(); ok && s.Source == nil && s.Target == xds.Endpoints {
 			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: Envoy refuses it", r.Key), "say in eds_cluster_config.eds_config where its endpoints come from")

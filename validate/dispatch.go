@@ -21,8 +21,9 @@ func newDispatcher(rules []*Rule) dispatcher {
 
 // audience is who looks at messages of a type.
 type audience struct {
-	// rules are those whose Node is called.
-	rules []*Rule
+	// everywhere are the rules whose Node is called wherever a message stands, rules
+	// those that name their messages: not in metadata, which Envoy does not look at.
+	everywhere, rules []*Rule
 	// gathered says that a rule has the messages gathered.
 	gathered bool
 }
@@ -34,8 +35,12 @@ func (d dispatcher) audience(n *xds.Node) *audience {
 		known = &audience{}
 		for _, r := range d.rules {
 			known.gathered = known.gathered || slices.Contains(r.Gather, md.FullName())
-			if r.Node != nil && r.looksAt(md) {
+			switch {
+			case r.Node == nil || !r.looksAt(md):
+			case len(r.Messages) > 0:
 				known.rules = append(known.rules, r)
+			default:
+				known.everywhere = append(known.everywhere, r)
 			}
 		}
 		d.known[md] = known

@@ -23,7 +23,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 	if exists && use.Load == xds.Conditional { // most of all uses
 		return
 	}
-	if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || ofNoTracer(n) {
+	if n.InMetadata() || ofNoTracer(n) {
 		return // which Envoy doesn't unpack
 	}
 	if inside(n, "envoy.config.endpoint.v3.LedsClusterLocalityConfig") && inside(n, "envoy.config.cluster.v3.Cluster.load_assignment") {

@@ -36,7 +36,7 @@ a mask that is no prefix length.`,
 	Node: func(p *Pass, n *xds.Node) {
 		for _, f := range formatsOf(n) {
 			for _, fault := range f.faults() {
-				if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata", tlvsOfHealthCheck) {
+				if inside(n, tlvsOfHealthCheck) {
 					return // Envoy never looks into it
 				}
 				p.Report(Finding{

@@ -26,9 +26,6 @@ however small a thing.`,
 		}
 		first := make(map[key]Met)
 		for _, m := range p.Gathered {
-			if inside(m.Node, "envoy.config.core.v3.Metadata.typed_filter_metadata") {
-				continue
-			}
 			name := m.Node.Message.(interface{ GetName() string }).GetName()
 			k := key{m.Node.Name(), name}
 			other, again := first[k]

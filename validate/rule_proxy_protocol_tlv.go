@@ -19,8 +19,8 @@ Envoy takes either value or format_string for a TLV that it adds, and refuses bo
 protocol makes no difference.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.TlvEntry"},
 	Node: func(p *Pass, n *xds.Node) {
-		if inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata", tlvsOfHealthCheck) {
-			return // read with each connection, or never
+		if inside(n, tlvsOfHealthCheck) {
+			return
 		}
 		m := n.Message.(*corev3.TlvEntry)
 		value, format := len(m.GetValue()) > 0, m.GetFormatString() != nil

@@ -62,7 +62,7 @@ func tlsContextAt(n *xds.Node) (tlsContext, bool) {
 			"envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport.downstream_tls_context",
 			"envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport.upstream_tls_context",
 		)
-		return c, c.common().GetCustomHandshaker() == nil && !inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata")
+		return c, c.common().GetCustomHandshaker() == nil
 	}
 	return tlsContext{}, false
 }

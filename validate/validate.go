@@ -37,14 +37,16 @@ type Rule struct {
 	// Whole says that the rule looks for other resources, and is wrong where some
 	// could not be read.
 	Whole bool
-	// Messages are the types for which Node is called; empty means every message.
+	// Messages are the types for which Node is called, but for what stands in
+	// typed_filter_metadata: Envoy never looks at it. Empty means every message.
 	Messages []protoreflect.FullName
 	// Wants says it instead of Messages where it depends on what messages of a type
 	// can hold. It is asked about each type that is met.
 	Wants func(protoreflect.MessageDescriptor) bool
 	// Node judges one message of one resource.
 	Node func(*Pass, *xds.Node)
-	// Gather are the types of the messages that Snapshot finds in Pass.Gathered.
+	// Gather are the types of the messages that Snapshot finds in Pass.Gathered, with
+	// the same exception.
 	Gather []protoreflect.FullName
 	// Snapshot judges what stands in several resources, once a Run.
 	Snapshot func(*Pass)
@@ -220,6 +222,13 @@ func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
 							subscribers[i] = append(subscribers[i], Subscriber{s, r, n})
 						}
 						audience := to.audience(n)
+						for _, rule := range audience.everywhere {
+							p.rule = rule
+							watch.node(rule, &p, n)
+						}
+						if !audience.gathered && len(audience.rules) == 0 || n.InMetadata() {
+							return
+						}
 						if audience.gathered {
 							gathered[i] = append(gathered[i], Met{r, n})
 						}

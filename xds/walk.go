@@ -110,6 +110,17 @@ func Enclosing[M proto.Message](n *Node) (M, *Node) {
 	return none, nil
 }
 
+// InMetadata tells whether the node stands in typed_filter_metadata, which Envoy
+// decodes and does not look at.
+func (n *Node) InMetadata() bool {
+	for ; n != nil; n = n.Parent {
+		if n.field != nil && n.field.FullName() == "envoy.config.core.v3.Metadata.typed_filter_metadata" {
+			return true
+		}
+	}
+	return false
+}
+
 func (n *Node) isTypedStruct() bool {
 	switch n.Message.(type) {
 	case *xdstypev3.TypedStruct, *udpatypev1.TypedStruct:
