@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	preferredv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/quic/server_preferred_address/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -30,6 +31,9 @@ offered.`,
 		"envoy.extensions.quic.server_preferred_address.v3.FixedServerPreferredAddressConfig",
 	},
 	Node: func(p *Pass, n *xds.Node) {
+		if l, _ := xds.Enclosing[*listenerv3.Listener](n); l != nil && transportOf(l) != quic {
+			return // listener-options
+		}
 		at := n.Path()
 		switch m := n.Message.(type) {
 		case *preferredv3.FixedServerPreferredAddressConfig:
