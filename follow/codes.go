@@ -36,8 +36,7 @@ Envoy does not refuse it: it waits. With such an RDS it was still INITIALIZING a
 	codeNoConfigSource = diag.Code{Name: "no-config-source", Doc: `A subscription does not say where its resource comes from.
 
 "cannot create an EDS cluster without an EDS config". In a source tree that means
-"from this tree"; an Envoy that reads the file itself has to be told. Nor does self:
-{} tell it ("Missing config source specifier").`}
+"from this tree"; an Envoy that reads the file itself has to be told.`}
 
 	codeSharedDirectory = diag.Code{Name: "shared-directory", Severity: diag.Warning, Doc: `Subscriptions of several types watch one directory.
 

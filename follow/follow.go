@@ -288,8 +288,6 @@ func (f *follower) elsewhere(s subscriber) {
 		f.result.Partial = true
 	}
 	switch s.Source.GetConfigSourceSpecifier().(type) {
-	case *corev3.ConfigSource_Self:
-		f.report(s.Resource, codeNoConfigSource, s.SourcePath.Field("self"), fmt.Sprintf("self says of no %s where it comes from: Envoy %s", s.Target.Noun, refuses(s.Resource)), "name a file by path_config_source")
 	case *corev3.ConfigSource_Path: // an empty one, which path_config_source may not be
 		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: Envoy %s", refuses(s.Resource)), "name a file by path_config_source")
 	case *corev3.ConfigSource_Ads:

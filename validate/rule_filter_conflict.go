@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
 	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	geoipv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/geoip/v3"
@@ -36,13 +35,11 @@ disable_clear_route_cache and a route_cache_action; over TCP, nothing to process
 oauth2: two tokens on one header. tcp_proxy and udp_proxy: a post_path without use_post,
 log options at two places, session filters or a tunnel with balancing per packet. lua: two scripts; ip_tagging: two sources of tags;
 health_check: a cache without pass_through_mode; geoip: two sources of the address;
-thrift_proxy and dubbo_proxy: routes at two places; proxy_protocol: no version left; an OpenTelemetry
-tracer: two services.
+thrift_proxy and dubbo_proxy: routes at two places; proxy_protocol: no version left.
 
 On a route Envoy does not look at the processing modes of ext_proc.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.KeyValueMutation",
-		"envoy.config.trace.v3.OpenTelemetryConfig",
 		"envoy.extensions.filters.http.ext_authz.v3.CheckSettings",
 		"envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
 		"envoy.extensions.filters.http.ext_authz.v3.HttpService",
@@ -67,13 +64,6 @@ On a route Envoy does not look at the processing modes of ext_proc.`,
 		case *corev3.KeyValueMutation:
 			if m.GetAppend() != nil && m.GetRemove() != "" {
 				conflict("remove", "the mutation both appends and removes", "make two mutations")
-			}
-		case *tracev3.OpenTelemetryConfig:
-			switch {
-			case m.GetGrpcService() != nil && m.GetHttpService() != nil:
-				conflict("http_service", "http_service beside grpc_service", keepOne)
-			case m.GetExporter() != nil && (m.GetGrpcService() != nil || m.GetHttpService() != nil):
-				conflict("exporter", "exporter beside a service", keepOne)
 			}
 		case *extauthzv3.CheckSettings:
 			if m.GetDisableRequestBodyBuffering() && m.GetWithRequestBody() != nil {

@@ -7,7 +7,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tapv3 "github.com/envoyproxy/go-control-plane/envoy/config/tap/v3"
-	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
 	awsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/aws/v3"
 	adaptivev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/adaptive_concurrency/v3"
 	apikeyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/api_key_auth/v3"
@@ -41,13 +40,12 @@ the service of ext_proc, the token_secret of oauth2 (TLS client authentication a
 does without), the tags of ip_tagging, the cache of cache, unless it is disabled, the
 limit of connection_limit, the interval of adaptive_concurrency, the place of a key
 in api_key_auth, what a query parameter mutation does, max_early_data_bytes of a tcp_proxy that waits for data, the routes of redis_proxy,
-a name to compare in an inverted Thrift route, the method's name in a Dubbo route, the service of an OpenTelemetry tracer, what a tap or a principal matches, the
+a name to compare in an inverted Thrift route, the method's name in a Dubbo route, what a tap or a principal matches, the
 databases of geoip, the filters of composite, the source of on-demand clusters, the function of aws_lambda on a
 route, the providers of a custom chain of AWS credentials.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.KeyValueMutation",
 		"envoy.config.tap.v3.TapConfig",
-		"envoy.config.trace.v3.OpenTelemetryConfig",
 		"envoy.extensions.common.aws.v3.AwsCredentialProvider",
 		"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams",
 		"envoy.extensions.filters.http.api_key_auth.v3.KeySource",
@@ -81,10 +79,6 @@ route, the providers of a custom chain of AWS credentials.`,
 		case *tapv3.TapConfig:
 			if m.GetMatch() == nil && m.GetMatchConfig() == nil {
 				missing("", "the tap matches nothing", "set match; {any_match: true} taps all")
-			}
-		case *tracev3.OpenTelemetryConfig:
-			if m.GetGrpcService() == nil && m.GetHttpService() == nil && m.GetExporter() == nil {
-				missing("", "the OpenTelemetry tracer has no service", "set grpc_service, http_service or exporter")
 			}
 		case *awsv3.AwsCredentialProvider:
 			if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
