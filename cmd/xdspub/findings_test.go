@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+// TestMaxFindings: on a terminal, which /dev/null is as far as can be told, a person
+// gets 100 unless another number is asked for. (The pseudo terminals of the scripts
+// lose what comes last.)
+func TestMaxFindings(t *testing.T) {
+	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	for _, test := range []struct {
+		args []string
+		to   io.Writer
+		want int
+	}{
+		{nil, terminal, 100},
+		{nil, &bytes.Buffer{}, 0},
+		{[]string{"--max-findings", "7"}, terminal, 7},
+		{[]string{"--max-findings", "0"}, terminal, 0},
+		{[]string{"--max-findings", "7"}, &bytes.Buffer{}, 7},
+	} {
+		flags := flag.NewFlagSet("", flag.ContinueOnError)
+		flags.Int("max-findings", 0, "")
+		if err := flags.Parse(test.args); err != nil {
+			t.Fatal(err)
+		}
+		if got := maxFindings(cli.NewContext(nil, flags, nil), test.to); got != test.want {
+			t.Errorf("%v to %T: %d, want %d", test.args, test.to, got, test.want)
+		}
+	}
+}
