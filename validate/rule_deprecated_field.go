@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/envoyproxy/go-control-plane/envoy/annotations"
+	annotationsv1 "github.com/envoyproxy/go-control-plane/envoy/annotations"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -149,9 +149,9 @@ var deprecationsByMessage sync.Map // protoreflect.MessageDescriptor → depreca
 // isDisallowed tells whether Envoy refuses a deprecated field or enum value unless
 // the runtime says otherwise.
 func isDisallowed(d protoreflect.Descriptor) bool {
-	extension := annotations.E_DisallowedByDefault
+	extension := annotationsv1.E_DisallowedByDefault
 	if _, ok := d.(protoreflect.EnumValueDescriptor); ok {
-		extension = annotations.E_DisallowedByDefaultEnum
+		extension = annotationsv1.E_DisallowedByDefaultEnum
 	}
 	disallowed, _ := proto.GetExtension(d.Options(), extension).(bool)
 	return disallowed
