@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -36,13 +36,6 @@ func (d *decoder) firstOf(docs []*document) []*document {
 				if isMerge(n.Content[i]) {
 					d.report(doc.readOtherwise(doc.nodePosition(n.Content[i]), "Envoy has no merge keys: it drops this one, and what it would bring", "write the fields out; anchors and aliases of whole values work"))
 				}
-			}
-		})
-	}
-	if holdsOddNumber(doc.text) && doc.yaml() != nil {
-		doc.eachScalar(func(n *yaml.Node) {
-			if n.Style == 0 && numberToGo.MatchString(n.Value) {
-				d.report(doc.readOtherwise(doc.nodePosition(n), fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…, or put text in quotes"))
 			}
 		})
 	}
@@ -137,8 +130,48 @@ func (d *decoder) readsAlike(v value, m proto.Message) bool {
 		})
 	}
 	if v.doc.source.format == formatYAML {
+		ok = d.oddNumbers(v, m) && ok
 		d.structNumbers(v, m)
 	}
+	return ok
+}
+
+// oddNumbers reports numbers in the fields of a decoded message that Envoy takes for
+// text. Where text is wanted they are just that.
+func (d *decoder) oddNumbers(v value, m proto.Message) bool {
+	if !v.doc.odd() {
+		return true
+	}
+	ok := true
+	check := func(at xds.Path) {
+		n := v.doc.nodeAt(steps(v.path.Join(at)))
+		if n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && numberToGo.MatchString(n.Value) {
+			d.report(v.findingIn(m, at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…"))
+			ok = false
+		}
+	}
+	xds.Walk(m, func(n *xds.Node) {
+		if isWrapper(n.Message.ProtoReflect().Descriptor()) {
+			check(n.Path())
+			return
+		}
+		n.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+			switch fd.Kind() {
+			case protoreflect.StringKind, protoreflect.BytesKind, protoreflect.BoolKind, protoreflect.MessageKind, protoreflect.GroupKind:
+				return true
+			}
+			path := n.Path().Field(string(fd.Name()))
+			switch {
+			case fd.IsList():
+				for i := range value.List().Len() {
+					check(path.Index(i))
+				}
+			case !fd.IsMap():
+				check(path)
+			}
+			return true
+		})
+	})
 	return ok
 }
 
@@ -149,7 +182,7 @@ func (d *decoder) structNumbers(v value, m proto.Message) {
 		if n == nil || n.Kind != yaml.ScalarNode || n.Style != 0 {
 			return
 		}
-		if _, err := strconv.ParseInt(n.Value, 0, 32); err != nil {
+		if isText(n) {
 			f := v.findingIn(m, at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads the number %s in a YAML file as text", n.Value), "use a .json file, where it stays a number, or put it in quotes")
 			f.Severity = diag.Warning
 			d.report(f)

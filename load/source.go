@@ -62,6 +62,7 @@ type document struct {
 	json  func() jsonNode
 	tree  func() *textTree
 	lines func() []int // where YAML sees lines of text begin
+	odd   func() bool  // may hold numbers that Envoy takes for text
 }
 
 func (s *source) document(text []byte, offset int) *document {
@@ -69,6 +70,7 @@ func (s *source) document(text []byte, offset int) *document {
 	d.yaml = sync.OnceValue(func() *yaml.Node { return parseYAML(text) })
 	d.json = sync.OnceValue(func() jsonNode { return parseJSON(text) })
 	d.tree = sync.OnceValue(func() *textTree { return parseText(text) })
+	d.odd = sync.OnceValue(func() bool { return holdsOddNumber(text) })
 	d.lines = sync.OnceValue(func() []int { return yamlLines(text) })
 	return d
 }
