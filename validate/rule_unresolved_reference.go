@@ -36,6 +36,9 @@ be a static one of the bootstrap.`,
 			case xds.ClusterName, xds.ListenerName:
 				checkName(p, n, use)
 			case xds.Local:
+				if unread(n) {
+					return
+				}
 				checkLocal(p, n, use)
 				checkOverride(p, n, use)
 			}
