@@ -37,6 +37,17 @@ func (s Severity) String() string {
 // MarshalText makes a Severity its word in JSON.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText reads that word. Any other is an error.
+func (s *Severity) UnmarshalText(text []byte) error {
+	for _, known := range []Severity{Error, Warning, Info} {
+		if string(text) == known.String() {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown severity %q", text)
+}
+
 // Position is a place in a file. Line and Column count from 1, columns in
 // characters (runes); 0 means that it is not known.
 type Position struct {

@@ -53,15 +53,28 @@ func open(out string, o Options, real disk) (*Dir, error) {
 	if d.lock, err = acquire(d.disk, d.path(lockPath)); err != nil {
 		return nil, err
 	}
-	err = d.ensureFolder(d.path(stagePath), 0o700, anyGroup)
-	if err == nil {
-		err = d.clearStage()
-	}
-	if err != nil {
+	if err := d.clean(); err != nil {
 		release(d.lock)
 		return nil, err
 	}
 	return d, nil
+}
+
+// clean makes our own folders and clears away what nothing needs in them.
+func (d *Dir) clean() error {
+	for _, folder := range []string{stagePath, undoPath} {
+		if err := d.ensureFolder(d.path(folder), 0o700, anyGroup); err != nil {
+			return err
+		}
+	}
+	if err := d.clear(stagePath); err != nil {
+		return err
+	}
+	in, err := ReadIntent(d.out)
+	if err != nil {
+		return err
+	}
+	return d.clear(undoPath, in.needs()...)
 }
 
 // find sets where the directory is, once: later changes of the working

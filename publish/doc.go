@@ -6,7 +6,7 @@
 //	OUT/cds/cds.json            one folder for each subscription, 0755
 //	OUT/eds/web/eds.json        files 0644
 //	OUT/sds/cert/sds.json       secrets 0640 in a folder 0750, with OUT's group
-//	OUT/.xdspub/                0700: lock, manifest.json, stage/
+//	OUT/.xdspub/                0700: lock, manifest.json, refused.json, intent, stage/, undo/
 //
 // # Why rename
 //
@@ -38,9 +38,20 @@
 //
 // Files of one step may go out in any order; steps may not. Every prefix of a
 // plan is a valid state, so a publish that was cancelled, failed or was killed
-// needs no undo: the next one compares the plan with the disk and carries on.
+// is not undone: the next one compares the plan with the disk and carries on.
 // A file that is already right is not touched, since a rename of the same bytes
 // would still make Envoy reload.
+//
+// # Confirmation and the way back
+//
+// Who gives a Plan a Confirmer has each step wait for it. When Envoy refuses one,
+// the steps that are out go back in reverse order: the bytes that they replaced
+// were saved in .xdspub/undo before the first one moved. The snapshot is then held:
+// .xdspub/refused.json keeps who tries again from trying the same once more.
+//
+// The record .xdspub/intent says which way a change goes. Its writer's successor
+// plans anew from what is out, or goes on putting back; where somebody confirms,
+// what the killed writer had moved moves once more, since nobody saw the answer.
 //
 // # Caveats
 //

@@ -1,11 +1,13 @@
 package publish
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -36,8 +38,20 @@ type Manifest struct {
 	// Published when that was.
 	Snapshot  string    `json:"snapshot"`
 	Published time.Time `json:"published,omitzero"`
-	Going     []Going   `json:"going"`
-	Draining  []Drain   `json:"draining,omitempty"`
+	// Revision is the git commit of the source tree, empty where there is none.
+	Revision string `json:"revision,omitempty"`
+	// Resources counts the resources of the snapshot by type, as in "CDS".
+	Resources map[string]int `json:"resources,omitempty"`
+	Going     []Going        `json:"going"`
+	Draining  []Drain        `json:"draining,omitempty"`
+	// Files are the published files by path. Publish sets it.
+	Files map[string]Published `json:"files,omitempty"`
+}
+
+// Published is what a file held when it was published.
+type Published struct {
+	Version string `json:"version"` // its version_info
+	Sum     string `json:"sum"`     // a hash of its bytes
 }
 
 // Drain is a path subscription that no listener has any more: Envoy holds it until
@@ -62,11 +76,7 @@ type Going struct {
 // zero Manifest.
 func ReadManifest(out string) (Manifest, error) {
 	name := filepath.Join(out, manifestPath)
-	fi, err := os.Lstat(name)
-	if err == nil && !fi.Mode().IsRegular() {
-		return Manifest{}, fmt.Errorf("read %s: not a regular file", name) // a pipe has no end
-	}
-	data, err := os.ReadFile(name)
+	data, err := readRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Manifest{}, nil
 	}
@@ -106,7 +116,7 @@ func (m Manifest) check() error {
 // plan is done: a trim that is killed half-way would otherwise leave clusters
 // and files that nothing knows of.
 func (m Manifest) during(prev Manifest) Manifest {
-	m.Snapshot, m.Published = prev.Snapshot, prev.Published
+	m.Snapshot, m.Published, m.Revision, m.Resources, m.Files = prev.Snapshot, prev.Published, prev.Revision, prev.Resources, prev.Files
 	m.Going = slices.Clone(m.Going)
 	for i, g := range m.Going {
 		if !slices.ContainsFunc(prev.Going, func(o Going) bool { return o.Cluster == g.Cluster && o.File == g.File && !o.Since.IsZero() }) {
@@ -122,9 +132,10 @@ func (m Manifest) during(prev Manifest) Manifest {
 }
 
 // same tells whether prev, which is on disk, says what m says, the time of
-// publishing apart: a plan that changes nothing leaves the record alone.
+// publishing and the commit apart: a plan that changes nothing leaves the record
+// alone.
 func (m Manifest) same(prev Manifest) bool {
-	m.Published = prev.Published
+	m.Published, m.Revision = prev.Published, prev.Revision
 	return prev.Layout == layout && reflect.DeepEqual(m.normal(), prev.normal())
 }
 
@@ -143,14 +154,54 @@ func (m Manifest) normal() Manifest {
 		draining = append(draining, Drain{d.Watch, d.Since.UTC().Round(0)})
 	}
 	m.Draining = draining
+	if len(m.Resources) == 0 {
+		m.Resources = nil
+	}
+	if len(m.Files) == 0 {
+		m.Files = nil
+	}
 	return m
 }
 
 // file is m as it stands on disk.
-func (m Manifest) file() (File, error) {
-	data, err := json.MarshalIndent(m.normal(), "", "  ")
-	if err != nil {
-		return File{}, fmt.Errorf("encode %s: %w", manifestPath, err)
+func (m Manifest) file() (File, error) { return recordFile(manifestPath, m.normal()) }
+
+// after is what the record of files says when the steps of p are out.
+func (p Plan) after(files map[string]Published) map[string]Published {
+	out := maps.Clone(files)
+	if out == nil {
+		out = make(map[string]Published)
 	}
-	return File{Path: manifestPath, Data: append(data, '\n')}, nil
+	for _, s := range p.Steps {
+		for _, f := range s.Write {
+			out[f.Path] = Published{f.Version, sum(f.Data)}
+		}
+		for _, name := range s.Remove {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// sum is short: it tells a file that was edited by hand, and no forger.
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:16])
+}
+
+// Drifted lists the published files in the directory out that are not as they were
+// published, sorted: edited by hand, replaced or gone. While a change is under way
+// they include those that it has moved.
+func (m Manifest) Drifted(out string) ([]string, error) {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		data, err := readRegular(filepath.Join(out, filepath.FromSlash(name)))
+		switch {
+		case errors.Is(err, errNotRegular), errors.Is(err, fs.ErrNotExist), err == nil && sum(data) != m.Files[name].Sum:
+			list = append(list, name)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return list, nil
 }

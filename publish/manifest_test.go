@@ -66,7 +66,7 @@ func TestManifestDuring(t *testing.T) {
 			publishOnce(t, out, old)
 			moves := 0
 			d := mustOpen(t, out, &probe{root: out, fault: func(_ int, call string) error {
-				if strings.HasPrefix(call, "rename") && !strings.HasSuffix(call, manifestPath) || strings.HasPrefix(call, "remove") {
+				if strings.HasPrefix(call, "rename") && !strings.HasPrefix(call[strings.LastIndex(call, " "):], " "+private) || strings.HasPrefix(call, "remove eds") {
 					moves++
 					m, err := ReadManifest(out)
 					if err != nil {

@@ -32,10 +32,13 @@ func Pending(out string, p Plan, o Options) (Plan, error) {
 			return Plan{}, err
 		}
 	}
-	return pending(out, p, gid)
+	return pending(out, p, gid, nil)
 }
 
-func pending(out string, p Plan, gid int) (Plan, error) {
+// pending is Pending with the change that was interrupted: where somebody confirms,
+// its files move again though they are out, since nobody saw whether Envoy took
+// them.
+func pending(out string, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	if err := p.check(); err != nil {
 		return Plan{}, err
 	}
@@ -45,7 +48,12 @@ func pending(out string, p Plan, gid int) (Plan, error) {
 	// Backwards: where one writing of a file is out, those on the way to it are not
 	// needed.
 	var steps []Step
-	done := make(map[string]bool)
+	done, again := make(map[string]bool), make(map[string]bool)
+	if p.Confirm != nil {
+		for _, f := range interrupted.first() {
+			again[f.Path] = true
+		}
+	}
 	for _, s := range slices.Backward(p.Steps) {
 		left := Step{Name: s.Name}
 		for _, f := range s.Write {
@@ -53,11 +61,10 @@ func pending(out string, p Plan, gid int) (Plan, error) {
 			if err != nil {
 				return Plan{}, fmt.Errorf("publish %s: %w", f.Path, err)
 			}
-			if ok {
-				done[f.Path] = true
-			} else if !done[f.Path] {
+			if !done[f.Path] && (!ok || again[f.Path]) {
 				left.Write = append(left.Write, f)
 			}
+			done[f.Path] = done[f.Path] || ok
 		}
 		for _, name := range s.Remove {
 			there, err := removable(filepath.Join(out, name))

@@ -16,6 +16,8 @@ type File struct {
 	// Path is slash-separated and relative to OUT, as in eds/web/eds.json.
 	Path string
 	Data []byte
+	// Version is the version_info in Data, for the record and for whoever confirms.
+	Version string
 	// Secret files get mode 0640 and the group of Options, their folder 0750.
 	// All others get 0644 and 0755.
 	Secret bool
@@ -48,10 +50,22 @@ type Step struct {
 type Plan struct {
 	// Steps may write one file several times; what the last one writes counts.
 	Steps []Step
-	// Gap is waited between two steps that both moved something; 0 is no wait.
+	// Gap is waited between two steps that both moved something, where no Envoy
+	// answered for the first of them; 0 is no wait.
 	Gap time.Duration
+	// Confirm sees whether Envoy takes the steps in; nil is nobody.
+	Confirm Confirmer
 	// Manifest is what the record says when all steps are out.
 	Manifest Manifest
+}
+
+// files are all that p writes, in its order.
+func (p Plan) files() []File {
+	var list []File
+	for _, s := range p.Steps {
+		list = append(list, s.Write...)
+	}
+	return list
 }
 
 // check refuses what must not reach the disk. Names of folders come from the

@@ -58,12 +58,12 @@ sync .xdspub/stage/0002
 close .xdspub/stage/0002
 create .xdspub/stage/0003
 write .xdspub/stage/0003
-chmod -rw-r----- .xdspub/stage/0003
+chmod -rw-r--r-- .xdspub/stage/0003
 sync .xdspub/stage/0003
 close .xdspub/stage/0003
 create .xdspub/stage/0004
 write .xdspub/stage/0004
-chmod -rw-r--r-- .xdspub/stage/0004
+chmod -rw-r----- .xdspub/stage/0004
 sync .xdspub/stage/0004
 close .xdspub/stage/0004
 create .xdspub/stage/0005
@@ -73,13 +73,22 @@ sync .xdspub/stage/0005
 close .xdspub/stage/0005
 create .xdspub/stage/0006
 write .xdspub/stage/0006
-chmod -rw-r----- .xdspub/stage/0006
+chmod -rw-r--r-- .xdspub/stage/0006
 sync .xdspub/stage/0006
 close .xdspub/stage/0006
+create .xdspub/stage/0007
+write .xdspub/stage/0007
+chmod -rw-r----- .xdspub/stage/0007
+sync .xdspub/stage/0007
+close .xdspub/stage/0007
 open .xdspub/stage
 sync .xdspub/stage
 close .xdspub/stage
-rename .xdspub/stage/0001 .xdspub/manifest.json
+rename .xdspub/stage/0001 .xdspub/intent
+open .xdspub
+sync .xdspub
+close .xdspub
+rename .xdspub/stage/0002 .xdspub/manifest.json
 open .xdspub
 sync .xdspub
 close .xdspub
@@ -93,20 +102,20 @@ open eds
 sync eds
 close eds
 chmod -rwxr-xr-x eds/api
-rename .xdspub/stage/0003 sds/mtls/sds.json
-rename .xdspub/stage/0004 eds/api/eds.json
+rename .xdspub/stage/0004 sds/mtls/sds.json
+rename .xdspub/stage/0005 eds/api/eds.json
 open sds/mtls
 sync sds/mtls
 close sds/mtls
 open eds/api
 sync eds/api
 close eds/api
-rename .xdspub/stage/0005 cds/cds.json
+rename .xdspub/stage/0006 cds/cds.json
 open cds
 sync cds
 close cds
 chmod -rwxr-x--- lds
-rename .xdspub/stage/0006 lds/lds.json
+rename .xdspub/stage/0007 lds/lds.json
 open lds
 sync lds
 close lds
@@ -114,7 +123,11 @@ remove eds/old/eds.json
 open eds/old
 sync eds/old
 close eds/old
-rename .xdspub/stage/0002 .xdspub/manifest.json
+rename .xdspub/stage/0003 .xdspub/manifest.json
+open .xdspub
+sync .xdspub
+close .xdspub
+remove .xdspub/intent
 open .xdspub
 sync .xdspub
 close .xdspub
@@ -142,7 +155,7 @@ func TestOneRecord(t *testing.T) {
 			renames = append(renames, call)
 		}
 	}
-	want := []string{"rename .xdspub/stage/0002 eds/web/eds.json", "rename .xdspub/stage/0001 .xdspub/manifest.json"}
+	want := []string{"rename .xdspub/stage/0001 .xdspub/intent", "rename .xdspub/stage/0003 eds/web/eds.json", "rename .xdspub/stage/0002 .xdspub/manifest.json"}
 	if !slices.Equal(renames, want) {
 		t.Errorf("%q, want %q", renames, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 const stagePath = private + "/stage"
@@ -20,16 +21,22 @@ type staged struct {
 func (d *Dir) stageAll(ctx context.Context, files []File) ([]staged, error) {
 	ready := make([]staged, len(files))
 	for i, f := range files {
-		if ctx.Err() != nil {
-			return nil, d.stopped(ctx, "before the first step")
-		}
-		at := d.path(fmt.Sprintf("%s/%04d", stagePath, i+1))
-		if err := d.stage(f, at); err != nil {
-			return nil, fmt.Errorf("stage %s: %w", f.Path, err)
-		}
-		ready[i] = staged{f, at}
+		ready[i] = staged{f, d.path(fmt.Sprintf("%s/%04d", stagePath, i+1))}
 	}
-	return ready, d.syncFolder(d.path(stagePath))
+	return ready, d.write(ctx, stagePath, ready)
+}
+
+// write writes files into one of our own folders and makes them durable there.
+func (d *Dir) write(ctx context.Context, folder string, files []staged) error {
+	for _, f := range files {
+		if ctx.Err() != nil {
+			return d.stopped(ctx, "before the first step")
+		}
+		if err := d.stage(f.File, f.at); err != nil {
+			return fmt.Errorf("stage %s: %w", f.Path, err)
+		}
+	}
+	return d.syncFolder(d.path(folder))
 }
 
 func (d *Dir) stage(f File, at string) error {
@@ -71,15 +78,18 @@ func (d *Dir) fill(w file, f File, at string) error {
 	return w.Sync()
 }
 
-// clearStage empties the stage.
-func (d *Dir) clearStage() error {
-	left, err := os.ReadDir(d.path(stagePath))
+// clear empties one of our own folders, but for the files to keep.
+func (d *Dir) clear(folder string, keep ...string) error {
+	left, err := os.ReadDir(d.path(folder))
 	if err != nil {
 		return err
 	}
 	for _, e := range left {
+		if slices.Contains(keep, e.Name()) {
+			continue
+		}
 		// The others go even when one stays: they may hold secrets.
-		rerr := d.disk.Remove(d.path(stagePath + "/" + e.Name()))
+		rerr := d.disk.Remove(d.path(folder + "/" + e.Name()))
 		if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}

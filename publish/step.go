@@ -42,19 +42,6 @@ func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 	return done, d.syncFolders(done.Removed)
 }
 
-// record puts a manifest in place and makes it durable, if there is one.
-func (d *Dir) record(ready []staged) error {
-	for _, m := range ready {
-		if err := d.rename(m); err != nil {
-			return err
-		}
-		if err := d.syncFolder(d.path(private)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (d *Dir) rename(f staged) error {
 	err := d.disk.Rename(f.at, d.path(f.Path))
 	if errors.Is(err, syscall.EXDEV) {
