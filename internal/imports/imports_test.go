@@ -29,6 +29,7 @@ var may = map[string][]string{
 	"bootstrap":             {"diag", "xds"},
 	"publish":               {"diag"},
 	"watch":                 {"diag"},
+	"envoy":                 {},
 	"pipeline":              {"diag", "xds", "load", "follow", "validate", "render", "publish"},
 	"cmd/xdspub":            {"diag", "load", "validate", "render", "publish", "watch", "bootstrap", "pipeline"},
 	"validate/cel":          {"validate/re2"},

@@ -1,0 +1,173 @@
+package envoy
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bootstrap is what an Envoy was started with, as far as it matters here.
+type Bootstrap struct {
+	Boot Boot
+	// Paths are the files that it reads from its start on, sorted: those of CDS, LDS
+	// and RTDS, and what static resources name.
+	Paths []string
+	// StatsMatcher tells that it leaves out statistics.
+	StatsMatcher bool
+}
+
+// Bootstrap asks what the Envoy was started with.
+func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
+	boot, dump, err := a.bootstrap(ctx, "bootstrap")
+	if err != nil {
+		return nil, err
+	}
+	b := &Bootstrap{Boot: boot}
+	stats, _ := dump["stats_config"].(map[string]any)
+	_, b.StatsMatcher = stats["stats_matcher"]
+	collectPaths(dump, &b.Paths)
+	slices.Sort(b.Paths)
+	b.Paths = slices.Compact(b.Paths)
+	return b, nil
+}
+
+// Below tells whether one of the Paths is below dir. A relative one may be.
+func (b *Bootstrap) Below(dir string) bool {
+	dir = path.Clean(dir)
+	return slices.ContainsFunc(b.Paths, func(p string) bool {
+		return !path.IsAbs(p) || dir == "/" || strings.HasPrefix(path.Clean(p), dir+"/")
+	})
+}
+
+// collectPaths walks the bootstrap for config sources that are paths. The dump has
+// the fields' proto names, and never their defaults.
+func collectPaths(value any, paths *[]string) {
+	switch value := value.(type) {
+	case []any:
+		for _, v := range value {
+			collectPaths(v, paths)
+		}
+	case map[string]any:
+		for key, v := range value {
+			field, _ := v.(map[string]any)
+			if text, ok := field["path"].(string); ok && (strings.HasSuffix(key, "_config") || strings.HasSuffix(key, "config_source")) {
+				*paths = append(*paths, text)
+			}
+			if text, ok := v.(string); ok && strings.HasSuffix(key, "_resources_locator") {
+				if file, ok := strings.CutPrefix(text, "file://"); ok {
+					*paths = append(*paths, file)
+				}
+			}
+			collectPaths(v, paths)
+		}
+	}
+}
+
+// bootstrap asks for fields of the bootstrap, and when it was loaded.
+func (a *Admin) bootstrap(ctx context.Context, fields ...string) (Boot, map[string]any, error) {
+	const path = "/config_dump"
+	body, err := a.get(ctx, path, url.Values{
+		"mask": {strings.Join(append(fields, "last_updated"), ",")},
+		// Envoy makes the dump of all else, too, before it takes the fields out of it.
+		"name_regex": {"^$"},
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	var dump struct {
+		Configs []struct {
+			Bootstrap   map[string]any
+			LastUpdated Boot `json:"last_updated"`
+		}
+	}
+	if err := json.Unmarshal(body, &dump); err != nil || len(dump.Configs) != 1 || dump.Configs[0].LastUpdated == "" {
+		return "", nil, a.notEnvoy(path, sample(body))
+	}
+	return dump.Configs[0].LastUpdated, dump.Configs[0].Bootstrap, nil
+}
+
+// process asks which process answers, and for the rest where it is a new one.
+func (a *Admin) process(ctx context.Context) (process, error) {
+	boot, _, err := a.bootstrap(ctx)
+	if err != nil {
+		return process{}, err
+	}
+	a.mu.Lock()
+	last := a.last
+	a.mu.Unlock()
+	if last.boot == boot {
+		return last, nil
+	}
+	boot, dump, err := a.bootstrap(ctx, "bootstrap.stats_config.stats_matcher")
+	if err != nil {
+		return process{}, err
+	}
+	p := process{boot: boot}
+	stats, _ := dump["stats_config"].(map[string]any)
+	_, p.matcher = stats["stats_matcher"]
+	if p.drainTime, err = a.drainTime(ctx); err != nil {
+		return process{}, err
+	}
+	a.mu.Lock()
+	a.last = p
+	a.mu.Unlock()
+	return p, nil
+}
+
+func (a *Admin) drainTime(ctx context.Context) (time.Duration, error) {
+	const path = "/server_info"
+	body, err := a.get(ctx, path, nil)
+	if err != nil {
+		return 0, err
+	}
+	var info struct {
+		Options struct {
+			DrainTime string `json:"drain_time"`
+		} `json:"command_line_options"`
+	}
+	if err := json.Unmarshal(body, &info); err != nil {
+		return 0, a.notEnvoy(path, sample(body))
+	}
+	d, err := time.ParseDuration(info.Options.DrainTime)
+	if err != nil {
+		return 0, a.notEnvoy(path, sample(body))
+	}
+	return d, nil
+}
+
+// readsBelow is a *ForeignError where the Envoy reads no file below dir.
+func (a *Admin) readsBelow(ctx context.Context, dir string) error {
+	b, err := a.Bootstrap(ctx)
+	if err != nil || b.Below(dir) {
+		return err
+	}
+	return &ForeignError{URL: a.url, Dir: dir, Reads: b.Paths}
+}
+
+// Warming are the names of the dynamic clusters that warm, sorted. Those of them
+// that are updates have an older version that serves.
+func (a *Admin) Warming(ctx context.Context) ([]string, error) {
+	const path = "/config_dump"
+	body, err := a.get(ctx, path, url.Values{"resource": {"dynamic_warming_clusters"}, "mask": {"cluster.name"}})
+	if err != nil {
+		return nil, err
+	}
+	var dump struct {
+		Configs []struct {
+			Cluster struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal(body, &dump); err != nil {
+		return nil, a.notEnvoy(path, sample(body))
+	}
+	var names []string
+	for _, c := range dump.Configs {
+		names = append(names, c.Cluster.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}

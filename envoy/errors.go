@@ -1,0 +1,76 @@
+package envoy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DownError tells that there is no Envoy: nobody listens, or whoever did hung up.
+type DownError struct {
+	URL string
+	Err error
+}
+
+func (e *DownError) Error() string { return fmt.Sprintf("envoy %s: is down: %v", e.URL, e.Err) }
+
+// Unwrap gives the cause.
+func (e *DownError) Unwrap() error { return e.Err }
+
+// SilentError tells that there is something that takes connections and gives no
+// answer in time.
+type SilentError struct {
+	URL string
+	Err error
+}
+
+func (e *SilentError) Error() string {
+	return fmt.Sprintf("envoy %s: gives no answer: %v", e.URL, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *SilentError) Unwrap() error { return e.Err }
+
+// NotEnvoyError tells that what answers can't be an Envoy's admin interface, or
+// not one that lets us in.
+type NotEnvoyError struct {
+	URL  string
+	Path string // what was asked for
+	Saw  string // what came instead
+}
+
+func (e *NotEnvoyError) Error() string {
+	return fmt.Sprintf("envoy %s: is no admin interface of an Envoy: %s gave %s", e.URL, e.Path, e.Saw)
+}
+
+// HiddenError tells that the stats_matcher of an Envoy's bootstrap leaves out
+// statistics without which it can't be told what becomes of a file.
+type HiddenError struct {
+	URL   string
+	Stats []string
+}
+
+func (e *HiddenError) Error() string {
+	const most = 5
+	names := e.Stats[:min(most, len(e.Stats))]
+	more := ""
+	if n := len(e.Stats) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("envoy %s: the stats_matcher of its bootstrap hides %s%s: without them nobody can tell whether it takes a file; let the stats_matcher include names with %s",
+		e.URL, strings.Join(names, ", "), more, neededPattern)
+}
+
+// ForeignError tells that an Envoy reads no file of the output directory.
+type ForeignError struct {
+	URL   string
+	Dir   string   // the output directory as Envoys see it
+	Reads []string // what it reads instead, sorted
+}
+
+func (e *ForeignError) Error() string {
+	reads := "no files at all"
+	if len(e.Reads) > 0 {
+		reads = strings.Join(e.Reads, ", ")
+	}
+	return fmt.Sprintf("envoy %s: reads nothing below %s: its bootstrap names %s", e.URL, e.Dir, reads)
+}

@@ -1,0 +1,92 @@
+package envoy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// FleetOptions say which Envoys read the output directory.
+type FleetOptions struct {
+	Admins []*Admin
+	Quorum Quorum // zero: all
+	// Dir is the output directory as the Envoys see it. An Envoy that reads nothing
+	// there is a *ForeignError. "" is not to look.
+	Dir string
+	// AckTimeout is how long a round waits for acknowledgements. 0 is 15s.
+	AckTimeout time.Duration
+	// WarmTimeout is how long it then waits for clusters to be warm. 0 is 15s.
+	WarmTimeout time.Duration
+	// Log gets a warning when an Envoy stops answering, and a line when it answers
+	// again. nil discards.
+	Log *slog.Logger
+}
+
+// Fleet is the Envoys that read one output directory.
+type Fleet struct {
+	o FleetOptions
+
+	mu   sync.Mutex
+	lost map[*Admin]bool // those of which the log knows that they don't answer
+}
+
+// NewFleet asks nobody yet.
+func NewFleet(o FleetOptions) *Fleet {
+	o.AckTimeout = cmp.Or(o.AckTimeout, 15*time.Second)
+	o.WarmTimeout = cmp.Or(o.WarmTimeout, 15*time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Fleet{o: o, lost: make(map[*Admin]bool)}
+}
+
+// Begin asks all Envoys, side by side, where they stand, before the files of the
+// subscriptions are renamed.
+//
+// One that is down or silent does not count, and is only noted. One whose answers
+// can't be understood, or don't tell what is needed, is an error: *NotEnvoyError,
+// *HiddenError or *ForeignError. Nothing has moved then.
+func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) {
+	r := &Round{fleet: f, subs: subs}
+	for _, s := range subs {
+		r.roots = append(r.roots, s.Roots...)
+	}
+	slices.Sort(r.roots)
+	r.roots = slices.Compact(r.roots)
+	var wg sync.WaitGroup
+	for _, admin := range f.o.Admins {
+		m := &member{admin: admin}
+		r.members = append(r.members, m)
+		wg.Go(func() { m.begin(ctx, f.o.Dir, r.roots) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var wrong []error
+	for _, m := range r.members {
+		f.note(m.admin, m.err)
+		if m.err != nil && !m.down() && !m.silent() {
+			wrong = append(wrong, m.err)
+		}
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// note logs when an Envoy stops answering and when it answers again.
+func (f *Fleet) note(admin *Admin, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err != nil && !f.lost[admin]:
+		f.o.Log.Warn("no answer from Envoy, it does not count", "admin", admin.String(), "error", err)
+	case err == nil && f.lost[admin]:
+		f.o.Log.Info("Envoy answers again", "admin", admin.String())
+	}
+	f.lost[admin] = err != nil
+}

@@ -1,0 +1,101 @@
+package envoy
+
+import "slices"
+
+// State is what an Envoy has made of a file.
+type State int
+
+const (
+	// Pending is neither of the others, so far.
+	Pending State = iota
+	// Acked: it runs the file's version.
+	Acked
+	// Refused: it counted a rejection or a failure since the round began.
+	Refused
+	// Hidden is Pending with the reason: it has no such statistics, and a
+	// stats_matcher that may leave them out.
+	Hidden
+)
+
+// String is the state in capitals.
+func (s State) String() string {
+	return [...]string{"PENDING", "ACKED", "REFUSED", "HIDDEN"}[s]
+}
+
+// Status is what an Envoy has made of the file of one subscription.
+type Status struct {
+	Subscription
+	State State
+	// Root is where its statistics are, "" as long as Envoy has none.
+	Root string
+	// Runs is the version_text there.
+	Runs string
+	// Refusals are the rejections and failures since the round began.
+	Refusals uint64
+}
+
+// judge holds what an Envoy says now against what it said before the rename. base
+// is nil where it said nothing then.
+func judge(base, now *Reading, subs []Subscription) []Status {
+	if base == nil || base.Boot != now.Boot {
+		// It has read the files at its start: all that it counted counts.
+		base = &Reading{}
+	}
+	since := make(map[string]Counters, len(now.Counters))
+	for root, c := range now.Counters {
+		since[root] = c.since(base.Counters[root])
+	}
+	sharing := make(map[string][]string) // the versions of all that share a root
+	for _, s := range subs {
+		for _, root := range s.Roots {
+			sharing[root] = append(sharing[root], s.Version)
+		}
+	}
+	list := make([]Status, 0, len(subs))
+	for _, s := range subs {
+		list = append(list, s.judge(since, sharing, now.Matcher))
+	}
+	return list
+}
+
+// since is c without what base has counted. A counter that is lower than it was
+// went away with what it belonged to and came anew, from zero.
+func (c Counters) since(base Counters) Counters {
+	if c.Attempts < base.Attempts || c.Successes < base.Successes || c.Rejections < base.Rejections || c.Failures < base.Failures {
+		return c
+	}
+	c.Attempts -= base.Attempts
+	c.Successes -= base.Successes
+	c.Rejections -= base.Rejections
+	c.Failures -= base.Failures
+	return c
+}
+
+// judge looks at each root that there is. One that moved must have taken the file:
+// it reports for a subscription of its own.
+func (s Subscription) judge(since map[string]Counters, sharing map[string][]string, matcher bool) Status {
+	status := Status{Subscription: s}
+	acked, waiting := false, false
+	for _, root := range s.Roots {
+		c, ok := since[root]
+		if !ok {
+			continue
+		}
+		took := c.Successes >= uint64(len(sharing[root])) && slices.Contains(sharing[root], c.Version)
+		acked = acked || took
+		waiting = waiting || c.Attempts > 0 && !took
+		if status.Root == "" || !took {
+			status.Root, status.Runs = root, c.Version
+		}
+		status.Refusals += c.Rejections + c.Failures
+	}
+	switch {
+	case status.Refusals > 0:
+		status.State = Refused
+	case acked && !waiting:
+		status.State = Acked
+	case status.Root == "" && matcher:
+		status.State = Hidden
+	}
+	return status
+}

@@ -1,0 +1,179 @@
+package envoy
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// AwaitOptions say what a round waits for.
+type AwaitOptions struct {
+	// Warm is to wait, after the acknowledgements, until the clusters that came
+	// with the round are warm: an Envoy that has acknowledged a cluster answers 503
+	// for it until then. Those that were warming before the round are not waited
+	// for: one that never gets warm would hold up every later step.
+	Warm bool
+}
+
+// Round is one step of a publish: the files that are renamed between Begin and
+// Await.
+type Round struct {
+	fleet   *Fleet
+	subs    []Subscription
+	roots   []string
+	members []*member
+}
+
+// Await asks all Envoys until the quorum of those that answer has acknowledged
+// the files, or so many have refused that it can't be met, or the time is up. It
+// is to be called after the files were renamed, and once.
+func (r *Round) Await(ctx context.Context, o AwaitOptions) Outcome {
+	verdict := r.poll(ctx)
+	outcome := Outcome{Verdict: verdict, Err: ctx.Err()}
+	now := time.Now()
+	for _, m := range r.members {
+		if m.counts(now) {
+			outcome.Answering++
+		}
+		outcome.Envoys = append(outcome.Envoys, m.outcome(r.subs))
+	}
+	if verdict == Confirmed && o.Warm {
+		r.warm(ctx, &outcome)
+		outcome.Err = ctx.Err()
+	}
+	return outcome
+}
+
+// answer is what one question came to.
+type answer struct {
+	member  *member
+	reading *Reading
+	err     error
+}
+
+// poll asks each Envoy at a pace of its own, so that one that hangs holds up no
+// other, and judges after each answer.
+func (r *Round) poll(ctx context.Context) Verdict {
+	polling, cancel := context.WithTimeout(ctx, r.fleet.o.AckTimeout)
+	answers := make(chan answer)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for _, m := range r.members {
+		wg.Go(func() { m.admin.poll(polling, r.roots, m, answers) })
+	}
+	for {
+		if verdict, over := r.verdict(time.Now()); over {
+			return verdict
+		}
+		select {
+		case a := <-answers:
+			a.member.observe(time.Now(), a.reading, a.err)
+			r.fleet.note(a.member.admin, a.err)
+		case <-polling.Done():
+			return Unconfirmed
+		}
+	}
+}
+
+// poll sends answers until ctx ends.
+func (a *Admin) poll(ctx context.Context, roots []string, m *member, answers chan<- answer) {
+	for {
+		reading, err := a.Read(ctx, roots)
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case answers <- answer{m, reading, err}:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(pause(reading)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pause is how long to leave an Envoy alone after an answer: the statistics keep
+// its main thread busy, so that it gets at most a sixth of the time.
+func pause(r *Reading) time.Duration {
+	const shortest, share = 50 * time.Millisecond, 5
+	if r == nil {
+		return shortest
+	}
+	return max(shortest, share*r.Took)
+}
+
+// verdict tells whether the round is over, and how.
+func (r *Round) verdict(now time.Time) (v Verdict, over bool) {
+	answering, acked, refused := 0, 0, 0
+	for _, m := range r.members {
+		if !m.heard && m.down() {
+			return Unconfirmed, false // it may have come up, and one look tells
+		}
+		if !m.counts(now) {
+			continue
+		}
+		answering++
+		switch m.outcome(r.subs).State() {
+		case Acked:
+			acked++
+		case Refused:
+			refused++
+		}
+	}
+	need := r.fleet.o.Quorum.of(answering)
+	switch {
+	case answering == 0:
+		return Unconfirmed, true
+	case answering-refused < need:
+		return Rejected, true
+	case acked >= need:
+		return Confirmed, true
+	}
+	return Unconfirmed, false
+}
+
+// warm waits until all Envoys that acknowledged are warm, and notes which clusters
+// are not when the time is up.
+func (r *Round) warm(ctx context.Context, outcome *Outcome) {
+	ctx, cancel := context.WithTimeout(ctx, r.fleet.o.WarmTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, m := range r.members {
+		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked {
+			wg.Go(func() { e.NotWarm = m.awaitWarm(ctx, r.roots) })
+		}
+	}
+	wg.Wait()
+}
+
+// awaitWarm returns the clusters that were still cold when ctx ended. An Envoy
+// that gives no answer any more has none that could be waited for.
+func (m *member) awaitWarm(ctx context.Context, roots []string) (cold []string) {
+	for reading := m.last; reading.WarmingClusters > 0; {
+		names, err := m.coldClusters(ctx)
+		if err != nil && ctx.Err() == nil || err == nil && len(names) == 0 {
+			return nil
+		}
+		if err == nil {
+			cold = names
+		}
+		select {
+		case <-time.After(pause(reading)):
+		case <-ctx.Done():
+			return cold
+		}
+		next, err := m.admin.Read(ctx, roots)
+		switch {
+		case ctx.Err() != nil:
+			return cold
+		case err != nil:
+			return nil
+		}
+		reading = next
+	}
+	return nil
+}
