@@ -37,7 +37,8 @@ type Admin struct {
 type process struct {
 	boot      Boot
 	drainTime time.Duration
-	matcher   bool // the bootstrap has a stats_matcher
+	matcher   bool     // the bootstrap has a stats_matcher
+	paths     []string // that the bootstrap names
 }
 
 // NewAdmin takes http://host:port, where a path that a proxy adds may follow, or

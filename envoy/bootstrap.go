@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -36,11 +37,35 @@ func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
 }
 
 // Below tells whether one of the Paths is below dir. A relative one may be.
-func (b *Bootstrap) Below(dir string) bool {
-	dir = path.Clean(dir)
-	return slices.ContainsFunc(b.Paths, func(p string) bool {
-		return !path.IsAbs(p) || dir == "/" || strings.HasPrefix(path.Clean(p), dir+"/")
+func (b *Bootstrap) Below(dir string) bool { return below(b.Paths, dir) }
+
+func below(paths []string, dir string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return !path.IsAbs(p) || within(p, dir) || within(resolved(p), resolved(dir)) })
+}
+
+func within(p, dir string) bool {
+	return strings.HasPrefix(path.Clean(p), strings.TrimSuffix(path.Clean(dir), "/")+"/")
+}
+
+// names tells whether one of the paths is that of a file below dir. Where a link
+// on this machine leads one to the other it is; where Envoy has another file system
+// than we have, only the same words are.
+func names(paths []string, dir, file string) bool {
+	want := path.Join(dir, file)
+	return slices.ContainsFunc(paths, func(p string) bool {
+		if !path.IsAbs(p) { // from where Envoy was started
+			return strings.HasSuffix("/"+path.Clean(p), "/"+file)
+		}
+		return path.Clean(p) == want || resolved(p) == resolved(want)
 	})
+}
+
+// resolved is a path without links, as far as this machine has it.
+func resolved(p string) string {
+	if real, err := filepath.EvalSymlinks(p); err == nil {
+		return real
+	}
+	return path.Clean(p)
 }
 
 // collectPaths walks the bootstrap for config sources that are paths. The dump has
@@ -102,13 +127,11 @@ func (a *Admin) process(ctx context.Context) (process, error) {
 	if last.boot == boot {
 		return last, nil
 	}
-	boot, dump, err := a.bootstrap(ctx, "bootstrap.stats_config.stats_matcher")
+	b, err := a.Bootstrap(ctx)
 	if err != nil {
 		return process{}, err
 	}
-	p := process{boot: boot}
-	stats, _ := dump["stats_config"].(map[string]any)
-	_, p.matcher = stats["stats_matcher"]
+	p := process{boot: b.Boot, matcher: b.StatsMatcher, paths: b.Paths}
 	if p.drainTime, err = a.drainTime(ctx); err != nil {
 		return process{}, err
 	}
@@ -137,15 +160,6 @@ func (a *Admin) drainTime(ctx context.Context) (time.Duration, error) {
 		return 0, a.notEnvoy(path, sample(body))
 	}
 	return d, nil
-}
-
-// readsBelow is a *ForeignError where the Envoy reads no file below dir.
-func (a *Admin) readsBelow(ctx context.Context, dir string) error {
-	b, err := a.Bootstrap(ctx)
-	if err != nil || b.Below(dir) {
-		return err
-	}
-	return &ForeignError{URL: a.url, Dir: dir, Reads: b.Paths}
 }
 
 // Warming are the names of the dynamic clusters that warm, sorted. Those of them

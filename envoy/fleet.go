@@ -49,12 +49,7 @@ func NewFleet(o FleetOptions) *Fleet {
 // can't be understood, or don't tell what is needed, is an error: *NotEnvoyError,
 // *HiddenError or *ForeignError. Nothing has moved then.
 func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) {
-	r := &Round{fleet: f, subs: subs}
-	for _, s := range subs {
-		r.roots = append(r.roots, s.Roots...)
-	}
-	slices.Sort(r.roots)
-	r.roots = slices.Compact(r.roots)
+	r := &Round{fleet: f, subs: subs, roots: rootsOf(subs)}
 	var wg sync.WaitGroup
 	for _, admin := range f.o.Admins {
 		m := &member{admin: admin}
@@ -89,4 +84,14 @@ func (f *Fleet) note(admin *Admin, err error) {
 		f.o.Log.Info("Envoy answers again", "admin", admin.String())
 	}
 	f.lost[admin] = err != nil
+}
+
+// rootsOf are the roots of all subscriptions, each once.
+func rootsOf(subs []Subscription) []string {
+	var roots []string
+	for _, s := range subs {
+		roots = append(roots, s.Roots...)
+	}
+	slices.Sort(roots)
+	return slices.Compact(roots)
 }

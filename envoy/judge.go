@@ -47,13 +47,13 @@ func judge(base, now *Reading, subs []Subscription) []Status {
 	}
 	sharing := make(map[string][]string) // the versions of all that share a root
 	for _, s := range subs {
-		for _, root := range s.Roots {
+		for _, root := range now.roots(s) {
 			sharing[root] = append(sharing[root], s.Version)
 		}
 	}
 	list := make([]Status, 0, len(subs))
 	for _, s := range subs {
-		list = append(list, s.judge(since, sharing, now.Matcher))
+		list = append(list, s.judge(now.roots(s), since, sharing, now.Matcher))
 	}
 	return list
 }
@@ -73,15 +73,12 @@ func (c Counters) since(base Counters) Counters {
 
 // judge looks at each root that there is. One that moved must have taken the file:
 // it reports for a subscription of its own.
-func (s Subscription) judge(since map[string]Counters, sharing map[string][]string, matcher bool) Status {
+func (s Subscription) judge(roots []string, since map[string]Counters, sharing map[string][]string, matcher bool) Status {
 	status := Status{Subscription: s}
 	acked, waiting := false, false
-	for _, root := range s.Roots {
-		c, ok := since[root]
-		if !ok {
-			continue
-		}
-		took := c.Successes >= uint64(len(sharing[root])) && slices.Contains(sharing[root], c.Version)
+	for _, root := range roots {
+		c := since[root]
+		took := slices.Contains(sharing[root], c.Version) && (s.Standing || c.Successes >= uint64(len(sharing[root])))
 		acked = acked || took
 		waiting = waiting || c.Attempts > 0 && !took
 		if status.Root == "" || !took {

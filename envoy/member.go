@@ -27,8 +27,8 @@ type member struct {
 // begin asks for the baseline.
 func (m *member) begin(ctx context.Context, dir string, roots []string) {
 	m.base, m.err = m.admin.Read(ctx, roots)
-	if m.err == nil && dir != "" {
-		m.err = m.admin.readsBelow(ctx, dir)
+	if m.err == nil && dir != "" && !below(m.base.Paths, dir) {
+		m.err = &ForeignError{URL: m.admin.url, Dir: dir, Reads: m.base.Paths}
 	}
 	if m.err == nil && m.base.WarmingClusters > 0 {
 		m.warming, m.err = m.admin.Warming(ctx)
@@ -81,13 +81,13 @@ func (m *member) restarted() bool {
 }
 
 // outcome is what it has made of the files.
-func (m *member) outcome(subs []Subscription) EnvoyOutcome {
+func (m *member) outcome(subs []Subscription, dir string) EnvoyOutcome {
 	o := EnvoyOutcome{URL: m.admin.String(), Err: m.err, Restarted: m.restarted()}
 	switch {
 	case m.last != nil:
-		o.States = judge(m.base, m.last, subs)
+		o.States = judge(m.base, m.last, m.last.led(subs, dir))
 	case m.base != nil:
-		o.States = judge(m.base, m.base, subs)
+		o.States = judge(m.base, m.base, m.base.led(subs, dir))
 	}
 	return o
 }

@@ -1,9 +1,6 @@
 package envoy
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Verdict is what a round came to.
 type Verdict int
@@ -42,9 +39,11 @@ type EnvoyOutcome struct {
 	// Restarted tells that it was started anew, or for the first time, since the
 	// round began.
 	Restarted bool
-	// States has one for each subscription, in their order; of what it said last,
-	// if it gives no answer now.
+	// States has one for each subscription that it can have, in their order; of what
+	// it said last, if it gives no answer now.
 	States []Status
+	// Refusals are what it says of what it refused.
+	Refusals []Refusal
 	// NotWarm are the clusters that AwaitOptions.Warm waited for in vain.
 	NotWarm []string
 }
@@ -78,9 +77,17 @@ func (o Outcome) Warm() bool {
 	return true
 }
 
-// String is one line for logs.
+// String is a few words.
 func (o Outcome) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s by %d of %d Envoys", o.Verdict, o.Answering, len(o.Envoys))
-	return b.String()
+	acked := 0
+	for _, e := range o.Envoys {
+		if e.Err == nil && e.State() == Acked {
+			acked++
+		}
+	}
+	text := fmt.Sprintf("%s: %d of %d Envoys took it", o.Verdict, acked, len(o.Envoys))
+	if down := len(o.Envoys) - o.Answering; down > 0 {
+		text += fmt.Sprintf(", %d did not answer", down)
+	}
+	return text
 }

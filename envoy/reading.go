@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,8 +24,12 @@ type Reading struct {
 	DrainTime                               time.Duration
 	WarmingClusters, WarmingListeners       int
 	DrainingListeners, DrainingFilterChains int
+	// Paths are the files that the bootstrap names, sorted.
+	Paths []string
 	// Counters are those of each root that was asked for and that Envoy has.
 	Counters map[string]Counters
+	// expanded are the roots that a root with a * stands for.
+	expanded map[string][]string
 	// Matcher tells that the bootstrap has a stats_matcher: a root that is not in
 	// Counters may be one that it hides.
 	Matcher bool
@@ -70,7 +75,7 @@ func (a *Admin) Read(ctx context.Context, roots []string) (*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reading{Boot: p.boot, DrainTime: p.drainTime, Matcher: p.matcher}
+	r := &Reading{Boot: p.boot, DrainTime: p.drainTime, Matcher: p.matcher, Paths: p.paths}
 	if r.State, err = a.state(ctx); err != nil {
 		return nil, err
 	}
@@ -145,31 +150,85 @@ func (r *Reading) take(adminURL string, stats map[string]any, roots []string) er
 	r.WarmingListeners = int(number(warmingListeners))
 	r.DrainingListeners = int(number(drainingListeners))
 	r.DrainingFilterChains = int(number(drainingFilterChains))
-	r.Counters = make(map[string]Counters, len(roots))
+	r.Counters, r.expanded = make(map[string]Counters, len(roots)), make(map[string][]string)
+	ends := endings(stats)
 	for _, root := range roots {
-		has := false
-		for _, suffix := range []string{attempts, successes, rejections, failures, versionText} {
-			_, ok := stats[root+suffix]
-			has = has || ok
+		for _, name := range expand(root, ends) {
+			c := Counters{
+				Attempts:   number(name + attempts),
+				Successes:  number(name + successes),
+				Rejections: number(name + rejections),
+				Failures:   number(name + failures),
+			}
+			version, ok := stats[name+versionText].(string)
+			if !ok && r.Matcher {
+				missing = append(missing, name+versionText)
+			}
+			c.Version = version
+			r.Counters[name] = c
+			r.expanded[root] = append(r.expanded[root], name)
 		}
-		if !has {
-			continue
-		}
-		c := Counters{
-			Attempts:   number(root + attempts),
-			Successes:  number(root + successes),
-			Rejections: number(root + rejections),
-			Failures:   number(root + failures),
-		}
-		version, ok := stats[root+versionText].(string)
-		if !ok && r.Matcher {
-			missing = append(missing, root+versionText)
-		}
-		c.Version = version
-		r.Counters[root] = c
 	}
 	if len(missing) > 0 {
 		return &HiddenError{URL: adminURL, Stats: missing}
 	}
 	return nil
+}
+
+// endings are the roots of the statistics by each of their endings that begins
+// with a dot, and as a whole, sorted.
+func endings(stats map[string]any) map[string][]string {
+	ends := make(map[string][]string)
+	seen := make(map[string]bool)
+	for _, name := range slices.Sorted(maps.Keys(stats)) {
+		for _, suffix := range []string{attempts, successes, rejections, failures, versionText} {
+			root, ok := strings.CutSuffix(name, suffix)
+			if !ok || seen[root] {
+				continue
+			}
+			seen[root] = true
+			ends[root] = append(ends[root], root)
+			for i, c := range root {
+				if c == '.' {
+					ends[root[i:]] = append(ends[root[i:]], root)
+				}
+			}
+		}
+	}
+	return ends
+}
+
+// expand are the roots that Envoy has of one that was asked for.
+func expand(root string, ends map[string][]string) []string {
+	before, after, pattern := strings.Cut(root, "*")
+	if !pattern {
+		return slices.DeleteFunc(slices.Clone(ends[root]), func(name string) bool { return name != root })
+	}
+	return slices.DeleteFunc(slices.Clone(ends[after]), func(name string) bool { return !strings.HasPrefix(name, before) })
+}
+
+// roots are those that Envoy has of a subscription.
+func (r *Reading) roots(s Subscription) []string {
+	var list []string
+	for _, root := range s.Roots {
+		list = append(list, r.expanded[root]...)
+	}
+	return list
+}
+
+// led are the subscriptions that an Envoy with this bootstrap comes to have.
+func (r *Reading) led(subs []Subscription, dir string) []Subscription {
+	reads := make(map[string]bool)
+	var list []Subscription
+	for _, s := range subs {
+		for _, via := range s.Via {
+			if _, known := reads[via]; !known {
+				reads[via] = names(r.Paths, dir, via)
+			}
+		}
+		if len(s.Via) == 0 || slices.ContainsFunc(s.Via, func(via string) bool { return reads[via] }) {
+			list = append(list, s)
+		}
+	}
+	return list
 }

@@ -35,7 +35,7 @@ func (r *Round) Await(ctx context.Context, o AwaitOptions) Outcome {
 		if m.counts(now) {
 			outcome.Answering++
 		}
-		outcome.Envoys = append(outcome.Envoys, m.outcome(r.subs))
+		outcome.Envoys = append(outcome.Envoys, m.outcome(r.subs, r.fleet.o.Dir))
 	}
 	if verdict == Confirmed && o.Warm {
 		r.warm(ctx, &outcome)
@@ -117,7 +117,7 @@ func (r *Round) verdict(now time.Time) (v Verdict, over bool) {
 			continue
 		}
 		answering++
-		switch m.outcome(r.subs).State() {
+		switch m.outcome(r.subs, r.fleet.o.Dir).State() {
 		case Acked:
 			acked++
 		case Refused:

@@ -25,7 +25,7 @@ func RuleCodes() []diag.Code {
 // once: a rule may share its code with the loader, which meets the same fault
 // earlier.
 func Codes() []diag.Code {
-	own := []diag.Code{codeAddressSwap, codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRoutesInlined}
+	own := []diag.Code{codeAddressSwap, codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRefusedByEnvoy, codeRoutesInlined}
 	codes := slices.Concat(RuleCodes(), load.Codes, render.Codes, own)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
@@ -64,6 +64,13 @@ extension configs.`}
 	codeOutputInSource = diag.Code{Name: "output-in-source", Doc: `The output directory and the source tree lie one inside the other.
 
 What is published would be read as a source on the next pass.`}
+
+	codeRefusedByEnvoy = diag.Code{Name: "refused-by-envoy", Doc: `An Envoy refused what was published.
+
+With --envoy-admin each step is confirmed by the Envoys that read the output
+directory. When one refuses a step, the steps that were out are put back, and the
+snapshot is held until the source tree changes: --retry-held tries it again. The
+message is Envoy's own, from its admin interface or from --envoy-log.`}
 
 	codeRoutesInlined = diag.Code{Name: "routes-inlined", Severity: diag.Warning, Doc: `Route configurations go into their listeners, to save inotify instances.
 

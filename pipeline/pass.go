@@ -4,32 +4,53 @@ import (
 	"context"
 	"time"
 
+	"xdspub/envoy"
 	"xdspub/publish"
 )
 
-// Publish carries a plan out. An error means that it stopped: what was out or
-// came out is whole, and the next plan goes on from there.
-func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (publish.Result, error) {
-	result, err := d.Publish(ctx, plan.Change)
-	if err != nil || len(plan.Trim.Steps) == 0 {
-		return result, err
-	}
-	if len(result.Steps) > 0 && !wait(ctx, plan.Change.Gap) {
-		return result, nil // the next pass trims
-	}
-	trimmed, err := d.Publish(ctx, plan.Trim)
-	result.Steps = append(result.Steps, trimmed.Steps...)
-	return result, err
+// Result is what became of a plan.
+type Result struct {
+	publish.Result
+	// Outcomes are what Envoys made of the steps that one of them follows, in their
+	// order.
+	Outcomes []envoy.Outcome
 }
 
-// wait tells whether the time passed before ctx ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
+// Recover goes on with what a writer that was killed had begun to put back. It
+// comes before Plan: what is out may change.
+func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
+	c, err := p.confirmation(nil, "")
+	if err != nil {
+		return err
 	}
+	_, err = d.Recover(ctx, publish.Plan{Gap: p.options.StepGap, Confirm: c.confirmer()})
+	return err
+}
+
+// Publish carries a plan out. An error means that it stopped: what was out or
+// came out is whole, and the next plan goes on from there. A *publish.RefusedError
+// means that Envoy refused it and that what was out before is out again.
+func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
+	c, err := p.confirmation(plan.snapshot, plan.ID)
+	if err != nil {
+		return Result{}, err
+	}
+	change := plan.Change
+	change.Confirm = c.confirmer()
+	start := time.Now()
+	published, err := d.Publish(ctx, change)
+	result := Result{Result: published}
+	if c != nil {
+		result.Outcomes = c.outcomes
+	}
+	if err != nil {
+		return result, err
+	}
+	// What goes was in use until just now.
+	if took, begun := time.Since(start), change.Manifest.Published; c != nil && took > time.Second {
+		if err := p.restamp(ctx, d, begun.Add(took), func(g publish.Going) bool { return g.Since.Equal(begun) }); err != nil {
+			return result, err
+		}
+	}
+	return result, d.Release()
 }

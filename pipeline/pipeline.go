@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/envoy"
 	"xdspub/follow"
 	"xdspub/load"
 	"xdspub/render"
@@ -61,6 +62,8 @@ type Options struct {
 	// TrimDelay is how long a cluster that nothing needs any more stays, for
 	// connections that are kept alive on a draining listener.
 	TrimDelay time.Duration
+	// Envoys confirm what is published; nil where none is asked.
+	Envoys *envoy.Fleet
 	// Log is told what goes on; nil discards.
 	Log *slog.Logger
 }

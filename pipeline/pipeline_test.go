@@ -24,6 +24,8 @@ type site struct {
 	src string
 	p   *Pipeline
 	now time.Time
+	// next is when there is more to trim, as publish said.
+	next time.Time
 }
 
 func newSite(t *testing.T, change func(*Options)) *site {
@@ -84,8 +86,13 @@ func (s *site) publish() string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	trimmed, next, err := s.p.Trim(context.Background(), dir, s.now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.next = next
 	var b strings.Builder
-	for _, step := range result.Steps {
+	for _, step := range append(result.Steps, trimmed.Steps...) {
 		for _, f := range step.Written {
 			fmt.Fprintf(&b, "%s: %s\n", step.Name, f)
 		}
@@ -172,16 +179,16 @@ routes: rds/main/rds.json`)
 	if diff := cmp.Diff([]string{"blue", "green"}, s.clusters()); diff != "" {
 		t.Errorf("clusters (-want +got):\n%s", diff)
 	}
-	if got, want := s.plan().NextTrim, s.now.Add(10*time.Minute); !got.Equal(want) {
-		t.Errorf("NextTrim = %v, want %v", got, want)
+	if want := s.now.Add(10 * time.Minute); !s.next.Equal(want) {
+		t.Errorf("the next trim is at %v, want %v", s.next, want)
 	}
 	s.now = s.now.Add(9 * time.Minute)
 	s.want("too early", "")
 
 	s.now = s.now.Add(2 * time.Minute)
 	s.want("in time", `
-trim: cds/cds.json
-trim: -eds/blue/eds.json`)
+trim clusters: cds/cds.json
+trim files: -eds/blue/eds.json`)
 	if diff := cmp.Diff([]string{"green"}, s.clusters()); diff != "" {
 		t.Errorf("clusters (-want +got):\n%s", diff)
 	}
@@ -221,7 +228,7 @@ routes: rds/main/rds.json`))
 			}
 			s.want("a file that lost its end is mended", named("clusters: cds/cds.json"))
 			s.now = s.now.Add(time.Hour)
-			s.want("all of blue goes that is left", named("trim: -eds/blue/eds.json"))
+			s.want("all of blue goes that is left", named("trim files: -eds/blue/eds.json"))
 		})
 	}
 }
@@ -265,8 +272,8 @@ func TestStopped(t *testing.T) {
 
 	s.now = s.now.Add(time.Hour)
 	s.p.options.StepGap = 0
-	if plan := s.plan(); len(plan.Trim.Steps) > 0 {
-		t.Errorf("trims at once: %v", plan.Trim)
+	if due, _, err := s.p.due(t.Context(), s.now); err != nil || len(due) > 0 {
+		t.Errorf("trims at once: %v, %v", due, err)
 	}
 	s.publish()
 	if diff := cmp.Diff([]string{"blue", "green"}, s.clusters()); diff != "" {

@@ -19,12 +19,13 @@ import (
 type Plan struct {
 	// Change brings the new resources out and leaves what they replace in place.
 	Change publish.Plan
-	// Trim takes away what nothing needs any more, once its time has come.
-	Trim publish.Plan
-	// NextTrim is when more can be trimmed; zero when nothing waits.
-	NextTrim time.Time
 	// ID is the Snapshot's.
 	ID string
+	// Held is why Envoy refused just this before; nil where it did not. It is not
+	// to be tried again unless somebody asks for that.
+	Held *publish.Refusal
+
+	snapshot *xds.Snapshot
 }
 
 // Plan renders an accepted Snapshot and plans the steps to it from what is out.
@@ -48,10 +49,15 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if list.HasErrors() {
 		return nil, list, nil
 	}
-	plan := &Plan{ID: out.ID}
+	refused, err := publish.ReadRefused(p.options.Out)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
 		Snapshot: out.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
+		Resources: counts(s),
 	}
 	if target.InlineEndpoints {
 		m.EDSMode = string(EndpointsInline)
@@ -59,17 +65,9 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if target.InlineRoutes {
 		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
 	}
-	var due []publish.Going
 	for _, g := range st.going(target.Going, out) {
 		g.Since = st.since(g.Cluster, g.File, now)
 		m.Going = append(m.Going, g)
-		at := g.Since.Add(p.options.TrimDelay)
-		switch {
-		case !at.After(now):
-			due = append(due, g)
-		case plan.NextTrim.IsZero() || at.Before(plan.NextTrim):
-			plan.NextTrim = at
-		}
 	}
 	leaving, more := p.leaving(s, st, target, waits)
 	if more.HasErrors() {
@@ -79,35 +77,18 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
-	if len(due) > 0 {
-		plan.Trim, list = p.trim(s, target, due, m, list)
-	}
 	return plan, list, nil
 }
 
-// trim plans to take away what is due.
-func (p *Pipeline) trim(s *xds.Snapshot, target render.Target, due []publish.Going, m publish.Manifest, list diag.List) (publish.Plan, diag.List) {
-	isDue := func(g publish.Going) bool {
-		return slices.ContainsFunc(due, func(d publish.Going) bool { return d.Cluster == g.Cluster && d.File == g.File })
-	}
-	m.Going = slices.DeleteFunc(slices.Clone(m.Going), isDue)
-	target.Going = slices.DeleteFunc(slices.Clone(target.Going), func(r *xds.Resource) bool { return isDue(publish.Going{Cluster: r.Name}) })
-	out, more := p.renderer.Render(s, target)
-	if more.HasErrors() {
-		return publish.Plan{}, append(list, more...)
-	}
-	step := publish.Step{Name: "trim"}
-	for _, f := range out.Files {
-		if f.Type == xds.Cluster {
-			step.Write = append(step.Write, publishFile(f))
+// counts are how many resources of each type there are.
+func counts(s *xds.Snapshot) map[string]int {
+	n := make(map[string]int)
+	for _, t := range xds.Types {
+		if of := len(s.Of(t)); of > 0 {
+			n[t.API] = of
 		}
 	}
-	for _, g := range due {
-		if g.File != "" {
-			step.Remove = append(step.Remove, g.File)
-		}
-	}
-	return publish.Plan{Steps: []publish.Step{step}, Manifest: m}, list
+	return n
 }
 
 // renderWithin renders so that the path subscriptions of what runs, drains and
@@ -305,7 +286,7 @@ func (st *state) subscribed(f render.File) bool {
 }
 
 func publishFile(f render.File) publish.File {
-	return publish.File{Path: f.Path, Data: f.Data, Secret: f.Secret}
+	return publish.File{Path: f.Path, Data: f.Data, Version: f.Version, Secret: f.Secret}
 }
 
 func (p *Pipeline) envoyPath() string {

@@ -37,6 +37,9 @@ func stillHolds(f file, name string) bool {
 	return unix.Fstat(int(f.Fd()), &ours) == nil && unix.Stat(name, &theirs) == nil && ours.Dev == theirs.Dev && ours.Ino == theirs.Ino
 }
 
+// Lost tells whether the directory was taken away under d.
+func (d *Dir) Lost() bool { return !stillHolds(d.lock, d.path(lockPath)) }
+
 // acquire locks the file name and writes our pid into it. The kernel releases
 // the lock when its holder dies, in whatever way, so what counts is the lock
 // and never that the file exists.

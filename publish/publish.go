@@ -122,8 +122,10 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 		if turned != nil {
 			return res, errors.Join(err, turned)
 		}
-		res.Undone, turned = d.undo(ctx, back, p)
-		return res, errors.Join(err, turned)
+		if res.Undone, turned = d.undo(ctx, back, p); turned != nil {
+			err = errors.Join(err, turned)
+		}
+		return res, err
 	}
 	if err != nil && !ok {
 		return res, err
@@ -131,7 +133,10 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	if err := d.record(last); err != nil {
 		return res, err
 	}
-	return res, errors.Join(err, d.finish())
+	if ferr := d.finish(); ferr != nil {
+		err = errors.Join(err, ferr)
+	}
+	return res, err
 }
 
 // move carries the steps out. When Envoy refuses one it stops there, or goes on and

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
+	"xdspub/envoy"
 	"xdspub/pipeline"
 	"xdspub/render"
 )
@@ -44,6 +46,24 @@ func publishFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "trim-delay", EnvVars: env("trim-delay"), Value: 10 * time.Minute, Usage: "`TIME` that a removed cluster stays for connections that drain"},
 		&cli.StringFlag{Name: "group", EnvVars: env("group"), Usage: "`GROUP` that may read secret files (default: the output directory's)"},
 	}
+}
+
+// confirmFlags say which Envoys confirm what is published.
+func confirmFlags() []cli.Flag {
+	return []cli.Flag{
+		envoyAdminFlag(),
+		&cli.StringFlag{Name: "ack-quorum", EnvVars: env("ack-quorum"), Value: envoy.Quorum{}.String(), Usage: "how many of the Envoys that answer must take a step in, `all|any|N`"},
+		&cli.DurationFlag{Name: "ack-timeout", EnvVars: env("ack-timeout"), Value: 15 * time.Second, Usage: "`TIME` that Envoys have to take a step in; then it counts as unconfirmed and the change goes on"},
+		&cli.DurationFlag{Name: "warm-timeout", EnvVars: env("warm-timeout"), Value: 30 * time.Second, Usage: "`TIME` that new clusters have to get warm before something uses them"},
+	}
+}
+
+func envoyAdminFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "envoy-admin", EnvVars: env("envoy-admin"), Usage: "`URL` of the admin interface of an Envoy that reads the output directory: http://HOST:PORT or unix:PATH"}
+}
+
+func retryHeldFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "retry-held", EnvVars: env("retry-held"), Usage: "try once more what Envoy refused", DisableDefaultText: true}
 }
 
 // watchFlags say when a source tree is looked at.
@@ -104,7 +124,34 @@ func publishOptions(v values, source string, log *slog.Logger) (pipeline.Options
 	case o.StepGap < 0 || o.TrimDelay < 0:
 		return o, usagef("--step-gap and --trim-delay can't be negative")
 	}
-	return o, nil
+	o.Envoys, err = fleet(v, o)
+	return o, err
+}
+
+// fleet is the Envoys that flags name, nil where they name none.
+func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
+	quorum, err := envoy.ParseQuorum(value(v, "ack-quorum", v.c.String))
+	if err != nil {
+		return nil, usagef("--ack-quorum: %v", err)
+	}
+	f := envoy.FleetOptions{
+		Quorum: quorum, Dir: cmp.Or(o.EnvoyPath, pipeline.DefaultEnvoyPath(o.Out)), Log: o.Log,
+		AckTimeout: value(v, "ack-timeout", v.c.Duration), WarmTimeout: value(v, "warm-timeout", v.c.Duration),
+	}
+	if f.AckTimeout <= 0 || f.WarmTimeout <= 0 {
+		return nil, usagef("--ack-timeout and --warm-timeout must be above 0")
+	}
+	for _, url := range value(v, "envoy-admin", v.c.StringSlice) {
+		admin, err := envoy.NewAdmin(url)
+		if err != nil {
+			return nil, usagef("--envoy-admin: %v", err)
+		}
+		f.Admins = append(f.Admins, admin)
+	}
+	if len(f.Admins) == 0 {
+		return nil, nil
+	}
+	return envoy.NewFleet(f), nil
 }
 
 // formatNamed is the format of published files that a flag names.

@@ -1,19 +1,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/diag"
+	"xdspub/envoy"
 	"xdspub/pipeline"
 	"xdspub/publish"
+	"xdspub/xds"
 )
 
 func renderCommand() *cli.Command {
@@ -21,7 +26,7 @@ func renderCommand() *cli.Command {
 		Name:      "render",
 		Usage:     "check a source tree and publish it once",
 		ArgsUsage: "SRC",
-		Flags: append(append(sourceFlags(), publishFlags()...), maxFindingsFlag(),
+		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags()), maxFindingsFlag(), retryHeldFlag(),
 			&cli.BoolFlag{Name: "dry-run", EnvVars: env("dry-run"), Usage: "show the plan and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			source, err := oneArgument(c, "SRC")
@@ -64,28 +69,78 @@ func renderOnce(v values, o pipeline.Options) error {
 		return err
 	}
 	defer dir.Close()
+	ctx, stop := signal.NotifyContext(v.c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
+	if err := p.Recover(ctx, dir); err != nil {
+		return err
+	}
+	if v.c.Bool("retry-held") {
+		if err := dir.Release(); err != nil {
+			return err
+		}
+	}
 	plan, err = planFor(v, p, checked) // again, now that no other writer can change what is out
 	switch {
 	case err != nil:
 		return err
 	case plan == nil:
 		return refuse(v.c, checked)
+	case plan.Held != nil:
+		checked.Add(plan.Held.Findings)
+		printFindings(v.c, checked)
+		fmt.Fprintf(v.c.App.ErrWriter, "snapshot %s is held since Envoy refused it at %s: what was out before stays; --retry-held tries it again\n", plan.ID, plan.Held.Time.Format(time.RFC3339))
+		return &exit{status: exitRefused}
 	}
 	printFindings(v.c, checked)
-
-	ctx, stop := signal.NotifyContext(v.c.Context, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
 	result, err := p.Publish(ctx, dir, plan)
+	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
+		return refusedByEnvoy(v.c, plan, result, refused, err)
+	}
 	if err != nil {
 		return err
 	}
+	trimmed, next, err := p.Trim(ctx, dir, time.Now())
+	if err != nil {
+		return err
+	}
+	result.Steps = append(result.Steps, trimmed.Steps...)
 	written, removed := counts(result)
-	fmt.Fprintf(v.c.App.Writer, "snapshot %s: %s written, %d removed\n", plan.ID, count(written, "file"), removed)
-	if !plan.NextTrim.IsZero() {
-		fmt.Fprintf(v.c.App.Writer, "what went stays for connections that drain: a run after %s trims it\n", plan.NextTrim.Format(time.RFC3339))
+	fmt.Fprintf(v.c.App.Writer, "snapshot %s: %s written, %d removed%s\n", plan.ID, count(written, "file"), removed, confirmed(result))
+	if !next.IsZero() {
+		fmt.Fprintf(v.c.App.Writer, "what went stays for connections that drain: a run after %s trims it\n", next.Format(time.RFC3339))
 	}
 	return nil
+}
+
+// refusedByEnvoy prints why a change did not stay.
+func refusedByEnvoy(c *cli.Context, plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError, err error) error {
+	printed := &pipeline.Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
+	printed.Add(refused.Findings())
+	printFindings(c, printed)
+	undone := "what was out before is out again"
+	if len(result.Undone) == 0 {
+		undone = "nothing was out before, so it stays"
+	}
+	fmt.Fprintf(c.App.ErrWriter, "snapshot %s: Envoy refused it in the step %q: %s\n", plan.ID, refused.Refusal.Step, undone)
+	if error(refused) != err { // and it could not be put back
+		return err
+	}
+	return &exit{status: exitRefused}
+}
+
+// confirmed says in a few words what Envoys made of a change.
+func confirmed(r pipeline.Result) string {
+	if len(r.Outcomes) == 0 {
+		return ""
+	}
+	worst := r.Outcomes[0]
+	for _, o := range r.Outcomes {
+		if o.Verdict != envoy.Confirmed {
+			worst = o
+		}
+	}
+	return ", " + worst.String()
 }
 
 // planFor makes a plan for what was checked. It is nil where findings refuse it,
@@ -114,7 +169,7 @@ func refuse(c *cli.Context, checked *pipeline.Checked) error {
 	return &exit{status: exitRefused}
 }
 
-func counts(r publish.Result) (written, removed int) {
+func counts(r pipeline.Result) (written, removed int) {
 	for _, s := range r.Steps {
 		written += len(s.Written)
 		removed += len(s.Removed)
@@ -127,40 +182,43 @@ func counts(r publish.Result) (written, removed int) {
 func showPlan(w io.Writer, o pipeline.Options, group string, plan *pipeline.Plan) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "snapshot %s\n", plan.ID)
-	steps, going := 0, plan.Change.Manifest.Going
-	for _, part := range []publish.Plan{plan.Change, plan.Trim} {
-		pending, err := publish.Pending(o.Out, part, publish.Options{Group: group})
-		if err != nil {
-			return err
-		}
-		for _, s := range pending.Steps {
-			steps++
-			fmt.Fprintf(&b, "step %d: %s\n", steps, s.Name)
-			for _, f := range s.Write {
-				mark := "~"
-				if _, err := os.Lstat(filepath.Join(o.Out, filepath.FromSlash(f.Path))); err != nil {
-					mark = "+"
-				}
-				fmt.Fprintf(&b, "  %s %s (%d bytes)\n", mark, f.Path, len(f.Data))
+	pending, err := publish.Pending(o.Out, plan.Change, publish.Options{Group: group})
+	if err != nil {
+		return err
+	}
+	for i, s := range pending.Steps {
+		fmt.Fprintf(&b, "step %d: %s\n", i+1, s.Name)
+		for _, f := range s.Write {
+			mark := "~"
+			if _, err := os.Lstat(filepath.Join(o.Out, filepath.FromSlash(f.Path))); err != nil {
+				mark = "+"
 			}
-			for _, name := range s.Remove {
-				fmt.Fprintf(&b, "  - %s\n", name)
-			}
+			fmt.Fprintf(&b, "  %s %s (%d bytes)\n", mark, f.Path, len(f.Data))
 		}
-		if len(part.Steps) > 0 {
-			going = part.Manifest.Going
+		for _, name := range s.Remove {
+			fmt.Fprintf(&b, "  - %s\n", name)
 		}
 	}
-	if steps == 0 {
+	if len(pending.Steps) == 0 {
 		b.WriteString("nothing to do\n")
 	}
-	for _, g := range going {
+	if plan.Held != nil {
+		fmt.Fprintf(&b, "held since Envoy refused it at %s\n", plan.Held.Time.Format(time.RFC3339))
+	}
+	for _, g := range plan.Change.Manifest.Going {
 		what := g.File
 		if g.Cluster != "" {
 			what = fmt.Sprintf("cluster %q", g.Cluster)
 		}
-		fmt.Fprintf(&b, "after %s: trim\n  - %s\n", g.Since.Add(o.TrimDelay).Format(time.RFC3339), what)
+		when := "then"
+		switch at := g.Since.Add(o.TrimDelay); {
+		case o.Envoys != nil:
+			when = "when Envoy has drained"
+		case at.After(time.Now()):
+			when = "after " + at.Format(time.RFC3339)
+		}
+		fmt.Fprintf(&b, "%s: trim\n  - %s\n", when, what)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err = io.WriteString(w, b.String())
 	return err
 }

@@ -47,7 +47,7 @@ func settings(c *cli.Context, source string) (values, error) {
 	case err != nil:
 		return v, err
 	}
-	flags := slices.Concat(sourceFlags()[1:], publishFlags(), watchFlags()) // all but config itself
+	flags := slices.Concat(sourceFlags()[1:], publishFlags(), confirmFlags(), watchFlags()) // all but config itself
 	for _, s := range list {
 		x, wrong := parse(flags, s, filepath.Dir(name))
 		if wrong != nil {

@@ -29,7 +29,7 @@ func watchCommand() *cli.Command {
 		Name:      "watch",
 		Usage:     "publish a source tree whenever it changes",
 		ArgsUsage: "SRC",
-		Flags: append(slices.Concat(sourceFlags(), publishFlags(), watchFlags()), maxFindingsFlag(),
+		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), watchFlags()), maxFindingsFlag(), retryHeldFlag(),
 			&cli.BoolFlag{Name: "once", EnvVars: env("once"), Usage: "make one pass and end, with the exit status of render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			// First of all: a supervisor may send one at any time, and it ends a
@@ -83,6 +83,8 @@ type watching struct {
 	failed    string    // the I/O error that was logged last
 	published string    // the id of the Snapshot that is out
 	nextTrim  time.Time
+	release   bool   // try once more what is held
+	held      string // the id of the Snapshot that was said to be held
 }
 
 func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
@@ -112,6 +114,7 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 	// A link that is turned must not lead a running watch to another directory.
 	w.o.Out = w.dir.Path()
 	w.p = pipeline.New(w.o)
+	w.release = w.v.c.Bool("retry-held")
 	w.log.Info("watching", "source", w.o.Source, "out", w.o.Out, "pid", os.Getpid())
 
 	err = w.pass(ctx, "start")
@@ -128,13 +131,17 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 			reason = string(r)
 		case <-hup:
 			w.told, w.failed = nil, "" // asked for: say all again
+			w.release = true
 			reason = "SIGHUP"
 		case <-trim:
-			w.nextTrim = time.Time{} // if this pass is refused, the next one that is not trims
 			reason = "trim"
 		}
 		stop()
-		if ctx.Err() == nil {
+		switch {
+		case ctx.Err() != nil:
+		case reason == "trim":
+			w.report(ctx, w.trim(ctx), reason)
+		default:
 			w.report(ctx, w.pass(ctx, reason), reason)
 		}
 	}
@@ -208,37 +215,90 @@ func (w *watching) pass(ctx context.Context, reason string) error {
 	if err != nil || checked == nil { // nil: ended while it waited for git
 		return err
 	}
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
 	plan, err := planFor(w.v, w.p, checked)
 	if err != nil {
 		return err
 	}
 	w.tell(checked)
-	if plan == nil {
-		return nil
+	switch {
+	case plan == nil:
+		return errors.Join(w.dir.Refuse(publish.Refusal{Time: time.Now().UTC().Round(0), Findings: checked.Diagnostics}), w.trim(ctx))
+	case plan.Held != nil:
+		w.hold(plan)
+		return w.trim(ctx)
 	}
-	w.nextTrim = plan.NextTrim
+	result, err := w.p.Publish(ctx, w.dir, plan)
+	if errors.Is(err, publish.ErrLost) {
+		return w.pass(ctx, reason) // with a plan for what is there now
+	}
+	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
+		w.log.Error("Envoy refused the snapshot, what was out before is out again", "snapshot", plan.ID, "step", refused.Refusal.Step, "put back", len(result.Undone) > 0)
+		w.say(refused.Findings())
+		w.held = plan.ID
+		if error(refused) == err {
+			err = nil
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	w.held = ""
+	if written, removed := counts(result); written+removed > 0 || w.published != plan.ID {
+		w.log.Info("snapshot is out", "id", plan.ID, "written", written, "removed", removed, "resources", checked.Summary.Resources, "reason", reason)
+	}
+	w.published = plan.ID
+	return w.trim(ctx)
+}
+
+// ready has the directory open, and whole as far as a writer before this one had
+// begun to put something back.
+func (w *watching) ready(ctx context.Context) error {
+	if w.dir != nil && w.dir.Lost() {
+		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.o.Out)
+		w.close()
+	}
 	if w.dir == nil {
 		if err := w.open(); err != nil {
 			return err
 		}
 	}
-	result, err := w.p.Publish(ctx, w.dir, plan)
-	if errors.Is(err, publish.ErrLost) {
-		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.o.Out)
-		w.close()
-		if err := w.open(); err != nil {
-			return err
-		}
-		return w.pass(ctx, reason) // with a plan for what is there now
-	}
-	if err != nil {
+	if err := w.p.Recover(ctx, w.dir); err != nil {
 		return err
 	}
-	if written, removed := counts(result); written+removed > 0 || w.published != plan.ID {
-		w.log.Info("snapshot is out", "id", plan.ID, "written", written, "removed", removed, "resources", checked.Summary.Resources, "reason", reason)
+	if w.release {
+		if err := w.dir.Release(); err != nil {
+			return err
+		}
+		w.release, w.held = false, ""
 	}
-	w.published = plan.ID
 	return nil
+}
+
+// hold says once that a snapshot is not tried again.
+func (w *watching) hold(plan *pipeline.Plan) {
+	if w.held != plan.ID {
+		w.log.Warn("the snapshot is held since Envoy refused it, the last valid output stays: change the source, or send SIGHUP to try again", "snapshot", plan.ID, "since", plan.Held.Time)
+		w.say(plan.Held.Findings)
+	}
+	w.held = plan.ID
+}
+
+// trim takes away what nothing can use any more, and notes when to come again.
+func (w *watching) trim(ctx context.Context) error {
+	w.nextTrim = time.Time{}
+	if w.dir == nil || w.dir.Lost() {
+		return nil // the next pass opens it anew
+	}
+	result, next, err := w.p.Trim(ctx, w.dir, time.Now())
+	w.nextTrim = next
+	if written, removed := counts(pipeline.Result{Result: result}); written+removed > 0 {
+		w.log.Info("trimmed", "written", written, "removed", removed)
+	}
+	return err
 }
 
 // check reads all that a pass depends on.
@@ -292,7 +352,18 @@ func (w *watching) tell(checked *pipeline.Checked) {
 	}
 	had := w.told.HasErrors()
 	w.told = checked.Diagnostics
-	most, left := checked.Diagnostics.Most(maxFindings(w.v.c, w.v.c.App.ErrWriter))
+	w.say(checked.Diagnostics)
+	switch {
+	case refused(w.v, checked):
+		w.log.Error("refused, the last valid output stays", "errors", checked.Summary.Errors, "warnings", checked.Summary.Warnings, "published", w.published)
+	case had:
+		w.log.Info("the source tree is valid again")
+	}
+}
+
+// say logs findings.
+func (w *watching) say(list diag.List) {
+	most, left := list.Most(maxFindings(w.v.c, w.v.c.App.ErrWriter))
 	for _, d := range most {
 		attrs := []any{"code", d.Code, "place", d.Position.String()}
 		if d.Resource.Name != "" {
@@ -308,12 +379,6 @@ func (w *watching) tell(checked *pipeline.Checked) {
 	}
 	if left > 0 {
 		w.log.Warn("more findings were not logged, --max-findings 0 logs them all", "findings", left)
-	}
-	switch {
-	case refused(w.v, checked):
-		w.log.Error("refused, the last valid output stays", "errors", checked.Summary.Errors, "warnings", checked.Summary.Warnings, "published", w.published)
-	case had:
-		w.log.Info("the source tree is valid again")
 	}
 }
 

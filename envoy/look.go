@@ -1,0 +1,75 @@
+package envoy
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Look is what one Envoy runs at a moment.
+type Look struct {
+	URL string
+	// Err is why it gives no answer; all else is zero then.
+	Err error
+	Reading
+	// States has one for each subscription that it can have, in their order. The
+	// files stand, so that Refusals are all since its start.
+	States []Status
+}
+
+// Runs tells whether it runs the version of every file that it is subscribed to.
+func (l Look) Runs() bool {
+	return l.Err == nil && !slices.ContainsFunc(l.States, func(s Status) bool { return s.State != Acked && s.Root != "" })
+}
+
+// Look asks each Envoy once, side by side, what it makes of files that do not move.
+func (f *Fleet) Look(ctx context.Context, subs []Subscription) []Look {
+	roots := rootsOf(subs)
+	looks := make([]Look, len(f.o.Admins))
+	var wg sync.WaitGroup
+	for i, admin := range f.o.Admins {
+		wg.Go(func() { looks[i] = admin.look(ctx, f.o.Dir, subs, roots) })
+	}
+	wg.Wait()
+	return looks
+}
+
+func (a *Admin) look(ctx context.Context, dir string, subs []Subscription, roots []string) Look {
+	l := Look{URL: a.url}
+	reading, err := a.Read(ctx, roots)
+	if err == nil && dir != "" && !below(reading.Paths, dir) {
+		err = &ForeignError{URL: a.url, Dir: dir, Reads: reading.Paths}
+	}
+	if err != nil {
+		l.Err = err
+		return l
+	}
+	l.Reading = *reading
+	for _, s := range reading.led(subs, dir) {
+		l.States = append(l.States, s.stand(reading))
+	}
+	return l
+}
+
+// stand is what an Envoy makes of a file that does not move: Refused where it runs
+// another version and has ever refused one.
+func (s Subscription) stand(r *Reading) Status {
+	status := Status{Subscription: s}
+	for _, root := range r.roots(s) {
+		c := r.Counters[root]
+		if status.Root == "" || c.Version == s.Version {
+			status.Root, status.Runs = root, c.Version
+		}
+		status.Refusals += c.Rejections + c.Failures
+	}
+	switch {
+	case status.Root == "" && r.Matcher:
+		status.State = Hidden
+	case status.Root == "":
+	case status.Runs == s.Version:
+		status.State = Acked
+	case status.Refusals > 0:
+		status.State = Refused
+	}
+	return status
+}

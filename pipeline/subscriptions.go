@@ -1,0 +1,101 @@
+package pipeline
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+
+	"xdspub/envoy"
+	"xdspub/xds"
+)
+
+// subscriber is a subscription of what is out to a published file.
+type subscriber struct {
+	file string // below the output directory
+	t    *xds.Type
+	name string // of the resource in the file; empty for CDS, LDS and SRDS
+	// roots are where Envoy has the statistics, with * for what depends on which
+	// of several subscribers was the first.
+	roots []string
+	// via are the files that lead Envoy to it: those that its bootstrap names.
+	via []string
+}
+
+// key is the same for subscribers that Envoy makes one subscription of. Only the
+// endpoints of each cluster are asked for anew.
+func (s *subscriber) key() string {
+	if s.t == xds.Endpoints {
+		return s.file + " " + s.roots[0]
+	}
+	return s.file
+}
+
+// subscribers are those of the published files, by key: the files that a bootstrap
+// names, and what the clusters and listeners that are out subscribe to. What the
+// bootstrap's own resources subscribe to is not known here.
+func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []string) map[string]*subscriber {
+	subs := make(map[string]*subscriber)
+	add := func(s *subscriber) {
+		if had := subs[s.key()]; had != nil {
+			had.via = append(had.via, s.via...)
+			had.roots = append(had.roots, s.roots...)
+			s = had
+		}
+		for _, list := range []*[]string{&s.via, &s.roots} {
+			slices.Sort(*list)
+			*list = slices.Compact(*list)
+		}
+		subs[s.key()] = s
+	}
+	cds, lds := p.options.Format.Path(xds.Cluster, ""), p.options.Format.Path(xds.Listener, "")
+	add(&subscriber{file: cds, t: xds.Cluster, roots: []string{envoy.CDS()}, via: []string{cds}})
+	add(&subscriber{file: lds, t: xds.Listener, roots: []string{envoy.LDS()}, via: []string{lds}})
+	for _, name := range layers {
+		file := p.options.Format.Path(xds.Runtime, name)
+		add(&subscriber{file: file, t: xds.Runtime, name: name, roots: []string{envoy.RTDS()}, via: []string{file}})
+	}
+	below := strings.TrimSuffix(p.envoyPath(), "/") + "/"
+	for _, from := range []struct {
+		via       string
+		resources []*xds.Resource
+	}{{cds, clusters}, {lds, listeners}} {
+		for _, r := range from.resources {
+			xds.Walk(r.Message, func(n *xds.Node) {
+				sub, ok := n.Subscription()
+				if !ok {
+					return
+				}
+				if file, ours := strings.CutPrefix(xds.PathOf(sub.Source), below); ours {
+					add(&subscriber{file: path.Clean(file), t: sub.Target, name: sub.Name, roots: roots(n, sub), via: []string{from.via}})
+				}
+			})
+		}
+	}
+	return subs
+}
+
+// roots are where Envoy has the statistics of a subscription.
+func roots(n *xds.Node, sub xds.Subscription) []string {
+	const any = "*"
+	switch sub.Target {
+	case xds.Endpoints:
+		c := n.Message.(*clusterv3.Cluster)
+		return []string{envoy.EDS(cmp.Or(c.GetAltStatName(), c.GetName()))}
+	case xds.RouteConfiguration:
+		// Connection managers share a subscription, and the first one's prefix stays,
+		// even when that one is gone.
+		return []string{envoy.RDS(any, sub.Name)}
+	case xds.ScopedRoutes:
+		scopes, _ := xds.Enclosing[*hcmv3.ScopedRoutes](n)
+		return []string{envoy.SRDS(any, scopes.GetName())}
+	case xds.Secret:
+		return []string{envoy.SDS(sub.Name)}
+	case xds.ExtensionConfig:
+		return []string{envoy.ECDS(any, sub.Name)}
+	}
+	return nil
+}

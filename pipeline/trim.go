@@ -1,0 +1,196 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/envoy"
+	"xdspub/publish"
+	"xdspub/render"
+	"xdspub/xds"
+)
+
+// trimPoll is how often Envoys are asked whether what drains has drained.
+const trimPoll = 5 * time.Second
+
+// Trim takes away what nothing can use any more: clusters that went, then files
+// that nobody names. It is made from what is out alone, so that no later change,
+// whether it is under way, refused or held, keeps anything from going. next is when
+// to come again; zero where nothing waits.
+func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (result publish.Result, next time.Time, err error) {
+	due, next, err := p.due(ctx, now)
+	if err != nil || len(due) == 0 {
+		return result, next, err
+	}
+	plan, err := p.trimPlan(due)
+	if err != nil {
+		return result, next, err
+	}
+	result, err = d.Publish(ctx, plan)
+	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
+		// It is put back, and its time begins anew.
+		p.log.Error("Envoy refused a trim, it is put off", "error", refused)
+		p.report(refused.Refusal.Findings)
+		return result, now.Add(p.options.TrimDelay), p.restamp(ctx, d, now, func(g publish.Going) bool { return slices.Contains(due, g) })
+	}
+	return result, next, err
+}
+
+// due is what may go now, and when to look again for the rest.
+func (p *Pipeline) due(ctx context.Context, now time.Time) (due []publish.Going, next time.Time, err error) {
+	m, err := publish.ReadManifest(p.options.Out)
+	if err != nil || len(m.Going) == 0 {
+		return nil, next, err
+	}
+	unfinished, err := publish.ReadIntent(p.options.Out)
+	if err != nil || unfinished != nil {
+		return nil, next, err // until a change has ended, something may need all of it
+	}
+	edited, err := p.edited(m)
+	if err != nil || edited {
+		return nil, next, err // the next publish mends the file
+	}
+	drained, err := p.drained(ctx)
+	if err != nil {
+		return nil, next, err
+	}
+	for _, g := range m.Going {
+		at, known := drained(g, now)
+		switch {
+		case g.Since.IsZero(): // of a plan that did not end
+		case known && !at.After(now):
+			due = append(due, g)
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
+	return due, next, nil
+}
+
+// edited tells whether somebody has changed the published clusters by hand.
+func (p *Pipeline) edited(m publish.Manifest) (bool, error) {
+	cds := p.options.Format.Path(xds.Cluster, "")
+	m.Files = maps.Clone(m.Files)
+	maps.DeleteFunc(m.Files, func(name string, _ publish.Published) bool { return name != cds })
+	list, err := m.Drifted(p.options.Out)
+	return len(list) > 0, err
+}
+
+// drained tells when something that goes can go, as far as it is known now, and
+// else when to ask again.
+func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.Time) (at time.Time, known bool), error) {
+	after := func(g publish.Going, _ time.Time) (time.Time, bool) { return g.Since.Add(p.options.TrimDelay), true }
+	if p.options.Envoys == nil {
+		return after, nil
+	}
+	subs, err := p.subscribed()
+	if err != nil {
+		return nil, err
+	}
+	looks := p.options.Envoys.Look(ctx, subs)
+	return func(g publish.Going, now time.Time) (time.Time, bool) {
+		latest := now
+		for _, l := range looks {
+			switch at := g.Since.Add(l.DrainTime); {
+			case l.Err != nil: // it may run and drain all the same
+				at, _ = after(g, now)
+				latest = later(latest, at)
+			case !l.Runs() || l.WarmingListeners > 0: // what it still runs may need all
+				return now.Add(trimPoll), false
+			case l.DrainingListeners+l.DrainingFilterChains == 0:
+			case at.After(now): // at the latest; all may have drained before
+				return now.Add(trimPoll), false
+			}
+		}
+		return latest, true
+	}, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// trimPlan plans to take away what is due. The clusters that stay are those of the
+// published file, as they are there.
+func (p *Pipeline) trimPlan(due []publish.Going) (publish.Plan, error) {
+	st, err := p.readState()
+	if err != nil {
+		return publish.Plan{}, err
+	}
+	m := st.manifest
+	m.Going = slices.DeleteFunc(slices.Clone(m.Going), func(g publish.Going) bool { return slices.Contains(due, g) })
+	clusters, files := publish.Step{Name: "trim clusters"}, publish.Step{Name: "trim files"}
+	stay := st.clusters
+	for _, g := range due {
+		if g.File != "" {
+			files.Remove = append(files.Remove, g.File)
+			continue
+		}
+		stay = slices.DeleteFunc(slices.Clone(stay), func(r *xds.Resource) bool { return r.Name == g.Cluster })
+	}
+	if len(stay) < len(st.clusters) {
+		out, list := new(render.Renderer).Render(xds.NewSnapshot(nil), render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: stay})
+		if list.HasErrors() {
+			return publish.Plan{}, errors.New(list[0].Message)
+		}
+		i := slices.IndexFunc(out.Files, func(f render.File) bool { return f.Type == xds.Cluster })
+		clusters.Write = append(clusters.Write, publishFile(out.Files[i]))
+	}
+	c, err := p.confirmation(nil, m.Snapshot)
+	if err != nil {
+		return publish.Plan{}, err
+	}
+	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: c.confirmer()}, nil
+}
+
+// restamp has what goes begin to go now.
+func (p *Pipeline) restamp(ctx context.Context, d *publish.Dir, now time.Time, which func(publish.Going) bool) error {
+	m, err := publish.ReadManifest(p.options.Out)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i, g := range m.Going {
+		if which(g) {
+			m.Going[i].Since, changed = now, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	_, err = d.Publish(ctx, publish.Plan{Manifest: m})
+	return err
+}
+
+// subscribed are the subscriptions of Envoys to what is out.
+func (p *Pipeline) subscribed() ([]envoy.Subscription, error) {
+	st, err := p.readState()
+	if err != nil {
+		return nil, err
+	}
+	layers, _, err := p.layers(st.files)
+	if err != nil {
+		return nil, err
+	}
+	subs := p.subscribers(st.clusters, st.listeners, layers)
+	var list []envoy.Subscription
+	for _, key := range slices.Sorted(maps.Keys(subs)) {
+		sub := subs[key]
+		list = append(list, sub.expect(st.manifest.Files[sub.file].Version, true))
+	}
+	return list, nil
+}
+
+// report logs findings that belong to no pass.
+func (p *Pipeline) report(list diag.List) {
+	for _, d := range list {
+		p.log.Error(d.Message, "code", d.Code, "place", d.Position.String())
+	}
+}
