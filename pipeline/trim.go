@@ -30,6 +30,9 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 	if err != nil {
 		return result, next, err
 	}
+	if p.options.Envoys == nil && !wait(ctx, p.options.StepGap) { // an Envoy may be at the last change yet
+		return result, now, nil
+	}
 	result, err = d.Publish(ctx, plan)
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
 		// It is put back, and its time begins anew.
@@ -148,6 +151,18 @@ func (p *Pipeline) trimPlan(due []publish.Going) (publish.Plan, error) {
 		return publish.Plan{}, err
 	}
 	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: c.confirmer()}, nil
+}
+
+// wait tells whether the time passed before ctx ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // restamp has what goes begin to go now.

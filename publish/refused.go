@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,26 +14,21 @@ import (
 
 const refusedPath = private + "/refused.json"
 
-// Refused is the record of what was not published, or did not stay, in
-// .xdspub/refused.json.
+// Refused is the record of what did not stay, in .xdspub/refused.json.
 type Refused struct {
 	Layout int `json:"layout"`
 	// Held are the snapshots that Envoy refused. They are not published again
 	// until another one was, or until they are released.
 	Held []Refusal `json:"held"`
-	// Last is the last refusal, by Envoy or before anything moved. It is gone when
-	// a snapshot is accepted.
+	// Last is the last refusal, whatever came after it.
 	Last *Refusal `json:"last,omitempty"`
 }
 
 // Refusal says why a snapshot is not out.
 type Refusal struct {
-	// Snapshot is its id; empty where the source tree was refused before it had
-	// one.
-	Snapshot string    `json:"snapshot,omitempty"`
+	Snapshot string    `json:"snapshot"` // its id
 	Time     time.Time `json:"time"`
-	// Step is the one that Envoy refused; empty where nothing moved.
-	Step     string    `json:"step,omitempty"`
+	Step     string    `json:"step"` // that Envoy refused
 	Findings diag.List `json:"findings"`
 }
 
@@ -65,19 +59,6 @@ func (r Refused) Holds(snapshot string) *Refusal {
 	return nil
 }
 
-// Refuse notes a refusal before anything moved.
-func (d *Dir) Refuse(r Refusal) error {
-	record, err := ReadRefused(d.out)
-	if err != nil {
-		return err
-	}
-	if record.Last != nil && record.Last.Snapshot == r.Snapshot && record.Last.Step == r.Step && sameFindings(record.Last.Findings, r.Findings) {
-		return nil // the time that counts is the first
-	}
-	record.Last = &r
-	return d.putRefused(record)
-}
-
 // hold notes a refusal by Envoy.
 func (d *Dir) hold(r Refusal) error {
 	record, err := ReadRefused(d.out)
@@ -90,13 +71,14 @@ func (d *Dir) hold(r Refusal) error {
 	return d.putRefused(record)
 }
 
-// Release lets what is held be tried again, and forgets the last refusal.
+// Release lets what is held be tried again.
 func (d *Dir) Release() error {
 	record, err := ReadRefused(d.out)
-	if err == nil && len(record.Held) == 0 && record.Last == nil {
+	if err == nil && len(record.Held) == 0 {
 		return nil
 	}
-	return d.putRefused(Refused{})
+	record.Held = nil // all that is in a damaged one goes
+	return d.putRefused(record)
 }
 
 func (d *Dir) putRefused(r Refused) error {
@@ -105,11 +87,4 @@ func (d *Dir) putRefused(r Refused) error {
 		r.Held = []Refusal{} // never null in JSON
 	}
 	return d.put(refusedPath, r)
-}
-
-// sameFindings compares as they are on disk.
-func sameFindings(a, b diag.List) bool {
-	x, errx := json.Marshal(a)
-	y, erry := json.Marshal(b)
-	return errx == nil && erry == nil && bytes.Equal(x, y)
 }

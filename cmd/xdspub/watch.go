@@ -225,7 +225,7 @@ func (w *watching) pass(ctx context.Context, reason string) error {
 	w.tell(checked)
 	switch {
 	case plan == nil:
-		return errors.Join(w.dir.Refuse(publish.Refusal{Time: time.Now().UTC().Round(0), Findings: checked.Diagnostics}), w.trim(ctx))
+		return w.trim(ctx)
 	case plan.Held != nil:
 		w.hold(plan)
 		return w.trim(ctx)
