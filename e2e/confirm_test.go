@@ -1,0 +1,409 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+	"xdspub/publish"
+)
+
+// confirmed adds the flags of a site whose Envoys confirm.
+func confirmed(admins ...int) []string {
+	args := []string{"--ack-timeout", patience.String()}
+	for _, port := range admins {
+		args = append(args, "--envoy-admin", "http://"+address(port))
+	}
+	return args
+}
+
+// startConfirmed is startSite with Envoys that confirm.
+func startConfirmed(t *testing.T, source map[string]string, args ...string) *site {
+	t.Helper()
+	envoytest.Binary(t)
+	s := newSite(t, source, args...)
+	s.args = append(s.args, confirmed(s.admin)...)
+	s.startWatch(t)
+	s.startEnvoy(t)
+	s.took(t)
+	return s
+}
+
+// takePort holds a port of the loopback interface as another program would, so that
+// Envoy can't have it.
+func takePort(t *testing.T) (port int, free func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().(*net.TCPAddr).Port, func() { l.Close() }
+}
+
+// bytesOut are the published files.
+func (s *site) bytesOut(t *testing.T) map[string]string {
+	t.Helper()
+	m, err := publish.ReadManifest(s.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for name := range m.Files {
+		text, err := os.ReadFile(filepath.Join(s.out, name))
+		if err != nil {
+			t.Error(err)
+		}
+		files[name] = string(text)
+	}
+	return files
+}
+
+func (s *site) sameOut(t *testing.T, before map[string]string) {
+	t.Helper()
+	now := s.bytesOut(t)
+	for name, text := range before {
+		if now[name] != text {
+			t.Errorf("%s is not what it was", name)
+		}
+	}
+	if len(now) != len(before) {
+		t.Errorf("%d files, were %d", len(now), len(before))
+	}
+}
+
+// TestRefusedByEnvoy adds a listener on a port that another process holds, and drops
+// one. Envoy drops the one and refuses the other; what was out before comes back,
+// the dropped listener serves again, and nobody at the third one notices. Nothing is
+// tried again by itself, until the source changes.
+func TestRefusedByEnvoy(t *testing.T) {
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	edge, dropped := envoytest.FreePort(t), envoytest.FreePort(t)
+	busy, free := takePort(t)
+	s := startConfirmed(t, map[string]string{
+		"edge.yaml":    documents(edsCluster("blue"), endpoints("blue", blue.Port()), routes("main", "blue"), listener("edge", edge, rds("main"))),
+		"dropped.yaml": listener("dropped", dropped, rds("main")),
+	})
+	pages := []request{{port: edge}, {port: dropped}}
+	for _, page := range pages {
+		becomes(t, "the page", "200 blue", func() string { return ask(t, page).text })
+	}
+	before := s.bytesOut(t)
+	stop := send(t, pages[0], func(answer string) bool { return answer == "200 blue" })
+
+	// One change: the three files are read in one pass.
+	s.watch.Signal(t, syscall.SIGSTOP)
+	s.write(t, "green.yaml", documents(edsCluster("green"), endpoints("green", green.Port()), listener("busy", busy, "route_config: {"+hosts("green")+"}")))
+	s.remove(t, "dropped.yaml")
+	s.watch.Signal(t, syscall.SIGCONT)
+	line := s.watch.WaitLog(t, "Envoy refused the snapshot")
+	if !strings.Contains(line, "step=listeners") {
+		t.Error(line)
+	}
+	finding := s.watch.WaitLog(t, "code=refused-by-envoy")
+	for _, want := range []string{"green.yaml:", "busy", "Address already in use"} {
+		if !strings.Contains(finding, want) {
+			t.Errorf("the finding %s lacks %q", finding, want)
+		}
+	}
+	becomes(t, "the dropped listener", "200 blue", func() string { return ask(t, pages[1]).text })
+	s.sameOut(t, before)
+	if s.exists("eds/green/eds.json") || !s.exists("eds/green") {
+		t.Error("the new name's file goes, its folder stays")
+	}
+	stop()
+	refused, err := publish.ReadRefused(s.out)
+	if err != nil || len(refused.Held) != 1 || refused.Last == nil || len(refused.Last.Findings) == 0 {
+		t.Fatalf("on record: %+v, %v", refused, err)
+	}
+
+	// The same again is held; asked for, it is tried, and refused.
+	s.write(t, "green.yaml", "# another look of the same\n"+s.read(t, "green.yaml"))
+	s.write(t, "other.yaml", "# nothing\n")
+	s.watch.Signal(t, syscall.SIGHUP)
+	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.sameOut(t, before)
+	stdout, stderr, exit := xdspub(t, "render", "--dry-run", "--out", s.out, s.src)
+	if exit != 0 || !strings.Contains(stdout, "held since") {
+		t.Errorf("dry run: exit status %d\n%s%s", exit, stdout, stderr)
+	}
+
+	free()
+	s.watch.Signal(t, syscall.SIGHUP)
+	s.watch.WaitLog(t, "snapshot is out")
+	becomes(t, "the listener that was refused", "200 green", func() string { return ask(t, request{port: busy}).text })
+	if refused, err := publish.ReadRefused(s.out); err != nil || len(refused.Held) > 0 {
+		t.Errorf("still held: %+v, %v", refused, err)
+	}
+}
+
+// TestRefusedThenFixed: a held snapshot does not stand in the way of another one,
+// also when watch was started anew in between, and render says why it is held.
+func TestRefusedThenFixed(t *testing.T) {
+	up := envoytest.NewUpstream(t, "up")
+	edge, other := envoytest.FreePort(t), envoytest.FreePort(t)
+	busy, _ := takePort(t)
+	second := func(port int) string {
+		return listener("second", port, "route_config: {"+hosts("up")+"}")
+	}
+	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, "route_config: {"+hosts("up")+"}"))})
+	before := s.bytesOut(t)
+	s.write(t, "second.yaml", second(busy))
+	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+
+	render := append([]string{"render"}, append(s.args, s.src)...)
+	_, stderr, exit := xdspub(t, render...)
+	if exit != 1 || !strings.Contains(stderr, "is held since Envoy refused it") || !strings.Contains(stderr, "[refused-by-envoy]") {
+		t.Errorf("exit status %d\n%s", exit, stderr)
+	}
+	_, stderr, exit = xdspub(t, append(render, "--retry-held")...)
+	if exit != 1 || !strings.Contains(stderr, "what was out before is out again") {
+		t.Errorf("exit status %d\n%s", exit, stderr)
+	}
+	s.sameOut(t, before)
+	s.beginWatch(t)
+	s.watch.WaitLog(t, "the snapshot is held since Envoy refused it")
+	s.write(t, "second.yaml", second(other))
+	s.watch.WaitLog(t, "snapshot is out")
+	becomes(t, "the second listener", "200 up", func() string { return ask(t, request{port: other}).text })
+}
+
+// TestOneOfTwoRefuses has two Envoys read one directory, of which one has the port
+// of a new listener already. Both are back on the old; with --ack-quorum any the
+// one that takes it is enough.
+func TestOneOfTwoRefuses(t *testing.T) {
+	up := envoytest.NewUpstream(t, "up")
+	edge, second := envoytest.FreePort(t), envoytest.FreePort(t)
+	page := "route_config: {" + hosts("up") + "}"
+	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, page))})
+	otherAdmin := envoytest.FreePort(t)
+	stdout, stderr, exit := xdspub(t, "bootstrap", "envoy", "--out", s.out, "--admin", address(otherAdmin))
+	if exit != 0 {
+		t.Fatal(stderr)
+	}
+	other := envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, `%s
+static_resources: {listeners: [{name: static, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [
+  {name: answer, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.direct_response.v3.Config}}]}]}]}
+`, stdout, second)})
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+	before := s.bytesOut(t)
+	versions := func() [2]string {
+		const stat = "listener_manager.lds.version_text"
+		return [2]string{s.envoy.TextStat(t, stat), other.TextStat(t, stat)}
+	}
+	old := versions()
+
+	s.write(t, "second.yaml", listener("second", second, page))
+	s.args = append(s.args, confirmed(otherAdmin)...)
+	render := append([]string{"render"}, append(s.args, s.src)...)
+	_, stderr, exit = xdspub(t, render...)
+	if exit != 1 || !strings.Contains(stderr, "has duplicate address") || !strings.Contains(stderr, address(otherAdmin)) {
+		t.Errorf("exit status %d\n%s", exit, stderr)
+	}
+	s.sameOut(t, before)
+	if now := versions(); now != old {
+		t.Errorf("they run %v, ran %v", now, old)
+	}
+	if got := len(s.envoy.ConfigDump(t, "dynamic_listeners")); got != 1 {
+		t.Errorf("the one that took it has %d listeners, want 1", got)
+	}
+
+	stdout, stderr, exit = xdspub(t, append(render, "--retry-held", "--ack-quorum", "any")...)
+	if exit != 0 || !strings.Contains(stdout, "confirmed") || !strings.Contains(stderr, "state=REFUSED") {
+		t.Errorf("exit status %d\n%s%s", exit, stdout, stderr)
+	}
+	if now := versions(); now[0] == old[0] {
+		t.Errorf("they run %v", now)
+	}
+}
+
+// TestBackWhileDraining goes back to a route configuration and a secret whose
+// listener drains yet. Envoy would never see an update of a name whose folder was
+// replaced; later updates of both are seen here.
+func TestBackWhileDraining(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args func(s *site) []string
+	}{
+		{"confirmed", func(s *site) []string { return confirmed(s.admin) }},
+		// What drains does not keep the files from going.
+		{"trimmed at once", func(*site) []string { return []string{"--trim-delay", "10ms"} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			envoytest.Binary(t)
+			up := envoytest.NewUpstream(t, "up")
+			secure := envoytest.FreePort(t)
+			pairs := []pair{newPair(t, "first"), newPair(t, "second"), newPair(t, "third")}
+			generation := func(name, server string, p pair) string {
+				return documents(staticCluster("up", up.Port()), certificate("certificate-"+name, p),
+					routes("routes-"+name, "up", fmt.Sprintf(`{match: {prefix: /who}, direct_response: {status: 200, body: {inline_string: %s}}}`, server)),
+					tlsListener("secure", secure, downstreamTLS("certificate-"+name), rds("routes-"+name)))
+			}
+			s := newSite(t, map[string]string{"a.yaml": generation("a", "one", pairs[0])})
+			s.args = append(s.args, tt.args(s)...)
+			s.startWatch(t)
+			s.startEnvoy(t)
+			s.took(t)
+			kept := keepTLS(t, secure)
+			defer kept.Close()
+
+			s.write(t, "a.yaml", generation("b", "two", pairs[1]))
+			s.watch.WaitLog(t, "snapshot is out")
+			becomes(t, "the listener", "second", func() string { return peer(secure) })
+			if tt.name != "confirmed" {
+				envoytest.Eventually(t, patience, "the file goes", func() (bool, string) { return !s.exists("rds/routes-a/rds.json"), "" })
+			}
+			if n := s.envoy.Stat(t, "listener_manager.total_listeners_draining") + s.envoy.Stat(t, "listener_manager.total_filter_chains_draining"); n < 1 {
+				t.Errorf("%d listeners and filter chains drain", n)
+			}
+
+			s.write(t, "a.yaml", generation("a", "three", pairs[0]))
+			s.watch.WaitLog(t, "snapshot is out")
+			becomes(t, "the listener", "first", func() string { return peer(secure) })
+			becomes(t, "the page", "200 three", func() string { return whoTLS(t, secure) })
+			s.write(t, "a.yaml", generation("a", "four", pairs[2]))
+			s.watch.WaitLog(t, "snapshot is out")
+			becomes(t, "the page", "200 four", func() string { return whoTLS(t, secure) })
+			becomes(t, "the listener", "third", func() string { return peer(secure) })
+			content(t, s.envoy)
+		})
+	}
+}
+
+// TestBadAdmins: what can't confirm is told before anything moves.
+func TestBadAdmins(t *testing.T) {
+	up := envoytest.NewUpstream(t, "up")
+	edge := func(name string) string {
+		return documents(staticCluster("up", up.Port()), listener(name, envoytest.FreePort(t), "route_config: {"+hosts("up")+"}"))
+	}
+	s := newSite(t, map[string]string{"edge.yaml": edge("edge")})
+	s.startWatch(t)
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+	before := s.bytesOut(t)
+	s.write(t, "edge.yaml", edge("other"))
+
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }))
+	defer page.Close()
+	elsewhere := newSite(t, map[string]string{"edge.yaml": edge("edge")})
+	elsewhere.startWatch(t)
+	elsewhere.startEnvoy(t)
+	hidden := newSite(t, nil)
+	hidden.out = s.out
+	hidden.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: append(hidden.bootstrap(t), "stats_config: {stats_matcher: {reject_all: true}}\n"...)})
+	for _, tt := range []struct {
+		name, url, want string
+		exit            int
+	}{
+		{"no URL", "localhost", "want http://HOST:PORT or unix:PATH", 2},
+		{"another program", page.URL, "is no admin interface of an Envoy", 3},
+		{"an Envoy that reads another directory", "http://" + address(elsewhere.admin), "reads nothing below " + s.out, 3},
+		{"an Envoy that hides its statistics", "http://" + address(hidden.admin), "stats_matcher", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, stderr, exit := xdspub(t, append([]string{"render", "--envoy-admin", tt.url}, append(s.args, s.src)...)...)
+			if exit != tt.exit || !strings.Contains(stderr, tt.want) {
+				t.Errorf("exit status %d, want %d and %q\n%s", exit, tt.exit, tt.want, stderr)
+			}
+			s.sameOut(t, before)
+		})
+	}
+}
+
+// TestHangingEnvoy stops an Envoy within a change: it is waited for, then the change
+// goes on without it, and nothing is trimmed until it follows.
+func TestHangingEnvoy(t *testing.T) {
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	edge := envoytest.FreePort(t)
+	color := func(name string, port int) string {
+		return documents(staticCluster(name, port), routes("main", name), listener("edge", edge, rds("main")))
+	}
+	s := startConfirmed(t, map[string]string{"edge.yaml": color("blue", blue.Port())}, "--trim-delay", "1ms")
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+	s.startWatch(t, "--ack-timeout", "1s")
+	s.envoy.Signal(t, syscall.SIGSTOP)
+	s.write(t, "edge.yaml", color("green", green.Port()))
+	s.watch.WaitLog(t, "Envoy unconfirmed")
+	s.watch.WaitLog(t, "snapshot is out")
+	if text := s.bytesOut(t)["cds/cds.json"]; !strings.Contains(text, `"blue"`) || !strings.Contains(text, `"green"`) {
+		t.Errorf("the clusters are\n%s", text)
+	}
+	s.envoy.Signal(t, syscall.SIGCONT)
+	becomes(t, "the page", "200 green", func() string { return ask(t, request{port: edge}).text })
+	s.watch.WaitLog(t, "msg=trimmed")
+	if text := s.bytesOut(t)["cds/cds.json"]; strings.Contains(text, `"blue"`) {
+		t.Errorf("the clusters are\n%s", text)
+	}
+	content(t, s.envoy)
+}
+
+// TestKilledUnconfirmed kills xdspub while it waits for an answer that is going to be
+// no: the next one asks again, and puts everything back.
+func TestKilledUnconfirmed(t *testing.T) {
+	up := envoytest.NewUpstream(t, "up")
+	edge := envoytest.FreePort(t)
+	busy, _ := takePort(t)
+	page := "route_config: {" + hosts("up") + "}"
+	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, page))})
+	before := s.bytesOut(t)
+	s.envoy.Signal(t, syscall.SIGSTOP)
+	s.write(t, "busy.yaml", listener("busy", busy, page))
+	// A hanging Envoy gives no baseline and does not count, so the step is out at once.
+	s.watch.WaitLog(t, "msg=published step=listeners")
+	s.watch.Signal(t, syscall.SIGKILL)
+	s.watch.Wait(t)
+	s.envoy.Signal(t, syscall.SIGCONT)
+	s.beginWatch(t)
+	if in, err := publish.ReadIntent(s.out); err != nil {
+		t.Error(err)
+	} else if in != nil { // it was killed before the end
+		s.watch.WaitLog(t, "Envoy refused the snapshot")
+		s.sameOut(t, before)
+	}
+	becomes(t, "the page", "200 up", func() string { return ask(t, request{port: edge}).text })
+}
+
+// keepTLS opens a connection, and sends a request on it, so that what serves it has
+// to drain.
+func keepTLS(t *testing.T, port int) net.Conn {
+	t.Helper()
+	c, err := tls.Dial("tcp", address(port), &tls.Config{InsecureSkipVerify: true}) // self-signed
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(c, "GET /who HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// whoTLS asks over a connection of its own.
+func whoTLS(t *testing.T, port int) string {
+	t.Helper()
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := client.Get("https://" + address(port) + "/who")
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s", response.StatusCode, body)
+}
