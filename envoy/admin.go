@@ -1,14 +1,17 @@
 package envoy
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,16 +21,16 @@ const (
 	// requestTimeout is for one request. Envoy's main thread answers it, and an
 	// Envoy of 10,000 clusters is busy for 3 s when all of them are new.
 	requestTimeout = 2 * time.Second
-	// maxBody is beyond what an Envoy has to say: 1.2 MB of statistics with 10,000
-	// clusters that all report updates.
-	maxBody = 64 << 20
+	// maxAnswer is beyond what there is to say: with 10,000 clusters that all report
+	// updates 1.7 MB of statistics.
+	maxAnswer = 32 << 20
 )
 
 // Admin is the admin interface of one Envoy. It may be used by several goroutines.
 type Admin struct {
-	url    string
-	base   string // of the requests
-	client *http.Client
+	url           string
+	network, addr string
+	host, prefix  string // of the requests
 
 	mu   sync.Mutex
 	last process // that answered last
@@ -44,28 +47,17 @@ type process struct {
 // NewAdmin takes http://host:port, where a path that a proxy adds may follow, or
 // unix:PATH. It asks nothing yet.
 func NewAdmin(address string) (*Admin, error) {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		if path == "" {
-			return nil, fmt.Errorf("admin %q: no path after unix:", address)
-		}
-		return newAdmin(address, "http://envoy", func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		}), nil
+	if path, ok := strings.CutPrefix(address, "unix:"); ok && path != "" {
+		return &Admin{url: address, network: "unix", addr: path, host: "envoy"}, nil
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || u.Host == "" || u.Port() == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("admin %q: want http://HOST:PORT or unix:PATH", address)
 	}
-	return newAdmin(address, strings.TrimSuffix(address, "/"), new(net.Dialer).DialContext), nil
-}
-
-func newAdmin(address, base string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Admin {
-	return &Admin{url: address, base: base, client: &http.Client{
-		// Never a proxy's of the environment, and a connection for each request: one
-		// that is kept would stay with the Envoy that a hot restart has replaced.
-		Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil {
+		return nil, fmt.Errorf("admin %q: want http://HOST:PORT or unix:PATH", address)
+	}
+	return &Admin{url: address, network: "tcp", addr: u.Host, host: u.Host, prefix: strings.TrimSuffix(u.Path, "/")}, nil
 }
 
 // String is the URL as it was given.
@@ -80,45 +72,55 @@ func (a *Admin) get(ctx context.Context, path string, query url.Values) ([]byte,
 	return body, err
 }
 
-// exchange is one request, with the body read whole.
+// exchange is one request, with the body read whole. It has a connection of its
+// own: one that is kept would stay with the Envoy that a hot restart has replaced,
+// and from a pool one can't tell who hung up from who talks something else.
 func (a *Admin) exchange(ctx context.Context, path string, query url.Values) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	target := a.base + path
-	if len(query) > 0 {
-		target += "?" + query.Encode()
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	conn, err := new(net.Dialer).DialContext(ctx, a.network, a.addr)
 	if err != nil {
-		return 0, nil, fmt.Errorf("envoy %s: %w", a.url, err)
+		return 0, nil, a.failed(ctx, path, err)
 	}
-	response, err := a.client.Do(request)
-	if err != nil {
-		return 0, nil, a.failed(path, err)
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	request := &http.Request{
+		Method: http.MethodGet,
+		URL:    &url.URL{Scheme: "http", Host: a.host, Path: a.prefix + path, RawQuery: query.Encode()},
+		Host:   a.host,
+		Header: http.Header{"Connection": {"close"}},
 	}
-	defer response.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
-	if len(body) > maxBody {
-		return 0, nil, a.notEnvoy(path, fmt.Sprintf("more than %d MiB", maxBody>>20))
+	if err := request.Write(conn); err != nil {
+		return 0, nil, a.failed(ctx, path, err)
 	}
-	if err != nil {
-		return 0, nil, a.failed(path, err)
+	answer := &io.LimitedReader{R: conn, N: maxAnswer}
+	response, err := http.ReadResponse(bufio.NewReader(answer), request)
+	if err == nil {
+		status = response.StatusCode
+		body, err = io.ReadAll(response.Body)
 	}
-	return response.StatusCode, body, nil
+	switch {
+	case answer.N <= 0:
+		return 0, nil, a.notEnvoy(path, fmt.Sprintf("more than %d MiB", maxAnswer>>20))
+	case err != nil:
+		return 0, nil, a.failed(ctx, path, err)
+	}
+	return status, body, nil
 }
 
-// failed sorts the errors of an exchange. An error of the HTTP client's that is
-// none of the network's is about what came: it was no HTTP.
-func (a *Admin) failed(path string, err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err // the URL is in our errors
+// failed sorts the errors of an exchange. One that is none of the network's is
+// about what came: it was no HTTP.
+func (a *Admin) failed(ctx context.Context, path string, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("envoy %s: %w", a.url, ctx.Err())
 	}
-	var timeout net.Error
-	_, isNet := errors.AsType[*net.OpError](err)
+	failure, isNet := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("envoy %s: %w", a.url, err)
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case ctx.Err() != nil:
+		return &SilentError{URL: a.url, Err: ctx.Err()}
+	case errors.Is(err, fs.ErrPermission): // to a socket
+		return a.notEnvoy(path, err.Error())
+	case isNet && failure.Timeout():
 		return &SilentError{URL: a.url, Err: err}
 	case isNet, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &DownError{URL: a.url, Err: err}
@@ -135,7 +137,7 @@ func sample(body []byte) string {
 	const most = 80
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
-		return "and nothing else"
+		return "nothing"
 	}
 	line, _, _ := bytes.Cut(body, []byte("\n"))
 	if len(line) > most {

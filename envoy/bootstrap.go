@@ -23,7 +23,12 @@ type Bootstrap struct {
 
 // Bootstrap asks what the Envoy was started with.
 func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
-	boot, dump, err := a.bootstrap(ctx, "bootstrap")
+	return a.startedWith(ctx, "bootstrap")
+}
+
+// startedWith is what there is in some fields of the bootstrap.
+func (a *Admin) startedWith(ctx context.Context, fields ...string) (*Bootstrap, error) {
+	boot, dump, err := a.bootstrap(ctx, fields...)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +73,8 @@ func resolved(p string) string {
 	return path.Clean(p)
 }
 
-// collectPaths walks the bootstrap for config sources that are paths. The dump has
-// the fields' proto names, and never their defaults.
+// collectPaths walks the bootstrap for config sources that are paths, by the names
+// of the fields that hold one. An access log has a path, too.
 func collectPaths(value any, paths *[]string) {
 	switch value := value.(type) {
 	case []any:
@@ -78,18 +83,27 @@ func collectPaths(value any, paths *[]string) {
 		}
 	case map[string]any:
 		for key, v := range value {
-			field, _ := v.(map[string]any)
-			if text, ok := field["path"].(string); ok && (strings.HasSuffix(key, "_config") || strings.HasSuffix(key, "config_source")) {
-				*paths = append(*paths, text)
-			}
-			if text, ok := v.(string); ok && strings.HasSuffix(key, "_resources_locator") {
-				if file, ok := strings.CutPrefix(text, "file://"); ok {
+			switch v := v.(type) {
+			case string:
+				if file, ok := strings.CutPrefix(v, "file://"); ok && strings.HasSuffix(key, "_resources_locator") {
+					*paths = append(*paths, file)
+				}
+			case map[string]any: // in the field that is deprecated, or in path_config_source
+				if file, ok := v["path"].(string); ok && isConfigSource(key) {
 					*paths = append(*paths, file)
 				}
 			}
 			collectPaths(v, paths)
 		}
 	}
+}
+
+func isConfigSource(field string) bool {
+	switch field {
+	case "cds_config", "lds_config", "rtds_config", "eds_config", "sds_config":
+		return true
+	}
+	return strings.HasSuffix(field, "config_source")
 }
 
 // bootstrap asks for fields of the bootstrap, and when it was loaded.
@@ -127,7 +141,7 @@ func (a *Admin) process(ctx context.Context) (process, error) {
 	if last.boot == boot {
 		return last, nil
 	}
-	b, err := a.Bootstrap(ctx)
+	b, err := a.startedWith(ctx, "bootstrap.stats_config.stats_matcher", "bootstrap.dynamic_resources", "bootstrap.layered_runtime")
 	if err != nil {
 		return process{}, err
 	}
@@ -160,6 +174,19 @@ func (a *Admin) drainTime(ctx context.Context) (time.Duration, error) {
 		return 0, a.notEnvoy(path, sample(body))
 	}
 	return d, nil
+}
+
+// readsBelow is a *ForeignError where the Envoy reads no file below dir. Static
+// resources, of which there may be many, are asked for when nothing else does.
+func (a *Admin) readsBelow(ctx context.Context, dir string) error {
+	b, err := a.startedWith(ctx, "bootstrap.dynamic_resources", "bootstrap.layered_runtime")
+	if err == nil && !b.Below(dir) {
+		b, err = a.Bootstrap(ctx)
+	}
+	if err != nil || b.Below(dir) {
+		return err
+	}
+	return &ForeignError{URL: a.url, Dir: dir, Reads: b.Paths}
 }
 
 // Warming are the names of the dynamic clusters that warm, sorted. Those of them

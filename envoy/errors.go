@@ -50,14 +50,8 @@ type HiddenError struct {
 }
 
 func (e *HiddenError) Error() string {
-	const most = 5
-	names := e.Stats[:min(most, len(e.Stats))]
-	more := ""
-	if n := len(e.Stats) - len(names); n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Sprintf("envoy %s: the stats_matcher of its bootstrap hides %s%s: without them nobody can tell whether it takes a file; let the stats_matcher include names with %s",
-		e.URL, strings.Join(names, ", "), more, neededPattern)
+	return fmt.Sprintf("envoy %s: the stats_matcher of its bootstrap hides %s: without them nobody can tell whether it takes a file; let it include %s",
+		e.URL, few(e.Stats), neededStats)
 }
 
 // ForeignError tells that an Envoy reads no file of the output directory.

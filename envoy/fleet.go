@@ -32,6 +32,7 @@ type Fleet struct {
 
 	mu   sync.Mutex
 	lost map[*Admin]bool // those of which the log knows that they don't answer
+	ours map[*Admin]Boot // the process that was seen to read Dir
 }
 
 // NewFleet asks nobody yet.
@@ -39,7 +40,7 @@ func NewFleet(o FleetOptions) *Fleet {
 	o.AckTimeout = cmp.Or(o.AckTimeout, 15*time.Second)
 	o.WarmTimeout = cmp.Or(o.WarmTimeout, 15*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Fleet{o: o, lost: make(map[*Admin]bool)}
+	return &Fleet{o: o, lost: make(map[*Admin]bool), ours: make(map[*Admin]Boot)}
 }
 
 // Begin asks all Envoys, side by side, where they stand, before the files of the
@@ -54,7 +55,7 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) 
 	for _, admin := range f.o.Admins {
 		m := &member{admin: admin}
 		r.members = append(r.members, m)
-		wg.Go(func() { m.begin(ctx, f.o.Dir, r.roots) })
+		wg.Go(func() { f.begin(ctx, m, r.roots) })
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
@@ -62,15 +63,48 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) 
 	}
 	var wrong []error
 	for _, m := range r.members {
-		f.note(m.admin, m.err)
 		if m.err != nil && !m.down() && !m.silent() {
 			wrong = append(wrong, m.err)
+			continue
 		}
+		f.note(m.admin, m.err)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// begin asks one Envoy.
+func (f *Fleet) begin(ctx context.Context, m *member, roots []string) {
+	m.base, m.err = m.admin.Read(ctx, roots)
+	if m.err == nil {
+		m.err = f.claim(ctx, m.admin, m.base.Boot)
+	}
+	if m.err == nil && m.base.WarmingClusters > 0 {
+		m.warming, m.err = m.admin.Warming(ctx)
+	}
+	if m.err != nil {
+		m.base = nil
+	}
+}
+
+// claim is a *ForeignError where a process reads no file of the directory. Each is
+// asked once.
+func (f *Fleet) claim(ctx context.Context, admin *Admin, boot Boot) error {
+	f.mu.Lock()
+	known := f.o.Dir == "" || f.ours[admin] == boot
+	f.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := admin.readsBelow(ctx, f.o.Dir); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ours[admin] = boot
+	return nil
 }
 
 // note logs when an Envoy stops answering and when it answers again.
@@ -79,7 +113,7 @@ func (f *Fleet) note(admin *Admin, err error) {
 	defer f.mu.Unlock()
 	switch {
 	case err != nil && !f.lost[admin]:
-		f.o.Log.Warn("no answer from Envoy, it does not count", "admin", admin.String(), "error", err)
+		f.o.Log.Warn("no answer from Envoy", "admin", admin.String(), "error", err)
 	case err == nil && f.lost[admin]:
 		f.o.Log.Info("Envoy answers again", "admin", admin.String())
 	}

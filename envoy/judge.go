@@ -37,8 +37,8 @@ type Status struct {
 // judge holds what an Envoy says now against what it said before the rename. base
 // is nil where it said nothing then.
 func judge(base, now *Reading, subs []Subscription) []Status {
-	if base == nil || base.Boot != now.Boot {
-		// It has read the files at its start: all that it counted counts.
+	fresh := base == nil || base.Boot != now.Boot
+	if fresh { // it read the files at its start: all that it counted counts
 		base = &Reading{}
 	}
 	since := make(map[string]Counters, len(now.Counters))
@@ -53,7 +53,7 @@ func judge(base, now *Reading, subs []Subscription) []Status {
 	}
 	list := make([]Status, 0, len(subs))
 	for _, s := range subs {
-		list = append(list, s.judge(now.roots(s), since, sharing, now.Matcher))
+		list = append(list, s.judge(now.roots(s), since, sharing, fresh, now.Matcher))
 	}
 	return list
 }
@@ -72,8 +72,9 @@ func (c Counters) since(base Counters) Counters {
 }
 
 // judge looks at each root that there is. One that moved must have taken the file:
-// it reports for a subscription of its own.
-func (s Subscription) judge(roots []string, since map[string]Counters, sharing map[string][]string, matcher bool) Status {
+// it reports for a subscription of its own. A fresh process may have refused what
+// lay there when it started, and has taken the file all the same.
+func (s Subscription) judge(roots []string, since map[string]Counters, sharing map[string][]string, fresh, matcher bool) Status {
 	status := Status{Subscription: s}
 	acked, waiting := false, false
 	for _, root := range roots {
@@ -87,10 +88,10 @@ func (s Subscription) judge(roots []string, since map[string]Counters, sharing m
 		status.Refusals += c.Rejections + c.Failures
 	}
 	switch {
+	case acked && !waiting && (fresh || status.Refusals == 0):
+		status.State = Acked
 	case status.Refusals > 0:
 		status.State = Refused
-	case acked && !waiting:
-		status.State = Acked
 	case status.Root == "" && matcher:
 		status.State = Hidden
 	}

@@ -28,24 +28,22 @@ func (f *Fleet) Look(ctx context.Context, subs []Subscription) []Look {
 	looks := make([]Look, len(f.o.Admins))
 	var wg sync.WaitGroup
 	for i, admin := range f.o.Admins {
-		wg.Go(func() { looks[i] = admin.look(ctx, f.o.Dir, subs, roots) })
+		wg.Go(func() { looks[i] = f.lookAt(ctx, admin, subs, roots) })
 	}
 	wg.Wait()
 	return looks
 }
 
-func (a *Admin) look(ctx context.Context, dir string, subs []Subscription, roots []string) Look {
-	l := Look{URL: a.url}
+func (f *Fleet) lookAt(ctx context.Context, a *Admin, subs []Subscription, roots []string) Look {
 	reading, err := a.Read(ctx, roots)
-	if err == nil && dir != "" && !below(reading.Paths, dir) {
-		err = &ForeignError{URL: a.url, Dir: dir, Reads: reading.Paths}
+	if err == nil {
+		err = f.claim(ctx, a, reading.Boot)
 	}
 	if err != nil {
-		l.Err = err
-		return l
+		return Look{URL: a.url, Err: err}
 	}
-	l.Reading = *reading
-	for _, s := range reading.led(subs, dir) {
+	l := Look{URL: a.url, Reading: *reading}
+	for _, s := range reading.led(subs, f.o.Dir) {
 		l.States = append(l.States, s.stand(reading))
 	}
 	return l

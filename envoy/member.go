@@ -20,33 +20,20 @@ type member struct {
 
 	last  *Reading  // what it said last, since
 	err   error     // what became of the last question
-	since time.Time // since when there are errors
+	since time.Time // since when it is down, if it went down since
 	heard bool      // it was asked since the rename
-}
-
-// begin asks for the baseline.
-func (m *member) begin(ctx context.Context, dir string, roots []string) {
-	m.base, m.err = m.admin.Read(ctx, roots)
-	if m.err == nil && dir != "" && !below(m.base.Paths, dir) {
-		m.err = &ForeignError{URL: m.admin.url, Dir: dir, Reads: m.base.Paths}
-	}
-	if m.err == nil && m.base.WarmingClusters > 0 {
-		m.warming, m.err = m.admin.Warming(ctx)
-	}
-	if m.err != nil {
-		m.base = nil
-	}
 }
 
 // observe notes an answer, or that there was none.
 func (m *member) observe(now time.Time, reading *Reading, err error) {
-	if err != nil && m.err == nil {
-		m.since = now
-	}
+	wasDown := m.down()
+	m.err, m.heard = err, true
 	if err == nil {
 		m.last = reading
 	}
-	m.err, m.heard = err, true
+	if m.down() && !wasDown {
+		m.since = now
+	}
 }
 
 func (m *member) down() bool {

@@ -16,42 +16,41 @@ func RTDS() string { return "runtime" }
 
 // EDS is the root of a cluster's endpoints. statName is the alt_stat_name of the
 // cluster, or else its name.
-func EDS(statName string) string { return join("cluster", sanitize(statName)) }
+func EDS(statName string) string { return root("cluster." + statName) }
 
 // RDS is the root of a route configuration in a connection manager.
-func RDS(statPrefix, name string) string {
-	return join("http", sanitize(statPrefix), "rds", sanitize(name))
-}
+func RDS(statPrefix, name string) string { return root("http." + statPrefix + ".rds." + name) }
 
 // SRDS is the root of the scopes of a connection manager; name is that of its
 // scoped_routes.
 func SRDS(statPrefix, name string) string {
-	return join("http", sanitize(statPrefix), "scoped_rds", sanitize(name))
+	return root("http." + statPrefix + ".scoped_rds." + name)
 }
 
 // SDS is the root of a secret.
-func SDS(name string) string { return join("sds", sanitize(name)) }
+func SDS(name string) string { return root("sds." + name) }
 
-// ECDS is the root of a filter's configuration. kind is http_filter,
-// upstream_http_filter, network_filter, tcp_listener_filter or
-// udp_listener_filter.
-func ECDS(kind, name string) string {
-	return join("extension_config_discovery", kind, sanitize(name))
+// ECDS is the root of a filter's configuration.
+func ECDS(kind FilterKind, name string) string {
+	return root("extension_config_discovery." + string(kind) + "." + name)
 }
 
-// sanitize is what Envoy makes of a name before it goes into a statistic's.
-func sanitize(name string) string {
-	name = strings.TrimPrefix(strings.TrimSuffix(name, "."), ".")
-	return strings.NewReplacer("://", "_", ":/", "_", ":", "_", "\x00", "_").Replace(name)
-}
+// FilterKind is where a filter stands that has a config_discovery.
+type FilterKind string
 
-// join leaves out what is empty, as Envoy does.
-func join(parts ...string) string {
-	full := parts[:0:0]
-	for _, p := range parts {
-		if p != "" {
-			full = append(full, p)
-		}
-	}
-	return strings.Join(full, ".")
+// A filter that a composite one executes is an HTTPFilter. Listeners of QUIC have a
+// kind, too, and Envoy no filter that can be discovered there.
+const (
+	HTTPFilter            FilterKind = "http_filter"
+	UpstreamHTTPFilter    FilterKind = "upstream_http_filter"
+	NetworkFilter         FilterKind = "network_filter"
+	UpstreamNetworkFilter FilterKind = "upstream_network_filter"
+	ListenerFilter        FilterKind = "tcp_listener_filter"
+	UDPSessionFilter      FilterKind = "udp_session_filter"
+)
+
+// root is what Envoy makes of a name with its prefix. Dots count at the end alone,
+// all of them: the clusters "." and ".." have the root "cluster".
+func root(name string) string {
+	return strings.TrimRight(strings.NewReplacer("://", "_", ":/", "_", ":", "_", "\x00", "_").Replace(name), ".")
 }

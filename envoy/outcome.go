@@ -1,6 +1,10 @@
 package envoy
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Verdict is what a round came to.
 type Verdict int
@@ -77,17 +81,45 @@ func (o Outcome) Warm() bool {
 	return true
 }
 
-// String is a few words.
+// String is one line for logs: the verdict, and what stands against it.
 func (o Outcome) String() string {
+	var b strings.Builder
 	acked := 0
 	for _, e := range o.Envoys {
 		if e.Err == nil && e.State() == Acked {
 			acked++
 		}
 	}
-	text := fmt.Sprintf("%s: %d of %d Envoys took it", o.Verdict, acked, len(o.Envoys))
-	if down := len(o.Envoys) - o.Answering; down > 0 {
-		text += fmt.Sprintf(", %d did not answer", down)
+	fmt.Fprintf(&b, "%s: %d of %d Envoys took it", o.Verdict, acked, len(o.Envoys))
+	for _, e := range o.Envoys {
+		switch {
+		case e.Err != nil:
+			fmt.Fprintf(&b, "; %v", e.Err)
+		case len(e.NotWarm) > 0:
+			fmt.Fprintf(&b, "; envoy %s: not warm: %s", e.URL, few(e.NotWarm))
+		case e.State() != Acked:
+			var open []string
+			for _, s := range e.States {
+				if s.State != Acked {
+					open = append(open, s.String())
+				}
+			}
+			fmt.Fprintf(&b, "; envoy %s: %s", e.URL, few(open))
+		}
 	}
-	return text
+	return b.String()
+}
+
+// String is a subscription with its state, such as "RDS web REFUSED".
+func (s Status) String() string {
+	return strings.Join(slices.DeleteFunc([]string{s.API, s.Name, s.State.String()}, func(word string) bool { return word == "" }), " ")
+}
+
+// few are the first of many.
+func few(list []string) string {
+	const most = 5
+	if n := len(list) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), n)
+	}
+	return strings.Join(list, ", ")
 }

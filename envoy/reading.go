@@ -33,9 +33,6 @@ type Reading struct {
 	// Matcher tells that the bootstrap has a stats_matcher: a root that is not in
 	// Counters may be one that it hides.
 	Matcher bool
-	// Took is how long Envoy took for the statistics, which is for how long they
-	// kept its main thread busy.
-	Took time.Duration
 }
 
 // Counters are the statistics of one subscription.
@@ -44,13 +41,15 @@ type Counters struct {
 	Version                                   string
 }
 
-// The names of what is read, and nothing else: all that an Envoy of 10,000
-// clusters has are 55 MB.
-const (
-	updateStats   = `\.(update_attempt|update_success|update_rejected|update_failure|version_text)$`
-	gaugeStats    = `^cluster_manager\.warming_clusters$|^listener_manager\.total_(listeners_warming|listeners_draining|filter_chains_draining)$`
-	neededPattern = "the suffixes update_attempt, update_success, update_rejected, update_failure and version_text, and cluster_manager.warming_clusters, listener_manager.total_listeners_warming, listener_manager.total_listeners_draining and listener_manager.total_filter_chains_draining"
-)
+// statsFilter is the names of what is read, and nothing else: all that an Envoy of
+// 10,000 clusters has are 55 MB. It holds no names of resources. Asking for those
+// that matter takes Envoy as long, and there may be more of them than a URL holds.
+const statsFilter = `\.(update_attempt|update_success|update_rejected|update_failure|version_text)$` +
+	`|^cluster_manager\.warming_clusters$|^listener_manager\.total_(listeners_warming|listeners_draining|filter_chains_draining)$`
+
+// neededStats says the same in words.
+const neededStats = "the suffixes update_attempt, update_success, update_rejected, update_failure and version_text, " +
+	warmingClusters + ", " + warmingListeners + ", " + drainingListeners + " and " + drainingFilterChains
 
 const (
 	attempts    = ".update_attempt"
@@ -65,30 +64,34 @@ const (
 	drainingFilterChains = "listener_manager.total_filter_chains_draining"
 )
 
-// Read takes one look. Where a stats_matcher hides a part of what it needs, the
-// error is a *HiddenError.
-//
-// The process is asked for who it is before it is asked for its counters: when it
-// is replaced in between, the counters are at most those of a later one.
+// Read takes one look, all of it at one process. Where a stats_matcher hides a part
+// of what it needs, the error is a *HiddenError.
 func (a *Admin) Read(ctx context.Context, roots []string) (*Reading, error) {
 	p, err := a.process(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		if err != nil {
+			return nil, err
+		}
+		r := &Reading{Boot: p.boot, DrainTime: p.drainTime, Matcher: p.matcher, Paths: p.paths}
+		if err := a.look(ctx, r, roots); err != nil {
+			return nil, err
+		}
+		if p, err = a.process(ctx); err == nil && p.boot == r.Boot {
+			return r, nil
+		}
 	}
-	r := &Reading{Boot: p.boot, DrainTime: p.drainTime, Matcher: p.matcher, Paths: p.paths}
+}
+
+// look asks for all that changes.
+func (a *Admin) look(ctx context.Context, r *Reading, roots []string) (err error) {
 	if r.State, err = a.state(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	start := time.Now()
-	stats, err := a.stats(ctx, !p.matcher)
+	stats, err := a.stats(ctx, !r.Matcher)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.Took = time.Since(start)
-	if err := r.take(a.url, stats, roots); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r.take(a.url, stats, roots)
 }
 
 // state asks /ready, whose answer is a word.
@@ -109,7 +112,7 @@ func (a *Admin) state(ctx context.Context) (string, error) {
 // touched, which is what is zero, and takes a quarter of the time.
 func (a *Admin) stats(ctx context.Context, usedOnly bool) (map[string]any, error) {
 	const path = "/stats"
-	query := url.Values{"format": {"json"}, "filter": {updateStats + "|" + gaugeStats}}
+	query := url.Values{"format": {"json"}, "filter": {statsFilter}}
 	if usedOnly {
 		query.Set("usedonly", "")
 	}
@@ -166,7 +169,9 @@ func (r *Reading) take(adminURL string, stats map[string]any, roots []string) er
 			}
 			c.Version = version
 			r.Counters[name] = c
-			r.expanded[root] = append(r.expanded[root], name)
+			if strings.Contains(root, "*") {
+				r.expanded[root] = append(r.expanded[root], name)
+			}
 		}
 	}
 	if len(missing) > 0 {
@@ -211,6 +216,9 @@ func expand(root string, ends map[string][]string) []string {
 func (r *Reading) roots(s Subscription) []string {
 	var list []string
 	for _, root := range s.Roots {
+		if _, has := r.Counters[root]; has {
+			list = append(list, root)
+		}
 		list = append(list, r.expanded[root]...)
 	}
 	return list

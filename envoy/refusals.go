@@ -1,10 +1,56 @@
 package envoy
 
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
 // Refusal is what an Envoy says of something that it refused.
 type Refusal struct {
-	API      string // as in Subscription
+	API      string // as in Subscription; "" where Envoy does not say
 	Resource string // "" where Envoy does not say
 	File     string // the path, as Envoy has it; "" where it does not say
-	// Message is Envoy's, "" where it says that something is wrong and not what.
+	// Message is Envoy's, without what it quotes of files: there may be keys in it.
+	// "" where it says that something is wrong and not what.
 	Message string
+}
+
+// Refusals are the listeners that the Envoy refused since then, by name. Of other resources
+// it keeps no such record; its log says more.
+func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error) {
+	const path = "/config_dump"
+	query := url.Values{
+		"resource": {"dynamic_listeners"},
+		"mask":     {"name,error_state.details,error_state.last_update_attempt"},
+	}
+	status, body, err := a.exchange(ctx, path, query)
+	if err != nil {
+		return nil, err
+	}
+	var dump struct {
+		Configs []struct {
+			Name  string
+			Error struct {
+				Details string
+				At      time.Time `json:"last_update_attempt"`
+			} `json:"error_state"`
+		}
+	}
+	if status != http.StatusOK || json.Unmarshal(body, &dump) != nil {
+		return nil, a.notEnvoy(path, sample(body))
+	}
+	var list []Refusal
+	for _, l := range dump.Configs {
+		// Envoy has each a second time, without name and time.
+		if l.Name != "" && l.Error.Details != "" && !l.Error.At.Before(since.Truncate(time.Millisecond)) {
+			list = append(list, Refusal{API: "LDS", Resource: l.Name, Message: reason(l.Error.Details)})
+		}
+	}
+	slices.SortFunc(list, func(a, b Refusal) int { return cmp.Compare(a.Resource, b.Resource) })
+	return list, nil
 }

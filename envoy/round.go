@@ -79,7 +79,12 @@ func (r *Round) poll(ctx context.Context) Verdict {
 // poll sends answers until ctx ends.
 func (a *Admin) poll(ctx context.Context, roots []string, m *member, answers chan<- answer) {
 	for {
+		start := time.Now()
 		reading, err := a.Read(ctx, roots)
+		took := time.Since(start)
+		if err != nil {
+			took = 0 // there is nobody whose time it took
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -89,21 +94,18 @@ func (a *Admin) poll(ctx context.Context, roots []string, m *member, answers cha
 			return
 		}
 		select {
-		case <-time.After(pause(reading)):
+		case <-time.After(pause(took)):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// pause is how long to leave an Envoy alone after an answer: the statistics keep
-// its main thread busy, so that it gets at most a sixth of the time.
-func pause(r *Reading) time.Duration {
-	const shortest, share = 50 * time.Millisecond, 5
-	if r == nil {
-		return shortest
-	}
-	return max(shortest, share*r.Took)
+// pause is how long to leave an Envoy alone after an answer that took as long: what
+// it is asked keeps its main thread busy, so that it gets a sixth of the time.
+func pause(took time.Duration) time.Duration {
+	const shortest, share, longest = 50 * time.Millisecond, 5, 2 * time.Second
+	return min(max(shortest, share*took), longest)
 }
 
 // verdict tells whether the round is over, and how.
@@ -139,41 +141,30 @@ func (r *Round) verdict(now time.Time) (v Verdict, over bool) {
 // warm waits until all Envoys that acknowledged are warm, and notes which clusters
 // are not when the time is up.
 func (r *Round) warm(ctx context.Context, outcome *Outcome) {
-	ctx, cancel := context.WithTimeout(ctx, r.fleet.o.WarmTimeout)
+	patience, cancel := context.WithTimeout(ctx, r.fleet.o.WarmTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, m := range r.members {
-		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked {
-			wg.Go(func() { e.NotWarm = m.awaitWarm(ctx, r.roots) })
+		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked && m.last.WarmingClusters > 0 {
+			wg.Go(func() { e.NotWarm = m.awaitWarm(ctx, patience.Done()) })
 		}
 	}
 	wg.Wait()
 }
 
-// awaitWarm returns the clusters that were still cold when ctx ended. An Envoy
+// awaitWarm returns the clusters that are still cold when the time is up. An Envoy
 // that gives no answer any more has none that could be waited for.
-func (m *member) awaitWarm(ctx context.Context, roots []string) (cold []string) {
-	for reading := m.last; reading.WarmingClusters > 0; {
-		names, err := m.coldClusters(ctx)
-		if err != nil && ctx.Err() == nil || err == nil && len(names) == 0 {
+func (m *member) awaitWarm(ctx context.Context, up <-chan struct{}) []string {
+	for {
+		start := time.Now()
+		cold, err := m.coldClusters(ctx)
+		if err != nil || len(cold) == 0 {
 			return nil
-		}
-		if err == nil {
-			cold = names
 		}
 		select {
-		case <-time.After(pause(reading)):
-		case <-ctx.Done():
+		case <-time.After(pause(time.Since(start))):
+		case <-up:
 			return cold
 		}
-		next, err := m.admin.Read(ctx, roots)
-		switch {
-		case ctx.Err() != nil:
-			return cold
-		case err != nil:
-			return nil
-		}
-		reading = next
 	}
-	return nil
 }

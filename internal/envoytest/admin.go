@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -153,4 +154,15 @@ func (e *Envoy) ConfigDump(t testing.TB, list string) []map[string]any {
 		t.Fatalf("%s: %v in %s", path, err, body)
 	}
 	return dump.Configs
+}
+
+// AdminAddress is where the admin interface listens: IP:PORT, or the path of a
+// Unix socket.
+func (e *Envoy) AdminAddress(t testing.TB) string {
+	t.Helper()
+	address, err := os.ReadFile(e.file("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(address)
 }

@@ -271,3 +271,11 @@ func (e *Envoy) InotifyInstances(t testing.TB) int {
 }
 
 func (e *Envoy) file(name string) string { return filepath.Join(e.files, name) }
+
+// Signal sends a signal that does not end Envoy, such as SIGSTOP.
+func (e *Envoy) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(-e.PID(), s); err != nil {
+		t.Fatalf("signal %v to Envoy: %v", s, err)
+	}
+}

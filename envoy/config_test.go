@@ -1,0 +1,142 @@
+package envoy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"xdspub/envoy"
+	"xdspub/internal/envoytest"
+)
+
+const (
+	patience = 20 * time.Second
+	typeURL  = "type.googleapis.com/"
+)
+
+// object is JSON as Envoy reads it.
+type object = map[string]any
+
+// site is a directory of files that an Envoy reads.
+type site struct {
+	t   testing.TB
+	dir string
+}
+
+// newSite has CDS and LDS files without resources, version v1.
+func newSite(t testing.TB) *site {
+	s := &site{t: t, dir: t.TempDir()}
+	s.publish("cds", "v1")
+	s.publish("lds", "v1")
+	return s
+}
+
+func (s *site) path(folder string) string { return filepath.Join(s.dir, folder, "file.json") }
+
+// source is the config source of a folder's file.
+func (s *site) source(folder string) object {
+	return object{"path_config_source": object{"path": s.path(folder)}}
+}
+
+func (s *site) publish(folder, version string, resources ...object) {
+	s.t.Helper()
+	text, err := json.Marshal(object{"version_info": version, "resources": resources})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	envoytest.Publish(s.t, s.path(folder), string(text))
+}
+
+// bootstrap is one for the site; more replaces what it has.
+func (s *site) bootstrap(more object) []byte {
+	s.t.Helper()
+	b := object{
+		"node":              object{"id": "test", "cluster": "test"},
+		"admin":             object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": 0}}},
+		"dynamic_resources": object{"cds_config": s.source("cds"), "lds_config": s.source("lds")},
+	}
+	for key, value := range more {
+		b[key] = value
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text
+}
+
+// start runs an Envoy on the site.
+func (s *site) start(more object, args ...string) (*envoytest.Envoy, *envoy.Admin) {
+	s.t.Helper()
+	e := envoytest.Start(s.t, envoytest.Options{Bootstrap: s.bootstrap(more), Args: args})
+	return e, admin(s.t, "http://"+e.AdminAddress(s.t))
+}
+
+func admin(t testing.TB, url string) *envoy.Admin {
+	t.Helper()
+	a, err := envoy.NewAdmin(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// static is a cluster without endpoints.
+func static(name string) object {
+	return object{"@type": typeURL + "envoy.config.cluster.v3.Cluster", "name": name, "connect_timeout": "1s"}
+}
+
+// listener is one with a connection manager.
+func listener(name string, port int, manager object) object {
+	hcm := object{
+		"@type":        typeURL + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		"stat_prefix":  "h",
+		"http_filters": []any{router},
+	}
+	for key, value := range manager {
+		hcm[key] = value
+	}
+	return object{
+		"@type":         typeURL + "envoy.config.listener.v3.Listener",
+		"name":          name,
+		"address":       object{"socket_address": object{"address": "127.0.0.1", "port_value": port}},
+		"filter_chains": []any{object{"filters": []any{object{"name": "h", "typed_config": hcm}}}},
+	}
+}
+
+var router = object{"name": "router", "typed_config": object{"@type": typeURL + "envoy.extensions.filters.http.router.v3.Router"}}
+
+func routes(name, cluster string) object {
+	action := object{"match": object{"prefix": "/"}, "direct_response": object{"status": 200}}
+	if cluster != "" {
+		action = object{"match": object{"prefix": "/"}, "route": object{"cluster": cluster}}
+	}
+	return object{
+		"@type":         typeURL + "envoy.config.route.v3.RouteConfiguration",
+		"name":          name,
+		"virtual_hosts": []any{object{"name": "v", "domains": []any{"*"}, "routes": []any{action}}},
+	}
+}
+
+func read(t testing.TB, a *envoy.Admin, roots ...string) *envoy.Reading {
+	t.Helper()
+	r, err := a.Read(t.Context(), roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// eventually waits for a reading that will do.
+func eventually(t testing.TB, a *envoy.Admin, what string, roots []string, ok func(*envoy.Reading) bool) {
+	t.Helper()
+	envoytest.Eventually(t, patience, what, func() (bool, string) {
+		r, err := a.Read(t.Context(), roots)
+		if err != nil {
+			return false, err.Error()
+		}
+		return ok(r), fmt.Sprintf("%+v", *r)
+	})
+}

@@ -1,0 +1,349 @@
+package envoy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"xdspub/envoy"
+	"xdspub/internal/envoytest"
+)
+
+// step is one round around a publish.
+func step(t *testing.T, f *envoy.Fleet, o envoy.AwaitOptions, publish func(), subs ...envoy.Subscription) envoy.Outcome {
+	t.Helper()
+	r, err := f.Begin(t.Context(), subs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish()
+	return r.Await(t.Context(), o)
+}
+
+func expect(t *testing.T, what string, got envoy.Outcome, want envoy.Verdict, answering int) {
+	t.Helper()
+	if got.Verdict != want || got.Answering != answering {
+		t.Errorf("%s: %v, want %v by %d: %+v", what, got, want, answering, got.Envoys)
+	}
+}
+
+func sub(api, root, version string) envoy.Subscription {
+	return envoy.Subscription{API: api, Version: version, Roots: []string{root}}
+}
+
+// TestRound publishes to each API what Envoy takes, what it refuses, and the first
+// again, which only the counters can tell.
+func TestRound(t *testing.T) {
+	s := newEverything(newSite(t))
+	_, a := s.start(s.more)
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
+	for _, api := range apis {
+		good := func(version string) func() { return func() { s.publish(api.folder, version, s.good(api.folder)...) } }
+		bad := func() { s.publish(api.folder, "v3", object{"@type": typeURL + "envoy.config.core.v3.Address"}) }
+		expect(t, api.api+": good", step(t, f, envoy.AwaitOptions{}, good("v2"), sub(api.api, api.root, "v2")), envoy.Confirmed, 1)
+		outcome := step(t, f, envoy.AwaitOptions{}, bad, sub(api.api, api.root, "v3"))
+		expect(t, api.api+": bad", outcome, envoy.Rejected, 1)
+		if status := outcome.Envoys[0].States[0]; status.Runs != "v2" || status.Refusals != 1 || status.Root != api.root {
+			t.Errorf("%s: %+v", api.api, status)
+		}
+		expect(t, api.api+": undone", step(t, f, envoy.AwaitOptions{}, good("v2"), sub(api.api, api.root, "v2")), envoy.Confirmed, 1)
+	}
+
+	// All at once, in a step.
+	var all []envoy.Subscription
+	for _, api := range apis {
+		all = append(all, sub(api.api, api.root, "v4"))
+	}
+	expect(t, "all", step(t, f, envoy.AwaitOptions{Warm: true}, func() {
+		for _, api := range apis {
+			s.publish(api.folder, "v4", s.good(api.folder)...)
+		}
+	}, all...), envoy.Confirmed, 1)
+}
+
+// TestSharedSubscription: of two connection managers with one route configuration
+// one reports, whichever it is.
+func TestSharedSubscription(t *testing.T) {
+	s := newSite(t)
+	s.publish("rds", "v1", routes("r", ""))
+	rds := object{"route_config_name": "r", "config_source": s.source("rds")}
+	s.publish("lds", "v1", listener("a", 0, object{"stat_prefix": "a", "rds": rds}), listener("b", 0, object{"stat_prefix": "b", "rds": rds}))
+	_, a := s.start(nil)
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}})
+	both := envoy.Subscription{API: "RDS", Version: "v2", Roots: []string{envoy.RDS("a", "r"), envoy.RDS("b", "r")}}
+	outcome := step(t, f, envoy.AwaitOptions{}, func() { s.publish("rds", "v2", routes("r", "")) }, both)
+	expect(t, "one file", outcome, envoy.Confirmed, 1)
+	if n := len(read(t, a, both.Roots...).Counters); n != 1 {
+		t.Errorf("%d of them report, want 1", n)
+	}
+}
+
+// TestOneRoot: a:b and a_b have their counters in common.
+func TestOneRoot(t *testing.T) {
+	s := newSite(t)
+	file := func(folder, version, name string) {
+		s.publish(folder, version, object{"@type": typeURL + "envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": name})
+	}
+	file("x", "v1", "a:b")
+	file("y", "v1", "a_b")
+	cluster := func(name, folder string) object {
+		c := static(name)
+		c["type"], c["eds_cluster_config"] = "EDS", object{"eds_config": s.source(folder)}
+		return c
+	}
+	s.publish("cds", "v1", cluster("a:b", "x"), cluster("a_b", "y"))
+	_, a := s.start(nil)
+	fleet := func(patience time.Duration) *envoy.Fleet {
+		return envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: patience})
+	}
+	subs := []envoy.Subscription{sub("EDS", envoy.EDS("a:b"), "v2"), sub("EDS", envoy.EDS("a_b"), "v3")}
+	expect(t, "one of two", step(t, fleet(500*time.Millisecond), envoy.AwaitOptions{}, func() { file("x", "v2", "a:b") }, subs...), envoy.Unconfirmed, 1)
+	expect(t, "both", step(t, fleet(0), envoy.AwaitOptions{}, func() { file("x", "v2", "a:b"); file("y", "v3", "a_b") }, subs...), envoy.Confirmed, 1)
+}
+
+// TestTwoEnvoys have one directory; one of them can't bind what the other can.
+func TestTwoEnvoys(t *testing.T) {
+	s := newSite(t)
+	_, a := s.start(nil)
+	port := envoytest.FreePort(t)
+	own := listener("own", port, object{"route_config": object{}})
+	delete(own, "@type") // it is no Any there
+	_, b := s.start(object{"static_resources": object{"listeners": []any{own}}})
+	fleet := func(quorum string) *envoy.Fleet {
+		q, err := envoy.ParseQuorum(quorum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a, b}, Quorum: q})
+	}
+	good := func(version string) func() {
+		return func() { s.publish("lds", version, listener("l", 0, object{"route_config": object{}})) }
+	}
+	bad := func(version string) func() {
+		return func() {
+			s.publish("lds", version, listener("m", port, object{"route_config": object{}, "stat_prefix": "m"}))
+		}
+	}
+	expect(t, "good", step(t, fleet("all"), envoy.AwaitOptions{}, good("v2"), sub("LDS", envoy.LDS(), "v2")), envoy.Confirmed, 2)
+	outcome := step(t, fleet("all"), envoy.AwaitOptions{}, bad("v3"), sub("LDS", envoy.LDS(), "v3"))
+	expect(t, "bad for one", outcome, envoy.Rejected, 2)
+	if state := outcome.Envoys[1].State(); state != envoy.Refused {
+		t.Errorf("the second: %v", state)
+	}
+	expect(t, "undone", step(t, fleet("all"), envoy.AwaitOptions{}, good("v2"), sub("LDS", envoy.LDS(), "v2")), envoy.Confirmed, 2)
+	expect(t, "bad for one of any", step(t, fleet("any"), envoy.AwaitOptions{}, bad("v3"), sub("LDS", envoy.LDS(), "v3")), envoy.Confirmed, 2)
+}
+
+// TestDownAndUp: an Envoy that is down neither counts nor blocks, one that starts
+// within a round is taken in, one that is killed within it is waited for.
+func TestDownAndUp(t *testing.T) {
+	s := newSite(t)
+	socket := shortDir(t) + "/admin.sock"
+	more := object{"admin": object{"address": object{"pipe": object{"path": socket}}}}
+	start := func() *envoytest.Envoy {
+		return envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(more)})
+	}
+	a := admin(t, "unix:"+socket)
+	alone := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}})
+	cds := func(version string) func() { return func() { s.publish("cds", version, static("c"+version)) } }
+
+	began := time.Now()
+	outcome := step(t, alone, envoy.AwaitOptions{Warm: true}, cds("v2"), sub("CDS", envoy.CDS(), "v2"))
+	expect(t, "down", outcome, envoy.Unconfirmed, 0)
+	if _, ok := errors.AsType[*envoy.DownError](outcome.Envoys[0].Err); !ok || time.Since(began) > time.Second {
+		t.Errorf("down: %v after %v", outcome.Envoys[0].Err, time.Since(began))
+	}
+
+	_, second := s.start(nil)
+	both := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a, second}})
+	expect(t, "one of two is down", step(t, both, envoy.AwaitOptions{}, cds("v3"), sub("CDS", envoy.CDS(), "v3")), envoy.Confirmed, 1)
+
+	var e *envoytest.Envoy
+	outcome = step(t, both, envoy.AwaitOptions{}, func() { e = start(); cds("v4")() }, sub("CDS", envoy.CDS(), "v4"))
+	expect(t, "it starts in the middle", outcome, envoy.Confirmed, 2)
+	if !outcome.Envoys[0].Restarted || outcome.Envoys[1].Restarted {
+		t.Errorf("restarted: %+v", outcome.Envoys)
+	}
+
+	outcome = step(t, both, envoy.AwaitOptions{}, func() { cds("v5")(); e.Kill(t); e = start() }, sub("CDS", envoy.CDS(), "v5"))
+	expect(t, "it is replaced in the middle", outcome, envoy.Confirmed, 2)
+	if !outcome.Envoys[0].Restarted {
+		t.Errorf("restarted: %+v", outcome.Envoys)
+	}
+
+	outcome = step(t, both, envoy.AwaitOptions{}, func() { e.Kill(t); cds("v6")() }, sub("CDS", envoy.CDS(), "v6"))
+	expect(t, "it dies in the middle", outcome, envoy.Confirmed, 1)
+
+	// It dies, and comes back while it is waited for.
+	e = start()
+	await := func(ctx context.Context, version string, publish, meanwhile func()) envoy.Outcome {
+		t.Helper()
+		r, err := alone.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), version)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		publish()
+		result := make(chan envoy.Outcome)
+		go func() { result <- r.Await(ctx, envoy.AwaitOptions{}) }()
+		meanwhile()
+		return <-result
+	}
+	outcome = await(t.Context(), "v7", func() { e.Kill(t); cds("v7")() }, func() { e = start() })
+	expect(t, "it comes back", outcome, envoy.Confirmed, 1)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	outcome = await(ctx, "v8", func() { e.Signal(t, syscall.SIGSTOP); cds("v8")() }, cancel)
+	e.Signal(t, syscall.SIGCONT)
+	if outcome.Verdict != envoy.Unconfirmed || !errors.Is(outcome.Err, context.Canceled) {
+		t.Errorf("the context ended: %v %v", outcome, outcome.Err)
+	}
+}
+
+// TestHangs: an Envoy that stands still within a round is waited for, and one
+// that stood still before it is not.
+func TestHangs(t *testing.T) {
+	s := newSite(t)
+	e, a := s.start(nil)
+	var log strings.Builder
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 3 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	cds := func(version string) func() { return func() { s.publish("cds", version, static("c"+version)) } }
+	outcome := step(t, f, envoy.AwaitOptions{}, func() { e.Signal(t, syscall.SIGSTOP); cds("v2")() }, sub("CDS", envoy.CDS(), "v2"))
+	expect(t, "stopped in the middle", outcome, envoy.Unconfirmed, 1)
+	outcome = step(t, f, envoy.AwaitOptions{}, cds("v3"), sub("CDS", envoy.CDS(), "v3"))
+	expect(t, "stopped before", outcome, envoy.Unconfirmed, 0)
+	if _, ok := errors.AsType[*envoy.SilentError](outcome.Envoys[0].Err); !ok {
+		t.Errorf("%T %v", outcome.Envoys[0].Err, outcome.Envoys[0].Err)
+	}
+	e.Signal(t, syscall.SIGCONT)
+	eventually(t, a, "it goes on", []string{envoy.CDS()}, func(r *envoy.Reading) bool { return r.Counters[envoy.CDS()].Version == "v3" })
+	expect(t, "continued", step(t, f, envoy.AwaitOptions{}, cds("v4"), sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
+	// Once when it stops to answer, in the first round, and once when it does again.
+	if got := log.String(); strings.Count(got, "level=") != 2 || !strings.Contains(got, `level=WARN msg="no answer from Envoy" admin=http://127.0.0.1:`) || !strings.Contains(got, `level=INFO msg="Envoy answers again"`) {
+		t.Errorf("the log:\n%s", got)
+	}
+}
+
+// TestStatsMatcher: an Envoy that hides what is needed is told apart from one that
+// does not answer.
+func TestStatsMatcher(t *testing.T) {
+	prefixes := func(list ...string) object {
+		var patterns []any
+		for _, p := range list {
+			patterns = append(patterns, object{"prefix": p})
+		}
+		return object{"inclusion_list": object{"patterns": patterns}}
+	}
+	for name, c := range map[string]struct {
+		matcher object
+		hidden  string // "": it does
+	}{
+		"all":                   {object{"reject_all": true}, "cluster_manager.warming_clusters"},
+		"others":                {prefixes("server."), "cluster_manager.warming_clusters"},
+		"refusals":              {object{"exclusion_list": object{"patterns": []any{object{"suffix": "update_rejected"}}}}, "cluster_manager.cds.update_rejected"},
+		"not what we need":      {prefixes("cluster_manager.", "listener_manager."), ""},
+		"nothing that is there": {object{"exclusion_list": object{"patterns": []any{object{"prefix": "foo"}}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			_, a := s.start(object{"stats_config": object{"stats_matcher": c.matcher}})
+			f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 2 * time.Second})
+			r, err := f.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("SDS", envoy.SDS("s"), "v2")})
+			if c.hidden != "" {
+				if _, ok := errors.AsType[*envoy.HiddenError](err); !ok || !strings.Contains(err.Error(), c.hidden) {
+					t.Errorf("%T %v, want %s", err, err, c.hidden)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.publish("cds", "v2", static("c"))
+			outcome := r.Await(t.Context(), envoy.AwaitOptions{})
+			expect(t, "a secret that is not there", outcome, envoy.Unconfirmed, 1)
+			if states := outcome.Envoys[0].States; states[0].State != envoy.Acked || states[1].State != envoy.Hidden {
+				t.Errorf("%+v", states)
+			}
+		})
+	}
+}
+
+// TestForeign: an Envoy that reads another directory, or only its own bootstrap.
+func TestForeign(t *testing.T) {
+	s := newSite(t)
+	s.publish("eds", "v1", object{"@type": typeURL + "envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "c"})
+	static := static("c")
+	delete(static, "@type")
+	static["type"], static["eds_cluster_config"] = "EDS", object{"eds_config": s.source("eds")}
+	for _, c := range []struct {
+		name, dir, want string
+		more            object
+	}{
+		{"its own", s.dir, "", nil},
+		{"the folder above", s.dir + "/../", "", nil},
+		{"another", "/elsewhere", "reads nothing below /elsewhere: its bootstrap names " + s.path("cds"), nil},
+		{"a name that begins alike", s.dir[:len(s.dir)-1], "reads nothing below", nil},
+		{"static resources only", s.dir, "", object{"dynamic_resources": object{}, "static_resources": object{"clusters": []any{static}}}},
+		{"nothing", s.dir, "its bootstrap names no files at all", object{"dynamic_resources": object{}}},
+	} {
+		_, a := s.start(c.more)
+		_, err := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: c.dir}).Begin(t.Context(), nil)
+		if c.want == "" && err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, ok := errors.AsType[*envoy.ForeignError](err); c.want != "" && (!ok || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %T %v", c.name, err, err)
+		}
+	}
+}
+
+// TestWarm: clusters that came with the round are waited for, one that was stuck
+// before is not.
+func TestWarm(t *testing.T) {
+	s := newSite(t)
+	_, a := s.start(nil)
+	fleet := func(timeout time.Duration) *envoy.Fleet {
+		return envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, WarmTimeout: timeout})
+	}
+	// Its one host never answers, and it is warm when the first check has timed out.
+	slow := func(name, timeout string) object {
+		c := static(name)
+		c["load_assignment"] = object{"cluster_name": name, "endpoints": []any{object{"lb_endpoints": []any{object{"endpoint": object{
+			"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": blackHole(t)}},
+		}}}}}}
+		c["health_checks"] = []any{object{"timeout": timeout, "interval": "60s", "unhealthy_threshold": 1, "healthy_threshold": 1, "http_health_check": object{"path": "/"}}}
+		return c
+	}
+	outcome := step(t, fleet(0), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v2", slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v2"))
+	expect(t, "a slow one", outcome, envoy.Confirmed, 1)
+	if r := read(t, a); r.WarmingClusters != 0 || !outcome.Warm() {
+		t.Errorf("%d warming, %+v", r.WarmingClusters, outcome)
+	}
+	outcome = step(t, fleet(300*time.Millisecond), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v3", slow("never", "600s")) }, sub("CDS", envoy.CDS(), "v3"))
+	expect(t, "one that is stuck", outcome, envoy.Confirmed, 1)
+	if got := fmt.Sprint(outcome.Envoys[0].NotWarm); got != "[never]" {
+		t.Errorf("not warm: %v", got)
+	}
+	began := time.Now()
+	outcome = step(t, fleet(0), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v4", slow("never", "600s"), slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v4"))
+	expect(t, "another beside it", outcome, envoy.Confirmed, 1)
+	if took := time.Since(began); !outcome.Warm() || took < 500*time.Millisecond || took > 10*time.Second {
+		t.Errorf("%v: %+v", took, outcome)
+	}
+}
+
+// blackHole is a port that takes connections and says nothing.
+func blackHole(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes them
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}

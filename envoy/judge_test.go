@@ -1,0 +1,160 @@
+package envoy
+
+import (
+	"testing"
+	"time"
+)
+
+func TestJudge(t *testing.T) {
+	// reading has the counters attempts, successes, rejections, failures of root r.
+	reading := func(boot Boot, version string, counters ...uint64) *Reading {
+		return &Reading{Boot: boot, Counters: map[string]Counters{"r": {counters[0], counters[1], counters[2], counters[3], version}}}
+	}
+	none := func(boot Boot) *Reading { return &Reading{Boot: boot, Counters: map[string]Counters{}} }
+	one := []Subscription{{Version: "v2", Roots: []string{"r"}}}
+	for _, c := range []struct {
+		name      string
+		base, now *Reading
+		subs      []Subscription
+		want      State
+	}{
+		{"nothing moved", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 1, 1, 0, 0), one, Pending},
+		{"read and not yet taken", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 2, 1, 0, 0), one, Pending},
+		{"taken", reading("a", "v1", 1, 1, 0, 0), reading("a", "v2", 2, 2, 0, 0), one, Acked},
+		{"another version taken", reading("a", "v1", 1, 1, 0, 0), reading("a", "v3", 2, 2, 0, 0), one, Pending},
+		{"the version is old news", reading("a", "v2", 3, 2, 1, 0), reading("a", "v2", 3, 2, 1, 0), one, Pending},
+		{"undone to the version that it shows anyway", reading("a", "v2", 3, 2, 1, 0), reading("a", "v2", 4, 3, 1, 0), one, Acked},
+		{"rejected", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 2, 1, 1, 0), one, Refused},
+		{"failed", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 2, 1, 0, 1), one, Refused},
+		{"rejected and then taken", reading("a", "v1", 1, 1, 0, 0), reading("a", "v2", 3, 2, 1, 0), one, Refused},
+		{"rejected before the round", reading("a", "v1", 3, 1, 2, 0), reading("a", "v2", 4, 2, 2, 0), one, Acked},
+		{"comes with the step", none("a"), reading("a", "v2", 1, 1, 0, 0), one, Acked},
+		{"comes with the step and is refused", none("a"), reading("a", "", 1, 0, 1, 0), one, Refused},
+		{"not there", none("a"), none("a"), one, Pending},
+		{"not there, and there is a stats_matcher", none("a"), &Reading{Boot: "a", Matcher: true}, one, Hidden},
+		{"restarted, same counts", reading("a", "v1", 1, 1, 0, 0), reading("b", "v2", 1, 1, 0, 0), one, Acked},
+		{"restarted before the rename", reading("a", "v1", 1, 1, 0, 0), reading("b", "v1", 1, 1, 0, 0), one, Pending},
+		{"restarted and refused at the start", reading("a", "v1", 2, 1, 1, 0), reading("b", "", 1, 0, 1, 0), one, Refused},
+		{"restarted, refused what lay there and took the file", reading("a", "v1", 1, 1, 0, 0), reading("b", "v2", 2, 1, 1, 0), one, Acked},
+		{"started in the middle", nil, reading("a", "v2", 1, 1, 0, 0), one, Acked},
+		{"gone with its cluster and back", reading("a", "v1", 5, 5, 0, 0), reading("a", "v2", 1, 1, 0, 0), one, Acked},
+		{"one of two on a root", reading("a", "v1", 2, 2, 0, 0), reading("a", "v2", 3, 3, 0, 0),
+			[]Subscription{{Name: "a:b", Version: "v2", Roots: []string{"r"}}, {Name: "a_b", Version: "v3", Roots: []string{"r"}}}, Pending},
+		{"two of two on a root", reading("a", "v1", 2, 2, 0, 0), reading("a", "v3", 4, 4, 0, 0),
+			[]Subscription{{Name: "a:b", Version: "v2", Roots: []string{"r"}}, {Name: "a_b", Version: "v3", Roots: []string{"r"}}}, Acked},
+	} {
+		for _, s := range judge(c.base, c.now, c.subs) {
+			if s.State != c.want {
+				t.Errorf("%s: %v, want %v", c.name, s.State, c.want)
+			}
+		}
+	}
+}
+
+func TestJudgeSeveralRoots(t *testing.T) {
+	counters := func(attempts, successes uint64, version string) Counters {
+		return Counters{Attempts: attempts, Successes: successes, Version: version}
+	}
+	subs := []Subscription{{Version: "v2", Roots: []string{"x", "y"}}}
+	base := &Reading{Counters: map[string]Counters{"x": counters(1, 1, "v1"), "y": counters(1, 1, "v1")}}
+	for _, c := range []struct {
+		name string
+		x, y Counters
+		want State
+	}{
+		{"neither", counters(1, 1, "v1"), counters(1, 1, "v1"), Pending},
+		{"one reports for both", counters(2, 2, "v2"), counters(1, 1, "v1"), Acked},
+		{"both report", counters(2, 2, "v2"), counters(2, 2, "v2"), Acked},
+		{"one is not done", counters(2, 2, "v2"), counters(2, 1, "v1"), Pending},
+		{"one refused", counters(2, 2, "v2"), Counters{Attempts: 2, Successes: 1, Rejections: 1, Version: "v1"}, Refused},
+	} {
+		now := &Reading{Counters: map[string]Counters{"x": c.x, "y": c.y}}
+		if got := judge(base, now, subs)[0].State; got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestQuorum(t *testing.T) {
+	for _, text := range []string{"all", "any", "2", "17"} {
+		q, err := ParseQuorum(text)
+		if err != nil || q.String() != text {
+			t.Errorf("%s: %v %v", text, q, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "none", "1.5", "All"} {
+		if q, err := ParseQuorum(text); err == nil {
+			t.Errorf("%q is %v", text, q)
+		}
+	}
+}
+
+// TestVerdict goes through what Envoys can say. A letter is one Envoy: a acked, r
+// refused, p pending, d down since before the round, s silent since then, u up
+// again and pending, h hanging since the rename, g gone just now, G for long,
+// x another program since, ? down before and not asked again.
+func TestVerdict(t *testing.T) {
+	now := time.Unix(1000, 0)
+	subs := []Subscription{{Version: "v2", Roots: []string{"r"}}}
+	reading := func(c Counters) *Reading { return &Reading{Boot: "a", Counters: map[string]Counters{"r": c}} }
+	before, acked, refused := reading(Counters{1, 1, 0, 0, "v1"}), reading(Counters{2, 2, 0, 0, "v2"}), reading(Counters{2, 1, 1, 0, "v1"})
+	admin := new(Admin)
+	members := map[rune]member{
+		'a': {base: before, last: acked, heard: true},
+		'r': {base: before, last: refused, heard: true},
+		'p': {base: before, last: before, heard: true},
+		'd': {err: &DownError{}, heard: true},
+		's': {err: &SilentError{}},
+		'u': {last: before, heard: true},
+		'h': {base: before, err: &SilentError{}, since: now.Add(-time.Hour), heard: true},
+		'g': {base: before, err: &DownError{}, since: now.Add(-time.Second), heard: true},
+		'G': {base: before, err: &DownError{}, since: now.Add(-comeBack), heard: true},
+		'x': {base: before, err: &NotEnvoyError{}, since: now, heard: true},
+		'?': {err: &DownError{}},
+	}
+	for _, c := range []struct{ envoys, all, any, two string }{
+		{"a", "confirmed", "confirmed", "confirmed"},
+		{"p", "", "", ""},
+		{"r", "refused", "refused", "refused"},
+		{"aa", "confirmed", "confirmed", "confirmed"},
+		{"ap", "", "confirmed", ""},
+		{"ar", "refused", "confirmed", "refused"},
+		{"rp", "refused", "", "refused"},
+		{"rr", "refused", "refused", "refused"},
+		{"aar", "refused", "confirmed", "confirmed"},
+		{"app", "", "confirmed", ""},
+		{"arp", "refused", "confirmed", ""},
+		{"arr", "refused", "confirmed", "refused"},
+		{"ad", "confirmed", "confirmed", "confirmed"},
+		{"as", "confirmed", "confirmed", "confirmed"},
+		{"ah", "", "confirmed", ""},
+		{"ag", "", "confirmed", ""},
+		{"aG", "confirmed", "confirmed", "confirmed"},
+		{"ax", "confirmed", "confirmed", "confirmed"},
+		{"au", "", "confirmed", ""},
+		{"a?", "", "", ""},
+		{"d", "unconfirmed", "unconfirmed", "unconfirmed"},
+		{"dsGx", "unconfirmed", "unconfirmed", "unconfirmed"},
+		{"", "unconfirmed", "unconfirmed", "unconfirmed"},
+	} {
+		for quorum, want := range map[string]string{"all": c.all, "any": c.any, "2": c.two} {
+			q, err := ParseQuorum(quorum)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := Round{fleet: NewFleet(FleetOptions{Quorum: q}), subs: subs}
+			for _, letter := range c.envoys {
+				m := members[letter]
+				m.admin = admin
+				r.members = append(r.members, &m)
+			}
+			got := ""
+			if v, over := r.verdict(now); over {
+				got = v.String()
+			}
+			if got != want {
+				t.Errorf("%s of %q: %q, want %q", quorum, c.envoys, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package envoy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// maxLog is how much of a log is read at most: the end of it, where there is more.
+const maxLog = 4 << 20
+
+// Log is the file that an Envoy logs to: what its stderr is sent to, or the one of
+// --log-path, to which it writes every 10 s unless --file-flush-interval-msec says
+// otherwise. A Log is not to be used by several goroutines.
+type Log struct {
+	path string
+	info fs.FileInfo // of the file at the mark; nil: there was none
+}
+
+// NewLog does not look at the file yet, which may be missing.
+func NewLog(path string) *Log { return &Log{path: path} }
+
+// Mark remembers where the file ends, before files are renamed.
+func (l *Log) Mark() error {
+	info, err := os.Stat(l.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("log of Envoy: %w", err)
+	}
+	l.info = info
+	return nil
+}
+
+// Refusals are those that were logged since the mark. A file that was rotated or
+// cut off since is read from its beginning.
+func (l *Log) Refusals() ([]Refusal, error) {
+	f, err := os.Open(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("log of Envoy: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("log of Envoy: %w", err)
+	}
+	var from int64
+	if l.info != nil && os.SameFile(l.info, info) && l.info.Size() <= info.Size() {
+		from = l.info.Size()
+	}
+	from = max(from, info.Size()-maxLog)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+	if err != nil {
+		return nil, fmt.Errorf("log of Envoy: %w", err)
+	}
+	return parseLog(string(text)), nil
+}

@@ -1,0 +1,96 @@
+package envoy_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/envoy"
+	"xdspub/internal/envoytest"
+)
+
+func TestReading(t *testing.T) {
+	s := newSite(t)
+	s.publish("lds", "v1", listener("l", 0, object{"route_config": object{}}))
+	e, a := s.start(nil, "--drain-time-s", "3")
+	got := read(t, a, envoy.CDS(), envoy.LDS(), envoy.SDS("s"))
+	want := &envoy.Reading{
+		Boot: got.Boot, State: "LIVE", DrainTime: 3 * time.Second,
+		Counters: map[string]envoy.Counters{envoy.CDS(): {Attempts: 1, Successes: 1, Version: "v1"}, envoy.LDS(): {Attempts: 1, Successes: 1, Version: "v1"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	// A listener drains when it goes, a filter chain when it changes. Without a
+	// connection, too, and for as long.
+	s.publish("lds", "v2", listener("l", 0, object{"route_config": object{"name": "other"}}))
+	eventually(t, a, "a filter chain drains", nil, func(r *envoy.Reading) bool { return r.DrainingFilterChains+r.DrainingListeners == 1 })
+	s.publish("lds", "v3")
+	eventually(t, a, "a listener drains", nil, func(r *envoy.Reading) bool { return r.DrainingListeners == 1 })
+	eventually(t, a, "none drains", nil, func(r *envoy.Reading) bool { return r.DrainingFilterChains+r.DrainingListeners == 0 })
+
+	e.AdminPost(t, "/healthcheck/fail")
+	if state := read(t, a).State; state != "DRAINING" {
+		t.Errorf("after /healthcheck/fail: %s", state)
+	}
+}
+
+// TestBoot: a process that is started again at once has another identity, though
+// its counters are the same and its uptime may be.
+func TestBoot(t *testing.T) {
+	s := newSite(t)
+	socket := filepath.Join(shortDir(t), "admin.sock")
+	o := envoytest.Options{Bootstrap: s.bootstrap(object{"admin": object{"address": object{"pipe": object{"path": socket}}}})}
+	a := admin(t, "unix:"+socket)
+	seen := make(map[envoy.Boot]bool)
+	for range 3 {
+		e := envoytest.Start(t, o)
+		first := read(t, a)
+		if seen[first.Boot] || read(t, a).Boot != first.Boot {
+			t.Errorf("boot %s, before %v", first.Boot, seen)
+		}
+		seen[first.Boot] = true
+		e.Kill(t)
+	}
+}
+
+// TestHotRestart: the new process takes the admin interface over and answers with
+// an identity of its own.
+func TestHotRestart(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Envoy hot restarts on Linux only")
+	}
+	s := newSite(t)
+	id := strconv.Itoa(envoytest.FreePort(t)) // nobody else has it
+	t.Cleanup(func() {
+		files, _ := filepath.Glob("/dev/shm/envoy_shared_memory_" + id + "*")
+		for _, f := range files {
+			os.Remove(f)
+		}
+	})
+	port := envoytest.FreePort(t)
+	more := object{"admin": object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}}}
+	parent, _ := s.start(more, "--base-id", id, "--parent-shutdown-time-s", "2", "--drain-time-s", "1")
+	a := admin(t, "http://"+net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}})
+	expect(t, "before", step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", "v2", static("a")) }, sub("CDS", envoy.CDS(), "v2")), envoy.Confirmed, 1)
+	first := read(t, a)
+	outcome := step(t, f, envoy.AwaitOptions{}, func() {
+		s.publish("cds", "v3", static("b"))
+		s.start(more, "--base-id", id, "--restart-epoch", "1", "--parent-shutdown-time-s", "2", "--drain-time-s", "1")
+	}, sub("CDS", envoy.CDS(), "v3"))
+	expect(t, "within", outcome, envoy.Confirmed, 1)
+	if now := read(t, a); !outcome.Envoys[0].Restarted || now.Boot == first.Boot {
+		t.Errorf("%+v, boot %s, before %s", outcome.Envoys[0], now.Boot, first.Boot)
+	}
+	parent.Wait(t)
+	expect(t, "after", step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", "v4", static("c")) }, sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
+}

@@ -1,0 +1,136 @@
+package envoy
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What Envoy 1.40.0 writes to its log when it refuses a file. The line of a
+// resource comes first, then that of the file, which has its path only where it
+// could not be read.
+//
+//	cds: cluster 'b' config rejected: cannot create an EDS cluster without an EDS config
+//	Filesystem config update rejected: Error adding/updating cluster(s) b: cannot create …
+//	Filesystem config update failure: in /xds/cds/cds.json, Unable to parse JSON as proto (…): {…}
+var (
+	resourceWords = regexp.MustCompile(`(cds: cluster|lds: listener|eds: cluster|rds: route config|sds: secret|srds: scoped route config) '(.*?)' (?:config )?rejected: (?s:(.*))`)
+	fileWords     = regexp.MustCompile(`Filesystem config update (rejected: |failure: in )(?s:(.*))`)
+	pathWords     = regexp.MustCompile(`^(.*?\.(?:json|yaml|yml|pb|pb_text)), (?s:(.*))`)
+	constraint    = regexp.MustCompile(`Proto constraint validation failed \((.*)\)`)
+	apiWords      = regexp.MustCompile(`^Error adding/updating ([a-z ]+\(s\))|^Unable to unpack as envoy\.[\w.]+\.(\w+): |failed \((\w+)ValidationError|^Unexpected ([A-Z]+) |^Unexpected resource name in (\w+)`)
+	entryStart    = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d `)
+)
+
+// apiNamed is the API that a word of a message stands for.
+func apiNamed(word string) string {
+	switch word {
+	case "cluster(s)", "Cluster":
+		return "CDS"
+	case "listener(s)", "Listener":
+		return "LDS"
+	case "scoped route(s)", "ScopedRouteConfiguration":
+		return "SRDS"
+	case "RouteConfiguration", "RDS":
+		return "RDS"
+	case "ClusterLoadAssignment", "EDS":
+		return "EDS"
+	case "Secret", "SDS":
+		return "SDS"
+	case "Runtime", "RTDS":
+		return "RTDS"
+	case "TypedExtensionConfig", "ExtensionConfigDS":
+		return "ECDS"
+	}
+	return ""
+}
+
+// parseLog finds the refusals in a log. In a format of the user's own, which may
+// leave no sign of where an entry begins, the lines are taken for what they are.
+func parseLog(log string) []Refusal {
+	var list []Refusal
+	for _, entry := range entries(log) {
+		if m := resourceWords.FindStringSubmatch(entry); m != nil {
+			api, _, _ := strings.Cut(m[1], ":")
+			list = append(list, Refusal{API: strings.ToUpper(api), Resource: m[2], Message: reason(m[3])})
+			continue
+		}
+		m := fileWords.FindStringSubmatch(entry)
+		switch {
+		case m == nil:
+		case strings.HasPrefix(m[1], "failure"):
+			r := Refusal{Message: m[2]}
+			if path := pathWords.FindStringSubmatch(m[2]); path != nil {
+				r.File, r.Message = path[1], path[2]
+			}
+			r.Message = reason(r.Message)
+			list = append(list, r)
+		case len(list) > 0 && list[len(list)-1].Message != "" && strings.Contains(reason(m[2]), list[len(list)-1].Message):
+			// It sums up what was said of the resources.
+		default:
+			list = append(list, Refusal{API: apiOf(m[2]), Message: reason(m[2])})
+		}
+	}
+	return slices.CompactFunc(list, func(a, b Refusal) bool { return a == b })
+}
+
+// entries are the messages of a log, each with all of its lines.
+func entries(log string) []string {
+	var list []string
+	for line := range strings.Lines(log) {
+		text, whole := unwrap(line)
+		if whole || len(list) == 0 || entryStart.MatchString(text) || resourceWords.MatchString(text) || fileWords.MatchString(text) {
+			list = append(list, text)
+		} else {
+			list[len(list)-1] += text
+		}
+	}
+	return list
+}
+
+// unwrap takes the message out of a line that a json_format made, which is then a
+// whole entry, and undoes what --log-format-escaped did.
+func unwrap(line string) (text string, whole bool) {
+	var fields map[string]any
+	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &fields) != nil {
+		return unescape.Replace(line), false
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if text, ok := fields[key].(string); ok && (resourceWords.MatchString(text) || fileWords.MatchString(text)) {
+			return text, true
+		}
+	}
+	return "", true
+}
+
+var unescape = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\'`, "'", `\"`, `"`, `\\`, `\`)
+
+// reason is a message without what Envoy quotes of files, where keys may be: all
+// of one that it can't read, all of a message that breaks a constraint.
+func reason(message string) string {
+	if m := constraint.FindStringSubmatch(message); m != nil {
+		message = m[1]
+	}
+	message, _, _ = strings.Cut(message, ": goo.gle/debug")
+	message, _, _ = strings.Cut(message, "goo.gle/debug")
+	for _, quotes := range []string{"Unable to convert YAML as JSON: ", "): {"} {
+		if before, _, ok := strings.Cut(message, quotes); ok {
+			message = before + strings.TrimRight(quotes, ": {")
+		}
+	}
+	return strings.Join(strings.Fields(message), " ") // protobuf varies its blanks
+}
+
+// apiOf tells from Envoy's words whose file was refused, where they say no more.
+func apiOf(message string) string {
+	for _, m := range apiWords.FindAllStringSubmatch(message, -1) {
+		for _, word := range m[1:] {
+			if api := apiNamed(word); api != "" {
+				return api
+			}
+		}
+	}
+	return ""
+}
