@@ -17,6 +17,8 @@ type FleetOptions struct {
 	// Dir is the output directory as the Envoys see it. An Envoy that reads nothing
 	// there is a *ForeignError. "" is not to look.
 	Dir string
+	// Logs are files that Envoys log to: where they say why they refuse something.
+	Logs []*Log
 	// AckTimeout is how long a round waits for acknowledgements. 0 is 15s.
 	AckTimeout time.Duration
 	// WarmTimeout is how long it then waits for clusters to be warm. 0 is 15s.
@@ -50,7 +52,12 @@ func NewFleet(o FleetOptions) *Fleet {
 // can't be understood, or don't tell what is needed, is an error: *NotEnvoyError,
 // *HiddenError or *ForeignError. Nothing has moved then.
 func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) {
-	r := &Round{fleet: f, subs: subs, roots: rootsOf(subs)}
+	r := &Round{fleet: f, subs: subs, roots: rootsOf(subs), begun: time.Now()}
+	for _, log := range f.o.Logs {
+		if err := log.Mark(); err != nil {
+			return nil, err
+		}
+	}
 	var wg sync.WaitGroup
 	for _, admin := range f.o.Admins {
 		m := &member{admin: admin}

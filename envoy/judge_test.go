@@ -38,6 +38,8 @@ func TestJudge(t *testing.T) {
 		{"restarted, refused what lay there and took the file", reading("a", "v1", 1, 1, 0, 0), reading("b", "v2", 2, 1, 1, 0), one, Acked},
 		{"started in the middle", nil, reading("a", "v2", 1, 1, 0, 0), one, Acked},
 		{"gone with its cluster and back", reading("a", "v1", 5, 5, 0, 0), reading("a", "v2", 1, 1, 0, 0), one, Acked},
+		{"stands, and is what was read before", reading("a", "v2", 3, 2, 1, 0), reading("a", "v2", 3, 2, 1, 0), []Subscription{{Version: "v2", Roots: []string{"r"}, Standing: true}}, Acked},
+		{"stands, and something else is read", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 1, 1, 0, 0), []Subscription{{Version: "v2", Roots: []string{"r"}, Standing: true}}, Pending},
 		{"one of two on a root", reading("a", "v1", 2, 2, 0, 0), reading("a", "v2", 3, 3, 0, 0),
 			[]Subscription{{Name: "a:b", Version: "v2", Roots: []string{"r"}}, {Name: "a_b", Version: "v3", Roots: []string{"r"}}}, Pending},
 		{"two of two on a root", reading("a", "v1", 2, 2, 0, 0), reading("a", "v3", 4, 4, 0, 0),

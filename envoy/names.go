@@ -5,6 +5,10 @@ import "strings"
 // The roots of statistics, below which a subscription has its update_attempt,
 // update_success, update_rejected, update_failure and version_text.
 
+// Any stands for any text in a name: for a stat prefix or a kind of filter that is
+// not known. It is in no name, since those are UTF-8.
+const Any = "\xff"
+
 // CDS is the root of the clusters.
 func CDS() string { return "cluster_manager.cds" }
 

@@ -28,7 +28,7 @@ type Reading struct {
 	Paths []string
 	// Counters are those of each root that was asked for and that Envoy has.
 	Counters map[string]Counters
-	// expanded are the roots that a root with a * stands for.
+	// expanded are the roots that a root with Any stands for.
 	expanded map[string][]string
 	// Matcher tells that the bootstrap has a stats_matcher: a root that is not in
 	// Counters may be one that it hides.
@@ -169,7 +169,7 @@ func (r *Reading) take(adminURL string, stats map[string]any, roots []string) er
 			}
 			c.Version = version
 			r.Counters[name] = c
-			if strings.Contains(root, "*") {
+			if strings.Contains(root, Any) {
 				r.expanded[root] = append(r.expanded[root], name)
 			}
 		}
@@ -205,7 +205,7 @@ func endings(stats map[string]any) map[string][]string {
 
 // expand are the roots that Envoy has of one that was asked for.
 func expand(root string, ends map[string][]string) []string {
-	before, after, pattern := strings.Cut(root, "*")
+	before, after, pattern := strings.Cut(root, Any)
 	if !pattern {
 		return slices.DeleteFunc(slices.Clone(ends[root]), func(name string) bool { return name != root })
 	}

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"xdspub/envoy"
 	"xdspub/internal/envoytest"
@@ -25,8 +27,11 @@ func TestReading(t *testing.T) {
 		Boot: got.Boot, State: "LIVE", DrainTime: 3 * time.Second,
 		Counters: map[string]envoy.Counters{envoy.CDS(): {Attempts: 1, Successes: 1, Version: "v1"}, envoy.LDS(): {Attempts: 1, Successes: 1, Version: "v1"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(envoy.Reading{}), cmpopts.IgnoreFields(envoy.Reading{}, "Paths")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+	if len(got.Paths) != 2 || !strings.HasSuffix(got.Paths[0], "/cds/file.json") || !strings.HasSuffix(got.Paths[1], "/lds/file.json") {
+		t.Errorf("the bootstrap names %q", got.Paths)
 	}
 
 	// A listener drains when it goes, a filter chain when it changes. Without a

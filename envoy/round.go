@@ -22,6 +22,7 @@ type Round struct {
 	subs    []Subscription
 	roots   []string
 	members []*member
+	begun   time.Time
 }
 
 // Await asks all Envoys until the quorum of those that answer has acknowledged
@@ -36,6 +37,9 @@ func (r *Round) Await(ctx context.Context, o AwaitOptions) Outcome {
 			outcome.Answering++
 		}
 		outcome.Envoys = append(outcome.Envoys, m.outcome(r.subs, r.fleet.o.Dir))
+	}
+	if verdict == Rejected {
+		r.explain(ctx, &outcome)
 	}
 	if verdict == Confirmed && o.Warm {
 		r.warm(ctx, &outcome)

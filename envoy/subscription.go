@@ -8,7 +8,7 @@ type Subscription struct {
 	Name    string // of the resource; empty for CDS, LDS and SRDS
 	Version string // the file's version_info
 	// Roots are where its statistics may be, as the functions of this package
-	// name them; a * stands for any text. Any that Envoy has will do: where two
+	// name them. Each that Envoy has will do: where two
 	// connection managers have one route configuration in common, the one that was
 	// first reports, and goes on to when it is gone.
 	Roots []string

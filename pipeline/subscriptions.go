@@ -18,7 +18,7 @@ type subscriber struct {
 	file string // below the output directory
 	t    *xds.Type
 	name string // of the resource in the file; empty for CDS, LDS and SRDS
-	// roots are where Envoy has the statistics, with * for what depends on which
+	// roots are where Envoy has the statistics, with envoy.Any for what depends on which
 	// of several subscribers was the first.
 	roots []string
 	// via are the files that lead Envoy to it: those that its bootstrap names.
@@ -80,7 +80,6 @@ func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []str
 
 // roots are where Envoy has the statistics of a subscription.
 func roots(n *xds.Node, sub xds.Subscription) []string {
-	const any = "*"
 	switch sub.Target {
 	case xds.Endpoints:
 		c := n.Message.(*clusterv3.Cluster)
@@ -88,14 +87,14 @@ func roots(n *xds.Node, sub xds.Subscription) []string {
 	case xds.RouteConfiguration:
 		// Connection managers share a subscription, and the first one's prefix stays,
 		// even when that one is gone.
-		return []string{envoy.RDS(any, sub.Name)}
+		return []string{envoy.RDS(envoy.Any, sub.Name)}
 	case xds.ScopedRoutes:
 		scopes, _ := xds.Enclosing[*hcmv3.ScopedRoutes](n)
-		return []string{envoy.SRDS(any, scopes.GetName())}
+		return []string{envoy.SRDS(envoy.Any, scopes.GetName())}
 	case xds.Secret:
 		return []string{envoy.SDS(sub.Name)}
 	case xds.ExtensionConfig:
-		return []string{envoy.ECDS(any, sub.Name)}
+		return []string{envoy.ECDS(envoy.Any, sub.Name)}
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ func publishFlags() []cli.Flag {
 func confirmFlags() []cli.Flag {
 	return []cli.Flag{
 		envoyAdminFlag(),
+		&cli.StringSliceFlag{Name: "envoy-log", EnvVars: env("envoy-log"), Usage: "`FILE` that such an Envoy logs to, for its words when it refuses something; with Envoy's --log-path, give it --file-flush-interval-msec 100"},
 		&cli.StringFlag{Name: "ack-quorum", EnvVars: env("ack-quorum"), Value: envoy.Quorum{}.String(), Usage: "how many of the Envoys that answer must take a step in, `all|any|N`"},
 		&cli.DurationFlag{Name: "ack-timeout", EnvVars: env("ack-timeout"), Value: 15 * time.Second, Usage: "`TIME` that Envoys have to take a step in; then it counts as unconfirmed and the change goes on"},
 		&cli.DurationFlag{Name: "warm-timeout", EnvVars: env("warm-timeout"), Value: 30 * time.Second, Usage: "`TIME` that new clusters have to get warm before something uses them"},
@@ -141,6 +142,9 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	if f.AckTimeout <= 0 || f.WarmTimeout <= 0 {
 		return nil, usagef("--ack-timeout and --warm-timeout must be above 0")
 	}
+	for _, file := range value(v, "envoy-log", v.c.StringSlice) {
+		f.Logs = append(f.Logs, envoy.NewLog(file))
+	}
 	for _, url := range value(v, "envoy-admin", v.c.StringSlice) {
 		admin, err := envoy.NewAdmin(url)
 		if err != nil {
@@ -149,6 +153,9 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 		f.Admins = append(f.Admins, admin)
 	}
 	if len(f.Admins) == 0 {
+		if len(f.Logs) > 0 {
+			return nil, usagef("--envoy-log says why Envoy refuses something, and only --envoy-admin tells that it does")
+		}
 		return nil, nil
 	}
 	return envoy.NewFleet(f), nil

@@ -1,0 +1,61 @@
+package envoy
+
+import (
+	"context"
+	"strings"
+)
+
+// explain adds what Envoys say of what they refused. Of listeners the admin
+// interface tells; of all else the logs do, if there are any.
+func (r *Round) explain(ctx context.Context, o *Outcome) {
+	var logged []Refusal
+	for _, log := range r.fleet.o.Logs {
+		list, err := log.Refusals()
+		if err != nil {
+			r.fleet.o.Log.Warn("no reasons from a log of Envoy", "error", err)
+		}
+		logged = append(logged, list...)
+	}
+	for i, m := range r.members {
+		e := &o.Envoys[i]
+		for _, s := range e.States {
+			if s.State != Refused {
+				continue
+			}
+			var said []Refusal
+			if s.API == "LDS" {
+				var err error
+				if said, err = m.admin.Refusals(ctx, r.begun); err != nil {
+					r.fleet.o.Log.Warn("no reasons from Envoy", "admin", e.URL, "error", err)
+				}
+			}
+			if len(said) == 0 {
+				said = about(s.Subscription, logged)
+			}
+			e.Refusals = append(e.Refusals, said...)
+		}
+	}
+}
+
+// about are the refusals that may be those of a subscription: at least that it is
+// one.
+func about(s Subscription, logged []Refusal) []Refusal {
+	var said []Refusal
+	for _, r := range logged {
+		switch {
+		case r.API != "" && r.API != s.API,
+			r.Resource != "" && s.Name != "" && r.Resource != s.Name,
+			r.File != "" && !strings.HasSuffix(r.File, "/"+s.File):
+			continue
+		}
+		r.API = s.API
+		if r.Resource == "" {
+			r.Resource = s.Name
+		}
+		said = append(said, r)
+	}
+	if len(said) == 0 {
+		said = []Refusal{{API: s.API, Resource: s.Name}}
+	}
+	return said
+}

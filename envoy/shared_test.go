@@ -1,0 +1,39 @@
+package envoy_test
+
+import (
+	"testing"
+
+	"xdspub/envoy"
+)
+
+// TestSharedRoutes has two connection managers share a route configuration. The
+// first one's prefix stays in the names of the statistics when that one is gone, so
+// the prefix is left open.
+func TestSharedRoutes(t *testing.T) {
+	s := newSite(t)
+	s.publish("rds", "r1", routes("main", ""))
+	manager := func(prefix string) object {
+		return object{"stat_prefix": prefix, "rds": object{"route_config_name": "main", "config_source": s.source("rds")}}
+	}
+	s.publish("lds", "l1", listener("one", 0, manager("first")), listener("two", 0, manager("second")))
+	_, a := s.start(nil, "--drain-time-s", "1")
+	root := envoy.RDS(envoy.Any, "main")
+	has := func(want string) func(*envoy.Reading) bool {
+		return func(r *envoy.Reading) bool {
+			_, ok := r.Counters[want]
+			return ok && len(r.Counters) == 1
+		}
+	}
+	eventually(t, a, "the first one reports", []string{root}, has(envoy.RDS("first", "main")))
+	s.publish("lds", "l2", listener("two", 0, manager("second")))
+	eventually(t, a, "the first one is gone", nil, func(r *envoy.Reading) bool { return r.DrainingListeners == 0 })
+	eventually(t, a, "its prefix stays", []string{root}, has(envoy.RDS("first", "main")))
+
+	// One that a bootstrap does not lead to has nothing to take.
+	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
+	subs := []envoy.Subscription{{API: "RDS", Name: "main", Version: "r1", Roots: []string{root}, Via: []string{"lds/file.json", "nowhere.json"}}, {API: "CDS", Version: "c", Roots: []string{envoy.CDS()}, Via: []string{"nowhere.json"}}}
+	looks := fleet.Look(t.Context(), subs)
+	if len(looks) != 1 || looks[0].Err != nil || len(looks[0].States) != 1 || looks[0].States[0].State != envoy.Acked || !looks[0].Runs() {
+		t.Errorf("%+v", looks)
+	}
+}
