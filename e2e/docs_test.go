@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"xdspub/internal/envoytest"
@@ -37,6 +38,7 @@ func TestReadme(t *testing.T) {
 	e := newExample(t, "quickstart", 8081, 8082, 8083, 9901, 10000)
 	readme := page(t, "README.md")
 	var live *envoytest.Envoy
+	var watch *process
 	for _, block := range append(blocks(readme, "sh"), blocks(readme, "console")...) {
 		commands := regexp.MustCompile(`(?m)^\$ `).Split(block, -1)
 		if len(commands) == 1 {
@@ -52,7 +54,12 @@ func TestReadme(t *testing.T) {
 					t.Errorf("%s: %s", command, stderr)
 				}
 			case strings.Contains(command, " watch "):
-				start(t, "/bin/sh", "-c", "exec "+here).WaitLog(t, "snapshot is out")
+				if watch != nil { // one writer at a time
+					watch.Signal(t, syscall.SIGTERM)
+					watch.Wait(t)
+				}
+				watch = start(t, "/bin/sh", "-c", "exec "+here)
+				watch.WaitLog(t, "snapshot is out")
 			case strings.HasPrefix(command, "envoy -c "):
 				bootstrap, err := os.ReadFile(strings.Fields(here)[2])
 				if err != nil {
