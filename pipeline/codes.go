@@ -5,17 +5,21 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/diff"
 	"xdspub/follow"
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/validate"
 )
 
-// RuleCodes are the codes that can be disabled: of the validation rules, and of
-// what is said about a followed bootstrap's files.
+// RuleCodes are the codes that can be disabled: of the validation rules, of the
+// rules about what runs, and of what is said about a followed bootstrap's files.
 func RuleCodes() []diag.Code {
 	codes := slices.Clone(follow.Codes)
 	for _, r := range validate.Rules {
+		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
+	}
+	for _, r := range diff.Rules {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
 	}
 	return codes
@@ -25,19 +29,13 @@ func RuleCodes() []diag.Code {
 // once: a rule may share its code with the loader, which meets the same fault
 // earlier.
 func Codes() []diag.Code {
-	own := []diag.Code{codeAddressSwap, codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRefusedByEnvoy, codeRoutesInlined}
+	own := []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRefusedByEnvoy, codeRoutesInlined}
 	codes := slices.Concat(RuleCodes(), load.Codes, render.Codes, own)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
 }
 
 var (
-	codeAddressSwap = diag.Code{Name: "address-swap", Doc: `Listeners that run take each other's address.
-
-Envoy takes listeners in one by one, and refuses one whose address another listener
-has at that moment ("has duplicate address"). One that leaves an address can go out
-first; for two that swap theirs there is no such order.`}
-
 	codeEmptyTree = diag.Code{Name: "empty-tree", Doc: `The source tree holds no resource.
 
 Envoy takes an empty file as an order to remove all clusters or listeners, and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/diff"
 	"xdspub/publish"
 	"xdspub/render"
 	"xdspub/validate"
@@ -40,12 +41,13 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	waits, list := moves(st.listeners, s.Of(xds.Listener))
-	if list.HasErrors() {
-		return nil, list, nil
+	transitions, err := diff.Transitions(published{p, st}, s, diff.Options{Disable: p.options.Disable})
+	if err != nil || transitions.HasErrors() {
+		return nil, transitions, err
 	}
 	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: p.goingClusters(st, s), EmptyLayers: layers}
 	out, list := p.renderWithin(s, &target, st, now)
+	list = append(transitions, list...)
 	if list.HasErrors() {
 		return nil, list, nil
 	}
@@ -69,7 +71,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 		g.Since = st.since(g.Cluster, g.File, now)
 		m.Going = append(m.Going, g)
 	}
-	leaving, more := p.leaving(s, st, target, waits)
+	leaving, more := p.leaving(s, st, target, diff.Waits(st.listeners, s.Of(xds.Listener)))
 	if more.HasErrors() {
 		return nil, append(list, more...), nil
 	}

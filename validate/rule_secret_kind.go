@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -24,12 +25,12 @@ two are warnings.`,
 	Snapshot: func(p *Pass) {
 		users := secretUsers(p)
 		for _, r := range p.Snapshot.Of(xds.Secret) {
-			kind := secretKindOf(r)
+			kind := xds.SecretKind(r.Message.(*tlsv3.Secret))
 			if kind == "" && len(users[r]) == 0 {
 				p.Report(Finding{Resource: r, Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
 			}
 			for _, s := range users[r] {
-				want := wantedKind(s.Node.Field())
+				want := xds.WantedSecret(s.Node.Field())
 				if kind == want {
 					continue
 				}
@@ -51,15 +52,6 @@ two are warnings.`,
 }
 
 const kindsHelp = "set tls_certificate, validation_context, session_ticket_keys or generic_secret"
-
-// secretKindOf is the field of a secret that is set.
-func secretKindOf(r *xds.Resource) protoreflect.Name {
-	m := r.Message.ProtoReflect()
-	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); fd != nil {
-		return fd.Name()
-	}
-	return ""
-}
 
 func noun(kind protoreflect.Name) string {
 	switch kind {

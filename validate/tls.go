@@ -145,7 +145,7 @@ func secretParts(p *Pass, field protoreflect.Name, visit func(*tlsv3.Secret, par
 		t := part{place: place{Resource: r, path: xds.Path(field)}, secret: true}
 		judged := len(users[r]) == 0
 		for _, s := range users[r] {
-			if wantedKind(s.Node.Field()) != field {
+			if xds.WantedSecret(s.Node.Field()) != field {
 				continue
 			}
 			if c, ok := tlsContextAt(s.Node); ok {
@@ -157,21 +157,6 @@ func secretParts(p *Pass, field protoreflect.Name, visit func(*tlsv3.Secret, par
 		if judged {
 			visit(secret, t)
 		}
-	}
-}
-
-// wantedKind is the field of a secret that a reference to one wants.
-func wantedKind(reference protoreflect.FullName) protoreflect.Name {
-	switch reference {
-	case "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.tls_certificate_sds_secret_configs":
-		return "tls_certificate"
-	case "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.validation_context_sds_secret_config",
-		"envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.CombinedCertificateValidationContext.validation_context_sds_secret_config":
-		return "validation_context"
-	case "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.session_ticket_keys_sds_secret_config":
-		return "session_ticket_keys"
-	default:
-		return "generic_secret"
 	}
 }
 

@@ -63,7 +63,7 @@ func validationRule(r *Rule, judge func(*Pass, validation)) *Rule {
 // it is not known.
 func validationSecret(p *Pass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
 	r := p.Snapshot.Lookup(xds.Secret, sds.GetName())
-	if r == nil || secretKindOf(r) != "validation_context" {
+	if r == nil || xds.SecretKind(r.Message.(*tlsv3.Secret)) != "validation_context" {
 		return nil, nil
 	}
 	return r.Message.(*tlsv3.Secret), r

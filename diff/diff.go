@@ -1,0 +1,99 @@
+// Package diff judges the way from what is published to a new Snapshot. A Snapshot
+// can be valid in itself, and Envoy refuses it all the same because of what runs:
+// a listener can't change enable_reuse_port, a secret can't become another kind of
+// secret while a listener is subscribed to it. A rule is a Rule value in a file of
+// its own, listed in Rules; Transitions runs them.
+//
+// What is published is taken for what runs. What an earlier change left draining is
+// in no file any more: that Envoy refuses something for its sake, no rule can tell.
+//
+// What the rules know about Envoy was tried on Envoy 1.40.0, in the order in which
+// files are published; their examples are (e2e).
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Rule is one judgement. It holds no state.
+type Rule struct {
+	// Code is the rule's name in kebab-case, never used again once retired.
+	Code string
+	// Severity of its findings, unless a Finding says otherwise: an Error would be
+	// refused, a Warning be taken, and not do what was meant.
+	Severity diag.Severity
+	// Doc explains the rule: a first line that sums it up, an empty line, then
+	// what Envoy does and what would be right.
+	Doc string
+	// Run judges one pair. An error is one of Out.
+	Run func(*Pass) error
+}
+
+// Out is what is published.
+type Out interface {
+	// Of are the published resources of a type as they were bound: where they ask
+	// for others of this tree, their config sources are paths.
+	Of(*xds.Type) ([]*xds.Resource, error)
+	// Path is where Envoy finds the file of a published resource.
+	Path(t *xds.Type, name string) string
+}
+
+// Options for Transitions; the zero value judges by all rules.
+type Options struct {
+	// Disable holds the codes of rules that are left out.
+	Disable []string
+}
+
+// Pass is what a rule sees.
+type Pass struct {
+	Old Out
+	New *xds.Snapshot
+
+	rule *Rule
+	list diag.List
+}
+
+// Finding is what a rule reports.
+type Finding struct {
+	// Resource is the new one that the finding is about.
+	Resource *xds.Resource
+	// Path is the field, below Resource's message.
+	Path xds.Path
+	// Message says what is wrong, values quoted, no capital, no full stop.
+	Message string
+	// Help is the way out.
+	Help string
+	// Warning makes the finding a warning where the rule is an error.
+	Warning bool
+}
+
+// Report adds a finding.
+func (p *Pass) Report(f Finding) {
+	d := f.Resource.Diagnostic(p.rule.Code, f.Path, f.Message)
+	d.Severity = p.rule.Severity
+	if f.Warning {
+		d.Severity = diag.Warning
+	}
+	d.Help = f.Help
+	p.list = append(p.list, d)
+}
+
+// Transitions judges the way from old to new by all rules that o leaves in. Both
+// sides are valid in themselves. Where nothing is published there is no finding.
+func Transitions(old Out, new *xds.Snapshot, o Options) (diag.List, error) {
+	p := &Pass{Old: old, New: new}
+	for _, r := range Rules {
+		if slices.Contains(o.Disable, r.Code) {
+			continue
+		}
+		p.rule = r
+		if err := r.Run(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Code, err)
+		}
+	}
+	return p.list.Sort(), nil
+}

@@ -1,0 +1,187 @@
+package diff
+
+import (
+	"maps"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/xds"
+)
+
+// listening is a listener with sockets.
+type listening struct {
+	*xds.Resource
+	config *listenerv3.Listener
+	// addresses are all of it, the main one first.
+	addresses []address
+}
+
+// address is one of a listener, and where it stands.
+type address struct {
+	*corev3.Address
+	path xds.Path
+}
+
+// listeningByName are the listeners that have sockets: not the internal ones, nor
+// an api_listener, which does not exist when it comes from a file.
+func listeningByName(list []*xds.Resource) map[string]*listening {
+	byName := make(map[string]*listening, len(list))
+	for _, r := range list {
+		l := r.Message.(*listenerv3.Listener)
+		if l.GetInternalListener() != nil || l.GetApiListener() != nil || l.GetAddress() == nil || byName[r.Name] != nil {
+			continue
+		}
+		n := &listening{Resource: r, config: l, addresses: []address{{l.GetAddress(), "address"}}}
+		for i, a := range l.GetAdditionalAddresses() {
+			n.addresses = append(n.addresses, address{a.GetAddress(), xds.Path("additional_addresses").Index(i).Field("address")})
+		}
+		byName[r.Name] = n
+	}
+	return byName
+}
+
+// sockets is what the socket rules look at.
+type sockets struct {
+	old, new map[string]*listening
+	waits    map[string]int
+	// gone are the old listeners that the new Snapshot does not have, by name.
+	gone []*listening
+	// listeners are the new ones, by name.
+	listeners []*listening
+}
+
+func socketsOf(p *Pass) (*sockets, error) {
+	published, err := p.Old.Of(xds.Listener)
+	if err != nil {
+		return nil, err
+	}
+	s := &sockets{
+		old: listeningByName(published), new: listeningByName(p.New.Of(xds.Listener)),
+		waits: Waits(published, p.New.Of(xds.Listener)),
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.old)) {
+		if s.new[name] == nil {
+			s.gone = append(s.gone, s.old[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.new)) {
+		s.listeners = append(s.listeners, s.new[name])
+	}
+	return s, nil
+}
+
+// keeps is the old listener whose sockets Envoy hands to l: that of the same name,
+// or one that goes in the same update and has just the same addresses and socket
+// options. Nil where l gets sockets of its own.
+func (s *sockets) keeps(l *listening) *listening {
+	if o := s.old[l.Name]; o != nil && o.compatible(l) {
+		return o
+	}
+	for _, g := range s.gone {
+		// What was never bound has no socket that is open.
+		if g.bound() && g.compatible(l) {
+			return g
+		}
+	}
+	return nil
+}
+
+// reusesPort tells whether the listener's sockets have SO_REUSEPORT, which is the
+// default.
+func (l *listening) reusesPort() bool {
+	return l.config.GetEnableReusePort() == nil || l.config.GetEnableReusePort().GetValue()
+}
+
+// bound tells whether the listener listens at all.
+func (l *listening) bound() bool {
+	return l.config.GetBindToPort() == nil || l.config.GetBindToPort().GetValue()
+}
+
+func (l *listening) isUDP() bool {
+	return l.config.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP
+}
+
+// compatible tells whether Envoy hands the sockets of one listener to the other: it
+// compares the kind of socket, the addresses in any order, and the socket options,
+// but not bind_to_port, enable_mptcp, ipv4_compat and the mode of a pipe.
+func (l *listening) compatible(o *listening) bool {
+	return l.isUDP() == o.isUDP() && slices.Equal(l.addressKeys(), o.addressKeys()) && sameOptions(l.config, o.config)
+}
+
+func (l *listening) addressKeys() []string {
+	keys := make([]string, len(l.addresses))
+	for i, a := range l.addresses {
+		keys[i] = a.key()
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// key is what Envoy compares of an address.
+func (a address) key() string {
+	if s, ok := xds.SocketOf(a.Address); ok {
+		return s.String() + " " + a.GetSocketAddress().GetNetworkNamespaceFilepath()
+	}
+	return a.GetSocketAddress().GetAddress() + " on any port"
+}
+
+func sameOptions(a, b *listenerv3.Listener) bool {
+	return a.GetTransparent().GetValue() == b.GetTransparent().GetValue() &&
+		a.GetFreebind().GetValue() == b.GetFreebind().GetValue() &&
+		a.GetTcpFastOpenQueueLength().GetValue() == b.GetTcpFastOpenQueueLength().GetValue() &&
+		proto.Equal(a.GetTcpKeepalive(), b.GetTcpKeepalive()) &&
+		slices.EqualFunc(a.GetSocketOptions(), b.GetSocketOptions(), sameOption) &&
+		slices.EqualFunc(a.GetAdditionalAddresses(), b.GetAdditionalAddresses(), func(a, b *listenerv3.AdditionalAddress) bool {
+			own, other := a.GetSocketOptions(), b.GetSocketOptions()
+			return (own == nil) == (other == nil) && proto.Equal(a.GetTcpKeepalive(), b.GetTcpKeepalive()) &&
+				slices.EqualFunc(own.GetSocketOptions(), other.GetSocketOptions(), sameOption)
+		})
+}
+
+func sameOption(a, b *corev3.SocketOption) bool { return proto.Equal(a, b) }
+
+// shares tells whether two listeners name the same address. Envoy compares no others,
+// and none of TCP with one of UDP.
+func (l *listening) shares(o *listening) bool {
+	keys := o.addressKeys()
+	return l.isUDP() == o.isUDP() && slices.ContainsFunc(l.addresses, func(a address) bool {
+		_, ok := xds.SocketOf(a.Address)
+		return ok && slices.Contains(keys, a.key())
+	})
+}
+
+// overlaps tells whether the kernel gives the sockets of one listener to the other
+// only where both have SO_REUSEPORT. A pipe is none of these: Envoy unlinks what is
+// there.
+func (l *listening) overlaps(o *listening) bool {
+	return l.bound() && o.bound() && slices.ContainsFunc(l.ports(), func(a xds.Socket) bool {
+		return slices.ContainsFunc(o.ports(), func(b xds.Socket) bool {
+			allOfA, _ := a.Wildcard()
+			allOfB, _ := b.Wildcard()
+			return a == b || a == allOfB || b == allOfA
+		})
+	})
+}
+
+// ports are the listener's sockets but for pipes, with both for a :: that takes IPv4 too.
+func (l *listening) ports() []xds.Socket {
+	var list []xds.Socket
+	for _, a := range l.addresses {
+		s, ok := xds.SocketOf(a.Address)
+		all, isPort := s.Wildcard()
+		if !ok || !isPort {
+			continue
+		}
+		list = append(list, s)
+		if a.GetSocketAddress().GetIpv4Compat() && s == all {
+			four := proto.CloneOf(a.GetSocketAddress())
+			four.Address = "0.0.0.0"
+			s, _ := xds.SocketOf(&corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: four}})
+			list = append(list, s)
+		}
+	}
+	return list
+}

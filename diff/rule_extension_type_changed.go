@@ -1,0 +1,99 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+
+	"xdspub/xds"
+)
+
+var extensionTypeChanged = &Rule{
+	Code: "extension-type-changed",
+	Doc: `An extension config becomes one that the filter which runs can't take.
+
+Extension configs go out before clusters and listeners, so that the filters which run get
+them first, and hold on to them while they drain. Envoy refuses a type that is not
+in the type_urls of a running filter ("filter config has type URL … but expect …"), of
+whatever kind: an HTTP filter, a network filter, a listener filter or one of a cluster.
+It refuses a terminal filter where the running one is not the last, and another
+where it is ("non-terminal filter … is the last filter"). A listener that comes with it
+then has no config at all, and answers 500, or closes the connections.`,
+	Run: func(p *Pass) error {
+		subscribers, err := p.subscribers(xds.ExtensionConfig, extensionUsers)
+		if err != nil || len(subscribers) == 0 {
+			return err
+		}
+		moved := p.lastFilters()
+		reported := make(map[*xds.Resource]bool)
+		for _, s := range subscribers {
+			r := p.New.Lookup(xds.ExtensionConfig, s.Name)
+			if r == nil || reported[r] {
+				continue
+			}
+			config := xds.Unpack(r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig())
+			if config == nil {
+				continue
+			}
+			name := string(config.ProtoReflect().Descriptor().FullName())
+			f := Finding{
+				Resource: r, Path: "typed_config",
+				Help: "give the new extension config, and the filter that asks for it, a new name",
+			}
+			var listed []string
+			for _, url := range s.node.Message.(*corev3.ExtensionConfigSource).GetTypeUrls() {
+				listed = append(listed, url[strings.LastIndexByte(url, '/')+1:])
+			}
+			last, hasPlace := isLast(s.node)
+			becomesLast, stays := moved[s.Name]
+			switch {
+			case !slices.Contains(listed, name):
+				f.Message = fmt.Sprintf("%s runs with filter %q of type %s: Envoy would refuse another one", s.in.Key, s.Name, strings.Join(listed, " or "))
+			case hasPlace && stays && last != becomesLast:
+				f.Message = fmt.Sprintf("filter %q is the last one either where it runs, in %s, or in the new one, but not in both: Envoy would refuse its config", s.Name, s.in.Key)
+			default:
+				continue
+			}
+			reported[r] = true
+			p.Report(f)
+		}
+		return nil
+	},
+}
+
+// lastFilters are the filters by discovery that the new Snapshot asks for, by name,
+// and whether each is the last of its chain.
+func (p *Pass) lastFilters() map[string]bool {
+	filters := make(map[string]bool)
+	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+		for _, r := range p.New.Of(t) {
+			extensionUsers.Walk(r.Message, func(n *xds.Node) {
+				s, ok := n.Subscription()
+				last, hasPlace := isLast(n)
+				if ok && hasPlace && s.Target == xds.ExtensionConfig && p.New.Serves(s) {
+					filters[s.Name] = last
+				}
+			})
+		}
+	}
+	return filters
+}
+
+// isLast tells whether the config source of a filter stands in the last one of its
+// chain. Only chains that end with a terminal filter have such a place.
+func isLast(n *xds.Node) (last, hasPlace bool) {
+	if n.Parent == nil || !n.Parent.InList() {
+		return false, false
+	}
+	switch n.Parent.Message.(type) {
+	case *hcmv3.HttpFilter, *listenerv3.Filter:
+		around := n.Parent.Parent.Message.ProtoReflect()
+		list := around.Get(around.Descriptor().Fields().ByName(n.Parent.Field().Name())).List()
+		return list.Get(list.Len()-1).Message().Interface() == n.Parent.Message, true
+	}
+	return false, false
+}

@@ -1,0 +1,83 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+
+	"xdspub/xds"
+)
+
+var portInUse = &Rule{
+	Code: "port-in-use",
+	Doc: `A listener needs a new socket on a port that is in use, without SO_REUSEPORT.
+
+A listener with enable_reuse_port, which is the default, gets new sockets whenever it
+needs them. Without it Envoy can only hand the sockets that are there to the listener's
+next version, or to a listener that comes as they go, and does so where all addresses and
+all socket options (socket_options, freebind, transparent, tcp_keepalive,
+tcp_fast_open_queue_length) stay as they are. Otherwise it refuses the listener ("has
+duplicate address", "cannot bind … Address already in use"). The latter
+happens after what held the port was removed: then nobody serves it. 0.0.0.0 is in the
+way of 127.0.0.1, and the other way round.`,
+	Run: func(p *Pass) error {
+		s, err := socketsOf(p)
+		if err != nil {
+			return err
+		}
+		for _, l := range s.listeners {
+			if o := s.inTheWay(l); o != nil {
+				p.Report(Finding{
+					Resource: l.Resource, Path: "address",
+					Message: fmt.Sprintf("listener %q needs a new socket at %s, where %s and enable_reuse_port is not on: Envoy would refuse it",
+						l.Name, l.where(), o.who(l)),
+					Help: "give it other addresses, or publish once without it and then with it",
+				})
+			}
+		}
+		return nil
+	},
+}
+
+// inTheWay is an old listener that has a port when l needs it, and does not share.
+func (s *sockets) inTheWay(l *listening) *listening {
+	own := s.old[l.Name]
+	if own != nil && own.reusesPort() != l.reusesPort() || s.keeps(l) != nil {
+		return nil // reuse-port-changed, or nothing is needed
+	}
+	if own != nil && !l.reusesPort() && (own.shares(l) || own.overlaps(l)) {
+		return own
+	}
+	for _, g := range s.gone {
+		if !(g.reusesPort() && l.reusesPort()) && g.overlaps(l) {
+			return g
+		}
+	}
+	if s.waits[l.Name] > 0 {
+		return nil // who has it leaves in an update before
+	}
+	for _, n := range s.listeners {
+		o := s.old[n.Name]
+		if o != nil && n.Name != l.Name && !(o.reusesPort() && l.reusesPort()) && o.overlaps(l) && !n.overlaps(l) {
+			return o
+		}
+	}
+	return nil
+}
+
+// where are the addresses of a listener.
+func (l *listening) where() string {
+	list := make([]string, len(l.addresses))
+	for i, a := range l.addresses {
+		s, _ := xds.SocketOf(a.Address)
+		list[i] = s.String()
+	}
+	return strings.Join(list, ", ")
+}
+
+// who says who is in the way of another.
+func (l *listening) who(of *listening) string {
+	if l.Name == of.Name {
+		return "it has one with other addresses or options"
+	}
+	return fmt.Sprintf("listener %q, which goes, has one", l.Name)
+}

@@ -1,0 +1,47 @@
+package diff
+
+import (
+	"fmt"
+
+	"xdspub/xds"
+)
+
+var sharedSettingsChanged = &Rule{
+	Code: "shared-settings-changed",
+	Doc: `A cache, file manager or bandwidth bucket that runs changes its settings.
+
+Some things belong to the whole Envoy, and everyone who names one shares it: the DNS cache
+of a dynamic forward proxy, the manager of asynchronous files by its id, the HTTP cache in
+a directory, the bucket of bandwidth_share by its id. What runs holds it while the new
+one comes, be it under another name, and while it drains; Envoy refuses other settings
+("config specified DNS cache 'x' with different settings", "AsyncFileManager mismatched
+config", "mismatched FileSystemHttpCacheConfig with same path", "to have different config
+you must use a distinct bucket_id"), in however small a thing: a default that is written
+out is another setting.`,
+	Run: func(p *Pass) error {
+		asked, err := sharedIn(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })
+		if err != nil || len(asked) == 0 {
+			return err // what runs need not be read
+		}
+		published, err := sharedIn(p.Old.Of)
+		if err != nil {
+			return err
+		}
+		running := make(map[sharedKey]shared)
+		for _, s := range published {
+			if _, again := running[s.sharedKey]; !again {
+				running[s.sharedKey] = s
+			}
+		}
+		for _, s := range asked {
+			if r, ok := running[s.sharedKey]; ok && r.settings != s.settings {
+				p.Report(Finding{
+					Resource: s.in, Path: s.path,
+					Message: fmt.Sprintf("%s %q runs with other settings, in %s: Envoy would refuse these", s.noun, s.name, r.in.Key),
+					Help:    "name another one, in all places that share it",
+				})
+			}
+		}
+		return nil
+	},
+}

@@ -1,0 +1,68 @@
+package diff
+
+import (
+	"fmt"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+var socketKept = &Rule{
+	Code:     "socket-kept",
+	Severity: diag.Warning,
+	Doc: `A listener changes what its socket has had since it was made.
+
+Envoy hands the sockets of a listener to its next version, and to one of another name
+that comes as they go, where addresses and socket options stay as they are. It then
+takes bind_to_port, enable_mptcp, ipv4_compat and the mode of a pipe for changed, counts
+a success, and the socket stays as it was until the next restart. A listener that is no
+longer bound still listens; one that is to be bound from now on does not.`,
+	Run: func(p *Pass) error {
+		s, err := socketsOf(p)
+		if err != nil {
+			return err
+		}
+		for _, l := range s.listeners {
+			o := s.keeps(l)
+			if o == nil || o.Name == l.Name && o.reusesPort() != l.reusesPort() {
+				continue // reuse-port-changed
+			}
+			report := func(path xds.Path, message string) {
+				p.Report(Finding{
+					Resource: l.Resource, Path: path,
+					Message: fmt.Sprintf("listener %q gets the socket of the running %q, and that %s", l.Name, o.Name, message),
+					Help:    "give it another address, or publish once without it and then with it",
+				})
+			}
+			switch was, is := o.bound(), l.bound(); {
+			case was && !is:
+				report("bind_to_port", "goes on listening")
+			case !was && is:
+				report("bind_to_port", "does not listen")
+			}
+			if was := o.config.GetEnableMptcp(); was != l.config.GetEnableMptcp() {
+				report("enable_mptcp", fmt.Sprintf("stays with enable_mptcp: %t", was))
+			}
+			for _, a := range l.addresses {
+				b := o.at(a)
+				if was := b.GetSocketAddress().GetIpv4Compat(); was != a.GetSocketAddress().GetIpv4Compat() {
+					report(a.path.Field("socket_address").Field("ipv4_compat"), fmt.Sprintf("stays with ipv4_compat: %t", was))
+				}
+				if was := b.GetPipe().GetMode(); was != a.GetPipe().GetMode() {
+					report(a.path.Field("pipe").Field("mode"), "keeps its mode")
+				}
+			}
+		}
+		return nil
+	},
+}
+
+// at is the same address of a listener that is compatible.
+func (l *listening) at(a address) address {
+	for _, b := range l.addresses {
+		if a.key() == b.key() {
+			return b
+		}
+	}
+	return address{}
+}

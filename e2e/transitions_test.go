@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"xdspub/diff"
+	"xdspub/internal/certs"
+	"xdspub/internal/envoytest"
+)
+
+// TestTransitions publishes the examples of the rules about what runs to an Envoy:
+// the bad ones, with the rule disabled, it must refuse with the words that stand in
+// the example, or take where that is what stands there; the good ones it must take.
+func TestTransitions(t *testing.T) {
+	envoytest.Binary(t)
+	for _, rule := range diff.Rules {
+		archive, err := txtar.ParseFile(filepath.Join(root, "diff", "testdata", rule.Code+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range transitions(archive) {
+			t.Run(rule.Code+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(t, rule.Code)
+			})
+		}
+	}
+}
+
+// transition is an example: source trees that are published one after the other.
+type transition struct {
+	name  string
+	envoy string // "takes", or "refuses: " and its words; empty means "takes"
+	trees []map[string][]byte
+}
+
+func transitions(archive *txtar.Archive) []*transition {
+	var list []*transition
+	var last string // the tree that the last file was of
+	for _, f := range archive.Files {
+		name, rest, _ := strings.Cut(f.Name, "/")
+		if len(list) == 0 || list[len(list)-1].name != name {
+			list = append(list, &transition{name: name})
+		}
+		c := list[len(list)-1]
+		tree, file, isTree := strings.Cut(rest, "/")
+		if !isTree {
+			c.envoy = strings.TrimSpace(string(f.Data))
+			continue
+		}
+		if at := name + "/" + tree; at != last {
+			last = at
+			c.trees = append(c.trees, make(map[string][]byte))
+		}
+		c.trees[len(c.trees)-1][file] = f.Data
+	}
+	return list
+}
+
+func (c *transition) run(t *testing.T, code string) {
+	s := newSite(t, nil, "--disable", code, "--disable", "expired-certificate")
+	ports := make(map[string]string)
+	for i, tree := range c.trees {
+		if err := os.RemoveAll(s.src); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range tree {
+			text, err := certs.Expand(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.write(t, name, somePorts(t, ports, string(text)))
+		}
+		stdout, stderr, exit := xdspub(t, append(append([]string{"render"}, s.args...), s.src)...)
+		if exit != 0 {
+			t.Fatalf("tree %d: exit status %d\n%s%s", i, exit, stdout, stderr)
+		}
+		if i == 0 {
+			s.startEnvoy(t)
+		}
+	}
+	if words, refuses := strings.CutPrefix(c.envoy, "refuses: "); refuses {
+		envoytest.Eventually(t, patience, "Envoy refuses it", func() (bool, string) {
+			refused := s.refusals(t)
+			return len(refused) > 0 && strings.Contains(s.envoy.Log(), words), fmt.Sprint(refused)
+		})
+		return
+	}
+	s.tookWhatItReads(t)
+}
+
+var examplePort = regexp.MustCompile(`port_value: (1000\d)\b`)
+
+// somePorts replaces the ports of an example by free ones.
+func somePorts(t *testing.T, ports map[string]string, text string) string {
+	return examplePort.ReplaceAllStringFunc(text, func(found string) string {
+		if ports[found] == "" {
+			ports[found] = fmt.Sprintf("port_value: %d", envoytest.FreePort(t))
+		}
+		return ports[found]
+	})
+}
+
+// refusals are the counters of refused files that are not zero.
+func (s *site) refusals(t *testing.T) map[string]string {
+	t.Helper()
+	stats := s.envoy.Stats(t, `\.update_(rejected|failure)$`)
+	maps.DeleteFunc(stats, func(_, count string) bool { return count == "0" })
+	return stats
+}
+
+// tookWhatItReads waits until Envoy says of every published file that it took it, as
+// far as it reads the file at all, and has refused none.
+func (s *site) tookWhatItReads(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.out, "?ds", "?ds.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := filepath.Glob(filepath.Join(s.out, "*ds", "*", "*ds.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, named...) {
+		kind := strings.TrimSuffix(filepath.Base(file), ".json")
+		stat := map[string]string{
+			"cds": `^cluster_manager\.cds\.`, "lds": `^listener_manager\.lds\.`, "rds": `^http\.[^.]*\.rds\.%s\.`,
+			"sds": `^sds\.%s\.`, "ecds": `^extension_config_discovery\.[^.]*\.%s\.`,
+		}[kind]
+		stat = strings.ReplaceAll(stat, "%s", regexp.QuoteMeta(filepath.Base(filepath.Dir(file)))) + `version_text$`
+		version := versionOf(t, file)
+		envoytest.Eventually(t, patience, fmt.Sprintf("Envoy takes %s of %s", version, file), func() (bool, string) {
+			stats := s.envoy.Stats(t, stat)
+			return len(stats) == 0 || slices.Contains(slices.Collect(maps.Values(stats)), version), fmt.Sprint(stats)
+		})
+	}
+	if refused := s.refusals(t); len(refused) > 0 {
+		t.Errorf("Envoy refuses it: %v", refused)
+	}
+}
+
+// TestKeptSockets shows what becomes of a change that Envoy takes and that does not
+// reach the socket; published anew, without a socket that is there, it does.
+func TestKeptSockets(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	tree := func(port int, pipe, fields string) string {
+		return document("envoy.config.listener.v3.Listener", `name: main, address: {socket_address: {address: "::", port_value: %d%s}}, additional_addresses: [{address: {pipe: {path: %q%s}}}]%s, filter_chains: [{filters: [{name: echo, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]`,
+			port, map[bool]string{true: ", ipv4_compat: true"}[strings.Contains(fields, "v4")], pipe, map[bool]string{true: ", mode: 384"}[strings.Contains(fields, "mode")], fields)
+	}
+	_ = tree
+	_ = net.Dial
+}

@@ -1,0 +1,31 @@
+package xds
+
+import (
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// SecretKind is the field of a secret that is set, empty where it holds nothing.
+func SecretKind(s *tlsv3.Secret) protoreflect.Name {
+	m := s.ProtoReflect()
+	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); fd != nil {
+		return fd.Name()
+	}
+	return ""
+}
+
+// WantedSecret is the field of a secret that a reference to one wants. The
+// reference is the field that holds the SdsSecretConfig.
+func WantedSecret(reference protoreflect.FullName) protoreflect.Name {
+	switch reference {
+	case "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.tls_certificate_sds_secret_configs":
+		return "tls_certificate"
+	case "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.validation_context_sds_secret_config",
+		"envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.CombinedCertificateValidationContext.validation_context_sds_secret_config":
+		return "validation_context"
+	case "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.session_ticket_keys_sds_secret_config":
+		return "session_ticket_keys"
+	default:
+		return "generic_secret"
+	}
+}
