@@ -75,10 +75,15 @@ func socketsOf(p *Pass) (*sockets, error) {
 
 // keeps is the old listener whose sockets Envoy hands to l: that of the same name,
 // or one that goes in the same update and has just the same addresses and socket
-// options. Nil where l gets sockets of its own.
+// options. Nil where l gets sockets of its own, or is refused by reuse-port-changed.
 func (s *sockets) keeps(l *listening) *listening {
-	if o := s.old[l.Name]; o != nil && o.compatible(l) {
-		return o
+	if o := s.old[l.Name]; o != nil {
+		switch {
+		case o.reusesPort() != l.reusesPort():
+			return nil
+		case o.compatible(l):
+			return o
+		}
 	}
 	for _, g := range s.gone {
 		// What was never bound has no socket that is open.

@@ -14,9 +14,8 @@ var socketKept = &Rule{
 
 Envoy hands the sockets of a listener to its next version, and to one of another name
 that comes as they go, where addresses and socket options stay as they are. It then
-takes bind_to_port, enable_mptcp, ipv4_compat and the mode of a pipe for changed, counts
-a success, and the socket stays as it was until the next restart. A listener that is no
-longer bound still listens; one that is to be bound from now on does not.`,
+takes enable_mptcp, ipv4_compat and the mode of a pipe for changed, counts a success, and
+the socket stays as it was until the next restart.`,
 	Run: func(p *Pass) error {
 		s, err := socketsOf(p)
 		if err != nil {
@@ -24,21 +23,15 @@ longer bound still listens; one that is to be bound from now on does not.`,
 		}
 		for _, l := range s.listeners {
 			o := s.keeps(l)
-			if o == nil || o.Name == l.Name && o.reusesPort() != l.reusesPort() {
-				continue // reuse-port-changed
+			if o == nil {
+				continue
 			}
 			report := func(path xds.Path, message string) {
 				p.Report(Finding{
 					Resource: l.Resource, Path: path,
 					Message: fmt.Sprintf("listener %q gets the socket of the running %q, and that %s", l.Name, o.Name, message),
-					Help:    "give it another address, or publish once without it and then with it",
+					Help:    anew,
 				})
-			}
-			switch was, is := o.bound(), l.bound(); {
-			case was && !is:
-				report("bind_to_port", "goes on listening")
-			case !was && is:
-				report("bind_to_port", "does not listen")
 			}
 			if was := o.config.GetEnableMptcp(); was != l.config.GetEnableMptcp() {
 				report("enable_mptcp", fmt.Sprintf("stays with enable_mptcp: %t", was))
@@ -56,6 +49,9 @@ longer bound still listens; one that is to be bound from now on does not.`,
 		return nil
 	},
 }
+
+// anew is the way to a new socket.
+const anew = "give it another address, or publish once without it and then with it"
 
 // at is the same address of a listener that is compatible.
 func (l *listening) at(a address) address {

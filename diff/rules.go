@@ -4,6 +4,7 @@ package diff
 // rule_<code>.go and its examples testdata/<code>.txtar.
 var Rules = []*Rule{
 	addressSwap,
+	bindToPortChanged,
 	extensionTypeChanged,
 	portInUse,
 	reusePortChanged,

@@ -3,12 +3,12 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -20,7 +20,8 @@ import (
 
 // TestTransitions publishes the examples of the rules about what runs to an Envoy:
 // the bad ones, with the rule disabled, it must refuse with the words that stand in
-// the example, or take where that is what stands there; the good ones it must take.
+// the example, or take, or crash, where that is what stands there; the good ones it
+// must take.
 func TestTransitions(t *testing.T) {
 	envoytest.Binary(t)
 	for _, rule := range diff.Rules {
@@ -40,7 +41,7 @@ func TestTransitions(t *testing.T) {
 // transition is an example: source trees that are published one after the other.
 type transition struct {
 	name  string
-	envoy string // "takes", or "refuses: " and its words; empty means "takes"
+	envoy string // "takes", "crashes", or "refuses: " and its words; empty means "takes"
 	trees []map[string][]byte
 }
 
@@ -71,20 +72,15 @@ func (c *transition) run(t *testing.T, code string) {
 	s := newSite(t, nil, "--disable", code, "--disable", "expired-certificate")
 	ports := make(map[string]string)
 	for i, tree := range c.trees {
-		if err := os.RemoveAll(s.src); err != nil {
-			t.Fatal(err)
-		}
+		texts := make(map[string]string)
 		for name, text := range tree {
 			text, err := certs.Expand(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.write(t, name, somePorts(t, ports, string(text)))
+			texts[name] = somePorts(t, ports, string(text))
 		}
-		stdout, stderr, exit := xdspub(t, append(append([]string{"render"}, s.args...), s.src)...)
-		if exit != 0 {
-			t.Fatalf("tree %d: exit status %d\n%s%s", i, exit, stdout, stderr)
-		}
+		s.render(t, texts)
 		if i == 0 {
 			s.startEnvoy(t)
 		}
@@ -96,7 +92,28 @@ func (c *transition) run(t *testing.T, code string) {
 		})
 		return
 	}
+	if c.envoy == "crashes" {
+		if status := s.envoy.Wait(t).Sys().(syscall.WaitStatus); !status.Signaled() {
+			t.Errorf("Envoy ends with status %d", status.ExitStatus())
+		}
+		return
+	}
 	s.tookWhatItReads(t)
+}
+
+// render publishes a source tree in place of the one that was there.
+func (s *site) render(t *testing.T, tree map[string]string) {
+	t.Helper()
+	if err := os.RemoveAll(s.src); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range tree {
+		s.write(t, name, text)
+	}
+	stdout, stderr, exit := xdspub(t, append(append([]string{"render"}, s.args...), s.src)...)
+	if exit != 0 {
+		t.Fatalf("xdspub render: exit status %d\n%s%s", exit, stdout, stderr)
+	}
 }
 
 var examplePort = regexp.MustCompile(`port_value: (1000\d)\b`)
@@ -147,17 +164,4 @@ func (s *site) tookWhatItReads(t *testing.T) {
 	if refused := s.refusals(t); len(refused) > 0 {
 		t.Errorf("Envoy refuses it: %v", refused)
 	}
-}
-
-// TestKeptSockets shows what becomes of a change that Envoy takes and that does not
-// reach the socket; published anew, without a socket that is there, it does.
-func TestKeptSockets(t *testing.T) {
-	t.Parallel()
-	envoytest.Binary(t)
-	tree := func(port int, pipe, fields string) string {
-		return document("envoy.config.listener.v3.Listener", `name: main, address: {socket_address: {address: "::", port_value: %d%s}}, additional_addresses: [{address: {pipe: {path: %q%s}}}]%s, filter_chains: [{filters: [{name: echo, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]`,
-			port, map[bool]string{true: ", ipv4_compat: true"}[strings.Contains(fields, "v4")], pipe, map[bool]string{true: ", mode: 384"}[strings.Contains(fields, "mode")], fields)
-	}
-	_ = tree
-	_ = net.Dial
 }

@@ -1,6 +1,6 @@
 // Command rulesdoc writes docs/rules.md: every code that a finding can have, with
-// its reason, and for validation rules an example and what xdspub says of it. The
-// examples are the rules' own test cases, the output is real.
+// its reason, and for validation rules and those about what runs an example and what
+// xdspub says of it. The examples are the rules' own test cases, the output is real.
 package main
 
 import (
@@ -57,10 +57,12 @@ What stands here of Envoy was tried on Envoy 1.40.0.
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		if example == nil {
-			continue
+		if example != nil {
+			err = example.write(&b)
+		} else {
+			err = writeChange(&b, root, c)
 		}
-		if err := example.write(&b); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
