@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	asyncfilesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/async_files/v3"
 	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
 	bandwidthsharev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/bandwidth_share/v3"
@@ -36,6 +37,9 @@ func sharedIn(of func(*xds.Type) ([]*xds.Resource, error)) ([]shared, error) {
 			return nil, err
 		}
 		for _, r := range resources {
+			if c, ok := r.Message.(*clusterv3.Cluster); ok && isPlain(c) {
+				continue
+			}
 			var failed error
 			sharedMessages.Walk(r.Message, func(n *xds.Node) {
 				list, err := sharedAt(n)
@@ -69,6 +73,12 @@ type shared struct {
 	in       *xds.Resource
 	path     xds.Path
 	settings string // equal where Envoy takes them for equal
+}
+
+// isPlain tells whether a cluster has nothing in which it could ask for something
+// shared: most have not, and a walk over the endpoints of ten thousand takes time.
+func isPlain(c *clusterv3.Cluster) bool {
+	return c.GetClusterType() == nil && len(c.GetTypedExtensionProtocolOptions()) == 0 && len(c.GetFilters()) == 0
 }
 
 // sharedAt are the shared things that a message asks for.

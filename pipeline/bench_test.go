@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"xdspub/diff"
 	"xdspub/internal/sample"
 	"xdspub/load"
 	"xdspub/render"
@@ -101,6 +102,20 @@ func BenchmarkOneFileChange(b *testing.B) {
 			clusterFile(b, dir, 0, 10, change)
 			b.StartTimer()
 			pass()
+		}
+	})
+}
+
+// BenchmarkTransitions holds a tree against what is published, as each pass does.
+func BenchmarkTransitions(b *testing.B) {
+	bySize(b, func(b *testing.B, dir string, _ int) {
+		s := loaded(b, dir)
+		p := New(Options{Source: dir, Out: b.TempDir(), Format: render.JSON, InotifyBudget: 120})
+		st := &state{clusters: s.Of(xds.Cluster), listeners: s.Of(xds.Listener)}
+		for b.Loop() {
+			if list, err := diff.Transitions(published{p, st}, s, diff.Options{}); err != nil || len(list) > 0 {
+				b.Fatal(err, list)
+			}
 		}
 	})
 }
