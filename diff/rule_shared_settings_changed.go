@@ -17,30 +17,36 @@ one comes, be it under another name, and while it drains; Envoy refuses other se
 ("config specified DNS cache 'x' with different settings", "AsyncFileManager mismatched
 config", "mismatched FileSystemHttpCacheConfig with same path", "to have different config
 you must use a distinct bucket_id"), in however small a thing: a default that is written
-out is another setting.`,
+out is another setting. Only redis_proxy is taken with other settings (a warning).`,
 	Run: func(p *Pass) error {
-		asked, err := sharedIn(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })
+		asked, err := sharingIn(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })
 		if err != nil || len(asked) == 0 {
 			return err // what runs need not be read
 		}
-		published, err := sharedIn(p.Old.Of)
+		published, err := sharingIn(p.Old.Of)
 		if err != nil {
 			return err
 		}
-		running := make(map[sharedKey]shared)
+		running := make(map[xds.Shared]sharing)
 		for _, s := range published {
-			if _, again := running[s.sharedKey]; !again {
-				running[s.sharedKey] = s
+			if _, again := running[s.Shared]; !again {
+				running[s.Shared] = s
 			}
 		}
 		for _, s := range asked {
-			if r, ok := running[s.sharedKey]; ok && r.settings != s.settings {
-				p.Report(Finding{
-					Resource: s.in, Path: s.path,
-					Message: fmt.Sprintf("%s %q runs with other settings, in %s: Envoy would refuse these", s.noun, s.name, r.in.Key),
-					Help:    "name another one, in all places that share it",
-				})
+			r, ok := running[s.Shared]
+			if !ok || r.Settings == s.Settings {
+				continue
 			}
+			f := Finding{
+				Resource: s.in, Path: s.Path, Warning: s.Tolerant,
+				Message: fmt.Sprintf("%s runs with other settings, in %s: Envoy would refuse these", s.Shared, r.in.Key),
+				Help:    "name another one, in all places that share it",
+			}
+			if s.Tolerant {
+				f.Message = fmt.Sprintf("%s runs with other settings, in %s: these would not be in effect", s.Shared, r.in.Key)
+			}
+			p.Report(f)
 		}
 		return nil
 	},
