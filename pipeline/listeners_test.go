@@ -114,6 +114,7 @@ func TestEditedByHand(t *testing.T) {
 	}
 	const cluster = `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", `
 	write("cds/cds.json", `{"resources": [`+cluster+`"name": "old"}, `+cluster+`"name": "old"}, `+cluster+`"name": "good"}, `+cluster+`"name": "bad", "connect_timeout": "-3s"}, `+cluster+`"type": "STATIC"}]}`)
+	write("lds/lds.json", `{"resources": [`+cluster+`"name": "stray"}]}`)
 	write("rtds/copy/rtds.json", `{"resources": [{"@type": "type.googleapis.com/envoy.service.runtime.v3.Runtime", "name": "flags"}]}`)
 	write("rtds/broken/rtds.json", "{")
 	s.publish()

@@ -32,7 +32,7 @@ func (o published) Of(t *xds.Type) ([]*xds.Resource, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, resources...)
+		all = append(all, only(t, resources)...)
 	}
 	return all, nil
 }

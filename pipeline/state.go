@@ -115,7 +115,7 @@ func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
 	if damage != "" {
 		p.log.Warn("a published file was changed and can't be read, it will be replaced", "file", file, "error", damage)
 	}
-	return resources, err
+	return only(t, resources), err
 }
 
 // readBack reads the resources of a published file, or says why that can't be. It
@@ -147,6 +147,16 @@ func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage stri
 		return nil, result.Diagnostics[0].Message, nil
 	}
 	return result.Resources, "", nil
+}
+
+// only are the resources of type t. What somebody wrote among them by hand Envoy
+// refuses, with the whole file.
+func only(t *xds.Type, resources []*xds.Resource) []*xds.Resource {
+	other := func(r *xds.Resource) bool { return r.Type != t }
+	if !slices.ContainsFunc(resources, other) {
+		return resources
+	}
+	return slices.DeleteFunc(slices.Clone(resources), other)
 }
 
 // layers are the names of the runtime layers that there are published files for,
