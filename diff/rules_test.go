@@ -103,8 +103,6 @@ func (c *change) judge(t *testing.T, code string) {
 	for i, tree := range c.trees {
 		p := pipeline.New(pipeline.Options{
 			Source: tree, Out: out, Format: render.JSON, Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
-			// Some rules of validate are about what the examples have to hold.
-			Disable: []string{"deprecated-field"},
 		})
 		checked, err := p.Check()
 		if err != nil {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -108,12 +109,25 @@ func (s *site) render(t *testing.T, tree map[string]string) {
 		t.Fatal(err)
 	}
 	for name, text := range tree {
+		if strings.Contains(text, `"::"`) {
+			needIPv6(t)
+		}
 		s.write(t, name, text)
 	}
 	stdout, stderr, exit := xdspub(t, append(append([]string{"render"}, s.args...), s.src)...)
 	if exit != 0 {
 		t.Fatalf("xdspub render: exit status %d\n%s%s", exit, stdout, stderr)
 	}
+}
+
+// needIPv6 ends a test where the machine has none.
+func needIPv6(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	l.Close()
 }
 
 var examplePort = regexp.MustCompile(`port_value: (1000\d)\b`)
