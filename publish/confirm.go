@@ -20,7 +20,8 @@ type Confirmer interface {
 }
 
 // RefusedError says that Envoy refused a step. Publish returns it when what had
-// gone out is put back, as far as it could be.
+// gone out is put back. A file that was edited by hand before it moved is not put
+// back, nor is what went out before it: it may be named there.
 type RefusedError struct {
 	// Refusal is what goes on record.
 	Refusal Refusal

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -53,28 +54,55 @@ func open(out string, o Options, real disk) (*Dir, error) {
 	if d.lock, err = acquire(d.disk, d.path(lockPath)); err != nil {
 		return nil, err
 	}
-	if err := d.clean(); err != nil {
+	if err := d.tidy(); err != nil {
 		release(d.lock)
 		return nil, err
 	}
 	return d, nil
 }
 
-// clean makes our own folders and clears away what nothing needs in them.
-func (d *Dir) clean() error {
-	for _, folder := range []string{stagePath, undoPath} {
-		if err := d.ensureFolder(d.path(folder), 0o700, anyGroup); err != nil {
-			return err
-		}
-	}
-	if err := d.clear(stagePath); err != nil {
+// tidy sees to our own folders: they are there, the stage is empty, and no bytes are
+// saved that no way back needs.
+func (d *Dir) tidy() error {
+	if err := d.holding(); err != nil {
 		return err
 	}
-	in, err := ReadIntent(d.out)
-	if err != nil {
+	err := d.emptyStage()
+	if uerr := d.ensureFolder(d.path(undoPath), 0o700, anyGroup); uerr != nil {
+		return errors.Join(err, uerr)
+	}
+	in, ierr := ReadIntent(d.out)
+	if ierr != nil {
+		return errors.Join(err, ierr)
+	}
+	return errors.Join(err, d.clear(undoPath, in.needs()))
+}
+
+func (d *Dir) emptyStage() error {
+	if err := d.ensureFolder(d.path(stagePath), 0o700, anyGroup); err != nil {
 		return err
 	}
-	return d.clear(undoPath, in.needs()...)
+	return d.clear(stagePath, nil)
+}
+
+// usable fails when d may not write any more.
+func (d *Dir) usable(op string) error {
+	if d.lock == nil {
+		return fmt.Errorf("%s %s: %w", op, d.out, os.ErrClosed)
+	}
+	if err := d.holding(); err != nil {
+		return fmt.Errorf("%s %s: %w", op, d.out, err)
+	}
+	return nil
+}
+
+// holding is ErrLost when the directory was taken away: another writer may have
+// what stands in its place. It is asked whenever time may have passed.
+func (d *Dir) holding() error {
+	if !stillHolds(d.lock, d.path(lockPath)) {
+		return ErrLost
+	}
+	return nil
 }
 
 // find sets where the directory is, once: later changes of the working

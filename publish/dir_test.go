@@ -67,6 +67,11 @@ func TestClosed(t *testing.T) {
 	if _, err := d.Publish(context.Background(), oldPlan()); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("Publish: %v", err)
 	}
+	for name, err := range map[string]error{"Release": d.Release(), "Recover": recovered(d)} {
+		if !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if err := d.Close(); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("Close: %v", err)
 	}

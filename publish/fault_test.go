@@ -4,105 +4,206 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// checkHalfway holds what must be true at any moment between oldPlan and
-// newPlan: each file is the old one or the new one, mode and bytes; the steps
-// that are out are a prefix of the plan; the record tells the truth.
-func checkHalfway(t *testing.T, out string) {
+// fault is a way for a system call to fail.
+type fault struct {
+	errno syscall.Errno
+	// late has the call carried out all the same.
+	late bool
+	// on has each call from there on fail, those that clean up too.
+	on bool
+}
+
+func (f fault) String() string {
+	return fmt.Sprintf("%v, late %t, on %t", f.errno, f.late, f.on)
+}
+
+// faultsOf are the ways for a call to fail that are tried: with what such a call
+// reports, before it did anything and after it, and with all that follow. A write
+// that fails, or dies, has half of its bytes written.
+func faultsOf(call string) []fault {
+	op, _, _ := strings.Cut(call, " ")
+	errnos := map[string][]syscall.Errno{
+		"create": {syscall.ENOSPC, syscall.EACCES, syscall.EMFILE},
+		"open":   {syscall.EMFILE},
+		"write":  {syscall.ENOSPC, syscall.EIO},
+		"sync":   {syscall.EIO},
+		"close":  {syscall.EIO},
+		"mkdir":  {syscall.ENOSPC, syscall.EACCES},
+		"rename": {syscall.ENOSPC, syscall.EACCES},
+		"remove": {syscall.EACCES},
+		"chmod":  {syscall.EPERM},
+		"chown":  {syscall.EPERM},
+	}
+	list := []fault{{errno: syscall.EIO, late: true}, {errno: syscall.EIO, on: true}}
+	for _, errno := range errnos[op] {
+		list = append(list, fault{errno: errno})
+	}
+	return list
+}
+
+// trace is the calls of a scenario that nothing disturbs. The invariants hold
+// before and after each of them.
+func (s scenario) trace(t *testing.T) []string {
 	t.Helper()
-	got := published(t, out)
-	out1, out2 := 0, 0 // of the files that change: out, and still as before
-	steps := [][]string{
-		{"sds/mtls/sds.json", "eds/api/eds.json"},
-		{"cds/cds.json"},
-		{"lds/lds.json", "eds/old/eds.json"},
-	}
-	begun := true // whether the step before this one is out
-	for _, step := range steps {
-		whole := true
-		for _, name := range step {
-			switch is, ok := got[name]; {
-			case is == newFiles[name] && ok == has(newFiles, name):
-				out2++
-				if !begun {
-					t.Errorf("%s is out before the step before it", name)
-				}
-			case is == oldFiles[name] && ok == has(oldFiles, name):
-				out1++
-				whole = false
-			default:
-				t.Errorf("%s is %q, neither old nor new", name, is)
-			}
-			delete(got, name)
+	out := filepath.Join(scratch(t), "out")
+	w := s.found(t).at(t, out)
+	p := &probe{root: out, quick: true}
+	d := mustOpen(t, out, p)
+	defer d.Close()
+	p.calls, p.fault = nil, func(n int, call string) error {
+		w.check(t, out)
+		if t.Failed() {
+			t.Fatalf("%s: before call %d, %s", s.name, n, call)
 		}
-		begun = begun && whole
+		return nil
 	}
-	unchanged := map[string]string{
-		"sds/cert/sds.json": oldFiles["sds/cert/sds.json"],
-		"eds/web/eds.json":  oldFiles["eds/web/eds.json"],
+	e := s.envoy(out)
+	s.checkError(t, e, s.do(d, e))
+	p.fault = nil
+	calls := p.calls
+	w.checkEnd(t, out)
+	if t.Failed() {
+		t.Fatalf("%s: in the end", s.name)
 	}
-	if !maps.Equal(got, unchanged) {
-		t.Errorf("and %v, want %v", got, unchanged)
+	return calls
+}
+
+// calls are those of a scenario: how many open its directory, and the others.
+func (s scenario) calls(t *testing.T) (opening int, rest []string) {
+	t.Helper()
+	out := filepath.Join(scratch(t), "out")
+	s.found(t).at(t, out)
+	p := &probe{root: out, quick: true}
+	d := mustOpen(t, out, p)
+	defer d.Close()
+	opening = len(p.calls)
+	e := s.envoy(out)
+	s.checkError(t, e, s.do(d, e))
+	return opening, slices.Clone(p.calls[opening:])
+}
+
+// checkError holds that the caller hears of a refusal, and of what else went wrong.
+func (s scenario) checkError(t *testing.T, e *envoy, err error, is ...error) {
+	t.Helper()
+	refused, ok := errors.AsType[*RefusedError](err)
+	if ok != e.refused {
+		t.Errorf("refused %t, and the error is %v", e.refused, err)
 	}
-	m, err := ReadManifest(out)
-	if err != nil {
+	if ok && refused.Refusal.Snapshot != s.plan.Manifest.Snapshot {
+		t.Errorf("refused %+v", refused.Refusal)
+	}
+	if len(is) == 0 && !ok && err != nil {
 		t.Error(err)
 	}
-	if m.Snapshot == "s2" && out1 > 0 || m.Snapshot != "s1" && m.Snapshot != "s2" {
-		t.Errorf("the record says %q with %d files left", m.Snapshot, out1)
-	}
-	if out2 > 0 && len(m.Going) != 1 {
-		t.Errorf("something moved, and the record says going %v", m.Going)
+	for _, want := range is {
+		if !errors.Is(err, want) {
+			t.Errorf("error %v, want %v", err, want)
+		}
 	}
 }
 
-func has(files map[string]string, name string) bool { _, ok := files[name]; return ok }
+// settle is what the program does with a directory after its start, and with one in
+// which the last publish went wrong.
+func (w world) settle(t *testing.T, d *Dir) {
+	t.Helper()
+	e := w.envoy(d.Path())
+	if _, err := d.Recover(context.Background(), Plan{Confirm: e}); err != nil {
+		t.Error(err)
+		return
+	}
+	in, err := ReadIntent(d.Path())
+	if err != nil {
+		t.Error(err)
+	}
+	m, err := ReadManifest(d.Path())
+	if err != nil {
+		t.Error(err)
+	}
+	r, err := ReadRefused(d.Path())
+	if err != nil {
+		t.Error(err)
+	}
+	if r.Holds(w.plan.Manifest.Snapshot) == nil || w.run != nil {
+		w.checkError(t, e, w.do(d, e))
+	}
+	if in == nil || !w.confirmed || w.refuse != "" {
+		return
+	}
+	if done, err := in.done(m); err != nil || done {
+		return
+	}
+	// Nobody saw the answer to what was out already.
+	moved, last := in.paths(), w.plan.after(nil)
+	for name, f := range last {
+		if moved[name] && e.took[name] != f.Version {
+			t.Errorf("nobody confirmed %s, but %q", name, e.took[name])
+		}
+	}
+}
 
-// TestFaults makes each call of a publish fail in turn, in each of the ways.
+// disturb carries the scenario out with a fault at a call, and then on to its end.
+func (w world) disturb(t *testing.T, out string, at int, call string, f fault) {
+	t.Helper()
+	w = w.at(t, out)
+	defer os.RemoveAll(out)
+	p := &probe{root: out, quick: true, late: f.late}
+	d, err := open(out, Options{}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { d.Close() }()
+	hit := ""
+	p.calls, p.fault = nil, func(n int, call string) error {
+		if n < at || n > at && !f.on {
+			return nil
+		}
+		if n == at {
+			hit = call
+		}
+		return f.errno
+	}
+	e := w.envoy(out)
+	err = w.do(d, e)
+	p.fault = nil
+	if hit != call {
+		t.Fatalf("call %d is %q, want %q", at, hit, call)
+	}
+	w.checkError(t, e, err, f.errno)
+	w.check(t, out)
+	// A watch goes on with what it has, or is started anew.
+	if f.late || f.on {
+		d.Close()
+		if d, err = open(out, Options{}, &probe{root: out, quick: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settle(t, d)
+	w.checkEnd(t, out)
+}
+
+// TestFaults makes each system call of each scenario fail, in each of the ways.
 func TestFaults(t *testing.T) {
-	for _, fault := range []struct {
-		errno syscall.Errno
-		late  bool
-	}{{syscall.ENOSPC, false}, {syscall.EIO, false}, {syscall.EACCES, false}, {syscall.EIO, true}} {
-		t.Run(fmt.Sprintf("%s,late=%t", fault.errno, fault.late), func(t *testing.T) {
-			for at := 1; ; at++ {
-				out := t.TempDir()
-				publishOnce(t, out, oldPlan())
-				p := &probe{root: out, quick: true, late: fault.late}
-				d := mustOpen(t, out, p)
-				hit := ""
-				p.calls, p.fault = nil, func(n int, call string) error {
-					if n != at {
-						return nil
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			w, out, turn := s.found(t), filepath.Join(scratch(t), "out"), 0
+			for i, call := range s.trace(t) {
+				for _, f := range faultsOf(call) {
+					if turn++; testing.Short() && turn%29 != 0 {
+						continue
 					}
-					hit = call
-					return fault.errno
-				}
-				_, err := d.Publish(context.Background(), newPlan())
-				if hit == "" {
-					if err != nil || at < 40 {
-						t.Fatalf("no fault at call %d: %v", at, err)
+					w.disturb(t, out, i+1, call, f)
+					if t.Failed() {
+						t.Fatalf("%s at call %d, %s", f, i+1, call)
 					}
-					return
-				}
-				if !errors.Is(err, fault.errno) {
-					t.Errorf("%s failed, and Publish says %v", hit, err)
-				}
-				checkHalfway(t, out)
-				checkPrivate(t, out)
-				p.fault = nil
-				mustPublish(t, d, newPlan())
-				checkPublished(t, out, newFiles)
-				checkPrivate(t, out)
-				d.Close()
-				if t.Failed() {
-					t.Fatalf("at call %d, %s", at, hit)
 				}
 			}
 		})

@@ -1,12 +1,9 @@
 package publish
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +13,9 @@ import (
 const (
 	intentPath = private + "/intent"
 	undoPath   = private + "/undo"
+
+	// startAnew is the way out of an intent that can't be gone on with.
+	startAnew = "and publish again: the change then starts from what is out"
 )
 
 // Direction is the way that a change goes.
@@ -41,6 +41,9 @@ type Intent struct {
 	Attempt int `json:"attempt"`
 	// Manifest is the record of From.
 	Manifest Manifest `json:"manifest"`
+	// Record is the hash of the manifest that stands when the change is done: a
+	// writer that is killed there leaves nothing to do but to remove the intent.
+	Record string `json:"record"`
 	// Steps are the files that the change moves, and where the bytes are that they
 	// had before. They are noted only where somebody can refuse the change.
 	Steps []intentStep `json:"steps,omitempty"`
@@ -57,38 +60,45 @@ type intentStep struct {
 type saved struct {
 	Path string `json:"path"`
 	// Saved is its name in .xdspub/undo; empty where there was no file.
-	Saved   string `json:"saved,omitempty"`
+	Saved string `json:"saved,omitempty"`
+	// Sum is a hash of the bytes that it had, if it was a file.
+	Sum     string `json:"sum,omitempty"`
 	Version string `json:"version,omitempty"`
 	Secret  bool   `json:"secret,omitempty"`
+	// Edited says that it was not as it had been published: nothing is saved, and it
+	// does not go back.
+	Edited bool `json:"edited,omitempty"`
 }
 
 // ReadIntent reads the record of the change that is under way in the directory
 // out, or nil where there is none. It takes no lock.
 func ReadIntent(out string) (*Intent, error) {
-	name := filepath.Join(out, intentPath)
-	data, err := readRegular(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	var in Intent
+	there, err := readRecord(out, intentPath, &in, func() error { return in.check() }, "remove the file "+startAnew)
+	if err != nil || !there {
 		return nil, err
 	}
-	var in Intent
-	err = json.Unmarshal(data, &in)
-	if err == nil && in.Direction != Forward && in.Direction != Back {
-		err = fmt.Errorf("direction %q", in.Direction)
+	return &in, nil
+}
+
+func (in *Intent) check() error {
+	if in.Direction != Forward && in.Direction != Back {
+		return fmt.Errorf("direction %q", in.Direction)
 	}
 	for _, s := range in.Steps {
 		for _, f := range s.Files {
-			if err == nil && f.Saved != "" && !filepath.IsLocal(f.Saved) {
-				err = fmt.Errorf("saved as %q", f.Saved)
+			if f.Saved != "" && (f.Saved != filepath.Base(f.Saved) || !filepath.IsLocal(f.Saved)) {
+				return fmt.Errorf("saved as %q", f.Saved)
 			}
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: damaged: %w (remove the file and publish again: the change then starts from what is out)", name, err)
-	}
-	return &in, nil
+	return in.Manifest.check()
+}
+
+// done tells whether m, which is on disk, is the last that the change had to write.
+func (in *Intent) done(m Manifest) (bool, error) {
+	f, err := m.file()
+	return err == nil && in.Record == sum(f.Data), err
 }
 
 // first are the files that the change moves, each as it was before the first step
@@ -110,30 +120,32 @@ func (in *Intent) first() []saved {
 	return list
 }
 
-// needs are the files in .xdspub/undo that a way back needs.
-func (in *Intent) needs() []string {
-	var list []string
+// paths is the set of the files that the change moves.
+func (in *Intent) paths() map[string]bool {
+	set := make(map[string]bool)
+	for _, f := range in.first() {
+		set[f.Path] = true
+	}
+	return set
+}
+
+// needs is the set of the files in .xdspub/undo that a way back needs.
+func (in *Intent) needs() map[string]bool {
+	set := make(map[string]bool)
 	if in != nil {
 		for _, s := range in.Steps {
 			for _, f := range s.Files {
-				list = append(list, f.Saved)
+				set[f.Saved] = true
 			}
 		}
 	}
-	return list
+	return set
 }
 
-// has tells whether the change moves the file name.
-func (in *Intent) has(name string) bool {
-	return slices.ContainsFunc(in.first(), func(f saved) bool { return f.Path == name })
-}
-
-// reversible tells whether there was anything before the change. Envoy keeps what
-// it took of a first publish: half of it is better than none, and its next start
+// reversible tells whether there was a whole snapshot before the change. Envoy keeps
+// what it took of a first publish: half of it is better than none, and its next start
 // must find the files that its bootstrap names.
-func (in *Intent) reversible() bool {
-	return slices.ContainsFunc(in.first(), func(f saved) bool { return f.Saved != "" })
-}
+func (in *Intent) reversible() bool { return in.From != "" }
 
 // intend is the intent of p, and the bytes that it saves for the way back. Where a
 // change was interrupted the way back leads to before that one.
@@ -150,11 +162,11 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		// Beside those of the interrupted change, which this one may need.
 		name := fmt.Sprintf("%d-%04d", in.Attempt, len(files)+1)
 		files = append(files, staged{f, d.path(undoPath + "/" + name)})
-		return saved{f.Path, name, f.Version, f.Secret}
+		return saved{Path: f.Path, Saved: name, Sum: sum(f.Data), Version: f.Version, Secret: f.Secret}
 	}
-	before := make(map[string]saved) // the interrupted change
+	was := make(map[string]saved) // before the first step that moves it
 	for _, f := range interrupted.first() {
-		before[f.Path] = f
+		was[f.Path] = f
 	}
 	written := make(map[string]File) // by an earlier step of this plan
 	for _, s := range p.Steps {
@@ -165,174 +177,89 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		}
 		for _, name := range names {
 			if f, twice := written[name]; twice {
-				step.Files = append(step.Files, keep(f))
+				// What does not go back has no way back by its writings either.
+				if was[name].Saved != "" {
+					step.Files = append(step.Files, keep(f))
+				}
 				continue
 			}
-			if was, ok := before[name]; ok {
-				step.Files = append(step.Files, was)
-				continue
+			if _, known := was[name]; !known {
+				var err error
+				if was[name], err = d.now(name, prev, keep); err != nil {
+					return in, nil, err
+				}
 			}
-			f, there, err := d.asPublished(name, prev)
-			switch {
-			case errors.Is(err, errEdited): // what was edited by hand is not put back
-			case err != nil:
-				return in, nil, err
-			case !there:
-				step.Files = append(step.Files, saved{Path: name})
-			default:
-				step.Files = append(step.Files, keep(f))
-			}
+			step.Files = append(step.Files, was[name])
 		}
 		for _, f := range s.Write {
 			written[f.Path] = f
 		}
 		in.Steps = append(in.Steps, step)
 	}
-	// What the interrupted change has moved and this one does not goes back last.
-	rest := intentStep{Name: "of the interrupted change"}
-	for _, f := range interrupted.first() {
-		if !in.has(f.Path) {
+	in.inherit(interrupted)
+	return in, files, nil
+}
+
+// inherit takes over what the interrupted change moves and this one does not. What
+// had come goes last of all: whatever names it has gone by then. What had changed or
+// gone comes back first of all, before what named it.
+func (in *Intent) inherit(interrupted *Intent) {
+	come, rest := intentStep{Name: "of the interrupted change"}, intentStep{Name: "of the interrupted change"}
+	own := in.paths()
+	for _, f := range slices.Backward(interrupted.first()) {
+		switch {
+		case own[f.Path]:
+		case f.Saved == "":
+			come.Files = append(come.Files, f)
+		default:
 			rest.Files = append(rest.Files, f)
 		}
 	}
-	if len(rest.Files) > 0 {
-		in.Steps = slices.Insert(in.Steps, 0, rest)
+	if len(come.Files) > 0 {
+		in.Steps = slices.Insert(in.Steps, 0, come)
 	}
-	return in, files, nil
+	if len(rest.Files) > 0 {
+		in.Steps = append(in.Steps, rest)
+	}
+}
+
+// now is the file name as it is out, kept where it can be put back.
+func (d *Dir) now(name string, m Manifest, keep func(File) saved) (saved, error) {
+	f, err := d.asPublished(name, m)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return saved{Path: name}, nil
+	case errors.Is(err, errEdited) && f.Data == nil:
+		return saved{Path: name, Edited: true}, nil
+	case errors.Is(err, errEdited):
+		return saved{Path: name, Sum: sum(f.Data), Edited: true}, nil
+	case err != nil:
+		return saved{}, err
+	}
+	return keep(f), nil
 }
 
 var errEdited = errors.New("not as it was published")
 
-// asPublished is the file name as it is out, if there is one.
-func (d *Dir) asPublished(name string, m Manifest) (f File, there bool, err error) {
-	data, err := readRegular(d.path(name))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return File{}, false, nil
-	case errors.Is(err, errNotRegular):
-		return File{}, false, errEdited
-	case err != nil:
-		return File{}, false, err
-	}
+// asPublished is the file name as it is out. The error is errEdited where it is not
+// as it was published, or is gone.
+func (d *Dir) asPublished(name string, m Manifest) (File, error) {
 	was, known := m.Files[name]
-	if known && was.Sum != sum(data) {
-		return File{}, false, errEdited
+	f := File{Path: name, Version: was.Version}
+	var err error
+	f.Data, err = readRegular(d.path(name))
+	switch {
+	case errors.Is(err, errNotRegular), known && errors.Is(err, fs.ErrNotExist):
+		return f, errEdited
+	case err != nil:
+		return f, err
+	case known && was.Sum != sum(f.Data):
+		return f, errEdited
 	}
 	fi, err := os.Lstat(d.path(name))
 	if err != nil {
-		return File{}, false, err
+		return f, err
 	}
-	return File{Path: name, Data: data, Version: was.Version, Secret: fi.Mode().Perm() == File{Secret: true}.mode()}, true, nil
-}
-
-// back is the plan that undoes a change: its steps from the last to the first.
-func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
-	p.Steps, p.Manifest = nil, in.Manifest
-	for _, s := range slices.Backward(in.Steps) {
-		step := Step{Name: s.Name}
-		for _, f := range s.Files {
-			if f.Saved == "" {
-				step.Remove = append(step.Remove, f.Path)
-				continue
-			}
-			data, err := os.ReadFile(d.path(undoPath + "/" + f.Saved))
-			if err != nil {
-				return Plan{}, err
-			}
-			step.Write = append(step.Write, File{Path: f.Path, Data: data, Version: f.Version, Secret: f.Secret})
-		}
-		p.Steps = append(p.Steps, step)
-	}
-	return p, nil
-}
-
-// Recover finishes what a writer that was killed had begun to put back. It tells
-// whether there was anything. A change that was on its way forward is not its
-// matter: the next Publish goes on from what is out.
-func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
-	in, err := ReadIntent(d.out)
-	if err != nil || in == nil || in.Direction != Back {
-		return false, err
-	}
-	d.log.Warn("a change that Envoy refused was not put back whole, that goes on", "snapshot", in.To)
-	_, err = d.undo(ctx, in, p)
-	return true, err
-}
-
-// turn begins the way back of p, of which done has moved: from here on a writer
-// that is killed has a successor that goes on with it.
-func (d *Dir) turn(in Intent, p Plan, done []StepResult, refused *RefusedError) (*Intent, error) {
-	in.Direction, in.Refusal = Back, &refused.Refusal
-	steps := in.Steps
-	in.Steps = nil
-	goes := make(map[string]bool) // back
-	for _, s := range steps {
-		back := intentStep{Name: s.Name}
-		for _, f := range s.Files {
-			if f.Saved == "" || !slices.Contains(refused.Keep, f.Path) {
-				back.Files = append(back.Files, f)
-				goes[f.Path] = true
-			}
-		}
-		in.Steps = append(in.Steps, back)
-	}
-	files, after := maps.Clone(in.Manifest.Files), p.after(nil)
-	for _, s := range done {
-		for _, name := range s.Written {
-			if !goes[name] && files != nil {
-				files[name] = after[name]
-			}
-		}
-	}
-	in.Manifest.Files = files
-	return &in, d.put(intentPath, in)
-}
-
-// undo puts back what the change had moved, and holds its snapshot.
-func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error) {
-	p, err := d.back(in, p)
-	if err != nil {
-		return nil, fmt.Errorf("put back: %w", err)
-	}
-	if p.Confirm != nil {
-		p.Confirm = undoing{p.Confirm, ctx, d}
-	}
-	// Who asks us to end has Envoy run what it ran before: that is a matter of
-	// moments, and only the waiting for it is left out.
-	ctx = context.WithoutCancel(ctx)
-	manifest := p.Manifest
-	if p, err = pending(d.out, p, d.gid, nil); err != nil {
-		return nil, fmt.Errorf("put back: %w", err)
-	}
-	if err := d.clear(stagePath); err != nil {
-		return nil, err
-	}
-	ready, err := d.stageAll(ctx, p.files())
-	if err != nil {
-		return nil, fmt.Errorf("put back: %w", err)
-	}
-	done, err := d.move(ctx, p, ready, false)
-	if err != nil {
-		return done, fmt.Errorf("put back: %w", err)
-	}
-	if in.Refusal != nil && in.To != in.From {
-		if err := d.hold(*in.Refusal); err != nil {
-			return done, err
-		}
-	}
-	if err := d.put(manifestPath, manifest.normal()); err != nil {
-		return done, err
-	}
-	return done, d.finish()
-}
-
-// finish takes the intent away.
-func (d *Dir) finish() error {
-	if err := d.disk.Remove(d.path(intentPath)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := d.syncFolder(d.path(private)); err != nil {
-		return err
-	}
-	return d.clear(undoPath)
+	f.Secret = fi.Mode().Perm() == File{Secret: true}.mode()
+	return f, nil
 }

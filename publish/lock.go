@@ -76,7 +76,7 @@ func release(f file) error {
 
 // holder is the pid in the lock file, or 0.
 func holder(name string) int {
-	data, err := os.ReadFile(name)
+	data, err := readRegular(name)
 	if err != nil {
 		return 0
 	}

@@ -3,7 +3,6 @@ package publish
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,29 +74,11 @@ type Going struct {
 // changes nothing. Without a record, or without the directory, it returns the
 // zero Manifest.
 func ReadManifest(out string) (Manifest, error) {
-	name := filepath.Join(out, manifestPath)
-	data, err := readRegular(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Manifest{}, nil
-	}
-	if err != nil {
-		return Manifest{}, err
-	}
 	var m Manifest
-	err = json.Unmarshal(data, &m)
-	// First, since a newer layout may well be one that this program can't read:
-	// Unmarshal fills in the rest when one field is of another type.
-	if m.Layout > layout {
-		return Manifest{}, fmt.Errorf("read %s: layout %d is newer than this program's %d: use the newer program, or publish into another directory", name, m.Layout, layout)
-	}
-	if err == nil && m.Layout < 1 {
-		err = errors.New("no layout")
-	}
-	if err == nil {
-		err = m.check()
-	}
-	if err != nil {
-		return Manifest{}, fmt.Errorf("read %s: damaged: %w (remove the file and publish again with the format and the Envoy path of before; clusters and files that waited for their trim are then forgotten)", name, err)
+	there, err := readRecord(out, manifestPath, &m, func() error { return m.check() },
+		"remove the file and publish again with the format and the Envoy path of before; clusters and files that waited for their trim are then forgotten")
+	if err != nil || !there {
+		return Manifest{}, err
 	}
 	return m, nil
 }

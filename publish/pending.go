@@ -50,9 +50,7 @@ func pending(out string, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	var steps []Step
 	done, again := make(map[string]bool), make(map[string]bool)
 	if p.Confirm != nil {
-		for _, f := range interrupted.first() {
-			again[f.Path] = true
-		}
+		again = interrupted.paths()
 	}
 	for _, s := range slices.Backward(p.Steps) {
 		left := Step{Name: s.Name}

@@ -9,18 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
 
 // The tests below need other processes: this binary again, told by its
 // environment what to be.
 const (
-	envRole = "XDSPUB_TEST_ROLE" // publish or hold
-	envOut  = "XDSPUB_TEST_OUT"
-	envAt   = "XDSPUB_TEST_AT"
+	envRole     = "XDSPUB_TEST_ROLE" // die or hold
+	envOut      = "XDSPUB_TEST_OUT"
+	envScenario = "XDSPUB_TEST_SCENARIO"
+	envAt       = "XDSPUB_TEST_AT"
 )
 
 func TestMain(m *testing.M) {
@@ -28,8 +27,8 @@ func TestMain(m *testing.M) {
 	switch role := os.Getenv(envRole); role {
 	case "":
 		os.Exit(m.Run())
-	case "publish":
-		err = publishAndDie()
+	case "die":
+		err = die()
 	case "hold":
 		err = hold()
 	default:
@@ -39,29 +38,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// publishAndDie publishes newPlan, and kills itself at its n-th call.
-func publishAndDie() error {
-	at, err := strconv.Atoi(os.Getenv(envAt))
-	if err != nil {
-		return err
-	}
-	out := os.Getenv(envOut)
-	d, err := open(out, Options{}, &probe{root: out, quick: true, fault: func(n int, _ string) error {
-		if n == at {
-			syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // it takes a moment, in which nothing more may happen
-		}
-		return nil
-	}})
-	if err != nil {
-		return err
-	}
-	if _, err := d.Publish(context.Background(), newPlan()); err != nil {
-		return err
-	}
-	return d.Close()
 }
 
 // hold opens the directory, says so, and keeps it until its input ends.
@@ -87,38 +63,6 @@ func child(t *testing.T, env ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	return cmd
-}
-
-// TestKill kills a writer at each of its calls, the opening ones included.
-func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a process for each call of a publish")
-	}
-	for at := 1; ; at++ {
-		out := t.TempDir()
-		publishOnce(t, out, oldPlan())
-		err := child(t, envRole+"=publish", envOut+"="+out, envAt+"="+strconv.Itoa(at)).Run()
-		if err == nil {
-			if at < 40 {
-				t.Fatalf("only %d calls", at)
-			}
-			return
-		}
-		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("at call %d: %v", at, err)
-		}
-		checkHalfway(t, out)
-		d := mustOpen(t, out, &probe{root: out, quick: true})
-		checkPrivate(t, out)
-		checkHalfway(t, out)
-		mustPublish(t, d, newPlan())
-		checkPublished(t, out, newFiles)
-		checkPrivate(t, out)
-		d.Close()
-		if t.Failed() {
-			t.Fatalf("killed at call %d", at)
-		}
-	}
 }
 
 func TestLocked(t *testing.T) {
@@ -151,6 +95,15 @@ func TestLocked(t *testing.T) {
 
 func TestLockedByAnother(t *testing.T) {
 	out := t.TempDir()
+	for _, do := range []func(string) error{
+		done(state1()),
+		killed(state2(), &envoy{snapshot: "s2", refuse: "main 2"}, 2, "rename", " cds/cds.json"),
+	} {
+		if err := do(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := published(t, out)
 	cmd := child(t, envRole+"=hold", envOut+"="+out)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -182,6 +135,11 @@ func TestLockedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait() // says that it was killed
-	publishOnce(t, out, oldPlan())
-	checkPublished(t, out, oldFiles)
+	// Who does not get the lock recovers nothing.
+	checkPublished(t, out, before)
+	d := mustOpen(t, out, &probe{root: out, quick: true})
+	if did, err := d.Recover(context.Background(), Plan{}); err != nil || !did {
+		t.Errorf("Recover: %t, %v", did, err)
+	}
+	checkPublished(t, out, files{}.withPlans([]Plan{state1()}))
 }

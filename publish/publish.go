@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 )
 
@@ -29,23 +30,17 @@ type StepResult struct {
 // When it fails, each published file is old or new and whole, Result tells what
 // moved, and the next Publish carries on from there. A ctx that ends stops it
 // between two steps, never within one. A directory that was taken away under d is
-// ErrLost. A *RefusedError says that Envoy refused a step: what had moved is put
-// back and the snapshot is on record as held, unless nothing was out before.
+// ErrLost.
+//
+// A *RefusedError says that Envoy refused a step: what had moved is put back and the
+// snapshot is on record as held, unless no snapshot was on record before. With
+// another error joined to it that did not end well: Recover goes on with it, or the
+// next Publish asks Envoy once more.
 func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
-	if d.lock == nil {
-		return Result{}, fmt.Errorf("publish %s: %w", d.out, fs.ErrClosed)
-	}
-	if !stillHolds(d.lock, d.path(lockPath)) {
-		return Result{}, fmt.Errorf("publish %s: %w", d.out, ErrLost)
-	}
-	interrupted, err := ReadIntent(d.out)
-	if err != nil {
+	if err := d.usable("publish"); err != nil {
 		return Result{}, err
 	}
-	if interrupted != nil && interrupted.Direction == Back {
-		return Result{}, fmt.Errorf("publish %s: a change is half put back: recover first", d.out)
-	}
-	prev, err := ReadManifest(d.out)
+	interrupted, prev, err := d.state()
 	if err != nil {
 		return Result{}, err
 	}
@@ -56,39 +51,91 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	if len(p.Steps) == 0 && interrupted == nil && p.Manifest.same(prev) {
 		return Result{}, nil
 	}
+	// A clean-up that failed the last time must not block this one.
+	if err := d.tidy(); err != nil {
+		return Result{}, err
+	}
 	if err := d.reachable(p); err != nil {
 		return Result{}, err
 	}
-	// A clean-up that failed the last time must not block this one.
-	if err := errors.Join(d.clear(stagePath), d.clear(undoPath, interrupted.needs()...)); err != nil {
-		return Result{}, err
-	}
 	res, err := d.carryOut(ctx, p, prev, interrupted)
-	if cerr := d.clear(stagePath); cerr != nil {
-		err = errors.Join(err, cerr)
+	return res, errors.Join(err, d.tidy())
+}
+
+// state is the change that was interrupted, or nil, and the record of what is out.
+func (d *Dir) state() (*Intent, Manifest, error) {
+	in, err := ReadIntent(d.out)
+	if err != nil {
+		return nil, Manifest{}, err
 	}
-	return res, err
+	if in != nil && in.Direction == Back {
+		return nil, Manifest{}, fmt.Errorf("publish %s: a change is half put back: recover first", d.out)
+	}
+	m, err := ReadManifest(d.out)
+	if err != nil || in == nil {
+		return nil, m, err
+	}
+	done, err := in.done(m)
+	if err != nil {
+		return nil, m, err
+	}
+	if done {
+		return nil, m, d.finish()
+	}
+	m.Files, err = d.asOut(m.Files, in)
+	return in, m, err
+}
+
+// asOut is the record of files with those that the change in may have moved as they
+// are now. Of a change that nobody confirms, that may be any.
+func (d *Dir) asOut(files map[string]Published, in *Intent) (map[string]Published, error) {
+	out, moves := maps.Clone(files), in.paths()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if len(moves) > 0 && !moves[name] {
+			continue
+		}
+		data, err := readRegular(d.path(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			delete(out, name)
+		case errors.Is(err, errNotRegular):
+		case err != nil:
+			return nil, err
+		case sum(data) != files[name].Sum:
+			out[name] = Published{Sum: sum(data)}
+		}
+	}
+	return out, nil
 }
 
 // records are our own files around the steps of p: the intent and the manifest that
 // hold while it is under way, and the manifest that holds afterwards. A manifest is
 // left out where the one on disk says the same.
 func records(p Plan, prev Manifest, in Intent) (before, after []File, err error) {
-	var list []File
-	add := func(f File, ferr error) {
-		list, err = append(list, f), errors.Join(err, ferr)
+	last, err := p.Manifest.file()
+	if err != nil {
+		return nil, nil, err
 	}
-	if len(p.Steps) > 0 {
-		add(recordFile(intentPath, in))
-		if m := p.Manifest.during(prev); !m.same(prev) {
-			add(m.file())
-		}
-	}
-	before, list = list, nil
 	if len(p.Steps) > 0 || !p.Manifest.same(prev) {
-		add(p.Manifest.file())
+		after = []File{last}
 	}
-	return before, list, err
+	if len(p.Steps) == 0 {
+		return nil, after, nil
+	}
+	in.Record = sum(last.Data)
+	first, err := recordFile(intentPath, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	before = []File{first}
+	if m := p.Manifest.during(prev); !m.same(prev) {
+		f, err := m.file()
+		if err != nil {
+			return nil, nil, err
+		}
+		before = append(before, f)
+	}
+	return before, after, nil
 }
 
 // carryOut stages the records and all that p writes, saves what it replaces, then
@@ -115,38 +162,33 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 		return Result{}, err
 	}
 	var res Result
-	res.Steps, err = d.move(ctx, p, files, in.reversible())
-	refused, ok := errors.AsType[*RefusedError](err)
-	if ok && in.reversible() {
-		back, turned := d.turn(in, p, res.Steps, refused)
-		if turned != nil {
-			return res, errors.Join(err, turned)
+	var refused *RefusedError
+	res.Steps, refused, err = d.move(ctx, p, files, in.reversible())
+	switch {
+	case err != nil:
+	case refused != nil && in.reversible():
+		res.Undone, err = d.turnBack(ctx, in, p, res.Steps, refused)
+	default:
+		if err = d.record(last); err == nil {
+			err = d.finish()
 		}
-		if res.Undone, turned = d.undo(ctx, back, p); turned != nil {
-			err = errors.Join(err, turned)
-		}
-		return res, err
 	}
-	if err != nil && !ok {
-		return res, err
-	}
-	if err := d.record(last); err != nil {
-		return res, err
-	}
-	if ferr := d.finish(); ferr != nil {
-		err = errors.Join(err, ferr)
+	switch {
+	case refused != nil && err != nil:
+		err = errors.Join(refused, err)
+	case refused != nil:
+		err = refused
 	}
 	return res, err
 }
 
-// move carries the steps out. When Envoy refuses one it stops there, or goes on and
-// says so at the end.
-func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done []StepResult, err error) {
-	var refused error
+// move carries the steps out. When Envoy refuses one it stops there, or goes on with
+// the others.
+func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done []StepResult, refused *RefusedError, err error) {
 	for i, s := range p.Steps {
 		if p.Confirm != nil {
 			if err := p.Confirm.Before(ctx, s); err != nil {
-				return done, fmt.Errorf("step %s: %w", s.Name, err)
+				return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
 			}
 		}
 		moved, err := d.step(s, ready[:len(s.Write)])
@@ -155,22 +197,22 @@ func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done
 			done = append(done, moved)
 		}
 		if err != nil {
-			return done, fmt.Errorf("step %s: %w", s.Name, err)
+			return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
 		}
 		d.log.Info("published", "step", s.Name, "written", len(moved.Written), "removed", len(moved.Removed))
 		answered := false
 		if p.Confirm != nil {
 			answered, err = p.Confirm.After(ctx, s)
-			_, no := errors.AsType[*RefusedError](err)
+			no, ok := errors.AsType[*RefusedError](err)
+			refused = cmp.Or(refused, no)
 			switch {
-			case no && !stop:
-				refused = cmp.Or(refused, err)
-			case no:
-				return done, err
+			case ok && stop:
+				return done, refused, nil
+			case ok:
 			case ctx.Err() != nil:
-				return done, d.stopped(ctx, "after step "+s.Name)
+				return done, refused, d.stopped(ctx, "after step "+s.Name)
 			case err != nil:
-				return done, fmt.Errorf("step %s: %w", s.Name, err)
+				return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
 			}
 		}
 		if i+1 < len(p.Steps) {
@@ -179,9 +221,9 @@ func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done
 				gap = 0
 			}
 			if err := d.wait(ctx, gap, s.Name); err != nil {
-				return done, err
+				return done, refused, err
 			}
 		}
 	}
-	return done, refused
+	return done, refused, nil
 }

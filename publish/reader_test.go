@@ -48,7 +48,7 @@ func TestReaders(t *testing.T) {
 		}
 		return p
 	}
-	out := t.TempDir()
+	out := scratch(t)
 	d := mustOpen(t, out, &probe{root: out, quick: true})
 	mustPublish(t, d, plan(1))
 

@@ -1,11 +1,6 @@
 package publish
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -34,17 +29,10 @@ type Refusal struct {
 
 // ReadRefused reads the record of the directory out, as ReadManifest does.
 func ReadRefused(out string) (Refused, error) {
-	name := filepath.Join(out, refusedPath)
-	data, err := readRegular(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Refused{}, nil
-	}
-	if err != nil {
-		return Refused{}, err
-	}
 	var r Refused
-	if err := json.Unmarshal(data, &r); err != nil {
-		return Refused{}, fmt.Errorf("read %s: damaged: %w (remove the file: what Envoy refused is then tried once more)", name, err)
+	there, err := readRecord(out, refusedPath, &r, func() error { return nil }, "remove the file: what Envoy refused is then tried once more")
+	if err != nil || !there {
+		return Refused{}, err
 	}
 	return r, nil
 }
@@ -59,20 +47,25 @@ func (r Refused) Holds(snapshot string) *Refusal {
 	return nil
 }
 
-// hold notes a refusal by Envoy.
-func (d *Dir) hold(r Refusal) error {
+// refused notes a refusal by Envoy, and holds its snapshot or not.
+func (d *Dir) refused(r Refusal, hold bool) error {
 	record, err := ReadRefused(d.out)
 	if err != nil {
 		d.log.Warn("what was held is forgotten", "error", err)
 	}
-	record.Held = slices.DeleteFunc(record.Held, func(h Refusal) bool { return h.Snapshot == r.Snapshot })
-	record.Held = append(record.Held, r)
+	if hold {
+		record.Held = slices.DeleteFunc(record.Held, func(h Refusal) bool { return h.Snapshot == r.Snapshot })
+		record.Held = append(record.Held, r)
+	}
 	record.Last = &r
 	return d.putRefused(record)
 }
 
 // Release lets what is held be tried again.
 func (d *Dir) Release() error {
+	if err := d.usable("release"); err != nil {
+		return err
+	}
 	record, err := ReadRefused(d.out)
 	if err == nil && len(record.Held) == 0 {
 		return nil

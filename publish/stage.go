@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 )
 
 const stagePath = private + "/stage"
@@ -79,13 +78,13 @@ func (d *Dir) fill(w file, f File, at string) error {
 }
 
 // clear empties one of our own folders, but for the files to keep.
-func (d *Dir) clear(folder string, keep ...string) error {
+func (d *Dir) clear(folder string, keep map[string]bool) error {
 	left, err := os.ReadDir(d.path(folder))
 	if err != nil {
 		return err
 	}
 	for _, e := range left {
-		if slices.Contains(keep, e.Name()) {
+		if keep[e.Name()] {
 			continue
 		}
 		// The others go even when one stays: they may hold secrets.

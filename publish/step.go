@@ -15,6 +15,9 @@ import (
 // both durable. It returns what it did, also when it fails.
 func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 	done := StepResult{Name: s.Name}
+	if err := d.holding(); err != nil {
+		return done, err
+	}
 	for _, f := range ready {
 		gid := anyGroup
 		if f.Secret {

@@ -1,0 +1,184 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// watched is an envoy that notes what it is asked.
+type watched struct {
+	*envoy
+	asked  []string
+	before func(s Step) error
+}
+
+func (e *watched) Before(_ context.Context, s Step) error {
+	e.asked = append(e.asked, "before "+s.Name)
+	if e.before != nil {
+		return e.before(s)
+	}
+	return nil
+}
+
+func (e *watched) After(ctx context.Context, s Step) (bool, error) {
+	e.asked = append(e.asked, "after "+s.Name)
+	return e.envoy.After(ctx, s)
+}
+
+// TestUndo has the fourth of five steps refused: the four go back, each confirmed as
+// on its way out, and the Result says so.
+func TestUndo(t *testing.T) {
+	out := t.TempDir()
+	if err := done(state1())(out); err != nil {
+		t.Fatal(err)
+	}
+	d := mustOpen(t, out, &probe{root: out, quick: true})
+	e := &watched{envoy: scenario{plan: state2(), refuse: "lds 2"}.envoy(out)}
+	p := state2()
+	p.Confirm = e
+	res, err := d.Publish(context.Background(), p)
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok || len(refused.Findings()) != 1 || !strings.Contains(err.Error(), "step listeners: Envoy refused it: "+noReason) {
+		t.Errorf("error %v", err)
+	}
+	asked := []string{
+		"before new", "after new", "before secrets", "after secrets", "before clusters", "after clusters", "before listeners", "after listeners",
+		"before listeners", "after listeners", "before clusters", "after clusters", "before secrets", "after secrets", "before new", "after new",
+	}
+	if !slices.Equal(e.asked, asked) {
+		t.Errorf("asked %q, want %q", e.asked, asked)
+	}
+	moves := func(steps []StepResult) string {
+		var list []string
+		for _, s := range steps {
+			list = append(list, fmt.Sprintf("%s%v%v", s.Name, s.Written, s.Removed))
+		}
+		return strings.Join(list, " ")
+	}
+	if got, want := moves(res.Steps), "new[eds/api/eds.json][] secrets[sds/cert/sds.json][] clusters[cds/cds.json][] listeners[lds/lds.json][]"; got != want {
+		t.Errorf("moved %s, want %s", got, want)
+	}
+	if got, want := moves(res.Undone), "listeners[lds/lds.json][] clusters[cds/cds.json][] secrets[sds/cert/sds.json][] new[][eds/api/eds.json]"; got != want {
+		t.Errorf("put back %s, want %s", got, want)
+	}
+	r, err := ReadRefused(out)
+	if h := r.Holds("s2"); err != nil || h == nil || h.Step != "listeners" || !h.Time.Equal(day2) {
+		t.Errorf("held %+v, %v", r, err)
+	}
+	if err := d.Release(); err != nil {
+		t.Error(err)
+	}
+	if r, err := ReadRefused(out); err != nil || r.Holds("s2") != nil || r.Last == nil {
+		t.Errorf("released, and %+v, %v", r, err)
+	}
+}
+
+// TestUndoUnasked has nobody to ask on the way back, and a caller who wants to end:
+// all goes back nevertheless.
+func TestUndoUnasked(t *testing.T) {
+	out := t.TempDir()
+	if err := done(state1())(out); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	d := mustOpen(t, out, &probe{root: out, quick: true})
+	p := state2()
+	e := &watched{envoy: scenario{plan: p, refuse: "main 2"}.envoy(out), before: func(Step) error { return ctx.Err() }}
+	p.Confirm = cancelling{e, "routes", cancel}
+	_, err := d.Publish(ctx, p)
+	if !onlyRefused(err) {
+		t.Errorf("error %v", err)
+	}
+	checkPublished(t, out, files{}.withPlans([]Plan{state1()}))
+}
+
+// cancelling ends the caller's context when a step is out.
+type cancelling struct {
+	Confirmer
+	step   string
+	cancel context.CancelFunc
+}
+
+func (c cancelling) After(ctx context.Context, s Step) (bool, error) {
+	if s.Name == c.step {
+		c.cancel()
+	}
+	return c.Confirmer.After(ctx, s)
+}
+
+// silent is an Envoy of which nothing is heard.
+type silent struct{}
+
+func (silent) Before(context.Context, Step) error        { return nil }
+func (silent) After(context.Context, Step) (bool, error) { return false, nil }
+
+// TestAnswered waits the gap only after a step that no Envoy answered for.
+func TestAnswered(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		confirm Confirmer
+		want    time.Duration
+	}{
+		{"answered", &envoy{}, 0},
+		{"silent", silent{}, 4 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := t.TempDir()
+			if err := done(state1())(out); err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := tt.confirm.(*envoy); ok {
+				e.out = out
+			}
+			synctest.Test(t, func(t *testing.T) {
+				d := mustOpen(t, out, &probe{root: out, quick: true})
+				p := state2()
+				p.Gap, p.Confirm = time.Second, tt.confirm
+				start := time.Now()
+				mustPublish(t, d, p)
+				if took := time.Since(start); took != tt.want {
+					t.Errorf("waited %v, want %v", took, tt.want)
+				}
+				d.Close()
+			})
+		})
+	}
+}
+
+// TestUnconfirmed has a Confirmer that fails before and after a step: the publish
+// stops there, nothing goes back, and the next one has all confirmed that is out.
+func TestUnconfirmed(t *testing.T) {
+	errHidden := errors.New("the stats are hidden")
+	out := t.TempDir()
+	if err := done(state1())(out); err != nil {
+		t.Fatal(err)
+	}
+	d := mustOpen(t, out, &probe{root: out, quick: true})
+	p := state2()
+	p.Confirm = &watched{envoy: scenario{plan: p}.envoy(out), before: func(s Step) error {
+		if s.Name == "listeners" {
+			return errHidden
+		}
+		return nil
+	}}
+	res, err := d.Publish(context.Background(), p)
+	if !errors.Is(err, errHidden) || !strings.HasPrefix(err.Error(), "step listeners: ") || len(res.Steps) != 3 || len(res.Undone) != 0 {
+		t.Errorf("error %v, %+v", err, res)
+	}
+	checkPublished(t, out, files{}.withPlans([]Plan{state1(), {Steps: state2().Steps[:3]}}))
+	in, err := ReadIntent(out)
+	if err != nil || in.From != "s1" || in.To != "s2" || in.Direction != Forward || in.Attempt != 1 {
+		t.Errorf("intent %+v, %v", in, err)
+	}
+	e := scenario{plan: p}.envoy(out)
+	p.Confirm = e
+	if res := mustPublish(t, d, p); len(res.Steps) != 5 || len(e.took) != 5 {
+		t.Errorf("moved %+v, and %v was confirmed", res, e.took)
+	}
+}
