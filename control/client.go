@@ -1,0 +1,109 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// maxAnswer is beyond what a watch has to say: a finding has some hundred bytes.
+const maxAnswer = 64 << 20
+
+// Ask asks the watch that publishes into the directory out for what it knows. Where
+// none does the error is ErrNoWatch. One that says nothing for 5 s is an error.
+func Ask(ctx context.Context, out string) (Watch, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var w Watch
+	err := exchange(ctx, out, http.MethodGet, watchPath, nil, &w)
+	return w, err
+}
+
+// Retry has the watch that publishes into the directory out try once more what Envoy
+// refused, and waits until it has, or until ctx ends; ask Ask first whether it
+// answers at all. Where it is not the watch that r describes the error is a
+// *ConflictError.
+func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
+	var result Result
+	err := exchange(ctx, out, http.MethodPost, retryPath, r, &result)
+	return result, err
+}
+
+// exchange is one request, with the answer read whole. Its errors name the socket.
+func exchange(ctx context.Context, out, method, path string, body, into any) error {
+	err := request(ctx, Path(out), method, path, body, into)
+	switch _, conflict := errors.AsType[*ConflictError](err); {
+	case err == nil || conflict:
+		return err
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ECONNREFUSED):
+		err = ErrNoWatch
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("no answer within %v", patience)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		err = errors.New("the watch ended before it answered")
+	}
+	return fmt.Errorf("control socket %s: %w", Path(out), err)
+}
+
+func request(ctx context.Context, socket, method, path string, body, into any) error {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://xdspub"+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	client := &http.Client{
+		Transport: &http.Transport{
+			DisableKeepAlives: true, DisableCompression: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, socket) },
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(r)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err // the made URL says nothing
+	}
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(answer) > maxAnswer:
+		return fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+	case response.StatusCode == http.StatusConflict:
+		return &ConflictError{strings.TrimSpace(string(answer))}
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(answer)))
+	}
+	return json.Unmarshal(answer, into)
+}
+
+func dial(ctx context.Context, socket string) (net.Conn, error) {
+	name, done, err := address(socket)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", name)
+	if wrapped, ok := errors.AsType[*net.OpError](err); ok {
+		return nil, wrapped.Err // what else it says is the name, which may be a made one
+	}
+	return conn, err
+}

@@ -1,0 +1,87 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// bound is a socket that stands in an output directory.
+type bound struct {
+	*net.UnixListener
+	path string
+	root *os.Root    // of the folder that it was made in, whatever became of its path
+	info os.FileInfo // of the socket
+	// ended is closed when nobody accepts its connections any more.
+	ended chan struct{}
+}
+
+// bind makes the socket of the directory out. It gets its name when it has its
+// mode and takes connections, and takes the place of what was left there.
+func bind(out string) (*bound, error) {
+	b := &bound{path: Path(out), ended: make(chan struct{})}
+	var err error
+	if b.root, err = os.OpenRoot(filepath.Dir(b.path)); err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := b.listen(); err != nil {
+		b.root.Close()
+		return nil, fmt.Errorf("control socket %s: %w", b.path, err)
+	}
+	return b, nil
+}
+
+func (b *bound) listen() error {
+	name, done, err := address(filepath.Join(filepath.Dir(b.path), unlisted))
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := b.root.Remove(unlisted); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if b.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"}); err != nil {
+		if wrapped, ok := errors.AsType[*net.OpError](err); ok {
+			err = wrapped.Err // what else it says is the name, which may be a made one
+		}
+		return err
+	}
+	b.SetUnlinkOnClose(false) // it gets another name
+	err = b.root.Chmod(unlisted, 0o600)
+	if err == nil {
+		b.info, err = b.root.Lstat(unlisted)
+	}
+	if err == nil {
+		err = b.root.Rename(unlisted, socket)
+	}
+	if err != nil {
+		b.UnixListener.Close()
+		_ = b.root.Remove(unlisted) // the next one does, where this can't
+	}
+	return err
+}
+
+// stands tells whether the socket is the one that a client of the directory out
+// would meet, and would be heard by.
+func (b *bound) stands(out string) bool {
+	select {
+	case <-b.ended: // out of memory, say
+		return false
+	default:
+	}
+	info, err := os.Lstat(Path(out))
+	return err == nil && os.SameFile(info, b.info)
+}
+
+// close removes the socket, unless it is another's by now, and takes no further
+// connections.
+func (b *bound) close() {
+	if info, err := b.root.Lstat(socket); err == nil && os.SameFile(info, b.info) {
+		_ = b.root.Remove(socket) // one that is left says that nobody listens
+	}
+	b.UnixListener.Close()
+	b.root.Close()
+}
