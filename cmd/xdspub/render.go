@@ -48,6 +48,13 @@ func renderCommand() *cli.Command {
 
 // renderOnce makes one pass. What is wrong leaves the output directory as it is.
 func renderOnce(v values, o pipeline.Options) error {
+	var unasked error // why no running watch did it
+	if v.c.Bool("retry-held") && !v.c.Bool("dry-run") {
+		var done bool
+		if done, unasked = handOver(v, o); done {
+			return unasked
+		}
+	}
 	p := pipeline.New(o)
 	checked, err := p.Check()
 	if err != nil {
@@ -65,6 +72,9 @@ func renderOnce(v values, o pipeline.Options) error {
 		return showPlan(v.c.App.Writer, o, value(v, "group", v.c.String), plan)
 	}
 	dir, err := publish.Open(o.Out, publish.Options{Group: value(v, "group", v.c.String), Log: o.Log})
+	if locked, ok := errors.AsType[*publish.LockedError](err); ok && unasked != nil {
+		return fmt.Errorf("%w, which can't be asked: %w", locked, unasked)
+	}
 	if err != nil {
 		return err
 	}
@@ -89,7 +99,7 @@ func renderOnce(v values, o pipeline.Options) error {
 	case plan.Held != nil:
 		checked.Add(plan.Held.Findings)
 		printFindings(v.c, checked)
-		fmt.Fprintf(v.c.App.ErrWriter, "snapshot %s is held since Envoy refused it at %s: what was out before stays; --retry-held tries it again\n", plan.ID, plan.Held.Time.Format(time.RFC3339))
+		fmt.Fprintln(v.c.App.ErrWriter, saysHeld(plan))
 		return &exit{status: exitRefused}
 	}
 	printFindings(v.c, checked)
@@ -105,8 +115,7 @@ func renderOnce(v values, o pipeline.Options) error {
 		return err
 	}
 	result.Steps = append(result.Steps, trimmed.Steps...)
-	written, removed := counts(result)
-	fmt.Fprintf(v.c.App.Writer, "snapshot %s: %s written, %d removed%s\n", plan.ID, count(written, "file"), removed, confirmed(result))
+	fmt.Fprintln(v.c.App.Writer, saysPublished(plan, result))
 	if !next.IsZero() {
 		fmt.Fprintf(v.c.App.Writer, "what went stays for connections that drain: a run after %s trims it\n", next.Format(time.RFC3339))
 	}
@@ -115,18 +124,42 @@ func renderOnce(v values, o pipeline.Options) error {
 
 // refusedByEnvoy prints why a change did not stay.
 func refusedByEnvoy(c *cli.Context, plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError, err error) error {
-	printed := &pipeline.Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
-	printed.Add(refused.Findings())
-	printFindings(c, printed)
-	undone := "what was out before is out again"
-	if len(result.Undone) == 0 {
-		undone = "nothing was out before, so it stays"
-	}
-	fmt.Fprintf(c.App.ErrWriter, "snapshot %s: Envoy refused it in the step %q: %s\n", plan.ID, refused.Refusal.Step, undone)
+	printList(c, refused.Findings())
+	fmt.Fprintln(c.App.ErrWriter, saysRefusedByEnvoy(plan, result, refused))
 	if error(refused) != err { // and it could not be put back
 		return err
 	}
 	return &exit{status: exitRefused}
+}
+
+// printList prints findings whose source is not at hand.
+func printList(c *cli.Context, list diag.List) {
+	printed := &pipeline.Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
+	printed.Add(list)
+	printFindings(c, printed)
+}
+
+// What became of a pass, in one sentence each.
+
+func saysPublished(plan *pipeline.Plan, result pipeline.Result) string {
+	written, removed := counts(result)
+	return fmt.Sprintf("snapshot %s: %s written, %d removed%s", plan.ID, count(written, "file"), removed, confirmed(result))
+}
+
+func saysHeld(plan *pipeline.Plan) string {
+	return fmt.Sprintf("snapshot %s is held since Envoy refused it at %s: what was out before stays; --retry-held tries it again", plan.ID, plan.Held.Time.Format(time.RFC3339))
+}
+
+func saysRefusedByEnvoy(plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError) string {
+	undone := "what was out before is out again"
+	if len(result.Undone) == 0 {
+		undone = "nothing was out before, so it stays"
+	}
+	return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", plan.ID, refused.Refusal.Step, undone)
+}
+
+func saysRefused(checked *pipeline.Checked) string {
+	return summary(checked.Summary) + ": refused, nothing was published"
 }
 
 // confirmed says in a few words what Envoys made of a change.
@@ -165,7 +198,7 @@ func refused(v values, checked *pipeline.Checked) bool {
 // refuse prints why nothing is published.
 func refuse(c *cli.Context, checked *pipeline.Checked) error {
 	printFindings(c, checked)
-	fmt.Fprintf(c.App.ErrWriter, "%s: refused, nothing was published\n", summary(checked.Summary))
+	fmt.Fprintln(c.App.ErrWriter, saysRefused(checked))
 	return &exit{status: exitRefused}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/load"
 	"xdspub/pipeline"
@@ -62,7 +63,7 @@ func watchCommand() *cli.Command {
 			defer stop()
 			context.AfterFunc(ctx, stop)   // a second one ends it at once
 			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
-			w := &watching{v: v, o: o, p: pipeline.New(o), log: o.Log}
+			w := &watching{v: v, o: o, p: pipeline.New(o), log: o.Log, control: control.New(o.Log)}
 			return w.run(ctx, hup)
 		},
 	}
@@ -85,7 +86,18 @@ type watching struct {
 	nextTrim  time.Time
 	release   bool   // try once more what is held
 	held      string // the id of the Snapshot that was said to be held
+
+	control *control.Server
+	shown   control.Watch // what it tells
+	unheard string        // why there is no control socket, as it was logged last
 }
+
+// The reasons of passes that are neither a watcher's nor a signal's.
+const (
+	starting = "start"
+	retrying = "retry-held"
+	trimming = "trim" // no pass
+)
 
 func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 	// Asked first: the lock is written into the output directory, which must not
@@ -116,12 +128,15 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 	w.p = pipeline.New(w.o)
 	w.release = w.v.c.Bool("retry-held")
 	w.log.Info("watching", "source", w.o.Source, "out", w.o.Out, "pid", os.Getpid())
+	defer w.control.Close()
+	if err := w.introduce(); err != nil {
+		return err
+	}
+	w.listen()
 
-	err = w.pass(ctx, "start")
-	if _, ok := errors.AsType[*pipeline.UsageError](err); ok {
+	if _, err := w.turn(ctx, starting); isUsage(err) {
 		return err // the flags don't fit to what is out, and won't by waiting
 	}
-	w.report(ctx, err, "start")
 	for ctx.Err() == nil {
 		trim, stop := w.trimTimer()
 		reason := ""
@@ -133,16 +148,16 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 			w.told, w.failed = nil, "" // asked for: say all again
 			w.release = true
 			reason = "SIGHUP"
+		case r := <-w.control.Requests():
+			stop()
+			w.serve(ctx, r)
+			continue
 		case <-trim:
-			reason = "trim"
+			reason = trimming
 		}
 		stop()
-		switch {
-		case ctx.Err() != nil:
-		case reason == "trim":
-			w.report(ctx, w.trim(ctx), reason)
-		default:
-			w.report(ctx, w.pass(ctx, reason), reason)
+		if ctx.Err() == nil {
+			w.turn(ctx, reason)
 		}
 	}
 	w.log.Info("ended", "published", w.published)
@@ -191,9 +206,15 @@ func (w *watching) trimTimer() (<-chan time.Time, func()) {
 	return timer.C, func() { timer.Stop() }
 }
 
+func isUsage(err error) bool {
+	_, ok := errors.AsType[*pipeline.UsageError](err)
+	return ok
+}
+
 // report logs why a pass could not run, once as long as that stays the same.
 func (w *watching) report(ctx context.Context, err error, reason string) {
 	switch {
+	case reason == starting && isUsage(err): // with which the watch ends
 	case err == nil && w.failed != "":
 		w.failed = ""
 		w.log.Info("runs again", "reason", reason)
@@ -207,51 +228,53 @@ func (w *watching) report(ctx context.Context, err error, reason string) {
 }
 
 // pass takes the tree as it is now and publishes it. What is wrong with it is
-// logged and leaves the last valid output in place.
-func (w *watching) pass(ctx context.Context, reason string) error {
+// logged and leaves the last valid output in place. The result is empty where the
+// pass ended before it came to one.
+func (w *watching) pass(ctx context.Context, reason string) (result control.Result, err error) {
 	var checked *pipeline.Checked
-	var err error
 	w.watcher.Read(ctx, func() { checked, err = w.check() })
 	if err != nil || checked == nil { // nil: ended while it waited for git
-		return err
+		return result, err
 	}
 	if err := w.ready(ctx); err != nil {
-		return err
+		return result, err
 	}
 	plan, err := planFor(w.v, w.p, checked)
 	if err != nil {
-		return err
+		return result, err
 	}
 	w.tell(checked)
 	switch {
 	case plan == nil:
-		return w.trim(ctx)
+		result = control.Result{Outcome: control.WasRefused, Message: saysRefused(checked), Findings: checked.Diagnostics}
+		return result, w.trim(ctx)
 	case plan.Held != nil:
 		w.hold(plan)
-		return w.trim(ctx)
+		result = control.Result{Outcome: control.WasRefused, Snapshot: plan.ID, Message: saysHeld(plan), Findings: plan.Held.Findings}
+		return result, w.trim(ctx)
 	}
-	result, err := w.p.Publish(ctx, w.dir, plan)
+	published, err := w.p.Publish(ctx, w.dir, plan)
 	if errors.Is(err, publish.ErrLost) {
 		return w.pass(ctx, reason) // with a plan for what is there now
 	}
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
-		w.log.Error("Envoy refused the snapshot, what was out before is out again", "snapshot", plan.ID, "step", refused.Refusal.Step, "put back", len(result.Undone) > 0)
+		w.log.Error("Envoy refused the snapshot, what was out before is out again", "snapshot", plan.ID, "step", refused.Refusal.Step, "put back", len(published.Undone) > 0)
 		w.say(refused.Findings())
 		w.held = plan.ID
 		if error(refused) == err {
 			err = nil
 		}
-		return err
+		return control.Result{Outcome: control.WasRefused, Snapshot: plan.ID, Message: saysRefusedByEnvoy(plan, published, refused), Findings: refused.Findings()}, err
 	}
 	if err != nil {
-		return err
+		return result, err
 	}
 	w.held = ""
-	if written, removed := counts(result); written+removed > 0 || w.published != plan.ID {
+	if written, removed := counts(published); written+removed > 0 || w.published != plan.ID {
 		w.log.Info("snapshot is out", "id", plan.ID, "written", written, "removed", removed, "resources", checked.Summary.Resources, "reason", reason)
 	}
 	w.published = plan.ID
-	return w.trim(ctx)
+	return control.Result{Outcome: control.Published, Snapshot: plan.ID, Message: saysPublished(plan, published), Findings: checked.Diagnostics}, w.trim(ctx)
 }
 
 // ready has the directory open, and whole as far as a writer before this one had
@@ -260,12 +283,14 @@ func (w *watching) ready(ctx context.Context) error {
 	if w.dir != nil && w.dir.Lost() {
 		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.o.Out)
 		w.close()
+		w.published = ""
 	}
 	if w.dir == nil {
 		if err := w.open(); err != nil {
 			return err
 		}
 	}
+	w.listen()
 	if err := w.p.Recover(ctx, w.dir); err != nil {
 		return err
 	}
