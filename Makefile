@@ -1,6 +1,6 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check generate agreement mutate fuzz soak bench new-rule clean
+.PHONY: help build demo test check generate agreement mutate fuzz soak traffic bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
@@ -31,6 +31,9 @@ fuzz: ## fuzz every target for T each (default 30s)
 
 soak: ## edit a tree at random for T (default 3m), with a watch and a real Envoy at work
 	@scripts/soak $(T)
+
+traffic: ## publish N times (default 200) under traffic, and by plain renames for the contrast (docs/reliability.md)
+	@scripts/traffic $(N)
 
 bench: ## measure, side by side with envoy --mode validate (docs/performance.md)
 	@scripts/bench

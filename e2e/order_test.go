@@ -42,7 +42,7 @@ func testBusyEnvoy(t *testing.T, format string, publishes int) {
 	page := request{port: port}
 	becomes(t, "the page", "200 upstream", func() string { return ask(t, page).text })
 
-	idle := keepBusy(t, s.admin)
+	idle := keepBusy(t, s.admin, 3)
 	stop := send(t, page, func(answer string) bool { return answer == "200 upstream" })
 	for n := 1; n <= publishes; n++ {
 		s.edit(t, "edge.yaml", func(string) string { return generation(n) })
@@ -63,12 +63,12 @@ func testBusyEnvoy(t *testing.T, format string, publishes int) {
 
 // keepBusy gives Envoy's main thread, which also reads the files, as much to do
 // as it can take, until the function that it returns is called.
-func keepBusy(t *testing.T, admin int) (stop func() (answers int)) {
+func keepBusy(t *testing.T, admin, askers int) (stop func() (answers int)) {
 	end := make(chan struct{})
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	answers := 0
-	for range 3 {
+	for range askers {
 		running.Go(func() {
 			for {
 				select {
@@ -119,7 +119,7 @@ func testRemoval(t *testing.T, format string) {
 	s.edit(t, "goes.yaml", func(string) string { return without })
 	becomes(t, "/old", "200 web", func() string { return ask(t, page).text })
 	becomes(t, "the second listener", "refused", func() string { return listens(second) })
-	s.watch.WaitLog(t, "reason=trim")
+	s.watch.WaitLog(t, "msg=trimmed")
 	envoytest.Eventually(t, patience, "the cluster goes", func() (bool, string) {
 		clusters := s.envoy.Admin(t, "/clusters")
 		return !strings.Contains(clusters, "old::"), clusters

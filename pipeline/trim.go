@@ -17,6 +17,17 @@ import (
 // trimPoll is how often Envoys are asked whether what drains has drained.
 const trimPoll = 5 * time.Second
 
+const (
+	// routeTimeout is how long a request that was routed before a change may still
+	// ask for its cluster, where nothing drains: Envoy's router does so by name once
+	// the filters before it are done, and again for each retry. It is Envoy's default
+	// timeout of a route.
+	routeTimeout = 15 * time.Second
+	// drainSlack is how much later than Since a drain may begin, as a plan takes its
+	// time, and how much later than that it may end.
+	drainSlack = 2 * time.Second
+)
+
 // Trim takes away what nothing can use any more: clusters that went, then files
 // that nobody names. It is made from what is out alone, so that no later change,
 // whether it is under way, refused or held, keeps anything from going. next is when
@@ -95,10 +106,12 @@ func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.
 		return nil, err
 	}
 	looks := p.options.Envoys.Look(ctx, subs)
+	routed := min(routeTimeout, p.options.TrimDelay)
 	return func(g publish.Going, now time.Time) (time.Time, bool) {
 		latest := now
 		for _, l := range looks {
-			switch at := g.Since.Add(l.DrainTime); {
+			latest = later(latest, g.Since.Add(routed))
+			switch at := g.Since.Add(l.DrainTime + drainSlack); {
 			case l.Err != nil: // it may run and drain all the same
 				at, _ = after(g, now)
 				latest = later(latest, at)

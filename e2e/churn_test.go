@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestTraffic publishes 20 generations to a busy Envoy under 200 requests a second:
+// no update is refused, and no request fails, of those that make a connection or of
+// those on a listener or filter chain of before, which drains. What went leaves
+// Envoy meanwhile, and after every ten generations all of it has.
+//
+// XDSPUB_TRAFFIC is another number of generations (scripts/traffic). Then the same
+// is done by plain renames in one directory, for the contrast: nothing is expected
+// of that, as it depends on the moment.
+func TestTraffic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes its time")
+	}
+	publishes, limit, contrast := 20, 40*time.Second, false
+	if text := os.Getenv("XDSPUB_TRAFFIC"); text != "" {
+		var err error
+		if publishes, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+		limit, contrast = time.Hour, true
+	}
+	c := newChurn(t, "xdspub")
+	c.byXdspub(t)
+	c.run(t, publishes, limit)
+	runs := []*churn{c}
+	once, kept := &c.traffic.once, &c.traffic.kept
+	if c.refused > 0 || once.failed+kept.failed > 0 || 100*kept.crossed > kept.asked() {
+		t.Errorf("%d updates refused, %d requests failed, %d crossed by a close:\n%s", c.refused, once.failed+kept.failed, kept.crossed, c.traffic.worst())
+	}
+	if n := c.publishes; n < 5 || once.asked() < 10*n || kept.drained < n || c.dumps < n {
+		t.Errorf("%d requests on new connections, %d on what drained and %d dumps went on beside %d publishes: that is not busy", once.asked(), kept.drained, c.dumps, n)
+	}
+	content(t, c.envoy)
+	if contrast {
+		c.envoy.Stop(t)
+		plain := newChurn(t, "plain renames")
+		plain.byPlainRenames(t)
+		plain.run(t, publishes, limit)
+		t.Logf("plain renames:\n%s", plain.traffic.worst())
+		runs = append(runs, plain)
+	}
+	fmt.Fprint(t.Output(), table(runs))
+}
+
+const (
+	pace      = 500 * time.Millisecond // between the starts of two publishes, at least
+	round     = 10                     // publishes, after which what went is waited for
+	drainTime = 5 * time.Second
+)
+
+// churn is a run of generations, one after the other, under traffic.
+type churn struct {
+	*ground
+	by      string // which way they are published
+	publish func(n int)
+	// confirmed says that Envoy runs a generation once it is published.
+	confirmed bool
+
+	envoy   *envoytest.Envoy
+	admin   int // port of Envoy's admin interface
+	traffic traffic
+
+	publishes int
+	refused   int // updates, by Envoy
+	dumps     int // of its configuration, that Envoy was made to write
+	length    time.Duration
+}
+
+func newChurn(t *testing.T, by string) *churn {
+	envoytest.Binary(t) // a test without Envoy ends here
+	return &churn{ground: newGround(t), by: by}
+}
+
+// start starts an Envoy with two workers in which what drains ends soon.
+func (c *churn) start(t *testing.T, bootstrap []byte) {
+	c.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap, Args: []string{
+		"--concurrency", "2", "--drain-time-s", fmt.Sprint(drainTime.Seconds()), "--parent-shutdown-time-s", fmt.Sprint(1 + drainTime.Seconds()),
+	}})
+}
+
+// byXdspub has a watch publish what an editor saves.
+func (c *churn) byXdspub(t *testing.T) {
+	s := newSite(t, map[string]string{"edge.yaml": c.tree(0)}, "--eds", "file", "--trim-delay", (drainTime + 2*time.Second).String())
+	s.args = append(s.args, confirmed(s.admin)...)
+	s.startWatch(t)
+	c.start(t, s.bootstrap(t))
+	c.admin = s.admin
+	c.publish = func(n int) { s.edit(t, "edge.yaml", func(string) string { return c.tree(n) }) }
+	c.confirmed = true
+}
+
+// byPlainRenames does what a script does: it renames the files in one directory,
+// one after the other, those that are named before those that name them. Only in
+// the end it waits for Envoy to have read the last of them.
+func (c *churn) byPlainRenames(t *testing.T) {
+	dir, stage := t.TempDir(), t.TempDir()
+	path := func(kind, name string) string { return filepath.Join(dir, kind+"-"+name+".json") }
+	source := func(kind, name string) string {
+		return fmt.Sprintf("{path_config_source: {path: %q}}", path(kind, name))
+	}
+	cds, lds := filepath.Join(dir, "cds.json"), filepath.Join(dir, "lds.json")
+	publish := func(n int) {
+		put := func(path string, resources ...string) {
+			t.Helper()
+			r, err := decode("x.yaml", fmt.Appendf(nil, "{version_info: v%d, resources: [%s]}", n, strings.Join(resources, ", ")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := protojson.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			staged := filepath.Join(stage, filepath.Base(path))
+			if err := os.WriteFile(staged, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(staged, path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made := c.generation(n, source)
+		for _, r := range made.endpoints {
+			put(path("eds", r.name), r.text)
+		}
+		put(path("rds", made.routes[0].name), made.routes[0].text) // the new name
+		put(cds, made.clusters...)
+		put(lds, made.listeners...)
+		put(path("rds", made.routes[1].name), made.routes[1].text) // the one that stays
+	}
+	publish(0)
+	c.admin = envoytest.FreePort(t)
+	c.start(t, fmt.Appendf(nil, `{
+		"node": {"id": "n", "cluster": "c"},
+		"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": %d}}},
+		"dynamic_resources": {
+			"cds_config": {"path_config_source": {"path": %q}},
+			"lds_config": {"path_config_source": {"path": %q}}
+		}
+	}`, c.admin, cds, lds))
+	c.publish = func(n int) {
+		publish(n)
+		envoytest.Eventually(t, patience, "Envoy reads the files", func() (bool, string) {
+			clusters, listeners := c.envoy.Stat(t, "cluster_manager.cds.update_attempt"), c.envoy.Stat(t, "listener_manager.lds.update_attempt")
+			return clusters > int64(n) && listeners > int64(n), fmt.Sprintf("%d times CDS, %d times LDS, after %d changes", clusters, listeners, n)
+		})
+	}
+}
+
+// run publishes under traffic to an Envoy that has more to do, and sums up.
+func (c *churn) run(t *testing.T, publishes int, limit time.Duration) {
+	t.Helper()
+	idle := keepBusy(t, c.admin, 1)
+	func() {
+		defer func() { c.dumps = idle() }()
+		c.traffic.lead(0, c.doors(0))
+		c.traffic.begin()
+		defer c.traffic.stop()
+		c.publishAll(t, publishes, limit)
+	}()
+	c.refused = len(regexp.MustCompile(`Filesystem config update (rejected|failure)`).FindAllString(c.envoy.Log(), -1))
+}
+
+// publishAll publishes generation after generation, as many, but none after limit.
+func (c *churn) publishAll(t *testing.T, publishes int, limit time.Duration) {
+	t.Helper()
+	start := time.Now()
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for c.publishes < publishes && time.Since(start) < limit {
+		<-tick.C
+		c.publishes++
+		c.publish(c.publishes)
+		c.traffic.lead(c.publishes, c.doors(c.publishes)) // at once: the publisher says that it is out
+		if c.confirmed {
+			c.inForce(t)
+		}
+		if c.publishes%round == 0 {
+			c.rest(t)
+		}
+	}
+	c.rest(t)
+	c.length = time.Since(start)
+}
+
+// inForce: all listeners of the last generation answer with it.
+func (c *churn) inForce(t *testing.T) {
+	t.Helper()
+	for _, d := range c.doors(c.publishes) {
+		becomes(t, "the generation of "+d.name, fmt.Sprint(c.publishes), func() string {
+			return ask(t, request{port: d.port}).header.Get("X-Generation")
+		})
+	}
+}
+
+// rest waits until nothing drains, and Envoy has no clusters but those of the last
+// generation.
+func (c *churn) rest(t *testing.T) {
+	t.Helper()
+	want := len(c.generation(c.publishes, func(string, string) string { return here }).clusters)
+	envoytest.Eventually(t, patience, "what went is gone", func() (bool, string) {
+		clusters := c.envoy.Stat(t, "cluster_manager.active_clusters")
+		chains, listeners := c.envoy.Stat(t, "listener_manager.total_filter_chains_draining"), c.envoy.Stat(t, "listener_manager.total_listeners_draining")
+		return clusters == int64(want) && chains+listeners == 0, fmt.Sprintf("%d clusters, want %d; %d filter chains and %d listeners drain", clusters, want, chains, listeners)
+	})
+}
+
+// table are the figures of runs, side by side.
+func table(runs []*churn) string {
+	var b strings.Builder
+	row := func(name string, figure func(c *churn) string) {
+		b.WriteString("| " + name + " |")
+		for _, c := range runs {
+			b.WriteString(" " + figure(c) + " |")
+		}
+		b.WriteString("\n")
+	}
+	row("", func(c *churn) string { return c.by })
+	b.WriteString("|---" + strings.Repeat("|---", len(runs)) + "|\n")
+	row("publishes", func(c *churn) string { return fmt.Sprint(c.publishes) })
+	row("updates that Envoy refused", func(c *churn) string { return fmt.Sprint(c.refused) })
+	part := func(name string, of func(c *churn) *tally) {
+		row("requests on "+name, func(c *churn) string { return fmt.Sprint(of(c).asked()) })
+		row("failed", func(c *churn) string { return fmt.Sprintf("**%d**", of(c).failed) })
+		row("p50, p99", func(c *churn) string {
+			ms := func(q float64) float64 { return float64(of(c).quantile(q)) / float64(time.Millisecond) }
+			return fmt.Sprintf("%.1f ms, %.1f ms", ms(0.5), ms(0.99))
+		})
+	}
+	part("new connections", func(c *churn) *tally { return &c.traffic.once })
+	part("kept-alive connections", func(c *churn) *tally { return &c.traffic.kept })
+	row("answered by what drained", func(c *churn) string { return fmt.Sprint(c.traffic.kept.drained) })
+	row("crossed by a close", func(c *churn) string { return fmt.Sprint(c.traffic.kept.crossed) })
+	row("wall time", func(c *churn) string { return c.length.Round(time.Second).String() })
+	return b.String()
+}

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"syscall"
+	"testing"
+	"time"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestInFlight: a request that Envoy holds in a filter before the router while its
+// routes move to another cluster still finds the one that it was routed to. No
+// listener drains then, and Envoy has confirmed all of the change.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	port := envoytest.FreePort(t)
+	const slow = `{name: fault, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, delay: {header_delay: {}, percentage: {numerator: 100}}}}`
+	color := func(name string, upstream *envoytest.Upstream) string {
+		return documents(staticCluster(name, upstream.Port()), routes("routes", name))
+	}
+	s := startConfirmed(t, map[string]string{
+		"edge.yaml":  listener("edge", port, rds("routes"), "http_filters: ["+slow+", "+router+"]"),
+		"color.yaml": color("blue", blue),
+	}, "--trim-delay", "4s")
+	page := request{port: port}
+	becomes(t, "the page", "200 blue", func() string { return ask(t, page).text })
+
+	held := make(chan string)
+	go func() { held <- ask(t, request{port: port, header: "x-envoy-fault-delay-request: 2000"}).text }()
+	envoytest.Eventually(t, patience, "Envoy has the request", func() (bool, string) {
+		n := s.envoy.Stat(t, "http.edge.downstream_rq_active")
+		return n == 1, fmt.Sprint(n, " requests")
+	})
+	s.edit(t, "color.yaml", func(string) string { return color("green", green) })
+	becomes(t, "the page", "200 green", func() string { return ask(t, page).text })
+	if got := <-held; got != "200 blue" {
+		t.Errorf("the request that was under way gets %q", got)
+	}
+	s.watch.WaitLog(t, "msg=trimmed")
+	content(t, s.envoy)
+}
+
+// TestDrainEnds: as long as a filter chain drains, its cluster is there, whenever a
+// watch looks. It begins to drain when its listener is out, which is later than the
+// change began, by as much as the new cluster takes to get warm.
+func TestDrainEnds(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	blue := envoytest.NewUpstream(t, "blue")
+	green := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(700 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(green.Close)
+	port := envoytest.FreePort(t)
+	to := func(name, cluster string) string {
+		return documents(cluster, listener("edge", port, "route_config: {"+hosts(name)+"}"))
+	}
+	s := newSite(t, map[string]string{"edge.yaml": to("blue", staticCluster("blue", blue.Port()))}, "--trim-delay", "1s")
+	s.args = append(s.args, confirmed(s.admin)...)
+	s.startWatch(t)
+	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "3", "--parent-shutdown-time-s", "4"}})
+	s.took(t)
+
+	const healthy = `health_checks: [{timeout: 5s, interval: 5s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]`
+	s.edit(t, "edge.yaml", func(string) string {
+		return to("green", staticCluster("green", green.Listener.Addr().(*net.TCPAddr).Port, healthy))
+	})
+	drained := false
+	envoytest.Eventually(t, patience, "blue goes", func() (bool, string) {
+		s.watch.Signal(t, syscall.SIGHUP)
+		stats := s.envoy.Stats(t, `^cluster_manager\.active_clusters$|^listener_manager\.total_filter_chains_draining$`)
+		gone, drains := stats["cluster_manager.active_clusters"] == "1", stats["listener_manager.total_filter_chains_draining"] != "0"
+		if gone && drains {
+			t.Fatal("blue is gone, and what uses it drains")
+		}
+		drained = drained || drains
+		return gone, fmt.Sprint(stats)
+	})
+	if !drained {
+		t.Error("nothing drained")
+	}
+}
