@@ -37,6 +37,9 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Res
 	}
 	change := plan.Change
 	change.Confirm = c.confirmer()
+	if plan.other { // not in each pass: git may take its time
+		change.Manifest.Revision = revision(ctx, p.options.Source)
+	}
 	start := time.Now()
 	published, err := d.Publish(ctx, change)
 	result := Result{Result: published}

@@ -27,6 +27,8 @@ type Plan struct {
 	Held *publish.Refusal
 
 	snapshot *xds.Snapshot
+	// other says that another Snapshot is out now.
+	other bool
 }
 
 // Plan renders an accepted Snapshot and plans the steps to it from what is out.
@@ -55,11 +57,11 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s}
+	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
 		Snapshot: out.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
-		Resources: counts(s),
+		Resources: counts(s), Revision: st.manifest.Revision,
 	}
 	if target.InlineEndpoints {
 		m.EDSMode = string(EndpointsInline)
