@@ -45,17 +45,24 @@ func judge(base, now *Reading, subs []Subscription) []Status {
 	for root, c := range now.Counters {
 		since[root] = c.since(base.Counters[root])
 	}
-	sharing := make(map[string][]string) // the versions of all that share a root
-	for _, s := range subs {
-		for _, root := range now.roots(s) {
-			sharing[root] = append(sharing[root], s.Version)
-		}
-	}
+	sharing := now.sharing(subs)
 	list := make([]Status, 0, len(subs))
 	for _, s := range subs {
 		list = append(list, s.judge(now.roots(s), since, sharing, fresh, now.Matcher))
 	}
 	return list
+}
+
+// sharing are the versions of all subscriptions that share a root, by root: layers
+// of the runtime have one in common, and so do names that Envoy makes one of.
+func (r *Reading) sharing(subs []Subscription) map[string][]string {
+	sharing := make(map[string][]string)
+	for _, s := range subs {
+		for _, root := range r.roots(s) {
+			sharing[root] = append(sharing[root], s.Version)
+		}
+	}
+	return sharing
 }
 
 // since is c without what base has counted. A counter that is lower than it was

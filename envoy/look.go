@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Look is what one Envoy runs at a moment.
@@ -22,20 +23,41 @@ func (l Look) Runs() bool {
 	return l.Err == nil && !slices.ContainsFunc(l.States, func(s Status) bool { return s.State != Acked && s.Root != "" })
 }
 
+// CloseLook is a Look with the names of what is not as it should be.
+type CloseLook struct {
+	Look
+	// Refused are the listeners that were refused when Envoy read their file last.
+	Refused []Refusal
+	// Warming are the clusters that warm, sorted.
+	Warming []string
+}
+
 // Look asks each Envoy once, side by side, what it makes of files that do not move.
+//
+// An Envoy that answers has read all files that were renamed before it was asked:
+// it learns of a rename and takes the first connection on one thread, and the
+// statistics are on a later one.
 func (f *Fleet) Look(ctx context.Context, subs []Subscription) []Look {
-	roots := rootsOf(subs)
-	looks := make([]Look, len(f.o.Admins))
+	return sideBySide(f.o.Admins, func(a *Admin) Look { return f.lookAt(ctx, a, subs) })
+}
+
+// LookClosely is Look with questions that cost Envoy more.
+func (f *Fleet) LookClosely(ctx context.Context, subs []Subscription) []CloseLook {
+	return sideBySide(f.o.Admins, func(a *Admin) CloseLook { return f.lookCloselyAt(ctx, a, subs) })
+}
+
+func sideBySide[T any](admins []*Admin, look func(*Admin) T) []T {
+	looks := make([]T, len(admins))
 	var wg sync.WaitGroup
-	for i, admin := range f.o.Admins {
-		wg.Go(func() { looks[i] = f.lookAt(ctx, admin, subs, roots) })
+	for i, admin := range admins {
+		wg.Go(func() { looks[i] = look(admin) })
 	}
 	wg.Wait()
 	return looks
 }
 
-func (f *Fleet) lookAt(ctx context.Context, a *Admin, subs []Subscription, roots []string) Look {
-	reading, err := a.Read(ctx, roots)
+func (f *Fleet) lookAt(ctx context.Context, a *Admin, subs []Subscription) Look {
+	reading, err := a.Read(ctx, rootsOf(subs))
 	if err == nil {
 		err = f.claim(ctx, a, reading.Boot)
 	}
@@ -43,28 +65,47 @@ func (f *Fleet) lookAt(ctx context.Context, a *Admin, subs []Subscription, roots
 		return Look{URL: a.url, Err: err}
 	}
 	l := Look{URL: a.url, Reading: *reading}
-	for _, s := range reading.led(subs, f.o.Dir) {
-		l.States = append(l.States, s.stand(reading))
+	led := reading.led(subs, f.o.Dir)
+	sharing := reading.sharing(led)
+	for _, s := range led {
+		l.States = append(l.States, s.stand(reading, sharing))
+	}
+	return l
+}
+
+func (f *Fleet) lookCloselyAt(ctx context.Context, a *Admin, subs []Subscription) CloseLook {
+	l := CloseLook{Look: f.lookAt(ctx, a, subs)}
+	if l.Err == nil && slices.ContainsFunc(l.States, func(s Status) bool { return s.API == "LDS" }) {
+		l.Refused, l.Err = a.Refusals(ctx, time.Time{})
+	}
+	if l.Err == nil && l.WarmingClusters > 0 {
+		l.Warming, l.Err = a.Warming(ctx)
+	}
+	if l.Err != nil {
+		return CloseLook{Look: Look{URL: l.URL, Err: l.Err}}
 	}
 	return l
 }
 
 // stand is what an Envoy makes of a file that does not move: Refused where it runs
 // another version and has ever refused one.
-func (s Subscription) stand(r *Reading) Status {
+func (s Subscription) stand(r *Reading, sharing map[string][]string) Status {
 	status := Status{Subscription: s}
+	acked := false
 	for _, root := range r.roots(s) {
 		c := r.Counters[root]
-		if status.Root == "" || c.Version == s.Version {
+		runs := c.Version != "" && slices.Contains(sharing[root], c.Version)
+		if status.Root == "" || runs {
 			status.Root, status.Runs = root, c.Version
 		}
+		acked = acked || runs
 		status.Refusals += c.Rejections + c.Failures
 	}
 	switch {
 	case status.Root == "" && r.Matcher:
 		status.State = Hidden
 	case status.Root == "":
-	case status.Runs == s.Version:
+	case acked:
 		status.State = Acked
 	case status.Refusals > 0:
 		status.State = Refused
