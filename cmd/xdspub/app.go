@@ -102,7 +102,7 @@ of the source tree: flags win, then the environment, then the file.`,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), bootstrapCommand(), convertCommand(), rulesCommand(), explainCommand(), versionCommand(), helpCommand(),
+			validateCommand(), renderCommand(), watchCommand(), statusCommand(), bootstrapCommand(), convertCommand(), rulesCommand(), explainCommand(), versionCommand(), helpCommand(),
 		},
 	}
 	inherit(app.Commands)

@@ -145,12 +145,8 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	for _, file := range value(v, "envoy-log", v.c.StringSlice) {
 		f.Logs = append(f.Logs, envoy.NewLog(file))
 	}
-	for _, url := range value(v, "envoy-admin", v.c.StringSlice) {
-		admin, err := envoy.NewAdmin(url)
-		if err != nil {
-			return nil, usagef("--envoy-admin: %v", err)
-		}
-		f.Admins = append(f.Admins, admin)
+	if f.Admins, err = admins(value(v, "envoy-admin", v.c.StringSlice)); err != nil {
+		return nil, err
 	}
 	if len(f.Admins) == 0 {
 		if len(f.Logs) > 0 {
@@ -159,6 +155,19 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 		return nil, nil
 	}
 	return envoy.NewFleet(f), nil
+}
+
+// admins are those that --envoy-admin names.
+func admins(urls []string) ([]*envoy.Admin, error) {
+	var list []*envoy.Admin
+	for _, url := range urls {
+		admin, err := envoy.NewAdmin(url)
+		if err != nil {
+			return nil, usagef("--envoy-admin: %v", err)
+		}
+		list = append(list, admin)
+	}
+	return list, nil
 }
 
 // formatNamed is the format of published files that a flag names.

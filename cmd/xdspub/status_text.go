@@ -1,0 +1,273 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"xdspub/pipeline"
+	"xdspub/publish"
+)
+
+// mostOfAKind is how many of one kind are printed as text, such as files that an
+// Envoy has rejected; the others are counted.
+const mostOfAKind = 10
+
+// writeStatus prints a report for a person: what is wrong comes first.
+func writeStatus(w io.Writer, r *pipeline.Report, now time.Time) error {
+	p := &statusPrinter{now: now}
+	p.verdict(r)
+	p.published(r)
+	p.change(r.Change)
+	if len(r.Drifted) > 0 {
+		p.printf("changed by hand: %s; the next publish mends that\n", few(r.Drifted))
+	}
+	for _, h := range r.Held {
+		p.refusal("held", h)
+	}
+	envoys := slices.Clone(r.Envoys)
+	slices.SortStableFunc(envoys, func(a, b pipeline.EnvoyReport) int { return cmp.Compare(badness(a), badness(b)) })
+	for _, e := range envoys {
+		p.envoy(e)
+	}
+	p.going(r.Going)
+	if last := r.LastRefusal; last != nil && !slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == last.Snapshot && h.Time.Equal(last.Time) }) {
+		p.refusal("last refusal", *last)
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// badness orders Envoys, the worst first.
+func badness(e pipeline.EnvoyReport) int {
+	if e.Error != "" {
+		return 0
+	}
+	for i, s := range pipeline.Syncs {
+		if s != pipeline.NotSent && e.Count(s) > 0 {
+			return 1 + i
+		}
+	}
+	return 1 + len(pipeline.Syncs)
+}
+
+type statusPrinter struct {
+	b   strings.Builder
+	now time.Time
+}
+
+func (p *statusPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
+
+// verdict is the first line.
+func (p *statusPrinter) verdict(r *pipeline.Report) {
+	if r.InSync {
+		if p.printf("in sync"); len(r.Envoys) == 0 {
+			p.printf(", as far as the output directory tells: no Envoy was asked")
+		}
+		p.printf("\n")
+		return
+	}
+	var wrong []string
+	if r.Published == nil {
+		wrong = append(wrong, "nothing is published")
+	}
+	if r.Change != nil {
+		wrong = append(wrong, "a change is under way or was interrupted")
+	}
+	if n := len(r.Drifted); n > 0 {
+		wrong = append(wrong, count(n, "file")+" changed by hand")
+	}
+	if n := len(r.Held); n > 0 {
+		wrong = append(wrong, count(n, "snapshot")+" held")
+	}
+	behind := 0
+	for _, e := range r.Envoys {
+		if !e.InSync {
+			behind++
+		}
+	}
+	if behind > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d of %s", behind, count(len(r.Envoys), "Envoy")))
+	}
+	p.printf("not in sync: %s\n", strings.Join(wrong, ", "))
+}
+
+func (p *statusPrinter) published(r *pipeline.Report) {
+	s := r.Published
+	if s == nil {
+		return
+	}
+	p.printf("published: snapshot %s at %s", s.Snapshot, p.at(s.Time))
+	if s.Revision != "" {
+		p.printf(", revision %s", s.Revision)
+	}
+	var counts []string
+	for _, api := range slices.Sorted(maps.Keys(s.Resources)) {
+		counts = append(counts, fmt.Sprintf("%s %d", api, s.Resources[api]))
+	}
+	p.printf("\n  resources: %s\n", cmp.Or(strings.Join(counts, ", "), "none"))
+}
+
+// at is a time, and how long ago that was.
+func (p *statusPrinter) at(t time.Time) string {
+	text := t.UTC().Format(time.RFC3339)
+	if ago := p.now.Sub(t).Truncate(time.Second); ago > 0 {
+		text += fmt.Sprintf(" (%s ago)", ago)
+	}
+	return text
+}
+
+func (p *statusPrinter) change(c *pipeline.Change) {
+	if c == nil {
+		return
+	}
+	way := "forward"
+	if c.Direction == publish.Back {
+		way = "back"
+	}
+	p.printf("change: %s, from %s to %s, begun at %s", way, cmp.Or(c.From, "nothing"), c.To, p.at(c.Begun))
+	if c.Attempt > 1 {
+		p.printf(", attempt %d", c.Attempt)
+	}
+	p.printf("\n  it is under way, or was interrupted: then the next render or watch goes on with it\n")
+	if c.Refusal != nil {
+		p.findings(*c.Refusal)
+	}
+}
+
+// few are the first of many names, and how many more there are.
+func few(names []string) string {
+	if more := len(names) - mostOfAKind; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostOfAKind], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// refusal prints what Envoy refused and why.
+func (p *statusPrinter) refusal(title string, r publish.Refusal) {
+	p.printf("%s: snapshot %s, refused at %s in the step %q\n", title, r.Snapshot, p.at(r.Time), r.Step)
+	p.findings(r)
+}
+
+func (p *statusPrinter) findings(r publish.Refusal) {
+	most, left := r.Findings.Most(mostOfAKind)
+	for _, d := range most {
+		p.printf("  %s\n", d)
+	}
+	if left > 0 {
+		p.printf("  … and %s\n", count(left, "more finding"))
+	}
+}
+
+// envoy prints a line for an Envoy, and one for each file that it does not run.
+func (p *statusPrinter) envoy(e pipeline.EnvoyReport) {
+	if e.Error != "" {
+		p.printf("Envoy %s\n", strings.TrimPrefix(e.Error, "envoy "))
+		return
+	}
+	verdict := "in sync"
+	if !e.InSync {
+		verdict = "not in sync"
+	}
+	p.printf("Envoy %s: %s, %s", e.URL, verdict, e.State)
+	for _, s := range pipeline.Syncs {
+		if n := e.Count(s); n > 0 {
+			p.printf(", %d %s", n, s)
+		}
+	}
+	p.unrest("drains", e.DrainingListeners, "listener", e.DrainingFilterChains, "filter chain")
+	p.unrest("warms", e.WarmingListeners, "listener", len(e.WarmingClusters), "cluster")
+	p.printf("\n")
+	for _, s := range pipeline.Syncs {
+		if s != pipeline.Synced {
+			p.rows(e, s)
+		}
+	}
+	if len(e.WarmingClusters) > 0 {
+		p.printf("  warming clusters: %s\n", few(quoted(e.WarmingClusters)))
+	}
+}
+
+// unrest says how many of two kinds are on their way.
+func (p *statusPrinter) unrest(verb string, n int, noun string, m int, other string) {
+	var parts []string
+	if n > 0 {
+		parts = append(parts, count(n, noun))
+	}
+	if m > 0 {
+		parts = append(parts, count(m, other))
+	}
+	if len(parts) > 0 {
+		p.printf("; %s %s", verb, strings.Join(parts, " and "))
+	}
+}
+
+// rows prints the files of which an Envoy makes one thing.
+func (p *statusPrinter) rows(e pipeline.EnvoyReport, s pipeline.Sync) {
+	printed := 0
+	for _, row := range e.Subscriptions {
+		if row.Sync != s {
+			continue
+		}
+		if printed == mostOfAKind {
+			p.printf("  … and %d more %s: --format json has them all\n", e.Count(s)-printed, s)
+			return
+		}
+		printed++
+		p.row(row)
+	}
+}
+
+func (p *statusPrinter) row(r pipeline.Row) {
+	p.printf("  %-8s  %s", r.Sync, r.File)
+	switch r.Sync {
+	case pipeline.Rejected, pipeline.Stale:
+		p.printf(" (%s): %s is out, it runs %s", r.Stats, cmp.Or(r.Version, "none"), cmp.Or(r.Runs, "none"))
+	}
+	if r.Sync == pipeline.Rejected {
+		p.printf(", and has refused %s since its start", count(int(r.Refusals), "file"))
+	}
+	p.printf("\n")
+	for i, reason := range r.Reasons {
+		if i == mostOfAKind {
+			p.printf("            … and %s\n", count(len(r.Reasons)-i, "more reason"))
+			break
+		}
+		p.printf("            %s\n", reason)
+	}
+}
+
+func quoted(names []string) []string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = fmt.Sprintf("%q", n)
+	}
+	return list
+}
+
+// going prints what waits for its trim.
+func (p *statusPrinter) going(list []publish.Going) {
+	if len(list) == 0 {
+		return
+	}
+	p.printf("going, once nothing that drains can use it:\n")
+	for i, g := range list {
+		if i == mostOfAKind {
+			p.printf("  … and %d more: --format json has them all\n", len(list)-i)
+			return
+		}
+		what := g.File
+		if g.Cluster != "" {
+			what = fmt.Sprintf("cluster %q", g.Cluster)
+		}
+		since := "not before the change is through"
+		if !g.Since.IsZero() {
+			since = "since " + p.at(g.Since)
+		}
+		p.printf("  %s, %s\n", what, since)
+	}
+}

@@ -1,0 +1,385 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+	"xdspub/pipeline"
+	"xdspub/publish"
+)
+
+// status asks "xdspub status" about a site and these Envoys. The exit status must
+// fit what it says.
+func (s *site) status(t *testing.T, envoys ...*envoytest.Envoy) pipeline.Report {
+	t.Helper()
+	args := []string{"status", "--format", "json", "--out", s.out}
+	for _, e := range envoys {
+		args = append(args, "--envoy-admin", adminURL(t, e))
+	}
+	stdout, stderr, exit := xdspub(t, args...)
+	var r pipeline.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || stderr != "" {
+		t.Fatalf("exit status %d, %v\n%s%s", exit, err, stdout, stderr)
+	}
+	if want := map[bool]int{true: 0, false: 1}[r.InSync]; exit != want {
+		t.Errorf("exit status %d, want %d:\n%s", exit, want, stdout)
+	}
+	return r
+}
+
+// words are what an Envoy makes of the published files, a line each.
+func words(e pipeline.EnvoyReport) string {
+	var list []string
+	for _, row := range e.Subscriptions {
+		list = append(list, fmt.Sprintf("%s %s", row.Sync, row.File))
+	}
+	return strings.Join(list, "\n")
+}
+
+// shows waits until the Envoys make that of the published files.
+func (s *site) shows(t *testing.T, what string, inSync bool, want string, envoys ...*envoytest.Envoy) (r pipeline.Report) {
+	t.Helper()
+	want = strings.ReplaceAll(strings.TrimSpace(want), ".json", "."+s.format)
+	envoytest.Eventually(t, patience, what, func() (bool, string) {
+		r = s.status(t, envoys...)
+		fits := r.InSync == inSync
+		for _, e := range r.Envoys {
+			fits = fits && words(e) == want
+		}
+		return fits, fmt.Sprintf("%+v", r)
+	})
+	return r
+}
+
+// reader is one more Envoy that reads the site.
+func (s *site) reader(t *testing.T) *envoytest.Envoy {
+	t.Helper()
+	bootstrap := strings.Replace(string(s.bootstrap(t)), fmt.Sprint(s.admin), "0", 1)
+	return envoytest.Start(t, envoytest.Options{Bootstrap: []byte(bootstrap)})
+}
+
+// statusSite is a published tree with a file that nobody reads.
+func statusSite(t *testing.T, args ...string) *site {
+	t.Helper()
+	envoytest.Binary(t)
+	s := newSite(t, map[string]string{
+		"edge.yaml": documents(edsCluster("web"), endpoints("web", 1), routes("main", "web"), listener("edge", envoytest.FreePort(t), rds("main"))),
+		"lone.yaml": routes("lone", "web"),
+	}, append(args, "--step-gap", "0s", "--trim-delay", "1h")...)
+	s.publish(t)
+	return s
+}
+
+// publish publishes the tree.
+func (s *site) publish(t *testing.T) {
+	t.Helper()
+	if stdout, stderr, exit := xdspub(t, append(append([]string{"render"}, s.args...), s.src)...); exit != 0 {
+		t.Fatalf("exit status %d\n%s%s", exit, stdout, stderr)
+	}
+}
+
+const allSynced = `
+SYNCED cds/cds.json
+SYNCED eds/web/eds.json
+SYNCED lds/lds.json
+NOT SENT rds/lone/rds.json
+SYNCED rds/main/rds.json`
+
+// TestStatus takes two Envoys through each of the words.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	s := statusSite(t)
+	one, two := s.reader(t), s.reader(t)
+	r := s.shows(t, "both run what is out", true, allSynced, one, two)
+	if r.Published.Resources["RDS"] != 2 || len(r.Envoys) != 2 || r.Envoys[0].State != "LIVE" || r.Change != nil {
+		t.Errorf("%+v", r)
+	}
+	for _, row := range r.Envoys[0].Subscriptions {
+		if row.Sync == pipeline.Synced && (row.Version == "" || row.Runs != row.Version || row.Stats == "") {
+			t.Errorf("%+v", row)
+		}
+	}
+
+	routesFile := filepath.Join(s.out, "rds/main/rds.json")
+	text, err := os.ReadFile(routesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, edit := range map[string]func() error{
+		"edited":   func() error { return os.WriteFile(routesFile, append(text, '\n'), 0o644) },
+		"replaced": func() error { return errors.Join(os.Remove(routesFile), os.Symlink("/dev/null", routesFile)) },
+		"removed":  func() error { return os.Remove(routesFile) },
+	} {
+		if err := edit(); err != nil {
+			t.Fatal(err)
+		}
+		r := s.shows(t, what, false, strings.Replace(allSynced, "SYNCED rds/main", "DRIFTED rds/main", 1), one, two)
+		if len(r.Drifted) != 1 || r.Drifted[0] != "rds/main/rds.json" {
+			t.Errorf("%s: %v", what, r.Drifted)
+		}
+		s.publish(t)
+		s.shows(t, "mended", true, allSynced, one, two)
+	}
+
+	// The folder is another one: Envoy watches the one of before, for ever.
+	folder := filepath.Join(s.out, "eds/web")
+	eds, err := os.ReadFile(filepath.Join(folder, "eds.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	envoytest.Publish(t, filepath.Join(folder, "eds.json"), string(eds))
+	s.shows(t, "nothing changed yet", true, allSynced, one, two)
+	s.write(t, "edge.yaml", replace("port_value: 1}", "port_value: 2}")(s.read(t, "edge.yaml")))
+	s.publish(t)
+	stale := strings.Replace(allSynced, "SYNCED eds", "STALE eds", 1)
+	s.shows(t, "the dead folder", false, stale, one, two)
+	if r := s.status(t, one, s.reader(t)); r.Envoys[0].InSync || !r.Envoys[1].InSync || words(r.Envoys[1]) != strings.TrimSpace(allSynced) {
+		t.Errorf("one that was started since: %+v", r)
+	}
+
+	// Nobody confirms this publish, so what Envoy refuses stays out.
+	held, err := net.Listen("tcp", address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	s.write(t, "refused.yaml", listener("refused", held.Addr().(*net.TCPAddr).Port, rds("main")))
+	s.publish(t)
+	r = s.shows(t, "a refused listener", false, strings.Replace(stale, "SYNCED lds", "REJECTED lds", 1), one, two)
+	for _, row := range r.Envoys[0].Subscriptions {
+		if row.API == "LDS" && (row.Runs == row.Version || row.Refusals != 1 || len(row.Reasons) != 1 || !strings.Contains(row.Reasons[0], `listener "refused": `) || !strings.Contains(row.Reasons[0], "already in use")) {
+			t.Errorf("%+v", row)
+		}
+	}
+	s.remove(t, "refused.yaml")
+	s.publish(t)
+	r = s.shows(t, "it refused one once, and runs what is out", false, stale, one, two)
+	if len(r.Envoys[0].Subscriptions) != 5 || r.Envoys[0].Subscriptions[2].Refusals != 1 {
+		t.Errorf("%+v", r.Envoys[0])
+	}
+}
+
+// TestStatusOfMany has an Envoy that is down, one that hangs, and one that reads
+// clusters only.
+func TestStatusOfMany(t *testing.T) {
+	t.Parallel()
+	s := statusSite(t)
+	up, down, hangs := s.reader(t), s.reader(t), s.reader(t)
+	downURL := adminURL(t, down)
+	down.Stop(t)
+	if err := syscall.Kill(hangs.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(hangs.PID(), syscall.SIGCONT)
+	clusters := envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, `
+node: {id: clusters, cluster: clusters}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+dynamic_resources: {cds_config: {path_config_source: {path: %s/cds/cds.json}}}
+`, s.out)})
+	stdout, stderr, exit := xdspub(t, "status", "--out", s.out, "--envoy-admin", adminURL(t, up), "--envoy-admin", downURL, "--envoy-admin", adminURL(t, hangs), "--envoy-admin", adminURL(t, clusters))
+	if exit != 1 || stderr != "" {
+		t.Errorf("exit status %d\n%s", exit, stderr)
+	}
+	lines := strings.Split(stdout, "\n")
+	if len(lines) != 9 {
+		t.Fatalf("%d lines:\n%s", len(lines), stdout)
+	}
+	for i, want := range []string{
+		0: "not in sync: 2 of 4 Envoys",
+		3: "Envoy " + downURL + ": is down: ",
+		4: "Envoy " + adminURL(t, hangs) + ": gives no answer: ",
+		5: "Envoy " + adminURL(t, up) + ": in sync, LIVE, 1 NOT SENT, 4 SYNCED",
+		6: "  NOT SENT  rds/lone/rds.json",
+		7: "Envoy " + adminURL(t, clusters) + ": in sync, LIVE, 2 SYNCED",
+	} {
+		if !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want)
+		}
+	}
+}
+
+// TestStatusCannotTell asks admin interfaces that can't answer for the directory.
+func TestStatusCannotTell(t *testing.T) {
+	t.Parallel()
+	s, other := statusSite(t), statusSite(t)
+	matcher := strings.Replace(string(s.bootstrap(t)), fmt.Sprint(s.admin), "0", 1) + `
+stats_config: {stats_matcher: {exclusion_list: {patterns: [{contains: rds.main}]}}}
+`
+	for _, tt := range []struct{ name, admin, want string }{
+		{"another directory", adminURL(t, other.reader(t)), "reads nothing below " + s.out},
+		{"another program", fmt.Sprintf("http://127.0.0.1:%d", envoytest.NewUpstream(t, "web").Port()), "is no admin interface of an Envoy"},
+		{"hidden statistics", adminURL(t, envoytest.Start(t, envoytest.Options{Bootstrap: []byte(matcher)})), "the stats_matcher of its bootstrap hides http.*.rds.main"},
+	} {
+		stdout, stderr, exit := xdspub(t, "status", "--out", s.out, "--envoy-admin", tt.admin)
+		if exit != 3 || stdout != "" || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: exit status %d, want 3 and %q\n%s%s", tt.name, exit, tt.want, stdout, stderr)
+		}
+	}
+}
+
+// TestStatusWithinChange asks within a change, after its writer was killed, and when
+// it is through.
+func TestStatusWithinChange(t *testing.T) { inFormats(t, testStatusWithinChange) }
+
+func testStatusWithinChange(t *testing.T, format string) {
+	s := statusSite(t, "--format", format)
+	e := s.reader(t)
+	before := s.shows(t, "first", true, allSynced, e)
+	s.write(t, "edge.yaml", replace("cluster: web", "cluster: other")(s.read(t, "edge.yaml"))+"---\n"+documents(edsCluster("other"), endpoints("other", 1)))
+	s.remove(t, "lone.yaml")
+	s.beginWatch(t, "--step-gap", "1h")
+	s.watch.WaitLog(t, "msg=published step=\"new names\"")
+	within := func(what string) {
+		t.Helper()
+		r := s.shows(t, what, false, `
+SYNCED cds/cds.json
+NOT SENT eds/other/eds.json
+SYNCED eds/web/eds.json
+SYNCED lds/lds.json
+SYNCED rds/main/rds.json`, e)
+		if c := r.Change; c == nil || c.From != before.Published.Snapshot || c.To == c.From || c.Direction != publish.Forward || c.Attempt != 1 || r.Published.Snapshot != c.From || len(r.Drifted) > 0 {
+			t.Errorf("%s: %+v, %+v", what, r, r.Change)
+		}
+		stdout, _, _ := xdspub(t, "status", "--out", s.out)
+		if want := "\nchange: forward, from " + before.Published.Snapshot; !strings.HasPrefix(stdout, "not in sync: a change is under way or was interrupted\n") || !strings.Contains(stdout, want) {
+			t.Errorf("%s: no %q in\n%s", what, want, stdout)
+		}
+	}
+	within("under way")
+	s.watch.Signal(t, syscall.SIGKILL)
+	s.watch.Wait(t)
+	within("interrupted")
+	s.startWatch(t)
+	r := s.shows(t, "through", true, `
+SYNCED cds/cds.json
+SYNCED eds/other/eds.json
+SYNCED eds/web/eds.json
+SYNCED lds/lds.json
+SYNCED rds/main/rds.json`, e)
+	if len(r.Going) != 1 || r.Going[0].File != "rds/lone/rds."+format || r.Going[0].Since.IsZero() {
+		t.Errorf("%+v", r.Going)
+	}
+}
+
+// TestStatusOfHeld: an Envoy that refused a snapshot runs the one before it, and that
+// is not where the source wants it.
+func TestStatusOfHeld(t *testing.T) {
+	t.Parallel()
+	s := statusSite(t)
+	busy, _ := takePort(t)
+	e := s.reader(t)
+	s.startWatch(t, "--envoy-admin", adminURL(t, e))
+	s.write(t, "refused.yaml", listener("refused", busy, rds("main")))
+	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	r := s.shows(t, "what was out before is out again", false, allSynced, e)
+	if len(r.Held) != 1 || r.LastRefusal == nil || len(r.Held[0].Findings) != 1 || r.Change != nil || r.Held[0].Snapshot == r.Published.Snapshot {
+		t.Fatalf("%+v", r)
+	}
+	if d := r.Held[0].Findings[0]; filepath.Base(d.File) != "refused.yaml" || !strings.Contains(d.Message, "already in use") {
+		t.Errorf("%+v", d)
+	}
+	s.remove(t, "refused.yaml")
+	if r := s.shows(t, "the source is as it was", true, allSynced, e); len(r.Held) != 0 || r.LastRefusal == nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestStatusBesideWatch asks again and again while a watch publishes. An Envoy that
+// has once refused something is never said to have refused what it has not read yet.
+func TestStatusBesideWatch(t *testing.T) {
+	t.Parallel()
+	s := statusSite(t)
+	held, err := net.Listen("tcp", address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	e := s.reader(t)
+	s.write(t, "refused.yaml", listener("refused", held.Addr().(*net.TCPAddr).Port, rds("main")))
+	s.publish(t)
+	s.shows(t, "a refused listener", false, strings.Replace(allSynced, "SYNCED lds", "REJECTED lds", 1), e)
+	s.remove(t, "refused.yaml")
+	s.startWatch(t, "--quiet-period", "1ms")
+
+	stop, ended := make(chan struct{}), make(chan struct{})
+	edits := 0
+	tree := s.read(t, "edge.yaml")
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			edits++
+			s.write(t, "edge.yaml", strings.Replace(tree, "stat_prefix: ", fmt.Sprintf("server_name: generation-%d, stat_prefix: ", edits), 1))
+		}
+	}()
+	for range 30 {
+		r := s.status(t, e)
+		if n := r.Envoys[0].Count(pipeline.Rejected); n > 0 || r.Envoys[0].Error != "" {
+			t.Errorf("after %d edits: %+v", edits, r.Envoys[0])
+		}
+	}
+	close(stop)
+	<-ended
+	s.shows(t, "all has come to rest", true, allSynced, e)
+	if edits < 30 {
+		t.Errorf("only %d edits", edits)
+	}
+	t.Logf("%d edits", edits)
+}
+
+// TestStatusPage does what docs/operations.md shows of status, beside an Envoy.
+func TestStatusPage(t *testing.T) {
+	envoytest.Binary(t)
+	t.Parallel()
+	e := newExample(t, "quickstart", 8081, 8082, 8083, 9901, 9902, 10000)
+	run(t, "/bin/sh", "-c", e.moved.Replace("bin/xdspub render --out /tmp/xds examples/quickstart"))
+	bootstrap, _, _ := run(t, "/bin/sh", "-c", e.moved.Replace("bin/xdspub bootstrap envoy --out /tmp/xds --admin 127.0.0.1:9901"))
+	envoytest.Start(t, envoytest.Options{Bootstrap: []byte(bootstrap)})
+	same := func(text string) string {
+		return regexp.MustCompile(`snapshot v[0-9a-f]{16} at \S+Z( \(\S+ ago\))?`).ReplaceAllString(text, "snapshot ID at TIME")
+	}
+	shown := 0
+	for _, block := range blocks(page(t, "docs/operations.md"), "console") {
+		if !strings.Contains(block, "xdspub status") {
+			continue
+		}
+		for _, c := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {
+			command, want, _ := strings.Cut(c, "\n")
+			status := 0
+			if strings.HasPrefix(want, "not in sync") {
+				status = 1
+			}
+			stdout, stderr, exit := run(t, "/bin/sh", "-c", e.moved.Replace(command))
+			want = same(e.moved.Replace(want))
+			if got := same(stdout); exit != status || got != want {
+				t.Errorf("%s: exit status %d, want %d and\n%s\nnot\n%s%s", command, exit, status, want, got, stderr)
+			}
+			shown++
+		}
+	}
+	if shown != 3 {
+		t.Errorf("the page shows %d commands", shown)
+	}
+}
+
+// adminURL is where an Envoy's admin interface is.
+func adminURL(t testing.TB, e *envoytest.Envoy) string {
+	t.Helper()
+	return "http://" + e.AdminAddress(t)
+}

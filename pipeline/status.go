@@ -1,0 +1,197 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"syscall"
+
+	"xdspub/diag"
+	"xdspub/envoy"
+	"xdspub/publish"
+	"xdspub/render"
+)
+
+// StatusOptions say whose status it is.
+type StatusOptions struct {
+	// Out is the output directory.
+	Out string
+	// Admins are the Envoys to ask. With none, the status is that of the directory.
+	Admins []*envoy.Admin
+}
+
+// looks is how often Status looks at most, where all moves under its eyes.
+const looks = 5
+
+// Status tells what is out and what Envoys make of it. It takes no lock and changes
+// nothing, so it can be asked beside a running writer and after a killed one.
+//
+// The error says what can't be told: of a directory that can't be read, of a
+// damaged record, of an admin interface that is no Envoy's, hides its statistics or
+// is that of an Envoy which reads another directory. An Envoy that is down or
+// silent is told of in the Report.
+func Status(ctx context.Context, o StatusOptions) (*Report, error) {
+	before, err := momentOf(o.Out)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		r, wrong := before.report(ctx, o)
+		after, err := momentOf(o.Out)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, err
+		}
+		moved := before.moved(after)
+		switch {
+		case n < looks && (len(moved) > 0 || !before.sameRecords(after)):
+			before = after // Envoys may have been asked about files of two times
+		case wrong != nil:
+			return nil, wrong
+		default:
+			r.doubt(moved)
+			r.judge()
+			return r, nil
+		}
+	}
+}
+
+// moment is what is out at a moment: the records, and which files there are.
+type moment struct {
+	p        *Pipeline // with the options of the record; nil where nothing was begun
+	manifest publish.Manifest
+	intent   *publish.Intent
+	refused  publish.Refused
+	files    map[string]os.FileInfo
+}
+
+func momentOf(out string) (*moment, error) {
+	switch info, err := os.Stat(out); {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, &os.PathError{Op: "status", Path: out, Err: syscall.ENOTDIR}
+	}
+	m := &moment{files: make(map[string]os.FileInfo)}
+	var err error
+	if m.manifest, err = publish.ReadManifest(out); err != nil {
+		return nil, err
+	}
+	if m.intent, err = publish.ReadIntent(out); err != nil {
+		return nil, err
+	}
+	if m.refused, err = publish.ReadRefused(out); err != nil || m.manifest.Layout == 0 {
+		return m, err
+	}
+	format := render.FormatNamed(m.manifest.Format)
+	if format == nil {
+		return nil, fmt.Errorf("%s was published in the format %q, which this program does not know", out, m.manifest.Format)
+	}
+	m.p = New(Options{Out: out, EnvoyPath: m.manifest.EnvoyPath, Format: format})
+	files, err := publishedFiles(out, format)
+	for _, f := range files {
+		if info, err := os.Lstat(filepath.Join(out, filepath.FromSlash(f))); err == nil {
+			m.files[f] = info
+		}
+	}
+	return m, err
+}
+
+// moved are the files that another moment has otherwise, or has not.
+func (m *moment) moved(after *moment) map[string]bool {
+	moved := make(map[string]bool)
+	for name, was := range m.files {
+		is, ok := after.files[name]
+		if !ok || !os.SameFile(was, is) || !was.ModTime().Equal(is.ModTime()) || was.Size() != is.Size() {
+			moved[name] = true
+		}
+	}
+	for name := range after.files {
+		if m.files[name] == nil {
+			moved[name] = true
+		}
+	}
+	return moved
+}
+
+func (m *moment) sameRecords(after *moment) bool {
+	return reflect.DeepEqual(m.manifest, after.manifest) && reflect.DeepEqual(m.intent, after.intent) && reflect.DeepEqual(m.refused, after.refused)
+}
+
+// report is the status as of that moment.
+func (m *moment) report(ctx context.Context, o StatusOptions) (*Report, error) {
+	r := m.records(o.Out)
+	if m.p == nil {
+		return r, nil
+	}
+	differ, err := m.manifest.Drifted(o.Out)
+	if err != nil {
+		return nil, err
+	}
+	if m.intent == nil {
+		r.Drifted = append(r.Drifted, differ...)
+	}
+	if len(o.Admins) == 0 {
+		return r, nil
+	}
+	subs, err := m.subscriptions(differ)
+	if err != nil {
+		return nil, err
+	}
+	r.Envoys, err = m.envoys(ctx, o.Admins, subs, r.Drifted)
+	return r, err
+}
+
+// records is what the records say.
+func (m *moment) records(out string) *Report {
+	r := &Report{Out: out, Drifted: []string{}, Envoys: []EnvoyReport{}, Going: []publish.Going{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
+	if m.manifest.Snapshot != "" {
+		r.Published = &Publication{
+			Snapshot: m.manifest.Snapshot, Time: m.manifest.Published, Revision: m.manifest.Revision,
+			Format: m.manifest.Format, EnvoyPath: m.manifest.EnvoyPath, Resources: m.manifest.Resources,
+		}
+		if r.Published.Resources == nil {
+			r.Published.Resources = map[string]int{}
+		}
+	}
+	if in := m.intent; in != nil {
+		r.Change = &Change{From: in.From, To: in.To, Direction: in.Direction, Begun: in.Begun, Attempt: in.Attempt, Refusal: withFindings(in.Refusal)}
+	}
+	r.Going = append(r.Going, m.manifest.Going...)
+	for i := range m.refused.Held {
+		r.Held = append(r.Held, *withFindings(&m.refused.Held[i]))
+	}
+	return r
+}
+
+// withFindings has lists in place of null in JSON.
+func withFindings(r *publish.Refusal) *publish.Refusal {
+	if r == nil {
+		return nil
+	}
+	with := *r
+	with.Findings = make(diag.List, len(r.Findings))
+	for i, d := range r.Findings {
+		if d.Related == nil {
+			d.Related = []diag.Related{}
+		}
+		with.Findings[i] = d
+	}
+	return &with
+}
+
+// doubt takes back what was said of files that moved meanwhile: what an Envoy has
+// refused since its start need not be what is out now.
+func (r *Report) doubt(moved map[string]bool) {
+	for _, e := range r.Envoys {
+		for i := range e.Subscriptions {
+			if row := &e.Subscriptions[i]; row.Sync == Rejected && moved[row.File] {
+				row.Sync, row.Reasons = Stale, []string{}
+			}
+		}
+	}
+}

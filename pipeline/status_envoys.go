@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"xdspub/envoy"
+	"xdspub/load"
+	"xdspub/xds"
+)
+
+// subscriptions are those to the published files, and one without statistics to
+// each file that is meant to have one. differ are the files that are not as the
+// record has them.
+func (m *moment) subscriptions(differ []string) ([]envoy.Subscription, error) {
+	st, err := m.p.readState()
+	if err != nil {
+		return nil, err
+	}
+	layers, _, err := m.p.layers(st.files)
+	if err != nil {
+		return nil, err
+	}
+	changed := setOf(differ)
+	subs := m.p.subscribers(st.clusters, st.listeners, layers)
+	var list []envoy.Subscription
+	for _, key := range slices.Sorted(maps.Keys(subs)) {
+		list = append(list, subs[key].expect(m.version(subs[key].file, changed[subs[key].file]), true))
+	}
+	files := setOf(st.files)
+	if m.intent == nil { // else it may take some away
+		maps.Copy(files, changed)
+	}
+	for _, g := range m.manifest.Going {
+		delete(files, g.File) // what drains may still be subscribed to it
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if t := typeOf(name); t != nil {
+			list = append(list, envoy.Subscription{File: name, API: t.API, Version: m.version(name, changed[name]), Via: m.leads(t), Standing: true})
+		}
+	}
+	return list, nil
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// version is the version_info of a published file. While a change is under way,
+// what it has moved is not on record.
+func (m *moment) version(name string, differs bool) string {
+	if was, ok := m.manifest.Files[name]; ok && (!differs || m.intent == nil) {
+		return was.Version
+	}
+	if info := m.files[name]; info == nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	in, err := load.Open(filepath.Join(m.p.options.Out, filepath.FromSlash(name)))
+	if err != nil {
+		return "" // it has moved
+	}
+	response, _ := load.Response(in)
+	return response.GetVersionInfo()
+}
+
+// typeOf is the type of the resources in a published file.
+func typeOf(name string) *xds.Type {
+	api, _, _ := strings.Cut(name, "/")
+	i := slices.IndexFunc(xds.Types, func(t *xds.Type) bool { return strings.ToLower(t.API) == api })
+	if i < 0 {
+		return nil
+	}
+	return xds.Types[i]
+}
+
+// leads are the files of which an Envoy must read one to come to files of a type.
+// Layers of the runtime are up to its bootstrap.
+func (m *moment) leads(t *xds.Type) []string {
+	cds, lds := m.p.options.Format.Path(xds.Cluster, ""), m.p.options.Format.Path(xds.Listener, "")
+	switch t {
+	case xds.Cluster, xds.Endpoints:
+		return []string{cds}
+	case xds.Listener, xds.RouteConfiguration, xds.ScopedRoutes:
+		return []string{lds}
+	case xds.Runtime:
+		return nil
+	}
+	return []string{cds, lds}
+}
+
+// envoys asks them.
+func (m *moment) envoys(ctx context.Context, admins []*envoy.Admin, subs []envoy.Subscription, drifted []string) ([]EnvoyReport, error) {
+	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: admins, Dir: m.manifest.EnvoyPath})
+	var list []EnvoyReport
+	var wrong []error
+	edited := setOf(drifted)
+	for _, look := range fleet.LookClosely(ctx, subs) {
+		e, err := reportOf(look, edited)
+		list, wrong = append(list, e), append(wrong, err)
+	}
+	return list, errors.Join(wrong...)
+}
+
+func reportOf(l envoy.CloseLook, drifted map[string]bool) (EnvoyReport, error) {
+	e := EnvoyReport{URL: l.URL, WarmingClusters: []string{}, Subscriptions: []Row{}}
+	if l.Err != nil {
+		_, down := errors.AsType[*envoy.DownError](l.Err)
+		_, silent := errors.AsType[*envoy.SilentError](l.Err)
+		if !down && !silent {
+			return e, l.Err
+		}
+		e.Error = l.Err.Error()
+		return e, nil
+	}
+	e.State = l.State
+	e.DrainingListeners, e.DrainingFilterChains = l.DrainingListeners, l.DrainingFilterChains
+	e.WarmingListeners, e.WarmingClusters = l.WarmingListeners, append(e.WarmingClusters, l.Warming...)
+	has, synced := make(map[string]bool), make(map[string]bool)
+	for _, s := range l.States {
+		has[s.File] = has[s.File] || len(s.Roots) > 0
+	}
+	for _, s := range l.States {
+		if len(s.Roots) == 0 && has[s.File] {
+			continue
+		}
+		row := rowOf(s, drifted[s.File])
+		if reasons := refusedListeners(l.Refused); s.API == xds.Listener.API && len(reasons) > 0 && row.Sync != Drifted {
+			row.Sync, row.Reasons = Rejected, reasons
+		}
+		synced[s.File] = row.Sync == Synced
+		e.Subscriptions = append(e.Subscriptions, row)
+	}
+	slices.SortStableFunc(e.Subscriptions, func(a, b Row) int { return strings.Compare(a.File, b.File) })
+	return e, hidden(l, synced)
+}
+
+func rowOf(s envoy.Status, drifted bool) Row {
+	row := Row{Sync: Stale, API: s.API, Name: s.Name, File: s.File, Version: s.Version, Runs: s.Runs, Stats: s.Root, Refusals: s.Refusals, Reasons: []string{}}
+	switch {
+	case drifted:
+		row.Sync = Drifted
+	case s.Root == "":
+		row.Sync = NotSent
+	case s.State == envoy.Acked:
+		row.Sync = Synced
+	case s.State == envoy.Refused:
+		row.Sync = Rejected
+	}
+	return row
+}
+
+func refusedListeners(list []envoy.Refusal) []string {
+	var reasons []string
+	for _, r := range list {
+		reasons = append(reasons, fmt.Sprintf("listener %q: %s", r.Resource, r.Message))
+	}
+	return reasons
+}
+
+// hidden is an error where an Envoy must have a subscription, since it runs the file
+// that asks for it, and does not show its statistics.
+func hidden(l envoy.CloseLook, synced map[string]bool) error {
+	var stats []string
+	for _, s := range l.States {
+		if s.State == envoy.Hidden && len(s.Roots) > 0 && slices.ContainsFunc(s.Via, func(via string) bool { return via == s.File || synced[via] }) {
+			for _, root := range s.Roots {
+				stats = append(stats, strings.ReplaceAll(root, envoy.Any, "*"))
+			}
+		}
+	}
+	if len(stats) == 0 {
+		return nil
+	}
+	return &envoy.HiddenError{URL: l.URL, Stats: stats}
+}
