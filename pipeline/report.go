@@ -29,8 +29,6 @@ type Report struct {
 	Held []publish.Refusal `json:"held"`
 	// LastRefusal may be of one that is held, or long ago.
 	LastRefusal *publish.Refusal `json:"last_refusal"`
-	// Watch is what the running watch says of itself, for whoever can ask it.
-	Watch any `json:"watch"`
 }
 
 // Publication is a snapshot that is out.

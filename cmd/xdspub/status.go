@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/control"
 	"xdspub/pipeline"
 )
 
@@ -18,7 +21,8 @@ func statusCommand() *cli.Command {
 		Usage: "say what is published, and what runs in each Envoy",
 		Description: `Exit status: 0 all is in sync, 1 it is not, 2 wrong usage, 3 it can't be told. Beside
 files that Envoys do not run it is also not in sync where a change was interrupted, a
-published file was changed by hand, or a snapshot is held since Envoy refused it.`,
+published file was changed by hand, a snapshot is held since Envoy refused it, or a
+running watch can't publish its source tree.`,
 		Flags: []cli.Flag{
 			&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch"},
 			envoyAdminFlag(),
@@ -46,10 +50,12 @@ func statusAction(c *cli.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	report, err := pipeline.Status(ctx, o)
+	found, err := pipeline.Status(ctx, o)
 	if err != nil {
 		return err
 	}
+	report := &status{Report: found}
+	report.ask(ctx)
 	if format == "json" {
 		encoder := json.NewEncoder(c.App.Writer)
 		encoder.SetEscapeHTML(false)
@@ -62,4 +68,26 @@ func statusAction(c *cli.Context) error {
 		err = &exit{status: exitRefused}
 	}
 	return err
+}
+
+// status is a Report with what only a running watch knows.
+type status struct {
+	*pipeline.Report
+	// Watch is nil where none runs, or can't be asked.
+	Watch *control.Watch `json:"watch"`
+	// WatchError is why one that runs can't be asked.
+	WatchError string `json:"watch_error"`
+}
+
+// ask asks the running watch, if there is one.
+func (s *status) ask(ctx context.Context) {
+	w, err := control.Ask(ctx, s.Out)
+	switch {
+	case errors.Is(err, control.ErrNoWatch):
+	case err != nil:
+		s.WatchError = err.Error()
+	default:
+		s.Watch = &w
+		s.InSync = s.InSync && w.Refused == nil && w.Failed == ""
+	}
 }

@@ -18,11 +18,12 @@ import (
 const mostOfAKind = 10
 
 // writeStatus prints a report for a person: what is wrong comes first.
-func writeStatus(w io.Writer, r *pipeline.Report, now time.Time) error {
+func writeStatus(w io.Writer, r *status, now time.Time) error {
 	p := &statusPrinter{now: now}
 	p.verdict(r)
 	p.published(r)
-	p.change(r.Change)
+	p.watch(r)
+	p.change(r)
 	if len(r.Drifted) > 0 {
 		p.printf("changed by hand: %s; the next publish mends that\n", few(r.Drifted))
 	}
@@ -63,7 +64,7 @@ type statusPrinter struct {
 func (p *statusPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
 // verdict is the first line.
-func (p *statusPrinter) verdict(r *pipeline.Report) {
+func (p *statusPrinter) verdict(r *status) {
 	if r.InSync {
 		if p.printf("in sync"); len(r.Envoys) == 0 {
 			p.printf(", as far as the output directory tells: no Envoy was asked")
@@ -84,6 +85,12 @@ func (p *statusPrinter) verdict(r *pipeline.Report) {
 	if n := len(r.Held); n > 0 {
 		wrong = append(wrong, count(n, "snapshot")+" held")
 	}
+	if r.Watch != nil && r.Watch.Refused != nil {
+		wrong = append(wrong, "the source tree is refused")
+	}
+	if r.Watch != nil && r.Watch.Failed != "" {
+		wrong = append(wrong, "the watch can't publish")
+	}
 	behind := 0
 	for _, e := range r.Envoys {
 		if !e.InSync {
@@ -96,7 +103,7 @@ func (p *statusPrinter) verdict(r *pipeline.Report) {
 	p.printf("not in sync: %s\n", strings.Join(wrong, ", "))
 }
 
-func (p *statusPrinter) published(r *pipeline.Report) {
+func (p *statusPrinter) published(r *status) {
 	s := r.Published
 	if s == nil {
 		return
@@ -121,7 +128,32 @@ func (p *statusPrinter) at(t time.Time) string {
 	return text
 }
 
-func (p *statusPrinter) change(c *pipeline.Change) {
+// watch is what the running watch says.
+func (p *statusPrinter) watch(r *status) {
+	w := r.Watch
+	if r.WatchError != "" {
+		p.printf("watch: can't be asked: %s\n", r.WatchError)
+	}
+	if w == nil {
+		return
+	}
+	p.printf("watch: process %d publishes %s", w.PID, w.Source)
+	if w.Last != nil {
+		p.printf(", last pass at %s (%s): %s", p.at(w.Last.Ended), w.Last.Reason, w.Last.Outcome)
+	}
+	p.printf("\n")
+	if w.Failed != "" {
+		p.printf("  can't publish: %s\n", w.Failed)
+	}
+	// What Envoy refused is on record, and told from there.
+	if w.Refused != nil && w.Refused.Snapshot == "" {
+		p.printf("  the source tree is refused since %s\n", p.at(w.Refused.Since))
+		p.findings(publish.Refusal{Findings: w.Refused.Findings})
+	}
+}
+
+func (p *statusPrinter) change(r *status) {
+	c := r.Change
 	if c == nil {
 		return
 	}
@@ -133,7 +165,14 @@ func (p *statusPrinter) change(c *pipeline.Change) {
 	if c.Attempt > 1 {
 		p.printf(", attempt %d", c.Attempt)
 	}
-	p.printf("\n  it is under way, or was interrupted: then the next render or watch goes on with it\n")
+	switch {
+	case r.Watch != nil && r.Watch.Running != nil:
+		p.printf("\n  it is under way\n")
+	case r.Watch != nil:
+		p.printf("\n  it was interrupted: the next pass of the watch goes on with it\n")
+	default:
+		p.printf("\n  it is under way, or was interrupted: then the next render or watch goes on with it\n")
+	}
 	if c.Refusal != nil {
 		p.findings(*c.Refusal)
 	}
