@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -361,19 +363,40 @@ func TestKilledUnconfirmed(t *testing.T) {
 	page := "route_config: {" + hosts("up") + "}"
 	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, page))})
 	before := s.bytesOut(t)
-	s.envoy.Signal(t, syscall.SIGSTOP)
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+
+	// A way to the admin interface that breaks down with the rename.
+	lds := filepath.Join(s.out, "lds/lds.json")
+	target, err := url.Parse("http://" + address(s.admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if now, err := os.ReadFile(lds); err != nil || string(now) != before["lds/lds.json"] {
+			<-r.Context().Done() // until who asks has given up
+			return
+		}
+		way.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
 	s.write(t, "busy.yaml", listener("busy", busy, page))
-	// A hanging Envoy gives no baseline and does not count, so the step is out at once.
+	direct := s.args
+	s.args = []string{"--out", s.out, "--ack-timeout", "1h", "--envoy-admin", proxy.URL}
+	s.beginWatch(t)
 	s.watch.WaitLog(t, "msg=published step=listeners")
 	s.watch.Signal(t, syscall.SIGKILL)
 	s.watch.Wait(t)
-	s.envoy.Signal(t, syscall.SIGCONT)
+	if in, err := publish.ReadIntent(s.out); err != nil || in == nil {
+		t.Fatalf("the change has ended: %v", err)
+	}
+	s.args = direct
 	s.beginWatch(t)
-	if in, err := publish.ReadIntent(s.out); err != nil {
-		t.Error(err)
-	} else if in != nil { // it was killed before the end
-		s.watch.WaitLog(t, "Envoy refused the snapshot")
-		s.sameOut(t, before)
+	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.sameOut(t, before)
+	if in, err := publish.ReadIntent(s.out); err != nil || in != nil {
+		t.Errorf("on its way yet: %+v, %v", in, err)
 	}
 	becomes(t, "the page", "200 up", func() string { return ask(t, request{port: edge}).text })
 }
