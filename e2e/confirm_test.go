@@ -89,6 +89,7 @@ func (s *site) sameOut(t *testing.T, before map[string]string) {
 // the dropped listener serves again, and nobody at the third one notices. Nothing is
 // tried again by itself, until the source changes.
 func TestRefusedByEnvoy(t *testing.T) {
+	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	edge, dropped := envoytest.FreePort(t), envoytest.FreePort(t)
 	busy, free := takePort(t)
@@ -151,6 +152,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 // TestRefusedThenFixed: a held snapshot does not stand in the way of another one,
 // also when watch was started anew in between, and render says why it is held.
 func TestRefusedThenFixed(t *testing.T) {
+	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
 	edge, other := envoytest.FreePort(t), envoytest.FreePort(t)
 	busy, _ := takePort(t)
@@ -185,6 +187,7 @@ func TestRefusedThenFixed(t *testing.T) {
 // of a new listener already. Both are back on the old; with --ack-quorum any the
 // one that takes it is enough.
 func TestOneOfTwoRefuses(t *testing.T) {
+	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
 	edge, second := envoytest.FreePort(t), envoytest.FreePort(t)
 	page := "route_config: {" + hosts("up") + "}"
@@ -237,6 +240,7 @@ static_resources: {listeners: [{name: static, address: {socket_address: {address
 // listener drains yet. Envoy would never see an update of a name whose folder was
 // replaced; later updates of both are seen here.
 func TestBackWhileDraining(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		args func(s *site) []string
@@ -288,6 +292,7 @@ func TestBackWhileDraining(t *testing.T) {
 
 // TestBadAdmins: what can't confirm is told before anything moves.
 func TestBadAdmins(t *testing.T) {
+	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
 	edge := func(name string) string {
 		return documents(staticCluster("up", up.Port()), listener(name, envoytest.FreePort(t), "route_config: {"+hosts("up")+"}"))
@@ -329,6 +334,7 @@ func TestBadAdmins(t *testing.T) {
 // TestHangingEnvoy stops an Envoy within a change: it is waited for, then the change
 // goes on without it, and nothing is trimmed until it follows.
 func TestHangingEnvoy(t *testing.T) {
+	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	edge := envoytest.FreePort(t)
 	color := func(name string, port int) string {
@@ -357,6 +363,7 @@ func TestHangingEnvoy(t *testing.T) {
 // TestKilledUnconfirmed kills xdspub while it waits for an answer that is going to be
 // no: the next one asks again, and puts everything back.
 func TestKilledUnconfirmed(t *testing.T) {
+	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
 	edge := envoytest.FreePort(t)
 	busy, _ := takePort(t)

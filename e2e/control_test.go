@@ -27,6 +27,7 @@ func (s *site) asked(t *testing.T) control.Watch {
 // to try it again, the running watch does, and says what Envoy said; when the port is
 // free it is out.
 func TestRetryHeld(t *testing.T) {
+	t.Parallel()
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	edge := envoytest.FreePort(t)
 	busy, free := takePort(t)
@@ -100,6 +101,7 @@ func TestRetryHeld(t *testing.T) {
 // TestWatchIsAsked asks a watch that is within a change, whose tree is refused, that
 // waits for a trim, and that can't run.
 func TestWatchIsAsked(t *testing.T) {
+	t.Parallel()
 	tree := func(port int) string {
 		return documents(edsCluster("web"), endpoints("web", port), staticCluster("api", port))
 	}

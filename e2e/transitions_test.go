@@ -24,6 +24,7 @@ import (
 // the example, or take, or crash, where that is what stands there; the good ones it
 // must take.
 func TestTransitions(t *testing.T) {
+	t.Parallel()
 	envoytest.Binary(t)
 	for _, rule := range diff.Rules {
 		archive, err := txtar.ParseFile(filepath.Join(root, "diff", "testdata", rule.Code+".txtar"))
