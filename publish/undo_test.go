@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -181,4 +184,24 @@ func TestUnconfirmed(t *testing.T) {
 	if res := mustPublish(t, d, p); len(res.Steps) != 5 || len(e.took) != 5 {
 		t.Errorf("moved %+v, and %v was confirmed", res, e.took)
 	}
+}
+
+// TestSecretStaysSecret has somebody take more rights from a secret than it was
+// published with. The next change mends its mode, is refused, and goes back: the key
+// is not everybody's to read then.
+func TestSecretStaysSecret(t *testing.T) {
+	out := t.TempDir()
+	const name = "sds/cert/sds.json"
+	secret := step("secrets", withKey(text(name, "cert 1")))
+	publishOnce(t, out, snapshot("s1", secret, step("listeners", text("lds/lds.json", "lds 1"))))
+	if err := os.Chmod(filepath.Join(out, name), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := mustOpen(t, out, &probe{root: out, quick: true})
+	p := snapshot("s2", secret, step("listeners", text("lds/lds.json", "lds 2")))
+	p.Confirm = scenario{plan: p, refuse: "lds 2"}.envoy(out)
+	if _, err := d.Publish(t.Context(), p); !onlyRefused(err) {
+		t.Fatal(err)
+	}
+	checkModes(t, out, map[string]fs.FileMode{name: 0o640, filepath.Dir(name): 0o750})
 }
