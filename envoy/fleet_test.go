@@ -337,6 +337,18 @@ func TestWarm(t *testing.T) {
 	}
 }
 
+// TestNotLed: an Envoy that reads no clusters from files has nothing to take of a step
+// of clusters, and nothing to warm.
+func TestNotLed(t *testing.T) {
+	s := newSite(t)
+	_, a := s.start(object{"dynamic_resources": object{"lds_config": s.source("lds")}})
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
+	clusters := sub("CDS", envoy.CDS(), "v2")
+	clusters.File, clusters.Via = "cds/file.json", []string{"cds/file.json"}
+	outcome := step(t, f, envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v2", static("c")) }, clusters)
+	expect(t, "clusters of others", outcome, envoy.Confirmed, 1)
+}
+
 // blackHole is a port that takes connections and says nothing.
 func blackHole(t *testing.T) int {
 	t.Helper()
