@@ -161,6 +161,9 @@ func TestRefusedThenFixed(t *testing.T) {
 	s.watch.WaitLog(t, "Envoy refused the snapshot")
 	s.watch.Signal(t, syscall.SIGTERM)
 	s.watch.Wait(t)
+	if log := s.watch.Log(); strings.Contains(log, "could not run") {
+		t.Errorf("a refusal is no failure of the watch:\n%s", log)
+	}
 
 	render := append([]string{"render"}, append(s.args, s.src)...)
 	_, stderr, exit := xdspub(t, render...)
