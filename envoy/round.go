@@ -123,8 +123,10 @@ func pause(took time.Duration) time.Duration {
 func (r *Round) verdict(now time.Time) (v Verdict, over bool) {
 	answering, acked, refused := 0, 0, 0
 	for _, m := range r.members {
-		if !m.heard && m.down() {
-			return Unconfirmed, false // it may have come up, and one look tells
+		if !m.heard && (m.down() || m.silent()) {
+			// It may have come up, or was at work on something else, such as an answer of
+			// 50 MB for somebody who collects statistics: one look tells.
+			return Unconfirmed, false
 		}
 		if !m.counts(now) {
 			continue

@@ -190,7 +190,12 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done []StepResult, refused *RefusedError, err error) {
 	for i, s := range p.Steps {
 		if p.Confirm != nil {
-			if err := p.Confirm.Before(ctx, s); err != nil {
+			err := p.Confirm.Before(ctx, s)
+			switch {
+			case err == nil:
+			case ctx.Err() != nil:
+				return done, refused, d.stopped(ctx, "before step "+s.Name)
+			default:
 				return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
 			}
 		}

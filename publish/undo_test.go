@@ -101,6 +101,19 @@ func TestUndoUnasked(t *testing.T) {
 	checkPublished(t, out, files{}.withPlans([]Plan{state1()}))
 }
 
+// TestCancelledBefore ends the caller's context while Envoys are asked where they stand:
+// that is no fault of the step.
+func TestCancelledBefore(t *testing.T) {
+	out := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := state1()
+	p.Confirm = &watched{envoy: scenario{plan: p}.envoy(out), before: func(Step) error { cancel(); return errors.New("no answer") }}
+	_, err := mustOpen(t, out, &probe{root: out, quick: true}).Publish(ctx, p)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped before step new, the next run carries on from there") {
+		t.Error(err)
+	}
+}
+
 // cancelling ends the caller's context when a step is out.
 type cancelling struct {
 	Confirmer
