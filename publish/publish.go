@@ -33,9 +33,9 @@ type StepResult struct {
 // ErrLost.
 //
 // A *RefusedError says that Envoy refused a step: what had moved is put back and the
-// snapshot is on record as held, unless no snapshot was on record before. With
-// another error joined to it that did not end well: Recover goes on with it, or the
-// next Publish asks Envoy once more.
+// snapshot is on record as held. Where no snapshot was on record before it stays, and
+// the refusal is on record. With another error joined to it that did not end well:
+// Recover goes on with it, or the next Publish asks Envoy once more.
 func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	if err := d.usable("publish"); err != nil {
 		return Result{}, err
@@ -171,6 +171,13 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	case err != nil:
 	case refused != nil && in.reversible():
 		res.Undone, err = d.turnBack(ctx, in, p, res.Steps, refused)
+	case refused != nil: // it stays, and is not held
+		if err = d.refused(refused.Refusal, false); err == nil {
+			err = d.put(manifestPath, p.Manifest.normal())
+		}
+		if err == nil {
+			err = d.finish()
+		}
 	default:
 		if err = d.record(last); err == nil {
 			err = d.finish()
