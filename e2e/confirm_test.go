@@ -165,6 +165,9 @@ func TestRefusedThenFixed(t *testing.T) {
 	s.watch.WaitLog(t, "Envoy refused the snapshot")
 	s.watch.Signal(t, syscall.SIGTERM)
 	s.watch.Wait(t)
+	if log := s.watch.Log(); strings.Contains(log, "could not run") {
+		t.Errorf("a refusal is no failure of the watch:\n%s", log)
+	}
 
 	render := append([]string{"render"}, append(s.args, s.src)...)
 	_, stderr, exit := xdspub(t, render...)
@@ -303,15 +306,19 @@ func TestBadAdmins(t *testing.T) {
 	s.watch.Wait(t)
 	before := s.bytesOut(t)
 	s.write(t, "edge.yaml", edge("other"))
+	s.write(t, "late.yaml", documents(edsCluster("late"), endpoints("late", up.Port()))) // nobody is subscribed to it yet
 
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }))
 	defer page.Close()
 	elsewhere := newSite(t, map[string]string{"edge.yaml": edge("edge")})
 	elsewhere.startWatch(t)
 	elsewhere.startEnvoy(t)
-	hidden := newSite(t, nil)
-	hidden.out = s.out
-	hidden.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: append(hidden.bootstrap(t), "stats_config: {stats_matcher: {reject_all: true}}\n"...)})
+	hides := func(matcher string) string {
+		hidden := newSite(t, nil)
+		hidden.out = s.out
+		hidden.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: append(hidden.bootstrap(t), "stats_config: {stats_matcher: "+matcher+"}\n"...)})
+		return "http://" + address(hidden.admin)
+	}
 	for _, tt := range []struct {
 		name, url, want string
 		exit            int
@@ -319,7 +326,8 @@ func TestBadAdmins(t *testing.T) {
 		{"no URL", "localhost", "want http://HOST:PORT or unix:PATH", 2},
 		{"another program", page.URL, "is no admin interface of an Envoy", 3},
 		{"an Envoy that reads another directory", "http://" + address(elsewhere.admin), "reads nothing below " + s.out, 3},
-		{"an Envoy that hides its statistics", "http://" + address(hidden.admin), "stats_matcher", 3},
+		{"an Envoy that hides its statistics", hides("{reject_all: true}"), "stats_matcher", 3},
+		{"an Envoy that hides those of clusters", hides("{exclusion_list: {patterns: [{prefix: cluster_manager.cds}]}}"), "hides cluster_manager.cds", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, stderr, exit := xdspub(t, append([]string{"render", "--envoy-admin", tt.url}, append(s.args, s.src)...)...)
@@ -327,6 +335,9 @@ func TestBadAdmins(t *testing.T) {
 				t.Errorf("exit status %d, want %d and %q\n%s", exit, tt.exit, tt.want, stderr)
 			}
 			s.sameOut(t, before)
+			if s.exists("eds/late/eds.json") {
+				t.Error("a new name is out")
+			}
 		})
 	}
 }

@@ -54,7 +54,7 @@ func NewAdmin(address string) (*Admin, error) {
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("admin %q: want http://HOST:PORT or unix:PATH", address)
 	}
-	if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil {
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
 		return nil, fmt.Errorf("admin %q: want http://HOST:PORT or unix:PATH", address)
 	}
 	return &Admin{url: address, network: "tcp", addr: u.Host, host: u.Host, prefix: strings.TrimSuffix(u.Path, "/")}, nil

@@ -24,7 +24,7 @@ func TestNewAdmin(t *testing.T) {
 			t.Errorf("%s: %v %v", good, a, err)
 		}
 	}
-	for _, bad := range []string{"", "localhost:9901", "http://localhost", "https://localhost:9901", "http://:9901", "http://a:b@localhost:9901", "http://localhost:9901?x", "unix:", "http://localhost:99011", "/run/envoy.sock"} {
+	for _, bad := range []string{"", "localhost:9901", "http://localhost", "https://localhost:9901", "http://:9901", "http://a:b@localhost:9901", "http://localhost:9901?x", "unix:", "http://localhost:99011", "http://localhost:0", "/run/envoy.sock"} {
 		if _, err := envoy.NewAdmin(bad); err == nil || !strings.Contains(err.Error(), "want http://HOST:PORT or unix:PATH") {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -15,10 +15,10 @@
 // versions that were never taken.
 //
 // The publisher is never held up by an Envoy that is not there: one that is down or
-// silent before a round does not count in it. One that starts within the round is
-// taken in; it has read the files at its start, so all that it has counted counts.
-// One that goes down is waited for a few seconds, and one that hangs until the time
-// is up: it may be at work on just that file.
+// silent before a round is asked once more, and does not count in it. One that starts
+// within the round is taken in; it has read the files at its start, so all that it has
+// counted counts. One that goes down is waited for a few seconds, and one that hangs
+// until the time is up: it may be at work on just that file.
 //
 // The counters of a subscription stand below a root that Envoy makes of names in
 // its own way; CDS, EDS and so on say what it is. Each of these ways was tried

@@ -206,7 +206,7 @@ func TestDownAndUp(t *testing.T) {
 }
 
 // TestHangs: an Envoy that stands still within a round is waited for, and one
-// that stood still before it is not.
+// that stood still before it is asked once more and then not.
 func TestHangs(t *testing.T) {
 	s := newSite(t)
 	e, a := s.start(nil)
@@ -223,8 +223,12 @@ func TestHangs(t *testing.T) {
 	e.Signal(t, syscall.SIGCONT)
 	eventually(t, a, "it goes on", []string{envoy.CDS()}, func(r *envoy.Reading) bool { return r.Counters[envoy.CDS()].Version == "v3" })
 	expect(t, "continued", step(t, f, envoy.AwaitOptions{}, cds("v4"), sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
-	// Once when it stops to answer, in the first round, and once when it does again.
-	if got := log.String(); strings.Count(got, "level=") != 2 || !strings.Contains(got, `level=WARN msg="no answer from Envoy" admin=http://127.0.0.1:`) || !strings.Contains(got, `level=INFO msg="Envoy answers again"`) {
+	// One that was only at work on something else, such as a long answer, is heard.
+	e.Signal(t, syscall.SIGSTOP)
+	outcome = step(t, f, envoy.AwaitOptions{}, func() { cds("v5")(); e.Signal(t, syscall.SIGCONT) }, sub("CDS", envoy.CDS(), "v5"))
+	expect(t, "busy before", outcome, envoy.Confirmed, 1)
+	// Each time once when it stops to answer and once when it does again.
+	if got := log.String(); strings.Count(got, "level=") != 4 || !strings.Contains(got, `level=WARN msg="no answer from Envoy" admin=http://127.0.0.1:`) || !strings.Contains(got, `level=INFO msg="Envoy answers again"`) {
 		t.Errorf("the log:\n%s", got)
 	}
 }
@@ -335,6 +339,18 @@ func TestWarm(t *testing.T) {
 	if took := time.Since(began); !outcome.Warm() || took < 500*time.Millisecond || took > 10*time.Second {
 		t.Errorf("%v: %+v", took, outcome)
 	}
+}
+
+// TestNotLed: an Envoy that reads no clusters from files has nothing to take of a step
+// of clusters, and nothing to warm.
+func TestNotLed(t *testing.T) {
+	s := newSite(t)
+	_, a := s.start(object{"dynamic_resources": object{"lds_config": s.source("lds")}})
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
+	clusters := sub("CDS", envoy.CDS(), "v2")
+	clusters.File, clusters.Via = "cds/file.json", []string{"cds/file.json"}
+	outcome := step(t, f, envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v2", static("c")) }, clusters)
+	expect(t, "clusters of others", outcome, envoy.Confirmed, 1)
 }
 
 // blackHole is a port that takes connections and says nothing.

@@ -94,7 +94,8 @@ func TestQuorum(t *testing.T) {
 // TestVerdict goes through what Envoys can say. A letter is one Envoy: a acked, r
 // refused, p pending, d down since before the round, s silent since then, u up
 // again and pending, h hanging since the rename, g gone just now, G for long,
-// x another program since, ? down before and not asked again.
+// x another program since, ? down before and not asked again, ! silent before and not
+// asked again.
 func TestVerdict(t *testing.T) {
 	now := time.Unix(1000, 0)
 	subs := []Subscription{{Version: "v2", Roots: []string{"r"}}}
@@ -106,13 +107,14 @@ func TestVerdict(t *testing.T) {
 		'r': {base: before, last: refused, heard: true},
 		'p': {base: before, last: before, heard: true},
 		'd': {err: &DownError{}, heard: true},
-		's': {err: &SilentError{}},
+		's': {err: &SilentError{}, heard: true},
 		'u': {last: before, heard: true},
 		'h': {base: before, err: &SilentError{}, since: now.Add(-time.Hour), heard: true},
 		'g': {base: before, err: &DownError{}, since: now.Add(-time.Second), heard: true},
 		'G': {base: before, err: &DownError{}, since: now.Add(-comeBack), heard: true},
 		'x': {base: before, err: &NotEnvoyError{}, since: now, heard: true},
 		'?': {err: &DownError{}},
+		'!': {err: &SilentError{}},
 	}
 	for _, c := range []struct{ envoys, all, any, two string }{
 		{"a", "confirmed", "confirmed", "confirmed"},
@@ -135,6 +137,7 @@ func TestVerdict(t *testing.T) {
 		{"ax", "confirmed", "confirmed", "confirmed"},
 		{"au", "", "confirmed", ""},
 		{"a?", "", "", ""},
+		{"a!", "", "", ""},
 		{"d", "unconfirmed", "unconfirmed", "unconfirmed"},
 		{"dsGx", "unconfirmed", "unconfirmed", "unconfirmed"},
 		{"", "unconfirmed", "unconfirmed", "unconfirmed"},

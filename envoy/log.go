@@ -25,8 +25,11 @@ func NewLog(path string) *Log { return &Log{path: path} }
 // Mark remembers where the file ends, before files are renamed.
 func (l *Log) Mark() error {
 	info, err := os.Stat(l.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("log of Envoy: %w", err)
+	case err == nil && !info.Mode().IsRegular(): // opening a pipe may take for ever
+		return fmt.Errorf("log of Envoy: %s: not a regular file", l.path)
 	}
 	l.info = info
 	return nil

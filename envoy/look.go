@@ -2,7 +2,9 @@ package envoy
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,6 +23,34 @@ type Look struct {
 // Runs tells whether it runs the version of every file that it is subscribed to.
 func (l Look) Runs() bool {
 	return l.Err == nil && !slices.ContainsFunc(l.States, func(s Status) bool { return s.State != Acked && s.Root != "" })
+}
+
+// Away tells whether it is down or silent, which may end by itself.
+func (l Look) Away() bool {
+	_, down := errors.AsType[*DownError](l.Err)
+	_, silent := errors.AsType[*SilentError](l.Err)
+	return down || silent
+}
+
+// Hides is a *HiddenError where the Envoy must have a subscription, since its bootstrap
+// names the file or it runs a file that asks for it, and does not show its statistics.
+func (l Look) Hides() error {
+	runs := make(map[string]bool)
+	for _, s := range l.States {
+		runs[s.File] = runs[s.File] || s.State == Acked
+	}
+	var stats []string
+	for _, s := range l.States {
+		if s.State == Hidden && slices.ContainsFunc(s.Via, func(via string) bool { return via == s.File || runs[via] }) {
+			for _, root := range s.Roots {
+				stats = append(stats, strings.ReplaceAll(root, Any, "*"))
+			}
+		}
+	}
+	if len(stats) == 0 {
+		return nil
+	}
+	return &HiddenError{URL: l.URL, Stats: stats}
 }
 
 // CloseLook is a Look with the names of what is not as it should be.

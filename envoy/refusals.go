@@ -20,8 +20,8 @@ type Refusal struct {
 	Message string
 }
 
-// Refusals are the listeners that the Envoy refused since then, by name. Of other resources
-// it keeps no such record; its log says more.
+// Refusals are the listeners that the Envoy refused since then, by name. Of other
+// resources it keeps no such record; its log says more.
 func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error) {
 	const path = "/config_dump"
 	query := url.Values{

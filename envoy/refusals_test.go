@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -209,4 +210,12 @@ func TestLog(t *testing.T) {
 	mark()
 	write(line("d") + line("e") + strings.Repeat("[2026-01-02 03:04:05.678] chatter\n", 200_000) + line("f"))
 	check("large", "f")
+
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := envoy.NewLog(pipe).Mark(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a pipe: %v", err)
+	}
 }

@@ -80,7 +80,7 @@ func (r *Round) poll(ctx context.Context) Verdict {
 	}
 }
 
-// poll sends answers until ctx ends.
+// poll sends answers until ctx, which has a deadline, ends.
 func (a *Admin) poll(ctx context.Context, roots []string, m *member, answers chan<- answer) {
 	for {
 		start := time.Now()
@@ -89,7 +89,7 @@ func (a *Admin) poll(ctx context.Context, roots []string, m *member, answers cha
 		if err != nil {
 			took = 0 // there is nobody whose time it took
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || err != nil && past(ctx) {
 			return
 		}
 		select {
@@ -105,6 +105,13 @@ func (a *Admin) poll(ctx context.Context, roots []string, m *member, answers cha
 	}
 }
 
+// past tells whether the deadline of ctx is over, of which a connection may know before
+// ctx does: it is no fault of an Envoy then that a question went without an answer.
+func past(ctx context.Context) bool {
+	deadline, _ := ctx.Deadline()
+	return !time.Now().Before(deadline)
+}
+
 // pause is how long to leave an Envoy alone after an answer that took as long: what
 // it is asked keeps its main thread busy, so that it gets a sixth of the time.
 func pause(took time.Duration) time.Duration {
@@ -116,8 +123,10 @@ func pause(took time.Duration) time.Duration {
 func (r *Round) verdict(now time.Time) (v Verdict, over bool) {
 	answering, acked, refused := 0, 0, 0
 	for _, m := range r.members {
-		if !m.heard && m.down() {
-			return Unconfirmed, false // it may have come up, and one look tells
+		if !m.heard && (m.down() || m.silent()) {
+			// It may have come up, or was at work on something else, such as an answer of
+			// 50 MB for somebody who collects statistics: one look tells.
+			return Unconfirmed, false
 		}
 		if !m.counts(now) {
 			continue
@@ -149,7 +158,9 @@ func (r *Round) warm(ctx context.Context, outcome *Outcome) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, m := range r.members {
-		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked && m.last.WarmingClusters > 0 {
+		// One that has not been heard since has acknowledged nothing: it follows none of
+		// the files.
+		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked && m.last != nil && m.last.WarmingClusters > 0 {
 			wg.Go(func() { e.NotWarm = m.awaitWarm(ctx, patience.Done()) })
 		}
 	}

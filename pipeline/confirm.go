@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -28,6 +29,7 @@ type confirmation struct {
 	subs      map[string]*subscriber
 	acked     map[string]bool // the files that all Envoys have taken
 
+	asked    bool                 // who the Envoys are
 	expected []envoy.Subscription // of the step under way
 	round    *envoy.Round         // nil where nobody is expected to follow
 	outcomes []envoy.Outcome
@@ -68,8 +70,38 @@ func (c *confirmation) subscribe() (err error) {
 	return err
 }
 
+// standing are the subscriptions of Envoys to what is out.
+func (c *confirmation) standing() []envoy.Subscription {
+	var list []envoy.Subscription
+	for _, key := range slices.Sorted(maps.Keys(c.subs)) {
+		list = append(list, c.subs[key].expect(c.versions[c.subs[key].file], true))
+	}
+	return list
+}
+
+// ask fails where an Envoy could never confirm: nobody may be subscribed to the files
+// of the first steps, and they would be out by the time that one is asked.
+func (c *confirmation) ask(ctx context.Context) error {
+	var wrong []error
+	for _, look := range c.p.options.Envoys.Look(ctx, c.standing()) {
+		switch {
+		case look.Err == nil:
+			wrong = append(wrong, look.Hides())
+		case !look.Away():
+			wrong = append(wrong, look.Err)
+		}
+	}
+	c.asked = true
+	return errors.Join(wrong...)
+}
+
 // Before takes the baseline of all Envoys that follow the step.
 func (c *confirmation) Before(ctx context.Context, s publish.Step) (err error) {
+	if !c.asked {
+		if err := c.ask(ctx); err != nil {
+			return err
+		}
+	}
 	if err := c.expect(s); err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 
 // Publish carries a plan out. An error means that it stopped: what was out or
 // came out is whole, and the next plan goes on from there. A *publish.RefusedError
-// means that Envoy refused it and that what was out before is out again.
+// alone means that Envoy refused it, and that what was out before is out again
+// where there was something.
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
 	c, err := p.confirmation(plan.snapshot, plan.ID)
 	if err != nil {

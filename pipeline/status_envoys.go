@@ -113,9 +113,7 @@ func (m *moment) envoys(ctx context.Context, admins []*envoy.Admin, subs []envoy
 func reportOf(l envoy.CloseLook, drifted map[string]bool) (EnvoyReport, error) {
 	e := EnvoyReport{URL: l.URL, WarmingClusters: []string{}, Subscriptions: []Row{}}
 	if l.Err != nil {
-		_, down := errors.AsType[*envoy.DownError](l.Err)
-		_, silent := errors.AsType[*envoy.SilentError](l.Err)
-		if !down && !silent {
+		if !l.Away() {
 			return e, l.Err
 		}
 		e.Error = l.Err.Error()
@@ -124,9 +122,12 @@ func reportOf(l envoy.CloseLook, drifted map[string]bool) (EnvoyReport, error) {
 	e.State = l.State
 	e.DrainingListeners, e.DrainingFilterChains = l.DrainingListeners, l.DrainingFilterChains
 	e.WarmingListeners, e.WarmingClusters = l.WarmingListeners, append(e.WarmingClusters, l.Warming...)
-	has, synced := make(map[string]bool), make(map[string]bool)
-	for _, s := range l.States {
+	has := make(map[string]bool)
+	for i, s := range l.States {
 		has[s.File] = has[s.File] || len(s.Roots) > 0
+		if drifted[s.File] {
+			l.States[i].State = envoy.Pending // whatever it runs is not what is out
+		}
 	}
 	for _, s := range l.States {
 		if len(s.Roots) == 0 && has[s.File] {
@@ -136,11 +137,10 @@ func reportOf(l envoy.CloseLook, drifted map[string]bool) (EnvoyReport, error) {
 		if reasons := refusedListeners(l.Refused); s.API == xds.Listener.API && len(reasons) > 0 && row.Sync != Drifted {
 			row.Sync, row.Reasons = Rejected, reasons
 		}
-		synced[s.File] = row.Sync == Synced
 		e.Subscriptions = append(e.Subscriptions, row)
 	}
 	slices.SortStableFunc(e.Subscriptions, func(a, b Row) int { return strings.Compare(a.File, b.File) })
-	return e, hidden(l, synced)
+	return e, l.Hides()
 }
 
 func rowOf(s envoy.Status, drifted bool) Row {
@@ -164,21 +164,4 @@ func refusedListeners(list []envoy.Refusal) []string {
 		reasons = append(reasons, fmt.Sprintf("listener %q: %s", r.Resource, r.Message))
 	}
 	return reasons
-}
-
-// hidden is an error where an Envoy must have a subscription, since it runs the file
-// that asks for it, and does not show its statistics.
-func hidden(l envoy.CloseLook, synced map[string]bool) error {
-	var stats []string
-	for _, s := range l.States {
-		if s.State == envoy.Hidden && len(s.Roots) > 0 && slices.ContainsFunc(s.Via, func(via string) bool { return via == s.File || synced[via] }) {
-			for _, root := range s.Roots {
-				stats = append(stats, strings.ReplaceAll(root, envoy.Any, "*"))
-			}
-		}
-	}
-	if len(stats) == 0 {
-		return nil
-	}
-	return &envoy.HiddenError{URL: l.URL, Stats: stats}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"xdspub/diag"
-	"xdspub/envoy"
 	"xdspub/publish"
 	"xdspub/render"
 	"xdspub/xds"
@@ -101,11 +100,11 @@ func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.
 	if p.options.Envoys == nil {
 		return after, nil
 	}
-	subs, err := p.subscribed()
+	c, err := p.confirmation(nil, "")
 	if err != nil {
 		return nil, err
 	}
-	looks := p.options.Envoys.Look(ctx, subs)
+	looks := p.options.Envoys.Look(ctx, c.standing())
 	routed := min(routeTimeout, p.options.TrimDelay)
 	return func(g publish.Going, now time.Time) (time.Time, bool) {
 		latest := now
@@ -195,25 +194,6 @@ func (p *Pipeline) restamp(ctx context.Context, d *publish.Dir, now time.Time, w
 	}
 	_, err = d.Publish(ctx, publish.Plan{Manifest: m})
 	return err
-}
-
-// subscribed are the subscriptions of Envoys to what is out.
-func (p *Pipeline) subscribed() ([]envoy.Subscription, error) {
-	st, err := p.readState()
-	if err != nil {
-		return nil, err
-	}
-	layers, _, err := p.layers(st.files)
-	if err != nil {
-		return nil, err
-	}
-	subs := p.subscribers(st.clusters, st.listeners, layers)
-	var list []envoy.Subscription
-	for _, key := range slices.Sorted(maps.Keys(subs)) {
-		sub := subs[key]
-		list = append(list, sub.expect(st.manifest.Files[sub.file].Version, true))
-	}
-	return list, nil
 }
 
 // report logs findings that belong to no pass.

@@ -260,6 +260,6 @@ func (d *Dir) asPublished(name string, m Manifest) (File, error) {
 	if err != nil {
 		return f, err
 	}
-	f.Secret = fi.Mode().Perm() == File{Secret: true}.mode()
+	f.Secret = fi.Mode().Perm()&0o004 == 0 // somebody may have given it fewer rights yet
 	return f, nil
 }

@@ -33,9 +33,9 @@ type StepResult struct {
 // ErrLost.
 //
 // A *RefusedError says that Envoy refused a step: what had moved is put back and the
-// snapshot is on record as held, unless no snapshot was on record before. With
-// another error joined to it that did not end well: Recover goes on with it, or the
-// next Publish asks Envoy once more.
+// snapshot is on record as held. Where no snapshot was on record before it stays, and
+// the refusal is on record. With another error joined to it that did not end well:
+// Recover goes on with it, or the next Publish asks Envoy once more.
 func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	if err := d.usable("publish"); err != nil {
 		return Result{}, err
@@ -59,7 +59,7 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 		return Result{}, err
 	}
 	res, err := d.carryOut(ctx, p, prev, interrupted)
-	if terr := d.tidy(); terr != nil {
+	if terr := d.tidy(); terr != nil { // else a refusal stays that alone
 		err = errors.Join(err, terr)
 	}
 	return res, err
@@ -171,6 +171,13 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	case err != nil:
 	case refused != nil && in.reversible():
 		res.Undone, err = d.turnBack(ctx, in, p, res.Steps, refused)
+	case refused != nil: // it stays, and is not held
+		if err = d.refused(refused.Refusal, false); err == nil {
+			err = d.put(manifestPath, p.Manifest.normal())
+		}
+		if err == nil {
+			err = d.finish()
+		}
 	default:
 		if err = d.record(last); err == nil {
 			err = d.finish()
@@ -190,7 +197,12 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done []StepResult, refused *RefusedError, err error) {
 	for i, s := range p.Steps {
 		if p.Confirm != nil {
-			if err := p.Confirm.Before(ctx, s); err != nil {
+			err := p.Confirm.Before(ctx, s)
+			switch {
+			case err == nil:
+			case ctx.Err() != nil:
+				return done, refused, d.stopped(ctx, "before step "+s.Name)
+			default:
 				return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
 			}
 		}

@@ -286,7 +286,7 @@ func scenarios() []scenario {
 		want: one, snapshot: "s1", held: "s2", last: noReason,
 	})
 	add(scenario{name: "first publish", plan: state1(), confirmed: true, want: one, snapshot: "s1"})
-	add(scenario{name: "first publish, refused", plan: state1(), refuse: "cds 1", want: one, snapshot: "s1"})
+	add(scenario{name: "first publish, refused", plan: state1(), refuse: "cds 1", want: one, snapshot: "s1", last: noReason})
 	add(scenario{name: "trim", before: out2, plan: trim2(), confirmed: true, want: append(slices.Clone(two), trim2()), snapshot: "s2"})
 	add(scenario{name: "trim, refused", before: out2, plan: trim2(), refuse: "cds 2 trimmed", want: two, snapshot: "s2", last: noReason})
 
@@ -339,7 +339,7 @@ func scenarios() []scenario {
 	})
 	add(scenario{
 		name: "without the record, refused: listeners", before: append(slices.Clone(out1), removed(manifestPath)),
-		plan: state2(), refuse: "lds 2", want: two, snapshot: "s2",
+		plan: state2(), refuse: "lds 2", want: two, snapshot: "s2", last: noReason,
 	})
 	add(scenario{
 		name:   "recovery",

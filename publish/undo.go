@@ -11,8 +11,8 @@ import (
 
 // Recover finishes what a writer that was killed, or met an error, had begun to put
 // back; p says who confirms, and the gap. It tells whether there was anything. It
-// comes before each Publish, which refuses to start from there. A change that was on its way forward is not its
-// matter: the next Publish goes on from what is out.
+// comes before each Publish, which refuses to start from there. A change that was on
+// its way forward is not its matter: the next Publish goes on from what is out.
 func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	if err := d.usable("recover"); err != nil {
 		return false, err

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +101,19 @@ func TestUndoUnasked(t *testing.T) {
 	checkPublished(t, out, files{}.withPlans([]Plan{state1()}))
 }
 
+// TestCancelledBefore ends the caller's context while Envoys are asked where they stand:
+// that is no fault of the step.
+func TestCancelledBefore(t *testing.T) {
+	out := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := state1()
+	p.Confirm = &watched{envoy: scenario{plan: p}.envoy(out), before: func(Step) error { cancel(); return errors.New("no answer") }}
+	_, err := mustOpen(t, out, &probe{root: out, quick: true}).Publish(ctx, p)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped before step new, the next run carries on from there") {
+		t.Error(err)
+	}
+}
+
 // cancelling ends the caller's context when a step is out.
 type cancelling struct {
 	Confirmer
@@ -181,4 +197,24 @@ func TestUnconfirmed(t *testing.T) {
 	if res := mustPublish(t, d, p); len(res.Steps) != 5 || len(e.took) != 5 {
 		t.Errorf("moved %+v, and %v was confirmed", res, e.took)
 	}
+}
+
+// TestSecretStaysSecret has somebody take more rights from a secret than it was
+// published with. The next change mends its mode, is refused, and goes back: the key
+// is not everybody's to read then.
+func TestSecretStaysSecret(t *testing.T) {
+	out := t.TempDir()
+	const name = "sds/cert/sds.json"
+	secret := step("secrets", withKey(text(name, "cert 1")))
+	publishOnce(t, out, snapshot("s1", secret, step("listeners", text("lds/lds.json", "lds 1"))))
+	if err := os.Chmod(filepath.Join(out, name), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := mustOpen(t, out, &probe{root: out, quick: true})
+	p := snapshot("s2", secret, step("listeners", text("lds/lds.json", "lds 2")))
+	p.Confirm = scenario{plan: p, refuse: "lds 2"}.envoy(out)
+	if _, err := d.Publish(t.Context(), p); !onlyRefused(err) {
+		t.Fatal(err)
+	}
+	checkModes(t, out, map[string]fs.FileMode{name: 0o640, filepath.Dir(name): 0o750})
 }

@@ -118,7 +118,7 @@ func (s scenario) found(t *testing.T) world {
 			w.want.set(name, forward[refused])
 		}
 	}
-	if refused >= 0 && s.snapshot != s.plan.Manifest.Snapshot || s.held == "" && s.last != "" && s.run == nil {
+	if refused >= 0 && s.snapshot != s.plan.Manifest.Snapshot || s.held == "" && s.last != "" && s.run == nil && w.record.Snapshot != "" {
 		w.ways = append(w.ways, w.wayBack(forward, refused))
 		forward = forward[:refused+1]
 	}

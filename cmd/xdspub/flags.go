@@ -157,10 +157,17 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	return envoy.NewFleet(f), nil
 }
 
-// admins are those that --envoy-admin names.
+// admins are those that --envoy-admin names. One that is named twice would count twice
+// in a quorum.
 func admins(urls []string) ([]*envoy.Admin, error) {
 	var list []*envoy.Admin
+	named := make(map[string]bool)
 	for _, url := range urls {
+		key := strings.TrimSuffix(url, "/")
+		if named[key] {
+			return nil, usagef("--envoy-admin %s is given twice", url)
+		}
+		named[key] = true
 		admin, err := envoy.NewAdmin(url)
 		if err != nil {
 			return nil, usagef("--envoy-admin: %v", err)

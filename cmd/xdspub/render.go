@@ -125,8 +125,8 @@ func renderOnce(v values, o pipeline.Options) error {
 // refusedByEnvoy prints why a change did not stay.
 func refusedByEnvoy(c *cli.Context, plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError, err error) error {
 	printList(c, refused.Findings())
-	fmt.Fprintln(c.App.ErrWriter, saysRefusedByEnvoy(plan, result, refused))
-	if error(refused) != err { // and it could not be put back
+	fmt.Fprintln(c.App.ErrWriter, saysRefusedByEnvoy(plan, result, refused, err))
+	if error(refused) != err {
 		return err
 	}
 	return &exit{status: exitRefused}
@@ -150,12 +150,19 @@ func saysHeld(plan *pipeline.Plan) string {
 	return fmt.Sprintf("snapshot %s is held since Envoy refused it at %s: what was out before stays; --retry-held tries it again", plan.ID, plan.Held.Time.Format(time.RFC3339))
 }
 
-func saysRefusedByEnvoy(plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError) string {
-	undone := "what was out before is out again"
-	if len(result.Undone) == 0 {
-		undone = "nothing was out before, so it stays"
+func saysRefusedByEnvoy(plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError, err error) string {
+	return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", plan.ID, refused.Refusal.Step, saysUndone(result, refused, err))
+}
+
+// saysUndone says what is out after a refusal; err is all that went wrong.
+func saysUndone(result pipeline.Result, refused *publish.RefusedError, err error) string {
+	switch {
+	case error(refused) != err:
+		return "it could not be put back whole, the next run goes on with that"
+	case len(result.Undone) == 0:
+		return "there is nothing to put back, so it stays"
 	}
-	return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", plan.ID, refused.Refusal.Step, undone)
+	return "what was out before is out again"
 }
 
 func saysRefused(checked *pipeline.Checked) string {

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestRefusedSecret has a change refused that brings a secret with it. What was out
+// before is out again, in each format, and of the key nothing is left: not in the
+// output directory, its records included, not in what is said.
+func TestRefusedSecret(t *testing.T) { inFormats(t, testRefusedSecret) }
+
+func testRefusedSecret(t *testing.T, format string) {
+	up := envoytest.NewUpstream(t, "up")
+	page := "route_config: {" + hosts("up") + "}"
+	edge := envoytest.FreePort(t)
+	busy, _ := takePort(t)
+	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, page))}, "--format", format)
+	before := s.bytesOut(t)
+	pair := newPair(t, "secure")
+	key := strings.Split(pair.key, "\n")[1]
+	s.write(t, "secure.yaml", documents(certificate("key", pair), tlsListener("secure", busy, downstreamTLS("key"), page)))
+	s.watch.WaitLog(t, "Envoy refused the snapshot, what was out before is out again")
+	said, stderr, exit := xdspub(t, "status", "--format", "json", "--out", s.out, "--envoy-admin", "http://"+address(s.admin))
+	if exit != 1 || !strings.Contains(said, "Address already in use") {
+		t.Errorf("status: exit status %d\n%s%s", exit, said, stderr)
+	}
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+
+	s.sameOut(t, before)
+	if !s.exists("sds/key") {
+		t.Error("the secret was never out")
+	}
+	if strings.Contains(said+stderr+s.watch.Log(), key) {
+		t.Error("the key is printed")
+	}
+	err := filepath.WalkDir(s.out, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if strings.Contains(string(text), key) {
+			t.Errorf("%s holds the key", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
