@@ -59,7 +59,10 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 		return Result{}, err
 	}
 	res, err := d.carryOut(ctx, p, prev, interrupted)
-	return res, errors.Join(err, d.tidy())
+	if untidy := d.tidy(); untidy != nil { // a refusal that ended well comes alone
+		err = errors.Join(err, untidy)
+	}
+	return res, err
 }
 
 // state is the change that was interrupted, or nil, and the record of what is out.
