@@ -207,11 +207,23 @@ func (p *Pipeline) subscribed() ([]envoy.Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
+	// No publish writes again what goes, or mends it: what lies there is what Envoy has
+	// to run, be it edited, or not on record. Of a file that is gone there is nothing.
+	versions := make(map[string]string)
+	for name, f := range st.manifest.Files {
+		versions[name] = f.Version
+	}
+	for _, g := range st.manifest.Going {
+		if g.File != "" {
+			versions[g.File] = p.versionInfo(g.File)
+		}
+	}
 	subs := p.subscribers(st.clusters, st.listeners, layers)
 	var list []envoy.Subscription
 	for _, key := range slices.Sorted(maps.Keys(subs)) {
-		sub := subs[key]
-		list = append(list, sub.expect(st.manifest.Files[sub.file].Version, true))
+		if sub := subs[key]; versions[sub.file] != "" {
+			list = append(list, sub.expect(versions[sub.file], true))
+		}
 	}
 	return list, nil
 }
