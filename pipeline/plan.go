@@ -30,6 +30,8 @@ type Plan struct {
 	snapshot *xds.Snapshot
 	// other says that another Snapshot is out now.
 	other bool
+	// begun is since when what this plan has go goes.
+	begun time.Time
 }
 
 // Plan renders an accepted Snapshot and plans the steps to it from what is out.
@@ -58,11 +60,14 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot}
+	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot, begun: now}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
 		Snapshot: out.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
 		Resources: counts(s), Revision: st.manifest.Revision,
+	}
+	if !plan.other {
+		m.Published = st.manifest.Published // it went out then, whatever is mended now
 	}
 	if target.InlineEndpoints {
 		m.EDSMode = string(EndpointsInline)
