@@ -151,11 +151,14 @@ func saysHeld(plan *pipeline.Plan) string {
 }
 
 func saysRefusedByEnvoy(plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError) string {
-	undone := "what was out before is out again"
+	return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", plan.ID, refused.Refusal.Step, saysUndone(result))
+}
+
+func saysUndone(result pipeline.Result) string {
 	if len(result.Undone) == 0 {
-		undone = "nothing was out before, so it stays"
+		return "nothing was out before, so it stays"
 	}
-	return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", plan.ID, refused.Refusal.Step, undone)
+	return "what was out before is out again"
 }
 
 func saysRefused(checked *pipeline.Checked) string {

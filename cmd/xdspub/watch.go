@@ -258,7 +258,7 @@ func (w *watching) pass(ctx context.Context, reason string) (result control.Resu
 		return w.pass(ctx, reason) // with a plan for what is there now
 	}
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
-		w.log.Error("Envoy refused the snapshot, what was out before is out again", "snapshot", plan.ID, "step", refused.Refusal.Step, "put back", len(published.Undone) > 0)
+		w.log.Error("Envoy refused the snapshot, "+saysUndone(published), "snapshot", plan.ID, "step", refused.Refusal.Step)
 		w.say(refused.Findings())
 		w.held = plan.ID
 		if error(refused) == err {
