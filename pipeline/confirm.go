@@ -52,6 +52,13 @@ func (p *Pipeline) confirmation(s *xds.Snapshot, id string) (*confirmation, erro
 	for _, file := range st.files {
 		c.versions[file] = st.manifest.Files[file].Version
 	}
+	// No publish writes again what goes, or mends it: what lies there is what Envoy has
+	// to run, be it edited, or not on record.
+	for _, g := range st.manifest.Going {
+		if _, there := c.versions[g.File]; there {
+			c.versions[g.File] = p.versionInfo(g.File)
+		}
+	}
 	return c, c.subscribe()
 }
 
@@ -74,7 +81,9 @@ func (c *confirmation) subscribe() (err error) {
 func (c *confirmation) standing() []envoy.Subscription {
 	var list []envoy.Subscription
 	for _, key := range slices.Sorted(maps.Keys(c.subs)) {
-		list = append(list, c.subs[key].expect(c.versions[c.subs[key].file], true))
+		if sub := c.subs[key]; c.versions[sub.file] != "" {
+			list = append(list, sub.expect(c.versions[sub.file], true))
+		}
 	}
 	return list
 }

@@ -51,8 +51,8 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Res
 		return result, err
 	}
 	// What goes was in use until just now.
-	if took, begun := time.Since(start), change.Manifest.Published; c != nil && took > time.Second {
-		if err := p.restamp(ctx, d, begun.Add(took), func(g publish.Going) bool { return g.Since.Equal(begun) }); err != nil {
+	if took := time.Since(start); c != nil && took > time.Second {
+		if err := p.restamp(ctx, d, plan.begun.Add(took), func(g publish.Going) bool { return g.Since.Equal(plan.begun) }); err != nil {
 			return result, err
 		}
 	}

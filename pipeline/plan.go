@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -29,6 +30,8 @@ type Plan struct {
 	snapshot *xds.Snapshot
 	// other says that another Snapshot is out now.
 	other bool
+	// begun is since when what this plan has go goes.
+	begun time.Time
 }
 
 // Plan renders an accepted Snapshot and plans the steps to it from what is out.
@@ -57,11 +60,14 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot}
+	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot, begun: now}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
 		Snapshot: out.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
 		Resources: counts(s), Revision: st.manifest.Revision,
+	}
+	if !plan.other {
+		m.Published = st.manifest.Published // it went out then, whatever is mended now
 	}
 	if target.InlineEndpoints {
 		m.EDSMode = string(EndpointsInline)
@@ -196,7 +202,26 @@ func (p *Pipeline) goingClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 			p.log.Warn("a published cluster was changed by hand and goes at once", "cluster", d.Resource.Name, "error", d.Message)
 		}
 	}
+	for _, r := range going.Of(xds.Cluster) {
+		if file := p.lacks(r, st, s); file != "" && !bad[r.Name] {
+			bad[r.Name] = true
+			p.log.Warn("a file of a cluster that goes was removed by hand, an Envoy that starts would refuse it: the cluster goes at once", "cluster", r.Name, "file", file)
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool { return bad[r.Name] })
+}
+
+// lacks is a file that a published cluster subscribes to and that is neither out nor
+// going to be; "" where there is none.
+func (p *Pipeline) lacks(cluster *xds.Resource, st *state, s *xds.Snapshot) string {
+	subs := p.subscribers([]*xds.Resource{cluster}, nil, nil)
+	for _, key := range slices.Sorted(maps.Keys(subs)) {
+		sub := subs[key]
+		if _, out := slices.BinarySearch(st.files, sub.file); !out && sub.name != "" && s.Lookup(sub.t, sub.name) == nil {
+			return sub.file
+		}
+	}
+	return ""
 }
 
 // going is all that is out and not in the Snapshot: clusters, and files that no
@@ -210,7 +235,10 @@ func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.G
 	for _, f := range out.Files {
 		wanted[f.Path] = true
 	}
-	for _, f := range st.files {
+	// What is on record goes from there even where its file was removed by hand.
+	names := append(slices.Collect(maps.Keys(st.manifest.Files)), st.files...)
+	slices.Sort(names)
+	for _, f := range slices.Compact(names) {
 		// A layer that can't be read has nothing to stand in for it, and is named
 		// by the bootstrap all the same.
 		if !wanted[f] && !isLayer(f) {

@@ -118,6 +118,21 @@ func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
 	return only(t, resources), err
 }
 
+// versionInfo is the version_info in a published file, whoever wrote it; "" where
+// there is no file, or nothing to be read.
+func (p *Pipeline) versionInfo(file string) string {
+	name := filepath.Join(p.options.Out, filepath.FromSlash(file))
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	in, err := load.Open(name)
+	if err != nil {
+		return "" // it has moved
+	}
+	response, _ := load.Response(in)
+	return response.GetVersionInfo()
+}
+
 // readBack reads the resources of a published file, or says why that can't be. It
 // reads again only what changed: the file may be large, and is looked at in each
 // pass.

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"xdspub/envoy"
-	"xdspub/load"
 	"xdspub/xds"
 )
 
@@ -61,15 +59,7 @@ func (m *moment) version(name string, differs bool) string {
 	if was, ok := m.manifest.Files[name]; ok && (!differs || m.intent == nil) {
 		return was.Version
 	}
-	if info := m.files[name]; info == nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	in, err := load.Open(filepath.Join(m.p.options.Out, filepath.FromSlash(name)))
-	if err != nil {
-		return "" // it has moved
-	}
-	response, _ := load.Response(in)
-	return response.GetVersionInfo()
+	return m.p.versionInfo(name)
 }
 
 // typeOf is the type of the resources in a published file.

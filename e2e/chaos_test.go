@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"xdspub/internal/envoytest"
+	"xdspub/publish"
+)
+
+// chaos is a watch that two Envoys confirm, and all that can happen to them.
+type chaos struct {
+	*soak // its dice, and the pace
+	tree  chaosTree
+	saved map[string]string // the files of the tree
+	past  []chaosTree
+
+	ports     []int // of listeners; others may take the last two
+	scoped    int   // port of the listener with scopes
+	upstreams []int
+	pairs     []pair
+
+	admins  [2]int
+	envoys  [2]*envoytest.Envoy // nil where it is down
+	stopped [2]bool
+	busy    map[int]net.Listener
+}
+
+// TestChaos edits a tree at random, with listeners on ports that may be taken and
+// rollbacks among the edits, while the watch and the Envoys are killed, stopped and
+// started, and the output directory is edited by hand and loses its records. Time and
+// again it comes to rest: then what is out is what a cold render makes of the tree,
+// both Envoys run just what one runs that starts there, which refuses nothing, all that
+// went is gone, and nothing is left over.
+//
+// XDSPUB_CHAOS is how long it goes on, such as 3m, and XDSPUB_SOAK_SEED its seed: it
+// repeats the steps, though not their moments.
+func TestChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes its time")
+	}
+	length, seed := 8*time.Second, uint64(1)
+	var err error
+	if text := os.Getenv("XDSPUB_CHAOS"); text != "" {
+		seed = rand.Uint64()
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("again: XDSPUB_CHAOS=%v XDSPUB_SOAK_SEED=%d go test -run '^TestChaos$' -v ./e2e", length, seed)
+	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)))
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		for range 5 + c.rand.IntN(12) {
+			c.step()
+			c.pause(c.pick(0, 0, 10, 50, 100, 200, 400, 900))
+		}
+		c.rest()
+	}
+}
+
+func newChaos(t *testing.T, random *rand.Rand) *chaos {
+	envoytest.Binary(t)
+	c := &chaos{soak: &soak{t: t, rand: random}, busy: make(map[int]net.Listener)}
+	c.site = newSite(t, nil, "--trim-delay", "2s", "--ack-timeout", "3s", "--warm-timeout", "3s", "--eds", "file")
+	for range 7 {
+		c.ports = append(c.ports, envoytest.FreePort(t))
+	}
+	c.scoped = envoytest.FreePort(t)
+	for i, name := range []string{"blue", "green"} {
+		c.upstreams = append(c.upstreams, envoytest.NewUpstream(t, name).Port())
+		c.pairs = append(c.pairs, newPair(t, name))
+		c.admins[i] = envoytest.FreePort(t)
+		c.args = append(c.args, "--envoy-admin", "http://"+address(c.admins[i]))
+	}
+	for range 40 {
+		c.tree.edit(c)
+	}
+	c.tree.layer = 1 // which the bootstrap names
+	c.save()
+	c.watches()
+	c.watch.WaitLog(t, "snapshot is out")
+	for i := range c.envoys {
+		c.start(i)
+	}
+	return c
+}
+
+// watches starts a watch and waits until a SIGHUP does not end it.
+func (c *chaos) watches() {
+	c.beginWatch(c.t, "--quiet-period", "50ms")
+	c.watch.WaitLog(c.t, "msg=watching")
+}
+
+func (c *chaos) start(i int) {
+	c.admin = c.admins[i]
+	// What drains ends soon.
+	c.envoys[i] = envoytest.Start(c.t, envoytest.Options{Bootstrap: c.bootstrap(c.t), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
+}
+
+// step has one thing happen.
+func (c *chaos) step() {
+	c.steps++
+	edits := []struct {
+		name string
+		do   func() string
+	}{
+		{"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit},
+		{"back", c.back}, {"end of the watch", c.interrupt}, {"end of the watch", c.interrupt},
+		{"Envoy", c.turn}, {"Envoy", c.turn}, {"Envoy", c.turn}, {"Envoy", c.turn},
+		{"connection", c.connect}, {"port", c.port}, {"port", c.port}, {"by hand", c.byHand}, {"record", c.forget},
+		{"SIGHUP", func() string { c.watch.Signal(c.t, syscall.SIGHUP); return "" }},
+		{"retry", c.retry}, {"status", c.ask},
+	}
+	edit := choose(c.soak, edits)
+	c.t.Logf("%d %s %s", c.steps, edit.name, edit.do())
+}
+
+// edit makes some edits, which are one change or more.
+func (c *chaos) edit() string {
+	var list []string
+	for range 1 + c.rand.IntN(4) {
+		list = append(list, c.tree.edit(c))
+	}
+	c.past = append(c.past, c.tree)
+	c.save()
+	return strings.Join(list, "; ")
+}
+
+// back rolls the tree back.
+func (c *chaos) back() string {
+	if len(c.past) == 0 {
+		return "to nothing"
+	}
+	c.tree = choose(c.soak, c.past)
+	c.save()
+	return ""
+}
+
+// interrupt ends the watch, mostly in the middle of a change, and starts it again.
+func (c *chaos) interrupt() string {
+	what := c.edit()
+	c.pause(c.pick(0, 40, 60, 70, 80, 90, 100, 120, 150, 200, 300, 400))
+	signal := choose(c.soak, []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM})
+	c.watch.Signal(c.t, signal)
+	c.watch.Wait(c.t)
+	c.watches()
+	return fmt.Sprint(what, ": ", signal)
+}
+
+// turn kills or stops an Envoy, or has it run again.
+func (c *chaos) turn() string {
+	i := c.rand.IntN(len(c.envoys))
+	switch {
+	case c.envoys[i] == nil:
+		c.start(i)
+		return fmt.Sprint(i, " starts")
+	case c.stopped[i]:
+		c.envoys[i].Signal(c.t, syscall.SIGCONT)
+		c.stopped[i] = false
+		return fmt.Sprint(i, " goes on")
+	case c.rand.IntN(2) == 0:
+		c.envoys[i].Signal(c.t, syscall.SIGSTOP)
+		c.stopped[i] = true
+		return fmt.Sprint(i, " stops")
+	}
+	c.envoys[i].Kill(c.t)
+	c.envoys[i] = nil
+	return fmt.Sprint(i, " is killed")
+}
+
+// connect keeps a connection open, for which its listener has to drain.
+func (c *chaos) connect() string {
+	l := choose(c.soak, c.tree.listeners[:])
+	conn, err := net.Dial("tcp", address(c.ports[l.port]))
+	if err != nil {
+		return err.Error()
+	}
+	c.t.Cleanup(func() { conn.Close() })
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	return ""
+}
+
+// port has another program take a port that no Envoy has, or give it back.
+func (c *chaos) port() string {
+	port := choose(c.soak, c.ports[len(c.ports)-2:])
+	if l := c.busy[port]; l != nil {
+		l.Close()
+		delete(c.busy, port)
+		return fmt.Sprint(port, " is free")
+	}
+	text, err := os.ReadFile(filepath.Join(c.out, "lds/lds.json"))
+	if err != nil || c.envoys[0] == nil || c.envoys[1] == nil || strings.Contains(string(text), fmt.Sprint(port)) {
+		return "stays as it is" // what is out must be good for an Envoy that starts
+	}
+	l, err := net.Listen("tcp", address(port))
+	if err != nil {
+		return err.Error()
+	}
+	c.t.Cleanup(func() { l.Close() })
+	c.busy[port] = l
+	return fmt.Sprint(port, " is busy")
+}
+
+// byHand edits a published file as Envoy sees it, or as it does not, or removes one.
+func (c *chaos) byHand() string {
+	m, err := publish.ReadManifest(c.out)
+	c.must(err)
+	if len(m.Files) == 0 {
+		return "nothing" // there is no record
+	}
+	name := filepath.Join(c.out, choose(c.soak, slices.Sorted(maps.Keys(m.Files))))
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err.Error() // trimmed meanwhile
+	}
+	how := choose(c.soak, []string{"space", "version", "in place", "remove"})
+	switch {
+	case how == "space":
+		envoytest.Publish(c.t, name, string(data)+" ")
+	case how == "version":
+		envoytest.Publish(c.t, name, strings.Replace(string(data), `"version_info"`, `"version_info": "hand", "nonce"`, 1))
+	case how == "remove" && strings.Contains(name, "/eds/"):
+		c.must(os.Remove(name))
+	default:
+		c.must(os.WriteFile(name, append(data, '\n'), 0o644))
+		how = "in place"
+	}
+	return how + " " + name
+}
+
+// forget removes the records. What Envoy refuses then would stay, as there is nothing
+// to go back to.
+func (c *chaos) forget() string {
+	if len(c.busy) > 0 {
+		return "stays"
+	}
+	err := os.RemoveAll(filepath.Join(c.out, ".xdspub"))
+	if err != nil { // the watch put something there
+		return err.Error()
+	}
+	return "is gone"
+}
+
+func (c *chaos) retry() string {
+	_, stderr, exit := xdspub(c.t, append(append([]string{"render", "--retry-held"}, c.args...), c.src)...)
+	return fmt.Sprintf("exit status %d\n%s", exit, stderr)
+}
+
+func (c *chaos) ask() string {
+	stdout, stderr, exit := c.statusOf(c.admins[:]...)
+	if exit > 1 {
+		c.t.Errorf("status: exit status %d\n%s%s", exit, stdout, stderr)
+	}
+	return fmt.Sprint(exit)
+}
+
+func (c *chaos) statusOf(admins ...int) (stdout, stderr string, exit int) {
+	args := []string{"status", "--out", c.out}
+	for _, port := range admins {
+		args = append(args, "--envoy-admin", "http://"+address(port))
+	}
+	return xdspub(c.t, args...)
+}
