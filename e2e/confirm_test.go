@@ -186,6 +186,33 @@ func TestRefusedThenFixed(t *testing.T) {
 	becomes(t, "the second listener", "200 up", func() string { return ask(t, request{port: other}).text })
 }
 
+// TestRefusedThatStays: what an Envoy refused at its start is out all the same. It is
+// tried again when somebody asks, though not a byte of it has changed.
+func TestRefusedThatStays(t *testing.T) {
+	t.Parallel()
+	up := envoytest.NewUpstream(t, "up")
+	busy, free := takePort(t)
+	s := startConfirmed(t, map[string]string{"edge.yaml": staticCluster("up", up.Port())})
+	s.envoy.Stop(t)
+	s.write(t, "busy.yaml", listener("busy", busy, "route_config: {"+hosts("up")+"}"))
+	s.watch.WaitLog(t, "snapshot is out") // nobody refuses it
+	s.startEnvoy(t)
+	status := []string{"status", "--out", s.out, "--envoy-admin", "http://" + address(s.admin)}
+	stdout, _, exit := xdspub(t, status...)
+	if exit != 1 || !strings.Contains(stdout, "REJECTED") || !strings.Contains(stdout, "Address already in use") {
+		t.Errorf("status: exit status %d\n%s", exit, stdout)
+	}
+	s.watch.Signal(t, syscall.SIGHUP)
+	s.watch.WaitLog(t, "Envoy refused the snapshot, there is nothing to put back, so it stays")
+	free()
+	s.watch.Signal(t, syscall.SIGHUP)
+	s.watch.WaitLog(t, "snapshot is out")
+	becomes(t, "the listener", "200 up", func() string { return ask(t, request{port: busy}).text })
+	if stdout, _, exit := xdspub(t, status...); exit != 0 {
+		t.Errorf("status: exit status %d\n%s", exit, stdout)
+	}
+}
+
 // TestOneOfTwoRefuses has two Envoys read one directory, of which one has the port
 // of a new listener already. Both are back on the old; with --ack-quorum any the
 // one that takes it is enough.

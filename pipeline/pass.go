@@ -6,6 +6,7 @@ import (
 
 	"xdspub/envoy"
 	"xdspub/publish"
+	"xdspub/xds"
 )
 
 // Result is what became of a plan.
@@ -27,6 +28,28 @@ func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 	return err
 }
 
+// Retry lets be tried again what Envoy refused: the snapshots that are held, and,
+// with the next plan, each file that is out and that an Envoy does not run. Envoy
+// reads a file again only when it moves.
+func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
+	if err := d.Release(); err != nil {
+		return err
+	}
+	c, err := p.confirmation(nil, "")
+	if c == nil || err != nil {
+		return err
+	}
+	p.again = nil
+	for _, look := range p.options.Envoys.LookClosely(ctx, c.standing()) {
+		for _, s := range look.States {
+			if s.Root != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(look.Refused) > 0 {
+				p.again = append(p.again, s.File)
+			}
+		}
+	}
+	return nil
+}
+
 // Publish carries a plan out. An error means that it stopped: what was out or
 // came out is whole, and the next plan goes on from there. A *publish.RefusedError
 // alone means that Envoy refused it, and that what was out before is out again
@@ -37,7 +60,8 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Res
 		return Result{}, err
 	}
 	change := plan.Change
-	change.Confirm = c.confirmer()
+	change.Confirm, change.Again = c.confirmer(), p.again
+	p.again = nil
 	if plan.other { // not in each pass: git may take its time
 		change.Manifest.Revision = revision(ctx, p.options.Source)
 	}

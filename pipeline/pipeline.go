@@ -90,6 +90,8 @@ type Pipeline struct {
 	renderer render.Renderer
 	// outLoaders read published files back, each its own.
 	outLoaders map[string]*load.Loader
+	// again are published files that move once more with the next plan.
+	again []string
 }
 
 // New makes a Pipeline.

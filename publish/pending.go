@@ -51,6 +51,9 @@ func pending(out string, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	done, again := make(map[string]bool), make(map[string]bool)
 	if p.Confirm != nil {
 		again = interrupted.paths()
+		for _, name := range p.Again {
+			again[name] = true
+		}
 	}
 	for _, s := range slices.Backward(p.Steps) {
 		left := Step{Name: s.Name}

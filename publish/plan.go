@@ -55,6 +55,8 @@ type Plan struct {
 	Gap time.Duration
 	// Confirm sees whether Envoy takes the steps in; nil is nobody.
 	Confirm Confirmer
+	// Again names files that move, where somebody confirms, even though they are out.
+	Again []string
 	// Manifest is what the record says when all steps are out.
 	Manifest Manifest
 }

@@ -116,7 +116,7 @@ func (d *Dir) movedSince(f saved) (bool, error) {
 
 // back is the plan that undoes a change: its steps from the last to the first.
 func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
-	p.Steps, p.Manifest = nil, in.Manifest
+	p.Steps, p.Again, p.Manifest = nil, nil, in.Manifest
 	for _, s := range slices.Backward(in.Steps) {
 		step := Step{Name: s.Name}
 		for _, f := range s.Files {

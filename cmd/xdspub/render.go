@@ -86,7 +86,7 @@ func renderOnce(v values, o pipeline.Options) error {
 		return err
 	}
 	if v.c.Bool("retry-held") {
-		if err := dir.Release(); err != nil {
+		if err := p.Retry(ctx, dir); err != nil {
 			return err
 		}
 	}

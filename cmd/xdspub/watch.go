@@ -296,7 +296,7 @@ func (w *watching) ready(ctx context.Context) error {
 		return err
 	}
 	if w.release {
-		if err := w.dir.Release(); err != nil {
+		if err := w.p.Retry(ctx, w.dir); err != nil {
 			return err
 		}
 		w.release, w.held = false, ""
