@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"xdspub/internal/envoytest"
 	"xdspub/publish"
@@ -109,9 +110,10 @@ func TestRefusedByEnvoy(t *testing.T) {
 	s.write(t, "green.yaml", documents(edsCluster("green"), endpoints("green", green.Port()), listener("busy", busy, "route_config: {"+hosts("green")+"}")))
 	s.remove(t, "dropped.yaml")
 	s.watch.Signal(t, syscall.SIGCONT)
-	line := s.watch.WaitLog(t, "Envoy refused the snapshot")
-	if !strings.Contains(line, "step=listeners") {
-		t.Error(line)
+	moved := logTime(t, s.watch.WaitLog(t, "msg=published step=listeners"))
+	line := s.watch.WaitLog(t, "Envoy refused the snapshot, what was out before is out again")
+	if took := logTime(t, line).Sub(moved); took > patience || !strings.Contains(line, "step=listeners") {
+		t.Errorf("back after %v, more than the ack timeout: %s", took, line)
 	}
 	finding := s.watch.WaitLog(t, "code=refused-by-envoy")
 	for _, want := range []string{"green.yaml:", "busy", "Address already in use"} {
@@ -147,6 +149,17 @@ func TestRefusedByEnvoy(t *testing.T) {
 	if refused, err := publish.ReadRefused(s.out); err != nil || len(refused.Held) > 0 {
 		t.Errorf("still held: %+v, %v", refused, err)
 	}
+}
+
+// logTime is when a line was logged.
+func logTime(t *testing.T, line string) time.Time {
+	t.Helper()
+	text, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // TestRefusedThenFixed: a held snapshot does not stand in the way of another one,

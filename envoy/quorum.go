@@ -37,6 +37,9 @@ func (q Quorum) String() string {
 	return strconv.Itoa(q.n)
 }
 
+// Within tells whether so many Envoys can ever make it up.
+func (q Quorum) Within(envoys int) bool { return q.n <= envoys }
+
 // of is how many it is of the Envoys that answer.
 func (q Quorum) of(answering int) int {
 	if q.n == 0 {

@@ -154,6 +154,9 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 		}
 		return nil, nil
 	}
+	if !quorum.Within(len(f.Admins)) {
+		return nil, usagef("--ack-quorum %s is more than there are of --envoy-admin: %d", quorum, len(f.Admins))
+	}
 	return envoy.NewFleet(f), nil
 }
 
