@@ -35,20 +35,22 @@ type confirmation struct {
 	outcomes []envoy.Outcome
 }
 
-// confirmation is nil where no Envoy is known.
-func (p *Pipeline) confirmation(s *xds.Snapshot, id string) (*confirmation, error) {
+// confirmation is nil where no Envoy is known. It costs nothing before it is asked:
+// most passes move no file.
+func (p *Pipeline) confirmation(s *xds.Snapshot, id string) *confirmation {
 	if p.options.Envoys == nil {
-		return nil, nil
+		return nil
 	}
-	st, err := p.readState()
+	return &confirmation{p: p, snapshot: s, id: id, versions: make(map[string]string), acked: make(map[string]bool)}
+}
+
+// read takes in what is out, and who is subscribed to it.
+func (c *confirmation) read() error {
+	st, err := c.p.readState()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &confirmation{
-		p: p, snapshot: s, id: id,
-		versions: make(map[string]string), acked: make(map[string]bool),
-		clusters: st.clusters, listeners: st.listeners,
-	}
+	c.clusters, c.listeners = st.clusters, st.listeners
 	for _, file := range st.files {
 		c.versions[file] = st.manifest.Files[file].Version
 	}
@@ -56,10 +58,10 @@ func (p *Pipeline) confirmation(s *xds.Snapshot, id string) (*confirmation, erro
 	// to run, be it edited, or not on record.
 	for _, g := range st.manifest.Going {
 		if _, there := c.versions[g.File]; there {
-			c.versions[g.File] = p.versionInfo(g.File)
+			c.versions[g.File] = c.p.versionInfo(g.File)
 		}
 	}
-	return c, c.subscribe()
+	return c.subscribe()
 }
 
 // confirmer is c as publish takes it: a nil pointer in an interface is not nil.
@@ -106,6 +108,11 @@ func (c *confirmation) ask(ctx context.Context) error {
 
 // Before takes the baseline of all Envoys that follow the step.
 func (c *confirmation) Before(ctx context.Context, s publish.Step) (err error) {
+	if c.subs == nil {
+		if err := c.read(); err != nil {
+			return err
+		}
+	}
 	if !c.asked {
 		if err := c.ask(ctx); err != nil {
 			return err

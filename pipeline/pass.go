@@ -20,9 +20,15 @@ type Result struct {
 // Recover goes on with what a writer that was killed had begun to put back. It
 // comes before Plan: what is out may change.
 func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
-	c, err := p.confirmation(nil, "")
+	c := p.confirmation(nil, "")
+	unfinished, err := publish.ReadIntent(p.options.Out)
 	if err != nil {
 		return err
+	}
+	if c != nil && unfinished != nil { // what can't be read back is told before anything goes back
+		if err := c.read(); err != nil {
+			return err
+		}
 	}
 	_, err = d.Recover(ctx, publish.Plan{Gap: p.options.StepGap, Confirm: c.confirmer()})
 	return err
@@ -35,8 +41,11 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	if err := d.Release(); err != nil {
 		return err
 	}
-	c, err := p.confirmation(nil, "")
-	if c == nil || err != nil {
+	c := p.confirmation(nil, "")
+	if c == nil {
+		return nil
+	}
+	if err := c.read(); err != nil {
 		return err
 	}
 	p.again = nil
@@ -55,10 +64,7 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 // alone means that Envoy refused it, and that what was out before is out again
 // where there was something.
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
-	c, err := p.confirmation(plan.snapshot, plan.ID)
-	if err != nil {
-		return Result{}, err
-	}
+	c := p.confirmation(plan.snapshot, plan.ID)
 	change := plan.Change
 	change.Confirm, change.Again = c.confirmer(), p.again
 	p.again = nil

@@ -100,8 +100,8 @@ func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.
 	if p.options.Envoys == nil {
 		return after, nil
 	}
-	c, err := p.confirmation(nil, "")
-	if err != nil {
+	c := p.confirmation(nil, "")
+	if err := c.read(); err != nil {
 		return nil, err
 	}
 	looks := p.options.Envoys.Look(ctx, c.standing())
@@ -158,11 +158,7 @@ func (p *Pipeline) trimPlan(due []publish.Going) (publish.Plan, error) {
 		i := slices.IndexFunc(out.Files, func(f render.File) bool { return f.Type == xds.Cluster })
 		clusters.Write = append(clusters.Write, publishFile(out.Files[i]))
 	}
-	c, err := p.confirmation(nil, m.Snapshot)
-	if err != nil {
-		return publish.Plan{}, err
-	}
-	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: c.confirmer()}, nil
+	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: p.confirmation(nil, m.Snapshot).confirmer()}, nil
 }
 
 // wait tells whether the time passed before ctx ended.
