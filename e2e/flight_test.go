@@ -88,3 +88,37 @@ func TestDrainEnds(t *testing.T) {
 		t.Error("nothing drained")
 	}
 }
+
+// TestScopesWhileDraining: a listener that was dropped asks for its scopes as long as
+// it drains; Envoy takes what becomes of them, and serves it.
+func TestScopesWhileDraining(t *testing.T) {
+	t.Parallel()
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	port := envoytest.FreePort(t)
+	to := func(name string) string {
+		return documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port()), routes("by-scope", name), scope("scope-a", "a", "by-scope"))
+	}
+	s := newSite(t, map[string]string{"routes.yaml": to("blue"), "edge.yaml": listener("edge", port, srds("tenants"))})
+	s.args = append(s.args, confirmed(s.admin)...)
+	s.startWatch(t)
+	s.startEnvoy(t)
+	s.took(t, orphan)
+	page := request{port: port, header: "x-tenant: a"}
+	becomes(t, "the page", "200 blue", func() string { return ask(t, page).text })
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{}}
+	kept := func() string { return askWith(t, client, page).text }
+	if got := kept(); got != "200 blue" {
+		t.Fatalf("the connection that is kept gets %q", got)
+	}
+
+	s.remove(t, "edge.yaml")
+	s.watch.WaitLog(t, "snapshot is out")
+	s.edit(t, "routes.yaml", func(string) string { return to("green") })
+	if got := kept(); got != "200 green" {
+		t.Errorf("the connection that was kept gets %q", got)
+	}
+	if refused := s.refusals(t); len(refused) > 0 {
+		t.Errorf("Envoy refuses it: %v", refused)
+	}
+	content(t, s.envoy)
+}

@@ -229,6 +229,12 @@ type answer struct {
 
 func ask(t testing.TB, r request) answer {
 	t.Helper()
+	return askWith(t, &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, r)
+}
+
+// askWith is ask over a client's connections.
+func askWith(t testing.TB, client *http.Client, r request) answer {
+	t.Helper()
 	url := fmt.Sprintf("http://%s/%s", net.JoinHostPort(cmp.Or(r.address, "127.0.0.1"), fmt.Sprint(r.port)), strings.TrimPrefix(r.path, "/"))
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -238,7 +244,6 @@ func ask(t testing.TB, r request) answer {
 	if name, value, ok := strings.Cut(r.header, ": "); ok {
 		q.Header.Set(name, value)
 	}
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(q)
 	if err != nil {
 		return answer{text: err.Error()}

@@ -19,8 +19,9 @@ import (
 type binder struct {
 	snapshot *xds.Snapshot
 	target   Target
-	// foldScopes tells that scoped routes get their route configurations from
-	// this snapshot.
+	// foldScopes tells that scopes get their route configurations from this
+	// snapshot: some listener says so, or none says otherwise. Where no listener
+	// asks for scopes, one that was dropped may still drain, and read them.
 	foldScopes bool
 	// scopesAsked tells that some listener subscribes to the SRDS file.
 	scopesAsked bool
@@ -30,20 +31,23 @@ type binder struct {
 
 func newBinder(s *xds.Snapshot, t Target) *binder {
 	b := &binder{snapshot: s, target: t, inlined: make(map[string]bool)}
+	var folding, otherwise bool
 	for _, r := range s.Of(xds.Listener) {
 		xds.Walk(r.Message, func(n *xds.Node) {
 			sub, ok := n.Subscription()
-			if !ok || !s.Serves(sub) {
+			if !ok {
 				return
 			}
+			serves := s.Serves(sub)
 			switch n.Message.(type) {
 			case *hcmv3.ScopedRoutes:
-				b.foldScopes = true
+				folding, otherwise = folding || serves, otherwise || !serves
 			case *hcmv3.ScopedRds:
-				b.scopesAsked = true
+				b.scopesAsked = b.scopesAsked || serves
 			}
 		})
 	}
+	b.foldScopes = folding || !otherwise
 	if t.InlineEndpoints {
 		for _, r := range s.Of(xds.Cluster) {
 			sub, ok := (&xds.Node{Message: r.Message}).Subscription()

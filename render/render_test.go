@@ -121,6 +121,7 @@ func TestAgain(t *testing.T) {
 		listens = `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: l, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, rds: {route_config_name: r, config_source: {ads: {}}}}}]}]}`
 		scoped  = `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: l, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, scoped_routes: {name: s, scope_key_builder: {fragments: [{}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}}}]}]}`
 	)
+	own := strings.Replace(strings.Replace(scoped, "rds_config_source: {ads: {}}", "rds_config_source: {path: /r.json}", 1), "name: l,", "name: own,", 1)
 	src := t.TempDir()
 	loader := load.New(load.Options{})
 	for _, target := range []render.Target{{}, {InlineEndpoints: true}, {InlineRoutes: true}, {Format: render.YAML}, {Format: render.Binary}, {Format: render.Text}} {
@@ -128,7 +129,7 @@ func TestAgain(t *testing.T) {
 		var warm render.Renderer
 		for _, trees := range [][]string{
 			{eds}, {eds, web}, {web}, {tls}, {tls, secret}, {tls, secret, eds, web}, {tls, eds},
-			{routes}, {routes, host}, {host}, {routes, scope}, {routes, scope, scoped}, {routes, host, scope, scoped}, {scope, scoped}, {routes, scoped},
+			{routes}, {routes, host}, {host}, {routes, scope}, {routes, scope, scoped}, {routes, scope, own}, {routes, scope}, {routes, scope, own}, {routes, scope, own, scoped}, {routes, host, scope, scoped}, {scope, scoped}, {routes, scoped},
 			{listens}, {listens, routes}, {listens, routes, host}, {listens, host},
 		} {
 			for i := range 8 {

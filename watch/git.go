@@ -143,24 +143,45 @@ const reads = 3
 
 // Read calls read, which reads the tree, when no git command is changing it. When
 // something did change meanwhile, what was read may be half of the old and half
-// of the new, and read is called again. It is not called once ctx has ended.
+// of the new, and read is called again once the tree is quiet, or has not been for
+// long. It is not called once ctx has ended.
 func (w *Watcher) Read(ctx context.Context, read func()) {
 	start := time.Now()
 	for n := 1; ; n++ {
 		for w.git.busy() && ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(lockPoll):
-			}
+			rest(ctx, lockPoll)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		counted, mark := w.counted.Load(), w.git.mark()
 		read()
-		byGit := w.git.busy() || w.git.mark() != mark
-		if byGit && time.Since(start) > patience || !byGit && (w.counted.Load() == counted || n >= reads) {
+		byGit, changed := w.git.busy() || w.git.mark() != mark, w.counted.Load() != counted
+		if byGit && time.Since(start) > patience || !byGit && (!changed || n >= reads) {
 			return
 		}
+		if changed {
+			w.quiet(ctx)
+		}
+	}
+}
+
+// quiet waits as long as a burst of changes may go on.
+func (w *Watcher) quiet(ctx context.Context) {
+	end := time.Now().Add(w.burst.maxDelay)
+	for ctx.Err() == nil && time.Now().Before(end) {
+		counted := w.counted.Load()
+		rest(ctx, w.burst.quiet)
+		if w.counted.Load() == counted {
+			return
+		}
+	}
+}
+
+// rest passes some time, or less where ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }

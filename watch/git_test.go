@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -280,7 +281,40 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: read %d times, want %d", tt.name, n, tt.want)
 		}
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.Read(ctx, func() { t.Error("read after the end") })
+}
+
+// TestReadWithinSave: a save that has removed its file and has yet to write it is
+// waited for.
+func TestReadWithinSave(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a.yaml")
+	desk{t, dir}.write("a.yaml", os.O_CREATE)
+	w, log := newWatcher(t, dir, Options{Rescan: -1, QuietPeriod: 3 * time.Second})
+	run(t, w)
+	saved := make(chan error, 1)
+	var found []bool
+	w.Read(t.Context(), func() {
+		if len(found) == 0 {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+			log.until(t, counts(name))
+			go func() {
+				rest(t.Context(), 10*time.Millisecond)
+				saved <- os.WriteFile(name, nil, 0o644)
+			}()
+		}
+		_, err := os.Stat(name)
+		found = append(found, err == nil)
+	})
+	if err := <-saved; err != nil {
+		t.Fatal(err)
+	}
+	if want := []bool{false, true}; !slices.Equal(found, want) {
+		t.Errorf("the file was there: %v, want %v", found, want)
+	}
 }
