@@ -254,6 +254,7 @@ func TestWatches(t *testing.T) {
 		{name: "a response from a file that is watched, twice", source: documents(listener("a", 1, body(fmt.Sprintf(", watched_directory: {path: %q}", dir))), listener("b", 2, body(fmt.Sprintf(", watched_directory: {path: %q}", dir)))), envoy: 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			a, b := envoytest.FreePort(t), envoytest.FreePort(t)
 			source := strings.NewReplacer("port_value: 1}}, filter_chains", fmt.Sprintf("port_value: %d}}, filter_chains", a),
 				"port_value: 2}}, filter_chains", fmt.Sprintf("port_value: %d}}, filter_chains", b)).Replace(tt.source)

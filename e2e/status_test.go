@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"xdspub/internal/envoytest"
 	"xdspub/pipeline"
@@ -318,17 +319,19 @@ func TestStatusBesideWatch(t *testing.T) {
 	tree := s.read(t, "edge.yaml")
 	go func() {
 		defer close(ended)
+		pace := time.NewTicker(50 * time.Millisecond)
+		defer pace.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-pace.C:
 			}
 			edits++
 			s.write(t, "edge.yaml", strings.Replace(tree, "stat_prefix: ", fmt.Sprintf("server_name: generation-%d, stat_prefix: ", edits), 1))
 		}
 	}()
-	for range 30 {
+	for range 20 {
 		r := s.status(t, e)
 		if n := r.Envoys[0].Count(pipeline.Rejected); n > 0 || r.Envoys[0].Error != "" {
 			t.Errorf("after %d edits: %+v", edits, r.Envoys[0])
