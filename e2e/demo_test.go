@@ -23,6 +23,12 @@ func startDemo(t *testing.T, env ...string) demo {
 	if testing.Short() {
 		t.Skip("the demo takes seconds")
 	}
+	// What it builds is built already: patience is for what it shows.
+	build := exec.Command("go", "build", "-o", os.DevNull, "./cmd/xdspub")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
 	d := demo{tmp: t.TempDir()}
 	cmd := exec.Command("scripts/demo")
 	cmd.Env = append(append(environment(), "TMPDIR="+d.tmp), env...)

@@ -30,7 +30,11 @@ func TestPieces(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 0))
 			pieces := 0
-			for i := range c.edits {
+			edits := c.edits
+			if testing.Short() {
+				edits /= 10
+			}
+			for i := range edits {
 				text := edited(r, c.text, c.indent)
 				inPieces, ok := decodeDocuments(c.source, text, true)
 				if !ok {
@@ -42,7 +46,7 @@ func TestPieces(t *testing.T) {
 					t.Fatalf("edit %d (-whole +pieces):\n%s\n%s", i, diff, text)
 				}
 			}
-			if pieces < c.edits/4 {
+			if pieces < edits/4 {
 				t.Errorf("only %d documents were read in pieces", pieces)
 			}
 		})
