@@ -161,18 +161,16 @@ func (w *Watcher) Read(ctx context.Context, read func()) {
 			return
 		}
 		if changed {
-			w.quiet(ctx)
+			w.quiet(ctx, start.Add(w.burst.maxDelay))
 		}
 	}
 }
 
-// quiet waits as long as a burst of changes may go on.
-func (w *Watcher) quiet(ctx context.Context) {
-	end := time.Now().Add(w.burst.maxDelay)
-	for ctx.Err() == nil && time.Now().Before(end) {
-		counted := w.counted.Load()
-		rest(ctx, w.burst.quiet)
-		if w.counted.Load() == counted {
+// quiet waits for a burst of changes to end, or for the deadline.
+func (w *Watcher) quiet(ctx context.Context, deadline time.Time) {
+	for counted := w.counted.Load(); ctx.Err() == nil; counted = w.counted.Load() {
+		rest(ctx, min(w.burst.quiet, time.Until(deadline)))
+		if w.counted.Load() == counted || !time.Now().Before(deadline) {
 			return
 		}
 	}

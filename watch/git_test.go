@@ -293,7 +293,7 @@ func TestReadWithinSave(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.yaml")
 	desk{t, dir}.write("a.yaml", os.O_CREATE)
-	w, log := newWatcher(t, dir, Options{Rescan: -1, QuietPeriod: 3 * time.Second})
+	w, log := newWatcher(t, dir, Options{Rescan: -1, QuietPeriod: time.Hour, MaxDelay: time.Second})
 	run(t, w)
 	saved := make(chan error, 1)
 	var found []bool
