@@ -25,7 +25,7 @@ func (s *soak) step() {
 		{"change", s.change}, {"change", s.change}, {"change", s.change}, {"change", s.change},
 		{"route", s.route}, {"route", s.route},
 		{"cluster", s.comeOrGo}, {"cluster", s.comeOrGo},
-		{"edge", s.edge}, {"address", s.address}, {"move", s.move}, {"move", s.move}, {"rename", s.rename}, {"folder", s.folder}, {"guest", s.guest},
+		{"edge", s.edge}, {"address", s.address}, {"move", s.move}, {"move", s.move}, {"rename", s.rename}, {"folder", s.folder}, {"guest", s.guest}, {"visitor", s.visitor},
 		{"bad", s.goBad}, {"bad", s.goBad}, {"touch", s.touch}, {"litter", s.litter},
 		{"hup", func() string { s.watch.Signal(s.t, syscall.SIGHUP); return "" }},
 	}
@@ -192,6 +192,15 @@ func (s *soak) guest() string {
 	s.must(os.Rename(in, out))
 	s.away = !s.away
 	return fmt.Sprint("away: ", s.away)
+}
+
+// visitor adds a listener or takes it away; what only it asks for stays, and goes on
+// changing while it drains.
+func (s *soak) visitor() string {
+	if s.resources["visitor"] == nil {
+		return "comes " + s.save(s.add("visitor", &thing{kind: "visitor"}))
+	}
+	return "goes " + s.save(s.drop("visitor"))
 }
 
 // goBad saves a file so that the tree is wrong.

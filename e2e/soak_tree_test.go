@@ -44,8 +44,11 @@ type thing struct {
 	uses  []string
 }
 
-// orphan is the only folder that nobody reads: its routes are in the scopes.
+// orphan is a folder that nobody reads: its routes are in the scopes.
 const orphan = "rds/by-scope"
+
+// visited are the folders that only the listener "visitor" reads.
+var visited = []string{"rds/visited-routes", "sds/visited-secret", "ecds/visited-marker"}
 
 // upstreams are the values that a resource can have as its upstream.
 var upstreams = []string{"blue", "green", "red"}
@@ -87,9 +90,17 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 	return s
 }
 
+// unread are the folders that nobody reads.
+func (s *soak) unread() []string {
+	if s.resources["visitor"] == nil {
+		return append([]string{orphan}, visited...)
+	}
+	return []string{orphan}
+}
+
 // plant makes the tree of the beginning.
 func (s *soak) plant() {
-	for _, name := range []string{"edge", "scoped", "secure", "guest", "l0", "l1", "l2", "l3"} {
+	for _, name := range []string{"edge", "scoped", "secure", "visitor", "guest", "l0", "l1", "l2", "l3"} {
 		s.ports[name] = envoytest.FreePort(s.t)
 	}
 	for i := range statics - 4 {
@@ -107,8 +118,12 @@ func (s *soak) plant() {
 	s.add("scope-a", &thing{kind: "scope", uses: []string{"by-scope"}})
 	s.add("scope-b", &thing{kind: "scope", uses: []string{"by-scope"}})
 	s.add("scoped", &thing{kind: "scoped"})
+	s.add("visitor", &thing{kind: "visitor"})
 	s.add("server", &thing{kind: "secret"})
 	s.add("secure", &thing{kind: "secure", uses: []string{"main", "server"}})
+	s.add("visited-routes", &thing{kind: "routes", uses: []string{"c3"}})
+	s.add("visited-secret", &thing{kind: "secret"})
+	s.add("visited-marker", &thing{kind: "marker"})
 	s.add("client", &thing{kind: "secret"})
 	s.add("tls", &thing{kind: "tls", uses: []string{"client"}})
 	s.add("shop", &thing{kind: "host", uses: []string{"c2"}})
@@ -174,6 +189,8 @@ func (s *soak) document(name string) string {
 		return virtualHost("main", name, "shop.example", r.uses[0])
 	case "scope":
 		return scope(name, strings.TrimPrefix(name, "scope-"), r.uses[0])
+	case "visitor":
+		return tlsListener(name, s.ports[name], downstreamTLS("visited-secret"), rds("visited-routes"), "http_filters: ["+discovered("visited-marker", headerMutation)+", "+router+"]")
 	case "listener", "secure", "scoped":
 		hcm := []string{fmt.Sprintf("server_name: v%d", r.value)}
 		if r.kind == "scoped" {
