@@ -24,7 +24,7 @@ func startDemo(t *testing.T, env ...string) demo {
 		t.Skip("the demo takes seconds")
 	}
 	// What it builds is built already: patience is for what it shows.
-	build := exec.Command("go", "build", "-o", os.DevNull, "./cmd/xdspub")
+	build := exec.Command("go", "build", "-o", "bin/", "./cmd/xdspub")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	patience    = 20 * time.Second // for what takes milliseconds on an idle machine
+	patience    = 45 * time.Second // for what takes milliseconds on an idle machine
 	runTimeout  = time.Minute      // for a command that ends by itself
 	stopTimeout = 10 * time.Second // from SIGTERM to SIGKILL
 )
