@@ -23,7 +23,7 @@ import (
 
 // confirmed adds the flags of a site whose Envoys confirm.
 func confirmed(admins ...int) []string {
-	args := []string{"--ack-timeout", patience.String()}
+	args := []string{"--ack-timeout", ackTimeout.String()}
 	for _, port := range admins {
 		args = append(args, "--envoy-admin", "http://"+address(port))
 	}
@@ -112,7 +112,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 	s.watch.Signal(t, syscall.SIGCONT)
 	moved := logTime(t, s.watch.WaitLog(t, "msg=published step=listeners"))
 	line := s.watch.WaitLog(t, "Envoy refused the snapshot, what was out before is out again")
-	if took := logTime(t, line).Sub(moved); took > patience || !strings.Contains(line, "step=listeners") {
+	if took := logTime(t, line).Sub(moved); took > ackTimeout || !strings.Contains(line, "step=listeners") {
 		t.Errorf("back after %v, more than the ack timeout: %s", took, line)
 	}
 	finding := s.watch.WaitLog(t, "code=refused-by-envoy")

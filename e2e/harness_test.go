@@ -24,6 +24,7 @@ import (
 
 const (
 	patience    = 45 * time.Second // for what takes milliseconds on an idle machine
+	ackTimeout  = 20 * time.Second // of a watch that Envoys confirm
 	runTimeout  = time.Minute      // for a command that ends by itself
 	stopTimeout = 10 * time.Second // from SIGTERM to SIGKILL
 )

@@ -18,9 +18,9 @@ import (
 func TestBusyEnvoy(t *testing.T) {
 	for _, f := range render.Formats { // not side by side: each wants all of the machine
 		t.Run(f.Name, func(t *testing.T) {
-			publishes := 5
+			publishes := 10
 			if f == render.JSON {
-				publishes = 25
+				publishes = 40
 			}
 			testBusyEnvoy(t, f.Name, publishes)
 		})

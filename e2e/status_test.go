@@ -331,7 +331,7 @@ func TestStatusBesideWatch(t *testing.T) {
 			s.write(t, "edge.yaml", strings.Replace(tree, "stat_prefix: ", fmt.Sprintf("server_name: generation-%d, stat_prefix: ", edits), 1))
 		}
 	}()
-	for range 20 {
+	for range 30 {
 		r := s.status(t, e)
 		if n := r.Envoys[0].Count(pipeline.Rejected); n > 0 || r.Envoys[0].Error != "" {
 			t.Errorf("after %d edits: %+v", edits, r.Envoys[0])
