@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,19 +48,7 @@ func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
 	}
-	length, seed := 8*time.Second, uint64(1)
-	var err error
-	if text := os.Getenv("XDSPUB_CHAOS"); text != "" {
-		seed = rand.Uint64()
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	length, seed := dice(t, "XDSPUB_CHAOS", 8*time.Second, 1)
 	t.Logf("again: XDSPUB_CHAOS=%v XDSPUB_SOAK_SEED=%d go test -run '^TestChaos$' -v ./e2e", length, seed)
 	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)))
 	for end := time.Now().Add(length); time.Now().Before(end); {

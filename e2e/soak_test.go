@@ -33,18 +33,7 @@ func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
 	}
-	length, seed := 20*time.Second, rand.Uint64()
-	var err error
-	if text := os.Getenv("XDSPUB_SOAK"); text != "" {
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	length, seed := dice(t, "XDSPUB_SOAK", 20*time.Second, rand.Uint64())
 	t.Logf("again: XDSPUB_SOAK=%v XDSPUB_SOAK_SEED=%d scripts/soak", length, seed)
 
 	s := newSoak(t, rand.New(rand.NewPCG(seed, 0)))
@@ -73,6 +62,26 @@ func TestSoak(t *testing.T) {
 	}
 	s.grows(first)
 	t.Logf("%d edits, %d publishes, %d requests", s.steps, strings.Count(s.watch.Log(), "snapshot is out"), sent)
+}
+
+// dice are how long a random test goes on and what it draws from. The environment
+// variable is another length, such as 3m, with a seed of its own; XDSPUB_SOAK_SEED is
+// the seed in any case.
+func dice(t *testing.T, variable string, length time.Duration, seed uint64) (time.Duration, uint64) {
+	t.Helper()
+	var err error
+	if text := os.Getenv(variable); text != "" {
+		seed = rand.Uint64()
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return length, seed
 }
 
 // rest leaves the tree in peace, until what is out is what a cold render makes of
