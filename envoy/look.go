@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -26,11 +25,7 @@ func (l Look) Runs() bool {
 }
 
 // Away tells whether it is down or silent, which may end by itself.
-func (l Look) Away() bool {
-	_, down := errors.AsType[*DownError](l.Err)
-	_, silent := errors.AsType[*SilentError](l.Err)
-	return down || silent
-}
+func (l Look) Away() bool { return isDown(l.Err) || isSilent(l.Err) }
 
 // Hides is a *HiddenError where the Envoy must have a subscription, since its bootstrap
 // names the file or it runs a file that asks for it, and does not show its statistics.

@@ -36,13 +36,17 @@ func (m *member) observe(now time.Time, reading *Reading, err error) {
 	}
 }
 
-func (m *member) down() bool {
-	_, down := errors.AsType[*DownError](m.err)
+func (m *member) down() bool { return isDown(m.err) }
+
+func (m *member) silent() bool { return isSilent(m.err) }
+
+func isDown(err error) bool {
+	_, down := errors.AsType[*DownError](err)
 	return down
 }
 
-func (m *member) silent() bool {
-	_, silent := errors.AsType[*SilentError](m.err)
+func isSilent(err error) bool {
+	_, silent := errors.AsType[*SilentError](err)
 	return silent
 }
 
