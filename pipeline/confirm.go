@@ -90,6 +90,15 @@ func (c *confirmation) standing() []envoy.Subscription {
 	return list
 }
 
+// standing are the subscriptions of Envoys, of which some are known, to what is out.
+func (p *Pipeline) standing() ([]envoy.Subscription, error) {
+	c := p.confirmation(nil, "")
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	return c.standing(), nil
+}
+
 // ask fails where an Envoy could never confirm: nobody may be subscribed to the files
 // of the first steps, and they would be out by the time that one is asked.
 func (c *confirmation) ask(ctx context.Context) error {

@@ -21,16 +21,18 @@ type Result struct {
 // comes before Plan: what is out may change.
 func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 	c := p.confirmation(nil, "")
-	unfinished, err := publish.ReadIntent(p.options.Out)
-	if err != nil {
-		return err
-	}
-	if c != nil && unfinished != nil { // what can't be read back is told before anything goes back
-		if err := c.read(); err != nil {
+	if c != nil {
+		unfinished, err := publish.ReadIntent(p.options.Out)
+		if err != nil {
 			return err
 		}
+		if unfinished != nil { // what can't be read back is told before anything goes back
+			if err := c.read(); err != nil {
+				return err
+			}
+		}
 	}
-	_, err = d.Recover(ctx, publish.Plan{Gap: p.options.StepGap, Confirm: c.confirmer()})
+	_, err := d.Recover(ctx, publish.Plan{Gap: p.options.StepGap, Confirm: c.confirmer()})
 	return err
 }
 
@@ -41,15 +43,15 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	if err := d.Release(); err != nil {
 		return err
 	}
-	c := p.confirmation(nil, "")
-	if c == nil {
+	if p.options.Envoys == nil {
 		return nil
 	}
-	if err := c.read(); err != nil {
+	subs, err := p.standing()
+	if err != nil {
 		return err
 	}
 	p.again = nil
-	for _, look := range p.options.Envoys.LookClosely(ctx, c.standing()) {
+	for _, look := range p.options.Envoys.LookClosely(ctx, subs) {
 		for _, s := range look.States {
 			if s.Root != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(look.Refused) > 0 {
 				p.again = append(p.again, s.File)

@@ -100,11 +100,11 @@ func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.
 	if p.options.Envoys == nil {
 		return after, nil
 	}
-	c := p.confirmation(nil, "")
-	if err := c.read(); err != nil {
+	subs, err := p.standing()
+	if err != nil {
 		return nil, err
 	}
-	looks := p.options.Envoys.Look(ctx, c.standing())
+	looks := p.options.Envoys.Look(ctx, subs)
 	routed := min(routeTimeout, p.options.TrimDelay)
 	return func(g publish.Going, now time.Time) (time.Time, bool) {
 		latest := now
