@@ -1,0 +1,142 @@
+// Package safefile reads files that somebody else may have put where they are. A
+// name in such a folder can be a pipe, a device, a link into /proc, or a file
+// without end: to read one of these blocks for ever, takes all memory, or does
+// something. Nothing but a regular file of a real file system is read, and no more
+// of it than a limit.
+//
+//	data, err := safefile.Read("config/clusters.yaml", 1<<20)
+//
+// What a name leads to is asked before it is opened, because opening a device can
+// do something. What counts is the answer for the file that was opened.
+package safefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrNotRegular says that a name leads to something that is not a regular file.
+var ErrNotRegular = errors.New("not a regular file")
+
+// ErrKernel says that a name leads to a file that the kernel makes up, such as one
+// of /proc. It may have no end, and tells about the machine.
+var ErrKernel = fmt.Errorf("%w: the kernel makes up what is in it", ErrNotRegular)
+
+// TooLargeError says that a file holds more than the limit.
+type TooLargeError struct {
+	// Size is that of the file; 0 where the file says less than it holds.
+	Size, Limit int64
+}
+
+func (e *TooLargeError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("the file has more bytes than the limit of %d", e.Limit)
+	}
+	return fmt.Sprintf("the file has %d bytes, the limit is %d", e.Size, e.Limit)
+}
+
+// Read reads a file of at most limit bytes. Links are followed.
+func Read(path string, limit int64) ([]byte, error) {
+	f, info, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return read(f, info, path, limit)
+}
+
+// ReadIn is Read for a name below root, which links don't leave.
+func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
+	f, info, err := OpenIn(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return read(f, info, name, limit)
+}
+
+// Open opens a regular file for reading. It does not wait for anything. All errors
+// are of type *fs.PathError.
+func Open(path string) (*os.File, fs.FileInfo, error) {
+	return open(path, os.Stat, os.OpenFile)
+}
+
+// OpenIn is Open for a name below root, which links don't leave.
+func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	return open(name, root.Stat, root.OpenFile)
+}
+
+func open(path string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
+	info, err := stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := judge(info); err != nil {
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	// Another file may stand there now. A pipe without a writer opens at once.
+	f, err := openFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = judge(info)
+	}
+	if err == nil {
+		err = judgeFileSystem(f)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return f, info, nil
+}
+
+func judge(info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return syscall.EISDIR
+	case !info.Mode().IsRegular():
+		return ErrNotRegular
+	}
+	return nil
+}
+
+func read(r io.Reader, info fs.FileInfo, path string, limit int64) ([]byte, error) {
+	data, err := readAll(r, info.Size(), limit)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data, nil
+}
+
+// readAll reads to the end, which comes after size bytes if the file is true.
+func readAll(r io.Reader, size, limit int64) ([]byte, error) {
+	if size > limit {
+		return nil, &TooLargeError{Size: size, Limit: limit}
+	}
+	r = io.LimitReader(r, limit+1)
+	data := make([]byte, 0, size+1) // one more finds the end without growing
+	for {
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > limit:
+			return nil, &TooLargeError{Limit: limit}
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			if pe, ok := errors.AsType[*fs.PathError](err); ok {
+				err = pe.Err
+			}
+			return nil, err
+		}
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+	}
+}
