@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -359,10 +360,18 @@ func TestBadAdmins(t *testing.T) {
 		hidden.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: append(hidden.bootstrap(t), "stats_config: {stats_matcher: "+matcher+"}\n"...)})
 		return "http://" + address(hidden.admin)
 	}
+	var turn atomic.Int32
+	behind := []string{hides("{exclusion_list: {}}"), hides("{exclusion_list: {}}")}
+	balancer := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		to, _ := url.Parse(behind[int(turn.Add(1))%len(behind)])
+		r.SetURL(to)
+	}})
+	defer balancer.Close()
 	for _, tt := range []struct {
 		name, url, want string
 		exit            int
 	}{
+		{"two Envoys behind one address", balancer.URL, "is unstable: another process answers each time", 3},
 		{"no URL", "localhost", "want http://HOST:PORT or unix:PATH", 2},
 		{"another program", page.URL, "is no admin interface of an Envoy", 3},
 		{"an Envoy that reads another directory", "http://" + address(elsewhere.admin), "reads nothing below " + s.out, 3},

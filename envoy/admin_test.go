@@ -52,7 +52,7 @@ func TestOtherPrograms(t *testing.T) {
 			for block := make([]byte, 1<<20); r.Context().Err() == nil; {
 				_, _ = w.Write(block)
 			}
-		}, "more than 32 MiB"},
+		}, "more than 8 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(c.handler)

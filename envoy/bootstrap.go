@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -21,14 +22,20 @@ type Bootstrap struct {
 	StatsMatcher bool
 }
 
+// maxPaths is beyond the files that a bootstrap names: what Envoy watches of itself is
+// CDS, LDS, layers of the runtime and what static resources ask for.
+const maxPaths = 10_000
+
 // Bootstrap asks what the Envoy was started with.
 func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
-	return a.startedWith(ctx, "bootstrap")
+	s := a.session()
+	defer s.close()
+	return s.startedWith(ctx, "bootstrap")
 }
 
 // startedWith is what there is in some fields of the bootstrap.
-func (a *Admin) startedWith(ctx context.Context, fields ...string) (*Bootstrap, error) {
-	boot, dump, err := a.bootstrap(ctx, fields...)
+func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap, error) {
+	boot, dump, err := s.bootstrap(ctx, fields...)
 	if err != nil {
 		return nil, err
 	}
@@ -38,31 +45,53 @@ func (a *Admin) startedWith(ctx context.Context, fields ...string) (*Bootstrap, 
 	collectPaths(dump, &b.Paths)
 	slices.Sort(b.Paths)
 	b.Paths = slices.Compact(b.Paths)
+	if len(b.Paths) > maxPaths {
+		return nil, s.notEnvoy(configDump, fmt.Sprintf("a bootstrap that names %d files, the limit is %d", len(b.Paths), maxPaths))
+	}
 	return b, nil
 }
 
 // Below tells whether one of the Paths is below dir. A relative one may be.
-func (b *Bootstrap) Below(dir string) bool { return below(b.Paths, dir) }
-
-func below(paths []string, dir string) bool {
-	return slices.ContainsFunc(paths, func(p string) bool { return !path.IsAbs(p) || within(p, dir) || within(resolved(p), resolved(dir)) })
+func (b *Bootstrap) Below(dir string) bool {
+	real := resolved(dir)
+	return slices.ContainsFunc(b.Paths, func(p string) bool { return !path.IsAbs(p) || within(p, dir) || within(resolved(p), real) })
 }
 
 func within(p, dir string) bool {
 	return strings.HasPrefix(path.Clean(p), strings.TrimSuffix(path.Clean(dir), "/")+"/")
 }
 
+// reads is what a bootstrap names, to look files up in.
+type reads struct {
+	relative []string // to where Envoy was started
+	absolute map[string]bool
+	real     map[string]bool // without the links that this machine has just now
+}
+
+// lookUp resolves paths until ctx ends.
+func lookUp(ctx context.Context, paths []string) reads {
+	r := reads{absolute: make(map[string]bool, len(paths)), real: make(map[string]bool, len(paths))}
+	for _, p := range paths {
+		switch {
+		case ctx.Err() != nil:
+			return r
+		case path.IsAbs(p):
+			r.absolute[path.Clean(p)] = true
+			r.real[resolved(p)] = true
+		default:
+			r.relative = append(r.relative, "/"+path.Clean(p))
+		}
+	}
+	return r
+}
+
 // names tells whether one of the paths is that of a file below dir. Where a link
 // on this machine leads one to the other it is; where Envoy has another file system
 // than we have, only the same words are.
-func names(paths []string, dir, file string) bool {
+func (r reads) names(dir, file string) bool {
 	want := path.Join(dir, file)
-	return slices.ContainsFunc(paths, func(p string) bool {
-		if !path.IsAbs(p) { // from where Envoy was started
-			return strings.HasSuffix("/"+path.Clean(p), "/"+file)
-		}
-		return path.Clean(p) == want || resolved(p) == resolved(want)
-	})
+	return r.absolute[want] || r.real[resolved(want)] ||
+		slices.ContainsFunc(r.relative, func(p string) bool { return strings.HasSuffix(p, "/"+file) })
 }
 
 // resolved is a path without links, as far as this machine has it.
@@ -106,14 +135,15 @@ func isConfigSource(field string) bool {
 	return strings.HasSuffix(field, "config_source")
 }
 
+const configDump = "/config_dump"
+
 // bootstrap asks for fields of the bootstrap, and when it was loaded.
-func (a *Admin) bootstrap(ctx context.Context, fields ...string) (Boot, map[string]any, error) {
-	const path = "/config_dump"
-	body, err := a.get(ctx, path, url.Values{
+func (s *session) bootstrap(ctx context.Context, fields ...string) (Boot, map[string]any, error) {
+	body, err := s.get(ctx, configDump, url.Values{
 		"mask": {strings.Join(append(fields, "last_updated"), ",")},
 		// Envoy makes the dump of all else, too, before it takes the fields out of it.
 		"name_regex": {"^$"},
-	})
+	}, maxDump)
 	if err != nil {
 		return "", nil, err
 	}
@@ -123,41 +153,46 @@ func (a *Admin) bootstrap(ctx context.Context, fields ...string) (Boot, map[stri
 			LastUpdated Boot `json:"last_updated"`
 		}
 	}
-	if err := json.Unmarshal(body, &dump); err != nil || len(dump.Configs) != 1 || dump.Configs[0].LastUpdated == "" {
-		return "", nil, a.notEnvoy(path, sample(body))
+	if err := json.Unmarshal(body, &dump); err != nil || len(dump.Configs) != 1 || dump.Configs[0].LastUpdated.time().IsZero() {
+		return "", nil, s.notEnvoy(configDump, sample(body))
 	}
 	return dump.Configs[0].LastUpdated, dump.Configs[0].Bootstrap, nil
 }
 
-// process asks which process answers, and for the rest where it is a new one.
-func (a *Admin) process(ctx context.Context) (process, error) {
-	boot, _, err := a.bootstrap(ctx)
+// process asks which process answers, and for the rest where it is a new one. A process
+// that is older than the one that answered before was there all the time: the error is an
+// *UnstableError then.
+func (s *session) process(ctx context.Context) (process, error) {
+	boot, _, err := s.bootstrap(ctx)
 	if err != nil {
 		return process{}, err
 	}
-	a.mu.Lock()
-	last := a.last
-	a.mu.Unlock()
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
 	if last.boot == boot {
 		return last, nil
 	}
-	b, err := a.startedWith(ctx, "bootstrap.stats_config.stats_matcher", "bootstrap.dynamic_resources", "bootstrap.layered_runtime")
+	b, err := s.startedWith(ctx, "bootstrap.stats_config.stats_matcher", "bootstrap.dynamic_resources", "bootstrap.layered_runtime")
 	if err != nil {
 		return process{}, err
 	}
 	p := process{boot: b.Boot, matcher: b.StatsMatcher, paths: b.Paths}
-	if p.drainTime, err = a.drainTime(ctx); err != nil {
+	if p.drainTime, err = s.drainTime(ctx); err != nil {
 		return process{}, err
 	}
-	a.mu.Lock()
-	a.last = p
-	a.mu.Unlock()
+	s.mu.Lock()
+	s.last = p
+	s.mu.Unlock()
+	if p.boot.time().Before(last.boot.time()) {
+		return process{}, &UnstableError{URL: s.url}
+	}
 	return p, nil
 }
 
-func (a *Admin) drainTime(ctx context.Context) (time.Duration, error) {
+func (s *session) drainTime(ctx context.Context) (time.Duration, error) {
 	const path = "/server_info"
-	body, err := a.get(ctx, path, nil)
+	body, err := s.get(ctx, path, nil, maxDump)
 	if err != nil {
 		return 0, err
 	}
@@ -167,11 +202,11 @@ func (a *Admin) drainTime(ctx context.Context) (time.Duration, error) {
 		} `json:"command_line_options"`
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
-		return 0, a.notEnvoy(path, sample(body))
+		return 0, s.notEnvoy(path, sample(body))
 	}
 	d, err := time.ParseDuration(info.Options.DrainTime)
 	if err != nil {
-		return 0, a.notEnvoy(path, sample(body))
+		return 0, s.notEnvoy(path, sample(body))
 	}
 	return d, nil
 }
@@ -179,9 +214,11 @@ func (a *Admin) drainTime(ctx context.Context) (time.Duration, error) {
 // readsBelow is a *ForeignError where the Envoy reads no file below dir. Static
 // resources, of which there may be many, are asked for when nothing else does.
 func (a *Admin) readsBelow(ctx context.Context, dir string) error {
-	b, err := a.startedWith(ctx, "bootstrap.dynamic_resources", "bootstrap.layered_runtime")
+	s := a.session()
+	defer s.close()
+	b, err := s.startedWith(ctx, "bootstrap.dynamic_resources", "bootstrap.layered_runtime")
 	if err == nil && !b.Below(dir) {
-		b, err = a.Bootstrap(ctx)
+		b, err = s.startedWith(ctx, "bootstrap")
 	}
 	if err != nil || b.Below(dir) {
 		return err
@@ -192,8 +229,9 @@ func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 // Warming are the names of the dynamic clusters that warm, sorted. Those of them
 // that are updates have an older version that serves.
 func (a *Admin) Warming(ctx context.Context) ([]string, error) {
-	const path = "/config_dump"
-	body, err := a.get(ctx, path, url.Values{"resource": {"dynamic_warming_clusters"}, "mask": {"cluster.name"}})
+	s := a.session()
+	defer s.close()
+	body, err := s.get(ctx, configDump, url.Values{"resource": {"dynamic_warming_clusters"}, "mask": {"cluster.name"}}, maxDump)
 	if err != nil {
 		return nil, err
 	}
@@ -203,11 +241,11 @@ func (a *Admin) Warming(ctx context.Context) ([]string, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &dump); err != nil {
-		return nil, a.notEnvoy(path, sample(body))
+		return nil, a.notEnvoy(configDump, sample(body))
 	}
 	var names []string
 	for _, c := range dump.Configs {
-		names = append(names, c.Cluster.Name)
+		names = append(names, clip(c.Cluster.Name, maxWord))
 	}
 	slices.Sort(names)
 	return names, nil

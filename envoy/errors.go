@@ -1,9 +1,6 @@
 package envoy
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // DownError tells that there is no Envoy: nobody listens, or whoever did hung up.
 type DownError struct {
@@ -42,6 +39,15 @@ func (e *NotEnvoyError) Error() string {
 	return fmt.Sprintf("envoy %s: is no admin interface of an Envoy: %s gave %s", e.URL, e.Path, e.Saw)
 }
 
+// UnstableError tells that several processes answer at one address.
+type UnstableError struct {
+	URL string
+}
+
+func (e *UnstableError) Error() string {
+	return fmt.Sprintf("envoy %s: is unstable: another process answers each time: if this is a balancer before several Envoys, give the admin interface of each of them its own --envoy-admin; if it is one Envoy, it restarts all the time, and its log says why", e.URL)
+}
+
 // HiddenError tells that the stats_matcher of an Envoy's bootstrap leaves out
 // statistics without which it can't be told what becomes of a file.
 type HiddenError struct {
@@ -64,7 +70,7 @@ type ForeignError struct {
 func (e *ForeignError) Error() string {
 	reads := "no files at all"
 	if len(e.Reads) > 0 {
-		reads = strings.Join(e.Reads, ", ")
+		reads = clip(few(e.Reads), maxText)
 	}
 	return fmt.Sprintf("envoy %s: reads nothing below %s: its bootstrap names %s", e.URL, e.Dir, reads)
 }

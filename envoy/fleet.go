@@ -50,7 +50,7 @@ func NewFleet(o FleetOptions) *Fleet {
 //
 // One that is down or silent does not count, and is only noted. One whose answers
 // can't be understood, or don't tell what is needed, is an error: *NotEnvoyError,
-// *HiddenError or *ForeignError. Nothing has moved then.
+// *UnstableError, *HiddenError or *ForeignError. Nothing has moved then.
 func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) {
 	r := &Round{fleet: f, subs: subs, roots: rootsOf(subs), begun: time.Now()}
 	for _, log := range f.o.Logs {
@@ -59,10 +59,12 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) 
 		}
 	}
 	var wg sync.WaitGroup
+	asking, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
+	defer cancel()
 	for _, admin := range f.o.Admins {
 		m := &member{admin: admin}
 		r.members = append(r.members, m)
-		wg.Go(func() { f.begin(ctx, m, r.roots) })
+		wg.Go(func() { f.begin(asking, m, r) })
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
@@ -83,8 +85,8 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) 
 }
 
 // begin asks one Envoy.
-func (f *Fleet) begin(ctx context.Context, m *member, roots []string) {
-	m.base, m.err = m.admin.Read(ctx, roots)
+func (f *Fleet) begin(ctx context.Context, m *member, r *Round) {
+	m.base, m.err = m.admin.Read(ctx, r.roots)
 	if m.err == nil {
 		m.err = f.claim(ctx, m.admin, m.base.Boot)
 	}
@@ -94,6 +96,7 @@ func (f *Fleet) begin(ctx context.Context, m *member, roots []string) {
 	if m.err != nil {
 		m.base = nil
 	}
+	m.judge(r.subs, f.o.Dir)
 }
 
 // claim is a *ForeignError where a process reads no file of the directory. Each is

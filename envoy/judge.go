@@ -53,8 +53,8 @@ func judge(base, now *Reading, subs []Subscription) []Status {
 	return list
 }
 
-// sharing are the versions of all subscriptions that share a root, by root: layers
-// of the runtime have one in common, and so do names that Envoy makes one of.
+// sharing are the versions of all subscriptions that share a root, by root and sorted:
+// layers of the runtime have one in common, and so do names that Envoy makes one of.
 func (r *Reading) sharing(subs []Subscription) map[string][]string {
 	sharing := make(map[string][]string)
 	for _, s := range subs {
@@ -62,7 +62,15 @@ func (r *Reading) sharing(subs []Subscription) map[string][]string {
 			sharing[root] = append(sharing[root], s.Version)
 		}
 	}
+	for _, versions := range sharing {
+		slices.Sort(versions)
+	}
 	return sharing
+}
+
+func contains(versions []string, version string) bool {
+	_, found := slices.BinarySearch(versions, version)
+	return found
 }
 
 // since is c without what base has counted. A counter that is lower than it was
@@ -86,7 +94,7 @@ func (s Subscription) judge(roots []string, since map[string]Counters, sharing m
 	acked, waiting := false, false
 	for _, root := range roots {
 		c := since[root]
-		took := slices.Contains(sharing[root], c.Version) && (s.Standing || c.Successes >= uint64(len(sharing[root])))
+		took := contains(sharing[root], c.Version) && (s.Standing || c.Successes >= uint64(len(sharing[root])))
 		acked = acked || took
 		waiting = waiting || c.Attempts > 0 && !took
 		if status.Root == "" || !took {

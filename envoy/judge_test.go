@@ -94,7 +94,7 @@ func TestQuorum(t *testing.T) {
 // TestVerdict goes through what Envoys can say. A letter is one Envoy: a acked, r
 // refused, p pending, d down since before the round, s silent since then, u up
 // again and pending, h hanging since the rename, g gone just now, G for long,
-// x another program since, ? down before and not asked again, ! silent before and not
+// x another program since, z unstable since, ? down before and not asked again, ! silent before and not
 // asked again.
 func TestVerdict(t *testing.T) {
 	now := time.Unix(1000, 0)
@@ -113,6 +113,7 @@ func TestVerdict(t *testing.T) {
 		'g': {base: before, err: &DownError{}, since: now.Add(-time.Second), heard: true},
 		'G': {base: before, err: &DownError{}, since: now.Add(-comeBack), heard: true},
 		'x': {base: before, err: &NotEnvoyError{}, since: now, heard: true},
+		'z': {base: before, last: acked, err: &UnstableError{}, since: now, heard: true},
 		'?': {err: &DownError{}},
 		'!': {err: &SilentError{}},
 	}
@@ -135,6 +136,7 @@ func TestVerdict(t *testing.T) {
 		{"ag", "", "confirmed", ""},
 		{"aG", "confirmed", "confirmed", "confirmed"},
 		{"ax", "confirmed", "confirmed", "confirmed"},
+		{"az", "confirmed", "confirmed", "confirmed"},
 		{"au", "", "confirmed", ""},
 		{"a?", "", "", ""},
 		{"a!", "", "", ""},
@@ -151,6 +153,7 @@ func TestVerdict(t *testing.T) {
 			for _, letter := range c.envoys {
 				m := members[letter]
 				m.admin = admin
+				m.judge(subs, "")
 				r.members = append(r.members, &m)
 			}
 			got := ""

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"xdspub/safefile"
 )
 
 // maxLog is how much of a log is read at most: the end of it, where there is more.
@@ -38,7 +40,7 @@ func (l *Log) Mark() error {
 // Refusals are those that were logged since the mark. A file that was rotated or
 // cut off since is read from its beginning.
 func (l *Log) Refusals() ([]Refusal, error) {
-	f, err := os.Open(l.path)
+	f, info, err := safefile.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -46,10 +48,6 @@ func (l *Log) Refusals() ([]Refusal, error) {
 		return nil, fmt.Errorf("log of Envoy: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("log of Envoy: %w", err)
-	}
 	var from int64
 	if l.info != nil && os.SameFile(l.info, info) && l.info.Size() <= info.Size() {
 		from = l.info.Size()

@@ -63,11 +63,15 @@ type CloseLook struct {
 // it learns of a rename and takes the first connection on one thread, and the
 // statistics are on a later one.
 func (f *Fleet) Look(ctx context.Context, subs []Subscription) []Look {
+	ctx, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
+	defer cancel()
 	return sideBySide(f.o.Admins, func(a *Admin) Look { return f.lookAt(ctx, a, subs) })
 }
 
 // LookClosely is Look with questions that cost Envoy more.
 func (f *Fleet) LookClosely(ctx context.Context, subs []Subscription) []CloseLook {
+	ctx, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
+	defer cancel()
 	return sideBySide(f.o.Admins, func(a *Admin) CloseLook { return f.lookCloselyAt(ctx, a, subs) })
 }
 
@@ -119,7 +123,7 @@ func (s Subscription) stand(r *Reading, sharing map[string][]string) Status {
 	acked := false
 	for _, root := range r.roots(s) {
 		c := r.Counters[root]
-		runs := c.Version != "" && slices.Contains(sharing[root], c.Version)
+		runs := c.Version != "" && contains(sharing[root], c.Version)
 		if status.Root == "" || runs {
 			status.Root, status.Runs = root, c.Version
 		}

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,23 +17,34 @@ const comeBack = 5 * time.Second
 type member struct {
 	admin   *Admin
 	base    *Reading // before the rename; nil where it gave no answer
-	warming []string // the clusters that were warming then
+	warming []string // the clusters that were warming then, sorted
 
-	last  *Reading  // what it said last, since
+	last *Reading // what it said last, since
+	// made is what it has made of the files, judged once an answer.
+	made  []Status
 	err   error     // what became of the last question
 	since time.Time // since when it is down, if it went down since
 	heard bool      // it was asked since the rename
 }
 
 // observe notes an answer, or that there was none.
-func (m *member) observe(now time.Time, reading *Reading, err error) {
+func (m *member) observe(now time.Time, a answer, subs []Subscription, dir string) {
 	wasDown := m.down()
-	m.err, m.heard = err, true
-	if err == nil {
-		m.last = reading
+	m.err, m.heard = a.err, true
+	if a.err == nil {
+		m.last = a.reading
+		m.judge(subs, dir)
 	}
 	if m.down() && !wasDown {
 		m.since = now
+	}
+}
+
+// judge makes of what it said last, or else before the rename, what it has made of the
+// files.
+func (m *member) judge(subs []Subscription, dir string) {
+	if now := cmp.Or(m.last, m.base); now != nil {
+		m.made = judge(m.base, now, now.led(subs, dir))
 	}
 }
 
@@ -71,16 +83,12 @@ func (m *member) restarted() bool {
 	return m.last != nil && (m.base == nil || m.base.Boot != m.last.Boot)
 }
 
-// outcome is what it has made of the files.
-func (m *member) outcome(subs []Subscription, dir string) EnvoyOutcome {
-	o := EnvoyOutcome{URL: m.admin.String(), Err: m.err, Restarted: m.restarted()}
-	switch {
-	case m.last != nil:
-		o.States = judge(m.base, m.last, m.last.led(subs, dir))
-	case m.base != nil:
-		o.States = judge(m.base, m.base, m.base.led(subs, dir))
-	}
-	return o
+// state is what it has made of all files.
+func (m *member) state() State { return stateOf(m.made) }
+
+// outcome is what it has made of each file.
+func (m *member) outcome() EnvoyOutcome {
+	return EnvoyOutcome{URL: m.admin.String(), Err: m.err, Restarted: m.restarted(), States: m.made}
 }
 
 // coldClusters are those that warm now and did not before the rename.
@@ -89,5 +97,8 @@ func (m *member) coldClusters(ctx context.Context) ([]string, error) {
 	if err != nil || m.restarted() {
 		return names, err
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(m.warming, name) }), nil
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, before := slices.BinarySearch(m.warming, name)
+		return before
+	}), nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Verdict is what a round came to.
@@ -54,9 +56,11 @@ type EnvoyOutcome struct {
 
 // State is Acked where all subscriptions are, Refused where one is, and else
 // Pending.
-func (e EnvoyOutcome) State() State {
+func (e EnvoyOutcome) State() State { return stateOf(e.States) }
+
+func stateOf(list []Status) State {
 	state := Acked
-	for _, s := range e.States {
+	for _, s := range list {
 		switch {
 		case s.State == Refused:
 			return Refused
@@ -64,7 +68,7 @@ func (e EnvoyOutcome) State() State {
 			state = Pending
 		}
 	}
-	if e.States == nil {
+	if list == nil {
 		return Pending
 	}
 	return state
@@ -122,4 +126,24 @@ func few(list []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), n)
 	}
 	return strings.Join(list, ", ")
+}
+
+const (
+	// maxWord is how much of a name or a version is kept, and maxText of a sentence.
+	maxWord = 1 << 10
+	maxText = 4 << 10
+)
+
+// clip is a text of somebody else's, fit to be shown: cut off where it has more than so
+// many bytes, and without what a terminal would obey.
+func clip(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 }

@@ -23,12 +23,13 @@ type Refusal struct {
 // Refusals are the listeners that the Envoy refused since then, by name. Of other
 // resources it keeps no such record; its log says more.
 func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error) {
-	const path = "/config_dump"
+	s := a.session()
+	defer s.close()
 	query := url.Values{
 		"resource": {"dynamic_listeners"},
 		"mask":     {"name,error_state.details,error_state.last_update_attempt"},
 	}
-	status, body, err := a.exchange(ctx, path, query)
+	status, body, err := s.exchange(ctx, configDump, query, maxDump)
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +43,13 @@ func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error
 		}
 	}
 	if status != http.StatusOK || json.Unmarshal(body, &dump) != nil {
-		return nil, a.notEnvoy(path, sample(body))
+		return nil, a.notEnvoy(configDump, sample(body))
 	}
 	var list []Refusal
 	for _, l := range dump.Configs {
 		// Envoy has each a second time, without name and time.
 		if l.Name != "" && l.Error.Details != "" && !l.Error.At.Before(since.Truncate(time.Millisecond)) {
-			list = append(list, Refusal{API: "LDS", Resource: l.Name, Message: reason(l.Error.Details)})
+			list = append(list, Refusal{API: "LDS", Resource: clip(l.Name, maxWord), Message: reason(l.Error.Details)})
 		}
 	}
 	slices.SortFunc(list, func(a, b Refusal) int { return cmp.Compare(a.Resource, b.Resource) })

@@ -36,7 +36,7 @@ func (r *Round) Await(ctx context.Context, o AwaitOptions) Outcome {
 		if m.counts(now) {
 			outcome.Answering++
 		}
-		outcome.Envoys = append(outcome.Envoys, m.outcome(r.subs, r.fleet.o.Dir))
+		outcome.Envoys = append(outcome.Envoys, m.outcome())
 	}
 	if verdict == Rejected {
 		r.explain(ctx, &outcome)
@@ -72,7 +72,7 @@ func (r *Round) poll(ctx context.Context) Verdict {
 		}
 		select {
 		case a := <-answers:
-			a.member.observe(time.Now(), a.reading, a.err)
+			a.member.observe(time.Now(), a, r.subs, r.fleet.o.Dir)
 			r.fleet.note(a.member.admin, a.err)
 		case <-polling.Done():
 			return Unconfirmed
@@ -132,7 +132,7 @@ func (r *Round) verdict(now time.Time) (v Verdict, over bool) {
 			continue
 		}
 		answering++
-		switch m.outcome(r.subs, r.fleet.o.Dir).State() {
+		switch m.state() {
 		case Acked:
 			acked++
 		case Refused:

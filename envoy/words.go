@@ -79,14 +79,21 @@ func parseLog(log string) []Refusal {
 // entries are the messages of a log, each with all of its lines.
 func entries(log string) []string {
 	var list []string
-	for line := range strings.Lines(log) {
-		text, whole := unwrap(line)
-		if whole || len(list) == 0 || entryStart.MatchString(text) || resourceWords.MatchString(text) || fileWords.MatchString(text) {
-			list = append(list, text)
-		} else {
-			list[len(list)-1] += text
+	var entry strings.Builder
+	end := func() {
+		if entry.Len() > 0 {
+			list = append(list, entry.String())
+			entry.Reset()
 		}
 	}
+	for line := range strings.Lines(log) {
+		text, whole := unwrap(line)
+		if whole || entryStart.MatchString(text) || resourceWords.MatchString(text) || fileWords.MatchString(text) {
+			end()
+		}
+		entry.WriteString(text)
+	}
+	end()
 	return list
 }
 
@@ -120,7 +127,7 @@ func reason(message string) string {
 			message = before + strings.TrimRight(quotes, ": {")
 		}
 	}
-	return strings.Join(strings.Fields(message), " ") // protobuf varies its blanks
+	return clip(strings.Join(strings.Fields(message), " "), maxText) // protobuf varies its blanks
 }
 
 // apiOf tells from Envoy's words whose file was refused, where they say no more.

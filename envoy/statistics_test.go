@@ -1,0 +1,50 @@
+package envoy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// BenchmarkStatistics takes in what Envoys say of so many routes. The second half is of a
+// hostile one: as many dots, each of which might begin what was asked for.
+func BenchmarkStatistics(b *testing.B) {
+	type stat struct {
+		Name  string `json:"name"`
+		Value any    `json:"value"`
+	}
+	run := func(name string, n int, stats []stat, roots []string) {
+		b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+			text, err := json.Marshal(map[string]any{"stats": stats})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				got, err := parseStats(b.Context(), text)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := new(Reading).take("", got, roots); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/unit")
+		})
+	}
+	for _, n := range []int{1_000, 2_000, 4_000, 8_000} {
+		var stats []stat
+		var roots []string
+		for i := range n {
+			name := fmt.Sprintf("web-%d.example", i)
+			roots = append(roots, RDS(Any, name))
+			for _, suffix := range suffixes {
+				stats = append(stats, stat{RDS("edge", name) + suffix, i})
+			}
+		}
+		run("routes", n, stats, roots)
+	}
+	for _, n := range []int{15_000, 30_000, 60_000} {
+		run("dots", n, []stat{{"http." + strings.Repeat(".", n) + attempts, 1}}, []string{RDS(Any, "x"), RDS(Any, "a.b.c")})
+	}
+}
