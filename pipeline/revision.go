@@ -4,56 +4,94 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
 
-// revisionTimeout is for all questions to git: a change waits for them.
+// revisionTimeout is for all questions about the commit: a change waits for them.
 const revisionTimeout = 3 * time.Second
+
+// maxSubmodules is how deep submodules are looked into.
+const maxSubmodules = 8
 
 // revision is the commit of the git work tree that a source is in, with "+dirty"
 // where the source is not as in that commit. It is empty where there is none to
-// tell: no git, no work tree, a source that the commit does not hold, a git that
-// refuses (safe.directory) or takes too long.
+// tell: no git, no work tree, a source that the commit does not hold, a repository
+// of somebody else, or one that takes too long.
 func revision(ctx context.Context, source string) string {
-	dir, name := source, "" // "" is all of dir
-	if info, err := os.Stat(source); err == nil && !info.IsDir() {
-		dir, name = filepath.Split(resolved(source)) // git follows no link
-	}
 	ctx, cancel := context.WithTimeout(ctx, revisionTimeout)
 	defer cancel()
-	commit, err := git(ctx, dir, "rev-parse", "--verify", "HEAD")
+	source = resolved(source)
+	dir := source
+	if info, err := os.Stat(source); err == nil && !info.IsDir() {
+		dir = filepath.Dir(source)
+	}
+	r, ok := enclosingRepository(dir)
+	if !ok {
+		return ""
+	}
+	below, err := filepath.Rel(r.top, source)
 	if err != nil {
 		return ""
 	}
-	if _, err := git(ctx, dir, "rev-parse", "--verify", "HEAD:./"+name); err != nil {
-		return "" // ignored by git, or not added yet
+	if below = filepath.ToSlash(below); below == "." {
+		below = ""
 	}
-	changes, err := git(ctx, dir, "status", "--porcelain", "--", cmp.Or(name, "."))
+	dirty, err := r.differs(ctx, below, 0)
 	switch {
 	case err != nil:
 		return ""
-	case changes != "":
-		return commit + "+dirty"
+	case dirty:
+		return r.commit + "+dirty"
 	}
-	return commit
+	return r.commit
 }
 
-// git is what a git command says, without the line break.
-func git(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
-	cmd.WaitDelay = time.Second // what it starts may hold on to its output
-	// A hook gives its git's variables to whoever it starts.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return slices.ContainsFunc([]string{"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=", "GIT_OBJECT_DIRECTORY=", "GIT_ALTERNATE_OBJECT_DIRECTORIES=", "GIT_PREFIX="},
-			func(name string) bool { return strings.HasPrefix(v, name) })
-	})
-	// status would write the index anew, under a lock: that is for who works there.
-	cmd.Env = append(cmd.Env, "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1")
-	out, err := cmd.Output()
-	return strings.TrimRight(string(out), "\n"), err
+// differs tells whether what the work tree holds below a path, submodules among it,
+// is not what the commit holds. It is an error that the commit has nothing there.
+func (r repository) differs(ctx context.Context, below string, depth int) (bool, error) {
+	git, err := newGit(r)
+	if err != nil {
+		return false, err
+	}
+	defer git.close()
+	if _, err := git.run(ctx, "rev-parse", "--verify", "--quiet", r.commit+":"+below); err != nil {
+		return false, err // ignored by git, or not added yet
+	}
+	path := cmp.Or(below, ".")
+	// git would start another one in each submodule, which obeys the settings there.
+	changes, err := git.run(ctx, "status", "--porcelain", "--ignore-submodules=all", "--", path)
+	if err != nil || changes != "" {
+		return true, err
+	}
+	if _, err := os.Lstat(filepath.Join(r.top, ".gitmodules")); err != nil || depth == maxSubmodules {
+		return false, nil
+	}
+	staged, err := git.run(ctx, "ls-files", "--stage", "-z", "--", path)
+	if err != nil {
+		return false, err
+	}
+	for entry := range strings.SplitSeq(staged, "\x00") {
+		about, name, _ := strings.Cut(entry, "\t")
+		if commit, ok := strings.CutPrefix(about, "160000 "); ok {
+			if dirty, err := r.submoduleDiffers(ctx, name, strings.Fields(commit)[0], depth); dirty || err != nil {
+				return dirty, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// submoduleDiffers is differs for the submodule in a folder of r. One that is not
+// checked out does not differ.
+func (r repository) submoduleDiffers(ctx context.Context, name, commit string, depth int) (bool, error) {
+	sub, ok := repositoryAt(filepath.Join(r.top, filepath.FromSlash(name)), "")
+	switch {
+	case !ok:
+		return false, nil
+	case sub.commit != commit:
+		return true, nil
+	}
+	return sub.differs(ctx, "", depth+1)
 }
