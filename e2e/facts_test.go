@@ -41,6 +41,7 @@ type fact struct {
 	Answers   string            // how the answer begins
 	Says      string            // among its words
 	XDSPub    map[string]string // the code of what is found, by its severity
+	Finds     string            // in verdicts.yaml: the severity of what the row's rule finds
 }
 
 // UnmarshalJSON takes the key that is no field for the slot.
@@ -55,7 +56,7 @@ func (f *fact) UnmarshalJSON(text []byte) error {
 	}
 	for key, value := range all {
 		switch key {
-		case "bootstrap", "files", "live", "send", "envoy", "answers", "says", "xdspub":
+		case "bootstrap", "files", "live", "send", "envoy", "answers", "says", "xdspub", "finds":
 		default:
 			if f.Slot != "" {
 				return fmt.Errorf("two slots, %s and %s, or a key that is misspelled", f.Slot, key)
@@ -178,6 +179,9 @@ func newFactTrial(t *testing.T, table facts, f fact) *factTrial {
 	maps.Copy(row["bootstrap"].(map[string]any), f.Bootstrap)
 	resources := []any{table.upstream()}
 	if f.Slot != "" {
+		if table.Slots[f.Slot] == nil {
+			t.Fatalf("no slot %s", f.Slot)
+		}
 		row[f.Slot] = f.Payload
 		resources = append(resources, references{Slots: table.Slots}.resources(t, row)[1:]...)
 	}

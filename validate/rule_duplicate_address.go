@@ -39,7 +39,7 @@ once only: Envoy takes both listeners, and one of them never listens.`,
 					Path:     a.path,
 					Message:  fmt.Sprintf("address %s belongs to another listener too", a.socket),
 					Help:     "give each listener an address of its own; one listener can have several filter chains",
-					Related:  related(first.Resource, first.path, fmt.Sprintf("listener %q has it", first.Name)),
+					Related:  related(first.Resource, first.path, fmt.Sprintf("%s has it", first.Key)),
 				})
 			case a.alone:
 				// With SO_REUSEPORT, Envoy binds it twice.
@@ -87,7 +87,7 @@ func checkWildcard(p *Pass, a boundAddress, seen map[xds.Socket]boundAddress) {
 	wildcard, ok := a.socket.Wildcard()
 	all, taken := seen[wildcard]
 	if ok && taken && wildcard != a.socket && a.binds && all.binds && (a.alone || all.alone) {
-		reportNeverListens(p, a, related(all.Resource, all.path, fmt.Sprintf("listener %q has the port on all addresses", all.Name)))
+		reportNeverListens(p, a, related(all.Resource, all.path, fmt.Sprintf("%s has the port on all addresses", all.Key)))
 	}
 }
 
@@ -108,13 +108,13 @@ func checkBootstrapSockets(p *Pass, a boundAddress) {
 	for _, k := range p.Known.Sockets() {
 		f := Finding{
 			Resource: a.Resource, Path: a.path,
-			Message: fmt.Sprintf("address %s belongs to listener %q of the bootstrap", a.socket, k.Listener),
+			Message: fmt.Sprintf("address %s belongs to %s of the bootstrap", a.socket, xds.Key{Type: xds.Listener, Name: k.Listener}),
 			Help:    "give it an address of its own",
 		}
 		switch {
-		case k.Listener != "" && p.Snapshot.Followed():
+		case !k.Admin && p.Snapshot.Followed():
 			continue // found among the others
-		case k.Listener == "":
+		case k.Admin:
 			if !a.binds || !overlap(k.Socket, a.socket) {
 				continue
 			}

@@ -3,6 +3,9 @@ package validate
 import (
 	"fmt"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"xdspub/xds"
 )
 
@@ -12,12 +15,20 @@ var duplicateResource = &Rule{
 
 Envoy keeps the first of two clusters or listeners and rejects the update
 ("duplicate cluster a found"); a file of endpoints, routes or a secret must hold
-exactly one resource, and is refused as a whole.`,
+exactly one resource, and is refused as a whole. Two listeners without a name are two of
+the same in a file of LDS, and stand side by side in a bootstrap. Static secrets of
+different kinds may share a name.`,
 	Snapshot: func(p *Pass) {
 		for _, t := range xds.Types {
 			firsts := make(map[delivered]*xds.Resource)
-			for _, r := range named(p, t) {
-				key := delivered{r.Name, r.Via}
+			for _, r := range p.Snapshot.Of(t) {
+				if r.Name == "" && !sharesNoName(p, r) {
+					continue // name-missing
+				}
+				key := delivered{name: r.Name, via: r.Via}
+				if s, ok := r.Message.(*tlsv3.Secret); ok && r.Via == xds.FromBootstrap {
+					key.kind = xds.SecretKind(s)
+				}
 				first := firsts[key]
 				if first == nil {
 					firsts[key] = r
@@ -35,6 +46,16 @@ exactly one resource, and is refused as a whole.`,
 	},
 }
 
+// sharesNoName tells whether Envoy takes two resources that have no name, where this one
+// comes from, for one.
+func sharesNoName(p *Pass, r *xds.Resource) bool {
+	static := r.Via == xds.FromBootstrap
+	return p.Snapshot.Followed() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)
+}
+
 // delivered is a resource's name, and what delivers it: Envoy takes a cluster of
 // the name of a static one for that, and EDS, RDS and SDS files each have their own.
-type delivered struct{ name, via string }
+type delivered struct {
+	name, via string
+	kind      protoreflect.Name // of a static secret
+}

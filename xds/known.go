@@ -18,7 +18,9 @@ type Known struct {
 // KnownSocket is a socket that the Envoy listens on by its bootstrap.
 type KnownSocket struct {
 	Socket
-	// Listener is the static listener that has it; empty is the admin interface.
+	// Admin tells that it is the admin interface's; else a static listener's.
+	Admin bool
+	// Listener is the name of the static listener, empty where it has none.
 	Listener string
 }
 
@@ -31,24 +33,29 @@ func KnownFrom(b *bootstrapv3.Bootstrap) Known {
 		keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool),
 		noAdmin: b.GetAdmin() == nil, local: b.GetClusterManager().GetLocalClusterName(),
 	}
+	has := func(t *Type, name string) {
+		if name != "" { // nothing can ask for it, nor be taken for it
+			k.keys[Key{t, name}] = true
+		}
+	}
 	if s, ok := SocketOf(b.GetAdmin().GetAddress()); ok {
-		k.sockets = append(k.sockets, KnownSocket{Socket: s})
+		k.sockets = append(k.sockets, KnownSocket{Socket: s, Admin: true})
 	}
 	for _, c := range b.GetStaticResources().GetClusters() {
-		k.keys[Key{Cluster, c.GetName()}] = true
+		has(Cluster, c.GetName())
 	}
 	for _, l := range b.GetStaticResources().GetListeners() {
-		k.keys[Key{Listener, l.GetName()}] = true
+		has(Listener, l.GetName())
 		for _, s := range Sockets(l) {
-			k.sockets = append(k.sockets, KnownSocket{s, l.GetName()})
+			k.sockets = append(k.sockets, KnownSocket{Socket: s, Listener: l.GetName()})
 		}
 	}
 	for _, s := range b.GetStaticResources().GetSecrets() {
-		k.keys[Key{Secret, s.GetName()}] = true
+		has(Secret, s.GetName())
 	}
 	for _, l := range b.GetLayeredRuntime().GetLayers() {
 		if rtds := l.GetRtdsLayer(); rtds != nil {
-			k.keys[Key{Runtime, rtds.GetName()}] = true
+			has(Runtime, rtds.GetName())
 		}
 	}
 	for _, e := range b.GetBootstrapExtensions() {

@@ -16,7 +16,12 @@ type Key struct {
 	Name string
 }
 
-func (k Key) String() string { return fmt.Sprintf("%s %q", k.Type.Noun, k.Name) }
+func (k Key) String() string {
+	if k.Name == "" {
+		return k.Type.Noun + " without a name"
+	}
+	return fmt.Sprintf("%s %q", k.Type.Noun, k.Name)
+}
 
 // Origin finds the place in the source that a field of a resource came from.
 type Origin interface {

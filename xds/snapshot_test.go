@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestNewResource(t *testing.T) {
 	}{
 		{&clusterv3.Cluster{Name: "c"}, "", `cluster "c"`},
 		{&clusterv3.Cluster{Name: "c"}, "other", `cluster "c"`}, // Envoy goes by the inner name
-		{&clusterv3.Cluster{}, "", `cluster ""`},
+		{&clusterv3.Cluster{}, "", `cluster without a name`},
 		{&routev3.VirtualHost{Name: "h"}, "routes/h.example", `virtual host "routes/h.example"`},
 		{&routev3.VirtualHost{Name: "h"}, "", `virtual host "h"`},
 	} {
@@ -125,7 +126,7 @@ func TestSnapshot(t *testing.T) {
 
 func TestKnown(t *testing.T) {
 	known := xds.KnownFrom(parse(t, &bootstrapv3.Bootstrap{}, `{
-	  "static_resources": {"clusters": [{"name": "c"}, {"name": "d"}], "listeners": [{"name": "l", "address": {"socket_address": {"address": "::1", "port_value": 80}}}], "secrets": [{"name": "s"}]},
+	  "static_resources": {"clusters": [{"name": "c"}, {"name": "d"}], "listeners": [{"name": "l", "address": {"socket_address": {"address": "::1", "port_value": 80}}}, {"address": {"socket_address": {"address": "::1", "port_value": 81}}}], "secrets": [{"name": "s"}, {}]},
 	  "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 9901}}},
 	  "cluster_manager": {"local_cluster_name": "c"},
 	  "bootstrap_extensions": [{"name": "internal", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener"}}],
@@ -138,7 +139,7 @@ func TestKnown(t *testing.T) {
 	}
 	for r, want := range map[row]bool{
 		{xds.Cluster, "c"}: true, {xds.Cluster, "d"}: true, {xds.Cluster, "l"}: false, {xds.Cluster, ""}: false,
-		{xds.Listener, "l"}: true, {xds.Listener, "c"}: false,
+		{xds.Listener, "l"}: true, {xds.Listener, "c"}: false, {xds.Listener, ""}: false, {xds.Secret, ""}: false,
 		{xds.Secret, "s"}: true, {xds.Endpoints, "c"}: false,
 		{xds.Runtime, "rtds"}: true, {xds.Runtime, "layer"}: false, {xds.Runtime, "static"}: false,
 	} {
@@ -148,9 +149,9 @@ func TestKnown(t *testing.T) {
 	}
 	var sockets []string
 	for _, s := range known.Sockets() {
-		sockets = append(sockets, s.String()+" "+s.Listener)
+		sockets = append(sockets, fmt.Sprintf("%s %v %s", s.Socket, s.Admin, s.Listener))
 	}
-	if diff := cmp.Diff([]string{"127.0.0.1:9901 ", "[::1]:80 l"}, sockets); diff != "" {
+	if diff := cmp.Diff([]string{"127.0.0.1:9901 true ", "[::1]:80 false l", "[::1]:81 false "}, sockets); diff != "" {
 		t.Error(diff)
 	}
 	if !known.HasExtension("envoy.extensions.bootstrap.internal_listener.v3.InternalListener") || known.HasExtension("") {
