@@ -1,6 +1,6 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check generate agreement mutate fuzz soak traffic bench new-rule clean
+.PHONY: help build demo test check generate agreement mutate worldwide fuzz soak traffic bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
@@ -25,6 +25,9 @@ agreement: ## compare validate with the real Envoy's verdicts, case by case (doc
 
 mutate: ## make random faults for T (default 10m), judged by validate and by a real Envoy; S is the seed
 	@scripts/mutate $(or $(T),10m) $(S)
+
+worldwide: ## judge all configurations below DIR with validate and a real Envoy, print what disagrees; OPTIONS are scripts/worldwide's
+	@scripts/worldwide $(OPTIONS) $(DIR)
 
 fuzz: ## fuzz every target for T each (default 30s)
 	@scripts/fuzz $(or $(T),30s)

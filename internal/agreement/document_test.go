@@ -80,9 +80,12 @@ that it points at, stands in ` + "`internal/agreement/testdata/findings.txt`" + 
 			fmt.Fprintf(&b, "- `%s`: %s\n", name, all[name])
 		}
 	}
-	mutations, err := os.ReadFile(filepath.Join("testdata", "mutations.md"))
-	if err == nil {
-		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(string(mutations)))
+	for _, part := range []string{"mutations.md", "worldwide.md"} {
+		text, err := os.ReadFile(filepath.Join("testdata", part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(string(text)))
 	}
 	return b.Bytes()
 }
