@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
@@ -22,11 +23,17 @@ type Options struct {
 // Dir is an output directory that is open for writing. At any time it has one
 // Dir at most, over all processes. Its methods are not for concurrent use.
 type Dir struct {
-	out  string // absolute, without symbolic links
-	gid  int    // of secret files
-	log  *slog.Logger
-	disk disk
-	lock file // nil when closed
+	given string // absolute, as it was asked for
+	out   string // without symbolic links
+	root  folder
+	gid   int // of secret files
+	log   *slog.Logger
+	disk  disk
+	lock  file // nil when closed
+	// stuck is what stood in our own folders when d began, and can't be removed: paths
+	// below OUT.
+	stuck map[string]bool
+	begun bool
 }
 
 // Open makes the directory out when it is missing, locks it, and clears away
@@ -37,41 +44,98 @@ func Open(out string, o Options) (*Dir, error) {
 }
 
 func open(out string, o Options, real disk) (*Dir, error) {
-	d := &Dir{log: o.Log, disk: real}
+	d := &Dir{log: o.Log, disk: real, stuck: make(map[string]bool)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	if err := d.find(out); err != nil {
 		return nil, err
 	}
-	var err error
-	if d.gid, err = lookupGroup(o.Group, d.out); err != nil {
-		return nil, err
-	}
-	if err := d.ensureFolder(d.path(private), 0o700, anyGroup); err != nil {
-		return nil, err
-	}
-	if d.lock, err = acquire(d.disk, d.path(lockPath)); err != nil {
-		return nil, err
-	}
-	if err := d.tidy(); err != nil {
-		release(d.lock)
+	if err := d.take(o); err != nil {
+		if d.lock != nil {
+			release(d.lock)
+		}
+		d.root.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-// tidy sees to our own folders: they are there, the stage is empty, and no bytes are
-// saved that no way back needs.
+// find opens the directory, and makes it where there is none. A running writer stays
+// in it wherever a link on its path comes to lead: holding tells of that.
+func (d *Dir) find(out string) (err error) {
+	if d.given, err = filepath.Abs(out); err != nil {
+		return err
+	}
+	if d.root, err = d.outermost(d.given); err != nil {
+		return err
+	}
+	if d.out, err = filepath.EvalSymlinks(d.given); err != nil {
+		d.root.Close()
+	}
+	return err
+}
+
+// outermost opens a folder on the way to the output directory, or that itself. One
+// that is missing is made; one that exists keeps the mode that it has.
+func (d *Dir) outermost(name string) (folder, error) {
+	f, err := openOut(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if _, err := os.Lstat(name); err == nil {
+		return folder{}, &fs.PathError{Op: "mkdir", Path: name, Err: errors.New("a symbolic link to nothing is in the way")}
+	}
+	above, err := d.outermost(filepath.Dir(name))
+	if err != nil {
+		return folder{}, err
+	}
+	defer above.Close()
+	f, err = d.makeFolder(above, filepath.Base(name))
+	if err != nil {
+		return f, err
+	}
+	if err := d.permit(f, 0o755, anyGroup); err != nil {
+		f.Close()
+		return folder{}, err
+	}
+	return f, nil
+}
+
+// take makes the directory d's own.
+func (d *Dir) take(o Options) (err error) {
+	if d.gid, err = lookupGroup(o.Group, d.root); err != nil {
+		return err
+	}
+	if err := d.ensureFolder(private, 0o700, anyGroup); err != nil {
+		return err
+	}
+	if d.lock, err = d.acquire(); err != nil {
+		return err
+	}
+	return d.begin()
+}
+
+// begin is tidy before anything is done. What can't be removed then somebody else put
+// there, mostly: it is worked around, and must not keep us from publishing.
+func (d *Dir) begin() error {
+	d.begun = false
+	err := d.tidy()
+	d.begun = true
+	return err
+}
+
+// tidy has our own folders as they should be: they are there, the stage is empty,
+// and no bytes are saved that no way back needs.
 func (d *Dir) tidy() error {
 	if err := d.holding(); err != nil {
 		return err
 	}
 	err := d.emptyStage()
-	if uerr := d.ensureFolder(d.path(undoPath), 0o700, anyGroup); uerr != nil {
+	if uerr := d.ensureFolder(undoPath, 0o700, anyGroup); uerr != nil {
 		return errors.Join(err, uerr)
 	}
-	in, ierr := ReadIntent(d.out)
+	in, ierr := readIntent(d.root)
 	if ierr != nil {
 		return errors.Join(err, ierr)
 	}
@@ -79,7 +143,7 @@ func (d *Dir) tidy() error {
 }
 
 func (d *Dir) emptyStage() error {
-	if err := d.ensureFolder(d.path(stagePath), 0o700, anyGroup); err != nil {
+	if err := d.ensureFolder(stagePath, 0o700, anyGroup); err != nil {
 		return err
 	}
 	return d.clear(stagePath, nil)
@@ -96,33 +160,32 @@ func (d *Dir) usable(op string) error {
 	return nil
 }
 
-// holding is ErrLost when the directory was taken away: another writer may have
-// what stands in its place. It is asked whenever time may have passed.
+// holding is ErrLost when the directory was taken away, or its path leads elsewhere:
+// another writer may have what stands in its place. It is asked whenever time may
+// have passed.
 func (d *Dir) holding() error {
-	if !stillHolds(d.lock, d.path(lockPath)) {
+	if d.Lost() {
 		return ErrLost
 	}
 	return nil
 }
 
-// find sets where the directory is, once: later changes of the working
-// directory, or of a symbolic link, must not lead a running writer elsewhere.
-func (d *Dir) find(out string) error {
-	out, err := filepath.Abs(out)
+// Lost tells whether the directory was taken away under d, or the path that it was
+// opened by leads to another one.
+func (d *Dir) Lost() bool {
+	there, err := openOut(d.given)
 	if err != nil {
-		return err
+		return true
 	}
-	fi, err := statFolder(out)
+	defer there.Close()
+	ours, err := d.root.info()
 	if err != nil {
-		return err
+		return true
 	}
-	if fi == nil { // one that exists keeps the mode that it has
-		if err := d.ensureFolder(out, 0o755, anyGroup); err != nil {
-			return err
-		}
+	if theirs, err := there.info(); err != nil || !theirs.sameFile(ours) {
+		return true
 	}
-	d.out, err = filepath.EvalSymlinks(out)
-	return err
+	return !d.stillHolds()
 }
 
 // Close releases the lock. The lock file stays: whoever unlinked it could take
@@ -131,7 +194,7 @@ func (d *Dir) Close() error {
 	if d.lock == nil {
 		return fmt.Errorf("close %s: %w", d.out, os.ErrClosed)
 	}
-	err := release(d.lock)
+	err := errors.Join(release(d.lock), d.root.Close())
 	d.lock = nil
 	return err
 }
@@ -140,16 +203,13 @@ func (d *Dir) Close() error {
 func (d *Dir) Path() string { return d.out }
 
 // path is where the file name, relative to OUT, stands on disk.
-func (d *Dir) path(name string) string { return filepath.Join(d.out, name) }
+func (d *Dir) path(name string) string { return d.root.path(name) }
 
 // lookupGroup is the number of group; of the group of out when group is empty.
-func lookupGroup(group, out string) (int, error) {
+func lookupGroup(group string, out folder) (int, error) {
 	if group == "" {
-		fi, err := os.Stat(out)
-		if err != nil {
-			return 0, err
-		}
-		return int(stat(fi).Gid), nil
+		info, err := out.info()
+		return info.group, err
 	}
 	if gid, err := strconv.ParseUint(group, 10, 31); err == nil {
 		return int(gid), nil

@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+// TestSymlinkedOut has the link turned that leads to the directory. Who has it open
+// must neither go on in the one nor begin in the other.
 func TestSymlinkedOut(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
@@ -23,15 +25,21 @@ func TestSymlinkedOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := mustOpen(t, link, osDisk{})
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("b", link); err != nil {
-		t.Fatal(err)
-	}
 	mustPublish(t, d, oldPlan())
 	checkPublished(t, filepath.Join(dir, "a"), oldFiles)
+	if err := errors.Join(os.Remove(link), os.Symlink("b", link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Publish(t.Context(), newPlan()); !errors.Is(err, ErrLost) || !d.Lost() {
+		t.Errorf("turned: %v, want ErrLost", err)
+	}
+	checkPublished(t, filepath.Join(dir, "a"), oldFiles)
 	checkPublished(t, filepath.Join(dir, "b"), nil)
+	d.Close()
+	d = mustOpen(t, link, osDisk{})
+	mustPublish(t, d, newPlan())
+	checkPublished(t, filepath.Join(dir, "b"), newFiles)
+	checkPublished(t, filepath.Join(dir, "a"), oldFiles)
 }
 
 func TestOpenMakesParents(t *testing.T) {

@@ -1,43 +1,69 @@
 package publish
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // disk is the one door to everything that changes the file system. A test
 // stands in it to record the calls, to make any of them fail, and to kill the
-// process at any of them; so each method is one system call.
+// process at any of them; so each method is one system call. It gets open folders
+// and names in them, never a path: on a path somebody may put a link.
 type disk interface {
-	OpenFile(name string, flag int, mode fs.FileMode) (file, error)
-	Mkdir(name string, mode fs.FileMode) error
-	Chmod(name string, mode fs.FileMode) error
-	Chown(name string, uid, gid int) error
-	Rename(from, to string) error
-	Remove(name string) error
+	OpenFile(in folder, name string, flag int, mode fs.FileMode) (file, error)
+	Mkdir(in folder, name string, mode fs.FileMode) error
+	Chmod(f file, mode fs.FileMode) error
+	Chown(f file, gid int) error
+	Rename(from folder, name string, to folder, toName string) error
+	// Remove removes a file or an empty folder.
+	Remove(in folder, name string) error
 }
 
 // file is what is opened by way of a disk: a file to write or a folder to flush.
 type file interface {
 	io.WriteCloser
+	Name() string
 	Sync() error
+	Chmod(mode fs.FileMode) error
+	Chown(uid, gid int) error
 	Fd() uintptr
 }
 
 // osDisk is the real one.
 type osDisk struct{}
 
-func (osDisk) OpenFile(name string, flag int, mode fs.FileMode) (file, error) {
-	f, err := os.OpenFile(name, flag, mode)
+func (osDisk) OpenFile(in folder, name string, flag int, mode fs.FileMode) (file, error) {
+	f, err := in.open(name, flag, mode)
 	if err != nil {
 		return nil, err // not f: a nil *os.File in an interface is not nil
 	}
 	return f, nil
 }
 
-func (osDisk) Mkdir(name string, mode fs.FileMode) error { return os.Mkdir(name, mode) }
-func (osDisk) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
-func (osDisk) Chown(name string, uid, gid int) error     { return os.Chown(name, uid, gid) }
-func (osDisk) Rename(from, to string) error              { return os.Rename(from, to) }
-func (osDisk) Remove(name string) error                  { return os.Remove(name) }
+func (osDisk) Mkdir(in folder, name string, mode fs.FileMode) error {
+	return in.failed("mkdir", name, unix.Mkdirat(in.fd(), name, uint32(mode.Perm())))
+}
+
+func (osDisk) Chmod(f file, mode fs.FileMode) error { return f.Chmod(mode) }
+func (osDisk) Chown(f file, gid int) error          { return f.Chown(-1, gid) }
+
+func (osDisk) Rename(from folder, name string, to folder, toName string) error {
+	if err := unix.Renameat(from.fd(), name, to.fd(), toName); err != nil {
+		return &os.LinkError{Op: "rename", Old: from.path(name), New: to.path(toName), Err: err}
+	}
+	return nil
+}
+
+func (osDisk) Remove(in folder, name string) error {
+	err := unix.Unlinkat(in.fd(), name, 0)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) { // EPERM is POSIX's word for a folder
+		if rerr := unix.Unlinkat(in.fd(), name, unix.AT_REMOVEDIR); !errors.Is(rerr, unix.ENOTDIR) {
+			err = rerr
+		}
+	}
+	return in.failed("remove", name, err)
+}

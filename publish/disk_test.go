@@ -46,38 +46,38 @@ func (p *probe) call(op string, do func() error, names ...string) error {
 	return do()
 }
 
-func (p *probe) OpenFile(name string, flag int, mode fs.FileMode) (f file, err error) {
+func (p *probe) OpenFile(in folder, name string, flag int, mode fs.FileMode) (f file, err error) {
 	op := "create"
 	if flag&os.O_CREATE == 0 {
 		op = "open"
 	}
-	if err = p.call(op, func() error { f, err = osDisk{}.OpenFile(name, flag, mode); return err }, name); err != nil {
+	if err = p.call(op, func() error { f, err = osDisk{}.OpenFile(in, name, flag, mode); return err }, in.path(name)); err != nil {
 		if f != nil {
 			f.Close()
 		}
 		return nil, err
 	}
-	return &probeFile{file: f, p: p, name: name}, nil
+	return &probeFile{file: f, p: p, name: in.path(name)}, nil
 }
 
-func (p *probe) Mkdir(name string, mode fs.FileMode) error {
-	return p.call("mkdir", func() error { return osDisk{}.Mkdir(name, mode) }, name)
+func (p *probe) Mkdir(in folder, name string, mode fs.FileMode) error {
+	return p.call("mkdir", func() error { return osDisk{}.Mkdir(in, name, mode) }, in.path(name))
 }
 
-func (p *probe) Chmod(name string, mode fs.FileMode) error {
-	return p.call("chmod "+mode.String(), func() error { return osDisk{}.Chmod(name, mode) }, name)
+func (p *probe) Chmod(f file, mode fs.FileMode) error {
+	return p.call("chmod "+mode.String(), func() error { return osDisk{}.Chmod(f, mode) }, f.Name())
 }
 
-func (p *probe) Chown(name string, uid, gid int) error {
-	return p.call("chown", func() error { return osDisk{}.Chown(name, uid, gid) }, name)
+func (p *probe) Chown(f file, gid int) error {
+	return p.call("chown", func() error { return osDisk{}.Chown(f, gid) }, f.Name())
 }
 
-func (p *probe) Rename(from, to string) error {
-	return p.call("rename", func() error { return osDisk{}.Rename(from, to) }, from, to)
+func (p *probe) Rename(from folder, name string, to folder, toName string) error {
+	return p.call("rename", func() error { return osDisk{}.Rename(from, name, to, toName) }, from.path(name), to.path(toName))
 }
 
-func (p *probe) Remove(name string) error {
-	return p.call("remove", func() error { return osDisk{}.Remove(name) }, name)
+func (p *probe) Remove(in folder, name string) error {
+	return p.call("remove", func() error { return osDisk{}.Remove(in, name) }, in.path(name))
 }
 
 type probeFile struct {
@@ -118,10 +118,13 @@ func (f *probeFile) Close() error {
 // it would be one that no fault is ever injected into.
 func TestOneDoor(t *testing.T) {
 	reading := []string{
-		"os.ReadFile", "os.ReadDir", "os.DirFS", "os.Stat", "os.Lstat", "os.Getpid", "os.ErrClosed",
+		"os.Lstat", "os.OpenFile", "os.NewFile", "os.File", "os.Getpid", "os.ErrClosed",
 		"os.O_RDONLY", "os.O_RDWR", "os.O_WRONLY", "os.O_CREATE", "os.O_EXCL",
-		"unix.Flock", "unix.Fstat", "unix.Stat", "unix.Stat_t", "unix.LOCK_EX", "unix.LOCK_NB", "unix.LOCK_UN", "unix.EWOULDBLOCK",
-		"syscall.EISDIR", "syscall.ENOTDIR", "syscall.EXDEV", "syscall.Stat_t",
+		"unix.Flock", "unix.LOCK_EX", "unix.LOCK_NB", "unix.LOCK_UN", "unix.EWOULDBLOCK",
+		"unix.Openat", "unix.O_DIRECTORY", "unix.O_NOFOLLOW", "unix.O_NONBLOCK", "unix.O_CLOEXEC", "unix.EINTR", "unix.ENOTDIR",
+		"unix.Fstat", "unix.Fstatat", "unix.AT_SYMLINK_NOFOLLOW", "unix.Stat_t",
+		"unix.S_IFMT", "unix.S_IFREG", "unix.S_IFDIR", "unix.S_IFLNK", "unix.S_IFIFO", "unix.S_IFSOCK", "unix.S_ISUID", "unix.S_ISGID", "unix.S_ISVTX",
+		"syscall.EISDIR", "syscall.EXDEV", "syscall.ENOTEMPTY", "syscall.EEXIST",
 	}
 	names, err := filepath.Glob("*.go")
 	if err != nil {

@@ -1,53 +1,77 @@
 package publish
 
 import (
+	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
+
+	"golang.org/x/sys/unix"
 )
 
-// ensureFolder makes the folder name, and those above it that are missing, and
-// gives it mode and group. Folders above it that exist are left as they are.
+// ensureFolder makes the folder name below OUT, and those above it that are missing,
+// and gives it mode and group. Folders above it that exist are left as they are.
 func (d *Dir) ensureFolder(name string, mode fs.FileMode, gid int) error {
-	fi, err := statFolder(name)
+	f, err := d.root.folder(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = d.makeFolders(name)
+	}
 	if err != nil {
 		return err
 	}
-	if fi == nil {
-		parent := filepath.Dir(name)
-		if above, err := statFolder(parent); err != nil {
-			return err
-		} else if above == nil {
-			if err := d.ensureFolder(parent, 0o755, anyGroup); err != nil {
-				return err
-			}
+	defer f.Close()
+	return d.permit(f, mode, gid)
+}
+
+// makeFolders makes the folder name below OUT, and those above it that are missing.
+func (d *Dir) makeFolders(name string) (folder, error) {
+	above := path.Dir(name)
+	if _, err := d.root.stat(above); errors.Is(err, fs.ErrNotExist) {
+		if err := d.ensureFolder(above, 0o755, anyGroup); err != nil {
+			return folder{}, err
 		}
-		// Closed at first: whom the umask would let in is not who may come in.
-		if err := d.disk.Mkdir(name, 0o700); err != nil {
-			return err
-		}
-		if err := d.syncFolder(parent); err != nil {
-			return err
-		}
-		if fi, err = os.Stat(name); err != nil {
+	}
+	in, err := d.root.folder(above)
+	if err != nil {
+		return folder{}, err
+	}
+	defer in.Close()
+	return d.makeFolder(in, path.Base(name))
+}
+
+// makeFolder makes a folder. It is closed at first: whom the umask would let in is not
+// who may come in.
+func (d *Dir) makeFolder(in folder, name string) (folder, error) {
+	if err := d.disk.Mkdir(in, name, 0o700); err != nil {
+		return folder{}, err
+	}
+	if err := d.syncFolder(in); err != nil {
+		return folder{}, err
+	}
+	return in.folder(name)
+}
+
+// permit gives a folder its mode and group.
+func (d *Dir) permit(f folder, mode fs.FileMode, gid int) error {
+	info, err := f.info()
+	if err != nil {
+		return err
+	}
+	if gid != anyGroup && info.group != gid {
+		if err := d.disk.Chown(f, gid); err != nil {
 			return err
 		}
 	}
-	if gid != anyGroup && int(stat(fi).Gid) != gid {
-		if err := d.disk.Chown(name, -1, gid); err != nil {
-			return err
-		}
-	}
-	if fi.Mode().Perm() == mode {
+	if info.Mode.Perm() == mode {
 		return nil
 	}
 	// setgid and sticky are the choice of whoever made OUT, and inherited.
-	return d.disk.Chmod(name, mode|fi.Mode()&(fs.ModeSetgid|fs.ModeSticky))
+	return d.disk.Chmod(f, mode|info.Mode&(fs.ModeSetgid|fs.ModeSticky))
 }
 
 // syncFolder makes the names in a folder durable.
-func (d *Dir) syncFolder(name string) error {
-	f, err := d.disk.OpenFile(name, os.O_RDONLY, 0)
+func (d *Dir) syncFolder(in folder) error {
+	f, err := d.disk.OpenFile(in, ".", os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
@@ -56,4 +80,14 @@ func (d *Dir) syncFolder(name string) error {
 		err = cerr
 	}
 	return err
+}
+
+// sync makes the names in the folder name below OUT durable.
+func (d *Dir) sync(name string) error {
+	in, err := d.root.folder(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return d.syncFolder(in)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -72,9 +71,11 @@ type saved struct {
 
 // ReadIntent reads the record of the change that is under way in the directory
 // out, or nil where there is none. It takes no lock.
-func ReadIntent(out string) (*Intent, error) {
+func ReadIntent(out string) (*Intent, error) { return reading(out, readIntent) }
+
+func readIntent(root folder) (*Intent, error) {
 	var in Intent
-	there, err := readRecord(out, intentPath, &in, func() error { return in.check() }, "remove the file "+startAnew)
+	there, err := readRecord(root, intentPath, &in, func() error { return in.check() }, "remove the file "+startAnew)
 	if err != nil || !there {
 		return nil, err
 	}
@@ -87,6 +88,9 @@ func (in *Intent) check() error {
 	}
 	for _, s := range in.Steps {
 		for _, f := range s.Files {
+			if err := checkName(f.Path); err != nil {
+				return err
+			}
 			if f.Saved != "" && (f.Saved != filepath.Base(f.Saved) || !filepath.IsLocal(f.Saved)) {
 				return fmt.Errorf("saved as %q", f.Saved)
 			}
@@ -161,7 +165,7 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 	keep := func(f File) saved {
 		// Beside those of the interrupted change, which this one may need.
 		name := fmt.Sprintf("%d-%04d", in.Attempt, len(files)+1)
-		files = append(files, staged{f, d.path(undoPath + "/" + name)})
+		files = append(files, staged{f, undoPath + "/" + name})
 		return saved{Path: f.Path, Saved: name, Sum: sum(f.Data), Version: f.Version, Secret: f.Secret}
 	}
 	was := make(map[string]saved) // before the first step that moves it
@@ -246,20 +250,16 @@ var errEdited = errors.New("not as it was published")
 func (d *Dir) asPublished(name string, m Manifest) (File, error) {
 	was, known := m.Files[name]
 	f := File{Path: name, Version: was.Version}
-	var err error
-	f.Data, err = readRegular(d.path(name))
+	data, info, err := d.root.read(name, MaxFile)
+	f.Data = data
 	switch {
-	case errors.Is(err, errNotRegular), known && errors.Is(err, fs.ErrNotExist):
+	case isOther(err), known && errors.Is(err, fs.ErrNotExist):
 		return f, errEdited
 	case err != nil:
 		return f, err
 	case known && was.Sum != sum(f.Data):
 		return f, errEdited
 	}
-	fi, err := os.Lstat(d.path(name))
-	if err != nil {
-		return f, err
-	}
-	f.Secret = fi.Mode().Perm()&0o004 == 0 // somebody may have given it fewer rights yet
+	f.Secret = info.Mode.Perm()&0o004 == 0 // somebody may have given it fewer rights yet
 	return f, nil
 }

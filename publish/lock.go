@@ -32,38 +32,56 @@ const lockPath = private + "/lock"
 
 // stillHolds tells whether the file that is locked is the one that another writer
 // would meet.
-func stillHolds(f file, name string) bool {
-	var ours, theirs unix.Stat_t
-	return unix.Fstat(int(f.Fd()), &ours) == nil && unix.Stat(name, &theirs) == nil && ours.Dev == theirs.Dev && ours.Ino == theirs.Ino
+func (d *Dir) stillHolds() bool {
+	ours, err := infoOf(d.lock)
+	if err != nil {
+		return false
+	}
+	theirs, err := d.root.stat(lockPath)
+	return err == nil && theirs.sameFile(ours)
 }
 
-// Lost tells whether the directory was taken away under d.
-func (d *Dir) Lost() bool { return !stillHolds(d.lock, d.path(lockPath)) }
-
-// acquire locks the file name and writes our pid into it. The kernel releases
+// acquire locks the lock file and writes our pid into it. The kernel releases
 // the lock when its holder dies, in whatever way, so what counts is the lock
 // and never that the file exists.
-func acquire(d disk, name string) (file, error) {
-	f, err := d.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+func (d *Dir) acquire() (file, error) {
+	in, name, err := d.root.split(lockPath)
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	switch {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		err = &LockedError{PID: holder(name), Path: name}
-	case err != nil:
-		err = fmt.Errorf("lock %s: %w", name, err)
-	default:
-		// Of one width, so that one write replaces the pid of the former holder
-		// and nobody reads an empty file.
-		_, err = fmt.Fprintf(f, "%-10d\n", os.Getpid())
-	}
+	defer in.Close()
+	f, err := d.disk.OpenFile(in, name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
+		return nil, err
+	}
+	if err = d.lockFile(f); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+func (d *Dir) lockFile(f file) error {
+	info, err := infoOf(f)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode.IsRegular():
+		return fmt.Errorf("lock %s: %w: remove it", f.Name(), errNotRegular)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return &LockedError{PID: holder(d.root), Path: f.Name()}
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	case info.names > 1:
+		return nil // it may be a file of somebody's elsewhere: nothing is written into it
+	}
+	// Of one width, so that one write replaces the pid of the former holder
+	// and nobody reads an empty file.
+	_, err = fmt.Fprintf(f, "%-10d\n", os.Getpid())
+	return err
 }
 
 // release unlocks and closes f. The unlock is explicit because a child that is
@@ -74,9 +92,12 @@ func release(f file) error {
 	return errors.Join(err, f.Close())
 }
 
+// maxLock bounds what is read of the lock file, in bytes.
+const maxLock = 1 << 10
+
 // holder is the pid in the lock file, or 0.
-func holder(name string) int {
-	data, err := readRegular(name)
+func holder(root folder) int {
+	data, _, err := root.read(lockPath, maxLock)
 	if err != nil {
 		return 0
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -73,9 +72,11 @@ type Going struct {
 // ReadManifest reads the record of the directory out. It takes no lock and
 // changes nothing. Without a record, or without the directory, it returns the
 // zero Manifest.
-func ReadManifest(out string) (Manifest, error) {
+func ReadManifest(out string) (Manifest, error) { return reading(out, readManifest) }
+
+func readManifest(root folder) (Manifest, error) {
 	var m Manifest
-	there, err := readRecord(out, manifestPath, &m, func() error { return m.check() },
+	there, err := readRecord(root, manifestPath, &m, func() error { return m.check() },
 		"remove the file and publish again with the format and the Envoy path of before; clusters and files that waited for their trim are then forgotten")
 	if err != nil || !there {
 		return Manifest{}, err
@@ -87,6 +88,16 @@ func (m Manifest) check() error {
 	for _, g := range m.Going {
 		if (g.Cluster == "") == (g.File == "") {
 			return fmt.Errorf("manifest: going %+v: not exactly one of cluster and file", g)
+		}
+		if g.File != "" {
+			if err := checkName(g.File); err != nil {
+				return fmt.Errorf("manifest: going: %w", err)
+			}
+		}
+	}
+	for name := range m.Files {
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("manifest: %w", err)
 		}
 	}
 	return nil
@@ -173,12 +184,14 @@ func sum(data []byte) string {
 // Drifted lists the published files in the directory out that are not as they were
 // published, sorted: edited by hand, replaced or gone. While a change is under way
 // they include those that it has moved.
-func (m Manifest) Drifted(out string) ([]string, error) {
+func (m Manifest) Drifted(out string) ([]string, error) { return reading(out, m.drifted) }
+
+func (m Manifest) drifted(root folder) ([]string, error) {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
-		data, err := readRegular(filepath.Join(out, filepath.FromSlash(name)))
+		data, _, err := root.read(name, MaxFile)
 		switch {
-		case errors.Is(err, errNotRegular), errors.Is(err, fs.ErrNotExist), err == nil && sum(data) != m.Files[name].Sum:
+		case isOther(err), errors.Is(err, fs.ErrNotExist), err == nil && sum(data) != m.Files[name].Sum:
 			list = append(list, name)
 		case err != nil:
 			return nil, err

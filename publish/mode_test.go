@@ -85,6 +85,10 @@ func otherGroup(t *testing.T) int {
 	return groups[i]
 }
 
+func groupFor(group, out string) (int, error) {
+	return reading(out, func(root folder) (int, error) { return lookupGroup(group, root) })
+}
+
 func checkGroups(t *testing.T, out string, want int, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -92,7 +96,7 @@ func checkGroups(t *testing.T, out string, want int, names ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := int(stat(fi).Gid); got != want {
+		if got := int(fi.Sys().(*syscall.Stat_t).Gid); got != want {
 			t.Errorf("%s has group %d, want %d", name, got, want)
 		}
 	}
@@ -101,7 +105,7 @@ func checkGroups(t *testing.T, out string, want int, names ...string) {
 func TestGroup(t *testing.T) {
 	other := otherGroup(t)
 	out := t.TempDir()
-	own, err := lookupGroup("", out)
+	own, err := groupFor("", out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +153,7 @@ func TestGroupByName(t *testing.T) {
 	if err != nil {
 		t.Skip("this process's group has no name:", err)
 	}
-	if gid, err := lookupGroup(g.Name, t.TempDir()); err != nil || gid != os.Getegid() {
+	if gid, err := groupFor(g.Name, t.TempDir()); err != nil || gid != os.Getegid() {
 		t.Errorf("group %s is %d, %v; want %d", g.Name, gid, err, os.Getegid())
 	}
 }
@@ -159,7 +163,7 @@ func TestForeignGroup(t *testing.T) {
 	out := t.TempDir()
 	publishOnce(t, out, oldPlan())
 	before := published(t, out)
-	own, err := lookupGroup("", out)
+	own, err := groupFor("", out)
 	if err != nil {
 		t.Fatal(err)
 	}

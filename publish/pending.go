@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"syscall"
 )
@@ -24,25 +22,23 @@ const anyGroup = -1
 //
 // Publish starts with the same comparison.
 func Pending(out string, p Plan, o Options) (Plan, error) {
-	gid := anyGroup
-	if fi, err := statFolder(out); err != nil {
-		return Plan{}, err
-	} else if fi != nil || o.Group != "" {
-		if gid, err = lookupGroup(o.Group, out); err != nil {
-			return Plan{}, err
+	return reading(out, func(root folder) (Plan, error) {
+		gid := anyGroup
+		if root.File != nil || o.Group != "" {
+			var err error
+			if gid, err = lookupGroup(o.Group, root); err != nil {
+				return Plan{}, err
+			}
 		}
-	}
-	return pending(out, p, gid, nil)
+		return pending(root, p, gid, nil)
+	})
 }
 
 // pending is Pending with the change that was interrupted: where somebody confirms,
 // its files move again though they are out, since nobody saw whether Envoy took
 // them.
-func pending(out string, p Plan, gid int, interrupted *Intent) (Plan, error) {
+func pending(root folder, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	if err := p.check(); err != nil {
-		return Plan{}, err
-	}
-	if _, err := statFolder(out); err != nil {
 		return Plan{}, err
 	}
 	// Backwards: where one writing of a file is out, those on the way to it are not
@@ -58,7 +54,7 @@ func pending(out string, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	for _, s := range slices.Backward(p.Steps) {
 		left := Step{Name: s.Name}
 		for _, f := range s.Write {
-			ok, err := settled(out, f, gid)
+			ok, err := settled(root, f, gid)
 			if err != nil {
 				return Plan{}, fmt.Errorf("publish %s: %w", f.Path, err)
 			}
@@ -68,7 +64,7 @@ func pending(out string, p Plan, gid int, interrupted *Intent) (Plan, error) {
 			done[f.Path] = done[f.Path] || ok
 		}
 		for _, name := range s.Remove {
-			there, err := removable(filepath.Join(out, name))
+			there, err := removable(root, name)
 			if err != nil {
 				return Plan{}, fmt.Errorf("remove %s: %w", name, err)
 			}
@@ -86,74 +82,59 @@ func pending(out string, p Plan, gid int, interrupted *Intent) (Plan, error) {
 }
 
 // settled tells whether f is out as it should be. It fails when f can't go out.
-func settled(out string, f File, gid int) (bool, error) {
-	for _, folder := range folders(f.Path) {
-		fi, err := statFolder(filepath.Join(out, folder))
-		if err != nil || fi == nil {
-			return false, err
-		}
-		// A folder that Envoy could not enter, or all could, is mended along with
-		// its file: Envoy needs the rename to look again.
-		if folder == path.Dir(f.Path) && (fi.Mode().Perm() != f.folderMode() || wrongGroup(fi, f.Secret, gid)) {
-			_, err := holds(filepath.Join(out, f.Path), f, gid)
-			return false, err
-		}
+func settled(root folder, f File, gid int) (bool, error) {
+	in, err := root.folder(path.Dir(f.Path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
 	}
-	return holds(filepath.Join(out, f.Path), f, gid)
+	defer in.Close()
+	info, err := in.info()
+	if err != nil {
+		return false, err
+	}
+	// A folder that Envoy could not enter, or all could, is mended along with its
+	// file: Envoy needs the rename to look again.
+	mended := info.Mode.Perm() != f.folderMode() || wrongGroup(info, f.Secret, gid)
+	ok, err := holds(in, path.Base(f.Path), f, gid)
+	return ok && !mended, err
 }
 
 // holds tells whether name is a regular file with the bytes and the mode of f.
-func holds(name string, f File, gid int) (bool, error) {
-	fi, err := os.Lstat(name)
+func holds(in folder, name string, f File, gid int) (bool, error) {
+	info, err := in.lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
 		return false, err
-	case fi.IsDir():
-		return false, &fs.PathError{Op: "rename", Path: name, Err: syscall.EISDIR}
-	case fi.Mode() != f.mode() || fi.Size() != int64(len(f.Data)) || wrongGroup(fi, f.Secret, gid):
+	case info.Mode.IsDir():
+		return false, in.failed("rename", name, syscall.EISDIR)
+	case info.Mode != f.mode() || info.Size != int64(len(f.Data)) || wrongGroup(info, f.Secret, gid):
 		return false, nil // a link or a pipe has another mode too: it is never opened
 	}
-	data, err := os.ReadFile(name)
+	data, _, err := in.read(name, info.Size)
 	return err == nil && bytes.Equal(data, f.Data), err
 }
 
-// removable tells whether there is a file to unlink at name.
-func removable(name string) (bool, error) {
-	fi, err := os.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case fi.IsDir():
-		return false, &fs.PathError{Op: "remove", Path: name, Err: syscall.EISDIR}
-	}
-	return true, nil
-}
-
-// statFolder is os.Stat for a folder: nil when there is nothing, an error when
-// something else stands in its place.
-func statFolder(name string) (fs.FileInfo, error) {
-	fi, err := os.Stat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(name); err == nil {
-			return nil, &fs.PathError{Op: "mkdir", Path: name, Err: errors.New("a symbolic link to nothing is in the way")}
+// removable tells whether there is a file to unlink.
+func removable(root folder, file string) (bool, error) {
+	in, name, err := root.split(file)
+	if err == nil {
+		defer in.Close()
+		var info Info
+		if info, err = in.lstat(name); err == nil && info.Mode.IsDir() {
+			err = in.failed("remove", name, syscall.EISDIR)
 		}
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case !fi.IsDir():
-		return nil, &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
 	}
-	return fi, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
-func wrongGroup(fi fs.FileInfo, secret bool, gid int) bool {
-	return secret && gid != anyGroup && int(stat(fi).Gid) != gid
+func wrongGroup(info Info, secret bool, gid int) bool {
+	return secret && gid != anyGroup && info.group != gid
 }
-
-// stat is the part of fi that io/fs has no words for: owner and device.
-func stat(fi fs.FileInfo) *syscall.Stat_t { return fi.Sys().(*syscall.Stat_t) }

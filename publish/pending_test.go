@@ -91,13 +91,13 @@ func TestBlocked(t *testing.T) {
 			make: func(out string) error {
 				return errors.Join(os.Mkdir(filepath.Join(out, "rds"), 0o755), os.WriteFile(filepath.Join(out, "rds/r"), nil, 0o644))
 			},
-			want: "publish rds/r/rds.json: mkdir OUT/rds/r: not a directory",
+			want: "publish rds/r/rds.json: open OUT/rds/r: not a directory",
 			is:   syscall.ENOTDIR,
 		},
 		{
 			name: "file in place of the folder above",
 			make: func(out string) error { return os.WriteFile(filepath.Join(out, "rds"), nil, 0o644) },
-			want: "publish rds/r/rds.json: mkdir OUT/rds: not a directory",
+			want: "publish rds/r/rds.json: open OUT/rds: not a directory",
 			is:   syscall.ENOTDIR,
 		},
 		{
@@ -105,7 +105,7 @@ func TestBlocked(t *testing.T) {
 			make: func(out string) error {
 				return errors.Join(os.Mkdir(filepath.Join(out, "rds"), 0o755), os.Symlink("nowhere", filepath.Join(out, "rds/r")))
 			},
-			want: "publish rds/r/rds.json: mkdir OUT/rds/r: a symbolic link to nothing is in the way",
+			want: "publish rds/r/rds.json: open OUT/rds/r: a symbolic link, and links in an output directory are not followed: remove it",
 		},
 		{
 			name: "name too long",

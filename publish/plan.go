@@ -86,6 +86,9 @@ func (p Plan) check() error {
 			if err := checkPath(f.Path, named); err != nil {
 				return err
 			}
+			if len(f.Data) > MaxFile {
+				return fmt.Errorf("publish %s: %w", f.Path, tooLarge(int64(len(f.Data)), MaxFile))
+			}
 			folder := path.Dir(f.Path)
 			if other, ok := tenant[folder]; ok {
 				return fmt.Errorf("publish %s: %s is in the same folder, and Envoy would see the two in no order", f.Path, other)
@@ -110,9 +113,22 @@ func (p Plan) check() error {
 	return p.Manifest.check()
 }
 
-// checkPath refuses a path that leaves OUT, is written in two ways, has no
-// folder of its own, or is named before; and notes it as named.
+// checkPath refuses a path that can't be a published file's, or is named before; and
+// notes it as named.
 func checkPath(name string, named map[string]bool) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if named[name] {
+		return fmt.Errorf("publish %q: named twice in one plan", name)
+	}
+	named[name] = true
+	return nil
+}
+
+// checkName refuses a path that leaves OUT, is written in two ways, or has no folder
+// of its own.
+func checkName(name string) error {
 	switch {
 	case !fs.ValidPath(name) || strings.Contains(name, "\x00"):
 		return fmt.Errorf("publish %q: not a clean path relative to the output directory", name)
@@ -121,10 +137,7 @@ func checkPath(name string, named map[string]bool) error {
 		return fmt.Errorf("publish %q: %s is not for published files", name, private)
 	case !strings.Contains(name, "/"):
 		return fmt.Errorf("publish %q: a file needs a folder of its own", name)
-	case named[name]:
-		return fmt.Errorf("publish %q: named twice in one plan", name)
 	}
-	named[name] = true
 	return nil
 }
 

@@ -45,14 +45,14 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 		return Result{}, err
 	}
 	p.Manifest.Files = p.after(prev.Files)
-	if p, err = pending(d.out, p, d.gid, interrupted); err != nil {
+	if p, err = pending(d.root, p, d.gid, interrupted); err != nil {
 		return Result{}, err
 	}
 	if len(p.Steps) == 0 && interrupted == nil && p.Manifest.same(prev) {
 		return Result{}, nil
 	}
 	// A clean-up that failed the last time must not block this one.
-	if err := d.tidy(); err != nil {
+	if err := d.begin(); err != nil {
 		return Result{}, err
 	}
 	if err := d.reachable(p); err != nil {
@@ -67,14 +67,14 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 
 // state is the change that was interrupted, or nil, and the record of what is out.
 func (d *Dir) state() (*Intent, Manifest, error) {
-	in, err := ReadIntent(d.out)
+	in, err := readIntent(d.root)
 	if err != nil {
 		return nil, Manifest{}, err
 	}
 	if in != nil && in.Direction == Back {
 		return nil, Manifest{}, fmt.Errorf("publish %s: a change is half put back: recover first", d.out)
 	}
-	m, err := ReadManifest(d.out)
+	m, err := readManifest(d.root)
 	if err != nil || in == nil {
 		return nil, m, err
 	}
@@ -97,11 +97,11 @@ func (d *Dir) asOut(files map[string]Published, in *Intent) (map[string]Publishe
 		if len(moves) > 0 && !moves[name] {
 			continue
 		}
-		data, err := readRegular(d.path(name))
+		data, _, err := d.root.read(name, MaxFile)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			delete(out, name)
-		case errors.Is(err, errNotRegular):
+		case isOther(err):
 		case err != nil:
 			return nil, err
 		case sum(data) != files[name].Sum:

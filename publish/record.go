@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 )
 
 // recordFile is one of our own records as it stands on disk.
@@ -18,16 +16,18 @@ func recordFile(path string, record any) (File, error) {
 	return File{Path: path, Data: append(data, '\n')}, nil
 }
 
-// readRecord reads one of our own records in the directory out; false is that there
-// is none. check judges what was read, and wayOut is the advice where it is damaged.
-func readRecord(out, path string, record any, check func() error, wayOut string) (bool, error) {
-	name := filepath.Join(out, path)
-	data, err := readRegular(name)
+// maxRecord bounds a record, in bytes: of 100,000 files it has some 30 MiB.
+const maxRecord = 64 << 20
+
+// readRecord reads one of our own records below root; false is that there is none.
+// check judges what was read, and wayOut is the advice where it is damaged.
+func readRecord(root folder, path string, record any, check func() error, wayOut string) (bool, error) {
+	data, _, err := root.read(path, maxRecord)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	case errors.Is(err, errNotRegular):
-		err = errNotRegular
+	case errors.Is(err, errNotRegular), errors.Is(err, errTooLarge):
+		err = errors.Unwrap(err) // the path is told below
 	case err != nil:
 		return false, err
 	default:
@@ -37,7 +37,7 @@ func readRecord(out, path string, record any, check func() error, wayOut string)
 		err = json.Unmarshal(data, &head)
 		// First, since a newer layout may well be one that this program can't read.
 		if head.Layout > layout {
-			return false, fmt.Errorf("read %s: layout %d is newer than this program's %d: use the newer program, or publish into another directory", name, head.Layout, layout)
+			return false, fmt.Errorf("read %s: layout %d is newer than this program's %d: use the newer program, or publish into another directory", root.path(path), head.Layout, layout)
 		}
 		if err == nil && head.Layout < 1 {
 			err = errors.New("no layout")
@@ -50,7 +50,7 @@ func readRecord(out, path string, record any, check func() error, wayOut string)
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %s: damaged: %w (%s)", name, err, wayOut)
+		return false, fmt.Errorf("read %s: damaged: %w (%s)", root.path(path), err, wayOut)
 	}
 	return true, nil
 }
@@ -67,11 +67,16 @@ func (d *Dir) put(path string, record any) error {
 	if err := d.emptyStage(); err != nil {
 		return err
 	}
-	at := d.path(stagePath + "/record")
-	if err := d.stage(f, at); err != nil {
+	in, err := d.root.folder(stagePath)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	ready := staged{f, d.free(stagePath + "/record")}
+	if err := d.stage(in, ready); err != nil {
 		return errors.Join(fmt.Errorf("stage %s: %w", path, err), d.clear(stagePath, nil))
 	}
-	return d.record([]staged{{f, at}})
+	return d.record([]staged{ready})
 }
 
 // record puts records in place, one after the other, and makes each durable.
@@ -83,23 +88,9 @@ func (d *Dir) record(ready []staged) error {
 		if err := d.rename(r); err != nil {
 			return err
 		}
-		if err := d.syncFolder(d.path(private)); err != nil {
+		if err := d.sync(private); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-var errNotRegular = errors.New("not a regular file")
-
-// readRegular is os.ReadFile for what is a file: a pipe has no end.
-func readRegular(name string) ([]byte, error) {
-	fi, err := os.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: %w", name, errNotRegular)
-	}
-	return os.ReadFile(name)
 }

@@ -28,9 +28,11 @@ type Refusal struct {
 }
 
 // ReadRefused reads the record of the directory out, as ReadManifest does.
-func ReadRefused(out string) (Refused, error) {
+func ReadRefused(out string) (Refused, error) { return reading(out, readRefused) }
+
+func readRefused(root folder) (Refused, error) {
 	var r Refused
-	there, err := readRecord(out, refusedPath, &r, func() error { return nil }, "remove the file: what Envoy refused is then tried once more")
+	there, err := readRecord(root, refusedPath, &r, func() error { return nil }, "remove the file: what Envoy refused is then tried once more")
 	if err != nil || !there {
 		return Refused{}, err
 	}
@@ -49,7 +51,7 @@ func (r Refused) Holds(snapshot string) *Refusal {
 
 // refused notes a refusal by Envoy, and holds its snapshot or not.
 func (d *Dir) refused(r Refusal, hold bool) error {
-	record, err := ReadRefused(d.out)
+	record, err := readRefused(d.root)
 	if err != nil {
 		d.log.Warn("what was held is forgotten", "error", err)
 	}
@@ -66,7 +68,7 @@ func (d *Dir) Release() error {
 	if err := d.usable("release"); err != nil {
 		return err
 	}
-	record, err := ReadRefused(d.out)
+	record, err := readRefused(d.root)
 	if err == nil && len(record.Held) == 0 {
 		return nil
 	}

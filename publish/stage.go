@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"syscall"
 )
 
 const stagePath = private + "/stage"
 
-// staged is a file that is whole and durable in the stage, at the path at.
+// staged is a file that is whole and durable in the stage, at the path at below OUT.
 type staged struct {
 	File
 	at string
@@ -20,78 +22,141 @@ type staged struct {
 func (d *Dir) stageAll(ctx context.Context, files []File) ([]staged, error) {
 	ready := make([]staged, len(files))
 	for i, f := range files {
-		ready[i] = staged{f, d.path(fmt.Sprintf("%s/%04d", stagePath, i+1))}
+		ready[i] = staged{f, d.free(fmt.Sprintf("%s/%04d", stagePath, i+1))}
 	}
 	return ready, d.write(ctx, stagePath, ready)
 }
 
+// free is a name in one of our own folders that nothing stands at which can't be
+// removed.
+func (d *Dir) free(at string) string {
+	for d.stuck[at] {
+		at += "+"
+	}
+	return at
+}
+
 // write writes files into one of our own folders and makes them durable there.
 func (d *Dir) write(ctx context.Context, folder string, files []staged) error {
+	in, err := d.root.folder(folder)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	for _, f := range files {
 		if ctx.Err() != nil {
 			return d.stopped(ctx, "before the first step")
 		}
-		if err := d.stage(f.File, f.at); err != nil {
+		if err := d.stage(in, f); err != nil {
 			return fmt.Errorf("stage %s: %w", f.Path, err)
 		}
 	}
-	return d.syncFolder(d.path(folder))
+	return d.syncFolder(in)
 }
 
-func (d *Dir) stage(f File, at string) error {
+// stage writes f into a folder of ours.
+func (d *Dir) stage(in folder, f staged) error {
+	name := path.Base(f.at)
 	// Nobody else's until the group is right, whatever the umask.
-	w, err := d.disk.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	w, err := d.disk.OpenFile(in, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	err = d.fill(w, f, at)
+	err = d.fill(w, f.File)
 	if cerr := w.Close(); err == nil {
 		err = cerr // some file systems report a full disk as late as this
 	}
 	if err != nil {
 		return err
 	}
-	ok, err := holds(at, f, d.gid)
+	ok, err := holds(in, name, f.File, d.gid)
 	if err == nil && !ok {
-		err = fmt.Errorf("read %s: not what was written, in bytes, mode or group", at)
+		err = fmt.Errorf("read %s: not what was written, in bytes, mode or group", in.path(name))
 	}
 	return err
 }
 
-func (d *Dir) fill(w file, f File, at string) error {
+func (d *Dir) fill(w file, f File) error {
 	if _, err := w.Write(f.Data); err != nil {
 		return err
 	}
-	fi, err := os.Lstat(at)
+	info, err := infoOf(w)
 	if err != nil {
 		return err
 	}
-	if wrongGroup(fi, f.Secret, d.gid) {
-		if err := d.disk.Chown(at, -1, d.gid); err != nil {
+	if wrongGroup(info, f.Secret, d.gid) {
+		if err := d.disk.Chown(w, d.gid); err != nil {
 			return err
 		}
 	}
-	if err := d.disk.Chmod(at, f.mode()); err != nil {
+	if err := d.disk.Chmod(w, f.mode()); err != nil {
 		return err
 	}
 	return w.Sync()
 }
 
 // clear empties one of our own folders, but for the files to keep.
-func (d *Dir) clear(folder string, keep map[string]bool) error {
-	left, err := os.ReadDir(d.path(folder))
+func (d *Dir) clear(name string, keep map[string]bool) error {
+	in, err := d.root.folder(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	left, err := in.names()
 	if err != nil {
 		return err
 	}
 	for _, e := range left {
-		if keep[e.Name()] {
+		if keep[e] {
 			continue
 		}
-		// The others go even when one stays: they may hold secrets.
-		rerr := d.disk.Remove(d.path(folder + "/" + e.Name()))
-		if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		at := path.Join(name, e)
+		rerr := d.removeAll(in, e, 0)
+		switch {
+		case rerr == nil:
+			delete(d.stuck, at)
+		case d.stuck[at]:
+		case d.begun:
+			// The others go all the same: they may hold secrets.
 			err = errors.Join(err, rerr)
+		default:
+			d.stuck[at] = true
+			d.log.Warn("something that was left behind can't be removed, and stays", "path", in.path(e), "error", rerr)
 		}
 	}
 	return err
+}
+
+// maxDepth is how deep a folder is removed: we make none at all.
+const maxDepth = 32
+
+// removeAll removes what is at a name, with all that is in it.
+func (d *Dir) removeAll(in folder, name string, depth int) error {
+	err := d.disk.Remove(in, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST):
+		return err
+	case depth == maxDepth:
+		return fmt.Errorf("%w, and nested deeper than %d", err, maxDepth)
+	}
+	sub, err := in.folder(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	if depth == 0 {
+		d.log.Warn("a folder that is not ours is removed", "path", in.path(name))
+	}
+	names, err := sub.names()
+	if err != nil {
+		return err
+	}
+	for _, below := range names {
+		if err := d.removeAll(sub, below, depth+1); err != nil {
+			return err
+		}
+	}
+	return d.disk.Remove(in, name)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"syscall"
 	"time"
@@ -23,7 +22,7 @@ func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 		if f.Secret {
 			gid = d.gid
 		}
-		if err := d.ensureFolder(d.path(path.Dir(f.Path)), f.folderMode(), gid); err != nil {
+		if err := d.ensureFolder(path.Dir(f.Path), f.folderMode(), gid); err != nil {
 			return done, err
 		}
 	}
@@ -37,7 +36,7 @@ func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 		return done, err
 	}
 	for _, name := range s.Remove {
-		if err := d.disk.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := d.unlink(name); err != nil {
 			return done, err
 		}
 		done.Removed = append(done.Removed, name)
@@ -45,10 +44,34 @@ func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 	return done, d.syncFolders(done.Removed)
 }
 
+// rename moves a staged file into place.
 func (d *Dir) rename(f staged) error {
-	err := d.disk.Rename(f.at, d.path(f.Path))
+	from, staged, err := d.root.split(f.at)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, name, err := d.root.split(f.Path)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	err = d.disk.Rename(from, staged, to, name)
 	if errors.Is(err, syscall.EXDEV) {
 		return apart(err)
+	}
+	return err
+}
+
+// unlink removes the file at a path below OUT, if it is there.
+func (d *Dir) unlink(file string) error {
+	in, name, err := d.root.split(file)
+	if err == nil {
+		defer in.Close()
+		err = d.disk.Remove(in, name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	return err
 }
@@ -61,7 +84,7 @@ func (d *Dir) syncFolders(files []string) error {
 		if flushed[folder] {
 			continue
 		}
-		if err := d.syncFolder(d.path(folder)); err != nil {
+		if err := d.sync(folder); err != nil {
 			return err
 		}
 		flushed[folder] = true
@@ -73,18 +96,19 @@ func (d *Dir) syncFolders(files []string) error {
 // the stage, before anything has moved. Of two mounts of one file system only
 // the rename itself can tell.
 func (d *Dir) reachable(p Plan) error {
-	stage, err := os.Stat(d.path(stagePath))
+	stage, err := d.root.stat(stagePath)
 	if err != nil {
 		return err
 	}
 	for _, s := range p.Steps {
 		for _, f := range s.Write {
 			for _, folder := range folders(f.Path) {
-				fi, err := statFolder(d.path(folder))
-				if err != nil {
+				info, err := d.root.stat(folder)
+				switch {
+				case errors.Is(err, fs.ErrNotExist):
+				case err != nil:
 					return err
-				}
-				if fi != nil && stat(fi).Dev != stat(stage).Dev {
+				case info.device != stage.device:
 					return apart(&fs.PathError{Op: "rename", Path: d.path(f.Path), Err: syscall.EXDEV})
 				}
 			}

@@ -17,12 +17,12 @@ func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	if err := d.usable("recover"); err != nil {
 		return false, err
 	}
-	in, err := ReadIntent(d.out)
+	in, err := readIntent(d.root)
 	if err != nil || in == nil || in.Direction != Back {
 		return false, err
 	}
 	d.log.Warn("a change that Envoy refused was not put back whole, that goes on", "snapshot", in.To)
-	if err := d.tidy(); err != nil {
+	if err := d.begin(); err != nil {
 		return true, err
 	}
 	_, err = d.undo(ctx, in, p)
@@ -104,11 +104,11 @@ func (d *Dir) goBack(steps []intentStep, keep []string) ([]intentStep, error) {
 // movedSince tells whether a file is not as it was found.
 func (d *Dir) movedSince(f saved) (bool, error) {
 	now := ""
-	data, err := readRegular(d.path(f.Path))
+	data, _, err := d.root.read(f.Path, MaxFile)
 	switch {
 	case err == nil:
 		now = sum(data)
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotRegular):
+	case !errors.Is(err, fs.ErrNotExist) && !isOther(err):
 		return false, err
 	}
 	return now != f.Sum, nil
@@ -124,10 +124,10 @@ func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
 				step.Remove = append(step.Remove, f.Path)
 				continue
 			}
-			name := d.path(undoPath + "/" + f.Saved)
-			data, err := readRegular(name)
+			name := undoPath + "/" + f.Saved
+			data, _, err := d.root.read(name, MaxFile)
 			if err == nil && sum(data) != f.Sum {
-				err = fmt.Errorf("read %s: not what was saved", name)
+				err = fmt.Errorf("read %s: not what was saved", d.path(name))
 			}
 			if err != nil {
 				return Plan{}, fmt.Errorf("%s: %w (remove %s %s)", f.Path, err, d.path(intentPath), startAnew)
@@ -151,7 +151,7 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 	// Who asks us to end has Envoy run what it ran before: that is a matter of
 	// moments, and only the waiting for it is left out.
 	ctx = context.WithoutCancel(ctx)
-	if p, err = pending(d.out, p, d.gid, nil); err != nil {
+	if p, err = pending(d.root, p, d.gid, nil); err != nil {
 		return nil, fmt.Errorf("put back: %w", err)
 	}
 	ready, err := d.stageAll(ctx, p.files())
@@ -179,10 +179,10 @@ func (d *Dir) finish() error {
 	if err := d.holding(); err != nil {
 		return err
 	}
-	if err := d.disk.Remove(d.path(intentPath)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.unlink(intentPath); err != nil {
 		return err
 	}
-	if err := d.syncFolder(d.path(private)); err != nil {
+	if err := d.sync(private); err != nil {
 		return err
 	}
 	return d.clear(undoPath, nil)
