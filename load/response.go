@@ -52,6 +52,14 @@ func Parse(in Input) *Result {
 	return result
 }
 
+// AsWritten is Parse without the files that are named: they are not taken in.
+func AsWritten(in Input) *Result {
+	s := newSource(in.Name, formatNames[in.Format], in.Data)
+	s.asWritten = true
+	_, result := parse(s)
+	return result
+}
+
 func parse(s *source) (*file, *Result) {
 	f := s.decode()
 	result := &Result{Resources: f.resources, Diagnostics: f.diagnostics.Sort(), SaysNone: f.saysNone, Files: []string{s.name}, sources: map[string]*source{s.name: s}}

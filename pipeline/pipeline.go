@@ -88,8 +88,8 @@ type Pipeline struct {
 	log      *slog.Logger
 	loader   *load.Loader
 	renderer render.Renderer
-	// outLoaders read published files back, each its own.
-	outLoaders map[string]*load.Loader
+	// readOut are the published files that were read back, by path.
+	readOut map[string]readOut
 	// again are published files that move once more with the next plan.
 	again []string
 }
@@ -97,7 +97,7 @@ type Pipeline struct {
 // New makes a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore}), outLoaders: make(map[string]*load.Loader)}
+	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore}), readOut: make(map[string]readOut)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

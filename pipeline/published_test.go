@@ -20,7 +20,7 @@ func TestPublishedIsReadWhenAsked(t *testing.T) {
 		s.tree(c.tree)
 		s.publish()
 		s.publish()
-		if got := fmt.Sprint(slices.Sorted(maps.Keys(s.p.outLoaders))); got != c.want {
+		if got := fmt.Sprint(slices.Sorted(maps.Keys(s.p.readOut))); got != c.want {
 			t.Errorf("read %s, want %s", got, c.want)
 		}
 	}

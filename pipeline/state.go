@@ -1,10 +1,11 @@
 package pipeline
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -42,9 +43,11 @@ func (p *Pipeline) readState() (*state, error) {
 		return nil, err
 	}
 	s := &state{manifest: m}
-	if s.files, err = publishedFiles(p.options.Out, p.options.Format); err != nil {
+	files, err := publishedFiles(p.options.Out, p.options.Format)
+	if err != nil {
 		return nil, err
 	}
+	s.files = slices.Sorted(maps.Keys(files))
 	if s.clusters, err = p.published(xds.Cluster); err != nil {
 		return nil, err
 	}
@@ -52,37 +55,19 @@ func (p *Pipeline) readState() (*state, error) {
 	return s, err
 }
 
-// publishedFiles lists the files that stand where this program puts them, below
-// the output directory and sorted. All else there is somebody else's: it is never
-// removed, and not even looked into, since the lost+found of a volume can't be.
-func publishedFiles(out string, format *render.Format) ([]string, error) {
-	var files []string
+// publishedFiles are the files that stand where this program puts them, by path below
+// the output directory. All else there is somebody else's: it is never removed, and
+// not even looked into, since the lost+found of a volume can't be.
+func publishedFiles(out string, format *render.Format) (map[string]publish.Info, error) {
+	all := make(map[string]publish.Info)
 	for _, t := range xds.Types {
-		top, leaf := strings.ToLower(t.API), path.Base(format.Path(t, "x"))
-		entries, err := os.ReadDir(filepath.Join(out, top))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		files, err := publish.Files(out, strings.ToLower(t.API), path.Base(format.Path(t, "x")))
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			name := path.Join(top, e.Name())
-			if e.IsDir() {
-				name = path.Join(name, leaf)
-			}
-			info, err := os.Lstat(filepath.Join(out, filepath.FromSlash(name)))
-			switch {
-			case path.Base(name) != leaf, errors.Is(err, fs.ErrNotExist):
-			case err != nil:
-				return nil, err
-			case !info.IsDir():
-				files = append(files, name)
-			}
-		}
+		maps.Copy(all, files)
 	}
-	slices.Sort(files)
-	return files, nil
+	return all, nil
 }
 
 // isLayer tells whether a published file is that of a runtime layer.
@@ -121,47 +106,50 @@ func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
 // versionInfo is the version_info in a published file, whoever wrote it; "" where
 // there is no file, or nothing to be read.
 func (p *Pipeline) versionInfo(file string) string {
-	name := filepath.Join(p.options.Out, filepath.FromSlash(file))
-	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	in, err := load.Open(name)
+	data, err := publish.ReadFile(p.options.Out, file)
 	if err != nil {
-		return "" // it has moved
+		return "" // it has moved, or is no file
 	}
-	response, _ := load.Response(in)
+	response, _ := load.Response(p.document(file, data))
 	return response.GetVersionInfo()
 }
 
+func (p *Pipeline) document(file string, data []byte) load.Input {
+	return load.Input{Name: filepath.Join(p.options.Out, filepath.FromSlash(file)), Format: p.options.Format.Name, Data: data}
+}
+
+// readOut is a published file as it was when it was read back last.
+type readOut struct {
+	data      []byte
+	resources []*xds.Resource
+	damage    string
+}
+
 // readBack reads the resources of a published file, or says why that can't be. It
-// reads again only what changed: the file may be large, and is looked at in each
+// decodes again only what changed: the file may be large, and is looked at in each
 // pass.
 func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage string, err error) {
-	name := filepath.Join(p.options.Out, filepath.FromSlash(file))
-	info, err := os.Lstat(name)
+	data, err := publish.ReadFile(p.options.Out, file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, "", nil
+	case publish.Unreadable(err):
+		return nil, err.Error(), nil
 	case err != nil:
 		return nil, "", err
-	case !info.Mode().IsRegular() && !info.IsDir():
-		return nil, "not a regular file", nil
-	case info.Size() > load.MaxBytes:
-		return nil, "", fmt.Errorf("read %s: %d bytes, the limit is %d", name, info.Size(), load.MaxBytes)
 	}
-	loader := p.outLoaders[file]
-	if loader == nil {
-		loader = load.New(load.Options{})
-		p.outLoaders[file] = loader
+	if was, ok := p.readOut[file]; ok && bytes.Equal(was.data, data) {
+		return was.resources, was.damage, nil
 	}
-	result, err := loader.Load(name)
-	if err != nil {
-		return nil, "", err
-	}
+	is := readOut{data: data}
+	result := load.AsWritten(p.document(file, data))
 	if result.Diagnostics.HasErrors() {
-		return nil, result.Diagnostics[0].Message, nil
+		is.damage = result.Diagnostics[0].Message
+	} else {
+		is.resources = result.Resources
 	}
-	return result.Resources, "", nil
+	p.readOut[file] = is
+	return is.resources, is.damage, nil
 }
 
 // only are the resources of type t. What somebody wrote among them by hand Envoy
@@ -206,7 +194,7 @@ func RuntimeLayers(out string, format *render.Format) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, damaged, err := New(Options{Out: out, Format: format}).layers(files)
+	names, damaged, err := New(Options{Out: out, Format: format}).layers(slices.Sorted(maps.Keys(files)))
 	if err == nil && len(damaged) > 0 {
 		err = fmt.Errorf("read %s: publish again first", strings.Join(damaged, "; "))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"syscall"
 
@@ -66,7 +65,7 @@ type moment struct {
 	manifest publish.Manifest
 	intent   *publish.Intent
 	refused  publish.Refused
-	files    map[string]os.FileInfo
+	files    map[string]publish.Info
 }
 
 func momentOf(out string) (*moment, error) {
@@ -76,7 +75,7 @@ func momentOf(out string) (*moment, error) {
 	case !info.IsDir():
 		return nil, &os.PathError{Op: "status", Path: out, Err: syscall.ENOTDIR}
 	}
-	m := &moment{files: make(map[string]os.FileInfo)}
+	m := &moment{}
 	var err error
 	if m.manifest, err = publish.ReadManifest(out); err != nil {
 		return nil, err
@@ -92,12 +91,7 @@ func momentOf(out string) (*moment, error) {
 		return nil, fmt.Errorf("%s was published in the format %q, which this program does not know", out, m.manifest.Format)
 	}
 	m.p = New(Options{Out: out, EnvoyPath: m.manifest.EnvoyPath, Format: format})
-	files, err := publishedFiles(out, format)
-	for _, f := range files {
-		if info, err := os.Lstat(filepath.Join(out, filepath.FromSlash(f))); err == nil {
-			m.files[f] = info
-		}
-	}
+	m.files, err = publishedFiles(out, format)
 	return m, err
 }
 
@@ -105,13 +99,12 @@ func momentOf(out string) (*moment, error) {
 func (m *moment) moved(after *moment) map[string]bool {
 	moved := make(map[string]bool)
 	for name, was := range m.files {
-		is, ok := after.files[name]
-		if !ok || !os.SameFile(was, is) || !was.ModTime().Equal(is.ModTime()) || was.Size() != is.Size() {
+		if is, ok := after.files[name]; !ok || is != was {
 			moved[name] = true
 		}
 	}
 	for name := range after.files {
-		if m.files[name] == nil {
+		if _, ok := m.files[name]; !ok {
 			moved[name] = true
 		}
 	}

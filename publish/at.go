@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"xdspub/safefile"
 )
 
 // folder is an open folder: the output directory, or one in it. What is in it is
@@ -23,21 +24,13 @@ import (
 // The zero folder is one that is not there.
 type folder struct{ *os.File }
 
-var (
-	// errLink says why a link is in the way.
-	errLink       = errors.New("a symbolic link, and links in an output directory are not followed: remove it")
-	errNotRegular = errors.New("not a regular file")
-	errTooLarge   = errors.New("too large")
-)
+// errLink says why a link is in the way.
+var errLink = errors.New("a symbolic link, and links in an output directory are not followed: remove it")
 
 // isOther tells whether err says that something else stands where a file should.
 func isOther(err error) bool {
-	for _, is := range []error{errNotRegular, errTooLarge, errLink, unix.ENOTDIR} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+	_, large := errors.AsType[*safefile.TooLargeError](err)
+	return large || errors.Is(err, safefile.ErrNotRegular) || errors.Is(err, errLink) || errors.Is(err, unix.ENOTDIR)
 }
 
 // MaxFile bounds a file of the output directory, in bytes: no larger one is
@@ -158,32 +151,18 @@ func (f folder) read(file string, most int64) ([]byte, Info, error) {
 		return nil, info, err
 	}
 	if !info.Mode.IsRegular() {
-		return nil, info, in.failed("read", name, errNotRegular)
+		return nil, info, in.failed("read", name, safefile.ErrNotRegular)
 	}
 	opened, err := in.open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, info, err
 	}
 	defer opened.Close()
-	if info, err = (folder{opened}).info(); err != nil {
+	if info, err = infoOf(opened); err != nil {
 		return nil, info, err
 	}
-	switch {
-	case !info.Mode.IsRegular(): // it came just now
-		return nil, info, in.failed("read", name, errNotRegular)
-	case info.Size > most:
-		return nil, info, in.failed("read", name, tooLarge(info.Size, most))
-	}
-	b := bytes.NewBuffer(make([]byte, 0, info.Size+bytes.MinRead))
-	n, err := b.ReadFrom(io.LimitReader(opened, most+1))
-	if err == nil && n > most {
-		err = in.failed("read", name, tooLarge(n, most))
-	}
-	return b.Bytes(), info, err
-}
-
-func tooLarge(size, most int64) error {
-	return fmt.Errorf("%w: %d bytes, the limit is %d", errTooLarge, size, most)
+	data, err := safefile.ReadOpen(opened, most)
+	return data, info, err
 }
 
 // names lists what is in f, sorted.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"xdspub/safefile"
 )
 
 // LockedError says that another writer has the directory.
@@ -67,7 +69,7 @@ func (d *Dir) lockFile(f file) error {
 	case err != nil:
 		return err
 	case !info.Mode.IsRegular():
-		return fmt.Errorf("lock %s: %w: remove it", f.Name(), errNotRegular)
+		return fmt.Errorf("lock %s: %w: remove it", f.Name(), safefile.ErrNotRegular)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {

@@ -6,6 +6,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"xdspub/safefile"
 )
 
 // private is the folder in OUT that is ours and not Envoy's.
@@ -87,7 +89,7 @@ func (p Plan) check() error {
 				return err
 			}
 			if len(f.Data) > MaxFile {
-				return fmt.Errorf("publish %s: %w", f.Path, tooLarge(int64(len(f.Data)), MaxFile))
+				return fmt.Errorf("publish %s: %w", f.Path, &safefile.TooLargeError{Size: int64(len(f.Data)), Limit: MaxFile})
 			}
 			folder := path.Dir(f.Path)
 			if other, ok := tenant[folder]; ok {

@@ -26,7 +26,7 @@ func readRecord(root folder, path string, record any, check func() error, wayOut
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	case errors.Is(err, errNotRegular), errors.Is(err, errTooLarge):
+	case isOther(err):
 		err = errors.Unwrap(err) // the path is told below
 	case err != nil:
 		return false, err

@@ -59,6 +59,15 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return read(f, info, name, limit)
 }
 
+// ReadOpen is Read for a file that is open.
+func ReadOpen(f *os.File, limit int64) ([]byte, error) {
+	info, err := judgeOpen(f)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: err}
+	}
+	return read(f, info, f.Name(), limit)
+}
+
 // Open opens a regular file for reading. It does not wait for anything. All errors
 // are of type *fs.PathError.
 func Open(path string) (*os.File, fs.FileInfo, error) {
@@ -83,17 +92,23 @@ func open(path string, stat func(string) (fs.FileInfo, error), openFile func(str
 	if err != nil {
 		return nil, nil, err
 	}
-	if info, err = f.Stat(); err == nil {
+	if info, err = judgeOpen(f); err != nil {
+		f.Close()
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return f, info, nil
+}
+
+// judgeOpen refuses an open file that must not be read.
+func judgeOpen(f *os.File) (fs.FileInfo, error) {
+	info, err := f.Stat()
+	if err == nil {
 		err = judge(info)
 	}
 	if err == nil {
 		err = judgeFileSystem(f)
 	}
-	if err != nil {
-		f.Close()
-		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
-	}
-	return f, info, nil
+	return info, err
 }
 
 func judge(info fs.FileInfo) error {

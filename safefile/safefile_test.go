@@ -26,6 +26,17 @@ var ways = map[string]func(t *testing.T, dir, name string, limit int64) ([]byte,
 		defer root.Close()
 		return ReadIn(root, name, limit)
 	},
+	"ReadOpen": func(_ *testing.T, dir, name string, limit int64) ([]byte, error) {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, syscall.ENXIO) { // a socket can't be opened
+			return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return ReadOpen(f, limit)
+	},
 }
 
 // must ends a test whose setting can't be made.

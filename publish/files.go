@@ -1,0 +1,55 @@
+package publish
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+)
+
+// ReadFile reads a file of the directory out, by its path below it.
+func ReadFile(out, file string) ([]byte, error) {
+	return reading(out, func(root folder) ([]byte, error) {
+		data, _, err := root.read(file, MaxFile)
+		return data, err
+	})
+}
+
+// Unreadable tells whether an error of ReadFile says that something else stands where
+// the file should: a link, a pipe, a folder, or a file over MaxFile.
+func Unreadable(err error) bool { return isOther(err) }
+
+// Files are the files of one base name that stand in the folder top of the directory
+// out, and in the folders right below that, by path. A file may be a link or a pipe;
+// a folder that is a link is not looked into, and where top is one that is an error.
+func Files(out, top, base string) (map[string]Info, error) {
+	return reading(out, func(root folder) (map[string]Info, error) {
+		found := make(map[string]Info)
+		in, err := root.folder(top)
+		if errors.Is(err, fs.ErrNotExist) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		names, err := in.names()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			file := name
+			if name != base {
+				file = path.Join(name, base)
+			}
+			info, err := in.stat(file)
+			switch {
+			case errors.Is(err, fs.ErrNotExist), isOther(err):
+			case err != nil:
+				return nil, err
+			case !info.Mode.IsDir():
+				found[path.Join(top, file)] = info
+			}
+		}
+		return found, nil
+	})
+}
