@@ -45,9 +45,9 @@ func TestOtherPrograms(t *testing.T) {
 		"JSON":      {says(`{"status": "ok"}`), `gave "{\"status\": \"ok\"}"`},
 		"cut off":   {says(`{"configs": [{"last_upda`), `gave "{\"configs\": [{\"last_upda"`},
 		"null":      {says(`null`), `gave "null"`},
-		"forbidden": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "RBAC: access denied", 403) }, `status 403 "RBAC: access denied"`},
+		"forbidden": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "RBAC: access denied", http.StatusForbidden) }, `status 403 "RBAC: access denied"`},
 		"not found": {http.NotFound, `status 404 "404 page not found"`},
-		"redirect":  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", 302) }, "status 302"},
+		"redirect":  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "status 302"},
 		"endless": {func(w http.ResponseWriter, r *http.Request) {
 			for block := make([]byte, 1<<20); r.Context().Err() == nil; {
 				_, _ = w.Write(block)

@@ -32,7 +32,7 @@ var apis = []struct{ api, folder, root string }{
 	{"EDS", "eds", envoy.EDS("c")},
 	{"RDS", "rds", envoy.RDS("h", "rds")},
 	{"SRDS", "srds", envoy.SRDS("s", "srds")},
-	{"ECDS", "ecds", envoy.ECDS(envoy.HTTPFilter, "ecds")},
+	{"ECDS", "ecds", envoy.ECDS("http_filter", "ecds")},
 	{"RTDS", "rtds", envoy.RTDS()},
 	{"CDS", "cds", envoy.CDS()},
 	{"LDS", "lds", envoy.LDS()},

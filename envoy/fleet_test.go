@@ -323,21 +323,21 @@ func TestWarm(t *testing.T) {
 		c["health_checks"] = []any{object{"timeout": timeout, "interval": "60s", "unhealthy_threshold": 1, "healthy_threshold": 1, "http_health_check": object{"path": "/"}}}
 		return c
 	}
-	outcome := step(t, fleet(0), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v2", slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v2"))
+	const ever = time.Hour // longer than go test lets a test run
+	outcome := step(t, fleet(ever), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v2", slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v2"))
 	expect(t, "a slow one", outcome, envoy.Confirmed, 1)
-	if r := read(t, a); r.WarmingClusters != 0 || !outcome.Warm() {
+	if r := read(t, a); r.WarmingClusters != 0 || len(outcome.Envoys[0].NotWarm) > 0 {
 		t.Errorf("%d warming, %+v", r.WarmingClusters, outcome)
 	}
-	outcome = step(t, fleet(300*time.Millisecond), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v3", slow("never", "600s")) }, sub("CDS", envoy.CDS(), "v3"))
+	outcome = step(t, fleet(300*time.Millisecond), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v3", slow("never", "7200s")) }, sub("CDS", envoy.CDS(), "v3"))
 	expect(t, "one that is stuck", outcome, envoy.Confirmed, 1)
 	if got := fmt.Sprint(outcome.Envoys[0].NotWarm); got != "[never]" {
 		t.Errorf("not warm: %v", got)
 	}
-	began := time.Now()
-	outcome = step(t, fleet(0), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v4", slow("never", "600s"), slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v4"))
+	outcome = step(t, fleet(ever), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v4", slow("never", "7200s"), slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v4"))
 	expect(t, "another beside it", outcome, envoy.Confirmed, 1)
-	if took := time.Since(began); !outcome.Warm() || took < 500*time.Millisecond || took > 10*time.Second {
-		t.Errorf("%v: %+v", took, outcome)
+	if r := read(t, a); r.WarmingClusters != 1 || len(outcome.Envoys[0].NotWarm) > 0 {
+		t.Errorf("%d warming, %+v", r.WarmingClusters, outcome)
 	}
 }
 

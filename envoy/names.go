@@ -34,24 +34,11 @@ func SRDS(statPrefix, name string) string {
 // SDS is the root of a secret.
 func SDS(name string) string { return root("sds." + name) }
 
-// ECDS is the root of a filter's configuration.
-func ECDS(kind FilterKind, name string) string {
-	return root("extension_config_discovery." + string(kind) + "." + name)
+// ECDS is the root of a filter's configuration. kind is what Envoy calls the place of
+// the filter, such as http_filter or tcp_listener_filter.
+func ECDS(kind, name string) string {
+	return root("extension_config_discovery." + kind + "." + name)
 }
-
-// FilterKind is where a filter stands that has a config_discovery.
-type FilterKind string
-
-// A filter that a composite one executes is an HTTPFilter. Listeners of QUIC have a
-// kind, too, and Envoy no filter that can be discovered there.
-const (
-	HTTPFilter            FilterKind = "http_filter"
-	UpstreamHTTPFilter    FilterKind = "upstream_http_filter"
-	NetworkFilter         FilterKind = "network_filter"
-	UpstreamNetworkFilter FilterKind = "upstream_network_filter"
-	ListenerFilter        FilterKind = "tcp_listener_filter"
-	UDPSessionFilter      FilterKind = "udp_session_filter"
-)
 
 // root is what Envoy makes of a name with its prefix. Dots count at the end alone,
 // all of them: the clusters "." and ".." have the root "cluster".

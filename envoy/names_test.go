@@ -88,7 +88,7 @@ func TestNames(t *testing.T) {
 					router,
 				},
 			})
-		}, func(name string) string { return envoy.ECDS(envoy.HTTPFilter, name) }, nil},
+		}, func(name string) string { return envoy.ECDS("http_filter", name) }, nil},
 	} {
 		t.Run(api, func(t *testing.T) {
 			s := newSite(t)

@@ -74,17 +74,6 @@ func stateOf(list []Status) State {
 	return state
 }
 
-// Warm tells whether no Envoy that acknowledged still warms a cluster that came
-// with the round.
-func (o Outcome) Warm() bool {
-	for _, e := range o.Envoys {
-		if len(e.NotWarm) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // String is one line for logs: the verdict, and what stands against it.
 func (o Outcome) String() string {
 	var b strings.Builder

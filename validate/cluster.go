@@ -82,18 +82,6 @@ func resolvesInDNS(c *clusterv3.Cluster) bool {
 	return k.resolves || k.factory == "envoy.cluster.dns"
 }
 
-// typePath is the field that says what makes the cluster.
-func typePath(n *xds.Node, c *clusterv3.Cluster) xds.Path {
-	switch {
-	case c.GetClusterType() == nil:
-		return n.Path().Field("type")
-	case customConfig(c.GetClusterType()) == "":
-		return n.Path().Field("cluster_type").Field("name")
-	default:
-		return n.Path().Field("cluster_type").Field("typed_config")
-	}
-}
-
 // kindText names the cluster's type as its author wrote it.
 func kindText(c *clusterv3.Cluster) string {
 	if c.GetClusterType() != nil {

@@ -20,9 +20,39 @@ import (
 )
 
 func TestRulesAreSound(t *testing.T) {
-	if err := validate.Check(validate.Rules); err != nil {
-		t.Error(err)
+	for i, r := range validate.Rules {
+		if fault := unsound(r); fault != "" {
+			t.Errorf("rule %d, %s: %s", i, r.Code, fault)
+		}
+		if i > 0 && validate.Rules[i-1].Code >= r.Code {
+			t.Errorf("rule %s: doubled or out of order", r.Code)
+		}
 	}
+}
+
+var codeForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
+
+// unsound says what is wrong with a rule: a code that is missing or not in
+// kebab-case, a Doc without summary and reason, or nothing to run.
+func unsound(r *validate.Rule) string {
+	summary, reason, _ := strings.Cut(r.Doc, "\n\n")
+	switch {
+	case !codeForm.MatchString(r.Code):
+		return "the code is not kebab-case"
+	case strings.TrimSpace(summary) == "" || strings.Contains(summary, "\n") || strings.TrimSpace(reason) == "":
+		return "Doc needs a summary line, an empty line and a reason"
+	case r.Off != strings.HasSuffix(summary, "(off by default)."):
+		return "the summary of a rule that is off ends with (off by default), that of no other"
+	case r.Node == nil && r.Snapshot == nil:
+		return "nothing to run"
+	case (len(r.Messages) > 0 || r.Wants != nil) && r.Node == nil:
+		return "Messages without Node"
+	case len(r.Messages) > 0 && r.Wants != nil:
+		return "both Messages and Wants"
+	case len(r.Gather) > 0 && r.Snapshot == nil:
+		return "Gather without Snapshot"
+	}
+	return ""
 }
 
 // TestRules judges the examples of each rule, testdata/<code>.txtar. In an

@@ -9,11 +9,8 @@
 package validate
 
 import (
-	"fmt"
-	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -248,34 +245,4 @@ func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
 	workers.Wait()
 	pass.Subscribers = slices.Concat(subscribers...)
 	return slices.Concat(gathered...)
-}
-
-var codeForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
-
-// Check says what is wrong with a list of rules: a code that is missing, not in
-// kebab-case, doubled or out of order, a Doc without summary and reason, or
-// nothing to run.
-func Check(rules []*Rule) error {
-	for i, r := range rules {
-		summary, reason, _ := strings.Cut(r.Doc, "\n\n")
-		switch {
-		case !codeForm.MatchString(r.Code):
-			return fmt.Errorf("rule %d: code %q is not kebab-case", i, r.Code)
-		case i > 0 && rules[i-1].Code >= r.Code:
-			return fmt.Errorf("rule %s: doubled or out of order", r.Code)
-		case strings.TrimSpace(summary) == "" || strings.Contains(summary, "\n") || strings.TrimSpace(reason) == "":
-			return fmt.Errorf("rule %s: Doc needs a summary line, an empty line and a reason", r.Code)
-		case r.Off != strings.HasSuffix(summary, "(off by default)."):
-			return fmt.Errorf("rule %s: the summary of a rule that is off ends with (off by default), that of no other", r.Code)
-		case r.Node == nil && r.Snapshot == nil:
-			return fmt.Errorf("rule %s: nothing to run", r.Code)
-		case (len(r.Messages) > 0 || r.Wants != nil) && r.Node == nil:
-			return fmt.Errorf("rule %s: Messages without Node", r.Code)
-		case len(r.Messages) > 0 && r.Wants != nil:
-			return fmt.Errorf("rule %s: both Messages and Wants", r.Code)
-		case len(r.Gather) > 0 && r.Snapshot == nil:
-			return fmt.Errorf("rule %s: Gather without Snapshot", r.Code)
-		}
-	}
-	return nil
 }

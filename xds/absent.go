@@ -2,8 +2,6 @@ package xds
 
 import (
 	_ "embed"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -27,6 +25,3 @@ var absent = sync.OnceValue(func() map[protoreflect.FullName]bool {
 // Go packages hold. Where it does not, "could not find @type" loses the whole
 // file, however deep the type stands.
 func InEnvoy(name protoreflect.FullName) bool { return !absent()[name] }
-
-// AbsentTypes are the names for which InEnvoy is false, sorted.
-func AbsentTypes() []protoreflect.FullName { return slices.Sorted(maps.Keys(absent())) }
