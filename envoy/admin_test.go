@@ -40,12 +40,14 @@ func TestOtherPrograms(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"HTML":      {says("<!doctype html><title>Welcome</title>"), `/config_dump gave "<!doctype html><title>Welcome</title>"`},
-		"nothing":   {says(""), "/config_dump gave nothing"},
-		"JSON":      {says(`{"status": "ok"}`), `gave "{\"status\": \"ok\"}"`},
-		"cut off":   {says(`{"configs": [{"last_upda`), `gave "{\"configs\": [{\"last_upda"`},
-		"null":      {says(`null`), `gave "null"`},
-		"forbidden": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "RBAC: access denied", http.StatusForbidden) }, `status 403 "RBAC: access denied"`},
+		"HTML":    {says("<!doctype html><title>Welcome</title>"), `/config_dump gave "<!doctype html><title>Welcome</title>"`},
+		"nothing": {says(""), "/config_dump gave nothing"},
+		"JSON":    {says(`{"status": "ok"}`), `gave "{\"status\": \"ok\"}"`},
+		"cut off": {says(`{"configs": [{"last_upda`), `gave "{\"configs\": [{\"last_upda"`},
+		"null":    {says(`null`), `gave "null"`},
+		"forbidden": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "RBAC: access denied", http.StatusForbidden)
+		}, `status 403 "RBAC: access denied"`},
 		"not found": {http.NotFound, `status 404 "404 page not found"`},
 		"redirect":  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "status 302"},
 		"endless": {func(w http.ResponseWriter, r *http.Request) {
