@@ -104,7 +104,7 @@ func (c *change) judge(t *testing.T, code string) {
 		p := pipeline.New(pipeline.Options{
 			Source: tree, Out: out, Format: render.JSON, Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
 		})
-		checked, err := p.Check()
+		checked, err := p.Check(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

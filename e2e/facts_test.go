@@ -205,7 +205,7 @@ func (f fact) live() bool { return f.Live || f.Send != "" || len(f.Files) > 0 }
 // validate holds the rules against it.
 func (f *factTrial) validate(t *testing.T) {
 	t.Helper()
-	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(f.dir, "envoy.json"), Follow: true, Root: f.dir}).Check()
+	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(f.dir, "envoy.json"), Follow: true, Root: f.dir}).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,14 @@
 // wrong with the files and subscriptions themselves. What is wrong in the resources
 // is for package validate.
 //
-//	result, err := follow.Bootstrap("envoy.yaml", follow.Options{Root: "/etc/envoy"})
+//	result, err := follow.Bootstrap(ctx, "envoy.yaml", follow.Options{Root: "/etc/envoy"})
 //
 // What an Envoy gets over the network is not known here: nothing is said about
 // names that may come from there.
 package follow
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -70,8 +71,9 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 }
 
 // Bootstrap follows the bootstrap in a file. An error means that this file can't
-// be read; what is wrong in it, and all about other files, is in Diagnostics.
-func Bootstrap(path string, o Options) (*Result, error) {
+// be read, or that ctx has ended; what is wrong in it, and all about other files, is
+// in Diagnostics.
+func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 	b, loaded, err := load.BootstrapResources(path)
 	if err != nil {
 		return nil, err
@@ -92,6 +94,9 @@ func Bootstrap(path string, o Options) (*Result, error) {
 		f.take(r)
 	}
 	for len(f.unread) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		next := f.unread[0]
 		f.unread = f.unread[1:]
 		f.read(next)

@@ -60,7 +60,7 @@ func golden(t *testing.T, path string) diag.List {
 	if err := txtar.Write(&txtar.Archive{Files: kept}, dir); err != nil {
 		t.Fatal(err)
 	}
-	result, err := follow.Bootstrap(filepath.Join(dir, "boot.yaml"), follow.Options{Root: dir})
+	result, err := follow.Bootstrap(t.Context(), filepath.Join(dir, "boot.yaml"), follow.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func text(t *testing.T, r *follow.Result) string {
 }
 
 func TestMissingBootstrap(t *testing.T) {
-	if _, err := follow.Bootstrap(filepath.Join(t.TempDir(), "none.yaml"), follow.Options{}); err == nil {
+	if _, err := follow.Bootstrap(t.Context(), filepath.Join(t.TempDir(), "none.yaml"), follow.Options{}); err == nil {
 		t.Error("a missing bootstrap was followed")
 	}
 }
@@ -122,7 +122,7 @@ func TestManySubscriptions(t *testing.T) {
 		}
 		write(t, filepath.Join(dir, "cds", "cds.yaml"), clusters)
 		write(t, filepath.Join(dir, "boot.yaml"), "dynamic_resources: {cds_config: {path_config_source: {path: cds/cds.yaml}}}\n")
-		result, err := follow.Bootstrap(filepath.Join(dir, "boot.yaml"), follow.Options{Root: dir})
+		result, err := follow.Bootstrap(t.Context(), filepath.Join(dir, "boot.yaml"), follow.Options{Root: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

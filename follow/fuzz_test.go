@@ -44,11 +44,11 @@ func FuzzFollow(f *testing.F) {
 		)
 		for i := range found {
 			start := time.Now()
-			result, err := follow.Bootstrap(filepath.Join(dir, "boot.yaml"), follow.Options{Root: dir})
+			result, err := follow.Bootstrap(t.Context(), filepath.Join(dir, "boot.yaml"), follow.Options{Root: dir})
 			if err != nil {
 				return // there is no boot.yaml
 			}
-			found[i] = append(result.Diagnostics, validate.Run(result.Snapshot, validate.Options{
+			found[i] = append(result.Diagnostics, validate.Run(t.Context(), result.Snapshot, validate.Options{
 				Known: result.Known, Bootstrap: result.Bootstrap, Partial: result.Partial || result.Diagnostics.HasErrors(),
 			})...).Sort()
 			took[i] = time.Since(start)

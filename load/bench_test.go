@@ -18,7 +18,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.SetBytes(int64(len(content)))
 			b.ReportAllocs()
 			for b.Loop() {
-				result, err := load.New(load.Options{}).Load(dir)
+				result, err := load.New(load.Options{}).Load(b.Context(), dir)
 				if err != nil || len(result.Resources) != n || len(result.Diagnostics) > 0 {
 					b.Fatal(err, len(result.Resources), result.Diagnostics)
 				}
@@ -42,7 +42,7 @@ func BenchmarkLoadAgain(b *testing.B) {
 			for b.Loop() {
 				write(b, dir, "cds-0.yaml", fmt.Sprintf("# %d\n", i)+sample.Part(0, n/10))
 				i++
-				if _, err := loader.Load(dir); err != nil {
+				if _, err := loader.Load(b.Context(), dir); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -73,7 +73,7 @@ func BenchmarkFindings(b *testing.B) {
 			write(b, dir, name, content)
 			b.ReportAllocs()
 			for b.Loop() {
-				result, err := load.New(load.Options{}).Load(dir)
+				result, err := load.New(load.Options{}).Load(b.Context(), dir)
 				if err != nil || len(result.Diagnostics) != 10_000 {
 					b.Fatal(err, len(result.Diagnostics))
 				}

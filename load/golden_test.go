@@ -84,7 +84,7 @@ func golden(t *testing.T, path string) diag.List {
 			}
 			results = append(results, result)
 		}
-	} else if results[0], err = load.New(options).Load(dir); err != nil {
+	} else if results[0], err = load.New(options).Load(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	var resources, findings string

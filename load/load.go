@@ -7,11 +7,12 @@
 // then is the source parsed again, by a parser that keeps lines and columns.
 //
 //	loader := load.New(load.Options{})
-//	result, err := loader.Load("config/") // err: can't be read; findings: result.Diagnostics
+//	result, err := loader.Load(ctx, "config/") // err: can't be read; findings: result.Diagnostics
 package load
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -99,16 +100,21 @@ func (f *file) upToDate() bool {
 const MaxBytes = 128 << 20
 
 // Load reads the tree at root, or the one file at root. An error means that
-// something could not be read; what was read and is wrong is in Diagnostics.
-func (l *Loader) Load(root string) (*Result, error) {
-	found, err := l.find(root)
+// something could not be read, or that ctx has ended; what was read and is wrong is
+// in Diagnostics.
+func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
+	found, err := l.find(ctx, root)
 	if err != nil {
 		return nil, err
 	}
 	result := &Result{sources: make(map[string]*source, len(found))}
 	files := make([]*file, len(found))
 	errs := make([]error, len(found))
-	parallel(len(found), func(i int) { files[i], errs[i] = l.read(found[i]) })
+	parallel(len(found), func(i int) {
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			files[i], errs[i] = l.read(found[i])
+		}
+	})
 	known := make(map[string]*file, len(found))
 	for i, f := range files {
 		if errs[i] != nil {
@@ -240,7 +246,7 @@ func formatOf(path string) format {
 }
 
 // find lists the files of the tree in the order of their paths.
-func (l *Loader) find(root string) ([]entry, error) {
+func (l *Loader) find(ctx context.Context, root string) ([]entry, error) {
 	info, err := os.Stat(root)
 	if err != nil {
 		return nil, err
@@ -249,7 +255,7 @@ func (l *Loader) find(root string) ([]entry, error) {
 		return []entry{{root, formatOf(root)}}, nil
 	}
 	var found []entry
-	if err := l.findIn(root, "", make(map[string]string), &found); err != nil {
+	if err := l.findIn(ctx, root, "", make(map[string]string), &found); err != nil {
 		return nil, err
 	}
 	// A folder's files stand behind files beside it: "a.yaml" < "a/b.yaml".
@@ -260,7 +266,10 @@ func (l *Loader) find(root string) ([]entry, error) {
 // findIn goes through one folder. rel is its path below root, seen the folders
 // so far by their real paths: what two links lead to would be read twice, a link
 // that leads back without an end.
-func (l *Loader) findIn(root, rel string, seen map[string]string, found *[]entry) error {
+func (l *Loader) findIn(ctx context.Context, root, rel string, seen map[string]string, found *[]entry) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	dir := filepath.Join(root, rel)
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -293,7 +302,7 @@ func (l *Loader) findIn(root, rel string, seen map[string]string, found *[]entry
 			isDir = info.IsDir()
 		}
 		if isDir {
-			if err := l.findIn(root, below, seen, found); err != nil {
+			if err := l.findIn(ctx, root, below, seen, found); err != nil {
 				return err
 			}
 			continue

@@ -41,7 +41,7 @@ func write(t testing.TB, dir string, files ...string) {
 
 func mustLoad(t testing.TB, l *load.Loader, root string) *load.Result {
 	t.Helper()
-	result, err := l.Load(root)
+	result, err := l.Load(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestIncremental(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(dir, "dangling.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Load(dir); err == nil {
+	if _, err := l.Load(t.Context(), dir); err == nil {
 		t.Fatal("a dangling link was loaded")
 	}
 	if err := os.Remove(filepath.Join(dir, "dangling.yaml")); err != nil {
@@ -128,7 +128,7 @@ func TestOneFile(t *testing.T) {
 	if diff := cmp.Diff([]string{"b"}, names(result.Resources)); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := load.New(load.Options{}).Load(filepath.Join(dir, "none")); !os.IsNotExist(err) {
+	if _, err := load.New(load.Options{}).Load(t.Context(), filepath.Join(dir, "none")); !os.IsNotExist(err) {
 		t.Errorf("a missing root: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestLinks(t *testing.T) {
 		if err := os.Symlink(target, loop); err != nil {
 			t.Fatal(err)
 		}
-		_, err := l.Load(filepath.Join(dir, "elsewhere"))
+		_, err := l.Load(t.Context(), filepath.Join(dir, "elsewhere"))
 		if target == "folder" { // relative to the link: a name that is not there
 			want = "no such file"
 		}

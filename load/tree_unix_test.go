@@ -26,7 +26,7 @@ func TestPipe(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() {
-				_, err := load.New(load.Options{}).Load(dir)
+				_, err := load.New(load.Options{}).Load(t.Context(), dir)
 				done <- err
 			}()
 			select {
@@ -54,7 +54,7 @@ func TestUnreadable(t *testing.T) {
 	if tree := os.Getenv(unreadableTree); tree != "" {
 		for _, name := range []string{"folder", "file"} {
 			root := filepath.Join(tree, name)
-			result, err := load.New(load.Options{}).Load(root)
+			result, err := load.New(load.Options{}).Load(t.Context(), root)
 			if result != nil || !os.IsPermission(err) || !strings.Contains(err.Error(), root) {
 				t.Errorf("%s: %v, %v", name, result, err)
 			}

@@ -48,7 +48,7 @@ func bySize(b *testing.B, f func(b *testing.B, dir string, n int)) {
 
 func loaded(b *testing.B, dir string) *xds.Snapshot {
 	b.Helper()
-	result, err := load.New(load.Options{}).Load(dir)
+	result, err := load.New(load.Options{}).Load(b.Context(), dir)
 	if err != nil || result.Diagnostics.HasErrors() {
 		b.Fatal(err, result.Diagnostics)
 	}
@@ -59,7 +59,7 @@ func BenchmarkValidate(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
 		s := loaded(b, dir)
 		for b.Loop() {
-			if list := validate.Run(s, validate.Options{}); list.HasErrors() {
+			if list := validate.Run(b.Context(), s, validate.Options{}); list.HasErrors() {
 				b.Fatal(list)
 			}
 		}
@@ -88,7 +88,7 @@ func BenchmarkOneFileChange(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
 		p := New(Options{Source: dir, Out: b.TempDir(), Format: render.JSON, Endpoints: EndpointsAuto, InotifyBudget: 120})
 		pass := func() {
-			checked, err := p.Check()
+			checked, err := p.Check(b.Context())
 			if err != nil || !checked.Accepted() {
 				b.Fatal(err, checked.Diagnostics)
 			}

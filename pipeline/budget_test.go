@@ -91,7 +91,7 @@ func listeners(n int) string {
 // findings are those of a plan.
 func (s *site) findings() string {
 	s.t.Helper()
-	checked, err := s.p.Check()
+	checked, err := s.p.Check(s.t.Context())
 	if err != nil || !checked.Accepted() {
 		s.t.Fatal(err, checked)
 	}

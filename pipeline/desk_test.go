@@ -227,10 +227,10 @@ func (d *desk) save(name string) {
 func (d *desk) pass(trimmed bool) {
 	d.t.Helper()
 	before := d.stamps()
-	checked, err := d.p.Check()
+	checked, err := d.p.Check(d.t.Context())
 	d.must(err)
 	cold := New(d.p.options)
-	fresh, err := cold.Check()
+	fresh, err := cold.Check(d.t.Context())
 	d.must(err)
 	if diff := cmp.Diff(fresh.Diagnostics, checked.Diagnostics); diff != "" {
 		d.t.Fatalf("findings (-cold +warm):\n%s", diff)
@@ -351,7 +351,7 @@ func (d *desk) standsIn(name string) bool {
 	if !isLayer(name) {
 		return false
 	}
-	result, err := load.New(load.Options{}).Load(filepath.Join(d.p.options.Out, name))
+	result, err := load.New(load.Options{}).Load(d.t.Context(), filepath.Join(d.p.options.Out, name))
 	d.must(err)
 	if len(result.Resources) != 1 {
 		return false

@@ -68,7 +68,7 @@ func TestAddressesSwap(t *testing.T) {
 		s.tree(listenersAt(strings.Split(c.old, ",")...))
 		s.publish()
 		s.tree(listenersAt(strings.Split(c.new, ",")...))
-		checked, err := s.p.Check()
+		checked, err := s.p.Check(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestSwapBehindAnother(t *testing.T) {
 	s.tree(tree(blue, blueEndpoints, routes, at("a", "1"), at("b", "2"), more(at("c", "3"), "4")))
 	s.publish()
 	s.tree(tree(blue, blueEndpoints, routes, at("a", "4"), at("b", "3"), at("c", "2")))
-	checked, err := s.p.Check()
+	checked, err := s.p.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

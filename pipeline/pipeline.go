@@ -6,6 +6,7 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -154,10 +155,18 @@ func (c *Checked) Merge(other *Checked) {
 }
 
 // Check loads the source tree and judges it. An error means that something could
-// not be read; what was read and is wrong is in Diagnostics.
-func (p *Pipeline) Check() (*Checked, error) {
+// not be read, or that ctx has ended; what was read and is wrong is in Diagnostics.
+func (p *Pipeline) Check(ctx context.Context) (*Checked, error) {
+	checked, err := p.check(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // what it came to is not all
+	}
+	return checked, err
+}
+
+func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
 	if p.options.Follow {
-		return p.follow()
+		return p.follow(ctx)
 	}
 	if c := p.Overlap(); c != nil {
 		return c, nil
@@ -167,7 +176,7 @@ func (p *Pipeline) Check() (*Checked, error) {
 		return nil, err
 	}
 	start := time.Now()
-	loaded, err := p.load()
+	loaded, err := p.load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +194,7 @@ func (p *Pipeline) Check() (*Checked, error) {
 		}})
 		return c, nil
 	}
-	c.Add(validate.Run(c.Snapshot, validate.Options{
+	c.Add(validate.Run(ctx, c.Snapshot, validate.Options{
 		Known:   known,
 		Disable: p.options.Disable,
 		Enable:  p.options.Enable,
@@ -213,9 +222,9 @@ func (c *Checked) rules() *validate.Timings {
 }
 
 // follow is Check for a bootstrap.
-func (p *Pipeline) follow() (*Checked, error) {
+func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 	start := time.Now()
-	followed, err := follow.Bootstrap(p.options.Source, follow.Options{Root: p.options.Root, Disable: p.options.Disable})
+	followed, err := follow.Bootstrap(ctx, p.options.Source, follow.Options{Root: p.options.Root, Disable: p.options.Disable})
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +232,7 @@ func (p *Pipeline) follow() (*Checked, error) {
 	c.loaded(start, p.options)
 	c.Summary.Files, c.Summary.Resources = len(followed.Files), c.Snapshot.Len()
 	c.Add(followed.Diagnostics)
-	c.Add(validate.Run(c.Snapshot, validate.Options{
+	c.Add(validate.Run(ctx, c.Snapshot, validate.Options{
 		Known:     followed.Known,
 		Bootstrap: followed.Bootstrap,
 		Disable:   p.options.Disable,
@@ -234,11 +243,11 @@ func (p *Pipeline) follow() (*Checked, error) {
 	return c, nil
 }
 
-func (p *Pipeline) load() (*load.Result, error) {
+func (p *Pipeline) load(ctx context.Context) (*load.Result, error) {
 	if p.options.Input != nil {
 		return load.Parse(*p.options.Input), nil
 	}
-	return p.loader.Load(p.options.Source)
+	return p.loader.Load(ctx, p.options.Source)
 }
 
 // known reads the Envoy's bootstrap, where one is given.

@@ -59,7 +59,7 @@ func (s *site) tree(archive string) {
 
 func (s *site) plan() *Plan {
 	s.t.Helper()
-	checked, err := s.p.Check()
+	checked, err := s.p.Check(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestInotifyBudget(t *testing.T) {
 
 	s = newSite(t, func(o *Options) { o.Endpoints = EndpointsFile })
 	s.tree(many("a", 119))
-	checked, err := s.p.Check()
+	checked, err := s.p.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestLive(t *testing.T) {
 	s.tree(tree(blue, blueEndpoints))
 	s.publish()
 	s.p.options.EnvoyPath = "/elsewhere"
-	checked, err := s.p.Check()
+	checked, err := s.p.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +362,7 @@ func TestRefused(t *testing.T) {
 			s.tree("-- README.md --\nno resource\n")
 			o := s.p.options
 			o.Out, o.AllowEmpty = filepath.Join(filepath.Dir(s.src), test.out), test.allowEmpty
-			checked, err := New(o).Check()
+			checked, err := New(o).Check(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -138,7 +138,7 @@ func TestAgain(t *testing.T) {
 			for i, text := range trees {
 				write(t, filepath.Join(src, string(rune('a'+i))+".yaml"), []byte(text))
 			}
-			loaded, err := loader.Load(src)
+			loaded, err := loader.Load(t.Context(), src)
 			if err != nil || loaded.Diagnostics.HasErrors() {
 				t.Fatal(err, loaded.Diagnostics)
 			}
@@ -174,7 +174,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source []byte) {
 		src := t.TempDir()
 		write(t, filepath.Join(src, "a.yaml"), source)
-		loaded, err := load.New(load.Options{}).Load(src)
+		loaded, err := load.New(load.Options{}).Load(t.Context(), src)
 		if err != nil || loaded.Diagnostics.HasErrors() {
 			return
 		}
@@ -223,7 +223,7 @@ func FuzzFolder(f *testing.F) {
 
 func snapshot(t testing.TB, dir string) *xds.Snapshot {
 	t.Helper()
-	result, err := load.New(load.Options{}).Load(dir)
+	result, err := load.New(load.Options{}).Load(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,12 +45,12 @@ typed_config:
 			if err := os.WriteFile(filepath.Join(dir, "resource.yaml"), []byte(test.resource), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			loaded, err := load.New(load.Options{}).Load(dir)
+			loaded, err := load.New(load.Options{}).Load(t.Context(), dir)
 			if err != nil || len(loaded.Diagnostics) > 0 {
 				t.Fatal(err, loaded.Diagnostics)
 			}
 			var got []string
-			for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+			for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{}) {
 				if d.Code == "header-mutation" || d.Code == "connection-manager-options" {
 					got = append(got, d.Message)
 				}

@@ -117,7 +117,7 @@ func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
 // judge validates one tree, and takes what it finds off wants.
 func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) {
 	t.Helper()
-	loaded, err := load.New(load.Options{}).Load(tree)
+	loaded, err := load.New(load.Options{}).Load(t.Context(), tree)
 	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
 		if _, loaded, err = load.BootstrapResources(boot); err == nil && len(loaded.Resources) > 0 {
 			options.Bootstrap = loaded.Resources[0]
@@ -129,7 +129,7 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 	for _, d := range loaded.Diagnostics {
 		t.Errorf("the example does not load: %s: %s", d.Position, d.Message)
 	}
-	for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), options) {
+	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), options) {
 		at, text := describe(d, root)
 		if d.Code != code || !take(wants, at, text) {
 			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
@@ -236,11 +236,11 @@ func TestExamplesBelongToRules(t *testing.T) {
 // TestPartial: where resources could not be read, what is missing is no finding.
 func TestPartial(t *testing.T) {
 	_, dir := write(t, "unresolved-reference", t.TempDir())
-	loaded, err := load.New(load.Options{}).Load(filepath.Join(dir, "bad1"))
+	loaded, err := load.New(load.Options{}).Load(t.Context(), filepath.Join(dir, "bad1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{Partial: true, Disable: []string{"deprecated-field"}}) {
+	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{Partial: true, Disable: []string{"deprecated-field"}}) {
 		t.Errorf("%s: %s [%s]", d.Position, d.Message, d.Code)
 	}
 }
@@ -248,11 +248,11 @@ func TestPartial(t *testing.T) {
 // TestDatesNeedATime: without one the result depends on the Snapshot alone.
 func TestDatesNeedATime(t *testing.T) {
 	_, dir := write(t, "expired-certificate", t.TempDir())
-	loaded, err := load.New(load.Options{}).Load(dir)
+	loaded, err := load.New(load.Options{}).Load(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{}) {
 		if d.Code == "expired-certificate" {
 			t.Errorf("%s: %s", d.Position, d.Message)
 		}
@@ -265,13 +265,13 @@ func TestRunIsTheSameEachTime(t *testing.T) {
 	for _, rule := range validate.Rules {
 		write(t, rule.Code, filepath.Join(dir, rule.Code))
 	}
-	loaded, err := load.New(load.Options{}).Load(dir)
+	loaded, err := load.New(load.Options{}).Load(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	judged := func() []byte {
 		var b bytes.Buffer
-		for _, d := range validate.Run(xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+		for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{}) {
 			at, text := describe(d, dir)
 			fmt.Fprintln(&b, at, d.Code, text)
 		}

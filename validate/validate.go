@@ -9,6 +9,7 @@
 package validate
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -150,8 +151,8 @@ func (p *Pass) Exists(t *xds.Type, name string) bool {
 }
 
 // Run judges a Snapshot by all rules that o leaves in. The result is sorted
-// and the same from run to run.
-func Run(s *xds.Snapshot, o Options) diag.List {
+// and the same from run to run. Where ctx ends it is not all.
+func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 	rules := slices.DeleteFunc(slices.Clone(Rules), func(r *Rule) bool {
 		return slices.Contains(o.Disable, r.Code) || o.Partial && r.Whole || r.Off && !slices.Contains(o.Enable, r.Code)
 	})
@@ -174,10 +175,10 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 			return diag.NewWords(names)
 		})
 	}
-	gathered := walkAll(&pass, rules, o)
+	gathered := walkAll(ctx, &pass, rules, o)
 	watch := o.Timings.stopwatch()
 	for _, r := range rules {
-		if r.Snapshot != nil {
+		if r.Snapshot != nil && ctx.Err() == nil {
 			p := pass
 			p.rule = r
 			for _, m := range gathered {
@@ -195,7 +196,7 @@ func Run(s *xds.Snapshot, o Options) diag.List {
 // walkAll walks each resource once, on as many goroutines as there are cores. It
 // leaves the subscriptions that it met in the pass, and returns the messages that
 // rules gather, for the rules that judge them together.
-func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
+func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 	all := pass.Snapshot.All()
 	if o.Bootstrap != nil {
 		all = append(all, o.Bootstrap)
@@ -212,6 +213,9 @@ func walkAll(pass *Pass, rules []*Rule, o Options) []Met {
 			to := newDispatcher(rules)
 			for i := range work {
 				for _, r := range batches[i] {
+					if ctx.Err() != nil {
+						break
+					}
 					p := *pass
 					p.Resource = r
 					xds.Walk(r.Message, func(n *xds.Node) {

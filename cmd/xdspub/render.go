@@ -56,7 +56,7 @@ func renderOnce(v values, o pipeline.Options) error {
 		}
 	}
 	p := pipeline.New(o)
-	checked, err := p.Check()
+	checked, err := p.Check(v.c.Context)
 	if err != nil {
 		return err
 	}

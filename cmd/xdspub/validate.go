@@ -120,7 +120,7 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 			o.Follow, o.Root = true, c.Path("root")
 			followed = true
 		}
-		checked, err := pipeline.New(o).Check()
+		checked, err := pipeline.New(o).Check(c.Context)
 		if err != nil {
 			return nil, false, err
 		}

@@ -232,8 +232,11 @@ func (w *watching) report(ctx context.Context, err error, reason string) {
 // pass ended before it came to one.
 func (w *watching) pass(ctx context.Context, reason string) (result control.Result, err error) {
 	var checked *pipeline.Checked
-	w.watcher.Read(ctx, func() { checked, err = w.check() })
-	if err != nil || checked == nil { // nil: ended while it waited for git
+	w.watcher.Read(ctx, func() { checked, err = aside(ctx, w.check) })
+	if ctx.Err() != nil { // while it waited for git, or read
+		return result, nil
+	}
+	if err != nil {
 		return result, err
 	}
 	if err := w.ready(ctx); err != nil {
@@ -327,15 +330,36 @@ func (w *watching) trim(ctx context.Context) error {
 	return err
 }
 
+// aside calls read, and does not wait for its end once ctx has ended: a network file
+// system can keep a reader as long as it likes. The watch ends then, and so does the
+// process.
+func aside[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read(ctx)
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	}
+}
+
 // check reads all that a pass depends on.
-func (w *watching) check() (*pipeline.Checked, error) {
+func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 	if err := w.resettle(); err != nil {
 		return nil, err
 	}
 	if err := w.watcher.Also(w.besides()...); err != nil {
 		return nil, err
 	}
-	checked, err := w.p.Check()
+	checked, err := w.p.Check(ctx)
 	if err != nil {
 		return nil, err
 	}

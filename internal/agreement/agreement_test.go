@@ -9,6 +9,7 @@ package agreement
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -197,7 +198,7 @@ func (c *testCase) judge(side, dir, certs string) (findings, error) {
 		Source: filepath.Join(dir, "boot.yaml"), Follow: true, Root: dir,
 		// All files of the cases stand in one directory.
 		Disable: []string{"shared-directory"},
-	}).Check()
+	}).Check(context.Background())
 	if err != nil {
 		return findings{}, err
 	}

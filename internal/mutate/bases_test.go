@@ -140,7 +140,7 @@ func published(t *testing.T, example string) base {
 		Source: source, Ignore: []string{"ci", "README.md", "*.pb", "*.go"},
 		Out: out, EnvoyPath: placeholder, Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
 	})
-	checked, err := p.Check()
+	checked, err := p.Check(t.Context())
 	if err != nil || !checked.Accepted() {
 		t.Fatalf("%s: %v %v", example, err, checked.Diagnostics)
 	}

@@ -2,6 +2,7 @@ package mutate_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"iter"
@@ -239,7 +240,7 @@ func (b base) judge(t *testing.T) (v verdict, err error) {
 
 // validate judges what stands in a directory.
 func validate(dir string) (diag.List, error) {
-	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(dir, "boot.json"), Follow: true, Root: dir}).Check()
+	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(dir, "boot.json"), Follow: true, Root: dir}).Check(context.Background())
 	if err != nil {
 		return nil, err
 	}

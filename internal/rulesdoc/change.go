@@ -101,7 +101,7 @@ func check(dir, tree string) (*pipeline.Pipeline, *pipeline.Checked, error) {
 		Source: filepath.Join(dir, tree), Out: filepath.Join(dir, "out"), Format: render.JSON,
 		Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
 	})
-	checked, err := p.Check()
+	checked, err := p.Check(context.Background())
 	if err == nil && !checked.Accepted() {
 		err = fmt.Errorf("%s is not valid: %v", tree, checked.Diagnostics)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -241,7 +242,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 			o.Known = xds.KnownFrom(b)
 		}
 	}
-	result, err := load.New(load.Options{}).Load(tree)
+	result, err := load.New(load.Options{}).Load(context.Background(), tree)
 	if err == nil && len(result.Files) == 1 && filepath.Base(result.Files[0]) == "boot.yaml" { // what Envoy starts with
 		if _, result, err = load.BootstrapResources(result.Files[0]); err == nil {
 			o.Bootstrap = result.Resources[0]
@@ -250,7 +251,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	list = append(result.Diagnostics, validate.Run(xds.NewSnapshot(result.Resources), o)...).Sort()
+	list = append(result.Diagnostics, validate.Run(context.Background(), xds.NewSnapshot(result.Resources), o)...).Sort()
 	var b strings.Builder
 	err = diag.WriteText(&b, list, diag.TextOptions{Line: result.Line})
 	return list, strings.ReplaceAll(b.String(), tree+string(filepath.Separator), ""), err
