@@ -220,7 +220,7 @@ func TestBind(t *testing.T) {
 		s2 := New(slog.New(slog.DiscardHandler)) // of a watch that took the lock over
 		mustBind(t, s2, out)
 		s2.Tell(Watch{PID: 2})
-		s.unbind()
+		s.Unbind()
 		if w := answers(t, out); w.PID != 2 {
 			t.Error("the socket of another was removed")
 		}
@@ -270,7 +270,7 @@ func TestBind(t *testing.T) {
 		if _, err := Retry(t.Context(), out, RetryHeld{}); err != nil {
 			t.Error(err)
 		}
-		s.unbind()
+		s.Unbind()
 		_, err := Ask(t.Context(), out)
 		if !errors.Is(err, ErrNoWatch) {
 			t.Error(err)

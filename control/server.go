@@ -63,7 +63,7 @@ func (s *Server) Bind(out string) error {
 	if s.bound != nil && s.bound.stands(out) {
 		return nil
 	}
-	s.unbind()
+	s.Unbind()
 	b, err := bind(out)
 	if err != nil {
 		return err
@@ -76,7 +76,8 @@ func (s *Server) Bind(out string) error {
 	return nil
 }
 
-func (s *Server) unbind() {
+// Unbind removes the socket, until the next Bind.
+func (s *Server) Unbind() {
 	if s.bound != nil {
 		s.bound.close()
 		s.bound = nil
@@ -85,7 +86,7 @@ func (s *Server) unbind() {
 
 // Close removes the socket and tells everyone who waits that the watch has ended.
 func (s *Server) Close() {
-	s.unbind()
+	s.Unbind()
 	close(s.closed)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -24,7 +24,7 @@ type bound struct {
 func bind(out string) (*bound, error) {
 	b := &bound{path: Path(out), ended: make(chan struct{})}
 	var err error
-	if b.root, err = os.OpenRoot(filepath.Dir(b.path)); err != nil {
+	if b.root, err = openFolder(filepath.Dir(b.path)); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	if err := b.listen(); err != nil {
@@ -32,6 +32,24 @@ func bind(out string) (*bound, error) {
 		return nil, fmt.Errorf("control socket %s: %w", b.path, err)
 	}
 	return b, nil
+}
+
+// openFolder opens a folder that is no link: in an output directory nothing is
+// followed.
+func openFolder(path string) (*os.Root, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		root.Close()
+		return nil, fmt.Errorf("open %s: a symbolic link", path)
+	}
+	return root, nil
 }
 
 func (b *bound) listen() error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -63,7 +64,7 @@ func watchCommand() *cli.Command {
 			defer stop()
 			context.AfterFunc(ctx, stop)   // a second one ends it at once
 			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
-			w := &watching{v: v, o: o, p: pipeline.New(o), log: o.Log, control: control.New(o.Log)}
+			w := &watching{v: v, o: o, p: pipeline.New(o), given: o.Out, log: o.Log, control: control.New(o.Log)}
 			return w.run(ctx, hup)
 		},
 	}
@@ -75,7 +76,10 @@ type watching struct {
 	o   pipeline.Options
 	p   *pipeline.Pipeline
 	log *slog.Logger
-	dir *publish.Dir // nil where it was lost and could not be opened anew
+	// given is the output directory as it was asked for. A link on its path may come to
+	// lead elsewhere: o.Out is where it led when dir was opened.
+	given string
+	dir   *publish.Dir // nil where it was lost and could not be opened anew
 
 	watcher *watch.Watcher
 	inlined []string // files that go into resources
@@ -123,9 +127,6 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 		return err
 	}
 	defer w.close()
-	// A link that is turned must not lead a running watch to another directory.
-	w.o.Out = w.dir.Path()
-	w.p = pipeline.New(w.o)
 	w.release = w.v.c.Bool("retry-held")
 	w.log.Info("watching", "source", w.o.Source, "out", w.o.Out, "pid", os.Getpid())
 	defer w.control.Close()
@@ -164,9 +165,21 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 	return nil
 }
 
-func (w *watching) open() (err error) {
-	w.dir, err = publish.Open(w.o.Out, publish.Options{Group: value(w.v, "group", w.v.c.String), Log: w.log})
-	return err
+// open opens the output directory. From then on all is read and written where it
+// leads now.
+func (w *watching) open() error {
+	at := w.o
+	at.Out = w.given
+	if p := pipeline.New(at); p.Overlap() != nil {
+		return errors.New(p.Overlap().Diagnostics[0].Message)
+	}
+	dir, err := publish.Open(w.given, publish.Options{Group: value(w.v, "group", w.v.c.String), Log: w.log})
+	if err != nil {
+		return err
+	}
+	w.dir, w.o.Out = dir, dir.Path()
+	w.p, w.shown.Out = pipeline.New(w.o), w.o.Out
+	return nil
 }
 
 func (w *watching) close() {
@@ -227,10 +240,26 @@ func (w *watching) report(ctx context.Context, err error, reason string) {
 	}
 }
 
+// attempts is how often a pass begins anew because the output directory was taken
+// away under it.
+const attempts = 3
+
 // pass takes the tree as it is now and publishes it. What is wrong with it is
 // logged and leaves the last valid output in place. The result is empty where the
 // pass ended before it came to one.
 func (w *watching) pass(ctx context.Context, reason string) (result control.Result, err error) {
+	for range attempts {
+		result, err = w.attempt(ctx, reason)
+		if !errors.Is(err, publish.ErrLost) || ctx.Err() != nil {
+			return result, err
+		}
+	}
+	return control.Result{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
+}
+
+// attempt is one try of a pass. It ends with ErrLost where the output directory was
+// taken away: a plan is made for what is there.
+func (w *watching) attempt(ctx context.Context, reason string) (result control.Result, err error) {
 	var checked *pipeline.Checked
 	w.watcher.Read(ctx, func() { checked, err = aside(ctx, w.check) })
 	if ctx.Err() != nil { // while it waited for git, or read
@@ -257,8 +286,11 @@ func (w *watching) pass(ctx context.Context, reason string) (result control.Resu
 		return result, w.trim(ctx)
 	}
 	published, err := w.p.Publish(ctx, w.dir, plan)
+	if err == nil && w.dir.Lost() {
+		err = publish.ErrLost // what is out is not where anybody looks
+	}
 	if errors.Is(err, publish.ErrLost) {
-		return w.pass(ctx, reason) // with a plan for what is there now
+		return result, err
 	}
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
 		w.log.Error("Envoy refused the snapshot, "+saysUndone(published, refused, err), "snapshot", plan.ID, "step", refused.Refusal.Step)
@@ -285,9 +317,10 @@ func (w *watching) pass(ctx context.Context, reason string) (result control.Resu
 // begun to put something back.
 func (w *watching) ready(ctx context.Context) error {
 	if w.dir != nil && w.dir.Lost() {
-		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.o.Out)
+		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.given)
 		w.close()
-		w.published = ""
+		w.control.Unbind() // nothing is published there any more
+		w.published, w.held = "", ""
 	}
 	if w.dir == nil {
 		if err := w.open(); err != nil {

@@ -93,8 +93,11 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 
 // out is the id of the snapshot that is out, be it of a watch before this one.
 func (w *watching) out() string {
-	if w.published != "" {
+	switch {
+	case w.published != "":
 		return w.published
+	case w.dir == nil:
+		return ""
 	}
 	m, err := publish.ReadManifest(w.o.Out)
 	if err != nil {
