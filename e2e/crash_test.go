@@ -52,7 +52,7 @@ func testKilled(t *testing.T, format string) {
 	for name, text := range color("green", green.Port(), second) {
 		s.write(t, name, text)
 	}
-	for _, step := range []string{`"new names"`, `"secrets, extensions, runtime"`, "clusters", "endpoints", "listeners"} {
+	for _, step := range []string{`"new names"`, `"secrets, runtime"`, "clusters", "endpoints", "listeners"} {
 		s.beginWatch(t, "--step-gap", "1h") // it comes as far as the first step that is still to be done
 		s.watch.WaitLog(t, "msg=published step="+step)
 		serve("200 blue", "200 green")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -53,6 +54,7 @@ type desk struct {
 	folder  string               // that has one name or another
 	good    map[string][]byte    // the tree that was accepted last
 	stopped bool                 // the next publish is to end early
+	ender   ender
 	wanted  map[string]time.Time // when what is out was wanted last
 }
 
@@ -75,7 +77,7 @@ func newDesk(t *testing.T, stock []stocked, s *script) *desk {
 		t.Fatal(err)
 	}
 	var err error
-	if d.dir, err = publish.Open(d.p.options.Out, publish.Options{}); err != nil {
+	if d.dir, err = publish.Open(d.p.options.Out, publish.Options{Log: slog.New(&d.ender)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -258,8 +260,7 @@ func (d *desk) pass(trimmed bool) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	defer cancel()
 	if stopped {
-		plan.Change.Gap = time.Hour
-		cancel() // lets the first step out and ends the wait behind it
+		d.ender = ender{1, cancel}
 	}
 	switch _, err := d.p.Publish(ctx, d.dir, plan); {
 	case stopped && (err == nil || errors.Is(err, context.Canceled)):

@@ -91,8 +91,8 @@ func TestRoutesWaitForClusters(t *testing.T) {
 	s.want("routes to a new cluster come back", `
 new names: eds/green/eds.json
 clusters: cds/cds.json
+routes that no listener asks for yet: rds/main/rds.json
 listeners: lds/lds.json
-routes: rds/main/rds.json
 `)
 }
 

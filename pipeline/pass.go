@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"time"
 
 	"xdspub/envoy"
 	"xdspub/publish"
@@ -73,7 +72,6 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Res
 	if plan.other { // not in each pass: git may take its time
 		change.Manifest.Revision = revision(ctx, p.options.Source)
 	}
-	start := time.Now()
 	published, err := d.Publish(ctx, change)
 	result := Result{Result: published}
 	if c != nil {
@@ -81,12 +79,6 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Res
 	}
 	if err != nil {
 		return result, err
-	}
-	// What goes was in use until just now.
-	if took := time.Since(start); c != nil && took > time.Second {
-		if err := p.restamp(ctx, d, plan.begun.Add(took), func(g publish.Going) bool { return g.Since.Equal(plan.begun) }); err != nil {
-			return result, err
-		}
 	}
 	return result, d.Release()
 }

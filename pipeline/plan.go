@@ -31,8 +31,6 @@ type Plan struct {
 	snapshot *xds.Snapshot
 	// other says that another Snapshot is out now.
 	other bool
-	// begun is since when what this plan has go goes.
-	begun time.Time
 }
 
 // Plan renders an accepted Snapshot and plans the steps to it from what is out.
@@ -61,7 +59,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot, begun: now}
+	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
 		Snapshot: out.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
@@ -76,15 +74,16 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if target.InlineRoutes {
 		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
 	}
+	since := st.manifest.Since()
 	for _, g := range st.going(target.Going, out) {
-		g.Since = st.since(g.Cluster, g.File, now)
+		g.Since = since[g]
 		m.Going = append(m.Going, g)
 	}
 	leaving, more := p.leaving(s, st, target, diff.Waits(st.listeners, s.Of(xds.Listener)))
 	if more.HasErrors() {
 		return nil, append(list, more...), nil
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st), Gap: p.options.StepGap, Manifest: m}
+	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, st.listeners)), Gap: p.options.StepGap, Manifest: m}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
@@ -253,10 +252,12 @@ func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.G
 // those that began to drain after the time given.
 func (st *state) drains(out *render.Output, after, now time.Time) []publish.Drain {
 	var list []publish.Drain
+	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {
 		_, stays := slices.BinarySearch(out.Watches, watch)
-		if !stays && since.After(after) && !slices.ContainsFunc(list, func(d publish.Drain) bool { return d.Watch == watch }) {
-			list = append(list, publish.Drain{Watch: watch, Since: since})
+		if !stays && since.After(after) && !had[watch] {
+			had[watch] = true
+			list = append(list, publish.Drain{Watch: watch, Since: earlier(since, now)})
 		}
 	}
 	for _, watch := range render.Watches(st.listeners) {
@@ -270,52 +271,68 @@ func (st *state) drains(out *render.Output, after, now time.Time) []publish.Drai
 }
 
 // steps sorts files into the order in which Envoy can follow: what is named goes
-// out before what names it, and what named it before is still there.
-func steps(files, leaving []render.File, st *state) []publish.Step {
-	born := publish.Step{Name: "new names"}
-	by := map[*xds.Type]*publish.Step{}
-	order := []publish.Step{}
-	for _, group := range []struct {
-		name  string
-		types []*xds.Type
-	}{
-		{"secrets, extensions, runtime", []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.Runtime}},
-		{"clusters", []*xds.Type{xds.Cluster}},
-		{"endpoints", []*xds.Type{xds.Endpoints}},
-		{"listeners", []*xds.Type{xds.Listener}},
-		{"routes", []*xds.Type{xds.RouteConfiguration, xds.ScopedRoutes}},
-	} {
-		if slices.Contains(group.types, xds.Listener) {
-			for _, f := range leaving {
-				order = append(order, publish.Step{Name: "listeners that leave an address", Write: []publish.File{publishFile(f)}})
-			}
-		}
-		step := &publish.Step{Name: group.name}
-		for _, t := range group.types {
-			by[t] = step
-		}
-		for _, f := range files {
-			if by[f.Type] != step {
-				continue
-			}
-			if t := f.Type; t != xds.Cluster && t != xds.Listener && !st.subscribed(f) {
-				born.Write = append(born.Write, publishFile(f))
-			} else {
-				step.Write = append(step.Write, publishFile(f))
-			}
-		}
-		order = append(order, *step)
+// out before what names it, and what named it before is still there. named are the
+// files that something published names.
+func steps(files, leaving []render.File, st *state, named map[string]bool) []publish.Step {
+	const (
+		born = iota
+		early
+		clusters
+		endpoints
+		extensions
+		unasked
+		listeners
+		routes
+	)
+	list := []publish.Step{
+		{Name: "new names"}, {Name: "secrets, runtime"}, {Name: "clusters"}, {Name: "endpoints"}, {Name: "extensions"},
+		{Name: "routes that no listener asks for yet"}, {Name: "listeners"}, {Name: "routes"},
 	}
-	return append([]publish.Step{born}, order...)
+	for _, f := range files {
+		_, out := slices.BinarySearch(st.files, f.Path)
+		at := born
+		switch t := f.Type; {
+		case t == xds.Cluster:
+			at = clusters
+		case t == xds.Listener:
+			at = listeners
+		case !out:
+		// Nobody has taken what lies there, and a listener must not come to read it. But
+		// one that drains may, so the clusters that it leads to come first.
+		case isRoutes(t) && !named[f.Path]:
+			at = unasked
+		case isRoutes(t):
+			at = routes
+		case t == xds.Runtime: // which the bootstrap names
+			at = early
+		case !named[f.Path]:
+		case t == xds.Endpoints:
+			at = endpoints
+		case t == xds.ExtensionConfig: // filters call clusters
+			at = extensions
+		default:
+			at = early
+		}
+		list[at].Write = append(list[at].Write, publishFile(f))
+	}
+	var leave []publish.Step
+	for _, f := range leaving {
+		leave = append(leave, publish.Step{Name: "listeners that leave an address", Write: []publish.File{publishFile(f)}})
+	}
+	return slices.Insert(list, listeners, leave...)
 }
 
-// subscribed tells whether a running Envoy may be subscribed to a file and must
-// not see it changed early: it is out, and is not one that only waits for its trim.
-// Routes name clusters, and a listener that drains still follows them: they wait
-// for the clusters in any case.
-func (st *state) subscribed(f render.File) bool {
-	_, out := slices.BinarySearch(st.files, f.Path)
-	return out && (f.Type == xds.RouteConfiguration || !slices.ContainsFunc(st.manifest.Going, func(g publish.Going) bool { return g.File == f.Path }))
+// isRoutes tells whether resources of a type lead to clusters, and listeners that drain
+// follow them.
+func isRoutes(t *xds.Type) bool { return t == xds.RouteConfiguration || t == xds.ScopedRoutes }
+
+// named are the files that clusters and listeners subscribe to.
+func (p *Pipeline) named(clusters, listeners []*xds.Resource) map[string]bool {
+	files := make(map[string]bool)
+	for _, sub := range p.subscribers(clusters, listeners, nil) {
+		files[sub.file] = true
+	}
+	return files
 }
 
 func publishFile(f render.File) publish.File {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"xdspub/load"
 	"xdspub/publish"
@@ -199,15 +198,4 @@ func RuntimeLayers(out string, format *render.Format) ([]string, error) {
 		err = fmt.Errorf("read %s: publish again first", strings.Join(damaged, "; "))
 	}
 	return names, err
-}
-
-// since is when a cluster or file began to go, or now. A record without a time
-// is of a plan that did not end: what waits for its end waits anew.
-func (s *state) since(cluster, file string, now time.Time) time.Time {
-	for _, g := range s.manifest.Going {
-		if g.Cluster == cluster && g.File == file && !g.Since.IsZero() {
-			return g.Since
-		}
-	}
-	return now
 }

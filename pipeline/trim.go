@@ -32,13 +32,23 @@ const (
 // whether it is under way, refused or held, keeps anything from going. next is when
 // to come again; zero where nothing waits.
 func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (result publish.Result, next time.Time, err error) {
-	due, next, err := p.due(ctx, now)
+	m, err := p.stamped(ctx, d, now)
+	if err != nil || len(m.Going) == 0 {
+		return result, next, err
+	}
+	due, next, err := p.due(ctx, m, now)
 	if err != nil || len(due) == 0 {
 		return result, next, err
 	}
 	plan, err := p.trimPlan(due)
 	if err != nil {
 		return result, next, err
+	}
+	if kept := len(plan.Manifest.Going) > len(m.Going)-len(due); kept && (next.IsZero() || next.After(now.Add(p.options.TrimDelay))) {
+		next = now.Add(p.options.TrimDelay)
+	}
+	if len(plan.Manifest.Going) == len(m.Going) {
+		return result, next, nil
 	}
 	if p.options.Envoys == nil && !wait(ctx, p.options.StepGap) { // an Envoy may be at the last change yet
 		return result, now, nil
@@ -48,21 +58,37 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 		// It is put back, and its time begins anew.
 		p.log.Error("Envoy refused a trim, it is put off", "error", refused)
 		p.report(refused.Refusal.Findings)
-		return result, now.Add(p.options.TrimDelay), p.restamp(ctx, d, now, func(g publish.Going) bool { return slices.Contains(due, g) })
+		_, err = p.stamped(ctx, d, now)
+		return result, now.Add(p.options.TrimDelay), err
 	}
 	return result, next, err
 }
 
-// due is what may go now, and when to look again for the rest.
-func (p *Pipeline) due(ctx context.Context, now time.Time) (due []publish.Going, next time.Time, err error) {
+// stamped is the record where no change is under way, and else nothing: until that has
+// ended, something may need all that goes. What went with the last change goes since
+// now, and so does what is said to go since later: somebody has set the clock back.
+func (p *Pipeline) stamped(ctx context.Context, d *publish.Dir, now time.Time) (publish.Manifest, error) {
 	m, err := publish.ReadManifest(p.options.Out)
 	if err != nil || len(m.Going) == 0 {
-		return nil, next, err
+		return m, err
 	}
-	unfinished, err := publish.ReadIntent(p.options.Out)
-	if err != nil || unfinished != nil {
-		return nil, next, err // until a change has ended, something may need all of it
+	if unfinished, err := publish.ReadIntent(p.options.Out); err != nil || unfinished != nil {
+		return publish.Manifest{}, err
 	}
+	changed := false
+	for i, g := range m.Going {
+		if g.Since.IsZero() || g.Since.After(now) {
+			m.Going[i].Since, changed = now, true
+		}
+	}
+	if changed {
+		_, err = d.Publish(ctx, publish.Plan{Manifest: m})
+	}
+	return m, err
+}
+
+// due is what may go now, and when to look again for the rest.
+func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (due []publish.Going, next time.Time, err error) {
 	edited, err := p.edited(m)
 	if err != nil || edited {
 		return nil, next, err // the next publish mends the file
@@ -74,7 +100,6 @@ func (p *Pipeline) due(ctx context.Context, now time.Time) (due []publish.Going,
 	for _, g := range m.Going {
 		at, known := drained(g, now)
 		switch {
-		case g.Since.IsZero(): // of a plan that did not end
 		case known && !at.After(now):
 			due = append(due, g)
 		case next.IsZero() || at.Before(next):
@@ -132,23 +157,38 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // trimPlan plans to take away what is due. The clusters that stay are those of the
-// published file, as they are there.
+// published file, as they are there, and no file goes that they, or listeners, name.
 func (p *Pipeline) trimPlan(due []publish.Going) (publish.Plan, error) {
 	st, err := p.readState()
 	if err != nil {
 		return publish.Plan{}, err
 	}
-	m := st.manifest
-	m.Going = slices.DeleteFunc(slices.Clone(m.Going), func(g publish.Going) bool { return slices.Contains(due, g) })
-	clusters, files := publish.Step{Name: "trim clusters"}, publish.Step{Name: "trim files"}
-	stay := st.clusters
+	goes := make(map[publish.Going]bool, len(due))
 	for _, g := range due {
-		if g.File != "" {
+		goes[publish.Going{Cluster: g.Cluster, File: g.File}] = true
+	}
+	stay := slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return goes[publish.Going{Cluster: r.Name}] })
+	for file := range p.named(stay, st.listeners) {
+		delete(goes, publish.Going{File: file})
+	}
+	clusters, files := publish.Step{Name: "trim clusters"}, publish.Step{Name: "trim files"}
+	m := st.manifest
+	m.Going = nil
+	for _, g := range st.manifest.Going {
+		switch {
+		case !goes[publish.Going{Cluster: g.Cluster, File: g.File}]:
+			m.Going = append(m.Going, g)
+		case g.File != "":
 			files.Remove = append(files.Remove, g.File)
-			continue
 		}
-		stay = slices.DeleteFunc(slices.Clone(stay), func(r *xds.Resource) bool { return r.Name == g.Cluster })
 	}
 	if len(stay) < len(st.clusters) {
 		out, list := new(render.Renderer).Render(xds.NewSnapshot(nil), render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: stay})
@@ -171,25 +211,6 @@ func wait(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 		return true
 	}
-}
-
-// restamp has what goes begin to go now.
-func (p *Pipeline) restamp(ctx context.Context, d *publish.Dir, now time.Time, which func(publish.Going) bool) error {
-	m, err := publish.ReadManifest(p.options.Out)
-	if err != nil {
-		return err
-	}
-	changed := false
-	for i, g := range m.Going {
-		if which(g) {
-			m.Going[i].Since, changed = now, true
-		}
-	}
-	if !changed {
-		return nil
-	}
-	_, err = d.Publish(ctx, publish.Plan{Manifest: m})
-	return err
 }
 
 // report logs findings that belong to no pass.

@@ -64,9 +64,18 @@ type Drain struct {
 type Going struct {
 	Cluster string `json:"cluster,omitempty"`
 	File    string `json:"file,omitempty"`
-	// Since is when nothing named it any more. It is zero while the plan that
-	// drops it is under way: until that has ended, something may.
+	// Since is when nothing named it any more. It is zero until a trim has seen that
+	// the change which dropped it is through: before that, something may.
 	Since time.Time `json:"since,omitzero"`
+}
+
+// Since is when each of what goes began to. Its keys have no time.
+func (m Manifest) Since() map[Going]time.Time {
+	since := make(map[Going]time.Time, len(m.Going))
+	for _, g := range m.Going {
+		since[Going{Cluster: g.Cluster, File: g.File}] = g.Since
+	}
+	return since
 }
 
 // ReadManifest reads the record of the directory out. It takes no lock and
@@ -106,18 +115,28 @@ func (m Manifest) check() error {
 // during is the record while the plan that leads to m is under way. The
 // snapshot is still the former one. What was going counts as going until the
 // plan is done: a trim that is killed half-way would otherwise leave clusters
-// and files that nothing knows of.
+// and files that nothing knows of. What does not go before or after the plan has no
+// time: it may be in use, and where the plan ends early, it begins to go anew.
 func (m Manifest) during(prev Manifest) Manifest {
 	m.Snapshot, m.Published, m.Revision, m.Resources, m.Files = prev.Snapshot, prev.Published, prev.Revision, prev.Resources, prev.Files
-	m.Going = slices.Clone(m.Going)
-	for i, g := range m.Going {
-		if !slices.ContainsFunc(prev.Going, func(o Going) bool { return o.Cluster == g.Cluster && o.File == g.File && !o.Since.IsZero() }) {
-			m.Going[i].Since = time.Time{}
+	goes := m.Since()
+	for _, g := range prev.Going {
+		g.Since = time.Time{}
+		if _, on := goes[g]; !on {
+			m.Going = append(slices.Clip(m.Going), g)
 		}
 	}
-	for _, g := range prev.Going {
-		if !slices.ContainsFunc(m.Going, func(o Going) bool { return o.Cluster == g.Cluster && o.File == g.File }) {
-			m.Going = append(m.Going, g)
+	return m.anew(prev)
+}
+
+// anew is m where another record has no time for some that go: these may have been in
+// use since then.
+func (m Manifest) anew(other Manifest) Manifest {
+	since := other.Since()
+	m.Going = slices.Clone(m.Going)
+	for i, g := range m.Going {
+		if since[Going{Cluster: g.Cluster, File: g.File}].IsZero() {
+			m.Going[i].Since = time.Time{}
 		}
 	}
 	return m

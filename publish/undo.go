@@ -88,6 +88,10 @@ func (d *Dir) goBack(steps []intentStep, keep []string) ([]intentStep, error) {
 				}
 				if moved {
 					d.log.Warn("a file was edited by hand before: it is not put back, nor is what went out before it", "file", f.Path)
+					// What came may be named there, whichever step it came with.
+					for i, s := range back {
+						back[i].Files = slices.DeleteFunc(s.Files, func(f saved) bool { return f.Saved == "" })
+					}
 					slices.Reverse(back)
 					return back, nil
 				}
@@ -114,14 +118,17 @@ func (d *Dir) movedSince(f saved) (bool, error) {
 	return now != f.Sum, nil
 }
 
-// back is the plan that undoes a change: its steps from the last to the first.
+// back is the plan that undoes a change: its steps from the last to the first. What had
+// come goes with the last of them: over an interrupted change it may have come before
+// what names it, and yet move again after that.
 func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
 	p.Steps, p.Again, p.Manifest = nil, nil, in.Manifest
+	var come []string
 	for _, s := range slices.Backward(in.Steps) {
 		step := Step{Name: s.Name}
 		for _, f := range s.Files {
 			if f.Saved == "" {
-				step.Remove = append(step.Remove, f.Path)
+				come = append(come, f.Path)
 				continue
 			}
 			name := undoPath + "/" + f.Saved
@@ -135,6 +142,9 @@ func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
 			step.Write = append(step.Write, File{Path: f.Path, Data: data, Version: f.Version, Secret: f.Secret})
 		}
 		p.Steps = append(p.Steps, step)
+	}
+	if n := len(p.Steps); n > 0 {
+		p.Steps[n-1].Remove = come
 	}
 	return p, nil
 }
@@ -168,7 +178,11 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 			return done, err
 		}
 	}
-	if err := d.put(manifestPath, in.Manifest.normal()); err != nil {
+	now, err := ReadManifest(d.out)
+	if err != nil {
+		return done, err
+	}
+	if err := d.put(manifestPath, in.Manifest.anew(now).normal()); err != nil {
 		return done, err
 	}
 	return done, d.finish()

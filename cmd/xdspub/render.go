@@ -251,6 +251,9 @@ func showPlan(w io.Writer, o pipeline.Options, group string, plan *pipeline.Plan
 			what = fmt.Sprintf("cluster %q", g.Cluster)
 		}
 		when := "then"
+		if g.Since.IsZero() { // it begins to go with this
+			g.Since = time.Now()
+		}
 		switch at := g.Since.Add(o.TrimDelay); {
 		case o.Envoys != nil:
 			when = "when Envoy has drained"

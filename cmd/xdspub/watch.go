@@ -298,7 +298,7 @@ func (w *watching) attempt(ctx context.Context, reason string) (result control.R
 		w.held = plan.ID
 		result = control.Result{Outcome: control.WasRefused, Snapshot: plan.ID, Message: saysRefusedByEnvoy(plan, published, refused, err), Findings: refused.Findings()}
 		if error(refused) == err {
-			err = nil
+			err = w.trim(ctx)
 		}
 		return result, err
 	}

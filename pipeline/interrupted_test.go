@@ -1,0 +1,166 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"xdspub/publish"
+)
+
+// ender is a log that calls end when so many steps are out.
+type ender struct {
+	steps int
+	end   func()
+}
+
+func (e *ender) Enabled(context.Context, slog.Level) bool { return true }
+func (e *ender) WithAttrs([]slog.Attr) slog.Handler       { return e }
+func (e *ender) WithGroup(string) slog.Handler            { return e }
+
+func (e *ender) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "published" {
+		if e.steps--; e.steps == 0 {
+			e.end()
+		}
+	}
+	return nil
+}
+
+// stop publishes the tree, and ends behind so many steps.
+func (s *site) stop(steps int) {
+	s.t.Helper()
+	plan := s.plan()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	dir, err := publish.Open(s.p.options.Out, publish.Options{Log: slog.New(&ender{steps, cancel})})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer dir.Close()
+	if result, err := s.p.Publish(ctx, dir, plan); !errors.Is(err, context.Canceled) || len(result.Steps) != steps {
+		s.t.Fatalf("moved %v, error %v, want %v", result.Steps, err, context.Canceled)
+	}
+}
+
+// TestBackThenInterrupted has something come back while it waits for its trim, the
+// publish end early, and it go again: it goes since then, and not since the first time.
+func TestBackThenInterrupted(t *testing.T) {
+	routes := fmt.Sprintf(routesTo, "green")
+	static := strings.Replace(blue, "EDS", "STATIC", 1)
+	t.Run("a file", func(t *testing.T) {
+		s := newSite(t, nil)
+		with := tree(blue, blueEndpoints, green, greenEndpoints, routes)
+		s.tree(with)
+		s.publish()
+		s.tree(tree(static, green, greenEndpoints, routes))
+		s.want("blue has no endpoints by file", "clusters: cds/cds.json")
+		s.now = s.now.Add(9 * time.Minute)
+		s.tree(strings.Replace(with, "cluster: green", "cluster: blue", 1))
+		s.stop(1)
+		s.now = s.now.Add(30 * time.Second)
+		s.tree(tree(green, greenEndpoints, routes))
+		s.want("blue goes", "")
+		s.now = s.now.Add(time.Minute)
+		s.want("10 minutes after it had gone the first time", "")
+		s.now = s.now.Add(9 * time.Minute)
+		s.want("10 minutes after it had gone", `
+trim clusters: cds/cds.json
+trim files: -eds/blue/eds.json`)
+	})
+	t.Run("a cluster", func(t *testing.T) {
+		s := newSite(t, nil)
+		with, without := tree(blue, blueEndpoints, green, greenEndpoints, routes), tree(green, greenEndpoints, routes)
+		s.tree(with)
+		s.publish()
+		s.tree(without)
+		s.publish()
+		s.now = s.now.Add(9 * time.Minute)
+		s.tree(strings.Replace(with, "cluster: green", "cluster: blue", 1) + "---\n" + fmt.Sprintf(listener, "x") + "\n---\n" + fmt.Sprintf(secret, "x"))
+		s.stop(2)
+		s.tree(without)
+		s.want("blue goes, and what routes to it", "routes that no listener asks for yet: rds/main/rds.json")
+		s.now = s.now.Add(9 * time.Minute)
+		s.want("not 10 minutes after that", "")
+	})
+}
+
+// TestRoutesOfADeadChange has a publish end early that brought routes to a cluster which
+// then never comes: a listener does not get to see them.
+func TestRoutesOfADeadChange(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(green, greenEndpoints))
+	s.publish()
+	in := fmt.Sprintf(listener, "a")
+	s.tree(tree(green, greenEndpoints, blue, blueEndpoints, fmt.Sprintf(routesTo, "blue"), in))
+	s.stop(1)
+	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), in))
+	s.want("the change that comes instead", `
+routes that no listener asks for yet: rds/main/rds.json
+listeners: lds/lds.json`)
+}
+
+// TestEndpointsOfADeadChange is the same with a cluster, which runs as STATIC.
+func TestEndpointsOfADeadChange(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(strings.Replace(blue, "EDS", "STATIC", 1), green, greenEndpoints))
+	s.publish()
+	s.tree(tree(blue, blueEndpoints, green, greenEndpoints))
+	s.stop(1)
+	s.tree(tree(blue, strings.TrimSuffix(blueEndpoints, "}")+", policy: {overprovisioning_factor: 150}}", green, greenEndpoints))
+	s.want("the change that comes instead", `
+new names: eds/blue/eds.json
+clusters: cds/cds.json`)
+}
+
+// TestClockSetBack: what is said to go since later goes since now.
+func TestClockSetBack(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(blue, blueEndpoints, green, greenEndpoints))
+	s.publish()
+	s.tree(tree(green, greenEndpoints))
+	s.publish()
+	s.now = s.now.Add(-24 * time.Hour)
+	s.want("nothing changed", "")
+	if want := s.now.Add(10 * time.Minute); !s.next.Equal(want) {
+		t.Errorf("the next trim is at %v, want %v", s.next, want)
+	}
+	s.now = s.next
+	s.want("in time", `
+trim clusters: cds/cds.json
+trim files: -eds/blue/eds.json`)
+}
+
+// TestTrimOfWhatIsNamed: a file stays as long as something that is published names it,
+// whatever the record says.
+func TestTrimOfWhatIsNamed(t *testing.T) {
+	s := newSite(t, nil)
+	s.tree(tree(blue, blueEndpoints, green, greenEndpoints))
+	s.publish()
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	m, err := publish.ReadManifest(s.p.options.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Going = []publish.Going{{File: "eds/blue/eds.json", Since: s.now.Add(-time.Hour)}}
+	if _, err := dir.Publish(t.Context(), publish.Plan{Manifest: m}); err != nil {
+		t.Fatal(err)
+	}
+	result, next, err := s.p.Trim(t.Context(), dir, s.now)
+	if want := s.now.Add(10 * time.Minute); err != nil || len(result.Steps) > 0 || !next.Equal(want) {
+		t.Errorf("trimmed %v, the next time at %v, %v, want %v", result.Steps, next, err, want)
+	}
+	if _, err := os.Stat(filepath.Join(s.p.options.Out, "eds/blue/eds.json")); err != nil {
+		t.Error(err)
+	}
+}
