@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"iter"
 	"net/netip"
 	"strings"
 
@@ -110,46 +109,24 @@ func serverNames(list []string) (texts []string) {
 }
 
 // checkOverlaps reports each chain that overlaps an earlier one, or itself, once.
-// Chains are compared only where they share what tells the thousands of a big
-// listener apart.
 func checkOverlaps(p *Pass, chains []chainMatch) {
-	earlier := make(map[mainCriteria][]chainMatch)
-	for _, c := range chains {
+	earlier := newChainIndex(len(chains))
+	for i, c := range chains {
 		if field, value, twice := c.repeats(); twice {
 			p.Report(Finding{
 				Path:    c.path.Field(field),
 				Message: fmt.Sprintf("filter chain matches %s %q twice", field, value),
 				Help:    "remove one of them",
 			})
-		} else if first, shared, overlaps := c.overlapsOneOf(earlier); overlaps {
+		} else if first, overlaps := earlier.overlapped(c); overlaps {
 			p.Report(Finding{
 				Path:    c.path,
-				Message: fmt.Sprintf("filter chain matches %s, as another one does", shared),
+				Message: fmt.Sprintf("filter chain matches %s, as another one does", earlier.shared(c, first)),
 				Help:    "give each filter chain a match of its own",
-				Related: related(p.Resource, first.path, "this one does"),
+				Related: related(p.Resource, chains[first].path, "this one does"),
 			})
 		}
-		for main := range c.main() {
-			earlier[main] = append(earlier[main], c)
-		}
-	}
-}
-
-// mainCriteria are a destination range, a server name and a source range.
-type mainCriteria [3]string
-
-// main are the main criteria that a chain matches, one of each in turn.
-func (c chainMatch) main() iter.Seq[mainCriteria] {
-	return func(yield func(mainCriteria) bool) {
-		for _, destination := range c.criteria[1] {
-			for _, name := range c.criteria[2] {
-				for _, source := range c.criteria[7] {
-					if !yield(mainCriteria{destination, name, source}) {
-						return
-					}
-				}
-			}
-		}
+		earlier.add(i, c)
 	}
 }
 
@@ -168,45 +145,4 @@ func (c chainMatch) repeats() (field, value string, twice bool) {
 		}
 	}
 	return "", "", false
-}
-
-func (c chainMatch) overlapsOneOf(earlier map[mainCriteria][]chainMatch) (first chainMatch, shared string, overlaps bool) {
-	for main := range c.main() {
-		for _, other := range earlier[main] {
-			if shared, overlaps = c.overlaps(other); overlaps {
-				return other, shared, true
-			}
-		}
-	}
-	return chainMatch{}, "", false
-}
-
-// overlaps tells whether two chains share a value of each criterion, and says
-// which.
-func (c chainMatch) overlaps(other chainMatch) (shared string, all bool) {
-	var text []string
-	for i, values := range c.criteria {
-		value, ok := common(values, other.criteria[i])
-		if !ok {
-			return "", false
-		}
-		if value != "" && value != listenerv3.FilterChainMatch_ANY.String() {
-			text = append(text, fmt.Sprintf("%s %q", criteria[i], value))
-		}
-	}
-	if len(text) == 0 {
-		return "everything", true
-	}
-	return strings.Join(text, ", "), true
-}
-
-func common(a, b []string) (value string, ok bool) {
-	for _, x := range a {
-		for _, y := range b {
-			if x == y {
-				return x, true
-			}
-		}
-	}
-	return "", false
 }
