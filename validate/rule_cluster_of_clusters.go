@@ -37,14 +37,21 @@ when an earlier member has answered.`,
 				names = append(names, m.Resource.Name)
 			}
 		}
+		handsOn := func(name string) (to []string) {
+			for _, entry := range compositeIn(made, name).GetClusters() {
+				to = append(to, entry.GetName())
+			}
+			return to
+		}
+		cycle := cycles(names, handsOn)
 		round := make(map[string]bool) // are in a cycle that was reported
 		for _, name := range names {
 			switch m := made[name].Node.Message.(type) {
 			case *aggregatev3.ClusterConfig:
 				checkAggregate(p, made, made[name], m)
 			case *compositev3.ClusterConfig:
-				if !round[name] {
-					checkComposite(p, made, name, round)
+				if cycle[name] != 0 && !round[name] {
+					checkComposite(p, made, name, wayBack(name, handsOn, cycle), round)
 				}
 			}
 		}
@@ -77,34 +84,18 @@ func checkAggregate(p *Pass, made map[string]Met, at Met, config *aggregatev3.Cl
 	}
 }
 
-// checkComposite finds a way from a composite cluster back to it.
-func checkComposite(p *Pass, made map[string]Met, start string, round map[string]bool) {
-	seen := make(map[string]bool)
-	var back func(name string, way []string) []string
-	back = func(name string, way []string) []string {
-		if made[name].Node == nil || seen[name] {
-			return nil
-		}
-		seen[name] = true
-		composite, ok := made[name].Node.Message.(*compositev3.ClusterConfig)
-		if !ok {
-			return nil // an aggregate cluster picks hosts, it hands nothing on
-		}
-		way = append(way, name)
-		for _, entry := range composite.GetClusters() {
-			if entry.GetName() == start {
-				return way
-			}
-			if found := back(entry.GetName(), way); found != nil {
-				return found
-			}
-		}
+// compositeIn is nil where a cluster is none: an aggregate cluster picks hosts, it hands
+// nothing on.
+func compositeIn(made map[string]Met, name string) *compositev3.ClusterConfig {
+	if made[name].Node == nil {
 		return nil
 	}
-	way := back(start, nil)
-	if way == nil {
-		return
-	}
+	config, _ := made[name].Node.Message.(*compositev3.ClusterConfig)
+	return config
+}
+
+// checkComposite reports a composite cluster from which there is a way back to it.
+func checkComposite(p *Pass, made map[string]Met, start string, way []string, round map[string]bool) {
 	next := start
 	if len(way) > 1 {
 		next = way[1]

@@ -29,12 +29,13 @@ several filter chains or endpoints.`,
 		if len(p.Gathered) == 0 {
 			return
 		}
+		ways := newListenerWays(p)
 		reported := make(map[string]bool)
 		for _, r := range named(p, xds.Listener) {
-			way := wayBack(p, r.Name, r.Name, make(map[string]bool))
-			if way == nil || reported[r.Name] {
+			if ways.cycle[r.Name] == 0 || reported[r.Name] {
 				continue
 			}
+			way := ways.back(r.Name)
 			f := Finding{
 				Resource: way[0].Resource,
 				Path:     way[0].path,
@@ -63,21 +64,39 @@ type hop struct {
 	all bool
 }
 
-// wayBack finds a way from a listener to the one called to, or nil.
-func wayBack(p *Pass, from, to string, seen map[string]bool) []hop {
-	if seen[from] {
-		return nil
+// listenerWays are the hops from each listener, and which listeners they lead back to.
+type listenerWays struct {
+	from  map[string][]hop
+	cycle map[string]int
+}
+
+func newListenerWays(p *Pass) listenerWays {
+	w := listenerWays{from: make(map[string][]hop)}
+	var names []string
+	for _, r := range named(p, xds.Listener) {
+		names = append(names, r.Name)
+		w.from[r.Name] = hopsFrom(p, r.Name)
 	}
-	seen[from] = true
-	for _, h := range hopsFrom(p, from) {
-		if h.to == to {
-			return []hop{h}
-		}
-		if rest := wayBack(p, h.to, to, seen); rest != nil {
-			return append([]hop{h}, rest...)
-		}
+	w.cycle = cycles(names, w.to)
+	return w
+}
+
+// back is a way from a listener that is in a cycle to itself.
+func (w listenerWays) back(name string) (way []hop) {
+	list := wayBack(name, w.to, w.cycle)
+	for i, from := range list {
+		to := list[(i+1)%len(list)]
+		at := slices.IndexFunc(w.from[from], func(h hop) bool { return h.to == to })
+		way = append(way, w.from[from][at])
 	}
-	return nil
+	return way
+}
+
+func (w listenerWays) to(name string) (names []string) {
+	for _, h := range w.from[name] {
+		names = append(names, h.to)
+	}
+	return names
 }
 
 func hopsFrom(p *Pass, name string) (hops []hop) {
@@ -136,11 +155,12 @@ func internalTargets(p *Pass, cluster string) (names []string, all bool) {
 			assignment = eds.Message.(*endpointv3.ClusterLoadAssignment)
 		}
 	}
-	endpoints := 0
+	endpoints, seen := 0, make(map[string]bool)
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {
 			endpoints++
-			if name := e.GetEndpoint().GetAddress().GetEnvoyInternalAddress().GetServerListenerName(); name != "" && !slices.Contains(names, name) {
+			if name := e.GetEndpoint().GetAddress().GetEnvoyInternalAddress().GetServerListenerName(); name != "" && !seen[name] {
+				seen[name] = true
 				names = append(names, name)
 			}
 		}
