@@ -135,19 +135,19 @@ var kinds = map[string]func(n int) string{
 	},
 	"listeners": func(n int) string {
 		return repeat(n, func(i int) string {
-			return listener(fmt.Sprint("l", i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), chain("n"))
+			return listener(fmt.Sprint("l", i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), chain("web"))
 		})
 	},
 	"listeners on one address": func(n int) string {
-		return repeat(n, func(i int) string { return listener(fmt.Sprint("l", i), "10.0.0.1", chain("n")) })
+		return repeat(n, func(i int) string { return listener(fmt.Sprint("l", i), "10.0.0.1", chain("web")) })
 	},
 	"listeners on one port": func(n int) string {
-		return listener("all", "0.0.0.0", chain("n")) + repeat(n, func(i int) string {
-			return listener(fmt.Sprint("l", i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), chain("n"))
+		return listener("all", "0.0.0.0", chain("web")) + repeat(n, func(i int) string {
+			return listener(fmt.Sprint("l", i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), chain("web"))
 		})
 	},
 	"addresses of a listener": func(n int) string {
-		return strings.TrimSuffix(listener("l", "10.0.0.1", chain("n")), "\n") + "\n  additional_addresses: [" + repeat(n, func(i int) string {
+		return strings.TrimSuffix(listener("l", "10.0.0.1", chain("web")), "\n") + "\n  additional_addresses: [" + repeat(n, func(i int) string {
 			return fmt.Sprintf("{address: {socket_address: {address: 10.1.%d.%d, port_value: 80}}}, ", i>>8, i&255)
 		}) + "]\n"
 	},
@@ -161,7 +161,7 @@ var kinds = map[string]func(n int) string{
 		return listener("l", "10.0.0.1", repeat(n, func(i int) string { return chain(fmt.Sprintf("n%d.example", i)) }))
 	},
 	"filter chains that are one": func(n int) string {
-		return listener("l", "10.0.0.1", repeat(n, func(int) string { return chain("n") }))
+		return listener("l", "10.0.0.1", repeat(n, func(int) string { return chain("web") }))
 	},
 	"values of filter chains": func(n int) string {
 		names := repeat(n, func(i int) string { return fmt.Sprintf("n%d.example, ", i) })
