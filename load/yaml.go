@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -214,7 +215,7 @@ func (d *document) positionYAML(tokens []string, key bool) diag.Position {
 	}
 	at := value
 	for i, token := range tokens {
-		k, v := child(value, token)
+		k, v := d.child(value, token)
 		if v == nil {
 			break
 		}
@@ -230,6 +231,36 @@ func (d *document) positionYAML(tokens []string, key bool) diag.Position {
 // key above it.
 func startsWithType(n *yaml.Node) bool {
 	return n.Kind == yaml.MappingNode && len(n.Content) > 0 && n.Content[0].Value == "@type"
+}
+
+// manyKeys is from how many keys on a mapping is searched through an index: each of them
+// may have a finding.
+const manyKeys = 100
+
+// child is that of a node, found with the index of a long mapping.
+func (d *document) child(n *yaml.Node, token string) (key, value *yaml.Node) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.MappingNode && len(n.Content) >= 2*manyKeys {
+		index, _ := d.keys.LoadOrStore(n, sync.OnceValue(func() map[string]int { return keysOf(n) }))
+		if i, ok := index.(func() map[string]int)()[token]; ok {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return child(n, token)
+}
+
+// keysOf is where each key of a mapping stands in its Content, the first of equal ones.
+func keysOf(n *yaml.Node) map[string]int {
+	index := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		text := keyText(n.Content[i])
+		if _, twice := index[text]; !twice {
+			index[text] = i
+		}
+	}
+	return index
 }
 
 // child is the key and value of a node's entry, through aliases and merge keys.

@@ -46,12 +46,22 @@ well.`,
 		if routes.GetVhds() == nil {
 			return
 		}
-		for _, r := range named(p, xds.VirtualHost) {
-			if xds.RoutesOfHost(r.Name) == routes.GetName() && p.Snapshot.Lookup(r.Type, r.Name) == r {
-				check(r.Message.(*routev3.VirtualHost), r, func() xds.Path { return "" })
-			}
+		for _, r := range p.hosts()[routes.GetName()] {
+			check(r.Message.(*routev3.VirtualHost), r, func() xds.Path { return "" })
 		}
 	},
+}
+
+// hostsByRoutes are the virtual hosts of VHDS by the route configuration that they belong
+// to, the first of those with one name.
+func hostsByRoutes(p *Pass) map[string][]*xds.Resource {
+	hosts := make(map[string][]*xds.Resource)
+	for _, r := range named(p, xds.VirtualHost) {
+		if p.Snapshot.Lookup(r.Type, r.Name) == r {
+			hosts[xds.RoutesOfHost(r.Name)] = append(hosts[xds.RoutesOfHost(r.Name)], r)
+		}
+	}
+	return hosts
 }
 
 // lowerASCII is how Envoy compares domains: é and É are two.

@@ -91,10 +91,11 @@ type Pass struct {
 	Gathered []Met
 
 	rule *Rule
-	// Made when asked for: the names of the resources, and the connection managers
-	// by the route configuration that they ask for.
+	// Made when asked for: the names of the resources, and by the name of a route
+	// configuration the connection managers that ask for it and its hosts of VHDS.
 	names    map[*xds.Type]func() *diag.Words
 	managers func() map[string][]*hcmv3.HttpConnectionManager
+	hosts    func() map[string][]*xds.Resource
 	report   func(diag.Diagnostic)
 }
 
@@ -165,6 +166,7 @@ func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 		defer mu.Unlock()
 		list = append(list, d)
 	}}
+	pass.hosts = sync.OnceValue(func() map[string][]*xds.Resource { return hostsByRoutes(&pass) })
 	pass.managers = sync.OnceValue(func() map[string][]*hcmv3.HttpConnectionManager { return findManagers(s) })
 	for _, t := range xds.Types {
 		pass.names[t] = sync.OnceValue(func() *diag.Words {
