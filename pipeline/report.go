@@ -10,8 +10,8 @@ import (
 // Report is what Status found. As JSON it has every key, and all times in UTC.
 type Report struct {
 	// InSync tells that something is published, that each Envoy runs it, and that
-	// nothing else is wrong either: no change was interrupted, no file was edited,
-	// no snapshot is held.
+	// nothing else is wrong either: no change was interrupted, no file was edited or is
+	// missing, no snapshot is held.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
 	// Published is the snapshot that is out; nil where there never was a whole one.
@@ -21,6 +21,9 @@ type Report struct {
 	// Drifted are the published files that were edited, replaced or removed by hand.
 	// While there is a Change it can't be told.
 	Drifted []string `json:"drifted"`
+	// Missing are further files that published clusters and listeners name and that are
+	// not there: an Envoy that starts refuses what names them.
+	Missing []string `json:"missing"`
 	// Envoys are in the order in which they were asked for.
 	Envoys []EnvoyReport `json:"envoys"`
 	// Going are the clusters and files that wait for their trim.
@@ -110,7 +113,7 @@ type Row struct {
 
 // judge sets what is in sync.
 func (r *Report) judge() {
-	r.InSync = r.Published != nil && r.Change == nil && len(r.Drifted)+len(r.Held) == 0
+	r.InSync = r.Published != nil && r.Change == nil && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]
 		e.InSync = e.Error == "" && !slices.ContainsFunc(e.Subscriptions, func(row Row) bool { return row.Sync != Synced && row.Sync != NotSent })

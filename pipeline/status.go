@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"syscall"
 
 	"xdspub/diag"
@@ -128,12 +129,13 @@ func (m *moment) report(ctx context.Context, o StatusOptions) (*Report, error) {
 	if m.intent == nil {
 		r.Drifted = append(r.Drifted, differ...)
 	}
-	if len(o.Admins) == 0 {
-		return r, nil
-	}
-	subs, err := m.subscriptions(differ)
+	subs, missing, err := m.subscriptions(differ)
 	if err != nil {
 		return nil, err
+	}
+	r.Missing = append(r.Missing, missing...)
+	if len(o.Admins) == 0 {
+		return r, nil
 	}
 	r.Envoys, err = m.envoys(ctx, o.Admins, subs, r.Drifted)
 	return r, err
@@ -141,7 +143,7 @@ func (m *moment) report(ctx context.Context, o StatusOptions) (*Report, error) {
 
 // records is what the records say.
 func (m *moment) records(out string) *Report {
-	r := &Report{Out: out, Drifted: []string{}, Envoys: []EnvoyReport{}, Going: []publish.Going{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
+	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Going: []publish.Going{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
 	if m.manifest.Snapshot != "" {
 		r.Published = &Publication{
 			Snapshot: m.manifest.Snapshot, Time: m.manifest.Published, Revision: m.manifest.Revision,
@@ -180,6 +182,7 @@ func withFindings(r *publish.Refusal) *publish.Refusal {
 // doubt takes back what was said of files that moved meanwhile: what an Envoy has
 // refused since its start need not be what is out now.
 func (r *Report) doubt(moved map[string]bool) {
+	r.Missing = slices.DeleteFunc(r.Missing, func(name string) bool { return moved[name] })
 	for _, e := range r.Envoys {
 		for i := range e.Subscriptions {
 			if row := &e.Subscriptions[i]; row.Sync == Rejected && moved[row.File] {

@@ -14,20 +14,25 @@ import (
 
 // subscriptions are those to the published files, and one without statistics to
 // each file that is meant to have one. differ are the files that are not as the
-// record has them.
-func (m *moment) subscriptions(differ []string) ([]envoy.Subscription, error) {
+// record has them; missing are others that something is subscribed to and that are not
+// there.
+func (m *moment) subscriptions(differ []string) (list []envoy.Subscription, missing []string, err error) {
 	st, err := m.p.readState()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	layers, _, err := m.p.layers(st.files)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	changed := setOf(differ)
 	subs := m.p.subscribers(st.clusters, st.listeners, layers)
-	var list []envoy.Subscription
 	for _, key := range slices.Sorted(maps.Keys(subs)) {
+		if name := subs[key].file; !changed[name] && !slices.Contains(missing, name) {
+			if _, out := slices.BinarySearch(st.files, name); !out {
+				missing = append(missing, name)
+			}
+		}
 		list = append(list, subs[key].expect(m.version(subs[key].file, changed[subs[key].file]), true))
 	}
 	files := setOf(st.files)
@@ -42,7 +47,7 @@ func (m *moment) subscriptions(differ []string) ([]envoy.Subscription, error) {
 			list = append(list, envoy.Subscription{File: name, API: t.API, Version: m.version(name, changed[name]), Via: m.leads(t), Standing: true})
 		}
 	}
-	return list, nil
+	return list, missing, nil
 }
 
 func setOf(names []string) map[string]bool {

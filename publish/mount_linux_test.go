@@ -159,58 +159,78 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// TestReadOnlyStage turns read-only under a writer that is open.
-func TestReadOnlyStage(t *testing.T) {
-	withMounts(t, func(t *testing.T) {
-		out := t.TempDir()
-		publishOnce(t, out, oldPlan())
-		d := mustOpen(t, out, osDisk{})
-		stage := filepath.Join(out, stagePath)
-		mount(t, stage, stage, "", unix.MS_BIND, "")
-		if err := unix.Mount("", stage, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.Publish(context.Background(), newPlan()); !errors.Is(err, syscall.EROFS) {
-			t.Errorf("error %v", err)
-		}
-		checkPublished(t, out, oldFiles)
-		checkPrivate(t, out)
-	})
-}
-
-// TestOtherFileSystem has the folder of the last step somewhere else.
+// TestOtherFileSystem has what the last step moves somewhere else, which must be seen
+// before the first step moves.
 func TestOtherFileSystem(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
-		const want = ".xdspub and the folders beside it must be on one file system"
+		const want = ".xdspub and what stands beside it must be on one file system"
 		out := t.TempDir()
 		publishOnce(t, out, oldPlan())
 		d := mustOpen(t, out, osDisk{})
 		lds := filepath.Join(out, "lds")
-
-		t.Run("another", func(t *testing.T) {
-			mount(t, "tmpfs", lds, "tmpfs", 0, "mode=755")
-			res, err := d.Publish(context.Background(), newPlan())
-			if !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), want) {
-				t.Errorf("error %v", err)
-			}
-			if len(res.Steps) > 0 {
-				t.Errorf("moved %v, before it was seen", res.Steps)
-			}
-			checkPrivate(t, out)
-		})
-		checkPublished(t, out, oldFiles)
-
-		// Only the rename shows that this is not the same one.
-		t.Run("another mount of the same", func(t *testing.T) {
-			mount(t, lds, lds, "", unix.MS_BIND, "")
-			_, err := d.Publish(context.Background(), newPlan())
-			if !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), want) {
-				t.Errorf("error %v", err)
-			}
-			checkHalfway(t, out)
-			checkPrivate(t, out)
-		})
+		file := filepath.Join(lds, "lds.json")
+		for _, tt := range []struct {
+			name, at string
+			mount    func(t *testing.T)
+		}{
+			{"another", lds, func(t *testing.T) { mount(t, "tmpfs", lds, "tmpfs", 0, "mode=755") }},
+			{"another mount of the same", lds, func(t *testing.T) { mount(t, lds, lds, "", unix.MS_BIND, "") }},
+			{"a file", file, func(t *testing.T) { mount(t, file, file, "", unix.MS_BIND, "") }},
+			{"the stage", filepath.Join(out, "cds"), func(t *testing.T) {
+				mount(t, "tmpfs", filepath.Join(out, stagePath), "tmpfs", 0, "mode=700")
+			}},
+			{"the stage, read-only", filepath.Join(out, "cds"), func(t *testing.T) {
+				stage := filepath.Join(out, stagePath)
+				mount(t, stage, stage, "", unix.MS_BIND, "")
+				if err := unix.Mount("", stage, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+					t.Fatal(err)
+				}
+			}},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				tt.mount(t)
+				res, err := d.Publish(context.Background(), newPlan())
+				if !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v", err)
+				}
+				if !strings.HasPrefix(tt.name, "the stage") && !strings.Contains(err.Error(), "rename "+tt.at+": ") {
+					t.Errorf("error %v does not name %s", err, tt.at)
+				}
+				if len(res.Steps) > 0 {
+					t.Errorf("moved %v, before it was seen", res.Steps)
+				}
+				checkPrivate(t, out)
+			})
+			checkPublished(t, out, oldFiles)
+		}
 		mustPublish(t, d, newPlan())
 		checkPublished(t, out, newFiles)
+	})
+}
+
+// TestWholeOutElsewhere has the whole directory in memory, as is the way to keep
+// secrets off a disk, and mounted once more.
+func TestWholeOutElsewhere(t *testing.T) {
+	withMounts(t, func(t *testing.T) {
+		dir := t.TempDir()
+		out, again := filepath.Join(dir, "out"), filepath.Join(dir, "again")
+		if err := errors.Join(os.Mkdir(out, 0o755), os.Mkdir(again, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		mount(t, "tmpfs", out, "tmpfs", 0, "mode=755")
+		publishOnce(t, out, oldPlan())
+		d := mustOpen(t, out, osDisk{})
+		mount(t, out, again, "", unix.MS_BIND, "")
+		if _, err := Open(again, Options{}); err == nil {
+			t.Error("locked twice")
+		}
+		mustPublish(t, d, newPlan())
+		checkPublished(t, again, newFiles)
+		// Something is mounted over it: what is published is not what anybody sees.
+		mount(t, "tmpfs", out, "tmpfs", 0, "mode=755")
+		if _, err := d.Publish(context.Background(), oldPlan()); !errors.Is(err, ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		checkPublished(t, again, newFiles)
 	})
 }

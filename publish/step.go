@@ -92,33 +92,45 @@ func (d *Dir) syncFolders(files []string) error {
 	return nil
 }
 
-// reachable fails when a folder that p writes to is on another file system than
-// the stage, before anything has moved. Of two mounts of one file system only
-// the rename itself can tell.
+// reachable fails when a folder that p writes to is on another file system than the
+// stage, or is mounted, or a file is, before anything has moved: there is no rename
+// between two mounts.
 func (d *Dir) reachable(p Plan) error {
-	stage, err := d.root.stat(stagePath)
+	stage, err := d.placeOf(stagePath)
 	if err != nil {
 		return err
 	}
-	for _, s := range p.Steps {
-		for _, f := range s.Write {
-			for _, folder := range folders(f.Path) {
-				info, err := d.root.stat(folder)
-				switch {
-				case errors.Is(err, fs.ErrNotExist):
-				case err != nil:
-					return err
-				case info.device != stage.device:
-					return apart(&fs.PathError{Op: "rename", Path: d.path(f.Path), Err: syscall.EXDEV})
-				}
+	for _, f := range p.files() {
+		for _, name := range append(folders(f.Path), f.Path) {
+			at, err := d.placeOf(name)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return err
+			case at != stage:
+				return apart(&fs.PathError{Op: "rename", Path: d.path(name), Err: syscall.EXDEV})
 			}
 		}
 	}
 	return nil
 }
 
+// place is where a rename leads to and comes from.
+type place struct{ device, mount uint64 }
+
+// placeOf is that of a file or folder below OUT.
+func (d *Dir) placeOf(file string) (place, error) {
+	in, name, err := d.root.split(file)
+	if err != nil {
+		return place{}, err
+	}
+	defer in.Close()
+	info, err := in.lstat(name)
+	return place{info.device, in.mount(name)}, err
+}
+
 func apart(err error) error {
-	return fmt.Errorf("%w (%s and the folders beside it must be on one file system, without mounts between them)", err, private)
+	return fmt.Errorf("%w (%s and what stands beside it must be on one file system, without mounts between them: unmount it, or mount all of the output directory there)", err, private)
 }
 
 // wait lets the gap after a step pass.

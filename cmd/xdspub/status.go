@@ -21,8 +21,8 @@ func statusCommand() *cli.Command {
 		Usage: "say what is published, and what runs in each Envoy",
 		Description: `Exit status: 0 all is in sync, 1 it is not, 2 wrong usage, 3 it can't be told. Beside
 files that Envoys do not run it is also not in sync where a change was interrupted, a
-published file was changed by hand, a snapshot is held since Envoy refused it, or a
-running watch can't publish its source tree.`,
+published file was changed by hand or is missing, a snapshot is held since Envoy refused
+it, or a running watch can't publish its source tree.`,
 		Flags: []cli.Flag{
 			&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch"},
 			envoyAdminFlag(),

@@ -25,7 +25,10 @@ func writeStatus(w io.Writer, r *status, now time.Time) error {
 	p.watch(r)
 	p.change(r)
 	if len(r.Drifted) > 0 {
-		p.printf("changed by hand: %s; the next publish mends that\n", few(r.Drifted))
+		p.printf("changed by hand: %s; %s\n", few(r.Drifted), mends(r))
+	}
+	if len(r.Missing) > 0 {
+		p.printf("missing: %s; an Envoy that starts refuses what names them; %s\n", few(r.Missing), mends(r))
 	}
 	for _, h := range r.Held {
 		p.refusal("held", h)
@@ -41,6 +44,14 @@ func writeStatus(w io.Writer, r *status, now time.Time) error {
 	}
 	_, err := io.WriteString(w, p.b.String())
 	return err
+}
+
+// mends says what publishes again what is missing or not as it was published.
+func mends(r *status) string {
+	if r.Watch != nil {
+		return "the next pass of the watch mends that"
+	}
+	return fmt.Sprintf("mend that with xdspub render --out %s SRC", r.Out)
 }
 
 // badness orders Envoys, the worst first.
@@ -81,6 +92,9 @@ func (p *statusPrinter) verdict(r *status) {
 	}
 	if n := len(r.Drifted); n > 0 {
 		wrong = append(wrong, count(n, "file")+" changed by hand")
+	}
+	if n := len(r.Missing); n > 0 {
+		wrong = append(wrong, count(n, "file")+" missing")
 	}
 	if n := len(r.Held); n > 0 {
 		wrong = append(wrong, count(n, "snapshot")+" held")

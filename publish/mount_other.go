@@ -1,0 +1,7 @@
+//go:build !linux
+
+package publish
+
+// mount is not told by these systems. They have no second mount of a folder but by a
+// file system of its own, which has another device.
+func (folder) mount(string) uint64 { return 0 }
