@@ -46,6 +46,7 @@ func readVerdicts(t *testing.T) (facts, map[string][]fact) {
 	}
 	var table struct {
 		Parts    any
+		Slots    map[string]map[string]any
 		Verdicts map[string][]fact
 	}
 	full := strings.ReplaceAll(string(text), `"@type": `, `"@type": type.googleapis.com/`)
@@ -59,5 +60,7 @@ func readVerdicts(t *testing.T) (facts, map[string][]fact) {
 			}
 		}
 	}
-	return readFacts(t), table.Verdicts
+	facts := readFacts(t)
+	maps.Copy(facts.Slots, table.Slots)
+	return facts, table.Verdicts
 }

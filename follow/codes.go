@@ -3,7 +3,7 @@ package follow
 import "xdspub/diag"
 
 // Codes are the findings of this package, sorted by name.
-var Codes = []diag.Code{codeEmptySubscription, codeInotifyLimit, codeMissingPath, codeNoADS, codeNoConfigSource, codeSharedDirectory, codeSubscriptionMismatch, codeUnsupportedFile}
+var Codes = []diag.Code{codeEmptySubscription, codeInotifyLimit, codeMissingPath, codeNoADS, codeNoConfigSource, codeNodeMissing, codeSharedDirectory, codeSubscriptionMismatch, codeUnsupportedFile}
 
 var (
 	codeEmptySubscription = diag.Code{Name: "empty-subscription", Doc: `A file that Envoy subscribes to holds no resource.
@@ -26,7 +26,8 @@ or cluster is replaced, old and new count together: a warning from 100 on.`}
 subscription Envoy refuses the cluster or listener, and for one in its bootstrap
 does not start. A certificate, key or other data that is missing has the resource
 refused ("Invalid path"). Relative paths begin at Envoy's working directory, which
---root names. Where the files are not on this machine, --disable missing-path.`}
+--root names. Of a disk layer of the runtime, the directory that its symlink_root stands in
+must be there ("unable to add filesystem watch"). Where the files are not on this machine, --disable missing-path.`}
 
 	codeNoADS = diag.Code{Name: "no-ads", Doc: `A config source says ads, and the bootstrap has no ads_config.
 
@@ -37,6 +38,12 @@ Envoy does not refuse it: it waits. With such an RDS it was still INITIALIZING a
 
 "cannot create an EDS cluster without an EDS config". In a source tree that means
 "from this tree"; an Envoy that reads the file itself has to be told.`}
+
+	codeNodeMissing = diag.Code{Name: "node-missing", Severity: diag.Warning, Doc: `Envoy asks for resources, and does not say who it is.
+
+"node 'id' and 'cluster' are required": with any subscription, also to a file, Envoy does
+not start without node.id and node.cluster. It is a warning, as the flags --service-node
+and --service-cluster may give them.`}
 
 	codeSharedDirectory = diag.Code{Name: "shared-directory", Severity: diag.Warning, Doc: `Subscriptions of several types watch one directory.
 

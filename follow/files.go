@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -269,13 +270,20 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 	for _, name := range readByEnvoy[n.Name()] {
 		fd := m.Descriptor().Fields().ByName(name)
 		path := m.Get(fd).String()
-		if path == "" || !isWatched(r, n) {
+		if path == "" || !isWatched(r, n) || opensNothing(n) {
 			continue
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil {
 			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy refuses the %s", path, reason(err), r.Type.Noun), f.rootHelp(path))
 		}
 	}
+}
+
+// opensNothing tells whether the node is a transcoder that transcodes no service: Envoy
+// never opens its descriptors.
+func opensNothing(n *xds.Node) bool {
+	transcoder, ok := n.Message.(*transcoderv3.GrpcJsonTranscoder)
+	return ok && len(transcoder.GetServices()) == 0
 }
 
 // isWatched tells whether Envoy watches a directory, if the node is one, and nothing

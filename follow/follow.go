@@ -15,8 +15,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -101,6 +103,7 @@ func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 		f.unread = f.unread[1:]
 		f.read(next)
 	}
+	f.node(b)
 	f.judge()
 	f.result.Snapshot = xds.NewFollowed(f.resources)
 	f.result.Diagnostics = slices.DeleteFunc(f.result.Diagnostics, func(d diag.Diagnostic) bool { return slices.Contains(o.Disable, d.Code) }).Sort()
@@ -123,6 +126,8 @@ type follower struct {
 	unread []*file
 	// scopes are the places that name a route configuration for a scope.
 	scopes []subscriber
+	// asks tells that something is subscribed to, by any kind of source.
+	asks bool
 	// certificates counts the secrets that Envoy watches certificate files for.
 	certificates int
 }
@@ -183,7 +188,41 @@ func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
 			}})
 		}
 	}
+	for i, layer := range b.GetLayeredRuntime().GetLayers() {
+		if disk := layer.GetDiskLayer(); disk != nil {
+			f.runtimeDirectory(xds.Path("layered_runtime.layers").Index(i).Field("disk_layer.symlink_root"), disk.GetSymlinkRoot())
+		}
+	}
+	if dynamic.GetAdsConfig() != nil || b.GetDefaultConfigSource() != nil || len(b.GetConfigSources()) > 0 {
+		f.asks = true
+	}
 	f.look(r)
+}
+
+// runtimeDirectory checks that Envoy can watch the link of a runtime layer on the disk. The
+// link itself may be missing: the layer is empty then.
+func (f *follower) runtimeDirectory(at xds.Path, link string) {
+	r := f.result.Bootstrap
+	if !strings.Contains(link, "/") {
+		f.report(r, codeUnsupportedFile, at, fmt.Sprintf("the path %q has no directory: Envoy does not start", link), fmt.Sprintf("write ./%s", link))
+		return
+	}
+	if _, err := os.Stat(f.resolve(filepath.Dir(link))); err != nil {
+		f.report(r, codeMissingPath, at, fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), reason(err)), f.rootHelp(link))
+	}
+}
+
+// node checks that the Envoy says who it is where it asks for anything.
+func (f *follower) node(b *bootstrapv3.Bootstrap) {
+	id, cluster := b.GetNode().GetId(), b.GetNode().GetCluster()
+	if !f.asks || id != "" && cluster != "" {
+		return
+	}
+	field, flag := xds.Path("node.id"), "--service-node"
+	if id != "" {
+		field, flag = "node.cluster", "--service-cluster"
+	}
+	f.report(f.result.Bootstrap, codeNodeMissing, "node", fmt.Sprintf("%s is not set: Envoy does not start unless %s says it", field, flag), "set id and cluster of node")
 }
 
 // take takes a resource over, and follows what it subscribes to.
@@ -261,6 +300,7 @@ func ofSubscription(n *xds.Node, source *corev3.ConfigSource) bool {
 
 // subscribe notes one subscription, and its file if that was not met.
 func (f *follower) subscribe(s subscriber) {
+	f.asks = true
 	path := xds.PathOf(s.Source)
 	switch {
 	case path == "":

@@ -121,7 +121,7 @@ func TestManySubscriptions(t *testing.T) {
 			write(t, filepath.Join(dir, "eds", name, "eds.yaml"), fmt.Sprintf("resources: [{'@type': %s, cluster_name: %s}]\n", xds.Endpoints.URL(), name))
 		}
 		write(t, filepath.Join(dir, "cds", "cds.yaml"), clusters)
-		write(t, filepath.Join(dir, "boot.yaml"), "dynamic_resources: {cds_config: {path_config_source: {path: cds/cds.yaml}}}\n")
+		write(t, filepath.Join(dir, "boot.yaml"), "node: {id: a, cluster: c}\ndynamic_resources: {cds_config: {path_config_source: {path: cds/cds.yaml}}}\n")
 		result, err := follow.Bootstrap(t.Context(), filepath.Join(dir, "boot.yaml"), follow.Options{Root: dir})
 		if err != nil {
 			t.Fatal(err)

@@ -30,6 +30,16 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 		return // never asked: leds-endpoints
 	}
 	f := Finding{Path: use.Path}
+	if inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config") {
+		if !p.Known.Has(use.Target, use.Name) && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
+			p.Report(Finding{
+				Path:    use.Path,
+				Message: fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name),
+				Help:    suggest(p, use.Target, use.Name),
+			})
+		}
+		return
+	}
 	switch load := loadAt(n, use); load {
 	case xds.Static, xds.BootstrapOnly:
 		if p.Known.Has(use.Target, use.Name) {
@@ -201,9 +211,7 @@ func aftermath(p *Pass, n *xds.Node) (words string, fatal bool) {
 // optional are messages and fields whose owner goes on without what they name.
 var optional = []protoreflect.FullName{
 	"envoy.config.accesslog.v3.AccessLog",
-	"envoy.config.bootstrap.v3.Bootstrap.hds_config",
 	"envoy.config.bootstrap.v3.Bootstrap.stats_sinks",
-	"envoy.config.bootstrap.v3.ClusterManager.load_stats_config",
 	"envoy.config.cluster.v3.Cluster.lrs_server",
 	"envoy.config.core.v3.EventServiceConfig",
 	"envoy.config.ratelimit.v3.RateLimitServiceConfig",

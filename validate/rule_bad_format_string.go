@@ -21,7 +21,8 @@ argument or a length that a command does not take ("PROTOCOL does not take any
 parameters or length"). %COALESCE(…)% of JSON that is no object crashes it. A
 percent sign is written %%.
 
-The command of an extension needs its formatter beside the format. The counts of
+The command of an extension needs its formatter beside the format. The access logs of
+generic_proxy have commands of their own, such as %METHOD%. The counts of
 the stats access log and of hits_addend are one command and nothing else.
 
 In the initial_metadata of a gRPC service that is called for requests, Envoy looks
@@ -34,7 +35,9 @@ Also a warning is what Envoy takes, but in another way than it looks:
 a mask that is no prefix length.`,
 	Messages: formatMessages(),
 	Node: func(p *Pass, n *xds.Node) {
+		generic := inside(n, "envoy.extensions.filters.network.generic_proxy.v3.GenericProxy.access_log")
 		for _, f := range formatsOf(n) {
+			f.extensions.Generic = generic
 			for _, fault := range f.faults() {
 				if inside(n, tlvsOfHealthCheck) {
 					return // Envoy never looks into it

@@ -25,8 +25,9 @@ ipv4_compat goes with :: or an IPv4-mapped address only; Envoy looks at the main
 address, whichever address says it. An IPv4-mapped address without it can't be bound
 ("Invalid argument").
 
-An api_listener is for the bootstrap: Envoy leaves one that comes by LDS out, with no
-more than a line in its log.`,
+An api_listener is for Envoy Mobile: the released binary refuses a static one ("missing
+the API listener extension"), and leaves one that comes by LDS out, with no more than a
+line in its log.`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -52,11 +53,15 @@ func checkAPIListener(p *Pass, l *listenerv3.Listener) {
 		})
 		return
 	}
-	p.Report(Finding{
+	f := Finding{
 		Path: "api_listener", Warning: true,
-		Message: "Envoy takes an api_listener from its bootstrap only: this listener would not exist",
+		Message: "the released Envoy has no API listeners: it leaves this one out",
 		Help:    "give the listener an address and filter_chains",
-	})
+	}
+	if p.Resource.Via == xds.FromBootstrap {
+		f.Warning, f.Message = false, "the released Envoy has no API listeners: it does not start"
+	}
+	p.Report(f)
 }
 
 const internalListenerExtension = "envoy.extensions.bootstrap.internal_listener.v3.InternalListener"

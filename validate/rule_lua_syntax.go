@@ -24,7 +24,9 @@ Envoy compiles and runs each script when it loads the listener or the route, and
 refuses what LuaJIT does not read ("script load error: [string …]:1: unexpected symbol
 near …"): Lua 5.1 with goto; no integer division, no bit operators, no attributes
 such as <const>. A script that fails while it runs, because a function or a module does
-not exist, is refused as well; scripts are not run here. The script of a string
+not exist, is refused as well; scripts are not run here. A module that is not LuaJIT's own
+is looked up on Envoy's machine, below its working directory (./lib/x.lua for lib.x): a
+warning. The script of a string
 matcher needs a function envoy_match. Scripts in files of Envoy's
 machine are not looked at.`,
 	Messages: []protoreflect.FullName{
@@ -64,11 +66,28 @@ machine are not looked at.`,
 }
 
 func checkScript(p *Pass, path xds.Path, script []byte) {
-	if err := lua.Check(script); err != nil {
+	modules, err := lua.Modules(script)
+	if err != nil {
 		p.Report(Finding{
 			Path:    path,
 			Message: fmt.Sprintf("the Lua script does not compile: %v", err),
 			Help:    "Envoy has LuaJIT, which is Lua 5.1 with goto",
 		})
 	}
+	for _, module := range modules {
+		if !slices.Contains(ownModules, module) {
+			p.Report(Finding{
+				Path: path, Warning: true,
+				Message: fmt.Sprintf("the Lua script requires %q, which Envoy looks for below its working directory: without it, it refuses the script", module),
+				Help:    "write into the script what it takes from there, or bring the file to Envoy's machine",
+			})
+			return
+		}
+	}
+}
+
+// ownModules are the modules that the LuaJIT in Envoy brings.
+var ownModules = []string{
+	"_G", "bit", "coroutine", "debug", "ffi", "io", "jit", "jit.opt", "jit.profile", "jit.util", "math", "os", "package",
+	"string", "string.buffer", "table", "table.clear", "table.new",
 }

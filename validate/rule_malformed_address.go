@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
@@ -27,7 +28,9 @@ static clusters and of EDS, in listeners, source addresses, resolvers, health
 checks, the tables of dns_filter, and address ranges, where Envoy may even crash (rate
 limits by remote_address_match). A cluster that does DNS takes no resolver_name. XFF's
 trusted ranges alone are taken, and trust
-nobody. A resolver_name other than envoy.ip is unknown to the released binary.`,
+nobody. Of a resolver_name the released binary knows envoy.ip, and
+envoy.resolvers.reverse_connection, which takes rc://NODE:CLUSTER:TENANT@TARGET:COUNT and
+port 0 only.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.CidrRange",
 		"envoy.config.core.v3.SocketAddress",
@@ -84,16 +87,43 @@ func checkResolverName(p *Pass, n *xds.Node, name string) {
 			Message: fmt.Sprintf("address resolver %q in a cluster that does DNS", name),
 			Help:    "remove it: the cluster's type says how names are looked up",
 		})
-	case name != "envoy.ip":
+	case name != "envoy.ip" && name != reverseConnectionResolver:
 		p.Report(Finding{
 			Path:    n.Path().Field("resolver_name"),
 			Message: fmt.Sprintf("unknown address resolver %q", name),
-			Help:    "remove it; Envoy has envoy.ip only, and DNS by the cluster's type",
+			Help:    "remove it; Envoy has envoy.ip and " + reverseConnectionResolver + ", and DNS by the cluster's type",
+		})
+	}
+}
+
+// reverseConnectionResolver takes what a listener of reverse connections has for an address.
+const reverseConnectionResolver = "envoy.resolvers.reverse_connection"
+
+// reverseConnection is such an address. The tenant may be empty.
+var reverseConnection = regexp.MustCompile(`^rc://[^:@]+:[^:@]+:[^:@]*@[^:@]+:[0-9]+$`)
+
+func checkReverseConnection(p *Pass, n *xds.Node, m *corev3.SocketAddress) {
+	switch {
+	case !reverseConnection.MatchString(m.GetAddress()):
+		p.Report(Finding{
+			Path:    n.Path().Field("address"),
+			Message: fmt.Sprintf("%q is no address of a reverse connection", m.GetAddress()),
+			Help:    "write rc://NODE:CLUSTER:TENANT@TARGET:COUNT",
+		})
+	case m.GetPortValue() != 0 || m.GetNamedPort() != "":
+		p.Report(Finding{
+			Path:    n.Path().Field("port_value"),
+			Message: "a reverse connection has no port",
+			Help:    "write port_value: 0",
 		})
 	}
 }
 
 func checkSocketAddress(p *Pass, n *xds.Node, m *corev3.SocketAddress) {
+	if m.GetResolverName() == reverseConnectionResolver {
+		checkReverseConnection(p, n, m)
+		return
+	}
 	if address := m.GetAddress(); address != "" && !isIP(address) {
 		help := "give an IP address"
 		if _, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil {

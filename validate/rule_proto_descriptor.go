@@ -45,7 +45,8 @@ Sets in files of Envoy's machine are not looked at.`,
 		}
 		switch m := n.Message.(type) {
 		case *transcoderv3.GrpcJsonTranscoder:
-			if _, ok := m.GetDescriptorSet().(*transcoderv3.GrpcJsonTranscoder_ProtoDescriptorBin); ok {
+			// Without services, Envoy never opens the set.
+			if _, ok := m.GetDescriptorSet().(*transcoderv3.GrpcJsonTranscoder_ProtoDescriptorBin); ok && len(m.GetServices()) > 0 {
 				checkTranscoder(m, wrong)
 			}
 		case *reversev3.GrpcJsonReverseTranscoder:
@@ -85,7 +86,7 @@ Sets in files of Envoy's machine are not looked at.`,
 const describeHelp = "make it by protoc --include_imports --descriptor_set_out"
 
 func checkTranscoder(m *transcoderv3.GrpcJsonTranscoder, wrong func(path xds.Path, message, help string)) {
-	set, err := readDescriptors(m.GetProtoDescriptorBin(), len(m.GetServices()) > 0)
+	set, err := readDescriptors(m.GetProtoDescriptorBin(), true)
 	if err != nil {
 		wrong("proto_descriptor_bin", err.Error(), describeHelp)
 		return

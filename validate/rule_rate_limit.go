@@ -18,8 +18,9 @@ var rateLimit = &Rule{
 	Doc: `A rate limit is set up in a way that Envoy can't keep.
 
 A local token bucket fills every 50 ms at most ("local rate limit token bucket fill
-timer must be >= 50ms"), for descriptors too; a local_ratelimit or bandwidth_limit of a
-route needs its own bucket or limit ("local rate limit token bucket must be set for
+timer must be >= 50ms"), for descriptors too. Envoy counts whole milliseconds there, and
+takes less than one for none: that is a warning, but in a descriptor, where it is refused as
+well. A local_ratelimit or bandwidth_limit of a route needs its own bucket or limit ("local rate limit token bucket must be set for
 per filter configs"); local_cluster_rate_limit can't be kept per connection, and needs a
 local_cluster_name in the bootstrap ("no local cluster name is present").
 
@@ -57,8 +58,13 @@ header_value_match exist ("unsupported RateLimit Action").`,
 				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs the cluster that Envoy is a member of", "set cluster_manager.local_cluster_name in the bootstrap")
 			}
 		case *typev3.TokenBucket:
-			if d := m.GetFillInterval(); d.AsDuration() > 0 && d.AsDuration() < 50*time.Millisecond && fillsLocally(n) {
-				wrong("fill_interval", fmt.Sprintf("the bucket is filled every %s, Envoy needs 50ms at least", d.AsDuration()), "fill it less often, with more tokens_per_fill")
+			if d := m.GetFillInterval().AsDuration(); d > 0 && d < 50*time.Millisecond && fillsLocally(n) {
+				p.Report(Finding{
+					Path:    n.Path().Field("fill_interval"),
+					Message: fmt.Sprintf("the bucket is filled every %s, Envoy needs 50ms at least", d),
+					Help:    "fill it less often, with more tokens_per_fill",
+					Warning: d < time.Millisecond && n.Field() != bucketOfDescriptor,
+				})
 			}
 		}
 	},
@@ -81,10 +87,12 @@ func checkThriftActions(m *routev3.RateLimit, wrong func(path xds.Path, message,
 	}
 }
 
+const bucketOfDescriptor protoreflect.FullName = "envoy.extensions.common.ratelimit.v3.LocalRateLimitDescriptor.token_bucket"
+
 // fillsLocally tells whether a token bucket belongs to a local rate limit.
 func fillsLocally(n *xds.Node) bool {
 	switch n.Field() {
-	case "envoy.extensions.common.ratelimit.v3.LocalRateLimitDescriptor.token_bucket",
+	case bucketOfDescriptor,
 		"envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.token_bucket",
 		"envoy.extensions.filters.listener.local_ratelimit.v3.LocalRateLimit.token_bucket",
 		"envoy.extensions.filters.network.local_ratelimit.v3.LocalRateLimit.token_bucket":

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"xdspub/diag"
+	"xdspub/follow"
 	"xdspub/internal/certs"
 	"xdspub/load"
 	"xdspub/validate"
@@ -118,18 +119,22 @@ func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
 func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) {
 	t.Helper()
 	loaded, err := load.New(load.Options{}).Load(t.Context(), tree)
-	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
-		if _, loaded, err = load.BootstrapResources(boot); err == nil && len(loaded.Resources) > 0 {
-			options.Bootstrap = loaded.Resources[0]
-		}
-	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	snapshot := xds.NewSnapshot(loaded.Resources)
+	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
+		result, err := follow.Bootstrap(t.Context(), boot, follow.Options{Root: tree, Disable: []string{"missing-path"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Bootstrap, options.Known, snapshot = result.Bootstrap, result.Known, result.Snapshot
+		loaded = &load.Result{Diagnostics: result.Diagnostics}
 	}
 	for _, d := range loaded.Diagnostics {
 		t.Errorf("the example does not load: %s: %s", d.Position, d.Message)
 	}
-	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), options) {
+	for _, d := range validate.Run(t.Context(), snapshot, options) {
 		at, text := describe(d, root)
 		if d.Code != code || !take(wants, at, text) {
 			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"xdspub/diag"
+	"xdspub/follow"
 	"xdspub/internal/certs"
 	"xdspub/load"
 	"xdspub/validate"
@@ -243,17 +244,21 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		}
 	}
 	result, err := load.New(load.Options{}).Load(context.Background(), tree)
-	if err == nil && len(result.Files) == 1 && filepath.Base(result.Files[0]) == "boot.yaml" { // what Envoy starts with
-		if _, result, err = load.BootstrapResources(result.Files[0]); err == nil {
-			o.Bootstrap = result.Resources[0]
-		}
-	}
 	if err != nil {
 		return nil, "", err
 	}
-	list = append(result.Diagnostics, validate.Run(context.Background(), xds.NewSnapshot(result.Resources), o)...).Sort()
+	list, line, snapshot := result.Diagnostics, result.Line, xds.NewSnapshot(result.Resources)
+	if len(result.Files) == 1 && filepath.Base(result.Files[0]) == "boot.yaml" { // what Envoy starts with
+		followed, err := follow.Bootstrap(context.Background(), result.Files[0], follow.Options{Root: tree, Disable: []string{"missing-path"}})
+		if err != nil {
+			return nil, "", err
+		}
+		o.Bootstrap, o.Known, snapshot = followed.Bootstrap, followed.Known, followed.Snapshot
+		list, line = followed.Diagnostics, followed.Line
+	}
+	list = append(list, validate.Run(context.Background(), snapshot, o)...).Sort()
 	var b strings.Builder
-	err = diag.WriteText(&b, list, diag.TextOptions{Line: result.Line})
+	err = diag.WriteText(&b, list, diag.TextOptions{Line: line})
 	return list, strings.ReplaceAll(b.String(), tree+string(filepath.Separator), ""), err
 }
 

@@ -1,5 +1,7 @@
 package lua
 
+import "regexp"
+
 func (p *parser) expressions() {
 	p.expression()
 	for p.accept(",") {
@@ -53,11 +55,20 @@ const (
 	call
 )
 
+// plainText is an argument that is a text without escapes.
+var plainText = regexp.MustCompile(`^(?:\(\s*)?["']([^"'\\\n]*)["']`)
+
 func (p *parser) suffixed() exprKind {
 	kind := variable
 	switch {
 	case p.kind == name:
+		requires := p.token == "require"
 		p.next()
+		if requires && p.kind != end {
+			if module := plainText.FindSubmatch(p.src[p.pos-len(p.token):]); module != nil {
+				p.modules = append(p.modules, string(module[1]))
+			}
+		}
 	case p.accept("("):
 		p.expression()
 		p.expect(")")

@@ -15,10 +15,17 @@ import (
 
 // Check says where a script is wrong, nil if LuaJIT compiles it. Bytecode is not
 // judged.
-func Check(script []byte) (err error) {
+func Check(script []byte) error {
+	_, err := Modules(script)
+	return err
+}
+
+// Modules are the names that a script requires, in the order of its text, as far as they
+// are written out: require("lib.x"), and Check's verdict.
+func Modules(script []byte) (names []string, err error) {
 	script = bytes.TrimPrefix(script, []byte("\xef\xbb\xbf"))
 	if len(script) > 0 && script[0] == '\x1b' {
-		return nil
+		return nil, nil
 	}
 	defer func() {
 		switch e := recover().(type) {
@@ -38,7 +45,7 @@ func Check(script []byte) (err error) {
 		p.block()
 		p.expect(eof)
 	})
-	return nil
+	return p.modules, nil
 }
 
 // Error is what is wrong with a script.
@@ -58,8 +65,9 @@ const maxDepth = 150
 // parser is a recursive descent over the tokens. It panics with an *Error.
 type parser struct {
 	scanner
-	depth int
-	fn    *function
+	depth   int
+	fn      *function
+	modules []string
 }
 
 // function is the one whose body is parsed.

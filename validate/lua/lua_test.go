@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +163,22 @@ func TestCheck(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%q: %q, want %q", test.script, got, test.want)
+		}
+	}
+}
+
+func TestModules(t *testing.T) {
+	for script, want := range map[string][]string{
+		`local m = require("lib.x")`:                                     {"lib.x"},
+		`local m = require 'a' local n = require( "b" )`:                 {"a", "b"},
+		`function envoy_on_request(h) require("late") end`:               {"late"},
+		`pcall(require, "lib.x") local r = require`:                      nil,
+		`log("require(\"x\")") -- require("y")` + "\n" + `require(name)`: nil,
+		`a.require("x") a:require("y")`:                                  nil,
+	} {
+		got, err := lua.Modules([]byte(script))
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v, want %q", script, got, err, want)
 		}
 	}
 }

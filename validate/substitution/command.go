@@ -45,6 +45,8 @@ func (c call) check() *Fault {
 
 func lookup(name string, x Extensions) (command, bool) {
 	switch {
+	case x.Generic && slices.Contains(genericNames, name):
+		return command{takesLength: true}, true
 	case name == "COALESCE": // not in the table: its operators are looked up there
 		return command{needsArg: true, takesLength: true, check: coalesce}, true
 	case name == "REQ_WITHOUT_QUERY" && x.RequestWithoutQuery:
@@ -128,6 +130,9 @@ var commands = map[string]command{
 	"UPSTREAM_LOCAL_ADDRESS_WITHOUT_PORT":           {check: maskLength},
 	"UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT":          {check: maskLength},
 }
+
+// genericNames are the commands that generic_proxy brings for its access logs.
+var genericNames = []string{"GENERIC_RESPONSE_CODE", "HOST", "METHOD", "PATH", "PROTOCOL", "REQUEST_PROPERTY", "RESPONSE_PROPERTY"}
 
 // plainNames are the commands that stand alone.
 var plainNames = sync.OnceValue(func() []string { return strings.Fields(plain) })

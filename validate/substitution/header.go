@@ -29,6 +29,9 @@ func CheckHeader(value string, x Extensions) []Fault {
 		if json.Unmarshal([]byte(m[2]), &path) != nil {
 			return form
 		}
+		if len(path) == 0 {
+			return "%" + m[1] + "_METADATA(" + m[2] + ")%" // it stays as it is, and names nothing
+		}
 		return renew(form, fmt.Sprintf("%%%s_METADATA(%s)%%", m[1], strings.Join(path, ":")))
 	})
 	value = oldState.ReplaceAllStringFunc(value, func(form string) string {

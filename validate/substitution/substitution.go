@@ -46,6 +46,9 @@ type Extensions struct {
 	// Bodies are %REQUEST_BODY(key)% and %RESPONSE_BODY(key)%, of the transform
 	// filter.
 	Bodies bool
+	// Generic are the commands of the access logs of generic_proxy. They take any
+	// argument and length, also those that have the name of another command.
+	Generic bool
 	// CEL is for the expressions in %CEL(…)%.
 	CEL cel.Options
 	// NoCEL says that the format is read by Envoy's worker threads, which have no
