@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// event is a line of go test -json (go doc test2json).
+type event struct {
+	Action     string
+	Package    string
+	Test       string
+	Elapsed    float64
+	Output     string
+	ImportPath string // of what did not build
+}
+
+// run starts go test, prints to w what go test prints without -json, and returns its
+// exit status. What go test says on its standard error goes to ours.
+func run(events string, arguments []string, w io.Writer) (status int, err error) {
+	file, err := os.Create(events)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	cmd := exec.Command("go", append([]string{"test", "-json"}, arguments...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	failed := follow(io.TeeReader(out, file), w)
+	err = cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		if !exit.Exited() {
+			return 0, err
+		}
+		return exit.ExitCode(), failed
+	}
+	return 0, errors.Join(err, failed)
+}
+
+// follow prints the events of go test, a package as soon as it has ended.
+func follow(r io.Reader, w io.Writer) error {
+	open := make(map[string]*packageLog)
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		var e event
+		switch {
+		case line == "":
+		case json.Unmarshal([]byte(line), &e) != nil:
+			_, _ = io.WriteString(w, line) // of a program that writes past the test framework
+		case e.Action == "build-output":
+			_, _ = io.WriteString(w, e.Output)
+		case e.Package != "":
+			p := open[e.Package]
+			if p == nil {
+				p = &packageLog{tests: make(map[string]*testLog)}
+				open[e.Package] = p
+			}
+			if p.add(e) {
+				p.print(w)
+				delete(open, e.Package)
+			}
+		}
+		if err == nil {
+			continue
+		}
+		for _, p := range open { // go test itself has ended before them
+			p.failed = true
+			p.print(w)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		return err
+	}
+}
+
+// packageLog is what the tests of a package have printed. What is no test's stands
+// under the empty name.
+type packageLog struct {
+	order  []string
+	tests  map[string]*testLog
+	failed bool
+}
+
+type testLog struct {
+	result string
+	lines  []string
+}
+
+// add reports whether the package has ended.
+func (p *packageLog) add(e event) (ended bool) {
+	t := p.tests[e.Test]
+	if t == nil {
+		t = new(testLog)
+		p.tests[e.Test] = t
+		p.order = append(p.order, e.Test)
+	}
+	switch e.Action {
+	case "output":
+		t.lines = append(t.lines, e.Output)
+	case "pass", "skip", "fail":
+		t.result = e.Action
+		if e.Test == "" {
+			p.failed = e.Action == "fail"
+			return true
+		}
+	}
+	return false
+}
+
+// print prints the package's own lines, and where it failed those of all tests that
+// neither passed nor were skipped: they failed, or never ended. A subtest stands below
+// its test, also where tests ran side by side.
+func (p *packageLog) print(w io.Writer) {
+	first := make(map[string]int)
+	for i, name := range p.order {
+		if _, known := first[parent(name)]; !known {
+			first[parent(name)] = i
+		}
+	}
+	slices.SortStableFunc(p.order, func(a, b string) int { return cmp.Compare(first[parent(a)], first[parent(b)]) })
+	for _, name := range p.order {
+		t := p.tests[name]
+		if !p.failed || name == "" || t.result == "pass" || t.result == "skip" {
+			continue
+		}
+		// go test prints the verdict above what the test said.
+		for _, verdict := range []bool{true, false} {
+			for _, line := range t.lines {
+				if isVerdict(line) == verdict && !isProgress(line) {
+					_, _ = io.WriteString(w, line)
+				}
+			}
+		}
+	}
+	if own := p.tests[""]; own != nil {
+		for _, line := range own.lines {
+			if line != "PASS\n" && !isProgress(line) {
+				_, _ = io.WriteString(w, line)
+			}
+		}
+	}
+}
+
+// parent is the test that a subtest belongs to, or the test itself.
+func parent(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	return top
+}
+
+func isVerdict(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "--- FAIL: ") }
+
+// isProgress reports whether go test prints the line with -v alone.
+func isProgress(line string) bool {
+	for _, word := range []string{"RUN", "PAUSE", "CONT", "NAME"} {
+		if strings.HasPrefix(line, "=== "+word+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// reason is what a skipped test said.
+func reason(lines []string) string {
+	var said []string
+	for _, line := range lines {
+		if trimmed := strings.TrimSpace(line); !isProgress(line) && !strings.HasPrefix(trimmed, "--- SKIP: ") && trimmed != "" {
+			said = append(said, trimmed)
+		}
+	}
+	if len(said) == 0 {
+		return "no reason given"
+	}
+	return strings.Join(said, " ")
+}
