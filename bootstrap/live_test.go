@@ -21,7 +21,7 @@ import (
 	"xdspub/internal/envoytest"
 )
 
-const patience = 10 * time.Second
+const patience = 2 * time.Minute // generous: it only bounds a failing test
 
 // envoy generates a bootstrap for a directory and starts Envoy on it.
 func envoy(t *testing.T, o bootstrap.EnvoyOptions) *envoytest.Envoy {

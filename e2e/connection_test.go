@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const answerTimeout = 5 * time.Second
+const answerTimeout = patience
 
 // connection is one to Envoy, over which a request at a time goes. It is no
 // http.Client: that one sends a request again when its connection was closed, and

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	patience    = 45 * time.Second // for what takes milliseconds on an idle machine
+	patience    = 2 * time.Minute  // for what takes milliseconds on an idle machine
 	ackTimeout  = 20 * time.Second // of a watch that Envoys confirm
-	runTimeout  = time.Minute      // for a command that ends by itself
-	stopTimeout = 10 * time.Second // from SIGTERM to SIGKILL
+	runTimeout  = 2 * time.Minute  // for a command that ends by itself
+	stopTimeout = time.Minute      // from SIGTERM to SIGKILL
 )
 
 // root is the root of the repository, seen from where go test runs these tests.

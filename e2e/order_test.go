@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"xdspub/internal/envoytest"
@@ -42,19 +43,17 @@ func testBusyEnvoy(t *testing.T, format string, publishes int) {
 	page := request{port: port}
 	becomes(t, "the page", "200 upstream", func() string { return ask(t, page).text })
 
-	idle := keepBusy(t, s.admin, 3)
+	dumps, idle := keepBusy(t, s.admin, 3)
 	stop := send(t, page, func(answer string) bool { return answer == "200 upstream" })
 	for n := 1; n <= publishes; n++ {
+		envoytest.Eventually(t, patience, "requests and dumps go on beside each publish", func() (bool, string) {
+			return upstream.Requests() >= int64(10*n) && dumps() >= n, fmt.Sprintf("%d requests, %d dumps, %d publishes", upstream.Requests(), dumps(), n-1)
+		})
 		s.edit(t, "edge.yaml", func(string) string { return generation(n) })
 		becomes(t, "the listener", fmt.Sprintf("generation-%d", n), func() string { return ask(t, page).header.Get("Server") })
 	}
-	sent := stop()
-	dumps := idle()
+	t.Logf("%d requests, %d dumps", stop(), idle())
 	content(t, s.envoy)
-	if sent < 10*publishes || dumps < publishes {
-		t.Errorf("%d requests and %d dumps went on beside %d publishes: that is not busy", sent, dumps, publishes)
-	}
-	t.Logf("%d requests, %d dumps", sent, dumps)
 	envoytest.Eventually(t, patience, "the clusters of before go", func() (bool, string) {
 		n := s.envoy.Stat(t, "cluster_manager.active_clusters")
 		return n == 301, fmt.Sprint(n, " clusters")
@@ -62,12 +61,11 @@ func testBusyEnvoy(t *testing.T, format string, publishes int) {
 }
 
 // keepBusy gives Envoy's main thread, which also reads the files, as much to do
-// as it can take, until the function that it returns is called.
-func keepBusy(t *testing.T, admin, askers int) (stop func() (answers int)) {
+// as it can take, until stop is called, and counts its answers.
+func keepBusy(t *testing.T, admin, askers int) (answers, stop func() int) {
 	end := make(chan struct{})
 	var running sync.WaitGroup
-	var mu sync.Mutex
-	answers := 0
+	var answered atomic.Int64
 	for range askers {
 		running.Go(func() {
 			for {
@@ -80,16 +78,15 @@ func keepBusy(t *testing.T, admin, askers int) (stop func() (answers int)) {
 					t.Errorf("/config_dump: %.100s", got)
 					return
 				}
-				mu.Lock()
-				answers++
-				mu.Unlock()
+				answered.Add(1)
 			}
 		})
 	}
-	return func() int {
+	answers = func() int { return int(answered.Load()) }
+	return answers, func() int {
 		close(end)
 		running.Wait()
-		return answers
+		return answers()
 	}
 }
 

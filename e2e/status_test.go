@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -315,7 +316,7 @@ func TestStatusBesideWatch(t *testing.T) {
 	s.startWatch(t, "--quiet-period", "1ms")
 
 	stop, ended := make(chan struct{}), make(chan struct{})
-	edits := 0
+	var edits atomic.Int64
 	tree := s.read(t, "edge.yaml")
 	go func() {
 		defer close(ended)
@@ -327,23 +328,19 @@ func TestStatusBesideWatch(t *testing.T) {
 				return
 			case <-pace.C:
 			}
-			edits++
-			s.write(t, "edge.yaml", strings.Replace(tree, "stat_prefix: ", fmt.Sprintf("server_name: generation-%d, stat_prefix: ", edits), 1))
+			s.write(t, "edge.yaml", strings.Replace(tree, "stat_prefix: ", fmt.Sprintf("server_name: generation-%d, stat_prefix: ", edits.Add(1)), 1))
 		}
 	}()
-	for range 30 {
+	for looks := 0; looks < 30 || edits.Load() < 30; looks++ {
 		r := s.status(t, e)
 		if n := r.Envoys[0].Count(pipeline.Rejected); n > 0 || r.Envoys[0].Error != "" {
-			t.Errorf("after %d edits: %+v", edits, r.Envoys[0])
+			t.Errorf("after %d edits: %+v", edits.Load(), r.Envoys[0])
 		}
 	}
 	close(stop)
 	<-ended
 	s.shows(t, "all has come to rest", true, allSynced, e)
-	if edits < 30 {
-		t.Errorf("only %d edits", edits)
-	}
-	t.Logf("%d edits", edits)
+	t.Logf("%d edits", edits.Load())
 }
 
 // TestStatusPage does what docs/operations.md shows of status, beside an Envoy.

@@ -125,6 +125,13 @@ func (t *traffic) client(to *target, due time.Time, period time.Duration, sum *t
 	}
 }
 
+// asked is how many requests on new connections there were so far.
+func (t *traffic) asked() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.once.asked()
+}
+
 func (t *traffic) count(sum *tally, to *target, c *connection, took time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -133,13 +133,9 @@ func isNotEnvoy(err error, saw string) bool {
 func TestSilent(t *testing.T) {
 	silent := func(what string, a *envoy.Admin) {
 		t.Helper()
-		start := time.Now()
 		_, err := a.Read(t.Context(), nil)
 		if _, ok := errors.AsType[*envoy.SilentError](err); !ok {
 			t.Errorf("%s: %T %v", what, err, err)
-		}
-		if took := time.Since(start); took > 4*time.Second {
-			t.Errorf("%s: it took %v to notice", what, took)
 		}
 	}
 	hold := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -153,9 +149,8 @@ func TestSilent(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	start := time.Now()
-	if _, err := raw(t, hold).Read(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
-		t.Errorf("with a deadline of its own: %v after %v", err, time.Since(start))
+	if _, err := raw(t, hold).Read(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with a deadline of its own: %T %v", err, err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	typeURL  = "type.googleapis.com/"
 )
 

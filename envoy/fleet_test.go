@@ -150,14 +150,14 @@ func TestDownAndUp(t *testing.T) {
 		return envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(more)})
 	}
 	a := admin(t, "unix:"+socket)
-	alone := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}})
+	const ever = time.Hour // longer than go test lets a test run
+	alone := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: ever, WarmTimeout: ever})
 	cds := func(version string) func() { return func() { s.publish("cds", version, static("c"+version)) } }
 
-	began := time.Now()
 	outcome := step(t, alone, envoy.AwaitOptions{Warm: true}, cds("v2"), sub("CDS", envoy.CDS(), "v2"))
 	expect(t, "down", outcome, envoy.Unconfirmed, 0)
-	if _, ok := errors.AsType[*envoy.DownError](outcome.Envoys[0].Err); !ok || time.Since(began) > time.Second {
-		t.Errorf("down: %v after %v", outcome.Envoys[0].Err, time.Since(began))
+	if _, ok := errors.AsType[*envoy.DownError](outcome.Envoys[0].Err); !ok {
+		t.Errorf("down: %v", outcome.Envoys[0].Err)
 	}
 
 	_, second := s.start(nil)

@@ -53,7 +53,7 @@ func FuzzFollow(f *testing.F) {
 			})...).Sort()
 			took[i] = time.Since(start)
 		}
-		if slices.Min(took[:]) > time.Second { // the other one may have met a busy machine
+		if slices.Min(took[:]) > 20*time.Second { // far more than a busy machine takes for it
 			t.Errorf("%d bytes take %v", len(text), took)
 		}
 		if diff := cmp.Diff(found[0], found[1]); diff != "" {

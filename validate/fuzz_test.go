@@ -77,7 +77,7 @@ func FuzzMutants(f *testing.F) {
 func judgeText(t *testing.T, text []byte) {
 	const (
 		file = "file.yaml"
-		long = time.Second
+		long = 20 * time.Second // far more than a busy machine takes for it
 	)
 	most := uint64(64<<20 + 4096*len(text))
 	options := validate.Options{Now: certs.Now}
@@ -100,7 +100,7 @@ func judgeText(t *testing.T, text []byte) {
 		took[i] = time.Since(start)
 		runtime.ReadMemStats(&after)
 	}
-	if slices.Min(took[:]) > long { // the other one may have met a busy machine
+	if slices.Min(took[:]) > long {
 		t.Errorf("%d bytes take %v", len(text), took)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > most {

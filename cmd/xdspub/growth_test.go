@@ -27,7 +27,7 @@ func (l logLines) Write(line []byte) (int, error) {
 // until waits for a line with that text in it.
 func (l logLines) until(t *testing.T, text string) {
 	t.Helper()
-	for late := time.After(30 * time.Second); ; {
+	for late := time.After(2 * time.Minute); ; {
 		select {
 		case line := <-l:
 			if strings.Contains(line, text) {
@@ -138,7 +138,7 @@ func TestNothingGrows(t *testing.T) {
 // not be off the count yet, and a rescan may have a descriptor for a moment.
 func eventually(t *testing.T, when string, most holdings) {
 	t.Helper()
-	for late := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
+	for late := time.Now().Add(2 * time.Minute); ; runtime.Gosched() {
 		now := holds()
 		if now.within(most) {
 			return

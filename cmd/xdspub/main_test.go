@@ -120,7 +120,7 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	wanted, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		data, err := os.ReadFile(ts.MkAbs(args[0]))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			ts.Fatalf("%v", err)

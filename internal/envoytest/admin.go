@@ -25,7 +25,7 @@ func adminClient(address string) *http.Client {
 		network = "tcp"
 	}
 	return &http.Client{
-		Timeout: 10 * time.Second,
+		Timeout: time.Minute,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

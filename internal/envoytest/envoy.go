@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	startTimeout = 30 * time.Second // to be LIVE; 60 ms on an idle machine
-	stopTimeout  = 10 * time.Second // from SIGTERM to SIGKILL
-	exitTimeout  = 30 * time.Second // to end by itself
-	logTail      = 64 << 10         // bytes of the log that a failed test prints
+	startTimeout = 2 * time.Minute // to be LIVE; 60 ms on an idle machine
+	stopTimeout  = time.Minute     // from SIGTERM to SIGKILL
+	exitTimeout  = 2 * time.Minute // to end by itself
+	logTail      = 64 << 10        // bytes of the log that a failed test prints
 )
 
 // Options say how an Envoy is started.

@@ -83,7 +83,7 @@ func TestStart(t *testing.T) {
 
 	port := envoytest.FreePort(t)
 	envoytest.Publish(t, filepath.Join(dir, "lds/lds.json"), fmt.Sprintf(`{"version_info": "v2", "resources": [%s]}`, listener(port)))
-	envoytest.Eventually(t, 10*time.Second, "the listener is there", func() (bool, string) {
+	envoytest.Eventually(t, time.Minute, "the listener is there", func() (bool, string) {
 		return e.TextStat(t, "listener_manager.lds.version_text") == "v2", fmt.Sprint(e.Stats(t, `\.lds\.`))
 	})
 	dump := e.ConfigDump(t, "dynamic_listeners")
@@ -198,7 +198,7 @@ func TestFaults(t *testing.T) {
 			if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			envoytest.Eventually(t, 10*time.Second, "it is gone", func() (bool, string) {
+			envoytest.Eventually(t, time.Minute, "it is gone", func() (bool, string) {
 				return syscall.Kill(e.PID(), 0) != nil, "there"
 			})
 		},

@@ -5,7 +5,7 @@
 // sees what it waits for:
 //
 //	e := envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})
-//	envoytest.Eventually(t, 10*time.Second, "the new clusters are in", func() (bool, string) {
+//	envoytest.Eventually(t, time.Minute, "the new clusters are in", func() (bool, string) {
 //		version := e.TextStat(t, "cluster_manager.cds.version_text")
 //		return version == "v2", "version " + version
 //	})

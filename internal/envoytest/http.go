@@ -29,7 +29,7 @@ func GetHost(t testing.TB, url, host string) (status int, body string, err error
 	}
 	request.Host = host
 	client := &http.Client{
-		Timeout:       10 * time.Second,
+		Timeout:       time.Minute,
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
