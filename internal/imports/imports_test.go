@@ -6,8 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/doc"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -79,14 +83,43 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
+// TestExamples: each package that a program of others can import shows how it is used.
+func TestExamples(t *testing.T) {
+	for _, p := range packages(t) {
+		room := strings.TrimPrefix(p.ImportPath, "xdspub/")
+		if _, exported := may[room]; !exported || p.Name == "main" || room == "xds/alltypes" { // nothing to call there
+			continue
+		}
+		examples := 0
+		for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range doc.Examples(file) {
+				if e.Output != "" {
+					examples++
+				}
+			}
+		}
+		if examples == 0 {
+			t.Errorf("%s has no Example with an output", room)
+		}
+	}
+}
+
 type pkg struct {
-	ImportPath string
-	Imports    []string
+	Dir          string
+	Name         string
+	ImportPath   string
+	Imports      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
 }
 
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "xdspub/...").Output()
+	out, err := exec.Command("go", "list", "-json=Dir,Name,ImportPath,Imports,TestGoFiles,XTestGoFiles", "xdspub/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

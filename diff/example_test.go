@@ -1,0 +1,46 @@
+package diff_test
+
+import (
+	"fmt"
+	"log"
+
+	"xdspub/diff"
+	"xdspub/load"
+	"xdspub/xds"
+)
+
+// out is what is published, in memory.
+type out []*xds.Resource
+
+func (o out) Of(t *xds.Type) (found []*xds.Resource, err error) {
+	for _, r := range o {
+		if r.Type == t {
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}
+
+func (o out) Path(t *xds.Type, name string) string { return "/var/lib/xds/" + name }
+
+// Some changes are refused by the Envoy that runs, though a new one would take what
+// comes of them.
+func ExampleTransitions() {
+	listener := func(reusePort bool) []*xds.Resource {
+		loaded := load.Parse(load.Input{Name: "edge.yaml", Format: "yaml", Data: fmt.Appendf(nil, `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: edge
+enable_reuse_port: %t
+address: {socket_address: {address: 0.0.0.0, port_value: 443}}
+`, reusePort)})
+		return loaded.Resources
+	}
+	list, err := diff.Transitions(out(listener(true)), xds.NewSnapshot(listener(false)), diff.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, d := range list {
+		fmt.Println(d)
+	}
+	// Output:
+	// edge.yaml:3:20: error: listener "edge" runs with enable_reuse_port: true, which can't change: Envoy would refuse it [reuse-port-changed]
+}

@@ -1,0 +1,29 @@
+package validate_test
+
+import (
+	"context"
+	"fmt"
+
+	"xdspub/load"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+// Run judges resources together: a listener may ask for routes that nobody has.
+func ExampleRun() {
+	loaded := load.Parse(load.Input{Name: "edge.yaml", Format: "yaml", Data: []byte(`"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: main
+virtual_hosts:
+- name: all
+  domains: ["*"]
+  routes: [{match: {prefix: /}, route: {cluster: wbe}}]
+---
+"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: web
+`)})
+	for _, d := range validate.Run(context.Background(), xds.NewSnapshot(loaded.Resources), validate.Options{Disable: []string{"orphan"}}) {
+		fmt.Println(d)
+	}
+	// Output:
+	// edge.yaml:6:50: error: unknown cluster "wbe": Envoy accepts it, and requests fail [unresolved-reference]
+}

@@ -1,0 +1,18 @@
+package uritemplate_test
+
+import (
+	"fmt"
+
+	"xdspub/validate/uritemplate"
+)
+
+// Match reads the path_template of a route.
+func ExampleMatch() {
+	for _, template := range []string{"/users/{id}/files/{path=**}", "/{a}/{a}", "/**/x/**"} {
+		fmt.Println(uritemplate.Match(template))
+	}
+	// Output:
+	// [id path] <nil>
+	// [] the name "a" stands twice
+	// [] a part that is open in length stands behind **
+}
