@@ -32,6 +32,9 @@ worldwide: ## judge all configurations below DIR with validate and a real Envoy,
 fuzz: ## fuzz every target for T each (default 30s)
 	@scripts/fuzz $(or $(T),30s)
 
+histories: ## play N (default 20000) random histories of an output directory, with a model of what an Envoy holds
+	@scripts/histories $(N)
+
 soak: ## edit a tree at random for T (default 3m), with a watch and a real Envoy at work
 	@scripts/soak $(T)
 

@@ -3,6 +3,7 @@ package diff
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -15,8 +16,11 @@ import (
 type listening struct {
 	*xds.Resource
 	config *listenerv3.Listener
-	// addresses are all of it, the main one first.
+	// addresses are all of it, the main one first; keys are theirs, sorted.
 	addresses []address
+	keys      []string
+	// ports are its sockets but for pipes, with both for a :: that takes IPv4 too.
+	ports []xds.Socket
 }
 
 // address is one of a listener, and where it stands.
@@ -38,17 +42,44 @@ func listeningByName(list []*xds.Resource) map[string]*listening {
 		for i, a := range l.GetAdditionalAddresses() {
 			n.addresses = append(n.addresses, address{a.GetAddress(), xds.Path("additional_addresses").Index(i).Field("address")})
 		}
+		n.keys, n.ports = addressKeys(n.addresses), portsOf(n.addresses)
 		byName[r.Name] = n
 	}
 	return byName
+}
+
+// byPort are listeners by the wildcard of each of their ports: no two overlap that have
+// none in common. Each list is sorted by name.
+type byPort map[xds.Socket][]*listening
+
+func (p byPort) add(l *listening) {
+	for _, port := range l.ports {
+		all, _ := port.Wildcard()
+		p[all] = append(p[all], l)
+	}
+}
+
+// first is the first by name that has a port in common with l and that fits, or nil.
+func (p byPort) first(l *listening, fits func(*listening) bool) *listening {
+	var first *listening
+	for _, port := range l.ports {
+		all, _ := port.Wildcard()
+		if i := slices.IndexFunc(p[all], fits); i >= 0 && (first == nil || p[all][i].Name < first.Name) {
+			first = p[all][i]
+		}
+	}
+	return first
 }
 
 // sockets is what the socket rules look at.
 type sockets struct {
 	old, new map[string]*listening
 	waits    map[string]int
-	// gone are the old listeners that the new Snapshot does not have, by name.
-	gone []*listening
+	// gone are the old listeners that the new Snapshot does not have, by their addresses;
+	// each list is sorted by name.
+	gone map[string][]*listening
+	// leave are the same, and ran those that the new Snapshot has too, by port.
+	leave, ran byPort
 	// listeners are the new ones, by name.
 	listeners []*listening
 }
@@ -61,11 +92,17 @@ func socketsOf(p *Pass) (*sockets, error) {
 	s := &sockets{
 		old: listeningByName(published), new: listeningByName(p.New.Of(xds.Listener)),
 		waits: Waits(published, p.New.Of(xds.Listener)),
+		gone:  make(map[string][]*listening), leave: make(byPort), ran: make(byPort),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.old)) {
-		if s.new[name] == nil {
-			s.gone = append(s.gone, s.old[name])
+		o := s.old[name]
+		if s.new[name] != nil {
+			s.ran.add(o)
+			continue
 		}
+		s.leave.add(o)
+		at := strings.Join(o.keys, "\n")
+		s.gone[at] = append(s.gone[at], o)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.new)) {
 		s.listeners = append(s.listeners, s.new[name])
@@ -85,7 +122,7 @@ func (s *sockets) keeps(l *listening) *listening {
 			return o
 		}
 	}
-	for _, g := range s.gone {
+	for _, g := range s.gone[strings.Join(l.keys, "\n")] {
 		// What was never bound has no socket that is open.
 		if g.bound() && g.compatible(l) {
 			return g
@@ -113,12 +150,12 @@ func (l *listening) isUDP() bool {
 // compares the kind of socket, the addresses in any order, and the socket options,
 // but not bind_to_port, enable_mptcp, ipv4_compat and the mode of a pipe.
 func (l *listening) compatible(o *listening) bool {
-	return l.isUDP() == o.isUDP() && slices.Equal(l.addressKeys(), o.addressKeys()) && sameOptions(l.config, o.config)
+	return l.isUDP() == o.isUDP() && slices.Equal(l.keys, o.keys) && sameOptions(l.config, o.config)
 }
 
-func (l *listening) addressKeys() []string {
-	keys := make([]string, len(l.addresses))
-	for i, a := range l.addresses {
+func addressKeys(addresses []address) []string {
+	keys := make([]string, len(addresses))
+	for i, a := range addresses {
 		keys[i] = a.key()
 	}
 	slices.Sort(keys)
@@ -151,10 +188,9 @@ func sameOption(a, b *corev3.SocketOption) bool { return proto.Equal(a, b) }
 // shares tells whether two listeners name the same address. Envoy compares no others,
 // and none of TCP with one of UDP.
 func (l *listening) shares(o *listening) bool {
-	keys := o.addressKeys()
 	return l.isUDP() == o.isUDP() && slices.ContainsFunc(l.addresses, func(a address) bool {
 		_, ok := xds.SocketOf(a.Address)
-		return ok && slices.Contains(keys, a.key())
+		return ok && slices.Contains(o.keys, a.key())
 	})
 }
 
@@ -162,8 +198,8 @@ func (l *listening) shares(o *listening) bool {
 // only where both have SO_REUSEPORT. A pipe is none of these: Envoy unlinks what is
 // there.
 func (l *listening) overlaps(o *listening) bool {
-	return l.bound() && o.bound() && slices.ContainsFunc(l.ports(), func(a xds.Socket) bool {
-		return slices.ContainsFunc(o.ports(), func(b xds.Socket) bool {
+	return l.bound() && o.bound() && slices.ContainsFunc(l.ports, func(a xds.Socket) bool {
+		return slices.ContainsFunc(o.ports, func(b xds.Socket) bool {
 			allOfA, _ := a.Wildcard()
 			allOfB, _ := b.Wildcard()
 			return a == b || a == allOfB || b == allOfA
@@ -171,10 +207,9 @@ func (l *listening) overlaps(o *listening) bool {
 	})
 }
 
-// ports are the listener's sockets but for pipes, with both for a :: that takes IPv4 too.
-func (l *listening) ports() []xds.Socket {
+func portsOf(addresses []address) []xds.Socket {
 	var list []xds.Socket
-	for _, a := range l.addresses {
+	for _, a := range addresses {
 		s, ok := xds.SocketOf(a.Address)
 		all, isPort := s.Wildcard()
 		if !ok || !isPort {

@@ -47,21 +47,15 @@ func (s *sockets) inTheWay(l *listening) *listening {
 	if own != nil && !l.reusesPort() && (own.shares(l) || own.overlaps(l)) {
 		return own
 	}
-	for _, g := range s.gone {
-		if !(g.reusesPort() && l.reusesPort()) && g.overlaps(l) {
-			return g
-		}
+	if g := s.leave.first(l, func(g *listening) bool { return !(g.reusesPort() && l.reusesPort()) && g.overlaps(l) }); g != nil {
+		return g
 	}
 	if s.waits[l.Name] > 0 {
 		return nil // who has it leaves in an update before
 	}
-	for _, n := range s.listeners {
-		o := s.old[n.Name]
-		if o != nil && n.Name != l.Name && !(o.reusesPort() && l.reusesPort()) && o.overlaps(l) && !n.overlaps(l) {
-			return o
-		}
-	}
-	return nil
+	return s.ran.first(l, func(o *listening) bool {
+		return o.Name != l.Name && !(o.reusesPort() && l.reusesPort()) && o.overlaps(l) && !s.new[o.Name].overlaps(l)
+	})
 }
 
 // where are the addresses of a listener.

@@ -119,11 +119,12 @@ func (m Manifest) check() error {
 // time: it may be in use, and where the plan ends early, it begins to go anew.
 func (m Manifest) during(prev Manifest) Manifest {
 	m.Snapshot, m.Published, m.Revision, m.Resources, m.Files = prev.Snapshot, prev.Published, prev.Revision, prev.Resources, prev.Files
+	m.Going = slices.Clone(m.Going)
 	goes := m.Since()
 	for _, g := range prev.Going {
 		g.Since = time.Time{}
 		if _, on := goes[g]; !on {
-			m.Going = append(slices.Clip(m.Going), g)
+			m.Going = append(m.Going, g)
 		}
 	}
 	return m.anew(prev)

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,6 +120,25 @@ func TestBadManifest(t *testing.T) {
 			}
 			checkPublished(t, out, oldFiles)
 			checkPrivate(t, out)
+		})
+	}
+}
+
+// BenchmarkDuring is the record of a change in which all that went comes back, and as
+// much goes.
+func BenchmarkDuring(b *testing.B) {
+	for _, n := range []int{1_000, 2_000, 4_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var m, prev Manifest
+			for i := range n {
+				m.Going = append(m.Going, Going{Cluster: fmt.Sprint("new", i)})
+				prev.Going = append(prev.Going, Going{Cluster: fmt.Sprint("old", i), Since: day1})
+			}
+			for b.Loop() {
+				if got := len(m.during(prev).Going); got != 2*n {
+					b.Fatal(got)
+				}
+			}
 		})
 	}
 }

@@ -27,10 +27,16 @@ type binder struct {
 	scopesAsked bool
 	// inlined are the endpoint assignments that moved into clusters.
 	inlined map[string]bool
+	// hosts are the virtual hosts of VHDS by their route configuration, in order.
+	hosts map[string][]*routev3.VirtualHost
 }
 
 func newBinder(s *xds.Snapshot, t Target) *binder {
-	b := &binder{snapshot: s, target: t, inlined: make(map[string]bool)}
+	b := &binder{snapshot: s, target: t, inlined: make(map[string]bool), hosts: make(map[string][]*routev3.VirtualHost)}
+	for _, r := range s.Of(xds.VirtualHost) {
+		routes := xds.RoutesOfHost(r.Name)
+		b.hosts[routes] = append(b.hosts[routes], r.Message.(*routev3.VirtualHost))
+	}
 	var folding, otherwise bool
 	for _, r := range s.Of(xds.Listener) {
 		xds.Walk(r.Message, func(n *xds.Node) {
@@ -156,10 +162,8 @@ func (b *binder) foldHosts(m *routev3.RouteConfiguration) bool {
 		return false
 	}
 	m.Vhds = nil
-	for _, host := range b.snapshot.Of(xds.VirtualHost) {
-		if xds.RoutesOfHost(host.Name) == m.GetName() {
-			m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host.Message.(*routev3.VirtualHost)))
-		}
+	for _, host := range b.hosts[m.GetName()] {
+		m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host))
 	}
 	leaveClusters(m)
 	return true

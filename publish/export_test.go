@@ -1,0 +1,11 @@
+package publish
+
+// OpenUnder is Open for tests of other packages: they are told of each call that
+// changes the disk before it is made, and what they return is reported in its place.
+// Nothing is flushed.
+func OpenUnder(out string, before func(call string) error) (*Dir, error) {
+	return open(out, Options{}, &probe{root: out, quick: true, fault: func(_ int, call string) error { return before(call) }})
+}
+
+// Scratch is a directory for a test that makes many.
+var Scratch = scratch
