@@ -37,7 +37,7 @@ func (f *follower) read(to *file) {
 	f.result.Files = append(f.result.Files, name)
 	f.result.sources[name] = loaded
 	f.result.Diagnostics = append(f.result.Diagnostics, loaded.Diagnostics...)
-	if loaded.Diagnostics.HasErrors() {
+	if loaded.Partial {
 		f.missing(first)
 	}
 	for _, r := range loaded.Resources {
@@ -51,7 +51,7 @@ func (f *follower) read(to *file) {
 	}
 	if isOne(first.Target) {
 		f.one(to, loaded)
-	} else if len(loaded.Resources) == 0 && !loaded.SaysNone && !loaded.Diagnostics.HasErrors() {
+	} else if len(loaded.Resources) == 0 && !loaded.SaysNone && !loaded.Partial {
 		d := diag.Diagnostic{
 			Code: codeEmptySubscription.Name, Severity: diag.Warning, Position: diag.Position{File: name},
 			Message: fmt.Sprintf("no %s: Envoy takes that for an order to remove all that it had from here", first.Target.Noun),
@@ -79,7 +79,7 @@ func isOne(t *xds.Type) bool {
 func (f *follower) one(to *file, loaded *load.Result) {
 	first := to.subscribers[0]
 	switch {
-	case loaded.Diagnostics.HasErrors() || len(loaded.Resources) > len(to.held):
+	case loaded.Partial || len(loaded.Resources) > len(to.held):
 		// what is missing here was reported
 	case len(to.held) == 0:
 		d := diag.Diagnostic{

@@ -21,7 +21,8 @@ import (
 
 // Bootstrap reads an Envoy bootstrap, in the format that Envoy takes from its suffix, as
 // strictly as Envoy does. An error means that the file can't be
-// read; what is wrong in it is in the list, and then there is no Bootstrap.
+// read; what is wrong in it is in the list, and what could not be read for that is not
+// in the Bootstrap. There is none where nothing could be read.
 func Bootstrap(path string) (*bootstrapv3.Bootstrap, diag.List, error) {
 	b, result, err := BootstrapResources(path)
 	if err != nil {
@@ -40,7 +41,7 @@ func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
 	}
 	s.byEnvoy, s.asWritten, s.isBootstrap = true, true, true
 	f, result := parse(s)
-	if f.bootstrap == nil || result.Diagnostics.HasErrors() {
+	if f.bootstrap == nil {
 		return nil, result, nil
 	}
 	b := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}}
@@ -128,6 +129,6 @@ func (d *decoder) bootstrapDocument(v value) {
 }
 
 // keepBootstrap keeps what a Bootstrap says beside its static resources.
-func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap) {
-	d.file.bootstrap = &xds.Resource{Key: xds.Key{Type: xds.Bootstrap}, Message: rest, Origin: origin{v.doc, v.path, nil}}
+func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
+	d.file.bootstrap = &xds.Resource{Key: xds.Key{Type: xds.Bootstrap}, Message: rest, Lost: lost, Origin: origin{v.doc, v.path, nil}}
 }

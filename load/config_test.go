@@ -69,21 +69,21 @@ func TestConfig(t *testing.T) {
 func TestBootstrap(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
-		node    string // its id, empty where the bootstrap is refused
+		node    string // its id, empty where none could be read
 		finding string
 	}{
 		"a.yaml":        {"node: {id: one}\nstatic_resources: {clusters: [{name: c}]}\n", "one", ""},
 		"a.json":        {"{\n\t\"node\": {\"id\": \"one\"}\n}", "one", ""},
-		"typed.yaml":    {"\"@type\": type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap\nnode: {id: one}\n", "", `typed.yaml:1:10: unknown field "@type": a bootstrap has none, and Envoy does not start [unknown-field]`},
-		"field.yaml":    {"node: {id: one}\nstatic_resources: {clusters: [{nme: c}]}\n", "", `field.yaml:2:32: unknown field "nme" [unknown-field]`},
+		"typed.yaml":    {"\"@type\": type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap\nnode: {id: one}\n", "one", `typed.yaml:1:10: unknown field "@type": a bootstrap has none, and Envoy does not start [unknown-field]`},
+		"field.yaml":    {"node: {id: one}\nstatic_resources: {clusters: [{nme: c}]}\n", "one", `field.yaml:2:32: unknown field "nme" [unknown-field]`},
 		"syntax.yaml":   {"node: {\n", "", "syntax.yaml:1:1: not valid YAML: did not find expected node content [invalid-syntax]"},
-		"two.yaml":      {"node: {id: one}\n---\nnode: {id: m}\n", "", "two.yaml:2:1: Envoy reads the first document of a file only: this one is lost [read-otherwise]"},
+		"two.yaml":      {"node: {id: one}\n---\nnode: {id: m}\n", "one", "two.yaml:2:1: Envoy reads the first document of a file only: this one is lost [read-otherwise]"},
 		"two.json":      {"{\"node\": {\"id\": \"one\"}}\n{}\n", "", "two.json:2:1: not valid JSON: more text after the end of the document [invalid-syntax]"},
 		"empty.yaml":    {"", "", "empty.yaml:1:1: the file holds no document [empty-file]"},
 		"twice.json":    {`{"node": {}, "node": {}}`, "", `twice.json:1:14: key "node" stands twice in one object [duplicate-key]`},
 		"pair.json":     {`{"node": {"id": "\ud83d\ude00"}}`, "\U0001f600", ""},
 		"text.pb_text":  {"node { id: 'one' }", "one", ""},
-		"field.pb_text": {"node {\n  id: 'one' idd: 'two'\n}", "", `field.pb_text:2:13: unknown field "idd" [unknown-field]`},
+		"field.pb_text": {"node {\n  id: 'one' idd: 'two'\n}", "one", `field.pb_text:2:13: unknown field "idd" [unknown-field]`},
 		"binary.pb":     {"\n\x05\n\x03one", "one", ""},
 		"broken.pb":     {"\n\x05\n\x07one", "", "broken.pb: not a binary Bootstrap [invalid-syntax]"},
 		"utf8.yaml":     {"node: \xff", "", "utf8.yaml:1:7: byte 0xff is not valid UTF-8 [invalid-utf8]"},

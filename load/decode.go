@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/go-json-experiment/json/jsontext"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -23,9 +23,17 @@ import (
 type decoder struct {
 	file *file
 	any  bool // a document was met
+	// lost is what the resources of a text proto lack, by their paths.
+	lost map[xds.Path]xds.Lost
 }
 
 func (d *decoder) report(f diag.Diagnostic) { d.file.diagnostics = append(d.file.diagnostics, f) }
+
+// lose is report where a resource, or what may be one, can't be read at all.
+func (d *decoder) lose(f diag.Diagnostic) {
+	d.report(f)
+	d.file.partial = true
+}
 
 // value is one JSON value of a document: text, and where it stands in the
 // document as the source has it.
@@ -33,9 +41,31 @@ type value struct {
 	doc  *document
 	text []byte
 	path xds.Path
+	as   *subject
 }
 
-func (v value) field(name string, text []byte) value { return value{v.doc, text, v.path.Field(name)} }
+// subject is the resource that a value is decoded as.
+type subject struct {
+	t    *xds.Type // nil where it is none
+	text []byte
+	name func() string // made when asked for
+}
+
+func (s *subject) resource() diag.Resource {
+	if s == nil || s.t == nil {
+		return diag.Resource{}
+	}
+	if s.name == nil {
+		s.name = sync.OnceValue(func() string { return nameIn(s.text, s.t) })
+	}
+	return diag.Resource{Type: s.t.URL(), Name: s.name()}
+}
+
+func (v value) at(path xds.Path, text []byte) value { return value{doc: v.doc, text: text, path: path} }
+
+func (v value) field(name string, text []byte) value {
+	return v.at(v.path.Field(name), text)
+}
 
 func (v value) position() diag.Position { return v.doc.position(steps(v.path), false) }
 
@@ -65,7 +95,7 @@ func (d *decoder) document(doc *document, text []byte) {
 	case '{':
 		d.object(v)
 	default:
-		d.report(v.finding(codeUnknownDocument, "the document is neither an object nor a list", documentHelp))
+		d.lose(v.finding(codeUnknownDocument, "the document is neither an object nor a list", documentHelp))
 	}
 }
 
@@ -92,7 +122,7 @@ func (d *decoder) object(v value) {
 	case typed:
 		d.elements([]value{v}) // says so too where the type is none
 	default:
-		d.report(v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", documentHelp))
+		d.lose(v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", documentHelp))
 	}
 }
 
@@ -128,12 +158,12 @@ func (d *decoder) list(v value) {
 			d.elements([]value{v})
 			return
 		}
-		d.report(f)
+		d.lose(f)
 		return
 	}
 	values := make([]value, len(items))
 	for i, item := range items {
-		values[i] = value{v.doc, item, v.path.Index(i)}
+		values[i] = v.at(v.path.Index(i), item)
 	}
 	d.elements(values)
 }
@@ -144,7 +174,7 @@ func (d *decoder) response(v value, members map[string]json.RawMessage) {
 	resources := members["resources"]
 	rest := without(members, "resources", "@type")
 	var around discoveryv3.DiscoveryResponse
-	if d.message(value{v.doc, rest, v.path}, &around) {
+	if _, ok := d.message(v.at(v.path, rest), &around); ok {
 		d.envelope(&around)
 	}
 	d.file.saysNone = string(resources) == "[]"
@@ -166,8 +196,8 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 		static, key = nil, "" // the message is refused: one field in two spellings
 	}
 	rest := &bootstrapv3.Bootstrap{}
-	if d.message(value{v.doc, without(members, key, "@type"), v.path}, rest) {
-		d.keepBootstrap(v, rest)
+	if lost, ok := d.message(v.at(v.path, without(members, key, "@type")), rest); ok {
+		d.keepBootstrap(v, rest, lost)
 	}
 	if static == nil || string(static) == "null" {
 		return
@@ -175,10 +205,10 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 	in := v.field(key, static)
 	var lists map[string]json.RawMessage
 	if err := json.Unmarshal(static, &lists); err != nil {
-		d.report(in.finding(codeInvalidValue, "static_resources is an object of lists", ""))
+		d.lose(in.finding(codeInvalidValue, "static_resources is an object of lists", ""))
 		return
 	}
-	d.message(value{v.doc, without(lists, "listeners", "clusters", "secrets"), in.path}, &bootstrapv3.Bootstrap_StaticResources{})
+	d.message(v.at(in.path, without(lists, "listeners", "clusters", "secrets")), &bootstrapv3.Bootstrap_StaticResources{})
 	for _, s := range staticResources {
 		if l := decoded[s.name]; l != nil {
 			d.takeOver(l.parts)
@@ -193,13 +223,13 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 		if err := json.Unmarshal(raw, &items); err != nil {
 			f := at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", s.name), "")
 			if !v.doc.source.byEnvoy || jsontext.Value(raw).Kind() != '{' {
-				d.report(f)
+				d.lose(f)
 				continue
 			}
 			d.report(leniently(diag.List{f})[0])
 			items = []json.RawMessage{raw}
 		}
-		d.each(len(items), func(one *decoder, i int) { one.static(value{v.doc, items[i], at.path.Index(i)}, s.of) })
+		d.each(len(items), func(one *decoder, i int) { one.static(v.at(at.path.Index(i), items[i]), s.of) })
 	}
 }
 
@@ -233,7 +263,7 @@ func (d *decoder) each(n int, f func(one *decoder, i int)) {
 	const batch = 64
 	parts := make([]file, (n+batch-1)/batch)
 	parallel(len(parts), func(p int) {
-		one := &decoder{file: &parts[p]}
+		one := &decoder{file: &parts[p], lost: d.lost}
 		for i := p * batch; i < min(n, (p+1)*batch); i++ {
 			f(one, i)
 		}
@@ -247,6 +277,7 @@ func (d *decoder) takeOver(parts []file) {
 		d.file.resources = append(d.file.resources, p.resources...)
 		d.file.diagnostics = append(d.file.diagnostics, p.diagnostics...)
 		d.file.inlined = append(d.file.inlined, p.inlined...)
+		d.file.partial = d.file.partial || p.partial
 	}
 }
 
@@ -254,7 +285,7 @@ func (d *decoder) takeOver(parts []file) {
 func (d *decoder) isObject(v value) bool {
 	is := jsontext.Value(v.text).Kind() == '{'
 	if !is {
-		d.report(v.finding(codeInvalidValue, "a resource is an object, this is "+kindName(v.text), ""))
+		d.lose(v.finding(codeInvalidValue, "a resource is an object, this is "+kindName(v.text), ""))
 	}
 	return is
 }
@@ -266,26 +297,26 @@ func (d *decoder) element(v value) {
 	}
 	url, text, err := splitType(v.text)
 	if err != nil {
-		d.report(v.finding(codeUnknownType, err.Error(), `write the type, as in "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`))
+		d.lose(v.finding(codeUnknownType, err.Error(), `write the type, as in "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`))
 		return
 	}
 	at := v.field("@type", nil)
 	mt, err := resolver{}.FindMessageByURL(url)
 	if err != nil {
-		d.report(at.finding(unknownType(url)))
+		d.lose(at.finding(unknownType(url)))
 		return
 	}
 	name := mt.Descriptor().FullName()
 	if name == "envoy.service.discovery.v3.Resource" {
-		d.wrapper(value{v.doc, text, v.path})
+		d.wrapper(v.at(v.path, text))
 		return
 	}
 	t := xds.TypeOf(name)
 	if t == nil {
-		d.report(at.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
+		d.lose(at.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
 		return
 	}
-	d.resource(value{v.doc, text, v.path}, t, nil)
+	d.resource(v.at(v.path, text), t, nil)
 }
 
 // wrapper unpacks an envoy.service.discovery.v3.Resource.
@@ -297,7 +328,7 @@ func (d *decoder) wrapper(v value) {
 	}
 	inner := members["resource"]
 	w := &discoveryv3.Resource{}
-	if !d.message(value{v.doc, without(members, "resource"), v.path}, w) {
+	if _, ok := d.message(v.at(v.path, without(members, "resource")), w); !ok {
 		return
 	}
 	if !d.checkWrapper(v, w, len(inner) > 0 && string(inner) != "null") {
@@ -308,13 +339,13 @@ func (d *decoder) wrapper(v value) {
 	mt, unknown := resolver{}.FindMessageByURL(url)
 	switch {
 	case err == nil && unknown == nil && mt.Descriptor().FullName() == w.ProtoReflect().Descriptor().FullName():
-		d.report(at.finding(codeResourceWrapper, nestedWrapper, nestedWrapperHelp))
+		d.lose(at.finding(codeResourceWrapper, nestedWrapper, nestedWrapperHelp))
 		return
 	case err != nil || unknown != nil || xds.TypeOf(mt.Descriptor().FullName()) == nil:
 		d.element(at) // says what is wrong
 		return
 	}
-	d.resource(value{v.doc, text, at.path}, xds.TypeOf(mt.Descriptor().FullName()), w)
+	d.resource(v.at(at.path, text), xds.TypeOf(mt.Descriptor().FullName()), w)
 }
 
 const (
@@ -326,13 +357,13 @@ const (
 func (d *decoder) checkWrapper(v value, w *discoveryv3.Resource, holdsResource bool) bool {
 	switch {
 	case !holdsResource:
-		d.report(v.finding(codeResourceWrapper, "the Resource wrapper holds no resource", "Envoy would make an empty resource of it; write resource: {\"@type\": …}"))
+		d.lose(v.finding(codeResourceWrapper, "the Resource wrapper holds no resource", "Envoy would make an empty resource of it; write resource: {\"@type\": …}"))
 		return false
 	case w.GetName() != "" && w.GetResourceName() != nil:
-		d.report(v.field("resource_name", nil).finding(codeResourceWrapper, "the Resource wrapper has both name and resource_name", "keep one of them"))
+		d.lose(v.field("resource_name", nil).finding(codeResourceWrapper, "the Resource wrapper has both name and resource_name", "keep one of them"))
 		return false
 	case w.GetResourceName().GetDynamicParameterConstraints() != nil:
-		d.report(v.field("resource_name", nil).field("dynamic_parameter_constraints", nil).finding(codeResourceWrapper,
+		d.lose(v.field("resource_name", nil).field("dynamic_parameter_constraints", nil).finding(codeResourceWrapper,
 			"dynamic parameter constraints can't be published", "a file has no dynamic parameters to choose by; remove the constraints"))
 		return false
 	}
@@ -360,10 +391,12 @@ func (d *decoder) resource(v value, t *xds.Type, w *discoveryv3.Resource) {
 		return
 	}
 	m := mt.New().Interface()
-	if !d.message(v, m) {
+	lost, ok := d.message(v, m)
+	if !ok {
+		d.file.partial = true
 		return
 	}
-	d.accept(v, m, w)
+	d.accept(v, m, w, lost)
 }
 
 // maxDepth bounds how deeply messages are nested, an Any counting twice. Envoy
@@ -371,29 +404,23 @@ func (d *decoder) resource(v value, t *xds.Type, w *discoveryv3.Resource) {
 // nested Anys grows with the square of their depth.
 const maxDepth = 200
 
-// message decodes strictly into m. It reports why it can't and returns false.
-func (d *decoder) message(v value, m proto.Message) bool {
-	options := protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
-	err := options.Unmarshal(v.text, m)
-	switch byEnvoy := v.doc.source.byEnvoy; {
-	case err != nil && byEnvoy:
-		if !d.unmarshalAsEnvoy(v, m, options, err) {
-			return false
+// message decodes strictly into m, as far as that can be done, and reports all that is
+// wrong. lost is what m lacks of it. It is not ok where nothing could be read.
+func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
+	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
+	if jsonOptions.Unmarshal(v.text, m) != nil {
+		proto.Reset(m)
+		if lost, ok = d.repaired(v, m); !ok {
+			return nil, false
 		}
-	case err != nil:
-		d.report(v.decodeError(m, err))
-		return false
-	case byEnvoy && !d.readsAlike(v, m):
-		return false
 	}
-	if !breaksLine(v.text) {
-		return true
+	if v.doc.source.byEnvoy {
+		d.readsAlike(v, m)
 	}
-	if at, found := v.brokenBase64(m); found {
-		d.report(v.findingIn(m, at, false, codeInvalidValue, fieldOf(at)+" has a line break in its base64", "Envoy reads no such base64: write it on one line"))
-		return false
+	if breaksLine(v.text) {
+		d.brokenBase64(v, m)
 	}
-	return true
+	return lost, true
 }
 
 // splitType returns the @type of an object and the object with that member

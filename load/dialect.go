@@ -113,9 +113,8 @@ var (
 )
 
 // readsAlike reports what in a decoded message Envoy's parser refuses, or takes for
-// something else. It is false where Envoy refuses the file.
-func (d *decoder) readsAlike(v value, m proto.Message) bool {
-	ok := true
+// something else.
+func (d *decoder) readsAlike(v value, m proto.Message) {
 	if holdsOddDuration(v.text) {
 		tree := parseJSON(v.text)
 		xds.Walk(m, func(n *xds.Node) {
@@ -124,30 +123,26 @@ func (d *decoder) readsAlike(v value, m proto.Message) bool {
 			}
 			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(n.Path()), false):])).ReadValue()
 			if err == nil && oddDuration.Match(raw) {
-				d.report(v.findingIn(m, n.Path(), false, codeReadOtherwise, fmt.Sprintf("Envoy can't read the duration %s", raw), `write digits before and after the point, and no +: "0.5s"`))
-				ok = false
+				d.report(v.findingIn(n.Path(), false, codeReadOtherwise, fmt.Sprintf("Envoy can't read the duration %s", raw), `write digits before and after the point, and no +: "0.5s"`))
 			}
 		})
 	}
 	if v.doc.source.format == formatYAML {
-		ok = d.oddNumbers(v, m) && ok
+		d.oddNumbers(v, m)
 		d.structNumbers(v, m)
 	}
-	return ok
 }
 
 // oddNumbers reports numbers in the fields of a decoded message that Envoy takes for
 // text. Where text is wanted they are just that.
-func (d *decoder) oddNumbers(v value, m proto.Message) bool {
+func (d *decoder) oddNumbers(v value, m proto.Message) {
 	if !v.doc.odd() {
-		return true
+		return
 	}
-	ok := true
 	check := func(at xds.Path) {
 		n := v.doc.nodeAt(steps(v.path.Join(at)))
 		if n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && numberToGo.MatchString(n.Value) {
-			d.report(v.findingIn(m, at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…"))
-			ok = false
+			d.report(v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…"))
 		}
 	}
 	xds.Walk(m, func(n *xds.Node) {
@@ -172,7 +167,6 @@ func (d *decoder) oddNumbers(v value, m proto.Message) bool {
 			return true
 		})
 	})
-	return ok
 }
 
 // structNumbers warns of numbers in a Struct that a YAML file turns into text.
@@ -183,7 +177,7 @@ func (d *decoder) structNumbers(v value, m proto.Message) {
 			return
 		}
 		if isText(n) {
-			f := v.findingIn(m, at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads the number %s in a YAML file as text", n.Value), "use a .json file, where it stays a number, or put it in quotes")
+			f := v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads the number %s in a YAML file as text", n.Value), "use a .json file, where it stays a number, or put it in quotes")
 			f.Severity = diag.Warning
 			d.report(f)
 		}

@@ -53,7 +53,8 @@ var (
 	badType      = regexp.MustCompile(`^(?:missing "@type" field|@type field )`)
 	badEnum      = regexp.MustCompile(`^invalid value for enum field [^:]*: (.*)$`)
 	badValue     = regexp.MustCompile(`^invalid value for (\S+) field [^:]*: (.*)$`)
-	badDuration  = regexp.MustCompile(`^(?:invalid )?google\.protobuf\.Duration value (?:out of range: )?(.*)$`)
+	farDuration  = regexp.MustCompile(`^google\.protobuf\.Duration value out of range: (.*)$`)
+	badDuration  = regexp.MustCompile(`^invalid google\.protobuf\.Duration value (.*)$`)
 	badToken     = regexp.MustCompile(`^unexpected token (.*)$`)
 	setTwice     = regexp.MustCompile(`^error parsing "?([^",]*)"?, oneof (\S+) is already set`)
 	duplicate    = regexp.MustCompile(`^duplicate (?:field|map key) `)
@@ -76,15 +77,20 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 	if place != nil {
 		path, key = pathAt(v.text, offsetOf(v.text, place.line, place.column))
 	}
-	t := xds.TypeOf(m.ProtoReflect().Descriptor().FullName())
-	said := said{field: fieldOf(path), secret: t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
+	return v.explain(reason, path, fieldOf(path), key, func() spot { return spotAt(v.text, m, steps(path)) })
+}
+
+// explain turns what protojson says of the value at a path of v, or where key is set of
+// the key there, into a finding. field is how the source writes the field's name, here
+// what the API says of the path.
+func (v value) explain(reason string, path xds.Path, field string, key bool, here func() spot) diag.Diagnostic {
+	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
 	code, message, help := codeInvalidValue, "", ""
-	here := func() spot { return spotAt(v.text, m, steps(path)) }
 	switch {
 	case unknownField.MatchString(reason):
 		code, message = codeUnknownField, fmt.Sprintf("unknown field %q", said.field)
 		if help = here().suggestField(said.field); help == "" {
-			help = "Envoy would drop it without an error; check the spelling and the indentation"
+			help = v.doc.source.reaction(drops) + "; check the spelling and the indentation"
 			if said.secret {
 				message = "unknown field" // perhaps a value that lost its place
 			}
@@ -101,7 +107,7 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 		}
 		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
 		if help = here().suggestValue(got); help == "" {
-			help = "Envoy would take the default instead, without an error; enum names are written in capitals"
+			help = v.doc.source.reaction(takesDefault) + "; enum names are written in capitals"
 		}
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
@@ -109,6 +115,8 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 		key = true
 	case duplicate.MatchString(reason):
 		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", said.field), "keep one of them"
+	case farDuration.MatchString(reason):
+		message, help = fmt.Sprintf("%s is out of range: %s", said.field, said.value(farDuration.FindStringSubmatch(reason)[1])), durationRange
 	case badDuration.MatchString(reason):
 		message = fmt.Sprintf("%s wants %s, not %s", said.field, aDuration, said.value(badDuration.FindStringSubmatch(reason)[1]))
 	case badValue.MatchString(reason):
@@ -130,27 +138,52 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 	default:
 		message = shorten(reason)
 	}
-	f := v.findingIn(m, path, key, code, message, help)
+	f := v.findingIn(path, key, code, message, help)
 	f.Sensitive = said.secret
 	return f
 }
 
-// findingIn is a finding at a path of v, which is decoded as m, or where key is
-// set at the key there.
-func (v value) findingIn(m proto.Message, path xds.Path, key bool, code diag.Code, message, help string) diag.Diagnostic {
+// durationRange is what Envoy takes for a duration.
+const durationRange = "Envoy takes 0s up to 9223372035.999999999s, some 292 years"
+
+// What Envoy does with what it does not know, where it reads laxly.
+const (
+	drops        = "drop it without an error"
+	takesDefault = "take the default instead, without an error"
+)
+
+// reaction says what Envoy does where its lax reading would do something. It reads its
+// bootstrap and text protos strictly, and never a file of a source tree.
+func (s *source) reaction(lax string) string {
+	switch verb, rest, _ := strings.Cut(lax, " "); {
+	case s.isBootstrap:
+		return "Envoy does not start with it"
+	case s.format == formatText && s.byEnvoy:
+		return "Envoy refuses the whole file"
+	case s.byEnvoy:
+		return fmt.Sprintf("Envoy %ss %s", verb, rest)
+	case s.format == formatText:
+		return "Envoy would refuse the whole file"
+	default:
+		return "Envoy would " + lax
+	}
+}
+
+// findingIn is a finding at a path of v, or where key is set at the key there.
+func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help string) diag.Diagnostic {
 	f := v.doc.source.finding(code, v.doc.position(steps(v.path.Join(path)), key), message, help)
 	f.Sensitive = slices.ContainsFunc(steps(path), mayBeSecret)
 	f.Path = string(v.path.Join(path))
-	if t := xds.TypeOf(m.ProtoReflect().Descriptor().FullName()); t != nil {
+	if v.as != nil && v.as.t != nil {
 		f.Path = string(path)
-		f.Resource = diag.Resource{Type: t.URL(), Name: nameIn(v.text, t)}
+		f.Resource = v.as.resource()
 	}
 	return f
 }
 
-// brokenBase64 finds a bytes field whose text has a line break in it: protojson
+// brokenBase64 reports the bytes fields whose text has a line break in it: protojson
 // reads over that, Envoy calls it corrupt and drops the whole file.
-func (v value) brokenBase64(m proto.Message) (at xds.Path, found bool) {
+func (d *decoder) brokenBase64(v value, m proto.Message) {
 	tree := parseJSON(v.text)
 	xds.Walk(m, func(n *xds.Node) {
 		n.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
@@ -160,12 +193,11 @@ func (v value) brokenBase64(m proto.Message) (at xds.Path, found bool) {
 			path := n.Path().Field(string(fd.Name()))
 			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(path), false):])).ReadValue()
 			if err == nil && raw.Kind() == '"' && breaksLine(raw) {
-				at, found = path, true
+				d.report(v.findingIn(path, false, codeInvalidValue, fieldOf(path)+" has a line break in its base64", "Envoy reads no such base64: write it on one line"))
 			}
 			return true
 		})
 	})
-	return at, found
 }
 
 type protoAt struct{ line, column int }

@@ -87,9 +87,9 @@ func pointerTokens(p jsontext.Pointer) []string {
 
 // jsonNode is one value of a JSON text and where it stands.
 type jsonNode struct {
-	name       string // of a member of an object
-	key, value int    // offsets of the name and the value; key is -1 in a list
-	children   []jsonNode
+	name            string // of a member of an object
+	key, value, end int    // offsets of the name, of the value, and behind it; key is -1 in a list
+	children        []jsonNode
 }
 
 // parseJSON is the tree of a text, as far as that is JSON.
@@ -99,6 +99,7 @@ func parseJSON(text []byte) jsonNode {
 	parse = func(n *jsonNode) bool {
 		n.value = valueStart(text, int(dec.InputOffset()))
 		open, err := dec.ReadToken()
+		n.end = int(dec.InputOffset())
 		if err != nil || open.Kind() != '{' && open.Kind() != '[' {
 			return err == nil
 		}
@@ -119,6 +120,7 @@ func parseJSON(text []byte) jsonNode {
 			}
 		}
 		_, err = dec.ReadToken()
+		n.end = int(dec.InputOffset())
 		return err == nil
 	}
 	root := jsonNode{key: -1}

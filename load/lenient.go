@@ -10,8 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -32,20 +30,6 @@ func leniently(list diag.List) diag.List {
 		list[i].Severity, list[i].Help = diag.Warning, readOnlyHelp
 	}
 	return list
-}
-
-// unmarshalAsEnvoy decodes what protojson has refused for a reason. It is false where
-// Envoy refuses it too, or drops a part of it: then that was reported.
-func (d *decoder) unmarshalAsEnvoy(v value, m proto.Message, options protojson.UnmarshalOptions, reason error) bool {
-	refused := v.decodeError(m, reason)
-	r := rewriter{v}
-	v.text = r.message(m.ProtoReflect().Descriptor(), v.text, "")
-	if err := options.Unmarshal(v.text, m); err != nil {
-		d.report(v.decodeError(m, err))
-		return false
-	}
-	d.report(leniently(diag.List{refused})[0])
-	return d.readsAlike(v, m)
 }
 
 // rewriter turns JSON that Envoy's parser reads into JSON that protojson reads alike.
@@ -145,11 +129,6 @@ func (r rewriter) object(md protoreflect.MessageDescriptor, raw jsontext.Value, 
 		out = append(out, m)
 	}
 	return object(out)
-}
-
-// isSpecial tells whether a message in an Any stands under "value" there.
-func isSpecial(md protoreflect.MessageDescriptor) bool {
-	return md.FullName() == "google.protobuf.Duration" || isWrapper(md)
 }
 
 func object(members []member) jsontext.Value {

@@ -54,6 +54,9 @@ type Result struct {
 	Resources []*xds.Resource
 	// Diagnostics are the findings of reading and decoding, sorted.
 	Diagnostics diag.List
+	// Partial tells that there are resources beside these that could not be read at all.
+	// Of one that could be read in part, Lost says what it lacks.
+	Partial bool
 	// SaysNone tells that a file says in so many words that it holds no resource,
 	// such as resources: []; for Subscribed.
 	SaysNone bool
@@ -89,6 +92,8 @@ type file struct {
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
 	tooLarge  bool // to be read at all
+	// partial tells that a resource in it could not be read at all.
+	partial bool
 }
 
 // upToDate tells whether the files that went into resources are what they were.
@@ -124,6 +129,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 		result.sources[f.source.name] = f.source
 		result.Resources = append(result.Resources, f.resources...)
 		result.Diagnostics = append(result.Diagnostics, f.diagnostics...)
+		result.Partial = result.Partial || f.partial
 		for _, in := range f.inlined {
 			result.Inlined = append(result.Inlined, in.path)
 		}
@@ -149,7 +155,7 @@ func (l *Loader) read(e entry) (*file, error) {
 	}
 	if info.Size() > MaxBytes {
 		s := newSource(e.path, e.format, nil)
-		f := &file{source: s, tooLarge: true}
+		f := &file{source: s, tooLarge: true, partial: true}
 		f.diagnostics = diag.List{s.finding(codeTooLarge, diag.Position{File: s.name}, fmt.Sprintf("the file has %d bytes, the limit is %d", info.Size(), MaxBytes), "")}
 		return f, nil
 	}

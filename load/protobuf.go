@@ -25,7 +25,7 @@ func (d *decoder) binarySource() {
 	if s.isBootstrap {
 		b := &bootstrapv3.Bootstrap{}
 		if err := protoOptions.Unmarshal(s.data, b); err != nil {
-			d.report(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary Bootstrap", ""))
+			d.lose(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary Bootstrap", ""))
 			return
 		}
 		d.decoded(value{doc: doc}, b)
@@ -33,7 +33,7 @@ func (d *decoder) binarySource() {
 	}
 	m := &discoveryv3.DiscoveryResponse{}
 	if err := protoOptions.Unmarshal(s.data, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
-		d.report(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary DiscoveryResponse",
+		d.lose(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary DiscoveryResponse",
 			"Envoy would apply the part of it that can be read; make it with xdspub convert --to pb"))
 		return
 	}
@@ -59,25 +59,28 @@ func (d *decoder) decoded(v value, m proto.Message) {
 			return value{doc: v.doc, path: v.path.Field("static_resources").Field(list).Index(i)}
 		}
 		for i, l := range static.GetListeners() {
-			d.accept(at("listeners", i), l, nil)
+			d.take(at("listeners", i), l)
 		}
 		for i, c := range static.GetClusters() {
-			d.accept(at("clusters", i), c, nil)
+			d.take(at("clusters", i), c)
 		}
 		for i, s := range static.GetSecrets() {
-			d.accept(at("secrets", i), s, nil)
+			d.take(at("secrets", i), s)
 		}
 		m.StaticResources = nil
-		d.keepBootstrap(v, m)
+		d.keepBootstrap(v, m, d.lost[v.path])
 	default:
 		name := m.ProtoReflect().Descriptor().FullName()
 		if xds.TypeOf(name) == nil {
-			d.report(v.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
+			d.lose(v.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
 			return
 		}
-		d.accept(v, m, nil)
+		d.take(v, m)
 	}
 }
+
+// take is accept for a resource without a wrapper, of a document that was decoded whole.
+func (d *decoder) take(v value, m proto.Message) { d.accept(v, m, nil, d.lost[v.path]) }
 
 // envelope keeps what a DiscoveryResponse says beside its resources.
 func (d *decoder) envelope(m *discoveryv3.DiscoveryResponse) {
@@ -89,12 +92,15 @@ func (d *decoder) envelope(m *discoveryv3.DiscoveryResponse) {
 
 // packed takes over a resource out of its Any.
 func (d *decoder) packed(v value, a *anypb.Any) {
+	if d.lost[v.path].All() {
+		return // reported
+	}
 	m, ok := d.unpack(v, a)
 	if !ok {
 		return
 	}
 	if _, nested := m.(*discoveryv3.DiscoveryResponse); nested {
-		d.report(v.finding(codeUnknownType, "a DiscoveryResponse stands in a DiscoveryResponse", "a resource is one of "+resourceTypes()))
+		d.lose(v.finding(codeUnknownType, "a DiscoveryResponse stands in a DiscoveryResponse", "a resource is one of "+resourceTypes()))
 		return
 	}
 	d.decoded(v, m)
@@ -103,12 +109,12 @@ func (d *decoder) packed(v value, a *anypb.Any) {
 func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
 	mt, err := resolver{}.FindMessageByURL(a.GetTypeUrl())
 	if err != nil {
-		d.report(v.finding(unknownType(a.GetTypeUrl())))
+		d.lose(v.finding(unknownType(a.GetTypeUrl())))
 		return nil, false
 	}
 	m := mt.New().Interface()
 	if err := protoOptions.Unmarshal(a.GetValue(), m); err != nil {
-		d.report(v.finding(codeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource anew: it is damaged, or of another type"))
+		d.lose(v.finding(codeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource anew: it is damaged, or of another type"))
 		return nil, false
 	}
 	return m, true
@@ -120,34 +126,39 @@ func (d *decoder) unwrapped(v value, w *discoveryv3.Resource) {
 		return
 	}
 	at := value{doc: v.doc, path: v.path.Field("resource")}
+	if d.lost[at.path].All() {
+		return
+	}
 	m, ok := d.unpack(at, w.GetResource())
 	if !ok {
 		return
 	}
 	if _, nested := m.(*discoveryv3.Resource); nested {
-		d.report(at.finding(codeResourceWrapper, nestedWrapper, nestedWrapperHelp))
+		d.lose(at.finding(codeResourceWrapper, nestedWrapper, nestedWrapperHelp))
 		return
 	}
 	if xds.TypeOf(m.ProtoReflect().Descriptor().FullName()) == nil {
 		d.decoded(at, m) // says what is wrong
 		return
 	}
-	d.accept(at, m, w)
+	d.accept(at, m, w, d.lost[at.path])
 }
 
 // accept takes over a decoded resource. In binary form, also that of an Any in a
 // text, a field that is not known goes by its number.
-func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource) {
+func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost xds.Lost) {
 	name := wrapperName(w)
 	if w = proto.CloneOf(w); w != nil {
 		w.Resource = nil
 	}
 	r, err := xds.NewResource(m, name, origin{v.doc, v.path, w})
 	if err != nil {
-		d.report(v.finding(codeUnknownType, err.Error(), ""))
+		d.lose(v.finding(codeUnknownType, err.Error(), ""))
 		return
 	}
-	if name != "" && name != r.Name {
+	r.Lost = lost
+	d.file.partial = d.file.partial || lost.Echoes(xds.Path(r.Type.Name))
+	if name != "" && name != r.Name && !lost.Echoes(xds.Path(r.Type.Name)) {
 		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name))
 		if !v.doc.source.byEnvoy {
 			d.report(f)
@@ -157,21 +168,16 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource) {
 		d.report(f)
 	}
 	if f := v.doc.source.format; f == formatBinary || f == formatText {
-		found := false
 		xds.Walk(m, func(n *xds.Node) {
 			unknown := n.Message.ProtoReflect().GetUnknown()
 			if len(unknown) == 0 {
 				return
 			}
-			found = true
 			number, _, _ := protowire.ConsumeTag(unknown)
 			f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
 			f.Help = "it was written for another version of the API: write the resource anew with the one of Envoy 1.40.0"
 			d.report(f)
 		})
-		if found {
-			return
-		}
 	}
 	d.inline(r, v.doc.source)
 	d.file.resources = append(d.file.resources, r)

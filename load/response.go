@@ -62,7 +62,7 @@ func AsWritten(in Input) *Result {
 
 func parse(s *source) (*file, *Result) {
 	f := s.decode()
-	result := &Result{Resources: f.resources, Diagnostics: f.diagnostics.Sort(), SaysNone: f.saysNone, Files: []string{s.name}, sources: map[string]*source{s.name: s}}
+	result := &Result{Resources: f.resources, Diagnostics: f.diagnostics.Sort(), Partial: f.partial, SaysNone: f.saysNone, Files: []string{s.name}, sources: map[string]*source{s.name: s}}
 	for _, i := range f.inlined {
 		result.Inlined = append(result.Inlined, i.path)
 	}

@@ -95,12 +95,8 @@ func (s spot) suggestField(name string) string {
 		return ""
 	}
 	md := s.around[len(s.around)-1]
-	names := make([]string, md.Fields().Len())
-	for i := range names {
-		names[i] = string(md.Fields().Get(i).Name())
-	}
-	if near := diag.NewWords(names).Nearest(snakeCase(name)); near != "" {
-		return fmt.Sprintf("did you mean %s?", near)
+	if near := nearestField(md, name); near != nil {
+		return fmt.Sprintf("did you mean %s?", near.Name())
 	}
 	// A field at the wrong depth: mostly an indentation.
 	for i := len(s.around) - 2; i >= 0; i-- {
@@ -123,6 +119,15 @@ func (s spot) suggestField(name string) string {
 		return fmt.Sprintf("it is a field of %s: check the indentation", inside)
 	}
 	return ""
+}
+
+// nearestField is the field that a name is most like, nil where none is like it.
+func nearestField(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	names := make([]string, md.Fields().Len())
+	for i := range names {
+		names[i] = string(md.Fields().Get(i).Name())
+	}
+	return md.Fields().ByName(protoreflect.Name(diag.NewWords(names).Nearest(snakeCase(name))))
 }
 
 // snakeCase is the proto name of a field that was written in either spelling.

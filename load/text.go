@@ -22,8 +22,6 @@ import (
 var header = regexp.MustCompile(`^[ \t]*#[ \t]*proto-message:[ \t]*(\S+)`)
 
 // textSource decodes a text proto: a DiscoveryResponse, or what its header names.
-// Unknown names are looked for first, all of them: prototext stops at the first
-// and lets those pass that the API has reserved, which are the ones of API v2.
 func (d *decoder) textSource() {
 	s := d.file.source
 	doc := s.document(s.data, 0)
@@ -40,39 +38,28 @@ func (d *decoder) textSource() {
 	if m == nil {
 		return
 	}
-	if response, ok := m.(*discoveryv3.DiscoveryResponse); ok {
-		d.textResponse(doc, response)
-	} else if d.textInto(doc, m) {
+	if d.textInto(doc, m) {
 		d.decoded(value{doc: doc}, m)
 	}
 }
 
-// textInto decodes the whole document into m, or reports why that can't be.
+// textInto decodes the whole document into m, as far as that can be done, and reports all
+// that is wrong. It is false where nothing could be read.
 func (d *decoder) textInto(doc *document, m proto.Message) bool {
-	if unknown := doc.unknownNames(m); len(unknown) > 0 {
-		d.file.diagnostics = append(d.file.diagnostics, unknown...)
-		return false
+	text := doc.text
+	err := prototextOptions.Unmarshal(text, m)
+	if doc.tree().whole {
+		d.lost = make(map[xds.Path]xds.Lost)
+		r := textReader{d: d, doc: doc, root: m, sound: err == nil}
+		if text = r.read(); r.text != nil {
+			proto.Reset(m)
+			err = prototextOptions.Unmarshal(text, m)
+		}
 	}
-	err := prototextOptions.Unmarshal(doc.text, m)
 	if err != nil {
-		d.report(doc.textError(m, 0, doc.text, err))
+		d.lose(doc.textError(m, text, err))
 	}
 	return err == nil
-}
-
-// textResponse takes over the resources of a DiscoveryResponse. Where it can't be
-// decoded as a whole each resource is, for all that is wrong in them.
-func (d *decoder) textResponse(doc *document, m *discoveryv3.DiscoveryResponse) {
-	unknown := doc.unknownNames(m)
-	d.file.diagnostics = append(d.file.diagnostics, unknown...)
-	err := prototextOptions.Unmarshal(doc.text, m)
-	switch {
-	case err == nil && len(unknown) == 0:
-		d.decoded(value{doc: doc}, m)
-	case doc.tree().whole && d.textResources(doc) || len(unknown) > 0:
-	default:
-		d.report(doc.textError(m, 0, doc.text, err))
-	}
 }
 
 var prototextOptions = prototext.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
@@ -106,75 +93,6 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 	return &discoveryv3.DiscoveryResponse{}
 }
 
-// textResources reports what is wrong in each resource of a response that can't
-// be decoded as a whole, and takes over those that can. It tells whether it found
-// anything wrong.
-func (d *decoder) textResources(doc *document) (found bool) {
-	for i, n := range doc.tree().named("resources") {
-		if len(n.children) != 1 || !n.children[0].isType() {
-			continue
-		}
-		typed := n.children[0]
-		mt, err := resolver{}.FindMessageByURL(typed.url())
-		if err != nil {
-			code, message, help := unknownType(typed.url())
-			d.report(doc.source.finding(code, doc.at(typed.key), message, help))
-			found = true
-			continue
-		}
-		m := mt.New().Interface()
-		body := doc.text[typed.value+1 : typed.end-1]
-		if err := prototextOptions.Unmarshal(body, m); err != nil {
-			if reason, _ := cleaned(err); !strings.HasPrefix(reason, "unknown field") { // reported before
-				d.report(doc.textError(m, typed.value+1, body, err))
-			}
-			found = true
-			continue
-		}
-		d.decoded(value{doc: doc, path: xds.Path("resources").Index(i)}, m)
-	}
-	return found
-}
-
-// unknownNames finds the fields of the document that m and the messages in it do
-// not have, in a document that is whole.
-func (d *document) unknownNames(m proto.Message) diag.List {
-	if !d.tree().whole {
-		return nil
-	}
-	var list diag.List
-	var look func(n *textNode, around []protoreflect.MessageDescriptor)
-	look = func(n *textNode, around []protoreflect.MessageDescriptor) {
-		md := around[len(around)-1]
-		for i := range n.children {
-			c := &n.children[i]
-			switch {
-			case c.name == "": // an element of a list
-				look(c, around)
-			case c.isType():
-				if mt, err := (resolver{}).FindMessageByURL(c.url()); err == nil && md.FullName() == "google.protobuf.Any" {
-					look(c, append(slices.Clip(around), mt.Descriptor()))
-				}
-			default:
-				fd := md.Fields().ByTextName(c.name)
-				if fd == nil {
-					s := spot{around: around}
-					f := d.source.finding(codeUnknownField, d.at(c.key), fmt.Sprintf("unknown field %q", c.name), s.suggestField(c.name))
-					if f.Help == "" {
-						f.Help = "Envoy would refuse the whole file; check the spelling and the depth"
-					}
-					f.Resource, f.Path = d.resourceAt(m, c.key)
-					list = append(list, f)
-				} else if fd.Message() != nil {
-					look(c, append(slices.Clip(around), fd.Message()))
-				}
-			}
-		}
-	}
-	look(&d.tree().textNode, []protoreflect.MessageDescriptor{m.ProtoReflect().Descriptor()})
-	return list
-}
-
 var (
 	textResolve = regexp.MustCompile(`^unable to resolve message \[([^\]]*)\]`)
 	textValue   = regexp.MustCompile(`^invalid value for (\S+) type: (.*)$`)
@@ -183,21 +101,27 @@ var (
 	textToken   = regexp.MustCompile(`^unexpected token: (.*)$`)
 )
 
-// textError turns what prototext says of a part of the document, which is decoded
-// as m, into a finding at its place.
-func (d *document) textError(m proto.Message, start int, part []byte, err error) diag.Diagnostic {
+// textError turns what prototext says of the document, or of one that was made of it, into
+// a finding at its place.
+func (d *document) textError(m proto.Message, text []byte, err error) diag.Diagnostic {
 	reason, place := cleaned(err)
-	// It quotes the text, cut anywhere.
-	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "…")), " ")
-	offset := start + len(part)
+	offset := len(text)
 	if place != nil {
-		offset = start + offsetOf(part, place.line, place.column)
+		offset = offsetOf(text, place.line, place.column)
 	}
-	here, names := d.textSpot(m, start, offset)
+	here, names := d.textSpot(m, offset)
 	said := said{field: "the value", secret: slices.ContainsFunc(names, mayBeSecret) || m.ProtoReflect().Descriptor().FullName() == xds.Secret.Message}
 	if len(names) > 0 {
 		said.field = names[len(names)-1]
 	}
+	return d.explain(m, offset, here, said, reason)
+}
+
+// explain turns what prototext says of an offset into a finding. m is what the document is
+// decoded as, here what the API says of the offset.
+func (d *document) explain(m proto.Message, offset int, here spot, said said, reason string) diag.Diagnostic {
+	// It quotes the text, cut anywhere.
+	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "…")), " ")
 	code, message, help := codeInvalidValue, "", ""
 	switch {
 	case textResolve.MatchString(reason):
@@ -205,6 +129,9 @@ func (d *document) textError(m proto.Message, start int, part []byte, err error)
 	case textEnum.MatchString(reason):
 		got := textEnum.FindStringSubmatch(reason)[1]
 		code, message, help = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got)), here.suggestValue(got)
+		if help == "" {
+			help = d.source.reaction(takesDefault)
+		}
 	case textValue.MatchString(reason):
 		found := textValue.FindStringSubmatch(reason)
 		message = fmt.Sprintf("%s wants a value of type %s, not %s", said.field, found[1], said.value(found[2]))
@@ -287,12 +214,12 @@ func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, pat
 }
 
 // textSpot is what the API says of the field at an offset, and the names of the
-// fields that lead there from the message m, which begins at start.
-func (d *document) textSpot(m proto.Message, start, offset int) (spot, []string) {
+// fields that lead there from the message m.
+func (d *document) textSpot(m proto.Message, offset int) (spot, []string) {
 	s := spot{around: []protoreflect.MessageDescriptor{m.ProtoReflect().Descriptor()}}
 	var names []string
 	for _, n := range d.tree().leadingTo(offset) {
-		if n.value < start || n.name == "" {
+		if n.name == "" {
 			continue
 		}
 		md := s.around[len(s.around)-1]

@@ -231,7 +231,7 @@ func (d *decoder) longResponse(doc *document, lists yamlLists) bool {
 	}
 	d.any = true
 	var envelope discoveryv3.DiscoveryResponse
-	if d.message(value{doc, without(members, "resources"), v.path}, &envelope) {
+	if _, ok := d.message(v.at(v.path, without(members, "resources")), &envelope); ok {
 		d.envelope(&envelope)
 	}
 	d.takeOver(lists["resources"].parts)
@@ -286,7 +286,7 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 		whole[p] = true
 		one := &decoder{file: &l.parts[p]}
 		for i, item := range items {
-			element(one, value{v.doc, item, v.path.Index(from + i)})
+			element(one, v.at(v.path.Index(from+i), item))
 		}
 	})
 	return !slices.Contains(whole, false)

@@ -200,7 +200,7 @@ func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
 		Enable:  p.options.Enable,
 		Now:     time.Now(),
 		// A resource that could not be read is missing here and not in the tree.
-		Partial: loaded.Diagnostics.HasErrors(),
+		Partial: loaded.Partial,
 		Timings: c.rules(),
 	}))
 	return c, nil

@@ -11,6 +11,7 @@ var orphanEndpoints = &Rule{
 	Code:     "orphan-endpoints",
 	Severity: diag.Warning,
 	Whole:    true,
+	Unused:   true,
 	Doc: `No cluster asks for an endpoint assignment.
 
 A cluster of type EDS asks for the assignment whose cluster_name is its

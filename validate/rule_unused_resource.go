@@ -14,6 +14,7 @@ var unusedResource = &Rule{
 	Severity: diag.Info,
 	Off:      true,
 	Whole:    true,
+	Unused:   true,
 	Doc: `Nothing in the tree uses a resource (off by default).
 
 A route configuration, secret, extension config or scope that nothing asks this tree

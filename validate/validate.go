@@ -35,6 +35,9 @@ type Rule struct {
 	// Whole says that the rule looks for other resources, and is wrong where some
 	// could not be read.
 	Whole bool
+	// Unused says that the rule reports what nothing names, and is wrong where a part of
+	// some resource could not be read.
+	Unused bool
 	// Messages are the types for which Node is called, but for what stands in
 	// typed_filter_metadata: Envoy never looks at it. Empty means every message.
 	Messages []protoreflect.FullName
@@ -134,6 +137,9 @@ func (p *Pass) Report(f Finding) {
 	if r == nil {
 		r = p.Resource
 	}
+	if r.Lost.Echoes(f.Path) {
+		return // what could not be read was reported
+	}
 	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
 	d.Severity = p.rule.Severity
 	switch {
@@ -154,8 +160,9 @@ func (p *Pass) Exists(t *xds.Type, name string) bool {
 // Run judges a Snapshot by all rules that o leaves in. The result is sorted
 // and the same from run to run. Where ctx ends it is not all.
 func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
+	lacking := slices.ContainsFunc(s.All(), func(r *xds.Resource) bool { return r.Lost != nil }) || o.Bootstrap != nil && o.Bootstrap.Lost != nil
 	rules := slices.DeleteFunc(slices.Clone(Rules), func(r *Rule) bool {
-		return slices.Contains(o.Disable, r.Code) || o.Partial && r.Whole || r.Off && !slices.Contains(o.Enable, r.Code)
+		return slices.Contains(o.Disable, r.Code) || o.Partial && r.Whole || lacking && r.Unused || r.Off && !slices.Contains(o.Enable, r.Code)
 	})
 	var (
 		mu   sync.Mutex

@@ -29,6 +29,11 @@ func (p Path) Index(i int) Path { return p + "[" + Path(strconv.Itoa(i)) + "]" }
 // Key is the path of the entry k of the map p.
 func (p Path) Key(k string) Path { return p + "[" + Path(strconv.Quote(k)) + "]" }
 
+// IsElement tells whether p is an element of the list of that name.
+func (p Path) IsElement(list string) bool {
+	return strings.HasPrefix(string(p), list+"[") && strings.IndexByte(string(p), ']') == len(p)-1
+}
+
 // Join is the path of q below p.
 func (p Path) Join(q Path) Path {
 	if p == "" || q == "" || q[0] == '[' {

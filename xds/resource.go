@@ -35,6 +35,8 @@ type Resource struct {
 	Key
 	Message proto.Message
 	Origin  Origin
+	// Lost is what the source says of it and Message lacks; mostly nil.
+	Lost Lost
 	// Via is what delivers it, in a Snapshot that several sources fill: FromBootstrap,
 	// or the path of a file. Resources of one Key can come to an Envoy in several ways.
 	Via string

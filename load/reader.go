@@ -1,0 +1,540 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// reader goes through a JSON text that protojson refuses, beside the type of message
+// that it is read as. protojson stops at the first fault; the reader reports each of
+// them, and writes the text anew without them. In a file that Envoy itself reads, it
+// writes what only Envoy's parser takes as protojson takes it, and reports a warning.
+type reader struct {
+	d    *decoder
+	v    value
+	out  bytes.Buffer
+	lost xds.Lost
+}
+
+// place is where the reader stands: a path, and what the API says of it.
+type place struct {
+	path xds.Path
+	// written is the name of the field, or the key, as the source has it.
+	written string
+	spot
+	// depth counts messages, an Any twice.
+	depth int
+}
+
+// in is the place of a message of type md that stands at p.
+func (p place) in(md protoreflect.MessageDescriptor) place {
+	p.around, p.field = append(slices.Clip(p.around), md), nil
+	p.depth++
+	return p
+}
+
+// at is the place of a field of the message at p, which the source may call otherwise.
+func (p place) at(name, written string, fd protoreflect.FieldDescriptor) place {
+	if isName(name) {
+		p.path = p.path.Field(name)
+	} else {
+		p.path = p.path.Key(name)
+	}
+	p.written, p.field = written, fd
+	return p
+}
+
+// element is the place of an element of the list at p, entry that of a map.
+func (p place) element(i int) place    { p.path = p.path.Index(i); return p }
+func (p place) entry(key string) place { p.path, p.written = p.path.Key(key), key; return p }
+
+// read is the text of v, read as md, without its faults.
+func (r *reader) read(md protoreflect.MessageDescriptor) []byte {
+	root := parseJSON(r.v.text)
+	r.message(md, &root, place{written: fieldOf("")})
+	return r.out.Bytes()
+}
+
+func (r *reader) raw(n *jsonNode) jsontext.Value { return r.v.text[n.value:n.end] }
+
+func (r *reader) kind(n *jsonNode) jsontext.Kind { return jsontext.Value(r.v.text[n.value:]).Kind() }
+
+func (r *reader) byEnvoy() bool { return r.v.doc.source.byEnvoy }
+
+// fault reports what protojson says of the value at p, or where key is set of its name.
+// What stands there is lost.
+func (r *reader) fault(p place, key bool, reason string) bool {
+	r.d.report(r.explain(p, key, reason))
+	r.lost.Add(p.path)
+	return false
+}
+
+func (r *reader) explain(p place, key bool, reason string) diag.Diagnostic {
+	return r.v.explain(reason, p.path, p.written, key, func() spot { return p.spot })
+}
+
+// taken reports what protojson refuses, and Envoy's parser takes.
+func (r *reader) taken(p place, key bool, reason string) {
+	r.d.report(leniently(diag.List{r.explain(p, key, reason)})[0])
+}
+
+// unexpected is what protojson says of a value of the wrong kind.
+func (r *reader) unexpected(n *jsonNode) string {
+	raw := r.raw(n)
+	if k := r.kind(n); k == '{' || k == '[' {
+		raw = raw[:1]
+	}
+	return "unexpected token " + string(raw)
+}
+
+// message reads a value as md. It is false where nothing was written.
+func (r *reader) message(md protoreflect.MessageDescriptor, n *jsonNode, p place) bool {
+	if p.depth > maxDepth {
+		return r.fault(p, false, "exceeded max recursion depth")
+	}
+	switch {
+	case md.FullName() == "google.protobuf.Any":
+		return r.any(n, p)
+	case isSpecial(md):
+		return r.special(md, n, p)
+	case r.kind(n) != '{':
+		return r.fault(p, false, r.unexpected(n))
+	}
+	r.out.WriteByte('{')
+	r.members(md, n, p.in(md), nil)
+	r.out.WriteByte('}')
+	return true
+}
+
+// isSpecial tells whether JSON has a form of its own for a message, which stands under
+// "value" in an Any.
+func isSpecial(md protoreflect.MessageDescriptor) bool {
+	switch md.FullName() {
+	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue",
+		"google.protobuf.Duration", "google.protobuf.Timestamp", "google.protobuf.FieldMask":
+		return true
+	}
+	return isWrapper(md)
+}
+
+// special reads a value as a message with a form of its own.
+func (r *reader) special(md protoreflect.MessageDescriptor, n *jsonNode, p place) bool {
+	raw := r.raw(n)
+	err := decodes(md, raw)
+	if err == nil {
+		r.out.Write(raw)
+		return true
+	}
+	reason, _ := cleaned(err)
+	if r.byEnvoy() {
+		if taken := (rewriter{r.v}).message(md, raw, p.path); decodes(md, taken) == nil {
+			r.taken(p, false, reason)
+			r.out.Write(taken)
+			return true
+		}
+	}
+	return r.fault(p, false, reason)
+}
+
+// decodes tells why a text can't be read as a message of type md.
+func decodes(md protoreflect.MessageDescriptor, text []byte) error {
+	mt, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
+	if err != nil {
+		return err
+	}
+	return jsonOptions.Unmarshal(text, mt.New().Interface())
+}
+
+var jsonOptions = protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
+
+// any reads the message in an Any.
+func (r *reader) any(n *jsonNode, p place) bool {
+	if r.kind(n) != '{' {
+		return r.fault(p, false, r.unexpected(n))
+	}
+	if len(n.children) == 0 {
+		r.out.WriteString("{}")
+		return true
+	}
+	at := n.child("@type")
+	if at == nil || at.name != "@type" {
+		return r.fault(p, false, `missing "@type" field`)
+	}
+	var url string
+	if json.Unmarshal(r.raw(at), &url) != nil || url == "" {
+		return r.fault(p.at("@type", "@type", nil), false, "@type field is no text")
+	}
+	mt, err := resolver{}.FindMessageByURL(url)
+	if err != nil {
+		r.lost.Add(p.path)
+		return r.fault(p.at("@type", "@type", nil), false, fmt.Sprintf("unable to resolve %q", url))
+	}
+	r.out.WriteString(`{"@type":`)
+	r.out.Write(r.raw(at))
+	md := mt.Descriptor()
+	p.depth++
+	if special := isSpecial(md); special || md.FullName() == "google.protobuf.Empty" {
+		r.payload(md, n, p.in(md), special)
+	} else {
+		r.members(md, n, p.in(md), at)
+	}
+	r.out.WriteByte('}')
+	return true
+}
+
+// payload reads a message with a form of its own in an Any. Without a value it is the
+// empty one, to Envoy's parser too.
+func (r *reader) payload(md protoreflect.MessageDescriptor, n *jsonNode, p place, special bool) {
+	written := false
+	for i := range n.children {
+		c := &n.children[i]
+		switch at := p.at(c.name, c.name, nil); {
+		case c.name == "@type":
+		case c.name != "value" || !special && r.byEnvoy():
+			r.fault(at, true, "unknown field ")
+		case !special || r.kind(c) == 'n' && md.FullName() != "google.protobuf.Value":
+		default:
+			start := r.out.Len()
+			r.out.WriteString(`,"value":`)
+			if written = r.message(md, c, at); !written {
+				r.out.Truncate(start)
+			}
+		}
+	}
+	if special && !written {
+		r.out.WriteString(`,"value":`)
+		r.out.WriteString(emptyOf(md))
+	}
+}
+
+// emptyOf is the JSON of an empty message with a form of its own.
+func emptyOf(md protoreflect.MessageDescriptor) string {
+	mt, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
+	if err != nil || md.FullName() == "google.protobuf.Value" {
+		return "null"
+	}
+	text, err := protojson.Marshal(mt.New().Interface())
+	if err != nil {
+		return "null"
+	}
+	return string(text)
+}
+
+// members reads the members of an object, but skipped, as the fields of md. Where that
+// is set they follow other members.
+func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place, skipped *jsonNode) {
+	fields := make([]protoreflect.FieldDescriptor, len(n.children))
+	last := make(map[protoreflect.FieldDescriptor]int, len(n.children))
+	for i := range n.children {
+		if fields[i] = fieldNamed(md, n.children[i].name); fields[i] != nil {
+			last[fields[i]] = i
+		}
+	}
+	first := skipped == nil
+	seen := make(map[protoreflect.FieldDescriptor]bool, len(n.children))
+	oneofs := make(map[protoreflect.OneofDescriptor]*jsonNode)
+	unknown := false // in a way that leaves open what was meant
+	for i := range n.children {
+		c, fd := &n.children[i], fields[i]
+		if c == skipped {
+			continue
+		}
+		name := ""
+		if fd == nil {
+			r.d.report(r.explain(p.at(c.name, c.name, nil), true, "unknown field "))
+			if fd = meant(md, c.name, last); fd == nil {
+				unknown = true
+				continue
+			}
+			last[fd] = i
+			name = c.name
+		} else {
+			name = string(fd.Name())
+		}
+		at := p.at(name, c.name, fd)
+		if seen[fd] {
+			again := p.at(c.name, c.name, fd)
+			if !r.byEnvoy() {
+				r.fault(again, true, "duplicate field "+name)
+				continue
+			}
+			r.taken(again, true, "duplicate field "+name)
+		}
+		seen[fd] = true
+		if last[fd] != i && r.byEnvoy() { // Envoy's parser takes the last one
+			continue
+		}
+		if r.kind(c) == 'n' && !takesNull(fd) {
+			continue
+		}
+		if oneof := fd.ContainingOneof(); oneof != nil && !oneof.IsSynthetic() {
+			if other := oneofs[oneof]; other != nil {
+				r.bothSet(at, c, other)
+				continue
+			}
+			oneofs[oneof] = c
+		}
+		start := r.out.Len()
+		if !first {
+			r.out.WriteByte(',')
+		}
+		fmt.Fprintf(&r.out, "%q:", fd.Name())
+		if !r.field(fd, c, at) {
+			r.out.Truncate(start)
+			continue
+		}
+		first = false
+	}
+	if unknown { // what was meant is not there
+		for i := range md.Fields().Len() {
+			if _, ok := last[md.Fields().Get(i)]; !ok {
+				r.lost.Add(p.path.Field(string(md.Fields().Get(i).Name())))
+			}
+		}
+	}
+}
+
+func takesNull(fd protoreflect.FieldDescriptor) bool {
+	return !fd.IsList() && !fd.IsMap() &&
+		(fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Value" || fd.Enum() != nil && fd.Enum().FullName() == "google.protobuf.NullValue")
+}
+
+// meant is the field that is meant by a name which md has not, where that is clear and
+// the field is not present: what stands in it is read too, and nothing seems to be
+// missing that was only misspelled.
+func meant[V any](md protoreflect.MessageDescriptor, name string, present map[protoreflect.FieldDescriptor]V) protoreflect.FieldDescriptor {
+	near := nearestField(md, name)
+	if _, ok := present[near]; ok || !isName(name) || name[0] == '@' {
+		return nil
+	}
+	return near
+}
+
+// bothSet reports two fields of which one may be set.
+func (r *reader) bothSet(p place, c, other *jsonNode) {
+	oneof := p.field.ContainingOneof()
+	f := r.explain(p, true, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
+	f.Message = bothSet(c.name, other.name, oneof)
+	f.Related = []diag.Related{{Position: r.v.doc.position(steps(r.v.path.Join(beside(p.path, other.name))), true), Message: other.name + " stands here"}}
+	r.d.report(f)
+	r.lost.Add(p.path)
+}
+
+func bothSet(one, other string, oneof protoreflect.OneofDescriptor) string {
+	return fmt.Sprintf("%s can't stand beside %s: the %s of %s is one of them", one, other, oneof.Name(), oneof.Parent().FullName())
+}
+
+// beside is the path of another field of the same message.
+func beside(path xds.Path, name string) xds.Path {
+	return path[:strings.LastIndexByte(string(path), '.')+1] + xds.Path(name)
+}
+
+// field reads the value of a field. It is false where nothing was written of it.
+func (r *reader) field(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	switch {
+	case fd.IsMap():
+		return r.entries(fd, n, p)
+	case !fd.IsList():
+		return r.single(fd, n, p)
+	case r.kind(n) == '[':
+	case r.byEnvoy():
+		r.taken(p, false, r.unexpected(n))
+		return r.list(fd, []*jsonNode{n}, p)
+	default:
+		return r.fault(p, false, r.unexpected(n))
+	}
+	elements := make([]*jsonNode, len(n.children))
+	for i := range n.children {
+		elements[i] = &n.children[i]
+	}
+	return r.list(fd, elements, p)
+}
+
+// list reads the elements of a list. An empty one stands in for one that can't be read:
+// the others keep their places.
+func (r *reader) list(fd protoreflect.FieldDescriptor, elements []*jsonNode, p place) bool {
+	r.out.WriteByte('[')
+	for i, n := range elements {
+		if i > 0 {
+			r.out.WriteByte(',')
+		}
+		start := r.out.Len()
+		if !r.element(fd, n, p.element(i)) {
+			r.out.Truncate(start)
+			r.out.WriteString(standIn(fd))
+		}
+	}
+	r.out.WriteByte(']')
+	return true
+}
+
+// standIn is JSON for an empty element of a list or a map.
+func standIn(fd protoreflect.FieldDescriptor) string {
+	switch fd.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		if isSpecial(fd.Message()) {
+			return emptyOf(fd.Message())
+		}
+		return "{}"
+	case protoreflect.StringKind, protoreflect.BytesKind:
+		return `""`
+	case protoreflect.BoolKind:
+		return "false"
+	}
+	return "0"
+}
+
+// element reads an element of a list or a map; null is none, but to Envoy's parser an
+// empty one.
+func (r *reader) element(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	isMessage := fd.Kind() == protoreflect.MessageKind
+	if r.kind(n) != 'n' || isMessage && fd.Message().FullName() == "google.protobuf.Value" {
+		return r.single(fd, n, p)
+	}
+	reason := fmt.Sprintf("invalid value for %v field %s: null", fd.Kind(), fd.JSONName())
+	if isMessage {
+		reason = r.unexpected(n)
+	}
+	if !r.byEnvoy() || !isMessage && fd.Kind() != protoreflect.StringKind {
+		return r.fault(p, false, reason)
+	}
+	r.taken(p, false, reason)
+	r.out.WriteString(standIn(fd))
+	return true
+}
+
+// entries reads the entries of a map.
+func (r *reader) entries(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	if r.kind(n) != '{' {
+		return r.fault(p, false, r.unexpected(n))
+	}
+	r.out.WriteByte('{')
+	first := true
+	for i := range n.children {
+		c := &n.children[i]
+		at := p.entry(c.name)
+		if key, _ := jsontext.AppendQuote(nil, c.name); fd.MapKey().Kind() != protoreflect.StringKind && !isKeyOf(fd, key) {
+			r.fault(at, true, fmt.Sprintf("invalid value for %v key: %s", fd.MapKey().Kind(), key))
+			continue
+		}
+		start := r.out.Len()
+		if !first {
+			r.out.WriteByte(',')
+		}
+		name, _ := jsontext.AppendQuote(nil, c.name) // was read as a string: can be written
+		r.out.Write(append(name, ':'))
+		if !r.element(fd.MapValue(), c, at) {
+			r.out.Truncate(start)
+			continue
+		}
+		first = false
+	}
+	r.out.WriteByte('}')
+	return true
+}
+
+// isKeyOf tells whether a quoted text can be a key of a map.
+func isKeyOf(fd protoreflect.FieldDescriptor, key []byte) bool {
+	return readsAs(fd, fmt.Appendf(nil, `{%s:%s}`, key, standIn(fd.MapValue()))) == nil
+}
+
+// single reads one value of a field.
+func (r *reader) single(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bool {
+	if fd.Kind() == protoreflect.MessageKind {
+		return r.message(fd.Message(), n, p)
+	}
+	raw := r.raw(n)
+	if r.plain(fd, n) {
+		r.out.Write(raw)
+		return true
+	}
+	err := readsAlone(fd, raw)
+	if err == nil {
+		r.out.Write(raw)
+		return true
+	}
+	reason, _ := cleaned(err)
+	if r.byEnvoy() {
+		if taken := (rewriter{r.v}).single(fd, raw, p.path); readsAlone(fd, taken) == nil {
+			r.taken(p, false, reason)
+			r.out.Write(taken)
+			return true
+		}
+	}
+	return r.fault(p, false, reason)
+}
+
+// plain tells whether a value fits its field at a glance: most do.
+func (r *reader) plain(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+	switch fd.Kind() {
+	case protoreflect.StringKind:
+		return r.kind(n) == '"'
+	case protoreflect.BoolKind:
+		return r.kind(n) == 't' || r.kind(n) == 'f'
+	}
+	return false
+}
+
+// readsAlone tells why protojson can't read a value as one of a field.
+func readsAlone(fd protoreflect.FieldDescriptor, raw jsontext.Value) error {
+	if entry, ok := fd.Parent().(protoreflect.MessageDescriptor); ok && entry.IsMapEntry() {
+		// The field of the map is not known here; a map of such values reads them alike.
+		return readsAsValue(entry, raw)
+	}
+	if fd.IsList() {
+		raw = slices.Concat([]byte{'['}, raw, []byte{']'})
+	}
+	return readsAs(fd, raw)
+}
+
+// readsAsValue is readsAlone for the value of a map.
+func readsAsValue(entry protoreflect.MessageDescriptor, raw jsontext.Value) error {
+	owner := entry.Parent().(protoreflect.MessageDescriptor)
+	for i := range owner.Fields().Len() {
+		if fd := owner.Fields().Get(i); fd.IsMap() && fd.Message() == entry {
+			key := `"1"`
+			if fd.MapKey().Kind() == protoreflect.BoolKind {
+				key = `"true"`
+			}
+			return readsAs(fd, slices.Concat([]byte("{"+key+":"), raw, []byte("}")))
+		}
+	}
+	return nil
+}
+
+// readsAs tells why protojson can't read a text as a whole field.
+func readsAs(fd protoreflect.FieldDescriptor, raw jsontext.Value) error {
+	mt, err := protoregistry.GlobalTypes.FindMessageByName(fd.ContainingMessage().FullName())
+	if err != nil {
+		return err
+	}
+	return jsonOptions.Unmarshal(fmt.Appendf(nil, `{%q:%s}`, fd.Name(), raw), mt.New().Interface())
+}
+
+// repaired decodes v into m as far as that can be done, and reports all that is wrong in
+// it. It is false where nothing could be read.
+func (d *decoder) repaired(v value, m proto.Message) (lost xds.Lost, ok bool) {
+	r := reader{d: d, v: v}
+	text := r.read(m.ProtoReflect().Descriptor())
+	if len(text) == 0 {
+		return nil, false // reported
+	}
+	if err := jsonOptions.Unmarshal(text, m); err != nil {
+		v.text = text
+		d.report(v.decodeError(m, err))
+		return nil, false
+	}
+	return r.lost, true
+}

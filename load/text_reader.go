@@ -1,0 +1,399 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// textReader goes through the tree of a text proto beside the type of message that it is
+// read as. prototext stops at the first fault, and passes over the names that the API has
+// reserved; the reader reports all of them, and blanks them out.
+type textReader struct {
+	d    *decoder
+	doc  *document
+	root proto.Message
+	// sound says that prototext takes the whole text: only names are left to judge.
+	sound bool
+	// text is a copy of the document's, made when something is blanked out.
+	text []byte
+}
+
+// textPlace is where the reader stands.
+type textPlace struct {
+	// owner is the path of the resource in the document, path that in the resource.
+	owner, path xds.Path
+	spot
+	secret bool
+}
+
+func (p textPlace) whole() xds.Path { return p.owner.Join(p.path) }
+
+// in is the place of a message of type md that stands at p. A resource of its own begins
+// below a response, a wrapper, and the static resources of a bootstrap.
+func (p textPlace) in(md protoreflect.MessageDescriptor) textPlace {
+	if len(p.around) > 0 && xds.TypeOf(md.FullName()) != nil {
+		switch p.around[0].FullName() {
+		case "envoy.service.discovery.v3.DiscoveryResponse", "envoy.service.discovery.v3.Resource":
+			p.owner, p.path = p.whole(), ""
+		case xds.Bootstrap.Message:
+			if strings.HasPrefix(string(p.path), "static_resources.") {
+				p.owner, p.path = p.whole(), ""
+			}
+		}
+	}
+	p.secret = p.secret || md.FullName() == xds.Secret.Message
+	if p.path == "" && p.owner != "" { // names are looked for no further out
+		p.around = nil
+	}
+	p.around, p.field = append(slices.Clip(p.around), md), nil
+	return p
+}
+
+func (p textPlace) at(name string, fd protoreflect.FieldDescriptor) textPlace {
+	p.path, p.field = p.path.Field(name), fd
+	p.secret = p.secret || mayBeSecret(name)
+	return p
+}
+
+// read is the document without its faults.
+func (r *textReader) read() []byte {
+	r.fields(&r.doc.tree().textNode, textPlace{}.in(r.root.ProtoReflect().Descriptor()))
+	if r.text != nil {
+		return r.text
+	}
+	return r.doc.text
+}
+
+// lose notes that what stands at a place is lost.
+func (r *textReader) lose(p textPlace) {
+	lost := r.d.lost[p.owner]
+	lost.Add(p.path)
+	r.d.lost[p.owner] = lost
+}
+
+// fault reports what prototext says of a node; what it holds is lost.
+func (r *textReader) fault(n *textNode, offset int, p textPlace, reason string) {
+	r.lose(p)
+	r.d.report(r.doc.explain(r.root, offset, p.spot, said{fieldOf(p.path), p.secret}, reason))
+	r.blank(n, p.field)
+}
+
+// blank takes a node out of the text. An empty element stands in for one of a list: the
+// others keep their places.
+func (r *textReader) blank(n *textNode, fd protoreflect.FieldDescriptor) {
+	standIn := ""
+	end := n.end
+	if n.key < 0 {
+		standIn = textStandIn(fd)
+	} else if rest := bytes.TrimLeft(r.doc.text[end:], " \t\r\n"); len(rest) > 0 && (rest[0] == ',' || rest[0] == ';') {
+		end = len(r.doc.text) - len(rest) + 1
+	}
+	r.replace(n.start(), end, standIn)
+}
+
+// replace puts another text in the place of a part, with spaces up to its length.
+func (r *textReader) replace(start, end int, with string) {
+	if r.text == nil {
+		r.text = bytes.Clone(r.doc.text)
+	}
+	for i := start; i < end; i++ {
+		switch {
+		case i-start < len(with):
+			r.text[i] = with[i-start]
+		case r.text[i] != '\n':
+			r.text[i] = ' '
+		}
+	}
+}
+
+func textStandIn(fd protoreflect.FieldDescriptor) string {
+	switch fd.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		return "{}"
+	case protoreflect.StringKind, protoreflect.BytesKind:
+		return `""`
+	case protoreflect.BoolKind:
+		return "f"
+	}
+	return "0"
+}
+
+// fields reads the fields of a message.
+func (r *textReader) fields(n *textNode, p textPlace) {
+	md := p.around[len(p.around)-1]
+	present := make(map[protoreflect.FieldDescriptor]int, len(n.children)) // and how many values
+	for i := range n.children {
+		if fd := md.Fields().ByTextName(n.children[i].name); fd != nil {
+			present[fd] = 0
+		}
+	}
+	oneofs := make(map[protoreflect.OneofDescriptor]*textNode)
+	unknown := false
+	for i := range n.children {
+		c := &n.children[i]
+		if c.isType() {
+			r.any(c, p)
+			continue
+		}
+		fd := md.Fields().ByTextName(c.name)
+		if fd == nil {
+			if md.ReservedNames().Has(protoreflect.Name(c.name)) && r.reserved(c, p) {
+				continue
+			}
+			r.unknown(c, p)
+			if fd = meant(md, c.name, present); fd == nil {
+				unknown = true
+				r.blank(c, nil)
+				continue
+			}
+			present[fd] = 0
+			if !r.rename(c, fd) {
+				r.lose(p.at(string(fd.Name()), fd))
+				continue
+			}
+		}
+		at := p.at(c.name, fd)
+		if oneof := fd.ContainingOneof(); oneof != nil && !oneof.IsSynthetic() {
+			if other := oneofs[oneof]; other != nil && other.name != c.name {
+				r.bothSet(c, other, at)
+				continue
+			}
+			oneofs[oneof] = c
+		}
+		present[fd] = r.field(fd, c, at, present[fd])
+	}
+	if unknown { // what was meant is not there
+		for i := range md.Fields().Len() {
+			if fd := md.Fields().Get(i); present[fd] == 0 {
+				r.lose(p.at(string(fd.Name()), fd))
+			}
+		}
+	}
+}
+
+// any reads the message that an Any is written as.
+func (r *textReader) any(n *textNode, p textPlace) {
+	md := p.around[len(p.around)-1]
+	if md.FullName() != "google.protobuf.Any" {
+		r.unknown(n, p)
+		r.blank(n, nil)
+		return
+	}
+	mt, err := resolver{}.FindMessageByURL(n.url())
+	switch {
+	case err != nil:
+		r.fault(n, n.key, p, fmt.Sprintf("unable to resolve message [%s]", n.url()))
+		if p.path.IsElement("resources") || p.path == "resource" {
+			r.d.lost[p.whole()] = xds.Lost{"": true}
+			r.d.file.partial = true
+		}
+	case !n.message:
+		r.fault(n, n.value, p, "unexpected token: "+string(r.doc.text[n.value:n.end]))
+	default:
+		r.fields(n, p.in(mt.Descriptor()))
+	}
+}
+
+// unknown reports a field that the message at p has not.
+func (r *textReader) unknown(c *textNode, p textPlace) {
+	s := p.spot
+	f := r.doc.source.finding(codeUnknownField, r.doc.at(c.key), fmt.Sprintf("unknown field %q", c.name), s.suggestField(c.name))
+	if f.Help == "" {
+		f.Help = r.doc.source.reaction(drops) + "; check the spelling and the depth"
+	}
+	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
+	r.d.report(f)
+}
+
+// rename writes the name of the field that is meant over one that is not known.
+func (r *textReader) rename(c *textNode, fd protoreflect.FieldDescriptor) bool {
+	name := fd.TextName()
+	end := c.key + len(c.name)
+	for end < c.value && (r.doc.text[end] == ' ' || r.doc.text[end] == ':') { // some room
+		end++
+	}
+	colon := ""
+	if !c.message {
+		colon = ":"
+	}
+	if len(name)+len(colon) > end-c.key {
+		r.blank(c, nil)
+		return false
+	}
+	r.replace(c.key, end, name+colon)
+	return true
+}
+
+// reserved reports a name of an earlier version of the API: Envoy's parser passes over
+// it and all that it holds. It is false where the name is to be taken for any other.
+func (r *textReader) reserved(c *textNode, p textPlace) bool {
+	if !r.doc.source.byEnvoy {
+		return false
+	}
+	f := r.doc.source.finding(codeUnknownField, r.doc.at(c.key), fmt.Sprintf("%q is no field any more: Envoy passes over it, and over what stands in it", c.name), "remove it")
+	f.Severity = diag.Warning
+	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
+	r.d.report(f)
+	r.blank(c, nil)
+	return true
+}
+
+// bothSet reports two fields of which one may be set.
+func (r *textReader) bothSet(c, other *textNode, p textPlace) {
+	oneof := p.field.ContainingOneof()
+	f := r.doc.explain(r.root, c.key, p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
+	f.Message = bothSet(c.name, other.name, oneof)
+	f.Related = []diag.Related{{Position: r.doc.at(other.key), Message: other.name + " stands here"}}
+	r.d.report(f)
+	r.lose(p)
+	r.blank(c, nil)
+}
+
+// field reads the values of a field that had n values before, and returns how many it
+// has now.
+func (r *textReader) field(fd protoreflect.FieldDescriptor, c *textNode, p textPlace, n int) int {
+	if !fd.IsList() && !fd.IsMap() {
+		if n > 0 {
+			r.fault(c, c.key, p, fmt.Sprintf("non-repeated field %q is repeated", c.name))
+			return n
+		}
+		r.value(fd, c, p)
+		return 1
+	}
+	for _, v := range c.appendValues(nil) {
+		at := p
+		if fd.IsMap() {
+			at.path = at.path.Key(r.keyOf(v))
+		} else {
+			at.path = at.path.Index(n)
+		}
+		r.value(fd, v, at)
+		n++
+	}
+	return n
+}
+
+// keyOf is the key of an entry of a map.
+func (r *textReader) keyOf(entry *textNode) string {
+	for _, key := range entry.named("key") {
+		return unquoted(r.doc.text[key.value:key.end])
+	}
+	return ""
+}
+
+// value reads one value of a field.
+func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textPlace) {
+	switch {
+	case fd.IsMap() && n.message:
+		value := fd.MapValue()
+		for i := range n.children {
+			switch c := &n.children[i]; c.name {
+			case "key":
+			case "value":
+				p.field = value
+				r.value(value, c, p)
+			default:
+				r.unknown(c, textPlace{spot: spot{around: []protoreflect.MessageDescriptor{fd.Message()}}})
+				r.blank(c, nil)
+			}
+		}
+	case fd.Message() != nil && n.message:
+		r.fields(n, p.in(fd.Message()))
+	case r.sound:
+	default:
+		if reason := r.scalar(fd, n); reason != "" {
+			offset := n.value
+			if strings.HasPrefix(reason, "missing field separator") {
+				offset = n.start()
+			}
+			r.fault(n, offset, p, reason)
+		}
+	}
+}
+
+// scalar says why prototext can't read a value of a field, nothing where it can.
+func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode) string {
+	owner := fd.ContainingMessage()
+	literal := r.doc.text[n.value:n.end]
+	if n.name == fd.TextName() {
+		literal = bytes.TrimLeft(r.doc.text[n.key+len(n.name):n.end], " \t\r\n\v\f") // with its colon, if it has one
+	} else {
+		literal = append([]byte(":"), literal...)
+	}
+	text := fmt.Appendf(nil, "%s %s", fd.TextName(), literal)
+	if owner.IsMapEntry() {
+		return "" // an entry can't be read alone
+	}
+	mt, err := protoregistry.GlobalTypes.FindMessageByName(owner.FullName())
+	if err != nil {
+		return ""
+	}
+	if err := prototextOptions.Unmarshal(text, mt.New().Interface()); err != nil {
+		if r.doc.source.byEnvoy && fd.Kind() == protoreflect.StringKind && r.lax(n) {
+			return ""
+		}
+		reason, _ := cleaned(err)
+		return reason
+	}
+	return ""
+}
+
+// lax takes a string that Envoy's parser reads and prototext does not: escapes that give
+// no UTF-8, or are written in another way.
+func (r *textReader) lax(n *textNode) bool {
+	literal := laxEscapes(r.doc.text[n.value:n.end])
+	var v wrapperspb.BytesValue
+	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
+		return false
+	}
+	f := r.doc.source.finding(codeInvalidUTF8, r.doc.at(n.value), "the escapes in this string give no UTF-8", readOnlyHelp)
+	if utf8.Valid(v.GetValue()) {
+		f = r.doc.source.finding(codeSyntax, r.doc.at(n.value), "an escape in this string is none of the text format", readOnlyHelp)
+	}
+	f.Severity = diag.Warning
+	f.Resource, f.Path = r.doc.resourceAt(r.root, n.value)
+	r.d.report(f)
+	quoted := strconv.Quote(strings.ToValidUTF8(string(v.GetValue()), "?"))
+	if len(quoted) > n.end-n.value { // Go's escapes may be longer
+		quoted = `"` + strings.Repeat("?", n.end-n.value-2) + `"`
+	}
+	r.replace(n.value, n.end, quoted)
+	return true
+}
+
+// laxEscapes writes the escapes that only Envoy's parser takes as the format has them.
+func laxEscapes(literal []byte) []byte {
+	out := bytes.Clone(literal)
+	for i := 0; i+1 < len(out); i++ {
+		if out[i] != '\\' {
+			continue
+		}
+		i++
+		switch rest := out[i:]; {
+		case rest[0] == 'X':
+			rest[0] = 'x'
+		case rest[0] >= '4' && rest[0] <= '7' && len(rest) > 2 && isOctal(rest[1]) && isOctal(rest[2]):
+			rest[0] -= 4 // of nine bits eight are left
+		case rest[0] == 'u' && len(rest) > 4:
+			if n, err := strconv.ParseUint(string(rest[1:5]), 16, 16); err == nil && n >= 0xd800 && n < 0xe000 {
+				copy(rest[1:5], "fffd")
+			}
+		}
+	}
+	return out
+}
+
+func isOctal(c byte) bool { return '0' <= c && c <= '7' }

@@ -1,0 +1,54 @@
+package xds
+
+import "slices"
+
+// Lost are the places of a resource that the source says something of which could not
+// be read, and the Message does not hold. nil is none.
+type Lost map[Path]bool // false for what stands around such a place
+
+// Add adds a place.
+func (l *Lost) Add(p Path) {
+	if *l == nil {
+		*l = make(Lost)
+	}
+	for _, around := range slices.Backward(p.prefixes()) {
+		if _, met := (*l)[around]; met {
+			break
+		}
+		(*l)[around] = false
+	}
+	(*l)[p] = true
+}
+
+// Echoes tells whether a finding at a path may be there only because something is lost:
+// at the path, in what stands there, or around it.
+func (l Lost) Echoes(p Path) bool {
+	if len(l) == 0 {
+		return false
+	}
+	if _, met := l[p]; met {
+		return true
+	}
+	return slices.ContainsFunc(p.prefixes(), func(around Path) bool { return l[around] })
+}
+
+// All tells whether the whole resource is lost.
+func (l Lost) All() bool { return l[""] }
+
+// prefixes are the paths around p, from the outside in.
+func (p Path) prefixes() []Path {
+	var list []Path
+	var at Path
+	for step := range p.Steps() {
+		list = append(list, at)
+		switch {
+		case step.Key:
+			at = at.Key(step.Name)
+		case step.Name != "":
+			at = at.Field(step.Name)
+		default:
+			at = at.Index(step.Index)
+		}
+	}
+	return list
+}
