@@ -157,8 +157,8 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 		return
 	}
 	r.Lost = lost
-	d.file.partial = d.file.partial || lost.Echoes(xds.Path(r.Type.Name))
-	if name != "" && name != r.Name && !lost.Echoes(xds.Path(r.Type.Name)) {
+	d.file.partial = d.file.partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))
+	if name != "" && name != r.Name && (r.Name != "" || !lost.Echoes(xds.Path(r.Type.Name))) {
 		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name))
 		if !v.doc.source.byEnvoy {
 			d.report(f)

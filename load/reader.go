@@ -259,6 +259,7 @@ func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place
 				continue
 			}
 			last[fd] = i
+			r.lost.Add(p.path.Field(string(fd.Name()))) // whether that was meant is for a person to say
 			name = c.name
 		} else {
 			name = string(fd.Name())

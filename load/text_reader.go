@@ -160,8 +160,8 @@ func (r *textReader) fields(n *textNode, p textPlace) {
 				continue
 			}
 			present[fd] = 0
+			r.lose(p.at(string(fd.Name()), fd)) // whether that was meant is for a person to say
 			if !r.rename(c, fd) {
-				r.lose(p.at(string(fd.Name()), fd))
 				continue
 			}
 		}
