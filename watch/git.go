@@ -138,13 +138,14 @@ func (g *git) mark() string {
 }
 
 // reads is how often Read calls its function at most on account of other changes
-// than git's: a tree that never rests is read as it is.
+// than those of git and of links: a tree that never rests is read as it is.
 const reads = 3
 
 // Read calls read, which reads the tree, when no git command is changing it. When
 // something did change meanwhile, what was read may be half of the old and half
 // of the new, and read is called again once the tree is quiet, or has not been for
-// long. It is not called once ctx has ended.
+// long. What git does, and a link that is turned, replaces many files at once: they are
+// waited for the longest. It is not called once ctx has ended.
 func (w *Watcher) Read(ctx context.Context, read func()) {
 	start := time.Now()
 	for n := 1; ; n++ {
@@ -154,16 +155,28 @@ func (w *Watcher) Read(ctx context.Context, read func()) {
 		if ctx.Err() != nil {
 			return
 		}
-		counted, mark := w.counted.Load(), w.git.mark()
+		counted, mark := w.counted.Load(), w.mark()
 		read()
-		byGit, changed := w.git.busy() || w.git.mark() != mark, w.counted.Load() != counted
-		if byGit && time.Since(start) > patience || !byGit && (!changed || n >= reads) {
+		replaced, changed := w.git.busy() || w.mark() != mark, w.counted.Load() != counted
+		if replaced && time.Since(start) > patience || !replaced && (!changed || n >= reads) {
 			return
 		}
 		if changed {
 			w.quiet(ctx, start.Add(w.burst.maxDelay))
 		}
 	}
+}
+
+// mark changes with all that replaces many files at once.
+func (w *Watcher) mark() string {
+	var b strings.Builder
+	b.WriteString(w.git.mark())
+	for _, path := range *w.links.Load() {
+		if target, err := os.Readlink(path); err == nil { // else it is no link, but what one leads to
+			fmt.Fprintln(&b, path, target)
+		}
+	}
+	return b.String()
 }
 
 // quiet waits for a burst of changes to end, or for the deadline.

@@ -318,3 +318,31 @@ func TestReadWithinSave(t *testing.T) {
 		t.Errorf("the file was there: %v, want %v", found, want)
 	}
 }
+
+// TestReadWhileLinksTurn has the link of a Kubernetes volume turned within each of the
+// first reads, more often than a tree that never rests is read. What is read last is
+// of one revision.
+func TestReadWhileLinksTurn(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir root; "+kubelet(0)+"; ln -s ..data/a.yaml root/a.yaml; ln -s ..data/b.yaml root/b.yaml")
+	w, _ := newWatcher(t, filepath.Join(dir, "root"), Options{QuietPeriod: time.Millisecond, Rescan: time.Hour})
+	run(t, w)
+	text := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(dir, "root", name))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(data)
+	}
+	n, a, b := 0, "", ""
+	w.Read(t.Context(), func() {
+		a = text("a.yaml")
+		if n++; n <= 2*reads {
+			sh(t, dir, kubelet(n))
+		}
+		b = text("b.yaml")
+	})
+	if a != b || n != 2*reads+1 {
+		t.Errorf("read %d times, the last time %q and %q", n, a, b)
+	}
+}

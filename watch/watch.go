@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,7 +65,8 @@ type Watcher struct {
 	log     *slog.Logger
 	git     *git
 	signals chan Reason
-	counted atomic.Uint64 // events that counted
+	counted atomic.Uint64            // events that counted
+	links   atomic.Pointer[[]string] // that lead into the tree, and in it
 
 	mu    sync.Mutex
 	files []string // what Also asked for last
@@ -109,7 +111,7 @@ func New(root string, o Options) (*Watcher, error) {
 		w.tree.close()
 		return nil, err
 	}
-	w.git.heed(w.tree.gits)
+	w.heed()
 	return w, nil
 }
 
@@ -183,6 +185,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-w.burst.fire():
 			if w.settled() {
 				w.burst.end()
+				w.heed()
 				w.signal(Change)
 			}
 		case <-rescan:
@@ -292,6 +295,13 @@ func (w *Watcher) glance() {
 // rewatch makes all watches anew.
 func (w *Watcher) rewatch() { w.anew(w.tree.rewatch) }
 
+// heed notes what tells Read that a tree changed while it was read.
+func (w *Watcher) heed() {
+	w.git.heed(w.tree.gits)
+	links := slices.Sorted(maps.Keys(w.tree.spots))
+	w.links.Store(&links)
+}
+
 // changed looks at a polled tree and tells whether it did since the last look.
 func (w *Watcher) changed() bool { return w.anew(w.tree.poll) }
 
@@ -302,7 +312,7 @@ func (w *Watcher) anew(look func() error) (changed bool) {
 	polled, before := w.tree.polled(), w.tree.stamps
 	w.known, w.trouble = w.trouble, map[string]bool{}
 	w.check(look())
-	w.git.heed(w.tree.gits)
+	w.heed()
 	if len(w.known) > 0 && len(w.trouble) == 0 {
 		w.log.Info("all folders are watched again", "root", w.tree.root)
 	}
