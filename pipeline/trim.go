@@ -22,8 +22,7 @@ const (
 	// the filters before it are done, and again for each retry. It is Envoy's default
 	// timeout of a route.
 	routeTimeout = 15 * time.Second
-	// drainSlack is how much later than Since a drain may begin, as a plan takes its
-	// time, and how much later than that it may end.
+	// drainSlack is how much later than its time a drain may end.
 	drainSlack = 2 * time.Second
 )
 

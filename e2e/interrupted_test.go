@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+	"xdspub/publish"
+)
+
+// turn is a tree, and the step behind which the watch that publishes it is ended; "" is
+// that all of it is out.
+type turn struct{ tree, end string }
+
+// play publishes the trees one after the other, each with a watch of its own.
+func (s *site) play(t *testing.T, turns ...turn) {
+	t.Helper()
+	for _, now := range turns {
+		s.write(t, "edge.yaml", now.tree)
+		if now.end == "" {
+			s.startWatch(t)
+		} else {
+			s.beginWatch(t, "--step-gap", "1h") // it ends before another one
+			s.watch.WaitLog(t, "msg=published step="+now.end)
+		}
+		s.watch.Signal(t, syscall.SIGTERM)
+		s.watch.Wait(t)
+	}
+}
+
+// TestInterrupted ends changes early, and has others come in their place: the listener
+// that comes never routes by what the dead change had brought (publish.TestHistories).
+func TestInterrupted(t *testing.T) {
+	web, dead := envoytest.NewUpstream(t, "web"), envoytest.NewUpstream(t, "dead")
+	port := envoytest.FreePort(t)
+	always := documents(staticCluster("web", web.Port()), routes("main", "web"))
+	named := func(cluster string) string {
+		return documents(always, routes("rb", cluster), listener("edge", port, rds("rb")))
+	}
+	scoped := func(cluster string) string {
+		return documents(always, routes("by-scope", cluster), scope("all", "a", "by-scope"), listener("edge", port, srds("scopes")))
+	}
+	x := staticCluster("x", dead.Port())
+	before := documents(always, listener("edge", port, rds("main")))
+	byFile := documents(always, edsCluster("x"), endpoints("x", web.Port()), routes("rb", "x"), listener("edge", port, rds("rb")))
+	for _, tt := range []struct {
+		name  string
+		turns []turn
+		ask   request
+	}{
+		{"routes", []turn{{before, ""}, {documents(x, named("x")), `"new names"`}, {named("web"), ""}}, request{port: port}},
+		{"routes, once more", []turn{{before, ""}, {named("web"), ""}, {before, ""}, {documents(x, named("x")), "clusters"}, {named("web"), ""}}, request{port: port}},
+		{"scopes", []turn{{before, ""}, {documents(x, scoped("x")), `"new names"`}, {scoped("web"), ""}}, request{port: port, header: "x-tenant: a"}},
+		{"endpoints", []turn{
+			{documents(always, staticCluster("x", web.Port()), routes("rb", "x"), listener("edge", port, rds("rb"))), ""},
+			{strings.Replace(byFile, endpoints("x", web.Port()), endpoints("x", dead.Port()), 1), `"new names"`}, {byFile, ""},
+		}, request{port: port}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			envoytest.Binary(t)
+			s := newSite(t, nil)
+			s.play(t, tt.turns[0])
+			s.startEnvoy(t)
+			becomes(t, "the listener", "200 web", func() string { return ask(t, tt.ask).text })
+			stop := send(t, tt.ask, func(answer string) bool { return answer == "200 web" })
+			s.play(t, tt.turns[1:]...)
+			becomes(t, "the last tree", "200 web", func() string { return ask(t, tt.ask).text })
+			stop()
+			if n := s.envoy.Stat(t, "http.edge.no_cluster"); n > 0 {
+				t.Errorf("%d requests found no cluster", n)
+			}
+			content(t, s.envoy)
+			s.envoy.Stop(t)
+		})
+	}
+}
+
+// TestBackThenInterrupted has the endpoints of a cluster come back while they wait for
+// their trim, the watch end early, and the cluster go: its file stays as long as CDS
+// names it, and an Envoy that starts meanwhile takes all that is out.
+func TestBackThenInterrupted(t *testing.T) {
+	envoytest.Binary(t)
+	up := envoytest.NewUpstream(t, "web").Port()
+	always := documents(staticCluster("web", up), routes("main", "web"), listener("edge", envoytest.FreePort(t), rds("main")))
+	byFile := documents(edsCluster("blue"), endpoints("blue", up), staticCluster("web", up), routes("main", "blue"), listener("edge", envoytest.FreePort(t), rds("main")))
+	s := newSite(t, nil, "--trim-delay", "3s")
+	const file = "eds/blue/eds.json"
+	s.play(t, turn{byFile, ""}, turn{documents(staticCluster("blue", up), always), ""}, turn{byFile, "clusters"})
+	s.write(t, "edge.yaml", always)
+	s.startWatch(t)
+	names := func() bool {
+		text, err := os.ReadFile(filepath.Join(s.out, "cds/cds.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), file)
+	}
+	if !names() {
+		t.Fatal("blue is gone at once")
+	}
+	s.startEnvoy(t)
+	content(t, s.envoy)
+	envoytest.Eventually(t, patience, "all is gone that goes", func() (bool, string) {
+		if named := names(); named && !s.exists(file) && names() {
+			t.Fatal("CDS names a file that is not there")
+		}
+		m, err := publish.ReadManifest(s.out)
+		_, gone := os.Stat(filepath.Join(s.out, file))
+		return err == nil && len(m.Going) == 0 && errors.Is(gone, fs.ErrNotExist), "it waits"
+	})
+	content(t, s.envoy)
+}
