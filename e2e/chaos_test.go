@@ -108,6 +108,7 @@ func (c *chaos) step() {
 	}{
 		{"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit},
 		{"back", c.back}, {"end of the watch", c.interrupt}, {"end of the watch", c.interrupt},
+		{"to and fro", c.toAndFro}, {"to and fro", c.toAndFro},
 		{"Envoy", c.turn}, {"Envoy", c.turn}, {"Envoy", c.turn}, {"Envoy", c.turn},
 		{"connection", c.connect}, {"port", c.port}, {"port", c.port}, {"by hand", c.byHand}, {"record", c.forget},
 		{"SIGHUP", func() string { c.watch.Signal(c.t, syscall.SIGHUP); return "" }},
@@ -141,12 +142,31 @@ func (c *chaos) back() string {
 // interrupt ends the watch, mostly in the middle of a change, and starts it again.
 func (c *chaos) interrupt() string {
 	what := c.edit()
+	return fmt.Sprint(what, ": ", c.end())
+}
+
+func (c *chaos) end() syscall.Signal {
 	c.pause(c.pick(0, 40, 60, 70, 80, 90, 100, 120, 150, 200, 300, 400))
 	signal := choose(c.soak, []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM})
 	c.watch.Signal(c.t, signal)
 	c.watch.Wait(c.t)
 	c.watches()
-	return fmt.Sprint(what, ": ", signal)
+	return signal
+}
+
+// toAndFro makes some edits, takes them back and makes them again, and has the watch end
+// in the middle of both: what goes comes back, is interrupted at that, and goes again.
+func (c *chaos) toAndFro() string {
+	before := c.tree
+	what := c.edit()
+	after := c.tree
+	c.pause(c.pick(100, 400, 900))
+	for _, tree := range []chaosTree{before, after} {
+		c.tree = tree
+		c.save()
+		what = fmt.Sprint(what, ": ", c.end())
+	}
+	return what
 }
 
 // turn kills or stops an Envoy, or has it run again.

@@ -24,7 +24,7 @@ func (s *soak) step() {
 	}{
 		{"change", s.change}, {"change", s.change}, {"change", s.change}, {"change", s.change},
 		{"route", s.route}, {"route", s.route},
-		{"cluster", s.comeOrGo}, {"cluster", s.comeOrGo},
+		{"cluster", s.comeOrGo}, {"cluster", s.comeOrGo}, {"form", s.form},
 		{"edge", s.edge}, {"address", s.address}, {"move", s.move}, {"move", s.move}, {"rename", s.rename}, {"folder", s.folder}, {"guest", s.guest}, {"visitor", s.visitor},
 		{"bad", s.goBad}, {"bad", s.goBad}, {"touch", s.touch}, {"litter", s.litter},
 		{"hup", func() string { s.watch.Signal(s.t, syscall.SIGHUP); return "" }},
@@ -80,6 +80,24 @@ func (s *soak) comeOrGo() string {
 		}
 	}
 	return name + " goes " + s.save(files...)
+}
+
+// form gives a cluster its endpoints by file or in itself, by turns.
+func (s *soak) form() string {
+	list := s.named(func(name string, r *thing) bool {
+		return r.kind == "eds" || r.kind == "static" && strings.HasPrefix(name, "e")
+	})
+	if len(list) == 0 {
+		return "nothing"
+	}
+	name := choose(s, list)
+	r := s.resources[name]
+	if r.kind == "eds" {
+		r.kind = "static"
+		return name + " has its endpoints in itself " + s.save(s.holder(name), s.drop(name+".endpoints"))
+	}
+	r.kind = "eds"
+	return name + " has its endpoints by file " + s.save(s.add(name+".endpoints", &thing{kind: "endpoints"}), s.holder(name))
 }
 
 // drop takes a resource out of its file.
