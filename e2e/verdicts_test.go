@@ -5,14 +5,18 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"xdspub/diag"
+	"xdspub/follow"
 	"xdspub/internal/certs"
 	"xdspub/internal/envoytest"
+	"xdspub/validate"
 )
 
 // TestVerdicts shows what Envoy does with each row of testdata/verdicts.yaml, and that
@@ -63,4 +67,83 @@ func readVerdicts(t *testing.T) (facts, map[string][]fact) {
 	facts := readFacts(t)
 	maps.Copy(facts.Slots, table.Slots)
 	return facts, table.Verdicts
+}
+
+// TestErrorsAreEnvoys: a rule that says of Envoy that it refuses something has been seen
+// to be right: with a row of testdata/verdicts.yaml or facts.yaml, or with a case of
+// internal/agreement in which nothing else is wrong. Those that refuse what Envoy takes
+// say why in testdata/stricter-than-envoy.
+func TestErrorsAreEnvoys(t *testing.T) {
+	shown := refusedByEnvoy(t)
+	stricter := readStricter(t)
+	codes := slices.Clone(follow.Codes)
+	for _, r := range validate.Rules {
+		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity})
+	}
+	for _, c := range codes {
+		switch reason := stricter[c.Name]; {
+		case c.Severity != diag.Error:
+			if reason != "" {
+				t.Errorf("%s stands in stricter-than-envoy, and is no error", c.Name)
+			}
+		case shown[c.Name] && reason != "":
+			t.Errorf("%s stands in stricter-than-envoy, and Envoy refuses what it finds", c.Name)
+		case !shown[c.Name] && reason == "":
+			t.Errorf("%s is an error, and no run of Envoy shows that it refuses what the rule finds", c.Name)
+		}
+		delete(stricter, c.Name)
+	}
+	for code := range stricter {
+		t.Errorf("%s stands in stricter-than-envoy, and is no rule", code)
+	}
+}
+
+// refusedByEnvoy are the codes of errors about what Envoy does not do.
+func refusedByEnvoy(t *testing.T) map[string]bool {
+	t.Helper()
+	shown := make(map[string]bool)
+	table, verdicts := readVerdicts(t)
+	for _, rows := range []map[string][]fact{table.Facts, verdicts} {
+		for _, list := range rows {
+			for _, row := range list {
+				if row.Envoy != "takes" {
+					shown[row.XDSPub["error"]] = true
+				}
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("..", "internal", "agreement", "testdata", "findings.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := regexp.MustCompile(`^\S+: (?:rejected|load-failure|crash|accepted-field-dropped)`)
+	erring := regexp.MustCompile(`(?m): error: .* \[([a-z0-9-]+)\]$`)
+	for _, side := range strings.Split(string(text), "== ")[1:] {
+		codes := make(map[string]bool)
+		for _, m := range erring.FindAllStringSubmatch(side, -1) {
+			codes[m[1]] = true
+		}
+		if refused.MatchString(side) && len(codes) == 1 {
+			maps.Copy(shown, codes)
+		}
+	}
+	return shown
+}
+
+// readStricter reads the rules that refuse on purpose what Envoy takes, and why.
+func readStricter(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "stricter-than-envoy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stricter := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		code, reason, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok {
+			t.Fatalf("stricter-than-envoy: %q is no code and reason", line)
+		}
+		stricter[code] = reason
+	}
+	return stricter
 }
