@@ -138,22 +138,26 @@ func (f folder) stat(file string) (Info, error) {
 	return in.lstat(name)
 }
 
-// read reads the file at a slash-separated path below f, with what it is. A link, a
-// pipe or a device is not opened.
+// read reads the file at a slash-separated path below f, with what it is.
 func (f folder) read(file string, most int64) ([]byte, Info, error) {
 	in, name, err := f.split(file)
 	if err != nil {
 		return nil, Info{}, err
 	}
 	defer in.Close()
-	info, err := in.lstat(name)
+	return in.readHere(name, most)
+}
+
+// readHere reads the file at a name. A link, a pipe or a device is not opened.
+func (f folder) readHere(name string, most int64) ([]byte, Info, error) {
+	info, err := f.lstat(name)
 	if err != nil {
 		return nil, info, err
 	}
 	if !info.Mode.IsRegular() {
-		return nil, info, in.failed("read", name, safefile.ErrNotRegular)
+		return nil, info, f.failed("read", name, safefile.ErrNotRegular)
 	}
-	opened, err := in.open(name, os.O_RDONLY, 0)
+	opened, err := f.open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, info, err
 	}

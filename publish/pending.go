@@ -115,7 +115,7 @@ func holds(in folder, name string, f File, gid int) (bool, error) {
 	case info.Mode != f.mode() || info.Size != int64(len(f.Data)) || wrongGroup(info, f.Secret, gid):
 		return false, nil // a link or a pipe has another mode too: it is never opened
 	}
-	data, _, err := in.read(name, info.Size)
+	data, _, err := in.readHere(name, info.Size)
 	return err == nil && bytes.Equal(data, f.Data), err
 }
 
