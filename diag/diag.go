@@ -108,6 +108,7 @@ type Diagnostic struct {
 
 // String is the finding in one line, as the text form begins.
 func (d Diagnostic) String() string {
+	d = d.shown()
 	line := fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.Code)
 	if d.Position == (Position{}) {
 		return line

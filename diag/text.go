@@ -43,6 +43,7 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	}
 	var s snippets
 	for _, d := range l {
+		d = d.shown()
 		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), printable(d.Message), d.Code)
 		s.write(bw, d, o, paint)
 		if in := inside(d); in != "" {
@@ -91,13 +92,28 @@ const snippetWidth = 120
 type snippets struct {
 	line         Position
 	runes, bytes int
+
+	judged Position // the line of which it is known
+	secret bool     // whether it reveals one
+}
+
+// reveals is reveals, asked once a line.
+func (s *snippets) reveals(p Position, line string) bool {
+	if here := (Position{File: p.File, Line: p.Line}); s.judged != here {
+		s.judged, s.secret = here, reveals(line)
+	}
+	return s.secret
 }
 
 func (s *snippets) write(w io.Writer, d Diagnostic, o TextOptions, paint func(string, string) string) {
-	if o.Line == nil || d.Line == 0 || d.Column == 0 || d.Sensitive {
+	if o.Line == nil || d.Line == 0 || d.Column == 0 {
 		return
 	}
 	line, ok := o.Line(d.Position)
+	if d.Sensitive || ok && s.reveals(d.Position, line) {
+		fmt.Fprintln(w, "    (the line is not shown: it may hold a secret)")
+		return
+	}
 	if !ok || strings.TrimSpace(line) == "" {
 		return
 	}
@@ -108,7 +124,7 @@ func (s *snippets) write(w io.Writer, d Diagnostic, o TextOptions, paint func(st
 	}
 	here := Position{File: d.File, Line: d.Line}
 	if s.line != here || s.runes > from || s.bytes > len(line) {
-		*s = snippets{line: here}
+		s.line, s.runes, s.bytes = here, 0, 0
 	}
 	for s.runes < from && s.bytes < len(line) {
 		_, size := utf8.DecodeRuneInString(line[s.bytes:])

@@ -1,0 +1,93 @@
+package diag
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Nobody marks every secret as one: a header, an address or a file that is no resource may
+// hold a password. What looks like one is not shown. This knows common shapes and no more:
+// a token that looks like any other word is printed.
+
+// values are secrets by what they look like. Where an expression has a group, the group is
+// the secret.
+var values = []*regexp.Regexp{
+	regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY-----|(?s:.*))`),
+	regexp.MustCompile(`(?i)\b(?:basic|bearer|digest|negotiate|apikey)\s+([A-Za-z0-9+/=._~:-]{6,})`),
+	regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"']*:([^\s/@"']+)@`),
+	regexp.MustCompile(`\$(?:1|2[abxy]?|5|6|7|y|gy|argon2[a-z]*|scrypt|pbkdf2[a-z0-9-]*|apr1)\$[./A-Za-z0-9$=,+-]{4,}`),
+	regexp.MustCompile(`\{SHA\}[A-Za-z0-9+/=]{8,}`),
+	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), // a JWT
+	regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bAIza[\w-]{30,}|\b[sr]k_live_\w{10,}`),
+}
+
+// names are of what holds a secret, with its value on the same line.
+var names = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(?:password|passwd|passphrase|api[-_]?key|private[-_]?key|secret[-_]?key|access[-_]?key|client[-_]?secret|auth[-_]?token|access[-_]?token|refresh[-_]?token|security[-_]?token|authorization|set-cookie|cookie)["']?\s*[:=]\s*["']?[^\s"'{\[&*|>,}]`),
+	regexp.MustCompile(`(?i)key["']?\s*:\s*["']?(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|api-key|apikey|x-auth-token|x-access-token|x-amz-security-token|x-csrf-token)["']?\s*[,}]`),
+	regexp.MustCompile(`(?i)\bkind["']?\s*:\s*["']?Secret\b`),
+}
+
+// Hide puts … where a text holds what looks like a secret.
+func Hide(text string) string {
+	for _, shape := range values {
+		text = hide(shape, text)
+	}
+	return text
+}
+
+func hide(shape *regexp.Regexp, text string) string {
+	matches := shape.FindAllStringSubmatchIndex(text, -1)
+	if matches == nil {
+		return text
+	}
+	var b strings.Builder
+	end := 0
+	for _, m := range matches {
+		from, to := m[0], m[1]
+		if len(m) > 2 {
+			from, to = m[2], m[3]
+		}
+		b.WriteString(text[end:from])
+		b.WriteString("…")
+		end = to
+	}
+	b.WriteString(text[end:])
+	return b.String()
+}
+
+// reveals tells whether a line of a source holds what looks like a secret, or the value of
+// what is named like one.
+func reveals(line string) bool {
+	for _, shape := range names {
+		if shape.MatchString(line) {
+			return true
+		}
+	}
+	return Hide(line) != line
+}
+
+var mapKeys = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]`)
+
+// shown is the finding as it leaves the program: without keys of maps beside a secret, where
+// a value may stand that lost its place, and without what looks like a secret.
+func (d Diagnostic) shown() Diagnostic {
+	if d.Sensitive {
+		d.Path = mapKeys.ReplaceAllLiteralString(d.Path, `["…"]`)
+	}
+	d.Path, d.Message, d.Help = Hide(d.Path), Hide(d.Message), Hide(d.Help)
+	return d
+}
+
+// MarshalJSON writes the finding for whoever it is: a pipe, the control socket, or a record
+// on disk.
+func (d Diagnostic) MarshalJSON() ([]byte, error) {
+	type plain Diagnostic
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // whoever marshals says whether it is to be
+	err := enc.Encode(plain(d.shown()))
+	return b.Bytes(), err
+}
