@@ -43,6 +43,9 @@ type Resource struct {
 
 	secretOnce sync.Once
 	secret     bool
+
+	credentialsOnce sync.Once
+	credentials     map[string]string // see credentialsOf
 }
 
 // FromBootstrap is the Via of what stands in a bootstrap.
@@ -67,7 +70,7 @@ func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 
 // Diagnostic is a finding of severity Error about the field at path.
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
-	return diag.Diagnostic{
+	d := diag.Diagnostic{
 		Code:      code,
 		Position:  r.Origin.Position(path),
 		Resource:  diag.Resource{Type: r.Type.URL(), Name: r.Name},
@@ -75,6 +78,15 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 		Message:   message,
 		Sensitive: r.HoldsSecret(),
 	}
+	r.credentialsOnce.Do(func() { r.credentials = credentialsOf(r.Message) })
+	around := d.Path[:max(0, strings.LastIndexByte(d.Path, '.'))]
+	for _, at := range []string{d.Path, around} {
+		if value, ok := r.credentials[at]; ok {
+			d.Sensitive = true
+			d.Message = strings.ReplaceAll(d.Message, value, "…")
+		}
+	}
+	return d
 }
 
 // HoldsSecret tells whether the resource may carry secret content. A resource can

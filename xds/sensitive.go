@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"strings"
 	"sync"
 
 	udpaannotations "github.com/cncf/xds/go/udpa/annotations"
@@ -27,6 +28,24 @@ func HoldsSecret(m proto.Message) bool {
 		}
 	})
 	return found
+}
+
+// credentialsOf are the values of headers that let somebody in, by the path of the header.
+// The API does not mark them.
+func credentialsOf(m proto.Message) map[string]string {
+	found := make(map[string]string)
+	Walk(m, func(n *Node) {
+		if h, ok := n.Message.(*corev3.HeaderValue); ok && credentialHeaders[strings.ToLower(h.GetKey())] && h.GetValue() != "" {
+			found[string(n.Path())] = h.GetValue()
+		}
+	})
+	return found
+}
+
+var credentialHeaders = map[string]bool{
+	"authorization": true, "proxy-authorization": true, "cookie": true, "set-cookie": true,
+	"x-api-key": true, "api-key": true, "apikey": true, "x-auth-token": true, "x-access-token": true,
+	"x-amz-security-token": true, "x-csrf-token": true,
 }
 
 // holdsContent tells whether the value of a sensitive field is content itself.

@@ -3,6 +3,7 @@ package xds_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -74,6 +75,24 @@ func TestResourceDiagnostic(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, r.Diagnostic("rule", "name", "wrong")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", r, diff)
+		}
+	}
+}
+
+// TestCredentialDiagnostic: a finding beside the value of a header that lets somebody in
+// does not say it.
+func TestCredentialDiagnostic(t *testing.T) {
+	add := func(key, value string) *corev3.HeaderValueOption {
+		return &corev3.HeaderValueOption{Header: &corev3.HeaderValue{Key: key, Value: value}}
+	}
+	r := resource(t, &routev3.RouteConfiguration{Name: "r", RequestHeadersToAdd: []*corev3.HeaderValueOption{add("Authorization", "hunter2"), add("x-name", "web")}}, "")
+	for path, hidden := range map[xds.Path]bool{
+		"request_headers_to_add[0].header.value": true, "request_headers_to_add[0].header": true,
+		"request_headers_to_add[1].header.value": false, "name": false, "": false,
+	} {
+		d := r.Diagnostic("rule", path, `value "hunter2" is wrong`)
+		if d.Sensitive != hidden || strings.Contains(d.Message, "hunter2") == hidden {
+			t.Errorf("%s: %+v", path, d)
 		}
 	}
 }
