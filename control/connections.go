@@ -3,31 +3,85 @@ package control
 import (
 	"net"
 	"sync"
+	"time"
 )
 
-// connections accepts no more connections at a time than it has slots. Further
-// clients wait until one is free, which the timeouts of the server see to.
+// grace is how long a client has a connection to itself. Who asks at once has been heard
+// by then.
+const grace = 100 * time.Millisecond
+
+// connections accepts no more connections at a time than it has slots. Where all are taken
+// those that have had their grace make room, unless they wait for the watch: so an honest
+// client waits no longer than others' grace, however many hang before it.
 type connections struct {
 	net.Listener
 	slots chan struct{}
+
+	mu   sync.Mutex
+	open map[*connection]bool // whether it waits for the watch
 }
 
-func (l connections) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
+func newConnections(l net.Listener, slots chan struct{}) *connections {
+	return &connections{Listener: l, slots: slots, open: make(map[*connection]bool)}
+}
+
+func (l *connections) Accept() (net.Conn, error) {
+	for taken := false; !taken; {
+		select {
+		case l.slots <- struct{}{}:
+			taken = true
+		case <-time.After(grace):
+			l.makeRoom()
+		}
+	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		<-l.slots
 		return nil, err
 	}
-	return &connection{Conn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
+	c := &connection{Conn: conn, of: l, since: time.Now()}
+	c.free = sync.OnceFunc(func() { <-l.slots })
+	l.mu.Lock()
+	l.open[c] = false
+	l.mu.Unlock()
+	return c, nil
+}
+
+// makeRoom closes the connections that have had their grace.
+func (l *connections) makeRoom() {
+	l.mu.Lock()
+	var old []*connection
+	for c, waits := range l.open {
+		if !waits && time.Since(c.since) >= grace {
+			old = append(old, c)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range old {
+		c.Close()
+	}
 }
 
 type connection struct {
 	net.Conn
-	free func()
+	of    *connections
+	since time.Time
+	free  func()
+}
+
+// wait says whether the connection waits for the watch.
+func (c *connection) wait(waits bool) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if _, open := c.of.open[c]; open {
+		c.of.open[c] = waits
+	}
 }
 
 func (c *connection) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
 	defer c.free()
 	return c.Conn.Close()
 }

@@ -369,6 +369,42 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// TestSlowClients has an honest client come after hundreds of slow ones. It does not wait
+// until these have lost their connections: most that are listened to are still there when
+// it is answered. One that waits for the watch is not sent away for them.
+func TestSlowClients(t *testing.T) {
+	out := newOut(t)
+	s := serve(t, out)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		if _, err := Retry(context.Background(), out, RetryHeld{}); err != nil {
+			t.Error(err)
+		}
+	})
+	waiting := <-s.Requests()
+	var slow []net.Conn
+	for range 300 {
+		conn := connect(t, out)
+		_, _ = io.WriteString(conn, "GET /v1/wat")
+		slow = append(slow, conn)
+	}
+	answers(t, out)
+	connected := 0
+	for _, conn := range slow {
+		if err := conn.SetReadDeadline(time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			connected++
+		}
+	}
+	if connected == 0 {
+		t.Error("the honest client waited until the slow ones were gone")
+	}
+	published(waiting)
+	asking.Wait()
+}
+
 // TestFlood has more requests than may wait: each is carried out and answered, or
 // told that it is not.
 func TestFlood(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,9 @@ func New(log *slog.Logger) *Server {
 	mux.HandleFunc("POST "+retryPath, s.postRetry)
 	s.http = http.Server{
 		Handler: mux, ReadTimeout: patience, MaxHeaderBytes: maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
 		// Of use to whoever writes a client.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
@@ -71,7 +75,7 @@ func (s *Server) Bind(out string) error {
 	s.bound = b
 	s.serving.Go(func() {
 		defer close(b.ended)
-		_ = s.http.Serve(connections{b.UnixListener, s.slots}) // why it ended the next Bind finds out
+		_ = s.http.Serve(newConnections(b.UnixListener, s.slots)) // why it ended the next Bind finds out
 	})
 	return nil
 }
@@ -95,6 +99,9 @@ func (s *Server) Close() {
 	}
 	s.serving.Wait()
 }
+
+// connectionKey is for the connection in the context of a request.
+type connectionKey struct{}
 
 // Tell replaces what clients are told of the watch. It must not be changed any more.
 func (s *Server) Tell(w Watch) { s.watch.Store(&w) }
@@ -126,6 +133,10 @@ func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 	if err := read(w, r, &request.RetryHeld); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
+	}
+	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+		c.wait(true)
+		defer c.wait(false)
 	}
 	select {
 	case s.requests <- request:
