@@ -118,7 +118,7 @@ func (d *document) listIn(pos, margin int) (l *yamlList, end int, ok bool) {
 func indented(line []byte) (depth int, content []byte) {
 	content = bytes.TrimLeft(line, " ")
 	depth = len(line) - len(content)
-	if content[0] == '#' || len(bytes.TrimSpace(content)) == 0 {
+	if len(bytes.TrimSpace(content)) == 0 || content[0] == '#' {
 		return depth, nil
 	}
 	return depth, content

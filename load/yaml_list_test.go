@@ -53,6 +53,26 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestEndWithoutNewline: a list may end in a line of blanks that has no end.
+func TestEndWithoutNewline(t *testing.T) {
+	for _, end := range []string{"", " ", "  ", "   \t", "  #", "-", "  -"} {
+		for _, c := range []struct {
+			source source
+			text   string
+		}{
+			{source{}, sample.Clusters(2)},
+			{source{isBootstrap: true, byEnvoy: true, asWritten: true}, sample.Mesh{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
+		} {
+			text := strings.TrimRight(c.text, "\n") + "\n" + end
+			inPieces, ok := decodeDocuments(c.source, text, true)
+			whole, _ := decodeDocuments(c.source, text, false)
+			if diff := cmp.Diff(whole, inPieces, protocmp.Transform()); ok && diff != "" {
+				t.Errorf("ending in %q (-whole +pieces):\n%s", end, diff)
+			}
+		}
+	}
+}
+
 // edited is a text after up to two random edits of its lines. Some of those that
 // come in stand as deep as a list that is indented so far.
 func edited(r *rand.Rand, text, indent string) string {
