@@ -1,6 +1,6 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check generate agreement mutate worldwide fuzz soak traffic bench new-rule clean
+.PHONY: help build demo test check generate extensions agreement mutate worldwide fuzz soak traffic bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
@@ -19,6 +19,9 @@ check: ## what to run before a commit: formatting, vet on three systems, fast te
 
 generate: ## write generated files anew: type imports, docs/rules.md
 	go generate ./...
+
+extensions: ## ask the real Envoy for its extensions, and try every message type in every slot that takes one
+	@scripts/extensions
 
 agreement: ## compare validate with the real Envoy's verdicts, case by case (docs/agreement.md)
 	@scripts/agreement

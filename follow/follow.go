@@ -345,7 +345,7 @@ func (f *follower) ads(s subscriber) {
 	if f.hasADS {
 		return
 	}
-	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config", "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")
+	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config: Envoy accepts it, and waits", "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")
 }
 
 // resolve is a path as this program has to open it.

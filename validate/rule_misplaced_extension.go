@@ -96,6 +96,11 @@ func checkExtension(p *Pass, n *xds.Node, s slot, e extension) {
 		return
 	}
 	found, ok := xds.ExtensionOf(category, config)
+	for _, also := range s.Also {
+		if !ok {
+			found, ok = xds.ExtensionOf(also, config)
+		}
+	}
 	if !ok {
 		if isListenerFilter(config) && s.Category == "envoy.filters.listener" {
 			return // listener-filter
@@ -203,6 +208,8 @@ var kinds = map[string]string{
 	"envoy.health_checkers":              "health checker",
 	"envoy.load_balancing_policies":      "load balancing policy",
 	"envoy.network.dns_resolver":         "DNS resolver",
+	"envoy.resource_monitors":            "resource monitor",
+	"envoy.resource_monitors.proactive":  "resource monitor of the name envoy.resource_monitors.global_downstream_max_connections",
 	"envoy.retry_host_predicates":        "retry host predicate",
 	"envoy.retry_priorities":             "retry priority",
 	"envoy.tracers":                      "tracer",

@@ -3,6 +3,7 @@ package xds
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -13,6 +14,9 @@ type Slot struct {
 	// Category is that of the extensions that fit. It is one of several where the
 	// place decides, see CategoryAt; Envoy 1.40.0 holds none of some.
 	Category string
+	// Also are further categories that fit: Envoy looks there for what it does not
+	// find in the first.
+	Also []string
 	// ByName: Envoy goes by the name of the extension, and reads the configuration
 	// as that one's. Elsewhere the type of the configuration decides, and the name
 	// is free.
@@ -23,7 +27,8 @@ type Slot struct {
 
 // CategoryAt is the category that fits a slot of the node's message. Transport
 // sockets, certificate selectors and HTTP filters are of other kinds towards
-// clients than towards upstreams, and a listener's filters of another for UDP.
+// clients than towards upstreams, and a listener's filters of another for UDP. Of a
+// resource monitor the name tells whether it is proactive.
 func (n *Node) CategoryAt(s Slot) string {
 	switch s.Category {
 	case "envoy.transport_sockets":
@@ -34,6 +39,10 @@ func (n *Node) CategoryAt(s Slot) string {
 	case "envoy.tls.certificate_selectors", "envoy.tls.certificate_mappers":
 		if !n.within("envoy.config.listener.v3.FilterChain") {
 			return "envoy.tls.upstream_" + s.Category[len("envoy.tls."):]
+		}
+	case "envoy.resource_monitors":
+		if m, ok := n.Message.(*overloadv3.ResourceMonitor); ok && isProactive(m.GetName()) {
+			return "envoy.resource_monitors.proactive"
 		}
 	case "envoy.filters.http":
 		if n.within("envoy.extensions.filters.http.router.v3.Router.upstream_http_filters") ||
@@ -50,6 +59,11 @@ func (n *Node) CategoryAt(s Slot) string {
 		}
 	}
 	return s.Category
+}
+
+func isProactive(monitor string) bool {
+	_, ok := ExtensionNamed("envoy.resource_monitors.proactive", monitor)
+	return ok
 }
 
 // within tells whether the node is, or stands in, a message of that name or what
@@ -109,7 +123,7 @@ var Slots = []Slot{
 	{Field: "envoy.config.route.v3.ClusterSpecifierPlugin.extension", Category: "envoy.router.cluster_specifier_plugin"},
 	{Field: "envoy.config.route.v3.FilterConfig.config", Category: "envoy.filters.http"},
 	{Field: "envoy.config.route.v3.InternalRedirectPolicy.predicates", Category: "envoy.internal_redirect_predicates"},
-	{Field: "envoy.config.route.v3.RateLimit.Action.extension", Category: "envoy.rate_limit_descriptors"},
+	{Field: "envoy.config.route.v3.RateLimit.Action.extension", Category: "envoy.rate_limit_descriptors", Also: []string{"envoy.matching.http.input", "envoy.matching.common_inputs"}},
 	{Field: "envoy.config.route.v3.RetryPolicy.RetryHostPredicate.typed_config", Category: "envoy.retry_host_predicates"},
 	{Field: "envoy.config.route.v3.RetryPolicy.RetryPriority.typed_config", Category: "envoy.retry_priorities"},
 	{Field: "envoy.config.route.v3.RetryPolicy.retry_options_predicates", Category: "envoy.retry_options_predicates"},
