@@ -20,8 +20,8 @@ Envoy finds an extension by the type of its typed_config, among those of the kin
 that the place is for; the name beside it is free. An HTTP filter among network
 filters, a DownstreamTlsContext on a cluster, a name alone: "Didn't find a
 registered implementation for 'x' with type URL: ''". A google.protobuf.Struct is
-no configuration either. In a few places the name decides, such as stateful sessions
-and Dubbo filters. For some, such as tap sinks and connection
+no configuration either. In a few places the name decides, such as stateful sessions,
+Dubbo filters and the resource monitor that limits downstream connections. For some, such as tap sinks and connection
 balancers, the released binary holds none. The type that an HTTP
 filter has for routes is none for the filter chain ("Unable to unpack as …Buffer").
 
