@@ -164,3 +164,21 @@ func TestTrimOfWhatIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestExtensionsAfterClusters: a filter calls clusters, so one that changes goes out
+// behind those that come.
+func TestExtensionsAfterClusters(t *testing.T) {
+	const (
+		extension = `{"@type": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: lua, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: 'function envoy_on_request(h) h:httpCall("%s", {}, "", 1) end'}}}`
+		asks      = `http_filters: [{name: lua, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}}, `
+	)
+	in := strings.Replace(fmt.Sprintf(listener, "a"), "http_filters: [", asks, 1)
+	s := newSite(t, nil)
+	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "green")))
+	s.publish()
+	s.tree(tree(green, greenEndpoints, blue, blueEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "blue")))
+	s.want("it calls a cluster that comes", `
+new names: eds/blue/eds.json
+clusters: cds/cds.json
+extensions: ecds/lua/ecds.json`)
+}

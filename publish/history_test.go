@@ -86,9 +86,12 @@ func newHistory(r *rand.Rand) history {
 		g.edit(r)
 	}
 	g.mend()
-	for range 3 + r.IntN(4) {
+	toAndFro := r.IntN(3) == 0
+	for i := range 3 + r.IntN(4) {
 		e := event{End: "whole", Tree: g}
-		if len(had) > 1 && r.IntN(3) == 0 {
+		if toAndFro && i > 1 {
+			e.Tree = had[i-2]
+		} else if len(had) > 1 && r.IntN(3) == 0 {
 			e.Tree = had[r.IntN(len(had)-1)]
 		} else if len(had) > 0 {
 			for range 1 + r.IntN(3) {
@@ -100,7 +103,7 @@ func newHistory(r *rand.Rand) history {
 		g = e.Tree
 		had = append(had, e.Tree)
 		e.Wait = []time.Duration{0, time.Second, 20 * time.Second, trimDelay / 2, trimDelay - time.Second, trimDelay + time.Second}[r.IntN(6)]
-		if r.IntN(2) == 0 {
+		if r.IntN(2) == 0 && !(toAndFro && i < 2) {
 			e.End = []string{"stopped", "killed", "failed", "refused"}[r.IntN(4)]
 			e.At = 1 + r.IntN(14)
 		}
