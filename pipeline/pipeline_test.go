@@ -174,7 +174,7 @@ func TestTrim(t *testing.T) {
 
 	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), fmt.Sprintf(listener, "a")))
 	s.want("blue is dropped: its cluster stays, an empty layer stands in", `
-secrets, runtime: rtds/flags/rtds.json
+secrets, extensions, runtime: rtds/flags/rtds.json
 routes: rds/main/rds.json`)
 	if diff := cmp.Diff([]string{"blue", "green"}, s.clusters()); diff != "" {
 		t.Errorf("clusters (-want +got):\n%s", diff)
@@ -209,7 +209,7 @@ func TestFormats(t *testing.T) {
 			s.want("nothing changed", "")
 			s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), fmt.Sprintf(listener, "a")))
 			s.want("blue and the layer are dropped", named(`
-secrets, runtime: rtds/flags/rtds.json
+secrets, extensions, runtime: rtds/flags/rtds.json
 routes: rds/main/rds.json`))
 			if diff := cmp.Diff([]string{"blue", "green"}, s.clusters()); diff != "" {
 				t.Errorf("clusters (-want +got):\n%s", diff)

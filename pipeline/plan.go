@@ -83,7 +83,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if more.HasErrors() {
 		return nil, append(list, more...), nil
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, st.listeners)), Gap: p.options.StepGap, Manifest: m}
+	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, nil), p.named(nil, st.listeners)), Gap: p.options.StepGap, Manifest: m}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
@@ -271,9 +271,9 @@ func (st *state) drains(out *render.Output, after, now time.Time) []publish.Drai
 }
 
 // steps sorts files into the order in which Envoy can follow: what is named goes
-// out before what names it, and what named it before is still there. named are the
-// files that something published names.
-func steps(files, leaving []render.File, st *state, named map[string]bool) []publish.Step {
+// out before what names it, and what named it before is still there. The files that
+// published clusters and listeners name are byClusters and byListeners.
+func steps(files, leaving []render.File, st *state, byClusters, byListeners map[string]bool) []publish.Step {
 	const (
 		born = iota
 		early
@@ -285,7 +285,7 @@ func steps(files, leaving []render.File, st *state, named map[string]bool) []pub
 		routes
 	)
 	list := []publish.Step{
-		{Name: "new names"}, {Name: "secrets, runtime"}, {Name: "clusters"}, {Name: "endpoints"}, {Name: "extensions"},
+		{Name: "new names"}, {Name: "secrets, extensions, runtime"}, {Name: "clusters"}, {Name: "endpoints"}, {Name: "extensions"},
 		{Name: "routes that no listener asks for yet"}, {Name: "listeners"}, {Name: "routes"},
 	}
 	for _, f := range files {
@@ -299,16 +299,16 @@ func steps(files, leaving []render.File, st *state, named map[string]bool) []pub
 		case !out:
 		// Nobody has taken what lies there, and a listener must not come to read it. But
 		// one that drains may, so the clusters that it leads to come first.
-		case isRoutes(t) && !named[f.Path]:
+		case isRoutes(t) && !byListeners[f.Path]:
 			at = unasked
 		case isRoutes(t):
 			at = routes
 		case t == xds.Runtime: // which the bootstrap names
 			at = early
-		case !named[f.Path]:
+		case !byClusters[f.Path] && !byListeners[f.Path]:
 		case t == xds.Endpoints:
 			at = endpoints
-		case t == xds.ExtensionConfig: // filters call clusters
+		case t == xds.ExtensionConfig && !byClusters[f.Path]: // filters call clusters
 			at = extensions
 		default:
 			at = early
