@@ -1,6 +1,6 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check generate extensions agreement mutate worldwide fuzz soak traffic bench new-rule clean
+.PHONY: help build demo test check deadcode generate extensions agreement mutate worldwide fuzz soak traffic bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
@@ -14,8 +14,11 @@ demo: ## see it work: watch and a real Envoy on examples/quickstart
 test: ## run everything: checks, then all tests, with a real Envoy
 	@scripts/test
 
-check: ## what to run before a commit: formatting, vet on three systems, fast tests
+check: ## what to run before a commit: formatting, vet on three systems, staticcheck, fast tests
 	@scripts/check && go test -short ./...
+
+deadcode: ## look for functions that the program does not reach; takes minutes
+	@scripts/deadcode
 
 generate: ## write generated files anew: type imports, docs/rules.md
 	go generate ./...

@@ -108,6 +108,57 @@ func TestValidationPage(t *testing.T) {
 	}
 }
 
+// TestContributing runs the commands of CONTRIBUTING.md. Of make it is asked what it
+// would do, and of go test whether there is such a test: they may be what runs this one.
+func TestContributing(t *testing.T) {
+	envoytest.Binary(t)
+	t.Parallel()
+	text := page(t, "CONTRIBUTING.md")
+	try := filepath.Join(t.TempDir(), "envoy.yaml")
+	if err := os.WriteFile(try, []byte(blocks(text, "yaml")[0]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocks(text, "console") {
+		for _, c := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1) {
+			command, want, _ := strings.Cut(strings.ReplaceAll(c, "envoy.yaml", try), "\n")
+			words := strings.Fields(command)
+			switch {
+			case command == "":
+				continue
+			case words[0] == "make":
+				command = "make --dry-run " + strings.Join(words[1:], " ")
+			case words[0] == "go" && words[1] == "test":
+				command = regexp.MustCompile(`-run (\w+)`).ReplaceAllString(command, "-list $1 | grep $1")
+				command = strings.ReplaceAll(command, " -update", "")
+			case words[0] == "go" && words[1] == "generate":
+				command = "go generate -n " + strings.Join(words[2:], " ")
+			}
+			stdout, stderr, exit := run(t, "/bin/sh", "-c", command)
+			if exit != 0 || want != "" && stdout != want {
+				t.Errorf("%s: exit status %d, want 0 and %q\n%s%s", command, exit, want, stdout, stderr)
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, "internal/envoytest/*.go"))
+	if err != nil || files == nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func ([A-Z]\w*)`).FindAllStringSubmatch(string(code), -1) {
+			if !strings.Contains(text, "`"+m[1]+"`") {
+				t.Errorf("CONTRIBUTING.md does not say what envoytest.%s does", m[1])
+			}
+		}
+	}
+}
+
 // TestReadmeTree: the tree that the README draws is that of the example.
 func TestReadmeTree(t *testing.T) {
 	for _, line := range strings.Split(page(t, "README.md"), "\n") {

@@ -201,6 +201,7 @@ func (m *maker) keyFile(name string, key crypto.Signer) {
 func (m *maker) encrypted(name string, key crypto.Signer) {
 	der, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
 	m.failed(err)
+	//lint:ignore SA1019 Envoy takes such keys, so they must be tried
 	block, err := x509.EncryptPEMBlock(rand.Reader, "EC PRIVATE KEY", der, []byte(password), x509.PEMCipherAES256)
 	m.failed(err)
 	m.files[name] = pem.EncodeToMemory(block)

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestNewRule makes rules in a copy of the module: each gets its place in the list, and
+// the test of rules passes with one as it was made.
+func TestNewRule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the package again")
+	}
+	module := filepath.Join(t.TempDir(), "module")
+	copyModule(t, module)
+	newRule := func(code string) (output string, status int) {
+		t.Helper()
+		return command(t, module, "scripts/new-rule", code)
+	}
+	for _, c := range []struct{ code, name, before string }{
+		{"aaa-first", "aaaFirst", "backoffInterval"},
+		{"bad-ca", "badCa", "badCELExpression"},
+		{"bad-certificata", "badCertificata", "badCertificate"},
+		{"bad-certificate-2", "badCertificate2", "badFormatString"},
+		{"zzz-last", "zzzLast", ""},
+	} {
+		if output, status := newRule(c.code); status != 0 {
+			t.Fatalf("%s: exit status %d\n%s", c.code, status, output)
+		}
+		rules, err := os.ReadFile(filepath.Join(module, "validate/rules.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "\t" + c.name + ",\n\t" + c.before + ",\n"
+		if c.before == "" {
+			want = "\t" + c.name + ",\n}\n"
+		}
+		if !strings.Contains(string(rules), want) {
+			t.Errorf("%s does not stand before %s:\n%s", c.name, c.before, rules)
+		}
+	}
+	for _, bad := range []string{"", "one", "Two-Words", "aaa-first"} {
+		if output, status := newRule(bad); status == 0 {
+			t.Errorf("%q is taken\n%s", bad, output)
+		}
+	}
+
+	// All scaffolds have one example in common, so that only one can be judged.
+	alone := filepath.Join(t.TempDir(), "alone")
+	copyModule(t, alone)
+	if output, status := command(t, alone, "scripts/new-rule", "stat-name-repeated"); status != 0 {
+		t.Fatalf("exit status %d\n%s", status, output)
+	}
+	if output, status := command(t, alone, "go", "test", "-count", "1", "-run", "^TestRules", "./validate"); status != 0 {
+		t.Errorf("exit status %d\n%s", status, output)
+	}
+	if output, status := command(t, alone, "gofmt", "-l", "validate"); status != 0 || output != "" {
+		t.Errorf("not as gofmt would: %s", output)
+	}
+}
+
+// copyModule copies what the validate package and its tests are made of.
+func copyModule(t *testing.T, to string) {
+	t.Helper()
+	for _, name := range []string{"go.mod", "go.sum", "scripts", "diag", "xds", "load", "safefile", "validate", "internal"} {
+		from := filepath.Join("../..", name)
+		err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			target := filepath.Join(to, strings.TrimPrefix(path, "../.."))
+			return errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, data, info.Mode().Perm()))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func command(t *testing.T, dir, name string, arguments ...string) (output string, status int) {
+	t.Helper()
+	if strings.HasPrefix(name, "scripts/") {
+		name = filepath.Join(dir, name)
+	}
+	cmd := exec.Command(name, arguments...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if err != nil && !failed {
+		t.Fatal(err)
+	}
+	if failed {
+		return string(out), exit.ExitCode()
+	}
+	return string(out), 0
+}
