@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -64,13 +65,21 @@ func TestNewRule(t *testing.T) {
 	}
 }
 
-// copyModule copies what the validate package and its tests are made of.
+// copyModule copies the module without what tests of rules don't need.
 func copyModule(t *testing.T, to string) {
 	t.Helper()
-	for _, name := range []string{"go.mod", "go.sum", "scripts", "diag", "xds", "load", "safefile", "validate", "internal"} {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if name[0] == '.' || slices.Contains([]string{"bin", "docs", "e2e", "examples"}, name) {
+			continue
+		}
 		from := filepath.Join("../..", name)
 		err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
+			if err != nil || !entry.Type().IsRegular() {
 				return err
 			}
 			info, err := entry.Info()
