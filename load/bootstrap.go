@@ -7,12 +7,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -64,12 +67,18 @@ func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
 }
 
 // HoldsBootstrap tells whether a file is an Envoy bootstrap, and no file of
-// resources, by the names at its top: it is not parsed for that. A binary file is
-// none: the same bytes can be a Bootstrap and a DiscoveryResponse.
+// resources. YAML and JSON are known by the names at their top: they are not parsed for
+// that. What holds nothing, such as {}, is a bootstrap to Envoy too.
 func HoldsBootstrap(path string) bool {
 	s, err := readSource(path, formatOf(path))
-	if err != nil || s.format == formatBinary {
+	if err != nil {
 		return false
+	}
+	switch s.format {
+	case formatBinary:
+		return bytesAreBootstrap(s.data)
+	case formatText:
+		return textIsBootstrap(s.data)
 	}
 	text := bytes.TrimLeft(s.data, jsonSpace)
 	if bytes.HasPrefix(text, []byte("{")) {
@@ -82,24 +91,87 @@ func HoldsBootstrap(path string) bool {
 		case resourcesLine.Match(line):
 			return false
 		default:
-			found = found || bootstrapLine.Match(line)
+			found = found || bootstrapLine().Match(line)
 		}
 	}
 	return found
 }
 
 var (
-	bootstrapLine = regexp.MustCompile(`^["']?(?:` + strings.Join(bootstrapFields, "|") + `)["']?[ \t]*[:{]|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
-	resourcesLine = regexp.MustCompile(`^["']?resources["']?[ \t]*[:{]`)
+	bootstrapLine = sync.OnceValue(func() *regexp.Regexp {
+		fields := (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor().Fields()
+		var names []string
+		for i := range fields.Len() {
+			names = append(names, string(fields.Get(i).Name()), fields.Get(i).JSONName())
+		}
+		return regexp.MustCompile(`^(?:!ignore[ \t]+)?["']?(?:` + strings.Join(names, "|") + `)["']?[ \t]*:|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
+	})
+	resourcesLine = regexp.MustCompile(`^["']?resources["']?[ \t]*:`)
 )
 
-// objectIsBootstrap is HoldsBootstrap for an object of JSON.
+// isBootstrapField tells whether a Bootstrap has a field of that name, in either spelling.
+func isBootstrapField(name string) bool {
+	return fieldNamed((&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor(), name) != nil
+}
+
+// textIsBootstrap is HoldsBootstrap for a text proto.
+func textIsBootstrap(text []byte) bool {
+	if messageNamed(text) != nil {
+		return false // the header says what it is
+	}
+	root := parseText(text)
+	md := (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor()
+	for i := range root.children {
+		name := root.children[i].name
+		if isBootstrapField(name) || md.ReservedNames().Has(protoreflect.Name(name)) {
+			return true
+		}
+	}
+	return root.whole && len(root.children) == 0
+}
+
+// bytesAreBootstrap is HoldsBootstrap for a binary file. Some bytes can be read as a
+// DiscoveryResponse too, but not with a resource of a type that is known.
+func bytesAreBootstrap(data []byte) bool {
+	response := &discoveryv3.DiscoveryResponse{}
+	if protoOptions.Unmarshal(data, response) == nil {
+		for _, r := range response.GetResources() {
+			if _, err := (resolver{}).FindMessageByURL(r.GetTypeUrl()); err == nil {
+				return false
+			}
+		}
+	}
+	b := &bootstrapv3.Bootstrap{}
+	if protoOptions.Unmarshal(data, b) != nil {
+		return false
+	}
+	known := len(data) == 0
+	b.ProtoReflect().Range(func(protoreflect.FieldDescriptor, protoreflect.Value) bool {
+		known = true
+		return false
+	})
+	return known
+}
+
+// objectIsBootstrap is HoldsBootstrap for an object of JSON, or of YAML in flow style.
 func objectIsBootstrap(text []byte) bool {
+	if !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
+		if root := parseYAML(text); root != nil && root.Kind == yaml.MappingNode {
+			names := false
+			for i := 0; i < len(root.Content); i += 2 {
+				if root.Content[i].Value == "resources" {
+					return false
+				}
+				names = names || isBootstrapField(root.Content[i].Value)
+			}
+			return names
+		}
+	}
 	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 	if _, err := dec.ReadToken(); err != nil {
 		return false
 	}
-	found := false
+	found := dec.PeekKind() == '}'
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
 		if err != nil {
@@ -110,7 +182,7 @@ func objectIsBootstrap(text []byte) bool {
 		if err != nil || key == "resources" {
 			return false
 		}
-		found = found || slices.Contains(bootstrapFields, key) || key == "@type" && bytes.HasSuffix(value, []byte("/"+string(xds.Bootstrap.Message)+`"`))
+		found = found || isBootstrapField(key) || key == "@type" && bytes.HasSuffix(value, []byte("/"+string(xds.Bootstrap.Message)+`"`))
 	}
 	return found
 }
@@ -131,4 +203,5 @@ func (d *decoder) bootstrapDocument(v value) {
 // keepBootstrap keeps what a Bootstrap says beside its static resources.
 func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
 	d.file.bootstrap = &xds.Resource{Key: xds.Key{Type: xds.Bootstrap}, Message: rest, Lost: lost, Origin: origin{v.doc, v.path, nil}}
+	d.unknownNumbers(v, d.file.bootstrap)
 }

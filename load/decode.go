@@ -140,13 +140,15 @@ func has(members map[string]json.RawMessage, name string) bool {
 	return ok
 }
 
-// isBootstrap tells whether an object without @type has a field that only a
-// Bootstrap has.
+// isBootstrap tells whether an object without @type has a field of a Bootstrap.
 func isBootstrap(members map[string]json.RawMessage) bool {
-	return slices.ContainsFunc(bootstrapFields, func(name string) bool { return has(members, name) })
+	for name := range members {
+		if isBootstrapField(name) {
+			return true
+		}
+	}
+	return false
 }
-
-var bootstrapFields = []string{"static_resources", "staticResources", "dynamic_resources", "dynamicResources", "admin", "layered_runtime", "layeredRuntime"}
 
 // list takes over a list of resources.
 func (d *decoder) list(v value) {
@@ -408,7 +410,8 @@ const maxDepth = 200
 // wrong. lost is what m lacks of it. It is not ok where nothing could be read.
 func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
-	if jsonOptions.Unmarshal(v.text, m) != nil {
+	// protojson takes a value of an Any of Empty, Envoy does not.
+	if jsonOptions.Unmarshal(v.text, m) != nil || v.doc.source.byEnvoy && bytes.Contains(v.text, []byte("google.protobuf.Empty")) {
 		proto.Reset(m)
 		if lost, ok = d.repaired(v, m); !ok {
 			return nil, false

@@ -26,15 +26,23 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		if json, wrong := lost.toJSON(); len(wrong) == 0 && string(json) == "null" {
 			continue // a comment behind a marker
 		}
-		d.report(lost.readOtherwise(lost.at(0), "Envoy reads the first document of a file only: this one is lost",
-			"put the resources of all documents into one list of resources"))
+		f := lost.readOtherwise(lost.at(0), "Envoy reads the first document of a file only: this one is lost",
+			"put the resources of all documents into one list of resources")
+		if lost.source.isBootstrap {
+			f.Severity, f.Help = diag.Warning, "put all of the bootstrap into one document"
+		}
+		d.report(f)
 	}
 	doc := docs[0]
 	if doc.merges() {
 		doc.eachMapping(func(n *yaml.Node) {
 			for i := 0; i+1 < len(n.Content); i += 2 {
 				if isMerge(n.Content[i]) {
-					d.report(doc.readOtherwise(doc.nodePosition(n.Content[i]), "Envoy has no merge keys: it drops this one, and what it would bring", "write the fields out; anchors and aliases of whole values work"))
+					does := "it drops this one, and what it would bring"
+					if doc.source.isBootstrap {
+						does = "it does not start with one"
+					}
+					d.report(doc.readOtherwise(doc.nodePosition(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
 				}
 			}
 		})

@@ -39,7 +39,12 @@ type rewriter struct{ value value }
 func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
 	isObject := raw.Kind() == '{'
 	switch md.FullName() {
-	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue", "google.protobuf.Timestamp", "google.protobuf.FieldMask":
+	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.FieldMask":
+		return raw
+	case "google.protobuf.ListValue", "google.protobuf.Timestamp":
+		if isObject && len(membersOf(raw)) == 0 {
+			return jsontext.Value(emptyOf(md)) // the message without fields
+		}
 		return raw
 	case "google.protobuf.Any":
 		return r.any(raw, at)
@@ -321,7 +326,8 @@ func duration(raw jsontext.Value) jsontext.Value {
 var zerosInFront = regexp.MustCompile(`^("-?)0+([0-9].*)$`)
 
 // readByEnvoy is a YAML document as Envoy has it, for one that is more than JSON can
-// say: the last of equal keys, and text for what is no number to Envoy. It is false
+// say: without keys that it ignores, the last of equal keys, and text for what is no
+// number to Envoy. It is false
 // where that can't be told.
 func (d *document) readByEnvoy() ([]byte, bool) {
 	root := d.yaml()
@@ -346,6 +352,9 @@ func (d *document) readByEnvoy() ([]byte, bool) {
 		case yaml.MappingNode:
 			var members []member
 			for i := 0; i+1 < len(n.Content); i += 2 {
+				if isIgnored(n.Content[i]) {
+					continue
+				}
 				ok = ok && n.Content[i].Kind == yaml.ScalarNode && !isMerge(n.Content[i])
 				name := keyText(n.Content[i])
 				members = slices.DeleteFunc(members, func(m member) bool { return m.name == name })

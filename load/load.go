@@ -24,6 +24,7 @@ import (
 	"sync"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	_ "google.golang.org/protobuf/types/known/fieldmaskpb" // and its own types too
 
 	"xdspub/diag"
 	"xdspub/xds"

@@ -17,7 +17,7 @@ import (
 // of a damaged one and counts a success: nothing here is taken on trust.
 func (d *decoder) binarySource() {
 	s := d.file.source
-	if len(s.data) == 0 {
+	if len(s.data) == 0 && !s.isBootstrap {
 		return
 	}
 	d.any = true
@@ -144,8 +144,7 @@ func (d *decoder) unwrapped(v value, w *discoveryv3.Resource) {
 	d.accept(at, m, w, d.lost[at.path])
 }
 
-// accept takes over a decoded resource. In binary form, also that of an Any in a
-// text, a field that is not known goes by its number.
+// accept takes over a decoded resource.
 func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost xds.Lost) {
 	name := wrapperName(w)
 	if w = proto.CloneOf(w); w != nil {
@@ -167,18 +166,25 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 		f.Severity, f.Help = diag.Warning, "Envoy keeps the resource under its own name, and removes it by the wrapper's"
 		d.report(f)
 	}
-	if f := v.doc.source.format; f == formatBinary || f == formatText {
-		xds.Walk(m, func(n *xds.Node) {
-			unknown := n.Message.ProtoReflect().GetUnknown()
-			if len(unknown) == 0 {
-				return
-			}
-			number, _, _ := protowire.ConsumeTag(unknown)
-			f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
-			f.Help = "it was written for another version of the API: write the resource anew with the one of Envoy 1.40.0"
-			d.report(f)
-		})
-	}
+	d.unknownNumbers(v, r)
 	d.inline(r, v.doc.source)
 	d.file.resources = append(d.file.resources, r)
+}
+
+// unknownNumbers reports the fields of a resource that are not known. In binary form, also
+// that of an Any in a text, they go by their numbers.
+func (d *decoder) unknownNumbers(v value, r *xds.Resource) {
+	if f := v.doc.source.format; f != formatBinary && f != formatText {
+		return
+	}
+	xds.Walk(r.Message, func(n *xds.Node) {
+		unknown := n.Message.ProtoReflect().GetUnknown()
+		if len(unknown) == 0 {
+			return
+		}
+		number, _, _ := protowire.ConsumeTag(unknown)
+		f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
+		f.Help = "it was written for another version of the API: write the resource anew with the one of Envoy 1.40.0"
+		d.report(f)
+	})
 }

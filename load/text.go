@@ -30,7 +30,7 @@ func (d *decoder) textSource() {
 		d.report(s.finding(codeInvalidValue, doc.at(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
 		return
 	}
-	if root.whole && len(root.children) == 0 {
+	if root.whole && len(root.children) == 0 && !s.isBootstrap {
 		return
 	}
 	d.any = true
@@ -72,25 +72,32 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 	case s.byEnvoy:
 		return &discoveryv3.DiscoveryResponse{} // to Envoy the header is a comment
 	}
+	at := messageNamed(doc.text)
+	if at == nil {
+		return &discoveryv3.DiscoveryResponse{}
+	}
+	name := string(doc.text[at[0]:at[1]])
+	mt, err := resolver{}.FindMessageByName(protoreflect.FullName(name))
+	if err != nil {
+		d.lose(doc.source.finding(codeUnknownType, doc.at(at[0]), fmt.Sprintf("unknown message %q", name), xds.SuggestType(xds.URLPrefix+name)))
+		return nil
+	}
+	return mt.New().Interface()
+}
+
+// messageNamed is where the header of a text proto names its message, nil where none does.
+func messageNamed(text []byte) []int {
 	offset := 0
-	for line := range bytes.Lines(doc.text) {
+	for line := range bytes.Lines(text) {
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && trimmed[0] != '#' {
 			break
 		}
-		at := header.FindSubmatchIndex(line)
-		if at == nil {
-			offset += len(line)
-			continue
+		if at := header.FindSubmatchIndex(line); at != nil {
+			return []int{offset + at[2], offset + at[3]}
 		}
-		name := string(line[at[2]:at[3]])
-		mt, err := resolver{}.FindMessageByName(protoreflect.FullName(name))
-		if err != nil {
-			d.report(doc.source.finding(codeUnknownType, doc.at(offset+at[2]), fmt.Sprintf("unknown message %q", name), xds.SuggestType(xds.URLPrefix+name)))
-			return nil
-		}
-		return mt.New().Interface()
+		offset += len(line)
 	}
-	return &discoveryv3.DiscoveryResponse{}
+	return nil
 }
 
 var (

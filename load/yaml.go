@@ -19,6 +19,9 @@ import (
 
 // yamlSource decodes each document of a YAML file.
 func (d *decoder) yamlSource() {
+	if s := d.file.source; s.byEnvoy {
+		s.data = withoutTabs(s.data)
+	}
 	docs := d.file.source.split()
 	if d.file.source.byEnvoy {
 		docs = d.firstOf(docs)
@@ -34,6 +37,9 @@ func (d *decoder) yamlSource() {
 func (d *decoder) whole(doc *document) {
 	json, findings := doc.toJSON()
 	readable := len(findings) == 0
+	if doc.source.byEnvoy && readable && doc.ignores() {
+		json, readable = doc.readByEnvoy()
+	}
 	if doc.source.byEnvoy && !readable && !slices.ContainsFunc(findings, func(f diag.Diagnostic) bool {
 		return f.Code != codeDuplicateKey.Name && f.Code != codeInvalidValue.Name
 	}) {
@@ -47,6 +53,30 @@ func (d *decoder) whole(doc *document) {
 	if readable && string(json) != "null" {
 		d.document(doc, json)
 	}
+}
+
+// withoutTabs writes spaces for the tabs on lines that hold nothing, or a comment: Envoy's
+// parser reads over such lines, unless a scalar could go on there.
+func withoutTabs(text []byte) []byte {
+	if bytes.IndexByte(text, '\t') < 0 {
+		return text
+	}
+	out := bytes.Clone(text)
+	scalar := false // the line above ends with a scalar without quotes
+	for pos, end := 0, 0; pos < len(out); pos = end {
+		end = pos + yamlLine(out[pos:])
+		line := out[pos:end]
+		content := bytes.TrimSpace(line)
+		if len(content) > 0 && content[0] != '#' {
+			scalar = bytes.IndexByte([]byte(`:{}[],"'`), content[len(content)-1]) < 0 && !bytes.Contains(content, []byte(" #")) && !isMarker(line, "---")
+			continue
+		}
+		if !scalar {
+			indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
+			copy(indent, bytes.ReplaceAll(indent, []byte{'\t'}, []byte{' '}))
+		}
+	}
+	return out
 }
 
 // toJSON is the document as JSON, or the reasons why it is none.
@@ -344,6 +374,23 @@ func mergedInto(n *yaml.Node) []*yaml.Node {
 	}
 	return merged
 }
+
+// ignores tells whether some key of the document has the tag !ignore: Envoy drops it, with
+// all that stands there.
+func (d *document) ignores() bool {
+	if !bytes.Contains(d.text, []byte("ignore")) || d.yaml() == nil {
+		return false
+	}
+	found := false
+	d.eachMapping(func(n *yaml.Node) {
+		for i := 0; i < len(n.Content); i += 2 {
+			found = found || isIgnored(n.Content[i])
+		}
+	})
+	return found
+}
+
+func isIgnored(key *yaml.Node) bool { return key.Tag == "!ignore" }
 
 func isMerge(key *yaml.Node) bool { return key.Tag == "!!merge" }
 

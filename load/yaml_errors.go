@@ -57,7 +57,15 @@ func (d *document) yamlError(err error) diag.List {
 	case strings.HasPrefix(reason, "map merge"):
 		return syntax(d.find(isBadMerge), "a merge key wants a mapping, or a list of mappings", "")
 	}
-	return syntax(d.linePosition(parserLine(err)), reason, "")
+	at := parserLine(err)
+	if starts := d.lines(); at >= 1 && at <= len(starts) {
+		line := d.text[starts[at-1]:]
+		line = line[:yamlLine(line)]
+		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.IndexByte(indent, '\t') >= 0 {
+			return syntax(d.linePosition(at), "a tab stands in front of this", "indent with spaces: YAML allows no tab there")
+		}
+	}
+	return syntax(d.linePosition(at), reason, "")
 }
 
 // find is the position of the first mapping key or other node of which is says

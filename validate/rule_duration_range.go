@@ -16,11 +16,18 @@ var durationRange = &Rule{
 
 Envoy refuses every duration below zero ("Expected positive duration") and from
 9223372036 s on ("Duration out-of-range"), wherever it stands. Protobuf itself
-would allow both.`,
+would allow both. A text proto and a binary file can hold nanoseconds over 999999999,
+which Envoy refuses as well.`,
 	Messages: []protoreflect.FullName{"google.protobuf.Duration"},
 	Node: func(p *Pass, n *xds.Node) {
 		d := n.Message.(*durationpb.Duration)
-		if !inDurationRange(d) {
+		if nanos := d.GetNanos(); nanos > maxNanos {
+			p.Report(Finding{
+				Path:    n.Path(),
+				Message: fmt.Sprintf("duration of %d nanos is out of range", nanos),
+				Help:    "nanos go up to 999999999, whole seconds stand in seconds",
+			})
+		} else if !inDurationRange(d) {
 			p.Report(Finding{
 				Path:    n.Path(),
 				Message: fmt.Sprintf("duration %s is out of range", durationText(d)),
@@ -30,9 +37,12 @@ would allow both.`,
 	},
 }
 
+// maxNanos are the most nanoseconds beside the seconds of a duration.
+const maxNanos = 999999999
+
 func inDurationRange(d *durationpb.Duration) bool {
 	const limit = 9223372036 // the nanoseconds fit an int64
-	return d.GetSeconds() >= 0 && d.GetNanos() >= 0 && d.GetSeconds() < limit
+	return d.GetSeconds() >= 0 && d.GetNanos() >= 0 && d.GetNanos() <= maxNanos && d.GetSeconds() < limit
 }
 
 func durationText(d *durationpb.Duration) string {

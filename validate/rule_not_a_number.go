@@ -60,6 +60,7 @@ var refusesNaN = []protoreflect.FullName{
 	"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams.buffer",
 	"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams.jitter",
 	"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.sample_aggregate_percentile",
+	"envoy.extensions.filters.http.health_check.v3.HealthCheck.cluster_min_healthy_percentages",
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.overall_sampling",
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.random_sampling",
 	"envoy.extensions.load_balancing_policies.common.v3.LocalityLbConfig.ZoneAwareLbConfig.routing_enabled",

@@ -9,6 +9,7 @@
 package jwks
 
 import (
+	"bytes"
 	"crypto/ecdh"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -24,14 +25,14 @@ import (
 )
 
 // lax is what Envoy's parser takes and JSON does not have: commas before a closing
-// bracket, and single quotes. A set with that is not judged.
-var lax = regexp.MustCompile(`,\s*[}\]]|'`)
+// bracket, single quotes, and names without quotes. A set with that is not judged.
+var lax = regexp.MustCompile(`,\s*[}\]]|'|[{,]\s*[A-Za-z_$][0-9A-Za-z_$]*\s*:`)
 
 // Check says what is wrong with a set, nil if Envoy takes it.
 func Check(text []byte) error {
 	var set structpb.Struct
 	// Envoy reads it as this message too: doubled names are refused.
-	if protojson.Unmarshal(text, &set) != nil {
+	if protojson.Unmarshal(withoutControls(text), &set) != nil {
 		if lax.Match(text) {
 			return nil
 		}
@@ -59,6 +60,32 @@ func Check(text []byte) error {
 		}
 	}
 	return first
+}
+
+// withoutControls writes the control characters in strings, such as the line breaks that
+// folding in YAML makes, as JSON has them: Envoy's parser takes them as they are.
+func withoutControls(text []byte) []byte {
+	if !bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+		return text
+	}
+	var out []byte
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\' && i+1 < len(text):
+			out = append(out, c)
+			i++
+			out = append(out, text[i])
+		case inString && c < ' ':
+			out = fmt.Appendf(out, `\u%04x`, c)
+		default:
+			if c == '"' {
+				inString = !inString
+			}
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // hasCertificates tells whether the set is of the other form that Envoy reads:
