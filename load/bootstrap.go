@@ -191,7 +191,7 @@ func objectIsBootstrap(text []byte) bool {
 func (d *decoder) bootstrapDocument(v value) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(v.text, &members) != nil {
-		d.report(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), ""))
+		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), ""))
 		return
 	}
 	if has(members, "@type") {

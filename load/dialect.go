@@ -30,6 +30,8 @@ func (d *decoder) firstOf(docs []*document) []*document {
 			"put the resources of all documents into one list of resources")
 		if lost.source.isBootstrap {
 			f.Severity, f.Help = diag.Warning, "put all of the bootstrap into one document"
+		} else {
+			d.file.partial = true
 		}
 		d.report(f)
 	}

@@ -26,6 +26,7 @@ func (d *decoder) jsonSource() {
 	if before := len(d.file.diagnostics); !d.isJSON(doc) {
 		loose, ok := looseJSON(s.data)
 		if !s.byEnvoy || !ok {
+			d.file.partial = true
 			return
 		}
 		leniently(d.file.diagnostics[before:])

@@ -218,6 +218,7 @@ func (s *source) decode() *file {
 	}
 	d := decoder{file: f}
 	if s.format != formatBinary && d.invalidUTF8() {
+		f.partial = true
 		return f
 	}
 	switch s.format {
@@ -235,6 +236,7 @@ func (s *source) decode() *file {
 		if s.format == formatBinary {
 			at = diag.Position{File: s.name}
 		}
+		f.partial = true
 		report(s.finding(codeEmptyFile, at, "the file holds no document", "write a resource into it, or delete it"))
 	}
 	return f

@@ -45,9 +45,9 @@ func (d *decoder) subscribedDocument(v value) {
 	isObject := jsontext.Value(v.text).Kind() == '{' && json.Unmarshal(v.text, &members) == nil
 	switch {
 	case !isObject:
-		d.report(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy refuses the whole file", kindName(v.text)), responseHelp))
+		d.lose(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy refuses the whole file", kindName(v.text)), responseHelp))
 	case has(members, "@type") && !has(members, "resources"):
-		d.report(v.field("@type", nil).finding(codeNoResponse,
+		d.lose(v.field("@type", nil).finding(codeNoResponse,
 			"the file holds a bare resource: Envoy reads a DiscoveryResponse without resources, and removes all that it had from here", responseHelp))
 	default:
 		if has(members, "@type") {

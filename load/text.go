@@ -27,7 +27,7 @@ func (d *decoder) textSource() {
 	doc := s.document(s.data, 0)
 	root := doc.tree()
 	if root.tooDeep >= 0 {
-		d.report(s.finding(codeInvalidValue, doc.at(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
+		d.lose(s.finding(codeInvalidValue, doc.at(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
 		return
 	}
 	if root.whole && len(root.children) == 0 && !s.isBootstrap {

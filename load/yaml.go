@@ -50,7 +50,9 @@ func (d *decoder) whole(doc *document) {
 	for _, f := range findings {
 		d.report(f)
 	}
-	if readable && string(json) != "null" {
+	if !readable {
+		d.file.partial = true
+	} else if string(json) != "null" {
 		d.document(doc, json)
 	}
 }
