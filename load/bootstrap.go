@@ -42,8 +42,8 @@ func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s.byEnvoy, s.asWritten, s.isBootstrap = true, true, true
-	f, result := parse(s)
+	s.byEnvoy, s.isBootstrap = true, true
+	f, result := parse(s, nil)
 	if f.bootstrap == nil {
 		return nil, result, nil
 	}

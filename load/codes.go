@@ -5,7 +5,7 @@ import "xdspub/diag"
 // Codes are the findings of this package, sorted by name.
 var Codes = []diag.Code{
 	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeNoResponse,
-	codeReadOtherwise, codeResourceWrapper, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
+	codeOutside, codeReadOtherwise, codeResourceWrapper, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
 var (
@@ -51,6 +51,12 @@ directory, and refuse the resource when the file is missing.`}
 Of a bare resource Envoy sees unknown fields, drops them, and takes what is left for
 an order to remove all clusters or listeners: a success. A list or a single value is
 an update_failure.`}
+
+	codeOutside = diag.Code{Name: "outside-tree", Doc: `A link or a relative path leads out of the source tree.
+
+Who may change the tree could have files read, and published, that only this program
+may read. Links and relative paths are followed inside the tree, and into the folders
+that --allow-path names, which the tree's own settings file can't.`}
 
 	codeReadOtherwise = diag.Code{Name: "read-otherwise", Doc: `Envoy's parser reads a file otherwise than it is written.
 

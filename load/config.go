@@ -3,11 +3,14 @@ package load
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/safefile"
 )
 
 // Setting is one entry of the project's own file, xdspub.yaml: the name of a
@@ -18,6 +21,9 @@ type Setting struct {
 	Position diag.Position
 }
 
+// maxConfig bounds the project's own file.
+const maxConfig = 1 << 20
+
 // ConfigFile is where the project's own file of a source tree stands.
 func ConfigFile(root string) string { return filepath.Join(root, configName) }
 
@@ -25,32 +31,59 @@ func ConfigFile(root string) string { return filepath.Join(root, configName) }
 // lists of values, in the order they stand in. An error means that it can't be
 // read; what is wrong in it is in the list.
 func Config(path string) ([]Setting, diag.List, error) {
-	s, err := readSource(path, formatYAML)
+	data, err := safefile.Read(path, maxConfig)
 	if err != nil {
 		return nil, nil, err
 	}
+	settings, list := config(newSource(path, formatYAML, data))
+	return settings, list, nil
+}
+
+// TreeConfig is Config for the file at the root of a source tree, which links don't
+// leave. A tree that is one file has none.
+func TreeConfig(root string) ([]Setting, diag.List, error) {
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		return nil, nil, err
+	}
+	t, err := openTree(root, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer t.close()
+	data, err := t.read(ConfigFile(root), maxConfig)
+	if _, outside := errors.AsType[*OutsideError](err); outside {
+		err = fmt.Errorf("read %s: %w: name it by --config where you trust it", ConfigFile(root), err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, list := config(newSource(ConfigFile(root), formatYAML, data))
+	return settings, list, nil
+}
+
+func config(s *source) ([]Setting, diag.List) {
 	d := decoder{file: &file{source: s}}
 	if d.invalidUTF8() {
-		return nil, d.file.diagnostics, nil
+		return nil, d.file.diagnostics
 	}
 	docs := s.split()
 	switch len(docs) {
 	case 0:
-		return nil, nil, nil
+		return nil, nil
 	case 1:
 	default:
 		d.report(s.finding(codeUnknownDocument, docs[1].at(0), "the file is one document", ""))
-		return nil, d.file.diagnostics, nil
+		return nil, d.file.diagnostics
 	}
 	doc := docs[0]
 	text, findings := doc.toJSON()
 	if len(findings) > 0 {
-		return nil, findings, nil
+		return nil, findings
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		d.report(s.finding(codeInvalidValue, s.at(0), "the file is a mapping of flag names to values", ""))
-		return nil, d.file.diagnostics, nil
+		return nil, d.file.diagnostics
 	}
 	var settings []Setting
 	for name, raw := range members {
@@ -62,7 +95,7 @@ func Config(path string) ([]Setting, diag.List, error) {
 		settings = append(settings, Setting{name, values, doc.position([]string{name}, true)})
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
-	return settings, d.file.diagnostics.Sort(), nil
+	return settings, d.file.diagnostics.Sort()
 }
 
 func settingValues(raw json.RawMessage) ([]string, error) {

@@ -22,7 +22,8 @@ import (
 // decoder collects what one file holds.
 type decoder struct {
 	file *file
-	any  bool // a document was met
+	tree *tree // of the files that resources name; nil where these are left alone
+	any  bool  // a document was met
 	// lost is what the resources of a text proto lack, by their paths.
 	lost map[xds.Path]xds.Lost
 }
@@ -265,7 +266,7 @@ func (d *decoder) each(n int, f func(one *decoder, i int)) {
 	const batch = 64
 	parts := make([]file, (n+batch-1)/batch)
 	parallel(len(parts), func(p int) {
-		one := &decoder{file: &parts[p], lost: d.lost}
+		one := &decoder{file: &parts[p], tree: d.tree, lost: d.lost}
 		for i := p * batch; i < min(n, (p+1)*batch); i++ {
 			f(one, i)
 		}

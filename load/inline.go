@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"xdspub/safefile"
 	"xdspub/xds"
 )
 
@@ -27,8 +27,8 @@ type inlined struct {
 }
 
 // same tells whether the file holds what it held.
-func (i inlined) same() bool {
-	data, _ := readInlined(i.path) // what can't be read has nil data, as before
+func (i inlined) same(t *tree) bool {
+	data, _ := t.readInlined(i.path) // what can't be read has nil data, as before
 	return bytes.Equal(data, i.data) && (data == nil) == (i.data == nil)
 }
 
@@ -37,7 +37,7 @@ func (i inlined) same() bool {
 // for them below its working directory. A certificate and its key then change in
 // one step. Absolute paths are Envoy's own.
 func (d *decoder) inline(r *xds.Resource, s *source) {
-	if s.asWritten || !s.mayNameFiles() {
+	if d.tree == nil || !s.mayNameFiles() {
 		return
 	}
 	found := false
@@ -77,8 +77,14 @@ func unwatch(w **corev3.WatchedDirectory) bool {
 
 func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSource, dir string) bool {
 	path := filepath.Join(dir, filepath.FromSlash(m.GetFilename()))
-	data, err := readInlined(path)
+	data, err := d.tree.readInlined(path)
 	d.file.inlined = append(d.file.inlined, inlined{path, data})
+	if outside, ok := errors.AsType[*OutsideError](err); ok {
+		f := r.Diagnostic(codeOutside.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), outside))
+		f.Help = outsideHelp
+		d.report(f)
+		return false
+	}
 	if err != nil {
 		f := r.Diagnostic(codeMissingFile.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err))
 		f.Help = fmt.Sprintf("a relative path starts at the file that names it: %s is looked for", path)
@@ -99,38 +105,27 @@ func SetData(m *corev3.DataSource, data []byte) {
 	}
 }
 
-// readInlined is ReadData for a file that must hold something.
-func readInlined(path string) ([]byte, error) {
-	data, err := ReadData(path)
+// readInlined is ReadData for a file of the tree, which must hold something.
+func (t *tree) readInlined(path string) ([]byte, error) {
+	data, err := t.read(path, maxInlined)
 	if err == nil && len(data) == 0 {
 		return nil, errors.New("the file is empty")
 	}
-	return data, err
+	return data, reason(err)
 }
 
 // ReadData reads a file that is to be put into a resource. The errors are for a
 // finding: they don't name the file.
 func ReadData(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("there is no such file")
-	case err != nil:
-		return nil, reason(err)
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
-	case info.Size() > maxInlined:
-		return nil, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), maxInlined)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, reason(err)
-	}
-	return data, nil
+	data, err := safefile.Read(path, maxInlined)
+	return data, reason(err)
 }
 
 // reason is an error without the path in it.
 func reason(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no such file")
+	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
 	}

@@ -12,21 +12,20 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"io/fs"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	_ "google.golang.org/protobuf/types/known/fieldmaskpb" // and its own types too
 
 	"xdspub/diag"
+	"xdspub/safefile"
 	"xdspub/xds"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
 )
@@ -37,6 +36,9 @@ type Options struct {
 	// resources. A pattern with a slash is matched against the path below the
 	// root, one without against the base name.
 	Ignore []string
+	// Allow names folders outside the tree that links and relative names in it may
+	// lead to.
+	Allow []string
 }
 
 // Loader reads source trees. It keeps what it read: a file whose bytes did not
@@ -92,33 +94,37 @@ type file struct {
 	saysNone bool
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
-	tooLarge  bool // to be read at all
+	unread    bool // diagnostics say why
 	// partial tells that a resource in it could not be read at all.
 	partial bool
 }
 
 // upToDate tells whether the files that went into resources are what they were.
-func (f *file) upToDate() bool {
-	return !slices.ContainsFunc(f.inlined, func(i inlined) bool { return !i.same() })
+func (f *file) upToDate(t *tree) bool {
+	return !slices.ContainsFunc(f.inlined, func(i inlined) bool { return !i.same(t) })
 }
-
-// MaxBytes bounds a file, and what its aliases expand to.
-const MaxBytes = 128 << 20
 
 // Load reads the tree at root, or the one file at root. An error means that
 // something could not be read, or that ctx has ended; what was read and is wrong is
 // in Diagnostics.
 func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
-	found, err := l.find(ctx, root)
+	t, single, err := l.open(root)
 	if err != nil {
 		return nil, err
+	}
+	defer t.close()
+	found := []entry{{root, formatOf(root)}}
+	if !single {
+		if found, err = l.find(ctx, t); err != nil {
+			return nil, err
+		}
 	}
 	result := &Result{sources: make(map[string]*source, len(found))}
 	files := make([]*file, len(found))
 	errs := make([]error, len(found))
 	parallel(len(found), func(i int) {
 		if errs[i] = ctx.Err(); errs[i] == nil {
-			files[i], errs[i] = l.read(found[i])
+			files[i], errs[i] = l.read(t, found[i], single)
 		}
 	})
 	known := make(map[string]*file, len(found))
@@ -145,61 +151,59 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	return result, nil
 }
 
+// open opens the tree at root, or the folder of the single file at root.
+func (l *Loader) open(root string) (t *tree, single bool, err error) {
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, false, err
+	}
+	dir := root
+	if single = !info.IsDir(); single {
+		dir = filepath.Dir(root)
+	}
+	t, err = openTree(dir, l.options.Allow)
+	return t, single, err
+}
+
 // read reads one file, or takes what is known of it where its bytes are the same.
-func (l *Loader) read(e entry) (*file, error) {
-	if e.format == formatOther {
-		return peek(e.path).decode(), nil
+// The single file that somebody names by itself may be anywhere.
+func (l *Loader) read(t *tree, e entry, single bool) (*file, error) {
+	switch e.format {
+	case formatOther:
+		return newSource(e.path, formatOther, t.peek(e.path)).decode(t), nil
+	case formatOutside:
+		_, _, err := t.locate(e.path)
+		return unread(newSource(e.path, e.format, nil), cmp.Or(err, errTurned))
 	}
-	info, err := os.Stat(e.path)
+	read := t.read
+	if single {
+		read = safefile.Read
+	}
+	data, err := read(e.path, MaxBytes)
 	if err != nil {
-		return nil, err
+		return unread(newSource(e.path, e.format, nil), err)
 	}
-	if info.Size() > MaxBytes {
-		s := newSource(e.path, e.format, nil)
-		f := &file{source: s, tooLarge: true, partial: true}
-		f.diagnostics = diag.List{s.finding(codeTooLarge, diag.Position{File: s.name}, fmt.Sprintf("the file has %d bytes, the limit is %d", info.Size(), MaxBytes), "")}
-		return f, nil
-	}
-	s, err := readSource(e.path, e.format)
-	if err != nil {
-		return nil, err
-	}
-	if old, ok := l.known[e.path]; ok && !old.tooLarge && bytes.Equal(old.source.data, s.data) && old.upToDate() {
+	s := newSource(e.path, e.format, data)
+	if old, ok := l.known[e.path]; ok && !old.unread && bytes.Equal(old.source.data, s.data) && old.upToDate(t) {
 		return old, nil
 	}
-	return s.decode(), nil
+	return s.decode(t), nil
 }
 
-// readSource reads a file that must be a regular one: a pipe has no end.
-func readSource(path string, f format) (*source, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, fmt.Errorf("read %s: not a regular file", path)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return newSource(path, f, data), nil
-}
+var errTurned = errors.New("a link of the source tree was turned while it was read")
 
-// peek reads the beginning of a file that is looked at only. What can't be read
-// is no resource file.
-func peek(path string) *source {
-	const most = 4 << 10
-	f, err := os.Open(path)
-	if err != nil {
-		return newSource(path, formatOther, nil)
+// unread is what is known of a file that is not read on account of what it is; other
+// errors are those of reading.
+func unread(s *source, err error) (*file, error) {
+	d := diag.Diagnostic{Code: codeTooLarge.Name, Position: diag.Position{File: s.name}}
+	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {
+		d.Message, d.Help = large.Error(), "split it: a tree may have many files"
+	} else if outside, ok := errors.AsType[*OutsideError](err); ok {
+		d.Code, d.Message, d.Help = codeOutside.Name, outside.Error(), outsideHelp
+	} else {
+		return nil, err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		data = nil
-	}
-	return newSource(path, formatOther, data)
+	return &file{source: s, unread: true, partial: true, diagnostics: diag.List{d}}, nil
 }
 
 // parallel calls f for 0 … n-1 on as many goroutines as there are cores.
@@ -219,140 +223,4 @@ func parallel(n int, f func(int)) {
 	}
 	close(next)
 	wg.Wait()
-}
-
-// entry is a file of the tree that Load looks into.
-type entry struct {
-	path   string
-	format format
-}
-
-type format int
-
-const (
-	formatOther format = iota // only looked at: does it look like xDS?
-	formatYAML
-	formatJSON
-	formatText
-	formatBinary
-)
-
-func formatOf(path string) format {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml":
-		return formatYAML
-	case ".json":
-		return formatJSON
-	case ".pb_text", ".txtpb", ".textproto":
-		return formatText
-	case ".pb":
-		return formatBinary
-	default:
-		return formatOther
-	}
-}
-
-// find lists the files of the tree in the order of their paths.
-func (l *Loader) find(ctx context.Context, root string) ([]entry, error) {
-	info, err := os.Stat(root)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return []entry{{root, formatOf(root)}}, nil
-	}
-	var found []entry
-	if err := l.findIn(ctx, root, "", make(map[string]string), &found); err != nil {
-		return nil, err
-	}
-	// A folder's files stand behind files beside it: "a.yaml" < "a/b.yaml".
-	slices.SortFunc(found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
-	return found, nil
-}
-
-// findIn goes through one folder. rel is its path below root, seen the folders
-// so far by their real paths: what two links lead to would be read twice, a link
-// that leads back without an end.
-func (l *Loader) findIn(ctx context.Context, root, rel string, seen map[string]string, found *[]entry) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	dir := filepath.Join(root, rel)
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return err
-	}
-	first, twice := seen[real]
-	switch {
-	case twice && strings.HasPrefix(dir, first+string(filepath.Separator)):
-		return fmt.Errorf("read %s: the link leads back to %s", dir, real)
-	case twice:
-		return fmt.Errorf("read %s: the link leads to %s, which is read as %s already", dir, real, first)
-	}
-	seen[real] = dir
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		below := filepath.Join(rel, e.Name())
-		if Hidden(e.Name()) || l.ignored(below) {
-			continue
-		}
-		path := filepath.Join(root, below)
-		isDir := e.IsDir()
-		if e.Type()&fs.ModeSymlink != 0 {
-			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			isDir = info.IsDir()
-		}
-		if isDir {
-			if err := l.findIn(ctx, root, below, seen, found); err != nil {
-				return err
-			}
-			continue
-		}
-		if f := formatOf(path); f != formatOther || mayBeMistaken(path) {
-			*found = append(*found, entry{path, f})
-		}
-	}
-	return nil
-}
-
-// configName is the project's own file at the root of a tree.
-const configName = "xdspub.yaml"
-
-// Hidden tells whether a file or folder of that base name is never a resource:
-// hidden ones, editors' leavings, and the project's own file.
-func Hidden(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
-		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
-		name == "4913" || name == configName
-}
-
-func (l *Loader) ignored(below string) bool {
-	below = filepath.ToSlash(below)
-	for _, pattern := range l.options.Ignore {
-		name := below
-		if !strings.Contains(pattern, "/") {
-			name = filepath.Base(below)
-		}
-		if ok, _ := filepath.Match(strings.Trim(pattern, "/"), name); ok {
-			return true
-		}
-	}
-	return false
-}
-
-// mayBeMistaken tells whether a file of another suffix is worth a look: it could
-// be a resource file that its author misnamed. Prose quotes resources often.
-func mayBeMistaken(path string) bool {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".md", ".rst", ".html", ".go", ".py", ".sh":
-		return false
-	}
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }

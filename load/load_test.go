@@ -150,8 +150,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Files of a tree that stands elsewhere are followed by their links: a
-// Kubernetes ConfigMap is mounted so.
+// Links inside a tree are followed: a Kubernetes ConfigMap is mounted so. Those that
+// lead out of it are followed into folders that are allowed, and findings else.
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir,
@@ -171,7 +171,24 @@ func TestLinks(t *testing.T) {
 	link("nowhere", ".#lock.yaml") // Emacs
 	l := load.New(load.Options{})
 	result := mustLoad(t, l, filepath.Join(dir, "tree"))
-	want := "tree/cds.yaml:1:1: cluster \"configmap\"\ntree/file.yaml:1:1: cluster \"a\"\ntree/folder/b.yaml:1:1: cluster \"b\"\n"
+	want := "tree/cds.yaml:1:1: cluster \"configmap\"\n"
+	if diff := cmp.Diff(want, strings.ReplaceAll(describe(result), dir+"/", "")); diff != "" {
+		t.Error(diff)
+	}
+	var outside []string
+	for _, d := range result.Diagnostics {
+		outside = append(outside, strings.ReplaceAll(fmt.Sprintf("%s: %s [%s]", d.Position, d.Message, d.Code), dir+"/", ""))
+	}
+	if diff := cmp.Diff([]string{
+		"tree/file.yaml: it leads out of the source tree, to elsewhere/a.yaml [outside-tree]",
+		"tree/folder: it leads out of the source tree, to elsewhere/folder [outside-tree]",
+	}, outside); diff != "" {
+		t.Error(diff)
+	}
+
+	l = load.New(load.Options{Allow: []string{filepath.Join(dir, "elsewhere")}})
+	result = mustLoad(t, l, filepath.Join(dir, "tree"))
+	want = "tree/cds.yaml:1:1: cluster \"configmap\"\ntree/file.yaml:1:1: cluster \"a\"\ntree/folder/b.yaml:1:1: cluster \"b\"\n"
 	if diff := cmp.Diff(want, strings.ReplaceAll(describe(result), dir+"/", "")); diff != "" {
 		t.Error(diff)
 	}

@@ -48,20 +48,24 @@ func Open(path string) (Input, error) {
 // Parse decodes an Input like a file of a source tree. A file that it names by a
 // relative path is looked for in the working directory.
 func Parse(in Input) *Result {
-	_, result := parse(newSource(in.Name, formatNames[in.Format], in.Data))
+	t, err := openTree(".", nil)
+	if err != nil { // nothing can be read there
+		return AsWritten(in)
+	}
+	defer t.close()
+	_, result := parse(newSource(in.Name, formatNames[in.Format], in.Data), t)
 	return result
 }
 
 // AsWritten is Parse without the files that are named: they are not taken in.
 func AsWritten(in Input) *Result {
-	s := newSource(in.Name, formatNames[in.Format], in.Data)
-	s.asWritten = true
-	_, result := parse(s)
+	_, result := parse(newSource(in.Name, formatNames[in.Format], in.Data), nil)
 	return result
 }
 
-func parse(s *source) (*file, *Result) {
-	f := s.decode()
+// parse decodes a source. The files that it names are read in t, if there is one.
+func parse(s *source, t *tree) (*file, *Result) {
+	f := s.decode(t)
 	result := &Result{Resources: f.resources, Diagnostics: f.diagnostics.Sort(), Partial: f.partial, SaysNone: f.saysNone, Files: []string{s.name}, sources: map[string]*source{s.name: s}}
 	for _, i := range f.inlined {
 		result.Inlined = append(result.Inlined, i.path)
@@ -73,9 +77,7 @@ func parse(s *source) (*file, *Result) {
 // stay, and files that are named are not taken in. Several documents become one.
 // It is nil where the Result has errors.
 func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
-	s := newSource(in.Name, formatNames[in.Format], in.Data)
-	s.asWritten = true
-	f, result := parse(s)
+	f, result := parse(newSource(in.Name, formatNames[in.Format], in.Data), nil)
 	if result.Diagnostics.HasErrors() {
 		return nil, result
 	}

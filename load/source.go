@@ -23,8 +23,6 @@ type source struct {
 	format format
 	data   []byte // of a text without its byte order mark
 	marked bool   // the text has one
-	// asWritten leaves out of the resources what the files hold that they name.
-	asWritten bool
 	// byEnvoy says that Envoy itself reads the file: by its own rules.
 	byEnvoy bool
 	// isBootstrap says that it can be nothing but a Bootstrap.
@@ -204,8 +202,8 @@ func mayBeSecret(key string) bool {
 	return xds.SensitiveFieldName(key)
 }
 
-// decode reads all that the source holds.
-func (s *source) decode() *file {
+// decode reads all that the source holds. The files that it names are read in t.
+func (s *source) decode(t *tree) *file {
 	f := &file{source: s}
 	report := func(d diag.Diagnostic) { f.diagnostics = append(f.diagnostics, d) }
 	if s.format == formatOther {
@@ -216,7 +214,7 @@ func (s *source) decode() *file {
 		}
 		return f
 	}
-	d := decoder{file: f}
+	d := decoder{file: f, tree: t}
 	if s.format != formatBinary && d.invalidUTF8() {
 		f.partial = true
 		return f

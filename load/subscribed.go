@@ -18,8 +18,8 @@ func Subscribed(path string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.byEnvoy, s.asWritten = true, true
-	_, result := parse(s)
+	s.byEnvoy = true
+	_, result := parse(s, nil)
 	return result, nil
 }
 

@@ -284,7 +284,7 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 			return
 		}
 		whole[p] = true
-		one := &decoder{file: &l.parts[p]}
+		one := &decoder{file: &l.parts[p], tree: d.tree}
 		for i, item := range items {
 			element(one, v.at(v.path.Index(from+i), item))
 		}

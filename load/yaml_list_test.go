@@ -25,7 +25,7 @@ func TestPieces(t *testing.T) {
 	}{
 		{"response", source{}, sample.Clusters(140), "", 150},
 		{"static resources", source{}, "node: {id: x}\n" + mesh.Bootstrap() + "  secrets:\n  - name: s\nadmin: {}\n", "  ", 40},
-		{"bootstrap", source{isBootstrap: true, byEnvoy: true, asWritten: true}, mesh.Bootstrap() + "  secrets: [{name: s}]\n", "  ", 40},
+		{"bootstrap", source{isBootstrap: true, byEnvoy: true}, mesh.Bootstrap() + "  secrets: [{name: s}]\n", "  ", 40},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 0))
@@ -108,7 +108,7 @@ func edited(r *rand.Rand, text, indent string) string {
 // whether some document was read in pieces.
 func decodeDocuments(like source, text string, inPieces bool) (found []any, ok bool) {
 	s := newSource("a.yaml", formatYAML, []byte(text))
-	s.isBootstrap, s.byEnvoy, s.asWritten = like.isBootstrap, like.byEnvoy, like.asWritten
+	s.isBootstrap, s.byEnvoy = like.isBootstrap, like.byEnvoy
 	f := &file{source: s}
 	d := decoder{file: f}
 	for _, doc := range f.source.split() {

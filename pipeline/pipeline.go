@@ -36,6 +36,9 @@ type Options struct {
 	Input *load.Input
 	// Ignore holds glob patterns of files in the tree that are no resources.
 	Ignore []string
+	// Allow names folders outside the tree that links and relative paths in it may
+	// lead into.
+	Allow []string
 	// AllowEmpty takes a tree without resources as what is wanted.
 	AllowEmpty bool
 	// Bootstrap is the Envoy's own bootstrap file: what it holds is known. Empty
@@ -98,7 +101,7 @@ type Pipeline struct {
 // New makes a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore}), readOut: make(map[string]readOut)}
+	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), readOut: make(map[string]readOut)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

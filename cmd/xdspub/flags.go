@@ -26,6 +26,7 @@ func sourceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.PathFlag{Name: "config", EnvVars: env("config"), Usage: "settings `FILE` (default: xdspub.yaml in the source tree)"},
 		&cli.StringSliceFlag{Name: "ignore", EnvVars: env("ignore"), Usage: "glob `PATTERN` of files in the tree that are no resources"},
+		&cli.StringSliceFlag{Name: "allow-path", EnvVars: env("allow-path"), Usage: "`DIR` outside the tree that its links and relative paths may lead into"},
 		&cli.PathFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's own bootstrap `FILE`: its static resources count as known"},
 		&cli.StringSliceFlag{Name: "disable", EnvVars: env("disable"), Usage: "leave out the validation `RULE`"},
 		&cli.StringSliceFlag{Name: "enable", EnvVars: env("enable"), Usage: "take in the validation `RULE` that is off by default"},
@@ -79,7 +80,7 @@ func watchFlags() []cli.Flag {
 // sourceOptions are the pipeline's options for reading and judging.
 func sourceOptions(v values, source string) (pipeline.Options, error) {
 	o := pipeline.Options{
-		Source: source, Ignore: value(v, "ignore", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
+		Source: source, Ignore: value(v, "ignore", v.c.StringSlice), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
 		Bootstrap: value(v, "bootstrap", v.c.Path), Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice),
 	}
 	for _, pattern := range o.Ignore {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -33,16 +32,23 @@ func value[T any](v values, name string, lookup func(string) T) T {
 	return lookup(name)
 }
 
+// trusted are the settings that say what is read, asked and written outside the source
+// tree. The tree's own settings file can't say that: whoever may change the tree is
+// not who runs this program.
+var trusted = []string{"allow-path", "bootstrap", "out", "group", "envoy-admin", "envoy-log"}
+
 // settings reads the settings file of a source tree, if there is one.
 func settings(c *cli.Context, source string) (values, error) {
 	v := values{c, map[string]any{}}
-	name, wanted := c.Path("config"), true
+	name, ofTree := c.Path("config"), false
+	read := load.Config
 	if name == "" {
-		name, wanted = load.ConfigFile(source), false
+		name, ofTree = load.ConfigFile(source), true
+		read = func(string) ([]load.Setting, diag.List, error) { return load.TreeConfig(source) }
 	}
-	list, findings, err := load.Config(name)
+	list, findings, err := read(name)
 	switch {
-	case !wanted && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)): // the source may be one file
+	case ofTree && errors.Is(err, fs.ErrNotExist):
 		return v, nil
 	case err != nil:
 		return v, err
@@ -50,6 +56,9 @@ func settings(c *cli.Context, source string) (values, error) {
 	flags := slices.Concat(sourceFlags()[1:], publishFlags(), confirmFlags(), watchFlags()) // all but config itself
 	for _, s := range list {
 		x, wrong := parse(flags, s, filepath.Dir(name))
+		if wrong == nil && ofTree && slices.Contains(trusted, s.Name) {
+			wrong = fmt.Errorf("%s can't be set by the source tree itself: who changes the tree must not choose what is read or written beside it; use --%[1]s, %s, or --config %s", s.Name, env(s.Name)[0], name)
+		}
 		if wrong != nil {
 			findings = append(findings, diag.Diagnostic{Position: s.Position, Message: wrong.Error()})
 		} else if !c.IsSet(s.Name) {
@@ -75,6 +84,11 @@ func parse(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		return nil, fmt.Errorf("unknown setting %q: settings are named like flags of validate, render and watch", s.Name)
 	}
 	if _, ok := flags[i].(*cli.StringSliceFlag); ok {
+		if s.Name == "allow-path" {
+			for i, path := range s.Values {
+				s.Values[i] = from(dir, path)
+			}
+		}
 		return s.Values, nil
 	}
 	if len(s.Values) != 1 {
@@ -86,9 +100,7 @@ func parse(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 	wanted := ""
 	switch flags[i].(type) {
 	case *cli.PathFlag: // a path in a file is seen from there
-		if text != "" && !filepath.IsAbs(text) {
-			x = filepath.Join(dir, text)
-		}
+		x = from(dir, text)
 	case *cli.BoolFlag:
 		x, err = strconv.ParseBool(text)
 		wanted = "true or false"
@@ -103,4 +115,12 @@ func parse(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		return nil, fmt.Errorf("%s wants %s, not %q", s.Name, wanted, text)
 	}
 	return x, nil
+}
+
+// from is a path as seen from a folder.
+func from(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }

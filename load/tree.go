@@ -1,0 +1,151 @@
+package load
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"xdspub/safefile"
+)
+
+// tree is where the files of a source tree may be read: below its root, and below
+// the folders that Options.Allow names. Who may change the tree must not read with
+// it what only this program may read.
+type tree struct {
+	root    string   // as it was named; of one file, its folder
+	folders []folder // the root, then those that are allowed
+}
+
+// folder is one that files may be read in.
+type folder struct {
+	*os.Root
+	real string // free of links
+}
+
+// OutsideError says that a name in a source tree leads out of it.
+type OutsideError struct {
+	// To is where it leads.
+	To string
+}
+
+func (e *OutsideError) Error() string { return "it leads out of the source tree, to " + e.To }
+
+const outsideHelp = "move what it leads to into the tree, or allow its folder by --allow-path"
+
+func openTree(root string, allow []string) (*tree, error) {
+	t := &tree{root: root}
+	for _, name := range append([]string{root}, allow...) {
+		if err := t.add(name); err != nil {
+			t.close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (t *tree) add(name string) error {
+	real, err := realPath(name)
+	if err != nil {
+		return err
+	}
+	r, err := os.OpenRoot(real)
+	if err != nil {
+		return err
+	}
+	t.folders = append(t.folders, folder{r, real})
+	return nil
+}
+
+func (t *tree) close() {
+	for _, f := range t.folders {
+		f.Close()
+	}
+}
+
+// realPath is an absolute path without links.
+func realPath(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// locate is the folder that a path leads into, and the path from there; an
+// *OutsideError where that is none.
+func (t *tree) locate(path string) (in folder, below string, err error) {
+	real, err := realPath(path)
+	if err != nil {
+		return folder{}, "", err
+	}
+	for _, f := range t.folders {
+		if below, err := filepath.Rel(f.real, real); err == nil && filepath.IsLocal(below) {
+			return f, below, nil
+		}
+	}
+	return folder{}, "", &OutsideError{real}
+}
+
+// within does something with the file that a path leads to, as seen from the folder
+// it is in. Mostly no link is in the way, or one that os.Root takes.
+func within[T any](t *tree, path string, do func(root *os.Root, below string) (T, error)) (T, error) {
+	below, err := filepath.Rel(t.root, path)
+	if err == nil && filepath.IsLocal(below) {
+		if value, err := do(t.folders[0].Root, below); err == nil {
+			return value, nil
+		}
+	}
+	in, below, err := t.locate(path)
+	if err != nil {
+		return *new(T), named(err, path)
+	}
+	value, err := do(in.Root, below)
+	return value, named(err, path)
+}
+
+// named is an error that names a file as the reader knows it.
+func named(err error, path string) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		op := pe.Op
+		if op == "openat" {
+			op = "open"
+		}
+		return &fs.PathError{Op: op, Path: path, Err: pe.Err}
+	}
+	return err
+}
+
+// read reads a file of at most limit bytes.
+func (t *tree) read(path string, limit int64) ([]byte, error) {
+	return within(t, path, func(root *os.Root, below string) ([]byte, error) { return safefile.ReadIn(root, below, limit) })
+}
+
+// peek reads the beginning of a file that is looked at only: what can't be read is
+// no resource file.
+func (t *tree) peek(path string) []byte {
+	const most = 4 << 10
+	f, err := within(t, path, func(root *os.Root, below string) (*os.File, error) {
+		f, _, err := safefile.OpenIn(root, below)
+		return f, err
+	})
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// readSource reads a file that somebody trusted names.
+func readSource(path string, f format) (*source, error) {
+	data, err := safefile.Read(path, MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	return newSource(path, f, data), nil
+}
