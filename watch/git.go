@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"xdspub/safefile"
 )
 
 const (
@@ -18,6 +20,14 @@ const (
 	// patience is how long a lock is waited for. A checkout takes seconds; what
 	// stands longer was left behind by a git that was killed.
 	patience = 30 * time.Second
+
+	// longest is how long locks are waited for that follow each other without a gap:
+	// a rebase of many commits takes one after the other, and so can somebody who
+	// wants nothing to be read.
+	longest = 2 * time.Minute
+
+	// maxGitFile bounds the file that a .git can be.
+	maxGitFile = 64 << 10
 
 	// lockPoll is how often Read asks for a lock while it stands.
 	lockPoll = 100 * time.Millisecond
@@ -38,7 +48,8 @@ type git struct {
 type lock struct {
 	info  os.FileInfo
 	since time.Time
-	stale bool // waited for in vain
+	first time.Time // when the first of those that follow each other was seen
+	stale bool      // waited for in vain
 }
 
 // heed makes the work trees of these .git the ones that matter.
@@ -79,7 +90,7 @@ func gitDir(path string) (dir string, ok bool) {
 	if err != nil || info.IsDir() {
 		return path, err == nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := safefile.Read(path, maxGitFile)
 	if err != nil {
 		return "", false
 	}
@@ -106,16 +117,19 @@ func (g *git) busy() bool {
 		l := g.seen[path]
 		// An inode is soon used again; git writes to its lock at the end only.
 		if l.info == nil || !os.SameFile(l.info, info) || !l.info.ModTime().Equal(info.ModTime()) {
-			l = lock{info: info, since: now}
+			next := lock{info: info, since: now, first: now}
 			if info.ModTime().Before(now) {
-				l.since = info.ModTime()
+				next.since = info.ModTime()
 			}
+			if l.info != nil && now.Sub(l.since) < patience { // else that one was left behind
+				next.first, next.stale = l.first, l.stale
+			}
+			l = next
 		}
 		switch {
-		case l.stale:
-		case now.Sub(l.since) < patience:
+		case now.Sub(l.since) < patience && now.Sub(l.first) < longest:
 			busy = true
-		default:
+		case !l.stale:
 			l.stale = true
 			g.log.Warn("a lock of git stands for long and is waited for no longer; if no git command runs, remove it", "file", path, "since", l.since)
 		}

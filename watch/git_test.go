@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -237,6 +238,56 @@ func TestLockFromTheFuture(t *testing.T) {
 	if l := g.seen[path]; time.Until(l.since) > 0 {
 		t.Errorf("would be waited for until %s", l.since.Add(patience))
 	}
+}
+
+// TestLocksWithoutEnd: locks that follow each other without a gap are not waited for
+// without end.
+func TestLocksWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".git/index.lock")
+	log, events := newLog()
+	g := &git{log: log}
+	renew := func() { sh(t, dir, "mkdir -p .git; : >.git/new; mv .git/new .git/index.lock") }
+	renew()
+	g.heed(set{filepath.Join(dir, ".git"): true})
+	if !g.busy() {
+		t.Fatal("the lock is not seen")
+	}
+	l := g.seen[path]
+	l.first = time.Now().Add(-longest)
+	g.seen[path] = l
+	for range 3 {
+		renew()
+		if g.busy() {
+			t.Error("waited for longer")
+		}
+	}
+	if n := events(); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	sh(t, dir, "rm .git/index.lock")
+	g.busy()
+	renew()
+	if !g.busy() {
+		t.Error("not waited for after a gap")
+	}
+}
+
+// newLog counts what is logged.
+func newLog() (*slog.Logger, func() int) {
+	var b bytes.Buffer
+	return slog.New(slog.NewTextHandler(&b, nil)), func() int { return bytes.Count(b.Bytes(), []byte("\n")) }
+}
+
+// TestGitPipe: a .git that is a pipe blocks nobody, in the tree or above it.
+func TestGitPipe(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir -p above/root/x; mkfifo above/.git above/root/.git above/root/x/.git")
+	w, _ := newWatcher(t, filepath.Join(dir, "above/root"), Options{Rescan: -1})
+	run(t, w)
+	w.Read(t.Context(), func() {})
+	sh(t, dir, "mkdir above/root/y; mkfifo above/root/y/.git")
+	waitSignal(t, w)
 }
 
 // TestRead: what changes while it is read is read again, but not for ever.
