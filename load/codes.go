@@ -82,7 +82,8 @@ comes up without these resources.`}
 	codeTooLarge = diag.Code{Name: "too-large", Doc: `A file, or what its aliases expand to, is too large.
 
 Nested YAML aliases can make gigabytes of a few lines. The limit is 128 MiB for a
-file and for the expanded form of a document.`}
+file and for the expanded form of a document, and 20,000,000 lines, commas and brackets
+for a file; 1,000,000 for a YAML document that is no plain list of resources.`}
 
 	codeUnknownDocument = diag.Code{Name: "unknown-document", Doc: `A document of the source tree is no xDS resource.
 

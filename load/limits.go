@@ -1,11 +1,63 @@
 package load
 
+import (
+	"bytes"
+	"fmt"
+
+	"xdspub/diag"
+)
+
 // Limits of a source tree. A tree of 100,000 clusters, of 80 MB in one file or in
 // 200,000, stays far below them.
 const (
 	// MaxBytes bounds a file, and what its aliases expand to.
 	MaxBytes = 128 << 20
+	// MaxTotal bounds the bytes of all files of a tree.
+	MaxTotal = 512 << 20
 	// MaxNames bounds the files and folders of a tree, those that are ignored among
 	// them.
 	MaxNames = 2_000_000
+	// MaxElements bounds the lines, commas and brackets of a file, and so the values
+	// that it can hold: each takes a hundred bytes and more.
+	MaxElements = 20_000_000
+	// MaxParsed bounds the same in a YAML document that is parsed at once: there each
+	// takes a kilobyte. A long list of resources is parsed in pieces.
+	MaxParsed = 1_000_000
 )
+
+// elements counts what a text can hold values between, at most.
+func elements(text []byte) (n int) {
+	for _, mark := range []string{"\n", ",", "{", "["} {
+		n += bytes.Count(text, []byte(mark))
+	}
+	return n
+}
+
+// tooMany reports a file with more elements than the limit.
+func (d *decoder) tooMany() bool {
+	s := d.file.source
+	n := elements(s.data)
+	if n <= MaxElements {
+		return false
+	}
+	d.lose(diag.Diagnostic{
+		Code: codeTooLarge.Name, Position: diag.Position{File: s.name},
+		Message: fmt.Sprintf("the file has %d lines, commas and brackets, the limit is %d", n, MaxElements),
+		Help:    "split it: a tree may have many files",
+	})
+	return true
+}
+
+// tooManyAtOnce reports a YAML document with more elements than a parser gets.
+func (d *decoder) tooManyAtOnce(doc *document) bool {
+	n := elements(doc.text)
+	if n <= MaxParsed {
+		return false
+	}
+	d.lose(diag.Diagnostic{
+		Code: codeTooLarge.Name, Position: diag.Position{File: doc.source.name},
+		Message: fmt.Sprintf("a document of the file has %d lines, commas and brackets, the limit is %d for one that is not a plain list under resources or static_resources", n, MaxParsed),
+		Help:    "put --- between its resources, or split the file",
+	})
+	return true
+}

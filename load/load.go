@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -46,10 +47,11 @@ type Options struct {
 type Loader struct {
 	options Options
 	known   map[string]*file
+	most    int64 // bytes of all files
 }
 
 // New makes a Loader.
-func New(o Options) *Loader { return &Loader{options: o} }
+func New(o Options) *Loader { return &Loader{options: o, most: MaxTotal} }
 
 // Result is what a source tree holds.
 type Result struct {
@@ -182,6 +184,9 @@ func (l *Loader) read(t *tree, e entry, single bool) (*file, error) {
 	data, err := read(e.path, MaxBytes)
 	if err != nil {
 		return unread(newSource(e.path, e.format, nil), err)
+	}
+	if t.bytes.Add(int64(len(data))) > l.most {
+		return nil, fmt.Errorf("read %s: the files of the source tree have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, l.most)
 	}
 	s := newSource(e.path, e.format, data)
 	if old, ok := l.known[e.path]; ok && !old.unread && bytes.Equal(old.source.data, s.data) && old.upToDate(t) {

@@ -215,7 +215,7 @@ func (s *source) decode(t *tree) *file {
 		return f
 	}
 	d := decoder{file: f, tree: t}
-	if s.format != formatBinary && d.invalidUTF8() {
+	if s.format != formatBinary && (d.tooMany() || d.invalidUTF8()) {
 		f.partial = true
 		return f
 	}

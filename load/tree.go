@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"xdspub/safefile"
 )
@@ -14,8 +15,9 @@ import (
 // the folders that Options.Allow names. Who may change the tree must not read with
 // it what only this program may read.
 type tree struct {
-	root    string   // as it was named; of one file, its folder
-	folders []folder // the root, then those that are allowed
+	root    string       // as it was named; of one file, its folder
+	folders []folder     // the root, then those that are allowed
+	bytes   atomic.Int64 // of the files that were read
 }
 
 // folder is one that files may be read in.

@@ -27,7 +27,7 @@ func (d *decoder) yamlSource() {
 		docs = d.firstOf(docs)
 	}
 	for _, doc := range docs {
-		if !d.long(doc) {
+		if !d.long(doc) && !d.tooManyAtOnce(doc) {
 			d.whole(doc)
 		}
 	}

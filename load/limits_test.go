@@ -1,0 +1,59 @@
+package load
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLimits: what is small as a file and large in memory is refused before it is
+// parsed; a long list of resources is not.
+func TestLimits(t *testing.T) {
+	const response = "resources:\n"
+	one := "- '@type': type.googleapis.com/envoy.service.runtime.v3.Runtime\n  name: a\n"
+	for _, tt := range []struct{ name, text, want string }{
+		{"a.yaml", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
+		{"a.json", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
+		{"a.txtpb", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
+		{"a.yaml", strings.Repeat("- a\n", MaxParsed+1), "a document of the file has 1000001 lines"},
+		{"a.yaml", "x: [" + strings.Repeat("a,", MaxParsed) + "]\n", "a document of the file has 1000002 lines"},
+		{"a.yaml", response + strings.Repeat(one, 100), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, tt.name), []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			result, err := New(Options{}).Load(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, d := range result.Diagnostics {
+				if d.Code == codeTooLarge.Name {
+					got += d.Message
+				}
+			}
+			if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestTotal: the files of a tree are bounded together.
+func TestTotal(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("# 8 bytes"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := New(Options{})
+	l.most = 15
+	if _, err := l.Load(context.Background(), dir); err == nil || !strings.Contains(err.Error(), "more than 15 bytes together") {
+		t.Error(err)
+	}
+}
