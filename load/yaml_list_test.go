@@ -61,7 +61,7 @@ func TestEndWithoutNewline(t *testing.T) {
 			text   string
 		}{
 			{source{}, sample.Clusters(2)},
-			{source{isBootstrap: true, byEnvoy: true, asWritten: true}, sample.Mesh{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
+			{source{isBootstrap: true, byEnvoy: true}, sample.Mesh{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
 		} {
 			text := strings.TrimRight(c.text, "\n") + "\n" + end
 			inPieces, ok := decodeDocuments(c.source, text, true)
