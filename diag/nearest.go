@@ -1,82 +1,135 @@
 package diag
 
-import "math/bits"
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+const (
+	// mostEdits is how many letters a word may be away from the one that was meant.
+	mostEdits = 2
+	// maxWord is the length of the longest word that gets a suggestion.
+	maxWord = 1 << 10
+	// maxPrefixes is how many beginnings of words one search looks at. To find all that
+	// is one letter away, some hundred are enough. Where two letters need more, so many
+	// words are alike that any of them is as good a guess as the next.
+	maxPrefixes = 1_000
+)
 
 // Words are what stands to choice at some place, for "did you mean".
 type Words struct {
-	list []string
-	sets []uint64 // which bytes are in each, folded into 64 bits
+	sorted []choice
+}
+
+type choice struct {
+	word string
+	at   int // in the list
 }
 
 // NewWords makes Words of a list. The first of two that are equally near wins.
 func NewWords(list []string) *Words {
-	w := &Words{list: list, sets: make([]uint64, len(list))}
+	w := &Words{sorted: make([]choice, len(list))}
 	for i, word := range list {
-		w.sets[i] = bytesIn(word)
+		w.sorted[i] = choice{word, i}
 	}
+	slices.SortFunc(w.sorted, func(a, b choice) int { return strings.Compare(a.word, b.word) })
 	return w
 }
 
 // Nearest is the word that was most likely meant: one with the fewest letters to
 // insert, drop, replace or swap, at most a third of them and not over two; or ""
-// where none is that close.
+// where none is that close. It takes about as long for many words as for few: where very
+// many are alike, it is the nearest of the first that were looked at.
 func (w *Words) Nearest(word string) string {
-	limit := max(1, min(2, len(word)/3))
-	set := bytesIn(word)
-	best := ""
-	for i, candidate := range w.list {
-		// A letter that is replaced takes one out of the set and puts one in.
-		if n := len(candidate) - len(word); n > limit || -n > limit || bits.OnesCount64(set^w.sets[i]) > 2*limit {
+	if len(word) > maxWord {
+		return ""
+	}
+	var first row
+	for k := range first {
+		first[k] = mostEdits + 1
+		if j := k - mostEdits; j >= 0 {
+			first[k] = j
+		}
+	}
+	for limit := 1; limit <= max(1, min(mostEdits, len(word)/3)); limit++ {
+		s := search{words: w.sorted, word: word, limit: limit, left: maxPrefixes}
+		s.descend(0, len(w.sorted), 0, first, first)
+		if s.best.word != "" {
+			return s.best.word
+		}
+	}
+	return ""
+}
+
+// search goes down the words by their letters, as in a trie, as long as what it has
+// passed can begin a word that is near enough.
+type search struct {
+	words []choice
+	word  string
+	limit int // of edits; that of the best one, once there is one
+	best  choice
+	left  int // prefixes to look at
+}
+
+// row has the edits from some first letters of a candidate, as many as the row is deep,
+// to the first j letters of the word, for the j that can matter: row[k] is for
+// j = depth+k-mostEdits.
+type row [2*mostEdits + 1]int
+
+// descend looks at words[from:to], which share their first letters: depth of them. last
+// is their row, before that of one letter less.
+func (s *search) descend(from, to, depth int, before, last row) {
+	if s.left--; s.left < 0 || slices.Min(last[:]) > s.limit {
+		return
+	}
+	for ; from < to && len(s.words[from].word) == depth; from++ {
+		s.consider(s.words[from], last)
+	}
+	for from < to {
+		letter := s.words[from].word[depth]
+		next := from + sort.Search(to-from, func(i int) bool { return s.words[from+i].word[depth] > letter })
+		s.descend(from, next, depth+1, last, s.further(s.words[from].word[:depth+1], before, last))
+		from = next
+	}
+}
+
+// consider takes a word that is as near as the best one, and comes before it.
+func (s *search) consider(c choice, last row) {
+	k := len(s.word) - len(c.word) + mostEdits
+	if c.word == "" || c.word == s.word || k < 0 || k >= len(last) || last[k] > s.limit {
+		return
+	}
+	if s.best.word == "" || last[k] < s.limit || c.at < s.best.at {
+		s.best = c
+	}
+	s.limit = last[k]
+}
+
+// further is the row of a prefix: before and last are those of two letters and of one
+// letter less.
+func (s *search) further(prefix string, before, last row) (next row) {
+	depth := len(prefix)
+	for k := range next {
+		next[k] = mostEdits + 1
+		j := depth + k - mostEdits
+		if j < 0 || j > len(s.word) {
 			continue
 		}
-		if d := distance(word, candidate, limit); d > 0 && d <= limit {
-			best, limit = candidate, d-1
+		if k+1 < len(last) {
+			next[k] = min(next[k], 1+last[k+1])
+		}
+		if k > 0 {
+			next[k] = min(next[k], 1+next[k-1])
+		}
+		if j > 0 && prefix[depth-1] == s.word[j-1] {
+			next[k] = min(next[k], last[k])
+		} else if j > 0 {
+			next[k] = min(next[k], 1+last[k])
+		}
+		if j > 1 && depth > 1 && prefix[depth-1] == s.word[j-2] && prefix[depth-2] == s.word[j-1] {
+			next[k] = min(next[k], 1+before[k])
 		}
 	}
-	return best
-}
-
-func bytesIn(word string) uint64 {
-	var set uint64
-	for i := range len(word) {
-		set |= 1 << (word[i] & 63)
-	}
-	return set
-}
-
-// distance is the number of letters to insert, drop or replace to make b of a,
-// two that are swapped counting once, or some number above limit.
-func distance(a, b string, limit int) int {
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) + len(b)
-	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		smallest := row[0]
-		for j := range len(b) {
-			row[j+1] = last[j]
-			if a[i] != b[j] {
-				row[j+1] = 1 + min(last[j], last[j+1], row[j])
-				if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-					row[j+1] = min(row[j+1], 1+before[j-1])
-				}
-			}
-			smallest = min(smallest, row[j+1])
-		}
-		if smallest > limit {
-			return limit + 1
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
+	return next
 }

@@ -2,6 +2,9 @@ package diag_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 
 	"xdspub/diag"
@@ -20,13 +23,97 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func BenchmarkNearest(b *testing.B) {
+// TestNearestAgrees holds the search against the distance as its definition has it, on
+// words of few letters, of which many are alike.
+func TestNearestAgrees(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	letters := func() string {
+		word := make([]byte, random.IntN(9))
+		for i := range word {
+			word[i] = "abc"[random.IntN(3)]
+		}
+		return string(word)
+	}
+	for range 300 {
+		var list []string
+		for range random.IntN(40) {
+			list = append(list, letters())
+		}
+		words := diag.NewWords(list)
+		for range 20 {
+			word := letters()
+			want, limit := "", max(1, min(2, len(word)/3))
+			for _, candidate := range list {
+				if d := distance(word, candidate); candidate != "" && d > 0 && d <= limit {
+					want, limit = candidate, d-1
+				}
+			}
+			if got := words.Nearest(word); got != want {
+				t.Fatalf("Nearest(%q) of %q = %q, want %q", word, list, got, want)
+			}
+		}
+	}
+}
+
+// distance is the number of letters to insert, drop or replace to make b of a, two that
+// are swapped counting once.
+func distance(a, b string) int {
+	if a == "" || b == "" {
+		return len(a) + len(b)
+	}
+	x, y := len(a)-1, len(b)-1
+	if a[x] == b[y] {
+		return distance(a[:x], b[:y])
+	}
+	d := 1 + min(distance(a[:x], b), distance(a, b[:y]), distance(a[:x], b[:y]))
+	if x > 0 && y > 0 && a[x] == b[y-1] && a[x-1] == b[y] {
+		d = min(d, 1+distance(a[:x-1], b[:y-1]))
+	}
+	return d
+}
+
+// TestNearestEnds: words made to be alike, and one without an end, are no work without
+// an end, and the answer is the same each time.
+func TestNearestEnds(t *testing.T) {
 	var list []string
-	for i := range 10_000 {
-		list = append(list, fmt.Sprintf("service-%05d", i))
+	for i := range 16 {
+		for j := range i {
+			for c := range 26 * 26 {
+				word := []byte("aaaaaaaaaaaaaaaa")
+				word[i], word[j] = byte('a'+c/26), byte('a'+c%26)
+				list = append(list, string(word))
+			}
+		}
 	}
 	words := diag.NewWords(list)
-	for b.Loop() {
-		words.Nearest("service-12x45")
+	first := words.Nearest("zzaaaaaaaaaaaaza")
+	for range 3 {
+		if got := words.Nearest("zzaaaaaaaaaaaaza"); got != first {
+			t.Errorf("%q, and then %q", first, got)
+		}
+	}
+	long := strings.Repeat("a", 1<<20)
+	if got := diag.NewWords([]string{long + "b"}).Nearest(long); got != "" {
+		t.Errorf("%d letters", len(got))
+	}
+}
+
+// BenchmarkNearest looks for as many names as there are: ns/unit, the time for one of
+// them, hardly moves where the work is linear.
+func BenchmarkNearest(b *testing.B) {
+	for _, n := range []int{1_000, 2_000, 4_000, 8_000, 16_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			var list []string
+			for i := range n {
+				list = append(list, fmt.Sprintf("service-%d", i))
+			}
+			for b.Loop() {
+				words := diag.NewWords(list)
+				for _, name := range list {
+					words.Nearest(name + "-x")
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/unit")
+		})
 	}
 }
