@@ -21,12 +21,17 @@ generic secret. Envoy takes another kind for an empty one: where it wants a
 certificate, it refuses the secret ("Failed to load incomplete private key from
 path"); where it wants a validation context, it accepts the secret and does not
 verify the peer at all; ticket keys and generic secrets are empty then. The last
-two are warnings.`,
+two are warnings. A static secret of a bootstrap that holds nothing keeps Envoy from
+starting ("Secret type not implemented").`,
 	Snapshot: func(p *Pass) {
 		users := secretUsers(p)
 		for _, r := range p.Snapshot.Of(xds.Secret) {
 			kind := xds.SecretKind(r.Message.(*tlsv3.Secret))
-			if kind == "" && len(users[r]) == 0 {
+			switch {
+			case kind == "" && r.Via == xds.FromBootstrap:
+				p.Report(Finding{Resource: r, Message: "the secret holds nothing: Envoy refuses the bootstrap", Help: kindsHelp})
+				continue
+			case kind == "" && len(users[r]) == 0:
 				p.Report(Finding{Resource: r, Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
 			}
 			for _, s := range users[r] {

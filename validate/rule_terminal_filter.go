@@ -61,7 +61,7 @@ every connection is closed.`,
 			if len(m.GetHttpFilters()) == 0 {
 				p.Report(Finding{
 					Path:    n.Path(),
-					Message: "http_connection_manager has no http_filters: every request hangs",
+					Message: "http_connection_manager has no http_filters: Envoy accepts it, and every request hangs",
 					Help:    "add the filter envoy.filters.http.router",
 				})
 			}
