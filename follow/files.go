@@ -103,6 +103,9 @@ func (f *follower) one(to *file, loaded *load.Result) {
 
 // judge judges what can be said when all files are known.
 func (f *follower) judge() {
+	for _, r := range f.stored {
+		f.data(r, !f.asked[r.Name])
+	}
 	for _, to := range f.order {
 		f.names(to)
 	}
@@ -223,8 +226,9 @@ func reason(err error) error {
 }
 
 // data puts the files that a resource names as data into it, as Envoy does when it
-// loads it: a certificate is judged by what is in it.
-func (f *follower) data(r *xds.Resource) {
+// loads it: a certificate is judged by what is in it. Of an idle resource, which nothing
+// asks for, it opens no file.
+func (f *follower) data(r *xds.Resource, idle bool) {
 	xds.Edit(r.Message, func(n *xds.Node) bool {
 		m, ok := n.Message.(*corev3.DataSource)
 		if !ok || m.GetFilename() == "" || n.InMetadata() {
@@ -234,7 +238,7 @@ func (f *follower) data(r *xds.Resource) {
 		data, err := load.ReadData(path)
 		if err != nil {
 			report := f.report
-			if slices.Contains(doesWithout, n.Field()) {
+			if idle || slices.Contains(doesWithout, n.Field()) {
 				report = f.warn
 			}
 			report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
@@ -249,7 +253,11 @@ func (f *follower) data(r *xds.Resource) {
 // doesWithout are the data sources whose file may be missing: the filter or cluster that
 // has one is taken, without the data.
 var doesWithout = []protoreflect.FullName{
+	"envoy.config.grpc_credential.v3.FileBasedMetadataConfig.secret_data",
 	"envoy.config.trace.v3.XRayConfig.sampling_rule_manifest",
+	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.certificate",
+	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.certificate_chain",
+	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.private_key",
 	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_password",
 	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_username",
 	"envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig.ServerContextConfig.external_dns_table",

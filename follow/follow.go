@@ -84,6 +84,7 @@ func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 		options: o,
 		result:  &Result{Files: []string{path}, sources: map[string]*load.Result{path: loaded}, Diagnostics: loaded.Diagnostics},
 		files:   make(map[string]*file),
+		asked:   make(map[string]bool),
 	}
 	if b == nil {
 		f.result.Snapshot, f.result.Partial = xds.NewFollowed(nil), true
@@ -128,6 +129,10 @@ type follower struct {
 	scopes []subscriber
 	// asks tells that something is subscribed to, by any kind of source.
 	asks bool
+	// asked are the names of static secrets that are asked for, stored those that name
+	// files: Envoy opens them for who asks.
+	asked  map[string]bool
+	stored []*xds.Resource
 	// certificates counts the secrets that Envoy watches certificate files for.
 	certificates int
 }
@@ -239,6 +244,7 @@ var followed = xds.NewSearch(slices.Concat(
 		"envoy.config.core.v3.ConfigSource",
 		"envoy.config.core.v3.DataSource",
 		"envoy.config.route.v3.ScopedRouteConfiguration",
+		"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig",
 		"envoy.extensions.transport_sockets.tls.v3.TlsCertificate",
 	},
 )...)
@@ -270,14 +276,21 @@ func (f *follower) look(r *xds.Resource) {
 			}
 		case *corev3.DataSource:
 			namesData = namesData || m.GetFilename() != ""
+		case *tlsv3.SdsSecretConfig:
+			if m.GetSdsConfig() == nil {
+				f.asked[m.GetName()] = true
+			}
 		case *tlsv3.TlsCertificate:
 			if m.GetCertificateChain().GetFilename() != "" {
 				f.certificates++
 			}
 		}
 	})
-	if namesData {
-		f.data(r)
+	switch {
+	case namesData && r.Type == xds.Secret && r.Via == xds.FromBootstrap:
+		f.stored = append(f.stored, r) // who asks for it may come later
+	case namesData:
+		f.data(r, false)
 	}
 }
 
