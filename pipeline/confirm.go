@@ -205,14 +205,17 @@ func (s *subscriber) expect(version string, standing bool) envoy.Subscription {
 // note keeps which secrets and endpoints every Envoy that counts has taken: they
 // stay when the change goes back.
 func (c *confirmation) note(o envoy.Outcome) {
-	for _, sub := range c.expected {
-		if sub.Standing || sub.API != xds.Secret.API && sub.API != xds.Endpoints.API {
-			continue
+	if o.Answering == 0 {
+		return
+	}
+	open := make(map[string]bool) // the files that one of them has not taken
+	for _, e := range o.Envoys {
+		for _, s := range e.States {
+			open[s.File] = open[s.File] || s.State != envoy.Acked
 		}
-		taken := o.Answering > 0 && !slices.ContainsFunc(o.Envoys, func(e envoy.EnvoyOutcome) bool {
-			return slices.ContainsFunc(e.States, func(s envoy.Status) bool { return s.File == sub.File && s.State != envoy.Acked })
-		})
-		if taken {
+	}
+	for _, sub := range c.expected {
+		if !sub.Standing && (sub.API == xds.Secret.API || sub.API == xds.Endpoints.API) && !open[sub.File] {
 			c.acked[sub.File] = true
 		}
 	}
