@@ -243,6 +243,9 @@ func TestStatsMatcher(t *testing.T) {
 		}
 		return object{"inclusion_list": object{"patterns": patterns}}
 	}
+	one := func(list, kind string, pattern any) object {
+		return object{list: object{"patterns": []any{object{kind: pattern}}}}
+	}
 	for name, c := range map[string]struct {
 		matcher object
 		hidden  string // "": it does
@@ -251,6 +254,11 @@ func TestStatsMatcher(t *testing.T) {
 		"others":                {prefixes("server."), "cluster_manager.warming_clusters"},
 		"refusals":              {object{"exclusion_list": object{"patterns": []any{object{"suffix": "update_rejected"}}}}, "cluster_manager.cds.update_rejected"},
 		"not what we need":      {prefixes("cluster_manager.", "listener_manager."), ""},
+		"by suffix":             {one("inclusion_list", "suffix", ".update_success"), "cluster_manager.warming_clusters"},
+		"by regex, in part":     {one("inclusion_list", "safe_regex", object{"regex": `.*\.update_.*`}), "cluster_manager.warming_clusters"},
+		"by regex, all we need": {one("inclusion_list", "safe_regex", object{"regex": `(cluster|listener)_manager\..*`}), ""},
+		"no versions":           {one("exclusion_list", "suffix", ".version_text"), "cluster_manager.cds.version_text"},
+		"no clusters by regex":  {one("exclusion_list", "safe_regex", object{"regex": `cluster_manager\..*`}), "cluster_manager.warming_clusters"},
 		"nothing that is there": {object{"exclusion_list": object{"patterns": []any{object{"prefix": "foo"}}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
