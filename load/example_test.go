@@ -24,5 +24,6 @@ conect_timeout: 2s
 	}
 	// Output:
 	// cluster "web"
+	// cluster "api"
 	// web.yaml:7:1: error: unknown field "conect_timeout" [unknown-field]
 }
