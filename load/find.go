@@ -104,8 +104,8 @@ func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, erro
 	var kept []fs.DirEntry
 	for {
 		entries, err := d.ReadDir(1024)
-		if f.names += len(entries); f.names > MaxNames {
-			return nil, fmt.Errorf("read %s: the source tree has more than %d files and folders at this place: keep in it what belongs to Envoy", dir, MaxNames)
+		if f.names += len(entries); f.names > f.l.names {
+			return nil, fmt.Errorf("read %s: the source tree has more than %d files and folders at this place: keep in it what belongs to Envoy", dir, f.l.names)
 		}
 		for _, e := range entries {
 			if !Hidden(e.Name()) && !f.l.ignored(filepath.Join(rel, e.Name())) {

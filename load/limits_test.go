@@ -1,7 +1,6 @@
 package load
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +52,28 @@ func TestTotal(t *testing.T) {
 	}
 	l := New(Options{})
 	l.most = 15
-	if _, err := l.Load(context.Background(), dir); err == nil || !strings.Contains(err.Error(), "more than 15 bytes together") {
+	if _, err := l.Load(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "more than 15 bytes together") {
 		t.Error(err)
+	}
+}
+
+// TestNames: the names of a tree are bounded, those of no resources among them.
+func TestNames(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/1.md", "a/.2", "b/3.yaml"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := New(Options{})
+	for most, refused := range map[int]bool{4: true, 5: false} {
+		l.names = most
+		_, err := l.Load(t.Context(), dir)
+		if refused != (err != nil && strings.Contains(err.Error(), "/b: the source tree has more than 4 files and folders")) {
+			t.Errorf("%d: %v", most, err)
+		}
 	}
 }

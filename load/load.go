@@ -48,10 +48,11 @@ type Loader struct {
 	options Options
 	known   map[string]*file
 	most    int64 // bytes of all files
+	names   int   // of files and folders, at most
 }
 
 // New makes a Loader.
-func New(o Options) *Loader { return &Loader{options: o, most: MaxTotal} }
+func New(o Options) *Loader { return &Loader{options: o, most: MaxTotal, names: MaxNames} }
 
 // Result is what a source tree holds.
 type Result struct {
