@@ -184,10 +184,10 @@ func TestSettingsExample(t *testing.T) {
 	if len(examples) != 1 {
 		t.Fatalf("%d examples", len(examples))
 	}
-	envoytest.Publish(t, filepath.Join(e.dir, "xdspub.yaml"), strings.ReplaceAll(examples[0], "/etc/envoy/envoy.yaml", bootstrap))
+	envoytest.Publish(t, filepath.Join(e.dir, "xdspub.yaml"), examples[0])
 	envoytest.Publish(t, filepath.Join(e.dir, "kustomization.yaml"), "resources: [clusters]\n")
 	e.edit(t, replace("cluster: web", "cluster: in-the-bootstrap"), "routes/ingress.yaml")
-	if stdout, stderr, exit := xdspub(t, "render", "--out", t.TempDir(), e.dir); exit != 0 {
+	if stdout, stderr, exit := xdspub(t, "render", "--bootstrap", bootstrap, "--out", t.TempDir(), e.dir); exit != 0 {
 		t.Errorf("exit status %d\n%s%s", exit, stdout, stderr)
 	}
 }

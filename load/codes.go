@@ -83,7 +83,7 @@ comes up without these resources.`}
 
 Nested YAML aliases can make gigabytes of a few lines. The limit is 128 MiB for a
 file and for the expanded form of a document, and 20,000,000 lines, commas and brackets
-for a file; 1,000,000 for a YAML document that is no plain list of resources.`}
+for a file; 600,000 for a YAML document that is no plain list of resources.`}
 
 	codeUnknownDocument = diag.Code{Name: "unknown-document", Doc: `A document of the source tree is no xDS resource.
 

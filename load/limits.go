@@ -22,7 +22,7 @@ const (
 	MaxElements = 20_000_000
 	// MaxParsed bounds the same in a YAML document that is parsed at once: there each
 	// takes a kilobyte. A long list of resources is parsed in pieces.
-	MaxParsed = 1_000_000
+	MaxParsed = 600_000
 )
 
 // elements counts what a text can hold values between, at most.
