@@ -21,8 +21,12 @@ generic secret. Envoy takes another kind for an empty one: where it wants a
 certificate, it refuses the secret ("Failed to load incomplete private key from
 path"); where it wants a validation context, it accepts the secret and does not
 verify the peer at all; ticket keys and generic secrets are empty then. The last
-two are warnings. A static secret of a bootstrap that holds nothing keeps Envoy from
-starting ("Secret type not implemented").`,
+two are warnings.
+
+A secret of the bootstrap that holds nothing keeps Envoy from starting ("Secret type not
+implemented"). One is found by its kind and its name, so that one of another kind is
+none: Envoy refuses what asks for it ("Unknown static certificate validation context"),
+and a generic one that is missing crashes it.`,
 	Snapshot: func(p *Pass) {
 		users := secretUsers(p)
 		for _, r := range p.Snapshot.Of(xds.Secret) {
@@ -39,12 +43,13 @@ starting ("Secret type not implemented").`,
 				if kind == want {
 					continue
 				}
+				static := s.Source.GetConfigSourceSpecifier() == nil
 				f := Finding{
 					Resource: s.Resource, Path: s.NamePath,
-					Message: fmt.Sprintf("secret %q holds %s, not %s: %s", s.Name, noun(kind), noun(want), consequence(want)),
+					Message: fmt.Sprintf("secret %q holds %s, not %s: %s", s.Name, noun(kind), noun(want), consequence(want, static)),
 					Help:    "name a secret that holds one, or change the secret",
 					Related: related(r, "name", "the secret"),
-					Warning: want != "tls_certificate",
+					Warning: want != "tls_certificate" && !static,
 				}
 				if kind == "" {
 					f.Resource, f.Path, f.Help = r, "", kindsHelp
@@ -69,11 +74,14 @@ func noun(kind protoreflect.Name) string {
 	}
 }
 
-func consequence(want protoreflect.Name) string {
-	switch want {
-	case "tls_certificate":
+// consequence is what Envoy does about a secret of another kind than the wanted one.
+func consequence(want protoreflect.Name, static bool) string {
+	switch {
+	case static && want == "generic_secret":
+		return "it crashes Envoy"
+	case static || want == "tls_certificate":
 		return "Envoy refuses it"
-	case "validation_context":
+	case want == "validation_context":
 		return "Envoy does not verify the peer"
 	default:
 		return "Envoy takes an empty one"

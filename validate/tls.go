@@ -1,6 +1,9 @@
 package validate
 
 import (
+	"slices"
+	"strings"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -88,11 +91,28 @@ func secretUsers(p *Pass) map[*xds.Resource][]Subscriber {
 		if s.Target != xds.Secret {
 			continue
 		}
-		if r := p.Snapshot.Lookup(xds.Secret, s.Name); r != nil {
+		if r := secretFor(p, s.Name, xds.WantedSecret(s.Node.Field())); r != nil {
 			users[r] = append(users[r], s)
 		}
 	}
 	return users
+}
+
+// secretFor is the secret that a reference gets: Envoy keeps those of a bootstrap by
+// kind, so that one of another kind can have the same name. Where there is none of the
+// wanted kind it is one of another, and nil where there is none at all.
+func secretFor(p *Pass, name string, wanted protoreflect.Name) *xds.Resource {
+	all := p.Snapshot.Of(xds.Secret)
+	first, _ := slices.BinarySearchFunc(all, name, func(r *xds.Resource, name string) int { return strings.Compare(r.Name, name) })
+	for _, r := range all[first:] {
+		if r.Name != name {
+			break
+		}
+		if xds.SecretKind(r.Message.(*tlsv3.Secret)) == wanted {
+			return r
+		}
+	}
+	return p.Snapshot.Lookup(xds.Secret, name)
 }
 
 // part is a message of TLS that a rule judges, inline or in a secret.

@@ -60,10 +60,10 @@ func validationRule(r *Rule, judge func(*Pass, validation)) *Rule {
 }
 
 // validationSecret is the secret that a validation context comes from; nil where
-// it is not known.
+// it is not known. By SDS, one of another kind is an empty validation context.
 func validationSecret(p *Pass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
-	r := p.Snapshot.Lookup(xds.Secret, sds.GetName())
-	if r == nil || xds.SecretKind(r.Message.(*tlsv3.Secret)) != "validation_context" {
+	r := secretFor(p, sds.GetName(), "validation_context")
+	if r == nil || sds.GetSdsConfig() == nil && xds.SecretKind(r.Message.(*tlsv3.Secret)) != "validation_context" {
 		return nil, nil
 	}
 	return r.Message.(*tlsv3.Secret), r

@@ -95,10 +95,12 @@ type Pass struct {
 
 	rule *Rule
 	// Made when asked for: the names of the resources, and by the name of a route
-	// configuration the connection managers that ask for it and its hosts of VHDS.
+	// configuration the connection managers that ask for it and its hosts of VHDS; and
+	// whether one of them traces by the tracer of the bootstrap.
 	names    map[*xds.Type]func() *diag.Words
 	managers func() map[string][]*hcmv3.HttpConnectionManager
 	hosts    func() map[string][]*xds.Resource
+	traces   func() bool
 	report   func(diag.Diagnostic)
 }
 
@@ -148,6 +150,10 @@ func (p *Pass) Report(f Finding) {
 	case f.Error:
 		d.Severity = diag.Error
 	}
+	if d.Severity == diag.Error && p.ofIdleTracer(r, f.Path) {
+		d.Severity = diag.Warning
+		d.Message += "; no connection manager traces by this tracer yet"
+	}
 	d.Help, d.Related = f.Help, f.Related
 	p.report(d)
 }
@@ -175,6 +181,7 @@ func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 	}}
 	pass.hosts = sync.OnceValue(func() map[string][]*xds.Resource { return hostsByRoutes(&pass) })
 	pass.managers = sync.OnceValue(func() map[string][]*hcmv3.HttpConnectionManager { return findManagers(s) })
+	pass.traces = sync.OnceValue(func() bool { return tracesByBootstrap(s) })
 	for _, t := range xds.Types {
 		pass.names[t] = sync.OnceValue(func() *diag.Words {
 			var names []string

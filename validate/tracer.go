@@ -1,0 +1,43 @@
+package validate
+
+import (
+	"strings"
+
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+
+	"xdspub/xds"
+)
+
+// ofIdleTracer tells whether a finding is about the tracer of the bootstrap, and nothing
+// traces by it: Envoy then looks up its type, and goes no further.
+func (p *Pass) ofIdleTracer(r *xds.Resource, at xds.Path) bool {
+	const config = xds.Path("tracing.http.typed_config")
+	if r.Type != xds.Bootstrap || !strings.HasPrefix(string(at), string(config)) {
+		return false
+	}
+	switch p.rule.Code {
+	case "unknown-type": // wherever it stands, the bootstrap is not read
+		return false
+	case "misplaced-extension":
+		if at == config {
+			return false
+		}
+	}
+	return !p.traces()
+}
+
+// tracesByBootstrap tells whether a connection manager traces and names no provider of
+// its own: then Envoy makes the tracer of the bootstrap for it.
+func tracesByBootstrap(s *xds.Snapshot) bool {
+	found := false
+	search := xds.NewSearch("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing")
+	for _, t := range []*xds.Type{xds.Listener, xds.ExtensionConfig} {
+		for _, r := range s.Of(t) {
+			search.Walk(r.Message, func(n *xds.Node) {
+				m, ok := n.Message.(*hcmv3.HttpConnectionManager_Tracing)
+				found = found || ok && m.GetProvider() == nil
+			})
+		}
+	}
+	return found
+}
