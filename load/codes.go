@@ -93,13 +93,18 @@ Bootstrap whose static_resources are taken over. Files that are for other tools
 
 	codeUnknownEnum = diag.Code{Name: "unknown-enum-value", Doc: `A name is none of its enum's values.
 
-Envoy takes the enum's zero value instead, without an error: type: STRICT_DSN is
-STATIC, health_status: UNHEALHTY is healthy.`}
+In a file that Envoy subscribes to, it takes the enum's zero value instead and counts
+server.dynamic_unknown_fields: type: STRICT_DSN is STATIC, health_status: UNHEALHTY is
+healthy. With one in its bootstrap it does not start, and a text proto it refuses
+whole. In a source tree it is an error.`}
 
 	codeUnknownField = diag.Code{Name: "unknown-field", Doc: `A field does not exist in its message.
 
-Envoy drops it and counts server.dynamic_unknown_fields; the update is a success
-and the setting is not in effect. Mostly a typing error, or a wrong indentation.`}
+In a file that Envoy subscribes to, it drops the field and counts
+server.dynamic_unknown_fields; the update is a success and the setting is not in
+effect. With one in its bootstrap it does not start, and a text proto it refuses whole;
+only there, names that the API has reserved are passed over. In a source tree it is an
+error. Mostly a typing error, or a wrong indentation.`}
 
 	codeUnknownType = diag.Code{Name: "unknown-type", Doc: `An @type names no message that Envoy holds.
 

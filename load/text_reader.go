@@ -211,7 +211,11 @@ func (r *textReader) any(n *textNode, p textPlace) {
 func (r *textReader) unknown(c *textNode, p textPlace) {
 	s := p.spot
 	f := r.doc.source.finding(codeUnknownField, r.doc.at(c.key), fmt.Sprintf("unknown field %q", c.name), s.suggestField(c.name))
-	if f.Help == "" {
+	switch md := p.around[len(p.around)-1]; {
+	case f.Help != "":
+	case !r.doc.source.byEnvoy && md.ReservedNames().Has(protoreflect.Name(c.name)):
+		f.Help = "the API had this field once: Envoy would pass over it, and over what stands in it; remove it"
+	default:
 		f.Help = r.doc.source.reaction(drops) + "; check the spelling and the depth"
 	}
 	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
