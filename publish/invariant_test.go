@@ -83,6 +83,29 @@ func (f files) whole() string {
 	return ""
 }
 
+// goes is empty when no file that a published one names is on record as going since
+// some time. What only a cluster names that goes itself may.
+func (f files) goes(m Manifest) string {
+	since, going := map[string]bool{}, map[string]bool{}
+	for _, g := range m.Going {
+		going[g.Cluster] = true
+		since[g.File] = !g.Since.IsZero()
+	}
+	for _, name := range []string{"cds/cds.json", "lds/lds.json"} {
+		cluster := ""
+		for line := range strings.Lines(f[name]) {
+			line = strings.TrimSpace(line)
+			if c, ok := strings.CutPrefix(line, "+ "); ok {
+				cluster = c
+			}
+			if to, ok := strings.CutPrefix(line, "> "); ok && since[to] && (cluster == "" || !going[cluster]) {
+				return fmt.Sprintf("%s names %s", name, to)
+			}
+		}
+	}
+	return ""
+}
+
 // check holds what is true at any moment of the scenario.
 func (w world) check(t *testing.T, out string) files {
 	t.Helper()
@@ -109,6 +132,9 @@ func (w world) check(t *testing.T, out string) files {
 	m, err := ReadManifest(out)
 	if err != nil {
 		t.Error(err)
+	}
+	if named := is.goes(m); named != "" {
+		t.Errorf("%s, which the record says to go: %+v", named, m.Going)
 	}
 	to := w.plan.Manifest.Snapshot
 	if m.Snapshot != w.record.Snapshot && m.Snapshot != to && m.Snapshot != w.snapshot {

@@ -137,6 +137,56 @@ func listeners() Plan {
 	)
 }
 
+// toAndFro is the plan to the n-th of several states, between which something comes
+// and goes: a file, which a listener or, if it holds endpoints, a cluster names while it
+// is there.
+func toAndFro(file string, n int) Plan {
+	var (
+		clusters  = []string{"+ web", "+ blue"}
+		listeners = []string{"> rds/main/rds.json"}
+		as        = func(path string, lines ...string) File { return text(path, fmt.Sprint(path, " ", n), lines...) }
+		p         = snapshot(fmt.Sprint("s", n))
+	)
+	if n%2 == 1 {
+		of := as(file)
+		switch kind, _, _ := strings.Cut(file, "/"); kind {
+		case "eds":
+			clusters = append(clusters, "> "+file)
+		case "rds", "srds":
+			of = as(file, "@ web", "@ blue")
+			fallthrough
+		default:
+			listeners = append(listeners, "> "+file)
+		}
+		p.Steps = append(p.Steps, step("new", of))
+	} else {
+		p.Manifest.Going = []Going{{File: file, Since: day1}}
+	}
+	p.Steps = append(p.Steps,
+		step("clusters", as("cds/cds.json", clusters...)),
+		step("listeners", as("lds/lds.json", listeners...)),
+		step("routes", as("rds/main/rds.json", "@ web", "@ blue")),
+	)
+	if n == 1 { // all at once, for a start
+		var all Step
+		for _, s := range p.Steps {
+			all.Write = append(all.Write, s.Write...)
+		}
+		p.Steps = []Step{all}
+	}
+	return p
+}
+
+// wentAndCame is a directory in which a file went, was noted to go since then, and came
+// back, but for the last step of that, behind which the writer was killed.
+func wentAndCame(file string) []func(string) error {
+	went := toAndFro(file, 2)
+	return []func(string) error{
+		done(toAndFro(file, 1)), done(went), done(Plan{Manifest: went.Manifest}),
+		killed(toAndFro(file, 3), &envoy{}, 1, "rename", " rds/main/rds.json"),
+	}
+}
+
 // done has p published.
 func done(p Plan) func(out string) error {
 	return func(out string) error {
@@ -323,6 +373,20 @@ func scenarios() []scenario {
 		before: append(slices.Clone(out1), killed(state2(), &envoy{}, 1, "remove", ".xdspub/intent")),
 		plan:   state3(), refuse: "lds 3", want: two, snapshot: "s2", held: "s3", last: noReason,
 	})
+	for _, file := range []string{"eds/blue/eds.json", "rds/side/rds.json", "sds/cert/sds.json", "ecds/lua/ecds.json", "srds/scopes/srds.json"} {
+		kind, _, _ := strings.Cut(file, "/")
+		add(scenario{
+			name: kind + " goes, is back by half, and goes again", before: wentAndCame(file), plan: toAndFro(file, 4), confirmed: true,
+			want: []Plan{toAndFro(file, 1), toAndFro(file, 4)}, stays: []string{file}, snapshot: "s4",
+		})
+	}
+	for _, file := range []string{"eds/blue/eds.json", "srds/scopes/srds.json"} {
+		kind, _, _ := strings.Cut(file, "/")
+		add(scenario{
+			name: kind + " goes, is back by half, and goes again, refused: listeners", before: wentAndCame(file), plan: toAndFro(file, 4), refuse: "lds/lds.json 4",
+			want: []Plan{toAndFro(file, 1), toAndFro(file, 2)}, snapshot: "s2", held: "s4", last: noReason,
+		})
+	}
 	hand := "cds by hand\n+ web\n> eds/web/eds.json\n+ old\n> eds/old/eds.json\n"
 	add(scenario{
 		name: "over an edited file, refused: listeners", before: append(slices.Clone(out1), edited("cds/cds.json", hand)),
