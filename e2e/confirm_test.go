@@ -361,7 +361,8 @@ func TestBadAdmins(t *testing.T) {
 		return "http://" + address(hidden.admin)
 	}
 	var turn atomic.Int32
-	behind := []string{hides("{exclusion_list: {}}"), hides("{exclusion_list: {}}")}
+	nothing := "{exclusion_list: {patterns: [{prefix: no.such.statistic}]}}"
+	behind := []string{hides(nothing), hides(nothing)}
 	balancer := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		to, _ := url.Parse(behind[int(turn.Add(1))%len(behind)])
 		r.SetURL(to)
