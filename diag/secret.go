@@ -58,9 +58,16 @@ func hide(shape *regexp.Regexp, text string) string {
 	return b.String()
 }
 
+// longestLine is that of a line that is searched for secrets, in bytes. In one that is
+// longer a secret would stand beside everything else.
+const longestLine = 64 << 10
+
 // reveals tells whether a line of a source holds what looks like a secret, or the value of
-// what is named like one.
+// what is named like one, or is too long to tell.
 func reveals(line string) bool {
+	if len(line) > longestLine {
+		return true
+	}
 	for _, shape := range names {
 		if shape.MatchString(line) {
 			return true
