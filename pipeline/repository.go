@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"xdspub/gitdir"
 	"xdspub/safefile"
 )
 
@@ -31,35 +32,31 @@ const (
 // git takes any folder for a repository that has a HEAD, objects and refs, and
 // somebody can commit one of these, with settings that start programs.
 func enclosingRepository(dir string) (repository, bool) {
-	for top := dir; ; top = filepath.Dir(top) {
-		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
-			return repositoryAt(top, dir)
-		}
-		if top == filepath.Dir(top) {
-			return repository{}, false
-		}
+	if list := gitdir.Enclosing(dir); len(list) > 0 {
+		return repositoryAt(filepath.Dir(list[0]), dir)
 	}
+	return repository{}, false
 }
 
 // repositoryAt is the one whose .git is in the folder top. Where a folder in its
 // work tree is given, the .git must belong to the owner of that folder, to us or to
 // root: in a folder like /tmp, anyone can put one above it.
 func repositoryAt(top, dir string) (repository, bool) {
-	r := repository{top: top, gitDir: filepath.Join(top, ".git")}
-	info, err := os.Stat(r.gitDir)
+	r := repository{top: top}
+	dotGit := filepath.Join(top, gitdir.Name)
+	info, err := os.Stat(dotGit)
 	if err != nil || dir != "" && !mayBeTrusted(info, dir) {
 		return r, false
 	}
-	if !info.IsDir() { // a linked work tree, or a submodule
-		to, ok := strings.CutPrefix(firstLine(r.gitDir), "gitdir: ")
-		if !ok {
-			return r, false
-		}
-		r.gitDir = from(top, to)
+	ok := false
+	if r.gitDir, ok = gitdir.Of(dotGit); !ok {
+		return r, false
 	}
 	r.common = r.gitDir
 	if to := firstLine(filepath.Join(r.gitDir, "commondir")); to != "" {
-		r.common = from(r.gitDir, to)
+		if r.common = to; !filepath.IsAbs(to) {
+			r.common = filepath.Join(r.gitDir, to)
+		}
 	}
 	r.commit = r.resolve("HEAD", maxSymbolicRefs)
 	return r, r.commit != ""
@@ -75,14 +72,6 @@ func mayBeTrusted(file os.FileInfo, dir string) bool {
 	theirs, ok := file.Sys().(*syscall.Stat_t)
 	of, also := info.Sys().(*syscall.Stat_t)
 	return ok && also && (theirs.Uid == of.Uid || theirs.Uid == 0 || int(theirs.Uid) == os.Geteuid())
-}
-
-// from is a path as seen from a folder.
-func from(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 // firstLine is that of a small file, empty where it can't be read.

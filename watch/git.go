@@ -11,12 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"xdspub/safefile"
+	"xdspub/gitdir"
 )
 
 const (
-	gitName = ".git"
-
 	// patience is how long a lock is waited for. A checkout takes seconds; what
 	// stands longer was left behind by a git that was killed.
 	patience = 30 * time.Second
@@ -25,9 +23,6 @@ const (
 	// a rebase of many commits takes one after the other, and so can somebody who
 	// wants nothing to be read.
 	longest = 2 * time.Minute
-
-	// maxGitFile bounds the file that a .git can be.
-	maxGitFile = 64 << 10
 
 	// lockPoll is how often Read asks for a lock while it stands.
 	lockPoll = 100 * time.Millisecond
@@ -56,7 +51,7 @@ type lock struct {
 func (g *git) heed(gits set) {
 	var dirs []string
 	for path := range gits {
-		if dir, ok := gitDir(path); ok {
+		if dir, ok := gitdir.Of(path); ok {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -64,41 +59,6 @@ func (g *git) heed(gits set) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dirs = slices.Compact(dirs)
-}
-
-// enclosing lists the .git in dir and all folders above: a submodule is changed by
-// commands on it and on the repository around it.
-func enclosing(dir string) []string {
-	var list []string
-	for {
-		path := filepath.Join(dir, gitName)
-		if _, err := os.Lstat(path); err == nil {
-			list = append(list, path)
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return list
-		}
-		dir = up
-	}
-}
-
-// gitDir is where the .git at path keeps the index. In a linked work tree and in a
-// submodule it is a file that says where.
-func gitDir(path string) (dir string, ok bool) {
-	info, err := os.Stat(path)
-	if err != nil || info.IsDir() {
-		return path, err == nil
-	}
-	data, err := safefile.Read(path, maxGitFile)
-	if err != nil {
-		return "", false
-	}
-	dir, ok = strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), "gitdir: ")
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(filepath.Dir(path), dir)
-	}
-	return dir, ok
 }
 
 // busy tells whether a git command is changing files. What it leaves behind when

@@ -13,6 +13,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"xdspub/gitdir"
 )
 
 type set map[string]bool
@@ -176,7 +178,7 @@ func (t *tree) follow(path string) error {
 		if path != t.root && (within(t.real, real) || t.ignore != nil && t.ignore(real)) {
 			continue
 		}
-		for _, git := range enclosing(real) {
+		for _, git := range gitdir.Enclosing(real) {
 			t.gits[git] = true
 		}
 		links, err := t.walk(path, real)
@@ -210,8 +212,8 @@ func (t *tree) walk(path, real string) (links []string, err error) {
 	}
 	for _, e := range entries {
 		sub := filepath.Join(path, e.Name())
-		if e.Name() == gitName {
-			t.gits[filepath.Join(real, gitName)] = true
+		if e.Name() == gitdir.Name {
+			t.gits[filepath.Join(real, gitdir.Name)] = true
 		}
 		if t.ignored(sub) {
 			continue

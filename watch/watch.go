@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"xdspub/gitdir"
 )
 
 // Options tune a Watcher; the zero value is good.
@@ -225,7 +227,7 @@ func (w *Watcher) settled() bool {
 }
 
 func (w *Watcher) handle(event fsnotify.Event) {
-	if filepath.Base(event.Name) == gitName && event.Has(fsnotify.Create) { // a clone begins
+	if filepath.Base(event.Name) == gitdir.Name && event.Has(fsnotify.Create) { // a clone begins
 		w.tree.gits[event.Name] = true
 		w.git.heed(w.tree.gits)
 	}
