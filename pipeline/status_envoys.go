@@ -25,17 +25,17 @@ func (m *moment) subscriptions(differ []string) (list []envoy.Subscription, miss
 	if err != nil {
 		return nil, nil, err
 	}
-	changed := setOf(differ)
+	changed, files := setOf(differ), setOf(st.files)
 	subs := m.p.subscribers(st.clusters, st.listeners, layers)
 	for _, key := range slices.Sorted(maps.Keys(subs)) {
-		if name := subs[key].file; !changed[name] && !slices.Contains(missing, name) {
-			if _, out := slices.BinarySearch(st.files, name); !out {
-				missing = append(missing, name)
-			}
+		name := subs[key].file
+		if !changed[name] && !files[name] {
+			missing = append(missing, name)
 		}
-		list = append(list, subs[key].expect(m.version(subs[key].file, changed[subs[key].file]), true))
+		list = append(list, subs[key].expect(m.version(name, changed[name]), true))
 	}
-	files := setOf(st.files)
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
 	if m.intent == nil { // else it may take some away
 		maps.Copy(files, changed)
 	}

@@ -100,8 +100,13 @@ func (d *Dir) reachable(p Plan) error {
 	if err != nil {
 		return err
 	}
+	seen := make(map[string]bool)
 	for _, f := range p.files() {
 		for _, name := range append(folders(f.Path), f.Path) {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
 			at, err := d.placeOf(name)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):

@@ -170,8 +170,8 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 func (w *watching) open() error {
 	at := w.o
 	at.Out = w.given
-	if p := pipeline.New(at); p.Overlap() != nil {
-		return errors.New(p.Overlap().Diagnostics[0].Message)
+	if checked := pipeline.New(at).Overlap(); checked != nil {
+		return errors.New(checked.Diagnostics[0].Message)
 	}
 	dir, err := publish.Open(w.given, publish.Options{Group: value(w.v, "group", w.v.c.String), Log: w.log})
 	if err != nil {
