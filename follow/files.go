@@ -255,12 +255,17 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 var doesWithout = []protoreflect.FullName{
 	"envoy.config.grpc_credential.v3.FileBasedMetadataConfig.secret_data",
 	"envoy.config.trace.v3.XRayConfig.sampling_rule_manifest",
+	"envoy.extensions.common.aws.v3.AssumeRoleWithWebIdentityCredentialProvider.web_identity_token_data_source",
+	"envoy.extensions.common.aws.v3.CredentialsFileCredentialProvider.credentials_data_source",
 	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.certificate",
 	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.certificate_chain",
 	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.private_key",
+	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.Credential.auth_password",
+	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.Credential.auth_username",
 	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_password",
 	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_username",
 	"envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig.ServerContextConfig.external_dns_table",
+	"envoy.extensions.transport_sockets.tls.v3.TlsCertificate.signed_certificate_timestamp", // not read at all
 }
 
 // readByEnvoy are the fields, beside data sources, that name a file or directory which Envoy
@@ -306,7 +311,7 @@ func isWatched(r *xds.Resource, n *xds.Node) bool {
 	case *corev3.DataSource:
 		_, certificate := xds.Enclosing[*tlsv3.TlsCertificate](n)
 		_, validation := xds.Enclosing[*tlsv3.CertificateValidationContext](n)
-		return owner.GetFilename() != "" && certificate == nil && validation == nil
+		return owner.GetFilename() != "" && certificate == nil && validation == nil && !slices.Contains(doesWithout, n.Parent.Field())
 	case *tlsv3.TlsCertificate, *tlsv3.CertificateValidationContext:
 		return r.Type == xds.Secret && r.Via != xds.FromBootstrap
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
@@ -122,7 +123,8 @@ func loadAt(n *xds.Node, use xds.Use) xds.Load {
 
 // loadInConfigSource: Envoy sets up most subscriptions, and its sinks for
 // statistics, before any cluster comes by CDS, and refuses one that needs such a
-// cluster; secrets, virtual hosts and load reports it starts later.
+// cluster; secrets, virtual hosts and load reports it starts later, and of a source of
+// type DELTA_GRPC it never looks the cluster up.
 func loadInConfigSource(n *xds.Node, otherwise xds.Load) xds.Load {
 	if inside(n, "envoy.config.bootstrap.v3.Bootstrap.stats_sinks", "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.ads_config") {
 		return xds.Static
@@ -134,6 +136,9 @@ func loadInConfigSource(n *xds.Node, otherwise xds.Load) xds.Load {
 	switch source.Field() {
 	case "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.sds_config", "envoy.config.route.v3.Vhds.config_source",
 		"envoy.config.cluster.v3.Cluster.lrs_server":
+		return xds.BreaksTraffic
+	}
+	if api, _ := xds.Enclosing[*corev3.ApiConfigSource](n); api.GetApiType() == corev3.ApiConfigSource_DELTA_GRPC {
 		return xds.BreaksTraffic
 	}
 	return xds.Static

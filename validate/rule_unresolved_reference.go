@@ -26,7 +26,7 @@ a configuration for an HTTP filter of a name that no filter has.
 
 Some references can't be met by a cluster of the tree: the cluster of a gRPC or
 REST config source for RDS, EDS, SRDS or ECDS, and of a fluentd access log, must
-be a static one of the bootstrap.`,
+be a static one of the bootstrap. Of a source of type DELTA_GRPC Envoy asks nothing.`,
 	Wants: func(md protoreflect.MessageDescriptor) bool {
 		return xds.Refers(md.FullName()) || md.FullName() == "google.protobuf.StringValue"
 	},
