@@ -62,9 +62,9 @@ func TreeConfig(root string) ([]Setting, diag.List, error) {
 }
 
 func config(s *source) ([]Setting, diag.List) {
-	d := decoder{file: &file{source: s}}
+	d := decoder{file: newFile(s)}
 	if d.invalidUTF8() {
-		return nil, d.file.diagnostics
+		return nil, d.file.diagnostics()
 	}
 	docs := s.split()
 	switch len(docs) {
@@ -73,7 +73,7 @@ func config(s *source) ([]Setting, diag.List) {
 	case 1:
 	default:
 		d.report(s.finding(codeUnknownDocument, docs[1].at(0), "the file is one document", ""))
-		return nil, d.file.diagnostics
+		return nil, d.file.diagnostics()
 	}
 	doc := docs[0]
 	text, findings := doc.toJSON()
@@ -83,7 +83,7 @@ func config(s *source) ([]Setting, diag.List) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		d.report(s.finding(codeInvalidValue, s.at(0), "the file is a mapping of flag names to values", ""))
-		return nil, d.file.diagnostics
+		return nil, d.file.diagnostics()
 	}
 	var settings []Setting
 	for name, raw := range members {
@@ -95,7 +95,7 @@ func config(s *source) ([]Setting, diag.List) {
 		settings = append(settings, Setting{name, values, doc.position([]string{name}, true)})
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
-	return settings, d.file.diagnostics.Sort()
+	return settings, d.file.diagnostics().Sort()
 }
 
 func settingValues(raw json.RawMessage) ([]string, error) {

@@ -28,7 +28,17 @@ type decoder struct {
 	lost map[xds.Path]xds.Lost
 }
 
-func (d *decoder) report(f diag.Diagnostic) { d.file.diagnostics = append(d.file.diagnostics, f) }
+func (d *decoder) report(list ...diag.Diagnostic) { d.file.findings.Add(list...) }
+
+// enough tells whether the file has so many errors that it is read no further. It is
+// asked where there is more to read.
+func (d *decoder) enough() bool {
+	if d.file.findings.HasRoom(diag.Error) {
+		return false
+	}
+	d.file.giveUp()
+	return true
+}
 
 // lose is report where a resource, or what may be one, can't be read at all.
 func (d *decoder) lose(f diag.Diagnostic) {
@@ -264,21 +274,33 @@ func (d *decoder) elements(values []value) {
 // takes their results over in order.
 func (d *decoder) each(n int, f func(one *decoder, i int)) {
 	const batch = 64
-	parts := make([]file, (n+batch-1)/batch)
-	parallel(len(parts), func(p int) {
-		one := &decoder{file: &parts[p], tree: d.tree, lost: d.lost}
-		for i := p * batch; i < min(n, (p+1)*batch); i++ {
+	d.takeOver(d.inParts((n+batch-1)/batch, func(one *decoder, p int) {
+		for i := p * batch; i < min(n, (p+1)*batch) && !one.enough(); i++ {
 			f(one, i)
 		}
+	}))
+}
+
+// inParts calls f for 0 … n-1, each with a decoder of its own, side by side, and returns
+// what they have found, in order, up to where there are too many errors.
+func (d *decoder) inParts(n int, f func(one *decoder, p int)) []*file {
+	parts := make([]*file, n)
+	count := inParallel(n, MaxFindings, func(p int) (errors int) {
+		parts[p] = newFile(d.file.source)
+		f(&decoder{file: parts[p], tree: d.tree, lost: d.lost}, p)
+		return parts[p].diagnostics().Count(diag.Error)
 	})
-	d.takeOver(parts)
+	if count < n {
+		parts[count-1].giveUp()
+	}
+	return parts[:count]
 }
 
 // takeOver takes over what several decoders have found, in order.
-func (d *decoder) takeOver(parts []file) {
+func (d *decoder) takeOver(parts []*file) {
 	for _, p := range parts {
 		d.file.resources = append(d.file.resources, p.resources...)
-		d.file.diagnostics = append(d.file.diagnostics, p.diagnostics...)
+		d.file.findings.Take(&p.findings)
 		d.file.inlined = append(d.file.inlined, p.inlined...)
 		d.file.partial = d.file.partial || p.partial
 	}

@@ -75,7 +75,7 @@ func fuzz(f *testing.F, format format) {
 				t.Errorf("%s: %d:%d is outside of the file", what, p.Line, p.Column)
 			}
 		}
-		for _, d := range got.diagnostics {
+		for _, d := range got.diagnostics() {
 			check(d.Position, d.Message)
 			for _, r := range d.Related {
 				check(r.Position, d.Message)
@@ -87,12 +87,12 @@ func fuzz(f *testing.F, format format) {
 		for _, r := range got.resources {
 			xds.Walk(r.Message, func(n *xds.Node) { check(r.Origin.Position(n.Path()), string(n.Path())) })
 		}
-		if !got.diagnostics.HasErrors() {
+		if !got.diagnostics().HasErrors() {
 			return
 		}
 		var b strings.Builder
 		line := func(p diag.Position) (string, bool) { return s.shown(p.Line) }
-		if err := diag.WriteText(&b, got.diagnostics, diag.TextOptions{Line: line}); err != nil {
+		if err := diag.WriteText(&b, got.diagnostics(), diag.TextOptions{Line: line}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -51,7 +51,7 @@ func (d *decoder) inline(r *xds.Resource, s *source) {
 	xds.Edit(r.Message, func(n *xds.Node) bool {
 		switch m := n.Message.(type) {
 		case *corev3.DataSource:
-			return isRelative(m) && d.inlineSource(r, n.Path(), m, filepath.Dir(s.name))
+			return isRelative(m) && !d.enough() && d.inlineSource(r, n.Path(), m, filepath.Dir(s.name))
 		case *tlsv3.TlsCertificate:
 			return unwatch(&m.WatchedDirectory)
 		case *tlsv3.CertificateValidationContext:

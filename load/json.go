@@ -23,37 +23,36 @@ func (d *decoder) jsonSource() {
 		return
 	}
 	doc, text := s.document(s.data, 0), s.data
-	if before := len(d.file.diagnostics); !d.isJSON(doc) {
+	if faults := notJSON(doc); len(faults) > 0 {
 		loose, ok := looseJSON(s.data)
 		if !s.byEnvoy || !ok {
+			d.report(faults...)
 			d.file.partial = true
 			return
 		}
-		leniently(d.file.diagnostics[before:])
+		d.report(leniently(faults)...)
 		text = loose
 	}
 	d.document(doc, text)
 }
 
-// isJSON reports why a text is none; also doubled names: Envoy takes the last of
+// notJSON says why a text is no JSON; also of doubled names: Envoy takes the last of
 // two.
-func (d *decoder) isJSON(doc *document) bool {
+func notJSON(doc *document) diag.List {
 	s, text := doc.source, doc.text
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	if err := dec.SkipValue(); err != nil {
-		d.jsonError(doc, err)
-		return false
+		return diag.List{jsonError(doc, err)}
 	}
 	if rest := bytes.TrimLeft(text[dec.InputOffset():], jsonSpace); len(rest) > 0 {
-		d.report(s.finding(codeSyntax, doc.at(len(text)-len(rest)), "not valid JSON: more text after the end of the document", ""))
-		return false
+		return diag.List{s.finding(codeSyntax, doc.at(len(text)-len(rest)), "not valid JSON: more text after the end of the document", "")}
 	}
-	return true
+	return nil
 }
 
 const jsonSpace = " \t\r\n"
 
-func (d *decoder) jsonError(doc *document, err error) {
+func jsonError(doc *document, err error) diag.Diagnostic {
 	offset, reason := len(doc.text), err.Error()
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -68,14 +67,13 @@ func (d *decoder) jsonError(doc *document, err error) {
 		f := doc.source.finding(codeDuplicateKey, doc.at(offset), doc.source.keyIn(name)+" stands twice in one object",
 			"Envoy would silently take the last of them; keep one")
 		f.Related = []diag.Related{{Position: doc.position(tokens, true), Message: "first here"}}
-		d.report(f)
-		return
+		return f
 	}
 	offset = min(offset, len(bytes.TrimRight(doc.text, jsonSpace))) // behind the end: there something is missing
 	if strings.Contains(reason, "surrogate") {
 		reason = "half a surrogate pair in a string" // jsontext quotes what follows, perhaps a secret
 	}
-	d.report(doc.source.finding(codeSyntax, doc.at(offset), "not valid JSON: "+strings.TrimPrefix(reason, "jsontext: "), ""))
+	return doc.source.finding(codeSyntax, doc.at(offset), "not valid JSON: "+strings.TrimPrefix(reason, "jsontext: "), "")
 }
 
 func pointerTokens(p jsontext.Pointer) []string {

@@ -23,6 +23,10 @@ const (
 	// MaxParsed bounds the same in a YAML document that is parsed at once: there each
 	// takes a kilobyte. A long list of resources is parsed in pieces.
 	MaxParsed = 600_000
+	// MaxFindings bounds the findings of a file, of each severity, and MaxTreeFindings
+	// those of all files.
+	MaxFindings     = 1_000
+	MaxTreeFindings = 100_000
 )
 
 // elements counts what a text can hold values between, at most.

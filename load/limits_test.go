@@ -1,10 +1,18 @@
 package load
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/diag"
 )
 
 // TestLimits: what is small as a file and large in memory is refused before it is
@@ -51,7 +59,7 @@ func TestTotal(t *testing.T) {
 		}
 	}
 	l := New(Options{})
-	l.most = 15
+	l.bytes = 15
 	if _, err := l.Load(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "more than 15 bytes together") {
 		t.Error(err)
 	}
@@ -75,5 +83,101 @@ func TestNames(t *testing.T) {
 		if refused != (err != nil && strings.Contains(err.Error(), "/b: the source tree has more than 4 files and folders")) {
 			t.Errorf("%d: %v", most, err)
 		}
+	}
+}
+
+// TestManyErrors: of a file with very many errors some are listed, always the same, and
+// the file counts as one that could not be read.
+func TestManyErrors(t *testing.T) {
+	const n = 4 * MaxFindings
+	repeat := func(line func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(line(i))
+		}
+		return b.String()
+	}
+	const cluster = `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`
+	bad := &discoveryv3.DiscoveryResponse{}
+	for range n {
+		bad.Resources = append(bad.Resources, &anypb.Any{TypeUrl: "x/unknown"})
+	}
+	binary, err := proto.Marshal(bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"list.json":      "[{}" + strings.Repeat(",{}", n) + "]",
+		"fields.json":    `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a"` + repeat(func(i int) string { return fmt.Sprintf(`, "x%d": 1`, i) }) + "}",
+		"elements.json":  `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a", "transport_socket_matches": [1` + strings.Repeat(",1", n) + "]}",
+		"entries.json":   `{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a", "metadata": {"filter_metadata": {"a": 1` + repeat(func(i int) string { return fmt.Sprintf(`, "x%d": 1`, i) }) + "}}}]}",
+		"documents.yaml": strings.Repeat("---\nx: 1\n", n),
+		"list.yaml":      "resources:\n" + strings.Repeat("- {}\n", n),
+		"keys.yaml":      cluster + "\n" + strings.Repeat("name: a\n", n),
+		"fields.txtpb":   "# proto-message: envoy.config.cluster.v3.Cluster\n" + strings.Repeat("x: 1\n", n),
+		"list.pb":        string(binary),
+		"files.yaml": "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: r\nvirtual_hosts:\n- name: v\n  domains: [\"*\"]\n  routes:\n" +
+			strings.Repeat("  - {match: {prefix: /}, direct_response: {status: 200, body: {filename: missing}}}\n", n),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var first diag.List
+			for range 3 {
+				result, err := New(Options{}).Load(t.Context(), dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := result.Diagnostics[0] // it stands at the file, without a line
+				list := result.Diagnostics[1:]
+				if !result.Partial || len(list) != MaxFindings || last.Code != diag.TooMany.Name || last.Severity != diag.Error || !strings.HasSuffix(last.Message, "1000 of them are listed") {
+					t.Fatalf("%d findings, partial: %v, %v", len(list), result.Partial, last)
+				}
+				if first == nil {
+					first = list
+				}
+				if !reflect.DeepEqual(list, first) {
+					t.Fatal("another run lists other findings")
+				}
+			}
+		})
+	}
+}
+
+// TestManyBadFiles: the errors of all files of a tree are bounded together.
+func TestManyBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 100 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.json", i)), []byte("[{},{}]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := New(Options{})
+	l.findings = 20
+	result, err := l.Load(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Diagnostics; !result.Partial || len(got) != 21 || got[0].String() != dir+": error: too many errors in the source tree: 20 of them are listed [too-many-findings]" || got[20].File != filepath.Join(dir, "09.json") {
+		t.Errorf("%d findings, partial: %v: %v", len(got), result.Partial, got)
+	}
+}
+
+// TestManyWarnings: warnings that are not listed hide no resource.
+func TestManyWarnings(t *testing.T) {
+	const n = MaxFindings + 1
+	dir := t.TempDir()
+	text := "resources:\n" + strings.Repeat("- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  ttl: 1s\n  resource: {'@type': type.googleapis.com/envoy.service.runtime.v3.Runtime, name: a}\n", n)
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result, err := New(Options{}).Load(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Diagnostics; result.Partial || len(result.Resources) != n || got.HasErrors() || len(got) != MaxFindings+1 || got[0].Code != diag.TooMany.Name {
+		t.Errorf("%d resources, partial: %v, %d findings, %v", len(result.Resources), result.Partial, len(got), got[0])
 	}
 }

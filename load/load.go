@@ -47,12 +47,16 @@ type Options struct {
 type Loader struct {
 	options Options
 	known   map[string]*file
-	most    int64 // bytes of all files
-	names   int   // of files and folders, at most
+	// Limits of a tree.
+	bytes    int64
+	names    int // of files and folders
+	findings int
 }
 
 // New makes a Loader.
-func New(o Options) *Loader { return &Loader{options: o, most: MaxTotal, names: MaxNames} }
+func New(o Options) *Loader {
+	return &Loader{options: o, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings}
+}
 
 // Result is what a source tree holds.
 type Result struct {
@@ -87,19 +91,31 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 
 // file is what one file held when it was read last.
 type file struct {
-	source      *source
-	resources   []*xds.Resource
-	diagnostics diag.List
-	inlined     []inlined
+	source    *source
+	resources []*xds.Resource
+	findings  diag.Bounded
+	inlined   []inlined
 	// envelopes are its DiscoveryResponses without their resources.
 	envelopes []*discoveryv3.DiscoveryResponse
 	// saysNone tells that the list of its resources is there, and empty.
 	saysNone bool
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
-	unread    bool // diagnostics say why
+	unread    bool // findings say why
 	// partial tells that a resource in it could not be read at all.
 	partial bool
+}
+
+func newFile(s *source) *file { return &file{source: s, findings: diag.NewBounded(MaxFindings)} }
+
+func (f *file) diagnostics() diag.List {
+	return f.findings.List(diag.Position{File: f.source.name}, "in this file")
+}
+
+// giveUp notes that what is left of the file is not read, for its many errors.
+func (f *file) giveUp() {
+	f.findings.Leave(diag.Error)
+	f.partial = true
 }
 
 // upToDate tells whether the files that went into resources are what they were.
@@ -125,20 +141,28 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	result := &Result{sources: make(map[string]*source, len(found))}
 	files := make([]*file, len(found))
 	errs := make([]error, len(found))
-	parallel(len(found), func(i int) {
+	read := inParallel(len(found), l.findings, func(i int) (errors int) {
 		if errs[i] = ctx.Err(); errs[i] == nil {
 			files[i], errs[i] = l.read(t, found[i], single)
 		}
+		if errs[i] != nil {
+			return 0
+		}
+		return files[i].diagnostics().Count(diag.Error)
 	})
 	known := make(map[string]*file, len(found))
-	for i, f := range files {
+	findings := diag.NewBounded(l.findings)
+	if result.Partial = read < len(found); result.Partial {
+		findings.Leave(diag.Error)
+	}
+	for i, f := range files[:read] {
 		if errs[i] != nil {
 			return nil, errs[i]
 		}
 		known[found[i].path] = f
 		result.sources[f.source.name] = f.source
 		result.Resources = append(result.Resources, f.resources...)
-		result.Diagnostics = append(result.Diagnostics, f.diagnostics...)
+		findings.Add(f.diagnostics()...)
 		result.Partial = result.Partial || f.partial
 		for _, in := range f.inlined {
 			result.Inlined = append(result.Inlined, in.path)
@@ -150,7 +174,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	slices.Sort(result.Inlined)
 	result.Inlined = slices.Compact(result.Inlined)
 	l.known = known
-	result.Diagnostics = result.Diagnostics.Sort()
+	result.Diagnostics = findings.List(diag.Position{File: root}, "in the source tree").Sort()
 	return result, nil
 }
 
@@ -186,8 +210,8 @@ func (l *Loader) read(t *tree, e entry, single bool) (*file, error) {
 	if err != nil {
 		return unread(newSource(e.path, e.format, nil), err)
 	}
-	if t.bytes.Add(int64(len(data))) > l.most {
-		return nil, fmt.Errorf("read %s: the files of the source tree have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, l.most)
+	if t.bytes.Add(int64(len(data))) > l.bytes {
+		return nil, fmt.Errorf("read %s: the files of the source tree have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, l.bytes)
 	}
 	s := newSource(e.path, e.format, data)
 	if old, ok := l.known[e.path]; ok && !old.unread && bytes.Equal(old.source.data, s.data) && old.upToDate(t) {
@@ -209,24 +233,50 @@ func unread(s *source, err error) (*file, error) {
 	} else {
 		return nil, err
 	}
-	return &file{source: s, unread: true, partial: true, diagnostics: diag.List{d}}, nil
+	f := newFile(s)
+	f.unread, f.partial = true, true
+	f.findings.Add(d)
+	return f, nil
 }
 
-// parallel calls f for 0 … n-1 on as many goroutines as there are cores.
-func parallel(n int, f func(int)) {
-	workers := min(runtime.GOMAXPROCS(0), n)
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range workers {
+// inParallel calls f, which says how many errors it met, for 0 … n-1 on as many
+// goroutines as there are cores, until there are most errors. It returns how many of the
+// first calls led to that; what others made is to be left out, so that the result does not
+// depend on who was faster.
+func inParallel(n, most int, f func(i int) (errors int)) (count int) {
+	var (
+		mu    sync.Mutex
+		met   = make(map[int]int) // errors of the calls that are done and not counted
+		total int
+		wg    sync.WaitGroup
+		next  = make(chan int)
+	)
+	done := func(i, errors int) {
+		mu.Lock()
+		defer mu.Unlock()
+		met[i] = errors
+		for errors, ok := met[count]; ok && total < most; errors, ok = met[count] {
+			delete(met, count)
+			total += errors
+			count++
+		}
+	}
+	enough := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return total >= most
+	}
+	for range min(runtime.GOMAXPROCS(0), n) {
 		wg.Go(func() {
 			for i := range next {
-				f(i)
+				done(i, f(i))
 			}
 		})
 	}
-	for i := range n {
+	for i := 0; i < n && !enough(); i++ {
 		next <- i
 	}
 	close(next)
 	wg.Wait()
+	return count
 }

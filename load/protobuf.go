@@ -179,7 +179,7 @@ func (d *decoder) unknownNumbers(v value, r *xds.Resource) {
 	}
 	xds.Walk(r.Message, func(n *xds.Node) {
 		unknown := n.Message.ProtoReflect().GetUnknown()
-		if len(unknown) == 0 {
+		if len(unknown) == 0 || d.enough() {
 			return
 		}
 		number, _, _ := protowire.ConsumeTag(unknown)

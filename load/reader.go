@@ -251,6 +251,10 @@ func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place
 		if c == skipped {
 			continue
 		}
+		if r.d.enough() {
+			r.lost.Add(p.path)
+			return
+		}
 		name := ""
 		if fd == nil {
 			r.d.report(r.explain(p.at(c.name, c.name, nil), true, "unknown field "))
@@ -368,6 +372,10 @@ func (r *reader) field(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bo
 func (r *reader) list(fd protoreflect.FieldDescriptor, elements []*jsonNode, p place) bool {
 	r.out.WriteByte('[')
 	for i, n := range elements {
+		if r.d.enough() {
+			r.lost.Add(p.path)
+			break
+		}
 		if i > 0 {
 			r.out.WriteByte(',')
 		}
@@ -425,6 +433,10 @@ func (r *reader) entries(fd protoreflect.FieldDescriptor, n *jsonNode, p place) 
 	first := true
 	for i := range n.children {
 		c := &n.children[i]
+		if r.d.enough() {
+			r.lost.Add(p.path)
+			break
+		}
 		at := p.entry(c.name)
 		if key, _ := jsontext.AppendQuote(nil, c.name); fd.MapKey().Kind() != protoreflect.StringKind && !isKeyOf(fd, key) {
 			r.fault(at, true, fmt.Sprintf("invalid value for %v key: %s", fd.MapKey().Kind(), key))

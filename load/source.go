@@ -204,17 +204,16 @@ func mayBeSecret(key string) bool {
 
 // decode reads all that the source holds. The files that it names are read in t.
 func (s *source) decode(t *tree) *file {
-	f := &file{source: s}
-	report := func(d diag.Diagnostic) { f.diagnostics = append(f.diagnostics, d) }
+	f := newFile(s)
+	d := decoder{file: f, tree: t}
 	if s.format == formatOther {
 		if looksLikeXDS.Match(s.data) {
-			report(s.finding(codeIgnoredFile, diag.Position{File: s.name},
+			d.report(s.finding(codeIgnoredFile, diag.Position{File: s.name},
 				"the file looks like xDS resources, but its suffix says otherwise, so it is not read",
 				"rename it to .yaml, .json, .txtpb or .pb, or name it in ignore: of xdspub.yaml"))
 		}
 		return f
 	}
-	d := decoder{file: f, tree: t}
 	if s.format != formatBinary && (d.tooMany() || d.invalidUTF8()) {
 		f.partial = true
 		return f
@@ -229,13 +228,13 @@ func (s *source) decode(t *tree) *file {
 	case formatBinary:
 		d.binarySource()
 	}
-	if !d.any && len(f.diagnostics) == 0 {
+	if !d.any && f.findings.Len() == 0 {
 		at := diag.Position{File: s.name, Line: 1, Column: 1}
 		if s.format == formatBinary {
 			at = diag.Position{File: s.name}
 		}
 		f.partial = true
-		report(s.finding(codeEmptyFile, at, "the file holds no document", "write a resource into it, or delete it"))
+		d.report(s.finding(codeEmptyFile, at, "the file holds no document", "write a resource into it, or delete it"))
 	}
 	return f
 }

@@ -144,6 +144,10 @@ func (r *textReader) fields(n *textNode, p textPlace) {
 	unknown := false
 	for i := range n.children {
 		c := &n.children[i]
+		if r.d.enough() {
+			r.lose(p)
+			return
+		}
 		if c.isType() {
 			r.any(c, p)
 			continue

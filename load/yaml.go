@@ -27,6 +27,9 @@ func (d *decoder) yamlSource() {
 		docs = d.firstOf(docs)
 	}
 	for _, doc := range docs {
+		if d.enough() {
+			return
+		}
 		if !d.long(doc) && !d.tooManyAtOnce(doc) {
 			d.whole(doc)
 		}
@@ -47,9 +50,7 @@ func (d *decoder) whole(doc *document) {
 			findings = leniently(findings)
 		}
 	}
-	for _, f := range findings {
-		d.report(f)
-	}
+	d.report(findings...)
 	if !readable {
 		d.file.partial = true
 	} else if string(json) != "null" {

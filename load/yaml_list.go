@@ -27,7 +27,7 @@ type yamlList struct {
 	// starts are the offsets of the elements in the document, and where the last ends.
 	starts []int
 	// parts are what its pieces hold.
-	parts []file
+	parts []*file
 }
 
 // yamlLists are the lists that were cut out of a document, by their keys.
@@ -274,9 +274,9 @@ func isNull(members map[string]json.RawMessage, name string) bool {
 // pieces decodes the elements of the list at v. It is false where some piece has to
 // be parsed together with the others.
 func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item value)) bool {
-	l.parts = make([]file, (l.len()+piece-1)/piece)
-	whole := make([]bool, len(l.parts))
-	parallel(len(l.parts), func(p int) {
+	n := (l.len() + piece - 1) / piece
+	whole := make([]bool, n)
+	l.parts = d.inParts(n, func(one *decoder, p int) {
 		from, to := p*piece, min((p+1)*piece, l.len())
 		text, findings := v.doc.source.document(v.doc.text[l.starts[from]:l.starts[to]], 0).parsed()
 		var items []json.RawMessage
@@ -284,12 +284,11 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 			return
 		}
 		whole[p] = true
-		one := &decoder{file: &l.parts[p], tree: d.tree}
 		for i, item := range items {
 			element(one, v.at(v.path.Index(from+i), item))
 		}
 	})
-	return !slices.Contains(whole, false)
+	return !slices.Contains(whole[:len(l.parts)], false)
 }
 
 // staticList is a list of a Bootstrap's static resources.

@@ -109,7 +109,7 @@ func edited(r *rand.Rand, text, indent string) string {
 func decodeDocuments(like source, text string, inPieces bool) (found []any, ok bool) {
 	s := newSource("a.yaml", formatYAML, []byte(text))
 	s.isBootstrap, s.byEnvoy = like.isBootstrap, like.byEnvoy
-	f := &file{source: s}
+	f := newFile(s)
 	d := decoder{file: f}
 	for _, doc := range f.source.split() {
 		if inPieces && d.long(doc) {
@@ -127,7 +127,7 @@ func decodeDocuments(like source, text string, inPieces bool) (found []any, ok b
 	if f.bootstrap != nil {
 		found = append(found, f.bootstrap.Message)
 	}
-	for _, finding := range f.diagnostics.Sort() {
+	for _, finding := range f.diagnostics().Sort() {
 		found = append(found, finding.String(), fmt.Sprint(finding.Path, finding.Resource, finding.Help))
 	}
 	return found, ok

@@ -101,7 +101,7 @@ type Pass struct {
 	managers func() map[string][]*hcmv3.HttpConnectionManager
 	hosts    func() map[string][]*xds.Resource
 	traces   func() bool
-	report   func(diag.Diagnostic)
+	findings *diag.Bounded
 }
 
 // Subscriber is a Subscription and where it stands.
@@ -142,20 +142,24 @@ func (p *Pass) Report(f Finding) {
 	if r.Lost.Echoes(f.Path) {
 		return // what could not be read was reported
 	}
-	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
-	d.Severity = p.rule.Severity
+	severity := p.rule.Severity
 	switch {
 	case f.Warning:
-		d.Severity = diag.Warning
+		severity = diag.Warning
 	case f.Error:
-		d.Severity = diag.Error
+		severity = diag.Error
 	}
-	if d.Severity == diag.Error && p.ofIdleTracer(r, f.Path) {
-		d.Severity = diag.Warning
-		d.Message += "; no connection manager traces by this tracer yet"
+	if severity == diag.Error && p.ofIdleTracer(r, f.Path) {
+		severity = diag.Warning
+		f.Message += "; no connection manager traces by this tracer yet"
 	}
-	d.Help, d.Related = f.Help, f.Related
-	p.report(d)
+	if !p.findings.HasRoom(severity) {
+		p.findings.Leave(severity) // its place would take time
+		return
+	}
+	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
+	d.Severity, d.Help, d.Related = severity, f.Help, f.Related
+	p.findings.Add(d)
 }
 
 // Exists tells whether a resource is in the Snapshot or in the bootstrap.
@@ -166,19 +170,19 @@ func (p *Pass) Exists(t *xds.Type, name string) bool {
 // Run judges a Snapshot by all rules that o leaves in. The result is sorted
 // and the same from run to run. Where ctx ends it is not all.
 func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
+	return run(ctx, s, o, maxFindings)
+}
+
+// maxFindings bounds the findings of a Run, of each severity.
+const maxFindings = 100_000
+
+func run(ctx context.Context, s *xds.Snapshot, o Options, most int) diag.List {
 	lacking := slices.ContainsFunc(s.All(), func(r *xds.Resource) bool { return r.Lost != nil }) || o.Bootstrap != nil && o.Bootstrap.Lost != nil
 	rules := slices.DeleteFunc(slices.Clone(Rules), func(r *Rule) bool {
 		return slices.Contains(o.Disable, r.Code) || o.Partial && r.Whole || lacking && r.Unused || r.Off && !slices.Contains(o.Enable, r.Code)
 	})
-	var (
-		mu   sync.Mutex
-		list diag.List
-	)
-	pass := Pass{Snapshot: s, Known: o.Known, Now: o.Now, names: make(map[*xds.Type]func() *diag.Words), report: func(d diag.Diagnostic) {
-		mu.Lock()
-		defer mu.Unlock()
-		list = append(list, d)
-	}}
+	findings := diag.NewBounded(most)
+	pass := Pass{Snapshot: s, Known: o.Known, Now: o.Now, names: make(map[*xds.Type]func() *diag.Words), findings: &findings}
 	pass.hosts = sync.OnceValue(func() map[string][]*xds.Resource { return hostsByRoutes(&pass) })
 	pass.managers = sync.OnceValue(func() map[string][]*hcmv3.HttpConnectionManager { return findManagers(s) })
 	pass.traces = sync.OnceValue(func() bool { return tracesByBootstrap(s) })
@@ -206,7 +210,7 @@ func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 		}
 	}
 	watch.stop(o.Timings)
-	return list.Sort()
+	return findings.List(diag.Position{}, "from the rules").Sort()
 }
 
 // walkAll walks each resource once, on as many goroutines as there are cores. It
@@ -220,6 +224,7 @@ func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 	batches := slices.Collect(slices.Chunk(all, 64))
 	subscribers := make([][]Subscriber, len(batches))
 	gathered := make([][]Met, len(batches))
+	found := findingsInOrder{all: pass.findings, parts: make([]*diag.Bounded, len(batches))}
 	work := make(chan int)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -228,12 +233,13 @@ func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 			defer watch.stop(o.Timings)
 			to := newDispatcher(rules)
 			for i := range work {
+				findings := found.begin()
 				for _, r := range batches[i] {
 					if ctx.Err() != nil {
 						break
 					}
 					p := *pass
-					p.Resource = r
+					p.Resource, p.findings = r, &findings
 					xds.Walk(r.Message, func(n *xds.Node) {
 						if s, ok := n.Subscription(); ok {
 							subscribers[i] = append(subscribers[i], Subscriber{s, r, n})
@@ -255,6 +261,7 @@ func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 						}
 					})
 				}
+				found.end(i, &findings)
 			}
 		})
 	}
@@ -265,4 +272,30 @@ func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 	workers.Wait()
 	pass.Subscribers = slices.Concat(subscribers...)
 	return slices.Concat(gathered...)
+}
+
+// findingsInOrder puts together what is found in parts that are judged side by side: in
+// the order of the parts, so that the same findings are kept whoever is faster.
+type findingsInOrder struct {
+	mu    sync.Mutex
+	all   *diag.Bounded
+	parts []*diag.Bounded // that are judged and not in all yet
+	next  int             // part that all lacks
+}
+
+// begin is what a part collects its findings in. It has no more room than all have.
+func (f *findingsInOrder) begin() diag.Bounded {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.all.Rest()
+}
+
+func (f *findingsInOrder) end(i int, part *diag.Bounded) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.parts[i] = part
+	for ; f.next < len(f.parts) && f.parts[f.next] != nil; f.next++ {
+		f.all.Take(f.parts[f.next])
+		f.parts[f.next] = nil
+	}
 }

@@ -1,0 +1,74 @@
+package diag
+
+import "fmt"
+
+// TooMany is the code of the finding that stands for those which are not listed.
+var TooMany = Code{Name: "too-many-findings", Doc: `There are more findings than anybody reads, and not all of them are listed.
+
+A script that goes wrong, or somebody who wants xdspub to fall over, makes millions of
+them. Of one file 1,000 errors and 1,000 warnings are listed, of a source tree and of all
+rules 100,000 each; a finding with a text of kilobytes counts for several. A file is read
+no further behind its last error that is listed. Errors that are not listed drop the
+snapshot like any other.`}
+
+// Bounded collects findings, up to a limit for errors and one for all else. It notes
+// that there were more.
+type Bounded struct {
+	most int
+	list List
+	size [Info + 1]int
+	left [Info + 1]bool
+}
+
+// NewBounded collects that many findings of each severity.
+func NewBounded(most int) Bounded { return Bounded{most: most} }
+
+// Rest has the room that b still has.
+func (b *Bounded) Rest() Bounded { return Bounded{most: b.most, size: b.size} }
+
+// HasRoom tells whether one more finding of a severity is kept.
+func (b *Bounded) HasRoom(s Severity) bool { return b.size[s] < b.most }
+
+// Leave notes that a finding was left out.
+func (b *Bounded) Leave(s Severity) { b.left[s] = true }
+
+// Add keeps findings as far as there is room for them.
+func (b *Bounded) Add(list ...Diagnostic) {
+	for _, d := range list {
+		if !b.HasRoom(d.Severity) {
+			b.Leave(d.Severity)
+			continue
+		}
+		b.size[d.Severity] += 1 + (len(d.Message)+len(d.Help)+len(d.Path))>>10
+		b.list = append(b.list, d)
+	}
+}
+
+// Take adds what another one collected.
+func (b *Bounded) Take(other *Bounded) {
+	b.Add(other.list...)
+	for s, left := range other.left {
+		b.left[s] = b.left[s] || left
+	}
+}
+
+// Len is the number of findings that are kept.
+func (b *Bounded) Len() int { return len(b.list) }
+
+// List is what was kept, in the order in which it was added, and a finding of TooMany
+// at a position for each severity of which some was left out. where says what they are
+// the findings of: "in this file".
+func (b *Bounded) List(at Position, where string) List {
+	list := b.list
+	for s := Error; s <= Info; s++ {
+		if !b.left[s] {
+			continue
+		}
+		d := Diagnostic{Code: TooMany.Name, Severity: s, Position: at, Message: fmt.Sprintf("too many %ss %s: %d of them are listed", s, where, list.Count(s))}
+		if s == Error {
+			d.Help = "correct these first: the others show up then"
+		}
+		list = append(list[:len(list):len(list)], d)
+	}
+	return list
+}

@@ -1,0 +1,49 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// nowhere is an Origin that knows no places.
+type nowhere struct{}
+
+func (nowhere) Position(xds.Path) diag.Position { return diag.Position{} }
+
+// TestManyFindings: findings beyond the limit are counted out, the same from run to run,
+// and the last one says so.
+func TestManyFindings(t *testing.T) {
+	var resources []*xds.Resource
+	for i := range 500 {
+		m := &routev3.RouteConfiguration{Name: fmt.Sprintf("r%03d", i), VirtualHosts: []*routev3.VirtualHost{{Name: "v", Domains: []string{"*"}, Routes: []*routev3.Route{{}, {}}}}}
+		r, err := xds.NewResource(m, "", nowhere{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resources = append(resources, r)
+	}
+	judge := func(most int) []string {
+		var list []string
+		for _, d := range run(t.Context(), xds.NewSnapshot(resources), Options{}, most) {
+			list = append(list, fmt.Sprint(d, d.Resource.Name, d.Path))
+		}
+		return list
+	}
+	all := judge(maxFindings)
+	few := judge(300)
+	if len(all) < 2000 || len(few) != 301 || !strings.Contains(few[len(few)-1]+few[0], "error: too many errors from the rules: 300 of them are listed [too-many-findings]") {
+		t.Errorf("%d findings, of which %d are listed: %s", len(all), len(few), few[len(few)-1])
+	}
+	for range 5 {
+		if again := judge(300); !slices.Equal(again, few) {
+			t.Fatal("another run lists other findings")
+		}
+	}
+}
