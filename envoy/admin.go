@@ -23,6 +23,7 @@ type Admin struct {
 type process struct {
 	boot      Boot
 	drainTime time.Duration
+	epoch     int      // hot restarts before it
 	matcher   bool     // the bootstrap has a stats_matcher
 	paths     []string // that the bootstrap names
 }

@@ -178,7 +178,7 @@ func (s *session) process(ctx context.Context) (process, error) {
 		return process{}, err
 	}
 	p := process{boot: b.Boot, matcher: b.StatsMatcher, paths: b.Paths}
-	if p.drainTime, err = s.drainTime(ctx); err != nil {
+	if p.drainTime, p.epoch, err = s.commandLine(ctx); err != nil {
 		return process{}, err
 	}
 	s.mu.Lock()
@@ -190,25 +190,27 @@ func (s *session) process(ctx context.Context) (process, error) {
 	return p, nil
 }
 
-func (s *session) drainTime(ctx context.Context) (time.Duration, error) {
+// commandLine asks for how long listeners drain, and how many hot restarts there were.
+func (s *session) commandLine(ctx context.Context) (drainTime time.Duration, epoch int, err error) {
 	const path = "/server_info"
 	body, err := s.get(ctx, path, nil, maxDump)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var info struct {
 		Options struct {
 			DrainTime string `json:"drain_time"`
+			Epoch     int    `json:"restart_epoch"`
 		} `json:"command_line_options"`
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
-		return 0, s.notEnvoy(path, sample(body))
+		return 0, 0, s.notEnvoy(path, sample(body))
 	}
-	d, err := time.ParseDuration(info.Options.DrainTime)
+	drainTime, err = time.ParseDuration(info.Options.DrainTime)
 	if err != nil {
-		return 0, s.notEnvoy(path, sample(body))
+		return 0, 0, s.notEnvoy(path, sample(body))
 	}
-	return d, nil
+	return drainTime, info.Options.Epoch, nil
 }
 
 // readsBelow is a *ForeignError where the Envoy reads no file below dir. Static

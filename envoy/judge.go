@@ -41,14 +41,15 @@ func judge(base, now *Reading, subs []Subscription) []Status {
 	if fresh { // it read the files at its start: all that it counted counts
 		base = &Reading{}
 	}
-	since := make(map[string]Counters, len(now.Counters))
+	since := make(map[string]change, len(now.Counters))
 	for root, c := range now.Counters {
-		since[root] = c.since(base.Counters[root])
+		was := base.Counters[root]
+		since[root] = change{c.since(was), c.Version != was.Version}
 	}
 	sharing := now.sharing(subs)
 	list := make([]Status, 0, len(subs))
 	for _, s := range subs {
-		list = append(list, s.judge(now.roots(s), since, sharing, fresh, now.Matcher))
+		list = append(list, s.judge(now.roots(s), since, sharing, fresh, now))
 	}
 	return list
 }
@@ -86,17 +87,28 @@ func (c Counters) since(base Counters) Counters {
 	return c
 }
 
+// change is what has become of the statistics of one root.
+type change struct {
+	Counters
+	// turned tells that the version is another one.
+	turned bool
+}
+
 // judge looks at each root that there is. One that moved must have taken the file:
 // it reports for a subscription of its own. A fresh process may have refused what
-// lay there when it started, and has taken the file all the same.
-func (s Subscription) judge(roots []string, since map[string]Counters, sharing map[string][]string, fresh, matcher bool) Status {
+// lay there when it started, and has taken the file all the same. After a hot restart
+// counters are of two processes, and the version alone is of the one that stays: what
+// that has taken, the other may have refused, and a root without a version may be the
+// other's.
+func (s Subscription) judge(roots []string, since map[string]change, sharing map[string][]string, fresh bool, now *Reading) Status {
 	status := Status{Subscription: s}
 	acked, waiting := false, false
 	for _, root := range roots {
 		c := since[root]
 		took := contains(sharing[root], c.Version) && (s.Standing || c.Successes >= uint64(len(sharing[root])))
 		acked = acked || took
-		waiting = waiting || c.Attempts > 0 && !took
+		waiting = waiting || c.Attempts > 0 && !took && (now.Epoch == 0 || c.Version != "")
+		fresh = fresh || took && c.turned && now.Epoch > 0
 		if status.Root == "" || !took {
 			status.Root, status.Runs = root, c.Version
 		}
@@ -107,7 +119,7 @@ func (s Subscription) judge(roots []string, since map[string]Counters, sharing m
 		status.State = Acked
 	case status.Refusals > 0:
 		status.State = Refused
-	case status.Root == "" && matcher:
+	case status.Root == "" && now.Matcher:
 		status.State = Hidden
 	}
 	return status

@@ -27,6 +27,9 @@ func TestJudge(t *testing.T) {
 		{"rejected", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 2, 1, 1, 0), one, Refused},
 		{"failed", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 2, 1, 0, 1), one, Refused},
 		{"rejected and then taken", reading("a", "v1", 1, 1, 0, 0), reading("a", "v2", 3, 2, 1, 0), one, Refused},
+		{"taken, and rejected by the process before it", reading("a", "v1", 1, 1, 0, 0), restarted(reading("a", "v2", 3, 2, 1, 0)), one, Acked},
+		{"rejected, and taken by the process before it", reading("a", "v1", 1, 1, 0, 0), restarted(reading("a", "v1", 3, 2, 1, 0)), one, Refused},
+		{"undone, and rejected by one of both", reading("a", "v2", 3, 2, 1, 0), restarted(reading("a", "v2", 5, 3, 2, 0)), one, Refused},
 		{"rejected before the round", reading("a", "v1", 3, 1, 2, 0), reading("a", "v2", 4, 2, 2, 0), one, Acked},
 		{"comes with the step", none("a"), reading("a", "v2", 1, 1, 0, 0), one, Acked},
 		{"comes with the step and is refused", none("a"), reading("a", "", 1, 0, 1, 0), one, Refused},
@@ -68,6 +71,7 @@ func TestJudgeSeveralRoots(t *testing.T) {
 		{"one reports for both", counters(2, 2, "v2"), counters(1, 1, "v1"), Acked},
 		{"both report", counters(2, 2, "v2"), counters(2, 2, "v2"), Acked},
 		{"one is not done", counters(2, 2, "v2"), counters(2, 1, "v1"), Pending},
+		{"the other one has no version yet", counters(2, 2, "v2"), counters(2, 1, ""), Pending},
 		{"one refused", counters(2, 2, "v2"), Counters{Attempts: 2, Successes: 1, Rejections: 1, Version: "v1"}, Refused},
 	} {
 		now := &Reading{Counters: map[string]Counters{"x": c.x, "y": c.y}}
@@ -75,6 +79,16 @@ func TestJudgeSeveralRoots(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
+	now := restarted(&Reading{Counters: map[string]Counters{"x": counters(2, 2, "v2"), "y": counters(2, 2, "")}})
+	if got := judge(base, now, subs)[0].State; got != Acked {
+		t.Errorf("only the process before it has the other one: %v", got)
+	}
+}
+
+// restarted is the reading of a process that has replaced another one.
+func restarted(r *Reading) *Reading {
+	r.Epoch = 1
+	return r
 }
 
 func TestQuorum(t *testing.T) {

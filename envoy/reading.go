@@ -23,7 +23,12 @@ type Reading struct {
 	Boot  Boot
 	State string // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 	// DrainTime is how long listeners and filter chains drain.
-	DrainTime                               time.Duration
+	DrainTime time.Duration
+	// Epoch is how many hot restarts led to this process. Where there was one, the
+	// process before it goes on beside it for a while: it reads the files and drains,
+	// its admin interface is gone, and what it counts is added to what this one counts.
+	// Texts and gauges are each one's own.
+	Epoch                                   int
 	WarmingClusters, WarmingListeners       int
 	DrainingListeners, DrainingFilterChains int
 	// Paths are the files that the bootstrap names, sorted.
@@ -72,7 +77,7 @@ func (a *Admin) readOnce(ctx context.Context, roots []string) (r *Reading, whole
 	if err != nil {
 		return nil, false, err
 	}
-	r = &Reading{Boot: p.boot, DrainTime: p.drainTime, Matcher: p.matcher, Paths: p.paths, reads: lookUp(ctx, p.paths)}
+	r = &Reading{Boot: p.boot, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher, Paths: p.paths, reads: lookUp(ctx, p.paths)}
 	if err := s.look(ctx, r, roots); err != nil {
 		return nil, false, err
 	}

@@ -67,6 +67,18 @@ func TestBoot(t *testing.T) {
 	}
 }
 
+// baseID is one that no other Envoy has.
+func baseID(t *testing.T) string {
+	id := strconv.Itoa(envoytest.FreePort(t))
+	t.Cleanup(func() {
+		files, _ := filepath.Glob("/dev/shm/envoy_shared_memory_" + id + "*")
+		for _, f := range files {
+			os.Remove(f)
+		}
+	})
+	return id
+}
+
 // TestHotRestart: the new process takes the admin interface over and answers with
 // an identity of its own.
 func TestHotRestart(t *testing.T) {
@@ -74,13 +86,7 @@ func TestHotRestart(t *testing.T) {
 		t.Skip("Envoy hot restarts on Linux only")
 	}
 	s := newSite(t)
-	id := strconv.Itoa(envoytest.FreePort(t)) // nobody else has it
-	t.Cleanup(func() {
-		files, _ := filepath.Glob("/dev/shm/envoy_shared_memory_" + id + "*")
-		for _, f := range files {
-			os.Remove(f)
-		}
-	})
+	id := baseID(t)
 	port := envoytest.FreePort(t)
 	more := object{"admin": object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}}}
 	parent, _ := s.start(more, "--base-id", id, "--parent-shutdown-time-s", "2", "--drain-time-s", "1")
@@ -98,4 +104,45 @@ func TestHotRestart(t *testing.T) {
 	}
 	parent.Wait(t)
 	expect(t, "after", step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", "v4", static("c")) }, sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
+}
+
+// TestCountersAfterHotRestart: the process that is replaced goes on to read the files,
+// and what it counts is added to the counters of the new one. That it refuses what the
+// new one takes, as an older Envoy may, is no refusal; and what the new one refuses is.
+func TestCountersAfterHotRestart(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Envoy hot restarts on Linux only")
+	}
+	s := newSite(t)
+	id, here, port := baseID(t), t.TempDir(), envoytest.FreePort(t)
+	envoytest.Publish(t, filepath.Join(here, "eds/file.json"), `{"resources": [{"@type": "`+typeURL+`envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "new"}]}`)
+	bootstrap := s.bootstrap(object{
+		"admin":                object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}},
+		"stats_flush_interval": "0.005s", // how often it asks the process before it for what that has counted
+	})
+	start := func(epoch, dir string) *envoytest.Envoy {
+		return envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap, Dir: dir, Args: []string{"--base-id", id, "--restart-epoch", epoch}})
+	}
+	parent, child := start("0", t.TempDir()), start("1", here)
+	a := admin(t, "http://"+net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	if now := read(t, a); now.Epoch != 1 {
+		t.Errorf("epoch %d", now.Epoch)
+	}
+	// Its path leads the new process to a file, and the other one to none.
+	byFile := static("new")
+	byFile["type"], byFile["eds_cluster_config"] = "EDS", object{"eds_config": object{"path_config_source": object{"path": "eds/file.json"}}}
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}})
+	for i := range 3 {
+		taken, refused := fmt.Sprint("taken", i), fmt.Sprint("refused", i)
+		before := read(t, a, envoy.CDS()).Counters[envoy.CDS()]
+		expect(t, taken, step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", taken, byFile) }, sub("CDS", envoy.CDS(), taken)), envoy.Confirmed, 1)
+		eventually(t, a, "the refusal of the other one is counted", []string{envoy.CDS()}, func(r *envoy.Reading) bool {
+			c := r.Counters[envoy.CDS()]
+			return c.Version == taken && c.Rejections+c.Failures > before.Rejections+before.Failures
+		})
+		bad := object{"@type": typeURL + "envoy.config.core.v3.Address"}
+		expect(t, refused, step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", refused, bad) }, sub("CDS", envoy.CDS(), refused)), envoy.Rejected, 1)
+	}
+	child.Stop(t) // and with it the other one
+	parent.Wait(t)
 }

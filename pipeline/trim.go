@@ -140,6 +140,8 @@ func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.
 				latest = later(latest, at)
 			case !l.Runs() || l.WarmingListeners > 0: // what it still runs may need all
 				return now.Add(trimPoll), false
+			case l.Epoch > 0: // the process before it may drain, and nobody can be asked
+				latest = later(latest, at)
 			case l.DrainingListeners+l.DrainingFilterChains == 0:
 			case at.After(now): // at the latest; all may have drained before
 				return now.Add(trimPoll), false
