@@ -137,6 +137,55 @@ trim clusters: cds/cds.json
 trim files: -eds/blue/eds.json`)
 }
 
+// TestClockSetForward: what goes has gone for as long as before, when a watch sees that
+// the clock is set; also within a change that was interrupted.
+func TestClockSetForward(t *testing.T) {
+	s := newSite(t, nil)
+	var ran time.Duration // by a clock that nobody sets
+	passes := func(d time.Duration) { s.now, ran = s.now.Add(d), ran+d }
+	o := s.p.options
+	o.Clock = NewClock(func() (time.Time, time.Duration) { return s.now, ran })
+	s.p = New(o)
+	s.tree(tree(blue, blueEndpoints, green, greenEndpoints))
+	s.publish()
+	s.tree(tree(green, greenEndpoints))
+	s.publish()
+	passes(4 * time.Minute)
+	s.now = s.now.Add(24 * time.Hour)
+	s.want("the clock is set", "")
+	if want := s.now.Add(6 * time.Minute); !s.next.Equal(want) {
+		t.Errorf("the next trim is at %v, want %v", s.next, want)
+	}
+	passes(time.Minute)
+	s.tree(tree(green, greenEndpoints, fmt.Sprintf(secret, "x"), fmt.Sprintf(listener, "x"), fmt.Sprintf(routesTo, "green")))
+	s.stop(1)
+	s.now = s.now.Add(24 * time.Hour)
+	s.keepTime()
+	s.publish()
+	for range 40 { // a time service moves it by little each time, and it adds up
+		passes(6 * time.Second)
+		s.now = s.now.Add(time.Second / 4)
+		s.want("too early", "")
+	}
+	passes(time.Minute + 2*time.Second)
+	s.want("in time", `
+trim clusters: cds/cds.json
+trim files: -eds/blue/eds.json`)
+}
+
+// keepTime has the record follow the clock.
+func (s *site) keepTime() {
+	s.t.Helper()
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := s.p.KeepTime(dir); err != nil {
+		s.t.Error(err)
+	}
+}
+
 // TestTrimOfWhatIsNamed: a file stays as long as something that is published names it,
 // whatever the record says.
 func TestTrimOfWhatIsNamed(t *testing.T) {

@@ -66,6 +66,8 @@ type Options struct {
 	// TrimDelay is how long a cluster that nothing needs any more stays, for
 	// connections that are kept alive on a draining listener.
 	TrimDelay time.Duration
+	// Clock notices when somebody sets the clock; nil for a run that is short.
+	Clock *Clock
 	// Envoys confirm what is published; nil where none is asked.
 	Envoys *envoy.Fleet
 	// Log is told what goes on; nil discards.

@@ -31,6 +31,9 @@ const (
 // whether it is under way, refused or held, keeps anything from going. next is when
 // to come again; zero where nothing waits.
 func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (result publish.Result, next time.Time, err error) {
+	if err := p.KeepTime(d); err != nil {
+		return result, next, err
+	}
 	m, err := p.stamped(ctx, d, now)
 	if err != nil || len(m.Going) == 0 {
 		return result, next, err

@@ -150,10 +150,11 @@ type play struct {
 	p    *pipeline.Pipeline
 	d    *publish.Dir
 	leap time.Duration // the sum of how the clock was set
-	// passed is the time by which it was set forward.
-	passed time.Duration
-	next   time.Time // when there is more to trim
-	last   *pipeline.Plan
+	// passed is the time by which it was set forward and no writer has seen it: for the
+	// next one that is time. unseen is what the writer has not made out yet.
+	passed, unseen time.Duration
+	next           time.Time // when there is more to trim
+	last           *pipeline.Plan
 
 	// What the disk does: the call that is under way, how many there were that rename
 	// or remove, and what happens to one of them.
@@ -242,13 +243,16 @@ func (p *play) open(inline bool) {
 		p.must(p.d.Close())
 		p.made()
 	}
-	o := pipeline.Options{Source: p.out + "-source", Out: p.out, EnvoyPath: "/xds", Format: render.Binary, InotifyBudget: 120, StepGap: time.Second, TrimDelay: trimDelay, Endpoints: pipeline.EndpointsFile}
+	start := time.Now()
+	clock := pipeline.NewClock(func() (time.Time, time.Duration) { return p.now().Round(0), time.Since(start) })
+	o := pipeline.Options{Clock: clock, Source: p.out + "-source", Out: p.out, EnvoyPath: "/xds", Format: render.Binary, InotifyBudget: 120, StepGap: time.Second, TrimDelay: trimDelay, Endpoints: pipeline.EndpointsFile}
 	if inline {
 		o.Endpoints = pipeline.EndpointsInline
 	}
 	if p.Confirmed {
 		o.StepGap = 0
 	}
+	p.passed, p.unseen = p.passed+p.unseen, 0
 	p.p = pipeline.New(o)
 	var err error
 	p.d, err = publish.OpenUnder(p.out, p.before)
@@ -288,9 +292,8 @@ func (s *stage) run(t *testing.T, h history) (fault string, log []string) {
 
 func (p *play) happens(e event) {
 	p.wait(e.Wait)
-	if p.leap += e.Leap; e.Leap > 0 {
-		p.passed += e.Leap // for whoever reads the clock that is time
-	}
+	p.leap += e.Leap
+	p.unseen = max(0, p.unseen+e.Leap)
 	if e.Hand > 0 {
 		p.byHand(fmt.Sprintf("eds/c%d/eds.pb", e.Hand-1))
 	}
@@ -375,6 +378,13 @@ func (p *play) recover(ctx context.Context) error {
 	err := p.p.Recover(ctx, p.d)
 	p.made()
 	p.held.back = false
+	if err == nil {
+		err = p.p.KeepTime(p.d)
+		p.made()
+	}
+	if err == nil {
+		p.unseen = 0
+	}
 	return err
 }
 

@@ -78,6 +78,20 @@ func (m Manifest) Since() map[Going]time.Time {
 	return since
 }
 
+// shifted is m with the times of what goes and drains moved. What has none yet has none.
+func (m Manifest) shifted(by time.Duration) Manifest {
+	m.Going, m.Draining = slices.Clone(m.Going), slices.Clone(m.Draining)
+	for i, g := range m.Going {
+		if !g.Since.IsZero() {
+			m.Going[i].Since = g.Since.Add(by)
+		}
+	}
+	for i, d := range m.Draining {
+		m.Draining[i].Since = d.Since.Add(by)
+	}
+	return m
+}
+
 // ReadManifest reads the record of the directory out. It takes no lock and
 // changes nothing. Without a record, or without the directory, it returns the
 // zero Manifest.

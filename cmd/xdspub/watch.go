@@ -64,6 +64,7 @@ func watchCommand() *cli.Command {
 			defer stop()
 			context.AfterFunc(ctx, stop)   // a second one ends it at once
 			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
+			o.Clock = pipeline.SystemClock()
 			w := &watching{v: v, o: o, p: pipeline.New(o), given: o.Out, log: o.Log, control: control.New(o.Log)}
 			return w.run(ctx, hup)
 		},
@@ -331,6 +332,9 @@ func (w *watching) ready(ctx context.Context) error {
 	if err := w.p.Recover(ctx, w.dir); err != nil {
 		return err
 	}
+	if err := w.p.KeepTime(w.dir); err != nil {
+		return err
+	}
 	if w.release {
 		if err := w.p.Retry(ctx, w.dir); err != nil {
 			return err
@@ -422,7 +426,7 @@ func (w *watching) resettle() error {
 			w.log.Warn("this setting takes effect at the next start", "setting", name)
 		}
 	}
-	o.Out = w.o.Out
+	o.Out, o.Clock = w.o.Out, w.o.Clock
 	w.v, w.o, w.p = v, o, pipeline.New(o)
 	w.log.Info("the settings file was read again")
 	return nil
