@@ -39,9 +39,10 @@ type git struct {
 	seen map[string]lock
 }
 
-// lock is a lock that stands.
+// lock is what there was at the place of a lock when it was looked for last.
 type lock struct {
-	info  os.FileInfo
+	at    time.Time   // of the look
+	info  os.FileInfo // nil where there was none
 	since time.Time
 	first time.Time // when the first of those that follow each other was seen
 	stale bool      // waited for in vain
@@ -72,15 +73,13 @@ func (g *git) busy() bool {
 		path := filepath.Join(dir, "index.lock")
 		info, err := os.Lstat(path)
 		if err != nil {
+			seen[path] = lock{at: now}
 			continue
 		}
 		l := g.seen[path]
 		// An inode is soon used again; git writes to its lock at the end only.
 		if l.info == nil || !os.SameFile(l.info, info) || !l.info.ModTime().Equal(info.ModTime()) {
-			next := lock{info: info, since: now, first: now}
-			if info.ModTime().Before(now) {
-				next.since = info.ModTime()
-			}
+			next := lock{info: info, since: l.born(now, info), first: now}
 			if l.info != nil && now.Sub(l.since) < patience { // else that one was left behind
 				next.first, next.stale = l.first, l.stale
 			}
@@ -93,10 +92,22 @@ func (g *git) busy() bool {
 			l.stale = true
 			g.log.Warn("a lock of git stands for long and is waited for no longer; if no git command runs, remove it", "file", path, "since", l.since)
 		}
+		l.at = now
 		seen[path] = l
 	}
 	g.seen = seen
 	return busy
+}
+
+// born is since when a lock stands that was not there at the look l. Its file tells by a
+// clock that somebody may have set since: it is no older than that look, where there was
+// one, and from now on time is measured by a clock that nobody sets.
+func (l lock) born(now time.Time, info os.FileInfo) time.Time {
+	age := max(0, now.Sub(info.ModTime()))
+	if !l.at.IsZero() {
+		age = min(age, now.Sub(l.at))
+	}
+	return now.Add(-age)
 }
 
 // mark changes with each git command that changes files, also with one that was

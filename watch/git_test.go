@@ -194,10 +194,14 @@ func TestStaleLock(t *testing.T) {
 	run(t, w)
 	sh(t, dir, "echo 1 >x/a.yaml")
 	log.until(t, counts(filepath.Join(dir, "x/a.yaml")))
-	old := time.Now().Add(-patience)
-	if err := os.Chtimes(lock, old, old); err != nil {
-		t.Fatal(err)
+	if !w.git.busy() {
+		t.Fatal("the lock is not seen")
 	}
+	w.git.mu.Lock()
+	l := w.git.seen[lock]
+	l.since = l.since.Add(-patience)
+	w.git.seen[lock] = l
+	w.git.mu.Unlock()
 	waitSignal(t, w)
 	if e := last(log.until(t, level(slog.LevelWarn))); e.file != lock {
 		t.Errorf("warned of %q, want %q", e.file, lock)
@@ -218,6 +222,40 @@ func TestStaleLock(t *testing.T) {
 	sh(t, dir, "rm .git/index.lock; : >.git/index.lock")
 	if !w.git.busy() {
 		t.Error("a new lock is taken for the old one")
+	}
+}
+
+// TestLockAndClock: what the clock says of a lock counts where nobody has looked before.
+// One that was not there at the last look is no older than that, though its file says so
+// once the clock is set forward.
+func TestLockAndClock(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir .git; : >.git/index.lock")
+	path := filepath.Join(dir, ".git/index.lock")
+	old := time.Now().Add(-time.Hour)
+	look := func(g *git) bool {
+		t.Helper()
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		return g.busy()
+	}
+	first := func() *git {
+		g := &git{log: slog.New(slog.DiscardHandler)}
+		g.heed(set{filepath.Join(dir, ".git"): true})
+		return g
+	}
+	if look(first()) {
+		t.Error("a lock that was left behind is waited for")
+	}
+	g := first()
+	sh(t, dir, "rm .git/index.lock")
+	if g.busy() {
+		t.Error("there is no lock")
+	}
+	sh(t, dir, ": >.git/index.lock")
+	if !look(g) {
+		t.Error("a lock that came since the last look is not waited for")
 	}
 }
 
