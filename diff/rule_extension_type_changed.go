@@ -24,7 +24,7 @@ It refuses a terminal filter where the running one is not the last, and another
 where it is ("non-terminal filter … is the last filter"). A listener that comes with it
 then has no config at all, and answers 500, or closes the connections.`,
 	Run: func(p *Pass) error {
-		subscribers, err := p.subscribers(xds.ExtensionConfig, extensionUsers)
+		subscribers, err := p.subscribers(xds.ExtensionConfig)
 		if err != nil || len(subscribers) == 0 {
 			return err
 		}
@@ -45,10 +45,10 @@ then has no config at all, and answers 500, or closes the connections.`,
 				Help: "give the new extension config, and the filter that asks for it, a new name",
 			}
 			var listed []string
-			for _, url := range s.node.Message.(*corev3.ExtensionConfigSource).GetTypeUrls() {
+			for _, url := range s.Node.Message.(*corev3.ExtensionConfigSource).GetTypeUrls() {
 				listed = append(listed, url[strings.LastIndexByte(url, '/')+1:])
 			}
-			last, hasPlace := isLast(s.node)
+			last, hasPlace := isLast(s.Node)
 			becomesLast, stays := moved[s.Name]
 			switch {
 			case !slices.Contains(listed, name):
@@ -71,13 +71,12 @@ func (p *Pass) lastFilters() map[string]bool {
 	filters := make(map[string]bool)
 	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
 		for _, r := range p.New.Of(t) {
-			extensionUsers.Walk(r.Message, func(n *xds.Node) {
-				s, ok := n.Subscription()
-				last, hasPlace := isLast(n)
-				if ok && hasPlace && s.Target == xds.ExtensionConfig && p.New.Serves(s) {
+			for _, s := range r.Facts().Subscriptions {
+				last, hasPlace := isLast(s.Node)
+				if hasPlace && s.Target == xds.ExtensionConfig && p.New.Serves(s) {
 					filters[s.Name] = last
 				}
-			})
+			}
 		}
 	}
 	return filters

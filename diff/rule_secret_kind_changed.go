@@ -20,7 +20,7 @@ path"); where a validation context is wanted it takes the secret, and from then 
 verifies no peer at all. Ticket keys and generic secrets are empty then; these are
 warnings.`,
 	Run: func(p *Pass) error {
-		subscribers, err := p.subscribers(xds.Secret, secretUsers)
+		subscribers, err := p.subscribers(xds.Secret)
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ warnings.`,
 			if r == nil {
 				continue
 			}
-			want, kind := xds.WantedSecret(s.node.Field()), xds.SecretKind(r.Message.(*tlsv3.Secret))
+			want, kind := xds.WantedSecret(s.Node.Field()), xds.SecretKind(r.Message.(*tlsv3.Secret))
 			if kind == want {
 				continue
 			}

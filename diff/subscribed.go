@@ -7,19 +7,12 @@ import (
 // subscriber is a place in a published resource that asks for another.
 type subscriber struct {
 	xds.Subscription
-	node *xds.Node
-	in   *xds.Resource
+	in *xds.Resource
 }
-
-// What asks for secrets, and for extension configs.
-var (
-	secretUsers    = xds.NewSearch("envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig")
-	extensionUsers = xds.NewSearch("envoy.config.core.v3.ExtensionConfigSource")
-)
 
 // subscribers are the places in published resources that ask for published
 // resources of a type.
-func (p *Pass) subscribers(t *xds.Type, search *xds.Search) ([]subscriber, error) {
+func (p *Pass) subscribers(t *xds.Type) ([]subscriber, error) {
 	if len(p.New.Of(t)) == 0 {
 		return nil, nil // nothing of the type can change
 	}
@@ -30,12 +23,11 @@ func (p *Pass) subscribers(t *xds.Type, search *xds.Search) ([]subscriber, error
 			return nil, err
 		}
 		for _, r := range published {
-			search.Walk(r.Message, func(n *xds.Node) {
-				s, ok := n.Subscription()
-				if ok && s.Target == t && xds.PathOf(s.Source) == p.Old.Path(t, s.Name) && !n.InMetadata() {
-					list = append(list, subscriber{s, n, r})
+			for _, s := range r.Facts().Subscriptions {
+				if s.Target == t && xds.PathOf(s.Source) == p.Old.Path(t, s.Name) && !s.Node.InMetadata() {
+					list = append(list, subscriber{s, r})
 				}
-			})
+			}
 		}
 	}
 	return list, nil

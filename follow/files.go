@@ -229,7 +229,7 @@ func reason(err error) error {
 // loads it: a certificate is judged by what is in it. Of an idle resource, which nothing
 // asks for, it opens no file.
 func (f *follower) data(r *xds.Resource, idle bool) {
-	xds.Edit(r.Message, func(n *xds.Node) bool {
+	r.Edit(func(n *xds.Node) bool {
 		m, ok := n.Message.(*corev3.DataSource)
 		if !ok || m.GetFilename() == "" || n.InMetadata() {
 			return false

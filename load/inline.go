@@ -48,7 +48,7 @@ func (d *decoder) inline(r *xds.Resource, s *source) {
 	if !found {
 		return
 	}
-	xds.Edit(r.Message, func(n *xds.Node) bool {
+	r.Edit(func(n *xds.Node) bool {
 		switch m := n.Message.(type) {
 		case *corev3.DataSource:
 			return isRelative(m) && !d.enough() && d.inlineSource(r, n.Path(), m, filepath.Dir(s.name))

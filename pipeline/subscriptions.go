@@ -64,32 +64,28 @@ func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []str
 		resources []*xds.Resource
 	}{{cds, clusters}, {lds, listeners}} {
 		for _, r := range from.resources {
-			xds.Walk(r.Message, func(n *xds.Node) {
-				sub, ok := n.Subscription()
-				if !ok {
-					return
-				}
+			for _, sub := range r.Facts().Subscriptions {
 				if file, ours := strings.CutPrefix(xds.PathOf(sub.Source), below); ours {
-					add(&subscriber{file: path.Clean(file), t: sub.Target, name: sub.Name, roots: roots(n, sub), via: []string{from.via}})
+					add(&subscriber{file: path.Clean(file), t: sub.Target, name: sub.Name, roots: roots(sub), via: []string{from.via}})
 				}
-			})
+			}
 		}
 	}
 	return subs
 }
 
 // roots are where Envoy has the statistics of a subscription.
-func roots(n *xds.Node, sub xds.Subscription) []string {
+func roots(sub xds.Subscription) []string {
 	switch sub.Target {
 	case xds.Endpoints:
-		c := n.Message.(*clusterv3.Cluster)
+		c := sub.Node.Message.(*clusterv3.Cluster)
 		return []string{envoy.EDS(cmp.Or(c.GetAltStatName(), c.GetName()))}
 	case xds.RouteConfiguration:
 		// Connection managers share a subscription, and the first one's prefix stays,
 		// even when that one is gone.
 		return []string{envoy.RDS(envoy.Any, sub.Name)}
 	case xds.ScopedRoutes:
-		scopes, _ := xds.Enclosing[*hcmv3.ScopedRoutes](n)
+		scopes, _ := xds.Enclosing[*hcmv3.ScopedRoutes](sub.Node)
 		return []string{envoy.SRDS(envoy.Any, scopes.GetName())}
 	case xds.Secret:
 		return []string{envoy.SDS(sub.Name)}

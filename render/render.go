@@ -18,11 +18,12 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
-	"google.golang.org/protobuf/proto"
 
+	"xdspub/bind"
 	"xdspub/diag"
 	"xdspub/xds"
 )
@@ -76,75 +77,34 @@ type Output struct {
 	Watches []string
 }
 
-// Renderer renders Snapshots. It keeps the encoded form of resources, so that
-// rendering again after a small change costs little. Not for concurrent use.
+// Renderer renders Snapshots. It keeps what it bound and wrote, so that rendering again
+// after a small change costs little. Not for concurrent use.
 type Renderer struct {
-	target Target
-	known  map[*xds.Resource]*encoded
+	binder bind.Binder
+	format *Format
+	// sound are the resources that the format carries, written the bound ones in it.
+	sound   map[*xds.Resource]bool
+	written map[*xds.Resource]*encoded
 }
 
 // Render renders s. Findings of severity Error mean that there is no Output.
 func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	t.Format = cmp.Or(t.Format, JSON)
-	if t.EnvoyPath != r.target.EnvoyPath || t.Format != r.target.Format || t.InlineEndpoints != r.target.InlineEndpoints || t.InlineRoutes != r.target.InlineRoutes {
-		r.known = nil
+	if r.format != t.Format {
+		r.format, r.sound, r.written = t.Format, nil, nil
 	}
-	r.target = t
-	known := make(map[*xds.Resource]*encoded, s.Len())
-	b := newBinder(s, t)
-	var list diag.List
-	byType := make(map[*xds.Type][]*encoded)
-	for _, res := range s.All() {
-		e := r.known[res]
-		if e == nil || !e.holdsFor(s) {
-			var err error
-			if t.Format.changes != nil {
-				list = append(list, t.Format.changes(res)...)
-			}
-			if e, err = b.encode(res); err != nil {
-				list = append(list, res.Diagnostic(codeUnencodable.Name, "", err.Error()))
-				continue
-			}
-		}
-		known[res] = e
-		byType[res.Type] = append(byType[res.Type], e)
-	}
-	list = append(list, folderCollisions(s)...)
-	if list.HasErrors() {
+	list := append(r.changed(s), folderCollisions(s)...)
+	bound := r.binder.Bind(s, byPath{t.EnvoyPath, t.Format, t.InlineEndpoints, t.InlineRoutes})
+	byType, failed := r.write(bound)
+	if list = append(list, failed...); list.HasErrors() {
 		return nil, list.Sort()
 	}
-	r.known = known
-	out := Output{ID: id(byType)}
-	for _, c := range t.Going {
-		if s.Lookup(xds.Cluster, c.Name) != nil {
-			continue
-		}
-		e, err := encode(t.Format, c, c.Message)
-		if err != nil {
-			list = append(list, c.Diagnostic(codeUnencodable.Name, "", err.Error()))
-			return nil, list
-		}
-		byType[xds.Cluster] = append(byType[xds.Cluster], e)
-	}
-	if len(t.Hold) > 0 {
-		var err error
-		if byType[xds.Listener], err = hold(t, byType[xds.Listener]); err != nil {
-			return nil, append(list, diag.Diagnostic{Code: codeUnencodable.Name, Message: err.Error()})
-		}
-	}
-	slices.SortFunc(byType[xds.Cluster], func(a, b *encoded) int { return cmp.Compare(a.name, b.name) })
-	for _, name := range t.EmptyLayers {
-		if s.Lookup(xds.Runtime, name) == nil {
-			layer := &runtimev3.Runtime{Name: name}
-			e, err := encode(t.Format, &xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}}, layer)
-			if err != nil {
-				return nil, diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
-			}
-			byType[xds.Runtime] = append(byType[xds.Runtime], e)
-		}
+	out := Output{ID: bound.ID()}
+	if failed := standIns(t, s, byType); failed != nil {
+		return nil, append(list, failed...)
 	}
 	var err error
-	if out.Files, err = files(byType, b); err != nil {
+	if out.Files, err = files(t, byType, scopesAsked(t, bound)); err != nil {
 		return nil, append(list, diag.Diagnostic{Code: codeUnencodable.Name, Message: err.Error()})
 	}
 	for _, list := range byType {
@@ -160,6 +120,87 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	return &out, list
 }
 
+// changed finds what Envoy would read otherwise than it was written in the format.
+func (r *Renderer) changed(s *xds.Snapshot) (list diag.List) {
+	if r.format.changes == nil {
+		return nil
+	}
+	sound := make(map[*xds.Resource]bool, s.Len())
+	for _, res := range s.All() {
+		if !r.sound[res] {
+			found := r.format.changes(res)
+			if list = append(list, found...); len(found) > 0 {
+				continue
+			}
+		}
+		sound[res] = true
+	}
+	r.sound = sound
+	return list
+}
+
+// write writes bound resources.
+func (r *Renderer) write(bound *xds.Snapshot) (byType map[*xds.Type][]*encoded, list diag.List) {
+	byType = make(map[*xds.Type][]*encoded)
+	written := make(map[*xds.Resource]*encoded, bound.Len())
+	for _, res := range bound.All() {
+		e := r.written[res]
+		if e == nil {
+			var err error
+			if e, err = encode(r.format, res); err != nil {
+				list = append(list, res.Diagnostic(codeUnencodable.Name, "", err.Error()))
+				continue
+			}
+		}
+		written[res] = e
+		byType[res.Type] = append(byType[res.Type], e)
+	}
+	if len(list) == 0 {
+		r.written = written
+	}
+	return byType, list
+}
+
+// standIns puts beside the resources of s what stays of an earlier render: clusters that
+// go, listeners that wait for an address, and layers that the bootstrap still names.
+func standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.List {
+	for _, c := range t.Going {
+		if s.Lookup(xds.Cluster, c.Name) != nil {
+			continue
+		}
+		e, err := encode(t.Format, c)
+		if err != nil {
+			return diag.List{c.Diagnostic(codeUnencodable.Name, "", err.Error())}
+		}
+		byType[xds.Cluster] = append(byType[xds.Cluster], e)
+	}
+	slices.SortFunc(byType[xds.Cluster], func(a, b *encoded) int { return cmp.Compare(a.name, b.name) })
+	var err error
+	if byType[xds.Listener], err = hold(t, byType[xds.Listener]); err != nil {
+		return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
+	}
+	for _, name := range t.EmptyLayers {
+		if s.Lookup(xds.Runtime, name) == nil {
+			e, err := encode(t.Format, &xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}, Message: &runtimev3.Runtime{Name: name}})
+			if err != nil {
+				return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
+			}
+			byType[xds.Runtime] = append(byType[xds.Runtime], e)
+		}
+	}
+	return nil
+}
+
+// scopesAsked tells whether some listener subscribes to the SRDS file.
+func scopesAsked(t Target, bound *xds.Snapshot) bool {
+	file := path.Join(t.EnvoyPath, t.Format.Path(xds.ScopedRoutes, ""))
+	return slices.ContainsFunc(bound.Of(xds.Listener), func(r *xds.Resource) bool {
+		return slices.ContainsFunc(r.Facts().Subscriptions, func(s xds.Subscription) bool {
+			return s.Target == xds.ScopedRoutes && xds.PathOf(s.Source) == file
+		})
+	})
+}
+
 // hold puts listeners of before in the place of those that have to wait.
 func hold(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded
@@ -169,7 +210,7 @@ func hold(t Target, listeners []*encoded) ([]*encoded, error) {
 		case !held:
 			list = append(list, e)
 		case r != nil:
-			before, err := encode(t.Format, r, r.Message)
+			before, err := encode(t.Format, r)
 			if err != nil {
 				return nil, err
 			}
@@ -180,30 +221,25 @@ func hold(t Target, listeners []*encoded) ([]*encoded, error) {
 }
 
 // files puts encoded resources into files.
-func files(byType map[*xds.Type][]*encoded, b *binder) ([]File, error) {
+func files(t Target, byType map[*xds.Type][]*encoded, scopesAsked bool) ([]File, error) {
 	var files []File
 	var failed error
-	add := func(t *xds.Type, name string, resources []*encoded) {
-		f, err := file(b.target.Format, t, name, resources)
+	add := func(of *xds.Type, name string, resources []*encoded) {
+		f, err := file(t.Format, of, name, resources)
 		failed = cmp.Or(failed, err)
 		files = append(files, f)
 	}
-	for _, t := range xds.Types {
-		switch t {
+	for _, of := range xds.Types {
+		switch of {
 		case xds.Cluster, xds.Listener:
-			add(t, "", byType[t])
+			add(of, "", byType[of])
 		case xds.ScopedRoutes:
-			if len(byType[t]) > 0 || b.scopesAsked {
-				add(t, "", byType[t])
+			if len(byType[of]) > 0 || scopesAsked {
+				add(of, "", byType[of])
 			}
-		case xds.VirtualHost:
-			// Envoy takes VHDS only over gRPC; they are folded into their routes.
 		default:
-			for _, e := range byType[t] {
-				if t == xds.Endpoints && b.inlined[e.name] {
-					continue
-				}
-				add(t, e.name, []*encoded{e})
+			for _, e := range byType[of] {
+				add(of, e.name, []*encoded{e})
 			}
 		}
 	}
@@ -236,17 +272,6 @@ func file(format *Format, t *xds.Type, name string, resources []*encoded) (File,
 	return f, err
 }
 
-// id is the hash of all resources of a Snapshot as they are bound.
-func id(byType map[*xds.Type][]*encoded) string {
-	var parts [][]byte
-	for _, t := range xds.Types {
-		for _, e := range byType[t] {
-			parts = append(parts, []byte(t.API), []byte(e.name), e.canonical)
-		}
-	}
-	return xds.Version(parts)
-}
-
 // encoded is one resource as it stands in a file.
 type encoded struct {
 	name string
@@ -256,34 +281,17 @@ type encoded struct {
 	canonical []byte
 	secret    bool
 	watches   []string
-	// from are the resources that went into it, nil for one that was missing.
-	from map[xds.Key]*xds.Resource
-	// folded tells that what went into it can't be listed by name.
-	folded bool
 }
 
-// holdsFor tells whether binding to s would give the same.
-func (e *encoded) holdsFor(s *xds.Snapshot) bool {
-	if e.folded {
-		return false
-	}
-	for key, res := range e.from {
-		if s.Lookup(key.Type, key.Name) != res {
-			return false
-		}
-	}
-	return true
-}
-
-// encode writes a bound message.
-func encode(format *Format, res *xds.Resource, m proto.Message) (*encoded, error) {
-	canonical, err := xds.Marshal(m)
+// encode writes a bound resource.
+func encode(format *Format, r *xds.Resource) (*encoded, error) {
+	canonical, err := r.Canonical()
 	if err != nil {
 		return nil, fmt.Errorf("can't be encoded: %w", err)
 	}
-	written, err := format.resource(m, canonical)
+	written, err := format.resource(r.Message, canonical)
 	if err != nil {
 		return nil, fmt.Errorf("can't be written as %s: %w", format.Name, err)
 	}
-	return &encoded{name: res.Name, written: written, canonical: canonical, secret: xds.HoldsSecret(m), watches: watches(res, m)}, nil
+	return &encoded{name: r.Name, written: written, canonical: canonical, secret: r.Facts().HoldsSecret, watches: watches(r)}, nil
 }

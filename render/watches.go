@@ -1,12 +1,11 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/xds"
@@ -20,51 +19,48 @@ import (
 // so that the names of what is out and what comes, put together, are what Envoy
 // needs meanwhile. All of it was counted on the real Envoy
 // (docs/envoy-behaviour.md).
-func watches(r *xds.Resource, m proto.Message) []string {
+func watches(r *xds.Resource) []string {
 	var names []string
-	xds.Walk(m, func(n *xds.Node) {
-		switch c := n.Message.(type) {
-		case *corev3.ConfigSource:
-			switch file := cmp.Or(c.GetPathConfigSource().GetPath(), c.GetPath()); {
-			case file == "":
-			case n.Field() == "envoy.config.cluster.v3.Cluster.EdsClusterConfig.eds_config":
-				names = append(names, ofCluster(r, m))
-			default:
-				names = append(names, fmt.Sprintf("%s %s %s", place(n), file, content(c)))
-			}
-		case *tlsv3.Secret:
-			if r.Type == xds.Secret && namesFiles(c) {
-				names = append(names, "files of secret "+r.Name)
-			}
-		case *corev3.DataSource:
-			if c.GetWatchedDirectory() != nil && r.Type != xds.Secret {
-				names = append(names, fmt.Sprintf("%s %s %s %s", r.Type, r.Name, n.Path(), content(c)))
-			}
+	f := r.Facts()
+	for _, n := range f.ConfigSources {
+		c := n.Message.(*corev3.ConfigSource)
+		switch file := xds.PathOf(c); {
+		case file == "":
+		case n.Field() == "envoy.config.cluster.v3.Cluster.EdsClusterConfig.eds_config":
+			names = append(names, ofCluster(r))
+		default:
+			names = append(names, fmt.Sprintf("%s %s %s", place(n), file, content(c)))
 		}
-	})
+	}
+	for _, n := range f.FileData {
+		if r.Type != xds.Secret && n.Message.(*corev3.DataSource).GetWatchedDirectory() != nil {
+			names = append(names, fmt.Sprintf("%s %s %s %s", r.Type, r.Name, n.Path(), content(n.Message)))
+		}
+	}
+	if r.Type == xds.Secret && slices.ContainsFunc(f.FileData, namesFile) {
+		names = append(names, "files of secret "+r.Name)
+	}
 	return names
 }
 
 // ofCluster names the subscription of an EDS cluster, which no two clusters
 // share. One that changes is replaced at once, unless it has to get warm: then
 // the old one runs until the new one is, and both hold an instance.
-func ofCluster(r *xds.Resource, m proto.Message) string {
+func ofCluster(r *xds.Resource) string {
 	name := "cluster " + r.Name
-	if c, ok := m.(*clusterv3.Cluster); ok && getsWarm(c) {
-		name += " " + content(c)
+	if getsWarm(r) {
+		name += " " + content(r.Message)
 	}
 	return name
 }
 
 // getsWarm tells whether a cluster waits for somebody else before it takes over:
 // for its first health checks, or for a subscription over the network.
-func getsWarm(c *clusterv3.Cluster) bool {
-	waits := len(c.GetHealthChecks()) > 0
-	xds.Walk(c, func(n *xds.Node) {
-		source, ok := n.Message.(*corev3.ConfigSource)
-		waits = waits || ok && source.GetPathConfigSource() == nil && source.GetPath() == ""
-	})
-	return waits
+func getsWarm(r *xds.Resource) bool {
+	c, ok := r.Message.(*clusterv3.Cluster)
+	return ok && (len(c.GetHealthChecks()) > 0 || slices.ContainsFunc(r.Facts().ConfigSources, func(n *xds.Node) bool {
+		return xds.PathOf(n.Message.(*corev3.ConfigSource)) == ""
+	}))
 }
 
 // place names the field that subscribes. Where an extension is asked for it is
@@ -87,21 +83,13 @@ func content(m proto.Message) string {
 	return xds.Version([][]byte{canonical})
 }
 
-func namesFiles(s *tlsv3.Secret) bool {
-	found := false
-	xds.Walk(s, func(n *xds.Node) {
-		if d, ok := n.Message.(*corev3.DataSource); ok && d.GetFilename() != "" {
-			found = true
-		}
-	})
-	return found
-}
+func namesFile(n *xds.Node) bool { return n.Message.(*corev3.DataSource).GetFilename() != "" }
 
 // Watches names the inotify instances of resources that were rendered before.
 func Watches(resources []*xds.Resource) []string {
 	var names []string
 	for _, r := range resources {
-		names = append(names, watches(r, r.Message)...)
+		names = append(names, watches(r)...)
 	}
 	return names
 }

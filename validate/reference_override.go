@@ -100,16 +100,13 @@ func managersOf(p *Pass, n *xds.Node) []*hcmv3.HttpConnectionManager {
 func findManagers(s *xds.Snapshot) map[string][]*hcmv3.HttpConnectionManager {
 	found := make(map[string][]*hcmv3.HttpConnectionManager)
 	for _, r := range slices.Concat(s.Of(xds.ExtensionConfig), s.Of(xds.Listener)) {
-		xds.Walk(r.Message, func(n *xds.Node) {
-			switch m := n.Message.(type) {
-			case *hcmv3.Rds:
-				manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n)
-				found[m.GetRouteConfigName()] = append(found[m.GetRouteConfigName()], manager)
-			case *hcmv3.ScopedRds:
-				manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n)
-				found[""] = append(found[""], manager)
+		for _, s := range r.Facts().Subscriptions {
+			switch s.Node.Message.(type) {
+			case *hcmv3.Rds, *hcmv3.ScopedRds:
+				manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](s.Node)
+				found[s.Name] = append(found[s.Name], manager)
 			}
-		})
+		}
 	}
 	if scoped := found[""]; len(scoped) > 0 {
 		for _, r := range s.Of(xds.ScopedRoutes) {

@@ -3,8 +3,6 @@ package validate
 import (
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"xdspub/xds"
 )
 
@@ -34,7 +32,7 @@ without its kind crashes Envoy. A config source that xdspub replaces is not judg
 			return
 		}
 		warning := isUnchecked(n)
-		bound := boundSources(p, p.Resource.Message)
+		bound := boundSources(p)
 		for _, v := range violations(err, n.Message.ProtoReflect(), n.Path()) {
 			// name-missing has that one.
 			missingName := p.Resource.Name == "" && v.path == xds.Path(p.Resource.Type.Name)
@@ -54,13 +52,13 @@ func isPacked(n *xds.Node) bool {
 	return false
 }
 
-// boundSources are the config sources in m that are replaced.
-func boundSources(p *Pass, m proto.Message) (paths []xds.Path) {
-	xds.Walk(m, func(n *xds.Node) {
-		if s, ok := n.Subscription(); ok && p.Snapshot.Serves(s) {
+// boundSources are the config sources of the resource that are replaced.
+func boundSources(p *Pass) (paths []xds.Path) {
+	for _, s := range p.Resource.Facts().Subscriptions {
+		if p.Snapshot.Serves(s) {
 			paths = append(paths, s.SourcePath)
 		}
-	})
+	}
 	return paths
 }
 

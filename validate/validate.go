@@ -104,11 +104,10 @@ type Pass struct {
 	findings *diag.Bounded
 }
 
-// Subscriber is a Subscription and where it stands.
+// Subscriber is a Subscription and the resource that it stands in.
 type Subscriber struct {
 	xds.Subscription
 	Resource *xds.Resource
-	Node     *xds.Node
 }
 
 // Met is a message and the resource that it stands in.
@@ -214,15 +213,14 @@ func run(ctx context.Context, s *xds.Snapshot, o Options, most int) diag.List {
 }
 
 // walkAll walks each resource once, on as many goroutines as there are cores. It
-// leaves the subscriptions that it met in the pass, and returns the messages that
-// rules gather, for the rules that judge them together.
+// leaves the subscriptions in the pass, and returns the messages that rules gather, for
+// the rules that judge them together.
 func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 	all := pass.Snapshot.All()
 	if o.Bootstrap != nil {
 		all = append(all, o.Bootstrap)
 	}
 	batches := slices.Collect(slices.Chunk(all, 64))
-	subscribers := make([][]Subscriber, len(batches))
 	gathered := make([][]Met, len(batches))
 	found := findingsInOrder{all: pass.findings, parts: make([]*diag.Bounded, len(batches))}
 	work := make(chan int)
@@ -240,10 +238,7 @@ func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 					}
 					p := *pass
 					p.Resource, p.findings = r, &findings
-					xds.Walk(r.Message, func(n *xds.Node) {
-						if s, ok := n.Subscription(); ok {
-							subscribers[i] = append(subscribers[i], Subscriber{s, r, n})
-						}
+					r.Walk(func(n *xds.Node) {
 						audience := to.audience(n)
 						for _, rule := range audience.everywhere {
 							p.rule = rule
@@ -270,7 +265,14 @@ func walkAll(ctx context.Context, pass *Pass, rules []*Rule, o Options) []Met {
 	}
 	close(work)
 	workers.Wait()
-	pass.Subscribers = slices.Concat(subscribers...)
+	for _, r := range all {
+		if ctx.Err() != nil {
+			break
+		}
+		for _, s := range r.Facts().Subscriptions {
+			pass.Subscribers = append(pass.Subscribers, Subscriber{s, r})
+		}
+	}
 	return slices.Concat(gathered...)
 }
 

@@ -3,7 +3,7 @@ package xds
 import (
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
 
@@ -41,11 +41,9 @@ type Resource struct {
 	// or the path of a file. Resources of one Key can come to an Envoy in several ways.
 	Via string
 
-	secretOnce sync.Once
-	secret     bool
-
-	credentialsOnce sync.Once
-	credentials     map[string]string // see credentialsOf
+	// nil until somebody asks.
+	facts     atomic.Pointer[Facts]
+	canonical atomic.Pointer[[]byte]
 }
 
 // FromBootstrap is the Via of what stands in a bootstrap.
@@ -68,6 +66,36 @@ func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 	return &Resource{Key: Key{t, name}, Message: m, Origin: o}, nil
 }
 
+// With is the resource with another message, such as it has once its config sources
+// are bound.
+func (r *Resource) With(m proto.Message) *Resource {
+	return &Resource{Key: r.Key, Message: m, Origin: r.Origin, Lost: r.Lost, Via: r.Via}
+}
+
+// Canonical is the binary form of the message that equal messages share (Marshal). It
+// must not be changed.
+func (r *Resource) Canonical() ([]byte, error) {
+	if b := r.canonical.Load(); b != nil {
+		return *b, nil
+	}
+	b, err := Marshal(r.Message)
+	if err != nil {
+		return nil, err
+	}
+	r.canonical.Store(&b)
+	return b, nil
+}
+
+// Version is the hash of the resource's canonical form: what delta xDS calls its version.
+// It is empty where there is no such form.
+func (r *Resource) Version() string {
+	b, err := r.Canonical()
+	if err != nil {
+		return ""
+	}
+	return Version([][]byte{b})
+}
+
 // Diagnostic is a finding of severity Error about the field at path.
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
 	d := diag.Diagnostic{
@@ -78,10 +106,9 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 		Message:   message,
 		Sensitive: r.HoldsSecret(),
 	}
-	r.credentialsOnce.Do(func() { r.credentials = credentialsOf(r.Message) })
 	around := d.Path[:max(0, strings.LastIndexByte(d.Path, '.'))]
 	for _, at := range []string{d.Path, around} {
-		if value, ok := r.credentials[at]; ok {
+		if value, ok := r.Facts().credentials[at]; ok {
 			d.Sensitive = true
 			d.Message = strings.ReplaceAll(d.Message, value, "…")
 		}
@@ -89,12 +116,8 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 	return d
 }
 
-// HoldsSecret tells whether the resource may carry secret content. A resource can
-// have a finding at each of its fields, so it is looked for once.
-func (r *Resource) HoldsSecret() bool {
-	r.secretOnce.Do(func() { r.secret = r.Type == Secret || HoldsSecret(r.Message) })
-	return r.secret
-}
+// HoldsSecret tells whether the resource may carry secret content.
+func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.Facts().HoldsSecret }
 
 // RoutesOfHost is the route configuration that a VHDS resource belongs to: its
 // name is <route configuration>/<virtual host>, and a virtual host's name, which

@@ -1,7 +1,7 @@
 package xds
 
 import (
-	"strings"
+	"slices"
 	"sync"
 
 	udpaannotations "github.com/cncf/xds/go/udpa/annotations"
@@ -17,29 +17,16 @@ import (
 // that can't be read nobody knows what it holds.
 func HoldsSecret(m proto.Message) bool {
 	found := false
-	Walk(m, func(n *Node) {
-		if found {
-			return
-		}
-		found = n.Err != nil
-		r := n.Message.ProtoReflect()
-		for _, fd := range sensitiveFields(r.Descriptor()) {
-			found = found || r.Has(fd) && holdsContent(fd, r.Get(fd))
-		}
-	})
+	Walk(m, func(n *Node) { found = found || holdsSecret(n) })
 	return found
 }
 
-// credentialsOf are the values of headers that let somebody in, by the path of the header.
-// The API does not mark them.
-func credentialsOf(m proto.Message) map[string]string {
-	found := make(map[string]string)
-	Walk(m, func(n *Node) {
-		if h, ok := n.Message.(*corev3.HeaderValue); ok && credentialHeaders[strings.ToLower(h.GetKey())] && h.GetValue() != "" {
-			found[string(n.Path())] = h.GetValue()
-		}
+// holdsSecret is HoldsSecret for what stands in the node's message itself.
+func holdsSecret(n *Node) bool {
+	r := n.Message.ProtoReflect()
+	return n.Err != nil || slices.ContainsFunc(sensitiveFields(r.Descriptor()), func(fd protoreflect.FieldDescriptor) bool {
+		return r.Has(fd) && holdsContent(fd, r.Get(fd))
 	})
-	return found
 }
 
 var credentialHeaders = map[string]bool{

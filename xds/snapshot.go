@@ -3,6 +3,7 @@ package xds
 import (
 	"cmp"
 	"slices"
+	"sync"
 )
 
 // Snapshot is the resources of one moment, of all types. It does not change
@@ -12,6 +13,8 @@ type Snapshot struct {
 	first  map[Key]*Resource
 	// byPath is, in a followed Snapshot, the resource of each file that holds one.
 	byPath map[subscribed]*Resource
+
+	id func() string
 }
 
 // subscribed is what one file holds for a kind of subscription.
@@ -35,6 +38,13 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 			s.first[r.Key] = r
 		}
 	}
+	s.id = sync.OnceValue(func() string {
+		var versions [][]byte
+		for _, t := range Types {
+			versions = append(versions, []byte(t.API), []byte(s.Version(t)))
+		}
+		return Version(versions)
+	})
 	return s
 }
 
@@ -67,6 +77,19 @@ func (s *Snapshot) All() []*Resource {
 
 // Lookup returns the resource of that type and name, or nil.
 func (s *Snapshot) Lookup(t *Type, name string) *Resource { return s.first[Key{t, name}] }
+
+// ID is the hash of all resources: the same for the same resources, in whatever files and
+// formats they stand, and however they are delivered.
+func (s *Snapshot) ID() string { return s.id() }
+
+// Version is the hash of the resources of type t.
+func (s *Snapshot) Version(t *Type) string {
+	var parts [][]byte
+	for _, r := range s.byType[t] {
+		parts = append(parts, []byte(r.Name), []byte(r.Version()))
+	}
+	return Version(parts)
+}
 
 // Len is the number of resources.
 func (s *Snapshot) Len() int {

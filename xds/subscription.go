@@ -12,6 +12,8 @@ import (
 // Subscription is a place in a message that asks a config source for resources
 // of a type in the table.
 type Subscription struct {
+	// Node is the message that asks.
+	Node   *Node
 	Target *Type
 	// Name is the resource asked for. It is empty where all of Target are: scoped
 	// routes, and the route configurations that scopes name. For virtual hosts it
@@ -39,6 +41,12 @@ var Subscribing = []protoreflect.FullName{
 
 // Subscription returns what the node's message subscribes to.
 func (n *Node) Subscription() (Subscription, bool) {
+	s, ok := n.subscription()
+	s.Node = n
+	return s, ok
+}
+
+func (n *Node) subscription() (Subscription, bool) {
 	switch m := n.Message.(type) {
 	case *clusterv3.Cluster:
 		// The cluster's type decides, not eds_cluster_config: an EDS cluster

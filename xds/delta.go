@@ -1,0 +1,63 @@
+package xds
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Delta is the way from one Snapshot to another, by resources. Each list stands in the
+// order of Types, then by name.
+type Delta struct {
+	// Added and Changed are resources of the new Snapshot, Removed of the old one.
+	Added, Changed, Removed []*Resource
+}
+
+// Empty tells whether the two Snapshots hold the same.
+func (d Delta) Empty() bool { return len(d.Added)+len(d.Changed)+len(d.Removed) == 0 }
+
+// Diff is the way from old, which may be nil, to s. Of resources that share a Key the
+// first one counts. A resource has changed where its content has: where it stands, and
+// in which format, is no part of that.
+func (s *Snapshot) Diff(old *Snapshot) Delta {
+	if old == nil {
+		old = NewSnapshot(nil)
+	}
+	var d Delta
+	for _, t := range Types {
+		is, was := s.firsts(t), old.firsts(t)
+		for len(is) > 0 || len(was) > 0 {
+			switch {
+			case len(was) == 0 || len(is) > 0 && is[0].Name < was[0].Name:
+				d.Added, is = append(d.Added, is[0]), is[1:]
+			case len(is) == 0 || was[0].Name < is[0].Name:
+				d.Removed, was = append(d.Removed, was[0]), was[1:]
+			default:
+				if !is[0].Same(was[0]) {
+					d.Changed = append(d.Changed, is[0])
+				}
+				is, was = is[1:], was[1:]
+			}
+		}
+	}
+	return d
+}
+
+// firsts are the resources of a type without those that another of their Key stands
+// before.
+func (s *Snapshot) firsts(t *Type) []*Resource {
+	shadowed := func(r *Resource) bool { return s.first[r.Key] != r }
+	if !slices.ContainsFunc(s.byType[t], shadowed) {
+		return s.byType[t]
+	}
+	return slices.DeleteFunc(slices.Clone(s.byType[t]), shadowed)
+}
+
+// Same tells whether two resources of one Key have the same content.
+func (r *Resource) Same(other *Resource) bool {
+	if r == other {
+		return true
+	}
+	is, err := r.Canonical()
+	was, errWas := other.Canonical()
+	return err == nil && errWas == nil && bytes.Equal(is, was)
+}

@@ -1,0 +1,84 @@
+package xds
+
+import (
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Facts are what stages ask of a resource beside its message. One walk finds them all.
+// Nodes stand in the order of that walk.
+type Facts struct {
+	// Subscriptions are the places that ask a config source for resources.
+	Subscriptions []Subscription
+	// ConfigSources are all of them, those that Subscriptions do not know included.
+	ConfigSources []*Node
+	// FileData are the data sources that name a file, or a directory to watch.
+	FileData []*Node
+	// Shared are the places that ask for what the whole Envoy shares, but for metadata,
+	// which Envoy does not look at. SharedErr says why one of them can't be compared.
+	Shared    []Sharing
+	SharedErr error
+	// HoldsSecret tells whether there may be secret content. See HoldsSecret.
+	HoldsSecret bool
+
+	// credentials are the values of headers that let somebody in, by the path of the
+	// header. The API does not mark them.
+	credentials map[string]string
+}
+
+// note takes down what a node says.
+func (f *Facts) note(n *Node) {
+	f.HoldsSecret = f.HoldsSecret || holdsSecret(n)
+	switch m := n.Message.(type) {
+	case *corev3.ConfigSource:
+		f.ConfigSources = append(f.ConfigSources, n)
+	case *corev3.DataSource:
+		if m.GetFilename() != "" || m.GetWatchedDirectory() != nil {
+			f.FileData = append(f.FileData, n)
+		}
+	case *corev3.HeaderValue:
+		if m.GetValue() != "" && credentialHeaders[strings.ToLower(m.GetKey())] {
+			if f.credentials == nil {
+				f.credentials = make(map[string]string)
+			}
+			f.credentials[string(n.Path())] = m.GetValue()
+		}
+	}
+	if s, ok := n.Subscription(); ok {
+		f.Subscriptions = append(f.Subscriptions, s)
+	}
+	if shared, err := n.Sharing(); (err != nil || len(shared) > 0) && !n.InMetadata() {
+		f.Shared = append(f.Shared, shared...)
+		if f.SharedErr == nil {
+			f.SharedErr = err
+		}
+	}
+}
+
+// Walk is Walk over the resource's message. The first one of all finds the Facts as
+// well.
+func (r *Resource) Walk(visit func(*Node)) {
+	if r.facts.Load() != nil {
+		Walk(r.Message, visit)
+		return
+	}
+	f := &Facts{}
+	Walk(r.Message, func(n *Node) { f.note(n); visit(n) })
+	r.facts.Store(f)
+}
+
+// Edit is Edit over the message of a resource that is in no Snapshot yet.
+func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
+	changed = Edit(r.Message, edit)
+	r.facts.Store(nil)
+	return changed
+}
+
+// Facts are the resource's. They must not be changed.
+func (r *Resource) Facts() *Facts {
+	if r.facts.Load() == nil {
+		r.Walk(func(*Node) {})
+	}
+	return r.facts.Load()
+}
