@@ -28,12 +28,17 @@ const (
 type judge struct {
 	xdspub, envoy string
 	known         *verdicts
+	// serve gives a configuration, in a directory of its own, to an Envoy that serves.
+	serve func(ctx context.Context, envoy, dir, config string) served
 }
 
 // judged is what both said of a unit.
 type judged struct {
 	unit
 	envoy verdict
+	// served is what an Envoy that serves made of what we refuse and --mode validate
+	// passes; nil where it was not asked.
+	served *served
 	// findings are errors about what --mode validate reads: files that a bootstrap
 	// subscribes to are none of it.
 	findings diag.List
@@ -75,7 +80,10 @@ func (j *judge) judge(ctx context.Context, u unit) (v judged) {
 			v.err = errors.Join(theirs.err, j.known.add(u, v.envoy))
 		}
 	}
-	v.err = errors.Join(v.err, ours.err)
+	if v.err = errors.Join(v.err, ours.err); v.err == nil && v.outcome() == falseAlarm {
+		s := j.serve(ctx, j.envoy, dir, config)
+		v.served = &s
+	}
 	return v
 }
 

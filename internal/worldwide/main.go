@@ -1,13 +1,15 @@
 // Command worldwide judges the configurations of other people: it takes a directory
 // of bootstraps and resources in any form, gives each to `xdspub validate` and to
-// `envoy --mode validate`, and prints what the two disagree on.
+// `envoy --mode validate`, and prints what the two disagree on. What the first refuses
+// and the second passes is given to an Envoy that serves, too.
 //
 //	make worldwide DIR=path/to/configurations
 //
 // What it finds in a file is in gather.go, how a resource becomes a bootstrap in
 // wrap.go. Each configuration is judged in a scratch directory of its own, with
 // copies of the files that it names by a relative path; both programs see the same
-// machine. Nothing in the directory is executed or written.
+// machine. Nothing in the directory is executed or written. An Envoy that serves is kept
+// apart from the machine (apart_linux.go).
 package main
 
 import (
@@ -21,16 +23,23 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 3 && os.Args[1] == apartCommand {
+		fail(enter(os.Args[2], os.Args[3:])) // it returns only then
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "worldwide:", err)
-		os.Exit(1)
+		fail(err)
 	}
 }
 
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "worldwide:", err)
+	os.Exit(1)
+}
+
 func run(ctx context.Context) error {
-	var j judge
+	j := judge{serve: serve}
 	flag.StringVar(&j.xdspub, "xdspub", "", "the `program` to judge with")
 	flag.StringVar(&j.envoy, "envoy", "", "the real Envoy, a `program`")
 	workers := flag.Int("jobs", 2, "judge so `many` configurations at a time")

@@ -19,6 +19,7 @@ const (
 	bothAccept  outcome = "both accept"
 	bothRefuse  outcome = "both refuse"
 	falseAlarm  outcome = "false alarm: an error, and Envoy accepts"
+	endsLater   outcome = "refused late: an error, and only an Envoy that serves refuses"
 	stricter    outcome = "stricter on purpose: an error that says that Envoy accepts"
 	missed      outcome = "missed refusal: no error, and Envoy refuses"
 	missedCrash outcome = "missed crash: no error, and Envoy crashes"
@@ -27,8 +28,8 @@ const (
 	ourHang     outcome = "our hang"
 )
 
-// disagreements are the outcomes that somebody has to look at, the worst first.
-var disagreements = []outcome{ourHang, ourFailure, missedCrash, missedHang, falseAlarm, missed, stricter}
+// disagreements are the outcomes that somebody may want to look at, the worst first.
+var disagreements = []outcome{ourHang, ourFailure, missedCrash, missedHang, falseAlarm, missed, endsLater, stricter}
 
 func (v judged) outcome() outcome {
 	// An error about a cluster that is missing, which Envoy accepts, is no verdict.
@@ -38,6 +39,8 @@ func (v judged) outcome() outcome {
 		return ourHang
 	case v.failed != "":
 		return ourFailure
+	case v.envoy.Exit == 0 && !v.envoy.Hung && wrong && v.served != nil && v.served.refuses:
+		return endsLater
 	case v.envoy.Exit == 0 && !v.envoy.Hung && wrong:
 		return falseAlarm
 	case v.envoy.Exit == 0 && !v.envoy.Hung && len(v.findings) > 0:
@@ -58,7 +61,7 @@ func (v judged) outcome() outcome {
 // group is what disagreements have in common: our rules, or Envoy's words.
 func (v judged) group() string {
 	switch o := v.outcome(); o {
-	case falseAlarm, stricter:
+	case falseAlarm, endsLater, stricter:
 		codes := make(map[string]bool)
 		for _, d := range v.findings {
 			codes[d.Code] = true
@@ -118,7 +121,7 @@ func (r report) write(w io.Writer) {
 	accepts := len(byOutcome[bothAccept]) + len(byOutcome[stricter]) + len(byOutcome[falseAlarm])
 	misses := len(byOutcome[missed]) + len(byOutcome[missedCrash]) + len(byOutcome[missedHang])
 	fmt.Fprintf(w, "false alarms: %s of what Envoy accepts; missed: %s of what it refuses\n",
-		rate(len(byOutcome[falseAlarm]), accepts), rate(misses, misses+len(byOutcome[bothRefuse])))
+		rate(len(byOutcome[falseAlarm]), accepts), rate(misses, misses+len(byOutcome[bothRefuse])+len(byOutcome[endsLater])))
 }
 
 func rate(n, of int) string {
@@ -150,6 +153,9 @@ func (r report) section(w io.Writer, o outcome, list []judged) {
 			}
 			if v.envoy.Exit != 0 {
 				fmt.Fprintf(w, "           Envoy, exit %d: %s\n", v.envoy.Exit, v.envoy.Said)
+			}
+			if v.served != nil {
+				fmt.Fprintf(w, "           %s\n", v.served)
 			}
 		}
 	}

@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,9 +18,17 @@ import (
 	"xdspub/internal/envoytest"
 )
 
+// TestMain lets the test binary be what the program is to a process that is kept apart.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && os.Args[1] == apartCommand {
+		fail(enter(os.Args[2], os.Args[3:]))
+	}
+	os.Exit(m.Run())
+}
+
 // TestWorld judges a small directory with both programs.
 func TestWorld(t *testing.T) {
-	j := &judge{xdspub: build(t), envoy: envoytest.Binary(t), known: noVerdicts(t)}
+	j := &judge{xdspub: build(t), envoy: envoytest.Binary(t), known: noVerdicts(t), serve: serve}
 	world, err := gather(filepath.Join("testdata", "world"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,6 +43,7 @@ func TestWorld(t *testing.T) {
 		"docs/filter.rst#3":    bothAccept,
 		"docs/readme.md":       bothAccept,
 		"good.yaml":            bothAccept, // its page was copied
+		"late.yaml":            endsLater,  // or nobody knows: TestServe
 		"set/clusters.yaml":    bothAccept, // both clusters in one bootstrap
 		"set/routes.json#1":    stricter,   // r, and another r: their cluster is not there
 		"set/routes.json#2":    bothRefuse,
@@ -42,6 +55,9 @@ func TestWorld(t *testing.T) {
 			t.Errorf("%s: %v", v.name, v.err)
 		}
 		got[v.name] = v.outcome()
+		if v.served != nil && v.served.err != nil {
+			got[v.name] = endsLater
+		}
 		if o := v.outcome(); o != want[v.name] {
 			t.Logf("%s: %s\n%v\n%s\n%s", v.name, o, v.findings, v.envoy.Said, v.text)
 		}
@@ -51,6 +67,52 @@ func TestWorld(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]int{"a template": 1}, world.left); d != "" {
 		t.Errorf("left out (-want +got)\n%s", d)
+	}
+}
+
+// TestServe: what an Envoy that serves makes of what --mode validate passes, and that
+// it touches nothing of the machine.
+func TestServe(t *testing.T) {
+	precious := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(precious, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	listener := func(address string) string {
+		return "static_resources: {listeners: [{name: l, address: {" + address + "}, filter_chains: [{}]}]}"
+	}
+	envoy := envoytest.Binary(t)
+	for _, test := range []struct {
+		config  string
+		refuses bool
+		unknown string // why the verdict is
+	}{
+		{"node: {id: a, cluster: b}", false, ""},
+		{"node: {id: a, cluster: b}\nhds_config: {api_type: REST, transport_api_version: V3}", true, ""}, // ends with 0
+		{listener(`socket_address: {address: 127.0.0.1, port_value: ` + strconv.Itoa(taken.Addr().(*net.TCPAddr).Port) + `}`), false, ""},
+		{listener(`socket_address: {address: 192.0.2.1, port_value: 80}`), false, "cannot bind"},
+		{listener(`pipe: {path: "` + precious + `"}`), false, "cannot bind"}, // Envoy removes what is there
+		{"layered_runtime: {layers: [{name: l, rtds_layer: {name: r, rtds_config: {path_config_source: {path: /nonexistent/r.yaml}}}}]}", true, ""},
+	} {
+		dir := t.TempDir()
+		config := filepath.Join(dir, "bootstrap.yaml")
+		if err := os.WriteFile(config, []byte(test.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := serve(t.Context(), envoy, dir, config)
+		if s.err != nil && strings.Contains(s.err.Error(), "of its own") || errors.Is(s.err, os.ErrPermission) {
+			t.Skip("this machine lets no program be kept apart: ", s.err)
+		}
+		if unknown := s.err != nil; s.refuses != test.refuses || unknown != (test.unknown != "") || unknown && !strings.Contains(s.err.Error(), test.unknown) {
+			t.Errorf("%s\n%v", test.config, s)
+		}
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -89,23 +151,28 @@ func TestOutcomes(t *testing.T) {
 		xdspub, envoy string
 		want          outcome
 		group         string
+		served        served
 	}{
-		{clean, accept, bothAccept, ""},
-		{warned, accept, bothAccept, ""},
-		{other, accept, bothAccept, ""}, // Envoy reads no file of a subscription either
-		{faulty, refuse, bothRefuse, ""},
-		{faulty, crash, bothRefuse, ""},
-		{faulty, accept, falseAlarm, "some-rule"},
-		{kind, accept, stricter, "some-rule"},
-		{kind, refuse, missed, "no good"},
-		{clean, refuse, missed, "no good"},
-		{warned, refuse, missed, "no good"},
-		{clean, crash, missedCrash, ""},
-		{broken, accept, ourFailure, "exit …: panic: oh"},
-		{crash, refuse, ourFailure, "exit -…: "},
+		{clean, accept, bothAccept, "", served{}},
+		{warned, accept, bothAccept, "", served{}},
+		{other, accept, bothAccept, "", served{}}, // Envoy reads no file of a subscription either
+		{faulty, refuse, bothRefuse, "", served{}},
+		{faulty, crash, bothRefuse, "", served{}},
+		{faulty, accept, falseAlarm, "some-rule", served{}},
+		{faulty, accept, falseAlarm, "some-rule", served{err: errors.New("nobody knows")}},
+		{faulty, accept, endsLater, "some-rule", served{refuses: true}},
+		{clean, accept, bothAccept, "", served{refuses: true}}, // not asked
+		{kind, accept, stricter, "some-rule", served{}},
+		{kind, refuse, missed, "no good", served{}},
+		{clean, refuse, missed, "no good", served{}},
+		{warned, refuse, missed, "no good", served{}},
+		{clean, crash, missedCrash, "", served{}},
+		{broken, accept, ourFailure, "exit …: panic: oh", served{}},
+		{crash, refuse, ourFailure, "exit -…: ", served{}},
 	} {
 		dir := t.TempDir()
-		j := &judge{xdspub: script(t, dir, "xdspub", test.xdspub), envoy: script(t, dir, "envoy", test.envoy), known: noVerdicts(t)}
+		j := &judge{xdspub: script(t, dir, "xdspub", test.xdspub), envoy: script(t, dir, "envoy", test.envoy), known: noVerdicts(t),
+			serve: func(context.Context, string, string, string) served { return test.served }}
 		v := j.judge(t.Context(), unit{text: []byte("{}"), suffix: ".yaml"})
 		if v.err != nil || v.outcome() != test.want || test.group != "" && v.group() != test.group {
 			t.Errorf("xdspub: %s\nEnvoy: %s\n%s, %q, %v; want %s, %q", test.xdspub, test.envoy, v.outcome(), v.group(), v.err, test.want, test.group)

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// apartCommand is the argument by which this program becomes another one, apart from
+// the machine.
+const apartCommand = "apart"
+
+// served is what an Envoy that serves made of a configuration. `--mode validate` opens
+// no socket, starts no subscription, loads no extension of the bootstrap: an Envoy that
+// serves ends of some that it passes.
+type served struct {
+	refuses bool // it ended by itself, or counted a refusal
+	said    string
+	err     error // why nobody knows
+}
+
+func (s served) String() string {
+	switch {
+	case s.err != nil:
+		return fmt.Sprintf("an Envoy that serves can't be asked: %v", s.err)
+	case s.refuses:
+		return "an Envoy that serves refuses: " + s.said
+	default:
+		return "an Envoy that serves goes on"
+	}
+}
+
+// ofMachine is what Envoy says where the machine, not the configuration, is in its way.
+var ofMachine = regexp.MustCompile(`(?i)cannot bind|read-only file system|permission denied|operation not permitted`)
+
+// serve starts an Envoy on a configuration, apart from the machine, waits until it is
+// LIVE, has ended or has been neither for long, and ends it.
+func serve(ctx context.Context, envoy, dir, config string) (s served) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	socket := filepath.Join(dir, "admin.socket")
+	cmd, err := apart(dir, envoy, "-c", config, "--config-yaml", fmt.Sprintf("admin: {address: {pipe: {path: %q}}}", socket),
+		"--disable-hot-restart", "--concurrency", "1", "-l", "warning")
+	if err != nil {
+		return served{err: err}
+	}
+	var output limited
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return served{err: err}
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		close(ended)
+	}()
+	defer func() {
+		select {
+		case <-ended: // the id may be another process's by now
+		default:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
+		s.judge(output.String())
+	}()
+	admin := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	for {
+		select {
+		case <-ended:
+			return served{refuses: true}
+		case <-ctx.Done(): // it waits for what nobody gives it
+			return served{}
+		case <-time.After(20 * time.Millisecond):
+		}
+		if state, err := get(ctx, admin, "/ready"); err != nil || strings.TrimSpace(state) != "LIVE" {
+			continue
+		}
+		counts, err := get(ctx, admin, "/stats?usedonly&filter="+`(update_rejected|listener_create_failure)$`)
+		if err == nil {
+			return served{refuses: strings.TrimSpace(counts) != ""}
+		}
+	}
+}
+
+// judge says what the end of an Envoy means, by its output.
+func (s *served) judge(output string) {
+	s.said = said(output)
+	if s.refuses && (strings.HasPrefix(output, "worldwide: ") || ofMachine.MatchString(s.said)) {
+		s.refuses, s.err = false, errors.New(s.said)
+	}
+}
+
+// get asks the admin interface.
+func get(ctx context.Context, admin *http.Client, path string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://admin"+path, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := admin.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxSaid))
+	return string(body), err
+}
