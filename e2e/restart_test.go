@@ -1,0 +1,399 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+	"xdspub/publish"
+)
+
+// gate is the way to an admin interface. It shuts when a file has moved as often as it
+// is told: who asks from then on waits until it is opened, so that a step is out and
+// nobody has said yet what Envoy makes of it.
+type gate struct {
+	port, to int
+
+	mu      sync.Mutex
+	file    string
+	was     string // what it held last
+	moves   int    // that are left until it shuts; below 1 it stays open
+	reached chan struct{}
+	open    chan struct{}
+}
+
+func newGate(t *testing.T, to int) *gate {
+	t.Helper()
+	l, err := net.Listen("tcp", address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{port: l.Addr().(*net.TCPAddr).Port, to: to}
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asking.Go(func() { g.pass(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		g.let()
+		asking.Wait()
+	})
+	return g
+}
+
+// shut has the gate shut once the file has moved so often.
+func (g *gate) shut(file string, moves int) (reached <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.file, g.was, g.moves = file, held(file), moves
+	g.reached, g.open = make(chan struct{}), make(chan struct{})
+	return g.reached
+}
+
+// held is what a file holds, "" where there is none.
+func held(file string) string {
+	data, _ := os.ReadFile(file)
+	return string(data)
+}
+
+// let opens it for good.
+func (g *gate) let() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.moves = -1; g.open != nil {
+		close(g.open)
+		g.open = nil
+	}
+}
+
+// closed is what one that asks now has to wait for; nil where the gate is open.
+func (g *gate) closed() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.moves > 0 {
+		if now := held(g.file); now != g.was {
+			g.was = now
+			if g.moves--; g.moves == 0 {
+				close(g.reached)
+			}
+		}
+	}
+	if g.moves == 0 {
+		return g.open
+	}
+	return nil
+}
+
+func (g *gate) pass(from net.Conn) {
+	defer from.Close()
+	if open := g.closed(); open != nil {
+		<-open
+	}
+	to, err := net.Dial("tcp", address(g.to))
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() {
+		_, _ = io.Copy(to, from)
+		to.Close()
+	}()
+	_, _ = io.Copy(from, to)
+}
+
+// restarts is a site whose Envoy is started anew within the steps of changes that need
+// all of them.
+type restarts struct {
+	*site
+	gate  *gate
+	color func(name string) string
+	pages func(t *testing.T, colors ...string)
+	is    string // the color that the tree has
+}
+
+// newRestarts has blue out.
+func newRestarts(t *testing.T, start func(s *site)) *restarts {
+	t.Helper()
+	envoytest.Binary(t)
+	up := map[string]int{"blue": envoytest.NewUpstream(t, "blue").Port(), "green": envoytest.NewUpstream(t, "green").Port()}
+	certificates := map[string]pair{"blue": newPair(t, "blue"), "green": newPair(t, "green")}
+	port, secure := envoytest.FreePort(t), envoytest.FreePort(t)
+	leaves := map[string]int{"blue": envoytest.FreePort(t), "green": envoytest.FreePort(t)}
+	comes := map[string]int{"blue": envoytest.FreePort(t), "green": leaves["blue"]}
+	color := func(name string) string {
+		named := fmt.Sprintf(`{match: {prefix: /named}, route: {cluster: %s}}`, name)
+		return documents(edsCluster("common"), endpoints("common", up[name]), edsCluster(name), endpoints(name, up[name]),
+			certificate("certificate", certificates[name]), runtimeLayer("flags", fmt.Sprintf("{color: %s}", name)), extension("marker", responseHeader(name)),
+			routes("main", "common", named), listener("edge", port, rds("main"), "http_filters: ["+discovered("marker", headerMutation)+", "+router+"]"),
+			routes(name, name), tlsListener("secure", secure, downstreamTLS("certificate"), rds(name)),
+			listener("leaves", leaves[name], "route_config: {"+hosts("common")+"}"), listener("comes", comes[name], "route_config: {"+hosts("common")+"}"))
+	}
+	pages := func(t *testing.T, colors ...string) {
+		t.Helper()
+		for _, page := range []request{{port: port}, {port: port, path: "/named"}} {
+			envoytest.Eventually(t, patience, fmt.Sprintf("a page of one of %v", colors), func() (bool, string) {
+				got := ask(t, page).text
+				return slices.Contains(colors, strings.TrimPrefix(got, "200 ")), got
+			})
+		}
+		envoytest.Eventually(t, patience, fmt.Sprintf("TLS of one of %v", colors), func() (bool, string) {
+			got := peer(secure)
+			return slices.Contains(colors, got), got
+		})
+	}
+	s := newSite(t, map[string]string{"all.yaml": color("blue")}, "--trim-delay", "1s")
+	g := newGate(t, s.admin)
+	s.args = append(s.args, confirmed(g.port)...)
+	s.startWatch(t)
+	start(s)
+	s.took(t)
+	r := &restarts{site: s, gate: g, color: color, pages: pages, is: "blue"}
+	r.pages(t, "blue")
+	return r
+}
+
+// step is one of a change: it is out when the file has moved so often. NEW stands
+// for the color that comes.
+type step struct {
+	name, file string
+	moves      int
+}
+
+// allSteps are those that Envoy is asked about, and the first, behind which it is asked as
+// well: where the next one begins.
+var allSteps = []step{
+	{"new names", "eds/NEW/eds.json", 1},
+	{"secrets, extensions, runtime", "sds/certificate/sds.json", 1},
+	{"clusters", "cds/cds.json", 1},
+	{"endpoints", "eds/common/eds.json", 1},
+	{"extensions", "ecds/marker/ecds.json", 1},
+	{"listeners that leave an address", "lds/lds.json", 1},
+	{"listeners", "lds/lds.json", 2},
+	{"routes", "rds/main/rds.json", 1},
+	{"trim clusters", "cds/cds.json", 2},
+}
+
+// change begins the change to the other color, and returns when that step of it is out
+// and the watch wants to know what Envoy makes of that.
+func (r *restarts) change(t *testing.T, at step) (old string) {
+	t.Helper()
+	old = r.is
+	r.is = map[string]string{"blue": "green", "green": "blue"}[old]
+	reached := r.gate.shut(filepath.Join(r.out, strings.ReplaceAll(at.file, "NEW", r.is)), at.moves)
+	r.write(t, "all.yaml", r.color(r.is))
+	envoytest.Eventually(t, patience, "the step is out", func() (bool, string) {
+		select {
+		case <-reached:
+			return true, ""
+		default:
+			return false, "the watch does not ask"
+		}
+	})
+	return old
+}
+
+// ends waits until the change is out, Envoy runs it, and all is trimmed.
+func (r *restarts) ends(t *testing.T) {
+	t.Helper()
+	r.pages(t, r.is)
+	envoytest.Eventually(t, patience, "all is trimmed", func() (bool, string) {
+		m, err := publish.ReadManifest(r.out)
+		return err == nil && len(m.Going) == 0 && m.Snapshot != "", fmt.Sprint(m.Going, err)
+	})
+	envoytest.Eventually(t, patience, "in sync", func() (bool, string) {
+		stdout, stderr, exit := xdspub(t, "status", "--out", r.out, "--envoy-admin", "http://"+address(r.admin))
+		return exit == 0, stdout + stderr
+	})
+	content(t, r.envoy)
+	if log := r.watch.Log(); strings.Contains(log, "refused") || strings.Contains(log, "could not run") {
+		t.Error("the watch says that something was refused, or could not run")
+	}
+}
+
+// TestEnvoyKilledWithinSteps kills Envoy when a step is out and not confirmed. Started
+// again, in the middle of the change or after it, Envoy finds a whole configuration; the
+// change goes on to its end, and what goes is trimmed.
+func TestEnvoyKilledWithinSteps(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T, s *site) {
+		s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
+	}
+	for _, again := range []bool{true, false} {
+		name := map[bool]string{true: "and started again", false: "and down until the change is out"}[again]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRestarts(t, func(s *site) { start(t, s) })
+			for _, at := range allSteps {
+				t.Log(at.name)
+				old := r.change(t, at)
+				r.envoy.Kill(t)
+				r.gate.let()
+				if again {
+					start(t, r.site)
+					r.pages(t, old, r.is)
+				}
+				out := "snapshot is out"
+				if at.name == "trim clusters" {
+					out = "msg=trimmed"
+				}
+				r.watch.WaitLog(t, out)
+				if !again {
+					start(t, r.site)
+					r.pages(t, r.is)
+				}
+				r.ends(t)
+				if t.Failed() {
+					t.FailNow()
+				}
+			}
+		})
+	}
+}
+
+// baseID is what Envoys share that take over from each other, and no others have.
+func baseID(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("Envoy hot restarts on Linux only")
+	}
+	envoytest.Binary(t)
+	id := strconv.Itoa(envoytest.FreePort(t))
+	t.Cleanup(func() {
+		files, _ := filepath.Glob("/dev/shm/envoy_shared_memory_" + id + "*")
+		for _, f := range files {
+			os.Remove(f)
+		}
+	})
+	return id
+}
+
+// TestHotRestartWithinSteps has a new Envoy take over when a step is out and not
+// confirmed. It confirms the change, also what the old one reads beside it.
+func TestHotRestartWithinSteps(t *testing.T) {
+	t.Parallel()
+	id, epoch := baseID(t), 0
+	start := func(s *site) {
+		t.Helper()
+		s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{
+			"--base-id", id, "--restart-epoch", strconv.Itoa(epoch), "--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
+		epoch++
+	}
+	r := newRestarts(t, start)
+	until := r.watch.Log()
+	for _, at := range allSteps {
+		t.Log(at.name)
+		old := r.change(t, at)
+		parent := r.envoy
+		start(r.site)
+		r.pages(t, old, r.is)
+		r.gate.let()
+		if at.name != "trim clusters" {
+			r.watch.WaitLog(t, "snapshot is out")
+		}
+		r.watch.WaitLog(t, "msg=trimmed")
+		parent.Wait(t)
+		r.ends(t)
+		if log := r.watch.Log()[len(until):]; strings.Contains(log, "Envoy unconfirmed") {
+			t.Error("a step was not confirmed")
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+}
+
+// TestHotRestartBetweenChanges: while the old process serves the connections of a
+// listener that was dropped, the new one knows nothing of them; the listener's cluster
+// stays for them all the same. Each of both has an inotify instance for each subscription.
+func TestHotRestartBetweenChanges(t *testing.T) {
+	t.Parallel()
+	id := baseID(t)
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	dropped, edge := envoytest.FreePort(t), envoytest.FreePort(t)
+	always := documents(edsCluster("green"), endpoints("green", green.Port()), routes("main", "green"), listener("edge", edge, rds("main")))
+	s := newSite(t, map[string]string{"edge.yaml": always,
+		"blue.yaml": documents(edsCluster("blue"), endpoints("blue", blue.Port()), routes("dropped", "blue"), listener("dropped", dropped, rds("dropped")))},
+		"--trim-delay", "1ms")
+	s.args = append(s.args, confirmed(s.admin)...)
+	s.startWatch(t)
+	start := func(epoch string) *envoytest.Envoy {
+		t.Helper()
+		return envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{
+			"--base-id", id, "--restart-epoch", epoch, "--drain-time-s", "300", "--parent-shutdown-time-s", "400"}})
+	}
+	parent := start("0")
+	s.envoy = parent
+	s.took(t)
+	kept, err := dial(dropped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.close()
+	asks := func(what string) {
+		t.Helper()
+		fmt.Fprint(kept, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		response, err := http.ReadResponse(kept.read, nil)
+		if err != nil {
+			return // what drains may close it at any time
+		}
+		defer response.Body.Close()
+		if body, err := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || string(body) != "blue" || err != nil {
+			t.Errorf("%s: the connection that was kept gets %d %s, %v", what, response.StatusCode, body, err)
+		}
+	}
+	asks("before")
+	s.remove(t, "blue.yaml")
+	s.watch.WaitLog(t, "snapshot is out")
+
+	until := s.watch.Log()
+	s.envoy = start("1")
+	asks("after the hot restart")
+	both := func(what string) {
+		t.Helper()
+		if old, now := parent.InotifyInstances(t), s.envoy.InotifyInstances(t); old < now || old > now+2 {
+			t.Errorf("%s: %d inotify instances in the old process, %d in the new one", what, old, now)
+		}
+	}
+	both("after the hot restart")
+	s.watch.Signal(t, syscall.SIGHUP)
+	envoytest.Eventually(t, patience, "the watch has looked", func() (bool, string) {
+		w := s.asked(t)
+		return w.Running == nil && w.Last != nil && w.Last.Reason == "SIGHUP", fmt.Sprintf("%+v", w.Last)
+	})
+	if text := held(filepath.Join(s.out, "cds/cds.json")); !strings.Contains(text, `"blue"`) {
+		t.Error("blue is gone, and the old process has connections that use it")
+	}
+	asks("after a look")
+
+	// A change while both run: the new one confirms it, and both read it.
+	s.edit(t, "edge.yaml", func(text string) string {
+		return documents(text, edsCluster("third"), endpoints("third", green.Port()))
+	})
+	envoytest.Eventually(t, patience, "both read the third cluster's endpoints", func() (bool, string) {
+		old, now := parent.InotifyInstances(t), s.envoy.InotifyInstances(t)
+		return old >= now && now >= 6, fmt.Sprint(old, " and ", now)
+	})
+	if log := s.watch.Log()[len(until):]; strings.Contains(log, "Envoy unconfirmed") || strings.Contains(log, "trimmed") {
+		t.Error("a step was not confirmed, or something was trimmed")
+	}
+	content(t, s.envoy)
+	s.envoy.Stop(t) // and with it the other one
+	parent.Wait(t)
+}
