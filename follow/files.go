@@ -36,7 +36,8 @@ func (f *follower) read(to *file) {
 	to.read = true
 	f.result.Files = append(f.result.Files, name)
 	f.result.sources[name] = loaded
-	f.result.Diagnostics = append(f.result.Diagnostics, loaded.Diagnostics...)
+	f.left -= loaded.Bytes
+	f.add(loaded.Diagnostics...)
 	if loaded.Partial {
 		f.missing(first)
 	}
@@ -58,7 +59,7 @@ func (f *follower) read(to *file) {
 			Related: []diag.Related{asked(first)},
 			Help:    "where that is meant, write resources: []",
 		}
-		f.result.Diagnostics = append(f.result.Diagnostics, d)
+		f.add(d)
 	}
 	for _, r := range to.held {
 		f.take(r)
@@ -90,7 +91,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 		if first.Target == xds.Endpoints || first.Target == xds.RouteConfiguration {
 			d.Severity = diag.Warning
 		}
-		f.result.Diagnostics = append(f.result.Diagnostics, d)
+		f.add(d)
 	case len(to.held) > 1:
 		f.report(to.held[1], codeSubscriptionMismatch, xds.Path(first.Target.Name),
 			fmt.Sprintf("the file holds %d %ss, Envoy takes exactly one: it refuses all of them", len(to.held), first.Target.Noun),
@@ -231,7 +232,7 @@ func reason(err error) error {
 func (f *follower) data(r *xds.Resource, idle bool) {
 	r.Edit(func(n *xds.Node) bool {
 		m, ok := n.Message.(*corev3.DataSource)
-		if !ok || m.GetFilename() == "" || n.InMetadata() {
+		if !ok || m.GetFilename() == "" || n.InMetadata() || f.left < 0 {
 			return false
 		}
 		path := f.resolve(m.GetFilename())
@@ -242,6 +243,9 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 				report = f.warn
 			}
 			report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
+			return false
+		}
+		if f.left -= int64(len(data)); f.left < 0 {
 			return false
 		}
 		f.result.Data = append(f.result.Data, path)

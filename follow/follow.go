@@ -76,6 +76,11 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 // be read, or that ctx has ended; what is wrong in it, and all about other files, is
 // in Diagnostics.
 func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
+	return bootstrap(ctx, path, o, load.MaxTotal)
+}
+
+// bootstrap is Bootstrap for files of at most that many bytes together.
+func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result, error) {
 	b, loaded, err := load.BootstrapResources(path)
 	if err != nil {
 		return nil, err
@@ -83,20 +88,23 @@ func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 	f := follower{
 		options: o,
 		result:  &Result{Files: []string{path}, sources: map[string]*load.Result{path: loaded}, Diagnostics: loaded.Diagnostics},
+		found:   diag.NewBounded(load.MaxTreeFindings),
 		files:   make(map[string]*file),
 		asked:   make(map[string]bool),
+		left:    most - loaded.Bytes,
 	}
 	if b == nil {
 		f.result.Snapshot, f.result.Partial = xds.NewFollowed(nil), true
 		return f.result, nil
 	}
+	f.add(loaded.Diagnostics...)
 	f.result.Known, f.result.Bootstrap = xds.KnownFrom(b), loaded.Resources[0]
 	f.bootstrap(b)
 	for _, r := range loaded.Resources[1:] {
 		r.Via = xds.FromBootstrap
 		f.take(r)
 	}
-	for len(f.unread) > 0 {
+	for len(f.unread) > 0 && f.left >= 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -106,8 +114,11 @@ func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 	}
 	f.node(b)
 	f.judge()
+	if f.left < 0 {
+		return nil, fmt.Errorf("follow %s: it and the files that it leads to have more than %d bytes together", path, most)
+	}
 	f.result.Snapshot = xds.NewFollowed(f.resources)
-	f.result.Diagnostics = slices.DeleteFunc(f.result.Diagnostics, func(d diag.Diagnostic) bool { return slices.Contains(o.Disable, d.Code) }).Sort()
+	f.result.Diagnostics = f.found.List(diag.Position{File: path}, "in the bootstrap and the files that it leads to").Sort()
 	slices.Sort(f.result.Data)
 	f.result.Data = slices.Compact(f.result.Data)
 	return f.result, nil
@@ -117,7 +128,10 @@ func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 type follower struct {
 	options   Options
 	result    *Result
+	found     diag.Bounded
 	resources []*xds.Resource
+	// left is how many bytes may still be read.
+	left int64
 	// hasADS tells whether the bootstrap says where ads leads.
 	hasADS bool
 	// files are those that were met, by their paths as they were written; order is
@@ -162,7 +176,16 @@ type subscriber struct {
 func (f *follower) report(r *xds.Resource, code diag.Code, path xds.Path, message, help string, related ...diag.Related) {
 	d := r.Diagnostic(code.Name, path, message)
 	d.Severity, d.Help, d.Related = code.Severity, help, related
-	f.result.Diagnostics = append(f.result.Diagnostics, d)
+	f.add(d)
+}
+
+// add takes findings up, but those that are disabled.
+func (f *follower) add(list ...diag.Diagnostic) {
+	for _, d := range list {
+		if !slices.Contains(f.options.Disable, d.Code) {
+			f.found.Add(d)
+		}
+	}
 }
 
 // warn is report for what Envoy takes.

@@ -64,5 +64,5 @@ func (f *follower) inotify() {
 	if n <= inotifyInstances {
 		d.Severity = diag.Warning
 	}
-	f.result.Diagnostics = append(f.result.Diagnostics, d)
+	f.add(d)
 }

@@ -77,7 +77,14 @@ func unwatch(w **corev3.WatchedDirectory) bool {
 
 func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSource, dir string) bool {
 	path := filepath.Join(dir, filepath.FromSlash(m.GetFilename()))
+	if d.tree.full() {
+		f := r.Diagnostic(codeTooLarge.Name, at.Field("filename"), fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is named", d.tree.most))
+		f.Help = "name a large file once, in a resource that the others refer to"
+		d.report(f)
+		return false
+	}
 	data, err := d.tree.readInlined(path)
+	d.tree.take(len(data))
 	d.file.inlined = append(d.file.inlined, inlined{path, data})
 	if outside, ok := errors.AsType[*OutsideError](err); ok {
 		f := r.Diagnostic(codeOutside.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), outside))

@@ -181,3 +181,26 @@ func TestManyWarnings(t *testing.T) {
 		t.Errorf("%d resources, partial: %v, %d findings, %v", len(result.Resources), result.Partial, len(got), got[0])
 	}
 }
+
+// TestInlinedTotal: a file counts as often as resources name it, also where what was read
+// before is taken again.
+func TestInlinedTotal(t *testing.T) {
+	dir := t.TempDir()
+	text := "resources:\n" + strings.Repeat("- {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: a, generic_secret: {secret: {filename: data}}}\n", 3)
+	for name, text := range map[string]string{"a.yaml": text, "data": strings.Repeat("x", 1000)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size := int64(len(text)) + 3*1000
+	l := New(Options{})
+	for _, tt := range []struct {
+		most    int64
+		refused bool
+	}{{size, false}, {size, false}, {size - 1, true}, {size - 2001, true}, {size, false}} {
+		l.bytes = tt.most
+		if _, err := l.Load(t.Context(), dir); tt.refused != (err != nil && strings.Contains(err.Error(), "bytes together")) {
+			t.Errorf("%d of %d: %v", tt.most, size, err)
+		}
+	}
+}

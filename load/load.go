@@ -75,6 +75,8 @@ type Result struct {
 	// Inlined are the files that resources name by a relative path, sorted: they
 	// went into the resources.
 	Inlined []string
+	// Bytes is the size of what was read.
+	Bytes int64
 
 	sources map[string]*source
 }
@@ -131,6 +133,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.most = l.bytes
 	defer t.close()
 	found := []entry{{root, formatOf(root)}}
 	if !single {
@@ -171,6 +174,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 			result.Files = append(result.Files, f.source.name)
 		}
 	}
+	result.Bytes = t.bytes.Load()
 	slices.Sort(result.Inlined)
 	result.Inlined = slices.Compact(result.Inlined)
 	l.known = known
@@ -210,14 +214,20 @@ func (l *Loader) read(t *tree, e entry, single bool) (*file, error) {
 	if err != nil {
 		return unread(newSource(e.path, e.format, nil), err)
 	}
-	if t.bytes.Add(int64(len(data))) > l.bytes {
-		return nil, fmt.Errorf("read %s: the files of the source tree have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, l.bytes)
-	}
+	t.take(len(data))
 	s := newSource(e.path, e.format, data)
-	if old, ok := l.known[e.path]; ok && !old.unread && bytes.Equal(old.source.data, s.data) && old.upToDate(t) {
-		return old, nil
+	f, ok := l.known[e.path]
+	if ok && !f.unread && bytes.Equal(f.source.data, s.data) && f.upToDate(t) {
+		for _, in := range f.inlined {
+			t.take(len(in.data))
+		}
+	} else if !t.full() {
+		f = s.decode(t)
 	}
-	return s.decode(t), nil
+	if t.full() {
+		return nil, fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
+	}
+	return f, nil
 }
 
 var errTurned = errors.New("a link of the source tree was turned while it was read")

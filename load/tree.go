@@ -17,7 +17,8 @@ import (
 type tree struct {
 	root    string       // as it was named; of one file, its folder
 	folders []folder     // the root, then those that are allowed
-	bytes   atomic.Int64 // of the files that were read
+	bytes   atomic.Int64 // that were read: of a file that goes into several resources, several times
+	most    int64        // bytes
 }
 
 // folder is one that files may be read in.
@@ -37,7 +38,7 @@ func (e *OutsideError) Error() string { return "it leads out of the source tree,
 const outsideHelp = "move what it leads to into the tree, or allow its folder by --allow-path"
 
 func openTree(root string, allow []string) (*tree, error) {
-	t := &tree{root: root}
+	t := &tree{root: root, most: MaxTotal}
 	for _, name := range append([]string{root}, allow...) {
 		if err := t.add(name); err != nil {
 			t.close()
@@ -142,6 +143,10 @@ func (t *tree) peek(path string) []byte {
 	}
 	return data
 }
+
+// take counts bytes that were read, and full tells whether they are too many.
+func (t *tree) take(n int) { t.bytes.Add(int64(n)) }
+func (t *tree) full() bool { return t.bytes.Load() > t.most }
 
 // readSource reads a file that somebody trusted names.
 func readSource(path string, f format) (*source, error) {

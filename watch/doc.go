@@ -28,7 +28,7 @@
 // them all: never with some, because Envoy needs watches of the same user, and
 // aborts when it gets none.
 //
-//	w, err := watch.New("/etc/xds", watch.Options{})
+//	w, err := watch.New(ctx, "/etc/xds", watch.Options{})
 //	if err != nil { … }
 //	go w.Run(ctx)
 //	for range w.Signals() { // ends with ctx

@@ -18,7 +18,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(tree)
-	w, err := watch.New(tree, watch.Options{QuietPeriod: 50 * time.Millisecond, Rescan: -1})
+	w, err := watch.New(context.Background(), tree, watch.Options{QuietPeriod: 50 * time.Millisecond, Rescan: -1})
 	if err != nil {
 		log.Fatal(err)
 	}

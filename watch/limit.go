@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"syscall"
@@ -38,8 +39,8 @@ func explain(err error) error {
 
 // fallBack makes the tree polled, without any watch: a user's watches are few,
 // and Envoy, which may run as the same one, aborts when it gets none.
-func (t *tree) fallBack(limit error) error {
+func (t *tree) fallBack(ctx context.Context, limit error) error {
 	t.close()
 	t.limit = limit
-	return t.poll()
+	return t.poll(ctx)
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"slices"
@@ -40,11 +41,11 @@ func stampOf(path string) stamp {
 }
 
 // poll looks at all of the tree that counts.
-func (t *tree) poll() error {
+func (t *tree) poll(ctx context.Context) error {
 	if t.limit != nil {
 		t.warn(t.limit)
 	}
-	return t.scan()
+	return t.scan(ctx)
 }
 
 // differences lists what has another stamp now, came or went.

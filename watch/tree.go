@@ -1,8 +1,10 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -32,6 +34,8 @@ type tree struct {
 	ignore func(path string) bool
 	skip   func(name string) bool
 	warn   func(error)
+	names  int // that may be met in one look
+	met    int // names, in this look
 
 	fsw    *fsnotify.Watcher   // nil while the tree is polled
 	errors *errorQueue         // of fsw
@@ -69,31 +73,32 @@ func (t *tree) close() {
 // Events that were still queued go with them, so a signal must follow. The old
 // watcher is closed first, because a user has few inotify instances, and Envoy,
 // which may run as the same one, aborts when it gets none.
-func (t *tree) rewatch() error {
+func (t *tree) rewatch(ctx context.Context) error {
 	t.close()
 	t.limit = nil
 	if t.always {
-		return t.poll()
+		return t.poll(ctx)
 	}
 	fsw, err := fsnotify.NewWatcher()
 	if err != nil {
 		if err = explain(err); !isLimit(err) {
 			err = &limitError{err, "the system has no events"}
 		}
-		return t.fallBack(fmt.Errorf("watch %s: %w", t.root, err))
+		return t.fallBack(ctx, fmt.Errorf("watch %s: %w", t.root, err))
 	}
 	t.fsw, t.errors = fsw, newErrorQueue(fsw.Errors)
-	if err = t.scan(); isLimit(err) {
-		return t.fallBack(err)
+	if err = t.scan(ctx); isLimit(err) {
+		return t.fallBack(ctx, err)
 	}
 	return err
 }
 
 // scan goes through the whole tree, to watch it or to take its stamps.
-func (t *tree) scan() error {
+func (t *tree) scan(ctx context.Context) error {
 	t.byReal, t.byPath = map[string]string{}, map[string]string{}
 	t.spots, t.ways = map[string]set{}, map[string][]string{}
 	t.denied, t.gits, t.stamps = set{}, set{}, map[string]stamp{}
+	t.met = 0
 	// They come first, or else root could come in between.
 	for _, path := range append([]string{t.root}, t.files...) {
 		if err := t.watchSpots(path); err != nil {
@@ -108,7 +113,7 @@ func (t *tree) scan() error {
 		return fmt.Errorf("watch: %w", missing)
 	}
 	t.real, _ = filepath.EvalSymlinks(t.root)
-	if err := t.follow(t.root); err != nil {
+	if err := t.follow(ctx, t.root); err != nil {
 		return err
 	}
 	if _, ok := t.byPath[t.root]; !ok {
@@ -129,7 +134,8 @@ func (t *tree) turned() bool {
 // refresh brings the watches at path and below up to date, whatever is there now.
 // What is known under that name goes first: after a rename it belongs to another
 // folder.
-func (t *tree) refresh(path string) error {
+func (t *tree) refresh(ctx context.Context, path string) error {
+	t.met = 0
 	if _, ok := t.byPath[path]; ok { // else nothing below it is watched either
 		for p, real := range t.byPath {
 			if within(p, path) {
@@ -153,13 +159,13 @@ func (t *tree) refresh(path string) error {
 	case t.flat:
 		return nil
 	}
-	return t.follow(path)
+	return t.follow(ctx, path)
 }
 
 // follow watches the folder at path, if it is one, and all below it. Links come
 // after the folders that are really there, so that a folder inside the tree is
 // known by its own name and does not go when a link to it does.
-func (t *tree) follow(path string) error {
+func (t *tree) follow(ctx context.Context, path string) error {
 	for todo := []string{path}; len(todo) > 0; todo = todo[1:] {
 		path := todo[0]
 		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -181,7 +187,7 @@ func (t *tree) follow(path string) error {
 		for _, git := range gitdir.Enclosing(real) {
 			t.gits[git] = true
 		}
-		links, err := t.walk(path, real)
+		links, err := t.walk(ctx, path, real)
 		if err != nil {
 			return err
 		}
@@ -194,7 +200,7 @@ func (t *tree) follow(path string) error {
 // met. A folder that is watched already, by whatever name, is a loop or a second
 // link (which the rescan finds should the first one go). An error means that
 // going on is of no use.
-func (t *tree) walk(path, real string) (links []string, err error) {
+func (t *tree) walk(ctx context.Context, path, real string) (links []string, err error) {
 	if _, ok := t.byReal[real]; ok || t.ignored(path) {
 		return nil, nil
 	}
@@ -206,22 +212,19 @@ func (t *tree) walk(path, real string) (links []string, err error) {
 	if t.flat {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(real)
+	entries, err := t.list(ctx, path, real)
 	if err != nil {
 		return nil, t.judge(path, err)
 	}
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		sub := filepath.Join(path, e.Name())
-		if e.Name() == gitdir.Name {
-			t.gits[filepath.Join(real, gitdir.Name)] = true
-		}
-		if t.ignored(sub) {
-			continue
-		}
 		t.note(sub)
 		switch {
 		case e.IsDir():
-			more, err := t.walk(sub, filepath.Join(real, e.Name()))
+			more, err := t.walk(ctx, sub, filepath.Join(real, e.Name()))
 			if err != nil {
 				return nil, err
 			}
@@ -231,6 +234,44 @@ func (t *tree) walk(path, real string) (links []string, err error) {
 		}
 	}
 	return links, nil
+}
+
+// maxNames bounds the files and folders of a tree, those that don't count among them.
+const maxNames = 2_000_000
+
+var errTooManyNames = errors.New("the tree has too many files and folders")
+
+// list is what the folder at path holds and what counts. A folder can hold millions of
+// names: not all of them are kept at a time.
+func (t *tree) list(ctx context.Context, path, real string) (kept []fs.DirEntry, err error) {
+	d, err := os.OpenFile(real, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	for {
+		entries, err := d.ReadDir(1024)
+		if t.met += len(entries); t.met > t.names {
+			return nil, fmt.Errorf("%w: more than %d", errTooManyNames, t.names)
+		}
+		for _, e := range entries {
+			if e.Name() == gitdir.Name {
+				t.gits[filepath.Join(real, gitdir.Name)] = true
+			}
+			if !t.ignored(filepath.Join(path, e.Name())) {
+				kept = append(kept, e)
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			slices.SortFunc(kept, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+			return kept, nil
+		case err != nil:
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+	}
 }
 
 func (t *tree) add(real string) error {
@@ -274,12 +315,16 @@ func denied(path string) bool {
 	return unix.Access(path, mode) != nil
 }
 
-// judge says whether err, met at path, ends the walk: a limit of the system does,
-// and so does a root that can't be watched. One folder does not.
+// judge says whether err, met at path, ends the walk: a limit does, and so does a root
+// that can't be watched. One folder does not.
 func (t *tree) judge(path string, err error) error {
 	switch err = explain(err); {
 	case errors.Is(err, fs.ErrNotExist): // gone again
 		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, errTooManyNames):
+		return fmt.Errorf("watch %s: %w", t.root, err)
 	case isLimit(err): // without path: it is one trouble, not one for each folder
 		return fmt.Errorf("watch %s: %w", t.root, err)
 	case path == t.root:

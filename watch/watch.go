@@ -81,8 +81,9 @@ type Watcher struct {
 
 // New watches root: a directory with all below it, or a file's directory without
 // what is below. From here on nothing is missed, so read the tree after New and
-// not before it. Run, which must be called, frees what New takes.
-func New(root string, o Options) (*Watcher, error) {
+// not before it. Run, which must be called, frees what New takes. Where ctx ends, New
+// looks no further, and returns its error.
+func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
@@ -101,7 +102,7 @@ func New(root string, o Options) (*Watcher, error) {
 		trouble: map[string]bool{},
 	}
 	w.git = &git{log: w.log}
-	w.tree = &tree{root: root, always: o.Poll > 0, ignore: o.Ignore, skip: o.Skip, warn: w.warn}
+	w.tree = &tree{root: root, always: o.Poll > 0, ignore: o.Ignore, skip: o.Skip, warn: w.warn, names: maxNames}
 	if !info.IsDir() {
 		w.tree.root, w.tree.flat, w.file = filepath.Dir(root), true, root
 	}
@@ -109,7 +110,7 @@ func New(root string, o Options) (*Watcher, error) {
 		return nil, err
 	}
 	w.tree.files = w.files
-	if err := w.tree.rewatch(); err != nil {
+	if err := w.tree.rewatch(ctx); err != nil {
 		w.tree.close()
 		return nil, err
 	}
@@ -177,21 +178,21 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case event := <-events:
-			w.handle(event)
+			w.handle(ctx, event)
 		case err := <-errs:
-			w.handleError(err)
+			w.handleError(ctx, err)
 		case <-w.also:
-			w.takeFiles()
+			w.takeFiles(ctx)
 		case <-poll.C:
-			w.glance()
+			w.glance(ctx)
 		case <-w.burst.fire():
-			if w.settled() {
+			if w.settled(ctx) {
 				w.burst.end()
 				w.heed()
 				w.signal(Change)
 			}
 		case <-rescan:
-			w.rewatch()
+			w.rewatch(ctx)
 			// In a burst the tree may be half written; the burst's own signal
 			// comes soon, and covers this one.
 			switch {
@@ -214,7 +215,7 @@ func (w *Watcher) signal(r Reason) {
 }
 
 // settled tells whether the burst that fires is at its end. If not, it goes on.
-func (w *Watcher) settled() bool {
+func (w *Watcher) settled(ctx context.Context) bool {
 	if w.git.busy() {
 		w.burst.end() // from here a new one, so that the lock is asked for again
 		w.burst.event()
@@ -223,10 +224,10 @@ func (w *Watcher) settled() bool {
 	// Nothing else prolongs the burst of a polled tree. The look comes in any
 	// case: what it finds now needs no signal later.
 	overdue := w.burst.overdue()
-	return !(w.tree.polled() && w.changed()) || overdue
+	return !(w.tree.polled() && w.changed(ctx)) || overdue
 }
 
-func (w *Watcher) handle(event fsnotify.Event) {
+func (w *Watcher) handle(ctx context.Context, event fsnotify.Event) {
 	if filepath.Base(event.Name) == gitdir.Name && event.Has(fsnotify.Create) { // a clone begins
 		w.tree.gits[event.Name] = true
 		w.git.heed(w.tree.gits)
@@ -236,21 +237,21 @@ func (w *Watcher) handle(event fsnotify.Event) {
 		paths = slices.DeleteFunc(paths, func(p string) bool { return !w.tree.accessTurned(p) })
 	}
 	if event.Op != fsnotify.Write {
-		w.refresh(paths)
+		w.refresh(ctx, paths)
 	}
 	for _, path := range paths {
 		w.count(path, event.Op.String())
 	}
 }
 
-func (w *Watcher) refresh(paths []string) {
+func (w *Watcher) refresh(ctx context.Context, paths []string) {
 	if slices.Contains(paths, w.tree.root) {
-		w.rewatch()
+		w.rewatch(ctx)
 		return
 	}
 	for _, path := range paths {
 		if !w.tree.polled() { // which it may become on the way
-			w.check(w.tree.refresh(path))
+			w.check(ctx, w.tree.refresh(ctx, path))
 		}
 	}
 }
@@ -261,41 +262,41 @@ func (w *Watcher) count(path, op string) {
 	w.burst.event()
 }
 
-func (w *Watcher) handleError(err error) {
+func (w *Watcher) handleError(ctx context.Context, err error) {
 	if !errors.Is(err, fsnotify.ErrEventOverflow) {
-		w.check(fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
+		w.check(ctx, fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
 		return
 	}
-	w.rewatch() // new folders may be among what was dropped
+	w.rewatch(ctx) // new folders may be among what was dropped
 	w.log.Warn("events were dropped, looked at the whole tree again; the sysctl fs.inotify.max_queued_events sets how many can wait")
 	w.counted.Add(1)
 	w.burst.event()
 }
 
-func (w *Watcher) takeFiles() {
+func (w *Watcher) takeFiles(ctx context.Context) {
 	w.mu.Lock()
 	w.tree.files = w.files
 	w.mu.Unlock()
-	w.rewatch()
+	w.rewatch(ctx)
 	w.burst.event()
 }
 
 // glance sees what events don't tell: all changes in a polled tree, and a root
 // that is another one, because a file system was mounted or unmounted there, or
 // a folder further up moved.
-func (w *Watcher) glance() {
+func (w *Watcher) glance(ctx context.Context) {
 	switch {
 	case w.burst.running(): // its end has a look
 	case w.tree.polled():
-		w.changed()
+		w.changed(ctx)
 	case w.tree.turned():
-		w.rewatch()
+		w.rewatch(ctx)
 		w.count(w.tree.root, "TURNED")
 	}
 }
 
 // rewatch makes all watches anew.
-func (w *Watcher) rewatch() { w.anew(w.tree.rewatch) }
+func (w *Watcher) rewatch(ctx context.Context) { w.anew(ctx, w.tree.rewatch) }
 
 // heed notes what tells Read that a tree changed while it was read.
 func (w *Watcher) heed() {
@@ -305,15 +306,15 @@ func (w *Watcher) heed() {
 }
 
 // changed looks at a polled tree and tells whether it did since the last look.
-func (w *Watcher) changed() bool { return w.anew(w.tree.poll) }
+func (w *Watcher) changed(ctx context.Context) bool { return w.anew(ctx, w.tree.poll) }
 
 // anew looks at the whole tree, and counts what changed if it stays polled. Errors
 // are logged only when they are news: the root may be missing for days, with a
 // rescan every few seconds.
-func (w *Watcher) anew(look func() error) (changed bool) {
+func (w *Watcher) anew(ctx context.Context, look func(context.Context) error) (changed bool) {
 	polled, before := w.tree.polled(), w.tree.stamps
 	w.known, w.trouble = w.trouble, map[string]bool{}
-	w.check(look())
+	w.check(ctx, look(ctx))
 	w.heed()
 	if len(w.known) > 0 && len(w.trouble) == 0 {
 		w.log.Info("all folders are watched again", "root", w.tree.root)
@@ -329,12 +330,12 @@ func (w *Watcher) anew(look func() error) (changed bool) {
 }
 
 // check takes up an error of watching: a limit of the system makes the tree polled.
-func (w *Watcher) check(err error) {
+func (w *Watcher) check(ctx context.Context, err error) {
 	if isLimit(err) {
-		err = w.tree.fallBack(err)
+		err = w.tree.fallBack(ctx, err)
 		w.burst.event() // for what was still queued
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		w.warn(err)
 	}
 }

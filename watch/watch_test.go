@@ -102,7 +102,7 @@ func newWatcher(t *testing.T, root string, o Options) (*Watcher, journal) {
 	t.Helper()
 	j := make(journal, 1<<16)
 	o.Log = slog.New(j)
-	w, err := New(root, o)
+	w, err := New(t.Context(), root, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,7 +529,7 @@ func TestRootGoneWithParent(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	dir := t.TempDir()
-	_, err := New(filepath.Join(dir, "missing"), Options{})
+	_, err := New(t.Context(), filepath.Join(dir, "missing"), Options{})
 	if want := "watch: stat " + dir + "/missing: no such file or directory"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -111,10 +111,13 @@ func (w *watching) run(ctx context.Context, hup <-chan os.Signal) error {
 		return refuse(w.v.c, checked)
 	}
 	var err error
-	w.watcher, err = watch.New(w.o.Source, watch.Options{
+	w.watcher, err = watch.New(ctx, w.o.Source, watch.Options{
 		QuietPeriod: value(w.v, "quiet-period", w.v.c.Duration), Rescan: value(w.v, "rescan", w.v.c.Duration), Poll: value(w.v, "poll", w.v.c.Duration),
 		Ignore: ignored(w.o.Out), Skip: load.Hidden, Files: w.besides(), Log: w.log,
 	})
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

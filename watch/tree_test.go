@@ -1,0 +1,63 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func makeTree(t *testing.T, names ...string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for _, name := range names {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// TestWatchedNames: the names that are met in one look are bounded, those that don't
+// count among them.
+func TestWatchedNames(t *testing.T) {
+	root := makeTree(t, "a/1", "a/.2", "b/3")
+	for _, always := range []bool{false, true} {
+		for most, refused := range map[int]bool{4: true, 5: false} {
+			tree := &tree{root: root, always: always, names: most, skip: func(name string) bool { return name == ".2" }, warn: func(err error) { t.Error(err) }}
+			err := tree.rewatch(t.Context())
+			if refused != (err != nil && err.Error() == "watch "+root+": the tree has too many files and folders: more than 4") {
+				t.Errorf("%d: %v", most, err)
+			}
+			if err := tree.rewatch(t.Context()); (err != nil) != refused {
+				t.Errorf("%d, once more: %v", most, err)
+			}
+			tree.close()
+		}
+	}
+}
+
+// TestScanEnded: a look at the tree ends when its context does.
+func TestScanEnded(t *testing.T) {
+	root := makeTree(t, "a/1", "b/2", "c/3")
+	ctx, cancel := context.WithCancel(t.Context())
+	var asked []string
+	_, err := New(ctx, root, Options{Ignore: func(path string) bool {
+		if below, ok := strings.CutPrefix(path, filepath.Join(root, "a")+"/"); ok && below == "1" {
+			cancel()
+		}
+		asked = append(asked, path)
+		return false
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for _, path := range asked {
+		if rel, _ := filepath.Rel(root, path); rel == "b/2" || rel == "c/3" {
+			t.Errorf("%s was looked at", rel)
+		}
+	}
+}
