@@ -16,7 +16,7 @@ func TestBuildToBuild(t *testing.T) {
 		t.Skip("builds two more binaries")
 	}
 	first := make(map[string]string)
-	for i, flag := range []string{"", "-X main.build=a", "-X main.build=b"} {
+	for i, flag := range []string{"-w", "-w -X main.build=a", "-w -X main.build=b"} {
 		bin, out := filepath.Join(t.TempDir(), "xdspub"), t.TempDir()
 		if _, stderr, exit := run(t, "go", "build", "-ldflags", flag, "-o", bin, "./cmd/xdspub"); exit != 0 {
 			t.Fatal(stderr)

@@ -28,7 +28,7 @@ func withMounts(t *testing.T, test func(t *testing.T)) {
 		test(t)
 		return
 	}
-	cmd := child(t, envMounts+"=1")
+	cmd := child(self(t), envMounts+"=1")
 	cmd.Args = append(cmd.Args, "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Stderr = nil // CombinedOutput takes it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The tests below need other processes: this binary again, told by its
+// Some tests need other processes: a binary of these tests again, told by its
 // environment what to be.
 const (
 	envRole     = "XDSPUB_TEST_ROLE" // die or hold
@@ -53,13 +53,18 @@ func hold() error {
 	return d.Close()
 }
 
-func child(t *testing.T, env ...string) *exec.Cmd {
+// self is the binary that runs.
+func self(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
+	name, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
+	return name
+}
+
+func child(binary string, env ...string) *exec.Cmd {
+	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -104,7 +109,7 @@ func TestLockedByAnother(t *testing.T) {
 		}
 	}
 	before := published(t, out)
-	cmd := child(t, envRole+"=hold", envOut+"="+out)
+	cmd := child(self(t), envRole+"=hold", envOut+"="+out)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

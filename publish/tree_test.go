@@ -1,3 +1,5 @@
+//go:build !light
+
 package publish_test
 
 import (
