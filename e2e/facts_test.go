@@ -214,8 +214,30 @@ func (f *factTrial) validate(t *testing.T) {
 			t.Errorf("xdspub has no %s %s: %v", severity, code, checked.Diagnostics)
 		}
 	}
+	for _, d := range checked.Diagnostics {
+		if said := refusal.FindString(d.Message); said != "" && d.Code == f.XDSPub["error"] && !f.keeps(said) {
+			t.Errorf("xdspub says %q, and Envoy %s it", said, f.Envoy)
+		}
+	}
 	if n := checked.Diagnostics.Count(diag.Error); n > 0 && f.XDSPub["error"] == "" {
 		t.Errorf("xdspub finds an error: %v", checked.Diagnostics)
+	}
+}
+
+// refusal is what a finding says that Envoy does with what it can't take.
+var refusal = regexp.MustCompile(`Envoy (does not start|refuses the [a-z]+|removes all|keeps what)`)
+
+// keeps tells whether that is what the Envoy of the row does. One that counts a refusal
+// has started.
+func (f *factTrial) keeps(said string) bool {
+	started := f.live() && (f.Envoy == "refuses" || f.Envoy == "drops" || f.Envoy == "takes")
+	switch said {
+	case "Envoy does not start":
+		return !started && f.Envoy != "takes"
+	case "Envoy removes all", "Envoy keeps what":
+		return started && f.Envoy != "refuses"
+	default:
+		return started && f.Envoy == "refuses"
 	}
 }
 

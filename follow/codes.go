@@ -31,8 +31,9 @@ must be there ("unable to add filesystem watch"). Where the files are not on thi
 
 	codeNoADS = diag.Code{Name: "no-ads", Doc: `A config source says ads, and the bootstrap has no ads_config.
 
-Envoy does not refuse it: it waits. With such an RDS it was still INITIALIZING after
-40 s, with such endpoints LIVE only after the initial fetch timeout.`}
+"ADS must be configured to support an ADS config source": Envoy refuses the cluster or
+listener. With such a listener at its start it was still INITIALIZING after 40 s. For one
+in its bootstrap it does not start: it shuts down for a cluster, and aborts for a listener.`}
 
 	codeNoConfigSource = diag.Code{Name: "no-config-source", Doc: `A subscription does not say where its resource comes from.
 
@@ -63,7 +64,7 @@ another type has the whole file refused.`}
 
 	codeUnsupportedFile = diag.Code{Name: "unsupported-file", Doc: `Envoy can't subscribe that way to a file.
 
-Virtual hosts come by delta gRPC or ADS only. A relative path without a slash has no
+A relative path without a slash has no
 directory to watch ("invalid file path cds.yaml"): ./cds.yaml works. A directory is
 no file. A file where a directory is to be watched is taken, and no change is ever seen:
 a warning.`}

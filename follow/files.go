@@ -27,7 +27,7 @@ func (f *follower) read(to *file) {
 		return
 	}
 	name := f.resolve(to.path)
-	loaded, err := load.Subscribed(name)
+	loaded, err := load.Subscribed(name, first.Target)
 	if err != nil {
 		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, reason(err)), "")
 		f.missing(first)
@@ -55,7 +55,7 @@ func (f *follower) read(to *file) {
 	} else if len(loaded.Resources) == 0 && !loaded.SaysNone && !loaded.Partial {
 		d := diag.Diagnostic{
 			Code: codeEmptySubscription.Name, Severity: diag.Warning, Position: diag.Position{File: name},
-			Message: fmt.Sprintf("no %s: Envoy takes that for an order to remove all that it had from here", first.Target.Noun),
+			Message: fmt.Sprintf("no %s: %s", first.Target.Noun, first.Target.WithoutAny()),
 			Related: []diag.Related{asked(first)},
 			Help:    "where that is meant, write resources: []",
 		}
@@ -85,7 +85,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 	case len(to.held) == 0:
 		d := diag.Diagnostic{
 			Code: codeEmptySubscription.Name, Position: diag.Position{File: f.resolve(to.path)},
-			Message: fmt.Sprintf("no %s, and Envoy asks for one here", first.Target.Noun),
+			Message: fmt.Sprintf("no %s, and Envoy asks for one here: %s", first.Target.Noun, first.Target.WithoutAny()),
 			Related: []diag.Related{asked(first)},
 		}
 		if first.Target == xds.Endpoints || first.Target == xds.RouteConfiguration {
@@ -175,13 +175,13 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	path, watched := xds.PathOf(source), source.GetPathConfigSource().GetWatchedDirectory().GetPath()
 	field := pathField(at, source)
 	if watched == "" && !strings.Contains(path, "/") {
-		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("the path %q has no directory: Envoy refuses it", path), fmt.Sprintf("write ./%s", path))
+		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("the path %q has no directory: %s", path, r.Refusal()), fmt.Sprintf("write ./%s", path))
 		return false
 	}
 	info, err := os.Stat(f.resolve(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: Envoy %s", path, refuses(r)), f.rootHelp(path))
+		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: %s", path, r.Refusal()), f.rootHelp(path))
 		return false
 	case err != nil:
 		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, reason(err)), "")
@@ -196,19 +196,11 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	field = at.Field("path_config_source").Field("watched_directory").Field("path")
 	switch info, err := os.Stat(f.resolve(watched)); {
 	case err != nil:
-		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s to watch: Envoy %s", watched, refuses(r)), f.rootHelp(watched))
+		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), f.rootHelp(watched))
 	case !info.IsDir():
 		f.warn(r, codeUnsupportedFile, field, fmt.Sprintf("%s is no directory: Envoy reads the file once and never sees a change", watched), "name the directory that files are renamed in")
 	}
 	return true
-}
-
-// refuses is what Envoy does when a file of a subscription is missing.
-func refuses(r *xds.Resource) string {
-	if r.Type == xds.Bootstrap {
-		return "does not start"
-	}
-	return "refuses the " + r.Type.Noun
 }
 
 func (f *follower) rootHelp(path string) string {
@@ -291,7 +283,7 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 			continue
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil {
-			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: Envoy refuses the %s", path, reason(err), r.Type.Noun), f.rootHelp(path))
+			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: %s", path, reason(err), r.Refusal()), f.rootHelp(path))
 		}
 	}
 }

@@ -281,7 +281,7 @@ func (f *follower) look(r *xds.Resource) {
 		}
 		f.named(r, n)
 		if s, ok := n.Subscription(); ok && s.Source == nil && s.Target == xds.Endpoints {
-			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: Envoy refuses it", r.Key), "say in eds_cluster_config.eds_config where its endpoints come from")
+			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: %s", r.Key, r.Refusal()), "say in eds_cluster_config.eds_config where its endpoints come from")
 		} else if ok && s.Source != nil {
 			_, scopes := n.Message.(*hcmv3.ScopedRoutes)
 			f.subscribe(subscriber{Resource: r, Subscription: s, scopes: scopes && s.Target == xds.RouteConfiguration})
@@ -343,8 +343,7 @@ func (f *follower) subscribe(s subscriber) {
 		f.elsewhere(s)
 		return
 	case s.Target == xds.VirtualHost:
-		f.report(s.Resource, codeUnsupportedFile, s.SourcePath, "virtual hosts can't come from a file: Envoy refuses the "+s.Type.Noun, "write them into the route configuration")
-		return
+		return // none of its ways is a file: vhds-config-source
 	}
 	to := f.files[path]
 	if to == nil {
@@ -370,7 +369,7 @@ func (f *follower) elsewhere(s subscriber) {
 	}
 	switch s.Source.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Path: // an empty one, which path_config_source may not be
-		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: Envoy %s", refuses(s.Resource)), "name a file by path_config_source")
+		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()), "name a file by path_config_source")
 	case *corev3.ConfigSource_Ads:
 		f.ads(s)
 	}
@@ -381,7 +380,7 @@ func (f *follower) ads(s subscriber) {
 	if f.hasADS {
 		return
 	}
-	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config: Envoy accepts it, and waits", "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")
+	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config: "+s.Resource.Refusal(), "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")
 }
 
 // resolve is a path as this program has to open it.

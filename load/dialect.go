@@ -40,9 +40,9 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		doc.eachMapping(func(n *yaml.Node) {
 			for i := 0; i+1 < len(n.Content); i += 2 {
 				if isMerge(n.Content[i]) {
-					does := "it drops this one, and what it would bring"
+					does := "what this one would bring is lost"
 					if doc.source.isBootstrap {
-						does = "it does not start with one"
+						does = "it starts with one in a Struct or a map only, without what it would bring"
 					}
 					d.report(doc.readOtherwise(doc.nodePosition(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
 				}

@@ -156,16 +156,24 @@ const (
 // bootstrap and text protos strictly, and never a file of a source tree.
 func (s *source) reaction(lax string) string {
 	switch verb, rest, _ := strings.Cut(lax, " "); {
-	case s.isBootstrap:
-		return "Envoy does not start with it"
-	case s.format == formatText && s.byEnvoy:
-		return "Envoy refuses the whole file"
+	case s.isBootstrap || s.format == formatText:
+		return s.refusal()
 	case s.byEnvoy:
 		return fmt.Sprintf("Envoy %ss %s", verb, rest)
-	case s.format == formatText:
-		return "Envoy would refuse the whole file"
 	default:
 		return "Envoy would " + lax
+	}
+}
+
+// refusal says what Envoy does that can't read the source.
+func (s *source) refusal() string {
+	switch {
+	case s.isBootstrap:
+		return "Envoy does not start with it"
+	case s.byEnvoy:
+		return "Envoy refuses the whole file"
+	default:
+		return "Envoy would refuse the whole file"
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/load"
+	"xdspub/xds"
 )
 
 var update = flag.Bool("update", false, "rewrite the wanted output in testdata, and fail")
@@ -78,7 +79,7 @@ func golden(t *testing.T, path string) diag.List {
 			if f.Name == "subscribed" {
 				continue
 			}
-			result, err := load.Subscribed(filepath.Join(dir, strings.TrimSuffix(f.Name, ".quoted")))
+			result, err := load.Subscribed(filepath.Join(dir, strings.TrimSuffix(f.Name, ".quoted")), xds.Cluster)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"xdspub/load"
+	"xdspub/xds"
 )
 
 const secretFrom = `"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
@@ -136,7 +137,7 @@ func TestNamedPipe(t *testing.T) {
 	_, err := load.New(load.Options{}).Load(t.Context(), name)
 	_, _, config := load.Config(name)
 	_, _, bootstrap := load.Bootstrap(name)
-	_, subscribed := load.Subscribed(name)
+	_, subscribed := load.Subscribed(name, xds.Cluster)
 	_, data := load.ReadData(name)
 	_, open := load.Open(name)
 	for what, err := range map[string]error{"load": err, "config": config, "bootstrap": bootstrap, "subscribed": subscribed, "data": data, "open": open} {

@@ -25,6 +25,8 @@ type source struct {
 	marked bool   // the text has one
 	// byEnvoy says that Envoy itself reads the file: by its own rules.
 	byEnvoy bool
+	// of is what Envoy subscribes to the file for; nil in all others.
+	of *xds.Type
 	// isBootstrap says that it can be nothing but a Bootstrap.
 	isBootstrap bool
 
@@ -234,9 +236,24 @@ func (s *source) decode(t *tree) *file {
 			at = diag.Position{File: s.name}
 		}
 		f.partial = true
-		d.report(s.finding(codeEmptyFile, at, "the file holds no document", "write a resource into it, or delete it"))
+		message, help := s.emptiness()
+		d.report(s.finding(codeEmptyFile, at, message, help))
 	}
 	return f
+}
+
+// emptiness says what comes of a source that holds no document.
+func (s *source) emptiness() (message, help string) {
+	message = "the file holds no document"
+	switch {
+	case s.isBootstrap:
+		return message + ": " + s.refusal(), "write the bootstrap into it"
+	case s.byEnvoy && (s.format == formatText || s.format == formatBinary):
+		return message + ": " + s.of.WithoutAny(), responseHelp
+	case s.byEnvoy:
+		return message + ": " + s.refusal(), responseHelp
+	}
+	return message, "write a resource into it, or delete it"
 }
 
 var looksLikeXDS = regexp.MustCompile(`(?m)^\s*(?:- )?["']?@type["']?\s*:\s*["']?type\.googleapis\.com/envoy\.`)

@@ -7,18 +7,21 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"xdspub/xds"
 )
 
-// Subscribed reads a file that Envoy itself subscribes to: one DiscoveryResponse,
+// Subscribed reads a file that Envoy itself subscribes to for resources of a type: one
+// DiscoveryResponse,
 // in the format that Envoy takes from the suffix, with what Envoy's parser reads
 // otherwise than it is written as findings. Files that resources name are not
 // taken in. An error means that the file can't be read.
-func Subscribed(path string) (*Result, error) {
+func Subscribed(path string, of *xds.Type) (*Result, error) {
 	s, err := readSource(path, envoyFormat(path))
 	if err != nil {
 		return nil, err
 	}
-	s.byEnvoy = true
+	s.byEnvoy, s.of = true, of
 	_, result := parse(s, nil)
 	return result, nil
 }
@@ -48,7 +51,7 @@ func (d *decoder) subscribedDocument(v value) {
 		d.lose(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy refuses the whole file", kindName(v.text)), responseHelp))
 	case has(members, "@type") && !has(members, "resources"):
 		d.lose(v.field("@type", nil).finding(codeNoResponse,
-			"the file holds a bare resource: Envoy reads a DiscoveryResponse without resources, and removes all that it had from here", responseHelp))
+			"the file holds a bare resource, and Envoy reads a response without resources: "+d.file.source.of.WithoutAny(), responseHelp))
 	default:
 		if has(members, "@type") {
 			d.report(v.field("@type", nil).finding(codeUnknownField,

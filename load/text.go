@@ -59,6 +59,9 @@ func (d *decoder) textInto(doc *document, m proto.Message) bool {
 	if err != nil {
 		d.lose(doc.textError(m, text, err))
 	}
+	if doc.source.byEnvoy && d.file.diagnostics().HasErrors() {
+		d.file.partial = true // Envoy takes none of it
+	}
 	return err == nil
 }
 

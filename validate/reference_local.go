@@ -73,7 +73,7 @@ func checkAmong(p *Pass, use xds.Use, noun string, names []string) {
 		f.Message += "Envoy accepts it, and " + someFail
 		f.Warning = true
 	default:
-		f.Message += "Envoy refuses the " + p.Resource.Type.Noun
+		f.Message += p.Resource.Refusal()
 	}
 	p.Report(f)
 }

@@ -46,7 +46,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 		if p.Known.Has(use.Target, use.Name) {
 			return
 		}
-		f.Message = fmt.Sprintf("%s %q is no static one of the bootstrap: Envoy refuses the %s", use.Target.Noun, use.Name, p.Resource.Type.Noun)
+		f.Message = fmt.Sprintf("%s %q is no static one of the bootstrap: %s", use.Target.Noun, use.Name, p.Resource.Refusal())
 		f.Help = "define it in the bootstrap, and say which bootstrap Envoy has"
 		if other := p.Snapshot.Lookup(use.Target, use.Name); other != nil {
 			f.Related = related(other, "name", "this one comes too late: Envoy looks for it in the bootstrap only")
@@ -65,7 +65,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 		f.Message = fmt.Sprintf("unknown %s %q: ", use.Target.Noun, use.Name)
 		switch {
 		case load == xds.Refused:
-			f.Message += fmt.Sprintf("Envoy refuses the %s", p.Resource.Type.Noun)
+			f.Message += p.Resource.Refusal()
 		case load == xds.Ignored:
 			f.Message += "Envoy accepts it, and " + noEffect
 			f.Warning = true

@@ -25,7 +25,7 @@ func checkSubscriptions(p *Pass) {
 			checkEndpoints(p, s, claims)
 		case s.Target == xds.ExtensionConfig:
 			if s.Name != "" && p.Snapshot.Lookup(s.Target, s.Name) == nil {
-				reportMissing(p, s, "Envoy refuses the "+s.Resource.Type.Noun)
+				reportMissing(p, s, s.Resource.Refusal())
 			}
 		case s.Target == xds.ScopedRoutes:
 			if len(p.Snapshot.Of(s.Target)) == 0 {
@@ -41,7 +41,7 @@ func checkSubscriptions(p *Pass) {
 			if _, named := s.Node.Message.(*hcmv3.Rds); !named {
 				scopesFold = true
 			} else if p.Snapshot.Lookup(s.Target, s.Name) == nil {
-				reportMissing(p, s, "Envoy refuses the "+s.Resource.Type.Noun)
+				reportMissing(p, s, s.Resource.Refusal())
 			}
 		}
 	}
@@ -67,9 +67,9 @@ func checkSecret(p *Pass, s Subscriber, served bool) {
 	switch {
 	case s.Name == "" || !p.Snapshot.Followed() && p.Snapshot.Lookup(xds.Secret, s.Name) != nil: // field-constraint, or found
 	case served:
-		reportMissing(p, s, "Envoy refuses the "+s.Resource.Type.Noun)
+		reportMissing(p, s, s.Resource.Refusal())
 	case s.Source.GetConfigSourceSpecifier() == nil && !p.Known.Has(xds.Secret, s.Name):
-		reportMissing(p, s, "neither here nor in the bootstrap, Envoy refuses the "+s.Resource.Type.Noun)
+		reportMissing(p, s, "neither here nor in the bootstrap, "+s.Resource.Refusal())
 	}
 }
 
@@ -80,7 +80,7 @@ func checkEndpoints(p *Pass, s Subscriber, c claims) {
 	f := Finding{
 		Resource: s.Resource,
 		Path:     s.NamePath,
-		Message:  fmt.Sprintf("no endpoint assignment for %q: Envoy refuses the cluster", s.Name),
+		Message:  fmt.Sprintf("no endpoint assignment for %q: %s", s.Name, s.Resource.Refusal()),
 		Help:     "define one with this cluster_name, or correct eds_cluster_config.service_name",
 	}
 	if meant := c.meant[s.Name]; meant != nil {

@@ -38,11 +38,11 @@ counted. A custom_tls_certificate_selector lifts the limits of number.`,
 		}
 		switch {
 		case c.isServer() && inline > 0 && sds > 0:
-			report("tls_certificate_sds_secret_configs", "certificates inline and by SDS in one context: Envoy refuses it", "keep one of the two")
+			report("tls_certificate_sds_secret_configs", "certificates inline and by SDS in one context: "+p.Resource.Refusal(), "keep one of the two")
 		case c.isServer() && inline+sds == 0 && !selector:
 			report("", "a TLS context of a listener needs a certificate", "set tls_certificates or tls_certificate_sds_secret_configs in common_tls_context")
 		case c.isServer() && inline > 0 && !selector && !slices.ContainsFunc(common.GetTlsCertificates(), func(m *tlsv3.TlsCertificate) bool { return !isPassedOver(m) }):
-			report("tls_certificates", "no certificate has anything in it: Envoy refuses the context", "set certificate_chain and private_key")
+			report("tls_certificates", "no certificate has anything in it: "+p.Resource.Refusal(), "set certificate_chain and private_key")
 		case !c.isServer() && inline+sds > 1 && !selector:
 			report(moreIn(inline, sds), fmt.Sprintf("%d certificates; a TLS context of a cluster can have one", inline+sds), "keep the one that the upstream shall see")
 		}

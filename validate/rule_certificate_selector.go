@@ -33,7 +33,7 @@ with session resumption support").`,
 		case c.quic:
 			f.Message, f.Help = "QUIC can't get certificates on demand", "set tls_certificates or tls_certificate_sds_secret_configs"
 		case c.isServer() && !(c.down.GetDisableStatelessSessionResumption() && c.down.GetDisableStatefulSessionResumption()):
-			f.Message = "certificates on demand, and TLS sessions can be resumed: Envoy refuses that"
+			f.Message = "certificates on demand, and TLS sessions can be resumed: " + p.Resource.Refusal()
 			f.Help = "set disable_stateless_session_resumption and disable_stateful_session_resumption"
 		default:
 			return

@@ -105,7 +105,7 @@ func otherValues(ed protoreflect.EnumDescriptor) string {
 func reportDeprecated(p *Pass, path xds.Path, what, instead string, disallowed bool) {
 	f := Finding{Path: path, Message: what + " is deprecated", Error: disallowed}
 	if disallowed {
-		f.Message += ": Envoy refuses it"
+		f.Message += ": " + p.Resource.Refusal()
 	}
 	if f.Help = "use " + instead; instead == "" {
 		f.Help = "leave it out: the API names nothing in its place"

@@ -122,7 +122,7 @@ func checkDatagramOptions(p *Pass, l *listenerv3.Listener) {
 	if !reusesPort(l) {
 		p.Report(Finding{
 			Path: "enable_reuse_port", Warning: true,
-			Message: "a UDP listener without enable_reuse_port: Envoy refuses it, unless it has one worker only",
+			Message: "a UDP listener without enable_reuse_port: " + p.Resource.Refusal() + ", unless it has one worker only",
 			Help:    "remove it, or start Envoy with --concurrency 1",
 		})
 	}

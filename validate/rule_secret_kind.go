@@ -33,7 +33,7 @@ and a generic one that is missing crashes it.`,
 			kind := xds.SecretKind(r.Message.(*tlsv3.Secret))
 			switch {
 			case kind == "" && r.Via == xds.FromBootstrap:
-				p.Report(Finding{Resource: r, Message: "the secret holds nothing: Envoy refuses the bootstrap", Help: kindsHelp})
+				p.Report(Finding{Resource: r, Message: "the secret holds nothing: " + r.Refusal(), Help: kindsHelp})
 				continue
 			case kind == "" && len(users[r]) == 0:
 				p.Report(Finding{Resource: r, Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
@@ -46,7 +46,7 @@ and a generic one that is missing crashes it.`,
 				static := s.Source.GetConfigSourceSpecifier() == nil
 				f := Finding{
 					Resource: s.Resource, Path: s.NamePath,
-					Message: fmt.Sprintf("secret %q holds %s, not %s: %s", s.Name, noun(kind), noun(want), consequence(want, static)),
+					Message: fmt.Sprintf("secret %q holds %s, not %s: %s", s.Name, noun(kind), noun(want), consequence(s, r, want)),
 					Help:    "name a secret that holds one, or change the secret",
 					Related: related(r, "name", "the secret"),
 					Warning: want != "tls_certificate" && !static,
@@ -75,12 +75,14 @@ func noun(kind protoreflect.Name) string {
 }
 
 // consequence is what Envoy does about a secret of another kind than the wanted one.
-func consequence(want protoreflect.Name, static bool) string {
-	switch {
+func consequence(s Subscriber, secret *xds.Resource, want protoreflect.Name) string {
+	switch static := s.Source.GetConfigSourceSpecifier() == nil; {
 	case static && want == "generic_secret":
 		return "it crashes Envoy"
-	case static || want == "tls_certificate":
-		return "Envoy refuses it"
+	case static:
+		return s.Resource.Refusal()
+	case want == "tls_certificate":
+		return secret.Refusal()
 	case want == "validation_context":
 		return "Envoy does not verify the peer"
 	default:

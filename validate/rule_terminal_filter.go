@@ -52,7 +52,7 @@ every connection is closed.`,
 			if len(m.GetFilters()) == 0 {
 				p.Report(Finding{
 					Path:    n.Path(),
-					Message: "generic_proxy has no filters: Envoy refuses it",
+					Message: "generic_proxy has no filters: " + p.Resource.Refusal(),
 					Help:    "add the router of generic_proxy",
 				})
 			}

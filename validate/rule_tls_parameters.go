@@ -43,7 +43,7 @@ at.`,
 		judgeVersions(p, c, t, params)
 		judgeALPN(p, c)
 		if strings.Contains(c.up.GetSni(), "\x00") {
-			p.Report(Finding{Path: n.Path().Field("sni"), Message: "sni has a null character in it: Envoy refuses the cluster", Help: "give the name of the upstream"})
+			p.Report(Finding{Path: n.Path().Field("sni"), Message: "sni has a null character in it: " + p.Resource.Refusal(), Help: "give the name of the upstream"})
 		}
 		for i, m := range c.common().GetTlsCertificates() {
 			if !isPassedOver(m) {

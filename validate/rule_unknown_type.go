@@ -26,7 +26,7 @@ stands: the types of the v2 API, of contrib extensions, and those that the
 released binary leaves out. Without any type, and for the type that a TypedStruct
 stands for, it is "Didn't find a registered implementation", and the resource is
 refused. A TypedStruct with a field that its type does not have is taken, and the
-field is not in effect. An optional HTTP filter, its configuration for a route, or a
+field is not in effect; in a bootstrap, Envoy does not start with it. An optional HTTP filter, its configuration for a route, or a
 cluster specifier plugin that stands for an unknown type by a TypedStruct is left out.`,
 	Messages: []protoreflect.FullName{"google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"},
 	Node: func(p *Pass, n *xds.Node) {

@@ -23,10 +23,14 @@ tree are written into the route configuration.`,
 		if xds.FromSnapshot(source) || source.GetConfigSourceSpecifier() == nil || source.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC {
 			return
 		}
+		help := "use {ads: {}} for the virtual hosts of this tree, or an api_config_source of type DELTA_GRPC"
+		if p.Snapshot.Followed() {
+			help = "write them into the route configuration, or use ads or an api_config_source of type DELTA_GRPC"
+		}
 		p.Report(Finding{
 			Path:    n.Path().Field("config_source"),
-			Message: "virtual hosts can't come from this config source",
-			Help:    "use {ads: {}} for the virtual hosts of this tree, or an api_config_source of type DELTA_GRPC",
+			Message: "virtual hosts can't come from this config source: " + p.Resource.Refusal(),
+			Help:    help,
 		})
 	},
 }

@@ -96,6 +96,14 @@ func (r *Resource) Version() string {
 	return Version([][]byte{b})
 }
 
+// Refusal says what an Envoy does that can't take the resource.
+func (r *Resource) Refusal() string {
+	if r.Type == Bootstrap || r.Via == FromBootstrap {
+		return "Envoy does not start"
+	}
+	return "Envoy refuses the " + r.Type.Noun
+}
+
 // Diagnostic is a finding of severity Error about the field at path.
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
 	d := diag.Diagnostic{

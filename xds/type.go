@@ -26,6 +26,18 @@ func (t *Type) URL() string { return URLPrefix + string(t.Message) }
 
 func (t *Type) String() string { return t.API }
 
+// WithoutAny says what Envoy does with a file of the type that holds no resource.
+func (t *Type) WithoutAny() string {
+	switch t {
+	case Cluster, Listener, ScopedRoutes:
+		return "Envoy removes all that it had from here"
+	case Endpoints, RouteConfiguration:
+		return "Envoy keeps what it has, and has none after a restart"
+	default:
+		return "Envoy refuses the file"
+	}
+}
+
 // URLPrefix is what Envoy writes before the message name in a type URL.
 const URLPrefix = "type.googleapis.com/"
 
