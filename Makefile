@@ -11,7 +11,7 @@ build: ## build bin/xdspub
 demo: ## see it work: watch and a real Envoy on examples/quickstart
 	@scripts/demo
 
-test: ## run everything: checks, then all tests, with a real Envoy
+test: ## run everything: checks and all tests, with a real Envoy
 	@scripts/test
 
 check: ## what to run before a commit: formatting, vet on three systems, staticcheck, fast tests
