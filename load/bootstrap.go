@@ -90,8 +90,10 @@ func HoldsBootstrap(path string) bool {
 		case line[0] == ' ': // most lines: not at the top
 		case resourcesLine.Match(line):
 			return false
-		default:
-			found = found || bootstrapLine().Match(line)
+		case bootstrapLine().Match(line):
+			found = true
+		case typeLine.Match(line): // fields of a cluster are called like some of a bootstrap
+			return false
 		}
 	}
 	return found
@@ -106,6 +108,7 @@ var (
 		}
 		return regexp.MustCompile(`^(?:!ignore[ \t]+)?["']?(?:` + strings.Join(names, "|") + `)["']?[ \t]*:|^["']?@type["']?[ \t]*:.*/` + regexp.QuoteMeta(string(xds.Bootstrap.Message)) + `\b`)
 	})
+	typeLine      = regexp.MustCompile(`^["']?@type["']?[ \t]*:`)
 	resourcesLine = regexp.MustCompile(`^["']?resources["']?[ \t]*:`)
 )
 
@@ -159,10 +162,12 @@ func objectIsBootstrap(text []byte) bool {
 		if root := parseYAML(text); root != nil && root.Kind == yaml.MappingNode {
 			names := false
 			for i := 0; i < len(root.Content); i += 2 {
-				if root.Content[i].Value == "resources" {
+				switch key := root.Content[i].Value; {
+				case key == "resources", key == "@type" && !namesBootstrap(root.Content[i+1].Value):
 					return false
+				default:
+					names = names || key == "@type" || isBootstrapField(key)
 				}
-				names = names || isBootstrapField(root.Content[i].Value)
 			}
 			return names
 		}
@@ -179,12 +184,17 @@ func objectIsBootstrap(text []byte) bool {
 		}
 		key := name.String()
 		value, err := dec.ReadValue()
-		if err != nil || key == "resources" {
+		if err != nil || key == "resources" || key == "@type" && !namesBootstrap(strings.Trim(string(value), `"`)) {
 			return false
 		}
-		found = found || isBootstrapField(key) || key == "@type" && bytes.HasSuffix(value, []byte("/"+string(xds.Bootstrap.Message)+`"`))
+		found = found || key == "@type" || isBootstrapField(key)
 	}
 	return found
+}
+
+// namesBootstrap tells whether a type URL is that of a Bootstrap.
+func namesBootstrap(url string) bool {
+	return strings.HasSuffix(url, "/"+string(xds.Bootstrap.Message))
 }
 
 // bootstrapDocument takes over a document that is a Bootstrap.

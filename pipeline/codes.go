@@ -29,7 +29,7 @@ func RuleCodes() []diag.Code {
 // once: a rule may share its code with the loader, which meets the same fault
 // earlier.
 func Codes() []diag.Code {
-	own := []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRefusedByEnvoy, codeRoutesInlined, diag.TooMany}
+	own := []diag.Code{codeEmptyTree, codeEndpointsInlined, codeInotifyBudget, codeOutputInSource, codeRefusedByEnvoy, codeRoutesInlined, codeTakenAs, diag.TooMany}
 	codes := slices.Concat(RuleCodes(), load.Codes, render.Codes, own)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })

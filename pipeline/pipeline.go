@@ -166,6 +166,9 @@ func (p *Pipeline) Check(ctx context.Context) (*Checked, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // what it came to is not all
 	}
+	if err == nil && !p.options.Follow {
+		checked.Add(p.takenAsResources(checked.Diagnostics))
+	}
 	return checked, err
 }
 
@@ -245,6 +248,7 @@ func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 		Partial:   followed.Partial,
 		Timings:   c.rules(),
 	}))
+	c.Add(p.takenAsBootstrap(followed.Bootstrap, c.Snapshot.Len(), followed.Diagnostics))
 	return c, nil
 }
 
