@@ -24,7 +24,8 @@ func TestLimits(t *testing.T) {
 		{"a.yaml", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
 		{"a.json", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
 		{"a.txtpb", strings.Repeat("\n", MaxElements+1), "the file has 20000001 lines, commas and brackets"},
-		{"a.yaml", strings.Repeat("- a\n", MaxParsed+1), "a document of the file has 600001 lines"},
+		{"a.yaml", "- a\n" + strings.Repeat("x: a\n", MaxParsed), "a document of the file has 600001 lines"},
+		{"a.yaml", strings.Repeat("- {}\n", MaxParsed/2+1), ""},
 		{"a.yaml", "x: [" + strings.Repeat("a,", MaxParsed) + "]\n", "a document of the file has 600002 lines"},
 		{"a.yaml", response + strings.Repeat(one, 100), ""},
 	} {

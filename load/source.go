@@ -63,6 +63,7 @@ type document struct {
 	tree  func() *textTree
 	lines func() []int // where YAML sees lines of text begin
 	odd   func() bool  // may hold numbers that Envoy takes for text
+	lists sync.Map     // long YAML lists that are parsed in pieces, by their paths
 	keys  sync.Map     // of long YAML mappings: from the node to a func that makes its index
 }
 

@@ -242,6 +242,9 @@ func (d *document) linePosition(n int) diag.Position {
 // positionYAML finds what position does. A block on the lines below its key is found
 // at the key: there a person looks for it.
 func (d *document) positionYAML(tokens []string, key bool) diag.Position {
+	if part, rest, ok := d.pieceWith(tokens); ok {
+		return part.positionYAML(rest, key)
+	}
 	value := d.yaml()
 	if value == nil {
 		return d.at(0)

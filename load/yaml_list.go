@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"sync"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
@@ -11,7 +13,7 @@ import (
 )
 
 // A YAML parser's tree takes forty times the space of its text. A long list of
-// resources, in a DiscoveryResponse or among the static resources of a Bootstrap, is
+// resources, by itself, in a DiscoveryResponse or among the static resources of a Bootstrap, is
 // therefore parsed in pieces, side by side, where its elements can be told apart
 // without a parser; the result is the same. Anything unusual, an error among it, has
 // the document parsed as a whole.
@@ -28,6 +30,40 @@ type yamlList struct {
 	starts []int
 	// parts are what its pieces hold.
 	parts []*file
+
+	mu   sync.Mutex
+	last int       // the piece that was looked into last
+	doc  *document // made of it; nil before
+}
+
+// pieceWith is the piece of a long list that holds the value at a path, and the path in it.
+// One finding must not have the whole text parsed at once.
+func (d *document) pieceWith(tokens []string) (part *document, rest []string, ok bool) {
+	d.lists.Range(func(path, value any) bool {
+		in, l := steps(path.(xds.Path)), value.(*yamlList)
+		if len(tokens) <= len(in) || !slices.Equal(tokens[:len(in)], in) {
+			return true
+		}
+		i, err := strconv.Atoi(tokens[len(in)])
+		if ok = err == nil && i >= 0 && i < l.len(); ok {
+			rest = append([]string{strconv.Itoa(i % piece)}, tokens[len(in)+1:]...)
+			part = l.piece(d, i/piece)
+		}
+		return false
+	})
+	return part, rest, ok
+}
+
+// piece is a piece of the list as a document. Only the last one is kept: findings are
+// mostly made in their order.
+func (l *yamlList) piece(d *document, p int) *document {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.doc == nil || l.last != p {
+		from, to := l.starts[p*piece], l.starts[min((p+1)*piece, l.len())]
+		l.last, l.doc = p, d.source.document(d.text[from:to], d.offset+from)
+	}
+	return l.doc
 }
 
 // yamlLists are the lists that were cut out of a document, by their keys.
@@ -128,6 +164,24 @@ func isElement(content []byte) bool {
 	return content[0] == '-' && len(content) > 1 && (content[1] == ' ' || content[1] == '\n' || content[1] == '\r')
 }
 
+// rootList is the list that a document is, if it is one.
+func (d *document) rootList() *yamlList {
+	for pos := 0; pos < len(d.text); {
+		size := yamlLine(d.text[pos:])
+		line := d.text[pos : pos+size]
+		rest, _ := bytes.CutPrefix(line, []byte("---"))
+		if _, content := indented(rest); len(content) > 0 {
+			l, end, ok := d.listIn(pos, 0)
+			if !ok || end < len(d.text) {
+				return nil
+			}
+			return l
+		}
+		pos += size
+	}
+	return nil
+}
+
 // resourceList is the list of a DiscoveryResponse's resources, if it has one.
 func (d *document) resourceList() yamlLists {
 	pos := d.keyLine("resources")
@@ -206,6 +260,11 @@ func (d *decoder) long(doc *document) bool {
 	if len(doc.text) < longList || connected(doc.text) {
 		return false
 	}
+	if !doc.source.byEnvoy {
+		if l := doc.rootList(); l != nil {
+			return l.len() >= longList && d.longRoot(doc, l)
+		}
+	}
 	var lists yamlLists
 	if !doc.source.isBootstrap {
 		lists = doc.resourceList()
@@ -218,6 +277,15 @@ func (d *decoder) long(doc *document) bool {
 	}
 	lists = doc.staticLists()
 	return lists.long() && d.longBootstrap(doc, lists)
+}
+
+func (d *decoder) longRoot(doc *document, l *yamlList) bool {
+	if !d.pieces(value{doc: doc}, l, (*decoder).element) {
+		return false
+	}
+	d.any = true
+	d.takeOver(l.parts)
+	return true
 }
 
 func (d *decoder) longResponse(doc *document, lists yamlLists) bool {
@@ -274,6 +342,7 @@ func isNull(members map[string]json.RawMessage, name string) bool {
 // pieces decodes the elements of the list at v. It is false where some piece has to
 // be parsed together with the others.
 func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item value)) bool {
+	v.doc.lists.Store(v.path, l)
 	n := (l.len() + piece - 1) / piece
 	whole := make([]bool, n)
 	l.parts = d.inParts(n, func(one *decoder, p int) {
@@ -288,7 +357,11 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 			element(one, v.at(v.path.Index(from+i), item))
 		}
 	})
-	return !slices.Contains(whole[:len(l.parts)], false)
+	if slices.Contains(whole[:len(l.parts)], false) {
+		v.doc.lists.Delete(v.path)
+		return false
+	}
+	return true
 }
 
 // staticList is a list of a Bootstrap's static resources.

@@ -24,6 +24,7 @@ func TestPieces(t *testing.T) {
 		edits  int
 	}{
 		{"response", source{}, sample.Clusters(140), "", 150},
+		{"root", source{}, "--- # all\n" + strings.TrimPrefix(sample.Clusters(140), "resources:\n"), "", 100},
 		{"static resources", source{}, "node: {id: x}\n" + mesh.Bootstrap() + "  secrets:\n  - name: s\nadmin: {}\n", "  ", 40},
 		{"bootstrap", source{isBootstrap: true, byEnvoy: true}, mesh.Bootstrap() + "  secrets: [{name: s}]\n", "  ", 40},
 	} {
@@ -61,6 +62,7 @@ func TestEndWithoutNewline(t *testing.T) {
 			text   string
 		}{
 			{source{}, sample.Clusters(2)},
+			{source{}, strings.TrimPrefix(sample.Clusters(2), "resources:\n")},
 			{source{isBootstrap: true, byEnvoy: true}, sample.Mesh{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
 		} {
 			text := strings.TrimRight(c.text, "\n") + "\n" + end
