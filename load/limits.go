@@ -17,6 +17,8 @@ const (
 	// MaxNames bounds the files and folders of a tree, those that are ignored among
 	// them.
 	MaxNames = 2_000_000
+	// MaxResources bounds the resources of a tree: each takes a kilobyte and more.
+	MaxResources = 1_000_000
 	// MaxElements bounds the lines, commas and brackets of a file, and so the values
 	// that it can hold: each takes a hundred bytes and more.
 	MaxElements = 20_000_000

@@ -205,3 +205,23 @@ func TestInlinedTotal(t *testing.T) {
 		}
 	}
 }
+
+// TestResources: the resources of a tree are bounded together.
+func TestResources(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		text := strings.Repeat("---\n'@type': type.googleapis.com/envoy.service.runtime.v3.Runtime\nname: a\n", 2)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := New(Options{})
+	for most, refused := range map[int64]bool{3: true, 4: false} {
+		l.held = most
+		for range 2 {
+			if _, err := l.Load(t.Context(), dir); refused != (err != nil && strings.Contains(err.Error(), "more than 3 resources")) {
+				t.Errorf("%d: %v", most, err)
+			}
+		}
+	}
+}

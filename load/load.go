@@ -51,11 +51,12 @@ type Loader struct {
 	bytes    int64
 	names    int // of files and folders
 	findings int
+	held     int64 // resources
 }
 
 // New makes a Loader.
 func New(o Options) *Loader {
-	return &Loader{options: o, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings}
+	return &Loader{options: o, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
 }
 
 // Result is what a source tree holds.
@@ -226,6 +227,9 @@ func (l *Loader) read(t *tree, e entry, single bool) (*file, error) {
 	}
 	if t.full() {
 		return nil, fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
+	}
+	if t.resources.Add(int64(len(f.resources))) > l.held {
+		return nil, fmt.Errorf("read %s: the source tree has more than %d resources: publish parts of it apart", t.root, l.held)
 	}
 	return f, nil
 }

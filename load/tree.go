@@ -19,6 +19,8 @@ type tree struct {
 	folders []folder     // the root, then those that are allowed
 	bytes   atomic.Int64 // that were read: of a file that goes into several resources, several times
 	most    int64        // bytes
+
+	resources atomic.Int64 // that were read
 }
 
 // folder is one that files may be read in.
