@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -34,10 +35,10 @@ func (p *Pipeline) takenAsResources(list diag.List) diag.List {
 // takenAsBootstrap says that a file was read as a bootstrap, where it holds nothing or
 // has another name at its top.
 func (p *Pipeline) takenAsBootstrap(b *xds.Resource, static int, list diag.List) diag.List {
-	strange := false
-	for _, d := range list {
-		strange = strange || d.Code == "unknown-field" && d.File == p.options.Source && d.Path != "" && !strings.ContainsAny(d.Path, ".[")
-	}
+	strange := slices.ContainsFunc(list, func(d diag.Diagnostic) bool {
+		ofBootstrap := d.File == p.options.Source && (d.Resource.Type == "" || d.Resource.Type == xds.Bootstrap.URL())
+		return ofBootstrap && d.Code == "unknown-field" && d.Path != "" && !strings.ContainsAny(d.Path, ".[")
+	})
 	if empty := b != nil && static == 0 && proto.Size(b.Message) == 0; !empty && !strange {
 		return nil
 	}
@@ -58,12 +59,5 @@ func isFile(path string) bool {
 }
 
 func hasOneOf(list diag.List, codes ...string) bool {
-	for _, d := range list {
-		for _, code := range codes {
-			if d.Code == code {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(d diag.Diagnostic) bool { return slices.Contains(codes, d.Code) })
 }
