@@ -83,7 +83,11 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if more.HasErrors() {
 		return nil, append(list, more...), nil
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, nil), p.named(nil, st.listeners)), Gap: p.options.StepGap, Manifest: m}
+	back, err := p.wayBack(s, st, target.Going)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, nil), p.named(nil, st.listeners)), Gap: p.options.StepGap, WayBack: back, Manifest: m}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}

@@ -195,12 +195,11 @@ func (p *Pipeline) trimPlan(due []publish.Going) (publish.Plan, error) {
 		}
 	}
 	if len(stay) < len(st.clusters) {
-		out, list := new(render.Renderer).Render(xds.NewSnapshot(nil), render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: stay})
-		if list.HasErrors() {
-			return publish.Plan{}, errors.New(list[0].Message)
+		file, err := new(render.Renderer).Clusters(p.options.Format, stay)
+		if err != nil {
+			return publish.Plan{}, err
 		}
-		i := slices.IndexFunc(out.Files, func(f render.File) bool { return f.Type == xds.Cluster })
-		clusters.Write = append(clusters.Write, publishFile(out.Files[i]))
+		clusters.Write = append(clusters.Write, publishFile(file))
 	}
 	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: p.confirmation(nil, m.Snapshot).confirmer()}, nil
 }

@@ -46,7 +46,9 @@
 //
 // Who gives a Plan a Confirmer has each step wait for it. When Envoy refuses one,
 // the steps that are out go back in reverse order: the bytes that they replaced
-// were saved in .xdspub/undo before the first one moved. The snapshot is then held:
+// were saved in .xdspub/undo before the first one moved. Files that came stay, and are on
+// record as going; a file that may keep what came says so itself (WayBack). The snapshot
+// is then held:
 // .xdspub/refused.json keeps who tries again from trying the same once more.
 //
 // The record .xdspub/intent says which way a change goes. Its writer's successor

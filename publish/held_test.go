@@ -132,15 +132,11 @@ type held struct {
 	trimDelay time.Duration
 	// want is what the publish under way brings; nil on the way back, and in a trim.
 	want map[string]string
-	// back tells that files go because they came with what Envoy refused.
-	back bool
 	// routed and named are when a listener routed to a cluster, and named a file, for
 	// the last time.
 	routed, named map[string]time.Time
-	// excused are clusters and files that somebody has edited by hand. undone are the
-	// clusters that came with what Envoy refused: they go back with it, at once, though
-	// connections that were made meanwhile may route to them (docs/publishing.md).
-	excused, undone map[string]bool
+	// excused are clusters and files that somebody has edited by hand.
+	excused map[string]bool
 
 	known map[string][]resource
 }
@@ -153,7 +149,7 @@ type draining struct {
 func newHeld(trimDelay time.Duration, known map[string][]resource) *held {
 	return &held{
 		disk: map[string]string{}, clusters: map[string]resource{}, live: map[string]resource{}, routes: map[string][]resource{},
-		routed: map[string]time.Time{}, named: map[string]time.Time{}, excused: map[string]bool{}, undone: map[string]bool{}, trimDelay: trimDelay, known: known,
+		routed: map[string]time.Time{}, named: map[string]time.Time{}, excused: map[string]bool{}, trimDelay: trimDelay, known: known,
 	}
 }
 
@@ -270,7 +266,7 @@ func (h *held) removed(file string, now time.Time) string {
 	if wrong := h.wrong(); wrong != "" {
 		return wrong
 	}
-	if last, ok := h.named[file]; ok && !h.back && !h.excused[file] && now.Before(last.Add(h.trimDelay)) {
+	if last, ok := h.named[file]; ok && !h.excused[file] && now.Before(last.Add(h.trimDelay)) {
 		return fmt.Sprintf("%s was named %v ago, and is gone", file, now.Sub(last))
 	}
 	return ""
@@ -282,15 +278,8 @@ func (h *held) takeClusters(now time.Time) string {
 	for _, r := range h.read(cdsFile) {
 		h.clusters[r.name] = r
 	}
-	for name := range h.clusters {
-		delete(h.undone, name)
-	}
 	for name := range before {
-		_, stays := h.clusters[name]
-		if !stays && h.back {
-			h.undone[name] = true
-		}
-		if stays || h.excused[name] || h.undone[name] {
+		if _, stays := h.clusters[name]; stays || h.excused[name] {
 			continue
 		}
 		if last, ok := h.routed[name]; ok && now.Before(last.Add(h.trimDelay)) {
@@ -375,7 +364,7 @@ func (h *held) wrong() string {
 		what      string
 	}{{maps.Values(h.live), "a listener"}, {h.readers(), "what drains"}} {
 		for _, c := range h.leads(of.listeners) {
-			if _, there := h.clusters[c]; !there && !h.excused[c] && !h.undone[c] {
+			if _, there := h.clusters[c]; !there && !h.excused[c] {
 				return fmt.Sprintf("%s leads to the cluster %s", of.what, c)
 			}
 		}

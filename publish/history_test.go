@@ -354,7 +354,7 @@ func (p *play) pass(e event) {
 	}
 	err := p.attempt(ctx, e)
 	p.made()
-	p.held.want, p.held.back, p.at = nil, false, 0
+	p.held.want, p.at = nil, 0
 	_, refused := errors.AsType[*publish.RefusedError](err)
 	switch {
 	case err == nil:
@@ -376,10 +376,8 @@ func (p *play) die() error {
 }
 
 func (p *play) recover(ctx context.Context) error {
-	p.held.back = true
 	err := p.p.Recover(ctx, p.d)
 	p.made()
-	p.held.back = false
 	if err == nil {
 		err = p.p.KeepTime(p.d)
 		p.made()
@@ -413,6 +411,11 @@ func (p *play) attempt(ctx context.Context, e event) error {
 	}
 	if p.Confirmed {
 		change := plan.Change
+		left, err := publish.Pending(p.out, change, publish.Options{})
+		p.must(err)
+		if n := len(left.Steps); n > 0 {
+			e.At = 1 + (e.At-1)%n // one that moves
+		}
 		change.Confirm = &confirmer{p, e, plan.ID, 0, nil}
 		if _, err := p.d.Publish(ctx, change); err != nil {
 			return err
@@ -443,7 +446,7 @@ func (c *confirmer) After(_ context.Context, s publish.Step) (bool, error) {
 	c.made()
 	if c.step++; c.End == "refused" && c.step == c.event.At {
 		c.note("-- refused")
-		c.held.want, c.held.back = nil, true
+		c.held.want = nil
 		if c.Undo > 0 {
 			c.at, c.then = c.counted+c.Undo, c.die
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"slices"
 	"time"
@@ -46,6 +47,9 @@ type Intent struct {
 	// Steps are the files that the change moves, and where the bytes are that they
 	// had before. They are noted only where somebody can refuse the change.
 	Steps []intentStep `json:"steps,omitempty"`
+	// WayBack is of a file that goes back to other bytes than it had before; nil is none,
+	// and once the change goes back, these stand in Steps.
+	WayBack *intentWayBack `json:"way_back,omitempty"`
 	// Refusal is why it goes back.
 	Refusal *Refusal `json:"refusal,omitempty"`
 }
@@ -69,6 +73,64 @@ type saved struct {
 	Edited bool `json:"edited,omitempty"`
 }
 
+// Found reads a file as it was before the change that ended early in the directory out,
+// and nil where there is none, or the file is not among those that it moves. past tells
+// whether that change has moved anything behind the step that writes the file.
+func Found(out, file string) (data []byte, past bool, err error) {
+	_, err = reading(out, func(root folder) (struct{}, error) {
+		in, err := readIntent(root)
+		if err != nil || in == nil || in.Direction == Back {
+			return struct{}{}, err
+		}
+		m, err := readManifest(root)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if done, err := in.done(m); done || err != nil {
+			return struct{}{}, err
+		}
+		data, past, err = in.found(root, file)
+		return struct{}{}, err
+	})
+	return data, past, err
+}
+
+func (in *Intent) found(root folder, file string) (data []byte, past bool, err error) {
+	was := make(map[string]saved)
+	for _, f := range in.first() {
+		was[f.Path] = f
+	}
+	if was[file].Saved == "" {
+		return nil, false, nil
+	}
+	if data, err = readSaved(root, was[file]); err != nil {
+		return nil, false, err
+	}
+	behind := false
+	for _, s := range in.Steps {
+		for _, f := range s.Files {
+			if behind && !past {
+				if past, err = movedSince(root, was[f.Path]); err != nil {
+					return nil, false, err
+				}
+			}
+		}
+		behind = behind || slices.ContainsFunc(s.Files, func(f saved) bool { return f.Path == file })
+	}
+	return data, past, nil
+}
+
+// intentWayBack is a WayBack of which the bytes are saved.
+type intentWayBack struct {
+	Taken   intentKept `json:"taken"`
+	Refused intentKept `json:"refused"`
+}
+
+type intentKept struct {
+	File  saved   `json:"file"`
+	Going []Going `json:"going,omitempty"`
+}
+
 // ReadIntent reads the record of the change that is under way in the directory
 // out, or nil where there is none. It takes no lock.
 func ReadIntent(out string) (*Intent, error) { return reading(out, readIntent) }
@@ -86,17 +148,36 @@ func (in *Intent) check() error {
 	if in.Direction != Forward && in.Direction != Back {
 		return fmt.Errorf("direction %q", in.Direction)
 	}
-	for _, s := range in.Steps {
-		for _, f := range s.Files {
-			if err := checkName(f.Path); err != nil {
-				return err
-			}
-			if f.Saved != "" && (f.Saved != filepath.Base(f.Saved) || !filepath.IsLocal(f.Saved)) {
-				return fmt.Errorf("saved as %q", f.Saved)
-			}
+	for f := range in.files() {
+		if err := checkName(f.Path); err != nil {
+			return err
+		}
+		if f.Saved != "" && (f.Saved != filepath.Base(f.Saved) || !filepath.IsLocal(f.Saved)) {
+			return fmt.Errorf("saved as %q", f.Saved)
 		}
 	}
 	return in.Manifest.check()
+}
+
+// files are all that the change may put back.
+func (in *Intent) files() iter.Seq[saved] {
+	return func(yield func(saved) bool) {
+		for _, s := range in.Steps {
+			for _, f := range s.Files {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+		if in.WayBack == nil {
+			return
+		}
+		for _, r := range []intentKept{in.WayBack.Taken, in.WayBack.Refused} {
+			if r.File.Saved != "" && !yield(r.File) {
+				return
+			}
+		}
+	}
 }
 
 // done tells whether m, which is on disk, is the last that the change had to write.
@@ -137,10 +218,8 @@ func (in *Intent) paths() map[string]bool {
 func (in *Intent) needs() map[string]bool {
 	set := make(map[string]bool)
 	if in != nil {
-		for _, s := range in.Steps {
-			for _, f := range s.Files {
-				set[f.Saved] = true
-			}
+		for f := range in.files() {
+			set[f.Saved] = true
 		}
 	}
 	return set
@@ -201,6 +280,15 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		in.Steps = append(in.Steps, step)
 	}
 	in.inherit(interrupted)
+	if p.WayBack != nil {
+		save := func(k Kept) intentKept {
+			if k.File.Data == nil {
+				return intentKept{}
+			}
+			return intentKept{keep(k.File), k.Going}
+		}
+		in.WayBack = &intentWayBack{save(p.WayBack.Taken), save(p.WayBack.Refused)}
+	}
 	return in, files, nil
 }
 

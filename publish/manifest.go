@@ -133,15 +133,23 @@ func (m Manifest) check() error {
 // time: it may be in use, and where the plan ends early, it begins to go anew.
 func (m Manifest) during(prev Manifest) Manifest {
 	m.Snapshot, m.Published, m.Revision, m.Resources, m.Files = prev.Snapshot, prev.Published, prev.Revision, prev.Resources, prev.Files
-	m.Going = slices.Clone(m.Going)
+	before := slices.Clone(prev.Going)
+	for i := range before {
+		before[i].Since = time.Time{}
+	}
+	return m.with(before).anew(prev)
+}
+
+// with is m where more goes, which has no time yet.
+func (m Manifest) with(more []Going) Manifest {
 	goes := m.Since()
-	for _, g := range prev.Going {
-		g.Since = time.Time{}
+	m.Going = slices.Clone(m.Going)
+	for _, g := range more {
 		if _, on := goes[g]; !on {
 			m.Going = append(m.Going, g)
 		}
 	}
-	return m.anew(prev)
+	return m
 }
 
 // anew is m where another record has no time for some that go: these may have been in

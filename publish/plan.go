@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,10 @@ type Step struct {
 	Remove []string
 }
 
+func (s Step) writes(name string) bool {
+	return slices.ContainsFunc(s.Write, func(f File) bool { return f.Path == name })
+}
+
 // Plan is the way from what is on disk to what shall be there.
 type Plan struct {
 	// Steps may write one file several times; what the last one writes counts.
@@ -59,8 +64,25 @@ type Plan struct {
 	Confirm Confirmer
 	// Again names files that move, where somebody confirms, even though they are out.
 	Again []string
+	// WayBack is of a file that goes back to other bytes than it had before; nil is none.
+	WayBack *WayBack
 	// Manifest is what the record says when all steps are out.
 	Manifest Manifest
+}
+
+// WayBack is what a file holds when the change that writes it goes back. Connections that
+// drain may need what the change brought, so that stays beside what was there before.
+type WayBack struct {
+	// Taken is for a change of which Envoy took the step that writes the file, Refused
+	// for one that got no further. One without bytes is what the file held before.
+	Taken, Refused Kept
+}
+
+// Kept is what a file holds on the way back.
+type Kept struct {
+	File File
+	// Going is what is in File and was not there before the change.
+	Going []Going
 }
 
 // files are all that p writes, in its order.

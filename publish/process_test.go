@@ -146,5 +146,5 @@ func TestLockedByAnother(t *testing.T) {
 	if did, err := d.Recover(context.Background(), Plan{}); err != nil || !did {
 		t.Errorf("Recover: %t, %v", did, err)
 	}
-	checkPublished(t, out, files{}.withPlans([]Plan{state1()}))
+	checkPublished(t, out, files{}.withPlans([]Plan{state1(), {Steps: state2().Steps[:1]}, kept(state2())}))
 }

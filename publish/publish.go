@@ -149,6 +149,12 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	if err != nil {
 		return Result{}, err
 	}
+	var out []string
+	if interrupted != nil {
+		if out, err = d.came(interrupted.Steps); err != nil {
+			return Result{}, err
+		}
+	}
 	before, after, err := records(p, prev, in)
 	if err != nil {
 		return Result{}, err
@@ -170,7 +176,7 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	switch {
 	case err != nil:
 	case refused != nil && in.reversible():
-		res.Undone, err = d.turnBack(ctx, in, p, res.Steps, refused)
+		res.Undone, err = d.turnBack(ctx, in, out, p, res.Steps, refused)
 	case refused != nil: // it stays, and is not held
 		if err = d.refused(refused.Refusal, false); err == nil {
 			err = d.put(manifestPath, p.Manifest.normal())

@@ -38,6 +38,7 @@ type scenario struct {
 	want     []Plan
 	gone     []string
 	stays    []string
+	may      []string // stay, where a writer before was killed
 	snapshot string   // on record in the end
 	held     string   // snapshot
 	last     string   // what the last refusal says
@@ -75,8 +76,18 @@ func state2() Plan {
 	)
 	p.Manifest.Published = day2
 	p.Manifest.Going = []Going{{Cluster: "old", Since: day2}, {File: "eds/old/eds.json", Since: day2}}
+	return keeping(p, "+ web", "> eds/web/eds.json", "+ old", "> eds/old/eds.json", "+ api", "> eds/api/eds.json")
+}
+
+// keeping is p with a way back on which clusters stay that came: these are all of them.
+func keeping(p Plan, clusters ...string) Plan {
+	kept := text("cds/cds.json", "kept by "+p.Manifest.Snapshot, clusters...)
+	p.WayBack = &WayBack{Taken: Kept{File: kept, Going: []Going{{Cluster: strings.TrimPrefix(clusters[len(clusters)-2], "+ ")}}}}
 	return p
 }
+
+// kept is the way back of p, once Envoy has taken its clusters.
+func kept(p Plan) Plan { return Plan{Steps: []Step{step("kept", p.WayBack.Taken.File)}} }
 
 func withKey(f File) File {
 	f.Secret = true
@@ -104,7 +115,7 @@ func state3() Plan {
 		step("routes", text("rds/main/rds.json", "main 3", "@ web", "@ new")),
 	)
 	p.Manifest.Published = day2
-	return p
+	return keeping(p, "+ web", "> eds/web/eds.json", "+ old", "> eds/old/eds.json", "+ api", "> eds/api/eds.json", "+ new", "> eds/new/eds.json")
 }
 
 // state5 is like state3, with other versions.
@@ -119,11 +130,12 @@ func state5() Plan {
 
 // state4 follows a trim that was interrupted: old is gone for good.
 func state4() Plan {
-	return snapshot("s4",
+	p := snapshot("s4",
 		step("new", text("eds/new/eds.json", "new 4")),
 		step("clusters", text("cds/cds.json", "cds 4", "+ web", "> eds/web/eds.json", "+ api", "> eds/api/eds.json", "+ new", "> eds/new/eds.json")),
 		step("routes", text("rds/main/rds.json", "main 4", "@ web", "@ new")),
 	)
+	return keeping(p, "+ web", "> eds/web/eds.json", "+ api", "> eds/api/eds.json", "+ old", "> eds/old/eds.json", "+ new", "> eds/new/eds.json")
 }
 
 // listeners are three writings of one file, as where a listener waits for an address.
@@ -314,17 +326,25 @@ func scenarios() []scenario {
 
 	add(scenario{name: "forward", before: out1, plan: state2(), want: two, snapshot: "s2"})
 	add(scenario{name: "forward, confirmed", before: out1, plan: state2(), confirmed: true, want: two, snapshot: "s2"})
+	// What came stays until its trim: clusters of which Envoy took the step, and files but
+	// for those of the refused step.
+	backTo1 := []Plan{state1(), kept(state2())}
 	for _, s := range state2().Steps {
-		add(scenario{
+		refused := scenario{
 			name: "refused: " + s.Name, before: out1, plan: state2(), refuse: s.Write[0].Version,
-			want: one, snapshot: "s1", held: "s2", last: noReason,
-		})
+			want: one, stays: []string{"eds/api/eds.json"}, snapshot: "s1", held: "s2", last: noReason,
+		}
+		switch s.Name {
+		case "new":
+			refused.stays, refused.may = nil, refused.stays
+		case "listeners", "routes":
+			refused.want = backTo1
+		}
+		add(refused)
 	}
-	kept := state1()
-	kept.Steps[0].Write[0] = text("sds/cert/sds.json", "cert 2")
 	add(scenario{
 		name: "refused: routes, secrets stay", before: out1, plan: state2(), refuse: "main 2", keep: []string{"sds/cert/sds.json", "eds/api/eds.json"},
-		want: []Plan{kept}, snapshot: "s1", held: "s2", last: noReason,
+		want: backTo1, stays: []string{"sds/cert/sds.json", "eds/api/eds.json"}, snapshot: "s1", held: "s2", last: noReason,
 	})
 	add(scenario{name: "listeners thrice", before: out1, plan: listeners(), confirmed: true, want: []Plan{state1(), listeners()}, snapshot: "s2"})
 	add(scenario{
@@ -347,11 +367,12 @@ func scenarios() []scenario {
 	})
 	add(scenario{
 		name: "over an interrupted change, refused: listeners", before: half, plan: state3(), refuse: "lds 3",
-		want: one, snapshot: "s1", held: "s3", last: noReason,
+		want: []Plan{state1(), kept(state3())}, stays: []string{"eds/api/eds.json", "eds/new/eds.json"}, snapshot: "s1", held: "s3", last: noReason,
 	})
 	add(scenario{
 		name: "over two interrupted changes, refused: listeners", before: append(slices.Clone(half), killed(state3(), &envoy{}, 1, "rename", " lds/lds.json")),
-		plan: state5(), refuse: "listeners 5", want: one, snapshot: "s1", held: "s5", last: noReason,
+		plan: state5(), refuse: "listeners 5",
+		want: []Plan{state1(), kept(state5())}, stays: []string{"eds/api/eds.json", "eds/new/eds.json"}, snapshot: "s1", held: "s5", last: noReason,
 	})
 	add(scenario{
 		name: "back over an interrupted change", before: half, plan: state1(), confirmed: true,
@@ -359,19 +380,19 @@ func scenarios() []scenario {
 	})
 	add(scenario{
 		name: "over an interrupted trim, refused: routes", before: append(slices.Clone(out2), killed(trim2(), &envoy{}, 1, "open", "eds/old")),
-		plan: state4(), refuse: "main 4", want: two, snapshot: "s2", held: "s4", last: noReason,
+		plan: state4(), refuse: "main 4", want: append(slices.Clone(two), kept(state4())), stays: []string{"eds/new/eds.json"}, snapshot: "s2", held: "s4", last: noReason,
 	})
 	add(scenario{
 		name:   "over a change that nobody confirmed, refused: routes",
 		before: append(slices.Clone(out1), killed(state2(), nil, 1, "rename", " lds/lds.json")),
 		plan:   state3(), refuse: "main 3",
-		want: []Plan{state1(), {Steps: state2().Steps[:3]}}, snapshot: "s1", held: "s3", last: noReason,
-		drifted: []string{"cds/cds.json", "sds/cert/sds.json"},
+		want: []Plan{state1(), {Steps: state2().Steps[:3]}, kept(state3())}, stays: []string{"eds/new/eds.json"}, snapshot: "s1", held: "s3", last: noReason,
+		drifted: []string{"sds/cert/sds.json"},
 	})
 	add(scenario{
 		name:   "over the end of a change, refused: listeners",
 		before: append(slices.Clone(out1), killed(state2(), &envoy{}, 1, "remove", ".xdspub/intent")),
-		plan:   state3(), refuse: "lds 3", want: two, snapshot: "s2", held: "s3", last: noReason,
+		plan:   state3(), refuse: "lds 3", want: append(slices.Clone(two), kept(state3())), stays: []string{"eds/new/eds.json"}, snapshot: "s2", held: "s3", last: noReason,
 	})
 	for _, file := range []string{"eds/blue/eds.json", "rds/side/rds.json", "sds/cert/sds.json", "ecds/lua/ecds.json", "srds/scopes/srds.json"} {
 		kind, _, _ := strings.Cut(file, "/")
@@ -398,7 +419,7 @@ func scenarios() []scenario {
 	})
 	add(scenario{
 		name: "under a removed file, refused: listeners", before: append(slices.Clone(out1), removed("rds/main/rds.json")),
-		plan: state2(), refuse: "lds 2", want: one, gone: []string{"rds/main/rds.json"}, snapshot: "s1", held: "s2", last: noReason,
+		plan: state2(), refuse: "lds 2", want: backTo1, gone: []string{"rds/main/rds.json"}, stays: []string{"eds/api/eds.json"}, snapshot: "s1", held: "s2", last: noReason,
 		drifted: []string{"rds/main/rds.json"},
 	})
 	add(scenario{
@@ -413,7 +434,7 @@ func scenarios() []scenario {
 			_, err := d.Recover(context.Background(), Plan{Confirm: e})
 			return err
 		},
-		want: one, snapshot: "s1", held: "s2", last: noReason,
+		want: backTo1, stays: []string{"eds/api/eds.json"}, snapshot: "s1", held: "s2", last: noReason,
 	})
 	add(scenario{
 		name: "release",
@@ -427,7 +448,7 @@ func scenarios() []scenario {
 		}),
 		plan: state1(),
 		run:  func(d *Dir, _ *envoy) error { return d.Release() },
-		want: one, snapshot: "s1", last: noReason,
+		want: one, stays: []string{"cds/cds.json", "eds/api/eds.json"}, snapshot: "s1", last: noReason,
 	})
 	return list
 }

@@ -29,26 +29,50 @@ func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	return true, errors.Join(err, d.tidy())
 }
 
-// turnBack puts back what p has done.
-func (d *Dir) turnBack(ctx context.Context, in Intent, p Plan, done []StepResult, refused *RefusedError) ([]StepResult, error) {
-	back, err := d.turn(in, p, done, refused)
+// turnBack puts back what p has done, the last of it refused. The files out were there
+// before p, by a change that ended early.
+func (d *Dir) turnBack(ctx context.Context, in Intent, out []string, p Plan, done []StepResult, refused *RefusedError) ([]StepResult, error) {
+	moved := Plan{Steps: p.Steps[:len(done)]}
+	back, err := d.turn(in, out, moved, refused)
 	if err != nil {
 		return nil, fmt.Errorf("put back: %w", err)
 	}
 	return d.undo(ctx, back, p)
 }
 
-// turn begins the way back of p, of which done has moved: from here on a writer
-// that is killed has a successor that goes on with it. What does not go back is left
-// out of the intent, and is on its record as it is out now.
-func (d *Dir) turn(in Intent, p Plan, done []StepResult, refused *RefusedError) (*Intent, error) {
+// turn begins the way back of what has moved: from here on a writer that is killed has
+// a successor that goes on with it. What does not go back is left out of the intent,
+// and is on its record as it is out now.
+func (d *Dir) turn(in Intent, out []string, moved Plan, refused *RefusedError) (*Intent, error) {
 	in.Direction, in.Refusal = Back, &refused.Refusal
-	steps, err := d.goBack(in.Steps, refused.Keep)
+	last := len(moved.Steps) - 1
+	going := in.keepWhatCame(moved.Steps[:last])
+	came, err := d.came(in.Steps)
 	if err != nil {
 		return nil, err
 	}
-	in.Steps = steps
-	goes, moved := in.paths(), Plan{Steps: p.Steps[:len(done)]}
+	goes := make(map[string]bool) // with the refused step
+	for _, f := range moved.Steps[last].Write {
+		goes[f.Path] = true
+	}
+	for _, name := range out {
+		delete(goes, name)
+	}
+	came = slices.DeleteFunc(came, func(name string) bool { return goes[name] })
+	for _, name := range came {
+		going = append(going, Going{File: name})
+	}
+	in.Manifest = in.Manifest.with(going)
+	if in.Steps, err = d.goBack(in.Steps, came, refused.Keep); err != nil {
+		return nil, err
+	}
+	in.Manifest.Files = in.record(moved)
+	return &in, d.put(intentPath, in)
+}
+
+// record is what is on record of files when the way back of what has moved is through.
+func (in *Intent) record(moved Plan) map[string]Published {
+	goes := in.paths()
 	files := maps.Clone(in.Manifest.Files)
 	if files == nil {
 		files = make(map[string]Published)
@@ -65,24 +89,85 @@ func (d *Dir) turn(in Intent, p Plan, done []StepResult, refused *RefusedError) 
 			}
 		}
 	}
-	in.Manifest.Files = files
-	return &in, d.put(intentPath, in)
+	for _, s := range slices.Backward(in.Steps) {
+		for _, f := range s.Files {
+			if f.Saved != "" { // what was kept is not as it was
+				files[f.Path] = Published{f.Version, f.Sum}
+			}
+		}
+	}
+	return files
 }
 
-// goBack is what goes back of steps: all but the files to keep, as far as to a file
-// that was edited by hand before it moved. That one can't, and what went out before
-// it stays as well, since it may be named there.
-func (d *Dir) goBack(steps []intentStep, keep []string) ([]intentStep, error) {
-	keeps := make(map[string]bool)
+// keepWhatCame has the file of in.WayBack go back to the bytes that are meant for a change
+// of which Envoy has taken these steps. It returns what stays in it that had come.
+func (in *Intent) keepWhatCame(taken []Step) []Going {
+	if in.WayBack == nil {
+		return nil
+	}
+	to := in.WayBack.Refused
+	if f := in.WayBack.Taken.File; f.Saved != "" && slices.ContainsFunc(taken, func(s Step) bool { return s.writes(f.Path) }) {
+		to = in.WayBack.Taken
+	}
+	in.WayBack = nil
+	if to.File.Saved == "" {
+		return nil
+	}
+	steps, kept := slices.Clone(in.Steps), false
+	for i, s := range steps {
+		steps[i].Files = slices.Clone(s.Files)
+		for j, f := range s.Files {
+			if f.Path == to.File.Path && f.Saved != "" {
+				steps[i].Files[j], kept = to.File, true
+			}
+		}
+	}
+	if !kept {
+		return nil
+	}
+	in.Steps = steps
+	return to.Going
+}
+
+// came are the files that are out and were not before the change. They stay until their
+// trim: clusters that stay may name them, and listeners that drain may read them. Only
+// what came with the refused step itself goes with it.
+func (d *Dir) came(steps []intentStep) ([]string, error) {
+	var list []string
+	for _, s := range steps {
+		for _, f := range s.Files {
+			if f.Saved != "" || f.Edited {
+				continue
+			}
+			out, err := removable(d.root, f.Path)
+			if err != nil {
+				return nil, err
+			}
+			if out {
+				list = append(list, f.Path)
+			}
+		}
+	}
+	return list, nil
+}
+
+// goBack is what goes back of steps: all but what came, and the files to keep, as far as
+// to a file that was edited by hand before it moved. That one can't, and what went out
+// before it stays as well, since it may be named there.
+func (d *Dir) goBack(steps []intentStep, came, keep []string) ([]intentStep, error) {
+	keeps, stays := make(map[string]bool), make(map[string]bool)
 	for _, name := range keep {
 		keeps[name] = true
+	}
+	for _, name := range came {
+		stays[name] = true
 	}
 	var back []intentStep
 	for _, s := range slices.Backward(steps) {
 		step := intentStep{Name: s.Name}
 		for _, f := range s.Files {
 			if f.Edited {
-				moved, err := d.movedSince(f)
+				moved, err := movedSince(d.root, f)
 				if err != nil {
 					return nil, err
 				}
@@ -95,7 +180,7 @@ func (d *Dir) goBack(steps []intentStep, keep []string) ([]intentStep, error) {
 					slices.Reverse(back)
 					return back, nil
 				}
-			} else if f.Saved == "" || !keeps[f.Path] {
+			} else if f.Saved == "" && !stays[f.Path] || f.Saved != "" && !keeps[f.Path] {
 				step.Files = append(step.Files, f)
 			}
 		}
@@ -106,9 +191,9 @@ func (d *Dir) goBack(steps []intentStep, keep []string) ([]intentStep, error) {
 }
 
 // movedSince tells whether a file is not as it was found.
-func (d *Dir) movedSince(f saved) (bool, error) {
+func movedSince(root folder, f saved) (bool, error) {
 	now := ""
-	data, _, err := d.root.read(f.Path, MaxFile)
+	data, _, err := root.read(f.Path, MaxFile)
 	switch {
 	case err == nil:
 		now = sum(data)
@@ -131,13 +216,9 @@ func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
 				come = append(come, f.Path)
 				continue
 			}
-			name := undoPath + "/" + f.Saved
-			data, _, err := d.root.read(name, MaxFile)
-			if err == nil && sum(data) != f.Sum {
-				err = fmt.Errorf("read %s: not what was saved", d.path(name))
-			}
+			data, err := readSaved(d.root, f)
 			if err != nil {
-				return Plan{}, fmt.Errorf("%s: %w (remove %s %s)", f.Path, err, d.path(intentPath), startAnew)
+				return Plan{}, err
 			}
 			step.Write = append(step.Write, File{Path: f.Path, Data: data, Version: f.Version, Secret: f.Secret})
 		}
@@ -147,6 +228,19 @@ func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
 		p.Steps[n-1].Remove = come
 	}
 	return p, nil
+}
+
+// readSaved reads the bytes that were saved for the way back.
+func readSaved(root folder, f saved) ([]byte, error) {
+	name := undoPath + "/" + f.Saved
+	data, _, err := root.read(name, MaxFile)
+	if err == nil && sum(data) != f.Sum {
+		err = fmt.Errorf("read %s: not what was saved", root.path(name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (remove %s %s)", f.Path, err, root.path(intentPath), startAnew)
+	}
+	return data, nil
 }
 
 // undo puts back what the change had moved, and holds its snapshot.

@@ -52,7 +52,7 @@ func TestUndo(t *testing.T) {
 	}
 	asked := []string{
 		"before new", "after new", "before secrets", "after secrets", "before clusters", "after clusters", "before listeners", "after listeners",
-		"before listeners", "after listeners", "before clusters", "after clusters", "before secrets", "after secrets", "before new", "after new",
+		"before listeners", "after listeners", "before clusters", "after clusters", "before secrets", "after secrets",
 	}
 	if !slices.Equal(e.asked, asked) {
 		t.Errorf("asked %q, want %q", e.asked, asked)
@@ -67,8 +67,12 @@ func TestUndo(t *testing.T) {
 	if got, want := moves(res.Steps), "new[eds/api/eds.json][] secrets[sds/cert/sds.json][] clusters[cds/cds.json][] listeners[lds/lds.json][]"; got != want {
 		t.Errorf("moved %s, want %s", got, want)
 	}
-	if got, want := moves(res.Undone), "listeners[lds/lds.json][] clusters[cds/cds.json][] secrets[sds/cert/sds.json][] new[][eds/api/eds.json]"; got != want {
+	if got, want := moves(res.Undone), "listeners[lds/lds.json][] clusters[cds/cds.json][] secrets[sds/cert/sds.json][]"; got != want {
 		t.Errorf("put back %s, want %s", got, want)
+	}
+	m, err := ReadManifest(out)
+	if want := []Going{{Cluster: "api"}, {File: "eds/api/eds.json"}}; err != nil || !slices.Equal(m.Going, want) {
+		t.Errorf("going %v, %v, want %v", m.Going, err, want)
 	}
 	r, err := ReadRefused(out)
 	if h := r.Holds("s2"); err != nil || h == nil || h.Step != "listeners" || !h.Time.Equal(day2) {
@@ -98,7 +102,7 @@ func TestUndoUnasked(t *testing.T) {
 	if !onlyRefused(err) {
 		t.Errorf("error %v", err)
 	}
-	checkPublished(t, out, files{}.withPlans([]Plan{state1()}))
+	checkPublished(t, out, files{}.withPlans([]Plan{state1(), {Steps: state2().Steps[:1]}, kept(state2())}))
 }
 
 // TestCancelledBefore ends the caller's context while Envoys are asked where they stand:

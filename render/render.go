@@ -201,6 +201,26 @@ func scopesAsked(t Target, bound *xds.Snapshot) bool {
 	})
 }
 
+// Clusters is a CDS file: of the clusters that r rendered last, if any, and of clusters of
+// an earlier render, which win where the names are the same.
+func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
+	list, wins := make([]*encoded, 0, len(before)), make(map[string]bool)
+	for _, c := range before {
+		e, err := encode(f, c)
+		if err != nil {
+			return File{}, err
+		}
+		list, wins[c.Name] = append(list, e), true
+	}
+	for c, e := range r.written {
+		if c.Type == xds.Cluster && !wins[c.Name] {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *encoded) int { return cmp.Compare(a.name, b.name) })
+	return file(f, xds.Cluster, "", list)
+}
+
 // hold puts listeners of before in the place of those that have to wait.
 func hold(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded

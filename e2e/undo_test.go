@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+	"xdspub/publish"
+)
+
+// keptAlive is a connection over which one request goes after the other.
+type keptAlive struct {
+	net.Conn
+	read *bufio.Reader
+}
+
+func keepAlive(t *testing.T, port int) *keptAlive {
+	t.Helper()
+	c, err := net.Dial("tcp", address(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &keptAlive{c, bufio.NewReader(c)}
+}
+
+// ask sends a request over the connection.
+func (c *keptAlive) ask(t *testing.T) string {
+	t.Helper()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	response, err := http.ReadResponse(c.read, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d %s", response.StatusCode, body)
+}
+
+// TestUndoneWhileDraining has Envoy take one listener of a change, which routes to a
+// cluster that comes with it, and refuse another one. A connection that was made before
+// the change is put back goes on: its filter chain drains, and its cluster stays for as
+// long.
+func TestUndoneWhileDraining(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
+	edge := envoytest.FreePort(t)
+	busy, _ := takePort(t)
+	before := documents(staticCluster("blue", blue.Port()), listener("edge", edge, "route_config: {"+hosts("blue")+"}"))
+	s := newSite(t, map[string]string{"edge.yaml": before}, "--trim-delay", "1s")
+	heard := make(chan struct{}) // whether it took the listeners
+	target, err := url.Parse("http://" + address(s.admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := func() bool {
+		lds, err := os.ReadFile(filepath.Join(s.out, "lds/lds.json"))
+		return err == nil && strings.Contains(string(lds), "green")
+	}
+	way := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if moved() {
+			select {
+			case <-heard:
+			case <-r.Context().Done():
+			}
+		}
+		way.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	direct := s.args
+	s.args = append(slices.Clone(direct), confirmed(s.admin)...)
+	s.startWatch(t)
+	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "15", "--parent-shutdown-time-s", "16"}})
+	s.took(t)
+	becomes(t, "the page", "200 blue", func() string { return ask(t, request{port: edge}).text })
+
+	s.watch.Signal(t, syscall.SIGTERM)
+	s.watch.Wait(t)
+	s.args = append(slices.Clone(direct), "--ack-timeout", "1h", "--envoy-admin", proxy.URL)
+	s.beginWatch(t)
+	s.write(t, "edge.yaml", documents(staticCluster("blue", blue.Port()), edsCluster("green"), endpoints("green", green.Port()),
+		listener("edge", edge, "route_config: {"+hosts("green")+"}"), listener("busy", busy, "route_config: {"+hosts("green")+"}")))
+	becomes(t, "the listener that is taken", "200 green", func() string { return ask(t, request{port: edge}).text })
+	kept := keepAlive(t, edge)
+	if got := kept.ask(t); got != "200 green" {
+		t.Fatalf("the connection gets %q", got)
+	}
+	close(heard)
+	s.watch.WaitLog(t, "Envoy refused the snapshot, what was out before is out again")
+	becomes(t, "the page", "200 blue", func() string { return ask(t, request{port: edge}).text })
+	if s.envoy.Stat(t, "listener_manager.total_filter_chains_draining") == 0 {
+		t.Error("nothing drains")
+	}
+	if got := kept.ask(t); got != "200 green" {
+		t.Errorf("the connection that is kept gets %q", got)
+	}
+	content(t, s.reader(t))
+	if m, err := publish.ReadManifest(s.out); err != nil || len(m.Going) != 2 {
+		t.Errorf("going %v, %v: want the cluster that came, and its endpoints", m.Going, err)
+	}
+	envoytest.Eventually(t, patience, "what came goes", func() (bool, string) {
+		stats := s.envoy.Stats(t, `^cluster_manager\.active_clusters$|^listener_manager\.total_filter_chains_draining$`)
+		gone, drains := stats["cluster_manager.active_clusters"] == "1", stats["listener_manager.total_filter_chains_draining"] != "0"
+		if gone && drains {
+			t.Fatal("green is gone, and what uses it drains")
+		}
+		return gone && !s.exists("eds/green/eds.json"), fmt.Sprint(stats)
+	})
+}
