@@ -12,7 +12,7 @@ import (
 )
 
 // TestRefusedSecret has a change refused that brings a secret with it. What was out
-// before is out again, in each format, and of the key nothing is left: not in the
+// before is out again, in each format, and of the key nothing is left after its trim: not in the
 // output directory, its records included, not in what is said.
 func TestRefusedSecret(t *testing.T) { inFormats(t, testRefusedSecret) }
 
@@ -21,7 +21,7 @@ func testRefusedSecret(t *testing.T, format string) {
 	page := "route_config: {" + hosts("up") + "}"
 	edge := envoytest.FreePort(t)
 	busy, _ := takePort(t)
-	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, page))}, "--format", format)
+	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, page))}, "--format", format, "--trim-delay", "1ms")
 	before := s.bytesOut(t)
 	pair := newPair(t, "secure")
 	key := strings.Split(pair.key, "\n")[1]
@@ -31,6 +31,7 @@ func testRefusedSecret(t *testing.T, format string) {
 	if exit != 1 || !strings.Contains(said, "Address already in use") {
 		t.Errorf("status: exit status %d\n%s%s", exit, said, stderr)
 	}
+	s.watch.WaitLog(t, "msg=trimmed")
 	s.watch.Signal(t, syscall.SIGTERM)
 	s.watch.Wait(t)
 
