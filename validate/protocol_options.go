@@ -13,11 +13,7 @@ const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOpti
 // httpOptions are the cluster's HTTP settings in typed_extension_protocol_options,
 // nil where it has none there, and its older fields count.
 func httpOptions(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
-	a := c.GetTypedExtensionProtocolOptions()[httpProtocolOptions]
-	if a == nil {
-		return nil
-	}
-	m, _ := xds.Unpack(a).(*httpv3.HttpProtocolOptions)
+	m, _ := xds.UnpackOptions(c.GetTypedExtensionProtocolOptions(), httpProtocolOptions).(*httpv3.HttpProtocolOptions)
 	return m
 }
 

@@ -55,18 +55,6 @@ HTTP/2 they can have one, unless protocol_selection is USE_DOWNSTREAM_PROTOCOL.`
 	},
 }
 
-// protocolOptionsTypes are the keys that Envoy 1.40.0 knows, and their messages.
-var protocolOptionsTypes = map[string]protoreflect.FullName{
-	"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions": "envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
-	httpProtocolOptions:                  httpProtocolOptions,
-	olderHTTPProtocolOptions:             httpProtocolOptions,
-	tcpProtocolOptions:                   tcpProtocolOptions,
-	olderTCPProtocolOptions:              tcpProtocolOptions,
-	"envoy.filters.network.redis_proxy":  "envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions",
-	"envoy.redis_proxy":                  "envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions",
-	"envoy.filters.network.thrift_proxy": "envoy.extensions.filters.network.thrift_proxy.v3.ThriftProtocolOptions",
-}
-
 const (
 	olderHTTPProtocolOptions = "envoy.upstreams.http.http_protocol_options"
 	olderTCPProtocolOptions  = "envoy.upstreams.tcp.tcp_protocol_options"
@@ -74,7 +62,7 @@ const (
 )
 
 func checkOptionsKey(p *Pass, path xds.Path, key string, a *anypb.Any) {
-	want, known := protocolOptionsTypes[key]
+	want, known := xds.ProtocolOptions[key]
 	// What a TypedStruct says of its type does not count here.
 	got := nameIn(a.GetTypeUrl())
 	f := Finding{Path: path}
@@ -85,6 +73,10 @@ func checkOptionsKey(p *Pass, path xds.Path, key string, a *anypb.Any) {
 		f.Message = fmt.Sprintf("options under %q are not in effect", key)
 		f.Help = fmt.Sprintf("make their key %s", want)
 		f.Warning = true
+	case got == "google.protobuf.Struct" && xds.UnpackOptions(map[string]*anypb.Any{key: a}, key) == nil:
+		f.Path = path.Field("value")
+		f.Message = fmt.Sprintf("value does not fit %s", want)
+		f.Help = "check the spelling and the kind of the fields"
 	case got == want || !inBinary(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
 		return // Envoy reads nothing as whatever it wants; HTTP options need something
 	default:

@@ -30,7 +30,10 @@ A minimum version above the maximum is refused in the tls_params of a certificat
 and taken in those of a context, where no handshake succeeds: a warning. In a
 cluster the maximum is TLS 1.2 unless it is set. Below TLS 1.2 none of the default
 cipher suites can be used. The tls_params of a cluster's certificate are not looked
-at.`,
+at.
+
+Where a context waits for a secret by SDS, Envoy accepts all of this, and refuses the
+secret when it comes, or crashes: no connection ever works.`,
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
 	Node: func(p *Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -57,6 +60,16 @@ at.`,
 	},
 }
 
+// untilSecret says how long Envoy accepts a fault of contexts: it hands nothing to
+// BoringSSL before the secrets that they wait for are there.
+func untilSecret(p *Pass, users []tlsContext) string {
+	isReady := func(c tlsContext) bool { return !c.awaitsSecret(p) }
+	if len(users) == 0 || slices.ContainsFunc(users, isReady) {
+		return ""
+	}
+	return "; Envoy accepts it until the secret comes"
+}
+
 // judgeNames judges what BoringSSL is to know by name.
 func judgeNames(p *Pass, t part, params *tlsv3.TlsParameters) {
 	at := t.path
@@ -78,7 +91,7 @@ func judgeNames(p *Pass, t part, params *tlsv3.TlsParameters) {
 		if i := slices.IndexFunc(l.values, func(v string) bool { return strings.Contains(v, name) }); name != "" && i >= 0 {
 			t.path = t.path.Index(i)
 		}
-		f := Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err), Help: "BoringSSL knows " + strings.Join(l.known(), ", ")}
+		f := Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "BoringSSL knows " + strings.Join(l.known(), ", ")}
 		if near := diag.NewWords(l.known()).Nearest(name); near != "" && near != name {
 			f.Help = fmt.Sprintf("did you mean %q?", near)
 		}
@@ -179,15 +192,16 @@ func judgeALPN(p *Pass, c tlsContext) {
 	}
 	const longest, longestList = 255, 65534
 	path := c.commonPath("alpn_protocols")
+	late := untilSecret(p, []tlsContext{c})
 	for i, entry := range list {
 		for protocol := range strings.SplitSeq(entry, ",") {
 			switch {
 			case protocol == "" && c.isServer():
 				p.Report(Finding{Path: path.Index(i), Message: "an empty ALPN protocol: no protocol is negotiated with any client", Help: "give one such as h2 or http/1.1", Warning: true})
 			case protocol == "":
-				p.Report(Finding{Path: path.Index(i), Message: "an empty ALPN protocol: Envoy crashes", Help: "give one such as h2 or http/1.1"})
+				p.Report(Finding{Path: path.Index(i), Message: "an empty ALPN protocol: Envoy crashes" + late, Help: "give one such as h2 or http/1.1"})
 			case len(protocol) > longest:
-				p.Report(Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol of %d bytes; the limit is %d", len(protocol), longest), Help: "give one such as h2 or http/1.1"})
+				p.Report(Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol of %d bytes; the limit is %d", len(protocol), longest) + late, Help: "give one such as h2 or http/1.1"})
 			default:
 				continue
 			}
@@ -195,6 +209,6 @@ func judgeALPN(p *Pass, c tlsContext) {
 		}
 	}
 	if len(all) > longestList {
-		p.Report(Finding{Path: path, Message: fmt.Sprintf("ALPN protocols of %d bytes, commas between them; the limit is %d", len(all), longestList), Help: "give few and short ones, such as h2 and http/1.1"})
+		p.Report(Finding{Path: path, Message: fmt.Sprintf("ALPN protocols of %d bytes, commas between them; the limit is %d", len(all), longestList) + late, Help: "give few and short ones, such as h2 and http/1.1"})
 	}
 }

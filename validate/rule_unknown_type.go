@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 
@@ -27,16 +28,17 @@ released binary leaves out. Without any type, and for the type that a TypedStruc
 stands for, it is "Didn't find a registered implementation", and the resource is
 refused. A TypedStruct with a field that its type does not have is taken, and the
 field is not in effect; in a bootstrap, Envoy does not start with it. An optional HTTP filter, its configuration for a route, or a
-cluster specifier plugin that stands for an unknown type by a TypedStruct is left out.`,
+cluster specifier plugin that stands for an unknown type by a TypedStruct is left out.
+What a TypedStruct among a cluster's protocol options says of its type does not count.`,
 	Messages: []protoreflect.FullName{"google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"},
 	Node: func(p *Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *anypb.Any:
 			checkAny(p, n, m)
 		case *xdstypev3.TypedStruct:
-			checkTypedStruct(p, n, m.GetTypeUrl())
+			checkTypedStruct(p, n, cmp.Or(n.OptionsType(), m.GetTypeUrl()))
 		case *udpatypev1.TypedStruct:
-			checkTypedStruct(p, n, m.GetTypeUrl())
+			checkTypedStruct(p, n, cmp.Or(n.OptionsType(), m.GetTypeUrl()))
 		}
 	},
 }

@@ -79,6 +79,18 @@ func (c tlsContext) common() *tlsv3.CommonTlsContext {
 
 func (c tlsContext) isServer() bool { return c.down != nil }
 
+// awaitsSecret tells whether the context waits for a secret by SDS that the files do
+// not have.
+func (c tlsContext) awaitsSecret(p *Pass) bool {
+	common := c.common()
+	wanted := append(slices.Clone(common.GetTlsCertificateSdsSecretConfigs()),
+		common.GetValidationContextSdsSecretConfig(),
+		common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig())
+	return slices.ContainsFunc(wanted, func(s *tlsv3.SdsSecretConfig) bool {
+		return s.GetSdsConfig() != nil && p.Snapshot.Lookup(xds.Secret, s.GetName()) == nil
+	})
+}
+
 // commonPath is the path of a field of the common part.
 func (c tlsContext) commonPath(field string) xds.Path {
 	return c.node.Path().Field("common_tls_context").Field(field)

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,7 +84,7 @@ func (n *Node) Path() Path {
 	}
 	p := n.Parent.Path()
 	if n.field == nil {
-		if n.Parent.isTypedStruct() {
+		if n.Parent.standsForMessage() {
 			return p.Field("value")
 		}
 		return p
@@ -121,12 +122,44 @@ func (n *Node) InMetadata() bool {
 	return false
 }
 
-func (n *Node) isTypedStruct() bool {
+// standsForMessage tells whether the node is a struct that stands for the message below
+// it.
+func (n *Node) standsForMessage() bool {
 	switch n.Message.(type) {
 	case *xdstypev3.TypedStruct, *udpatypev1.TypedStruct:
 		return true
+	case *structpb.Struct:
+		return n.OptionsType() != ""
 	}
 	return false
+}
+
+// OptionsType is the URL of the type that Envoy reads a struct as, whatever the struct
+// itself says: the one that the key of a cluster's protocol options stands for. It is
+// empty for all other nodes.
+func (n *Node) OptionsType() string {
+	if n.Parent == nil || n.Parent.field == nil || n.Parent.field.FullName() != protocolOptions {
+		return ""
+	}
+	if name, ok := ProtocolOptions[n.Parent.key.String()]; ok {
+		return URLPrefix + string(name)
+	}
+	return ""
+}
+
+const protocolOptions = "envoy.config.cluster.v3.Cluster.typed_extension_protocol_options"
+
+// ProtocolOptions are the keys of a cluster's protocol options that Envoy 1.40.0 knows,
+// and their messages.
+var ProtocolOptions = map[string]protoreflect.FullName{
+	"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions": "envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
+	"envoy.extensions.upstreams.http.v3.HttpProtocolOptions":                              "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+	"envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions":                                "envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions",
+	"envoy.filters.network.redis_proxy":                                                   "envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions",
+	"envoy.filters.network.thrift_proxy":                                                  "envoy.extensions.filters.network.thrift_proxy.v3.ThriftProtocolOptions",
+	"envoy.redis_proxy":                                                                   "envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions",
+	"envoy.upstreams.http.http_protocol_options":                                          "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+	"envoy.upstreams.tcp.tcp_protocol_options":                                            "envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions",
 }
 
 // Walk calls visit for m and every message below it, parents first, through Any
@@ -231,11 +264,15 @@ func (w *walker) walk(n *Node) (changed bool) {
 		}
 	case *xdstypev3.TypedStruct:
 		if !w.shallow {
-			payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+			payload, n.Err = fromStruct(cmp.Or(n.OptionsType(), m.GetTypeUrl()), m.GetValue())
 		}
 	case *udpatypev1.TypedStruct:
 		if !w.shallow {
-			payload, n.Err = fromStruct(m.GetTypeUrl(), m.GetValue())
+			payload, n.Err = fromStruct(cmp.Or(n.OptionsType(), m.GetTypeUrl()), m.GetValue())
+		}
+	case *structpb.Struct:
+		if url := n.OptionsType(); url != "" && !w.shallow {
+			payload, n.Err = fromStruct(url, m)
 		}
 	}
 	if n.payloads >= maxPayloads {
@@ -298,13 +335,25 @@ func (n *Node) replace(child *Node) {
 
 // Unpack is the message that an Any holds, or that the TypedStruct in it stands
 // for; nil where it can't be read.
-func Unpack(a *anypb.Any) proto.Message {
+func Unpack(a *anypb.Any) proto.Message { return unpack(a, "") }
+
+// UnpackOptions is Unpack for a cluster's protocol options under a key.
+func UnpackOptions(options map[string]*anypb.Any, key string) proto.Message {
+	return unpack(options[key], URLPrefix+string(ProtocolOptions[key]))
+}
+
+// unpack is Unpack where a struct is read as a message of that type, if one is given.
+func unpack(a *anypb.Any, url string) proto.Message {
 	m, err := a.UnmarshalNew()
 	switch s := m.(type) {
 	case *xdstypev3.TypedStruct:
-		m, err = fromStruct(s.GetTypeUrl(), s.GetValue())
+		m, err = fromStruct(cmp.Or(url, s.GetTypeUrl()), s.GetValue())
 	case *udpatypev1.TypedStruct:
-		m, err = fromStruct(s.GetTypeUrl(), s.GetValue())
+		m, err = fromStruct(cmp.Or(url, s.GetTypeUrl()), s.GetValue())
+	case *structpb.Struct:
+		if url != "" {
+			m, err = fromStruct(url, s)
+		}
 	}
 	if err != nil {
 		return nil
