@@ -6,7 +6,7 @@ import "fmt"
 var TooMany = Code{Name: "too-many-findings", Doc: `There are more findings than anybody reads, and not all of them are listed.
 
 A script that goes wrong, or somebody who wants xdspub to fall over, makes millions of
-them. Of one file 1,000 errors and 1,000 warnings are listed, of a source tree and of all
+them. Of one file 10,000 errors and 10,000 warnings are listed, of a source tree and of all
 rules 100,000 each; a finding with a text of kilobytes counts for several. A file is read
 no further behind its last error that is listed. Errors that are not listed drop the
 snapshot like any other.`}

@@ -27,7 +27,7 @@ const (
 	MaxParsed = 600_000
 	// MaxFindings bounds the findings of a file, of each severity, and MaxTreeFindings
 	// those of all files.
-	MaxFindings     = 1_000
+	MaxFindings     = 10_000
 	MaxTreeFindings = 100_000
 )
 
