@@ -124,3 +124,33 @@ func TestUndoneWhileDraining(t *testing.T) {
 		return gone && !s.exists("eds/green/eds.json"), fmt.Sprint(stats)
 	})
 }
+
+// TestExtensionComesBack has a filter by ECDS come back that a listener which drains is
+// subscribed to, and call a cluster that comes with it: Envoy takes it, since the cluster
+// is there by then.
+func TestExtensionComesBack(t *testing.T) {
+	t.Parallel()
+	web := envoytest.NewUpstream(t, "web")
+	first, second := envoytest.FreePort(t), envoytest.FreePort(t)
+	const authz = "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz"
+	with := func(port int, cluster string) string {
+		return documents(staticCluster("web", web.Port()), staticCluster(cluster, web.Port()),
+			extension("authz", fmt.Sprintf(`{"@type": type.googleapis.com/%s, failure_mode_allow: true, grpc_service: {envoy_grpc: {cluster_name: %q}}}`, authz, cluster)),
+			listener("edge-"+cluster, port, "route_config: {"+hosts("web")+"}", "http_filters: ["+discovered("authz", authz)+", "+router+"]"))
+	}
+	s := startSite(t, map[string]string{"edge.yaml": with(first, "one")})
+	becomes(t, "the page", "200 web", func() string { return ask(t, request{port: first}).text })
+	kept := keepAlive(t, first)
+	if got := kept.ask(t); got != "200 web" {
+		t.Fatalf("the connection gets %q", got)
+	}
+	s.write(t, "edge.yaml", staticCluster("web", web.Port()))
+	s.watch.WaitLog(t, "snapshot is out")
+	becomes(t, "the first listener", "refused", func() string { return listens(first) })
+	s.write(t, "edge.yaml", with(second, "two"))
+	becomes(t, "the second page", "200 web", func() string { return ask(t, request{port: second}).text })
+	if got := kept.ask(t); got != "200 web" {
+		t.Errorf("the connection that is kept gets %q", got)
+	}
+	content(t, s.envoy)
+}

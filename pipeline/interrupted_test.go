@@ -214,8 +214,8 @@ func TestTrimOfWhatIsNamed(t *testing.T) {
 	}
 }
 
-// TestExtensionsAfterClusters: a filter calls clusters, so one that changes goes out
-// behind those that come.
+// TestExtensionsAfterClusters: a filter calls clusters, so one that comes or changes goes
+// out behind those that come; but for one that clusters themselves have.
 func TestExtensionsAfterClusters(t *testing.T) {
 	const (
 		extension = `{"@type": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: lua, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: 'function envoy_on_request(h) h:httpCall("%s", {}, "", 1) end'}}}`
@@ -223,6 +223,27 @@ func TestExtensionsAfterClusters(t *testing.T) {
 	)
 	in := strings.Replace(fmt.Sprintf(listener, "a"), "http_filters: [", asks, 1)
 	s := newSite(t, nil)
+	s.tree(tree(green, greenEndpoints))
+	s.publish()
+	s.tree(tree(green, greenEndpoints, blue, blueEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "blue")))
+	s.want("the filter comes with a cluster that it calls", `
+new names: eds/blue/eds.json
+new names: rds/main/rds.json
+clusters: cds/cds.json
+extensions: ecds/lua/ecds.json
+listeners: lds/lds.json`)
+
+	const asksUpstream = `, typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http_protocol_options: {}}, http_filters: [{name: lua, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}}, {name: codec, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec}}]}}}`
+	s = newSite(t, nil)
+	s.tree(tree(green, greenEndpoints))
+	s.publish()
+	s.tree(tree(green, greenEndpoints, strings.TrimSuffix(blue, "}")+asksUpstream, blueEndpoints, fmt.Sprintf(extension, "green")))
+	s.want("a cluster has the filter", `
+new names: ecds/lua/ecds.json
+new names: eds/blue/eds.json
+clusters: cds/cds.json`)
+
+	s = newSite(t, nil)
 	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "green")))
 	s.publish()
 	s.tree(tree(green, greenEndpoints, blue, blueEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "blue")))

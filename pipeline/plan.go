@@ -87,7 +87,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, nil), p.named(nil, st.listeners)), Gap: p.options.StepGap, WayBack: back, Manifest: m}
+	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, nil), p.named(nil, st.listeners), p.upstream(s)), Gap: p.options.StepGap, WayBack: back, Manifest: m}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
@@ -276,8 +276,9 @@ func (st *state) drains(out *render.Output, after, now time.Time) []publish.Drai
 
 // steps sorts files into the order in which Envoy can follow: what is named goes
 // out before what names it, and what named it before is still there. The files that
-// published clusters and listeners name are byClusters and byListeners.
-func steps(files, leaving []render.File, st *state, byClusters, byListeners map[string]bool) []publish.Step {
+// published clusters and listeners name are byClusters and byListeners, the extensions
+// that coming clusters name are upstream.
+func steps(files, leaving []render.File, st *state, byClusters, byListeners, upstream map[string]bool) []publish.Step {
 	const (
 		born = iota
 		early
@@ -300,6 +301,10 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners map[
 			at = clusters
 		case t == xds.Listener:
 			at = listeners
+		// Filters call clusters, and one that drains may read what comes at once. But the
+		// clusters that have filters of their own need the files of these.
+		case t == xds.ExtensionConfig && !byClusters[f.Path] && !upstream[f.Path]:
+			at = extensions
 		case !out:
 		// Nobody has taken what lies there, and a listener must not come to read it. But
 		// one that drains may, so the clusters that it leads to come first.
@@ -312,8 +317,6 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners map[
 		case !byClusters[f.Path] && !byListeners[f.Path]:
 		case t == xds.Endpoints:
 			at = endpoints
-		case t == xds.ExtensionConfig && !byClusters[f.Path]: // filters call clusters
-			at = extensions
 		default:
 			at = early
 		}
@@ -335,6 +338,19 @@ func (p *Pipeline) named(clusters, listeners []*xds.Resource) map[string]bool {
 	files := make(map[string]bool)
 	for _, sub := range p.subscribers(clusters, listeners, nil) {
 		files[sub.file] = true
+	}
+	return files
+}
+
+// upstream are the files of extensions that clusters of s ask this tree for.
+func (p *Pipeline) upstream(s *xds.Snapshot) map[string]bool {
+	files := make(map[string]bool)
+	for _, r := range s.Of(xds.Cluster) {
+		for _, sub := range r.Facts().Subscriptions {
+			if sub.Target == xds.ExtensionConfig && s.Serves(sub) {
+				files[p.options.Format.Path(sub.Target, sub.Name)] = true
+			}
+		}
 	}
 	return files
 }
