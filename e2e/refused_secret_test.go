@@ -12,8 +12,8 @@ import (
 )
 
 // TestRefusedSecret has a change refused that brings a secret with it. What was out
-// before is out again, in each format, and of the key nothing is left after its trim: not in the
-// output directory, its records included, not in what is said.
+// before is out again, in each format, and after its trim nothing is left of the key: not
+// in the output directory, its records included, not in what is said.
 func TestRefusedSecret(t *testing.T) { inFormats(t, testRefusedSecret) }
 
 func testRefusedSecret(t *testing.T, format string) {
