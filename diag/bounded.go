@@ -1,6 +1,9 @@
 package diag
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // TooMany is the code of the finding that stands for those which are not listed.
 var TooMany = Code{Name: "too-many-findings", Doc: `There are more findings than anybody reads, and not all of them are listed.
@@ -50,6 +53,14 @@ func (b *Bounded) Take(other *Bounded) {
 	for s, left := range other.left {
 		b.left[s] = b.left[s] || left
 	}
+}
+
+// Full tells whether a finding was left out.
+func (b *Bounded) Full() bool { return b.left != [Info + 1]bool{} }
+
+// Drop forgets findings.
+func (b *Bounded) Drop(which func(Diagnostic) bool) {
+	b.list = slices.DeleteFunc(slices.Clone(b.list), which)
 }
 
 // Len is the number of findings that are kept.

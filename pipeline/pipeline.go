@@ -93,6 +93,7 @@ type Pipeline struct {
 	options  Options
 	log      *slog.Logger
 	loader   *load.Loader
+	judge    validate.Judge
 	renderer render.Renderer
 	// readOut are the published files that were read back, by path.
 	readOut map[string]readOut
@@ -202,7 +203,7 @@ func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
 		}})
 		return c, nil
 	}
-	c.Add(validate.Run(ctx, c.Snapshot, validate.Options{
+	c.Add(p.judge.Run(ctx, c.Snapshot, validate.Options{
 		Known:   known,
 		Disable: p.options.Disable,
 		Enable:  p.options.Enable,

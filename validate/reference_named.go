@@ -95,7 +95,7 @@ func outerListener(p *Pass, n *xds.Node, use xds.Use) *xds.Resource {
 
 // suggest says what would be right instead of a missing name.
 func suggest(p *Pass, t *xds.Type, name string) string {
-	if near := p.names[t]().Nearest(name); near != "" {
+	if near := p.Snapshot.Nearest(t, name); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return fmt.Sprintf("define the %s, or correct the name", t.Noun)

@@ -85,11 +85,11 @@ func managersOf(p *Pass, n *xds.Node) []*hcmv3.HttpConnectionManager {
 	}
 	switch p.Resource.Type {
 	case xds.RouteConfiguration:
-		return p.managers()[p.Resource.Name]
+		return p.Snapshot.Managers(p.Resource.Name)
 	case xds.VirtualHost:
-		return p.managers()[xds.RoutesOfHost(p.Resource.Name)]
+		return p.Snapshot.Managers(xds.RoutesOfHost(p.Resource.Name))
 	case xds.ScopedRoutes:
-		return p.managers()[""]
+		return p.Snapshot.Managers("")
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func checkEndpoints(p *Pass, s Subscriber, c claims) {
 
 // checkScopes checks the route configurations that scopes name.
 func checkScopes(p *Pass) {
-	for _, r := range named(p, xds.ScopedRoutes) {
+	for _, r := range named(p.Snapshot, xds.ScopedRoutes) {
 		name := r.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName()
 		if name != "" && p.Snapshot.Lookup(xds.RouteConfiguration, name) == nil {
 			p.Report(Finding{
@@ -108,7 +108,7 @@ func checkScopes(p *Pass) {
 // checkHosts checks that each VHDS virtual host belongs to a route configuration
 // that asks for its virtual hosts.
 func checkHosts(p *Pass, parents map[string]bool) {
-	for _, r := range named(p, xds.VirtualHost) {
+	for _, r := range named(p.Snapshot, xds.VirtualHost) {
 		parent := xds.RoutesOfHost(r.Name)
 		f := Finding{Resource: r, Path: xds.Path(r.Type.Name)}
 		switch {

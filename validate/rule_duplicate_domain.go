@@ -46,7 +46,7 @@ well.`,
 		if routes.GetVhds() == nil {
 			return
 		}
-		for _, r := range p.hosts()[routes.GetName()] {
+		for _, r := range p.Snapshot.Hosts(routes.GetName()) {
 			check(r.Message.(*routev3.VirtualHost), r, func() xds.Path { return "" })
 		}
 	},
@@ -54,10 +54,10 @@ well.`,
 
 // hostsByRoutes are the virtual hosts of VHDS by the route configuration that they belong
 // to, the first of those with one name.
-func hostsByRoutes(p *Pass) map[string][]*xds.Resource {
+func hostsByRoutes(s *xds.Snapshot) map[string][]*xds.Resource {
 	hosts := make(map[string][]*xds.Resource)
-	for _, r := range named(p, xds.VirtualHost) {
-		if p.Snapshot.Lookup(r.Type, r.Name) == r {
+	for _, r := range named(s, xds.VirtualHost) {
+		if s.Lookup(r.Type, r.Name) == r {
 			hosts[xds.RoutesOfHost(r.Name)] = append(hosts[xds.RoutesOfHost(r.Name)], r)
 		}
 	}

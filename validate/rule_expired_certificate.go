@@ -26,7 +26,7 @@ the same for the certificates in trusted_ca, where all of them are out of date: 
 peer's certificate is accepted then, unless allow_expired_certificate is set.`,
 	Messages: []protoreflect.FullName{tlsCertificate, tlsValidation},
 	Node: func(p *Pass, n *xds.Node) {
-		if p.Now.IsZero() {
+		if !p.Timed() {
 			return
 		}
 		c, ok := tlsContextAt(n)
@@ -42,7 +42,7 @@ peer's certificate is accepted then, unless allow_expired_certificate is set.`,
 		}
 	},
 	Snapshot: func(p *Pass) {
-		if p.Now.IsZero() {
+		if !p.Timed() {
 			return
 		}
 		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeDates(p, certificate{s.GetTlsCertificate(), t}) })
@@ -55,7 +55,7 @@ func judgeDates(p *Pass, c certificate) {
 	if leaf == nil || err != nil {
 		return
 	}
-	if why := outOfDate(leaf, p.Now); why != "" {
+	if why := outOfDate(p, leaf); why != "" {
 		c.report(p, field, Finding{Message: "the certificate " + why, Help: "clients refuse it: put in one that is valid"})
 	}
 }
@@ -67,22 +67,22 @@ func judgeTrustDates(p *Pass, t part, m *tlsv3.CertificateValidationContext) {
 	}
 	trust, err := boring.ReadTrust(data)
 	if err != nil || len(trust.Certificates) == 0 ||
-		slices.ContainsFunc(trust.Certificates, func(c *boring.Certificate) bool { return outOfDate(c, p.Now) == "" }) {
+		slices.ContainsFunc(trust.Certificates, func(c *boring.Certificate) bool { return outOfDate(p, c) == "" }) {
 		return
 	}
-	message := "the trusted CA " + outOfDate(trust.Certificates[0], p.Now)
+	message := "the trusted CA " + outOfDate(p, trust.Certificates[0])
 	if len(trust.Certificates) > 1 {
 		message = "no trusted CA is valid now"
 	}
 	t.report(p, "trusted_ca", Finding{Message: message, Help: "Envoy refuses every peer: put in CAs that are valid"})
 }
 
-// outOfDate says why a certificate is not valid at a time; empty where it is.
-func outOfDate(c *boring.Certificate, now time.Time) string {
+// outOfDate says why a certificate is not valid now; empty where it is.
+func outOfDate(p *Pass, c *boring.Certificate) string {
 	switch {
-	case now.After(c.NotAfter):
+	case p.Passed(c.NotAfter):
 		return fmt.Sprintf("expired on %s", c.NotAfter.UTC().Format(dateForm))
-	case now.Before(c.NotBefore):
+	case !p.Passed(c.NotBefore.Add(-time.Nanosecond)):
 		return fmt.Sprintf("is not valid before %s", c.NotBefore.UTC().Format(dateForm))
 	default:
 		return ""

@@ -31,7 +31,7 @@ several filter chains or endpoints.`,
 		}
 		ways := newListenerWays(p)
 		reported := make(map[string]bool)
-		for _, r := range named(p, xds.Listener) {
+		for _, r := range named(p.Snapshot, xds.Listener) {
 			if ways.cycle[r.Name] == 0 || reported[r.Name] {
 				continue
 			}
@@ -73,7 +73,7 @@ type listenerWays struct {
 func newListenerWays(p *Pass) listenerWays {
 	w := listenerWays{from: make(map[string][]hop)}
 	var names []string
-	for _, r := range named(p, xds.Listener) {
+	for _, r := range named(p.Snapshot, xds.Listener) {
 		names = append(names, r.Name)
 		w.from[r.Name] = hopsFrom(p, r.Name)
 	}

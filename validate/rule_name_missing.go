@@ -51,8 +51,10 @@ A static secret without a name is a warning too: nothing can ask for it.`,
 
 // named are the resources of type t that have a name: no name is nobody's, and two
 // resources without one are not the same.
-func named(p *Pass, t *xds.Type) []*xds.Resource {
-	list := p.Snapshot.Of(t)
+func named(s interface {
+	Of(*xds.Type) []*xds.Resource
+}, t *xds.Type) []*xds.Resource {
+	list := s.Of(t)
 	for len(list) > 0 && list[0].Name == "" {
 		list = list[1:]
 	}

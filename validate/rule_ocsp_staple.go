@@ -56,7 +56,7 @@ func judgeStaple(p *Pass, c certificate) {
 	case !leaf.MustStaple && !c.any(wantsStaple):
 	case response.NextUpdate.IsZero():
 		c.report(p, "ocsp_staple", Finding{Message: "the OCSP response does not say how long it is valid: Envoy does not use the certificate", Help: "have the responder set nextUpdate", Warning: true})
-	case !p.Now.IsZero() && p.Now.After(response.NextUpdate):
+	case p.Timed() && p.Passed(response.NextUpdate):
 		c.report(p, "ocsp_staple", Finding{
 			Message: fmt.Sprintf("the OCSP response expired on %s: Envoy does not use the certificate", response.NextUpdate.Format(dateForm)),
 			Help:    "renew the response", Warning: true,

@@ -58,7 +58,7 @@ func claimEndpoints(p *Pass) claims {
 	}
 	unclaimed := make(map[string]*xds.Resource)
 	var names []string
-	for _, r := range named(p, xds.Endpoints) {
+	for _, r := range named(p.Snapshot, xds.Endpoints) {
 		// A static EDS cluster of the bootstrap may ask for it too.
 		if !asked[r.Name] && unclaimed[r.Name] == nil && !p.Known.Has(xds.Cluster, r.Name) {
 			unclaimed[r.Name] = r

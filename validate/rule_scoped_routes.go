@@ -54,7 +54,7 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 func checkScopeKeys(p *Pass) {
 	first := make(map[string]*xds.Resource)
 	byName := false // some scope names its routes
-	for _, r := range named(p, xds.ScopedRoutes) {
+	for _, r := range named(p.Snapshot, xds.ScopedRoutes) {
 		m := r.Message.(*routev3.ScopedRouteConfiguration)
 		if m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil {
 			p.Report(Finding{

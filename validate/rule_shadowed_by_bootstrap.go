@@ -14,7 +14,7 @@ Envoy ignores it without a word, counts update_success, and keeps the static one
 no change to it would ever take effect.`,
 	Snapshot: func(p *Pass) {
 		for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
-			for _, r := range named(p, t) {
+			for _, r := range named(p.Snapshot, t) {
 				if p.Known.Has(t, r.Name) && r.Via != xds.FromBootstrap {
 					p.Report(Finding{
 						Resource: r,

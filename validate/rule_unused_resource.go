@@ -28,7 +28,7 @@ a rule of their own, orphan-endpoints.`,
 	Snapshot: func(p *Pass) {
 		used, elsewhere := usedResources(p)
 		report := func(t *xds.Type, message, help string) {
-			for _, r := range named(p, t) {
+			for _, r := range named(p.Snapshot, t) {
 				if used[r.Key] || p.Known.Has(t, r.Name) {
 					continue
 				}

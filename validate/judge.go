@@ -1,0 +1,216 @@
+package validate
+
+import (
+	"context"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Judge judges Snapshots one after another. It keeps what it found about each resource:
+// of the next Snapshot it judges the resources that are new, and those for which what
+// their rules looked up has changed. The zero value is ready. Not for concurrent use.
+type Judge struct {
+	options Options // of the last Run
+	kept    map[*xds.Resource]*judged
+}
+
+// judged is what the rules found in one resource.
+type judged struct {
+	findings *findings
+	gathered []Met
+	asked    map[question]any
+	until    time.Time // zero for as long as asked holds
+}
+
+// note takes down what a rule looked up.
+func (j *judged) note(q question, answer any) {
+	if j == nil {
+		return
+	}
+	if j.asked == nil {
+		j.asked = make(map[question]any)
+	}
+	j.asked[q] = answer
+}
+
+// wait takes down a moment from which on a rule may find another thing.
+func (j *judged) wait(moment time.Time) {
+	if j != nil && (j.until.IsZero() || moment.Before(j.until)) {
+		j.until = moment
+	}
+}
+
+// holdsFor tells whether the rules would find the same.
+func (j *judged) holdsFor(x *index, now time.Time) bool {
+	if !j.until.IsZero() && now.After(j.until) {
+		return false
+	}
+	for q, answer := range j.asked {
+		if !x.stillSays(q, answer) {
+			return false
+		}
+	}
+	return true
+}
+
+// Run judges a Snapshot by all rules that o leaves in. The result is sorted
+// and the same from run to run. Where ctx ends it is not all.
+func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
+	return run(ctx, s, o, maxFindings)
+}
+
+func run(ctx context.Context, s *xds.Snapshot, o Options, most int) diag.List {
+	return (&Judge{options: o}).run(ctx, s, false, most)
+}
+
+// Run is Run, faster the more of the Snapshot the Judge has seen.
+func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
+	if !j.options.judgeAlike(o) || o.Now.Before(j.options.Now) {
+		j.kept = nil
+	}
+	j.options = o
+	// What an Envoy gets by files is judged once, and its lookups go by these files.
+	return j.run(ctx, s, !s.Followed(), maxFindings)
+}
+
+func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) diag.List {
+	o, x, found := j.options, newIndex(s), newFindings(most)
+	resources := s.All()
+	if o.Bootstrap != nil {
+		resources = append(resources, o.Bootstrap)
+	}
+	rules := o.rules()
+	all := j.judgeEach(ctx, x, resources, rules, keep, found)
+	if ctx.Err() == nil {
+		j.together(ctx, Pass{Snapshot: View{index: x}, Known: o.Known, now: o.Now, findings: found}, resources, all, rules)
+	}
+	if keep && ctx.Err() == nil {
+		j.kept = make(map[*xds.Resource]*judged, len(resources))
+		for i, r := range resources {
+			if !all[i].findings.full() {
+				j.kept[r] = all[i]
+			}
+		}
+	}
+	return found.list(resources, o)
+}
+
+// rules are those that o leaves in.
+func (o Options) rules() []*Rule {
+	return slices.DeleteFunc(slices.Clone(Rules), func(r *Rule) bool {
+		return slices.Contains(o.Disable, r.Code) || r.Off && !slices.Contains(o.Enable, r.Code)
+	})
+}
+
+// judgeAlike tells whether the rules find the same in a resource with other options.
+func (o Options) judgeAlike(other Options) bool {
+	return slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
+		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.Known, other.Known)
+}
+
+// together judges what stands in several resources.
+func (j *Judge) together(ctx context.Context, pass Pass, resources []*xds.Resource, all []*judged, rules []*Rule) {
+	var gathered []Met
+	for i, r := range resources {
+		gathered = append(gathered, all[i].gathered...)
+		for _, s := range r.Facts().Subscriptions {
+			pass.Subscribers = append(pass.Subscribers, Subscriber{s, r})
+		}
+	}
+	watch := j.options.Timings.stopwatch()
+	defer watch.stop(j.options.Timings)
+	for _, r := range rules {
+		if r.Snapshot == nil || ctx.Err() != nil {
+			continue
+		}
+		p := pass
+		p.rule = r
+		for _, m := range gathered {
+			if slices.Contains(r.Gather, m.Node.Name()) {
+				p.Gathered = append(p.Gathered, m)
+			}
+		}
+		watch.snapshot(r, &p)
+	}
+}
+
+// judgeEach judges resources one by one, on as many goroutines as there are cores, as far
+// as it does not know what comes out. It walks each once. Where ctx ends it is not all.
+func (j *Judge) judgeEach(ctx context.Context, x *index, resources []*xds.Resource, rules []*Rule, keep bool, found *findings) []*judged {
+	const batch = 64
+	all := make([]*judged, len(resources))
+	batches := slices.Collect(slices.Chunk(all, batch))
+	order := inOrder{all: found, parts: make([]*findings, len(batches))}
+	work := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			w := worker{options: j.options, index: x, to: newDispatcher(rules), watch: j.options.Timings.stopwatch(), keep: keep}
+			defer w.watch.stop(j.options.Timings)
+			for i := range work {
+				part := order.begin()
+				for at := range batches[i] {
+					if ctx.Err() != nil {
+						break
+					}
+					r := resources[batch*i+at]
+					out := j.kept[r]
+					if out == nil || !out.holdsFor(x, j.options.Now) {
+						out = w.judge(r, part.rest())
+					}
+					part.take(out.findings)
+					batches[i][at] = out
+				}
+				order.end(i, part)
+			}
+		})
+	}
+	for i := range batches {
+		work <- i
+	}
+	close(work)
+	workers.Wait()
+	return all
+}
+
+// worker judges resources on one goroutine.
+type worker struct {
+	options Options
+	index   *index
+	to      dispatcher
+	watch   stopwatch
+	keep    bool // what comes out
+}
+
+// judge judges one resource by the rules that look at its messages.
+func (w *worker) judge(r *xds.Resource, into *findings) *judged {
+	out := &judged{findings: into}
+	p := Pass{Snapshot: View{index: w.index}, Known: w.options.Known, now: w.options.Now, Resource: r, findings: into}
+	if w.keep {
+		p.Snapshot.taker = out
+	}
+	r.Walk(func(n *xds.Node) {
+		audience := w.to.audience(n)
+		for _, rule := range audience.everywhere {
+			p.rule = rule
+			w.watch.node(rule, &p, n)
+		}
+		if !audience.gathered && len(audience.rules) == 0 || n.InMetadata() {
+			return
+		}
+		if audience.gathered {
+			out.gathered = append(out.gathered, Met{r, n})
+		}
+		for _, rule := range audience.rules {
+			p.rule = rule
+			w.watch.node(rule, &p, n)
+		}
+	})
+	return out
+}
