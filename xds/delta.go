@@ -45,11 +45,14 @@ func (s *Snapshot) Diff(old *Snapshot) Delta {
 // firsts are the resources of a type without those that another of their Key stands
 // before.
 func (s *Snapshot) firsts(t *Type) []*Resource {
-	shadowed := func(r *Resource) bool { return s.first[r.Key] != r }
-	if !slices.ContainsFunc(s.byType[t], shadowed) {
-		return s.byType[t]
+	list := s.byType[t]
+	same := func(a, b *Resource) bool { return a.Name == b.Name }
+	for i := 1; i < len(list); i++ {
+		if same(list[i-1], list[i]) {
+			return slices.CompactFunc(slices.Clone(list), same)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(s.byType[t]), shadowed)
+	return list
 }
 
 // Same tells whether two resources of one Key have the same content.

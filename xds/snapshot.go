@@ -9,8 +9,7 @@ import (
 // Snapshot is the resources of one moment, of all types. It does not change
 // once made; whoever holds one may read it from any goroutine.
 type Snapshot struct {
-	byType map[*Type][]*Resource
-	first  map[Key]*Resource
+	byType map[*Type][]*Resource // by name, those of one name in the order of the source
 	// byPath is, in a followed Snapshot, the resource of each file that holds one.
 	byPath map[subscribed]*Resource
 
@@ -27,15 +26,14 @@ type subscribed struct {
 // a Key are all kept, the one that stands first in the source in front: that
 // this is wrong is for a rule to say.
 func NewSnapshot(resources []*Resource) *Snapshot {
-	s := &Snapshot{byType: make(map[*Type][]*Resource), first: make(map[Key]*Resource, len(resources))}
+	s := &Snapshot{byType: make(map[*Type][]*Resource)}
 	for _, r := range resources {
 		s.byType[r.Type] = append(s.byType[r.Type], r)
 	}
+	byName := func(a, b *Resource) int { return cmp.Compare(a.Name, b.Name) }
 	for _, list := range s.byType {
-		// Stable: the order in the source decides between equals.
-		slices.SortStableFunc(list, func(a, b *Resource) int { return cmp.Compare(a.Name, b.Name) })
-		for _, r := range slices.Backward(list) {
-			s.first[r.Key] = r
+		if !slices.IsSortedFunc(list, byName) {
+			slices.SortStableFunc(list, byName)
 		}
 	}
 	s.id = sync.OnceValue(func() string {
@@ -75,8 +73,15 @@ func (s *Snapshot) All() []*Resource {
 	return all
 }
 
-// Lookup returns the resource of that type and name, or nil.
-func (s *Snapshot) Lookup(t *Type, name string) *Resource { return s.first[Key{t, name}] }
+// Lookup returns the resource of that type and name, or nil: of several the first one.
+func (s *Snapshot) Lookup(t *Type, name string) *Resource {
+	list := s.byType[t]
+	i, found := slices.BinarySearchFunc(list, name, func(r *Resource, name string) int { return cmp.Compare(r.Name, name) })
+	if !found {
+		return nil
+	}
+	return list[i]
+}
 
 // ID is the hash of all resources: the same for the same resources, in whatever files and
 // formats they stand, and however they are delivered.
