@@ -320,6 +320,11 @@ func (h *held) asked(before, now map[string]resource) string {
 			asked[file] = true
 		}
 	}
+	for _, d := range h.draining { // they keep their subscriptions, and share them
+		for _, file := range d.files {
+			asked[file] = true
+		}
+	}
 	for _, r := range now {
 		for _, file := range r.files {
 			if want, ok := h.want[file]; ok && !asked[file] && want != h.disk[file] {
