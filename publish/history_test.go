@@ -10,9 +10,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -33,9 +35,10 @@ type event struct {
 	Tree tree
 	// End is "whole", "stopped", "killed", "failed" or "refused".
 	End string
-	// At is the call to which that happens, of those that rename or remove; of a
-	// refusal it is the step.
-	At int
+	// At is the call to which that happens, of those that rename or remove, or with
+	// Any of all that change the disk; of a refusal it is the step.
+	At  int
+	Any bool
 	// Undo is at which call after a refusal the writer is killed; 0 is at none.
 	Undo int
 	// Anew has another writer come before it, one that has Inline or not.
@@ -108,12 +111,18 @@ func newHistory(r *rand.Rand) history {
 		if r.IntN(2) == 0 && !(toAndFro && i < 2) {
 			e.End = []string{"stopped", "killed", "failed", "refused"}[r.IntN(4)]
 			e.At = 1 + r.IntN(14)
+			if e.Any = r.IntN(2) == 0; e.Any {
+				e.At = 1 + r.IntN(90)
+			}
 		}
 		if e.End == "refused" {
 			h.Confirmed = true
 			e.At = 1 + r.IntN(6)
 			if r.IntN(3) == 0 {
 				e.Undo = 1 + r.IntN(14)
+				if e.Any {
+					e.Undo = 1 + r.IntN(90)
+				}
 			}
 		}
 		if r.IntN(8) == 0 {
@@ -158,9 +167,10 @@ type play struct {
 	next           time.Time // when there is more to trim
 	last           *pipeline.Plan
 
-	// What the disk does: the call that is under way, how many there were that rename
-	// or remove, and what happens to one of them.
+	// What the disk does: the call that is under way, how many there were, all or only
+	// those that rename or remove, and what happens to one of them.
 	under   string
+	any     bool
 	counted int
 	at      int
 	then    func() error
@@ -200,7 +210,7 @@ func (p *play) before(call string) error {
 	if p.dead {
 		return errDead
 	}
-	if strings.HasPrefix(call, "rename") || strings.HasPrefix(call, "remove") {
+	if p.any || strings.HasPrefix(call, "rename") || strings.HasPrefix(call, "remove") {
 		p.counted++
 		if p.counted == p.at {
 			p.note("-- at %s", call)
@@ -341,7 +351,7 @@ func (p *play) byHand(file string) {
 func (p *play) pass(e event) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p.counted, p.at, p.then = 0, e.At, nil
+	p.any, p.counted, p.at, p.then = e.Any, 0, e.At, nil
 	switch e.End {
 	case "whole", "refused":
 		p.at = 0
@@ -588,15 +598,24 @@ func TestHistories(t *testing.T) {
 		}
 	}
 	t.Logf("again: XDSPUB_HISTORIES=%d XDSPUB_HISTORIES_SEED=%d go test -run '^TestHistories$' ./publish", count, seed)
-	t.Setenv("PATH", "") // no commit to ask git for
-	s := newStage(publish.Scratch(t))
-	for n := range count {
-		h := newHistory(rand.New(rand.NewPCG(seed, uint64(n))))
-		if fault, _ := s.run(t, h); fault != "" {
-			h = s.shrink(t, h)
-			fault, log := s.run(t, h)
-			t.Fatalf("seed %d, history %d: %s\n%s\n%s", seed, n, fault, h, strings.Join(log, "\n"))
-		}
+	path := os.Getenv("PATH")
+	t.Cleanup(func() { os.Setenv("PATH", path) })
+	os.Setenv("PATH", "") // no commit to ask git for
+	var next, calls atomic.Int64
+	t.Cleanup(func() { t.Logf("%d histories, %d calls", count, calls.Load()) })
+	for player := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint("player ", player), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(publish.Scratch(t))
+			defer func() { calls.Add(int64(s.calls)) }()
+			for n := next.Add(1) - 1; n < int64(count); n = next.Add(1) - 1 {
+				h := newHistory(rand.New(rand.NewPCG(seed, uint64(n))))
+				if fault, _ := s.run(t, h); fault != "" {
+					h = s.shrink(t, h)
+					fault, log := s.run(t, h)
+					t.Fatalf("seed %d, history %d: %s\n%s\n%s", seed, n, fault, h, strings.Join(log, "\n"))
+				}
+			}
+		})
 	}
-	t.Logf("%d histories, %d calls", count, s.calls)
 }
