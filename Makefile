@@ -17,7 +17,7 @@ test: ## run everything: checks and all tests, with a real Envoy
 check: ## what to run before a commit: formatting, vet on three systems, staticcheck, fast tests
 	@scripts/check && go test -short ./...
 
-deadcode: ## look for functions that the program does not reach; takes minutes
+deadcode: ## look for functions that the program does not reach; takes a minute or two
 	@scripts/deadcode
 
 generate: ## write generated files anew: type imports, docs/rules.md

@@ -19,7 +19,8 @@ type Facts struct {
 	// which Envoy does not look at. SharedErr says why one of them can't be compared.
 	Shared    []Sharing
 	SharedErr error
-	// HoldsSecret tells whether there may be secret content. See HoldsSecret.
+	// HoldsSecret tells whether there may be secret content, wherever it stands: also a
+	// key inline in a listener.
 	HoldsSecret bool
 
 	// credentials are the values of headers that let somebody in, by the path of the

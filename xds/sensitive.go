@@ -11,17 +11,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// HoldsSecret tells whether m carries secret content: a field that the API marks
-// as sensitive is set, wherever it stands, also a key inline in a listener. A
-// DataSource that only names a file or variable is no secret content. Of a payload
-// that can't be read nobody knows what it holds.
-func HoldsSecret(m proto.Message) bool {
-	found := false
-	Walk(m, func(n *Node) { found = found || holdsSecret(n) })
-	return found
-}
-
-// holdsSecret is HoldsSecret for what stands in the node's message itself.
+// holdsSecret tells whether the node's message carries secret content itself: a field that
+// the API marks as sensitive is set. A DataSource that only names a file or variable is no
+// secret content. Of a payload that can't be read nobody knows what it holds.
 func holdsSecret(n *Node) bool {
 	r := n.Message.ProtoReflect()
 	return n.Err != nil || slices.ContainsFunc(sensitiveFields(r.Descriptor()), func(fd protoreflect.FieldDescriptor) bool {
