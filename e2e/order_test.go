@@ -19,9 +19,9 @@ import (
 func TestBusyEnvoy(t *testing.T) {
 	for _, f := range render.Formats { // not side by side: each wants all of the machine
 		t.Run(f.Name, func(t *testing.T) {
-			publishes := 10
+			publishes := 4
 			if f == render.JSON {
-				publishes = 40
+				publishes = 12
 			}
 			testBusyEnvoy(t, f.Name, publishes)
 		})

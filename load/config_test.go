@@ -79,7 +79,7 @@ func TestBootstrap(t *testing.T) {
 		"syntax.yaml":   {"node: {\n", "", "syntax.yaml:1:1: not valid YAML: did not find expected node content [invalid-syntax]"},
 		"two.yaml":      {"node: {id: one}\n---\nnode: {id: m}\n", "one", "two.yaml:2:1: Envoy reads the first document of a file only: this one is lost [read-otherwise]"},
 		"two.json":      {"{\"node\": {\"id\": \"one\"}}\n{}\n", "", "two.json:2:1: not valid JSON: more text after the end of the document [invalid-syntax]"},
-		"empty.yaml":    {"", "", "empty.yaml:1:1: the file holds no document [empty-file]"},
+		"empty.yaml":    {"", "", "empty.yaml:1:1: the file holds no document: Envoy does not start with it [empty-file]"},
 		"twice.json":    {`{"node": {}, "node": {}}`, "", `twice.json:1:14: key "node" stands twice in one object [duplicate-key]`},
 		"pair.json":     {`{"node": {"id": "\ud83d\ude00"}}`, "\U0001f600", ""},
 		"text.pb_text":  {"node { id: 'one' }", "one", ""},
