@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"slices"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -19,14 +21,7 @@ at none where the cluster's type does not look names up.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Address"},
 	Node: func(p *Pass, n *xds.Node) {
 		address := n.Message.(*corev3.Address)
-		switch n.Field() {
-		case "envoy.config.cluster.v3.Cluster.dns_resolvers",
-			"envoy.config.core.v3.DnsResolutionConfig.resolvers",
-			"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers":
-		default:
-			return
-		}
-		if address.GetAddress() == nil || address.GetSocketAddress() != nil || !asksResolver(n) {
+		if !slices.Contains(resolverAddresses, n.Field()) || address.GetAddress() == nil || address.GetSocketAddress() != nil || !asksResolver(n) {
 			return
 		}
 		p.Report(Finding{
@@ -35,6 +30,13 @@ at none where the cluster's type does not look names up.`,
 			Help:    "give its socket_address",
 		})
 	},
+}
+
+// resolverAddresses are the fields with addresses of DNS servers.
+var resolverAddresses = []protoreflect.FullName{
+	"envoy.config.cluster.v3.Cluster.dns_resolvers",
+	"envoy.config.core.v3.DnsResolutionConfig.resolvers",
+	"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers",
 }
 
 // asksResolver tells whether Envoy looks at a resolver address: where it stands in

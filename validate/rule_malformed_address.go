@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
@@ -75,6 +76,9 @@ func checkRange(p *Pass, n *xds.Node, address string) {
 }
 
 func checkResolverName(p *Pass, n *xds.Node, name string) {
+	if at := addressAt(n); slices.Contains(resolverAddresses, at.Field()) && !asksResolver(at) {
+		return // not looked at
+	}
 	looksUp := inside(n, "envoy.config.endpoint.v3.LbEndpoint") && useOfEndpoints(n) == endpointsLookedUp
 	switch {
 	case name == "":
@@ -160,8 +164,9 @@ func ignoredRange(n *xds.Node) bool {
 // wantsIP tells whether a socket address stands where Envoy takes an IP address
 // only.
 func wantsIP(n *xds.Node) bool {
-	if n.Parent != nil && n.Parent.Name() == "envoy.config.core.v3.Address" {
-		n = n.Parent
+	n = addressAt(n)
+	if slices.Contains(resolverAddresses, n.Field()) {
+		return asksResolver(n)
 	}
 	switch n.Field() {
 	case "envoy.config.endpoint.v3.Endpoint.address", "envoy.config.endpoint.v3.Endpoint.AdditionalAddress.address":
@@ -173,10 +178,6 @@ func wantsIP(n *xds.Node) bool {
 			return true // EDS
 		}
 		return kindOf(cluster).factory == "envoy.cluster.static"
-	case "envoy.config.cluster.v3.Cluster.dns_resolvers",
-		"envoy.config.core.v3.DnsResolutionConfig.resolvers",
-		"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers":
-		return asksResolver(n)
 	case "envoy.config.bootstrap.v3.Admin.address",
 		"envoy.config.core.v3.BindConfig.additional_source_addresses",
 		"envoy.config.core.v3.BindConfig.source_address",
@@ -190,6 +191,14 @@ func wantsIP(n *xds.Node) bool {
 		return true
 	}
 	return false
+}
+
+// addressAt is the node of the address that a socket address is, or is in.
+func addressAt(n *xds.Node) *xds.Node {
+	if n.Parent != nil && n.Parent.Name() == "envoy.config.core.v3.Address" {
+		return n.Parent
+	}
+	return n
 }
 
 // isIP tells whether Envoy reads s as an IP address. A zone after % names an
