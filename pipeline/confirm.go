@@ -21,7 +21,8 @@ import (
 type confirmation struct {
 	p        *Pipeline
 	snapshot *xds.Snapshot // that is published; nil where only old bytes move
-	id       string
+	// refusal says what a refusal is of.
+	refusal publish.Refusal
 
 	versions  map[string]string // of the files that are out, as the steps go
 	clusters  []*xds.Resource   // that are out
@@ -37,11 +38,11 @@ type confirmation struct {
 
 // confirmation is nil where no Envoy is known. It costs nothing before it is asked:
 // most passes move no file.
-func (p *Pipeline) confirmation(s *xds.Snapshot, id string) *confirmation {
+func (p *Pipeline) confirmation(s *xds.Snapshot, of publish.Refusal) *confirmation {
 	if p.options.Envoys == nil {
 		return nil
 	}
-	return &confirmation{p: p, snapshot: s, id: id, versions: make(map[string]string), acked: make(map[string]bool)}
+	return &confirmation{p: p, snapshot: s, refusal: of, versions: make(map[string]string), acked: make(map[string]bool)}
 }
 
 // read takes in what is out, and who is subscribed to it.
@@ -92,7 +93,7 @@ func (c *confirmation) standing() []envoy.Subscription {
 
 // standing are the subscriptions of Envoys, of which some are known, to what is out.
 func (p *Pipeline) standing() ([]envoy.Subscription, error) {
-	c := p.confirmation(nil, "")
+	c := p.confirmation(nil, publish.Refusal{})
 	if err := c.read(); err != nil {
 		return nil, err
 	}
@@ -150,8 +151,10 @@ func (c *confirmation) After(ctx context.Context, s publish.Step) (answered bool
 	c.note(outcome)
 	c.p.tell(s.Name, outcome)
 	if outcome.Verdict == envoy.Rejected {
+		refusal := c.refusal
+		refusal.Time, refusal.Step, refusal.Findings = time.Now().UTC().Round(0), s.Name, c.p.refusals(c.snapshot, outcome)
 		return true, &publish.RefusedError{
-			Refusal: publish.Refusal{Snapshot: c.id, Time: time.Now().UTC().Round(0), Step: s.Name, Findings: c.p.refusals(c.snapshot, outcome)},
+			Refusal: refusal,
 			Keep:    slices.Sorted(maps.Keys(c.acked)),
 		}
 	}

@@ -19,7 +19,7 @@ type Result struct {
 // Recover goes on with what a writer that was killed had begun to put back. It
 // comes before Plan: what is out may change.
 func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
-	c := p.confirmation(nil, "")
+	c := p.confirmation(nil, publish.Refusal{})
 	if c != nil {
 		unfinished, err := publish.ReadIntent(p.options.Out)
 		if err != nil {
@@ -65,7 +65,7 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 // alone means that Envoy refused it, and that what was out before is out again
 // where there was something.
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
-	c := p.confirmation(plan.snapshot, plan.ID)
+	c := p.confirmation(plan.snapshot, publish.Refusal{Snapshot: plan.ID, Delivery: plan.delivery})
 	change := plan.Change
 	change.Confirm, change.Again = c.confirmer(), p.again
 	p.again = nil

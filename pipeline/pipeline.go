@@ -97,6 +97,9 @@ type Pipeline struct {
 	renderer render.Renderer
 	// readOut are the published files that were read back, by path.
 	readOut map[string]readOut
+	// rendered are files that were rendered last, by path: once they are published they
+	// need not be read back.
+	rendered map[string]readOut
 	// again are published files that move once more with the next plan.
 	again []string
 }
@@ -104,7 +107,7 @@ type Pipeline struct {
 // New makes a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), readOut: make(map[string]readOut)}
+	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), readOut: make(map[string]readOut), rendered: make(map[string]readOut)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

@@ -29,6 +29,8 @@ type Plan struct {
 	Held *publish.Refusal
 
 	snapshot *xds.Snapshot
+	// delivery is the hash of what is to go out.
+	delivery string
 	// other says that another Snapshot is out now.
 	other bool
 }
@@ -55,14 +57,15 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if list.HasErrors() {
 		return nil, list, nil
 	}
+	p.remember(out.Files)
 	refused, err := publish.ReadRefused(p.options.Out)
 	if err != nil {
 		return nil, nil, err
 	}
-	plan := &Plan{ID: out.ID, Held: refused.Holds(out.ID), snapshot: s, other: out.ID != st.manifest.Snapshot}
+	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, other: s.ID() != st.manifest.Snapshot}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: out.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
+		Snapshot: plan.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
 		Resources: counts(s), Revision: st.manifest.Revision,
 	}
 	if !plan.other {
@@ -92,6 +95,15 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
 	return plan, list, nil
+}
+
+// remember keeps what is in the files of several resources, which take long to decode.
+func (p *Pipeline) remember(files []render.File) {
+	for _, f := range files {
+		if f.Type == xds.Cluster || f.Type == xds.Listener {
+			p.rendered[f.Path] = readOut{data: f.Data, resources: f.Resources}
+		}
+	}
 }
 
 // counts are how many resources of each type there are.

@@ -117,7 +117,7 @@ func (p *Pipeline) document(file string, data []byte) load.Input {
 	return load.Input{Name: filepath.Join(p.options.Out, filepath.FromSlash(file)), Format: p.options.Format.Name, Data: data}
 }
 
-// readOut is a published file as it was when it was read back last.
+// readOut is a published file and what is in it.
 type readOut struct {
 	data      []byte
 	resources []*xds.Resource
@@ -137,8 +137,11 @@ func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage stri
 	case err != nil:
 		return nil, "", err
 	}
-	if was, ok := p.readOut[file]; ok && bytes.Equal(was.data, data) {
-		return was.resources, was.damage, nil
+	for _, known := range []map[string]readOut{p.readOut, p.rendered} {
+		if was, ok := known[file]; ok && bytes.Equal(was.data, data) {
+			p.readOut[file] = was
+			return was.resources, was.damage, nil
+		}
 	}
 	is := readOut{data: data}
 	result := load.AsWritten(p.document(file, data))

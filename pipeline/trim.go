@@ -199,9 +199,10 @@ func (p *Pipeline) trimPlan(due []publish.Going) (publish.Plan, error) {
 		if err != nil {
 			return publish.Plan{}, err
 		}
+		p.remember([]render.File{file})
 		clusters.Write = append(clusters.Write, publishFile(file))
 	}
-	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: p.confirmation(nil, m.Snapshot).confirmer()}, nil
+	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: p.confirmation(nil, publish.Refusal{Snapshot: m.Snapshot}).confirmer()}, nil
 }
 
 // wait tells whether the time passed before ctx ended.

@@ -53,7 +53,7 @@ func (w world) resume(d *Dir) error {
 	if _, err := d.Recover(context.Background(), Plan{Confirm: e}); err != nil {
 		return err
 	}
-	if r.Holds(w.plan.Manifest.Snapshot) != nil {
+	if r.Holds(w.plan.Manifest.Snapshot, "d") != nil {
 		return nil
 	}
 	if err := w.publish(d, e); !onlyRefused(err) {

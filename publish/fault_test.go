@@ -131,7 +131,7 @@ func (w world) settle(t *testing.T, d *Dir) {
 	if err != nil {
 		t.Error(err)
 	}
-	if r.Holds(w.plan.Manifest.Snapshot) == nil || w.run != nil {
+	if r.Holds(w.plan.Manifest.Snapshot, "d") == nil || w.run != nil {
 		w.checkError(t, e, w.do(d, e))
 	}
 	if in == nil || !w.confirmed || w.refuse != "" {

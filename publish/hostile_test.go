@@ -399,7 +399,7 @@ func TestStuck(t *testing.T) {
 	if err := d.refused(Refusal{Snapshot: "s3"}, true); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := ReadRefused(out); err != nil || r.Holds("s3") == nil {
+	if r, err := ReadRefused(out); err != nil || r.Holds("s3", "d3") == nil {
 		t.Errorf("refused %+v, %v", r, err)
 	}
 	if n := strings.Count(log.String(), "can't be removed, and stays"); n != 3 {

@@ -21,7 +21,11 @@ type Refused struct {
 
 // Refusal says why a snapshot is not out.
 type Refusal struct {
-	Snapshot string    `json:"snapshot"` // its id
+	Snapshot string `json:"snapshot"` // its id
+	// Delivery is the hash of the resources as they went out: the same snapshot can go out
+	// in another way. Where it is empty the snapshot is held in any way; in older records
+	// Snapshot is that hash.
+	Delivery string    `json:"delivery,omitempty"`
 	Time     time.Time `json:"time"`
 	Step     string    `json:"step"` // that Envoy refused
 	Findings diag.List `json:"findings"`
@@ -39,10 +43,10 @@ func readRefused(root folder) (Refused, error) {
 	return r, nil
 }
 
-// Holds is the refusal of a snapshot that is held, or nil.
-func (r Refused) Holds(snapshot string) *Refusal {
+// Holds is the refusal of a snapshot, as it is to go out now, that is held, or nil.
+func (r Refused) Holds(snapshot, delivery string) *Refusal {
 	for i := range r.Held {
-		if r.Held[i].Snapshot == snapshot {
+		if h := r.Held[i]; h.Delivery == delivery || h.Delivery == "" && (h.Snapshot == snapshot || h.Snapshot == delivery) {
 			return &r.Held[i]
 		}
 	}
@@ -56,7 +60,7 @@ func (d *Dir) refused(r Refusal, hold bool) error {
 		d.log.Warn("what was held is forgotten", "error", err)
 	}
 	if hold {
-		record.Held = slices.DeleteFunc(record.Held, func(h Refusal) bool { return h.Snapshot == r.Snapshot })
+		record.Held = slices.DeleteFunc(record.Held, func(h Refusal) bool { return h.Snapshot == r.Snapshot && h.Delivery == r.Delivery })
 		record.Held = append(record.Held, r)
 	}
 	record.Last = &r

@@ -75,13 +75,13 @@ func TestUndo(t *testing.T) {
 		t.Errorf("going %v, %v, want %v", m.Going, err, want)
 	}
 	r, err := ReadRefused(out)
-	if h := r.Holds("s2"); err != nil || h == nil || h.Step != "listeners" || !h.Time.Equal(day2) {
+	if h := r.Holds("s2", "d2"); err != nil || h == nil || h.Step != "listeners" || !h.Time.Equal(day2) {
 		t.Errorf("held %+v, %v", r, err)
 	}
 	if err := d.Release(); err != nil {
 		t.Error(err)
 	}
-	if r, err := ReadRefused(out); err != nil || r.Holds("s2") != nil || r.Last == nil {
+	if r, err := ReadRefused(out); err != nil || r.Holds("s2", "d2") != nil || r.Last == nil {
 		t.Errorf("released, and %+v, %v", r, err)
 	}
 }

@@ -63,13 +63,16 @@ type File struct {
 	Version string
 	// Secret tells that the file has secret content.
 	Secret bool
+	// Resources are those in the file, as they are there.
+	Resources []*xds.Resource
 }
 
 // Output is a rendered Snapshot.
 type Output struct {
 	// Files are sorted by path.
 	Files []File
-	// ID is the hash of the whole Snapshot as rendered.
+	// ID is the hash of the resources as they are rendered: of one Snapshot there are
+	// several, by Target.
 	ID string
 	// Watches are the path subscriptions that Envoy will hold, by a name that is
 	// the same for the same subscription of another Output. Each costs Envoy an
@@ -85,13 +88,21 @@ type Renderer struct {
 	// sound are the resources that the format carries, written the bound ones in it.
 	sound   map[*xds.Resource]bool
 	written map[*xds.Resource]*encoded
+	// several are the files of several resources that were made last, by type.
+	several map[*xds.Type]*several
+}
+
+// several is a file, and what it was made of.
+type several struct {
+	of   []*encoded
+	file File
 }
 
 // Render renders s. Findings of severity Error mean that there is no Output.
 func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	t.Format = cmp.Or(t.Format, JSON)
 	if r.format != t.Format {
-		r.format, r.sound, r.written = t.Format, nil, nil
+		r.format, r.sound, r.written, r.several = t.Format, nil, nil, make(map[*xds.Type]*several)
 	}
 	list := append(r.changed(s), folderCollisions(s)...)
 	bound := r.binder.Bind(s, byPath{t.EnvoyPath, t.Format, t.InlineEndpoints, t.InlineRoutes})
@@ -104,7 +115,7 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 		return nil, append(list, failed...)
 	}
 	var err error
-	if out.Files, err = files(t, byType, scopesAsked(t, bound)); err != nil {
+	if out.Files, err = r.files(byType, scopesAsked(t, bound)); err != nil {
 		return nil, append(list, diag.Diagnostic{Code: codeUnencodable.Name, Message: err.Error()})
 	}
 	for _, list := range byType {
@@ -174,7 +185,7 @@ func standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.L
 		}
 		byType[xds.Cluster] = append(byType[xds.Cluster], e)
 	}
-	slices.SortFunc(byType[xds.Cluster], func(a, b *encoded) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(byType[xds.Cluster], func(a, b *encoded) int { return cmp.Compare(a.resource.Name, b.resource.Name) })
 	var err error
 	if byType[xds.Listener], err = hold(t, byType[xds.Listener]); err != nil {
 		return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
@@ -217,7 +228,7 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 			list = append(list, e)
 		}
 	}
-	slices.SortFunc(list, func(a, b *encoded) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b *encoded) int { return cmp.Compare(a.resource.Name, b.resource.Name) })
 	return file(f, xds.Cluster, "", list)
 }
 
@@ -225,7 +236,7 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 func hold(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded
 	for _, e := range listeners {
-		r, held := t.Hold[e.name]
+		r, held := t.Hold[e.resource.Name]
 		switch {
 		case !held:
 			list = append(list, e)
@@ -240,31 +251,42 @@ func hold(t Target, listeners []*encoded) ([]*encoded, error) {
 	return list, nil
 }
 
-// files puts encoded resources into files.
-func files(t Target, byType map[*xds.Type][]*encoded, scopesAsked bool) ([]File, error) {
+// files puts encoded resources into files. One whose resources are the same is not made anew.
+func (r *Renderer) files(byType map[*xds.Type][]*encoded, scopesAsked bool) ([]File, error) {
 	var files []File
 	var failed error
-	add := func(of *xds.Type, name string, resources []*encoded) {
-		f, err := file(t.Format, of, name, resources)
+	add := func(f File, err error) {
 		failed = cmp.Or(failed, err)
 		files = append(files, f)
 	}
-	for _, of := range xds.Types {
-		switch of {
+	for _, t := range xds.Types {
+		switch t {
 		case xds.Cluster, xds.Listener:
-			add(of, "", byType[of])
+			add(r.severalIn(t, byType[t]))
 		case xds.ScopedRoutes:
-			if len(byType[of]) > 0 || scopesAsked {
-				add(of, "", byType[of])
+			if len(byType[t]) > 0 || scopesAsked {
+				add(r.severalIn(t, byType[t]))
 			}
 		default:
-			for _, e := range byType[of] {
-				add(of, e.name, []*encoded{e})
+			for _, e := range byType[t] {
+				add(e.alone(r.format))
 			}
 		}
 	}
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 	return files, failed
+}
+
+// severalIn is the file of all resources of a type.
+func (r *Renderer) severalIn(t *xds.Type, resources []*encoded) (File, error) {
+	if was := r.several[t]; was != nil && slices.Equal(was.of, resources) {
+		return was.file, nil
+	}
+	f, err := file(r.format, t, "", resources)
+	if err == nil {
+		r.several[t] = &several{slices.Clone(resources), f}
+	}
+	return f, err
 }
 
 // subscribedByBootstrap is the watch of a file that the bootstrap names.
@@ -281,8 +303,9 @@ func file(format *Format, t *xds.Type, name string, resources []*encoded) (File,
 	f := File{Path: format.Path(t, name), Type: t, Name: name}
 	canonical, written := make([][]byte, len(resources)), make([][]byte, len(resources))
 	for i, e := range resources {
+		f.Resources = append(f.Resources, e.resource)
 		canonical[i], written[i] = e.canonical, e.written
-		f.Secret = f.Secret || e.secret
+		f.Secret = f.Secret || e.resource.Facts().HoldsSecret
 	}
 	f.Version = xds.Version(canonical)
 	var err error
@@ -294,13 +317,14 @@ func file(format *Format, t *xds.Type, name string, resources []*encoded) (File,
 
 // encoded is one resource as it stands in a file.
 type encoded struct {
-	name string
+	resource *xds.Resource
 	// written is its form in a response of the format.
 	written []byte
 	// canonical is its binary form, for the version.
 	canonical []byte
-	secret    bool
 	watches   []string
+	// file is the one that holds it alone; nil before somebody asks.
+	file *File
 }
 
 // encode writes a bound resource.
@@ -313,5 +337,17 @@ func encode(format *Format, r *xds.Resource) (*encoded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("can't be written as %s: %w", format.Name, err)
 	}
-	return &encoded{name: r.Name, written: written, canonical: canonical, secret: r.Facts().HoldsSecret, watches: watches(r)}, nil
+	return &encoded{resource: r, written: written, canonical: canonical, watches: watches(r)}, nil
+}
+
+// alone is the file of this resource and no other.
+func (e *encoded) alone(format *Format) (File, error) {
+	if e.file != nil {
+		return *e.file, nil
+	}
+	f, err := file(format, e.resource.Type, e.resource.Name, []*encoded{e})
+	if err == nil {
+		e.file = &f
+	}
+	return f, err
 }
