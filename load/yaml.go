@@ -96,6 +96,9 @@ func (d *document) toJSON() ([]byte, diag.List) {
 
 // parsed is toJSON for a document whose root is known to end where its text does.
 func (d *document) parsed() ([]byte, diag.List) {
+	if json, ok := plainJSON(d.text); ok {
+		return json, nil
+	}
 	if d.expandsTooFar() {
 		return nil, diag.List{d.tooManyAliases(fmt.Sprintf("to more than %d bytes", MaxBytes))}
 	}

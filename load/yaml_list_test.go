@@ -108,7 +108,6 @@ func edited(r *rand.Rand, text, indent string) string {
 	return strings.Join(lines, "")
 }
 
-// decodeDocuments is what a text holds, in a form that can be compared. ok tells
 // same tells whether two things of decodeDocuments are equal. A diff takes a hundred times
 // as long.
 func same(a, b any) bool {
@@ -120,6 +119,7 @@ func same(a, b any) bool {
 	return ok && proto.Equal(one, other)
 }
 
+// decodeDocuments is what a text holds, in a form that can be compared. ok tells
 // whether some document was read in pieces.
 func decodeDocuments(like source, text string, inPieces bool) (found []any, ok bool) {
 	s := newSource("a.yaml", formatYAML, []byte(text))

@@ -1,0 +1,479 @@
+package load
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+)
+
+// plainJSON is a YAML document as JSON, as sigs.k8s.io/yaml writes it, where the document
+// is of the plain kind that most are: ASCII, block style with mappings and lists, short
+// flow style, scalars on one line whose meaning is beyond doubt. It takes half the time of
+// a parser. It is false for all else, an error among it: a parser then says what it is.
+// A fuzz test holds the two against each other.
+func plainJSON(text []byte) (json []byte, ok bool) {
+	p := plain{text: text}
+	if !p.isPlainText() || !p.next() || p.done {
+		return nil, false
+	}
+	root, ok := p.block(p.indent, 0)
+	if !ok || !p.done {
+		return nil, false
+	}
+	return p.appendJSON(make([]byte, 0, len(text)+len(text)/2), root), true
+}
+
+// plain parses a plain document. Its lines come one by one.
+type plain struct {
+	text []byte
+	pos  int // behind the line
+	// The line that comes next: its content, without indent, comment and spaces behind,
+	// and the column where that begins. A "- " that was taken off counts as indent.
+	line   []byte
+	indent int
+	done   bool // there is no further line
+
+	nodes []plainNode
+}
+
+// plainNode is a value: a scalar as JSON, or the entries of a mapping or list.
+type plainNode struct {
+	kind    byte   // 's' for a scalar, '{', '['
+	scalar  []byte // JSON
+	entries []plainEntry
+}
+
+type plainEntry struct {
+	key  string // of a mapping
+	node int
+}
+
+// maxPlain bounds how deeply values nest.
+const maxPlain = 64
+
+// isPlainText tells whether the document has no character that is anything but itself.
+func (p *plain) isPlainText() bool {
+	for _, c := range p.text {
+		if c < ' ' && c != '\n' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// next goes to the next line that holds something.
+func (p *plain) next() bool {
+	for p.pos < len(p.text) {
+		line := p.text[p.pos:]
+		if end := bytes.IndexByte(line, '\n'); end >= 0 {
+			line = line[:end]
+		}
+		start := p.pos
+		p.pos += len(line) + 1
+		content := bytes.TrimLeft(line, " ")
+		if len(content) == 0 || content[0] == '#' {
+			continue
+		}
+		if len(content) == len(line) && (bytes.HasPrefix(line, []byte("---")) || bytes.HasPrefix(line, []byte("...")) || line[0] == '%') {
+			if start == 0 && string(bytes.TrimRight(line, " ")) == "---" {
+				continue
+			}
+			return false
+		}
+		p.indent, p.line = len(line)-len(content), withoutComment(content)
+		return true
+	}
+	p.done, p.line, p.indent = true, nil, -1
+	return true
+}
+
+// withoutComment cuts a comment off a line, if the line has no quotes: in them # is text.
+// Behind quotes it is found later.
+func withoutComment(content []byte) []byte {
+	if bytes.IndexByte(content, '"') < 0 && bytes.IndexByte(content, '\'') < 0 {
+		if i := bytes.Index(content, []byte(" #")); i >= 0 {
+			content = content[:i]
+		}
+	}
+	return bytes.TrimRight(content, " ")
+}
+
+func (p *plain) add(n plainNode) int {
+	p.nodes = append(p.nodes, n)
+	return len(p.nodes) - 1
+}
+
+func isItem(line []byte) bool { return line[0] == '-' && (len(line) == 1 || line[1] == ' ') }
+
+// block parses the mapping or list whose first line is the next one, in column indent.
+func (p *plain) block(indent, depth int) (int, bool) {
+	if depth > maxPlain {
+		return 0, false
+	}
+	if isItem(p.line) {
+		return p.list(indent, depth)
+	}
+	return p.mapping(indent, depth)
+}
+
+func (p *plain) list(indent, depth int) (int, bool) {
+	n := plainNode{kind: '['}
+	for !p.done && p.indent == indent && isItem(p.line) {
+		rest := bytes.TrimLeft(p.line[1:], " ")
+		var value int
+		ok := false
+		switch {
+		case len(rest) == 0:
+			value, ok = p.below(indent, depth, false)
+		case isItem(rest) || keyEnd(rest) >= 0 && rest[0] != '{' && rest[0] != '[':
+			p.indent += len(p.line) - len(rest)
+			p.line = rest
+			value, ok = p.block(p.indent, depth+1)
+		default:
+			value, ok = p.inline(rest, indent, depth)
+		}
+		if !ok {
+			return 0, false
+		}
+		n.entries = append(n.entries, plainEntry{node: value})
+	}
+	if !p.done && p.indent > indent {
+		return 0, false
+	}
+	return p.add(n), true
+}
+
+func (p *plain) mapping(indent, depth int) (int, bool) {
+	n := plainNode{kind: '{'}
+	for !p.done && p.indent == indent && !isItem(p.line) {
+		end := keyEnd(p.line)
+		if end < 0 {
+			return 0, false
+		}
+		key, ok := plainKey(p.line[:end])
+		if !ok {
+			return 0, false
+		}
+		rest := bytes.TrimLeft(p.line[end+1:], " ")
+		var value int
+		if len(rest) == 0 {
+			value, ok = p.below(indent, depth, true)
+		} else {
+			value, ok = p.inline(rest, indent, depth)
+		}
+		if !ok {
+			return 0, false
+		}
+		n.entries = append(n.entries, plainEntry{key, value})
+	}
+	if !p.done && p.indent > indent {
+		return 0, false
+	}
+	return p.finish(n)
+}
+
+// finish sorts a mapping. It is false for one with a doubled key.
+func (p *plain) finish(n plainNode) (int, bool) {
+	slices.SortFunc(n.entries, func(a, b plainEntry) int {
+		switch {
+		case a.key < b.key:
+			return -1
+		case a.key > b.key:
+			return 1
+		}
+		return 0
+	})
+	for i := 1; i < len(n.entries); i++ {
+		if n.entries[i].key == n.entries[i-1].key {
+			return 0, false
+		}
+	}
+	return p.add(n), true
+}
+
+// below parses what stands on the lines below a key, or a lone "-", in column indent. A
+// list may stand in the column of its key.
+func (p *plain) below(indent, depth int, key bool) (int, bool) {
+	if !p.next() {
+		return 0, false
+	}
+	if !p.done && (p.indent > indent || p.indent == indent && key && isItem(p.line)) {
+		return p.block(p.indent, depth+1)
+	}
+	return p.add(plainNode{kind: 's', scalar: []byte("null")}), true
+}
+
+// inline parses a value that stands on the line of its key, or behind its "-", in column
+// indent. The next line must not go on with it.
+func (p *plain) inline(text []byte, indent, depth int) (int, bool) {
+	value, rest, ok := p.flow(text, depth, false)
+	if !ok || len(rest) > 0 && (rest[0] != '#' || text[len(text)-len(rest)-1] != ' ') || !p.next() {
+		return 0, false
+	}
+	if !p.done && p.indent > indent {
+		return 0, false
+	}
+	return value, true
+}
+
+// flow parses a value in flow style, or a scalar. rest is what stands behind it, without
+// spaces; a comment behind spaces begins with #.
+func (p *plain) flow(text []byte, depth int, within bool) (value int, rest []byte, ok bool) {
+	if depth > maxPlain || len(text) == 0 {
+		return 0, nil, false
+	}
+	switch text[0] {
+	case '{':
+		return p.flowMapping(text[1:], depth)
+	case '[':
+		return p.flowList(text[1:], depth)
+	case '"', '\'':
+		s, rest, ok := quotedText(text)
+		if !ok {
+			return 0, nil, false
+		}
+		return p.add(plainNode{kind: 's', scalar: appendString(nil, s)}), bytes.TrimLeft(rest, " "), true
+	}
+	end := len(text)
+	if within {
+		end = bytes.IndexAny(text, ",[]{}")
+		if end < 0 {
+			return 0, nil, false
+		}
+	}
+	scalar := bytes.TrimRight(text[:end], " ")
+	json, ok := plainScalar(scalar)
+	if !ok {
+		return 0, nil, false
+	}
+	return p.add(plainNode{kind: 's', scalar: json}), text[end:], true
+}
+
+func (p *plain) flowList(text []byte, depth int) (int, []byte, bool) {
+	n := plainNode{kind: '['}
+	for text = bytes.TrimLeft(text, " "); ; {
+		if len(text) == 0 {
+			return 0, nil, false
+		}
+		if text[0] == ']' {
+			return p.add(n), bytes.TrimLeft(text[1:], " "), true
+		}
+		value, rest, ok := p.flow(text, depth+1, true)
+		if !ok || len(rest) == 0 {
+			return 0, nil, false
+		}
+		n.entries = append(n.entries, plainEntry{node: value})
+		switch rest[0] {
+		case ',':
+			text = bytes.TrimLeft(rest[1:], " ")
+		case ']':
+			text = rest
+		default:
+			return 0, nil, false
+		}
+	}
+}
+
+func (p *plain) flowMapping(text []byte, depth int) (int, []byte, bool) {
+	n := plainNode{kind: '{'}
+	for text = bytes.TrimLeft(text, " "); ; {
+		if len(text) == 0 {
+			return 0, nil, false
+		}
+		if text[0] == '}' {
+			value, ok := p.finish(n)
+			return value, bytes.TrimLeft(text[1:], " "), ok
+		}
+		end := keyEnd(text)
+		if end < 0 {
+			return 0, nil, false
+		}
+		key, ok := plainKey(text[:end])
+		if !ok {
+			return 0, nil, false
+		}
+		value, rest, ok := p.flow(bytes.TrimLeft(text[end+1:], " "), depth+1, true)
+		if !ok || len(rest) == 0 {
+			return 0, nil, false
+		}
+		n.entries = append(n.entries, plainEntry{key, value})
+		switch rest[0] {
+		case ',':
+			text = bytes.TrimLeft(rest[1:], " ")
+		case '}':
+			text = rest
+		default:
+			return 0, nil, false
+		}
+	}
+}
+
+// keyEnd is where the colon behind a key stands, -1 where the line does not begin with a
+// key of the plain kind.
+func keyEnd(line []byte) int {
+	if line[0] == '"' || line[0] == '\'' {
+		s, rest, ok := quotedText(line)
+		if !ok || len(s) > longestKey || len(rest) == 0 || rest[0] != ':' || len(rest) > 1 && rest[1] != ' ' {
+			return -1
+		}
+		return len(line) - len(rest)
+	}
+	for i, c := range line {
+		switch {
+		case c == ':':
+			if i == 0 || i > longestKey || i+1 < len(line) && line[i+1] != ' ' {
+				return -1
+			}
+			return i
+		case !isWord(c) && c != '.' && c != '/' && c != '-':
+			return -1
+		}
+	}
+	return -1
+}
+
+// longestKey is below what a parser takes for a key on one line.
+const longestKey = 512
+
+func isWord(c byte) bool {
+	return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// plainKey is the text of a key.
+func plainKey(text []byte) (string, bool) {
+	if text[0] == '"' || text[0] == '\'' {
+		s, _, ok := quotedText(text)
+		return string(s), ok
+	}
+	if !isPlainWord(text) {
+		return "", false
+	}
+	return string(text), true
+}
+
+// quotedText is what stands in the quotes that a text begins with, and what is behind them.
+func quotedText(text []byte) (s, rest []byte, ok bool) {
+	end := bytes.IndexByte(text[1:], text[0])
+	if end < 0 {
+		return nil, nil, false
+	}
+	s, rest = text[1:1+end], text[2+end:]
+	if text[0] == '"' && bytes.IndexByte(s, '\\') >= 0 || text[0] == '\'' && len(rest) > 0 && rest[0] == '\'' {
+		return nil, nil, false
+	}
+	return s, rest, true
+}
+
+// plainScalar is a scalar without quotes as JSON.
+func plainScalar(text []byte) ([]byte, bool) {
+	switch string(text) {
+	case "":
+		return nil, false
+	case "true", "false", "null":
+		return text, true
+	}
+	switch {
+	case isPlainWord(text), isPlainNumeric(text):
+		return appendString(nil, text), true
+	case isPlainNumber(text):
+		return text, true
+	}
+	return nil, false
+}
+
+// isPlainWord tells whether a scalar is text to every parser: it begins with a letter, a
+// slash or a _, and is no word that is read as something else.
+func isPlainWord(text []byte) bool {
+	if c := text[0]; !isWord(c) && c != '/' || '0' <= c && c <= '9' {
+		return false
+	}
+	for i, c := range text {
+		switch {
+		case isWord(c), c == '.', c == '/', c == '-', c == '+', c == '(', c == ')', c == '$', c == '^', c == '=', c == '~', c == ';', c == '@', c == '<', c == '>', c == '%':
+		case c == ':':
+			if i+1 == len(text) || text[i+1] == ' ' {
+				return false
+			}
+		case c == ' ':
+			if i+1 < len(text) && (text[i+1] == '#' || text[i+1] == ':') {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	if len(text) > 5 {
+		return true
+	}
+	switch string(bytes.ToLower(text)) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
+		return false
+	}
+	return true
+}
+
+// isPlainNumeric tells whether a scalar of digits and dots is text all the same: an
+// address, or a duration in seconds.
+func isPlainNumeric(text []byte) bool {
+	dots, last := 0, len(text)-1
+	for i, c := range text {
+		switch {
+		case '0' <= c && c <= '9':
+		case c == '.' && i > 0 && text[i-1] != '.':
+			dots++
+		case c == 's' && i == last && i > 0 && text[i-1] != '.':
+			return dots <= 1
+		default:
+			return false
+		}
+	}
+	return dots == 3 && text[last] != '.'
+}
+
+// isPlainNumber tells whether a scalar is a number that is written in the one way in which
+// JSON would have it.
+func isPlainNumber(text []byte) bool {
+	if len(text) > 15 {
+		return false
+	}
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		return strconv.FormatInt(n, 10) == string(text)
+	}
+	return false
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends a text as encoding/json writes it.
+func appendString(json, s []byte) []byte {
+	json = append(json, '"')
+	for _, c := range s {
+		switch c {
+		case '"', '\\':
+			json = append(json, '\\', c)
+		case '<', '>', '&':
+			json = append(json, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		default:
+			json = append(json, c)
+		}
+	}
+	return append(json, '"')
+}
+
+func (p *plain) appendJSON(json []byte, at int) []byte {
+	n := &p.nodes[at]
+	if n.kind == 's' {
+		return append(json, n.scalar...)
+	}
+	json = append(json, n.kind)
+	for i, e := range n.entries {
+		if i > 0 {
+			json = append(json, ',')
+		}
+		if n.kind == '{' {
+			json = append(appendString(json, []byte(e.key)), ':')
+		}
+		json = p.appendJSON(json, e.node)
+	}
+	return append(json, n.kind+2) // } and ] stand two behind { and [
+}
