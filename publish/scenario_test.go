@@ -223,6 +223,7 @@ func killed(p Plan, e *envoy, n int, begins, ends string) func(out string) error
 			}
 			return nil
 		}, func(d *Dir) error {
+			p := p // scenarios that run side by side share this function
 			if e != nil {
 				c := *e
 				c.out = out
