@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,28 +266,11 @@ func TestEnvoyKilledWithinSteps(t *testing.T) {
 	}
 }
 
-// baseID is what Envoys share that take over from each other, and no others have.
-func baseID(t *testing.T) string {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("Envoy hot restarts on Linux only")
-	}
-	envoytest.Binary(t)
-	id := strconv.Itoa(envoytest.FreePort(t))
-	t.Cleanup(func() {
-		files, _ := filepath.Glob("/dev/shm/envoy_shared_memory_" + id + "*")
-		for _, f := range files {
-			os.Remove(f)
-		}
-	})
-	return id
-}
-
 // TestHotRestartWithinSteps has a new Envoy take over when a step is out and not
 // confirmed. It confirms the change, also what the old one reads beside it.
 func TestHotRestartWithinSteps(t *testing.T) {
 	t.Parallel()
-	id, epoch := baseID(t), 0
+	id, epoch := envoytest.BaseID(t), 0
 	start := func(s *site) {
 		t.Helper()
 		s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{
@@ -324,7 +306,7 @@ func TestHotRestartWithinSteps(t *testing.T) {
 // stays for them all the same. Each of both has an inotify instance for each subscription.
 func TestHotRestartBetweenChanges(t *testing.T) {
 	t.Parallel()
-	id := baseID(t)
+	id := envoytest.BaseID(t)
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	dropped, edge := envoytest.FreePort(t), envoytest.FreePort(t)
 	always := documents(edsCluster("green"), endpoints("green", green.Port()), routes("main", "green"), listener("edge", edge, rds("main")))

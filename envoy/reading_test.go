@@ -3,10 +3,8 @@ package envoy_test
 import (
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,18 +65,6 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// baseID is one that no other Envoy has.
-func baseID(t *testing.T) string {
-	id := strconv.Itoa(envoytest.FreePort(t))
-	t.Cleanup(func() {
-		files, _ := filepath.Glob("/dev/shm/envoy_shared_memory_" + id + "*")
-		for _, f := range files {
-			os.Remove(f)
-		}
-	})
-	return id
-}
-
 // TestHotRestart: the new process takes the admin interface over and answers with
 // an identity of its own.
 func TestHotRestart(t *testing.T) {
@@ -86,7 +72,7 @@ func TestHotRestart(t *testing.T) {
 		t.Skip("Envoy hot restarts on Linux only")
 	}
 	s := newSite(t)
-	id := baseID(t)
+	id := envoytest.BaseID(t)
 	port := envoytest.FreePort(t)
 	more := object{"admin": object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}}}
 	parent, _ := s.start(more, "--base-id", id, "--parent-shutdown-time-s", "2", "--drain-time-s", "1")
@@ -114,7 +100,7 @@ func TestCountersAfterHotRestart(t *testing.T) {
 		t.Skip("Envoy hot restarts on Linux only")
 	}
 	s := newSite(t)
-	id, here, port := baseID(t), t.TempDir(), envoytest.FreePort(t)
+	id, here, port := envoytest.BaseID(t), t.TempDir(), envoytest.FreePort(t)
 	envoytest.Publish(t, filepath.Join(here, "eds/file.json"), `{"resources": [{"@type": "`+typeURL+`envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "new"}]}`)
 	bootstrap := s.bootstrap(object{
 		"admin":                object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}},

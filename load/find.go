@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"xdspub/safefile"
 )
 
 // entry is a file of the tree that Load looks into.
@@ -93,36 +93,14 @@ func (f *finder) folder(ctx context.Context, rel, real string) error {
 	return nil
 }
 
-// list is what a folder holds and what may matter. A folder can hold millions of
-// names: not all of them are kept at a time.
+// list is what a folder holds and what may matter.
 func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, error) {
-	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	var kept []fs.DirEntry
-	for {
-		entries, err := d.ReadDir(1024)
-		if f.names += len(entries); f.names > f.l.names {
-			return nil, fmt.Errorf("read %s: the source tree has more than %d files and folders at this place: keep in it what belongs to Envoy", dir, f.l.names)
+	return safefile.List(ctx, dir, func(names int) error {
+		if f.names += names; f.names > f.l.names {
+			return fmt.Errorf("read %s: the source tree has more than %d files and folders at this place: keep in it what belongs to Envoy", dir, f.l.names)
 		}
-		for _, e := range entries {
-			if !Hidden(e.Name()) && !f.l.ignored(filepath.Join(rel, e.Name())) {
-				kept = append(kept, e)
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			slices.SortFunc(kept, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-			return kept, nil
-		case err != nil:
-			return nil, err
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-	}
+		return nil
+	}, func(e fs.DirEntry) bool { return !Hidden(e.Name()) && !f.l.ignored(filepath.Join(rel, e.Name())) })
 }
 
 // entry takes one file or folder up. What leads out of the tree is a finding once it

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -140,21 +141,16 @@ func (p *plain) list(indent, depth int) (int, bool) {
 	if !p.done && p.indent > indent {
 		return 0, false
 	}
-	return p.add(n), true
+	return p.finish(n)
 }
 
 func (p *plain) mapping(indent, depth int) (int, bool) {
 	n := plainNode{kind: '{'}
 	for !p.done && p.indent == indent && !isItem(p.line) {
-		end := keyEnd(p.line)
-		if end < 0 {
-			return 0, false
-		}
-		key, ok := plainKey(p.line[:end])
+		key, rest, ok := cutKey(p.line)
 		if !ok {
 			return 0, false
 		}
-		rest := bytes.TrimLeft(p.line[end+1:], " ")
 		var value int
 		if len(rest) == 0 {
 			value, ok = p.below(indent, depth, true)
@@ -172,20 +168,15 @@ func (p *plain) mapping(indent, depth int) (int, bool) {
 	return p.finish(n)
 }
 
-// finish sorts a mapping. It is false for one with a doubled key.
+// finish takes a mapping or list that is read; a mapping gets sorted. It is false for one
+// with a doubled key.
 func (p *plain) finish(n plainNode) (int, bool) {
-	slices.SortFunc(n.entries, func(a, b plainEntry) int {
-		switch {
-		case a.key < b.key:
-			return -1
-		case a.key > b.key:
-			return 1
-		}
-		return 0
-	})
-	for i := 1; i < len(n.entries); i++ {
-		if n.entries[i].key == n.entries[i-1].key {
-			return 0, false
+	if n.kind == '{' {
+		slices.SortFunc(n.entries, func(a, b plainEntry) int { return cmp.Compare(a.key, b.key) })
+		for i := 1; i < len(n.entries); i++ {
+			if n.entries[i].key == n.entries[i-1].key {
+				return 0, false
+			}
 		}
 	}
 	return p.add(n), true
@@ -223,10 +214,8 @@ func (p *plain) flow(text []byte, depth int, within bool) (value int, rest []byt
 		return 0, nil, false
 	}
 	switch text[0] {
-	case '{':
-		return p.flowMapping(text[1:], depth)
-	case '[':
-		return p.flowList(text[1:], depth)
+	case '{', '[':
+		return p.flowBlock(text[0], text[1:], depth)
 	case '"', '\'':
 		s, rest, ok := quotedText(text)
 		if !ok {
@@ -249,24 +238,31 @@ func (p *plain) flow(text []byte, depth int, within bool) (value int, rest []byt
 	return p.add(plainNode{kind: 's', scalar: json}), text[end:], true
 }
 
-func (p *plain) flowList(text []byte, depth int) (int, []byte, bool) {
-	n := plainNode{kind: '['}
+// flowBlock parses the mapping or list whose bracket, kind, was read.
+func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int, rest []byte, ok bool) {
+	n := plainNode{kind: kind}
 	for text = bytes.TrimLeft(text, " "); ; {
 		if len(text) == 0 {
 			return 0, nil, false
 		}
-		if text[0] == ']' {
-			return p.add(n), bytes.TrimLeft(text[1:], " "), true
+		if text[0] == closing(kind) {
+			value, ok = p.finish(n)
+			return value, bytes.TrimLeft(text[1:], " "), ok
 		}
-		value, rest, ok := p.flow(text, depth+1, true)
-		if !ok || len(rest) == 0 {
+		var entry plainEntry
+		if kind == '{' {
+			if entry.key, text, ok = cutKey(text); !ok {
+				return 0, nil, false
+			}
+		}
+		if entry.node, rest, ok = p.flow(text, depth+1, true); !ok || len(rest) == 0 {
 			return 0, nil, false
 		}
-		n.entries = append(n.entries, plainEntry{node: value})
+		n.entries = append(n.entries, entry)
 		switch rest[0] {
 		case ',':
 			text = bytes.TrimLeft(rest[1:], " ")
-		case ']':
+		case closing(kind):
 			text = rest
 		default:
 			return 0, nil, false
@@ -274,38 +270,17 @@ func (p *plain) flowList(text []byte, depth int) (int, []byte, bool) {
 	}
 }
 
-func (p *plain) flowMapping(text []byte, depth int) (int, []byte, bool) {
-	n := plainNode{kind: '{'}
-	for text = bytes.TrimLeft(text, " "); ; {
-		if len(text) == 0 {
-			return 0, nil, false
-		}
-		if text[0] == '}' {
-			value, ok := p.finish(n)
-			return value, bytes.TrimLeft(text[1:], " "), ok
-		}
-		end := keyEnd(text)
-		if end < 0 {
-			return 0, nil, false
-		}
-		key, ok := plainKey(text[:end])
-		if !ok {
-			return 0, nil, false
-		}
-		value, rest, ok := p.flow(bytes.TrimLeft(text[end+1:], " "), depth+1, true)
-		if !ok || len(rest) == 0 {
-			return 0, nil, false
-		}
-		n.entries = append(n.entries, plainEntry{key, value})
-		switch rest[0] {
-		case ',':
-			text = bytes.TrimLeft(rest[1:], " ")
-		case '}':
-			text = rest
-		default:
-			return 0, nil, false
-		}
+// closing is the bracket that ends what kind begins: in ASCII, it stands two behind it.
+func closing(kind byte) byte { return kind + 2 }
+
+// cutKey cuts the key off that a text begins with, and what stands between it and its value.
+func cutKey(text []byte) (key string, rest []byte, ok bool) {
+	end := keyEnd(text)
+	if end < 0 {
+		return "", nil, false
 	}
+	key, ok = plainKey(text[:end])
+	return key, bytes.TrimLeft(text[end+1:], " "), ok
 }
 
 // keyEnd is where the colon behind a key stands, -1 where the line does not begin with a
@@ -475,5 +450,5 @@ func (p *plain) appendJSON(json []byte, at int) []byte {
 		}
 		json = p.appendJSON(json, e.node)
 	}
-	return append(json, n.kind+2) // } and ] stand two behind { and [
+	return append(json, closing(n.kind))
 }

@@ -22,7 +22,7 @@ makes the one look like the other.`}
 // takenAsResources says that the one file that Source is was read as a file of resources,
 // where nothing in it looks like one.
 func (p *Pipeline) takenAsResources(list diag.List) diag.List {
-	if p.options.Input != nil || !isFile(p.options.Source) || !hasOneOf(list, "unknown-document", "empty-file", codeEmptyTree.Name) {
+	if p.options.Input != nil || !hasOneOf(list, "unknown-document", "empty-file", codeEmptyTree.Name) || !isFile(p.options.Source) {
 		return nil
 	}
 	return diag.List{{

@@ -101,9 +101,7 @@ type several struct {
 // Render renders s. Findings of severity Error mean that there is no Output.
 func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	t.Format = cmp.Or(t.Format, JSON)
-	if r.format != t.Format {
-		r.format, r.sound, r.written, r.several = t.Format, nil, nil, make(map[*xds.Type]*several)
-	}
+	r.use(t.Format)
 	list := append(r.changed(s), folderCollisions(s)...)
 	bound := r.binder.Bind(s, byPath{t.EnvoyPath, t.Format, t.InlineEndpoints, t.InlineRoutes})
 	byType, failed := r.write(bound)
@@ -111,7 +109,7 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 		return nil, list.Sort()
 	}
 	out := Output{ID: bound.ID()}
-	if failed := standIns(t, s, byType); failed != nil {
+	if failed := r.standIns(t, s, byType); failed != nil {
 		return nil, append(list, failed...)
 	}
 	var err error
@@ -150,18 +148,22 @@ func (r *Renderer) changed(s *xds.Snapshot) (list diag.List) {
 	return list
 }
 
+// use forgets what was written in another format.
+func (r *Renderer) use(f *Format) {
+	if r.format != f {
+		r.format, r.sound, r.written, r.several = f, nil, nil, make(map[*xds.Type]*several)
+	}
+}
+
 // write writes bound resources.
 func (r *Renderer) write(bound *xds.Snapshot) (byType map[*xds.Type][]*encoded, list diag.List) {
 	byType = make(map[*xds.Type][]*encoded)
 	written := make(map[*xds.Resource]*encoded, bound.Len())
 	for _, res := range bound.All() {
-		e := r.written[res]
-		if e == nil {
-			var err error
-			if e, err = encode(r.format, res); err != nil {
-				list = append(list, res.Diagnostic(codeUnencodable.Name, "", err.Error()))
-				continue
-			}
+		e, err := r.encode(res)
+		if err != nil {
+			list = append(list, res.Diagnostic(codeUnencodable.Name, "", err.Error()))
+			continue
 		}
 		written[res] = e
 		byType[res.Type] = append(byType[res.Type], e)
@@ -174,12 +176,12 @@ func (r *Renderer) write(bound *xds.Snapshot) (byType map[*xds.Type][]*encoded, 
 
 // standIns puts beside the resources of s what stays of an earlier render: clusters that
 // go, listeners that wait for an address, and layers that the bootstrap still names.
-func standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.List {
+func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.List {
 	for _, c := range t.Going {
 		if s.Lookup(xds.Cluster, c.Name) != nil {
 			continue
 		}
-		e, err := encode(t.Format, c)
+		e, err := r.encode(c)
 		if err != nil {
 			return diag.List{c.Diagnostic(codeUnencodable.Name, "", err.Error())}
 		}
@@ -187,12 +189,12 @@ func standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.L
 	}
 	slices.SortFunc(byType[xds.Cluster], func(a, b *encoded) int { return cmp.Compare(a.resource.Name, b.resource.Name) })
 	var err error
-	if byType[xds.Listener], err = hold(t, byType[xds.Listener]); err != nil {
+	if byType[xds.Listener], err = r.hold(t, byType[xds.Listener]); err != nil {
 		return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
 	}
 	for _, name := range t.EmptyLayers {
 		if s.Lookup(xds.Runtime, name) == nil {
-			e, err := encode(t.Format, &xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}, Message: &runtimev3.Runtime{Name: name}})
+			e, err := r.encode(&xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}, Message: &runtimev3.Runtime{Name: name}})
 			if err != nil {
 				return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
 			}
@@ -215,9 +217,10 @@ func scopesAsked(t Target, bound *xds.Snapshot) bool {
 // Clusters is a CDS file: of the clusters that r rendered last, if any, and of clusters of
 // an earlier render, which win where the names are the same.
 func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
+	r.use(f)
 	list, wins := make([]*encoded, 0, len(before)), make(map[string]bool)
 	for _, c := range before {
-		e, err := encode(f, c)
+		e, err := r.encode(c)
 		if err != nil {
 			return File{}, err
 		}
@@ -233,19 +236,19 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 }
 
 // hold puts listeners of before in the place of those that have to wait.
-func hold(t Target, listeners []*encoded) ([]*encoded, error) {
+func (r *Renderer) hold(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded
 	for _, e := range listeners {
-		r, held := t.Hold[e.resource.Name]
+		before, held := t.Hold[e.resource.Name]
 		switch {
 		case !held:
 			list = append(list, e)
-		case r != nil:
-			before, err := encode(t.Format, r)
+		case before != nil:
+			e, err := r.encode(before)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, before)
+			list = append(list, e)
 		}
 	}
 	return list, nil
@@ -327,17 +330,20 @@ type encoded struct {
 	file *File
 }
 
-// encode writes a bound resource.
-func encode(format *Format, r *xds.Resource) (*encoded, error) {
-	canonical, err := r.Canonical()
+// encode writes a bound resource, unless the last render has written it.
+func (r *Renderer) encode(res *xds.Resource) (*encoded, error) {
+	if e := r.written[res]; e != nil {
+		return e, nil
+	}
+	canonical, err := res.Canonical()
 	if err != nil {
 		return nil, fmt.Errorf("can't be encoded: %w", err)
 	}
-	written, err := format.resource(r.Message, canonical)
+	written, err := r.format.resource(res.Message, canonical)
 	if err != nil {
-		return nil, fmt.Errorf("can't be written as %s: %w", format.Name, err)
+		return nil, fmt.Errorf("can't be written as %s: %w", r.format.Name, err)
 	}
-	return &encoded{resource: r, written: written, canonical: canonical, watches: watches(r)}, nil
+	return &encoded{resource: res, written: written, canonical: canonical, watches: watches(res)}, nil
 }
 
 // alone is the file of this resource and no other.

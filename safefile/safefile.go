@@ -8,6 +8,8 @@
 //
 // What a name leads to is asked before it is opened, because opening a device can
 // do something. What counts is the answer for the file that was opened.
+//
+// List does the same for folders, which can hold millions of names.
 package safefile
 
 import (

@@ -147,7 +147,7 @@ func (v View) TracesByBootstrap() bool { return ask[bool](v, question{about: abo
 // Followed is Snapshot.Followed.
 func (v View) Followed() bool { return v.index.Followed() }
 
-// Serves is Snapshot.Serves.
+// Serves is Snapshot.Serves. What it goes by is asked for, too: so it is taken down.
 func (v View) Serves(s xds.Subscription) bool {
 	if s.Target == xds.Secret {
 		v.Has(s.Target, s.Name)
@@ -155,7 +155,7 @@ func (v View) Serves(s xds.Subscription) bool {
 	return v.index.Serves(s)
 }
 
-// Answer is Snapshot.Answer.
+// Answer is Snapshot.Answer. What it goes by is asked for, too: so it is taken down.
 func (v View) Answer(s xds.Subscription) *xds.Resource {
 	v.Lookup(s.Target, s.Name)
 	v.Serves(s)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xdspub/gitdir"
+	"xdspub/safefile"
 )
 
 type set map[string]bool
@@ -241,37 +241,19 @@ const maxNames = 2_000_000
 
 var errTooManyNames = errors.New("the tree has too many files and folders")
 
-// list is what the folder at path holds and what counts. A folder can hold millions of
-// names: not all of them are kept at a time.
-func (t *tree) list(ctx context.Context, path, real string) (kept []fs.DirEntry, err error) {
-	d, err := os.OpenFile(real, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	for {
-		entries, err := d.ReadDir(1024)
-		if t.met += len(entries); t.met > t.names {
-			return nil, fmt.Errorf("%w: more than %d", errTooManyNames, t.names)
+// list is what the folder at path holds and what counts.
+func (t *tree) list(ctx context.Context, path, real string) ([]fs.DirEntry, error) {
+	return safefile.List(ctx, real, func(names int) error {
+		if t.met += names; t.met > t.names {
+			return fmt.Errorf("%w: more than %d", errTooManyNames, t.names)
 		}
-		for _, e := range entries {
-			if e.Name() == gitdir.Name {
-				t.gits[filepath.Join(real, gitdir.Name)] = true
-			}
-			if !t.ignored(filepath.Join(path, e.Name())) {
-				kept = append(kept, e)
-			}
+		return nil
+	}, func(e fs.DirEntry) bool {
+		if e.Name() == gitdir.Name {
+			t.gits[filepath.Join(real, gitdir.Name)] = true
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			slices.SortFunc(kept, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-			return kept, nil
-		case err != nil:
-			return nil, err
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		}
-	}
+		return !t.ignored(filepath.Join(path, e.Name()))
+	})
 }
 
 func (t *tree) add(real string) error {

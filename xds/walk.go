@@ -125,13 +125,8 @@ func (n *Node) InMetadata() bool {
 // standsForMessage tells whether the node is a struct that stands for the message below
 // it.
 func (n *Node) standsForMessage() bool {
-	switch n.Message.(type) {
-	case *xdstypev3.TypedStruct, *udpatypev1.TypedStruct:
-		return true
-	case *structpb.Struct:
-		return n.OptionsType() != ""
-	}
-	return false
+	_, _, ok := structFor(n.Message, n.OptionsType())
+	return ok
 }
 
 // OptionsType is the URL of the type that Envoy reads a struct as, whatever the struct
@@ -262,17 +257,9 @@ func (w *walker) walk(n *Node) (changed bool) {
 		if m.GetTypeUrl() != "" {
 			payload, n.Err = m.UnmarshalNew()
 		}
-	case *xdstypev3.TypedStruct:
-		if !w.shallow {
-			payload, n.Err = fromStruct(cmp.Or(n.OptionsType(), m.GetTypeUrl()), m.GetValue())
-		}
-	case *udpatypev1.TypedStruct:
-		if !w.shallow {
-			payload, n.Err = fromStruct(cmp.Or(n.OptionsType(), m.GetTypeUrl()), m.GetValue())
-		}
-	case *structpb.Struct:
-		if url := n.OptionsType(); url != "" && !w.shallow {
-			payload, n.Err = fromStruct(url, m)
+	case *xdstypev3.TypedStruct, *udpatypev1.TypedStruct, *structpb.Struct:
+		if url, value, ok := structFor(m, n.OptionsType()); ok && !w.shallow {
+			payload, n.Err = fromStruct(url, value)
 		}
 	}
 	if n.payloads >= maxPayloads {
@@ -345,20 +332,27 @@ func UnpackOptions(options map[string]*anypb.Any, key string) proto.Message {
 // unpack is Unpack where a struct is read as a message of that type, if one is given.
 func unpack(a *anypb.Any, url string) proto.Message {
 	m, err := a.UnmarshalNew()
-	switch s := m.(type) {
-	case *xdstypev3.TypedStruct:
-		m, err = fromStruct(cmp.Or(url, s.GetTypeUrl()), s.GetValue())
-	case *udpatypev1.TypedStruct:
-		m, err = fromStruct(cmp.Or(url, s.GetTypeUrl()), s.GetValue())
-	case *structpb.Struct:
-		if url != "" {
-			m, err = fromStruct(url, s)
-		}
+	if url, value, ok := structFor(m, url); ok {
+		m, err = fromStruct(url, value)
 	}
 	if err != nil {
 		return nil
 	}
 	return m
+}
+
+// structFor is the struct that stands for a message, and the type of that: of options, if
+// it is given, or the one that a TypedStruct names. It is false for all other messages.
+func structFor(m proto.Message, options string) (url string, value *structpb.Struct, ok bool) {
+	switch s := m.(type) {
+	case *xdstypev3.TypedStruct:
+		return cmp.Or(options, s.GetTypeUrl()), s.GetValue(), true
+	case *udpatypev1.TypedStruct:
+		return cmp.Or(options, s.GetTypeUrl()), s.GetValue(), true
+	case *structpb.Struct:
+		return options, s, options != ""
+	}
+	return "", nil, false
 }
 
 // fromStruct is the message that a TypedStruct stands for, as Envoy converts it.

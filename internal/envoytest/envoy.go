@@ -150,6 +150,24 @@ func arguments(own []string, config, admin string) []string {
 	return append(args, own...)
 }
 
+// BaseID is what Envoys share that take over from each other, and no others have. Without
+// Linux, where alone an Envoy hot restarts, the test is skipped.
+func BaseID(t testing.TB) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("Envoy hot restarts on Linux only")
+	}
+	Binary(t)
+	id := strconv.Itoa(FreePort(t))
+	t.Cleanup(func() {
+		files, _ := filepath.Glob("/dev/shm/envoy_shared_memory_" + id + "*")
+		for _, f := range files {
+			os.Remove(f)
+		}
+	})
+	return id
+}
+
 func (e *Envoy) cleanUp(t testing.TB) {
 	if e.over {
 		return
