@@ -182,7 +182,7 @@ func (d *decoder) list(v value) {
 }
 
 // response takes over the resources of a DiscoveryResponse; the rest of it is
-// only checked: version, nonce and order are made anew.
+// only checked: version, nonce and order are made when it is published.
 func (d *decoder) response(v value, members map[string]json.RawMessage) {
 	resources := members["resources"]
 	rest := without(members, "resources", "@type")

@@ -329,7 +329,7 @@ func TestAliasMemory(t *testing.T) {
 }
 
 // TestInlined: the content is in the resource, the places that need no file are
-// gone, and a file that changes makes its resource anew, and no other.
+// gone, and a file that changes makes its resource again, and no other.
 func TestInlined(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "server.yaml", `"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret

@@ -114,7 +114,7 @@ func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
 	}
 	m := mt.New().Interface()
 	if err := protoOptions.Unmarshal(a.GetValue(), m); err != nil {
-		d.lose(v.finding(codeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource anew: it is damaged, or of another type"))
+		d.lose(v.finding(codeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource again: it is damaged, or of another type"))
 		return nil, false
 	}
 	return m, true
@@ -184,7 +184,7 @@ func (d *decoder) unknownNumbers(v value, r *xds.Resource) {
 		}
 		number, _, _ := protowire.ConsumeTag(unknown)
 		f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
-		f.Help = "it was written for another version of the API: write the resource anew with the one of Envoy 1.40.0"
+		f.Help = "it was written for another version of the API: write the resource again with the one of Envoy 1.40.0"
 		d.report(f)
 	})
 }

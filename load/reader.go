@@ -19,7 +19,7 @@ import (
 
 // reader goes through a JSON text that protojson refuses, beside the type of message
 // that it is read as. protojson stops at the first fault; the reader reports each of
-// them, and writes the text anew without them. In a file that Envoy itself reads, it
+// them, and writes the text again without them. In a file that Envoy itself reads, it
 // writes what only Envoy's parser takes as protojson takes it, and reports a warning.
 type reader struct {
 	d    *decoder

@@ -134,7 +134,7 @@ func (s *source) line(n int) (string, bool) {
 	return strings.TrimSuffix(text, "\r"), true
 }
 
-// longLine is the length from which on a line is not searched for keys anew.
+// longLine is the length from which on a line is not searched for keys again.
 const longLine = 4 << 10
 
 // shown is line n of the source, if nothing in it may be secret. A finding can

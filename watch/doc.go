@@ -20,7 +20,7 @@
 // one.
 //
 // Watches get lost, too: a file system is mounted over a folder, one further up
-// is moved away. Therefore all of them are thrown away and made anew at every
+// is moved away. Therefore all of them are thrown away and made again at every
 // rescan, which always ends in a signal. What no event can tell is at most one
 // rescan late. That goes for files that are written through another hard link or
 // on another machine; for network file systems there is Options.Poll. Where the

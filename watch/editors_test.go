@@ -18,22 +18,22 @@ func litter(name string) bool {
 		strings.HasSuffix(name, ".vsctmp") || name == "4913"
 }
 
-// desk is a folder that an editor works in, call by call.
-type desk struct {
+// workbench is a folder that an editor works in, call by call.
+type workbench struct {
 	t   *testing.T
 	dir string
 }
 
-func (d desk) must(err error) {
+func (d workbench) must(err error) {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d desk) path(name string) string { return filepath.Join(d.dir, name) }
+func (d workbench) path(name string) string { return filepath.Join(d.dir, name) }
 
-func (d desk) write(name string, flags int, texts ...string) {
+func (d workbench) write(name string, flags int, texts ...string) {
 	d.t.Helper()
 	f, err := os.OpenFile(d.path(name), os.O_WRONLY|flags, 0o644)
 	d.must(err)
@@ -44,14 +44,14 @@ func (d desk) write(name string, flags int, texts ...string) {
 	d.must(f.Close())
 }
 
-func (d desk) create(name string)          { d.write(name, os.O_CREATE|os.O_EXCL, "litter") }
-func (d desk) rename(from, to string)      { d.must(os.Rename(d.path(from), d.path(to))) }
-func (d desk) remove(name string)          { d.must(os.Remove(d.path(name))) }
-func (d desk) symlink(target, name string) { d.must(os.Symlink(target, d.path(name))) }
-func (d desk) chmod(name string)           { d.must(os.Chmod(d.path(name), 0o644)) }
-func (d desk) truncate(name string)        { d.must(os.Truncate(d.path(name), 0)) }
+func (d workbench) create(name string)          { d.write(name, os.O_CREATE|os.O_EXCL, "litter") }
+func (d workbench) rename(from, to string)      { d.must(os.Rename(d.path(from), d.path(to))) }
+func (d workbench) remove(name string)          { d.must(os.Remove(d.path(name))) }
+func (d workbench) symlink(target, name string) { d.must(os.Symlink(target, d.path(name))) }
+func (d workbench) chmod(name string)           { d.must(os.Chmod(d.path(name), 0o644)) }
+func (d workbench) truncate(name string)        { d.must(os.Truncate(d.path(name), 0)) }
 
-func (d desk) run(name string, args ...string) {
+func (d workbench) run(name string, args ...string) {
 	d.t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
 		d.t.Skip("NOT TESTED, not installed: ", name)
@@ -68,8 +68,8 @@ func (d desk) run(name string, args ...string) {
 // is nobody's business.
 func TestEditors(t *testing.T) {
 	const trunc, creat, excl = os.O_TRUNC, os.O_CREATE, os.O_EXCL
-	none := func(desk) {}
-	vimOpens := func(d desk) {
+	none := func(workbench) {}
+	vimOpens := func(d workbench) {
 		d.create(".a.yaml.swp")
 		d.create(".a.yaml.swx")
 		d.remove(".a.yaml.swx")
@@ -78,22 +78,22 @@ func TestEditors(t *testing.T) {
 		d.chmod(".a.yaml.swp")
 		d.write(".a.yaml.swp", 0, "typed")
 	}
-	vimCloses := func(d desk) { d.remove(".a.yaml.swp") }
-	emacsOpens := func(d desk) {
+	vimCloses := func(d workbench) { d.remove(".a.yaml.swp") }
+	emacsOpens := func(d workbench) {
 		d.symlink("me@host.4711:1700000000", ".#a.yaml")
 		d.write("#a.yaml#", creat|trunc, "typed")
 	}
-	emacsCloses := func(d desk) { d.remove(".#a.yaml"); d.remove("#a.yaml#") }
-	vim := func(options string) func(desk) {
-		return func(d desk) {
+	emacsCloses := func(d workbench) { d.remove(".#a.yaml"); d.remove("#a.yaml#") }
+	vim := func(options string) func(workbench) {
+		return func(d workbench) {
 			d.run("vim", "-Nu", "NONE", "-i", "NONE", "-es", "-c", "set swapfile directory=. backupskip= "+options, "-c", "%s/.*/saved/", "-c", "wq", "a.yaml")
 		}
 	}
 	tests := []struct {
 		name                string
-		opens, save, closes func(desk)
+		opens, save, closes func(workbench)
 	}{
-		{"vim", vimOpens, func(d desk) {
+		{"vim", vimOpens, func(d workbench) {
 			d.create("4913")
 			d.remove("4913")
 			d.rename("a.yaml", "a.yaml~")
@@ -101,42 +101,42 @@ func TestEditors(t *testing.T) {
 			d.chmod("a.yaml")
 			d.remove("a.yaml~")
 		}, vimCloses},
-		{"vim, set backup", vimOpens, func(d desk) {
+		{"vim, set backup", vimOpens, func(d workbench) {
 			d.rename("a.yaml", "a.yaml~")
 			d.write("a.yaml", creat, "saved\n")
 		}, vimCloses},
-		{"vim, set backupcopy=yes", vimOpens, func(d desk) {
+		{"vim, set backupcopy=yes", vimOpens, func(d workbench) {
 			d.write("a.yaml~", creat|excl, "old\n")
 			d.write("a.yaml", creat|trunc, "saved\n")
 			d.remove("a.yaml~")
 		}, vimCloses},
-		{"emacs, first save", emacsOpens, func(d desk) {
+		{"emacs, first save", emacsOpens, func(d workbench) {
 			d.rename("a.yaml", "a.yaml~")
 			d.write("a.yaml", creat|trunc, "saved\n")
 			d.chmod("a.yaml")
 		}, emacsCloses},
-		{"emacs, later saves", emacsOpens, func(d desk) {
+		{"emacs, later saves", emacsOpens, func(d workbench) {
 			d.write("a.yaml", creat|trunc, "saved\n")
 		}, emacsCloses},
-		{"nano", func(d desk) { d.create(".a.yaml.swp") }, func(d desk) {
+		{"nano", func(d workbench) { d.create(".a.yaml.swp") }, func(d workbench) {
 			d.write("a.yaml", creat|trunc, "saved\n")
-		}, func(d desk) { d.remove(".a.yaml.swp") }},
-		{"nano, set backup", none, func(d desk) {
+		}, func(d workbench) { d.remove(".a.yaml.swp") }},
+		{"nano, set backup", none, func(d workbench) {
 			d.write("a.yaml~", creat|excl, "old\n")
 			d.write("a.yaml", creat|trunc, "saved\n")
 		}, none},
-		{"VS Code", none, func(d desk) {
+		{"VS Code", none, func(d workbench) {
 			d.truncate("a.yaml")
 			d.write("a.yaml", 0, "sav", "ed\n")
 		}, none},
-		{"VS Code, atomic", none, func(d desk) {
+		{"VS Code, atomic", none, func(d workbench) {
 			d.write("a.yaml.vsctmp", creat|trunc, "saved\n")
 			d.rename("a.yaml.vsctmp", "a.yaml")
 		}, none},
 		{"real vim", none, vim("backup backupcopy=no"), none},
 		{"real vim, writebackup", none, vim("nobackup writebackup backupcopy=auto"), none},
 		{"real vim, backupcopy=yes", none, vim("backupcopy=yes"), none},
-		{"real emacs", none, func(d desk) {
+		{"real emacs", none, func(d workbench) {
 			d.run("emacs", "-Q", "--batch", "--eval", `(progn (setq create-lockfiles t make-backup-files t backup-enable-predicate (lambda (_) t))
 				(find-file "a.yaml") (auto-save-mode 1) (erase-buffer) (insert "saved\n") (do-auto-save) (save-buffer))`)
 		}, none},
@@ -144,7 +144,7 @@ func TestEditors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel() // each waits more than it works
-			d := desk{t, t.TempDir()}
+			d := workbench{t, t.TempDir()}
 			d.write("a.yaml", creat, "old\n")
 			w, log := newWatcher(t, d.dir, Options{QuietPeriod: 300 * time.Millisecond, Rescan: -1, Skip: litter})
 			ctx, cancel := context.WithCancel(t.Context())

@@ -48,8 +48,8 @@ type lock struct {
 	stale bool      // waited for in vain
 }
 
-// heed makes the work trees of these .git the ones that matter.
-func (g *git) heed(gits set) {
+// setGitDirs replaces the repositories whose locks count: those that these .git lead to.
+func (g *git) setGitDirs(gits set) {
 	var dirs []string
 	for path := range gits {
 		if dir, ok := gitdir.Of(path); ok {

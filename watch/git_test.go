@@ -242,7 +242,7 @@ func TestLockAndClock(t *testing.T) {
 	}
 	first := func() *git {
 		g := &git{log: slog.New(slog.DiscardHandler)}
-		g.heed(set{filepath.Join(dir, ".git"): true})
+		g.setGitDirs(set{filepath.Join(dir, ".git"): true})
 		return g
 	}
 	if look(first()) {
@@ -269,7 +269,7 @@ func TestLockFromTheFuture(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &git{log: slog.New(slog.DiscardHandler)}
-	g.heed(set{filepath.Join(dir, ".git"): true})
+	g.setGitDirs(set{filepath.Join(dir, ".git"): true})
 	if !g.busy() {
 		t.Fatal("the lock is not seen")
 	}
@@ -287,7 +287,7 @@ func TestLocksWithoutEnd(t *testing.T) {
 	g := &git{log: log}
 	renew := func() { sh(t, dir, "mkdir -p .git; : >.git/new; mv .git/new .git/index.lock") }
 	renew()
-	g.heed(set{filepath.Join(dir, ".git"): true})
+	g.setGitDirs(set{filepath.Join(dir, ".git"): true})
 	if !g.busy() {
 		t.Fatal("the lock is not seen")
 	}
@@ -338,7 +338,7 @@ func TestRead(t *testing.T) {
 	create := func(pattern string) {
 		made++
 		name := filepath.Join(dir, fmt.Sprintf(pattern, made))
-		desk{t, dir}.write(filepath.Base(name), os.O_CREATE) // one event
+		workbench{t, dir}.write(filepath.Base(name), os.O_CREATE) // one event
 		if !litter(filepath.Base(name)) {
 			log.until(t, counts(name))
 		}
@@ -381,7 +381,7 @@ func TestRead(t *testing.T) {
 func TestReadWithinSave(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.yaml")
-	desk{t, dir}.write("a.yaml", os.O_CREATE)
+	workbench{t, dir}.write("a.yaml", os.O_CREATE)
 	w, log := newWatcher(t, dir, Options{Rescan: -1, QuietPeriod: time.Hour, MaxDelay: time.Second})
 	run(t, w)
 	saved := make(chan error, 1)

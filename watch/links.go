@@ -9,59 +9,59 @@ import (
 	"syscall"
 )
 
-// watchSpots watches the places on the way to path: a rename there puts something
-// else at its end, and no folder of the tree hears of it. Kubernetes turns the
-// link ..data, git-sync the link current, of which others only make use.
-func (t *tree) watchSpots(path string) error {
-	t.dropSpots(path)
+// setWatchpoints watches the folders of the watchpoints of path: a rename there leads path
+// elsewhere, and no folder of the tree gets an event. Kubernetes replaces the link ..data,
+// git-sync the link current, and other links only lead through these.
+func (t *tree) setWatchpoints(path string) error {
+	t.dropWatchpoints(path)
 	if t.polled() {
 		return nil // stamps see through links
 	}
-	for _, spot := range spots(path) {
-		if t.ignore != nil && t.ignore(spot) {
+	for _, point := range watchpoints(path) {
+		if t.ignore != nil && t.ignore(point) {
 			continue
 		}
 		// What can't be watched for another reason than a limit is left to the
 		// rescan: the way there may be closed to us for good.
-		dir := filepath.Dir(spot)
+		dir := filepath.Dir(point)
 		if err := explain(t.fsw.Add(dir)); isLimit(err) {
 			return t.judge(path, err)
 		}
-		t.addSpot(spot, path)
+		t.addWatchpoint(point, path)
 		if _, ok := t.byReal[dir]; !ok {
-			t.addSpot(dir, path) // for when dir itself goes
+			t.addWatchpoint(dir, path) // for when dir itself goes
 		}
 	}
 	return nil
 }
 
-func (t *tree) addSpot(spot, path string) {
-	if t.spots[spot] == nil {
-		t.spots[spot] = set{}
+func (t *tree) addWatchpoint(point, path string) {
+	if t.watchpoints[point] == nil {
+		t.watchpoints[point] = set{}
 	}
-	t.spots[spot][path] = true
-	t.ways[path] = append(t.ways[path], spot)
+	t.watchpoints[point][path] = true
+	t.watchpointsOf[path] = append(t.watchpointsOf[path], point)
 }
 
-// dropSpots forgets the way to path. The watches stay until the rescan: others may
-// need them, and what nobody asks for does not count.
-func (t *tree) dropSpots(path string) {
-	for _, spot := range t.ways[path] {
-		delete(t.spots[spot], path)
-		if len(t.spots[spot]) == 0 {
-			delete(t.spots, spot)
+// dropWatchpoints removes the watchpoints of path. The watches stay until the rescan: other
+// paths may need them, and an event of a watchpoint without a path does not count.
+func (t *tree) dropWatchpoints(path string) {
+	for _, point := range t.watchpointsOf[path] {
+		delete(t.watchpoints[point], path)
+		if len(t.watchpoints[point]) == 0 {
+			delete(t.watchpoints, point)
 		}
 	}
-	delete(t.ways, path)
+	delete(t.watchpointsOf, path)
 }
 
 // maxLinks is how many links the kernel follows before it calls them a loop.
 const maxLinks = 40
 
-// spots goes the way of path as the kernel does, and returns what decides where it
-// ends: each link, the end, and the first thing that is missing. All are free of
-// links but in their last element.
-func spots(path string) []string {
+// watchpoints follows path as the kernel does, and returns the paths that decide where it
+// leads: each link, the end, and the first one that is missing. Only their last element
+// may be a link.
+func watchpoints(path string) []string {
 	var list []string
 	dir, rest := string(filepath.Separator), elements(path)
 	for links := 0; len(rest) > 0; {
@@ -71,21 +71,21 @@ func spots(path string) []string {
 			dir = filepath.Dir(dir)
 			continue
 		}
-		spot := filepath.Join(dir, name)
-		info, err := os.Lstat(spot)
+		point := filepath.Join(dir, name)
+		info, err := os.Lstat(point)
 		switch {
 		case errors.Is(err, syscall.ENOTDIR):
 			return append(list, dir)
 		case err != nil:
-			return append(list, spot)
+			return append(list, point)
 		case info.Mode()&fs.ModeSymlink == 0:
-			if dir = spot; len(rest) == 0 {
-				list = append(list, spot)
+			if dir = point; len(rest) == 0 {
+				list = append(list, point)
 			}
 			continue
 		}
-		list = append(list, spot)
-		target, err := os.Readlink(spot)
+		list = append(list, point)
+		target, err := os.Readlink(point)
 		if links++; err != nil || links == maxLinks {
 			return list
 		}

@@ -37,18 +37,18 @@ type tree struct {
 	names  int // that may be met in one look
 	met    int // names, in this look
 
-	fsw    *fsnotify.Watcher   // nil while the tree is polled
-	errors *errorQueue         // of fsw
-	limit  error               // why it is polled, unless always
-	info   fs.FileInfo         // root's; nil while it is missing
-	real   string              // root, resolved when it was last there
-	byReal map[string]string   // resolved path → path as reached from root
-	byPath map[string]string   // the other way
-	spots  map[string]set      // resolved path → paths that a change there may turn elsewhere
-	ways   map[string][]string // the other way
-	denied set                 // what can't be read, by path as reached from root
-	gits   set                 // the .git in the tree and above it
-	stamps map[string]stamp    // of all that counts, in a polled tree
+	fsw           *fsnotify.Watcher   // nil while the tree is polled
+	errors        *errorQueue         // of fsw
+	limit         error               // why it is polled, unless always
+	info          fs.FileInfo         // root's; nil while it is missing
+	real          string              // root, resolved when it was last there
+	byReal        map[string]string   // resolved path → path as reached from root
+	byPath        map[string]string   // the other way
+	watchpoints   map[string]set      // resolved path → paths that a rename there may lead elsewhere
+	watchpointsOf map[string][]string // the other way
+	denied        set                 // what can't be read, by path as reached from root
+	gits          set                 // the .git in the tree and above it
+	stamps        map[string]stamp    // of all that counts, in a polled tree
 }
 
 func (t *tree) polled() bool { return t.fsw == nil }
@@ -69,7 +69,7 @@ func (t *tree) close() {
 	}
 }
 
-// rewatch drops all watches and makes them anew: no state can then be stale.
+// rewatch removes all watches and makes them again: no state can then be stale.
 // Events that were still queued go with them, so a signal must follow. The old
 // watcher is closed first, because a user has few inotify instances, and Envoy,
 // which may run as the same one, aborts when it gets none.
@@ -96,12 +96,12 @@ func (t *tree) rewatch(ctx context.Context) error {
 // scan goes through the whole tree, to watch it or to take its stamps.
 func (t *tree) scan(ctx context.Context) error {
 	t.byReal, t.byPath = map[string]string{}, map[string]string{}
-	t.spots, t.ways = map[string]set{}, map[string][]string{}
+	t.watchpoints, t.watchpointsOf = map[string]set{}, map[string][]string{}
 	t.denied, t.gits, t.stamps = set{}, set{}, map[string]stamp{}
 	t.met = 0
 	// They come first, or else root could come in between.
 	for _, path := range append([]string{t.root}, t.files...) {
-		if err := t.watchSpots(path); err != nil {
+		if err := t.setWatchpoints(path); err != nil {
 			return err
 		}
 		t.note(path)
@@ -144,18 +144,18 @@ func (t *tree) refresh(ctx context.Context, path string) error {
 				delete(t.byReal, real)
 			}
 		}
-		for p := range t.ways {
+		for p := range t.watchpointsOf {
 			if within(p, path) {
-				t.dropSpots(p)
+				t.dropWatchpoints(p)
 			}
 		}
 		maps.DeleteFunc(t.denied, func(p string, _ bool) bool { return within(p, path) })
 	}
 	t.note(path)
-	t.dropSpots(path)
+	t.dropWatchpoints(path)
 	switch {
 	case slices.Contains(t.files, path):
-		return t.watchSpots(path)
+		return t.setWatchpoints(path)
 	case t.flat:
 		return nil
 	}
@@ -169,7 +169,7 @@ func (t *tree) follow(ctx context.Context, path string) error {
 	for todo := []string{path}; len(todo) > 0; todo = todo[1:] {
 		path := todo[0]
 		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			if err := t.watchSpots(path); err != nil {
+			if err := t.setWatchpoints(path); err != nil {
 				return err
 			}
 		}
@@ -328,7 +328,7 @@ func (t *tree) locate(name string) []string {
 	if ok && !t.ignored(path) {
 		paths = append(paths, path)
 	}
-	paths = slices.AppendSeq(paths, maps.Keys(t.spots[name]))
+	paths = slices.AppendSeq(paths, maps.Keys(t.watchpoints[name]))
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }

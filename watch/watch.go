@@ -26,7 +26,7 @@ type Options struct {
 	QuietPeriod time.Duration
 	// MaxDelay is the longest that a burst may put off its signal. 0 is 2s.
 	MaxDelay time.Duration
-	// Rescan is how often all watches are made anew, with a signal after it.
+	// Rescan is how often all watches are made again, with a signal after it.
 	// 0 is 30s; below 0 is never, and then what is lost stays lost.
 	Rescan time.Duration
 	// Poll is how often to look for changes instead of waiting for events, on
@@ -114,7 +114,7 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 		w.tree.close()
 		return nil, err
 	}
-	w.heed()
+	w.refreshMark()
 	return w, nil
 }
 
@@ -184,11 +184,11 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-w.also:
 			w.takeFiles(ctx)
 		case <-poll.C:
-			w.glance(ctx)
+			w.checkPeriodically(ctx)
 		case <-w.burst.fire():
 			if w.settled(ctx) {
 				w.burst.end()
-				w.heed()
+				w.refreshMark()
 				w.signal(Change)
 			}
 		case <-rescan:
@@ -230,7 +230,7 @@ func (w *Watcher) settled(ctx context.Context) bool {
 func (w *Watcher) handle(ctx context.Context, event fsnotify.Event) {
 	if filepath.Base(event.Name) == gitdir.Name && event.Has(fsnotify.Create) { // a clone begins
 		w.tree.gits[event.Name] = true
-		w.git.heed(w.tree.gits)
+		w.git.setGitDirs(w.tree.gits)
 	}
 	paths := w.tree.locate(event.Name)
 	if event.Op == fsnotify.Chmod {
@@ -281,10 +281,10 @@ func (w *Watcher) takeFiles(ctx context.Context) {
 	w.burst.event()
 }
 
-// glance sees what events don't tell: all changes in a polled tree, and a root
-// that is another one, because a file system was mounted or unmounted there, or
-// a folder further up moved.
-func (w *Watcher) glance(ctx context.Context) {
+// checkPeriodically finds what causes no event: every change in a polled tree, and a root
+// that became another folder, because a file system was mounted or unmounted there, or
+// a folder above it moved.
+func (w *Watcher) checkPeriodically(ctx context.Context) {
 	switch {
 	case w.burst.running(): // its end has a look
 	case w.tree.polled():
@@ -295,27 +295,28 @@ func (w *Watcher) glance(ctx context.Context) {
 	}
 }
 
-// rewatch makes all watches anew.
-func (w *Watcher) rewatch(ctx context.Context) { w.anew(ctx, w.tree.rewatch) }
+// rewatch makes all watches again.
+func (w *Watcher) rewatch(ctx context.Context) { w.scan(ctx, w.tree.rewatch) }
 
-// heed notes what tells Read that a tree changed while it was read.
-func (w *Watcher) heed() {
-	w.git.heed(w.tree.gits)
-	links := slices.Sorted(maps.Keys(w.tree.spots))
+// refreshMark stores the git directories and the links by which mark tells Read that the
+// tree changed while it was read.
+func (w *Watcher) refreshMark() {
+	w.git.setGitDirs(w.tree.gits)
+	links := slices.Sorted(maps.Keys(w.tree.watchpoints))
 	w.links.Store(&links)
 }
 
 // changed looks at a polled tree and tells whether it did since the last look.
-func (w *Watcher) changed(ctx context.Context) bool { return w.anew(ctx, w.tree.poll) }
+func (w *Watcher) changed(ctx context.Context) bool { return w.scan(ctx, w.tree.poll) }
 
-// anew looks at the whole tree, and counts what changed if it stays polled. Errors
-// are logged only when they are news: the root may be missing for days, with a
+// scan looks at the whole tree, and counts what changed if it stays polled. It logs an
+// error only when the last scan had another one: the root may be missing for days, with a
 // rescan every few seconds.
-func (w *Watcher) anew(ctx context.Context, look func(context.Context) error) (changed bool) {
+func (w *Watcher) scan(ctx context.Context, look func(context.Context) error) (changed bool) {
 	polled, before := w.tree.polled(), w.tree.stamps
 	w.known, w.trouble = w.trouble, map[string]bool{}
 	w.check(ctx, look(ctx))
-	w.heed()
+	w.refreshMark()
 	if len(w.known) > 0 && len(w.trouble) == 0 {
 		w.log.Info("all folders are watched again", "root", w.tree.root)
 	}

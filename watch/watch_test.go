@@ -581,7 +581,7 @@ func TestNothingGrows(t *testing.T) {
 			churn := func(n int) (goroutines, files int) {
 				at := func(name string) string { return filepath.Join(root, name) }
 				for i := range n {
-					d, end := desk{t, root}, fmt.Sprint("end.", n, ".", i)
+					d, end := workbench{t, root}, fmt.Sprint("end.", n, ".", i)
 					d.must(os.MkdirAll(at("x/y"), 0o755))
 					d.symlink("../../../out/a.yaml", "x/y/a.yaml")
 					d.symlink("../../out", "x/out")
@@ -601,7 +601,7 @@ func TestNothingGrows(t *testing.T) {
 					}
 				}
 				end := fmt.Sprint("end.", n)
-				desk{t, root}.create(end)
+				workbench{t, root}.create(end)
 				log.until(t, counts(at(end)))
 				waitSignal(t, w)
 				return runtime.NumGoroutine(), openFiles(t)
@@ -617,7 +617,7 @@ func TestNothingGrows(t *testing.T) {
 			}
 			cancel()
 			running.Wait()
-			if n := len(w.tree.byPath) + len(w.tree.byReal) + len(w.tree.spots) + len(w.tree.ways) + len(w.tree.denied) + len(w.tree.stamps); n > 20 {
+			if n := len(w.tree.byPath) + len(w.tree.byReal) + len(w.tree.watchpoints) + len(w.tree.watchpointsOf) + len(w.tree.denied) + len(w.tree.stamps); n > 20 {
 				t.Errorf("remembers %d paths of a tree of one folder", n)
 			}
 		})
