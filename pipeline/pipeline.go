@@ -114,6 +114,10 @@ func New(o Options) *Pipeline {
 	return p
 }
 
+// SetOut says where the output directory is, once it is open: a link on the path that was
+// given may come to lead elsewhere.
+func (p *Pipeline) SetOut(out string) { p.options.Out = out }
+
 // Checked is a source tree that was loaded and judged.
 type Checked struct {
 	Snapshot    *xds.Snapshot
@@ -138,6 +142,12 @@ type Timings struct {
 
 // Accepted tells whether the Snapshot has no error.
 func (c *Checked) Accepted() bool { return !c.Diagnostics.HasErrors() }
+
+// Invalid tells whether the findings forbid to publish the Snapshot: errors, or where that
+// is asked for warnings as well.
+func (c *Checked) Invalid(warningsAsErrors bool) bool {
+	return !c.Accepted() || warningsAsErrors && c.Summary.Warnings > 0
+}
 
 // Add takes further findings in, such as those of Plan.
 func (c *Checked) Add(list diag.List) {

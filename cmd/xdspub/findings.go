@@ -42,7 +42,7 @@ func writeText(w io.Writer, checked *pipeline.Checked, n int) error {
 	if err := diag.WriteText(w, most, diag.TextOptions{Line: checked.Line, Color: colored(w)}); err != nil || left == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "… and %s: --max-findings 0 prints them all\n", count(left, "more finding"))
+	_, err := fmt.Fprintf(w, "… and %s: --max-findings 0 prints them all\n", diag.Count(left, "more finding"))
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/controller"
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/pipeline"
@@ -101,9 +102,10 @@ func sourceOptions(v values, source string) (pipeline.Options, error) {
 	return o, nil
 }
 
-// publishOptions are the pipeline's options for all stages.
-func publishOptions(v values, source string, log *slog.Logger) (pipeline.Options, error) {
-	o, err := sourceOptions(v, source)
+// publishOptions are the options for all stages.
+func publishOptions(v values, source string, log *slog.Logger) (controller.Options, error) {
+	of, err := sourceOptions(v, source)
+	o := controller.Options{Options: of, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
 	if err != nil {
 		return o, err
 	}
@@ -126,7 +128,7 @@ func publishOptions(v values, source string, log *slog.Logger) (pipeline.Options
 	case o.StepGap < 0 || o.TrimDelay < 0:
 		return o, usagef("--step-gap and --trim-delay can't be negative")
 	}
-	o.Envoys, err = fleet(v, o)
+	o.Envoys, err = fleet(v, o.Options)
 	return o, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/controller"
 	"xdspub/diag"
-	"xdspub/envoy"
 	"xdspub/pipeline"
 	"xdspub/publish"
 	"xdspub/xds"
@@ -47,7 +48,7 @@ func renderCommand() *cli.Command {
 }
 
 // renderOnce makes one pass. What is wrong leaves the output directory as it is.
-func renderOnce(v values, o pipeline.Options) error {
+func renderOnce(v values, o controller.Options) error {
 	var unasked error // why no running watch did it
 	if v.c.Bool("retry-held") && !v.c.Bool("dry-run") {
 		var done bool
@@ -55,13 +56,13 @@ func renderOnce(v values, o pipeline.Options) error {
 			return unasked
 		}
 	}
-	p := pipeline.New(o)
-	checked, err := p.Check(v.c.Context)
+	r := controller.New(o)
+	checked, err := r.Check(v.c.Context)
 	if err != nil {
 		return err
 	}
 	// Planned before the directory is opened: a refusal must not even make it.
-	plan, err := planFor(v, p, checked)
+	plan, err := r.Plan(checked)
 	switch {
 	case err != nil:
 		return err
@@ -69,67 +70,58 @@ func renderOnce(v values, o pipeline.Options) error {
 		return refuse(v.c, checked)
 	case v.c.Bool("dry-run"):
 		printFindings(v.c, checked)
-		return showPlan(v.c.App.Writer, o, value(v, "group", v.c.String), plan)
+		return showPlan(v.c.App.Writer, o, plan)
 	}
-	dir, err := publish.Open(o.Out, publish.Options{Group: value(v, "group", v.c.String), Log: o.Log})
+	err = r.Open()
 	if locked, ok := errors.AsType[*publish.LockedError](err); ok && unasked != nil {
 		return fmt.Errorf("%w, which can't be asked: %w", locked, unasked)
 	}
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer r.Close()
 	ctx, stop := signal.NotifyContext(v.c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
-	if err := p.Recover(ctx, dir); err != nil {
-		return err
-	}
 	if v.c.Bool("retry-held") {
-		if err := p.Retry(ctx, dir); err != nil {
-			return err
-		}
+		r.RetryHeld()
 	}
-	plan, err = planFor(v, p, checked) // again, now that no other writer can change what is out
-	switch {
-	case err != nil:
+	if err := r.Prepare(ctx); err != nil {
 		return err
-	case plan == nil:
-		return refuse(v.c, checked)
-	case plan.Held != nil:
-		checked.Add(plan.Held.Findings)
-		printFindings(v.c, checked)
-		fmt.Fprintln(v.c.App.ErrWriter, saysHeld(plan))
-		return &exit{status: exitRefused}
+	}
+	if plan, err = r.Plan(checked); err != nil { // again, now that no other writer can change what is out
+		return err
 	}
 	printFindings(v.c, checked)
-	result, err := p.Publish(ctx, dir, plan)
-	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
-		return refusedByEnvoy(v.c, plan, result, refused, err)
+	outcome, err := r.Publish(ctx, checked, plan)
+	if outcome.Verdict == controller.Published {
+		return published(ctx, v.c, r, outcome)
 	}
-	if err != nil {
+	if outcome.Verdict == "" {
 		return err
 	}
-	trimmed, next, err := p.Trim(ctx, dir, time.Now())
+	if outcome.Verdict != controller.Invalid { // whose findings are printed
+		printList(v.c, outcome.Findings)
+	}
+	fmt.Fprintln(v.c.App.ErrWriter, outcome.Message())
 	if err != nil {
-		return err
-	}
-	result.Steps = append(result.Steps, trimmed.Steps...)
-	fmt.Fprintln(v.c.App.Writer, saysPublished(plan, result))
-	if !next.IsZero() {
-		fmt.Fprintf(v.c.App.Writer, "what went stays for connections that drain: a run after %s trims it\n", next.Format(time.RFC3339))
-	}
-	return nil
-}
-
-// refusedByEnvoy prints why a change did not stay.
-func refusedByEnvoy(c *cli.Context, plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError, err error) error {
-	printList(c, refused.Findings())
-	fmt.Fprintln(c.App.ErrWriter, saysRefusedByEnvoy(plan, result, refused, err))
-	if error(refused) != err {
 		return err
 	}
 	return &exit{status: exitRefused}
+}
+
+// published trims, and prints what came out.
+func published(ctx context.Context, c *cli.Context, r *controller.Controller, outcome controller.Outcome) error {
+	trimmed, next, err := r.Trim(ctx)
+	if err != nil {
+		return err
+	}
+	outcome.Moved.Steps = append(outcome.Moved.Steps, trimmed.Steps...)
+	fmt.Fprintln(c.App.Writer, outcome.Message())
+	if !next.IsZero() {
+		fmt.Fprintf(c.App.Writer, "what went stays for connections that drain: a run after %s trims it\n", next.Format(time.RFC3339))
+	}
+	return nil
 }
 
 // printList prints findings whose source is not at hand.
@@ -139,90 +131,19 @@ func printList(c *cli.Context, list diag.List) {
 	printFindings(c, printed)
 }
 
-// What became of a pass, in one sentence each.
-
-func saysPublished(plan *pipeline.Plan, result pipeline.Result) string {
-	written, removed := counts(result)
-	return fmt.Sprintf("snapshot %s: %s written, %d removed%s", plan.ID, count(written, "file"), removed, confirmed(result))
-}
-
-func saysHeld(plan *pipeline.Plan) string {
-	return fmt.Sprintf("snapshot %s is held since Envoy refused it at %s: what was out before stays; --retry-held tries it again", plan.ID, plan.Held.Time.Format(time.RFC3339))
-}
-
-func saysRefusedByEnvoy(plan *pipeline.Plan, result pipeline.Result, refused *publish.RefusedError, err error) string {
-	return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", plan.ID, refused.Refusal.Step, saysUndone(result, refused, err))
-}
-
-// saysUndone says what is out after a refusal; err is all that went wrong.
-func saysUndone(result pipeline.Result, refused *publish.RefusedError, err error) string {
-	switch {
-	case error(refused) != err:
-		return "it could not be put back whole, the next run goes on with that"
-	case len(result.Undone) == 0:
-		return "there is nothing to put back, so it stays"
-	}
-	return "what was out before is out again"
-}
-
-func saysRefused(checked *pipeline.Checked) string {
-	return summary(checked.Summary) + ": refused, nothing was published"
-}
-
-// confirmed says in a few words what Envoys made of a change.
-func confirmed(r pipeline.Result) string {
-	if len(r.Outcomes) == 0 {
-		return ""
-	}
-	worst := r.Outcomes[0]
-	for _, o := range r.Outcomes {
-		if o.Verdict != envoy.Confirmed {
-			worst = o
-		}
-	}
-	return ", " + worst.String()
-}
-
-// planFor makes a plan for what was checked. It is nil where findings refuse it,
-// those that planning adds among them.
-func planFor(v values, p *pipeline.Pipeline, checked *pipeline.Checked) (*pipeline.Plan, error) {
-	if refused(v, checked) {
-		return nil, nil
-	}
-	plan, list, err := p.Plan(checked.Snapshot, time.Now())
-	checked.Add(list)
-	if err != nil || refused(v, checked) {
-		return nil, err
-	}
-	return plan, nil
-}
-
-// refused tells whether the findings forbid to publish.
-func refused(v values, checked *pipeline.Checked) bool {
-	return !checked.Accepted() || value(v, "warnings-as-errors", v.c.Bool) && checked.Summary.Warnings > 0
-}
-
 // refuse prints why nothing is published.
 func refuse(c *cli.Context, checked *pipeline.Checked) error {
 	printFindings(c, checked)
-	fmt.Fprintln(c.App.ErrWriter, saysRefused(checked))
+	fmt.Fprintln(c.App.ErrWriter, controller.InvalidMessage(checked.Summary))
 	return &exit{status: exitRefused}
-}
-
-func counts(r pipeline.Result) (written, removed int) {
-	for _, s := range r.Steps {
-		written += len(s.Written)
-		removed += len(s.Removed)
-	}
-	return written, removed
 }
 
 // showPlan prints what a publish would do: each step with its files, + for a new
 // one, ~ for a changed one, - for one that goes; then what would go later.
-func showPlan(w io.Writer, o pipeline.Options, group string, plan *pipeline.Plan) error {
+func showPlan(w io.Writer, o controller.Options, plan *pipeline.Plan) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "snapshot %s\n", plan.ID)
-	pending, err := publish.Pending(o.Out, plan.Change, publish.Options{Group: group})
+	pending, err := publish.Pending(o.Out, plan.Change, publish.Options{Group: o.Group})
 	if err != nil {
 		return err
 	}

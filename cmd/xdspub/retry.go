@@ -14,14 +14,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/control"
+	"xdspub/controller"
 	"xdspub/load"
-	"xdspub/pipeline"
 )
 
 // handOver has the watch that publishes into the output directory try again what is
 // held, and prints what came of it. done is false where no watch answers; err then
 // says why.
-func handOver(v values, o pipeline.Options) (done bool, err error) {
+func handOver(v values, o controller.Options) (done bool, err error) {
 	running, err := control.Ask(v.c.Context, o.Out)
 	if err != nil {
 		return false, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"xdspub/diag"
 	"xdspub/pipeline"
 	"xdspub/publish"
 )
@@ -91,13 +92,13 @@ func (p *statusPrinter) verdict(r *status) {
 		wrong = append(wrong, "a change is under way or was interrupted")
 	}
 	if n := len(r.Drifted); n > 0 {
-		wrong = append(wrong, count(n, "file")+" changed by hand")
+		wrong = append(wrong, diag.Count(n, "file")+" changed by hand")
 	}
 	if n := len(r.Missing); n > 0 {
-		wrong = append(wrong, count(n, "file")+" missing")
+		wrong = append(wrong, diag.Count(n, "file")+" missing")
 	}
 	if n := len(r.Held); n > 0 {
-		wrong = append(wrong, count(n, "snapshot")+" held")
+		wrong = append(wrong, diag.Count(n, "snapshot")+" held")
 	}
 	if r.Watch != nil && r.Watch.Refused != nil {
 		wrong = append(wrong, "the source tree is refused")
@@ -112,7 +113,7 @@ func (p *statusPrinter) verdict(r *status) {
 		}
 	}
 	if behind > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %s", behind, count(len(r.Envoys), "Envoy")))
+		wrong = append(wrong, fmt.Sprintf("%d of %s", behind, diag.Count(len(r.Envoys), "Envoy")))
 	}
 	p.printf("not in sync: %s\n", strings.Join(wrong, ", "))
 }
@@ -212,7 +213,7 @@ func (p *statusPrinter) findings(r publish.Refusal) {
 		p.printf("  %s\n", d)
 	}
 	if left > 0 {
-		p.printf("  … and %s\n", count(left, "more finding"))
+		p.printf("  … and %s\n", diag.Count(left, "more finding"))
 	}
 }
 
@@ -249,10 +250,10 @@ func (p *statusPrinter) envoy(e pipeline.EnvoyReport) {
 func (p *statusPrinter) unrest(verb string, n int, noun string, m int, other string) {
 	var parts []string
 	if n > 0 {
-		parts = append(parts, count(n, noun))
+		parts = append(parts, diag.Count(n, noun))
 	}
 	if m > 0 {
-		parts = append(parts, count(m, other))
+		parts = append(parts, diag.Count(m, other))
 	}
 	if len(parts) > 0 {
 		p.printf("; %s %s", verb, strings.Join(parts, " and "))
@@ -282,12 +283,12 @@ func (p *statusPrinter) row(r pipeline.Row) {
 		p.printf(" (%s): %s is out, it runs %s", r.Stats, cmp.Or(r.Version, "none"), cmp.Or(r.Runs, "none"))
 	}
 	if r.Sync == pipeline.Rejected {
-		p.printf(", and has refused %s since its start", count(int(r.Refusals), "file"))
+		p.printf(", and has refused %s since its start", diag.Count(int(r.Refusals), "file"))
 	}
 	p.printf("\n")
 	for i, reason := range r.Reasons {
 		if i == mostOfAKind {
-			p.printf("            … and %s\n", count(len(r.Reasons)-i, "more reason"))
+			p.printf("            … and %s\n", diag.Count(len(r.Reasons)-i, "more reason"))
 			break
 		}
 		p.printf("            %s\n", reason)

@@ -124,7 +124,7 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		ok = ok && !refused(v, checked)
+		ok = ok && !checked.Invalid(value(v, "warnings-as-errors", c.Bool))
 		if all == nil {
 			all = checked
 			continue
@@ -171,17 +171,6 @@ func writeFormat(w io.Writer, format string, checked *pipeline.Checked, most int
 	if err := writeText(w, checked, most); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, summary(checked.Summary))
+	_, err := fmt.Fprintln(w, checked.Summary)
 	return err
-}
-
-func summary(s diag.Summary) string {
-	return fmt.Sprintf("%s, %s in %s of %s", count(s.Errors, "error"), count(s.Warnings, "warning"), count(s.Resources, "resource"), count(s.Files, "file"))
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,0 +1,57 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"xdspub/controller"
+	"xdspub/pipeline"
+)
+
+// A source tree is published once.
+func Example() {
+	tmp, err := os.MkdirTemp("", "xdspub")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(tmp)
+	source := filepath.Join(tmp, "web.yaml")
+	if err := os.WriteFile(source, []byte(`
+"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: web
+`), 0o644); err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := context.Background()
+	c := controller.New(controller.Options{Options: pipeline.Options{
+		Source: source, Out: filepath.Join(tmp, "out"), Endpoints: pipeline.EndpointsAuto, InotifyBudget: 100,
+	}})
+	checked, err := c.Check(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := c.Open(); err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Prepare(ctx); err != nil {
+		log.Fatal(err)
+	}
+	plan, err := c.Plan(checked)
+	if err != nil {
+		log.Fatal(err)
+	}
+	outcome, err := c.Publish(ctx, checked, plan)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, message, _ := strings.Cut(outcome.Message(), ": ")
+	fmt.Println(outcome.Verdict, "-", message)
+	// Output:
+	// published - 2 files written, 0 removed
+}

@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+
+	"xdspub/diag"
+	"xdspub/pipeline"
+)
+
+// told is what the log of a Watch was told last: each thing is logged once as long as it
+// stays the same.
+type told struct {
+	log  *slog.Logger
+	most int // findings at a time; 0 for all
+
+	findings  diag.List // of the source tree
+	failed    string    // the error that kept a pass from running
+	published string    // the id of the snapshot that is out
+	held      string    // the id of the snapshot that is held
+}
+
+// forget has findings and errors logged once more.
+func (t *told) forget() { t.findings, t.failed = nil, "" }
+
+// checked logs the findings of a source tree.
+func (t *told) checked(c *pipeline.Checked, invalid bool) {
+	if reflect.DeepEqual(t.findings, c.Diagnostics) {
+		return
+	}
+	had := t.findings.HasErrors()
+	t.findings = c.Diagnostics
+	t.say(c.Diagnostics)
+	switch {
+	case invalid:
+		t.log.Error("refused, the last valid output stays", "errors", c.Summary.Errors, "warnings", c.Summary.Warnings, "published", t.published)
+	case had:
+		t.log.Info("the source tree is valid again")
+	}
+}
+
+// outcome logs what came of a pass. Invalid was logged by checked.
+func (t *told) outcome(o Outcome, reason string) {
+	switch o.Verdict {
+	case Published:
+		t.held = ""
+		if written, removed := Files(o.Moved); written+removed > 0 || t.published != o.Snapshot {
+			t.log.Info("snapshot is out", "id", o.Snapshot, "written", written, "removed", removed, "resources", o.Summary.Resources, "reason", reason)
+		}
+		t.published = o.Snapshot
+	case Held:
+		if t.held != o.Snapshot {
+			t.log.Warn("the snapshot is held since Envoy refused it, the last valid output stays: change the source, or send SIGHUP to try again", "snapshot", o.Snapshot, "since", o.Refusal.Time)
+			t.say(o.Findings)
+		}
+		t.held = o.Snapshot
+	case Rejected:
+		t.log.Error("Envoy refused the snapshot, "+o.AfterRefusal(), "snapshot", o.Snapshot, "step", o.Refusal.Step)
+		t.say(o.Findings)
+		t.held = o.Snapshot
+	}
+}
+
+// failure logs why a pass could not run.
+func (t *told) failure(ctx context.Context, err error, reason string) {
+	switch {
+	case reason == starting && isUsage(err): // with which the watch ends
+	case err == nil && t.failed != "":
+		t.failed = ""
+		t.log.Info("runs again", "reason", reason)
+	case err == nil:
+	case ctx.Err() != nil:
+		t.log.Warn("stopped within a change, the next start goes on", "error", err)
+	case err.Error() != t.failed:
+		t.failed = err.Error()
+		t.log.Error("could not run, the last valid output stays", "error", err, "reason", reason)
+	}
+}
+
+// say logs findings.
+func (t *told) say(list diag.List) {
+	most, left := list.Most(t.most)
+	for _, d := range most {
+		attrs := []any{"code", d.Code, "place", d.Position.String()}
+		if d.Resource.Name != "" {
+			attrs = append(attrs, "resource", d.Resource.Name)
+		}
+		for _, r := range d.Related {
+			attrs = append(attrs, "related", r.Position.String()+": "+r.Message)
+		}
+		if d.Help != "" {
+			attrs = append(attrs, "help", d.Help)
+		}
+		t.log.Log(context.Background(), level(d.Severity), d.Message, attrs...)
+	}
+	if left > 0 {
+		t.log.Warn("more findings were not logged, --max-findings 0 logs them all", "findings", left)
+	}
+}
+
+func level(s diag.Severity) slog.Level {
+	switch s {
+	case diag.Error:
+		return slog.LevelError
+	case diag.Warning:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
+}
