@@ -48,7 +48,7 @@ func FuzzFollow(f *testing.F) {
 			if err != nil {
 				return // there is no boot.yaml
 			}
-			found[i] = append(result.Diagnostics, validate.Run(t.Context(), result.Snapshot, validate.Options{
+			found[i] = append(result.Diagnostics, validate.Run(t.Context(), result.Snapshot, validate.Rules, validate.Options{
 				Known: result.Known, Bootstrap: result.Bootstrap, Partial: result.Partial || result.Diagnostics.HasErrors(),
 			})...).Sort()
 			took[i] = time.Since(start)

@@ -59,7 +59,7 @@ func BenchmarkValidate(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
 		s := loaded(b, dir)
 		for b.Loop() {
-			if list := validate.Run(b.Context(), s, validate.Options{}); list.HasErrors() {
+			if list := validate.Run(b.Context(), s, validate.Rules, validate.Options{}); list.HasErrors() {
 				b.Fatal(list)
 			}
 		}

@@ -50,7 +50,7 @@ typed_config:
 				t.Fatal(err, loaded.Diagnostics)
 			}
 			var got []string
-			for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+			for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{}) {
 				if d.Code == "header-mutation" || d.Code == "connection-manager-options" {
 					got = append(got, d.Message)
 				}

@@ -31,7 +31,7 @@ func TestManyFindings(t *testing.T) {
 	}
 	judge := func(most int) []string {
 		var list []string
-		for _, d := range run(t.Context(), xds.NewSnapshot(resources), Options{}, most) {
+		for _, d := range run(t.Context(), xds.NewSnapshot(resources), Rules, Options{}, most) {
 			list = append(list, fmt.Sprint(d, d.Resource.Name, d.Path))
 		}
 		return list

@@ -21,8 +21,8 @@ func newDispatcher(rules []*Rule) dispatcher {
 
 // audience is who looks at messages of a type.
 type audience struct {
-	// everywhere are the rules whose Node is called wherever a message stands, rules
-	// those that name their messages: not in metadata, which Envoy does not look at.
+	// everywhere are the rules that look at a message wherever it stands, rules those
+	// that name their messages: not in metadata, which Envoy does not look at.
 	everywhere, rules []*Rule
 	// gathered says that a rule has the messages gathered.
 	gathered bool
@@ -36,7 +36,7 @@ func (d dispatcher) audience(n *xds.Node) *audience {
 		for _, r := range d.rules {
 			known.gathered = known.gathered || slices.Contains(r.Gather, md.FullName())
 			switch {
-			case r.Node == nil || !r.looksAt(md):
+			case r.Node == nil && r.Lookup == nil || !r.looksAt(md):
 			case len(r.Messages) > 0:
 				known.rules = append(known.rules, r)
 			default:
@@ -48,7 +48,7 @@ func (d dispatcher) audience(n *xds.Node) *audience {
 	return known
 }
 
-// looksAt tells whether the rule's Node is called for messages of a type.
+// looksAt tells whether the rule judges messages of a type.
 func (r *Rule) looksAt(md protoreflect.MessageDescriptor) bool {
 	switch {
 	case r.Wants != nil:

@@ -14,7 +14,7 @@ import (
 
 // checkEndpointWeights checks the endpoints of a cluster that hashes, where they
 // stand in it or in an assignment of this Snapshot.
-func checkEndpointWeights(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
+func checkEndpointWeights(p *LookupPass, n *xds.Node, c *clusterv3.Cluster) {
 	if !hashes(c) {
 		return
 	}

@@ -21,7 +21,7 @@ virtual_hosts:
 "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: web
 `)})
-	for _, d := range validate.Run(context.Background(), xds.NewSnapshot(loaded.Resources), validate.Options{Disable: []string{"orphan"}}) {
+	for _, d := range validate.Run(context.Background(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{Disable: []string{"orphan"}}) {
 		fmt.Println(d)
 	}
 	// Output:

@@ -31,7 +31,7 @@ type filterConfig struct {
 	from *xds.Resource
 }
 
-func httpFilters(p *Pass, n *xds.Node, field string, filters []*hcmv3.HttpFilter) (chain []filter) {
+func httpFilters(p *LookupPass, n *xds.Node, field string, filters []*hcmv3.HttpFilter) (chain []filter) {
 	for i, f := range filters {
 		chain = append(chain, filter{
 			name: f.GetName(), path: n.Path().Field(field).Index(i), disabled: f.GetDisabled(),
@@ -41,7 +41,7 @@ func httpFilters(p *Pass, n *xds.Node, field string, filters []*hcmv3.HttpFilter
 	return chain
 }
 
-func networkFilters(p *Pass, n *xds.Node, filters []*listenerv3.Filter) (chain []filter) {
+func networkFilters(p *LookupPass, n *xds.Node, filters []*listenerv3.Filter) (chain []filter) {
 	for i, f := range filters {
 		chain = append(chain, filter{
 			name: f.GetName(), path: n.Path().Field("filters").Index(i),
@@ -60,7 +60,7 @@ func genericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain 
 	return chain
 }
 
-func filterConfigs(p *Pass, name string, typed *anypb.Any, discovery *corev3.ExtensionConfigSource) (configs []filterConfig) {
+func filterConfigs(p *LookupPass, name string, typed *anypb.Any, discovery *corev3.ExtensionConfigSource) (configs []filterConfig) {
 	if typed != nil {
 		return []filterConfig{{Any: typed}}
 	}

@@ -77,7 +77,7 @@ func TestRandomFilterChains(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := ""
-		for _, d := range validate.Run(t.Context(), xds.NewSnapshot([]*xds.Resource{resource}), validate.Options{}) {
+		for _, d := range validate.Run(t.Context(), xds.NewSnapshot([]*xds.Resource{resource}), validate.Rules, validate.Options{}) {
 			if d.Code == "overlapping-filter-chains" {
 				found = d.Message
 			}

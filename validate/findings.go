@@ -42,11 +42,12 @@ func (f *findings) full() bool { return f.always.Full() || f.whole.Full() }
 
 // list is what is to be said of a Snapshot of these resources. What may be found only
 // because something could not be read is left out.
-func (f *findings) list(resources []*xds.Resource, o Options) diag.List {
+func (f *findings) list(resources []*xds.Resource, rules []*Rule, o Options) diag.List {
 	all := f.always
 	if !o.Partial {
 		if slices.ContainsFunc(resources, func(r *xds.Resource) bool { return r.Lost != nil }) {
-			f.whole.Drop(func(d diag.Diagnostic) bool { return slices.Contains(unusedCodes(), d.Code) })
+			unused := unusedCodes(rules)
+			f.whole.Drop(func(d diag.Diagnostic) bool { return slices.Contains(unused, d.Code) })
 		}
 		all.Take(&f.whole)
 	}
@@ -54,14 +55,14 @@ func (f *findings) list(resources []*xds.Resource, o Options) diag.List {
 }
 
 // unusedCodes are the codes of the rules that report what nothing names.
-var unusedCodes = sync.OnceValue(func() (codes []string) {
-	for _, r := range Rules {
+func unusedCodes(rules []*Rule) (codes []string) {
+	for _, r := range rules {
 		if r.Unused {
 			codes = append(codes, r.Code)
 		}
 	}
 	return codes
-})
+}
 
 // inOrder puts together what is found in parts that are judged side by side: in the order
 // of the parts, so that the same findings are kept whoever is faster.

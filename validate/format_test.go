@@ -37,7 +37,7 @@ func TestLateFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := 0
-		for _, d := range validate.Run(t.Context(), xds.NewSnapshot([]*xds.Resource{resource}), validate.Options{}) {
+		for _, d := range validate.Run(t.Context(), xds.NewSnapshot([]*xds.Resource{resource}), validate.Rules, validate.Options{}) {
 			if d.Code == "bad-format-string" && d.Severity == c.want {
 				found++
 			}

@@ -243,7 +243,7 @@ func BenchmarkGrowth(b *testing.B) {
 					b.Fatal(loaded.Diagnostics[0])
 				}
 				for b.Loop() {
-					validate.Run(b.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{})
+					validate.Run(b.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{})
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/unit")
 			})

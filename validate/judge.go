@@ -14,11 +14,15 @@ import (
 
 // Judge judges Snapshots one after another. It keeps what it found about each resource:
 // of the next Snapshot it judges the resources that are new, and those for which what
-// their rules looked up has changed. The zero value is ready. Not for concurrent use.
+// their rules looked up has changed. Not for concurrent use.
 type Judge struct {
+	rules   []*Rule
 	options Options // of the last Run
 	kept    map[*xds.Resource]*judged
 }
+
+// NewJudge returns a Judge that goes by these rules and has seen nothing yet.
+func NewJudge(rules []*Rule) *Judge { return &Judge{rules: rules} }
 
 // judged is what the rules found in one resource.
 type judged struct {
@@ -47,26 +51,26 @@ func (j *judged) wait(moment time.Time) {
 }
 
 // holdsFor tells whether the rules would find the same.
-func (j *judged) holdsFor(x *index, now time.Time) bool {
+func (j *judged) holdsFor(a *answers, now time.Time) bool {
 	if !j.until.IsZero() && now.After(j.until) {
 		return false
 	}
 	for q, answer := range j.asked {
-		if !x.stillSays(q, answer) {
+		if !a.still(q, answer) {
 			return false
 		}
 	}
 	return true
 }
 
-// Run judges a Snapshot by all rules that o leaves in. The result is sorted
+// Run judges a Snapshot by those of the rules that o leaves in. The result is sorted
 // and the same from run to run. Where ctx ends it is not all.
-func Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
-	return run(ctx, s, o, maxFindings)
+func Run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options) diag.List {
+	return run(ctx, s, rules, o, maxFindings)
 }
 
-func run(ctx context.Context, s *xds.Snapshot, o Options, most int) diag.List {
-	return (&Judge{options: o}).run(ctx, s, false, most)
+func run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options, most int) diag.List {
+	return (&Judge{rules: rules, options: o}).run(ctx, s, false, most)
 }
 
 // Run is Run, faster the more of the Snapshot the Judge has seen.
@@ -80,15 +84,15 @@ func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 }
 
 func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) diag.List {
-	o, x, found := j.options, newIndex(s), newFindings(most)
+	o, a, found := j.options, newAnswers(s), newFindings(most)
 	resources := s.All()
 	if o.Bootstrap != nil {
 		resources = append(resources, o.Bootstrap)
 	}
-	rules := o.rules()
-	all := j.judgeEach(ctx, x, resources, rules, keep, found)
+	rules := o.leftIn(j.rules)
+	all := j.judgeEach(ctx, a, resources, rules, keep, found)
 	if ctx.Err() == nil {
-		j.together(ctx, Pass{Snapshot: View{index: x}, Known: o.Known, now: o.Now, findings: found}, resources, all, rules)
+		j.together(ctx, a.pass(o, nil, found), resources, all, rules)
 	}
 	if keep && ctx.Err() == nil {
 		j.kept = make(map[*xds.Resource]*judged, len(resources))
@@ -98,12 +102,12 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 			}
 		}
 	}
-	return found.list(resources, o)
+	return found.list(resources, j.rules, o)
 }
 
-// rules are those that o leaves in.
-func (o Options) rules() []*Rule {
-	return slices.DeleteFunc(slices.Clone(Rules), func(r *Rule) bool {
+// leftIn are those of the rules that o leaves in.
+func (o Options) leftIn(rules []*Rule) []*Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool {
 		return slices.Contains(o.Disable, r.Code) || r.Off && !slices.Contains(o.Enable, r.Code)
 	})
 }
@@ -115,12 +119,15 @@ func (o Options) judgeAlike(other Options) bool {
 }
 
 // together judges what stands in several resources.
-func (j *Judge) together(ctx context.Context, pass Pass, resources []*xds.Resource, all []*judged, rules []*Rule) {
-	var gathered []Met
+func (j *Judge) together(ctx context.Context, pass LookupPass, resources []*xds.Resource, all []*judged, rules []*Rule) {
+	var (
+		gathered    []Met
+		subscribers []Subscriber
+	)
 	for i, r := range resources {
 		gathered = append(gathered, all[i].gathered...)
 		for _, s := range r.Facts().Subscriptions {
-			pass.Subscribers = append(pass.Subscribers, Subscriber{s, r})
+			subscribers = append(subscribers, Subscriber{s, r})
 		}
 	}
 	watch := j.options.Timings.stopwatch()
@@ -129,7 +136,7 @@ func (j *Judge) together(ctx context.Context, pass Pass, resources []*xds.Resour
 		if r.Snapshot == nil || ctx.Err() != nil {
 			continue
 		}
-		p := pass
+		p := SnapshotPass{LookupPass: pass, Subscribers: subscribers}
 		p.rule = r
 		for _, m := range gathered {
 			if slices.Contains(r.Gather, m.Node.Name()) {
@@ -142,7 +149,7 @@ func (j *Judge) together(ctx context.Context, pass Pass, resources []*xds.Resour
 
 // judgeEach judges resources one by one, on as many goroutines as there are cores, as far
 // as it does not know what comes out. It walks each once. Where ctx ends it is not all.
-func (j *Judge) judgeEach(ctx context.Context, x *index, resources []*xds.Resource, rules []*Rule, keep bool, found *findings) []*judged {
+func (j *Judge) judgeEach(ctx context.Context, a *answers, resources []*xds.Resource, rules []*Rule, keep bool, found *findings) []*judged {
 	const batch = 64
 	all := make([]*judged, len(resources))
 	batches := slices.Collect(slices.Chunk(all, batch))
@@ -151,7 +158,7 @@ func (j *Judge) judgeEach(ctx context.Context, x *index, resources []*xds.Resour
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			w := worker{options: j.options, index: x, to: newDispatcher(rules), watch: j.options.Timings.stopwatch(), keep: keep}
+			w := worker{options: j.options, answers: a, to: newDispatcher(rules), watch: j.options.Timings.stopwatch(), keep: keep}
 			defer w.watch.stop(j.options.Timings)
 			for i := range work {
 				part := order.begin()
@@ -161,7 +168,7 @@ func (j *Judge) judgeEach(ctx context.Context, x *index, resources []*xds.Resour
 					}
 					r := resources[batch*i+at]
 					out := j.kept[r]
-					if out == nil || !out.holdsFor(x, j.options.Now) {
+					if out == nil || !out.holdsFor(a, j.options.Now) {
 						out = w.judge(r, part.rest())
 					}
 					part.take(out.findings)
@@ -182,7 +189,7 @@ func (j *Judge) judgeEach(ctx context.Context, x *index, resources []*xds.Resour
 // worker judges resources on one goroutine.
 type worker struct {
 	options Options
-	index   *index
+	answers *answers
 	to      dispatcher
 	watch   stopwatch
 	keep    bool // what comes out
@@ -191,10 +198,12 @@ type worker struct {
 // judge judges one resource by the rules that look at its messages.
 func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 	out := &judged{findings: into}
-	p := Pass{Snapshot: View{index: w.index}, Known: w.options.Known, now: w.options.Now, Resource: r, findings: into}
+	var taker *judged
 	if w.keep {
-		p.Snapshot.taker = out
+		taker = out
 	}
+	p := w.answers.pass(w.options, taker, into)
+	p.Resource = r
 	r.Walk(func(n *xds.Node) {
 		audience := w.to.audience(n)
 		for _, rule := range audience.everywhere {
@@ -213,4 +222,10 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 		}
 	})
 	return out
+}
+
+// pass is what rules see with these options. What they look up is taken down by taker.
+func (a *answers) pass(o Options, taker *judged, into *findings) LookupPass {
+	v := View{from: a, taker: taker}
+	return LookupPass{Pass: Pass{Known: o.Known, view: v, now: o.Now, findings: into}, Snapshot: v}
 }

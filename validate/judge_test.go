@@ -48,7 +48,7 @@ func TestJudge(t *testing.T) {
 				is[tree] = read(tree) // else few findings depend on the time
 			}
 		}
-		var judge validate.Judge
+		judge := validate.NewJudge(validate.Rules)
 		o := validate.Options{Now: certs.Now, Enable: []string{"unused-resource"}}
 		for step := range 25 {
 			for range 1 + random.IntN(8) {
@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 				all = append(all, is[tree]...)
 			}
 			s := xds.NewSnapshot(all)
-			got, want := judge.Run(t.Context(), s, o), validate.Run(t.Context(), s, o)
+			got, want := judge.Run(t.Context(), s, o), validate.Run(t.Context(), s, validate.Rules, o)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, step %d, %d resources (-cold +warm):\n%s", seed, step, s.Len(), strings.Join(strings.SplitAfterN(diff, "\n", 40)[:min(39, strings.Count(diff, "\n"))], ""))
 			}

@@ -19,7 +19,7 @@ import (
 )
 
 // checkName checks a name that stands by itself, for a cluster or a listener.
-func checkName(p *Pass, n *xds.Node, use xds.Use) {
+func checkName(p *LookupPass, n *xds.Node, use xds.Use) {
 	exists := p.Exists(use.Target, use.Name)
 	if exists && use.Load == xds.Conditional { // most of all uses
 		return
@@ -82,7 +82,7 @@ func checkName(p *Pass, n *xds.Node, use xds.Use) {
 
 // outerListener is the listener that an endpoint names, where that one takes no
 // connections from inside.
-func outerListener(p *Pass, n *xds.Node, use xds.Use) *xds.Resource {
+func outerListener(p *LookupPass, n *xds.Node, use xds.Use) *xds.Resource {
 	if use.Kind != xds.ListenerName || !inside(n, "envoy.config.endpoint.v3.Endpoint.address") {
 		return nil
 	}
@@ -94,7 +94,7 @@ func outerListener(p *Pass, n *xds.Node, use xds.Use) *xds.Resource {
 }
 
 // suggest says what would be right instead of a missing name.
-func suggest(p *Pass, t *xds.Type, name string) string {
+func suggest(p *LookupPass, t *xds.Type, name string) string {
 	if near := p.Snapshot.Nearest(t, name); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
@@ -199,7 +199,7 @@ const (
 
 // aftermath is what comes of a missing target that Envoy accepts, as it was
 // seen. It is fatal where the requests through what names it fail.
-func aftermath(p *Pass, n *xds.Node) (words string, fatal bool) {
+func aftermath(p *LookupPass, n *xds.Node) (words string, fatal bool) {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {
 	case routes != nil && !taken(n, routes):
@@ -285,7 +285,7 @@ func failsOpen(n *xds.Node) bool {
 
 // othersServe tells whether requests find another target beside the node's: in
 // the list of an aggregate or composite cluster, or because the node has no share.
-func othersServe(p *Pass, n *xds.Node) bool {
+func othersServe(p *LookupPass, n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *aggregatev3.ClusterConfig:
 		for _, name := range m.GetClusters() {

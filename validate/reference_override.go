@@ -27,7 +27,7 @@ var perFilter = []protoreflect.FullName{
 // checkOverride checks what a route's configuration for a filter names: the filter
 // itself, and what the filter defines. The filters stand in the connection managers
 // that use the route.
-func checkOverride(p *Pass, n *xds.Node, use xds.Use) {
+func checkOverride(p *LookupPass, n *xds.Node, use xds.Use) {
 	switch {
 	case slices.Contains(perFilter, use.Field):
 		managers := managersOf(p, n)
@@ -35,7 +35,7 @@ func checkOverride(p *Pass, n *xds.Node, use xds.Use) {
 		if len(managers) == 0 || slices.Contains(names, use.Name) || slices.Contains(upstreamFilters(p, managers), use.Name) {
 			return
 		}
-		checkAmong(p, use, "HTTP filter", names)
+		checkAmong(&p.Pass, use, "HTTP filter", names)
 	case use.Field == "envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig.requirement_name":
 		checkDefined(p, n, use, "JWT requirement", func(m *jwtv3.JwtAuthentication) []string {
 			return slices.Sorted(maps.Keys(m.GetRequirementMap()))
@@ -49,7 +49,7 @@ func checkOverride(p *Pass, n *xds.Node, use xds.Use) {
 
 // checkDefined checks a name in a route's configuration of a filter, which the
 // filter of type M defines.
-func checkDefined[M any](p *Pass, n *xds.Node, use xds.Use, noun string, defined func(M) []string) {
+func checkDefined[M any](p *LookupPass, n *xds.Node, use xds.Use, noun string, defined func(M) []string) {
 	at := n
 	for at != nil && !slices.Contains(perFilter, at.Field()) {
 		at = at.Parent
@@ -73,30 +73,31 @@ func checkDefined[M any](p *Pass, n *xds.Node, use xds.Use, noun string, defined
 		}
 	}
 	if known {
-		checkAmong(p, use, noun, names)
+		checkAmong(&p.Pass, use, noun, names)
 	}
 }
 
 // managersOf are the connection managers whose requests come to a route: the one
 // around it, or those in the Snapshot that ask for its route configuration.
-func managersOf(p *Pass, n *xds.Node) []*hcmv3.HttpConnectionManager {
+func managersOf(p *LookupPass, n *xds.Node) []*hcmv3.HttpConnectionManager {
 	if around, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n); around != nil {
 		return []*hcmv3.HttpConnectionManager{around}
 	}
 	switch p.Resource.Type {
 	case xds.RouteConfiguration:
-		return p.Snapshot.Managers(p.Resource.Name)
+		return managersOfRoutes.Lookup(p.Snapshot, p.Resource.Name)
 	case xds.VirtualHost:
-		return p.Snapshot.Managers(xds.RoutesOfHost(p.Resource.Name))
+		return managersOfRoutes.Lookup(p.Snapshot, xds.RoutesOfHost(p.Resource.Name))
 	case xds.ScopedRoutes:
-		return p.Snapshot.Managers("")
+		return managersOfRoutes.Lookup(p.Snapshot, "")
 	}
 	return nil
 }
 
-// findManagers finds the connection managers of a Snapshot by the route
-// configuration that they ask for, those with scoped routes under "" and under the
-// route configurations of all scopes.
+// managersOfRoutes are the connection managers by the route configuration that they ask
+// for, those with scoped routes under "" and under the route configurations of all scopes.
+var managersOfRoutes = NewIndex(findManagers)
+
 func findManagers(s *xds.Snapshot) map[string][]*hcmv3.HttpConnectionManager {
 	found := make(map[string][]*hcmv3.HttpConnectionManager)
 	for _, r := range slices.Concat(s.Of(xds.ExtensionConfig), s.Of(xds.Listener)) {
@@ -131,7 +132,7 @@ func filterNames(managers []*hcmv3.HttpConnectionManager) (names []string) {
 
 // upstreamFilters are the names of the HTTP filters behind the router, which take a
 // route's configuration as well: the router's own, and those of clusters.
-func upstreamFilters(p *Pass, managers []*hcmv3.HttpConnectionManager) (names []string) {
+func upstreamFilters(p *LookupPass, managers []*hcmv3.HttpConnectionManager) (names []string) {
 	for _, m := range managers {
 		for _, f := range m.GetHttpFilters() {
 			var router routerv3.Router

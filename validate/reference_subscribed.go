@@ -12,20 +12,20 @@ import (
 
 // checkSubscriptions checks what is asked of this Snapshot. A config source of
 // the user's own is answered from elsewhere.
-func checkSubscriptions(p *Pass) {
+func checkSubscriptions(p *SnapshotPass) {
 	scopesFold := false
 	parents := make(map[string]bool) // the route configurations that ask for virtual hosts
 	claims := claimEndpoints(p)
 	for _, s := range p.Subscribers {
 		switch served := p.Snapshot.Serves(s.Subscription); {
 		case s.Target == xds.Secret:
-			checkSecret(p, s, served)
+			checkSecret(&p.LookupPass, s, served)
 		case !served:
 		case s.Target == xds.Endpoints:
-			checkEndpoints(p, s, claims)
+			checkEndpoints(&p.LookupPass, s, claims)
 		case s.Target == xds.ExtensionConfig:
 			if s.Name != "" && p.Snapshot.Lookup(s.Target, s.Name) == nil {
-				reportMissing(p, s, s.Resource.Refusal())
+				reportMissing(&p.LookupPass, s, s.Resource.Refusal())
 			}
 		case s.Target == xds.ScopedRoutes:
 			if len(p.Snapshot.Of(s.Target)) == 0 {
@@ -41,18 +41,18 @@ func checkSubscriptions(p *Pass) {
 			if _, named := s.Node.Message.(*hcmv3.Rds); !named {
 				scopesFold = true
 			} else if p.Snapshot.Lookup(s.Target, s.Name) == nil {
-				reportMissing(p, s, s.Resource.Refusal())
+				reportMissing(&p.LookupPass, s, s.Resource.Refusal())
 			}
 		}
 	}
 	if scopesFold {
-		checkScopes(p)
+		checkScopes(&p.LookupPass)
 	}
-	checkHosts(p, parents)
+	checkHosts(&p.LookupPass, parents)
 }
 
 // reportMissing reports that a subscription asks for what does not exist.
-func reportMissing(p *Pass, s Subscriber, consequence string) {
+func reportMissing(p *LookupPass, s Subscriber, consequence string) {
 	p.Report(Finding{
 		Resource: s.Resource,
 		Path:     s.NamePath,
@@ -63,7 +63,7 @@ func reportMissing(p *Pass, s Subscriber, consequence string) {
 
 // checkSecret: without a config source, a secret that is not in the Snapshot is a
 // static one of the bootstrap.
-func checkSecret(p *Pass, s Subscriber, served bool) {
+func checkSecret(p *LookupPass, s Subscriber, served bool) {
 	switch {
 	case s.Name == "" || !p.Snapshot.Followed() && p.Snapshot.Lookup(xds.Secret, s.Name) != nil: // field-constraint, or found
 	case served:
@@ -73,7 +73,7 @@ func checkSecret(p *Pass, s Subscriber, served bool) {
 	}
 }
 
-func checkEndpoints(p *Pass, s Subscriber, c claims) {
+func checkEndpoints(p *LookupPass, s Subscriber, c claims) {
 	if s.Name == "" || p.Snapshot.Lookup(xds.Endpoints, s.Name) != nil {
 		return // name-missing, or found
 	}
@@ -91,8 +91,8 @@ func checkEndpoints(p *Pass, s Subscriber, c claims) {
 }
 
 // checkScopes checks the route configurations that scopes name.
-func checkScopes(p *Pass) {
-	for _, r := range named(p.Snapshot, xds.ScopedRoutes) {
+func checkScopes(p *LookupPass) {
+	for _, r := range named(p.Snapshot.Of(xds.ScopedRoutes)) {
 		name := r.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName()
 		if name != "" && p.Snapshot.Lookup(xds.RouteConfiguration, name) == nil {
 			p.Report(Finding{
@@ -107,8 +107,8 @@ func checkScopes(p *Pass) {
 
 // checkHosts checks that each VHDS virtual host belongs to a route configuration
 // that asks for its virtual hosts.
-func checkHosts(p *Pass, parents map[string]bool) {
-	for _, r := range named(p.Snapshot, xds.VirtualHost) {
+func checkHosts(p *LookupPass, parents map[string]bool) {
+	for _, r := range named(p.Snapshot.Of(xds.VirtualHost)) {
 		parent := xds.RoutesOfHost(r.Name)
 		f := Finding{Resource: r, Path: xds.Path(r.Type.Name)}
 		switch {

@@ -28,7 +28,7 @@ when an earlier member has answered.`,
 		"envoy.extensions.clusters.aggregate.v3.ClusterConfig",
 		"envoy.extensions.clusters.composite.v3.ClusterConfig",
 	},
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		made := make(map[string]Met)
 		var names []string
 		for _, m := range p.Gathered {
@@ -48,17 +48,17 @@ when an earlier member has answered.`,
 		for _, name := range names {
 			switch m := made[name].Node.Message.(type) {
 			case *aggregatev3.ClusterConfig:
-				checkAggregate(p, made, made[name], m)
+				checkAggregate(&p.LookupPass, made, made[name], m)
 			case *compositev3.ClusterConfig:
 				if cycle[name] != 0 && !round[name] {
-					checkComposite(p, made, name, wayBack(name, handsOn, cycle), round)
+					checkComposite(&p.Pass, made, name, wayBack(name, handsOn, cycle), round)
 				}
 			}
 		}
 	},
 }
 
-func checkAggregate(p *Pass, made map[string]Met, at Met, config *aggregatev3.ClusterConfig) {
+func checkAggregate(p *LookupPass, made map[string]Met, at Met, config *aggregatev3.ClusterConfig) {
 	serves := slices.ContainsFunc(config.GetClusters(), func(name string) bool {
 		return made[name].Node == nil && p.Exists(xds.Cluster, name)
 	})

@@ -22,7 +22,7 @@ tree, is known to no Envoy ("Missing config source specifier"). A filter that do
 discovery needs a default_config ("applied without warming but has no default
 config").`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource", "envoy.config.core.v3.ExtensionConfigSource"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *corev3.ExtensionConfigSource:
 			if m.GetApplyDefaultConfigWithoutWarming() && m.GetDefaultConfig() == nil {
@@ -45,10 +45,10 @@ config").`,
 			case "envoy.config.bootstrap.v3.Bootstrap.config_sources", "envoy.config.bootstrap.v3.Bootstrap.default_config_source": // may be aggregated
 			case "envoy.config.route.v3.Vhds.config_source":
 				if m.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC { // the only one: vhds-config-source
-					checkAPISource(p, n, m.GetApiConfigSource())
+					checkAPISource(&p.Pass, n, m.GetApiConfigSource())
 				}
 			default:
-				checkAPISource(p, n, m.GetApiConfigSource())
+				checkAPISource(&p.Pass, n, m.GetApiConfigSource())
 			}
 		}
 	},

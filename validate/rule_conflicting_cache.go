@@ -29,7 +29,7 @@ thing; redis_proxy it takes, and its settings are not in effect (a warning).`,
 
 // reportConflicts reports those that ask for something shared with other settings
 // than the first.
-func reportConflicts(p *Pass) {
+func reportConflicts(p *SnapshotPass) {
 	type place struct {
 		xds.Sharing
 		in Met

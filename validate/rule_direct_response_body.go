@@ -18,7 +18,7 @@ Envoy takes 4096 bytes, or max_direct_response_body_size_bytes of the route
 configuration, where 0 is no limit; it refuses more ("response body size is 4097
 bytes; maximum is 4096"). The body of a file is not looked at here.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.DirectResponseAction"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		var size int
 		field := "inline_string"
 		switch body := n.Message.(*routev3.DirectResponseAction).GetBody().GetSpecifier().(type) {
@@ -39,7 +39,7 @@ bytes; maximum is 4096"). The body of a file is not looked at here.`,
 
 // maxDirectResponse is the limit of the route configuration around the node, or
 // of the one that its virtual host belongs to.
-func maxDirectResponse(p *Pass, n *xds.Node) int {
+func maxDirectResponse(p *LookupPass, n *xds.Node) int {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	if p.Resource.Type == xds.VirtualHost {
 		if r := p.Snapshot.Lookup(xds.RouteConfiguration, xds.RoutesOfHost(p.Resource.Name)); r != nil {

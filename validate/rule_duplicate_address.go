@@ -25,8 +25,8 @@ first, and so does its admin interface ("Address already in use"), which takes
 0.0.0.0 and 127.0.0.1 are two addresses, UDP and TCP are apart, and port 0 is a new
 one each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0
 once only: Envoy takes both listeners, and one of them never listens.`,
-	Snapshot: func(p *Pass) {
-		bound := listenerAddresses(p)
+	Snapshot: func(p *SnapshotPass) {
+		bound := listenerAddresses(&p.LookupPass)
 		seen := make(map[xds.Socket]boundAddress)
 		for _, a := range bound {
 			first, twice := seen[a.socket]
@@ -43,12 +43,12 @@ once only: Envoy takes both listeners, and one of them never listens.`,
 				})
 			case a.alone:
 				// With SO_REUSEPORT, Envoy binds it twice.
-				reportNeverListens(p, a, related(a.Resource, first.path, "here it is, too"))
+				reportNeverListens(&p.Pass, a, related(a.Resource, first.path, "here it is, too"))
 			}
 		}
 		for _, a := range bound {
-			checkWildcard(p, a, seen)
-			checkBootstrapSockets(p, a)
+			checkWildcard(&p.Pass, a, seen)
+			checkBootstrapSockets(&p.LookupPass, a)
 		}
 	},
 }
@@ -63,7 +63,7 @@ type boundAddress struct {
 	alone bool
 }
 
-func listenerAddresses(p *Pass) (list []boundAddress) {
+func listenerAddresses(p *LookupPass) (list []boundAddress) {
 	for _, r := range p.Snapshot.Of(xds.Listener) {
 		if r.Name != "" && p.Snapshot.Lookup(r.Type, r.Name) != r {
 			continue // duplicate-resource
@@ -101,7 +101,7 @@ func reportNeverListens(p *Pass, a boundAddress, other []diag.Related) {
 }
 
 // checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
-func checkBootstrapSockets(p *Pass, a boundAddress) {
+func checkBootstrapSockets(p *LookupPass, a boundAddress) {
 	if p.Known.Has(xds.Listener, a.Name) && a.Via != xds.FromBootstrap {
 		return // shadowed-by-bootstrap
 	}

@@ -19,7 +19,7 @@ permitted", for * "Only a single wildcard domain is permitted". Upper and lower
 case are the same, also in wildcards; two entries in one virtual host count as
 well.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		routes := n.Message.(*routev3.RouteConfiguration)
 		seen := make(map[string]func() place)
 		check := func(host *routev3.VirtualHost, r *xds.Resource, at func() xds.Path) {
@@ -46,17 +46,19 @@ well.`,
 		if routes.GetVhds() == nil {
 			return
 		}
-		for _, r := range p.Snapshot.Hosts(routes.GetName()) {
+		for _, r := range hostsOfRoutes.Lookup(p.Snapshot, routes.GetName()) {
 			check(r.Message.(*routev3.VirtualHost), r, func() xds.Path { return "" })
 		}
 	},
 }
 
-// hostsByRoutes are the virtual hosts of VHDS by the route configuration that they belong
+// hostsOfRoutes are the virtual hosts of VHDS by the route configuration that they belong
 // to, the first of those with one name.
-func hostsByRoutes(s *xds.Snapshot) map[string][]*xds.Resource {
+var hostsOfRoutes = NewIndex(findHosts)
+
+func findHosts(s *xds.Snapshot) map[string][]*xds.Resource {
 	hosts := make(map[string][]*xds.Resource)
-	for _, r := range named(s, xds.VirtualHost) {
+	for _, r := range named(s.Of(xds.VirtualHost)) {
 		if s.Lookup(r.Type, r.Name) == r {
 			hosts[xds.RoutesOfHost(r.Name)] = append(hosts[xds.RoutesOfHost(r.Name)], r)
 		}

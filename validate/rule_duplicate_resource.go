@@ -18,11 +18,11 @@ Envoy keeps the first of two clusters or listeners and rejects the update
 exactly one resource, and is refused as a whole. Two listeners without a name are two of
 the same in a file of LDS, and stand side by side in a bootstrap. Static secrets of
 different kinds may share a name.`,
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		for _, t := range xds.Types {
 			firsts := make(map[delivered]*xds.Resource)
 			for _, r := range p.Snapshot.Of(t) {
-				if r.Name == "" && !sharesNoName(p, r) {
+				if r.Name == "" && !sharesNoName(&p.LookupPass, r) {
 					continue // name-missing
 				}
 				key := delivered{name: r.Name, via: r.Via}
@@ -48,7 +48,7 @@ different kinds may share a name.`,
 
 // sharesNoName tells whether Envoy takes two resources that have no name, where this one
 // comes from, for one.
-func sharesNoName(p *Pass, r *xds.Resource) bool {
+func sharesNoName(p *LookupPass, r *xds.Resource) bool {
 	static := r.Via == xds.FromBootstrap
 	return p.Snapshot.Followed() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)
 }

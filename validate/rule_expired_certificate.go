@@ -41,12 +41,12 @@ peer's certificate is accepted then, unless allow_expired_certificate is set.`,
 			judgeTrustDates(p, t, m)
 		}
 	},
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		if !p.Timed() {
 			return
 		}
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeDates(p, certificate{s.GetTlsCertificate(), t}) })
-		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) { judgeTrustDates(p, t, s.GetValidationContext()) })
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeDates(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
+		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) { judgeTrustDates(&p.Pass, t, s.GetValidationContext()) })
 	},
 }
 

@@ -22,7 +22,7 @@ another one, by ECDS as well as in default_config: "filter config has type URL â
 but expect â€¦". It refuses a list with a type that configures no filter of that
 kind, too ("no factory found for a required type URL"; not among network filters).`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ExtensionConfigSource"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		source := n.Message.(*corev3.ExtensionConfigSource)
 		var listed []string
 		for _, url := range source.GetTypeUrls() {
@@ -31,7 +31,7 @@ kind, too ("no factory found for a required type URL"; not among network filters
 		if len(listed) == 0 {
 			return // field-constraint
 		}
-		checkTypeURLs(p, n, source)
+		checkTypeURLs(&p.Pass, n, source)
 		check := func(f Finding, a *anypb.Any) {
 			if name := string(typeOf(a)); name != "" && !slices.Contains(listed, name) {
 				f.Message = fmt.Sprintf("type %s is not in type_urls", name)

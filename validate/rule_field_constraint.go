@@ -18,7 +18,7 @@ field it was ("goo.gle/debugonly").
 Some configurations are not held against them, such as most policies in a
 load_balancing_policy, and take what they get: a warning; but a hash_policy of theirs
 without its kind crashes Envoy. A config source that xdspub replaces is not judged.`,
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		if n.Parent != nil && !isPacked(n) {
 			return // judged with the message around it
 		}
@@ -55,7 +55,7 @@ func isPacked(n *xds.Node) bool {
 }
 
 // boundSources are the config sources of the resource that are replaced.
-func boundSources(p *Pass) (paths []xds.Path) {
+func boundSources(p *LookupPass) (paths []xds.Path) {
 	for _, s := range p.Resource.Facts().Subscriptions {
 		if p.Snapshot.Serves(s) {
 			paths = append(paths, s.SourcePath)

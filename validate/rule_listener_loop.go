@@ -25,13 +25,13 @@ outside opens the next one inside, until the circuit breaker of the cluster open
 warning where only some of the traffic goes round: routes, weighted clusters,
 several filter chains or endpoints.`,
 	Gather: []protoreflect.FullName{"envoy.config.core.v3.EnvoyInternalAddress"},
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		if len(p.Gathered) == 0 {
 			return
 		}
-		ways := newListenerWays(p)
+		ways := newListenerWays(&p.LookupPass)
 		reported := make(map[string]bool)
-		for _, r := range named(p.Snapshot, xds.Listener) {
+		for _, r := range named(p.Snapshot.Of(xds.Listener)) {
 			if ways.cycle[r.Name] == 0 || reported[r.Name] {
 				continue
 			}
@@ -70,10 +70,10 @@ type listenerWays struct {
 	cycle map[string]int
 }
 
-func newListenerWays(p *Pass) listenerWays {
+func newListenerWays(p *LookupPass) listenerWays {
 	w := listenerWays{from: make(map[string][]hop)}
 	var names []string
-	for _, r := range named(p.Snapshot, xds.Listener) {
+	for _, r := range named(p.Snapshot.Of(xds.Listener)) {
 		names = append(names, r.Name)
 		w.from[r.Name] = hopsFrom(p, r.Name)
 	}
@@ -99,7 +99,7 @@ func (w listenerWays) to(name string) (names []string) {
 	return names
 }
 
-func hopsFrom(p *Pass, name string) (hops []hop) {
+func hopsFrom(p *LookupPass, name string) (hops []hop) {
 	r := p.Snapshot.Lookup(xds.Listener, name)
 	if r == nil {
 		return nil
@@ -139,7 +139,7 @@ func hopsFrom(p *Pass, name string) (hops []hop) {
 
 // internalTargets are the internal listeners that are endpoints of a cluster. all
 // tells whether there is one of them and nothing else.
-func internalTargets(p *Pass, cluster string) (names []string, all bool) {
+func internalTargets(p *LookupPass, cluster string) (names []string, all bool) {
 	r := p.Snapshot.Lookup(xds.Cluster, cluster)
 	if r == nil {
 		return nil, false

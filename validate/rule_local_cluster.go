@@ -21,7 +21,7 @@ refuses any locality of it that has a priority ("Unexpected non-zero priority fo
 cluster 'c'."), also one without endpoints, and also in a file of EDS. A cluster of type
 LOGICAL_DNS is not looked at.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		c := n.Message.(*clusterv3.Cluster)
 		if n.Parent != nil || c.GetName() == "" || c.GetName() != p.Known.LocalCluster() || hasNoPriorities(c) {
 			return

@@ -18,7 +18,7 @@ A static listener needs none. One that comes by LDS is a warning: Envoy gives it
 random name at each update, and so replaces it, and drains its connections, though
 nothing in it changed. Two of them in one file are refused ("duplicate listener  found").
 A static secret without a name is a warning too: nothing can ask for it.`,
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		for _, r := range p.Snapshot.All() {
 			if r.Name != "" {
 				continue
@@ -49,12 +49,9 @@ A static secret without a name is a warning too: nothing can ask for it.`,
 	},
 }
 
-// named are the resources of type t that have a name: no name is nobody's, and two
+// named are those of a sorted list that have a name: no name is nobody's, and two
 // resources without one are not the same.
-func named(s interface {
-	Of(*xds.Type) []*xds.Resource
-}, t *xds.Type) []*xds.Resource {
-	list := s.Of(t)
+func named(list []*xds.Resource) []*xds.Resource {
 	for len(list) > 0 && list[0].Name == "" {
 		list = list[1:]
 	}

@@ -22,10 +22,10 @@ upstream". So it is where all endpoints are UNHEALTHY, DRAINING or TIMEOUT and t
 cluster's healthy_panic_threshold is 0; otherwise the cluster is in panic, and
 sends requests to all of them. Envoy does not read load_balancer_endpoints.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		checkPanicOff(p, n, n.Message.(*clusterv3.Cluster))
 	},
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		seen := make(map[string]bool)
 		for _, s := range p.Subscribers {
 			if s.Target != xds.Endpoints || s.Name == "" || seen[s.Name] {
@@ -57,7 +57,7 @@ func asksForEndpoints(a *endpointv3.ClusterLoadAssignment) bool {
 	return false
 }
 
-func checkPanicOff(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
+func checkPanicOff(p *LookupPass, n *xds.Node, c *clusterv3.Cluster) {
 	threshold := c.GetCommonLbConfig().GetHealthyPanicThreshold()
 	if threshold == nil || threshold.GetValue() != 0 {
 		return
@@ -87,7 +87,7 @@ func checkPanicOff(p *Pass, n *xds.Node, c *clusterv3.Cluster) {
 // assignmentOf is where the endpoints of a cluster stand: in it, or in a resource
 // of this Snapshot, also where the cluster asks for it by a file of its own; nil
 // where they are not here.
-func assignmentOf(p *Pass, n *xds.Node, c *clusterv3.Cluster) (*xds.Resource, xds.Path, *endpointv3.ClusterLoadAssignment) {
+func assignmentOf(p *LookupPass, n *xds.Node, c *clusterv3.Cluster) (*xds.Resource, xds.Path, *endpointv3.ClusterLoadAssignment) {
 	if s, ok := n.Subscription(); ok {
 		if r := p.Snapshot.Lookup(s.Target, s.Name); r != nil {
 			return r, "", r.Message.(*endpointv3.ClusterLoadAssignment)

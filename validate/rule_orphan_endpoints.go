@@ -18,7 +18,7 @@ A cluster of type EDS asks for the assignment whose cluster_name is its
 eds_cluster_config.service_name, or its own name. An assignment that none asks
 for is never used; mostly one of the two names was changed, or the cluster is not
 of type EDS.`,
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		for _, r := range claimEndpoints(p).orphans {
 			f := Finding{
 				Resource: r,
@@ -44,7 +44,7 @@ type claims struct {
 	orphans []*xds.Resource
 }
 
-func claimEndpoints(p *Pass) claims {
+func claimEndpoints(p *SnapshotPass) claims {
 	asked := make(map[string]bool)
 	var missing []string
 	for _, s := range p.Subscribers {
@@ -58,7 +58,7 @@ func claimEndpoints(p *Pass) claims {
 	}
 	unclaimed := make(map[string]*xds.Resource)
 	var names []string
-	for _, r := range named(p.Snapshot, xds.Endpoints) {
+	for _, r := range named(p.Snapshot.Of(xds.Endpoints)) {
 		// A static EDS cluster of the bootstrap may ask for it too.
 		if !asked[r.Name] && unclaimed[r.Name] == nil && !p.Known.Has(xds.Cluster, r.Name) {
 			unclaimed[r.Name] = r

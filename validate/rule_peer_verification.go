@@ -33,17 +33,17 @@ require_client_certificate lets clients without a certificate in (Envoy counts i
 as deprecated); require_client_certificate without anything to verify by lets every
 certificate in.`,
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
 		if !ok {
 			return
 		}
 		v, known := peersOf(p, c)
 		if known && v.GetTrustedCa() == nil {
-			judgePeers(p, c, v)
+			judgePeers(&p.Pass, c, v)
 		}
 		if c.isServer() {
-			judgeRequired(p, c, v, known)
+			judgeRequired(&p.Pass, c, v, known)
 		}
 	},
 }, judgeValidation)

@@ -30,12 +30,12 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRouteConfigurationsList",
 		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRoutes.ScopeKeyBuilder.FragmentBuilder.HeaderValueExtractor",
 	},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *hcmv3.ScopedRouteConfigurationsList:
 			checkInlineScopes(p, n, m)
 		case *hcmv3.ScopedRoutes_ScopeKeyBuilder_FragmentBuilder_HeaderValueExtractor:
-			checkScopeKeyBuilder(p, n, m)
+			checkScopeKeyBuilder(&p.Pass, n, m)
 		case *hcmv3.ScopedRds:
 			locator, source := m.GetSrdsResourcesLocator(), m.GetScopedRdsConfigSource()
 			if locator != "" && source.GetApiConfigSource().GetApiType() != corev3.ApiConfigSource_DELTA_GRPC {
@@ -51,10 +51,10 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 }
 
 // checkScopeKeys compares the scopes of the Snapshot, which go into one file.
-func checkScopeKeys(p *Pass) {
+func checkScopeKeys(p *SnapshotPass) {
 	first := make(map[string]*xds.Resource)
 	byName := false // some scope names its routes
-	for _, r := range named(p.Snapshot, xds.ScopedRoutes) {
+	for _, r := range named(p.Snapshot.Of(xds.ScopedRoutes)) {
 		m := r.Message.(*routev3.ScopedRouteConfiguration)
 		if m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil {
 			p.Report(Finding{
@@ -88,7 +88,7 @@ func checkScopeKeys(p *Pass) {
 // checkRouteSources finds listeners that take scopes with route configurations by
 // name, and have no source for these. Where one has this tree for it, the scopes
 // carry their routes.
-func checkRouteSources(p *Pass) {
+func checkRouteSources(p *SnapshotPass) {
 	var without []Finding
 	for _, s := range p.Subscribers {
 		scopes, ok := s.Node.Message.(*hcmv3.ScopedRoutes)
@@ -110,7 +110,7 @@ func checkRouteSources(p *Pass) {
 	}
 }
 
-func checkInlineScopes(p *Pass, n *xds.Node, list *hcmv3.ScopedRouteConfigurationsList) {
+func checkInlineScopes(p *LookupPass, n *xds.Node, list *hcmv3.ScopedRouteConfigurationsList) {
 	first := make(map[string]*routev3.ScopedRouteConfiguration)
 	for i, m := range list.GetScopedRouteConfigurations() {
 		f := Finding{Path: n.Path().Field("scoped_route_configurations").Index(i), Help: "set route_configuration, or use scoped_rds"}
@@ -137,7 +137,7 @@ func checkInlineScopes(p *Pass, n *xds.Node, list *hcmv3.ScopedRouteConfiguratio
 
 // foldsInto tells whether the routes that an inline scope names are of this tree,
 // and written into it.
-func foldsInto(p *Pass, n *xds.Node, m *routev3.ScopedRouteConfiguration) bool {
+func foldsInto(p *LookupPass, n *xds.Node, m *routev3.ScopedRouteConfiguration) bool {
 	_, scopes := xds.Enclosing[*hcmv3.ScopedRoutes](n)
 	if scopes == nil {
 		return false

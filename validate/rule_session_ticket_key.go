@@ -30,8 +30,8 @@ Keys of 48 bytes are those of other servers. "openssl rand 80 makes one" makes o
 		t := part{place: place{p.Resource, n.Path().Field("session_ticket_keys")}, users: []tlsContext{c}}
 		judgeTicketKeys(p, t, c.down.GetSessionTicketKeys())
 	},
-	Snapshot: func(p *Pass) {
-		secretParts(p, "session_ticket_keys", func(s *tlsv3.Secret, t part) { judgeTicketKeys(p, t, s.GetSessionTicketKeys()) })
+	Snapshot: func(p *SnapshotPass) {
+		secretParts(p, "session_ticket_keys", func(s *tlsv3.Secret, t part) { judgeTicketKeys(&p.Pass, t, s.GetSessionTicketKeys()) })
 	},
 }
 

@@ -12,9 +12,9 @@ var shadowedByBootstrap = &Rule{
 
 Envoy ignores it without a word, counts update_success, and keeps the static one:
 no change to it would ever take effect.`,
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
-			for _, r := range named(p.Snapshot, t) {
+			for _, r := range named(p.Snapshot.Of(t)) {
 				if p.Known.Has(t, r.Name) && r.Via != xds.FromBootstrap {
 					p.Report(Finding{
 						Resource: r,

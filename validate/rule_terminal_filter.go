@@ -36,7 +36,7 @@ every connection is closed.`,
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig",
 		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
 	},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *listenerv3.FilterChain:
 			l, _ := xds.Enclosing[*listenerv3.Listener](n)
@@ -47,7 +47,7 @@ every connection is closed.`,
 					Help:    "add tcp_proxy, http_connection_manager or another terminal filter",
 				})
 			}
-			checkChain(p, networkChain, networkFilters(p, n, m.GetFilters()))
+			checkChain(&p.Pass, networkChain, networkFilters(p, n, m.GetFilters()))
 		case *genericv3.GenericProxy:
 			if len(m.GetFilters()) == 0 {
 				p.Report(Finding{
@@ -56,7 +56,7 @@ every connection is closed.`,
 					Help:    "add the router of generic_proxy",
 				})
 			}
-			checkChain(p, genericChain, genericFilters(n, m.GetFilters()))
+			checkChain(&p.Pass, genericChain, genericFilters(n, m.GetFilters()))
 		case *hcmv3.HttpConnectionManager:
 			if len(m.GetHttpFilters()) == 0 {
 				p.Report(Finding{
@@ -65,16 +65,16 @@ every connection is closed.`,
 					Help:    "add the filter envoy.filters.http.router",
 				})
 			}
-			checkChain(p, httpChain, httpFilters(p, n, "http_filters", m.GetHttpFilters()))
+			checkChain(&p.Pass, httpChain, httpFilters(p, n, "http_filters", m.GetHttpFilters()))
 		case *hcmv3.HttpConnectionManager_UpgradeConfig:
-			checkChain(p, httpChain, httpFilters(p, n, "filters", m.GetFilters()))
+			checkChain(&p.Pass, httpChain, httpFilters(p, n, "filters", m.GetFilters()))
 		case *routerv3.Router:
-			checkChain(p, upstreamChain, httpFilters(p, n, "upstream_http_filters", m.GetUpstreamHttpFilters()))
+			checkChain(&p.Pass, upstreamChain, httpFilters(p, n, "upstream_http_filters", m.GetUpstreamHttpFilters()))
 		case *upstreamhttpv3.HttpProtocolOptions:
 			if strings.HasSuffix(string(n.Path()), string(xds.Path("").Key(olderHTTPProtocolOptions))) {
 				return // cluster-protocol-options: not in effect
 			}
-			checkChain(p, upstreamChain, httpFilters(p, n, "http_filters", m.GetHttpFilters()))
+			checkChain(&p.Pass, upstreamChain, httpFilters(p, n, "http_filters", m.GetHttpFilters()))
 		}
 	},
 }

@@ -35,7 +35,7 @@ at.
 Where a context waits for a secret by SDS, Envoy accepts all of this, and refuses the
 secret when it comes, or crashes: no connection ever works.`,
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
 		if !ok {
 			return
@@ -55,14 +55,14 @@ secret when it comes, or crashes: no connection ever works.`,
 			}
 		}
 	},
-	Snapshot: func(p *Pass) {
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeOverrides(p, certificate{s.GetTlsCertificate(), t}) })
+	Snapshot: func(p *SnapshotPass) {
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeOverrides(&p.LookupPass, certificate{s.GetTlsCertificate(), t}) })
 	},
 }
 
 // untilSecret says how long Envoy accepts a fault of contexts: it hands nothing to
 // BoringSSL before the secrets that they wait for are there.
-func untilSecret(p *Pass, users []tlsContext) string {
+func untilSecret(p *LookupPass, users []tlsContext) string {
 	isReady := func(c tlsContext) bool { return !c.awaitsSecret(p) }
 	if len(users) == 0 || slices.ContainsFunc(users, isReady) {
 		return ""
@@ -71,7 +71,7 @@ func untilSecret(p *Pass, users []tlsContext) string {
 }
 
 // judgeNames judges what BoringSSL is to know by name.
-func judgeNames(p *Pass, t part, params *tlsv3.TlsParameters) {
+func judgeNames(p *LookupPass, t part, params *tlsv3.TlsParameters) {
 	at := t.path
 	for _, l := range []struct {
 		field, noun string
@@ -98,7 +98,7 @@ func judgeNames(p *Pass, t part, params *tlsv3.TlsParameters) {
 		if l.field == "cipher_suites" && (strings.HasPrefix(name, "TLS_AES_") || strings.HasPrefix(name, "TLS_CHACHA20_")) {
 			f.Help = "the cipher suites of TLS 1.3 can't be chosen: leave it out"
 		}
-		t.report(p, "", f)
+		t.report(&p.Pass, "", f)
 	}
 }
 
@@ -117,7 +117,7 @@ func versions(c tlsContext, params *tlsv3.TlsParameters) (low, high tlsv3.TlsPar
 	return low, high
 }
 
-func judgeVersions(p *Pass, c tlsContext, t part, params *tlsv3.TlsParameters) {
+func judgeVersions(p *LookupPass, c tlsContext, t part, params *tlsv3.TlsParameters) {
 	if c.quic || len(params.GetCompliancePolicies()) > 0 {
 		return // they bring versions of their own
 	}
@@ -128,17 +128,17 @@ func judgeVersions(p *Pass, c tlsContext, t part, params *tlsv3.TlsParameters) {
 	}
 	switch {
 	case low > high && params.GetTlsMaximumProtocolVersion() == tlsv3.TlsParameters_TLS_AUTO:
-		t.report(p, field, Finding{
+		t.report(&p.Pass, field, Finding{
 			Message: fmt.Sprintf("the minimum version %v is above the default maximum of a cluster, %v: no handshake succeeds", low, high),
 			Help:    fmt.Sprintf("set tls_maximum_protocol_version: %v too", low), Warning: true,
 		})
 	case low > high:
-		t.report(p, field, Finding{
+		t.report(&p.Pass, field, Finding{
 			Message: fmt.Sprintf("the minimum version %v is above the maximum %v: no handshake succeeds", low, high),
 			Help:    "the minimum is TLSv1_2 where it is not set", Warning: true,
 		})
 	case high < tlsv3.TlsParameters_TLSv1_2 && len(params.GetCipherSuites()) == 0:
-		t.report(p, "tls_maximum_protocol_version", Finding{
+		t.report(&p.Pass, "tls_maximum_protocol_version", Finding{
 			Message: fmt.Sprintf("no default cipher suite can be used with %v: no handshake succeeds", high),
 			Help:    "set cipher_suites, such as ECDHE-RSA-AES128-SHA", Warning: true,
 		})
@@ -146,13 +146,13 @@ func judgeVersions(p *Pass, c tlsContext, t part, params *tlsv3.TlsParameters) {
 }
 
 // judgeOverrides judges the parameters that belong to one certificate.
-func judgeOverrides(p *Pass, cert certificate) {
+func judgeOverrides(p *LookupPass, cert certificate) {
 	params := cert.GetTlsParams()
 	if params == nil {
 		return
 	}
 	if len(cert.users) > 0 && !cert.isServers() {
-		cert.report(p, "tls_params", Finding{
+		cert.report(&p.Pass, "tls_params", Finding{
 			Message: "tls_params of a cluster's certificate are not looked at",
 			Help:    "set those of common_tls_context", Warning: true,
 		})
@@ -173,7 +173,7 @@ func judgeOverrides(p *Pass, cert certificate) {
 			high = v
 		}
 		if low > high {
-			t.report(p, "", Finding{
+			t.report(&p.Pass, "", Finding{
 				Message: fmt.Sprintf("with the context's tls_params, the minimum version is %v and the maximum %v", low, high),
 				Help:    "set both for the certificate",
 			})
@@ -184,7 +184,7 @@ func judgeOverrides(p *Pass, cert certificate) {
 
 // judgeALPN judges the protocols as Envoy does: joined with commas, and divided at
 // them again.
-func judgeALPN(p *Pass, c tlsContext) {
+func judgeALPN(p *LookupPass, c tlsContext) {
 	list := c.common().GetAlpnProtocols()
 	all := strings.Join(list, ",")
 	if all == "" {

@@ -30,7 +30,7 @@ be a static one of the bootstrap. Of a source of type DELTA_GRPC Envoy asks noth
 	Wants: func(md protoreflect.MessageDescriptor) bool {
 		return xds.Refers(md.FullName()) || md.FullName() == "google.protobuf.StringValue"
 	},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		for _, use := range n.Uses() {
 			switch use.Kind {
 			case xds.ClusterName, xds.ListenerName:
@@ -39,11 +39,11 @@ be a static one of the bootstrap. Of a source of type DELTA_GRPC Envoy asks noth
 				if unread(n) {
 					return
 				}
-				checkLocal(p, n, use)
+				checkLocal(&p.Pass, n, use)
 				checkOverride(p, n, use)
 			}
 		}
-		checkChainAction(p, n)
+		checkChainAction(&p.Pass, n)
 	},
 	Snapshot: checkSubscriptions,
 }

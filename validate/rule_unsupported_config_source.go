@@ -20,7 +20,7 @@ of access logs. There ads or self would reach Envoy as they stand: refused
 answered, or waited for: with an RDS that way Envoy was still INITIALIZING after
 40 s.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		source := n.Message.(*corev3.ConfigSource)
 		if p.Snapshot.Followed() {
 			return // there ads is Envoy's own

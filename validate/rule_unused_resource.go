@@ -25,10 +25,10 @@ clusters on demand) nothing is said of clusters. What only the bootstrap names l
 unused, too. --enable unused-resource turns the rule on. Endpoint assignments have
 a rule of their own, orphan-endpoints.`,
 	Gather: append(clusterNamers(), choosers...),
-	Snapshot: func(p *Pass) {
+	Snapshot: func(p *SnapshotPass) {
 		used, elsewhere := usedResources(p)
 		report := func(t *xds.Type, message, help string) {
-			for _, r := range named(p.Snapshot, t) {
+			for _, r := range named(p.Snapshot.Of(t)) {
 				if used[r.Key] || p.Known.Has(t, r.Name) {
 					continue
 				}
@@ -81,7 +81,7 @@ var choosers = []protoreflect.FullName{
 
 // usedResources are the resources that this tree is asked for, and the
 // subscriptions that ask another source for what the tree holds as well.
-func usedResources(p *Pass) (used map[xds.Key]bool, elsewhere map[xds.Key]Subscriber) {
+func usedResources(p *SnapshotPass) (used map[xds.Key]bool, elsewhere map[xds.Key]Subscriber) {
 	used, elsewhere = make(map[xds.Key]bool), make(map[xds.Key]Subscriber)
 	for _, s := range p.Subscribers {
 		key := xds.Key{Type: s.Target, Name: s.Name}
@@ -108,7 +108,7 @@ func usedResources(p *Pass) (used map[xds.Key]bool, elsewhere map[xds.Key]Subscr
 
 // chosenAtRunTime tells whether anything in the tree picks clusters by names that
 // can't be known.
-func chosenAtRunTime(p *Pass) bool {
+func chosenAtRunTime(p *SnapshotPass) bool {
 	for _, m := range p.Gathered {
 		for _, name := range choosers {
 			if m.Node.Name() == name {

@@ -18,7 +18,7 @@ configuration that asks a file, a REST server or a plain gRPC stream for them
 source."). Where the source is {ads: {}} or {self: {}}, the virtual hosts of this
 tree are written into the route configuration.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.Vhds"},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		source := n.Message.(*routev3.Vhds).GetConfigSource()
 		if xds.FromSnapshot(source) || source.GetConfigSourceSpecifier() == nil || source.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC {
 			return

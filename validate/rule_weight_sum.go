@@ -29,17 +29,17 @@ and tcp_proxy, do not add up.`,
 		"envoy.config.route.v3.WeightedCluster",
 		"envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster",
 	},
-	Node: func(p *Pass, n *xds.Node) {
+	Lookup: func(p *LookupPass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *clusterv3.Cluster:
 			checkEndpointWeights(p, n, m)
 		case *routev3.WeightedCluster:
-			sum, complete := addWeights(p, n, m.GetClusters())
+			sum, complete := addWeights(&p.Pass, n, m.GetClusters())
 			if complete && n.Field() == "envoy.config.route.v3.RouteAction.weighted_clusters" {
-				checkRouteWeights(p, n, sum)
+				checkRouteWeights(&p.Pass, n, sum)
 			}
 		case *thriftv3.WeightedCluster:
-			addWeights(p, n, m.GetClusters())
+			addWeights(&p.Pass, n, m.GetClusters())
 		}
 	},
 }

@@ -44,10 +44,12 @@ func unsound(r *validate.Rule) string {
 		return "Doc needs a summary line, an empty line and a reason"
 	case r.Off != strings.HasSuffix(summary, "(off by default)."):
 		return "the summary of a rule that is off ends with (off by default), that of no other"
-	case r.Node == nil && r.Snapshot == nil:
+	case r.Node == nil && r.Lookup == nil && r.Snapshot == nil:
 		return "nothing to run"
-	case (len(r.Messages) > 0 || r.Wants != nil) && r.Node == nil:
-		return "Messages without Node"
+	case r.Node != nil && r.Lookup != nil:
+		return "both Node and Lookup"
+	case (len(r.Messages) > 0 || r.Wants != nil) && r.Node == nil && r.Lookup == nil:
+		return "Messages without Node or Lookup"
 	case len(r.Messages) > 0 && r.Wants != nil:
 		return "both Messages and Wants"
 	case len(r.Gather) > 0 && r.Snapshot == nil:
@@ -134,7 +136,7 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 	for _, d := range loaded.Diagnostics {
 		t.Errorf("the example does not load: %s: %s", d.Position, d.Message)
 	}
-	for _, d := range validate.Run(t.Context(), snapshot, options) {
+	for _, d := range validate.Run(t.Context(), snapshot, validate.Rules, options) {
 		at, text := describe(d, root)
 		if d.Code != code || !take(wants, at, text) {
 			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
@@ -245,7 +247,7 @@ func TestPartial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{Partial: true, Disable: []string{"deprecated-field"}}) {
+	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{Partial: true, Disable: []string{"deprecated-field"}}) {
 		t.Errorf("%s: %s [%s]", d.Position, d.Message, d.Code)
 	}
 }
@@ -257,7 +259,7 @@ func TestDatesNeedATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{}) {
 		if d.Code == "expired-certificate" {
 			t.Errorf("%s: %s", d.Position, d.Message)
 		}
@@ -276,7 +278,7 @@ func TestRunIsTheSameEachTime(t *testing.T) {
 	}
 	judged := func() []byte {
 		var b bytes.Buffer
-		for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Options{}) {
+		for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{}) {
 			at, text := describe(d, dir)
 			fmt.Fprintln(&b, at, d.Code, text)
 		}

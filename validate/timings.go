@@ -63,17 +63,17 @@ func (t *Timings) stopwatch() stopwatch {
 	return stopwatch{make(map[*Rule]time.Duration)}
 }
 
-func (s stopwatch) node(r *Rule, p *Pass, n *xds.Node) {
+func (s stopwatch) node(r *Rule, p *LookupPass, n *xds.Node) {
 	if s.took == nil {
-		r.Node(p, n)
+		r.node(p, n)
 		return
 	}
 	start := time.Now()
-	r.Node(p, n)
+	r.node(p, n)
 	s.took[r] += time.Since(start)
 }
 
-func (s stopwatch) snapshot(r *Rule, p *Pass) {
+func (s stopwatch) snapshot(r *Rule, p *SnapshotPass) {
 	if s.took == nil {
 		r.Snapshot(p)
 		return

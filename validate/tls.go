@@ -81,7 +81,7 @@ func (c tlsContext) isServer() bool { return c.down != nil }
 
 // awaitsSecret tells whether the context waits for a secret by SDS that the files do
 // not have.
-func (c tlsContext) awaitsSecret(p *Pass) bool {
+func (c tlsContext) awaitsSecret(p *LookupPass) bool {
 	common := c.common()
 	wanted := append(slices.Clone(common.GetTlsCertificateSdsSecretConfigs()),
 		common.GetValidationContextSdsSecretConfig(),
@@ -97,13 +97,13 @@ func (c tlsContext) commonPath(field string) xds.Path {
 }
 
 // secretUsers are the subscribers of each secret of the Snapshot.
-func secretUsers(p *Pass) map[*xds.Resource][]Subscriber {
+func secretUsers(p *SnapshotPass) map[*xds.Resource][]Subscriber {
 	users := make(map[*xds.Resource][]Subscriber)
 	for _, s := range p.Subscribers {
 		if s.Target != xds.Secret {
 			continue
 		}
-		if r := secretFor(p, s.Name, xds.WantedSecret(s.Node.Field())); r != nil {
+		if r := secretFor(&p.LookupPass, s.Name, xds.WantedSecret(s.Node.Field())); r != nil {
 			users[r] = append(users[r], s)
 		}
 	}
@@ -113,7 +113,7 @@ func secretUsers(p *Pass) map[*xds.Resource][]Subscriber {
 // secretFor is the secret that a reference gets: Envoy keeps those of a bootstrap by
 // kind, so that one of another kind can have the same name. Where there is none of the
 // wanted kind it is one of another, and nil where there is none at all.
-func secretFor(p *Pass, name string, wanted protoreflect.Name) *xds.Resource {
+func secretFor(p *LookupPass, name string, wanted protoreflect.Name) *xds.Resource {
 	all := p.Snapshot.Of(xds.Secret)
 	first, _ := slices.BinarySearchFunc(all, name, func(r *xds.Resource, name string) int { return strings.Compare(r.Name, name) })
 	for _, r := range all[first:] {
@@ -166,7 +166,7 @@ func (t part) isServers() bool { return t.any(tlsContext.isServer) }
 
 // secretParts are the secrets whose field holds a message, with their users that
 // want one.
-func secretParts(p *Pass, field protoreflect.Name, visit func(*tlsv3.Secret, part)) {
+func secretParts(p *SnapshotPass, field protoreflect.Name, visit func(*tlsv3.Secret, part)) {
 	users := secretUsers(p)
 	for _, r := range p.Snapshot.Of(xds.Secret) {
 		secret := r.Message.(*tlsv3.Secret)
@@ -212,8 +212,8 @@ func certificateRule(r *Rule, judge func(*Pass, certificate)) *Rule {
 		}
 		judge(p, certificate{m, part{place: place{p.Resource, n.Path()}, users: []tlsContext{c}}})
 	}
-	r.Snapshot = func(p *Pass) {
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judge(p, certificate{s.GetTlsCertificate(), t}) })
+	r.Snapshot = func(p *SnapshotPass) {
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judge(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
 	}
 	return r
 }

@@ -33,8 +33,8 @@ func isCustom(m *tlsv3.CertificateValidationContext) bool {
 // secrets.
 func validationRule(r *Rule, judge func(*Pass, validation)) *Rule {
 	r.Messages = append(r.Messages, tlsValidation)
-	inContext := r.Node
-	r.Node = func(p *Pass, n *xds.Node) {
+	inContext := r.Lookup
+	r.Lookup = func(p *LookupPass, n *xds.Node) {
 		m, ok := n.Message.(*tlsv3.CertificateValidationContext)
 		if !ok {
 			inContext(p, n)
@@ -49,11 +49,11 @@ func validationRule(r *Rule, judge func(*Pass, validation)) *Rule {
 			secret, _ := validationSecret(p, sds)
 			v.replaced = secret.GetValidationContext().GetTrustedCa() != nil
 		}
-		judge(p, v)
+		judge(&p.Pass, v)
 	}
-	r.Snapshot = func(p *Pass) {
+	r.Snapshot = func(p *SnapshotPass) {
 		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) {
-			judge(p, validation{CertificateValidationContext: s.GetValidationContext(), part: t})
+			judge(&p.Pass, validation{CertificateValidationContext: s.GetValidationContext(), part: t})
 		})
 	}
 	return r
@@ -61,7 +61,7 @@ func validationRule(r *Rule, judge func(*Pass, validation)) *Rule {
 
 // validationSecret is the secret that a validation context comes from; nil where
 // it is not known. By SDS, one of another kind is an empty validation context.
-func validationSecret(p *Pass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
+func validationSecret(p *LookupPass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
 	r := secretFor(p, sds.GetName(), "validation_context")
 	if r == nil || sds.GetSdsConfig() == nil && xds.SecretKind(r.Message.(*tlsv3.Secret)) != "validation_context" {
 		return nil, nil
@@ -79,7 +79,7 @@ type peers struct {
 
 // peersOf is what a context verifies by; known is false where a secret that is
 // not here has a part in it.
-func peersOf(p *Pass, c tlsContext) (v peers, known bool) {
+func peersOf(p *LookupPass, c tlsContext) (v peers, known bool) {
 	secretOf := func(sds *tlsv3.SdsSecretConfig) *tlsv3.CertificateValidationContext {
 		var secret *tlsv3.Secret
 		secret, v.secret = validationSecret(p, sds)

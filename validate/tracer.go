@@ -23,7 +23,7 @@ func (p *Pass) ofIdleTracer(r *xds.Resource, at xds.Path) bool {
 			return false
 		}
 	}
-	return !p.Snapshot.TracesByBootstrap()
+	return !p.view.tracesByBootstrap()
 }
 
 // tracesByBootstrap tells whether a connection manager traces and names no provider of

@@ -256,7 +256,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		o.Bootstrap, o.Known, snapshot = followed.Bootstrap, followed.Known, followed.Snapshot
 		list, line = followed.Diagnostics, followed.Line
 	}
-	list = append(list, validate.Run(context.Background(), snapshot, o)...).Sort()
+	list = append(list, validate.Run(context.Background(), snapshot, validate.Rules, o)...).Sort()
 	var b strings.Builder
 	err = diag.WriteText(&b, list, diag.TextOptions{Line: line})
 	return list, strings.ReplaceAll(b.String(), tree+string(filepath.Separator), ""), err

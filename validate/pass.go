@@ -1,0 +1,112 @@
+package validate
+
+import (
+	"time"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Pass is what a rule sees when it judges a message by its resource alone.
+type Pass struct {
+	Known xds.Known
+	// Resource is the one whose message is judged; nil in Rule.Snapshot.
+	Resource *xds.Resource
+
+	view     View
+	now      time.Time // zero where it does not matter
+	rule     *Rule
+	findings *findings
+}
+
+// LookupPass is what a rule sees that looks up other resources beside its own.
+type LookupPass struct {
+	Pass
+	Snapshot View
+}
+
+// SnapshotPass is what a rule sees that judges a whole Snapshot.
+type SnapshotPass struct {
+	LookupPass
+	// Subscribers are all places that ask a config source for resources, in the
+	// order of the walk.
+	Subscribers []Subscriber
+	// Gathered are the messages that the rule's Gather names, in the order of the
+	// walk.
+	Gathered []Met
+}
+
+// Subscriber is a Subscription and the resource that it stands in.
+type Subscriber struct {
+	xds.Subscription
+	Resource *xds.Resource
+}
+
+// Met is a message and the resource that it stands in.
+type Met struct {
+	Resource *xds.Resource
+	Node     *xds.Node
+}
+
+// Finding is what a rule reports.
+type Finding struct {
+	// Path is the field, below Resource's message.
+	Path xds.Path
+	// Resource is the one that the finding is about; nil means Pass.Resource.
+	Resource *xds.Resource
+	// Message says what is wrong, values quoted, no capital, no full stop.
+	Message string
+	// Help says what would be right.
+	Help    string
+	Related []diag.Related
+	// Warning makes the finding a warning where the rule is an error, Error the
+	// other way round.
+	Warning, Error bool
+}
+
+// Report adds a finding.
+func (p *Pass) Report(f Finding) {
+	r := f.Resource
+	if r == nil {
+		r = p.Resource
+	}
+	if r.Lost.Echoes(f.Path) {
+		return // what could not be read was reported
+	}
+	severity := p.rule.Severity
+	switch {
+	case f.Warning:
+		severity = diag.Warning
+	case f.Error:
+		severity = diag.Error
+	}
+	if severity == diag.Error && p.ofIdleTracer(r, f.Path) {
+		severity = diag.Warning
+		f.Message += "; no connection manager traces by this tracer yet"
+	}
+	to := p.findings.of(p.rule)
+	if !to.HasRoom(severity) {
+		to.Leave(severity) // its place would take time
+		return
+	}
+	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
+	d.Severity, d.Help, d.Related = severity, f.Help, f.Related
+	to.Add(d)
+}
+
+// Timed tells whether the time matters at all.
+func (p *Pass) Timed() bool { return !p.now.IsZero() }
+
+// Passed tells whether a moment is over. A resource is judged again once it is.
+func (p *Pass) Passed(moment time.Time) bool {
+	over := p.now.After(moment)
+	if !over {
+		p.view.taker.wait(moment)
+	}
+	return over
+}
+
+// Exists tells whether a resource is in the Snapshot or in the bootstrap.
+func (p *LookupPass) Exists(t *xds.Type, name string) bool {
+	return p.Snapshot.Has(t, name) || p.Known.Has(t, name)
+}

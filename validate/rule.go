@@ -1,0 +1,54 @@
+package validate
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Rule is one judgement. It holds no state: its functions may run on several goroutines
+// at once. Which of them it has says what it goes by: Node by one resource alone, Lookup
+// by what it looks up about others as well, Snapshot by all of them together.
+type Rule struct {
+	// Code is the rule's name in kebab-case, never used again once retired.
+	Code string
+	// Severity of its findings, unless a Finding says otherwise.
+	Severity diag.Severity
+	// Doc explains the rule: a first line that sums it up, an empty line, then
+	// what Envoy does and what would be right, with the source.
+	Doc string
+	// Whole says that the rule looks for other resources, and is wrong where some
+	// could not be read.
+	Whole bool
+	// Unused says that the rule reports what nothing names, and is wrong where a part of
+	// some resource could not be read.
+	Unused bool
+	// Messages are the types for which Node or Lookup is called, but for what stands in
+	// typed_filter_metadata: Envoy never looks at it. Empty means every message.
+	Messages []protoreflect.FullName
+	// Wants says it instead of Messages where it depends on what messages of a type
+	// can hold. It is asked about each type that is met.
+	Wants func(protoreflect.MessageDescriptor) bool
+	// Node judges one message by nothing but the resource that it stands in.
+	Node func(*Pass, *xds.Node)
+	// Lookup judges one message, and can ask for other resources. A rule has Node or
+	// Lookup, not both.
+	Lookup func(*LookupPass, *xds.Node)
+	// Gather are the types of the messages that Snapshot finds in SnapshotPass.Gathered,
+	// with the same exception.
+	Gather []protoreflect.FullName
+	// Snapshot judges what stands in several resources, once a Run.
+	Snapshot func(*SnapshotPass)
+	// Off says that the rule runs only where it is enabled by name.
+	Off bool
+}
+
+// node judges one message.
+func (r *Rule) node(p *LookupPass, n *xds.Node) {
+	if r.Lookup != nil {
+		r.Lookup(p, n)
+		return
+	}
+	r.Node(&p.Pass, n)
+}
