@@ -292,7 +292,8 @@ func TestHotRestartWithinSteps(t *testing.T) {
 		r.watch.WaitLog(t, "msg=trimmed")
 		parent.Wait(t)
 		r.ends(t)
-		if log := r.watch.Log()[len(until):]; strings.Contains(log, "Envoy unconfirmed") {
+		// On a busy machine, for a while neither process may answer.
+		if log := r.watch.Log()[len(until):]; strings.Count(log, "Envoy unconfirmed") > strings.Count(log, "answering=0") {
 			t.Error("a step was not confirmed")
 		}
 		if t.Failed() {
