@@ -1,26 +1,26 @@
-// Package control is the door to a running watch: a Unix socket in its output
-// directory, behind which HTTP with JSON is spoken.
+// Package control is the control socket of a running watch: a Unix socket in its output
+// directory that answers HTTP with JSON.
 //
-//	GET  /v1/watch       what only the running watch knows: a Watch
-//	POST /v1/retry-held  try once more what Envoy refused: a Result, when that is done
+//	GET  /v1/watch       the state of the watch: a Watch
+//	POST /v1/retry-held  publish once more what Envoy refused: a Result, after the publish
 //
-// The Server never touches what the watch does. It hands a request over, and the
-// watch carries it out in its own loop, between two passes:
+// The Server does nothing by itself. It hands a request over, and the watch carries it
+// out in its own loop, between two reconciles:
 //
 //	server := control.New(log)
 //	defer server.Close()
-//	err := server.Bind(dir.Path()) // again before each pass: it costs a stat
+//	err := server.Bind(dir.Path()) // again before each reconcile: it costs a stat
 //	…
 //	case request := <-server.Requests():
 //		request.Answer(result)
 //
 // The socket is for the user that the watch runs as, and for root: it has the mode
-// 0600 in a folder of 0700, and who may connect may ask. What such a client does by
-// mistake, such as to hang, to flood or to speak something else, costs it its
-// connection and the watch nothing.
+// 0600 in a folder of 0700, and a client that can connect may send any request. A client
+// that hangs, floods the socket or speaks no HTTP loses its connection, and does not
+// disturb the watch.
 //
-// Who binds must hold the lock of the directory: the socket that stands there is
-// then one that a killed watch left, and is replaced.
+// The caller of Bind must hold the lock of the directory: a socket that is already there
+// is then one of a killed watch, and Bind replaces it.
 package control
 
 import (
@@ -40,84 +40,80 @@ const (
 	retryPath = "/v1/retry-held"
 )
 
-// Path is where the socket of an output directory stands.
+// Path returns the path of the socket of an output directory.
 func Path(out string) string { return filepath.Join(out, folder, socket) }
 
-// ErrNoWatch says that no process listens on the socket.
+// ErrNoWatch means that no process listens on the socket.
 var ErrNoWatch = errors.New("no watch is running")
 
-// ConflictError says that the running watch is not the one that the asker takes
-// it to be.
+// ConflictError means that the running watch is not the one that the request describes.
 type ConflictError struct{ Reason string }
 
 func (e *ConflictError) Error() string { return e.Reason }
 
-// Watch is what a running watch says of itself. What is on disk, such as the record
-// of what is published, is not repeated here.
+// Watch is the state of a running watch, but for what is on disk, such as the manifest.
 type Watch struct {
 	PID    int       `json:"pid"`
 	Source string    `json:"source"` // the source tree, an absolute path
 	Out    string    `json:"out"`    // without symbolic links
 	Since  time.Time `json:"since"`
-	// Snapshot is the id of the snapshot that is out, empty where none is.
+	// Snapshot is the id of the published snapshot, empty where there is none.
 	Snapshot string `json:"snapshot"`
-	// Refused says why the source tree as it is now is not out; nil where it is.
-	Refused *Refused `json:"refused,omitempty"`
-	// Failed is the error of the last pass or trim, where it could not run.
+	// Refused is why the source tree is not published as it is now; nil where it is.
+	Refused *Refusal `json:"refused,omitempty"`
+	// Failed is the error of the last reconcile or trim, where it could not run.
 	Failed string `json:"failed,omitempty"`
-	// Last is the last pass that has ended, and Running what is under way.
-	Last    *Pass `json:"last,omitempty"`
-	Running *Pass `json:"running,omitempty"`
-	// NextTrim is when something is to be taken away next; zero where nothing waits.
+	// Last is the last reconcile that has ended, and Running the one that is under way.
+	Last    *Reconcile `json:"last,omitempty"`
+	Running *Reconcile `json:"running,omitempty"`
+	// NextTrim is the time of the next trim; zero where nothing waits for one.
 	NextTrim time.Time `json:"next_trim,omitzero"`
 }
 
-// Pass is one look at the source tree, with the publishing that follows from it.
-type Pass struct {
-	// Reason is start, change, rescan, SIGHUP or retry-held; trim for what is under
-	// way and no pass.
+// Reconcile is one reading of the source tree, and the publish that follows from it.
+type Reconcile struct {
+	// Reason is start, change, rescan, SIGHUP or retry-held; in Running also trim.
 	Reason string    `json:"reason"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Outcome is empty while the pass is under way.
+	// Outcome is empty while the reconcile is under way.
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
-// Refused says why something is not out.
-type Refused struct {
+// Refusal is a refusal of the source tree, by validation or by Envoy.
+type Refusal struct {
 	Since time.Time `json:"since"`
-	// Snapshot is the id of the snapshot that Envoy refused, and that is held. It is
-	// empty where it was validation that refused the source tree.
+	// Snapshot is the id of the held snapshot, which Envoy refused. It is empty where
+	// validation refused the source tree.
 	Snapshot string    `json:"snapshot,omitempty"`
 	Message  string    `json:"message"`
 	Findings diag.List `json:"findings,omitempty"`
 }
 
-// Outcome is how a pass ended.
+// Outcome is the outcome of a reconcile.
 type Outcome string
 
 const (
-	// Published says that what the source tree holds is out.
+	// Published means that the source tree is published.
 	Published Outcome = "published"
-	// WasRefused says that validation or Envoy refused it: what was out stays.
-	WasRefused Outcome = "refused"
-	// Failed says that the pass could not run to its end.
+	// Refused means that validation or Envoy refused it: the snapshot before stays published.
+	Refused Outcome = "refused"
+	// Failed means that the reconcile met an error.
 	Failed Outcome = "failed"
 )
 
-// Result is what became of a request.
+// Result is the answer to a request.
 type Result struct {
 	Outcome Outcome `json:"outcome"`
-	// Snapshot is the id of what was published, or refused by Envoy.
+	// Snapshot is the id of the snapshot that was published, or that Envoy refused.
 	Snapshot string `json:"snapshot,omitempty"`
 	// Message says in one sentence what happened.
 	Message  string    `json:"message"`
 	Findings diag.List `json:"findings,omitempty"`
 }
 
-// RetryHeld asks to try once more what Envoy refused. The fields say what the asker
-// takes the watch to be: where it is another, the answer is a conflict, and nothing
-// is done.
+// RetryHeld asks to publish once more what Envoy refused. The fields describe the watch:
+// one that differs answers with a conflict, and does nothing.
 type RetryHeld struct {
 	// Source is the source tree, an absolute path; empty for whichever it is.
 	Source string `json:"source,omitempty"`

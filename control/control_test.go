@@ -95,11 +95,11 @@ func TestAsk(t *testing.T) {
 	s := serve(t, out)
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, want := range []Watch{
-		{PID: 12, Source: "/src", Out: out, Since: at, Running: &Pass{Reason: "start", Began: at}},
+		{PID: 12, Source: "/src", Out: out, Since: at, Running: &Reconcile{Reason: "start", Began: at}},
 		{
 			PID: 12, Source: "/src", Out: out, Since: at, Snapshot: "v1", Failed: "open x: too bad", NextTrim: at,
-			Refused: &Refused{Since: at, Snapshot: "v2", Message: "refused", Findings: diag.List{{Code: "x", Severity: diag.Warning, Position: diag.Position{File: "a", Line: 1}, Message: "<&>"}}},
-			Last:    &Pass{Reason: "change", Began: at, Ended: at, Outcome: WasRefused},
+			Refused: &Refusal{Since: at, Snapshot: "v2", Message: "refused", Findings: diag.List{{Code: "x", Severity: diag.Warning, Position: diag.Position{File: "a", Line: 1}, Message: "<&>"}}},
+			Last:    &Reconcile{Reason: "change", Began: at, Ended: at, Outcome: Refused},
 		},
 	} {
 		s.Tell(want)
@@ -113,7 +113,7 @@ func TestRetry(t *testing.T) {
 	out := newOut(t)
 	s := serve(t, out)
 	want := RetryHeld{Source: "/src", Flags: map[string][]string{"format": {"json"}, "disable": {"a", "b"}}}
-	result := Result{Outcome: WasRefused, Snapshot: "v1", Message: "no", Findings: diag.List{{Code: "x", Message: "y"}}}
+	result := Result{Outcome: Refused, Snapshot: "v1", Message: "no", Findings: diag.List{{Code: "x", Message: "y"}}}
 	loop(t, s, func(r *Request) {
 		switch {
 		case r.Source == "/other":

@@ -57,16 +57,16 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 }
 
 // show tells the control socket what came of a pass, or of a trim.
-func (w *watching) show(pass control.Pass, result control.Result, err error) {
+func (w *watching) show(pass control.Reconcile, result control.Result, err error) {
 	switch result.Outcome {
 	case control.Published:
 		w.shown.Refused = nil
-	case control.WasRefused:
+	case control.Refused:
 		since := pass.Began
 		if r := w.shown.Refused; r != nil && r.Snapshot == result.Snapshot {
 			since = r.Since
 		}
-		w.shown.Refused = &control.Refused{Since: since, Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings}
+		w.shown.Refused = &control.Refusal{Since: since, Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings}
 	}
 	if pass.Reason != trimming {
 		last := pass // Running is being read

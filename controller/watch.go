@@ -304,7 +304,7 @@ func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 // turn makes one pass, or one trim, and says to the log and to the control socket
 // what came of it.
 func (w *watching) turn(ctx context.Context, reason string) (result control.Result, err error) {
-	pass := control.Pass{Reason: reason, Began: now()}
+	pass := control.Reconcile{Reason: reason, Began: now()}
 	w.shown.Running = &pass
 	w.control.Tell(w.shown)
 	if reason == trimming {
@@ -330,7 +330,7 @@ func resultOf(o Outcome) control.Result {
 	if o.Verdict == "" {
 		return control.Result{}
 	}
-	r := control.Result{Outcome: control.WasRefused, Snapshot: o.Snapshot, Message: o.Message(), Findings: o.Findings}
+	r := control.Result{Outcome: control.Refused, Snapshot: o.Snapshot, Message: o.Message(), Findings: o.Findings}
 	if o.Verdict == Published {
 		r.Outcome = control.Published
 	}

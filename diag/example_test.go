@@ -13,7 +13,7 @@ func Example() {
 		Code: "unknown-field", Severity: diag.Error,
 		Position: diag.Position{File: "web.yaml", Line: 3, Column: 1},
 		Message:  `unknown field "conect_timeout"`,
-		Help:     "did you mean " + diag.NewWords([]string{"connect_timeout", "name"}).Nearest("conect_timeout") + "?",
+		Help:     "did you mean " + diag.NewCandidates([]string{"connect_timeout", "name"}).Nearest("conect_timeout") + "?",
 	}, {
 		Code: "empty-file", Severity: diag.Warning,
 		Position: diag.Position{File: "a.yaml"},

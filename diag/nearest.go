@@ -17,8 +17,8 @@ const (
 	maxPrefixes = 1_000
 )
 
-// Words are what stands to choice at some place, for "did you mean".
-type Words struct {
+// Candidates are what stands to choice at some place, for "did you mean".
+type Candidates struct {
 	sorted []choice
 }
 
@@ -27,9 +27,9 @@ type choice struct {
 	at   int // in the list
 }
 
-// NewWords makes Words of a list. The first of two that are equally near wins.
-func NewWords(list []string) *Words {
-	w := &Words{sorted: make([]choice, len(list))}
+// NewCandidates makes Candidates of a list. The first of two that are equally near wins.
+func NewCandidates(list []string) *Candidates {
+	w := &Candidates{sorted: make([]choice, len(list))}
 	for i, word := range list {
 		w.sorted[i] = choice{word, i}
 	}
@@ -41,7 +41,7 @@ func NewWords(list []string) *Words {
 // insert, drop, replace or swap, at most a third of them and not over two; or ""
 // where none is that close. It takes about as long for many words as for few: where very
 // many are alike, it is the nearest of the first that were looked at.
-func (w *Words) Nearest(word string) string {
+func (w *Candidates) Nearest(word string) string {
 	if len(word) > maxWord {
 		return ""
 	}

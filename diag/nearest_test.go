@@ -11,7 +11,7 @@ import (
 )
 
 func TestNearest(t *testing.T) {
-	words := diag.NewWords([]string{"web", "service-b", "service-a", "metrics", "connect_timeout"})
+	words := diag.NewCandidates([]string{"web", "service-b", "service-a", "metrics", "connect_timeout"})
 	for word, want := range map[string]string{
 		"webb": "web", "wab": "web", "wbe": "web", "metrcis": "metrics", "metric": "metrics", "service-c": "service-b",
 		"conect_timeuot": "connect_timeout", "connect_timeout_": "connect_timeout", "xconnect_timeou": "connect_timeout",
@@ -39,7 +39,7 @@ func TestNearestAgrees(t *testing.T) {
 		for range random.IntN(40) {
 			list = append(list, letters())
 		}
-		words := diag.NewWords(list)
+		words := diag.NewCandidates(list)
 		for range 20 {
 			word := letters()
 			want, limit := "", max(1, min(2, len(word)/3))
@@ -85,7 +85,7 @@ func TestNearestEnds(t *testing.T) {
 			}
 		}
 	}
-	words := diag.NewWords(list)
+	words := diag.NewCandidates(list)
 	first := words.Nearest("zzaaaaaaaaaaaaza")
 	for range 3 {
 		if got := words.Nearest("zzaaaaaaaaaaaaza"); got != first {
@@ -93,7 +93,7 @@ func TestNearestEnds(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("a", 1<<20)
-	if got := diag.NewWords([]string{long + "b"}).Nearest(long); got != "" {
+	if got := diag.NewCandidates([]string{long + "b"}).Nearest(long); got != "" {
 		t.Errorf("%d letters", len(got))
 	}
 }
@@ -108,7 +108,7 @@ func BenchmarkNearest(b *testing.B) {
 				list = append(list, fmt.Sprintf("service-%d", i))
 			}
 			for b.Loop() {
-				words := diag.NewWords(list)
+				words := diag.NewCandidates(list)
 				for _, name := range list {
 					words.Nearest(name + "-x")
 				}

@@ -27,24 +27,24 @@ out is another setting. Only redis_proxy is taken with other settings (a warning
 		if err != nil {
 			return err
 		}
-		running := make(map[xds.Shared]sharing)
+		running := make(map[xds.Singleton]sharing)
 		for _, s := range published {
-			if _, again := running[s.Shared]; !again {
-				running[s.Shared] = s
+			if _, again := running[s.Singleton]; !again {
+				running[s.Singleton] = s
 			}
 		}
 		for _, s := range asked {
-			r, ok := running[s.Shared]
+			r, ok := running[s.Singleton]
 			if !ok || r.Settings == s.Settings {
 				continue
 			}
 			f := Finding{
-				Resource: s.in, Path: s.Path, Warning: s.Tolerant,
-				Message: fmt.Sprintf("%s runs with other settings, in %s: Envoy would refuse these", s.Shared, r.in.Key),
+				Resource: s.in, Path: s.Path, Warning: s.Tolerated,
+				Message: fmt.Sprintf("%s runs with other settings, in %s: Envoy would refuse these", s.Singleton, r.in.Key),
 				Help:    "name another one, in all places that share it",
 			}
-			if s.Tolerant {
-				f.Message = fmt.Sprintf("%s runs with other settings, in %s: these would not be in effect", s.Shared, r.in.Key)
+			if s.Tolerated {
+				f.Message = fmt.Sprintf("%s runs with other settings, in %s: these would not be in effect", s.Singleton, r.in.Key)
 			}
 			p.Report(f)
 		}

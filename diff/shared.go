@@ -8,7 +8,7 @@ import (
 
 // sharing is a place that asks for something shared.
 type sharing struct {
-	xds.Sharing
+	xds.SingletonUse
 	in *xds.Resource
 }
 
@@ -29,7 +29,7 @@ func sharingIn(of func(*xds.Type) ([]*xds.Resource, error)) ([]sharing, error) {
 			if f.SharedErr != nil {
 				return nil, fmt.Errorf("%s: %w", r.Key, f.SharedErr)
 			}
-			for _, s := range f.Shared {
+			for _, s := range f.Singletons {
 				all = append(all, sharing{s, r})
 			}
 		}

@@ -52,7 +52,7 @@ func (c *chaos) rest() {
 	envoytest.Eventually(t, patience, "all is in sync, and what went is gone", func() (bool, string) {
 		stdout, _, exit := c.statusOf(c.admins[:]...)
 		m, err := publish.ReadManifest(c.out)
-		return err == nil && exit == 0 && len(m.Going) == 0 && !strings.Contains(stdout, "drains"), stdout
+		return err == nil && exit == 0 && len(m.Retired) == 0 && !strings.Contains(stdout, "drains"), stdout
 	})
 	c.clean(files)
 	c.admin = envoytest.FreePort(t)
@@ -116,13 +116,13 @@ func (c *chaos) settled(id string) (w control.Watch) {
 
 // excused tells whether it was for a port that is busy, or for listeners that took
 // each other's address: several edits make one change.
-func (c *chaos) excused(r *control.Refused) bool {
+func (c *chaos) excused(r *control.Refusal) bool {
 	return swaps(r) || len(c.busy) > 0 && len(r.Findings) > 0 && !slices.ContainsFunc(r.Findings, func(d diag.Diagnostic) bool {
 		return d.Severity == diag.Error && !strings.Contains(d.Message, "Address already in use")
 	})
 }
 
-func swaps(r *control.Refused) bool {
+func swaps(r *control.Refusal) bool {
 	return slices.ContainsFunc(r.Findings, func(d diag.Diagnostic) bool { return d.Code == "address-swap" })
 }
 

@@ -36,7 +36,7 @@ func confirmed(admins ...int) []string {
 }
 
 // startConfirmed is startSite with Envoys that confirm.
-func startConfirmed(t *testing.T, source map[string]string, args ...string) *site {
+func startConfirmed(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
 	envoytest.Binary(t)
 	s := newSite(t, source, args...)
@@ -60,7 +60,7 @@ func takePort(t *testing.T) (port int, free func()) {
 }
 
 // bytesOut are the published files.
-func (s *site) bytesOut(t *testing.T) map[string]string {
+func (s *fixture) bytesOut(t *testing.T) map[string]string {
 	t.Helper()
 	m, err := publish.ReadManifest(s.out)
 	if err != nil {
@@ -79,13 +79,13 @@ func (s *site) bytesOut(t *testing.T) map[string]string {
 
 // sameOut holds that all is out that was out before, and nothing else but what waits
 // for its trim.
-func (s *site) sameOut(t *testing.T, before map[string]string) {
+func (s *fixture) sameOut(t *testing.T, before map[string]string) {
 	t.Helper()
 	m, err := publish.ReadManifest(s.out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	goes := m.Since()
+	goes := m.RetiredAt()
 	now := s.bytesOut(t)
 	for name, text := range before {
 		if name == "cds/cds.json" {
@@ -97,21 +97,21 @@ func (s *site) sameOut(t *testing.T, before map[string]string) {
 		}
 	}
 	for name := range now {
-		if _, going := goes[publish.Going{File: name}]; before[name] == "" && !going {
+		if _, going := goes[publish.Retired{File: name}]; before[name] == "" && !going {
 			t.Errorf("%s has come, and does not go", name)
 		}
 	}
 }
 
 // clustersIn are those of a CDS file, but for those that go.
-func clustersIn(t *testing.T, text string, goes map[publish.Going]time.Time) []map[string]any {
+func clustersIn(t *testing.T, text string, goes map[publish.Retired]time.Time) []map[string]any {
 	t.Helper()
 	var response struct{ Resources []map[string]any }
 	if err := json.Unmarshal([]byte(text), &response); err != nil {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(response.Resources, func(c map[string]any) bool {
-		_, going := goes[publish.Going{Cluster: c["name"].(string)}]
+		_, going := goes[publish.Retired{Cluster: c["name"].(string)}]
 		return going
 	})
 }
@@ -314,11 +314,11 @@ func TestBackWhileDraining(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		args func(s *site) []string
+		args func(s *fixture) []string
 	}{
-		{"confirmed", func(s *site) []string { return confirmed(s.admin) }},
+		{"confirmed", func(s *fixture) []string { return confirmed(s.admin) }},
 		// What drains does not keep the files from going.
-		{"trimmed at once", func(*site) []string { return []string{"--trim-delay", "10ms"} }},
+		{"trimmed at once", func(*fixture) []string { return []string{"--trim-delay", "10ms"} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			envoytest.Binary(t)

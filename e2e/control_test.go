@@ -14,7 +14,7 @@ import (
 )
 
 // asked is what the running watch of the site says of itself.
-func (s *site) asked(t *testing.T) control.Watch {
+func (s *fixture) asked(t *testing.T) control.Watch {
 	t.Helper()
 	w, err := control.Ask(t.Context(), s.out)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestRetryHeld(t *testing.T) {
 		if r := w.Refused; r == nil || r.Snapshot == "" || r.Snapshot == first.Snapshot || len(r.Findings) == 0 || r.Since.Before(first.Since) || !strings.Contains(r.Message, "Envoy refused it in the step") {
 			t.Errorf("%+v", r)
 		}
-		if w.Snapshot != first.Snapshot || w.Last == nil || w.Last.Reason != reason || w.Last.Outcome != control.WasRefused || w.Last.Ended.Before(w.Last.Began) {
+		if w.Snapshot != first.Snapshot || w.Last == nil || w.Last.Reason != reason || w.Last.Outcome != control.Refused || w.Last.Ended.Before(w.Last.Began) {
 			t.Errorf("%+v, the last pass %+v", w, w.Last)
 		}
 		s.sameOut(t, before)

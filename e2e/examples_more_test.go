@@ -209,7 +209,7 @@ func TestKubernetes(t *testing.T) {
 	e.run(t, mount)
 	e.answers(t, curl, "shop")
 
-	out := &site{out: e.moved.Replace("/tmp/kubernetes/out")}
+	out := &fixture{out: e.moved.Replace("/tmp/kubernetes/out")}
 	published, stats := out.published(t), live.Stats(t, "update_attempt")
 	e.edit(t, replace("cluster: shop", "cluster: nope"), "config/site.yaml")
 	e.run(t, mount)
@@ -302,7 +302,7 @@ func TestLegacy(t *testing.T) {
 	live = e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/legacy-envoy.yaml`)
 	e.answers(t, home, "website")
 	e.answers(t, shop, "shop")
-	out := &site{out: e.moved.Replace("/tmp/legacy"), format: "json", envoy: live}
+	out := &fixture{out: e.moved.Replace("/tmp/legacy"), format: "json", envoy: live}
 	out.took(t, unread["legacy"]...)
 
 	// Envoy still reads the routes itself, and takes what xdspub refuses.

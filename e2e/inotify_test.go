@@ -125,7 +125,7 @@ func TestDrainingRoutes(t *testing.T) {
 }
 
 // inlined tells whether xdspub said that endpoints go inline.
-func inlined(s *site) bool { return strings.Contains(s.watch.Log(), "code=endpoints-inlined") }
+func inlined(s *fixture) bool { return strings.Contains(s.watch.Log(), "code=endpoints-inlined") }
 
 // TestFullBudget goes as near to the limit as xdspub does by itself, and through
 // the changes that need most beside what runs.
@@ -133,7 +133,7 @@ func TestFullBudget(t *testing.T) {
 	upstream := envoytest.NewUpstream(t, "upstream")
 	port := envoytest.FreePort(t)
 	const taken = 3 // by cds, lds and rds
-	start := func(t *testing.T, clusters string, n int, args ...string) *site {
+	start := func(t *testing.T, clusters string, n int, args ...string) *fixture {
 		t.Helper()
 		needInotify(t, 120)
 		s := startSite(t, map[string]string{
@@ -145,12 +145,12 @@ func TestFullBudget(t *testing.T) {
 		}
 		return s
 	}
-	answers := func(t *testing.T, s *site) {
+	answers := func(t *testing.T, s *fixture) {
 		t.Helper()
 		becomes(t, "the page", "200 upstream", func() string { return ask(t, request{port: port}).text })
 		content(t, s.envoy)
 	}
-	settles := func(t *testing.T, s *site, n int) {
+	settles := func(t *testing.T, s *fixture, n int) {
 		t.Helper()
 		envoytest.Eventually(t, patience, fmt.Sprintf("Envoy has %d clusters by file", n), func() (bool, string) {
 			got := s.envoy.InotifyInstances(t)
@@ -272,7 +272,7 @@ func TestWatches(t *testing.T) {
 
 // counted is what xdspub holds against the inotify budget: it says so when that
 // is used up.
-func (s *site) counted(t *testing.T) int {
+func (s *fixture) counted(t *testing.T) int {
 	t.Helper()
 	args := append([]string{"render", "--dry-run", "--eds", "file", "--inotify-budget", "2"}, append(s.args, s.src)...)
 	_, stderr, exit := xdspub(t, args...)

@@ -18,7 +18,7 @@ import (
 type turn struct{ tree, end string }
 
 // play publishes the trees one after the other, each with a watch of its own.
-func (s *site) play(t *testing.T, turns ...turn) {
+func (s *fixture) play(t *testing.T, turns ...turn) {
 	t.Helper()
 	for _, now := range turns {
 		s.write(t, "edge.yaml", now.tree)
@@ -111,7 +111,7 @@ func TestBackThenInterrupted(t *testing.T) {
 		}
 		m, err := publish.ReadManifest(s.out)
 		_, gone := os.Stat(filepath.Join(s.out, file))
-		return err == nil && len(m.Going) == 0 && errors.Is(gone, fs.ErrNotExist), "it waits"
+		return err == nil && len(m.Retired) == 0 && errors.Is(gone, fs.ErrNotExist), "it waits"
 	})
 	content(t, s.envoy)
 }

@@ -120,7 +120,7 @@ func (g *gate) pass(from net.Conn) {
 // restarts is a site whose Envoy is started anew within the steps of changes that need
 // all of them.
 type restarts struct {
-	*site
+	*fixture
 	gate  *gate
 	color func(name string) string
 	pages func(t *testing.T, colors ...string)
@@ -128,7 +128,7 @@ type restarts struct {
 }
 
 // newRestarts has blue out.
-func newRestarts(t *testing.T, start func(s *site)) *restarts {
+func newRestarts(t *testing.T, start func(s *fixture)) *restarts {
 	t.Helper()
 	envoytest.Binary(t)
 	up := map[string]int{"blue": envoytest.NewUpstream(t, "blue").Port(), "green": envoytest.NewUpstream(t, "green").Port()}
@@ -163,7 +163,7 @@ func newRestarts(t *testing.T, start func(s *site)) *restarts {
 	s.startWatch(t)
 	start(s)
 	s.took(t)
-	r := &restarts{site: s, gate: g, color: color, pages: pages, is: "blue"}
+	r := &restarts{fixture: s, gate: g, color: color, pages: pages, is: "blue"}
 	r.pages(t, "blue")
 	return r
 }
@@ -214,7 +214,7 @@ func (r *restarts) ends(t *testing.T) {
 	r.pages(t, r.is)
 	envoytest.Eventually(t, patience, "all is trimmed", func() (bool, string) {
 		m, err := publish.ReadManifest(r.out)
-		return err == nil && len(m.Going) == 0 && m.Snapshot != "", fmt.Sprint(m.Going, err)
+		return err == nil && len(m.Retired) == 0 && m.Snapshot != "", fmt.Sprint(m.Retired, err)
 	})
 	envoytest.Eventually(t, patience, "in sync", func() (bool, string) {
 		stdout, stderr, exit := xdspub(t, "status", "--out", r.out, "--envoy-admin", "http://"+address(r.admin))
@@ -231,21 +231,21 @@ func (r *restarts) ends(t *testing.T) {
 // change goes on to its end, and what goes is trimmed.
 func TestEnvoyKilledWithinSteps(t *testing.T) {
 	t.Parallel()
-	start := func(t *testing.T, s *site) {
+	start := func(t *testing.T, s *fixture) {
 		s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
 	}
 	for _, again := range []bool{true, false} {
 		name := map[bool]string{true: "and started again", false: "and down until the change is out"}[again]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRestarts(t, func(s *site) { start(t, s) })
+			r := newRestarts(t, func(s *fixture) { start(t, s) })
 			for _, at := range allSteps {
 				t.Log(at.name)
 				old := r.change(t, at)
 				r.envoy.Kill(t)
 				r.gate.let()
 				if again {
-					start(t, r.site)
+					start(t, r.fixture)
 					r.pages(t, old, r.is)
 				}
 				out := "snapshot is out"
@@ -254,7 +254,7 @@ func TestEnvoyKilledWithinSteps(t *testing.T) {
 				}
 				r.watch.WaitLog(t, out)
 				if !again {
-					start(t, r.site)
+					start(t, r.fixture)
 					r.pages(t, r.is)
 				}
 				r.ends(t)
@@ -271,7 +271,7 @@ func TestEnvoyKilledWithinSteps(t *testing.T) {
 func TestHotRestartWithinSteps(t *testing.T) {
 	t.Parallel()
 	id, epoch := envoytest.BaseID(t), 0
-	start := func(s *site) {
+	start := func(s *fixture) {
 		t.Helper()
 		s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{
 			"--base-id", id, "--restart-epoch", strconv.Itoa(epoch), "--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
@@ -283,7 +283,7 @@ func TestHotRestartWithinSteps(t *testing.T) {
 		t.Log(at.name)
 		old := r.change(t, at)
 		parent := r.envoy
-		start(r.site)
+		start(r.fixture)
 		r.pages(t, old, r.is)
 		r.gate.let()
 		if at.name != "trim clusters" {

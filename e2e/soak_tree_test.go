@@ -22,7 +22,7 @@ import (
 // hold. Routes, listeners and clusters never stand in each other's way: whoever
 // uses something that goes is changed in the same step, and before it.
 type soak struct {
-	*site
+	*fixture
 	t     *testing.T
 	rand  *rand.Rand
 	dir   string // for what is not in the tree
@@ -75,7 +75,7 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 		{"--rescan", "5s", "--poll", "100ms"},
 	})
 	t.Logf("flags: %v %v", args, watching)
-	s.site = newSite(t, nil, args...)
+	s.fixture = newSite(t, nil, args...)
 	for _, name := range upstreams {
 		s.ports[name] = envoytest.NewUpstream(t, name).Port()
 	}

@@ -21,7 +21,7 @@ import (
 
 // status asks "xdspub status" about a site and these Envoys. The exit status must
 // fit what it says.
-func (s *site) status(t *testing.T, envoys ...*envoytest.Envoy) pipeline.Report {
+func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) pipeline.Report {
 	t.Helper()
 	args := []string{"status", "--format", "json", "--out", s.out}
 	for _, e := range envoys {
@@ -48,7 +48,7 @@ func words(e pipeline.EnvoyReport) string {
 }
 
 // shows waits until the Envoys make that of the published files.
-func (s *site) shows(t *testing.T, what string, inSync bool, want string, envoys ...*envoytest.Envoy) (r pipeline.Report) {
+func (s *fixture) shows(t *testing.T, what string, inSync bool, want string, envoys ...*envoytest.Envoy) (r pipeline.Report) {
 	t.Helper()
 	want = strings.ReplaceAll(strings.TrimSpace(want), ".json", "."+s.format)
 	envoytest.Eventually(t, patience, what, func() (bool, string) {
@@ -63,14 +63,14 @@ func (s *site) shows(t *testing.T, what string, inSync bool, want string, envoys
 }
 
 // reader is one more Envoy that reads the site.
-func (s *site) reader(t *testing.T) *envoytest.Envoy {
+func (s *fixture) reader(t *testing.T) *envoytest.Envoy {
 	t.Helper()
 	bootstrap := strings.Replace(string(s.bootstrap(t)), fmt.Sprint(s.admin), "0", 1)
 	return envoytest.Start(t, envoytest.Options{Bootstrap: []byte(bootstrap)})
 }
 
 // statusSite is a published tree with a file that nobody reads.
-func statusSite(t *testing.T, args ...string) *site {
+func statusSite(t *testing.T, args ...string) *fixture {
 	t.Helper()
 	envoytest.Binary(t)
 	s := newSite(t, map[string]string{
@@ -82,7 +82,7 @@ func statusSite(t *testing.T, args ...string) *site {
 }
 
 // publish publishes the tree.
-func (s *site) publish(t *testing.T) {
+func (s *fixture) publish(t *testing.T) {
 	t.Helper()
 	if stdout, stderr, exit := xdspub(t, append(append([]string{"render"}, s.args...), s.src)...); exit != 0 {
 		t.Fatalf("exit status %d\n%s%s", exit, stdout, stderr)

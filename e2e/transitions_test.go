@@ -104,7 +104,7 @@ func (c *transition) run(t *testing.T, code string) {
 }
 
 // render publishes a source tree in place of the one that was there.
-func (s *site) render(t *testing.T, tree map[string]string) {
+func (s *fixture) render(t *testing.T, tree map[string]string) {
 	t.Helper()
 	if err := os.RemoveAll(s.src); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func somePorts(t *testing.T, ports map[string]string, text string) string {
 }
 
 // refusals are the counters of refused files that are not zero.
-func (s *site) refusals(t *testing.T) map[string]string {
+func (s *fixture) refusals(t *testing.T) map[string]string {
 	t.Helper()
 	stats := s.envoy.Stats(t, `\.update_(rejected|failure)$`)
 	maps.DeleteFunc(stats, func(_, count string) bool { return count == "0" })
@@ -153,7 +153,7 @@ func (s *site) refusals(t *testing.T) map[string]string {
 
 // tookWhatItReads waits until Envoy says of every published file that it took it, as
 // far as it reads the file at all, and has refused none.
-func (s *site) tookWhatItReads(t *testing.T) {
+func (s *fixture) tookWhatItReads(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.out, "?ds", "?ds.json"))
 	if err != nil {

@@ -112,8 +112,8 @@ func TestUndoneWhileDraining(t *testing.T) {
 		t.Errorf("the connection that is kept gets %q", got)
 	}
 	content(t, s.reader(t))
-	if m, err := publish.ReadManifest(s.out); err != nil || len(m.Going) != 2 {
-		t.Errorf("going %v, %v: want the cluster that came, and its endpoints", m.Going, err)
+	if m, err := publish.ReadManifest(s.out); err != nil || len(m.Retired) != 2 {
+		t.Errorf("going %v, %v: want the cluster that came, and its endpoints", m.Retired, err)
 	}
 	envoytest.Eventually(t, patience, "what came goes", func() (bool, string) {
 		stats := s.envoy.Stats(t, `^cluster_manager\.active_clusters$|^listener_manager\.total_filter_chains_draining$`)

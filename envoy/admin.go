@@ -21,15 +21,15 @@ type Admin struct {
 
 // process is what does not change while an Envoy runs.
 type process struct {
-	boot      Boot
-	drainTime time.Duration
-	epoch     int      // hot restarts before it
-	matcher   bool     // the bootstrap has a stats_matcher
-	paths     []string // that the bootstrap names
+	incarnation Incarnation
+	drainTime   time.Duration
+	epoch       int      // hot restarts before it
+	matcher     bool     // the bootstrap has a stats_matcher
+	paths       []string // that the bootstrap names
 }
 
-// NewAdmin takes http://host:port, where a path that a proxy adds may follow, or
-// unix:PATH. It asks nothing yet.
+// NewAdmin returns the Admin at http://host:port, which may end in the path that a proxy
+// adds, or at unix:PATH. It sends no request yet.
 func NewAdmin(address string) (*Admin, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok && path != "" {
 		return &Admin{url: address, network: "unix", addr: path, host: "envoy"}, nil
@@ -44,5 +44,5 @@ func NewAdmin(address string) (*Admin, error) {
 	return &Admin{url: address, network: "tcp", addr: u.Host, host: u.Host, prefix: strings.TrimSuffix(u.Path, "/")}, nil
 }
 
-// String is the URL as it was given.
+// String returns the address as it was given.
 func (a *Admin) String() string { return a.url }

@@ -126,7 +126,7 @@ func TestDown(t *testing.T) {
 }
 
 func isNotEnvoy(err error, saw string) bool {
-	_, ok := errors.AsType[*envoy.NotEnvoyError](err)
+	_, ok := errors.AsType[*envoy.UnexpectedResponseError](err)
 	return ok && strings.Contains(err.Error(), saw)
 }
 
@@ -134,7 +134,7 @@ func TestSilent(t *testing.T) {
 	silent := func(what string, a *envoy.Admin) {
 		t.Helper()
 		_, err := a.Read(t.Context(), nil)
-		if _, ok := errors.AsType[*envoy.SilentError](err); !ok {
+		if _, ok := errors.AsType[*envoy.TimeoutError](err); !ok {
 			t.Errorf("%s: %T %v", what, err, err)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Bootstrap is what an Envoy was started with, as far as it matters here.
+// Bootstrap is the part of an Envoy's bootstrap that this package needs.
 type Bootstrap struct {
-	Boot Boot
-	// Paths are the files that it reads from its start on, sorted: those of CDS, LDS
-	// and RTDS, and what static resources name.
+	Incarnation Incarnation
+	// Paths are the files that the bootstrap names, sorted: those of CDS, LDS and RTDS,
+	// and those of static resources.
 	Paths []string
-	// StatsMatcher tells that it leaves out statistics.
+	// StatsMatcher means that the bootstrap excludes statistics.
 	StatsMatcher bool
 }
 
@@ -26,32 +26,32 @@ type Bootstrap struct {
 // CDS, LDS, layers of the runtime and what static resources ask for.
 const maxPaths = 10_000
 
-// Bootstrap asks what the Envoy was started with.
+// Bootstrap asks for the bootstrap of the Envoy.
 func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
 	s := a.session()
 	defer s.close()
 	return s.startedWith(ctx, "bootstrap")
 }
 
-// startedWith is what there is in some fields of the bootstrap.
+// startedWith returns what some fields of the bootstrap hold.
 func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap, error) {
 	boot, dump, err := s.bootstrap(ctx, fields...)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bootstrap{Boot: boot}
+	b := &Bootstrap{Incarnation: boot}
 	stats, _ := dump["stats_config"].(map[string]any)
 	_, b.StatsMatcher = stats["stats_matcher"]
 	collectPaths(dump, &b.Paths)
 	slices.Sort(b.Paths)
 	b.Paths = slices.Compact(b.Paths)
 	if len(b.Paths) > maxPaths {
-		return nil, s.notEnvoy(configDump, fmt.Sprintf("a bootstrap that names %d files, the limit is %d", len(b.Paths), maxPaths))
+		return nil, s.unexpected(configDump, fmt.Sprintf("a bootstrap that names %d files, the limit is %d", len(b.Paths), maxPaths))
 	}
 	return b, nil
 }
 
-// Below tells whether one of the Paths is below dir. A relative one may be.
+// Below reports whether one of the Paths is, or may be, below dir: a relative one may be.
 func (b *Bootstrap) Below(dir string) bool {
 	real := resolved(dir)
 	return slices.ContainsFunc(b.Paths, func(p string) bool { return !path.IsAbs(p) || within(p, dir) || within(resolved(p), real) })
@@ -61,16 +61,16 @@ func within(p, dir string) bool {
 	return strings.HasPrefix(path.Clean(p), strings.TrimSuffix(path.Clean(dir), "/")+"/")
 }
 
-// reads is what a bootstrap names, to look files up in.
-type reads struct {
+// bootstrapPaths holds the paths that a bootstrap names, to look files up in.
+type bootstrapPaths struct {
 	relative []string // to where Envoy was started
 	absolute map[string]bool
 	real     map[string]bool // without the links that this machine has just now
 }
 
-// lookUp resolves paths until ctx ends.
-func lookUp(ctx context.Context, paths []string) reads {
-	r := reads{absolute: make(map[string]bool, len(paths)), real: make(map[string]bool, len(paths))}
+// newBootstrapPaths resolves paths until ctx ends.
+func newBootstrapPaths(ctx context.Context, paths []string) bootstrapPaths {
+	r := bootstrapPaths{absolute: make(map[string]bool, len(paths)), real: make(map[string]bool, len(paths))}
 	for _, p := range paths {
 		switch {
 		case ctx.Err() != nil:
@@ -85,16 +85,15 @@ func lookUp(ctx context.Context, paths []string) reads {
 	return r
 }
 
-// names tells whether one of the paths is that of a file below dir. Where a link
-// on this machine leads one to the other it is; where Envoy has another file system
-// than we have, only the same words are.
-func (r reads) names(dir, file string) bool {
+// includes reports whether one of the paths leads to a file below dir. It follows the links
+// of this machine; where Envoy has another file system, only equal paths match.
+func (r bootstrapPaths) includes(dir, file string) bool {
 	want := path.Join(dir, file)
 	return r.absolute[want] || r.real[resolved(want)] ||
 		slices.ContainsFunc(r.relative, func(p string) bool { return strings.HasSuffix(p, "/"+file) })
 }
 
-// resolved is a path without links, as far as this machine has it.
+// resolved returns a path without links, as far as this machine has it.
 func resolved(p string) string {
 	if real, err := filepath.EvalSymlinks(p); err == nil {
 		return real
@@ -138,7 +137,7 @@ func isConfigSource(field string) bool {
 const configDump = "/config_dump"
 
 // bootstrap asks for fields of the bootstrap, and when it was loaded.
-func (s *session) bootstrap(ctx context.Context, fields ...string) (Boot, map[string]any, error) {
+func (s *session) bootstrap(ctx context.Context, fields ...string) (Incarnation, map[string]any, error) {
 	body, err := s.get(ctx, configDump, url.Values{
 		"mask": {strings.Join(append(fields, "last_updated"), ",")},
 		// Envoy makes the dump of all else, too, before it takes the fields out of it.
@@ -150,11 +149,11 @@ func (s *session) bootstrap(ctx context.Context, fields ...string) (Boot, map[st
 	var dump struct {
 		Configs []struct {
 			Bootstrap   map[string]any
-			LastUpdated Boot `json:"last_updated"`
+			LastUpdated Incarnation `json:"last_updated"`
 		}
 	}
 	if err := json.Unmarshal(body, &dump); err != nil || len(dump.Configs) != 1 || dump.Configs[0].LastUpdated.time().IsZero() {
-		return "", nil, s.notEnvoy(configDump, sample(body))
+		return "", nil, s.unexpected(configDump, sample(body))
 	}
 	return dump.Configs[0].LastUpdated, dump.Configs[0].Bootstrap, nil
 }
@@ -170,21 +169,21 @@ func (s *session) process(ctx context.Context) (process, error) {
 	s.mu.Lock()
 	last := s.last
 	s.mu.Unlock()
-	if last.boot == boot {
+	if last.incarnation == boot {
 		return last, nil
 	}
 	b, err := s.startedWith(ctx, "bootstrap.stats_config.stats_matcher", "bootstrap.dynamic_resources", "bootstrap.layered_runtime")
 	if err != nil {
 		return process{}, err
 	}
-	p := process{boot: b.Boot, matcher: b.StatsMatcher, paths: b.Paths}
+	p := process{incarnation: b.Incarnation, matcher: b.StatsMatcher, paths: b.Paths}
 	if p.drainTime, p.epoch, err = s.commandLine(ctx); err != nil {
 		return process{}, err
 	}
 	s.mu.Lock()
 	s.last = p
 	s.mu.Unlock()
-	if p.boot.time().Before(last.boot.time()) {
+	if p.incarnation.time().Before(last.incarnation.time()) {
 		return process{}, &UnstableError{URL: s.url}
 	}
 	return p, nil
@@ -204,16 +203,16 @@ func (s *session) commandLine(ctx context.Context) (drainTime time.Duration, epo
 		} `json:"command_line_options"`
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
-		return 0, 0, s.notEnvoy(path, sample(body))
+		return 0, 0, s.unexpected(path, sample(body))
 	}
 	drainTime, err = time.ParseDuration(info.Options.DrainTime)
 	if err != nil {
-		return 0, 0, s.notEnvoy(path, sample(body))
+		return 0, 0, s.unexpected(path, sample(body))
 	}
 	return drainTime, info.Options.Epoch, nil
 }
 
-// readsBelow is a *ForeignError where the Envoy reads no file below dir. Static
+// readsBelow is a *NotSubscribedError where the Envoy reads no file below dir. Static
 // resources, of which there may be many, are asked for when nothing else does.
 func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	s := a.session()
@@ -225,7 +224,7 @@ func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	if err != nil || b.Below(dir) {
 		return err
 	}
-	return &ForeignError{URL: a.url, Dir: dir, Reads: b.Paths}
+	return &NotSubscribedError{URL: a.url, Dir: dir, Reads: b.Paths}
 }
 
 // Warming are the names of the dynamic clusters that warm, sorted. Those of them
@@ -243,7 +242,7 @@ func (a *Admin) Warming(ctx context.Context) ([]string, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &dump); err != nil {
-		return nil, a.notEnvoy(configDump, sample(body))
+		return nil, a.unexpected(configDump, sample(body))
 	}
 	var names []string
 	for _, c := range dump.Configs {

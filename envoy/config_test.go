@@ -19,28 +19,28 @@ const (
 // object is JSON as Envoy reads it.
 type object = map[string]any
 
-// site is a directory of files that an Envoy reads.
-type site struct {
+// fixture is a directory of files that an Envoy reads.
+type fixture struct {
 	t   testing.TB
 	dir string
 }
 
 // newSite has CDS and LDS files without resources, version v1.
-func newSite(t testing.TB) *site {
-	s := &site{t: t, dir: t.TempDir()}
+func newSite(t testing.TB) *fixture {
+	s := &fixture{t: t, dir: t.TempDir()}
 	s.publish("cds", "v1")
 	s.publish("lds", "v1")
 	return s
 }
 
-func (s *site) path(folder string) string { return filepath.Join(s.dir, folder, "file.json") }
+func (s *fixture) path(folder string) string { return filepath.Join(s.dir, folder, "file.json") }
 
 // source is the config source of a folder's file.
-func (s *site) source(folder string) object {
+func (s *fixture) source(folder string) object {
 	return object{"path_config_source": object{"path": s.path(folder)}}
 }
 
-func (s *site) publish(folder, version string, resources ...object) {
+func (s *fixture) publish(folder, version string, resources ...object) {
 	s.t.Helper()
 	text, err := json.Marshal(object{"version_info": version, "resources": resources})
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *site) publish(folder, version string, resources ...object) {
 }
 
 // bootstrap is one for the site; more replaces what it has.
-func (s *site) bootstrap(more object) []byte {
+func (s *fixture) bootstrap(more object) []byte {
 	s.t.Helper()
 	b := object{
 		"node":              object{"id": "test", "cluster": "test"},
@@ -68,7 +68,7 @@ func (s *site) bootstrap(more object) []byte {
 }
 
 // start runs an Envoy on the site.
-func (s *site) start(more object, args ...string) (*envoytest.Envoy, *envoy.Admin) {
+func (s *fixture) start(more object, args ...string) (*envoytest.Envoy, *envoy.Admin) {
 	s.t.Helper()
 	e := envoytest.Start(s.t, envoytest.Options{Bootstrap: s.bootstrap(more), Args: args})
 	return e, admin(s.t, "http://"+e.AdminAddress(s.t))
@@ -120,7 +120,7 @@ func routes(name, cluster string) object {
 	}
 }
 
-func read(t testing.TB, a *envoy.Admin, roots ...string) *envoy.Reading {
+func read(t testing.TB, a *envoy.Admin, roots ...string) *envoy.Observation {
 	t.Helper()
 	r, err := a.Read(t.Context(), roots)
 	if err != nil {
@@ -130,7 +130,7 @@ func read(t testing.TB, a *envoy.Admin, roots ...string) *envoy.Reading {
 }
 
 // eventually waits for a reading that will do.
-func eventually(t testing.TB, a *envoy.Admin, what string, roots []string, ok func(*envoy.Reading) bool) {
+func eventually(t testing.TB, a *envoy.Admin, what string, roots []string, ok func(*envoy.Observation) bool) {
 	t.Helper()
 	envoytest.Eventually(t, patience, what, func() (bool, string) {
 		r, err := a.Read(t.Context(), roots)

@@ -1,26 +1,26 @@
 // Package envoy asks running Envoys, through their admin interface, what they
-// made of the files that they read. Envoy answers no file: there is no ACK and no
-// NACK, only counters that move. A Fleet turns these into answers:
+// made of the files that they read. Envoy sends no ACK and no NACK for a file: only
+// its counters move. A Fleet turns these into answers:
 //
 //	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: admins})
-//	round, err := fleet.Begin(ctx, subscriptions) // before the rename
+//	wait, err := fleet.Begin(ctx, subscriptions) // before the rename
 //	…
-//	outcome := round.Await(ctx, envoy.AwaitOptions{}) // after it
+//	outcome := wait.Await(ctx, envoy.AwaitOptions{}) // after it
 //
 // An Envoy has acknowledged a file when the subscription's update_success is
 // above what it was before the rename and its version_text is the file's
 // version_info; it has refused the file when update_rejected or update_failure is.
-// Neither alone will do: version_text says the same throughout when a good file
-// follows a bad one that followed the same good one, and /config_dump shows
-// versions that were never taken.
+// Neither counter nor version_text is enough alone: version_text stays the same when a
+// good file follows a bad one that followed the same good one, and /config_dump shows
+// versions that Envoy refused.
 //
-// The publisher is never held up by an Envoy that is not there: one that is down or
-// silent before a round is asked once more, and does not count in it. One that starts
-// within the round is taken in; it has read the files at its start, so all that it has
-// counted counts. One that goes down is waited for a few seconds, and one that hangs
-// until the time is up: it may be at work on just that file.
+// An Envoy that does not answer never blocks the publisher. One that is down, or does not
+// answer in time, before the rename is asked once more, and does not count. One that
+// starts while the AckWait lasts counts: it read the files at its start, so all of its
+// counters count. One that goes down has a few seconds to come back. One that hangs
+// has until the timeout: it may be busy with that very file.
 //
-// The counters of a subscription stand below a root that Envoy makes of names in
-// its own way; CDS, EDS and so on say what it is. Each of these ways was tried
+// The names of a subscription's counters begin with a stat prefix, which Envoy makes
+// from names by rules of its own. CDS, EDS and the others return it; each rule was tried
 // on Envoy 1.40.0 (docs/envoy-behaviour.md).
 package envoy

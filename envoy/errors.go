@@ -2,7 +2,7 @@ package envoy
 
 import "fmt"
 
-// DownError tells that there is no Envoy: nobody listens, or whoever did hung up.
+// DownError means that no Envoy runs there: nothing listens, or it closed the connection.
 type DownError struct {
 	URL string
 	Err error
@@ -10,36 +10,35 @@ type DownError struct {
 
 func (e *DownError) Error() string { return fmt.Sprintf("envoy %s: is down: %v", e.URL, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *DownError) Unwrap() error { return e.Err }
 
-// SilentError tells that there is something that takes connections and gives no
-// answer in time.
-type SilentError struct {
+// TimeoutError means that something accepts connections and does not answer in time.
+type TimeoutError struct {
 	URL string
 	Err error
 }
 
-func (e *SilentError) Error() string {
+func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("envoy %s: gives no answer: %v", e.URL, e.Err)
 }
 
-// Unwrap gives the cause.
-func (e *SilentError) Unwrap() error { return e.Err }
+// Unwrap returns the cause.
+func (e *TimeoutError) Unwrap() error { return e.Err }
 
-// NotEnvoyError tells that what answers can't be an Envoy's admin interface, or
-// not one that lets us in.
-type NotEnvoyError struct {
+// UnexpectedResponseError means that the answer is not one of an Envoy's admin interface, or
+// that access is denied.
+type UnexpectedResponseError struct {
 	URL  string
-	Path string // what was asked for
-	Saw  string // what came instead
+	Path string // of the request
+	Saw  string // the answer
 }
 
-func (e *NotEnvoyError) Error() string {
+func (e *UnexpectedResponseError) Error() string {
 	return fmt.Sprintf("envoy %s: is no admin interface of an Envoy: %s gave %s", e.URL, e.Path, e.Saw)
 }
 
-// UnstableError tells that several processes answer at one address.
+// UnstableError means that several processes answer at one address.
 type UnstableError struct {
 	URL string
 }
@@ -48,26 +47,26 @@ func (e *UnstableError) Error() string {
 	return fmt.Sprintf("envoy %s: is unstable: another process answers each time: if this is a balancer before several Envoys, give the admin interface of each of them its own --envoy-admin; if it is one Envoy, it restarts all the time, and its log says why", e.URL)
 }
 
-// HiddenError tells that the stats_matcher of an Envoy's bootstrap leaves out
-// statistics without which it can't be told what becomes of a file.
-type HiddenError struct {
+// StatsExcludedError means that the stats_matcher of an Envoy's bootstrap excludes
+// statistics that show whether Envoy takes a file.
+type StatsExcludedError struct {
 	URL   string
 	Stats []string
 }
 
-func (e *HiddenError) Error() string {
+func (e *StatsExcludedError) Error() string {
 	return fmt.Sprintf("envoy %s: the stats_matcher of its bootstrap hides %s: without them nobody can tell whether it takes a file; let it include %s",
 		e.URL, few(e.Stats), neededStats)
 }
 
-// ForeignError tells that an Envoy reads no file of the output directory.
-type ForeignError struct {
+// NotSubscribedError means that an Envoy is subscribed to no file of the output directory.
+type NotSubscribedError struct {
 	URL   string
 	Dir   string   // the output directory as Envoys see it
-	Reads []string // what it reads instead, sorted
+	Reads []string // the files that it is subscribed to, sorted
 }
 
-func (e *ForeignError) Error() string {
+func (e *NotSubscribedError) Error() string {
 	reads := "no files at all"
 	if len(e.Reads) > 0 {
 		reads = clip(few(e.Reads), maxText)

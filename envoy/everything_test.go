@@ -6,7 +6,7 @@ import (
 
 // everything is a site with a subscription of each API, named as its folder.
 type everything struct {
-	*site
+	*fixture
 	more object // of the bootstrap
 }
 
@@ -16,8 +16,8 @@ const (
 	scopeType  = typeURL + "envoy.config.route.v3.ScopedRouteConfiguration"
 )
 
-func newEverything(s *site) everything {
-	e := everything{site: s, more: object{"layered_runtime": object{"layers": []any{
+func newEverything(s *fixture) everything {
+	e := everything{fixture: s, more: object{"layered_runtime": object{"layers": []any{
 		object{"name": "rtds", "rtds_layer": object{"name": "rtds", "rtds_config": s.source("rtds")}},
 	}}}}
 	for _, api := range apis {

@@ -7,7 +7,7 @@ import (
 
 // explain adds what Envoys say of what they refused. Of listeners the admin
 // interface tells; of all else the logs do, if there are any.
-func (r *Round) explain(ctx context.Context, o *Outcome) {
+func (r *AckWait) explain(ctx context.Context, o *Outcome) {
 	var logged []Refusal
 	for _, log := range r.fleet.o.Logs {
 		list, err := log.Refusals()
@@ -16,7 +16,7 @@ func (r *Round) explain(ctx context.Context, o *Outcome) {
 		}
 		logged = append(logged, list...)
 	}
-	for i, m := range r.members {
+	for i, m := range r.peers {
 		e := &o.Envoys[i]
 		for _, s := range e.States {
 			if s.State != Refused {

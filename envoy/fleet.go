@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// FleetOptions say which Envoys read the output directory.
+// FleetOptions says which Envoys read the output directory.
 type FleetOptions struct {
 	Admins []*Admin
 	Quorum Quorum // zero: all
-	// Dir is the output directory as the Envoys see it. An Envoy that reads nothing
-	// there is a *ForeignError. "" is not to look.
+	// Dir is the output directory as the Envoys see it. An Envoy that reads no file
+	// there is a *NotSubscribedError. "" skips the check.
 	Dir string
-	// Logs are files that Envoys log to: where they say why they refuse something.
+	// Logs are files that Envoys log to: they hold the reasons of refusals.
 	Logs []*Log
-	// AckTimeout is how long a round waits for acknowledgements. 0 is 15s.
+	// AckTimeout is how long an AckWait waits for ACKs. 0 is 15s.
 	AckTimeout time.Duration
-	// WarmTimeout is how long it then waits for clusters to be warm. 0 is 15s.
+	// WarmTimeout is how long it then waits until clusters are warm. 0 is 15s.
 	WarmTimeout time.Duration
 	// Log gets a warning when an Envoy stops answering, and a line when it answers
 	// again. nil discards.
@@ -32,27 +32,27 @@ type FleetOptions struct {
 type Fleet struct {
 	o FleetOptions
 
-	mu   sync.Mutex
-	lost map[*Admin]bool // those of which the log knows that they don't answer
-	ours map[*Admin]Boot // the process that was seen to read Dir
+	mu           sync.Mutex
+	unanswered   map[*Admin]bool        // those whose missing answer was logged
+	incarnations map[*Admin]Incarnation // the process that was found to read Dir
 }
 
-// NewFleet asks nobody yet.
+// NewFleet returns a Fleet. It asks no Envoy yet.
 func NewFleet(o FleetOptions) *Fleet {
 	o.AckTimeout = cmp.Or(o.AckTimeout, 15*time.Second)
 	o.WarmTimeout = cmp.Or(o.WarmTimeout, 15*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Fleet{o: o, lost: make(map[*Admin]bool), ours: make(map[*Admin]Boot)}
+	return &Fleet{o: o, unanswered: make(map[*Admin]bool), incarnations: make(map[*Admin]Incarnation)}
 }
 
-// Begin asks all Envoys, side by side, where they stand, before the files of the
-// subscriptions are renamed.
+// Begin observes all Envoys, side by side, before the files of the subscriptions are
+// renamed.
 //
-// One that is down or silent does not count, and is only noted. One whose answers
-// can't be understood, or don't tell what is needed, is an error: *NotEnvoyError,
-// *UnstableError, *HiddenError or *ForeignError. Nothing has moved then.
-func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) {
-	r := &Round{fleet: f, subs: subs, roots: rootsOf(subs), begun: time.Now()}
+// One that is down or does not answer in time does not count, and is only logged. One
+// whose answers show no verdict is an error: *UnexpectedResponseError, *UnstableError,
+// *StatsExcludedError or *NotSubscribedError. Nothing has moved then.
+func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*AckWait, error) {
+	r := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), begun: time.Now()}
 	for _, log := range f.o.Logs {
 		if err := log.Mark(); err != nil {
 			return nil, err
@@ -62,8 +62,8 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) 
 	asking, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
 	defer cancel()
 	for _, admin := range f.o.Admins {
-		m := &member{admin: admin}
-		r.members = append(r.members, m)
+		m := &peer{admin: admin}
+		r.peers = append(r.peers, m)
 		wg.Go(func() { f.begin(asking, m, r) })
 	}
 	wg.Wait()
@@ -71,8 +71,8 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) 
 		return nil, err
 	}
 	var wrong []error
-	for _, m := range r.members {
-		if m.err != nil && !m.down() && !m.silent() {
+	for _, m := range r.peers {
+		if m.err != nil && !m.down() && !m.timedOut() {
 			wrong = append(wrong, m.err)
 			continue
 		}
@@ -84,11 +84,11 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*Round, error) 
 	return r, nil
 }
 
-// begin asks one Envoy.
-func (f *Fleet) begin(ctx context.Context, m *member, r *Round) {
-	m.base, m.err = m.admin.Read(ctx, r.roots)
+// begin observes one Envoy.
+func (f *Fleet) begin(ctx context.Context, m *peer, r *AckWait) {
+	m.base, m.err = m.admin.Read(ctx, r.statPrefixes)
 	if m.err == nil {
-		m.err = f.claim(ctx, m.admin, m.base.Boot)
+		m.err = f.claim(ctx, m.admin, m.base.Incarnation)
 	}
 	if m.err == nil && m.base.WarmingClusters > 0 {
 		m.warming, m.err = m.admin.Warming(ctx)
@@ -99,11 +99,11 @@ func (f *Fleet) begin(ctx context.Context, m *member, r *Round) {
 	m.judge(r.subs, f.o.Dir)
 }
 
-// claim is a *ForeignError where a process reads no file of the directory. Each is
-// asked once.
-func (f *Fleet) claim(ctx context.Context, admin *Admin, boot Boot) error {
+// claim returns a *NotSubscribedError where a process reads no file of the directory. It asks
+// each process once.
+func (f *Fleet) claim(ctx context.Context, admin *Admin, boot Incarnation) error {
 	f.mu.Lock()
-	known := f.o.Dir == "" || f.ours[admin] == boot
+	known := f.o.Dir == "" || f.incarnations[admin] == boot
 	f.mu.Unlock()
 	if known {
 		return nil
@@ -113,29 +113,29 @@ func (f *Fleet) claim(ctx context.Context, admin *Admin, boot Boot) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ours[admin] = boot
+	f.incarnations[admin] = boot
 	return nil
 }
 
-// note logs when an Envoy stops answering and when it answers again.
+// note logs when an Envoy stops answering, and when it answers again.
 func (f *Fleet) note(admin *Admin, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case err != nil && !f.lost[admin]:
+	case err != nil && !f.unanswered[admin]:
 		f.o.Log.Warn("no answer from Envoy", "admin", admin.String(), "error", err)
-	case err == nil && f.lost[admin]:
+	case err == nil && f.unanswered[admin]:
 		f.o.Log.Info("Envoy answers again", "admin", admin.String())
 	}
-	f.lost[admin] = err != nil
+	f.unanswered[admin] = err != nil
 }
 
-// rootsOf are the roots of all subscriptions, each once.
-func rootsOf(subs []Subscription) []string {
-	var roots []string
+// statPrefixesOf returns the stat prefixes of all subscriptions, each once.
+func statPrefixesOf(subs []Subscription) []string {
+	var prefixes []string
 	for _, s := range subs {
-		roots = append(roots, s.Roots...)
+		prefixes = append(prefixes, s.StatPrefixes...)
 	}
-	slices.Sort(roots)
-	return slices.Compact(roots)
+	slices.Sort(prefixes)
+	return slices.Compact(prefixes)
 }

@@ -34,7 +34,7 @@ func expect(t *testing.T, what string, got envoy.Outcome, want envoy.Verdict, an
 }
 
 func sub(api, root, version string) envoy.Subscription {
-	return envoy.Subscription{API: api, Version: version, Roots: []string{root}}
+	return envoy.Subscription{API: api, Version: version, StatPrefixes: []string{root}}
 }
 
 // TestRound publishes to each API what Envoy takes, what it refuses, and the first
@@ -48,8 +48,8 @@ func TestRound(t *testing.T) {
 		bad := func() { s.publish(api.folder, "v3", object{"@type": typeURL + "envoy.config.core.v3.Address"}) }
 		expect(t, api.api+": good", step(t, f, envoy.AwaitOptions{}, good("v2"), sub(api.api, api.root, "v2")), envoy.Confirmed, 1)
 		outcome := step(t, f, envoy.AwaitOptions{}, bad, sub(api.api, api.root, "v3"))
-		expect(t, api.api+": bad", outcome, envoy.Rejected, 1)
-		if status := outcome.Envoys[0].States[0]; status.Runs != "v2" || status.Refusals != 1 || status.Root != api.root {
+		expect(t, api.api+": bad", outcome, envoy.RefusedByQuorum, 1)
+		if status := outcome.Envoys[0].States[0]; status.Runs != "v2" || status.Refusals != 1 || status.StatPrefix != api.root {
 			t.Errorf("%s: %+v", api.api, status)
 		}
 		expect(t, api.api+": undone", step(t, f, envoy.AwaitOptions{}, good("v2"), sub(api.api, api.root, "v2")), envoy.Confirmed, 1)
@@ -76,10 +76,10 @@ func TestSharedSubscription(t *testing.T) {
 	s.publish("lds", "v1", listener("a", 0, object{"stat_prefix": "a", "rds": rds}), listener("b", 0, object{"stat_prefix": "b", "rds": rds}))
 	_, a := s.start(nil)
 	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}})
-	both := envoy.Subscription{API: "RDS", Version: "v2", Roots: []string{envoy.RDS("a", "r"), envoy.RDS("b", "r")}}
+	both := envoy.Subscription{API: "RDS", Version: "v2", StatPrefixes: []string{envoy.RDS("a", "r"), envoy.RDS("b", "r")}}
 	outcome := step(t, f, envoy.AwaitOptions{}, func() { s.publish("rds", "v2", routes("r", "")) }, both)
 	expect(t, "one file", outcome, envoy.Confirmed, 1)
-	if n := len(read(t, a, both.Roots...).Counters); n != 1 {
+	if n := len(read(t, a, both.StatPrefixes...).Counters); n != 1 {
 		t.Errorf("%d of them report, want 1", n)
 	}
 }
@@ -132,7 +132,7 @@ func TestTwoEnvoys(t *testing.T) {
 	}
 	expect(t, "good", step(t, fleet("all"), envoy.AwaitOptions{}, good("v2"), sub("LDS", envoy.LDS(), "v2")), envoy.Confirmed, 2)
 	outcome := step(t, fleet("all"), envoy.AwaitOptions{}, bad("v3"), sub("LDS", envoy.LDS(), "v3"))
-	expect(t, "bad for one", outcome, envoy.Rejected, 2)
+	expect(t, "bad for one", outcome, envoy.RefusedByQuorum, 2)
 	if state := outcome.Envoys[1].State(); state != envoy.Refused {
 		t.Errorf("the second: %v", state)
 	}
@@ -217,11 +217,11 @@ func TestHangs(t *testing.T) {
 	expect(t, "stopped in the middle", outcome, envoy.Unconfirmed, 1)
 	outcome = step(t, f, envoy.AwaitOptions{}, cds("v3"), sub("CDS", envoy.CDS(), "v3"))
 	expect(t, "stopped before", outcome, envoy.Unconfirmed, 0)
-	if _, ok := errors.AsType[*envoy.SilentError](outcome.Envoys[0].Err); !ok {
+	if _, ok := errors.AsType[*envoy.TimeoutError](outcome.Envoys[0].Err); !ok {
 		t.Errorf("%T %v", outcome.Envoys[0].Err, outcome.Envoys[0].Err)
 	}
 	e.Signal(t, syscall.SIGCONT)
-	eventually(t, a, "it goes on", []string{envoy.CDS()}, func(r *envoy.Reading) bool { return r.Counters[envoy.CDS()].Version == "v3" })
+	eventually(t, a, "it goes on", []string{envoy.CDS()}, func(r *envoy.Observation) bool { return r.Counters[envoy.CDS()].Version == "v3" })
 	expect(t, "continued", step(t, f, envoy.AwaitOptions{}, cds("v4"), sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
 	// One that was only at work on something else, such as a long answer, is heard.
 	e.Signal(t, syscall.SIGSTOP)
@@ -267,7 +267,7 @@ func TestStatsMatcher(t *testing.T) {
 			f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 2 * time.Second})
 			r, err := f.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("SDS", envoy.SDS("s"), "v2")})
 			if c.hidden != "" {
-				if _, ok := errors.AsType[*envoy.HiddenError](err); !ok || !strings.Contains(err.Error(), c.hidden) {
+				if _, ok := errors.AsType[*envoy.StatsExcludedError](err); !ok || !strings.Contains(err.Error(), c.hidden) {
 					t.Errorf("%T %v, want %s", err, err, c.hidden)
 				}
 				return
@@ -278,7 +278,7 @@ func TestStatsMatcher(t *testing.T) {
 			s.publish("cds", "v2", static("c"))
 			outcome := r.Await(t.Context(), envoy.AwaitOptions{})
 			expect(t, "a secret that is not there", outcome, envoy.Unconfirmed, 1)
-			if states := outcome.Envoys[0].States; states[0].State != envoy.Acked || states[1].State != envoy.Hidden {
+			if states := outcome.Envoys[0].States; states[0].State != envoy.Acked || states[1].State != envoy.StatsExcluded {
 				t.Errorf("%+v", states)
 			}
 		})
@@ -308,7 +308,7 @@ func TestForeign(t *testing.T) {
 		if c.want == "" && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if _, ok := errors.AsType[*envoy.ForeignError](err); c.want != "" && (!ok || !strings.Contains(err.Error(), c.want)) {
+		if _, ok := errors.AsType[*envoy.NotSubscribedError](err); c.want != "" && (!ok || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %T %v", c.name, err, err)
 		}
 	}
@@ -356,7 +356,7 @@ func TestNotLed(t *testing.T) {
 	_, a := s.start(object{"dynamic_resources": object{"lds_config": s.source("lds")}})
 	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
 	clusters := sub("CDS", envoy.CDS(), "v2")
-	clusters.File, clusters.Via = "cds/file.json", []string{"cds/file.json"}
+	clusters.File, clusters.Entrypoints = "cds/file.json", []string{"cds/file.json"}
 	outcome := step(t, f, envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v2", static("c")) }, clusters)
 	expect(t, "clusters of others", outcome, envoy.Confirmed, 1)
 }

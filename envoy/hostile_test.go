@@ -108,7 +108,7 @@ func TestHostileAdmin(t *testing.T) {
 			var err error
 			for silent := true; silent; { // a busy machine may not say all of it in time
 				_, err = admin(t, server.URL).Read(t.Context(), []string{envoy.RDS(envoy.Any, "x")})
-				_, silent = errors.AsType[*envoy.SilentError](err)
+				_, silent = errors.AsType[*envoy.TimeoutError](err)
 			}
 			if !isNotEnvoy(err, c.want) {
 				t.Errorf("%T %.300v, want %q", err, err, c.want)
@@ -236,10 +236,10 @@ func TestBeginEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome := round.Await(t.Context(), envoy.AwaitOptions{})
-	if _, ok := errors.AsType[*envoy.SilentError](outcome.Envoys[0].Err); !ok {
+	if _, ok := errors.AsType[*envoy.TimeoutError](outcome.Envoys[0].Err); !ok {
 		t.Errorf("%+v", outcome)
 	}
-	if look := fleet.Look(t.Context(), nil)[0]; !look.Away() {
+	if look := fleet.Probe(t.Context(), nil)[0]; !look.Unreachable() {
 		t.Errorf("%+v", look)
 	}
 }

@@ -2,71 +2,71 @@ package envoy
 
 import "slices"
 
-// State is what an Envoy has made of a file.
+// State is an Envoy's answer to a file.
 type State int
 
 const (
-	// Pending is neither of the others, so far.
+	// Pending: neither ACK nor refusal so far.
 	Pending State = iota
 	// Acked: it runs the file's version.
 	Acked
-	// Refused: it counted a rejection or a failure since the round began.
+	// Refused: it counted a rejection (a NACK) or a failure since Begin.
 	Refused
-	// Hidden is Pending with the reason: it has no such statistics, and a
-	// stats_matcher that may leave them out.
-	Hidden
+	// StatsExcluded: it has no such statistics, and a stats_matcher that may exclude
+	// them.
+	StatsExcluded
 )
 
-// String is the state in capitals.
+// String returns the state in capitals.
 func (s State) String() string {
-	return [...]string{"PENDING", "ACKED", "REFUSED", "HIDDEN"}[s]
+	return [...]string{"PENDING", "ACKED", "REFUSED", "STATS_EXCLUDED"}[s]
 }
 
-// Status is what an Envoy has made of the file of one subscription.
+// Status is an Envoy's answer to the file of one subscription.
 type Status struct {
 	Subscription
 	State State
-	// Root is where its statistics are, "" as long as Envoy has none.
-	Root string
-	// Runs is the version_text there.
+	// StatPrefix is that of its statistics, "" as long as Envoy has none.
+	StatPrefix string
+	// Runs is the version_text: the version that the Envoy runs.
 	Runs string
-	// Refusals are the rejections and failures since the round began.
+	// Refusals counts the rejections and failures since Begin.
 	Refusals uint64
 }
 
-// judge holds what an Envoy says now against what it said before the rename. base
-// is nil where it said nothing then.
-func judge(base, now *Reading, subs []Subscription) []Status {
-	fresh := base == nil || base.Boot != now.Boot
+// judge compares the observation of now with that from before the rename, base, which is
+// nil where the Envoy did not answer then.
+func judge(base, now *Observation, subs []Subscription) []Status {
+	fresh := base == nil || base.Incarnation != now.Incarnation
 	if fresh { // it read the files at its start: all that it counted counts
-		base = &Reading{}
+		base = &Observation{}
 	}
 	since := make(map[string]change, len(now.Counters))
-	for root, c := range now.Counters {
-		was := base.Counters[root]
-		since[root] = change{c.since(was), c.Version != was.Version}
+	for prefix, c := range now.Counters {
+		was := base.Counters[prefix]
+		since[prefix] = change{c.since(was), c.Version != was.Version}
 	}
-	sharing := now.sharing(subs)
+	versions := now.versionsByPrefix(subs)
 	list := make([]Status, 0, len(subs))
 	for _, s := range subs {
-		list = append(list, s.judge(now.roots(s), since, sharing, fresh, now))
+		list = append(list, s.judge(now.statPrefixes(s), since, versions, fresh, now))
 	}
 	return list
 }
 
-// sharing are the versions of all subscriptions that share a root, by root and sorted:
-// layers of the runtime have one in common, and so do names that Envoy makes one of.
-func (r *Reading) sharing(subs []Subscription) map[string][]string {
-	sharing := make(map[string][]string)
+// versionsByPrefix returns the versions of all subscriptions that share a stat prefix, sorted.
+// Runtime layers share one, and so do names that Envoy makes equal.
+func (r *Observation) versionsByPrefix(subs []Subscription) map[string][]string {
+	versions := make(map[string][]string)
 	for _, s := range subs {
-		for _, root := range r.roots(s) {
-			sharing[root] = append(sharing[root], s.Version)
+		for _, prefix := range r.statPrefixes(s) {
+			versions[prefix] = append(versions[prefix], s.Version)
 		}
 	}
-	for _, versions := range sharing {
-		slices.Sort(versions)
+	for _, list := range versions {
+		slices.Sort(list)
 	}
-	return sharing
+	return versions
 }
 
 func contains(versions []string, version string) bool {
@@ -74,8 +74,8 @@ func contains(versions []string, version string) bool {
 	return found
 }
 
-// since is c without what base has counted. A counter that is lower than it was
-// went away with what it belonged to and came anew, from zero.
+// since returns c minus base. A counter that is lower than before was removed with its
+// owner, and began again from zero.
 func (c Counters) since(base Counters) Counters {
 	if c.Attempts < base.Attempts || c.Successes < base.Successes || c.Rejections < base.Rejections || c.Failures < base.Failures {
 		return c
@@ -87,30 +87,30 @@ func (c Counters) since(base Counters) Counters {
 	return c
 }
 
-// change is what has become of the statistics of one root.
+// change is what changed in the statistics of one prefix.
 type change struct {
 	Counters
-	// turned tells that the version is another one.
+	// turned: the version is another one.
 	turned bool
 }
 
-// judge looks at each root that there is. One that moved must have taken the file:
-// it reports for a subscription of its own. A fresh process may have refused what
-// lay there when it started, and has taken the file all the same. After a hot restart
-// counters are of two processes, and the version alone is of the one that stays: what
-// that has taken, the other may have refused, and a root without a version may be the
-// other's.
-func (s Subscription) judge(roots []string, since map[string]change, sharing map[string][]string, fresh bool, now *Reading) Status {
+// judge returns the status of s from the prefixes that the Envoy has. Each of them whose
+// counters moved must show an ACK: it belongs to a subscription of its own. A fresh
+// process may have refused the file that was there when it started, and have taken this
+// one since. After a hot restart the counters are those of two processes, and only the
+// version is that of the process that stays: what this one took the other may have
+// refused, and a prefix without a version may be the other's.
+func (s Subscription) judge(prefixes []string, since map[string]change, versions map[string][]string, fresh bool, now *Observation) Status {
 	status := Status{Subscription: s}
 	acked, waiting := false, false
-	for _, root := range roots {
-		c := since[root]
-		took := contains(sharing[root], c.Version) && (s.Standing || c.Successes >= uint64(len(sharing[root])))
+	for _, prefix := range prefixes {
+		c := since[prefix]
+		took := contains(versions[prefix], c.Version) && (s.Unmoved || c.Successes >= uint64(len(versions[prefix])))
 		acked = acked || took
 		waiting = waiting || c.Attempts > 0 && !took && (now.Epoch == 0 || c.Version != "")
 		fresh = fresh || took && c.turned && now.Epoch > 0
-		if status.Root == "" || !took {
-			status.Root, status.Runs = root, c.Version
+		if status.StatPrefix == "" || !took {
+			status.StatPrefix, status.Runs = prefix, c.Version
 		}
 		status.Refusals += c.Rejections + c.Failures
 	}
@@ -119,8 +119,8 @@ func (s Subscription) judge(roots []string, since map[string]change, sharing map
 		status.State = Acked
 	case status.Refusals > 0:
 		status.State = Refused
-	case status.Root == "" && now.Matcher:
-		status.State = Hidden
+	case status.StatPrefix == "" && now.Matcher:
+		status.State = StatsExcluded
 	}
 	return status
 }

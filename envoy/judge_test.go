@@ -7,14 +7,16 @@ import (
 
 func TestJudge(t *testing.T) {
 	// reading has the counters attempts, successes, rejections, failures of root r.
-	reading := func(boot Boot, version string, counters ...uint64) *Reading {
-		return &Reading{Boot: boot, Counters: map[string]Counters{"r": {counters[0], counters[1], counters[2], counters[3], version}}}
+	reading := func(boot Incarnation, version string, counters ...uint64) *Observation {
+		return &Observation{Incarnation: boot, Counters: map[string]Counters{"r": {counters[0], counters[1], counters[2], counters[3], version}}}
 	}
-	none := func(boot Boot) *Reading { return &Reading{Boot: boot, Counters: map[string]Counters{}} }
-	one := []Subscription{{Version: "v2", Roots: []string{"r"}}}
+	none := func(boot Incarnation) *Observation {
+		return &Observation{Incarnation: boot, Counters: map[string]Counters{}}
+	}
+	one := []Subscription{{Version: "v2", StatPrefixes: []string{"r"}}}
 	for _, c := range []struct {
 		name      string
-		base, now *Reading
+		base, now *Observation
 		subs      []Subscription
 		want      State
 	}{
@@ -34,19 +36,19 @@ func TestJudge(t *testing.T) {
 		{"comes with the step", none("a"), reading("a", "v2", 1, 1, 0, 0), one, Acked},
 		{"comes with the step and is refused", none("a"), reading("a", "", 1, 0, 1, 0), one, Refused},
 		{"not there", none("a"), none("a"), one, Pending},
-		{"not there, and there is a stats_matcher", none("a"), &Reading{Boot: "a", Matcher: true}, one, Hidden},
+		{"not there, and there is a stats_matcher", none("a"), &Observation{Incarnation: "a", Matcher: true}, one, StatsExcluded},
 		{"restarted, same counts", reading("a", "v1", 1, 1, 0, 0), reading("b", "v2", 1, 1, 0, 0), one, Acked},
 		{"restarted before the rename", reading("a", "v1", 1, 1, 0, 0), reading("b", "v1", 1, 1, 0, 0), one, Pending},
 		{"restarted and refused at the start", reading("a", "v1", 2, 1, 1, 0), reading("b", "", 1, 0, 1, 0), one, Refused},
 		{"restarted, refused what lay there and took the file", reading("a", "v1", 1, 1, 0, 0), reading("b", "v2", 2, 1, 1, 0), one, Acked},
 		{"started in the middle", nil, reading("a", "v2", 1, 1, 0, 0), one, Acked},
 		{"gone with its cluster and back", reading("a", "v1", 5, 5, 0, 0), reading("a", "v2", 1, 1, 0, 0), one, Acked},
-		{"stands, and is what was read before", reading("a", "v2", 3, 2, 1, 0), reading("a", "v2", 3, 2, 1, 0), []Subscription{{Version: "v2", Roots: []string{"r"}, Standing: true}}, Acked},
-		{"stands, and something else is read", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 1, 1, 0, 0), []Subscription{{Version: "v2", Roots: []string{"r"}, Standing: true}}, Pending},
+		{"stands, and is what was read before", reading("a", "v2", 3, 2, 1, 0), reading("a", "v2", 3, 2, 1, 0), []Subscription{{Version: "v2", StatPrefixes: []string{"r"}, Unmoved: true}}, Acked},
+		{"stands, and something else is read", reading("a", "v1", 1, 1, 0, 0), reading("a", "v1", 1, 1, 0, 0), []Subscription{{Version: "v2", StatPrefixes: []string{"r"}, Unmoved: true}}, Pending},
 		{"one of two on a root", reading("a", "v1", 2, 2, 0, 0), reading("a", "v2", 3, 3, 0, 0),
-			[]Subscription{{Name: "a:b", Version: "v2", Roots: []string{"r"}}, {Name: "a_b", Version: "v3", Roots: []string{"r"}}}, Pending},
+			[]Subscription{{Name: "a:b", Version: "v2", StatPrefixes: []string{"r"}}, {Name: "a_b", Version: "v3", StatPrefixes: []string{"r"}}}, Pending},
 		{"two of two on a root", reading("a", "v1", 2, 2, 0, 0), reading("a", "v3", 4, 4, 0, 0),
-			[]Subscription{{Name: "a:b", Version: "v2", Roots: []string{"r"}}, {Name: "a_b", Version: "v3", Roots: []string{"r"}}}, Acked},
+			[]Subscription{{Name: "a:b", Version: "v2", StatPrefixes: []string{"r"}}, {Name: "a_b", Version: "v3", StatPrefixes: []string{"r"}}}, Acked},
 	} {
 		for _, s := range judge(c.base, c.now, c.subs) {
 			if s.State != c.want {
@@ -60,8 +62,8 @@ func TestJudgeSeveralRoots(t *testing.T) {
 	counters := func(attempts, successes uint64, version string) Counters {
 		return Counters{Attempts: attempts, Successes: successes, Version: version}
 	}
-	subs := []Subscription{{Version: "v2", Roots: []string{"x", "y"}}}
-	base := &Reading{Counters: map[string]Counters{"x": counters(1, 1, "v1"), "y": counters(1, 1, "v1")}}
+	subs := []Subscription{{Version: "v2", StatPrefixes: []string{"x", "y"}}}
+	base := &Observation{Counters: map[string]Counters{"x": counters(1, 1, "v1"), "y": counters(1, 1, "v1")}}
 	for _, c := range []struct {
 		name string
 		x, y Counters
@@ -74,19 +76,19 @@ func TestJudgeSeveralRoots(t *testing.T) {
 		{"the other one has no version yet", counters(2, 2, "v2"), counters(2, 1, ""), Pending},
 		{"one refused", counters(2, 2, "v2"), Counters{Attempts: 2, Successes: 1, Rejections: 1, Version: "v1"}, Refused},
 	} {
-		now := &Reading{Counters: map[string]Counters{"x": c.x, "y": c.y}}
+		now := &Observation{Counters: map[string]Counters{"x": c.x, "y": c.y}}
 		if got := judge(base, now, subs)[0].State; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	now := restarted(&Reading{Counters: map[string]Counters{"x": counters(2, 2, "v2"), "y": counters(2, 2, "")}})
+	now := restarted(&Observation{Counters: map[string]Counters{"x": counters(2, 2, "v2"), "y": counters(2, 2, "")}})
 	if got := judge(base, now, subs)[0].State; got != Acked {
 		t.Errorf("only the process before it has the other one: %v", got)
 	}
 }
 
 // restarted is the reading of a process that has replaced another one.
-func restarted(r *Reading) *Reading {
+func restarted(r *Observation) *Observation {
 	r.Epoch = 1
 	return r
 }
@@ -112,24 +114,26 @@ func TestQuorum(t *testing.T) {
 // asked again.
 func TestVerdict(t *testing.T) {
 	now := time.Unix(1000, 0)
-	subs := []Subscription{{Version: "v2", Roots: []string{"r"}}}
-	reading := func(c Counters) *Reading { return &Reading{Boot: "a", Counters: map[string]Counters{"r": c}} }
+	subs := []Subscription{{Version: "v2", StatPrefixes: []string{"r"}}}
+	reading := func(c Counters) *Observation {
+		return &Observation{Incarnation: "a", Counters: map[string]Counters{"r": c}}
+	}
 	before, acked, refused := reading(Counters{1, 1, 0, 0, "v1"}), reading(Counters{2, 2, 0, 0, "v2"}), reading(Counters{2, 1, 1, 0, "v1"})
 	admin := new(Admin)
-	members := map[rune]member{
+	members := map[rune]peer{
 		'a': {base: before, last: acked, heard: true},
 		'r': {base: before, last: refused, heard: true},
 		'p': {base: before, last: before, heard: true},
 		'd': {err: &DownError{}, heard: true},
-		's': {err: &SilentError{}, heard: true},
+		's': {err: &TimeoutError{}, heard: true},
 		'u': {last: before, heard: true},
-		'h': {base: before, err: &SilentError{}, since: now.Add(-time.Hour), heard: true},
+		'h': {base: before, err: &TimeoutError{}, since: now.Add(-time.Hour), heard: true},
 		'g': {base: before, err: &DownError{}, since: now.Add(-time.Second), heard: true},
 		'G': {base: before, err: &DownError{}, since: now.Add(-comeBack), heard: true},
-		'x': {base: before, err: &NotEnvoyError{}, since: now, heard: true},
+		'x': {base: before, err: &UnexpectedResponseError{}, since: now, heard: true},
 		'z': {base: before, last: acked, err: &UnstableError{}, since: now, heard: true},
 		'?': {err: &DownError{}},
-		'!': {err: &SilentError{}},
+		'!': {err: &TimeoutError{}},
 	}
 	for _, c := range []struct{ envoys, all, any, two string }{
 		{"a", "confirmed", "confirmed", "confirmed"},
@@ -163,12 +167,12 @@ func TestVerdict(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := Round{fleet: NewFleet(FleetOptions{Quorum: q}), subs: subs}
+			r := AckWait{fleet: NewFleet(FleetOptions{Quorum: q}), subs: subs}
 			for _, letter := range c.envoys {
 				m := members[letter]
 				m.admin = admin
 				m.judge(subs, "")
-				r.members = append(r.members, &m)
+				r.peers = append(r.peers, &m)
 			}
 			got := ""
 			if v, over := r.verdict(now); over {

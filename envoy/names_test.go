@@ -21,11 +21,11 @@ var strange = []string{
 func TestNames(t *testing.T) {
 	for api, c := range map[string]struct {
 		folder  string
-		add     func(s *site, i int, name string) object
+		add     func(s *fixture, i int, name string) object
 		root    func(name string) string
 		without []string // names that Envoy does not take
 	}{
-		"EDS": {"cds", func(s *site, i int, name string) object {
+		"EDS": {"cds", func(s *fixture, i int, name string) object {
 			folder := fmt.Sprintf("eds%d", i)
 			s.publish(folder, fmt.Sprint("v", i), object{"@type": typeURL + "envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": name})
 			cluster := static(name)
@@ -33,7 +33,7 @@ func TestNames(t *testing.T) {
 			cluster["eds_cluster_config"] = object{"eds_config": s.source(folder)}
 			return cluster
 		}, envoy.EDS, nil},
-		"alt_stat_name": {"cds", func(s *site, i int, name string) object {
+		"alt_stat_name": {"cds", func(s *fixture, i int, name string) object {
 			folder := fmt.Sprintf("eds%d", i)
 			s.publish(folder, fmt.Sprint("v", i), object{"@type": typeURL + "envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "c" + folder})
 			cluster := static("c" + folder)
@@ -42,17 +42,17 @@ func TestNames(t *testing.T) {
 			cluster["eds_cluster_config"] = object{"eds_config": s.source(folder)}
 			return cluster
 		}, envoy.EDS, nil},
-		"RDS": {"lds", func(s *site, i int, name string) object {
+		"RDS": {"lds", func(s *fixture, i int, name string) object {
 			folder := fmt.Sprintf("rds%d", i)
 			s.publish(folder, fmt.Sprint("v", i), routes(name, ""))
 			return listener(folder, 0, object{"rds": object{"route_config_name": name, "config_source": s.source(folder)}})
 		}, func(name string) string { return envoy.RDS("h", name) }, nil},
-		"RDS of a stat_prefix": {"lds", func(s *site, i int, name string) object {
+		"RDS of a stat_prefix": {"lds", func(s *fixture, i int, name string) object {
 			folder := fmt.Sprintf("rds%d", i)
 			s.publish(folder, fmt.Sprint("v", i), routes("r", ""))
 			return listener(folder, 0, object{"stat_prefix": name, "rds": object{"route_config_name": "r", "config_source": s.source(folder)}})
 		}, func(name string) string { return envoy.RDS(name, "r") }, nil},
-		"SRDS": {"lds", func(s *site, i int, name string) object {
+		"SRDS": {"lds", func(s *fixture, i int, name string) object {
 			folder := fmt.Sprintf("srds%d", i)
 			s.publish(folder, fmt.Sprint("v", i))
 			return listener(folder, 0, object{"scoped_routes": object{
@@ -62,7 +62,7 @@ func TestNames(t *testing.T) {
 				"rds_config_source": s.source("lds"),
 			}})
 		}, func(name string) string { return envoy.SRDS("h", name) }, nil},
-		"SDS": {"cds", func(s *site, i int, name string) object {
+		"SDS": {"cds", func(s *fixture, i int, name string) object {
 			folder := fmt.Sprintf("sds%d", i)
 			s.publish(folder, fmt.Sprint("v", i), object{
 				"@type": typeURL + "envoy.extensions.transport_sockets.tls.v3.Secret", "name": name,
@@ -75,7 +75,7 @@ func TestNames(t *testing.T) {
 			}}
 			return cluster
 		}, envoy.SDS, nil},
-		"ECDS": {"lds", func(s *site, i int, name string) object {
+		"ECDS": {"lds", func(s *fixture, i int, name string) object {
 			folder := fmt.Sprintf("ecds%d", i)
 			s.publish(folder, fmt.Sprint("v", i), object{
 				"@type": typeURL + "envoy.config.core.v3.TypedExtensionConfig", "name": name,

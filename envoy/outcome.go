@@ -8,54 +8,52 @@ import (
 	"unicode/utf8"
 )
 
-// Verdict is what a round came to.
+// Verdict is the result of an AckWait.
 type Verdict int
 
 const (
-	// Unconfirmed: the quorum said neither in time.
+	// Unconfirmed: neither of the others before the timeout.
 	Unconfirmed Verdict = iota
 	// Confirmed: the quorum of the Envoys that answer has acknowledged all files.
 	Confirmed
-	// Rejected: so many Envoys refused that the quorum can't be met.
-	Rejected
+	// RefusedByQuorum: so many Envoys refused the files that the quorum can't be met.
+	RefusedByQuorum
 )
 
-// String is the verdict in small letters.
+// String returns the verdict in small letters.
 func (v Verdict) String() string {
 	return [...]string{"unconfirmed", "confirmed", "refused"}[v]
 }
 
-// Outcome is what Envoys have made of the files of a round.
+// Outcome is the answer of all Envoys to the files of an AckWait.
 type Outcome struct {
 	Verdict Verdict
-	// Answering is how many Envoys count: not those that are down. With none the
-	// round is Unconfirmed, and nobody was waited for.
+	// Answering is how many Envoys count: those that are down do not. Where it is 0 the
+	// verdict is Unconfirmed, and Await waited for no Envoy.
 	Answering int
-	// Err is why the round ended before its time: the context's error.
+	// Err is the error of the context, where that ended the wait.
 	Err error
-	// Envoys are all of them, in the order of FleetOptions.Admins.
+	// Envoys has one outcome for each of FleetOptions.Admins, in their order.
 	Envoys []EnvoyOutcome
 }
 
-// EnvoyOutcome is what one Envoy has made of them.
+// EnvoyOutcome is the answer of one Envoy.
 type EnvoyOutcome struct {
 	URL string
-	// Err is why it gives no answer, and does not count.
+	// Err is why the Envoy gives no answer, and does not count.
 	Err error
-	// Restarted tells that it was started anew, or for the first time, since the
-	// round began.
+	// Restarted means that the Envoy was started, or restarted, since Begin.
 	Restarted bool
-	// States has one for each subscription that it can have, in their order; of what
-	// it said last, if it gives no answer now.
+	// States has the status of each subscription that the Envoy can have, in their
+	// order, by its last answer.
 	States []Status
-	// Refusals are what it says of what it refused.
+	// Refusals are the reasons that the Envoy gives.
 	Refusals []Refusal
-	// NotWarm are the clusters that AwaitOptions.Warm waited for in vain.
+	// NotWarm are the clusters that were not warm before the timeout (AwaitOptions.Warm).
 	NotWarm []string
 }
 
-// State is Acked where all subscriptions are, Refused where one is, and else
-// Pending.
+// State is Acked where all subscriptions are Acked, Refused where one is, and else Pending.
 func (e EnvoyOutcome) State() State { return stateOf(e.States) }
 
 func stateOf(list []Status) State {
@@ -74,7 +72,7 @@ func stateOf(list []Status) State {
 	return state
 }
 
-// String is one line for logs: the verdict, and what stands against it.
+// String returns one line for logs: the verdict, and each Envoy that has not acknowledged.
 func (o Outcome) String() string {
 	var b strings.Builder
 	acked := 0
@@ -103,12 +101,12 @@ func (o Outcome) String() string {
 	return b.String()
 }
 
-// String is a subscription with its state, such as "RDS web REFUSED".
+// String returns the subscription and its state, such as "RDS web REFUSED".
 func (s Status) String() string {
 	return strings.Join(slices.DeleteFunc([]string{s.API, s.Name, s.State.String()}, func(word string) bool { return word == "" }), " ")
 }
 
-// few are the first of many.
+// few returns the first of a list, and how many more there are.
 func few(list []string) string {
 	const most = 5
 	if n := len(list) - most; n > 0 {
@@ -123,8 +121,8 @@ const (
 	maxText = 4 << 10
 )
 
-// clip is a text of somebody else's, fit to be shown: cut off where it has more than so
-// many bytes, and without what a terminal would obey.
+// clip makes a text from outside fit to be shown: it has at most so many bytes, and no
+// control characters.
 func clip(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"

@@ -15,7 +15,7 @@ func TestOutcomeString(t *testing.T) {
 	}{
 		{Outcome{Verdict: Confirmed, Answering: 1, Envoys: []EnvoyOutcome{{URL: "unix:a", States: states(Acked)}}}, "confirmed: 1 of 1 Envoys took it"},
 		{
-			Outcome{Verdict: Rejected, Answering: 2, Envoys: []EnvoyOutcome{
+			Outcome{Verdict: RefusedByQuorum, Answering: 2, Envoys: []EnvoyOutcome{
 				{URL: "unix:a", States: states(Acked, Refused, Pending)},
 				{URL: "unix:b", States: []Status{}},
 				{URL: "unix:c", Err: &DownError{URL: "unix:c", Err: errNoSocket{}}},

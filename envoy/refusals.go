@@ -43,7 +43,7 @@ func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error
 		}
 	}
 	if status != http.StatusOK || json.Unmarshal(body, &dump) != nil {
-		return nil, a.notEnvoy(configDump, sample(body))
+		return nil, a.unexpected(configDump, sample(body))
 	}
 	var list []Refusal
 	for _, l := range dump.Configs {

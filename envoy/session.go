@@ -56,7 +56,7 @@ func (s *session) close() {
 func (s *session) get(ctx context.Context, path string, query url.Values, limit int64) ([]byte, error) {
 	status, body, err := s.exchange(ctx, path, query, limit)
 	if err == nil && status != http.StatusOK {
-		err = s.notEnvoy(path, fmt.Sprintf("status %d %s", status, sample(body)))
+		err = s.unexpected(path, fmt.Sprintf("status %d %s", status, sample(body)))
 	}
 	return body, err
 }
@@ -82,9 +82,9 @@ func (s *session) exchange(ctx context.Context, path string, query url.Values, l
 	}
 	switch {
 	case s.answer.N <= 0 && body == nil:
-		return 0, nil, s.notEnvoy(path, fmt.Sprintf("more than %d KiB of headers", maxHeader>>10))
+		return 0, nil, s.unexpected(path, fmt.Sprintf("more than %d KiB of headers", maxHeader>>10))
 	case s.answer.N <= 0:
-		return 0, nil, s.notEnvoy(path, fmt.Sprintf("more than %d MiB", limit>>20))
+		return 0, nil, s.unexpected(path, fmt.Sprintf("more than %d MiB", limit>>20))
 	case err != nil:
 		return 0, nil, s.failed(ctx, path, err)
 	}
@@ -121,19 +121,19 @@ func (a *Admin) failed(ctx context.Context, path string, err error) error {
 	failure, isNet := errors.AsType[net.Error](err)
 	switch {
 	case ctx.Err() != nil:
-		return &SilentError{URL: a.url, Err: ctx.Err()}
+		return &TimeoutError{URL: a.url, Err: ctx.Err()}
 	case errors.Is(err, fs.ErrPermission): // to a socket
-		return a.notEnvoy(path, err.Error())
+		return a.unexpected(path, err.Error())
 	case isNet && failure.Timeout():
-		return &SilentError{URL: a.url, Err: err}
+		return &TimeoutError{URL: a.url, Err: err}
 	case isNet, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &DownError{URL: a.url, Err: err}
 	}
-	return a.notEnvoy(path, clip(err.Error(), maxWord))
+	return a.unexpected(path, clip(err.Error(), maxWord))
 }
 
-func (a *Admin) notEnvoy(path, saw string) error {
-	return &NotEnvoyError{URL: a.url, Path: path, Saw: saw}
+func (a *Admin) unexpected(path, saw string) error {
+	return &UnexpectedResponseError{URL: a.url, Path: path, Saw: saw}
 }
 
 // sample is the beginning of what came, for an error.

@@ -18,21 +18,21 @@ func TestSharedRoutes(t *testing.T) {
 	s.publish("lds", "l1", listener("one", 0, manager("first")), listener("two", 0, manager("second")))
 	_, a := s.start(nil, "--drain-time-s", "1")
 	root := envoy.RDS(envoy.Any, "main")
-	has := func(want string) func(*envoy.Reading) bool {
-		return func(r *envoy.Reading) bool {
+	has := func(want string) func(*envoy.Observation) bool {
+		return func(r *envoy.Observation) bool {
 			_, ok := r.Counters[want]
 			return ok && len(r.Counters) == 1
 		}
 	}
 	eventually(t, a, "the first one reports", []string{root}, has(envoy.RDS("first", "main")))
 	s.publish("lds", "l2", listener("two", 0, manager("second")))
-	eventually(t, a, "the first one is gone", nil, func(r *envoy.Reading) bool { return r.DrainingListeners == 0 })
+	eventually(t, a, "the first one is gone", nil, func(r *envoy.Observation) bool { return r.DrainingListeners == 0 })
 	eventually(t, a, "its prefix stays", []string{root}, has(envoy.RDS("first", "main")))
 
 	// One that a bootstrap does not lead to has nothing to take.
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
-	subs := []envoy.Subscription{{API: "RDS", Name: "main", Version: "r1", Roots: []string{root}, Via: []string{"lds/file.json", "nowhere.json"}}, {API: "CDS", Version: "c", Roots: []string{envoy.CDS()}, Via: []string{"nowhere.json"}}}
-	looks := fleet.Look(t.Context(), subs)
+	subs := []envoy.Subscription{{API: "RDS", Name: "main", Version: "r1", StatPrefixes: []string{root}, Entrypoints: []string{"lds/file.json", "nowhere.json"}}, {API: "CDS", Version: "c", StatPrefixes: []string{envoy.CDS()}, Entrypoints: []string{"nowhere.json"}}}
+	looks := fleet.Probe(t.Context(), subs)
 	if len(looks) != 1 || looks[0].Err != nil || len(looks[0].States) != 1 || looks[0].States[0].State != envoy.Acked || !looks[0].Runs() {
 		t.Errorf("%+v", looks)
 	}

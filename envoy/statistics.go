@@ -68,9 +68,9 @@ func (s *session) stats(ctx context.Context, usedOnly bool) (statistics, error) 
 	case ctx.Err() != nil:
 		err = s.failed(ctx, path, ctx.Err())
 	case excess:
-		err = s.notEnvoy(path, err.Error())
+		err = s.unexpected(path, err.Error())
 	case err != nil:
-		err = s.notEnvoy(path, sample(body))
+		err = s.unexpected(path, sample(body))
 	}
 	return stats, err
 }
@@ -126,13 +126,13 @@ func (s statistics) add(name string, value []byte) {
 	}
 }
 
-// roots are the names without what tells one statistic of a subscription from the others.
-func (s statistics) roots() map[string]bool {
-	roots := make(map[string]bool)
+// prefixes are the names without what tells one statistic of a subscription from the others.
+func (s statistics) prefixes() map[string]bool {
+	prefixes := make(map[string]bool)
 	add := func(name string) {
 		for _, suffix := range suffixes {
-			if root, ok := strings.CutSuffix(name, suffix); ok {
-				roots[root] = true
+			if prefix, ok := strings.CutSuffix(name, suffix); ok {
+				prefixes[prefix] = true
 			}
 		}
 	}
@@ -142,5 +142,5 @@ func (s statistics) roots() map[string]bool {
 	for name := range s.texts {
 		add(name)
 	}
-	return roots
+	return prefixes
 }

@@ -25,7 +25,7 @@ func BenchmarkStatistics(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := new(Reading).take("", got, roots); err != nil {
+				if err := new(Observation).take("", got, roots); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,16 +7,15 @@ type Subscription struct {
 	API     string // CDS, LDS, EDS, RDS, SRDS, SDS, ECDS or RTDS
 	Name    string // of the resource; empty for CDS, LDS and SRDS
 	Version string // the file's version_info
-	// Roots are where its statistics may be, as the functions of this package
-	// name them. Each that Envoy has will do: where two
-	// connection managers have one route configuration in common, the one that was
-	// first reports, and goes on to when it is gone.
-	Roots []string
-	// Via are the files of which one leads Envoy to it: those that a bootstrap
-	// names. An Envoy whose bootstrap names none of them has no such subscription.
-	// Empty is any Envoy.
-	Via []string
-	// Standing tells that the file does not move in this round. Then it is enough
-	// to run its version, whenever that was read.
-	Standing bool
+	// StatPrefixes are those that its statistics may have, as the functions of this
+	// package return them. Any one that Envoy has is enough: where two connection
+	// managers share one route configuration, Envoy keeps its statistics under the
+	// stat_prefix of the first, even when that connection manager is gone.
+	StatPrefixes []string
+	// Entrypoints are files that bootstraps name: an Envoy has the subscription only if
+	// its bootstrap names one of them. Empty means that every Envoy has it.
+	Entrypoints []string
+	// Unmoved means that this step does not move the file. Then it is enough that the
+	// Envoy runs its version, whenever it read that.
+	Unmoved bool
 }

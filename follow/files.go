@@ -47,7 +47,7 @@ func (f *follower) read(to *file) {
 				"put it into the file of its own type", asked(first))
 			continue
 		}
-		r.Via = to.path
+		r.DeliveredBy = to.path
 		to.held = append(to.held, r)
 	}
 	if isOne(first.Target) {
@@ -309,7 +309,7 @@ func isWatched(r *xds.Resource, n *xds.Node) bool {
 		_, validation := xds.Enclosing[*tlsv3.CertificateValidationContext](n)
 		return owner.GetFilename() != "" && certificate == nil && validation == nil && !slices.Contains(doesWithout, n.Parent.Field())
 	case *tlsv3.TlsCertificate, *tlsv3.CertificateValidationContext:
-		return r.Type == xds.Secret && r.Via != xds.FromBootstrap
+		return r.Type == xds.Secret && r.DeliveredBy != xds.StaticResources
 	}
 	return true
 }

@@ -47,7 +47,7 @@ type Result struct {
 	// the bootstrap can't be decoded.
 	Bootstrap *xds.Resource
 	// Known is what the bootstrap holds.
-	Known xds.Known
+	Known xds.BootstrapFacts
 	// Snapshot is the resources of the bootstrap and of all files.
 	Snapshot *xds.Snapshot
 	// Partial tells that the Envoy may have clusters beside these: some file could
@@ -94,14 +94,14 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 		left:    most - loaded.Bytes,
 	}
 	if b == nil {
-		f.result.Snapshot, f.result.Partial = xds.NewFollowed(nil), true
+		f.result.Snapshot, f.result.Partial = xds.NewFromBootstrap(nil), true
 		return f.result, nil
 	}
 	f.add(loaded.Diagnostics...)
-	f.result.Known, f.result.Bootstrap = xds.KnownFrom(b), loaded.Resources[0]
+	f.result.Known, f.result.Bootstrap = xds.BootstrapFactsOf(b), loaded.Resources[0]
 	f.bootstrap(b)
 	for _, r := range loaded.Resources[1:] {
-		r.Via = xds.FromBootstrap
+		r.DeliveredBy = xds.StaticResources
 		f.take(r)
 	}
 	for len(f.unread) > 0 && f.left >= 0 {
@@ -117,7 +117,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 	if f.left < 0 {
 		return nil, fmt.Errorf("follow %s: it and the files that it leads to have more than %d bytes together", path, most)
 	}
-	f.result.Snapshot = xds.NewFollowed(f.resources)
+	f.result.Snapshot = xds.NewFromBootstrap(f.resources)
 	f.result.Diagnostics = f.found.List(diag.Position{File: path}, "in the bootstrap and the files that it leads to").Sort()
 	slices.Sort(f.result.Data)
 	f.result.Data = slices.Compact(f.result.Data)
@@ -310,7 +310,7 @@ func (f *follower) look(r *xds.Resource) {
 		}
 	})
 	switch {
-	case namesData && r.Type == xds.Secret && r.Via == xds.FromBootstrap:
+	case namesData && r.Type == xds.Secret && r.DeliveredBy == xds.StaticResources:
 		f.stored = append(f.stored, r) // who asks for it may come later
 	case namesData:
 		f.data(r, false)

@@ -86,7 +86,7 @@ func golden(t *testing.T, path string) diag.List {
 func describe(r *follow.Result) string {
 	var b strings.Builder
 	for _, resource := range r.Snapshot.All() {
-		fmt.Fprintf(&b, "%s: %s\n", resource.Via, resource.Key)
+		fmt.Fprintf(&b, "%s: %s\n", resource.DeliveredBy, resource.Key)
 	}
 	if r.Partial {
 		b.WriteString("there may be more\n")

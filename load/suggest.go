@@ -127,7 +127,7 @@ func nearestField(md protoreflect.MessageDescriptor, name string) protoreflect.F
 	for i := range names {
 		names[i] = string(md.Fields().Get(i).Name())
 	}
-	return md.Fields().ByName(protoreflect.Name(diag.NewWords(names).Nearest(snakeCase(name))))
+	return md.Fields().ByName(protoreflect.Name(diag.NewCandidates(names).Nearest(snakeCase(name))))
 }
 
 // snakeCase is the proto name of a field that was written in either spelling.
@@ -161,7 +161,7 @@ func (s spot) suggestValue(name string) string {
 			return fmt.Sprintf("write it in capitals: %s", n)
 		}
 	}
-	if near := diag.NewWords(names).Nearest(written); near != "" {
+	if near := diag.NewCandidates(names).Nearest(written); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
 	if len(names) <= 8 {

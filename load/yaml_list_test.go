@@ -17,7 +17,7 @@ import (
 // TestPieces compares what long lists give in pieces with what the same document
 // gives as a whole, after random edits of its lines.
 func TestPieces(t *testing.T) {
-	mesh := sample.Mesh{Clusters: 130, Routes: 1, Listeners: 1}
+	mesh := sample.Topology{Clusters: 130, Routes: 1, Listeners: 1}
 	for _, c := range []struct {
 		name   string
 		source source
@@ -65,7 +65,7 @@ func TestEndWithoutNewline(t *testing.T) {
 		}{
 			{source{}, sample.Clusters(2)},
 			{source{}, strings.TrimPrefix(sample.Clusters(2), "resources:\n")},
-			{source{isBootstrap: true, byEnvoy: true}, sample.Mesh{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
+			{source{isBootstrap: true, byEnvoy: true}, sample.Topology{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
 		} {
 			text := strings.TrimRight(c.text, "\n") + "\n" + end
 			inPieces, ok := decodeDocuments(c.source, text, true)

@@ -112,7 +112,7 @@ func FuzzPlainYAML(f *testing.F) {
 // TestPlainEdits edits lines of a plain text at random. What is plain then is what the
 // parser makes of it.
 func TestPlainEdits(t *testing.T) {
-	texts := []string{sample.Clusters(3), sample.Mesh{Clusters: 2, Routes: 2, Listeners: 2}.Bootstrap()}
+	texts := []string{sample.Clusters(3), sample.Topology{Clusters: 2, Routes: 2, Listeners: 2}.Bootstrap()}
 	r := rand.New(rand.NewPCG(1, 0))
 	plain := 0
 	for i := range 4000 {

@@ -187,13 +187,13 @@ func TestBudgetOfWhatDrains(t *testing.T) {
 	s.publish()
 	s.tree(source("b", layer))
 	s.publish()
-	if got := s.plan().Change.Manifest.Draining; len(got) != 1 || !strings.Contains(got[0].Watch, "/xds/rds/a/rds.json") {
+	if got := s.plan().Change.Manifest.DrainingWatches; len(got) != 1 || !strings.Contains(got[0].Watch, "/xds/rds/a/rds.json") {
 		t.Errorf("draining after a change there and back: %v, want a", got)
 	}
 
 	out := s.plan().Change.Manifest.Published
 	s.now = s.now.Add(11 * time.Minute)
-	if m := s.plan().Change.Manifest; len(m.Draining) > 0 || !m.Published.Equal(out) {
-		t.Errorf("the record of what has drained: %v, and the snapshot went out at %v, want %v", m.Draining, m.Published, out)
+	if m := s.plan().Change.Manifest; len(m.DrainingWatches) > 0 || !m.Published.Equal(out) {
+		t.Errorf("the record of what has drained: %v, and the snapshot went out at %v, want %v", m.DrainingWatches, m.Published, out)
 	}
 }

@@ -32,7 +32,7 @@ type confirmation struct {
 
 	asked    bool                 // who the Envoys are
 	expected []envoy.Subscription // of the step under way
-	round    *envoy.Round         // nil where nobody is expected to follow
+	round    *envoy.AckWait       // nil where nobody is expected to follow
 	outcomes []envoy.Outcome
 }
 
@@ -57,7 +57,7 @@ func (c *confirmation) read() error {
 	}
 	// No publish writes again what goes, or mends it: what lies there is what Envoy has
 	// to run, be it edited, or not on record.
-	for _, g := range st.manifest.Going {
+	for _, g := range st.manifest.Retired {
 		if _, there := c.versions[g.File]; there {
 			c.versions[g.File] = c.p.versionInfo(g.File)
 		}
@@ -104,11 +104,11 @@ func (p *Pipeline) standing() ([]envoy.Subscription, error) {
 // of the first steps, and they would be out by the time that one is asked.
 func (c *confirmation) ask(ctx context.Context) error {
 	var wrong []error
-	for _, look := range c.p.options.Envoys.Look(ctx, c.standing()) {
+	for _, look := range c.p.options.Envoys.Probe(ctx, c.standing()) {
 		switch {
 		case look.Err == nil:
-			wrong = append(wrong, look.Hides())
-		case !look.Away():
+			wrong = append(wrong, look.ExcludedStats())
+		case !look.Unreachable():
 			wrong = append(wrong, look.Err)
 		}
 	}
@@ -150,7 +150,7 @@ func (c *confirmation) After(ctx context.Context, s publish.Step) (answered bool
 	c.outcomes = append(c.outcomes, outcome)
 	c.note(outcome)
 	c.p.tell(s.Name, outcome)
-	if outcome.Verdict == envoy.Rejected {
+	if outcome.Verdict == envoy.RefusedByQuorum {
 		refusal := c.refusal
 		refusal.Time, refusal.Step, refusal.Findings = time.Now().UTC().Round(0), s.Name, c.p.refusals(c.snapshot, outcome)
 		return true, &publish.RefusedError{
@@ -202,7 +202,7 @@ func (c *confirmation) expect(s publish.Step) error {
 
 // expect is what Envoys are asked for.
 func (s *subscriber) expect(version string, standing bool) envoy.Subscription {
-	return envoy.Subscription{File: s.file, API: s.t.API, Name: s.name, Version: version, Roots: s.roots, Via: s.via, Standing: standing}
+	return envoy.Subscription{File: s.file, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.roots, Entrypoints: s.via, Unmoved: standing}
 }
 
 // note keeps which secrets and endpoints every Envoy that counts has taken: they
@@ -218,7 +218,7 @@ func (c *confirmation) note(o envoy.Outcome) {
 		}
 	}
 	for _, sub := range c.expected {
-		if !sub.Standing && (sub.API == xds.Secret.API || sub.API == xds.Endpoints.API) && !open[sub.File] {
+		if !sub.Unmoved && (sub.API == xds.Secret.API || sub.API == xds.Endpoints.API) && !open[sub.File] {
 			c.acked[sub.File] = true
 		}
 	}

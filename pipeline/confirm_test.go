@@ -20,7 +20,7 @@ func TestNote(t *testing.T) {
 	}
 	taken, open, one := sub("taken", xds.Endpoints), sub("open", xds.Secret), sub("one", xds.Secret)
 	standing, routes := sub("standing", xds.Endpoints), sub("routes", xds.RouteConfiguration)
-	standing.Standing = true
+	standing.Unmoved = true
 	in := func(state envoy.State, s envoy.Subscription) envoy.Status {
 		return envoy.Status{Subscription: s, State: state}
 	}

@@ -308,8 +308,8 @@ func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
 	d.must(err)
 	m, out := d.record(), d.read(d.p.options.Out)
 	maps.DeleteFunc(out, func(name string, _ []byte) bool { return strings.HasPrefix(name, ".xdspub/") })
-	if m.Snapshot != plan.ID || trimmed && len(m.Going) > 0 {
-		d.t.Errorf("the record says snapshot %s, and that %v go; want %s", m.Snapshot, m.Going, plan.ID)
+	if m.Snapshot != plan.ID || trimmed && len(m.Retired) > 0 {
+		d.t.Errorf("the record says snapshot %s, and that %v go; want %s", m.Snapshot, m.Retired, plan.ID)
 	}
 	left := maps.Clone(out)
 	for _, c := range d.clusters() {
@@ -319,7 +319,7 @@ func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
 		delete(left, cluster+r.Name)
 		d.wanted[cluster+r.Name] = d.now
 	}
-	more := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return g.Cluster != "" })
+	more := slices.ContainsFunc(m.Retired, func(g publish.Retired) bool { return g.Cluster != "" })
 	for _, step := range plan.Change.Steps {
 		for _, f := range step.Write {
 			isCDS := f.Path == d.p.options.Format.Path(xds.Cluster, "")
@@ -331,7 +331,7 @@ func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
 		}
 	}
 	for name := range left {
-		waits := slices.ContainsFunc(m.Going, func(g publish.Going) bool { return name == g.File || name == cluster+g.Cluster })
+		waits := slices.ContainsFunc(m.Retired, func(g publish.Retired) bool { return name == g.File || name == cluster+g.Cluster })
 		if !waits && !d.standsIn(name) {
 			d.t.Errorf("%s is out, is not wanted, and does not wait for its trim", name)
 		}

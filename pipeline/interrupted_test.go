@@ -201,7 +201,7 @@ func TestTrimOfWhatIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Going = []publish.Going{{File: "eds/blue/eds.json", Since: s.now.Add(-time.Hour)}}
+	m.Retired = []publish.Retired{{File: "eds/blue/eds.json", Since: s.now.Add(-time.Hour)}}
 	if _, err := dir.Publish(t.Context(), publish.Plan{Manifest: m}); err != nil {
 		t.Fatal(err)
 	}

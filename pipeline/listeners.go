@@ -18,15 +18,15 @@ func (p *Pipeline) leaving(s *xds.Snapshot, st *state, t render.Target, waits ma
 		last = max(last, n)
 	}
 	for round := range last {
-		t.Hold = make(map[string]*xds.Resource)
+		t.Pinned = make(map[string]*xds.Resource)
 		for name, n := range waits {
 			if n > round {
-				t.Hold[name] = nil
+				t.Pinned[name] = nil
 			}
 		}
 		for _, r := range st.listeners {
-			if _, held := t.Hold[r.Name]; held {
-				t.Hold[r.Name] = r
+			if _, held := t.Pinned[r.Name]; held {
+				t.Pinned[r.Name] = r
 			}
 		}
 		out, list := p.renderer.Render(s, t)

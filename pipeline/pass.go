@@ -50,9 +50,9 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 		return err
 	}
 	p.again = nil
-	for _, look := range p.options.Envoys.LookClosely(ctx, subs) {
+	for _, look := range p.options.Envoys.ProbeInDetail(ctx, subs) {
 		for _, s := range look.States {
-			if s.Root != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(look.Refused) > 0 {
+			if s.StatPrefix != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(look.Refused) > 0 {
 				p.again = append(p.again, s.File)
 			}
 		}
@@ -67,7 +67,7 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
 	c := p.confirmation(plan.snapshot, publish.Refusal{Snapshot: plan.ID, Delivery: plan.delivery})
 	change := plan.Change
-	change.Confirm, change.Again = c.confirmer(), p.again
+	change.Confirm, change.Republish = c.confirmer(), p.again
 	p.again = nil
 	if plan.other { // not in each pass: git may take its time
 		change.Manifest.Revision = revision(ctx, p.options.Source)

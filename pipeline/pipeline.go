@@ -274,15 +274,15 @@ func (p *Pipeline) load(ctx context.Context) (*load.Result, error) {
 }
 
 // known reads the Envoy's bootstrap, where one is given.
-func (p *Pipeline) known() (xds.Known, diag.List, error) {
+func (p *Pipeline) known() (xds.BootstrapFacts, diag.List, error) {
 	if p.options.Bootstrap == "" {
-		return xds.Known{}, nil, nil
+		return xds.BootstrapFacts{}, nil, nil
 	}
 	b, list, err := load.Bootstrap(p.options.Bootstrap)
 	if err != nil || list.HasErrors() {
-		return xds.Known{}, list, err
+		return xds.BootstrapFacts{}, list, err
 	}
-	return xds.KnownFrom(b), list, nil
+	return xds.BootstrapFactsOf(b), list, nil
 }
 
 // Overlap finds an output directory inside the source tree, or the reverse: what

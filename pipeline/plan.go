@@ -51,7 +51,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil || transitions.HasErrors() {
 		return nil, transitions, err
 	}
-	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Going: p.goingClusters(st, s), EmptyLayers: layers}
+	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Retired: p.goingClusters(st, s), EmptyLayers: layers}
 	out, list := p.renderWithin(s, &target, st, now)
 	list = append(transitions, list...)
 	if list.HasErrors() {
@@ -65,7 +65,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, other: s.ID() != st.manifest.Snapshot}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: plan.ID, Published: now, Draining: st.drains(out, now.Add(-p.options.TrimDelay), now),
+		Snapshot: plan.ID, Published: now, DrainingWatches: st.drains(out, now.Add(-p.options.TrimDelay), now),
 		Resources: counts(s), Revision: st.manifest.Revision,
 	}
 	if !plan.other {
@@ -77,16 +77,16 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if target.InlineRoutes {
 		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
 	}
-	since := st.manifest.Since()
-	for _, g := range st.going(target.Going, out) {
+	since := st.manifest.RetiredAt()
+	for _, g := range st.going(target.Retired, out) {
 		g.Since = since[g]
-		m.Going = append(m.Going, g)
+		m.Retired = append(m.Retired, g)
 	}
 	leaving, more := p.leaving(s, st, target, diff.Waits(st.listeners, s.Of(xds.Listener)))
 	if more.HasErrors() {
 		return nil, append(list, more...), nil
 	}
-	back, err := p.wayBack(s, st, target.Going)
+	back, err := p.wayBack(s, st, target.Retired)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +121,7 @@ func counts(s *xds.Snapshot) map[string]int {
 // comes fit into the inotify budget, and sets in t what had to go inline for that.
 func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, now time.Time) (*render.Output, diag.List) {
 	running := append(render.Watches(st.clusters), render.Watches(st.listeners)...)
-	for _, d := range st.manifest.Draining {
+	for _, d := range st.manifest.DrainingWatches {
 		if d.Since.After(now.Add(-p.options.TrimDelay)) {
 			running = append(running, d.Watch)
 		}
@@ -242,10 +242,10 @@ func (p *Pipeline) lacks(cluster *xds.Resource, st *state, s *xds.Snapshot) stri
 
 // going is all that is out and not in the Snapshot: clusters, and files that no
 // new subscription names.
-func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.Going {
-	var going []publish.Going
+func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.Retired {
+	var going []publish.Retired
 	for _, r := range clusters {
-		going = append(going, publish.Going{Cluster: r.Name})
+		going = append(going, publish.Retired{Cluster: r.Name})
 	}
 	wanted := make(map[string]bool, len(out.Files))
 	for _, f := range out.Files {
@@ -258,7 +258,7 @@ func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.G
 		// A layer that can't be read has nothing to stand in for it, and is named
 		// by the bootstrap all the same.
 		if !wanted[f] && !isLayer(f) {
-			going = append(going, publish.Going{File: f})
+			going = append(going, publish.Retired{File: f})
 		}
 	}
 	return going
@@ -266,23 +266,23 @@ func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.G
 
 // drains are the path subscriptions of listeners that out has no longer, and of
 // those that began to drain after the time given.
-func (st *state) drains(out *render.Output, after, now time.Time) []publish.Drain {
-	var list []publish.Drain
+func (st *state) drains(out *render.Output, after, now time.Time) []publish.DrainingWatch {
+	var list []publish.DrainingWatch
 	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {
 		_, stays := slices.BinarySearch(out.Watches, watch)
 		if !stays && since.After(after) && !had[watch] {
 			had[watch] = true
-			list = append(list, publish.Drain{Watch: watch, Since: earlier(since, now)})
+			list = append(list, publish.DrainingWatch{Watch: watch, Since: earlier(since, now)})
 		}
 	}
 	for _, watch := range render.Watches(st.listeners) {
 		add(watch, now)
 	}
-	for _, d := range st.manifest.Draining {
+	for _, d := range st.manifest.DrainingWatches {
 		add(d.Watch, d.Since)
 	}
-	slices.SortFunc(list, func(a, b publish.Drain) int { return cmp.Compare(a.Watch, b.Watch) })
+	slices.SortFunc(list, func(a, b publish.DrainingWatch) int { return cmp.Compare(a.Watch, b.Watch) })
 	return list
 }
 

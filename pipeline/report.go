@@ -27,7 +27,7 @@ type Report struct {
 	// Envoys are in the order in which they were asked for.
 	Envoys []EnvoyReport `json:"envoys"`
 	// Going are the clusters and files that wait for their trim.
-	Going []publish.Going `json:"going"`
+	Going []publish.Retired `json:"going"`
 	// Held are the snapshots that Envoy refused and that are not tried again.
 	Held []publish.Refusal `json:"held"`
 	// LastRefusal may be of one that is held, or long ago.

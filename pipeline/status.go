@@ -143,7 +143,7 @@ func (m *moment) report(ctx context.Context, o StatusOptions) (*Report, error) {
 
 // records is what the records say.
 func (m *moment) records(out string) *Report {
-	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Going: []publish.Going{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
+	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Going: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
 	if m.manifest.Snapshot != "" {
 		r.Published = &Publication{
 			Snapshot: m.manifest.Snapshot, Time: m.manifest.Published, Revision: m.manifest.Revision,
@@ -156,7 +156,7 @@ func (m *moment) records(out string) *Report {
 	if in := m.intent; in != nil {
 		r.Change = &Change{From: in.From, To: in.To, Direction: in.Direction, Begun: in.Begun, Attempt: in.Attempt, Refusal: withFindings(in.Refusal)}
 	}
-	r.Going = append(r.Going, m.manifest.Going...)
+	r.Going = append(r.Going, m.manifest.Retired...)
 	for i := range m.refused.Held {
 		r.Held = append(r.Held, *withFindings(&m.refused.Held[i]))
 	}

@@ -39,12 +39,12 @@ func (m *moment) subscriptions(differ []string) (list []envoy.Subscription, miss
 	if m.intent == nil { // else it may take some away
 		maps.Copy(files, changed)
 	}
-	for _, g := range m.manifest.Going {
+	for _, g := range m.manifest.Retired {
 		delete(files, g.File) // what drains may still be subscribed to it
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if t := typeOf(name); t != nil {
-			list = append(list, envoy.Subscription{File: name, API: t.API, Version: m.version(name, changed[name]), Via: m.leads(t), Standing: true})
+			list = append(list, envoy.Subscription{File: name, API: t.API, Version: m.version(name, changed[name]), Entrypoints: m.leads(t), Unmoved: true})
 		}
 	}
 	return list, missing, nil
@@ -98,17 +98,17 @@ func (m *moment) envoys(ctx context.Context, admins []*envoy.Admin, subs []envoy
 	var list []EnvoyReport
 	var wrong []error
 	edited := setOf(drifted)
-	for _, look := range fleet.LookClosely(ctx, subs) {
+	for _, look := range fleet.ProbeInDetail(ctx, subs) {
 		e, err := reportOf(look, edited)
 		list, wrong = append(list, e), append(wrong, err)
 	}
 	return list, errors.Join(wrong...)
 }
 
-func reportOf(l envoy.CloseLook, drifted map[string]bool) (EnvoyReport, error) {
+func reportOf(l envoy.DetailedProbe, drifted map[string]bool) (EnvoyReport, error) {
 	e := EnvoyReport{URL: l.URL, WarmingClusters: []string{}, Subscriptions: []Row{}}
 	if l.Err != nil {
-		if !l.Away() {
+		if !l.Unreachable() {
 			return e, l.Err
 		}
 		e.Error = l.Err.Error()
@@ -119,13 +119,13 @@ func reportOf(l envoy.CloseLook, drifted map[string]bool) (EnvoyReport, error) {
 	e.WarmingListeners, e.WarmingClusters = l.WarmingListeners, append(e.WarmingClusters, l.Warming...)
 	has := make(map[string]bool)
 	for i, s := range l.States {
-		has[s.File] = has[s.File] || len(s.Roots) > 0
+		has[s.File] = has[s.File] || len(s.StatPrefixes) > 0
 		if drifted[s.File] {
 			l.States[i].State = envoy.Pending // whatever it runs is not what is out
 		}
 	}
 	for _, s := range l.States {
-		if len(s.Roots) == 0 && has[s.File] {
+		if len(s.StatPrefixes) == 0 && has[s.File] {
 			continue
 		}
 		row := rowOf(s, drifted[s.File])
@@ -135,15 +135,15 @@ func reportOf(l envoy.CloseLook, drifted map[string]bool) (EnvoyReport, error) {
 		e.Subscriptions = append(e.Subscriptions, row)
 	}
 	slices.SortStableFunc(e.Subscriptions, func(a, b Row) int { return strings.Compare(a.File, b.File) })
-	return e, l.Hides()
+	return e, l.ExcludedStats()
 }
 
 func rowOf(s envoy.Status, drifted bool) Row {
-	row := Row{Sync: Stale, API: s.API, Name: s.Name, File: s.File, Version: s.Version, Runs: s.Runs, Stats: s.Root, Refusals: s.Refusals, Reasons: []string{}}
+	row := Row{Sync: Stale, API: s.API, Name: s.Name, File: s.File, Version: s.Version, Runs: s.Runs, Stats: s.StatPrefix, Refusals: s.Refusals, Reasons: []string{}}
 	switch {
 	case drifted:
 		row.Sync = Drifted
-	case s.Root == "":
+	case s.StatPrefix == "":
 		row.Sync = NotSent
 	case s.State == envoy.Acked:
 		row.Sync = Synced

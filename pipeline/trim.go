@@ -35,7 +35,7 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 		return result, next, err
 	}
 	m, err := p.stamped(ctx, d, now)
-	if err != nil || len(m.Going) == 0 {
+	if err != nil || len(m.Retired) == 0 {
 		return result, next, err
 	}
 	due, next, err := p.due(ctx, m, now)
@@ -46,10 +46,10 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 	if err != nil {
 		return result, next, err
 	}
-	if kept := len(plan.Manifest.Going) > len(m.Going)-len(due); kept && (next.IsZero() || next.After(now.Add(p.options.TrimDelay))) {
+	if kept := len(plan.Manifest.Retired) > len(m.Retired)-len(due); kept && (next.IsZero() || next.After(now.Add(p.options.TrimDelay))) {
 		next = now.Add(p.options.TrimDelay)
 	}
-	if len(plan.Manifest.Going) == len(m.Going) {
+	if len(plan.Manifest.Retired) == len(m.Retired) {
 		return result, next, nil
 	}
 	if p.options.Envoys == nil && !wait(ctx, p.options.StepGap) { // an Envoy may be at the last change yet
@@ -71,16 +71,16 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 // now, and so does what is said to go since later: somebody has set the clock back.
 func (p *Pipeline) stamped(ctx context.Context, d *publish.Dir, now time.Time) (publish.Manifest, error) {
 	m, err := publish.ReadManifest(p.options.Out)
-	if err != nil || len(m.Going) == 0 {
+	if err != nil || len(m.Retired) == 0 {
 		return m, err
 	}
 	if unfinished, err := publish.ReadIntent(p.options.Out); err != nil || unfinished != nil {
 		return publish.Manifest{}, err
 	}
 	changed := false
-	for i, g := range m.Going {
+	for i, g := range m.Retired {
 		if g.Since.IsZero() || g.Since.After(now) {
-			m.Going[i].Since, changed = now, true
+			m.Retired[i].Since, changed = now, true
 		}
 	}
 	if changed {
@@ -90,7 +90,7 @@ func (p *Pipeline) stamped(ctx context.Context, d *publish.Dir, now time.Time) (
 }
 
 // due is what may go now, and when to look again for the rest.
-func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (due []publish.Going, next time.Time, err error) {
+func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (due []publish.Retired, next time.Time, err error) {
 	edited, err := p.edited(m)
 	if err != nil || edited {
 		return nil, next, err // the next publish mends the file
@@ -99,7 +99,7 @@ func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (
 	if err != nil {
 		return nil, next, err
 	}
-	for _, g := range m.Going {
+	for _, g := range m.Retired {
 		at, known := drained(g, now)
 		switch {
 		case known && !at.After(now):
@@ -122,8 +122,8 @@ func (p *Pipeline) edited(m publish.Manifest) (bool, error) {
 
 // drained tells when something that goes can go, as far as it is known now, and
 // else when to ask again.
-func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.Time) (at time.Time, known bool), error) {
-	after := func(g publish.Going, _ time.Time) (time.Time, bool) { return g.Since.Add(p.options.TrimDelay), true }
+func (p *Pipeline) drained(ctx context.Context) (func(g publish.Retired, now time.Time) (at time.Time, known bool), error) {
+	after := func(g publish.Retired, _ time.Time) (time.Time, bool) { return g.Since.Add(p.options.TrimDelay), true }
 	if p.options.Envoys == nil {
 		return after, nil
 	}
@@ -131,9 +131,9 @@ func (p *Pipeline) drained(ctx context.Context) (func(g publish.Going, now time.
 	if err != nil {
 		return nil, err
 	}
-	looks := p.options.Envoys.Look(ctx, subs)
+	looks := p.options.Envoys.Probe(ctx, subs)
 	routed := min(routeTimeout, p.options.TrimDelay)
-	return func(g publish.Going, now time.Time) (time.Time, bool) {
+	return func(g publish.Retired, now time.Time) (time.Time, bool) {
 		latest := now
 		for _, l := range looks {
 			latest = later(latest, g.Since.Add(routed))
@@ -170,26 +170,26 @@ func earlier(a, b time.Time) time.Time {
 
 // trimPlan plans to take away what is due. The clusters that stay are those of the
 // published file, as they are there, and no file goes that they, or listeners, name.
-func (p *Pipeline) trimPlan(due []publish.Going) (publish.Plan, error) {
+func (p *Pipeline) trimPlan(due []publish.Retired) (publish.Plan, error) {
 	st, err := p.readState()
 	if err != nil {
 		return publish.Plan{}, err
 	}
-	goes := make(map[publish.Going]bool, len(due))
+	goes := make(map[publish.Retired]bool, len(due))
 	for _, g := range due {
-		goes[publish.Going{Cluster: g.Cluster, File: g.File}] = true
+		goes[publish.Retired{Cluster: g.Cluster, File: g.File}] = true
 	}
-	stay := slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return goes[publish.Going{Cluster: r.Name}] })
+	stay := slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return goes[publish.Retired{Cluster: r.Name}] })
 	for file := range p.named(stay, st.listeners) {
-		delete(goes, publish.Going{File: file})
+		delete(goes, publish.Retired{File: file})
 	}
 	clusters, files := publish.Step{Name: "trim clusters"}, publish.Step{Name: "trim files"}
 	m := st.manifest
-	m.Going = nil
-	for _, g := range st.manifest.Going {
+	m.Retired = nil
+	for _, g := range st.manifest.Retired {
 		switch {
-		case !goes[publish.Going{Cluster: g.Cluster, File: g.File}]:
-			m.Going = append(m.Going, g)
+		case !goes[publish.Retired{Cluster: g.Cluster, File: g.File}]:
+			m.Retired = append(m.Retired, g)
 		case g.File != "":
 			files.Remove = append(files.Remove, g.File)
 		}

@@ -49,7 +49,7 @@ func (p *Pipeline) kept(r *render.Renderer, published, came []*xds.Resource) (pu
 	f, err := r.Clusters(p.options.Format, published)
 	k := publish.Kept{File: publishFile(f)}
 	for _, r := range came {
-		k.Going = append(k.Going, publish.Going{Cluster: r.Name})
+		k.Retired = append(k.Retired, publish.Retired{Cluster: r.Name})
 	}
 	return k, err
 }
@@ -59,7 +59,7 @@ func (p *Pipeline) kept(r *render.Renderer, published, came []*xds.Resource) (pu
 // got further than to its clusters.
 func (p *Pipeline) clustersBefore(st *state) (clusters []*xds.Resource, past bool, err error) {
 	file := p.options.Format.Path(xds.Cluster, "")
-	data, past, err := publish.Found(p.options.Out, file)
+	data, past, err := publish.ReadOriginal(p.options.Out, file)
 	if err != nil || data == nil {
 		return st.clusters, false, err
 	}

@@ -49,7 +49,7 @@ func newPlan() Plan {
 		},
 		Manifest: Manifest{
 			Format: "json", EDSMode: "file", Snapshot: "s2", Published: day2,
-			Going: []Going{{Cluster: "old", Since: day2}},
+			Retired: []Retired{{Cluster: "old", Since: day2}},
 		},
 	}
 }

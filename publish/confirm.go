@@ -7,26 +7,26 @@ import (
 	"xdspub/diag"
 )
 
-// Confirmer sees whether Envoy takes the files of a step in. It is asked around
-// each step that moves something, on the way to a snapshot and on the way back.
+// Confirmer asks Envoy whether it takes the files of a step. Publish calls it around each
+// step that moves files, and so does a rollback.
 type Confirmer interface {
-	// Before is called when all is ready and the files of s are about to move. An
-	// error stops the publish there.
+	// Before is called when all is ready and before the files of s move. An error stops
+	// the publish.
 	Before(ctx context.Context, s Step) error
-	// After is called when they have moved, and are durable. It tells whether an
-	// Envoy answered for them. A *RefusedError has the steps put back; any other
-	// error stops the publish after s.
+	// After is called when they have moved and are durable. It reports whether an Envoy
+	// answered. A *RefusedError rolls the steps back; any other error stops the publish
+	// after s.
 	After(ctx context.Context, s Step) (answered bool, err error)
 }
 
-// RefusedError says that Envoy refused a step. Publish returns it when what had
-// gone out is put back. A file that was edited by hand before it moved is not put
-// back, nor is what went out before it: it may be named there.
+// RefusedError means that Envoy refused a step. Publish returns it after the rollback. The
+// rollback leaves a file that was edited by hand before it moved, and the files that moved
+// before it, since they may name it.
 type RefusedError struct {
-	// Refusal is what goes on record.
+	// Refusal goes on record.
 	Refusal Refusal
-	// Keep names files that stay as they are where there was one before: Envoy has
-	// taken them, and what was out before can live with them.
+	// Keep names files that the rollback leaves where there was one before: Envoy has
+	// taken them, and the snapshot before works with them too.
 	Keep []string
 }
 
@@ -37,14 +37,14 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("step %s: Envoy refused it: %s", e.Refusal.Step, e.Refusal.Findings[0].Message)
 }
 
-// Findings are what Envoy said.
+// Findings returns Envoy's reasons.
 func (e *RefusedError) Findings() diag.List { return e.Refusal.Findings }
 
-// undoing is a Confirmer for the way back: it waits as the other one does, but
-// there is nothing else to be done when Envoy refuses what it had before.
+// undoing is a Confirmer for a rollback: it waits as the other one does, but ignores a
+// refusal: nothing else can be done when Envoy refuses what it had before.
 type undoing struct {
 	Confirmer
-	ctx context.Context // the caller's: its end ends the waiting and not the way back
+	ctx context.Context // the caller's: its end ends the waits and not the rollback
 	d   *Dir
 }
 

@@ -42,18 +42,18 @@
 // A file that is already right is not touched, since a rename of the same bytes
 // would still make Envoy reload.
 //
-// # Confirmation and the way back
+// # Confirmation and rollback
 //
-// Who gives a Plan a Confirmer has each step wait for it. When Envoy refuses one,
-// the steps that are out go back in reverse order: the bytes that they replaced
-// were saved in .xdspub/undo before the first one moved. Files that came stay, and are on
-// record as going; a file that may keep what came says so itself (WayBack). The snapshot
-// is then held:
-// .xdspub/refused.json keeps who tries again from trying the same once more.
+// With a Confirmer in the Plan each step waits for it. When Envoy refuses a step, Publish
+// rolls the steps back in reverse order: the bytes that they replaced were saved in
+// .xdspub/undo before the first one moved. Files that the change added stay, and are on
+// record as retired. Where a file must keep a part of its new content, the Plan has the
+// bytes for it (WayBack). The snapshot is then held: .xdspub/refused.json stops
+// the next run from publishing it again.
 //
-// The record .xdspub/intent says which way a change goes. Its writer's successor
-// plans anew from what is out, or goes on putting back; where somebody confirms,
-// what the killed writer had moved moves once more, since nobody saw the answer.
+// The record .xdspub/intent holds the direction of a change. When the writer is killed, the
+// next one plans again from the files on disk, or completes the rollback. With a Confirmer
+// it moves once more what the killed writer had moved, since nobody saw Envoy's answer.
 //
 // # Caveats
 //

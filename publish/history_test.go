@@ -523,8 +523,8 @@ func (p *play) settle(g tree) {
 func (p *play) records() {
 	m, err := publish.ReadManifest(p.out)
 	p.must(err)
-	if len(m.Going) > 0 {
-		p.wrong("the record says that %v go", m.Going)
+	if len(m.Retired) > 0 {
+		p.wrong("the record says that %v go", m.Retired)
 	}
 	drifted, err := m.Drifted(p.out)
 	p.must(err)

@@ -328,7 +328,7 @@ func TestRecordsLeadNowhere(t *testing.T) {
 			if _, err := ReadFile(out, name); err == nil {
 				t.Errorf("%s was read", name)
 			}
-			going := Manifest{Going: []Going{{File: name}}}
+			going := Manifest{Retired: []Retired{{File: name}}}
 			if going.check() == nil {
 				t.Errorf("%s may go", name)
 			}

@@ -14,43 +14,43 @@ const (
 	intentPath = private + "/intent"
 	undoPath   = private + "/undo"
 
-	// startAnew is the way out of an intent that can't be gone on with.
-	startAnew = "and publish again: the change then starts from what is out"
+	// publishAgain is the advice where an intent can't be completed.
+	publishAgain = "and publish again: the change then starts from what is out"
 )
 
-// Direction is the way that a change goes.
+// Direction is the direction of a change.
 type Direction string
 
 const (
-	// Forward is to the snapshot that was asked for.
+	// Forward leads to the snapshot of the plan.
 	Forward Direction = "forward"
-	// Back is to the one before, since Envoy refused it.
+	// Back leads to the snapshot before, since Envoy refused that of the plan.
 	Back Direction = "back"
 )
 
-// Intent is the record of a change that is under way, in .xdspub/intent: what the
-// next writer needs when this one is killed. Which steps are out is not in it: the
-// published files tell.
+// Intent is the record of a change that is under way, in .xdspub/intent: the next writer
+// needs it when this one is killed. It does not hold which steps are published: the
+// files show that.
 type Intent struct {
 	Layout    int       `json:"layout"`
 	From      string    `json:"from"` // ids of snapshots
 	To        string    `json:"to"`
 	Direction Direction `json:"direction"`
 	Begun     time.Time `json:"begun"`
-	// Attempt counts the writers that were killed on the way, and this one.
+	// Attempt counts the writers of the change that were killed, and this one.
 	Attempt int `json:"attempt"`
 	// Manifest is the record of From.
 	Manifest Manifest `json:"manifest"`
-	// Record is the hash of the manifest that stands when the change is done: a
-	// writer that is killed there leaves nothing to do but to remove the intent.
+	// Record is the hash of the manifest after the change: where that is on disk, only
+	// the intent is left to remove.
 	Record string `json:"record"`
-	// Steps are the files that the change moves, and where the bytes are that they
-	// had before. They are noted only where somebody can refuse the change.
+	// Steps are the files that the change moves, and where their bytes from before are
+	// saved. They are empty where nobody can refuse the change.
 	Steps []intentStep `json:"steps,omitempty"`
-	// WayBack is of a file that goes back to other bytes than it had before; nil is none,
-	// and once the change goes back, these stand in Steps.
+	// WayBack is the file that a rollback gives other bytes than it had before; nil is
+	// none. Once the rollback has begun, Steps holds these bytes.
 	WayBack *intentWayBack `json:"way_back,omitempty"`
-	// Refusal is why it goes back.
+	// Refusal is the reason of a rollback.
 	Refusal *Refusal `json:"refusal,omitempty"`
 }
 
@@ -68,15 +68,15 @@ type saved struct {
 	Sum     string `json:"sum,omitempty"`
 	Version string `json:"version,omitempty"`
 	Secret  bool   `json:"secret,omitempty"`
-	// Edited says that it was not as it had been published: nothing is saved, and it
-	// does not go back.
+	// Edited means that the file was edited by hand before: nothing is saved, and a
+	// rollback leaves it.
 	Edited bool `json:"edited,omitempty"`
 }
 
-// Found reads a file as it was before the change that ended early in the directory out,
-// and nil where there is none, or the file is not among those that it moves. past tells
-// whether that change has moved anything behind the step that writes the file.
-func Found(out, file string) (data []byte, past bool, err error) {
+// ReadOriginal reads the bytes that a file had before the change that ended early in the
+// directory out. It returns nil where no change did, or this one does not move the file.
+// past reports whether the change has moved a file after the step that writes this one.
+func ReadOriginal(out, file string) (data []byte, past bool, err error) {
 	_, err = reading(out, func(root folder) (struct{}, error) {
 		in, err := readIntent(root)
 		if err != nil || in == nil || in.Direction == Back {
@@ -89,15 +89,15 @@ func Found(out, file string) (data []byte, past bool, err error) {
 		if done, err := in.done(m); done || err != nil {
 			return struct{}{}, err
 		}
-		data, past, err = in.found(root, file)
+		data, past, err = in.original(root, file)
 		return struct{}{}, err
 	})
 	return data, past, err
 }
 
-func (in *Intent) found(root folder, file string) (data []byte, past bool, err error) {
+func (in *Intent) original(root folder, file string) (data []byte, past bool, err error) {
 	was := make(map[string]saved)
-	for _, f := range in.first() {
+	for _, f := range in.originals() {
 		was[f.Path] = f
 	}
 	if was[file].Saved == "" {
@@ -120,24 +120,24 @@ func (in *Intent) found(root folder, file string) (data []byte, past bool, err e
 	return data, past, nil
 }
 
-// intentWayBack is a WayBack of which the bytes are saved.
+// intentWayBack is a WayBack whose bytes are saved.
 type intentWayBack struct {
 	Taken   intentKept `json:"taken"`
 	Refused intentKept `json:"refused"`
 }
 
 type intentKept struct {
-	File  saved   `json:"file"`
-	Going []Going `json:"going,omitempty"`
+	File    saved     `json:"file"`
+	Retired []Retired `json:"going,omitempty"`
 }
 
-// ReadIntent reads the record of the change that is under way in the directory
-// out, or nil where there is none. It takes no lock.
+// ReadIntent reads the record of the change that is under way in the directory out. It
+// returns nil where there is none, and takes no lock.
 func ReadIntent(out string) (*Intent, error) { return reading(out, readIntent) }
 
 func readIntent(root folder) (*Intent, error) {
 	var in Intent
-	there, err := readRecord(root, intentPath, &in, func() error { return in.check() }, "remove the file "+startAnew)
+	there, err := readRecord(root, intentPath, &in, func() error { return in.check() }, "remove the file "+publishAgain)
 	if err != nil || !there {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (in *Intent) check() error {
 	return in.Manifest.check()
 }
 
-// files are all that the change may put back.
+// files returns all files that a rollback may restore.
 func (in *Intent) files() iter.Seq[saved] {
 	return func(yield func(saved) bool) {
 		for _, s := range in.Steps {
@@ -180,15 +180,15 @@ func (in *Intent) files() iter.Seq[saved] {
 	}
 }
 
-// done tells whether m, which is on disk, is the last that the change had to write.
+// done reports whether m, which is on disk, is the last file that the change writes.
 func (in *Intent) done(m Manifest) (bool, error) {
 	f, err := m.file()
 	return err == nil && in.Record == sum(f.Data), err
 }
 
-// first are the files that the change moves, each as it was before the first step
+// originals returns the files that the change moves, each as it was before the first step
 // that moves it.
-func (in *Intent) first() []saved {
+func (in *Intent) originals() []saved {
 	if in == nil {
 		return nil
 	}
@@ -205,16 +205,16 @@ func (in *Intent) first() []saved {
 	return list
 }
 
-// paths is the set of the files that the change moves.
+// paths returns the set of the files that the change moves.
 func (in *Intent) paths() map[string]bool {
 	set := make(map[string]bool)
-	for _, f := range in.first() {
+	for _, f := range in.originals() {
 		set[f.Path] = true
 	}
 	return set
 }
 
-// needs is the set of the files in .xdspub/undo that a way back needs.
+// needs returns the set of the files in .xdspub/undo that a rollback needs.
 func (in *Intent) needs() map[string]bool {
 	set := make(map[string]bool)
 	if in != nil {
@@ -225,13 +225,13 @@ func (in *Intent) needs() map[string]bool {
 	return set
 }
 
-// reversible tells whether there was a whole snapshot before the change. Envoy keeps
+// reversible reports whether a whole snapshot was published before the change. Envoy keeps
 // what it took of a first publish: half of it is better than none, and its next start
 // must find the files that its bootstrap names.
 func (in *Intent) reversible() bool { return in.From != "" }
 
-// intend is the intent of p, and the bytes that it saves for the way back. Where a
-// change was interrupted the way back leads to before that one.
+// intend returns the intent of p, and the bytes to save for a rollback. Where a change was
+// interrupted the rollback leads to the snapshot before that one.
 func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []staged, error) {
 	in := Intent{Layout: layout, From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward, Begun: time.Now().UTC().Round(0), Attempt: 1, Manifest: prev}
 	if interrupted != nil {
@@ -248,7 +248,7 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		return saved{Path: f.Path, Saved: name, Sum: sum(f.Data), Version: f.Version, Secret: f.Secret}
 	}
 	was := make(map[string]saved) // before the first step that moves it
-	for _, f := range interrupted.first() {
+	for _, f := range interrupted.originals() {
 		was[f.Path] = f
 	}
 	written := make(map[string]File) // by an earlier step of this plan
@@ -260,7 +260,7 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		}
 		for _, name := range names {
 			if f, twice := written[name]; twice {
-				// What does not go back has no way back by its writings either.
+				// A file that a rollback leaves is left as each step wrote it.
 				if was[name].Saved != "" {
 					step.Files = append(step.Files, keep(f))
 				}
@@ -268,7 +268,7 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 			}
 			if _, known := was[name]; !known {
 				var err error
-				if was[name], err = d.now(name, prev, keep); err != nil {
+				if was[name], err = d.saveCurrent(name, prev, keep); err != nil {
 					return in, nil, err
 				}
 			}
@@ -279,26 +279,26 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		}
 		in.Steps = append(in.Steps, step)
 	}
-	in.inherit(interrupted)
+	in.adoptInterrupted(interrupted)
 	if p.WayBack != nil {
 		save := func(k Kept) intentKept {
 			if k.File.Data == nil {
 				return intentKept{}
 			}
-			return intentKept{keep(k.File), k.Going}
+			return intentKept{keep(k.File), k.Retired}
 		}
 		in.WayBack = &intentWayBack{save(p.WayBack.Taken), save(p.WayBack.Refused)}
 	}
 	return in, files, nil
 }
 
-// inherit takes over what the interrupted change moves and this one does not. What
-// had come goes last of all: whatever names it has gone by then. What had changed or
-// gone comes back first of all, before what named it.
-func (in *Intent) inherit(interrupted *Intent) {
+// adoptInterrupted adds the files that only the interrupted change moves. A rollback removes
+// last what that change had added: nothing names it by then. It restores first what that
+// change had replaced or removed: other files name it.
+func (in *Intent) adoptInterrupted(interrupted *Intent) {
 	come, rest := intentStep{Name: "of the interrupted change"}, intentStep{Name: "of the interrupted change"}
 	own := in.paths()
-	for _, f := range slices.Backward(interrupted.first()) {
+	for _, f := range slices.Backward(interrupted.originals()) {
 		switch {
 		case own[f.Path]:
 		case f.Saved == "":
@@ -315,9 +315,9 @@ func (in *Intent) inherit(interrupted *Intent) {
 	}
 }
 
-// now is the file name as it is out, kept where it can be put back.
-func (d *Dir) now(name string, m Manifest, keep func(File) saved) (saved, error) {
-	f, err := d.asPublished(name, m)
+// saveCurrent returns the published file name, and has its bytes saved for a rollback.
+func (d *Dir) saveCurrent(name string, m Manifest, keep func(File) saved) (saved, error) {
+	f, err := d.current(name, m)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return saved{Path: name}, nil
@@ -333,9 +333,9 @@ func (d *Dir) now(name string, m Manifest, keep func(File) saved) (saved, error)
 
 var errEdited = errors.New("not as it was published")
 
-// asPublished is the file name as it is out. The error is errEdited where it is not
-// as it was published, or is gone.
-func (d *Dir) asPublished(name string, m Manifest) (File, error) {
+// current returns the published file name. The error is errEdited where it was edited by
+// hand or removed since.
+func (d *Dir) current(name string, m Manifest) (File, error) {
 	was, known := m.Files[name]
 	f := File{Path: name, Version: was.Version}
 	data, info, err := d.root.read(name, MaxFile)

@@ -87,7 +87,7 @@ func (f files) whole() string {
 // some time. What only a cluster names that goes itself may.
 func (f files) goes(m Manifest) string {
 	since, going := map[string]bool{}, map[string]bool{}
-	for _, g := range m.Going {
+	for _, g := range m.Retired {
 		going[g.Cluster] = true
 		since[g.File] = !g.Since.IsZero()
 	}
@@ -134,7 +134,7 @@ func (w world) check(t *testing.T, out string) files {
 		t.Error(err)
 	}
 	if named := is.goes(m); named != "" {
-		t.Errorf("%s, which the record says to go: %+v", named, m.Going)
+		t.Errorf("%s, which the record says to go: %+v", named, m.Retired)
 	}
 	to := w.plan.Manifest.Snapshot
 	if m.Snapshot != w.record.Snapshot && m.Snapshot != to && m.Snapshot != w.snapshot {
@@ -284,7 +284,7 @@ func checkHalfway(t *testing.T, out string) {
 	if m.Snapshot == "s2" && out1 > 0 || m.Snapshot != "s1" && m.Snapshot != "s2" {
 		t.Errorf("the record says %q with %d files left", m.Snapshot, out1)
 	}
-	if out2 > 0 && len(m.Going) != 1 {
-		t.Errorf("something moved, and the record says going %v", m.Going)
+	if out2 > 0 && len(m.Retired) != 1 {
+		t.Errorf("something moved, and the record says going %v", m.Retired)
 	}
 }

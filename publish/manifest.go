@@ -19,11 +19,11 @@ const (
 	layout = 1
 )
 
-// Manifest is the record of an output directory, in .xdspub/manifest.json: what
-// the next run has to know and the published files do not tell.
+// Manifest is the record of an output directory, in .xdspub/manifest.json: it holds what
+// the next run needs and can't read from the published files.
 type Manifest struct {
-	// Layout is the version of the directory's layout. Publish sets it; 0 means
-	// that there is no record, since nothing was published yet.
+	// Layout is the version of the directory's layout. Publish sets it; 0 means that
+	// nothing was published yet.
 	Layout int `json:"layout"`
 	// Format and EnvoyPath can't change under a running Envoy.
 	Format    string `json:"format"`
@@ -32,62 +32,62 @@ type Manifest struct {
 	// InlineRoutesBudget is the inotify budget that route configurations went into
 	// their listeners for; 0 while they are in files.
 	InlineRoutesBudget int `json:"inline_routes_budget,omitzero"`
-	// Snapshot is the id of the snapshot that is out, all steps of it, and
-	// Published when that was.
+	// Snapshot is the id of the snapshot that was published last, with all its steps,
+	// and Published is when.
 	Snapshot  string    `json:"snapshot"`
 	Published time.Time `json:"published,omitzero"`
 	// Revision is the git commit of the source tree, empty where there is none.
 	Revision string `json:"revision,omitempty"`
 	// Resources counts the resources of the snapshot by type, as in "CDS".
-	Resources map[string]int `json:"resources,omitempty"`
-	Going     []Going        `json:"going"`
-	Draining  []Drain        `json:"draining,omitempty"`
+	Resources       map[string]int  `json:"resources,omitempty"`
+	Retired         []Retired       `json:"going"`
+	DrainingWatches []DrainingWatch `json:"draining,omitempty"`
 	// Files are the published files by path. Publish sets it.
 	Files map[string]Published `json:"files,omitempty"`
 }
 
-// Published is what a file held when it was published.
+// Published identifies the content of a published file.
 type Published struct {
 	Version string `json:"version"` // its version_info
 	Sum     string `json:"sum"`     // a hash of its bytes
 }
 
-// Drain is a path subscription that no listener has any more: Envoy holds it until
-// the listener or filter chain that had it has drained.
-type Drain struct {
+// DrainingWatch is a path subscription that only draining listeners or filter chains have:
+// Envoy keeps it until they have drained.
+type DrainingWatch struct {
 	Watch string    `json:"watch"`
 	Since time.Time `json:"since"`
 }
 
-// Going is what is still out, is not in the snapshot any more, and waits for
-// its trim: exactly one of a cluster, by name, and a file, by path.
-type Going struct {
+// Retired is a cluster (by name) or a file (by path) that is still published, is no longer
+// in the snapshot, and waits for its trim. Exactly one of the two is set.
+type Retired struct {
 	Cluster string `json:"cluster,omitempty"`
 	File    string `json:"file,omitempty"`
-	// Since is when nothing named it any more. It is zero until a trim has seen that
-	// the change which dropped it is through: before that, something may.
+	// Since is when the last reference to it was removed. It is zero until a trim has
+	// seen that the change which retired it is complete.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Since is when each of what goes began to. Its keys have no time.
-func (m Manifest) Since() map[Going]time.Time {
-	since := make(map[Going]time.Time, len(m.Going))
-	for _, g := range m.Going {
-		since[Going{Cluster: g.Cluster, File: g.File}] = g.Since
+// RetiredAt returns when each Retired was retired. Its keys have no time.
+func (m Manifest) RetiredAt() map[Retired]time.Time {
+	since := make(map[Retired]time.Time, len(m.Retired))
+	for _, g := range m.Retired {
+		since[Retired{Cluster: g.Cluster, File: g.File}] = g.Since
 	}
 	return since
 }
 
-// shifted is m with the times of what goes and drains moved. What has none yet has none.
+// shifted returns m with the times of Retired and DrainingWatches moved. A zero time stays.
 func (m Manifest) shifted(by time.Duration) Manifest {
-	m.Going, m.Draining = slices.Clone(m.Going), slices.Clone(m.Draining)
-	for i, g := range m.Going {
+	m.Retired, m.DrainingWatches = slices.Clone(m.Retired), slices.Clone(m.DrainingWatches)
+	for i, g := range m.Retired {
 		if !g.Since.IsZero() {
-			m.Going[i].Since = g.Since.Add(by)
+			m.Retired[i].Since = g.Since.Add(by)
 		}
 	}
-	for i, d := range m.Draining {
-		m.Draining[i].Since = d.Since.Add(by)
+	for i, d := range m.DrainingWatches {
+		m.DrainingWatches[i].Since = d.Since.Add(by)
 	}
 	return m
 }
@@ -108,7 +108,7 @@ func readManifest(root folder) (Manifest, error) {
 }
 
 func (m Manifest) check() error {
-	for _, g := range m.Going {
+	for _, g := range m.Retired {
 		if (g.Cluster == "") == (g.File == "") {
 			return fmt.Errorf("manifest: going %+v: not exactly one of cluster and file", g)
 		}
@@ -126,68 +126,67 @@ func (m Manifest) check() error {
 	return nil
 }
 
-// during is the record while the plan that leads to m is under way. The
-// snapshot is still the former one. What was going counts as going until the
-// plan is done: a trim that is killed half-way would otherwise leave clusters
-// and files that nothing knows of. What does not go before or after the plan has no
-// time: it may be in use, and where the plan ends early, it begins to go anew.
+// during returns the record for the time of the plan that leads to m. It names the snapshot
+// before. It keeps what was retired before: otherwise a trim that is killed half-way would
+// leave clusters and files without a record. What is not retired both before and after the
+// plan has no time: it may be in use, and where the plan ends early, its trim delay starts
+// again.
 func (m Manifest) during(prev Manifest) Manifest {
 	m.Snapshot, m.Published, m.Revision, m.Resources, m.Files = prev.Snapshot, prev.Published, prev.Revision, prev.Resources, prev.Files
-	before := slices.Clone(prev.Going)
+	before := slices.Clone(prev.Retired)
 	for i := range before {
 		before[i].Since = time.Time{}
 	}
-	return m.with(before).anew(prev)
+	return m.retiring(before).restartTrimDelays(prev)
 }
 
-// with is m where more goes, which has no time yet.
-func (m Manifest) with(more []Going) Manifest {
-	goes := m.Since()
-	m.Going = slices.Clone(m.Going)
+// retiring returns m where more is retired, which has no time yet.
+func (m Manifest) retiring(more []Retired) Manifest {
+	goes := m.RetiredAt()
+	m.Retired = slices.Clone(m.Retired)
 	for _, g := range more {
 		if _, on := goes[g]; !on {
-			m.Going = append(m.Going, g)
+			m.Retired = append(m.Retired, g)
 		}
 	}
 	return m
 }
 
-// anew is m where another record has no time for some that go: these may have been in
-// use since then.
-func (m Manifest) anew(other Manifest) Manifest {
-	since := other.Since()
-	m.Going = slices.Clone(m.Going)
-	for i, g := range m.Going {
-		if since[Going{Cluster: g.Cluster, File: g.File}].IsZero() {
-			m.Going[i].Since = time.Time{}
+// restartTrimDelays returns m without the times that another record lacks too: what it
+// retires may have been in use since.
+func (m Manifest) restartTrimDelays(other Manifest) Manifest {
+	since := other.RetiredAt()
+	m.Retired = slices.Clone(m.Retired)
+	for i, g := range m.Retired {
+		if since[Retired{Cluster: g.Cluster, File: g.File}].IsZero() {
+			m.Retired[i].Since = time.Time{}
 		}
 	}
 	return m
 }
 
-// same tells whether prev, which is on disk, says what m says, the time of
-// publishing and the commit apart: a plan that changes nothing leaves the record
-// alone.
+// same reports whether prev, which is on disk, equals m but for the time of publishing and
+// the commit: a plan that changes nothing keeps the record.
 func (m Manifest) same(prev Manifest) bool {
 	m.Published, m.Revision = prev.Published, prev.Revision
 	return prev.Layout == layout && reflect.DeepEqual(m.normal(), prev.normal())
 }
 
-// normal is m in the form in which it is written and can be compared.
+// normal returns m in the form in which it is written and compared.
 func (m Manifest) normal() Manifest {
 	m.Layout = layout
 	m.Published = m.Published.UTC().Round(0)
-	going := make([]Going, len(m.Going)) // never null in JSON
-	for i, g := range m.Going {
+	going := make([]Retired, len(m.Retired)) // never null in JSON
+	for i, g := range m.Retired {
 		g.Since = g.Since.UTC().Round(0)
 		going[i] = g
 	}
-	m.Going = going
-	var draining []Drain
-	for _, d := range m.Draining {
-		draining = append(draining, Drain{d.Watch, d.Since.UTC().Round(0)})
+	m.Retired = going
+	var draining []DrainingWatch
+	for _, d := range m.DrainingWatches {
+		draining = append(draining, DrainingWatch{d.Watch, d.Since.UTC().Round(0)})
 	}
-	m.Draining = draining
+	m.DrainingWatches = draining
 	if len(m.Resources) == 0 {
 		m.Resources = nil
 	}
@@ -197,10 +196,10 @@ func (m Manifest) normal() Manifest {
 	return m
 }
 
-// file is m as it stands on disk.
+// file returns m as a file.
 func (m Manifest) file() (File, error) { return recordFile(manifestPath, m.normal()) }
 
-// after is what the record of files says when the steps of p are out.
+// after returns the record of files once the steps of p are published.
 func (p Plan) after(files map[string]Published) map[string]Published {
 	out := maps.Clone(files)
 	if out == nil {
@@ -217,15 +216,15 @@ func (p Plan) after(files map[string]Published) map[string]Published {
 	return out
 }
 
-// sum is short: it tells a file that was edited by hand, and no forger.
+// sum is short: it detects an edit by hand, and no forgery.
 func sum(data []byte) string {
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:16])
 }
 
-// Drifted lists the published files in the directory out that are not as they were
-// published, sorted: edited by hand, replaced or gone. While a change is under way
-// they include those that it has moved.
+// Drifted lists the published files in the directory out that were edited by hand, replaced
+// or removed since, sorted. While a change is under way it includes those that this has
+// moved.
 func (m Manifest) Drifted(out string) ([]string, error) { return reading(out, m.drifted) }
 
 func (m Manifest) drifted(root folder) ([]string, error) {

@@ -16,7 +16,7 @@ func TestManifestOnDisk(t *testing.T) {
 	zone := time.FixedZone("CEST", 2*60*60)
 	m := Manifest{
 		Format: "json", EnvoyPath: "/etc/envoy/xds", EDSMode: "file", Snapshot: "s1", Published: day1.In(zone),
-		Going: []Going{{Cluster: "old", Since: day1.In(zone)}, {File: "eds/old/eds.json", Since: day1}},
+		Retired: []Retired{{Cluster: "old", Since: day1.In(zone)}, {File: "eds/old/eds.json", Since: day1}},
 	}
 	publishOnce(t, out, Plan{Manifest: m})
 	data, err := os.ReadFile(filepath.Join(out, manifestPath))
@@ -49,22 +49,22 @@ func TestManifestOnDisk(t *testing.T) {
 
 // TestManifestDuring reads the record at the moment of each move.
 func TestManifestDuring(t *testing.T) {
-	file := Going{File: "eds/old/eds.json", Since: day1}
+	file := Retired{File: "eds/old/eds.json", Since: day1}
 	for _, tt := range []struct {
 		name         string
-		before, want []Going
+		before, want []Retired
 	}{
 		// Until the plan has ended, a listener may still name the cluster.
-		{"goes now", nil, []Going{{Cluster: "old"}}},
-		{"goes since a plan that was killed", []Going{{Cluster: "old"}}, []Going{{Cluster: "old"}}},
+		{"goes now", nil, []Retired{{Cluster: "old"}}},
+		{"goes since a plan that was killed", []Retired{{Cluster: "old"}}, []Retired{{Cluster: "old"}}},
 		// What was going goes on, and the file is not forgotten before it is gone.
 		// Which of the two the plan has in use is not known here: it has no time.
-		{"was going", []Going{file, {Cluster: "old", Since: day1}}, []Going{{Cluster: "old", Since: day2}, {File: file.File}}},
+		{"was going", []Retired{file, {Cluster: "old", Since: day1}}, []Retired{{Cluster: "old", Since: day2}, {File: file.File}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out := t.TempDir()
 			old := oldPlan()
-			old.Manifest.Going = tt.before
+			old.Manifest.Retired = tt.before
 			publishOnce(t, out, old)
 			moves := 0
 			d := mustOpen(t, out, &probe{root: out, fault: func(_ int, call string) error {
@@ -74,7 +74,7 @@ func TestManifestDuring(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					if m.Snapshot != "s1" || !m.Published.Equal(day1) || !slices.Equal(m.Going, tt.want) {
+					if m.Snapshot != "s1" || !m.Published.Equal(day1) || !slices.Equal(m.Retired, tt.want) {
 						t.Errorf("at %s: %+v, want going %v", call, m, tt.want)
 					}
 				}
@@ -84,7 +84,7 @@ func TestManifestDuring(t *testing.T) {
 			if moves != 5 {
 				t.Errorf("%d moves, want 5", moves)
 			}
-			if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Going, newPlan().Manifest.Going) {
+			if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Retired, newPlan().Manifest.Retired) {
 				t.Errorf("manifest %+v, %v", m, err)
 			}
 		})
@@ -131,11 +131,11 @@ func BenchmarkDuring(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var m, prev Manifest
 			for i := range n {
-				m.Going = append(m.Going, Going{Cluster: fmt.Sprint("new", i)})
-				prev.Going = append(prev.Going, Going{Cluster: fmt.Sprint("old", i), Since: day1})
+				m.Retired = append(m.Retired, Retired{Cluster: fmt.Sprint("new", i)})
+				prev.Retired = append(prev.Retired, Retired{Cluster: fmt.Sprint("old", i), Since: day1})
 			}
 			for b.Loop() {
-				if got := len(m.during(prev).Going); got != 2*n {
+				if got := len(m.during(prev).Retired); got != 2*n {
 					b.Fatal(got)
 				}
 			}

@@ -47,7 +47,7 @@ func pending(root folder, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	done, again := make(map[string]bool), make(map[string]bool)
 	if p.Confirm != nil {
 		again = interrupted.paths()
-		for _, name := range p.Again {
+		for _, name := range p.Republish {
 			again[name] = true
 		}
 	}

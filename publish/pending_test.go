@@ -48,8 +48,8 @@ func TestRefusedPlans(t *testing.T) {
 		{"written and removed", again, "named twice in one plan"},
 		{"one folder", two("xds/cds.json", "xds/lds.json"), "publish xds/lds.json: xds/cds.json is in the same folder"},
 		{"file and folder", two("eds/web", "eds/web/eds.json"), "eds/web is a file of the same plan"},
-		{"going nothing", Plan{Manifest: Manifest{Going: []Going{{}}}}, "not exactly one of cluster and file"},
-		{"going twice", Plan{Manifest: Manifest{Going: []Going{{Cluster: "a", File: "b"}}}}, "not exactly one of cluster and file"},
+		{"going nothing", Plan{Manifest: Manifest{Retired: []Retired{{}}}}, "not exactly one of cluster and file"},
+		{"going twice", Plan{Manifest: Manifest{Retired: []Retired{{Cluster: "a", File: "b"}}}}, "not exactly one of cluster and file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out := t.TempDir()

@@ -53,39 +53,41 @@ func (s Step) writes(name string) bool {
 	return slices.ContainsFunc(s.Write, func(f File) bool { return f.Path == name })
 }
 
-// Plan is the way from what is on disk to what shall be there.
+// Plan is the steps from the files on disk to those that shall be there.
 type Plan struct {
 	// Steps may write one file several times; what the last one writes counts.
 	Steps []Step
-	// Gap is waited between two steps that both moved something, where no Envoy
-	// answered for the first of them; 0 is no wait.
+	// Gap is the wait between two steps that both moved files, where no Envoy
+	// confirmed the first of them; 0 is no wait.
 	Gap time.Duration
-	// Confirm sees whether Envoy takes the steps in; nil is nobody.
+	// Confirm asks whether Envoy takes each step; nil asks nobody.
 	Confirm Confirmer
-	// Again names files that move, where somebody confirms, even though they are out.
-	Again []string
-	// WayBack is of a file that goes back to other bytes than it had before; nil is none.
+	// Republish names files that move, where somebody confirms, even though the same bytes
+	// are published.
+	Republish []string
+	// WayBack is the file that a rollback gives other bytes than it had before; nil is none.
 	WayBack *WayBack
-	// Manifest is what the record says when all steps are out.
+	// Manifest is the record once all steps are published.
 	Manifest Manifest
 }
 
-// WayBack is what a file holds when the change that writes it goes back. Connections that
-// drain may need what the change brought, so that stays beside what was there before.
+// WayBack is the content that a file gets when the change that writes it is rolled back.
+// Draining connections may need what the change added, so this stays beside the content
+// from before.
 type WayBack struct {
 	// Taken is for a change of which Envoy took the step that writes the file, Refused
-	// for one that got no further. One without bytes is what the file held before.
+	// for one where it did not. Without bytes the file gets those from before.
 	Taken, Refused Kept
 }
 
-// Kept is what a file holds on the way back.
+// Kept is the content of a file after a rollback.
 type Kept struct {
 	File File
-	// Going is what is in File and was not there before the change.
-	Going []Going
+	// Retired is what File holds and the file did not hold before the change.
+	Retired []Retired
 }
 
-// files are all that p writes, in its order.
+// files returns all files that p writes, in its order.
 func (p Plan) files() []File {
 	var list []File
 	for _, s := range p.Steps {
@@ -94,8 +96,8 @@ func (p Plan) files() []File {
 	return list
 }
 
-// check refuses what must not reach the disk. Names of folders come from the
-// names of resources, so they come from others.
+// check refuses a plan that must not reach the disk. The names of folders come from the
+// names of resources, and so from outside.
 func (p Plan) check() error {
 	named := map[string]bool{}
 	tenant := map[string]string{} // folder to the file in it
@@ -137,8 +139,7 @@ func (p Plan) check() error {
 	return p.Manifest.check()
 }
 
-// checkPath refuses a path that can't be a published file's, or is named before; and
-// notes it as named.
+// checkPath refuses a path that can't be a published file's, or that the plan names twice.
 func checkPath(name string, named map[string]bool) error {
 	if err := checkName(name); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	return res, err
 }
 
-// state is the change that was interrupted, or nil, and the record of what is out.
+// state returns the change that was interrupted, or nil, and the record of what is published.
 func (d *Dir) state() (*Intent, Manifest, error) {
 	in, err := readIntent(d.root)
 	if err != nil {
@@ -85,13 +85,13 @@ func (d *Dir) state() (*Intent, Manifest, error) {
 	if done {
 		return nil, m, d.finish()
 	}
-	m.Files, err = d.asOut(m.Files, in)
+	m.Files, err = d.refreshRecord(m.Files, in)
 	return in, m, err
 }
 
-// asOut is the record of files with those that the change in may have moved as they
-// are now. Of a change that nobody confirms, that may be any.
-func (d *Dir) asOut(files map[string]Published, in *Intent) (map[string]Published, error) {
+// refreshRecord returns the record of files where those that the change in may have moved are
+// as they are on disk. A change without a Confirmer may have moved any.
+func (d *Dir) refreshRecord(files map[string]Published, in *Intent) (map[string]Published, error) {
 	out, moves := maps.Clone(files), in.paths()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if len(moves) > 0 && !moves[name] {
@@ -111,9 +111,9 @@ func (d *Dir) asOut(files map[string]Published, in *Intent) (map[string]Publishe
 	return out, nil
 }
 
-// records are our own files around the steps of p: the intent and the manifest that
-// hold while it is under way, and the manifest that holds afterwards. A manifest is
-// left out where the one on disk says the same.
+// records returns our own files around the steps of p: before them the intent and the
+// manifest for their time, after them the manifest of p. It leaves out a manifest that
+// equals the one on disk.
 func records(p Plan, prev Manifest, in Intent) (before, after []File, err error) {
 	last, err := p.Manifest.file()
 	if err != nil {
@@ -151,7 +151,7 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	}
 	var out []string
 	if interrupted != nil {
-		if out, err = d.came(interrupted.Steps); err != nil {
+		if out, err = d.added(interrupted.Steps); err != nil {
 			return Result{}, err
 		}
 	}

@@ -30,7 +30,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("result %v, want %v", res.Steps, want)
 	}
 	m, err := ReadManifest(out)
-	if err != nil || m.Snapshot != "s2" || !m.Published.Equal(day2) || len(m.Going) != 1 {
+	if err != nil || m.Snapshot != "s2" || !m.Published.Equal(day2) || len(m.Retired) != 1 {
 		t.Errorf("manifest %+v, %v", m, err)
 	}
 }
@@ -174,9 +174,9 @@ func TestSettled(t *testing.T) {
 		t.Errorf("moved %v with %v", res.Steps, p.calls)
 	}
 	// What only the record says still goes into the record.
-	again.Manifest.Going = nil
+	again.Manifest.Retired = nil
 	mustPublish(t, d, again)
-	if m, err := ReadManifest(out); err != nil || len(m.Going) > 0 || !m.Published.Equal(again.Manifest.Published) {
+	if m, err := ReadManifest(out); err != nil || len(m.Retired) > 0 || !m.Published.Equal(again.Manifest.Published) {
 		t.Errorf("manifest %+v, %v", m, err)
 	}
 }

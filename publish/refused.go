@@ -9,25 +9,25 @@ import (
 
 const refusedPath = private + "/refused.json"
 
-// Refused is the record of what did not stay, in .xdspub/refused.json.
+// Refused is the record of what Envoy refused, in .xdspub/refused.json.
 type Refused struct {
 	Layout int `json:"layout"`
-	// Held are the snapshots that Envoy refused. They are not published again
-	// until another one was, or until they are released.
+	// Held are the snapshots that Envoy refused. They are not published again until
+	// another snapshot is, or until they are released.
 	Held []Refusal `json:"held"`
-	// Last is the last refusal, whatever came after it.
+	// Last is the last refusal, also where a publish succeeded since.
 	Last *Refusal `json:"last,omitempty"`
 }
 
-// Refusal says why a snapshot is not out.
+// Refusal is the refusal of a snapshot by Envoy.
 type Refusal struct {
 	Snapshot string `json:"snapshot"` // its id
-	// Delivery is the hash of the resources as they went out: the same snapshot can go out
-	// in another way. Where it is empty the snapshot is held in any way; in older records
-	// Snapshot is that hash.
+	// Delivery is the hash of the resources as they were published: the same snapshot can
+	// be delivered in several ways. Where it is empty the snapshot is held in each of
+	// them; in older records Snapshot is that hash.
 	Delivery string    `json:"delivery,omitempty"`
 	Time     time.Time `json:"time"`
-	Step     string    `json:"step"` // that Envoy refused
+	Step     string    `json:"step"` // the refused one
 	Findings diag.List `json:"findings"`
 }
 
@@ -43,7 +43,8 @@ func readRefused(root folder) (Refused, error) {
 	return r, nil
 }
 
-// Holds is the refusal of a snapshot, as it is to go out now, that is held, or nil.
+// Holds returns the refusal for which a snapshot, as it would be delivered now, is held, or
+// nil.
 func (r Refused) Holds(snapshot, delivery string) *Refusal {
 	for i := range r.Held {
 		if h := r.Held[i]; h.Delivery == delivery || h.Delivery == "" && (h.Snapshot == snapshot || h.Snapshot == delivery) {
@@ -53,7 +54,7 @@ func (r Refused) Holds(snapshot, delivery string) *Refusal {
 	return nil
 }
 
-// refused notes a refusal by Envoy, and holds its snapshot or not.
+// refused records a refusal by Envoy, and holds its snapshot or not.
 func (d *Dir) refused(r Refusal, hold bool) error {
 	record, err := readRefused(d.root)
 	if err != nil {
@@ -67,7 +68,7 @@ func (d *Dir) refused(r Refusal, hold bool) error {
 	return d.putRefused(record)
 }
 
-// Release lets what is held be tried again.
+// Release ends the hold of all snapshots.
 func (d *Dir) Release() error {
 	if err := d.usable("release"); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (d *Dir) Release() error {
 	if err == nil && len(record.Held) == 0 {
 		return nil
 	}
-	record.Held = nil // all that is in a damaged one goes
+	record.Held = nil // of a damaged record nothing stays
 	return d.putRefused(record)
 }
 

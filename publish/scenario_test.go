@@ -75,14 +75,14 @@ func state2() Plan {
 		step("routes", text("rds/main/rds.json", "main 2", "@ web", "@ api")),
 	)
 	p.Manifest.Published = day2
-	p.Manifest.Going = []Going{{Cluster: "old", Since: day2}, {File: "eds/old/eds.json", Since: day2}}
+	p.Manifest.Retired = []Retired{{Cluster: "old", Since: day2}, {File: "eds/old/eds.json", Since: day2}}
 	return keeping(p, "+ web", "> eds/web/eds.json", "+ old", "> eds/old/eds.json", "+ api", "> eds/api/eds.json")
 }
 
 // keeping is p with a way back on which clusters stay that came: these are all of them.
 func keeping(p Plan, clusters ...string) Plan {
 	kept := text("cds/cds.json", "kept by "+p.Manifest.Snapshot, clusters...)
-	p.WayBack = &WayBack{Taken: Kept{File: kept, Going: []Going{{Cluster: strings.TrimPrefix(clusters[len(clusters)-2], "+ ")}}}}
+	p.WayBack = &WayBack{Taken: Kept{File: kept, Retired: []Retired{{Cluster: strings.TrimPrefix(clusters[len(clusters)-2], "+ ")}}}}
 	return p
 }
 
@@ -172,7 +172,7 @@ func toAndFro(file string, n int) Plan {
 		}
 		p.Steps = append(p.Steps, step("new", of))
 	} else {
-		p.Manifest.Going = []Going{{File: file, Since: day1}}
+		p.Manifest.Retired = []Retired{{File: file, Since: day1}}
 	}
 	p.Steps = append(p.Steps,
 		step("clusters", as("cds/cds.json", clusters...)),

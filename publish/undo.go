@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Recover finishes what a writer that was killed, or met an error, had begun to put
-// back; p says who confirms, and the gap. It tells whether there was anything. It
-// comes before each Publish, which refuses to start from there. A change that was on
-// its way forward is not its matter: the next Publish goes on from what is out.
+// Recover completes the rollback that a writer began before it was killed or failed. It
+// takes Confirm and Gap of p, and reports whether there was a rollback. Call it before each
+// Publish, which refuses to start from an incomplete rollback. A change that was on its way
+// forward needs no Recover: the next Publish starts from the files on disk.
 func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	if err := d.usable("recover"); err != nil {
 		return false, err
@@ -29,8 +29,8 @@ func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	return true, errors.Join(err, d.tidy())
 }
 
-// turnBack puts back what p has done, the last of it refused. The files out were there
-// before p, by a change that ended early.
+// turnBack rolls back what p has done; Envoy refused the last step of it. The files out were
+// added before p, by a change that ended early.
 func (d *Dir) turnBack(ctx context.Context, in Intent, out []string, p Plan, done []StepResult, refused *RefusedError) ([]StepResult, error) {
 	moved := Plan{Steps: p.Steps[:len(done)]}
 	back, err := d.turn(in, out, moved, refused)
@@ -40,14 +40,14 @@ func (d *Dir) turnBack(ctx context.Context, in Intent, out []string, p Plan, don
 	return d.undo(ctx, back, p)
 }
 
-// turn begins the way back of what has moved: from here on a writer that is killed has
-// a successor that goes on with it. What does not go back is left out of the intent,
-// and is on its record as it is out now.
+// turn begins the rollback of what has moved: if this writer is killed, the next one
+// completes it. Files that the rollback leaves are not in the intent, and its record has
+// them as they are on disk.
 func (d *Dir) turn(in Intent, out []string, moved Plan, refused *RefusedError) (*Intent, error) {
 	in.Direction, in.Refusal = Back, &refused.Refusal
 	last := len(moved.Steps) - 1
-	going := in.keepWhatCame(moved.Steps[:last])
-	came, err := d.came(in.Steps)
+	going := in.keepAdded(moved.Steps[:last])
+	came, err := d.added(in.Steps)
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +60,9 @@ func (d *Dir) turn(in Intent, out []string, moved Plan, refused *RefusedError) (
 	}
 	came = slices.DeleteFunc(came, func(name string) bool { return goes[name] })
 	for _, name := range came {
-		going = append(going, Going{File: name})
+		going = append(going, Retired{File: name})
 	}
-	in.Manifest = in.Manifest.with(going)
+	in.Manifest = in.Manifest.retiring(going)
 	if in.Steps, err = d.goBack(in.Steps, came, refused.Keep); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (d *Dir) turn(in Intent, out []string, moved Plan, refused *RefusedError) (
 	return &in, d.put(intentPath, in)
 }
 
-// record is what is on record of files when the way back of what has moved is through.
+// record returns the record of files after the rollback of what has moved.
 func (in *Intent) record(moved Plan) map[string]Published {
 	goes := in.paths()
 	files := maps.Clone(in.Manifest.Files)
@@ -99,9 +99,9 @@ func (in *Intent) record(moved Plan) map[string]Published {
 	return files
 }
 
-// keepWhatCame has the file of in.WayBack go back to the bytes that are meant for a change
-// of which Envoy has taken these steps. It returns what stays in it that had come.
-func (in *Intent) keepWhatCame(taken []Step) []Going {
+// keepAdded makes the rollback give the file of in.WayBack the bytes for a change of which
+// Envoy has taken these steps. It returns what the change added and the file keeps.
+func (in *Intent) keepAdded(taken []Step) []Retired {
 	if in.WayBack == nil {
 		return nil
 	}
@@ -126,13 +126,13 @@ func (in *Intent) keepWhatCame(taken []Step) []Going {
 		return nil
 	}
 	in.Steps = steps
-	return to.Going
+	return to.Retired
 }
 
-// came are the files that are out and were not before the change. They stay until their
-// trim: clusters that stay may name them, and listeners that drain may read them. Only
-// what came with the refused step itself goes with it.
-func (d *Dir) came(steps []intentStep) ([]string, error) {
+// added returns the published files that the change added. They stay until their trim:
+// clusters that stay may name them, and draining listeners may read them. The rollback
+// removes only those that the refused step itself added.
+func (d *Dir) added(steps []intentStep) ([]string, error) {
 	var list []string
 	for _, s := range steps {
 		for _, f := range s.Files {
@@ -151,9 +151,9 @@ func (d *Dir) came(steps []intentStep) ([]string, error) {
 	return list, nil
 }
 
-// goBack is what goes back of steps: all but what came, and the files to keep, as far as
-// to a file that was edited by hand before it moved. That one can't, and what went out
-// before it stays as well, since it may be named there.
+// goBack returns the part of steps to roll back: all but the added files and those to keep,
+// back to a file that was edited by hand before it moved. That file can't be restored, and
+// the steps before it stay too, since it may name what they published.
 func (d *Dir) goBack(steps []intentStep, came, keep []string) ([]intentStep, error) {
 	keeps, stays := make(map[string]bool), make(map[string]bool)
 	for _, name := range keep {
@@ -173,7 +173,7 @@ func (d *Dir) goBack(steps []intentStep, came, keep []string) ([]intentStep, err
 				}
 				if moved {
 					d.log.Warn("a file was edited by hand before: it is not put back, nor is what went out before it", "file", f.Path)
-					// What came may be named there, whichever step it came with.
+					// It may name a file that any of the steps added.
 					for i, s := range back {
 						back[i].Files = slices.DeleteFunc(s.Files, func(f saved) bool { return f.Saved == "" })
 					}
@@ -190,7 +190,7 @@ func (d *Dir) goBack(steps []intentStep, came, keep []string) ([]intentStep, err
 	return back, nil
 }
 
-// movedSince tells whether a file is not as it was found.
+// movedSince reports whether a file changed since it was saved.
 func movedSince(root folder, f saved) (bool, error) {
 	now := ""
 	data, _, err := root.read(f.Path, MaxFile)
@@ -203,11 +203,11 @@ func movedSince(root folder, f saved) (bool, error) {
 	return now != f.Sum, nil
 }
 
-// back is the plan that undoes a change: its steps from the last to the first. What had
-// come goes with the last of them: over an interrupted change it may have come before
-// what names it, and yet move again after that.
+// back returns the plan that rolls a change back: its steps from the last to the first. The
+// last one removes the files that the change added: with an interrupted change before it,
+// a file may be added before what names it, and yet move again after that.
 func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
-	p.Steps, p.Again, p.Manifest = nil, nil, in.Manifest
+	p.Steps, p.Republish, p.Manifest = nil, nil, in.Manifest
 	var come []string
 	for _, s := range slices.Backward(in.Steps) {
 		step := Step{Name: s.Name}
@@ -230,7 +230,7 @@ func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
 	return p, nil
 }
 
-// readSaved reads the bytes that were saved for the way back.
+// readSaved reads the bytes that were saved for a rollback.
 func readSaved(root folder, f saved) ([]byte, error) {
 	name := undoPath + "/" + f.Saved
 	data, _, err := root.read(name, MaxFile)
@@ -238,12 +238,12 @@ func readSaved(root folder, f saved) ([]byte, error) {
 		err = fmt.Errorf("read %s: not what was saved", root.path(name))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (remove %s %s)", f.Path, err, root.path(intentPath), startAnew)
+		return nil, fmt.Errorf("%s: %w (remove %s %s)", f.Path, err, root.path(intentPath), publishAgain)
 	}
 	return data, nil
 }
 
-// undo puts back what the change had moved, and holds its snapshot.
+// undo restores what the change moved, and holds its snapshot.
 func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error) {
 	p, err := d.back(in, p)
 	if err != nil {
@@ -252,8 +252,8 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 	if p.Confirm != nil {
 		p.Confirm = undoing{p.Confirm, ctx, d}
 	}
-	// Who asks us to end has Envoy run what it ran before: that is a matter of
-	// moments, and only the waiting for it is left out.
+	// A context that ends does not stop the rollback, which is a matter of moments:
+	// Envoy must run what it ran before. It ends only the waits.
 	ctx = context.WithoutCancel(ctx)
 	if p, err = pending(d.root, p, d.gid, nil); err != nil {
 		return nil, fmt.Errorf("put back: %w", err)
@@ -267,7 +267,7 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 		return done, fmt.Errorf("put back: %w", err)
 	}
 	if in.Refusal != nil {
-		// A trim leads to the snapshot that is out: that one is not held.
+		// A trim leads to the snapshot that is published: it is not held.
 		if err := d.refused(*in.Refusal, in.To != in.From); err != nil {
 			return done, err
 		}
@@ -276,13 +276,13 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 	if err != nil {
 		return done, err
 	}
-	if err := d.put(manifestPath, in.Manifest.anew(now).normal()); err != nil {
+	if err := d.put(manifestPath, in.Manifest.restartTrimDelays(now).normal()); err != nil {
 		return done, err
 	}
 	return done, d.finish()
 }
 
-// finish takes the intent away.
+// finish removes the intent.
 func (d *Dir) finish() error {
 	if err := d.holding(); err != nil {
 		return err

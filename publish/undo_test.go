@@ -71,8 +71,8 @@ func TestUndo(t *testing.T) {
 		t.Errorf("put back %s, want %s", got, want)
 	}
 	m, err := ReadManifest(out)
-	if want := []Going{{Cluster: "api"}, {File: "eds/api/eds.json"}}; err != nil || !slices.Equal(m.Going, want) {
-		t.Errorf("going %v, %v, want %v", m.Going, err, want)
+	if want := []Retired{{Cluster: "api"}, {File: "eds/api/eds.json"}}; err != nil || !slices.Equal(m.Retired, want) {
+		t.Errorf("going %v, %v, want %v", m.Retired, err, want)
 	}
 	r, err := ReadRefused(out)
 	if h := r.Holds("s2", "d2"); err != nil || h == nil || h.Step != "listeners" || !h.Time.Equal(day2) {

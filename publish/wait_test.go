@@ -48,7 +48,7 @@ func TestCancel(t *testing.T) {
 		want["lds/lds.json"], want["eds/old/eds.json"] = oldFiles["lds/lds.json"], oldFiles["eds/old/eds.json"]
 		checkPublished(t, out, want)
 		checkPrivate(t, out)
-		if m, err := ReadManifest(out); err != nil || m.Snapshot != "s1" || !m.Published.Equal(day1) || len(m.Going) != 1 {
+		if m, err := ReadManifest(out); err != nil || m.Snapshot != "s1" || !m.Published.Equal(day1) || len(m.Retired) != 1 {
 			t.Errorf("manifest %+v, %v", m, err)
 		}
 

@@ -10,8 +10,8 @@
 //
 // or the same with another suffix: Envoy knows a file's format by that.
 //
-// Config sources that say "from this snapshot" (ads, self) become paths; what a
-// file can't carry is folded into what refers to it. Equal snapshots give equal
+// Config sources that say "from this snapshot" (ads, self) become paths; a resource that
+// no file can carry is inlined into the one that refers to it. Equal snapshots give equal
 // bytes, from run to run and from build to build.
 package render
 
@@ -28,7 +28,7 @@ import (
 	"xdspub/xds"
 )
 
-// Target says for whom a Snapshot is rendered.
+// Target is the Envoy, and the form, that a Snapshot is rendered for.
 type Target struct {
 	// EnvoyPath is the output directory as Envoy sees it: an absolute path.
 	EnvoyPath string
@@ -40,12 +40,12 @@ type Target struct {
 	// InlineRoutes puts route configurations into the listeners that ask for them,
 	// which then need no subscription. Their files stay.
 	InlineRoutes bool
-	// Going are clusters of an earlier render, bound as they were, that stay in
-	// the CDS file beside the new ones. A new cluster of the same name wins.
-	Going []*xds.Resource
-	// Hold are listeners that stay as an earlier render bound them, by name; nil
-	// leaves one out.
-	Hold map[string]*xds.Resource
+	// Retired are clusters of an earlier render, bound as they were: they stay in the CDS
+	// file beside the new ones. A new cluster of the same name replaces one.
+	Retired []*xds.Resource
+	// Pinned are listeners to render as an earlier render bound them, by name; nil leaves
+	// one out.
+	Pinned map[string]*xds.Resource
 	// EmptyLayers are runtime layers that a bootstrap still names and the Snapshot
 	// has no longer: an empty layer stands in.
 	EmptyLayers []string
@@ -177,7 +177,7 @@ func (r *Renderer) write(bound *xds.Snapshot) (byType map[*xds.Type][]*encoded, 
 // standIns puts beside the resources of s what stays of an earlier render: clusters that
 // go, listeners that wait for an address, and layers that the bootstrap still names.
 func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*encoded) diag.List {
-	for _, c := range t.Going {
+	for _, c := range t.Retired {
 		if s.Lookup(xds.Cluster, c.Name) != nil {
 			continue
 		}
@@ -239,7 +239,7 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 func (r *Renderer) hold(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded
 	for _, e := range listeners {
-		before, held := t.Hold[e.resource.Name]
+		before, held := t.Pinned[e.resource.Name]
 		switch {
 		case !held:
 			list = append(list, e)

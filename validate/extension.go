@@ -13,7 +13,7 @@ import (
 
 // slot is a field of a message that takes an extension.
 type slot struct {
-	xds.Slot
+	xds.ExtensionPoint
 	field protoreflect.FieldDescriptor
 }
 
@@ -34,9 +34,9 @@ func (e extension) at() xds.Path { return e.path().Join(e.inner) }
 // slotMessages are the messages that have slots.
 func slotMessages() []protoreflect.FullName { return slices.Sorted(maps.Keys(slotsByMessage())) }
 
-var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.Slot {
-	byMessage := make(map[protoreflect.FullName][]xds.Slot)
-	for _, s := range xds.Slots {
+var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.ExtensionPoint {
+	byMessage := make(map[protoreflect.FullName][]xds.ExtensionPoint)
+	for _, s := range xds.ExtensionPoints {
 		byMessage[s.Field.Parent()] = append(byMessage[s.Field.Parent()], s)
 	}
 	return byMessage

@@ -80,7 +80,7 @@ func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 	}
 	j.options = o
 	// What an Envoy gets by files is judged once, and its lookups go by these files.
-	return j.run(ctx, s, !s.Followed(), maxFindings)
+	return j.run(ctx, s, !s.FromBootstrap(), maxFindings)
 }
 
 func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) diag.List {

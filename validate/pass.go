@@ -9,7 +9,7 @@ import (
 
 // Pass is what a rule sees when it judges a message by its resource alone.
 type Pass struct {
-	Known xds.Known
+	Known xds.BootstrapFacts
 	// Resource is the one whose message is judged; nil in Rule.Snapshot.
 	Resource *xds.Resource
 

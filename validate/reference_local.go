@@ -56,13 +56,13 @@ func checkAmong(p *Pass, use xds.Use, noun string, names []string) {
 		return
 	}
 	f := Finding{Path: use.Path, Help: "one of " + quoted(names)}
-	if near := diag.NewWords(names).Nearest(use.Name); near != "" {
+	if near := diag.NewCandidates(names).Nearest(use.Name); near != "" {
 		f.Help = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) == 0 {
 		f.Help = fmt.Sprintf("define the %s", noun)
 	}
 	f.Message = fmt.Sprintf("unknown %s %q: ", noun, use.Name)
-	switch use.Load {
+	switch use.OnMissing {
 	case xds.Warned:
 		f.Message += "Envoy takes the default"
 		f.Warning = true

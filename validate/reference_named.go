@@ -21,7 +21,7 @@ import (
 // checkName checks a name that stands by itself, for a cluster or a listener.
 func checkName(p *LookupPass, n *xds.Node, use xds.Use) {
 	exists := p.Exists(use.Target, use.Name)
-	if exists && use.Load == xds.Conditional { // most of all uses
+	if exists && use.OnMissing == xds.Conditional { // most of all uses
 		return
 	}
 	if n.InMetadata() || ofNoTracer(n) {
@@ -103,29 +103,29 @@ func suggest(p *LookupPass, t *xds.Type, name string) string {
 
 // loadAt is what Envoy does about a missing target just here, where the
 // catalogue says that it depends.
-func loadAt(n *xds.Node, use xds.Use) xds.Load {
+func loadAt(n *xds.Node, use xds.Use) xds.OnMissing {
 	switch use.Field {
 	case "envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name", "envoy.config.core.v3.ApiConfigSource.cluster_names":
-		return loadInConfigSource(n, use.Load)
+		return loadInConfigSource(n, use.OnMissing)
 	case "envoy.config.core.v3.HttpUri.cluster":
 		if inside(n, "envoy.config.trace.v3.ZipkinConfig") {
 			return xds.Refused
 		}
 	}
-	if use.Load == xds.Conditional {
+	if use.OnMissing == xds.Conditional {
 		if validatesClusters(n) {
 			return xds.Refused
 		}
 		return xds.BreaksTraffic
 	}
-	return use.Load
+	return use.OnMissing
 }
 
 // loadInConfigSource: Envoy sets up most subscriptions, and its sinks for
 // statistics, before any cluster comes by CDS, and refuses one that needs such a
 // cluster; secrets, virtual hosts and load reports it starts later, and of a source of
 // type DELTA_GRPC it never looks the cluster up.
-func loadInConfigSource(n *xds.Node, otherwise xds.Load) xds.Load {
+func loadInConfigSource(n *xds.Node, otherwise xds.OnMissing) xds.OnMissing {
 	if inside(n, "envoy.config.bootstrap.v3.Bootstrap.stats_sinks", "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.ads_config") {
 		return xds.Static
 	}

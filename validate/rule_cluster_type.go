@@ -93,7 +93,7 @@ func checkClusterFactory(p *Pass, n *xds.Node, c *clusterv3.Cluster, k clusterKi
 			Message: fmt.Sprintf("unknown cluster type %q", custom.GetName()),
 			Help:    "without a typed_config the name must be that of a cluster factory of Envoy, such as envoy.cluster.static",
 		}
-		if near := diag.NewWords(factories).Nearest(custom.GetName()); near != "" {
+		if near := diag.NewCandidates(factories).Nearest(custom.GetName()); near != "" {
 			f.Help = fmt.Sprintf("did you mean %q?", near)
 		}
 		p.Report(f)

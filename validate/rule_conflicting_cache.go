@@ -21,7 +21,7 @@ cluster share one by its name. Envoy refuses the second that differs ("config sp
 DNS cache 'x' with different settings", "mismatched FileSystemHttpCacheConfig with same
 path", "to have different config you must use a distinct bucket_id"), in however small a
 thing; redis_proxy it takes, and its settings are not in effect (a warning).`,
-	Gather: slices.DeleteFunc(append(slices.Clone(xds.SharingMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
+	Gather: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
 		return name == asyncFileManager
 	}),
 	Snapshot: reportConflicts,
@@ -31,27 +31,27 @@ thing; redis_proxy it takes, and its settings are not in effect (a warning).`,
 // than the first.
 func reportConflicts(p *SnapshotPass) {
 	type place struct {
-		xds.Sharing
+		xds.SingletonUse
 		in Met
 	}
-	first := make(map[xds.Shared]place)
+	first := make(map[xds.Singleton]place)
 	for _, m := range p.Gathered {
 		if unread(m.Node) {
 			continue
 		}
 		for _, s := range sharingOf(m.Node) {
-			other, again := first[s.Shared]
+			other, again := first[s.Singleton]
 			switch {
 			case !again:
-				first[s.Shared] = place{s, m}
+				first[s.Singleton] = place{s, m}
 			case s.Settings != other.Settings:
 				p.Report(Finding{
 					Resource: m.Resource,
 					Path:     s.Path,
-					Message:  fmt.Sprintf("%s has other settings here than in %s", s.Shared, other.in.Resource.Key),
+					Message:  fmt.Sprintf("%s has other settings here than in %s", s.Singleton, other.in.Resource.Key),
 					Help:     "write the same settings in both places, or name them differently",
 					Related:  related(other.in.Resource, other.Path, "the first"),
-					Warning:  s.Tolerant,
+					Warning:  s.Tolerated,
 				})
 			}
 		}
@@ -60,15 +60,15 @@ func reportConflicts(p *SnapshotPass) {
 
 // sharingOf is what a message asks for that everyone shares. What can't be written
 // was never read: load has reported it.
-func sharingOf(n *xds.Node) []xds.Sharing {
+func sharingOf(n *xds.Node) []xds.SingletonUse {
 	if m, ok := n.Message.(*corev3.AlternateProtocolsCacheOptions); ok {
 		settings, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
 			return nil
 		}
-		return []xds.Sharing{{Shared: xds.Shared{Noun: "cache of alternate protocols", Name: m.GetName()}, Path: n.Path().Field("name"), Settings: string(settings)}}
+		return []xds.SingletonUse{{Singleton: xds.Singleton{Noun: "cache of alternate protocols", Name: m.GetName()}, Path: n.Path().Field("name"), Settings: string(settings)}}
 	}
-	list, err := n.Sharing()
+	list, err := n.Singletons()
 	if err != nil {
 		return nil
 	}

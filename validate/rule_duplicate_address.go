@@ -102,7 +102,7 @@ func reportNeverListens(p *Pass, a boundAddress, other []diag.Related) {
 
 // checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
 func checkBootstrapSockets(p *LookupPass, a boundAddress) {
-	if p.Known.Has(xds.Listener, a.Name) && a.Via != xds.FromBootstrap {
+	if p.Known.Has(xds.Listener, a.Name) && a.DeliveredBy != xds.StaticResources {
 		return // shadowed-by-bootstrap
 	}
 	for _, k := range p.Known.Sockets() {

@@ -25,8 +25,8 @@ different kinds may share a name.`,
 				if r.Name == "" && !sharesNoName(&p.LookupPass, r) {
 					continue // name-missing
 				}
-				key := delivered{name: r.Name, via: r.Via}
-				if s, ok := r.Message.(*tlsv3.Secret); ok && r.Via == xds.FromBootstrap {
+				key := delivered{name: r.Name, via: r.DeliveredBy}
+				if s, ok := r.Message.(*tlsv3.Secret); ok && r.DeliveredBy == xds.StaticResources {
 					key.kind = xds.SecretKind(s)
 				}
 				first := firsts[key]
@@ -49,7 +49,7 @@ different kinds may share a name.`,
 // sharesNoName tells whether Envoy takes two resources that have no name, where this one
 // comes from, for one.
 func sharesNoName(p *LookupPass, r *xds.Resource) bool {
-	static := r.Via == xds.FromBootstrap
+	static := r.DeliveredBy == xds.StaticResources
 	return p.Snapshot.Followed() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)
 }
 

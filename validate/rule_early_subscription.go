@@ -30,7 +30,7 @@ or gRPC.`,
 		"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig",
 	},
 	Node: func(p *Pass, n *xds.Node) {
-		if p.Resource.Via != xds.FromBootstrap || p.Resource.Type != xds.Cluster || waitsForADS(p.Resource.Message.(*clusterv3.Cluster)) {
+		if p.Resource.DeliveredBy != xds.StaticResources || p.Resource.Type != xds.Cluster || waitsForADS(p.Resource.Message.(*clusterv3.Cluster)) {
 			return
 		}
 		if selector, ok := n.Message.(*ondemandv3.Config); ok && len(selector.GetPrefetchSecretNames()) == 0 {

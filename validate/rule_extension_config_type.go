@@ -57,7 +57,7 @@ func checkTypeURLs(p *Pass, n *xds.Node, source *corev3.ExtensionConfigSource) {
 	var category string
 	switch n.Field() {
 	case "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.config_discovery":
-		category = n.Parent.CategoryAt(xds.Slot{Category: "envoy.filters.http"})
+		category = n.Parent.CategoryAt(xds.ExtensionPoint{Category: "envoy.filters.http"})
 	case "envoy.config.listener.v3.ListenerFilter.config_discovery":
 		if l, _ := xds.Enclosing[*listenerv3.Listener](n); l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP {
 			return // listener-filter

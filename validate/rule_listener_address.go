@@ -58,7 +58,7 @@ func checkAPIListener(p *Pass, l *listenerv3.Listener) {
 		Message: "the released Envoy has no API listeners: it leaves this one out",
 		Help:    "give the listener an address and filter_chains",
 	}
-	if p.Resource.Via == xds.FromBootstrap {
+	if p.Resource.DeliveredBy == xds.StaticResources {
 		f.Warning, f.Message = false, "the released Envoy has no API listeners: it does not start"
 	}
 	p.Report(f)

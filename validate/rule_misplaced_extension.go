@@ -66,7 +66,7 @@ func isRead(n *xds.Node, slot protoreflect.FullName) bool {
 	case "envoy.config.common.key_value.v3.KeyValueStoreConfig":
 		return !inside(n, "envoy.config.core.v3.AlternateProtocolsCacheOptions")
 	case "envoy.extensions.filters.http.composite.v3.FilterChainConfiguration":
-		return n.CategoryAt(xds.Slot{Category: "envoy.filters.http"}) == "envoy.filters.http"
+		return n.CategoryAt(xds.ExtensionPoint{Category: "envoy.filters.http"}) == "envoy.filters.http"
 	}
 	switch slot.Name() {
 	case "typed_per_filter_config", "header_validation_config", "typed_header_validation_config", "custom_validator_config":
@@ -76,7 +76,7 @@ func isRead(n *xds.Node, slot protoreflect.FullName) bool {
 }
 
 func checkExtension(p *Pass, n *xds.Node, s slot, e extension) {
-	category := n.CategoryAt(s.Slot)
+	category := n.CategoryAt(s.ExtensionPoint)
 	if len(xds.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
 		if e.config != nil || e.name != "" {
 			p.Report(Finding{Path: e.path(), Message: fmt.Sprintf("the Envoy 1.40.0 binary holds no extension for %s", s.Field.Name()), Help: "remove it"})

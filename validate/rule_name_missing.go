@@ -32,7 +32,7 @@ A static secret without a name is a warning too: nothing can ask for it.`,
 			if p.Snapshot.Followed() {
 				switch r.Type {
 				case xds.Listener:
-					if r.Via == xds.FromBootstrap {
+					if r.DeliveredBy == xds.StaticResources {
 						continue // it stays as long as the Envoy
 					}
 					f.Warning = true

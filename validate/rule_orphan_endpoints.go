@@ -67,7 +67,7 @@ func claimEndpoints(p *SnapshotPass) claims {
 	}
 	c := claims{meant: make(map[string]*xds.Resource)}
 	meant := make(map[string]bool)
-	words := diag.NewWords(names)
+	words := diag.NewCandidates(names)
 	for _, name := range missing {
 		near := words.Nearest(name)
 		if near == "" && len(missing) == 1 && len(names) == 1 {

@@ -32,7 +32,7 @@ and a generic one that is missing crashes it.`,
 		for _, r := range p.Snapshot.Of(xds.Secret) {
 			kind := xds.SecretKind(r.Message.(*tlsv3.Secret))
 			switch {
-			case kind == "" && r.Via == xds.FromBootstrap:
+			case kind == "" && r.DeliveredBy == xds.StaticResources:
 				p.Report(Finding{Resource: r, Message: "the secret holds nothing: " + r.Refusal(), Help: kindsHelp})
 				continue
 			case kind == "" && len(users[r]) == 0:

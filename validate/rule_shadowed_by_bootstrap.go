@@ -15,7 +15,7 @@ no change to it would ever take effect.`,
 	Snapshot: func(p *SnapshotPass) {
 		for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
 			for _, r := range named(p.Snapshot.Of(t)) {
-				if p.Known.Has(t, r.Name) && r.Via != xds.FromBootstrap {
+				if p.Known.Has(t, r.Name) && r.DeliveredBy != xds.StaticResources {
 					p.Report(Finding{
 						Resource: r,
 						Path:     xds.Path(t.Name),

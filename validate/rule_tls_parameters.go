@@ -92,7 +92,7 @@ func judgeNames(p *LookupPass, t part, params *tlsv3.TlsParameters) {
 			t.path = t.path.Index(i)
 		}
 		f := Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "BoringSSL knows " + strings.Join(l.known(), ", ")}
-		if near := diag.NewWords(l.known()).Nearest(name); near != "" && near != name {
+		if near := diag.NewCandidates(l.known()).Nearest(name); near != "" && near != name {
 			f.Help = fmt.Sprintf("did you mean %q?", near)
 		}
 		if l.field == "cipher_suites" && (strings.HasPrefix(name, "TLS_AES_") || strings.HasPrefix(name, "TLS_CHACHA20_")) {

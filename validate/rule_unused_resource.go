@@ -116,7 +116,7 @@ func chosenAtRunTime(p *SnapshotPass) bool {
 			}
 		}
 		for _, use := range m.Node.Uses() {
-			if use.Target == xds.Cluster && use.Load == xds.Dynamic {
+			if use.Target == xds.Cluster && use.OnMissing == xds.Dynamic {
 				return true
 			}
 		}

@@ -211,16 +211,16 @@ func take(wants map[string][]*regexp.Regexp, at, text string) bool {
 	return false
 }
 
-func known(t *testing.T, path string) xds.Known {
+func known(t *testing.T, path string) xds.BootstrapFacts {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
-		return xds.Known{}
+		return xds.BootstrapFacts{}
 	}
 	b, list, err := load.Bootstrap(path)
 	if err != nil || len(list) > 0 {
 		t.Fatal(err, list)
 	}
-	return xds.KnownFrom(b)
+	return xds.BootstrapFactsOf(b)
 }
 
 // TestExamplesBelongToRules finds a file that no rule reads any more.

@@ -18,7 +18,7 @@ import (
 // nothing known beside the Snapshot.
 type Options struct {
 	// Known is what the Envoy has from its own bootstrap.
-	Known xds.Known
+	Known xds.BootstrapFacts
 	// Bootstrap is the Envoy's own bootstrap without its static resources, to be
 	// judged too; nil where only the Snapshot is.
 	Bootstrap *xds.Resource

@@ -37,23 +37,23 @@ const (
 // answers are a Snapshot, and what was found in it once somebody asked.
 type answers struct {
 	*xds.Snapshot
-	words  map[*xds.Type]func() *diag.Words
+	words  map[*xds.Type]func() *diag.Candidates
 	traces func() bool
 	made   sync.Map // *Index → func() of what it is of this Snapshot
 }
 
 func newAnswers(s *xds.Snapshot) *answers {
-	a := &answers{Snapshot: s, words: make(map[*xds.Type]func() *diag.Words)}
+	a := &answers{Snapshot: s, words: make(map[*xds.Type]func() *diag.Candidates)}
 	a.traces = sync.OnceValue(func() bool { return tracesByBootstrap(s) })
 	for _, t := range xds.Types {
-		a.words[t] = sync.OnceValue(func() *diag.Words {
+		a.words[t] = sync.OnceValue(func() *diag.Candidates {
 			var names []string
 			for _, r := range s.Of(t) {
 				if r.Name != "" {
 					names = append(names, r.Name)
 				}
 			}
-			return diag.NewWords(names)
+			return diag.NewCandidates(names)
 		})
 	}
 	return a
@@ -125,8 +125,8 @@ func (v View) Nearest(t *xds.Type, name string) string {
 // own: then Envoy makes the tracer of the bootstrap for it.
 func (v View) tracesByBootstrap() bool { return ask[bool](v, question{about: aboutTracing}) }
 
-// Followed is Snapshot.Followed.
-func (v View) Followed() bool { return v.from.Followed() }
+// Followed is Snapshot.FromBootstrap.
+func (v View) Followed() bool { return v.from.FromBootstrap() }
 
 // Serves is Snapshot.Serves. What it goes by is asked for, too: so it is taken down.
 func (v View) Serves(s xds.Subscription) bool {

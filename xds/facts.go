@@ -15,10 +15,10 @@ type Facts struct {
 	ConfigSources []*Node
 	// FileData are the data sources that name a file, or a directory to watch.
 	FileData []*Node
-	// Shared are the places that ask for what the whole Envoy shares, but for metadata,
+	// Singletons are the places that ask for what the whole Envoy shares, but for metadata,
 	// which Envoy does not look at. SharedErr says why one of them can't be compared.
-	Shared    []Sharing
-	SharedErr error
+	Singletons []SingletonUse
+	SharedErr  error
 	// HoldsSecret tells whether there may be secret content, wherever it stands: also a
 	// key inline in a listener.
 	HoldsSecret bool
@@ -49,8 +49,8 @@ func (f *Facts) note(n *Node) {
 	if s, ok := n.Subscription(); ok {
 		f.Subscriptions = append(f.Subscriptions, s)
 	}
-	if shared, err := n.Sharing(); (err != nil || len(shared) > 0) && !n.InMetadata() {
-		f.Shared = append(f.Shared, shared...)
+	if shared, err := n.Singletons(); (err != nil || len(shared) > 0) && !n.InMetadata() {
+		f.Singletons = append(f.Singletons, shared...)
 		if f.SharedErr == nil {
 			f.SharedErr = err
 		}

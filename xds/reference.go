@@ -23,12 +23,12 @@ const (
 	Locator
 )
 
-// Load says what Envoy does when the target of a reference is missing.
-type Load int
+// OnMissing is what Envoy does when the target of a reference is missing.
+type OnMissing int
 
 const (
 	// Refused: Envoy rejects the resource that holds the reference.
-	Refused Load = iota
+	Refused OnMissing = iota
 	// Conditional: Envoy rejects it where clusters are validated: in an inline
 	// route configuration unless validate_clusters is false, in RDS only if true.
 	Conditional
@@ -52,8 +52,8 @@ type Reference struct {
 	Field protoreflect.FullName
 	Kind  Kind
 	// Target is the type of what is named, nil where that is no resource type.
-	Target *Type
-	Load   Load
+	Target    *Type
+	OnMissing OnMissing
 	// Names says in words what is named.
 	Names string
 }

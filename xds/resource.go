@@ -37,17 +37,17 @@ type Resource struct {
 	Origin  Origin
 	// Lost is what the source says of it and Message lacks; mostly nil.
 	Lost Lost
-	// Via is what delivers it, in a Snapshot that several sources fill: FromBootstrap,
-	// or the path of a file. Resources of one Key can come to an Envoy in several ways.
-	Via string
+	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap:
+	// an Envoy can get several resources of one Key.
+	DeliveredBy string
 
 	// nil until somebody asks.
 	facts     atomic.Pointer[Facts]
 	canonical atomic.Pointer[[]byte]
 }
 
-// FromBootstrap is the Via of what stands in a bootstrap.
-const FromBootstrap = "static_resources"
+// StaticResources is the DeliveredBy of the static resources of a bootstrap.
+const StaticResources = "static_resources"
 
 // NewResource makes a Resource of a message that stands in the type table. name
 // is the name that a Resource wrapper gives; where it is empty the message's own
@@ -66,10 +66,10 @@ func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 	return &Resource{Key: Key{t, name}, Message: m, Origin: o}, nil
 }
 
-// With is the resource with another message, such as it has once its config sources
-// are bound.
+// With returns the resource with another message, such as the one whose config sources are
+// bound.
 func (r *Resource) With(m proto.Message) *Resource {
-	return &Resource{Key: r.Key, Message: m, Origin: r.Origin, Lost: r.Lost, Via: r.Via}
+	return &Resource{Key: r.Key, Message: m, Origin: r.Origin, Lost: r.Lost, DeliveredBy: r.DeliveredBy}
 }
 
 // Canonical is the binary form of the message that equal messages share (Marshal). It
@@ -96,9 +96,9 @@ func (r *Resource) Version() string {
 	return Version([][]byte{b})
 }
 
-// Refusal says what an Envoy does that can't take the resource.
+// Refusal returns, in words, what Envoy does when it can't take the resource.
 func (r *Resource) Refusal() string {
-	if r.Type == Bootstrap || r.Via == FromBootstrap {
+	if r.Type == Bootstrap || r.DeliveredBy == StaticResources {
 		return "Envoy does not start"
 	}
 	return "Envoy refuses the " + r.Type.Noun
@@ -124,7 +124,7 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 	return d
 }
 
-// HoldsSecret tells whether the resource may carry secret content.
+// HoldsSecret reports whether the resource may carry secret content.
 func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.Facts().HoldsSecret }
 
 // RoutesOfHost is the route configuration that a VHDS resource belongs to: its

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Snapshot is the resources of one moment, of all types. It does not change
-// once made; whoever holds one may read it from any goroutine.
+// Snapshot is a set of resources of all types, read at one time. It never changes, and may
+// be read from any goroutine.
 type Snapshot struct {
 	byType map[*Type][]*Resource // by name, those of one name in the order of the source
-	// byPath is, in a followed Snapshot, the resource of each file that holds one.
+	// byPath is, in a Snapshot from a bootstrap, the resource of each file that holds one.
 	byPath map[subscribed]*Resource
 
 	id func() string
@@ -46,20 +46,21 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 	return s
 }
 
-// NewFollowed makes a Snapshot of what one Envoy gets: its static resources, and
-// those of the files that it subscribes to, each with its Via. Its config sources
-// are answered by these files, and by nothing else in it.
-func NewFollowed(resources []*Resource) *Snapshot {
+// NewFromBootstrap makes a Snapshot of the resources that one Envoy gets by its bootstrap: its
+// static resources, and those of the files that it subscribes to, each with its DeliveredBy.
+// A config source is answered by the file that it names, and by no other resource.
+func NewFromBootstrap(resources []*Resource) *Snapshot {
 	s := NewSnapshot(resources)
 	s.byPath = make(map[subscribed]*Resource)
 	for _, r := range resources {
-		s.byPath[subscribed{r.Type, r.Via}] = r
+		s.byPath[subscribed{r.Type, r.DeliveredBy}] = r
 	}
 	return s
 }
 
-// Followed tells whether this is what one Envoy gets, and not a source tree.
-func (s *Snapshot) Followed() bool { return s.byPath != nil }
+// FromBootstrap reports whether this is what one Envoy gets by its bootstrap, and not a
+// source tree.
+func (s *Snapshot) FromBootstrap() bool { return s.byPath != nil }
 
 // Of returns the resources of type t, sorted by name.
 func (s *Snapshot) Of(t *Type) []*Resource { return s.byType[t] }

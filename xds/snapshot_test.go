@@ -144,7 +144,7 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestKnown(t *testing.T) {
-	known := xds.KnownFrom(parse(t, &bootstrapv3.Bootstrap{}, `{
+	known := xds.BootstrapFactsOf(parse(t, &bootstrapv3.Bootstrap{}, `{
 	  "static_resources": {"clusters": [{"name": "c"}, {"name": "d"}], "listeners": [{"name": "l", "address": {"socket_address": {"address": "::1", "port_value": 80}}}, {"address": {"socket_address": {"address": "::1", "port_value": 81}}}], "secrets": [{"name": "s"}, {}]},
 	  "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 9901}}},
 	  "cluster_manager": {"local_cluster_name": "c"},
@@ -179,7 +179,7 @@ func TestKnown(t *testing.T) {
 	if got := known.LocalCluster(); got != "c" {
 		t.Errorf("local cluster %q", got)
 	}
-	if (xds.Known{}).Has(xds.Cluster, "c") || xds.KnownFrom(nil).Has(xds.Cluster, "c") {
+	if (xds.BootstrapFacts{}).Has(xds.Cluster, "c") || xds.BootstrapFactsOf(nil).Has(xds.Cluster, "c") {
 		t.Error("without a bootstrap something is known")
 	}
 }

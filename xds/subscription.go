@@ -120,7 +120,7 @@ func (n *Node) subscription() (Subscription, bool) {
 // SDS where the Snapshot holds the secret; otherwise the secret is a static one
 // of the bootstrap). Any other config source is the user's own.
 func (s *Snapshot) Serves(sub Subscription) bool {
-	if s.Followed() {
+	if s.FromBootstrap() {
 		return false
 	}
 	if FromSnapshot(sub.Source) {
@@ -136,7 +136,7 @@ func (s *Snapshot) Serves(sub Subscription) bool {
 // Snapshot knows; nil where it is elsewhere, or missing.
 func (s *Snapshot) Answer(sub Subscription) *Resource {
 	switch {
-	case s.Followed():
+	case s.FromBootstrap():
 		return s.byPath[subscribed{sub.Target, PathOf(sub.Source)}]
 	case s.Serves(sub):
 		return s.Lookup(sub.Target, sub.Name)

@@ -36,7 +36,7 @@ func SuggestType(url string) string {
 
 // typeNames are the types that Envoy holds.
 type typeNames struct {
-	words *diag.Words
+	words *diag.Candidates
 	// short has the types that share the last part of their name, such as Router.
 	short map[string][]string
 }
@@ -53,7 +53,7 @@ var heldTypes = sync.OnceValue(func() typeNames {
 		return true
 	})
 	slices.Sort(list)
-	return typeNames{diag.NewWords(list), short}
+	return typeNames{diag.NewCandidates(list), short}
 })
 
 // nearest is the type whose name is a typing error away, or the only one with

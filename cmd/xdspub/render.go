@@ -166,7 +166,7 @@ func showPlan(w io.Writer, o controller.Options, plan *pipeline.Plan) error {
 	if plan.Held != nil {
 		fmt.Fprintf(&b, "held since Envoy refused it at %s\n", plan.Held.Time.Format(time.RFC3339))
 	}
-	for _, g := range plan.Change.Manifest.Going {
+	for _, g := range plan.Change.Manifest.Retired {
 		what := g.File
 		if g.Cluster != "" {
 			what = fmt.Sprintf("cluster %q", g.Cluster)

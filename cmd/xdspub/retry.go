@@ -43,7 +43,7 @@ func handOver(v values, o controller.Options) (done bool, err error) {
 	case control.Published:
 		fmt.Fprintln(v.c.App.Writer, result.Message)
 		return true, nil
-	case control.WasRefused:
+	case control.Refused:
 		fmt.Fprintln(v.c.App.ErrWriter, result.Message)
 		return true, &exit{status: exitRefused}
 	default:

@@ -304,7 +304,7 @@ func quoted(names []string) []string {
 }
 
 // going prints what waits for its trim.
-func (p *statusPrinter) going(list []publish.Going) {
+func (p *statusPrinter) going(list []publish.Retired) {
 	if len(list) == 0 {
 		return
 	}

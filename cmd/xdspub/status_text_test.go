@@ -33,10 +33,10 @@ func TestStatusText(t *testing.T) {
 			{URL: "http://bad", State: "INITIALIZING", WarmingListeners: 1, WarmingClusters: []string{"a", "b"}, Subscriptions: append(rows(pipeline.NotSent, 1), lds)},
 			{URL: "http://down", Error: "envoy http://down: is down: refused"},
 		},
-		Going: []publish.Going{{Cluster: "old", Since: now.Add(-time.Hour)}, {File: "rds/old/rds.json"}},
+		Going: []publish.Retired{{Cluster: "old", Since: now.Add(-time.Hour)}, {File: "rds/old/rds.json"}},
 	}
 	for i := range 11 {
-		r.Going = append(r.Going, publish.Going{Cluster: fmt.Sprint("c", i)})
+		r.Going = append(r.Going, publish.Retired{Cluster: fmt.Sprint("c", i)})
 	}
 	const want = `
 not in sync: a change is under way or was interrupted, 3 of 4 Envoys

@@ -34,7 +34,7 @@ func main() {
 }
 
 // size is that of the larger measurement.
-var size = sample.Mesh{Clusters: clusters, Routes: 1_000, Listeners: 100}
+var size = sample.Topology{Clusters: clusters, Routes: 1_000, Listeners: 100}
 
 func run(xdspub, envoy string) error {
 	dir, err := os.MkdirTemp("", "xdspub-bench-")

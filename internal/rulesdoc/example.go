@@ -240,7 +240,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 			if err != nil || b == nil {
 				return nil, "", err
 			}
-			o.Known = xds.KnownFrom(b)
+			o.Known = xds.BootstrapFactsOf(b)
 		}
 	}
 	result, err := load.New(load.Options{}).Load(context.Background(), tree)

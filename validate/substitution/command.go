@@ -176,4 +176,4 @@ func Names() []string {
 }
 
 // allNames is for "did you mean".
-var allNames = sync.OnceValue(func() *diag.Words { return diag.NewWords(Names()) })
+var allNames = sync.OnceValue(func() *diag.Candidates { return diag.NewCandidates(Names()) })

@@ -21,11 +21,11 @@ func TestReading(t *testing.T) {
 	s.publish("lds", "v1", listener("l", 0, object{"route_config": object{}}))
 	e, a := s.start(nil, "--drain-time-s", "3")
 	got := read(t, a, envoy.CDS(), envoy.LDS(), envoy.SDS("s"))
-	want := &envoy.Reading{
-		Boot: got.Boot, State: "LIVE", DrainTime: 3 * time.Second,
+	want := &envoy.Observation{
+		Incarnation: got.Incarnation, State: "LIVE", DrainTime: 3 * time.Second,
 		Counters: map[string]envoy.Counters{envoy.CDS(): {Attempts: 1, Successes: 1, Version: "v1"}, envoy.LDS(): {Attempts: 1, Successes: 1, Version: "v1"}},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(envoy.Reading{}), cmpopts.IgnoreFields(envoy.Reading{}, "Paths")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(envoy.Observation{}), cmpopts.IgnoreFields(envoy.Observation{}, "Paths")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if len(got.Paths) != 2 || !strings.HasSuffix(got.Paths[0], "/cds/file.json") || !strings.HasSuffix(got.Paths[1], "/lds/file.json") {
@@ -35,10 +35,10 @@ func TestReading(t *testing.T) {
 	// A listener drains when it goes, a filter chain when it changes. Without a
 	// connection, too, and for as long.
 	s.publish("lds", "v2", listener("l", 0, object{"route_config": object{"name": "other"}}))
-	eventually(t, a, "a filter chain drains", nil, func(r *envoy.Reading) bool { return r.DrainingFilterChains+r.DrainingListeners == 1 })
+	eventually(t, a, "a filter chain drains", nil, func(r *envoy.Observation) bool { return r.DrainingFilterChains+r.DrainingListeners == 1 })
 	s.publish("lds", "v3")
-	eventually(t, a, "a listener drains", nil, func(r *envoy.Reading) bool { return r.DrainingListeners == 1 })
-	eventually(t, a, "none drains", nil, func(r *envoy.Reading) bool { return r.DrainingFilterChains+r.DrainingListeners == 0 })
+	eventually(t, a, "a listener drains", nil, func(r *envoy.Observation) bool { return r.DrainingListeners == 1 })
+	eventually(t, a, "none drains", nil, func(r *envoy.Observation) bool { return r.DrainingFilterChains+r.DrainingListeners == 0 })
 
 	e.AdminPost(t, "/healthcheck/fail")
 	if state := read(t, a).State; state != "DRAINING" {
@@ -53,14 +53,14 @@ func TestBoot(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "admin.sock")
 	o := envoytest.Options{Bootstrap: s.bootstrap(object{"admin": object{"address": object{"pipe": object{"path": socket}}}})}
 	a := admin(t, "unix:"+socket)
-	seen := make(map[envoy.Boot]bool)
+	seen := make(map[envoy.Incarnation]bool)
 	for range 3 {
 		e := envoytest.Start(t, o)
 		first := read(t, a)
-		if seen[first.Boot] || read(t, a).Boot != first.Boot {
-			t.Errorf("boot %s, before %v", first.Boot, seen)
+		if seen[first.Incarnation] || read(t, a).Incarnation != first.Incarnation {
+			t.Errorf("boot %s, before %v", first.Incarnation, seen)
 		}
-		seen[first.Boot] = true
+		seen[first.Incarnation] = true
 		e.Kill(t)
 	}
 }
@@ -85,8 +85,8 @@ func TestHotRestart(t *testing.T) {
 		s.start(more, "--base-id", id, "--restart-epoch", "1", "--parent-shutdown-time-s", "2", "--drain-time-s", "1")
 	}, sub("CDS", envoy.CDS(), "v3"))
 	expect(t, "within", outcome, envoy.Confirmed, 1)
-	if now := read(t, a); !outcome.Envoys[0].Restarted || now.Boot == first.Boot {
-		t.Errorf("%+v, boot %s, before %s", outcome.Envoys[0], now.Boot, first.Boot)
+	if now := read(t, a); !outcome.Envoys[0].Restarted || now.Incarnation == first.Incarnation {
+		t.Errorf("%+v, boot %s, before %s", outcome.Envoys[0], now.Incarnation, first.Incarnation)
 	}
 	parent.Wait(t)
 	expect(t, "after", step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", "v4", static("c")) }, sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
@@ -122,12 +122,12 @@ func TestCountersAfterHotRestart(t *testing.T) {
 		taken, refused := fmt.Sprint("taken", i), fmt.Sprint("refused", i)
 		before := read(t, a, envoy.CDS()).Counters[envoy.CDS()]
 		expect(t, taken, step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", taken, byFile) }, sub("CDS", envoy.CDS(), taken)), envoy.Confirmed, 1)
-		eventually(t, a, "the refusal of the other one is counted", []string{envoy.CDS()}, func(r *envoy.Reading) bool {
+		eventually(t, a, "the refusal of the other one is counted", []string{envoy.CDS()}, func(r *envoy.Observation) bool {
 			c := r.Counters[envoy.CDS()]
 			return c.Version == taken && c.Rejections+c.Failures > before.Rejections+before.Failures
 		})
 		bad := object{"@type": typeURL + "envoy.config.core.v3.Address"}
-		expect(t, refused, step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", refused, bad) }, sub("CDS", envoy.CDS(), refused)), envoy.Rejected, 1)
+		expect(t, refused, step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", refused, bad) }, sub("CDS", envoy.CDS(), refused)), envoy.RefusedByQuorum, 1)
 	}
 	child.Stop(t) // and with it the other one
 	parent.Wait(t)

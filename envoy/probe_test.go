@@ -45,7 +45,7 @@ func TestLookAfterRename(t *testing.T) {
 		many[i%len(many)]["alt_stat_name"] = version
 		s.publish("cds", version, many...)
 		s.publish("lds", version)
-		looks := fleet.Look(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), version), sub("LDS", envoy.LDS(), version)})
+		looks := fleet.Probe(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), version), sub("LDS", envoy.LDS(), version)})
 		if !looks[0].Runs() {
 			t.Fatalf("%s: %v %+v", version, looks[0].Err, looks[0].States)
 		}
@@ -73,12 +73,12 @@ func TestLookAtSharedRoot(t *testing.T) {
 	}{{"o1", "t1", envoy.Acked}, {"o1", "t2", envoy.Acked}, {"o2", "t2", envoy.Acked}} {
 		s.publish("one", tt.one, layer("one"))
 		s.publish("two", tt.two, layer("two"))
-		look := fleet.Look(t.Context(), []envoy.Subscription{sub("RTDS", envoy.RTDS(), tt.one), sub("RTDS", envoy.RTDS(), tt.two)})[0]
+		look := fleet.Probe(t.Context(), []envoy.Subscription{sub("RTDS", envoy.RTDS(), tt.one), sub("RTDS", envoy.RTDS(), tt.two)})[0]
 		if len(look.States) != 2 || look.States[0].State != tt.want || look.States[1].State != tt.want || !look.Runs() {
 			t.Errorf("%s, %s: %v %+v", tt.one, tt.two, look.Err, look.States)
 		}
 	}
-	look := fleet.Look(t.Context(), []envoy.Subscription{sub("RTDS", envoy.RTDS(), "o3"), sub("RTDS", envoy.RTDS(), "t3")})[0]
+	look := fleet.Probe(t.Context(), []envoy.Subscription{sub("RTDS", envoy.RTDS(), "o3"), sub("RTDS", envoy.RTDS(), "t3")})[0]
 	if look.Runs() || look.States[0].State != envoy.Pending {
 		t.Errorf("versions that it never had: %+v", look.States)
 	}
@@ -101,12 +101,12 @@ func TestLookClosely(t *testing.T) {
 	s.publish("lds", "v2", listener("busy", port, object{"route_config": object{}}))
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
 	both := []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("LDS", envoy.LDS(), "v2")}
-	look := fleet.LookClosely(t.Context(), both)[0]
+	look := fleet.ProbeInDetail(t.Context(), both)[0]
 	if look.Err != nil || len(look.Warming) != 1 || look.Warming[0] != "cold" || len(look.Refused) != 1 || look.Refused[0].Resource != "busy" || !strings.Contains(look.Refused[0].Message, "already in use") {
 		t.Errorf("%+v", look)
 	}
 	s.publish("lds", "v3")
-	if look := fleet.LookClosely(t.Context(), both)[0]; look.Err != nil || len(look.Refused) != 0 {
+	if look := fleet.ProbeInDetail(t.Context(), both)[0]; look.Err != nil || len(look.Refused) != 0 {
 		t.Errorf("after a file that it took: %+v", look)
 	}
 }

@@ -18,21 +18,21 @@ func TestGoingFileByHand(t *testing.T) {
 	const file = "eds/blue/eds.json"
 	for _, tt := range []struct {
 		name string
-		hand func(t *testing.T, s *site)
+		hand func(t *testing.T, s *fixture)
 	}{
-		{"no record", func(t *testing.T, s *site) {
+		{"no record", func(t *testing.T, s *fixture) {
 			if err := os.RemoveAll(filepath.Join(s.out, ".xdspub")); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"edited", func(t *testing.T, s *site) {
+		{"edited", func(t *testing.T, s *fixture) {
 			text, err := os.ReadFile(filepath.Join(s.out, file))
 			if err != nil {
 				t.Fatal(err)
 			}
 			envoytest.Publish(t, filepath.Join(s.out, file), strings.Replace(string(text), `"version_info": "v`, `"version_info": "w`, 1))
 		}},
-		{"removed", func(t *testing.T, s *site) {
+		{"removed", func(t *testing.T, s *fixture) {
 			if err := os.Remove(filepath.Join(s.out, file)); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestGoingFileByHand(t *testing.T) {
 				}
 				clusters, err := os.ReadFile(filepath.Join(s.out, "cds/cds.json"))
 				_, known := m.Files[file]
-				return err == nil && !known && len(m.Going) == 0 && !s.exists(file) && !strings.Contains(string(clusters), `"blue"`), fmt.Sprint(m, err)
+				return err == nil && !known && len(m.Retired) == 0 && !s.exists(file) && !strings.Contains(string(clusters), `"blue"`), fmt.Sprint(m, err)
 			})
 			s.took(t)
 		})

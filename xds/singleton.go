@@ -13,29 +13,28 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Shared is something that belongs to the whole Envoy: everyone who names it shares
-// it, and Envoy refuses who asks for other settings while anyone has it.
-type Shared struct {
-	// Noun is what it is, Name what tells it from others of that.
+// Singleton is an object that a whole Envoy shares. Its first user sets its settings: Envoy
+// refuses another user with other settings while it exists.
+type Singleton struct {
+	// Noun is its kind, in words, and Name its name among those of its kind.
 	Noun, Name string
 }
 
-func (s Shared) String() string { return fmt.Sprintf("%s %q", s.Noun, s.Name) }
+func (s Singleton) String() string { return fmt.Sprintf("%s %q", s.Noun, s.Name) }
 
-// Sharing is a place that asks for something shared.
-type Sharing struct {
-	Shared
-	// Path is where the name stands, or would stand.
+// SingletonUse is a field that uses a Singleton.
+type SingletonUse struct {
+	Singleton
+	// Path is that of the name, also where it is not set.
 	Path Path
-	// Settings are equal where Envoy takes them for equal.
+	// Settings are equal where Envoy compares them as equal.
 	Settings string
-	// Tolerant says that Envoy takes the place with other settings too, without a
-	// word, and that they are not in effect.
-	Tolerant bool
+	// Tolerated means that Envoy silently ignores other settings here.
+	Tolerated bool
 }
 
-// SharingMessages are the messages that ask for something shared.
-var SharingMessages = []protoreflect.FullName{
+// SingletonMessages are the messages that use a Singleton.
+var SingletonMessages = []protoreflect.FullName{
 	"envoy.extensions.common.async_files.v3.AsyncFileManagerConfig",
 	"envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheConfig",
 	"envoy.extensions.filters.http.bandwidth_share.v3.BandwidthShare",
@@ -43,34 +42,34 @@ var SharingMessages = []protoreflect.FullName{
 	"envoy.extensions.http.cache_v2.file_system_http_cache.v3.FileSystemHttpCacheV2Config",
 }
 
-// Sharing is what the node's message asks for.
-func (n *Node) Sharing() ([]Sharing, error) {
+// Singletons returns the uses of singletons in the node's message.
+func (n *Node) Singletons() ([]SingletonUse, error) {
 	switch m := n.Message.(type) {
 	case *dfpv3.DnsCacheConfig:
-		list, err := n.sharing(Shared{"DNS cache", m.GetName()}, "name", m)
+		list, err := n.singleton(Singleton{"DNS cache", m.GetName()}, "name", m)
 		for i := range list {
-			list[i].Tolerant = n.Field() == "envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.ConnPoolSettings.dns_cache_config"
+			list[i].Tolerated = n.Field() == "envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.ConnPoolSettings.dns_cache_config"
 		}
 		return list, err
 	case *asyncfilesv3.AsyncFileManagerConfig:
-		return n.sharing(Shared{"file manager", m.GetId()}, "", m)
+		return n.singleton(Singleton{"file manager", m.GetId()}, "", m)
 	case *cachev3.FileSystemHttpCacheConfig:
 		c := proto.CloneOf(m)
 		c.CachePath = strings.TrimSuffix(c.GetCachePath(), "/") // Envoy adds one where there is none
-		return n.sharing(Shared{"HTTP cache", c.GetCachePath()}, "cache_path", c)
+		return n.singleton(Singleton{"HTTP cache", c.GetCachePath()}, "cache_path", c)
 	case *cachev2v3.FileSystemHttpCacheV2Config:
 		c := proto.CloneOf(m)
 		c.CachePath = strings.TrimSuffix(c.GetCachePath(), "/")
-		return n.sharing(Shared{"HTTP cache (v2)", c.GetCachePath()}, "cache_path", c)
+		return n.singleton(Singleton{"HTTP cache (v2)", c.GetCachePath()}, "cache_path", c)
 	case *bandwidthsharev3.BandwidthShare:
 		return n.buckets(m), nil
 	}
 	return nil, nil
 }
 
-// sharing is for what Envoy compares as a whole; a default that is written out
-// differs from one that is not.
-func (n *Node) sharing(s Shared, field string, settings proto.Message) ([]Sharing, error) {
+// singleton returns the use of a singleton whose settings Envoy compares as a whole: a
+// default that is set differs from one that is not.
+func (n *Node) singleton(s Singleton, field string, settings proto.Message) ([]SingletonUse, error) {
 	b, err := Marshal(settings)
 	if err != nil {
 		return nil, err
@@ -79,25 +78,25 @@ func (n *Node) sharing(s Shared, field string, settings proto.Message) ([]Sharin
 	if field != "" {
 		path = path.Field(field)
 	}
-	return []Sharing{{Shared: s, Path: path, Settings: string(b)}}, nil
+	return []SingletonUse{{Singleton: s, Path: path, Settings: string(b)}}, nil
 }
 
-// buckets are those of bandwidth_share, of which Envoy compares three values.
-func (n *Node) buckets(m *bandwidthsharev3.BandwidthShare) []Sharing {
+// buckets returns the uses in bandwidth_share, of which Envoy compares three values.
+func (n *Node) buckets(m *bandwidthsharev3.BandwidthShare) []SingletonUse {
 	interval := int64(50) // milliseconds
 	if m.GetFillInterval() != nil {
 		interval = m.GetFillInterval().AsDuration().Milliseconds()
 	}
-	var list []Sharing
+	var list []SingletonUse
 	for _, limit := range []struct {
 		field string
 		of    *bandwidthsharev3.BandwidthShare_Limit
 	}{{"request_limit", m.GetRequestLimit()}, {"response_limit", m.GetResponseLimit()}} {
 		if limit.of != nil {
-			list = append(list, Sharing{
-				Shared:   Shared{"bandwidth bucket", limit.of.GetBucketId()},
-				Path:     n.Path().Field(limit.field).Field("bucket_id"),
-				Settings: fmt.Sprintf("%q %d %d", limit.of.GetKbps().GetRuntimeKey(), limit.of.GetKbps().GetDefaultValue(), interval),
+			list = append(list, SingletonUse{
+				Singleton: Singleton{"bandwidth bucket", limit.of.GetBucketId()},
+				Path:      n.Path().Field(limit.field).Field("bucket_id"),
+				Settings:  fmt.Sprintf("%q %d %d", limit.of.GetKbps().GetRuntimeKey(), limit.of.GetKbps().GetDefaultValue(), interval),
 			})
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Mesh is the size of a configuration with all that a proxy of a large site has:
+// Topology is the size of a configuration with all that a proxy of a large site has:
 // clusters with three endpoints each, and listeners whose filter chains each have
 // a route configuration of ten virtual hosts.
-type Mesh struct{ Clusters, Routes, Listeners int }
+type Topology struct{ Clusters, Routes, Listeners int }
 
 // Tree is the Mesh as a source tree, by file name: endpoints and routes are
 // resources of their own.
-func (m Mesh) Tree() map[string]string {
+func (m Topology) Tree() map[string]string {
 	var clusters, endpoints, routes, listeners strings.Builder
 	for _, b := range []*strings.Builder{&clusters, &endpoints, &routes, &listeners} {
 		b.WriteString("resources:\n")
@@ -42,7 +42,7 @@ func (m Mesh) Tree() map[string]string {
 
 // Bootstrap is the Mesh as static resources: endpoints stand in their clusters,
 // routes in their listeners, for a bootstrap can't hold them otherwise.
-func (m Mesh) Bootstrap() string {
+func (m Topology) Bootstrap() string {
 	var b strings.Builder
 	b.WriteString("static_resources:\n  clusters:\n")
 	for i := range m.Clusters {
@@ -65,7 +65,7 @@ func assignment(i int) string {
 	return b.String()
 }
 
-func (m Mesh) routes(i int) string {
+func (m Topology) routes(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: routes-%04d\nvirtual_hosts:\n", i)
 	for host := range 10 {
@@ -80,7 +80,7 @@ func (m Mesh) routes(i int) string {
 }
 
 // listener is one listener; http gives the routes of a filter chain.
-func (m Mesh) listener(i int, http func(route int) string) string {
+func (m Topology) listener(i int, http func(route int) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `name: listener-%03d
 address: {socket_address: {address: 127.0.0.1, port_value: %d}}

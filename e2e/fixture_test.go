@@ -19,9 +19,9 @@ import (
 	"xdspub/internal/envoytest"
 )
 
-// site is a source tree, the directory that xdspub publishes it to, and an Envoy
+// fixture is a source tree, the directory that xdspub publishes it to, and an Envoy
 // that reads from there.
-type site struct {
+type fixture struct {
 	src, out string
 	args     []string // of render and watch, in front of src
 	format   string   // of the published files
@@ -32,10 +32,10 @@ type site struct {
 
 // newSite makes a site of the files in source, with nothing running yet. args are
 // flags of render and watch.
-func newSite(t *testing.T, source map[string]string, args ...string) *site {
+func newSite(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	s := &site{src: filepath.Join(dir, "src"), out: filepath.Join(dir, "out"), admin: envoytest.FreePort(t)}
+	s := &fixture{src: filepath.Join(dir, "src"), out: filepath.Join(dir, "out"), admin: envoytest.FreePort(t)}
 	s.args = append([]string{"--out", s.out, "--step-gap", "100ms"}, args...)
 	s.format = "json"
 	if i := slices.Index(args, "--format"); i >= 0 {
@@ -48,7 +48,7 @@ func newSite(t *testing.T, source map[string]string, args ...string) *site {
 }
 
 // startSite makes a site with xdspub and Envoy at work on it.
-func startSite(t *testing.T, source map[string]string, args ...string) *site {
+func startSite(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
 	envoytest.Binary(t) // a test without Envoy ends here
 	s := newSite(t, source, args...)
@@ -59,25 +59,25 @@ func startSite(t *testing.T, source map[string]string, args ...string) *site {
 
 // startWatch starts "xdspub watch" and waits for the first publish. Flags among
 // args stand in place of the site's own.
-func (s *site) startWatch(t *testing.T, args ...string) {
+func (s *fixture) startWatch(t *testing.T, args ...string) {
 	t.Helper()
 	s.beginWatch(t, args...)
 	s.watch.WaitLog(t, "snapshot is out")
 }
 
 // beginWatch is startWatch for a publish that is not meant to end.
-func (s *site) beginWatch(t *testing.T, args ...string) {
+func (s *fixture) beginWatch(t *testing.T, args ...string) {
 	t.Helper()
 	s.watch = startWatch(t, append(append(s.args, args...), s.src)...)
 }
 
 // startEnvoy starts an Envoy on a bootstrap made for the site.
-func (s *site) startEnvoy(t *testing.T) {
+func (s *fixture) startEnvoy(t *testing.T) {
 	t.Helper()
 	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t)})
 }
 
-func (s *site) bootstrap(t *testing.T) []byte {
+func (s *fixture) bootstrap(t *testing.T) []byte {
 	t.Helper()
 	stdout, stderr, exit := xdspub(t, "bootstrap", "envoy", "--out", s.out, "--admin", address(s.admin))
 	if exit != 0 {
@@ -87,13 +87,13 @@ func (s *site) bootstrap(t *testing.T) []byte {
 }
 
 // write puts a source file in place as editors do, by rename.
-func (s *site) write(t *testing.T, name, text string) {
+func (s *fixture) write(t *testing.T, name, text string) {
 	t.Helper()
 	envoytest.Publish(t, filepath.Join(s.src, name), text)
 }
 
 // read is a source file.
-func (s *site) read(t *testing.T, name string) string {
+func (s *fixture) read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.src, name))
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *site) read(t *testing.T, name string) string {
 }
 
 // edit changes a source file and waits until the change is out.
-func (s *site) edit(t *testing.T, name string, change func(string) string) {
+func (s *fixture) edit(t *testing.T, name string, change func(string) string) {
 	t.Helper()
 	old := s.read(t, name)
 	text := change(old)
@@ -115,7 +115,7 @@ func (s *site) edit(t *testing.T, name string, change func(string) string) {
 }
 
 // remove removes a source file.
-func (s *site) remove(t *testing.T, name string) {
+func (s *fixture) remove(t *testing.T, name string) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(s.src, name)); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func (s *site) remove(t *testing.T, name string) {
 }
 
 // published lists every published file with its mode, time and content.
-func (s *site) published(t *testing.T) string {
+func (s *fixture) published(t *testing.T) string {
 	t.Helper()
 	var list strings.Builder
 	err := filepath.WalkDir(s.out, func(path string, entry fs.DirEntry, err error) error {
@@ -171,7 +171,7 @@ var versionStats = map[string]string{
 
 // took waits until Envoy says of every published file that it took it, and has
 // refused none. Files of the folders in unread are nobody's.
-func (s *site) took(t *testing.T, unread ...string) {
+func (s *fixture) took(t *testing.T, unread ...string) {
 	t.Helper()
 	if !s.exists("cds/cds." + s.format) {
 		t.Errorf("there is no CDS file for Envoy to take, in %s", s.format)
@@ -207,7 +207,7 @@ func (s *site) took(t *testing.T, unread ...string) {
 }
 
 // exists tells whether there is something of that name in the output directory.
-func (s *site) exists(name string) bool {
+func (s *fixture) exists(name string) bool {
 	_, err := os.Lstat(filepath.Join(s.out, name))
 	return err == nil
 }

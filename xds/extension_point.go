@@ -7,29 +7,30 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Slot is a field that takes the configuration of an extension: an Any beside a
+// ExtensionPoint is a field that takes the configuration of an extension: an Any beside a
 // name, a TypedExtensionConfig or a TransportSocket.
-type Slot struct {
+type ExtensionPoint struct {
 	Field protoreflect.FullName
-	// Category is that of the extensions that fit. It is one of several where the
-	// place decides, see CategoryAt; Envoy 1.40.0 holds none of some.
+	// Category is the category of the extensions that fit. Where it depends on the
+	// message around, it is one of several: see CategoryAt. Of some categories Envoy
+	// 1.40.0 has no extension.
 	Category string
-	// Also are further categories that fit: Envoy looks there for what it does not
-	// find in the first.
+	// Also are further categories that fit: Envoy looks there for an extension that is not
+	// in Category.
 	Also []string
-	// ByName: Envoy goes by the name of the extension, and reads the configuration
-	// as that one's. Elsewhere the type of the configuration decides, and the name
-	// is free.
+	// ByName: the name selects the extension, and Envoy reads the configuration as that
+	// extension's. Elsewhere the type of the configuration selects it, and the name is
+	// free.
 	ByName bool
-	// Bare: Envoy does without a configuration.
+	// Bare: the configuration may be missing.
 	Bare bool
 }
 
-// CategoryAt is the category that fits a slot of the node's message. Transport
-// sockets, certificate selectors and HTTP filters are of other kinds towards
-// clients than towards upstreams, and a listener's filters of another for UDP. Of a
-// resource monitor the name tells whether it is proactive.
-func (n *Node) CategoryAt(s Slot) string {
+// CategoryAt returns the category that fits an extension point of the node's message.
+// Transport sockets, certificate selectors and HTTP filters have one category for downstream
+// and one for upstream; listener filters have others for UDP and QUIC; the name of a
+// resource monitor decides whether it is proactive.
+func (n *Node) CategoryAt(s ExtensionPoint) string {
 	switch s.Category {
 	case "envoy.transport_sockets":
 		if n.within("envoy.config.listener.v3.FilterChain") {
@@ -77,10 +78,10 @@ func (n *Node) within(name protoreflect.FullName) bool {
 	return false
 }
 
-// Slots are the fields of the v3 API that take the configuration of an extension
+// ExtensionPoints are the fields of the v3 API that take the configuration of an extension
 // and that Envoy looks at when it takes a resource, each tried on Envoy 1.40.0.
 // What stands in a matcher depends on what is matched, and is not here.
-var Slots = []Slot{
+var ExtensionPoints = []ExtensionPoint{
 	{Field: "envoy.config.accesslog.v3.AccessLog.typed_config", Category: "envoy.access_loggers"},
 	{Field: "envoy.config.accesslog.v3.ExtensionFilter.typed_config", Category: "envoy.access_loggers.extension_filters"},
 	{Field: "envoy.config.bootstrap.v3.Bootstrap.bootstrap_extensions", Category: "envoy.bootstrap"},

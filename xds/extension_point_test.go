@@ -24,7 +24,7 @@ import (
 // the bootstrap, hands it to a module, or what fits depends on the matcher around.
 func TestSlotsAreComplete(t *testing.T) {
 	classed := make(map[protoreflect.FullName]bool)
-	for _, s := range xds.Slots {
+	for _, s := range xds.ExtensionPoints {
 		classed[s.Field] = true
 	}
 	for _, name := range lines(t, "testdata/notslot.txt") {
@@ -69,7 +69,7 @@ func checkClassed(t *testing.T, fd protoreflect.FieldDescriptor, classed map[pro
 // slotPlace is a place of a slot in a bootstrap, from testdata/slots.txtar.
 type slotPlace struct {
 	name       string
-	slot       xds.Slot
+	slot       xds.ExtensionPoint
 	categories []string
 	// around is the bootstrap, with the slot's content left out.
 	around string
@@ -88,16 +88,16 @@ func slotPlaces(t *testing.T) (list []slotPlace) {
 			continue
 		}
 		field, _, _ := strings.Cut(f.Name, "#")
-		i := slices.IndexFunc(xds.Slots, func(s xds.Slot) bool { return string(s.Field) == field })
+		i := slices.IndexFunc(xds.ExtensionPoints, func(s xds.ExtensionPoint) bool { return string(s.Field) == field })
 		if i < 0 {
 			t.Fatalf("%s is no slot", field)
 		}
 		head, snippet, _ := strings.Cut(string(f.Data), "\n")
 		place := strings.Fields(head)
-		if s := xds.Slots[i]; len(s.Also) > 0 && !slices.Equal(place[1:], append([]string{s.Category}, s.Also...)) {
+		if s := xds.ExtensionPoints[i]; len(s.Also) > 0 && !slices.Equal(place[1:], append([]string{s.Category}, s.Also...)) {
 			t.Errorf("%s takes %v in slots.txtar, and %s, %v in Slots", f.Name, place[1:], s.Category, s.Also)
 		}
-		list = append(list, slotPlace{f.Name, xds.Slots[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
+		list = append(list, slotPlace{f.Name, xds.ExtensionPoints[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
 	}
 	return list
 }
@@ -129,7 +129,7 @@ func TestSlots(t *testing.T) {
 			}
 		})
 	}
-	for _, s := range xds.Slots {
+	for _, s := range xds.ExtensionPoints {
 		if !tried[s.Field] {
 			t.Errorf("%s: not in testdata/slots.txtar", s.Field)
 		}

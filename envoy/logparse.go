@@ -16,11 +16,11 @@ import (
 //	Filesystem config update rejected: Error adding/updating cluster(s) b: cannot create …
 //	Filesystem config update failure: in /xds/cds/cds.json, Unable to parse JSON as proto (…): {…}
 var (
-	resourceWords = regexp.MustCompile(`(cds: cluster|lds: listener|eds: cluster|rds: route config|sds: secret|srds: scoped route config) '(.*?)' (?:config )?rejected: (?s:(.*))`)
-	fileWords     = regexp.MustCompile(`Filesystem config update (rejected: |failure: in )(?s:(.*))`)
-	pathWords     = regexp.MustCompile(`^(.*?\.(?:json|yaml|yml|pb|pb_text)), (?s:(.*))`)
+	resourceEntry = regexp.MustCompile(`(cds: cluster|lds: listener|eds: cluster|rds: route config|sds: secret|srds: scoped route config) '(.*?)' (?:config )?rejected: (?s:(.*))`)
+	fileEntry     = regexp.MustCompile(`Filesystem config update (rejected: |failure: in )(?s:(.*))`)
+	pathPrefix    = regexp.MustCompile(`^(.*?\.(?:json|yaml|yml|pb|pb_text)), (?s:(.*))`)
 	constraint    = regexp.MustCompile(`Proto constraint validation failed \((.*)\)`)
-	apiWords      = regexp.MustCompile(`^Error adding/updating ([a-z ]+\(s\))|^Unable to unpack as envoy\.[\w.]+\.(\w+): |failed \((\w+)ValidationError|^Unexpected ([A-Z]+) |^Unexpected resource name in (\w+)`)
+	apiMention    = regexp.MustCompile(`^Error adding/updating ([a-z ]+\(s\))|^Unable to unpack as envoy\.[\w.]+\.(\w+): |failed \((\w+)ValidationError|^Unexpected ([A-Z]+) |^Unexpected resource name in (\w+)`)
 	entryStart    = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d `)
 )
 
@@ -52,17 +52,17 @@ func apiNamed(word string) string {
 func parseLog(log string) []Refusal {
 	var list []Refusal
 	for _, entry := range entries(log) {
-		if m := resourceWords.FindStringSubmatch(entry); m != nil {
+		if m := resourceEntry.FindStringSubmatch(entry); m != nil {
 			api, _, _ := strings.Cut(m[1], ":")
 			list = append(list, Refusal{API: strings.ToUpper(api), Resource: m[2], Message: reason(m[3])})
 			continue
 		}
-		m := fileWords.FindStringSubmatch(entry)
+		m := fileEntry.FindStringSubmatch(entry)
 		switch {
 		case m == nil:
 		case strings.HasPrefix(m[1], "failure"):
 			r := Refusal{Message: m[2]}
-			if path := pathWords.FindStringSubmatch(m[2]); path != nil {
+			if path := pathPrefix.FindStringSubmatch(m[2]); path != nil {
 				r.File, r.Message = path[1], path[2]
 			}
 			r.Message = reason(r.Message)
@@ -88,7 +88,7 @@ func entries(log string) []string {
 	}
 	for line := range strings.Lines(log) {
 		text, whole := unwrap(line)
-		if whole || entryStart.MatchString(text) || resourceWords.MatchString(text) || fileWords.MatchString(text) {
+		if whole || entryStart.MatchString(text) || resourceEntry.MatchString(text) || fileEntry.MatchString(text) {
 			end()
 		}
 		entry.WriteString(text)
@@ -105,7 +105,7 @@ func unwrap(line string) (text string, whole bool) {
 		return unescape.Replace(line), false
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		if text, ok := fields[key].(string); ok && (resourceWords.MatchString(text) || fileWords.MatchString(text)) {
+		if text, ok := fields[key].(string); ok && (resourceEntry.MatchString(text) || fileEntry.MatchString(text)) {
 			return text, true
 		}
 	}
@@ -132,7 +132,7 @@ func reason(message string) string {
 
 // apiOf tells from Envoy's words whose file was refused, where they say no more.
 func apiOf(message string) string {
-	for _, m := range apiWords.FindAllStringSubmatch(message, -1) {
+	for _, m := range apiMention.FindAllStringSubmatch(message, -1) {
 		for _, word := range m[1:] {
 			if api := apiNamed(word); api != "" {
 				return api

@@ -1,0 +1,221 @@
+package envoy
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Incarnation identifies a process of an Envoy: the time of its start, to the millisecond.
+// Each restart is another incarnation, and so is each hot restart.
+type Incarnation string
+
+// time returns the zero time where the incarnation is no time.
+func (b Incarnation) time() time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, string(b))
+	return t
+}
+
+// Observation is what the admin interface of an Envoy says at one time.
+type Observation struct {
+	Incarnation Incarnation
+	State       string // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
+	// DrainTime is how long listeners and filter chains drain.
+	DrainTime time.Duration
+	// Epoch is how many hot restarts led to this process. After a hot restart the
+	// process before it runs on for a while: it reads the files and drains, it has no
+	// admin interface any more, and Envoy adds its counters to those of this process.
+	// Each process has its own texts and gauges.
+	Epoch                                   int
+	WarmingClusters, WarmingListeners       int
+	DrainingListeners, DrainingFilterChains int
+	// Paths are the files that the bootstrap names, sorted.
+	Paths          []string
+	bootstrapPaths bootstrapPaths // the same
+	// Counters are those of each stat prefix of the question that Envoy has.
+	Counters map[string]Counters
+	// expanded are the stat prefixes that one with Any stands for.
+	expanded map[string][]string
+	// Matcher means that the bootstrap has a stats_matcher: it may exclude a prefix that
+	// is not in Counters.
+	Matcher bool
+}
+
+// Counters is the statistics of one subscription.
+type Counters struct {
+	Attempts, Successes, Rejections, Failures uint64
+	Version                                   string
+}
+
+// observationTries is how often Read tries to get all answers from one process: within one
+// try Envoy may restart, or hand its admin interface over.
+const observationTries = 3
+
+// Read observes one process of the Envoy. Where a stats_matcher excludes statistics that Read
+// needs, the error is a *StatsExcludedError; where each try meets another process, it is an
+// *UnstableError.
+func (a *Admin) Read(ctx context.Context, prefixes []string) (*Observation, error) {
+	for range observationTries {
+		r, whole, err := a.readOnce(ctx, prefixes)
+		if err != nil {
+			return nil, err
+		}
+		if whole {
+			return r, nil
+		}
+	}
+	return nil, &UnstableError{URL: a.url}
+}
+
+// readOnce observes the Envoy. whole reports whether all answers came from one process.
+func (a *Admin) readOnce(ctx context.Context, prefixes []string) (r *Observation, whole bool, err error) {
+	s := a.session()
+	defer s.close()
+	p, err := s.process(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	r = &Observation{Incarnation: p.incarnation, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher, Paths: p.paths, bootstrapPaths: newBootstrapPaths(ctx, p.paths)}
+	if err := s.observe(ctx, r, prefixes); err != nil {
+		return nil, false, err
+	}
+	// After one question a round-robin balancer may be back at the first process.
+	for range 2 {
+		if boot, _, err := s.bootstrap(ctx); err != nil || boot != r.Incarnation {
+			return nil, false, err
+		}
+	}
+	return r, true, nil
+}
+
+// observe asks for all that changes while the process runs.
+func (s *session) observe(ctx context.Context, r *Observation, prefixes []string) (err error) {
+	if r.State, err = s.state(ctx); err != nil {
+		return err
+	}
+	stats, err := s.stats(ctx, !r.Matcher)
+	if err != nil {
+		return err
+	}
+	return r.take(s.url, stats, prefixes)
+}
+
+// state asks /ready, which answers with one word.
+func (s *session) state(ctx context.Context) (string, error) {
+	const path = "/ready"
+	_, body, err := s.exchange(ctx, path, nil, maxDump) // 503 until it is LIVE
+	if err != nil {
+		return "", err
+	}
+	state := strings.TrimSpace(string(body))
+	if !slices.Contains([]string{"LIVE", "DRAINING", "PRE_INITIALIZING", "INITIALIZING"}, state) {
+		return "", s.unexpected(path, sample(body))
+	}
+	return state, nil
+}
+
+// take fills r from the statistics.
+func (r *Observation) take(adminURL string, stats statistics, prefixes []string) error {
+	var missing []string
+	number := func(name string) uint64 {
+		n, ok := stats.numbers[name]
+		if !ok && r.Matcher {
+			missing = append(missing, name)
+		}
+		return n
+	}
+	r.WarmingClusters = int(number(warmingClusters))
+	r.WarmingListeners = int(number(warmingListeners))
+	r.DrainingListeners = int(number(drainingListeners))
+	r.DrainingFilterChains = int(number(drainingFilterChains))
+	r.Counters, r.expanded = make(map[string]Counters, len(prefixes)), make(map[string][]string)
+	has := expand(prefixes, stats)
+	for _, prefix := range prefixes {
+		for _, name := range has[prefix] {
+			c := Counters{
+				Attempts:   number(name + attempts),
+				Successes:  number(name + successes),
+				Rejections: number(name + rejections),
+				Failures:   number(name + failures),
+			}
+			var ok bool
+			if c.Version, ok = stats.texts[name+versionText]; !ok && r.Matcher {
+				missing = append(missing, name+versionText)
+			}
+			r.Counters[name] = c
+			if strings.Contains(prefix, Any) {
+				r.expanded[prefix] = append(r.expanded[prefix], name)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return &StatsExcludedError{URL: adminURL, Stats: missing}
+	}
+	return nil
+}
+
+// expand returns the stat prefixes that Envoy has for each one of asked. It splits names only
+// where the ending of a pattern may begin, and not at each dot, of which there may be a
+// million.
+func expand(asked []string, stats statistics) map[string][]string {
+	patterns := make(map[string][]string) // those of asked with Any, by the text after it
+	lengths := make(map[int]bool)
+	has := make(map[string][]string)
+	for _, prefix := range asked {
+		if _, after, pattern := strings.Cut(prefix, Any); pattern {
+			patterns[after] = append(patterns[after], prefix)
+			lengths[len(after)] = true
+		}
+	}
+	prefixes := stats.prefixes()
+	for _, prefix := range asked {
+		if prefixes[prefix] {
+			has[prefix] = []string{prefix}
+		}
+	}
+	ends := slices.Sorted(maps.Keys(lengths))
+	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
+		for _, n := range ends {
+			if n > len(prefix) {
+				break
+			}
+			for _, pattern := range patterns[prefix[len(prefix)-n:]] {
+				if before, _, _ := strings.Cut(pattern, Any); strings.HasPrefix(prefix[:len(prefix)-n], before) {
+					has[pattern] = append(has[pattern], prefix)
+				}
+			}
+		}
+	}
+	return has
+}
+
+// statPrefixes returns those of a subscription that the Envoy has.
+func (r *Observation) statPrefixes(s Subscription) []string {
+	var list []string
+	for _, prefix := range s.StatPrefixes {
+		if _, has := r.Counters[prefix]; has {
+			list = append(list, prefix)
+		}
+		list = append(list, r.expanded[prefix]...)
+	}
+	return list
+}
+
+// subscribed returns the subscriptions that an Envoy with this bootstrap can have.
+func (r *Observation) subscribed(subs []Subscription, dir string) []Subscription {
+	reads := make(map[string]bool)
+	var list []Subscription
+	for _, s := range subs {
+		for _, file := range s.Entrypoints {
+			if _, known := reads[file]; !known {
+				reads[file] = r.bootstrapPaths.includes(dir, file)
+			}
+		}
+		if len(s.Entrypoints) == 0 || slices.ContainsFunc(s.Entrypoints, func(file string) bool { return reads[file] }) {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,145 @@
+package envoy
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Probe is the state of one Envoy while no file moves.
+type Probe struct {
+	URL string
+	// Err is why the Envoy gives no answer; all else is zero then.
+	Err error
+	Observation
+	// States has the status of each subscription that the Envoy can have, in their
+	// order. Status.Refusals counts from the start of the Envoy.
+	States []Status
+}
+
+// Runs reports whether the Envoy runs the version of every file that it is subscribed to.
+func (l Probe) Runs() bool {
+	return l.Err == nil && !slices.ContainsFunc(l.States, func(s Status) bool { return s.State != Acked && s.StatPrefix != "" })
+}
+
+// Unreachable reports whether the Envoy is down or does not answer in time, which may end by
+// itself.
+func (l Probe) Unreachable() bool { return isDown(l.Err) || isTimeout(l.Err) }
+
+// ExcludedStats returns a *StatsExcludedError where the Envoy must have a subscription, since
+// its bootstrap names the file or it runs a file that asks for it, and yet has no
+// statistics of it.
+func (l Probe) ExcludedStats() error {
+	runs := make(map[string]bool)
+	for _, s := range l.States {
+		runs[s.File] = runs[s.File] || s.State == Acked
+	}
+	var stats []string
+	for _, s := range l.States {
+		if s.State == StatsExcluded && slices.ContainsFunc(s.Entrypoints, func(file string) bool { return file == s.File || runs[file] }) {
+			for _, prefix := range s.StatPrefixes {
+				stats = append(stats, strings.ReplaceAll(prefix, Any, "*"))
+			}
+		}
+	}
+	if len(stats) == 0 {
+		return nil
+	}
+	return &StatsExcludedError{URL: l.URL, Stats: stats}
+}
+
+// DetailedProbe is a Probe with the names of refused listeners and warming clusters.
+type DetailedProbe struct {
+	Probe
+	// Refused are the listeners that Envoy refused when it last read their file.
+	Refused []Refusal
+	// Warming are the clusters that warm, sorted.
+	Warming []string
+}
+
+// Probe asks each Envoy once, side by side, for the status of files that do not move.
+//
+// An Envoy that answers has read all files that were renamed before the question: one
+// thread gets the event of a rename and accepts the first connection, and the request
+// for statistics comes on a later connection.
+func (f *Fleet) Probe(ctx context.Context, subs []Subscription) []Probe {
+	ctx, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
+	defer cancel()
+	return sideBySide(f.o.Admins, func(a *Admin) Probe { return f.probe(ctx, a, subs) })
+}
+
+// ProbeInDetail is Probe with further questions, which cost Envoy more.
+func (f *Fleet) ProbeInDetail(ctx context.Context, subs []Subscription) []DetailedProbe {
+	ctx, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
+	defer cancel()
+	return sideBySide(f.o.Admins, func(a *Admin) DetailedProbe { return f.probeInDetail(ctx, a, subs) })
+}
+
+func sideBySide[T any](admins []*Admin, probe func(*Admin) T) []T {
+	probes := make([]T, len(admins))
+	var wg sync.WaitGroup
+	for i, admin := range admins {
+		wg.Go(func() { probes[i] = probe(admin) })
+	}
+	wg.Wait()
+	return probes
+}
+
+func (f *Fleet) probe(ctx context.Context, a *Admin, subs []Subscription) Probe {
+	observation, err := a.Read(ctx, statPrefixesOf(subs))
+	if err == nil {
+		err = f.claim(ctx, a, observation.Incarnation)
+	}
+	if err != nil {
+		return Probe{URL: a.url, Err: err}
+	}
+	l := Probe{URL: a.url, Observation: *observation}
+	subscribed := observation.subscribed(subs, f.o.Dir)
+	versions := observation.versionsByPrefix(subscribed)
+	for _, s := range subscribed {
+		l.States = append(l.States, s.judgeUnmoved(observation, versions))
+	}
+	return l
+}
+
+func (f *Fleet) probeInDetail(ctx context.Context, a *Admin, subs []Subscription) DetailedProbe {
+	l := DetailedProbe{Probe: f.probe(ctx, a, subs)}
+	if l.Err == nil && slices.ContainsFunc(l.States, func(s Status) bool { return s.API == "LDS" }) {
+		l.Refused, l.Err = a.Refusals(ctx, time.Time{})
+	}
+	if l.Err == nil && l.WarmingClusters > 0 {
+		l.Warming, l.Err = a.Warming(ctx)
+	}
+	if l.Err != nil {
+		return DetailedProbe{Probe: Probe{URL: l.URL, Err: l.Err}}
+	}
+	return l
+}
+
+// judgeUnmoved returns the status of a file that does not move: Refused where the Envoy runs
+// another version and has ever refused one.
+func (s Subscription) judgeUnmoved(r *Observation, versions map[string][]string) Status {
+	status := Status{Subscription: s}
+	acked := false
+	for _, prefix := range r.statPrefixes(s) {
+		c := r.Counters[prefix]
+		runs := c.Version != "" && contains(versions[prefix], c.Version)
+		if status.StatPrefix == "" || runs {
+			status.StatPrefix, status.Runs = prefix, c.Version
+		}
+		acked = acked || runs
+		status.Refusals += c.Rejections + c.Failures
+	}
+	switch {
+	case status.StatPrefix == "" && r.Matcher:
+		status.State = StatsExcluded
+	case status.StatPrefix == "":
+	case acked:
+		status.State = Acked
+	case status.Refusals > 0:
+		status.State = Refused
+	}
+	return status
+}
