@@ -152,7 +152,7 @@ func (p *pass) bind(r *xds.Resource) *bound {
 	needed := r.Type == xds.ScopedRoutes && p.foldScopes
 	for _, sub := range r.Facts().Subscriptions {
 		needed = needed || p.snapshot.Serves(sub)
-		out.folded = out.folded || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || p.foldsHosts(sub))
+		out.folded = out.folded || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || p.inlinesHosts(sub))
 		if out.from == nil {
 			out.from = make(map[xds.Key]*xds.Resource)
 		}
@@ -170,9 +170,9 @@ func (p *pass) bind(r *xds.Resource) *bound {
 func (p *pass) edit(n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *routev3.RouteConfiguration:
-		return p.inline.VirtualHosts && p.foldHosts(m)
+		return p.inline.VirtualHosts && p.inlineHosts(m)
 	case *routev3.ScopedRouteConfiguration:
-		return p.foldScopes && p.foldRoutes(m)
+		return p.foldScopes && p.inlineScopeRoutes(m)
 	case *hcmv3.HttpConnectionManager:
 		return p.inline.Routes && p.inlineRoutes(m)
 	}
@@ -203,10 +203,10 @@ func (p *pass) edit(n *xds.Node) bool {
 	return true
 }
 
-// foldHosts puts the virtual hosts of VHDS, named "<route configuration>/<host>",
+// inlineHosts puts the virtual hosts of VHDS, named "<route configuration>/<host>",
 // into their route configuration. Clusters stay unvalidated, as they are for VHDS;
 // folding alone would turn that on for inline routes.
-func (p *pass) foldHosts(m *routev3.RouteConfiguration) bool {
+func (p *pass) inlineHosts(m *routev3.RouteConfiguration) bool {
 	if !xds.FromSnapshot(m.GetVhds().GetConfigSource()) {
 		return false
 	}
@@ -218,8 +218,8 @@ func (p *pass) foldHosts(m *routev3.RouteConfiguration) bool {
 	return true
 }
 
-// foldRoutes puts a scope's route configuration into the scope.
-func (p *pass) foldRoutes(m *routev3.ScopedRouteConfiguration) bool {
+// inlineScopeRoutes puts a scope's route configuration into the scope.
+func (p *pass) inlineScopeRoutes(m *routev3.ScopedRouteConfiguration) bool {
 	routes := p.routes(m.GetRouteConfigurationName())
 	if routes == nil {
 		return false
@@ -251,15 +251,15 @@ func (p *pass) routes(name string) *routev3.RouteConfiguration {
 	}
 	m := proto.CloneOf(r.Message.(*routev3.RouteConfiguration))
 	if p.inline.VirtualHosts {
-		p.foldHosts(m)
+		p.inlineHosts(m)
 	}
 	leaveClusters(m)
 	return m
 }
 
-// foldsHosts tells whether what a subscription asks for goes into the one who asks,
+// inlinesHosts tells whether what a subscription asks for goes into the one who asks,
 // and has virtual hosts going into it in turn.
-func (p *pass) foldsHosts(sub xds.Subscription) bool {
+func (p *pass) inlinesHosts(sub xds.Subscription) bool {
 	r := p.snapshot.Lookup(xds.RouteConfiguration, sub.Name)
 	return p.inline.Routes && r != nil && xds.FromSnapshot(r.Message.(*routev3.RouteConfiguration).GetVhds().GetConfigSource())
 }

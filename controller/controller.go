@@ -160,7 +160,7 @@ func (c *Controller) Publish(ctx context.Context, checked *pipeline.Checked, pla
 		return Outcome{}, err
 	}
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
-		o := outcomeOf(Rejected, checked, plan, result)
+		o := outcomeOf(RefusedByEnvoy, checked, plan, result)
 		o.Refusal, o.Findings = &refused.Refusal, refused.Findings()
 		if o.Restored = error(refused) == err; o.Restored {
 			err = nil

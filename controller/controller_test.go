@@ -136,7 +136,7 @@ func TestAfterRefusal(t *testing.T) {
 		{"a first publish", Outcome{Restored: true}, "there is nothing to put back, so it stays"},
 		{"a full disk on the way back", Outcome{Moved: undone}, "it could not be put back whole, the next run goes on with that"},
 	} {
-		tt.o.Verdict, tt.o.Refusal = Rejected, &publish.Refusal{Step: "listeners"}
+		tt.o.Verdict, tt.o.Refusal = RefusedByEnvoy, &publish.Refusal{Step: "listeners"}
 		if got := tt.o.Message(); !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%s: %s", tt.name, got)
 		}

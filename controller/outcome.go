@@ -21,8 +21,8 @@ const (
 	// Held: Envoy refused its snapshot before, and it is not tried again. What was out
 	// before stays.
 	Held Verdict = "held"
-	// Rejected: Envoy refused its snapshot now.
-	Rejected Verdict = "rejected"
+	// RefusedByEnvoy: Envoy refused its snapshot now.
+	RefusedByEnvoy Verdict = "rejected"
 )
 
 // Outcome is a Verdict and what belongs to it.
@@ -74,7 +74,7 @@ func (o Outcome) Message() string {
 		return fmt.Sprintf("snapshot %s: %s written, %d removed%s", o.Snapshot, diag.Count(written, "file"), removed, o.confirmed())
 	case Held:
 		return fmt.Sprintf("snapshot %s is held since Envoy refused it at %s: what was out before stays; --retry-held tries it again", o.Snapshot, o.Refusal.Time.Format(time.RFC3339))
-	case Rejected:
+	case RefusedByEnvoy:
 		return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", o.Snapshot, o.Refusal.Step, o.AfterRefusal())
 	default:
 		return InvalidMessage(o.Summary)

@@ -43,10 +43,10 @@ type WatchOptions struct {
 // watching is a running Watch.
 type watching struct {
 	*Controller
-	o       WatchOptions
-	watcher *watch.Watcher
-	inlined []string // files that go into resources
-	told    told
+	o         WatchOptions
+	watcher   *watch.Watcher
+	inlined   []string // files that go into resources
+	changeLog changeLog
 
 	nextTrim time.Time
 
@@ -67,13 +67,13 @@ const (
 // output stays in place. An error means that the watch could not begin. The caller closes
 // the Controller.
 func (c *Controller) Watch(ctx context.Context, o WatchOptions) error {
-	w := &watching{Controller: c, o: o, control: control.New(c.log), told: told{log: c.log, most: o.MaxFindings}}
+	w := &watching{Controller: c, o: o, control: control.New(c.log), changeLog: changeLog{log: c.log, most: o.MaxFindings}}
 	return w.run(ctx)
 }
 
 func (w *watching) run(ctx context.Context) (err error) {
 	at := w.o.Watch
-	at.Ignore, at.Skip, at.Files, at.Log = ignored(w.options.Out), load.Hidden, w.besides(), w.log
+	at.Ignore, at.Skip, at.Files, at.Log = ignored(w.options.Out), load.Hidden, w.extraFiles(), w.log
 	w.watcher, err = watch.New(ctx, w.options.Source, at)
 	if ctx.Err() != nil {
 		return nil
@@ -93,7 +93,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	w.retry = w.o.RetryHeld
 	w.log.Info("watching", "source", w.options.Source, "out", w.options.Out, "pid", os.Getpid())
 	defer w.control.Close()
-	if err := w.introduce(); err != nil {
+	if err := w.announce(); err != nil {
 		return err
 	}
 	w.listen()
@@ -104,7 +104,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	for ctx.Err() == nil {
 		w.next(ctx)
 	}
-	w.log.Info("ended", "published", w.told.published)
+	w.log.Info("ended", "published", w.changeLog.published)
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (w *watching) next(ctx context.Context) {
 	case r := <-w.watcher.Signals():
 		reason = string(r)
 	case <-w.o.Hangup:
-		w.told.forget() // asked for: say all again
+		w.changeLog.forget() // asked for: say all again
 		w.retry = true
 		reason = "SIGHUP"
 	case r := <-w.control.Requests():
@@ -145,8 +145,8 @@ func ignored(out string) func(string) bool {
 	}
 }
 
-// besides are the files that a pass reads and that are no part of the tree.
-func (w *watching) besides() []string {
+// extraFiles are the files that a pass reads and that are no part of the tree.
+func (w *watching) extraFiles() []string {
 	files := slices.Clone(w.inlined)
 	for _, f := range []string{w.o.Settings, w.options.Bootstrap} {
 		if f != "" {
@@ -174,11 +174,11 @@ func isUsage(err error) bool {
 // away under it.
 const attempts = 3
 
-// pass takes the tree as it is now and publishes it. The Outcome is the zero value where
+// reconcile takes the tree as it is now and publishes it. The Outcome is the zero value where
 // the pass ended before it came to one.
-func (w *watching) pass(ctx context.Context, reason string) (o Outcome, err error) {
+func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err error) {
 	for range attempts {
-		o, err = w.attempt(ctx, reason)
+		o, err = w.reconcileOnce(ctx, reason)
 		if !errors.Is(err, publish.ErrLost) || ctx.Err() != nil {
 			return o, err
 		}
@@ -186,11 +186,11 @@ func (w *watching) pass(ctx context.Context, reason string) (o Outcome, err erro
 	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
 }
 
-// attempt is one try of a pass. It ends with ErrLost where the output directory was
+// reconcileOnce is one try of a pass. It ends with ErrLost where the output directory was
 // taken away: a plan is made for what is there.
-func (w *watching) attempt(ctx context.Context, reason string) (o Outcome, err error) {
+func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
 	var checked *pipeline.Checked
-	w.watcher.Read(ctx, func() { checked, err = aside(ctx, w.check) })
+	w.watcher.Read(ctx, func() { checked, err = readAside(ctx, w.check) })
 	if ctx.Err() != nil { // while it waited for git, or read
 		return o, nil
 	}
@@ -204,12 +204,12 @@ func (w *watching) attempt(ctx context.Context, reason string) (o Outcome, err e
 	if err != nil {
 		return o, err
 	}
-	w.told.checked(checked, checked.Invalid(w.options.WarningsAsErrors))
+	w.changeLog.checked(checked, checked.Invalid(w.options.WarningsAsErrors))
 	if o, err = w.Publish(ctx, checked, plan); errors.Is(err, publish.ErrLost) {
 		return o, err
 	}
 	if o.Verdict != "" {
-		w.told.outcome(o, reason)
+		w.changeLog.outcome(o, reason)
 	}
 	if err != nil {
 		return o, err
@@ -223,7 +223,7 @@ func (w *watching) ready(ctx context.Context) error {
 		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.given)
 		w.Close()
 		w.control.Unbind() // nothing is published there any more
-		w.told.published, w.told.held = "", ""
+		w.changeLog.published, w.changeLog.held = "", ""
 	}
 	if !w.IsOpen() {
 		if err := w.Open(); err != nil {
@@ -237,7 +237,7 @@ func (w *watching) ready(ctx context.Context) error {
 		return err
 	}
 	if retry {
-		w.told.held = ""
+		w.changeLog.held = ""
 	}
 	return nil
 }
@@ -256,10 +256,10 @@ func (w *watching) trim(ctx context.Context) error {
 	return err
 }
 
-// aside calls read, and does not wait for its end once ctx has ended: a network file
+// readAside calls read, and does not wait for its end once ctx has ended: a network file
 // system can keep a reader as long as it likes. The watch ends then, and so does the
 // process.
-func aside[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+func readAside[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -290,7 +290,7 @@ func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 			w.log.Info("the settings file was read again")
 		}
 	}
-	if err := w.watcher.Also(w.besides()...); err != nil {
+	if err := w.watcher.Also(w.extraFiles()...); err != nil {
 		return nil, err
 	}
 	checked, err := w.Check(ctx)
@@ -298,7 +298,7 @@ func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 		return nil, err
 	}
 	w.inlined = checked.Inlined
-	return checked, w.watcher.Also(w.besides()...)
+	return checked, w.watcher.Also(w.extraFiles()...)
 }
 
 // turn makes one pass, or one trim, and says to the log and to the control socket
@@ -311,11 +311,11 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 		err = w.trim(ctx)
 	} else {
 		var o Outcome
-		o, err = w.pass(ctx, reason)
+		o, err = w.reconcile(ctx, reason)
 		result = resultOf(o)
 	}
-	w.told.failure(ctx, err, reason)
-	w.show(pass, result, err)
+	w.changeLog.failure(ctx, err, reason)
+	w.publishState(pass, result, err)
 	if err != nil {
 		result.Outcome = control.Failed
 	}
@@ -338,4 +338,4 @@ func resultOf(o Outcome) control.Result {
 }
 
 // out is the id of the snapshot that is out, be it of a watch before this one.
-func (w *watching) out() string { return cmp.Or(w.told.published, w.Out()) }
+func (w *watching) out() string { return cmp.Or(w.changeLog.published, w.Out()) }

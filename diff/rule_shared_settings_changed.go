@@ -19,15 +19,15 @@ config", "mismatched FileSystemHttpCacheConfig with same path", "to have differe
 you must use a distinct bucket_id"), in however small a thing: a default that is written
 out is another setting. Only redis_proxy is taken with other settings (a warning).`,
 	Run: func(p *Pass) error {
-		asked, err := sharingIn(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })
+		asked, err := singletonUses(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })
 		if err != nil || len(asked) == 0 {
 			return err // what runs need not be read
 		}
-		published, err := sharingIn(p.Old.Of)
+		published, err := singletonUses(p.Old.Of)
 		if err != nil {
 			return err
 		}
-		running := make(map[xds.Singleton]sharing)
+		running := make(map[xds.Singleton]singletonUse)
 		for _, s := range published {
 			if _, again := running[s.Singleton]; !again {
 				running[s.Singleton] = s

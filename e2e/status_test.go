@@ -270,8 +270,8 @@ SYNCED eds/other/eds.json
 SYNCED eds/web/eds.json
 SYNCED lds/lds.json
 SYNCED rds/main/rds.json`, e)
-	if len(r.Going) != 1 || r.Going[0].File != "rds/lone/rds."+format || r.Going[0].Since.IsZero() {
-		t.Errorf("%+v", r.Going)
+	if len(r.Retired) != 1 || r.Retired[0].File != "rds/lone/rds."+format || r.Retired[0].Since.IsZero() {
+		t.Errorf("%+v", r.Retired)
 	}
 }
 

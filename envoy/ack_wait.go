@@ -22,7 +22,7 @@ type AckWait struct {
 	subs         []Subscription
 	statPrefixes []string
 	peers        []*peer
-	begun        time.Time
+	started      time.Time
 }
 
 // Await asks all Envoys until the quorum of those that answer has acknowledged

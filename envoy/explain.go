@@ -25,7 +25,7 @@ func (r *AckWait) explain(ctx context.Context, o *Outcome) {
 			var said []Refusal
 			if s.API == "LDS" {
 				var err error
-				if said, err = m.admin.Refusals(ctx, r.begun); err != nil {
+				if said, err = m.admin.Refusals(ctx, r.started); err != nil {
 					r.fleet.o.Log.Warn("no reasons from Envoy", "admin", e.URL, "error", err)
 				}
 			}

@@ -52,7 +52,7 @@ func NewFleet(o FleetOptions) *Fleet {
 // whose answers show no verdict is an error: *UnexpectedResponseError, *UnstableError,
 // *StatsExcludedError or *NotSubscribedError. Nothing has moved then.
 func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*AckWait, error) {
-	r := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), begun: time.Now()}
+	r := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), started: time.Now()}
 	for _, log := range f.o.Logs {
 		if err := log.Mark(); err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ func edsClusters(prefix string, n int, config string) string {
 	return tree(documents...)
 }
 
-func (s *site) wantMode(what, want string) {
+func (s *fixture) wantMode(what, want string) {
 	s.t.Helper()
 	if got := s.plan().Change.Manifest.EDSMode; got != want {
 		s.t.Errorf("%s: mode %q, want %q", what, got, want)
@@ -89,7 +89,7 @@ func listeners(n int) string {
 }
 
 // findings are those of a plan.
-func (s *site) findings() string {
+func (s *fixture) findings() string {
 	s.t.Helper()
 	checked, err := s.p.Check(s.t.Context())
 	if err != nil || !checked.Accepted() {

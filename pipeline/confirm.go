@@ -32,7 +32,7 @@ type confirmation struct {
 
 	asked    bool                 // who the Envoys are
 	expected []envoy.Subscription // of the step under way
-	round    *envoy.AckWait       // nil where nobody is expected to follow
+	wait     *envoy.AckWait       // nil where nobody is expected to follow
 	outcomes []envoy.Outcome
 }
 
@@ -80,8 +80,8 @@ func (c *confirmation) subscribe() (err error) {
 	return err
 }
 
-// standing are the subscriptions of Envoys to what is out.
-func (c *confirmation) standing() []envoy.Subscription {
+// currentSubscriptions are the subscriptions of Envoys to what is out.
+func (c *confirmation) currentSubscriptions() []envoy.Subscription {
 	var list []envoy.Subscription
 	for _, key := range slices.Sorted(maps.Keys(c.subs)) {
 		if sub := c.subs[key]; c.versions[sub.file] != "" {
@@ -91,20 +91,20 @@ func (c *confirmation) standing() []envoy.Subscription {
 	return list
 }
 
-// standing are the subscriptions of Envoys, of which some are known, to what is out.
-func (p *Pipeline) standing() ([]envoy.Subscription, error) {
+// currentSubscriptions are the subscriptions of Envoys, of which some are known, to what is out.
+func (p *Pipeline) currentSubscriptions() ([]envoy.Subscription, error) {
 	c := p.confirmation(nil, publish.Refusal{})
 	if err := c.read(); err != nil {
 		return nil, err
 	}
-	return c.standing(), nil
+	return c.currentSubscriptions(), nil
 }
 
-// ask fails where an Envoy could never confirm: nobody may be subscribed to the files
+// preflight fails where an Envoy could never confirm: nobody may be subscribed to the files
 // of the first steps, and they would be out by the time that one is asked.
-func (c *confirmation) ask(ctx context.Context) error {
+func (c *confirmation) preflight(ctx context.Context) error {
 	var wrong []error
-	for _, look := range c.p.options.Envoys.Probe(ctx, c.standing()) {
+	for _, look := range c.p.options.Envoys.Probe(ctx, c.currentSubscriptions()) {
 		switch {
 		case look.Err == nil:
 			wrong = append(wrong, look.ExcludedStats())
@@ -124,32 +124,32 @@ func (c *confirmation) Before(ctx context.Context, s publish.Step) (err error) {
 		}
 	}
 	if !c.asked {
-		if err := c.ask(ctx); err != nil {
+		if err := c.preflight(ctx); err != nil {
 			return err
 		}
 	}
 	if err := c.expect(s); err != nil {
 		return err
 	}
-	c.round = nil
+	c.wait = nil
 	if len(c.expected) > 0 {
-		c.round, err = c.p.options.Envoys.Begin(ctx, c.expected)
+		c.wait, err = c.p.options.Envoys.Begin(ctx, c.expected)
 	}
 	return err
 }
 
 // After waits for their acknowledgements.
 func (c *confirmation) After(ctx context.Context, s publish.Step) (answered bool, err error) {
-	if c.round == nil {
+	if c.wait == nil {
 		return true, nil // nobody is subscribed, so nobody has to follow
 	}
-	outcome := c.round.Await(ctx, envoy.AwaitOptions{Warm: c.writes(s, xds.Cluster)})
+	outcome := c.wait.Await(ctx, envoy.AwaitOptions{Warm: c.writes(s, xds.Cluster)})
 	if outcome.Err != nil {
 		return false, outcome.Err
 	}
 	c.outcomes = append(c.outcomes, outcome)
 	c.note(outcome)
-	c.p.tell(s.Name, outcome)
+	c.p.logOutcome(s.Name, outcome)
 	if outcome.Verdict == envoy.RefusedByQuorum {
 		refusal := c.refusal
 		refusal.Time, refusal.Step, refusal.Findings = time.Now().UTC().Round(0), s.Name, c.p.refusals(c.snapshot, outcome)
@@ -202,7 +202,7 @@ func (c *confirmation) expect(s publish.Step) error {
 
 // expect is what Envoys are asked for.
 func (s *subscriber) expect(version string, standing bool) envoy.Subscription {
-	return envoy.Subscription{File: s.file, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.roots, Entrypoints: s.via, Unmoved: standing}
+	return envoy.Subscription{File: s.file, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes, Entrypoints: s.entrypoints, Unmoved: standing}
 }
 
 // note keeps which secrets and endpoints every Envoy that counts has taken: they
@@ -224,8 +224,8 @@ func (c *confirmation) note(o envoy.Outcome) {
 	}
 }
 
-// tell logs what became of a step.
-func (p *Pipeline) tell(step string, o envoy.Outcome) {
+// logOutcome logs what became of a step.
+func (p *Pipeline) logOutcome(step string, o envoy.Outcome) {
 	level := slog.LevelInfo
 	if o.Verdict != envoy.Confirmed {
 		level = slog.LevelWarn

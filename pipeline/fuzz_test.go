@@ -17,7 +17,7 @@ import (
 // point be what a new Pipeline makes of the same tree, and nothing moves while the
 // tree is wrong.
 func FuzzEdits(f *testing.F) {
-	stock := newStock(f)
+	stock := newVariants(f)
 	for _, edits := range [][]byte{
 		{0, put, listenerIn, 0, 0, drop, listenerIn, tick, 5, tick, 11},
 		{1, put, listenerIn, 0, 1, put, routesMain, 1, 4, damage, 4, 99, heal, rename, 4, 5},
@@ -41,7 +41,7 @@ func FuzzEdits(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		const most = 300 // bytes: what takes longer finds no more
-		d := newDesk(t, stock, &script{edits[:min(len(edits), most)]})
+		d := newWorkbench(t, stock, &script{edits[:min(len(edits), most)]})
 		for len(d.script.rest) > 0 {
 			if d.edit() {
 				d.pass(false)
@@ -87,14 +87,14 @@ const (
 	layerFlags
 )
 
-// stocked is a resource in its variants, as YAML and decoded.
-type stocked struct {
+// variants is a resource in its variants, as YAML and decoded.
+type variants struct {
 	needs []int
 	text  []string
 	data  []*discoveryv3.DiscoveryResponse
 }
 
-func newStock(f *testing.F) []stocked {
+func newVariants(f *testing.F) []variants {
 	const (
 		tls    = `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: tls, transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {validation_context_sds_secret_config: {name: ca%s}}}}}`
 		ca     = `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: ca, validation_context: {trusted_ca: {inline_string: %q}}}`
@@ -114,7 +114,7 @@ func newStock(f *testing.F) []stocked {
 	policy := func(assignment string) string {
 		return strings.TrimSuffix(assignment, "}") + ", policy: {overprovisioning_factor: 150}}"
 	}
-	stock := []stocked{
+	stock := []variants{
 		clusterBlue:     {needs: []int{endpointsBlue}, text: []string{blue, strings.TrimSuffix(blue, "}") + ", connect_timeout: 3s}", strings.Replace(blue, "type: EDS", "type: STATIC", 1)}},
 		clusterGreen:    {needs: []int{endpointsGreen}, text: []string{green, strings.TrimSuffix(green, "}") + ", eds_cluster_config: {service_name: blue}}"}},
 		clusterTLS:      {needs: []int{secretCA}, text: []string{fmt.Sprintf(tls, ""), fmt.Sprintf(tls, ", sds_config: {ads: {}}")}},

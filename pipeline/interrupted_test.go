@@ -34,7 +34,7 @@ func (e *ender) Handle(_ context.Context, r slog.Record) error {
 }
 
 // stop publishes the tree, and ends behind so many steps.
-func (s *site) stop(steps int) {
+func (s *fixture) stop(steps int) {
 	s.t.Helper()
 	plan := s.plan()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -174,7 +174,7 @@ trim files: -eds/blue/eds.json`)
 }
 
 // keepTime has the record follow the clock.
-func (s *site) keepTime() {
+func (s *fixture) keepTime() {
 	s.t.Helper()
 	dir, err := publish.Open(s.p.options.Out, publish.Options{})
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"xdspub/xds"
 )
 
-// leaving are the LDS files that have to go out before the one of a Snapshot: in
+// intermediateLDS are the LDS files that have to go out before the one of a Snapshot: in
 // each of them those stay as they are published, or out, that can't have their
 // address yet.
-func (p *Pipeline) leaving(s *xds.Snapshot, st *state, t render.Target, waits map[string]int) ([]render.File, diag.List) {
+func (p *Pipeline) intermediateLDS(s *xds.Snapshot, st *state, t render.Target, waits map[string]int) ([]render.File, diag.List) {
 	var files []render.File
 	last := 0
 	for _, n := range waits {

@@ -21,7 +21,7 @@ func listenersAt(list ...string) string {
 }
 
 // listed is the published LDS file.
-func (s *site) listed() string {
+func (s *fixture) listed() string {
 	s.t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.p.options.Out, "lds/lds.json"))
 	if err != nil {

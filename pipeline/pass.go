@@ -45,15 +45,15 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	if p.options.Envoys == nil {
 		return nil
 	}
-	subs, err := p.standing()
+	subs, err := p.currentSubscriptions()
 	if err != nil {
 		return err
 	}
-	p.again = nil
+	p.republish = nil
 	for _, look := range p.options.Envoys.ProbeInDetail(ctx, subs) {
 		for _, s := range look.States {
 			if s.StatPrefix != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(look.Refused) > 0 {
-				p.again = append(p.again, s.File)
+				p.republish = append(p.republish, s.File)
 			}
 		}
 	}
@@ -67,9 +67,9 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
 	c := p.confirmation(plan.snapshot, publish.Refusal{Snapshot: plan.ID, Delivery: plan.delivery})
 	change := plan.Change
-	change.Confirm, change.Republish = c.confirmer(), p.again
-	p.again = nil
-	if plan.other { // not in each pass: git may take its time
+	change.Confirm, change.Republish = c.confirmer(), p.republish
+	p.republish = nil
+	if plan.changed { // not in each pass: git may take its time
 		change.Manifest.Revision = revision(ctx, p.options.Source)
 	}
 	published, err := d.Publish(ctx, change)

@@ -100,8 +100,8 @@ type Pipeline struct {
 	// rendered are files that were rendered last, by path: once they are published they
 	// need not be read back.
 	rendered map[string]readOut
-	// again are published files that move once more with the next plan.
-	again []string
+	// republish are published files that move once more with the next plan.
+	republish []string
 }
 
 // New makes a Pipeline.

@@ -18,8 +18,8 @@ import (
 	"xdspub/xds"
 )
 
-// site is a source tree and an output directory.
-type site struct {
+// fixture is a source tree and an output directory.
+type fixture struct {
 	t   *testing.T
 	src string
 	p   *Pipeline
@@ -28,7 +28,7 @@ type site struct {
 	next time.Time
 }
 
-func newSite(t *testing.T, change func(*Options)) *site {
+func newSite(t *testing.T, change func(*Options)) *fixture {
 	dir := t.TempDir()
 	o := Options{
 		Source: filepath.Join(dir, "src"), Out: filepath.Join(dir, "out"), EnvoyPath: "/xds", Format: render.JSON,
@@ -37,11 +37,11 @@ func newSite(t *testing.T, change func(*Options)) *site {
 	if change != nil {
 		change(&o)
 	}
-	return &site{t: t, src: o.Source, p: New(o), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return &fixture{t: t, src: o.Source, p: New(o), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
 // tree replaces the source tree.
-func (s *site) tree(archive string) {
+func (s *fixture) tree(archive string) {
 	s.t.Helper()
 	if err := os.RemoveAll(s.src); err != nil {
 		s.t.Fatal(err)
@@ -57,7 +57,7 @@ func (s *site) tree(archive string) {
 	}
 }
 
-func (s *site) plan() *Plan {
+func (s *fixture) plan() *Plan {
 	s.t.Helper()
 	checked, err := s.p.Check(s.t.Context())
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *site) plan() *Plan {
 }
 
 // publish makes one pass and returns what it moved, a line a file.
-func (s *site) publish() string {
+func (s *fixture) publish() string {
 	s.t.Helper()
 	plan := s.plan()
 	dir, err := publish.Open(s.p.options.Out, publish.Options{})
@@ -103,7 +103,7 @@ func (s *site) publish() string {
 	return b.String()
 }
 
-func (s *site) want(what, want string) {
+func (s *fixture) want(what, want string) {
 	s.t.Helper()
 	if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(s.publish())); diff != "" {
 		s.t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -111,7 +111,7 @@ func (s *site) want(what, want string) {
 }
 
 // clusters are the names in the published CDS file.
-func (s *site) clusters() []string {
+func (s *fixture) clusters() []string {
 	s.t.Helper()
 	published, err := s.p.published(xds.Cluster)
 	if err != nil {

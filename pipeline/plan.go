@@ -31,8 +31,8 @@ type Plan struct {
 	snapshot *xds.Snapshot
 	// delivery is the hash of what is to go out.
 	delivery string
-	// other says that another Snapshot is out now.
-	other bool
+	// changed says that another Snapshot is out now.
+	changed bool
 }
 
 // Plan renders an accepted Snapshot and plans the steps to it from what is out.
@@ -51,7 +51,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil || transitions.HasErrors() {
 		return nil, transitions, err
 	}
-	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Retired: p.goingClusters(st, s), EmptyLayers: layers}
+	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Retired: p.retiredClusters(st, s), EmptyLayers: layers}
 	out, list := p.renderWithin(s, &target, st, now)
 	list = append(transitions, list...)
 	if list.HasErrors() {
@@ -62,13 +62,13 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, other: s.ID() != st.manifest.Snapshot}
+	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, changed: s.ID() != st.manifest.Snapshot}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: plan.ID, Published: now, DrainingWatches: st.drains(out, now.Add(-p.options.TrimDelay), now),
+		Snapshot: plan.ID, Published: now, DrainingWatches: st.drainingWatches(out, now.Add(-p.options.TrimDelay), now),
 		Resources: counts(s), Revision: st.manifest.Revision,
 	}
-	if !plan.other {
+	if !plan.changed {
 		m.Published = st.manifest.Published // it went out then, whatever is mended now
 	}
 	if target.InlineEndpoints {
@@ -77,20 +77,20 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if target.InlineRoutes {
 		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
 	}
-	since := st.manifest.RetiredAt()
-	for _, g := range st.going(target.Retired, out) {
-		g.Since = since[g]
+	retiredAt := st.manifest.RetiredAt()
+	for _, g := range st.retired(target.Retired, out) {
+		g.Since = retiredAt[g]
 		m.Retired = append(m.Retired, g)
 	}
-	leaving, more := p.leaving(s, st, target, diff.Waits(st.listeners, s.Of(xds.Listener)))
-	if more.HasErrors() {
-		return nil, append(list, more...), nil
+	intermediate, findings := p.intermediateLDS(s, st, target, diff.Waits(st.listeners, s.Of(xds.Listener)))
+	if findings.HasErrors() {
+		return nil, append(list, findings...), nil
 	}
-	back, err := p.wayBack(s, st, target.Retired)
+	back, err := p.rollback(s, st, target.Retired)
 	if err != nil {
 		return nil, nil, err
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, leaving, st, p.named(st.clusters, nil), p.named(nil, st.listeners), p.upstream(s)), Gap: p.options.StepGap, WayBack: back, Manifest: m}
+	plan.Change = publish.Plan{Steps: steps(out.Files, intermediate, st, p.named(st.clusters, nil), p.named(nil, st.listeners), p.upstream(s)), Gap: p.options.StepGap, Rollback: back, Manifest: m}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
@@ -127,7 +127,7 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, no
 		}
 	}
 	var needed []int // by each way that was tried
-	for _, way := range p.ways(st) {
+	for _, way := range p.inlineModes(st) {
 		t.InlineEndpoints, t.InlineRoutes = way.endpoints, way.routes
 		out, list := p.renderer.Render(s, *t)
 		if list.HasErrors() {
@@ -137,7 +137,7 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, no
 		slices.Sort(all)
 		needed = append(needed, len(slices.Compact(all)))
 		if needed[len(needed)-1] <= p.options.InotifyBudget {
-			return out, append(list, p.wentInline(way, st, needed[0])...)
+			return out, append(list, p.warnInlined(way, st, needed[0])...)
 		}
 	}
 	inline := ""
@@ -155,25 +155,25 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, no
 	}}
 }
 
-// way is what goes inline.
-type way struct{ endpoints, routes bool }
+// inlineMode is what goes inline.
+type inlineMode struct{ endpoints, routes bool }
 
-// inlined is what is inline already and stays so: endpoints until --eds says
+// currentInlineMode is what is inline already and stays so: endpoints until --eds says
 // otherwise, routes until the budget is raised.
-func (p *Pipeline) inlined(st *state) way {
-	return way{
+func (p *Pipeline) currentInlineMode(st *state) inlineMode {
+	return inlineMode{
 		endpoints: p.options.Endpoints == EndpointsInline || p.options.Endpoints == EndpointsAuto && st.manifest.EDSMode == string(EndpointsInline),
 		routes:    p.options.InotifyBudget <= st.manifest.InlineRoutesBudget,
 	}
 }
 
-// ways are those in which the Options allow to render, the one that costs Envoy's
+// inlineModes are those in which the Options allow to render, the one that costs Envoy's
 // connections the least first. Routes in files come before endpoints in files:
 // each change of a route inline drains a listener's connections.
-func (p *Pipeline) ways(st *state) []way {
-	is := p.inlined(st)
-	var ways []way
-	for _, w := range []way{{}, {endpoints: true}, {routes: true}, {endpoints: true, routes: true}} {
+func (p *Pipeline) inlineModes(st *state) []inlineMode {
+	is := p.currentInlineMode(st)
+	var ways []inlineMode
+	for _, w := range []inlineMode{{}, {endpoints: true}, {routes: true}, {endpoints: true, routes: true}} {
 		switch {
 		case is.endpoints && !w.endpoints, is.routes && !w.routes, p.options.Endpoints == EndpointsFile && w.endpoints:
 		default:
@@ -183,9 +183,9 @@ func (p *Pipeline) ways(st *state) []way {
 	return ways
 }
 
-// wentInline says what goes inline from now on, because needed was too much.
-func (p *Pipeline) wentInline(w way, st *state, needed int) diag.List {
-	is := p.inlined(st)
+// warnInlined says what goes inline from now on, because needed was too much.
+func (p *Pipeline) warnInlined(w inlineMode, st *state, needed int) diag.List {
+	is := p.currentInlineMode(st)
 	budget := fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions, the budget is %d", needed, p.options.InotifyBudget)
 	const help = "to keep them in files, raise the sysctl fs.inotify.max_user_instances and --inotify-budget"
 	var list diag.List
@@ -206,10 +206,10 @@ func (p *Pipeline) wentInline(w way, st *state, needed int) diag.List {
 	return list
 }
 
-// goingClusters are the published clusters that the Snapshot has no longer, as
+// retiredClusters are the published clusters that the Snapshot has no longer, as
 // they were bound. They go out once more, so they are judged like any other: the
 // file may have been edited by hand.
-func (p *Pipeline) goingClusters(st *state, s *xds.Snapshot) []*xds.Resource {
+func (p *Pipeline) retiredClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 	going := xds.NewSnapshot(slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return s.Lookup(xds.Cluster, r.Name) != nil }))
 	bad := make(map[string]bool)
 	for _, d := range validate.Run(context.Background(), going, validate.Rules, validate.Options{Disable: p.options.Disable, Partial: true}) {
@@ -219,7 +219,7 @@ func (p *Pipeline) goingClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 		}
 	}
 	for _, r := range going.Of(xds.Cluster) {
-		if file := p.lacks(r, st, s); file != "" && !bad[r.Name] {
+		if file := p.missingFile(r, st, s); file != "" && !bad[r.Name] {
 			bad[r.Name] = true
 			p.log.Warn("a file of a cluster that goes was removed by hand, an Envoy that starts would refuse it: the cluster goes at once", "cluster", r.Name, "file", file)
 		}
@@ -227,9 +227,9 @@ func (p *Pipeline) goingClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool { return bad[r.Name] })
 }
 
-// lacks is a file that a published cluster subscribes to and that is neither out nor
+// missingFile is a file that a published cluster subscribes to and that is neither out nor
 // going to be; "" where there is none.
-func (p *Pipeline) lacks(cluster *xds.Resource, st *state, s *xds.Snapshot) string {
+func (p *Pipeline) missingFile(cluster *xds.Resource, st *state, s *xds.Snapshot) string {
 	subs := p.subscribers([]*xds.Resource{cluster}, nil, nil)
 	for _, key := range slices.Sorted(maps.Keys(subs)) {
 		sub := subs[key]
@@ -240,9 +240,9 @@ func (p *Pipeline) lacks(cluster *xds.Resource, st *state, s *xds.Snapshot) stri
 	return ""
 }
 
-// going is all that is out and not in the Snapshot: clusters, and files that no
+// retired is all that is out and not in the Snapshot: clusters, and files that no
 // new subscription names.
-func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.Retired {
+func (st *state) retired(clusters []*xds.Resource, out *render.Output) []publish.Retired {
 	var going []publish.Retired
 	for _, r := range clusters {
 		going = append(going, publish.Retired{Cluster: r.Name})
@@ -264,9 +264,9 @@ func (st *state) going(clusters []*xds.Resource, out *render.Output) []publish.R
 	return going
 }
 
-// drains are the path subscriptions of listeners that out has no longer, and of
+// drainingWatches are the path subscriptions of listeners that out has no longer, and of
 // those that began to drain after the time given.
-func (st *state) drains(out *render.Output, after, now time.Time) []publish.DrainingWatch {
+func (st *state) drainingWatches(out *render.Output, after, now time.Time) []publish.DrainingWatch {
 	var list []publish.DrainingWatch
 	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {

@@ -26,8 +26,8 @@ type Report struct {
 	Missing []string `json:"missing"`
 	// Envoys are in the order in which they were asked for.
 	Envoys []EnvoyReport `json:"envoys"`
-	// Going are the clusters and files that wait for their trim.
-	Going []publish.Retired `json:"going"`
+	// Retired are the clusters and files that wait for their trim.
+	Retired []publish.Retired `json:"going"`
 	// Held are the snapshots that Envoy refused and that are not tried again.
 	Held []publish.Refusal `json:"held"`
 	// LastRefusal may be of one that is held, or long ago.
@@ -51,7 +51,7 @@ type Change struct {
 	From      string            `json:"from"`
 	To        string            `json:"to"`
 	Direction publish.Direction `json:"direction"`
-	Begun     time.Time         `json:"begun"`
+	Started   time.Time         `json:"begun"`
 	Attempt   int               `json:"attempt"`
 	// Refusal is why it goes back.
 	Refusal *publish.Refusal `json:"refusal"`

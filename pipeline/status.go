@@ -22,8 +22,8 @@ type StatusOptions struct {
 	Admins []*envoy.Admin
 }
 
-// looks is how often Status looks at most, where all moves under its eyes.
-const looks = 5
+// statusTries is how often Status looks at most, where all moves under its eyes.
+const statusTries = 5
 
 // Status tells what is out and what Envoys make of it. It takes no lock and changes
 // nothing, so it can be asked beside a running writer and after a killed one.
@@ -33,13 +33,13 @@ const looks = 5
 // is that of an Envoy which reads another directory. An Envoy that is down or
 // silent is told of in the Report.
 func Status(ctx context.Context, o StatusOptions) (*Report, error) {
-	before, err := momentOf(o.Out)
+	before, err := readDiskState(o.Out)
 	if err != nil {
 		return nil, err
 	}
 	for n := 1; ; n++ {
 		r, wrong := before.report(ctx, o)
-		after, err := momentOf(o.Out)
+		after, err := readDiskState(o.Out)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -48,20 +48,20 @@ func Status(ctx context.Context, o StatusOptions) (*Report, error) {
 		}
 		moved := before.moved(after)
 		switch {
-		case n < looks && (len(moved) > 0 || !before.sameRecords(after)):
+		case n < statusTries && (len(moved) > 0 || !before.sameRecords(after)):
 			before = after // Envoys may have been asked about files of two times
 		case wrong != nil:
 			return nil, wrong
 		default:
-			r.doubt(moved)
+			r.downgradeMoved(moved)
 			r.judge()
 			return r, nil
 		}
 	}
 }
 
-// moment is what is out at a moment: the records, and which files there are.
-type moment struct {
+// diskState is what is out at a moment: the records, and which files there are.
+type diskState struct {
 	p        *Pipeline // with the options of the record; nil where nothing was begun
 	manifest publish.Manifest
 	intent   *publish.Intent
@@ -69,14 +69,14 @@ type moment struct {
 	files    map[string]publish.Info
 }
 
-func momentOf(out string) (*moment, error) {
+func readDiskState(out string) (*diskState, error) {
 	switch info, err := os.Stat(out); {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
 		return nil, &os.PathError{Op: "status", Path: out, Err: syscall.ENOTDIR}
 	}
-	m := &moment{}
+	m := &diskState{}
 	var err error
 	if m.manifest, err = publish.ReadManifest(out); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func momentOf(out string) (*moment, error) {
 }
 
 // moved are the files that another moment has otherwise, or has not.
-func (m *moment) moved(after *moment) map[string]bool {
+func (m *diskState) moved(after *diskState) map[string]bool {
 	moved := make(map[string]bool)
 	for name, was := range m.files {
 		if is, ok := after.files[name]; !ok || is != was {
@@ -112,12 +112,12 @@ func (m *moment) moved(after *moment) map[string]bool {
 	return moved
 }
 
-func (m *moment) sameRecords(after *moment) bool {
+func (m *diskState) sameRecords(after *diskState) bool {
 	return reflect.DeepEqual(m.manifest, after.manifest) && reflect.DeepEqual(m.intent, after.intent) && reflect.DeepEqual(m.refused, after.refused)
 }
 
 // report is the status as of that moment.
-func (m *moment) report(ctx context.Context, o StatusOptions) (*Report, error) {
+func (m *diskState) report(ctx context.Context, o StatusOptions) (*Report, error) {
 	r := m.records(o.Out)
 	if m.p == nil {
 		return r, nil
@@ -142,8 +142,8 @@ func (m *moment) report(ctx context.Context, o StatusOptions) (*Report, error) {
 }
 
 // records is what the records say.
-func (m *moment) records(out string) *Report {
-	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Going: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
+func (m *diskState) records(out string) *Report {
+	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
 	if m.manifest.Snapshot != "" {
 		r.Published = &Publication{
 			Snapshot: m.manifest.Snapshot, Time: m.manifest.Published, Revision: m.manifest.Revision,
@@ -154,9 +154,9 @@ func (m *moment) records(out string) *Report {
 		}
 	}
 	if in := m.intent; in != nil {
-		r.Change = &Change{From: in.From, To: in.To, Direction: in.Direction, Begun: in.Begun, Attempt: in.Attempt, Refusal: withFindings(in.Refusal)}
+		r.Change = &Change{From: in.From, To: in.To, Direction: in.Direction, Started: in.Started, Attempt: in.Attempt, Refusal: withFindings(in.Refusal)}
 	}
-	r.Going = append(r.Going, m.manifest.Retired...)
+	r.Retired = append(r.Retired, m.manifest.Retired...)
 	for i := range m.refused.Held {
 		r.Held = append(r.Held, *withFindings(&m.refused.Held[i]))
 	}
@@ -179,9 +179,9 @@ func withFindings(r *publish.Refusal) *publish.Refusal {
 	return &with
 }
 
-// doubt takes back what was said of files that moved meanwhile: what an Envoy has
+// downgradeMoved takes back what was said of files that moved meanwhile: what an Envoy has
 // refused since its start need not be what is out now.
-func (r *Report) doubt(moved map[string]bool) {
+func (r *Report) downgradeMoved(moved map[string]bool) {
 	r.Missing = slices.DeleteFunc(r.Missing, func(name string) bool { return moved[name] })
 	for _, e := range r.Envoys {
 		for i := range e.Subscriptions {

@@ -16,7 +16,7 @@ import (
 // each file that is meant to have one. differ are the files that are not as the
 // record has them; missing are others that something is subscribed to and that are not
 // there.
-func (m *moment) subscriptions(differ []string) (list []envoy.Subscription, missing []string, err error) {
+func (m *diskState) subscriptions(differ []string) (list []envoy.Subscription, missing []string, err error) {
 	st, err := m.p.readState()
 	if err != nil {
 		return nil, nil, err
@@ -44,7 +44,7 @@ func (m *moment) subscriptions(differ []string) (list []envoy.Subscription, miss
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if t := typeOf(name); t != nil {
-			list = append(list, envoy.Subscription{File: name, API: t.API, Version: m.version(name, changed[name]), Entrypoints: m.leads(t), Unmoved: true})
+			list = append(list, envoy.Subscription{File: name, API: t.API, Version: m.version(name, changed[name]), Entrypoints: m.entrypoints(t), Unmoved: true})
 		}
 	}
 	return list, missing, nil
@@ -60,7 +60,7 @@ func setOf(names []string) map[string]bool {
 
 // version is the version_info of a published file. While a change is under way,
 // what it has moved is not on record.
-func (m *moment) version(name string, differs bool) string {
+func (m *diskState) version(name string, differs bool) string {
 	if was, ok := m.manifest.Files[name]; ok && (!differs || m.intent == nil) {
 		return was.Version
 	}
@@ -77,9 +77,9 @@ func typeOf(name string) *xds.Type {
 	return xds.Types[i]
 }
 
-// leads are the files of which an Envoy must read one to come to files of a type.
+// entrypoints are the files of which an Envoy must read one to come to files of a type.
 // Layers of the runtime are up to its bootstrap.
-func (m *moment) leads(t *xds.Type) []string {
+func (m *diskState) entrypoints(t *xds.Type) []string {
 	cds, lds := m.p.options.Format.Path(xds.Cluster, ""), m.p.options.Format.Path(xds.Listener, "")
 	switch t {
 	case xds.Cluster, xds.Endpoints:
@@ -93,7 +93,7 @@ func (m *moment) leads(t *xds.Type) []string {
 }
 
 // envoys asks them.
-func (m *moment) envoys(ctx context.Context, admins []*envoy.Admin, subs []envoy.Subscription, drifted []string) ([]EnvoyReport, error) {
+func (m *diskState) envoys(ctx context.Context, admins []*envoy.Admin, subs []envoy.Subscription, drifted []string) ([]EnvoyReport, error) {
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: admins, Dir: m.manifest.EnvoyPath})
 	var list []EnvoyReport
 	var wrong []error

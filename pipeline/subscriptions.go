@@ -18,18 +18,18 @@ type subscriber struct {
 	file string // below the output directory
 	t    *xds.Type
 	name string // of the resource in the file; empty for CDS, LDS and SRDS
-	// roots are where Envoy has the statistics, with envoy.Any for what depends on which
+	// statPrefixes are where Envoy has the statistics, with envoy.Any for what depends on which
 	// of several subscribers was the first.
-	roots []string
-	// via are the files that lead Envoy to it: those that its bootstrap names.
-	via []string
+	statPrefixes []string
+	// entrypoints are the files that lead Envoy to it: those that its bootstrap names.
+	entrypoints []string
 }
 
 // key is the same for subscribers that Envoy makes one subscription of. Only the
 // endpoints of each cluster are asked for anew.
 func (s *subscriber) key() string {
 	if s.t == xds.Endpoints {
-		return s.file + " " + s.roots[0]
+		return s.file + " " + s.statPrefixes[0]
 	}
 	return s.file
 }
@@ -41,22 +41,22 @@ func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []str
 	subs := make(map[string]*subscriber)
 	add := func(s *subscriber) {
 		if had := subs[s.key()]; had != nil {
-			had.via = append(had.via, s.via...)
-			had.roots = append(had.roots, s.roots...)
+			had.entrypoints = append(had.entrypoints, s.entrypoints...)
+			had.statPrefixes = append(had.statPrefixes, s.statPrefixes...)
 			s = had
 		}
-		for _, list := range []*[]string{&s.via, &s.roots} {
+		for _, list := range []*[]string{&s.entrypoints, &s.statPrefixes} {
 			slices.Sort(*list)
 			*list = slices.Compact(*list)
 		}
 		subs[s.key()] = s
 	}
 	cds, lds := p.options.Format.Path(xds.Cluster, ""), p.options.Format.Path(xds.Listener, "")
-	add(&subscriber{file: cds, t: xds.Cluster, roots: []string{envoy.CDS()}, via: []string{cds}})
-	add(&subscriber{file: lds, t: xds.Listener, roots: []string{envoy.LDS()}, via: []string{lds}})
+	add(&subscriber{file: cds, t: xds.Cluster, statPrefixes: []string{envoy.CDS()}, entrypoints: []string{cds}})
+	add(&subscriber{file: lds, t: xds.Listener, statPrefixes: []string{envoy.LDS()}, entrypoints: []string{lds}})
 	for _, name := range layers {
 		file := p.options.Format.Path(xds.Runtime, name)
-		add(&subscriber{file: file, t: xds.Runtime, name: name, roots: []string{envoy.RTDS()}, via: []string{file}})
+		add(&subscriber{file: file, t: xds.Runtime, name: name, statPrefixes: []string{envoy.RTDS()}, entrypoints: []string{file}})
 	}
 	below := strings.TrimSuffix(p.envoyPath(), "/") + "/"
 	for _, from := range []struct {
@@ -66,7 +66,7 @@ func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []str
 		for _, r := range from.resources {
 			for _, sub := range r.Facts().Subscriptions {
 				if file, ours := strings.CutPrefix(xds.PathOf(sub.Source), below); ours {
-					add(&subscriber{file: path.Clean(file), t: sub.Target, name: sub.Name, roots: roots(sub), via: []string{from.via}})
+					add(&subscriber{file: path.Clean(file), t: sub.Target, name: sub.Name, statPrefixes: statPrefixesOf(sub), entrypoints: []string{from.via}})
 				}
 			}
 		}
@@ -74,8 +74,8 @@ func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []str
 	return subs
 }
 
-// roots are where Envoy has the statistics of a subscription.
-func roots(sub xds.Subscription) []string {
+// statPrefixesOf are where Envoy has the statistics of a subscription.
+func statPrefixesOf(sub xds.Subscription) []string {
 	switch sub.Target {
 	case xds.Endpoints:
 		c := sub.Node.Message.(*clusterv3.Cluster)

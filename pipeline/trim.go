@@ -34,7 +34,7 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 	if err := p.KeepTime(d); err != nil {
 		return result, next, err
 	}
-	m, err := p.stamped(ctx, d, now)
+	m, err := p.startTrimDelays(ctx, d, now)
 	if err != nil || len(m.Retired) == 0 {
 		return result, next, err
 	}
@@ -60,16 +60,16 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 		// It is put back, and its time begins anew.
 		p.log.Error("Envoy refused a trim, it is put off", "error", refused)
 		p.report(refused.Refusal.Findings)
-		_, err = p.stamped(ctx, d, now)
+		_, err = p.startTrimDelays(ctx, d, now)
 		return result, now.Add(p.options.TrimDelay), err
 	}
 	return result, next, err
 }
 
-// stamped is the record where no change is under way, and else nothing: until that has
+// startTrimDelays is the record where no change is under way, and else nothing: until that has
 // ended, something may need all that goes. What went with the last change goes since
 // now, and so does what is said to go since later: somebody has set the clock back.
-func (p *Pipeline) stamped(ctx context.Context, d *publish.Dir, now time.Time) (publish.Manifest, error) {
+func (p *Pipeline) startTrimDelays(ctx context.Context, d *publish.Dir, now time.Time) (publish.Manifest, error) {
 	m, err := publish.ReadManifest(p.options.Out)
 	if err != nil || len(m.Retired) == 0 {
 		return m, err
@@ -95,7 +95,7 @@ func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (
 	if err != nil || edited {
 		return nil, next, err // the next publish mends the file
 	}
-	drained, err := p.drained(ctx)
+	drained, err := p.usableUntil(ctx)
 	if err != nil {
 		return nil, next, err
 	}
@@ -120,14 +120,14 @@ func (p *Pipeline) edited(m publish.Manifest) (bool, error) {
 	return len(list) > 0, err
 }
 
-// drained tells when something that goes can go, as far as it is known now, and
+// usableUntil tells when something that goes can go, as far as it is known now, and
 // else when to ask again.
-func (p *Pipeline) drained(ctx context.Context) (func(g publish.Retired, now time.Time) (at time.Time, known bool), error) {
+func (p *Pipeline) usableUntil(ctx context.Context) (func(g publish.Retired, now time.Time) (at time.Time, known bool), error) {
 	after := func(g publish.Retired, _ time.Time) (time.Time, bool) { return g.Since.Add(p.options.TrimDelay), true }
 	if p.options.Envoys == nil {
 		return after, nil
 	}
-	subs, err := p.standing()
+	subs, err := p.currentSubscriptions()
 	if err != nil {
 		return nil, err
 	}

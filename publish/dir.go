@@ -32,8 +32,8 @@ type Dir struct {
 	lock  file // nil when closed
 	// stuck is what stood in our own folders when d began, and can't be removed: paths
 	// below OUT.
-	stuck map[string]bool
-	begun bool
+	stuck   map[string]bool
+	started bool
 }
 
 // Open makes the directory out when it is missing, locks it, and clears away
@@ -119,9 +119,9 @@ func (d *Dir) take(o Options) (err error) {
 // begin is tidy before anything is done. What can't be removed then somebody else put
 // there, mostly: it is worked around, and must not keep us from publishing.
 func (d *Dir) begin() error {
-	d.begun = false
+	d.started = false
 	err := d.tidy()
-	d.begun = true
+	d.started = true
 	return err
 }
 

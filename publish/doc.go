@@ -48,7 +48,7 @@
 // rolls the steps back in reverse order: the bytes that they replaced were saved in
 // .xdspub/undo before the first one moved. Files that the change added stay, and are on
 // record as retired. Where a file must keep a part of its new content, the Plan has the
-// bytes for it (WayBack). The snapshot is then held: .xdspub/refused.json stops
+// bytes for it (Rollback). The snapshot is then held: .xdspub/refused.json stops
 // the next run from publishing it again.
 //
 // The record .xdspub/intent holds the direction of a change. When the writer is killed, the

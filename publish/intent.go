@@ -36,7 +36,7 @@ type Intent struct {
 	From      string    `json:"from"` // ids of snapshots
 	To        string    `json:"to"`
 	Direction Direction `json:"direction"`
-	Begun     time.Time `json:"begun"`
+	Started   time.Time `json:"begun"`
 	// Attempt counts the writers of the change that were killed, and this one.
 	Attempt int `json:"attempt"`
 	// Manifest is the record of From.
@@ -47,9 +47,9 @@ type Intent struct {
 	// Steps are the files that the change moves, and where their bytes from before are
 	// saved. They are empty where nobody can refuse the change.
 	Steps []intentStep `json:"steps,omitempty"`
-	// WayBack is the file that a rollback gives other bytes than it had before; nil is
+	// Rollback is the file that a rollback gives other bytes than it had before; nil is
 	// none. Once the rollback has begun, Steps holds these bytes.
-	WayBack *intentWayBack `json:"way_back,omitempty"`
+	Rollback *intentRollback `json:"way_back,omitempty"`
 	// Refusal is the reason of a rollback.
 	Refusal *Refusal `json:"refusal,omitempty"`
 }
@@ -120,13 +120,13 @@ func (in *Intent) original(root folder, file string) (data []byte, past bool, er
 	return data, past, nil
 }
 
-// intentWayBack is a WayBack whose bytes are saved.
-type intentWayBack struct {
-	Taken   intentKept `json:"taken"`
-	Refused intentKept `json:"refused"`
+// intentRollback is a Rollback whose bytes are saved.
+type intentRollback struct {
+	Taken   intentRestored `json:"taken"`
+	Refused intentRestored `json:"refused"`
 }
 
-type intentKept struct {
+type intentRestored struct {
 	File    saved     `json:"file"`
 	Retired []Retired `json:"going,omitempty"`
 }
@@ -169,10 +169,10 @@ func (in *Intent) files() iter.Seq[saved] {
 				}
 			}
 		}
-		if in.WayBack == nil {
+		if in.Rollback == nil {
 			return
 		}
-		for _, r := range []intentKept{in.WayBack.Taken, in.WayBack.Refused} {
+		for _, r := range []intentRestored{in.Rollback.Taken, in.Rollback.Refused} {
 			if r.File.Saved != "" && !yield(r.File) {
 				return
 			}
@@ -233,7 +233,7 @@ func (in *Intent) reversible() bool { return in.From != "" }
 // intend returns the intent of p, and the bytes to save for a rollback. Where a change was
 // interrupted the rollback leads to the snapshot before that one.
 func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []staged, error) {
-	in := Intent{Layout: layout, From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward, Begun: time.Now().UTC().Round(0), Attempt: 1, Manifest: prev}
+	in := Intent{Layout: layout, From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward, Started: time.Now().UTC().Round(0), Attempt: 1, Manifest: prev}
 	if interrupted != nil {
 		in.From, in.Manifest, in.Attempt = interrupted.From, interrupted.Manifest, interrupted.Attempt+1
 	}
@@ -280,14 +280,14 @@ func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []stag
 		in.Steps = append(in.Steps, step)
 	}
 	in.adoptInterrupted(interrupted)
-	if p.WayBack != nil {
-		save := func(k Kept) intentKept {
+	if p.Rollback != nil {
+		save := func(k RestoredFile) intentRestored {
 			if k.File.Data == nil {
-				return intentKept{}
+				return intentRestored{}
 			}
-			return intentKept{keep(k.File), k.Retired}
+			return intentRestored{keep(k.File), k.Retired}
 		}
-		in.WayBack = &intentWayBack{save(p.WayBack.Taken), save(p.WayBack.Refused)}
+		in.Rollback = &intentRollback{save(p.Rollback.Taken), save(p.Rollback.Refused)}
 	}
 	return in, files, nil
 }

@@ -65,23 +65,23 @@ type Plan struct {
 	// Republish names files that move, where somebody confirms, even though the same bytes
 	// are published.
 	Republish []string
-	// WayBack is the file that a rollback gives other bytes than it had before; nil is none.
-	WayBack *WayBack
+	// Rollback is the file that a rollback gives other bytes than it had before; nil is none.
+	Rollback *Rollback
 	// Manifest is the record once all steps are published.
 	Manifest Manifest
 }
 
-// WayBack is the content that a file gets when the change that writes it is rolled back.
+// Rollback is the content that a file gets when the change that writes it is rolled back.
 // Draining connections may need what the change added, so this stays beside the content
 // from before.
-type WayBack struct {
+type Rollback struct {
 	// Taken is for a change of which Envoy took the step that writes the file, Refused
 	// for one where it did not. Without bytes the file gets those from before.
-	Taken, Refused Kept
+	Taken, Refused RestoredFile
 }
 
-// Kept is the content of a file after a rollback.
-type Kept struct {
+// RestoredFile is the content of a file after a rollback.
+type RestoredFile struct {
 	File File
 	// Retired is what File holds and the file did not hold before the change.
 	Retired []Retired

@@ -176,7 +176,7 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 	switch {
 	case err != nil:
 	case refused != nil && in.reversible():
-		res.Undone, err = d.turnBack(ctx, in, out, p, res.Steps, refused)
+		res.Undone, err = d.rollBack(ctx, in, out, p, res.Steps, refused)
 	case refused != nil: // it stays, and is not held
 		if err = d.refused(refused.Refusal, false); err == nil {
 			err = d.put(manifestPath, p.Manifest.normal())

@@ -82,12 +82,12 @@ func state2() Plan {
 // keeping is p with a way back on which clusters stay that came: these are all of them.
 func keeping(p Plan, clusters ...string) Plan {
 	kept := text("cds/cds.json", "kept by "+p.Manifest.Snapshot, clusters...)
-	p.WayBack = &WayBack{Taken: Kept{File: kept, Retired: []Retired{{Cluster: strings.TrimPrefix(clusters[len(clusters)-2], "+ ")}}}}
+	p.Rollback = &Rollback{Taken: RestoredFile{File: kept, Retired: []Retired{{Cluster: strings.TrimPrefix(clusters[len(clusters)-2], "+ ")}}}}
 	return p
 }
 
 // kept is the way back of p, once Envoy has taken its clusters.
-func kept(p Plan) Plan { return Plan{Steps: []Step{step("kept", p.WayBack.Taken.File)}} }
+func kept(p Plan) Plan { return Plan{Steps: []Step{step("kept", p.Rollback.Taken.File)}} }
 
 func withKey(f File) File {
 	f.Secret = true

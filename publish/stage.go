@@ -116,7 +116,7 @@ func (d *Dir) clear(name string, keep map[string]bool) error {
 		case rerr == nil:
 			delete(d.stuck, at)
 		case d.stuck[at]:
-		case d.begun:
+		case d.started:
 			// The others go all the same: they may hold secrets.
 			err = errors.Join(err, rerr)
 		default:

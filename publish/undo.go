@@ -29,21 +29,21 @@ func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	return true, errors.Join(err, d.tidy())
 }
 
-// turnBack rolls back what p has done; Envoy refused the last step of it. The files out were
+// rollBack rolls back what p has done; Envoy refused the last step of it. The files out were
 // added before p, by a change that ended early.
-func (d *Dir) turnBack(ctx context.Context, in Intent, out []string, p Plan, done []StepResult, refused *RefusedError) ([]StepResult, error) {
+func (d *Dir) rollBack(ctx context.Context, in Intent, out []string, p Plan, done []StepResult, refused *RefusedError) ([]StepResult, error) {
 	moved := Plan{Steps: p.Steps[:len(done)]}
-	back, err := d.turn(in, out, moved, refused)
+	back, err := d.startRollback(in, out, moved, refused)
 	if err != nil {
 		return nil, fmt.Errorf("put back: %w", err)
 	}
 	return d.undo(ctx, back, p)
 }
 
-// turn begins the rollback of what has moved: if this writer is killed, the next one
+// startRollback begins the rollback of what has moved: if this writer is killed, the next one
 // completes it. Files that the rollback leaves are not in the intent, and its record has
 // them as they are on disk.
-func (d *Dir) turn(in Intent, out []string, moved Plan, refused *RefusedError) (*Intent, error) {
+func (d *Dir) startRollback(in Intent, out []string, moved Plan, refused *RefusedError) (*Intent, error) {
 	in.Direction, in.Refusal = Back, &refused.Refusal
 	last := len(moved.Steps) - 1
 	going := in.keepAdded(moved.Steps[:last])
@@ -63,7 +63,7 @@ func (d *Dir) turn(in Intent, out []string, moved Plan, refused *RefusedError) (
 		going = append(going, Retired{File: name})
 	}
 	in.Manifest = in.Manifest.retiring(going)
-	if in.Steps, err = d.goBack(in.Steps, came, refused.Keep); err != nil {
+	if in.Steps, err = d.stepsToRollBack(in.Steps, came, refused.Keep); err != nil {
 		return nil, err
 	}
 	in.Manifest.Files = in.record(moved)
@@ -99,17 +99,17 @@ func (in *Intent) record(moved Plan) map[string]Published {
 	return files
 }
 
-// keepAdded makes the rollback give the file of in.WayBack the bytes for a change of which
+// keepAdded makes the rollback give the file of in.Rollback the bytes for a change of which
 // Envoy has taken these steps. It returns what the change added and the file keeps.
 func (in *Intent) keepAdded(taken []Step) []Retired {
-	if in.WayBack == nil {
+	if in.Rollback == nil {
 		return nil
 	}
-	to := in.WayBack.Refused
-	if f := in.WayBack.Taken.File; f.Saved != "" && slices.ContainsFunc(taken, func(s Step) bool { return s.writes(f.Path) }) {
-		to = in.WayBack.Taken
+	to := in.Rollback.Refused
+	if f := in.Rollback.Taken.File; f.Saved != "" && slices.ContainsFunc(taken, func(s Step) bool { return s.writes(f.Path) }) {
+		to = in.Rollback.Taken
 	}
-	in.WayBack = nil
+	in.Rollback = nil
 	if to.File.Saved == "" {
 		return nil
 	}
@@ -151,10 +151,10 @@ func (d *Dir) added(steps []intentStep) ([]string, error) {
 	return list, nil
 }
 
-// goBack returns the part of steps to roll back: all but the added files and those to keep,
+// stepsToRollBack returns the part of steps to roll back: all but the added files and those to keep,
 // back to a file that was edited by hand before it moved. That file can't be restored, and
 // the steps before it stay too, since it may name what they published.
-func (d *Dir) goBack(steps []intentStep, came, keep []string) ([]intentStep, error) {
+func (d *Dir) stepsToRollBack(steps []intentStep, came, keep []string) ([]intentStep, error) {
 	keeps, stays := make(map[string]bool), make(map[string]bool)
 	for _, name := range keep {
 		keeps[name] = true
@@ -203,10 +203,10 @@ func movedSince(root folder, f saved) (bool, error) {
 	return now != f.Sum, nil
 }
 
-// back returns the plan that rolls a change back: its steps from the last to the first. The
+// rollbackPlan returns the plan that rolls a change back: its steps from the last to the first. The
 // last one removes the files that the change added: with an interrupted change before it,
 // a file may be added before what names it, and yet move again after that.
-func (d *Dir) back(in *Intent, p Plan) (Plan, error) {
+func (d *Dir) rollbackPlan(in *Intent, p Plan) (Plan, error) {
 	p.Steps, p.Republish, p.Manifest = nil, nil, in.Manifest
 	var come []string
 	for _, s := range slices.Backward(in.Steps) {
@@ -245,7 +245,7 @@ func readSaved(root folder, f saved) ([]byte, error) {
 
 // undo restores what the change moved, and holds its snapshot.
 func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error) {
-	p, err := d.back(in, p)
+	p, err := d.rollbackPlan(in, p)
 	if err != nil {
 		return nil, fmt.Errorf("put back: %w", err)
 	}

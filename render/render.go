@@ -189,7 +189,7 @@ func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*e
 	}
 	slices.SortFunc(byType[xds.Cluster], func(a, b *encoded) int { return cmp.Compare(a.resource.Name, b.resource.Name) })
 	var err error
-	if byType[xds.Listener], err = r.hold(t, byType[xds.Listener]); err != nil {
+	if byType[xds.Listener], err = r.pin(t, byType[xds.Listener]); err != nil {
 		return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
 	}
 	for _, name := range t.EmptyLayers {
@@ -235,8 +235,8 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 	return file(f, xds.Cluster, "", list)
 }
 
-// hold puts listeners of before in the place of those that have to wait.
-func (r *Renderer) hold(t Target, listeners []*encoded) ([]*encoded, error) {
+// pin puts listeners of before in the place of those that have to wait.
+func (r *Renderer) pin(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded
 	for _, e := range listeners {
 		before, held := t.Pinned[e.resource.Name]

@@ -39,7 +39,7 @@ func writeStatus(w io.Writer, r *status, now time.Time) error {
 	for _, e := range envoys {
 		p.envoy(e)
 	}
-	p.going(r.Going)
+	p.retired(r.Retired)
 	if last := r.LastRefusal; last != nil && !slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == last.Snapshot && h.Time.Equal(last.Time) }) {
 		p.refusal("last refusal", *last)
 	}
@@ -176,7 +176,7 @@ func (p *statusPrinter) change(r *status) {
 	if c.Direction == publish.Back {
 		way = "back"
 	}
-	p.printf("change: %s, from %s to %s, begun at %s", way, cmp.Or(c.From, "nothing"), c.To, p.at(c.Begun))
+	p.printf("change: %s, from %s to %s, begun at %s", way, cmp.Or(c.From, "nothing"), c.To, p.at(c.Started))
 	if c.Attempt > 1 {
 		p.printf(", attempt %d", c.Attempt)
 	}
@@ -303,8 +303,8 @@ func quoted(names []string) []string {
 	return list
 }
 
-// going prints what waits for its trim.
-func (p *statusPrinter) going(list []publish.Retired) {
+// retired prints what waits for its trim.
+func (p *statusPrinter) retired(list []publish.Retired) {
 	if len(list) == 0 {
 		return
 	}

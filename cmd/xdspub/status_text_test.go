@@ -26,17 +26,17 @@ func TestStatusText(t *testing.T) {
 	lds := pipeline.Row{Sync: pipeline.Rejected, API: "LDS", File: "lds/lds.json", Stats: "listener_manager.lds", Version: "v2", Refusals: 1, Reasons: []string{`listener "edge": no`}}
 	r := &pipeline.Report{
 		Published: &pipeline.Publication{Snapshot: "v2", Time: now.Add(-90 * time.Second), Revision: "abc+dirty", Resources: map[string]int{"CDS": 10000, "LDS": 1}},
-		Change:    &pipeline.Change{To: "v3", Direction: publish.Forward, Begun: now.Add(-time.Second), Attempt: 1},
+		Change:    &pipeline.Change{To: "v3", Direction: publish.Forward, Started: now.Add(-time.Second), Attempt: 1},
 		Envoys: []pipeline.EnvoyReport{
 			{URL: "http://good", InSync: true, State: "LIVE", Subscriptions: rows(pipeline.Synced, 10000)},
 			{URL: "http://stale", State: "LIVE", DrainingListeners: 1, DrainingFilterChains: 2, Subscriptions: append(rows(pipeline.Stale, 12), rows(pipeline.Synced, 9988)...)},
 			{URL: "http://bad", State: "INITIALIZING", WarmingListeners: 1, WarmingClusters: []string{"a", "b"}, Subscriptions: append(rows(pipeline.NotSent, 1), lds)},
 			{URL: "http://down", Error: "envoy http://down: is down: refused"},
 		},
-		Going: []publish.Retired{{Cluster: "old", Since: now.Add(-time.Hour)}, {File: "rds/old/rds.json"}},
+		Retired: []publish.Retired{{Cluster: "old", Since: now.Add(-time.Hour)}, {File: "rds/old/rds.json"}},
 	}
 	for i := range 11 {
-		r.Going = append(r.Going, publish.Retired{Cluster: fmt.Sprint("c", i)})
+		r.Retired = append(r.Retired, publish.Retired{Cluster: fmt.Sprint("c", i)})
 	}
 	const want = `
 not in sync: a change is under way or was interrupted, 3 of 4 Envoys

@@ -9,11 +9,11 @@ import (
 	"xdspub/xds"
 )
 
-// wayBack is the CDS file for the way back to what was out before s: the clusters as they
+// rollback is the CDS file for the way back to what was out before s: the clusters as they
 // were, and beside them those that came. Connections that came by a listener which Envoy
 // took, and which now drains, route to these. It is nil where none come: then the file
 // goes back to the bytes that it had.
-func (p *Pipeline) wayBack(s *xds.Snapshot, st *state, going []*xds.Resource) (*publish.WayBack, error) {
+func (p *Pipeline) rollback(s *xds.Snapshot, st *state, going []*xds.Resource) (*publish.Rollback, error) {
 	if st.manifest.Snapshot == "" {
 		return nil, nil // a first publish does not go back
 	}
@@ -32,22 +32,22 @@ func (p *Pipeline) wayBack(s *xds.Snapshot, st *state, going []*xds.Resource) (*
 	if len(stay)+len(came(s.Of(xds.Cluster))) == 0 {
 		return nil, nil
 	}
-	back := new(publish.WayBack)
-	if back.Taken, err = p.kept(&p.renderer, slices.Concat(before, stay), slices.Concat(came(s.Of(xds.Cluster)), stay)); err != nil {
+	back := new(publish.Rollback)
+	if back.Taken, err = p.restoredFile(&p.renderer, slices.Concat(before, stay), slices.Concat(came(s.Of(xds.Cluster)), stay)); err != nil {
 		return nil, err
 	}
 	// Of a change that ended early before this one, listeners may be out already.
 	if out := came(st.clusters); past && len(out) > 0 {
-		back.Refused, err = p.kept(new(render.Renderer), slices.Concat(before, out), out)
+		back.Refused, err = p.restoredFile(new(render.Renderer), slices.Concat(before, out), out)
 	}
 	return back, err
 }
 
-// kept is a CDS file of the clusters that r rendered last and of others that were published
+// restoredFile is a CDS file of the clusters that r rendered last and of others that were published
 // before, of which came are to go.
-func (p *Pipeline) kept(r *render.Renderer, published, came []*xds.Resource) (publish.Kept, error) {
+func (p *Pipeline) restoredFile(r *render.Renderer, published, came []*xds.Resource) (publish.RestoredFile, error) {
 	f, err := r.Clusters(p.options.Format, published)
-	k := publish.Kept{File: publishFile(f)}
+	k := publish.RestoredFile{File: publishFile(f)}
 	for _, r := range came {
 		k.Retired = append(k.Retired, publish.Retired{Cluster: r.Name})
 	}

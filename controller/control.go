@@ -8,8 +8,8 @@ import (
 	"xdspub/control"
 )
 
-// introduce says who is there, before anybody can ask.
-func (w *watching) introduce() error {
+// announce says who is there, before anybody can ask.
+func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source)
 	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Since: now(), Snapshot: w.out()}
 	w.control.Tell(w.shown)
@@ -56,8 +56,8 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 	r.Answer(result)
 }
 
-// show tells the control socket what came of a pass, or of a trim.
-func (w *watching) show(pass control.Reconcile, result control.Result, err error) {
+// publishState tells the control socket what came of a pass, or of a trim.
+func (w *watching) publishState(pass control.Reconcile, result control.Result, err error) {
 	switch result.Outcome {
 	case control.Published:
 		w.shown.Refused = nil
@@ -76,6 +76,6 @@ func (w *watching) show(pass control.Reconcile, result control.Result, err error
 		}
 		w.shown.Last = &last
 	}
-	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.out(), w.told.failed, w.nextTrim
+	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.out(), w.changeLog.failed, w.nextTrim
 	w.control.Tell(w.shown)
 }

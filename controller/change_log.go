@@ -9,9 +9,9 @@ import (
 	"xdspub/pipeline"
 )
 
-// told is what the log of a Watch was told last: each thing is logged once as long as it
+// changeLog is what the log of a Watch was told last: each thing is logged once as long as it
 // stays the same.
-type told struct {
+type changeLog struct {
 	log  *slog.Logger
 	most int // findings at a time; 0 for all
 
@@ -22,10 +22,10 @@ type told struct {
 }
 
 // forget has findings and errors logged once more.
-func (t *told) forget() { t.findings, t.failed = nil, "" }
+func (t *changeLog) forget() { t.findings, t.failed = nil, "" }
 
 // checked logs the findings of a source tree.
-func (t *told) checked(c *pipeline.Checked, invalid bool) {
+func (t *changeLog) checked(c *pipeline.Checked, invalid bool) {
 	if reflect.DeepEqual(t.findings, c.Diagnostics) {
 		return
 	}
@@ -41,7 +41,7 @@ func (t *told) checked(c *pipeline.Checked, invalid bool) {
 }
 
 // outcome logs what came of a pass. Invalid was logged by checked.
-func (t *told) outcome(o Outcome, reason string) {
+func (t *changeLog) outcome(o Outcome, reason string) {
 	switch o.Verdict {
 	case Published:
 		t.held = ""
@@ -55,7 +55,7 @@ func (t *told) outcome(o Outcome, reason string) {
 			t.say(o.Findings)
 		}
 		t.held = o.Snapshot
-	case Rejected:
+	case RefusedByEnvoy:
 		t.log.Error("Envoy refused the snapshot, "+o.AfterRefusal(), "snapshot", o.Snapshot, "step", o.Refusal.Step)
 		t.say(o.Findings)
 		t.held = o.Snapshot
@@ -63,7 +63,7 @@ func (t *told) outcome(o Outcome, reason string) {
 }
 
 // failure logs why a pass could not run.
-func (t *told) failure(ctx context.Context, err error, reason string) {
+func (t *changeLog) failure(ctx context.Context, err error, reason string) {
 	switch {
 	case reason == starting && isUsage(err): // with which the watch ends
 	case err == nil && t.failed != "":
@@ -79,7 +79,7 @@ func (t *told) failure(ctx context.Context, err error, reason string) {
 }
 
 // say logs findings.
-func (t *told) say(list diag.List) {
+func (t *changeLog) say(list diag.List) {
 	most, left := list.Most(t.most)
 	for _, d := range most {
 		attrs := []any{"code", d.Code, "place", d.Position.String()}

@@ -43,12 +43,12 @@ func (s *script) below(n int) int {
 	return int(b) % n
 }
 
-// desk is where a tree is edited: a site, and what is known of its tree.
-type desk struct {
-	*site
-	stock  []stocked
-	script *script
-	dir    *publish.Dir
+// workbench is where a tree is edited: a site, and what is known of its tree.
+type workbench struct {
+	*fixture
+	variants []variants
+	script   *script
+	dir      *publish.Dir
 
 	held    map[string][]variant // what the files are meant to hold
 	folder  string               // that has one name or another
@@ -64,10 +64,10 @@ var endpointsModes = []EndpointsMode{EndpointsAuto, EndpointsFile, EndpointsInli
 
 var deskFiles = []string{"a.yaml", "b.yml", "c.json", "d.pb", "e.pb_text", "f.txtpb", "FOLDER/a.yaml", "FOLDER/x/b.json", ".g.yaml"}
 
-func newDesk(t *testing.T, stock []stocked, s *script) *desk {
+func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 	how := s.below(4 * 2 * 3 * 2)
-	d := &desk{stock: stock, script: s, held: map[string][]variant{}, wanted: map[string]time.Time{}, folder: "folder"}
-	d.site = newSite(t, func(o *Options) {
+	d := &workbench{variants: stock, script: s, held: map[string][]variant{}, wanted: map[string]time.Time{}, folder: "folder"}
+	d.fixture = newSite(t, func(o *Options) {
 		o.Format, o.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
 		if how >= 24 {
 			o.InotifyBudget = 4 // for some trees too little, for others with all inline
@@ -89,10 +89,10 @@ func newDesk(t *testing.T, stock []stocked, s *script) *desk {
 }
 
 // edit carries out one edit and tells whether it wants a pass behind it.
-func (d *desk) edit() bool {
+func (d *workbench) edit() bool {
 	s := d.script
 	file := func() string { return deskFiles[s.below(len(deskFiles))] }
-	resource := func() int { return s.below(len(d.stock)) }
+	resource := func() int { return s.below(len(d.variants)) }
 	switch min(s.below(kinds), put) {
 	case put:
 		r, n, name := resource(), s.below(5), file()
@@ -142,21 +142,21 @@ func (d *desk) edit() bool {
 	return true
 }
 
-func (d *desk) must(err error) {
+func (d *workbench) must(err error) {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) path(name string) string {
+func (d *workbench) path(name string) string {
 	return filepath.Join(d.src, strings.Replace(name, "FOLDER", d.folder, 1))
 }
 
 // add puts a resource into a file, with what it needs and no file has.
-func (d *desk) add(r, n int, name string, needs bool) {
-	d.held[name] = append(d.held[name], variant{r, n % len(d.stock[r].text)})
-	for _, need := range d.stock[r].needs {
+func (d *workbench) add(r, n int, name string, needs bool) {
+	d.held[name] = append(d.held[name], variant{r, n % len(d.variants[r].text)})
+	for _, need := range d.variants[r].needs {
 		if needs && !d.holds(need) {
 			d.add(need, n, name, true)
 		}
@@ -164,7 +164,7 @@ func (d *desk) add(r, n int, name string, needs bool) {
 	d.save(name)
 }
 
-func (d *desk) holds(r int) bool {
+func (d *workbench) holds(r int) bool {
 	for _, list := range d.held {
 		if slices.ContainsFunc(list, func(v variant) bool { return v.resource == r }) {
 			return true
@@ -174,20 +174,20 @@ func (d *desk) holds(r int) bool {
 }
 
 // drop takes a resource out of every file, and all that needs it.
-func (d *desk) drop(r int) {
+func (d *workbench) drop(r int) {
 	if !d.holds(r) {
 		return
 	}
 	d.leave(r)
-	for i := range d.stock {
-		if slices.Contains(d.stock[i].needs, r) {
+	for i := range d.variants {
+		if slices.Contains(d.variants[i].needs, r) {
 			d.drop(i)
 		}
 	}
 }
 
 // leave takes a resource out of every file.
-func (d *desk) leave(r int) {
+func (d *workbench) leave(r int) {
 	for name, list := range d.held {
 		if left := slices.DeleteFunc(slices.Clone(list), func(v variant) bool { return v.resource == r }); len(left) < len(list) {
 			d.held[name] = left
@@ -197,7 +197,7 @@ func (d *desk) leave(r int) {
 }
 
 // save writes a file as it is meant to be, and removes one that is to be empty.
-func (d *desk) save(name string) {
+func (d *workbench) save(name string) {
 	list := d.held[name]
 	if len(list) == 0 {
 		delete(d.held, name)
@@ -209,8 +209,8 @@ func (d *desk) save(name string) {
 	var text []string
 	all := &discoveryv3.DiscoveryResponse{}
 	for _, v := range list {
-		text = append(text, d.stock[v.resource].text[v.variant])
-		all.Resources = append(all.Resources, d.stock[v.resource].data[v.variant].GetResources()...)
+		text = append(text, d.variants[v.resource].text[v.variant])
+		all.Resources = append(all.Resources, d.variants[v.resource].data[v.variant].GetResources()...)
 	}
 	data, err := []byte(strings.Join(text, "\n---\n")), error(nil)
 	switch filepath.Ext(name) {
@@ -226,7 +226,7 @@ func (d *desk) save(name string) {
 }
 
 // pass makes one pass, as watch does, and compares.
-func (d *desk) pass(trimmed bool) {
+func (d *workbench) pass(trimmed bool) {
 	d.t.Helper()
 	before := d.stamps()
 	checked, err := d.p.Check(d.t.Context())
@@ -275,7 +275,7 @@ func (d *desk) pass(trimmed bool) {
 
 // cold is a pipeline that knows nothing, for a directory without files. What went
 // inline, once and for all, is no matter of the tree alone: the record says that.
-func (d *desk) cold() *Pipeline {
+func (d *workbench) cold() *Pipeline {
 	d.t.Helper()
 	o := d.p.options
 	o.Out = filepath.Join(d.t.TempDir(), "cold")
@@ -293,7 +293,7 @@ func (d *desk) cold() *Pipeline {
 	return New(o)
 }
 
-func (d *desk) record() publish.Manifest {
+func (d *workbench) record() publish.Manifest {
 	d.t.Helper()
 	m, err := publish.ReadManifest(d.p.options.Out)
 	d.must(err)
@@ -302,7 +302,7 @@ func (d *desk) record() publish.Manifest {
 
 // compare holds what is out against what a cold pipeline would publish. Clusters
 // and files that wait for their trim are out beside that, and not for too short.
-func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
+func (d *workbench) compare(s *xds.Snapshot, trimmed bool) {
 	d.t.Helper()
 	plan, _, err := d.cold().Plan(s, d.now)
 	d.must(err)
@@ -347,7 +347,7 @@ func (d *desk) compare(s *xds.Snapshot, trimmed bool) {
 const cluster = "cluster "
 
 // standsIn tells whether a published file is that of an empty layer.
-func (d *desk) standsIn(name string) bool {
+func (d *workbench) standsIn(name string) bool {
 	d.t.Helper()
 	if !isLayer(name) {
 		return false
@@ -363,7 +363,7 @@ func (d *desk) standsIn(name string) bool {
 
 // end takes a tree that is wrong back to the one that was right, and waits until
 // all is gone that has to go.
-func (d *desk) end() {
+func (d *workbench) end() {
 	d.t.Helper()
 	d.must(os.RemoveAll(d.src))
 	d.must(os.Mkdir(d.src, 0o755))
@@ -384,7 +384,7 @@ func (d *desk) end() {
 }
 
 // read are the files below a directory.
-func (d *desk) read(dir string) map[string][]byte {
+func (d *workbench) read(dir string) map[string][]byte {
 	d.t.Helper()
 	files := map[string][]byte{}
 	d.must(fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
@@ -398,7 +398,7 @@ func (d *desk) read(dir string) map[string][]byte {
 }
 
 // stamps are the published files and folders, each with what a rewrite changes.
-func (d *desk) stamps() []string {
+func (d *workbench) stamps() []string {
 	d.t.Helper()
 	var list []string
 	d.must(fs.WalkDir(os.DirFS(d.p.options.Out), ".", func(name string, e fs.DirEntry, err error) error {

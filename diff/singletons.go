@@ -6,8 +6,8 @@ import (
 	"xdspub/xds"
 )
 
-// sharing is a place that asks for something shared.
-type sharing struct {
+// singletonUse is a place that asks for something shared.
+type singletonUse struct {
 	xds.SingletonUse
 	in *xds.Resource
 }
@@ -15,10 +15,10 @@ type sharing struct {
 // sharingTypes are the types of the resources that can ask for something shared.
 var sharingTypes = []*xds.Type{xds.Cluster, xds.Listener, xds.ExtensionConfig, xds.RouteConfiguration, xds.ScopedRoutes, xds.VirtualHost}
 
-// sharingIn are the places that ask for something shared, in the resources that of
+// singletonUses are the places that ask for something shared, in the resources that of
 // gives.
-func sharingIn(of func(*xds.Type) ([]*xds.Resource, error)) ([]sharing, error) {
-	var all []sharing
+func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse, error) {
+	var all []singletonUse
 	for _, t := range sharingTypes {
 		resources, err := of(t)
 		if err != nil {
@@ -30,7 +30,7 @@ func sharingIn(of func(*xds.Type) ([]*xds.Resource, error)) ([]sharing, error) {
 				return nil, fmt.Errorf("%s: %w", r.Key, f.SharedErr)
 			}
 			for _, s := range f.Singletons {
-				all = append(all, sharing{s, r})
+				all = append(all, singletonUse{s, r})
 			}
 		}
 	}
