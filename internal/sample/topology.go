@@ -10,37 +10,71 @@ import (
 // a route configuration of ten virtual hosts.
 type Topology struct{ Clusters, Routes, Listeners int }
 
-// Tree is the Mesh as a source tree, by file name: endpoints and routes are
-// resources of their own.
+// Tree is the Topology as a source tree, by file name: endpoints and routes are
+// resources of their own, all of a type in one file.
 func (m Topology) Tree() map[string]string {
-	var clusters, endpoints, routes, listeners strings.Builder
-	for _, b := range []*strings.Builder{&clusters, &endpoints, &routes, &listeners} {
+	all := func(n int, resource func(i, change int) string) string {
+		var b strings.Builder
 		b.WriteString("resources:\n")
+		for i := range n {
+			b.WriteString("- " + strings.TrimPrefix(indent("  ", resource(i, 0)), "  "))
+		}
+		return b.String()
 	}
-	for i := range m.Clusters {
-		fmt.Fprintf(&clusters, `- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-  name: service-%05d
-  connect_timeout: 1s
-  type: EDS
-  eds_cluster_config: {eds_config: {ads: {}}}
-`, i)
-		fmt.Fprintf(&endpoints, `- "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
-%s`, indent("  ", assignment(i)))
+	return map[string]string{
+		"clusters.yaml": all(m.Clusters, m.Cluster), "endpoints.yaml": all(m.Clusters, m.Endpoints),
+		"routes.yaml": all(m.Routes, m.RouteConfiguration), "listeners.yaml": all(m.Listeners, m.Listener),
 	}
-	for i := range m.Routes {
-		fmt.Fprintf(&routes, `- "@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-%s`, indent("  ", m.routes(i)))
-	}
-	for i := range m.Listeners {
-		fmt.Fprintf(&listeners, `- "@type": type.googleapis.com/envoy.config.listener.v3.Listener
-%s`, indent("  ", m.listener(i, func(route int) string {
-			return fmt.Sprintf("rds: {route_config_name: routes-%04d, config_source: {ads: {}}}\n", route)
-		})))
-	}
-	return map[string]string{"clusters.yaml": clusters.String(), "endpoints.yaml": endpoints.String(), "routes.yaml": routes.String(), "listeners.yaml": listeners.String()}
 }
 
-// Bootstrap is the Mesh as static resources: endpoints stand in their clusters,
+// Files is the Topology as a source tree with a file for each resource.
+func (m Topology) Files() map[string]string {
+	files := make(map[string]string)
+	for folder, of := range map[string]struct {
+		n        int
+		resource func(i, change int) string
+	}{
+		"clusters": {m.Clusters, m.Cluster}, "endpoints": {m.Clusters, m.Endpoints},
+		"routes": {m.Routes, m.RouteConfiguration}, "listeners": {m.Listeners, m.Listener},
+	} {
+		for i := range of.n {
+			files[fmt.Sprintf("%s/%06d.yaml", folder, i)] = of.resource(i, 0)
+		}
+	}
+	return files
+}
+
+// Cluster is the i-th cluster; change varies it.
+func (m Topology) Cluster(i, change int) string {
+	return fmt.Sprintf(`"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: service-%05d
+connect_timeout: %ds
+type: EDS
+eds_cluster_config: {eds_config: {ads: {}}}
+`, i, 1+change)
+}
+
+// Endpoints is the endpoint assignment of the i-th cluster; change varies it.
+func (m Topology) Endpoints(i, change int) string {
+	return `"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+` + strings.Replace(assignment(i), "port_value: 8080", fmt.Sprintf("port_value: %d", 8080+change), 1)
+}
+
+// RouteConfiguration is the i-th one; change varies it.
+func (m Topology) RouteConfiguration(i, change int) string {
+	return `"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+` + strings.Replace(m.routes(i), "{prefix: /}", fmt.Sprintf("{prefix: /%d}", change), min(1, change))
+}
+
+// Listener is the i-th listener; change varies it.
+func (m Topology) Listener(i, change int) string {
+	return `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+` + m.listener(i, func(route int) string {
+		return fmt.Sprintf("rds: {route_config_name: routes-%04d, config_source: {ads: {}}}\n", route)
+	}) + fmt.Sprintf("stat_prefix: \"%d\"\n", change)
+}
+
+// Bootstrap is the Topology as static resources: endpoints stand in their clusters,
 // routes in their listeners, for a bootstrap can't hold them otherwise.
 func (m Topology) Bootstrap() string {
 	var b strings.Builder
