@@ -33,7 +33,7 @@ func parse(t *testing.T, text string) *xds.Snapshot {
 	if len(result.Diagnostics) > 0 {
 		t.Fatal(result.Diagnostics)
 	}
-	return xds.NewSnapshot(result.Resources)
+	return result.Snapshot()
 }
 
 // A medium that carries everything changes nothing: neither VHDS nor SRDS is folded.

@@ -32,7 +32,7 @@ name: edge
 enable_reuse_port: %t
 address: {socket_address: {address: 0.0.0.0, port_value: 443}}
 `, reusePort)})
-		return loaded.Resources
+		return loaded.Resources()
 	}
 	list, err := diff.Transitions(out(listener(true)), xds.NewSnapshot(listener(false)), diff.Options{})
 	if err != nil {

@@ -197,7 +197,7 @@ func asRulesSee(t *testing.T, row map[string]any, resources []any, bootstrap []b
 		if len(loaded.Diagnostics) > 0 {
 			t.Fatal(loaded.Diagnostics)
 		}
-		found = validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{})
+		found = validate.Run(t.Context(), loaded.Snapshot(), validate.Rules, validate.Options{})
 	} else {
 		name := t.TempDir() + "/bootstrap.json"
 		if err := os.WriteFile(name, bootstrap, 0o644); err != nil {

@@ -41,7 +41,7 @@ func (f *follower) read(to *file) {
 	if loaded.Partial {
 		f.missing(first)
 	}
-	for _, r := range loaded.Resources {
+	for _, r := range loaded.Resources() {
 		if r.Type != first.Target {
 			f.report(r, codeSubscriptionMismatch, "", fmt.Sprintf("a %s in a file of %ss: Envoy refuses the whole file", r.Type.Noun, first.Target.Noun),
 				"put it into the file of its own type", asked(first))
@@ -52,7 +52,7 @@ func (f *follower) read(to *file) {
 	}
 	if isOne(first.Target) {
 		f.one(to, loaded)
-	} else if len(loaded.Resources) == 0 && !loaded.SaysNone && !loaded.Partial {
+	} else if len(loaded.Resources()) == 0 && !loaded.SaysNone && !loaded.Partial {
 		d := diag.Diagnostic{
 			Code: codeEmptySubscription.Name, Severity: diag.Warning, Position: diag.Position{File: name},
 			Message: fmt.Sprintf("no %s: %s", first.Target.Noun, first.Target.WithoutAny()),
@@ -80,7 +80,7 @@ func isOne(t *xds.Type) bool {
 func (f *follower) one(to *file, loaded *load.Result) {
 	first := to.subscribers[0]
 	switch {
-	case loaded.Partial || len(loaded.Resources) > len(to.held):
+	case loaded.Partial || len(loaded.Resources()) > len(to.held):
 		// what is missing here was reported
 	case len(to.held) == 0:
 		d := diag.Diagnostic{

@@ -98,9 +98,9 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 		return f.result, nil
 	}
 	f.add(loaded.Diagnostics...)
-	f.result.Known, f.result.Bootstrap = xds.BootstrapFactsOf(b), loaded.Resources[0]
+	f.result.Known, f.result.Bootstrap = xds.BootstrapFactsOf(b), loaded.Resources()[0]
 	f.bootstrap(b)
-	for _, r := range loaded.Resources[1:] {
+	for _, r := range loaded.Resources()[1:] {
 		r.DeliveredBy = xds.StaticResources
 		f.take(r)
 	}

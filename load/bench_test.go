@@ -19,8 +19,8 @@ func BenchmarkLoad(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				result, err := load.New(load.Options{}).Load(b.Context(), dir)
-				if err != nil || len(result.Resources) != n || len(result.Diagnostics) > 0 {
-					b.Fatal(err, len(result.Resources), result.Diagnostics)
+				if err != nil || len(result.Resources()) != n || len(result.Diagnostics) > 0 {
+					b.Fatal(err, len(result.Resources()), result.Diagnostics)
 				}
 			}
 		})

@@ -52,7 +52,7 @@ func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
 		b.ProtoReflect().Set(fd, value)
 		return true
 	})
-	for _, r := range result.Resources {
+	for _, r := range f.resources {
 		switch m := r.Message.(type) {
 		case *listenerv3.Listener:
 			b.StaticResources.Listeners = append(b.StaticResources.Listeners, m)
@@ -62,7 +62,7 @@ func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
 			b.StaticResources.Secrets = append(b.StaticResources.Secrets, m)
 		}
 	}
-	result.Resources = slices.Insert(result.Resources, 0, f.bootstrap)
+	f.resources = slices.Insert(f.resources, 0, f.bootstrap)
 	return b, result, nil
 }
 

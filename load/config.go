@@ -50,14 +50,14 @@ func TreeConfig(root string) ([]Setting, diag.List, error) {
 		return nil, nil, err
 	}
 	defer t.close()
-	data, err := t.read(ConfigFile(root), maxConfig)
+	read, err := t.read(ConfigFile(root), maxConfig)
 	if _, outside := errors.AsType[*OutsideError](err); outside {
 		err = fmt.Errorf("read %s: %w: name it by --config where you trust it", ConfigFile(root), err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, list := config(newSource(ConfigFile(root), formatYAML, data))
+	settings, list := config(newSource(ConfigFile(root), formatYAML, read.data))
 	return settings, list, nil
 }
 

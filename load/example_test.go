@@ -16,7 +16,7 @@ connect_timeout: 2s
 name: api
 conect_timeout: 2s
 `)})
-	for _, r := range result.Resources {
+	for _, r := range result.Resources() {
 		fmt.Println(r)
 	}
 	for _, d := range result.Diagnostics {

@@ -17,6 +17,8 @@ import (
 type entry struct {
 	path   string
 	format format
+	linked bool // by a link of its own
+	single bool // somebody named it by itself
 }
 
 type format int
@@ -108,7 +110,8 @@ func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, erro
 func (f *finder) entry(ctx context.Context, below, parent string, e fs.DirEntry) error {
 	path := filepath.Join(f.tree.root, below)
 	isDir, real := e.IsDir(), filepath.Join(parent, e.Name())
-	if e.Type()&fs.ModeSymlink != 0 {
+	linked := e.Type()&fs.ModeSymlink != 0
+	if linked {
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
@@ -116,7 +119,7 @@ func (f *finder) entry(ctx context.Context, below, parent string, e fs.DirEntry)
 		if isDir = info.IsDir(); isDir {
 			in, inside, err := f.tree.locate(path)
 			if _, outside := errors.AsType[*OutsideError](err); outside {
-				f.found = append(f.found, entry{path, formatOutside})
+				f.found = append(f.found, entry{path: path, format: formatOutside})
 				return nil
 			}
 			if err != nil {
@@ -129,7 +132,7 @@ func (f *finder) entry(ctx context.Context, below, parent string, e fs.DirEntry)
 		return f.folder(ctx, below, real)
 	}
 	if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
-		f.found = append(f.found, entry{path, format})
+		f.found = append(f.found, entry{path: path, format: format, linked: linked})
 	}
 	return nil
 }

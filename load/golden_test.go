@@ -143,7 +143,7 @@ func writeFile(t *testing.T, dir string, f txtar.File) {
 // describe lists the resources of a result, and where they stand.
 func describe(r *load.Result) string {
 	var b strings.Builder
-	for _, one := range r.Resources {
+	for _, one := range r.Resources() {
 		fmt.Fprintf(&b, "%s: %s\n", one.Origin.Position(""), one.Key)
 	}
 	return b.String()
@@ -187,10 +187,10 @@ func inside(t testing.TB, r *load.Result) {
 			check(related.Position)
 		}
 	}
-	for _, one := range r.Resources {
+	for _, one := range r.Resources() {
 		check(one.Origin.Position(""))
 	}
-	if !slices.IsSorted(r.Files) {
-		t.Errorf("files are not sorted: %q", r.Files)
+	if !slices.IsSorted(r.Files()) {
+		t.Errorf("files are not sorted: %q", r.Files())
 	}
 }

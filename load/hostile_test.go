@@ -65,7 +65,7 @@ func TestOutside(t *testing.T) {
 				write(t, dir, "tree/a.yaml", strings.ReplaceAll(secretFrom, "%s", tt.name))
 				result := mustLoad(t, load.New(load.Options{Allow: allow, Ignore: []string{"folder", "absolute"}}), filepath.Join(dir, root))
 				got := said(result)
-				for _, r := range result.Resources {
+				for _, r := range result.Resources() {
 					got += prototext.Format(r.Message)
 				}
 				want := tt.want

@@ -19,17 +19,25 @@ import (
 // whole system has a quarter of it.
 const maxInlined = 1 << 20
 
-// inlined is a file that went into a resource, and what it held; nil data stands
-// for a file that could not be read.
+// inlined is a file that went into a resource, and what it held, or why it could not be
+// read.
 type inlined struct {
 	path string
-	data []byte
+	bytesOf
+	err error
 }
 
 // same tells whether the file holds what it held.
-func (i inlined) same(t *tree) bool {
-	data, _ := t.readInlined(i.path) // what can't be read has nil data, as before
-	return bytes.Equal(data, i.data) && (data == nil) == (i.data == nil)
+func (i *inlined) same(t *tree) bool {
+	if info, err := t.stat(i.path); err == nil && i.stamp.holds(info) {
+		return true
+	}
+	read, err := t.readInlined(i.path)
+	if !bytes.Equal(read.data, i.data) || fmt.Sprint(err) != fmt.Sprint(i.err) {
+		return false
+	}
+	i.stamp = read.stamp
+	return true
 }
 
 // inline puts the files that a resource names by a relative path into it: they
@@ -83,9 +91,9 @@ func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSourc
 		d.report(f)
 		return false
 	}
-	data, err := d.tree.readInlined(path)
-	d.tree.take(len(data))
-	d.file.inlined = append(d.file.inlined, inlined{path, data})
+	read, err := d.tree.readInlined(path)
+	d.tree.take(len(read.data))
+	d.file.inlined = append(d.file.inlined, inlined{path, read, err})
 	if outside, ok := errors.AsType[*OutsideError](err); ok {
 		f := r.Diagnostic(codeOutside.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), outside))
 		f.Help = outsideHelp
@@ -99,7 +107,7 @@ func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSourc
 		return false
 	}
 	unwatch(&m.WatchedDirectory)
-	SetData(m, data)
+	SetData(m, read.data)
 	return true
 }
 
@@ -113,12 +121,12 @@ func SetData(m *corev3.DataSource, data []byte) {
 }
 
 // readInlined is ReadData for a file of the tree, which must hold something.
-func (t *tree) readInlined(path string) ([]byte, error) {
-	data, err := t.read(path, maxInlined)
-	if err == nil && len(data) == 0 {
-		return nil, errors.New("the file is empty")
+func (t *tree) readInlined(path string) (bytesOf, error) {
+	read, err := t.read(path, maxInlined)
+	if err == nil && len(read.data) == 0 {
+		return bytesOf{}, errors.New("the file is empty")
 	}
-	return data, reason(err)
+	return read, reason(err)
 }
 
 // ReadData reads a file that is to be put into a resource. The errors are for a

@@ -178,8 +178,8 @@ func TestManyWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := result.Diagnostics; result.Partial || len(result.Resources) != n || got.HasErrors() || len(got) != MaxFindings+1 || got[0].Code != diag.TooMany.Name {
-		t.Errorf("%d resources, partial: %v, %d findings, %v", len(result.Resources), result.Partial, len(got), got[0])
+	if got := result.Diagnostics; result.Partial || len(result.Resources()) != n || got.HasErrors() || len(got) != MaxFindings+1 || got[0].Code != diag.TooMany.Name {
+		t.Errorf("%d resources, partial: %v, %d findings, %v", len(result.Resources()), result.Partial, len(got), got[0])
 	}
 }
 

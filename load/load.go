@@ -21,13 +21,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	_ "google.golang.org/protobuf/types/known/fieldmaskpb" // and its own types too
 
 	"xdspub/diag"
 	"xdspub/safefile"
-	"xdspub/xds"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
 )
 
@@ -42,11 +41,13 @@ type Options struct {
 	Allow []string
 }
 
-// Loader reads source trees. It keeps what it read: a file whose bytes did not
-// change gives the same *xds.Resource values again. Not for concurrent use.
+// Loader reads source trees. It keeps what it read: a file that did not change gives the
+// same *xds.Resource values again, and is not even read where what the file system says
+// of it shows that. Not for concurrent use.
 type Loader struct {
 	options Options
-	known   map[string]*file
+	known   contents
+	now     func() time.Time
 	// Limits of a tree.
 	bytes    int64
 	names    int // of files and folders
@@ -56,131 +57,62 @@ type Loader struct {
 
 // New makes a Loader.
 func New(o Options) *Loader {
-	return &Loader{options: o, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
+	return &Loader{options: o, now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
 }
 
-// Result is what a source tree holds.
-type Result struct {
-	// Resources stand in the order of their files, and of their places in a file.
-	Resources []*xds.Resource
-	// Diagnostics are the findings of reading and decoding, sorted.
-	Diagnostics diag.List
-	// Partial tells that there are resources beside these that could not be read at all.
-	// Of one that could be read in part, Lost says what it lacks.
-	Partial bool
-	// SaysNone tells that a file says in so many words that it holds no resource,
-	// such as resources: []; for Subscribed.
-	SaysNone bool
-	// Files are the resource files that were read, sorted.
-	Files []string
-	// Inlined are the files that resources name by a relative path, sorted: they
-	// went into the resources.
-	Inlined []string
-	// Bytes is the size of what was read.
-	Bytes int64
-
-	sources map[string]*source
-}
-
-// Line is the source line at a position, without its line break. It gives none
-// that may hold a secret.
-func (r *Result) Line(p diag.Position) (string, bool) {
-	s, ok := r.sources[p.File]
-	if !ok {
-		return "", false
-	}
-	return s.shown(p.Line)
-}
-
-// file is what one file held when it was read last.
-type file struct {
-	source    *source
-	resources []*xds.Resource
-	findings  diag.Bounded
-	inlined   []inlined
-	// envelopes are its DiscoveryResponses without their resources.
-	envelopes []*discoveryv3.DiscoveryResponse
-	// saysNone tells that the list of its resources is there, and empty.
-	saysNone bool
-	// bootstrap is a Bootstrap without its static resources.
-	bootstrap *xds.Resource
-	unread    bool // findings say why
-	// partial tells that a resource in it could not be read at all.
-	partial bool
-}
-
-func newFile(s *source) *file { return &file{source: s, findings: diag.NewBounded(MaxFindings)} }
-
-func (f *file) diagnostics() diag.List {
-	return f.findings.List(diag.Position{File: f.source.name}, "in this file")
-}
-
-// giveUp notes that what is left of the file is not read, for its many errors.
-func (f *file) giveUp() {
-	f.findings.Leave(diag.Error)
-	f.partial = true
-}
-
-// upToDate tells whether the files that went into resources are what they were.
-func (f *file) upToDate(t *tree) bool {
-	return !slices.ContainsFunc(f.inlined, func(i inlined) bool { return !i.same(t) })
+// contents is what a tree held when it was read last.
+type contents struct {
+	files  []*file // in the order of their paths
+	cut    bool    // there are more, which were left out for their many errors
+	result *Result
 }
 
 // Load reads the tree at root, or the one file at root. An error means that
 // something could not be read, or that ctx has ended; what was read and is wrong is
-// in Diagnostics.
+// in Diagnostics. Where nothing has changed, the Result is that of the call before.
 func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	t, single, err := l.open(root)
 	if err != nil {
 		return nil, err
 	}
-	t.most = l.bytes
 	defer t.close()
-	found := []entry{{root, formatOf(root)}}
+	found := []entry{{path: root, format: formatOf(root), single: true}}
 	if !single {
 		if found, err = l.find(ctx, t); err != nil {
 			return nil, err
 		}
 	}
-	result := &Result{sources: make(map[string]*source, len(found))}
-	files := make([]*file, len(found))
-	errs := make([]error, len(found))
-	read := inParallel(len(found), l.findings, func(i int) (errors int) {
-		if errs[i] = ctx.Err(); errs[i] == nil {
-			files[i], errs[i] = l.read(t, found[i], single)
-		}
-		if errs[i] != nil {
-			return 0
-		}
-		return files[i].diagnostics().Count(diag.Error)
-	})
-	known := make(map[string]*file, len(found))
+	files, err := l.readAll(ctx, t, found)
+	if err != nil {
+		return nil, err
+	}
+	next := contents{files: files, cut: len(files) < len(found), result: l.known.result}
+	if next.result == nil || l.known.cut || next.cut || !slices.Equal(files, l.known.files) {
+		next.result = l.result(root, next)
+	}
+	l.known = next
+	return next.result, nil
+}
+
+// result is what files hold.
+func (l *Loader) result(root string, c contents) *Result {
+	r := &Result{files: c.files, Partial: c.cut}
 	findings := diag.NewBounded(l.findings)
-	if result.Partial = read < len(found); result.Partial {
+	if c.cut {
 		findings.Leave(diag.Error)
 	}
-	for i, f := range files[:read] {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
-		known[found[i].path] = f
-		result.sources[f.source.name] = f.source
-		result.Resources = append(result.Resources, f.resources...)
+	for _, f := range c.files {
 		findings.Add(f.diagnostics()...)
-		result.Partial = result.Partial || f.partial
+		r.Partial = r.Partial || f.partial
 		for _, in := range f.inlined {
-			result.Inlined = append(result.Inlined, in.path)
+			r.Inlined = append(r.Inlined, in.path)
 		}
-		if found[i].format != formatOther {
-			result.Files = append(result.Files, f.source.name)
-		}
+		r.Bytes += f.size()
 	}
-	result.Bytes = t.bytes.Load()
-	slices.Sort(result.Inlined)
-	result.Inlined = slices.Compact(result.Inlined)
-	l.known = known
-	result.Diagnostics = findings.List(diag.Position{File: root}, "in the source tree").Sort()
-	return result, nil
+	slices.Sort(r.Inlined)
+	r.Inlined = slices.Compact(r.Inlined)
+	r.Diagnostics = findings.List(diag.Position{File: root}, "in the source tree").Sort()
+	return r
 }
 
 // open opens the tree at root, or the folder of the single file at root.
@@ -193,45 +125,133 @@ func (l *Loader) open(root string) (t *tree, single bool, err error) {
 	if single = !info.IsDir(); single {
 		dir = filepath.Dir(root)
 	}
-	t, err = openTree(dir, l.options.Allow)
-	return t, single, err
+	if t, err = openTree(dir, l.options.Allow); err != nil {
+		return nil, false, err
+	}
+	t.most, t.now = l.bytes, l.now
+	return t, single, nil
+}
+
+// readAll reads files, but those that are what they were. Where there are too many
+// errors, it gives the first files that lead to that.
+func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, error) {
+	known := l.knownOf(found)
+	files := make([]*file, len(found))
+	if err := l.keep(ctx, t, found, known, files); err != nil {
+		return nil, err
+	}
+	var todo []int
+	for i := range found {
+		if files[i] == nil {
+			todo = append(todo, i)
+		}
+	}
+	errs := make([]error, len(found))
+	read := inParallel(len(todo), l.findings, func(n int) (errors int) {
+		i := todo[n]
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			files[i], errs[i] = l.read(t, found[i], known[i])
+		}
+		if errs[i] != nil {
+			return 0
+		}
+		return files[i].diagnostics().Count(diag.Error)
+	})
+	if read < len(todo) {
+		files = files[:todo[read]]
+	}
+	met := 0
+	for i, f := range files {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if met += f.diagnostics().Count(diag.Error); met >= l.findings {
+			return files[:i+1], nil
+		}
+	}
+	return files, nil
+}
+
+// knownOf is what is known of files, nil where nothing is. They stand in the order of
+// their paths, as do those that are known.
+func (l *Loader) knownOf(found []entry) []*file {
+	known := make([]*file, len(found))
+	rest := l.known.files
+	for i, e := range found {
+		for len(rest) > 0 && rest[0].source.name < e.path {
+			rest = rest[1:]
+		}
+		if len(rest) > 0 && rest[0].source.name == e.path && rest[0].source.format == e.format {
+			known[i] = rest[0]
+		}
+	}
+	return known
+}
+
+// keep puts into files those that are known and, by what the file system says, surely are
+// what they were.
+func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files []*file) error {
+	const batch = 256
+	batches := (len(found) + batch - 1) / batch
+	inParallel(batches, 1, func(n int) (errors int) {
+		for i := n * batch; i < min((n+1)*batch, len(found)) && ctx.Err() == nil; i++ {
+			if f := known[i]; f != nil && f.isCurrent(t, found[i]) {
+				files[i] = f
+				t.takeFile(f)
+			}
+		}
+		return 0
+	})
+	return l.overLimit(t)
 }
 
 // read reads one file, or takes what is known of it where its bytes are the same.
 // The single file that somebody names by itself may be anywhere.
-func (l *Loader) read(t *tree, e entry, single bool) (*file, error) {
-	switch e.format {
-	case formatOther:
-		return newSource(e.path, formatOther, t.peek(e.path)).decode(t), nil
-	case formatOutside:
+func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
+	var read bytesOf
+	var err error
+	switch {
+	case e.format == formatOther:
+		read = t.peek(e.path)
+		f := newSource(e.path, formatOther, read.data).decode(t)
+		f.stamp = read.stamp
+		return f, nil
+	case e.format == formatOutside:
 		_, _, err := t.locate(e.path)
 		return unread(newSource(e.path, e.format, nil), cmp.Or(err, errTurned))
+	case e.single:
+		read.data, err = safefile.Read(e.path, MaxBytes)
+	default:
+		read, err = t.read(e.path, MaxBytes)
 	}
-	read := t.read
-	if single {
-		read = safefile.Read
-	}
-	data, err := read(e.path, MaxBytes)
 	if err != nil {
 		return unread(newSource(e.path, e.format, nil), err)
 	}
-	t.take(len(data))
-	s := newSource(e.path, e.format, data)
-	f, ok := l.known[e.path]
-	if ok && !f.unread && bytes.Equal(f.source.data, s.data) && f.upToDate(t) {
-		for _, in := range f.inlined {
-			t.take(len(in.data))
+	s := newSource(e.path, e.format, read.data)
+	f := known
+	if f != nil && !f.unread && bytes.Equal(f.source.data, s.data) && f.upToDate(t) {
+		t.takeFile(f)
+	} else {
+		t.take(len(s.data))
+		if t.full() {
+			return nil, l.overLimit(t)
 		}
-	} else if !t.full() {
 		f = s.decode(t)
+		t.resources.Add(int64(len(f.resources)))
 	}
-	if t.full() {
-		return nil, fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
+	f.stamp = read.stamp
+	return f, l.overLimit(t)
+}
+
+// overLimit is the error of a tree that has more than is read.
+func (l *Loader) overLimit(t *tree) error {
+	switch {
+	case t.full():
+		return fmt.Errorf("read %s: the files of the source tree, and those that resources name as often as they do, have more than %d bytes together: publish parts of it apart, or keep in it what belongs to Envoy", t.root, t.most)
+	case t.resources.Load() > l.held:
+		return fmt.Errorf("read %s: the source tree has more than %d resources: publish parts of it apart", t.root, l.held)
 	}
-	if t.resources.Add(int64(len(f.resources))) > l.held {
-		return nil, fmt.Errorf("read %s: the source tree has more than %d resources: publish parts of it apart", t.root, l.held)
-	}
-	return f, nil
+	return nil
 }
 
 var errTurned = errors.New("a link of the source tree was turned while it was read")

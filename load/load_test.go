@@ -76,12 +76,12 @@ func TestIncremental(t *testing.T) {
 	write(t, dir, "a.yaml", cluster("a"), "b.yaml", cluster("b"), "c.yaml", cluster("c"), "bad.yaml", "name: x\n")
 	l := load.New(load.Options{})
 	first := mustLoad(t, l, dir)
-	if diff := cmp.Diff([]string{"a", "b", "c"}, names(first.Resources)); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c"}, names(first.Resources())); diff != "" {
 		t.Fatal(diff)
 	}
 
 	again := mustLoad(t, l, dir)
-	if !slices.Equal(first.Resources, again.Resources) {
+	if !slices.Equal(first.Resources(), again.Resources()) {
 		t.Error("nothing changed, but resources are new")
 	}
 	if diff := cmp.Diff(first.Diagnostics, again.Diagnostics); diff != "" {
@@ -96,13 +96,13 @@ func TestIncremental(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := mustLoad(t, l, dir)
-	if diff := cmp.Diff([]string{"a", "b2", "d"}, names(changed.Resources)); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b2", "d"}, names(changed.Resources())); diff != "" {
 		t.Fatal(diff)
 	}
-	if changed.Resources[0] != first.Resources[0] {
+	if changed.Resources()[0] != first.Resources()[0] {
 		t.Error("a.yaml did not change, but its resource is new")
 	}
-	if changed.Resources[1] == first.Resources[1] {
+	if changed.Resources()[1] == first.Resources()[1] {
 		t.Error("b.yaml changed, but its resource is the old one")
 	}
 
@@ -116,7 +116,7 @@ func TestIncremental(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "dangling.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(changed.Resources, mustLoad(t, l, dir).Resources) {
+	if !slices.Equal(changed.Resources(), mustLoad(t, l, dir).Resources()) {
 		t.Error("after a failed Load resources are new")
 	}
 }
@@ -125,7 +125,7 @@ func TestOneFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", cluster("a"), "b.yaml", cluster("b"))
 	result := mustLoad(t, load.New(load.Options{}), filepath.Join(dir, "b.yaml"))
-	if diff := cmp.Diff([]string{"b"}, names(result.Resources)); diff != "" {
+	if diff := cmp.Diff([]string{"b"}, names(result.Resources())); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := load.New(load.Options{}).Load(t.Context(), filepath.Join(dir, "none")); !os.IsNotExist(err) {
@@ -197,7 +197,7 @@ func TestLinks(t *testing.T) {
 	if err := os.Symlink("tree", filepath.Join(dir, "root")); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(mustLoad(t, l, filepath.Join(dir, "root")).Resources); n != 3 {
+	if n := len(mustLoad(t, l, filepath.Join(dir, "root")).Resources()); n != 3 {
 		t.Errorf("through a link to the root: %d resources", n)
 	}
 
@@ -345,18 +345,18 @@ tls_certificate:
 		CertificateChain: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "chain"}},
 		PrivateKey:       &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("\xff")}},
 	}}}
-	if diff := cmp.Diff(want, first.Resources[1].Message, protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, first.Resources()[1].Message, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{filepath.Join(dir, "certs/server.key"), filepath.Join(dir, "certs/server.pem")}, first.Inlined); diff != "" {
 		t.Error(diff)
 	}
-	if again := mustLoad(t, l, dir); !slices.Equal(first.Resources, again.Resources) {
+	if again := mustLoad(t, l, dir); !slices.Equal(first.Resources(), again.Resources()) {
 		t.Error("nothing changed, but resources are new")
 	}
 	write(t, dir, "certs/server.pem", "next")
 	next := mustLoad(t, l, dir)
-	if next.Resources[0] != first.Resources[0] || next.Resources[1] == first.Resources[1] {
+	if next.Resources()[0] != first.Resources()[0] || next.Resources()[1] == first.Resources()[1] {
 		t.Error("not just the resource of the changed file is new")
 	}
 	if err := os.Remove(filepath.Join(dir, "certs/server.pem")); err != nil {

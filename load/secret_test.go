@@ -134,10 +134,10 @@ filter_chains:
 			dir := t.TempDir()
 			write(t, dir, name, content)
 			result := mustLoad(t, load.New(load.Options{}), dir)
-			if len(result.Resources) == 0 {
+			if len(result.Resources()) == 0 {
 				t.Fatal("no resources: the case says nothing")
 			}
-			for _, r := range result.Resources {
+			for _, r := range result.Resources() {
 				xds.Walk(r.Message, func(n *xds.Node) {
 					for _, field := range []string{"", "name", "inline_string", "private_key"} {
 						path := n.Path()

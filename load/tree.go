@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"xdspub/safefile"
 )
@@ -19,6 +20,7 @@ type tree struct {
 	folders []folder     // the root, then those that are allowed
 	bytes   atomic.Int64 // that were read: of a file that goes into several resources, several times
 	most    int64        // bytes
+	now     func() time.Time
 
 	resources atomic.Int64 // that were read
 }
@@ -40,7 +42,7 @@ func (e *OutsideError) Error() string { return "it leads out of the source tree,
 const outsideHelp = "move what it leads to into the tree, or allow its folder by --allow-path"
 
 func openTree(root string, allow []string) (*tree, error) {
-	t := &tree{root: root, most: MaxTotal}
+	t := &tree{root: root, most: MaxTotal, now: time.Now}
 	for _, name := range append([]string{root}, allow...) {
 		if err := t.add(name); err != nil {
 			t.close()
@@ -122,33 +124,69 @@ func named(err error, path string) error {
 	return err
 }
 
+// bytesOf is what a file holds, and what the file system said of it then.
+type bytesOf struct {
+	data  []byte
+	stamp stamp
+}
+
+// stamp is what the file system said of a file before it was read; the zero one is that
+// of a file that has to be read again.
+type stamp struct {
+	signature safefile.Signature
+	settled   bool // later changes give another signature
+}
+
+func stampOf(s safefile.Signature, before time.Time) stamp { return stamp{s, s.Settled(before)} }
+
+// holds tells whether a file surely is what it was, by what the file system says now.
+func (s stamp) holds(info fs.FileInfo) bool {
+	return s.settled && s.signature == safefile.SignatureOf(info)
+}
+
 // read reads a file of at most limit bytes.
-func (t *tree) read(path string, limit int64) ([]byte, error) {
-	return within(t, path, func(root *os.Root, below string) ([]byte, error) { return safefile.ReadIn(root, below, limit) })
+func (t *tree) read(path string, limit int64) (bytesOf, error) {
+	return within(t, path, func(root *os.Root, below string) (bytesOf, error) {
+		before := t.now()
+		data, signature, err := safefile.ReadIn(root, below, limit)
+		return bytesOf{data, stampOf(signature, before)}, err
+	})
+}
+
+// stat asks the file system about the file that a path leads to.
+func (t *tree) stat(path string) (fs.FileInfo, error) {
+	return within(t, path, (*os.Root).Stat)
 }
 
 // peek reads the beginning of a file that is looked at only: what can't be read is
 // no resource file.
-func (t *tree) peek(path string) []byte {
+func (t *tree) peek(path string) bytesOf {
 	const most = 4 << 10
-	f, err := within(t, path, func(root *os.Root, below string) (*os.File, error) {
-		f, _, err := safefile.OpenIn(root, below)
-		return f, err
+	read, err := within(t, path, func(root *os.Root, below string) (bytesOf, error) {
+		before := t.now()
+		f, info, err := safefile.OpenIn(root, below)
+		if err != nil {
+			return bytesOf{}, err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, most))
+		return bytesOf{data, stampOf(safefile.SignatureOf(info), before)}, err
 	})
 	if err != nil {
-		return nil
+		return bytesOf{}
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return nil
-	}
-	return data
+	return read
 }
 
 // take counts bytes that were read, and full tells whether they are too many.
 func (t *tree) take(n int) { t.bytes.Add(int64(n)) }
 func (t *tree) full() bool { return t.bytes.Load() > t.most }
+
+// takeFile counts a file that is what it was.
+func (t *tree) takeFile(f *file) {
+	t.bytes.Add(f.size())
+	t.resources.Add(int64(len(f.resources)))
+}
 
 // readSource reads a file that somebody trusted names.
 func readSource(path string, f format) (*source, error) {

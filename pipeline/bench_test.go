@@ -52,7 +52,7 @@ func loaded(b *testing.B, dir string) *xds.Snapshot {
 	if err != nil || result.Diagnostics.HasErrors() {
 		b.Fatal(err, result.Diagnostics)
 	}
-	return xds.NewSnapshot(result.Resources)
+	return result.Snapshot()
 }
 
 func BenchmarkValidate(b *testing.B) {

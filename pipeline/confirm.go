@@ -177,7 +177,7 @@ func (c *confirmation) expect(s publish.Step) error {
 		written[f.Path] = true
 		for t, resources := range map[*xds.Type]*[]*xds.Resource{xds.Cluster: &c.clusters, xds.Listener: &c.listeners} {
 			if f.Path == c.p.options.Format.Path(t, "") {
-				*resources = load.Parse(load.Input{Name: f.Path, Format: c.p.options.Format.Name, Data: f.Data}).Resources
+				*resources = load.Parse(load.Input{Name: f.Path, Format: c.p.options.Format.Name, Data: f.Data}).Resources()
 			}
 		}
 	}

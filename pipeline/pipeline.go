@@ -202,12 +202,12 @@ func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checked{Snapshot: xds.NewSnapshot(loaded.Resources), Line: loaded.Line, Inlined: loaded.Inlined}
+	c := &Checked{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined}
 	c.loaded(start, p.options)
-	c.Summary.Files, c.Summary.Resources = len(loaded.Files), c.Snapshot.Len()
+	c.Summary.Files, c.Summary.Resources = len(loaded.Files()), c.Snapshot.Len()
 	c.Add(knownDiagnostics)
 	c.Add(loaded.Diagnostics)
-	c.Add(p.linksToOut(loaded.Files))
+	c.Add(p.linksToOut(loaded.Files()))
 	if c.Snapshot.Len() == 0 && c.Accepted() && !p.options.AllowEmpty {
 		c.Add(diag.List{{
 			Code: codeEmptyTree.Name, Position: diag.Position{File: p.options.Source},

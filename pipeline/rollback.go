@@ -63,5 +63,5 @@ func (p *Pipeline) clustersBefore(st *state) (clusters []*xds.Resource, past boo
 	if err != nil || data == nil {
 		return st.clusters, false, err
 	}
-	return only(xds.Cluster, load.AsWritten(p.document(file, data)).Resources), past, nil
+	return only(xds.Cluster, load.AsWritten(p.document(file, data)).Resources()), past, nil
 }

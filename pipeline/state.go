@@ -148,7 +148,7 @@ func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage stri
 	if result.Diagnostics.HasErrors() {
 		is.damage = result.Diagnostics[0].Message
 	} else {
-		is.resources = result.Resources
+		is.resources = result.Resources()
 	}
 	p.readOut[file] = is
 	return is.resources, is.damage, nil

@@ -354,10 +354,10 @@ func (d *workbench) standsIn(name string) bool {
 	}
 	result, err := load.New(load.Options{}).Load(d.t.Context(), filepath.Join(d.p.options.Out, name))
 	d.must(err)
-	if len(result.Resources) != 1 {
+	if len(result.Resources()) != 1 {
 		return false
 	}
-	layer, ok := result.Resources[0].Message.(*runtimev3.Runtime)
+	layer, ok := result.Resources()[0].Message.(*runtimev3.Runtime)
 	return ok && layer.GetLayer() == nil
 }
 

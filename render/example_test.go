@@ -6,7 +6,6 @@ import (
 
 	"xdspub/load"
 	"xdspub/render"
-	"xdspub/xds"
 )
 
 // An endpoint assignment gets a file of its own, and the cluster that asks for it a
@@ -21,7 +20,7 @@ eds_cluster_config: {eds_config: {ads: {}}}
 cluster_name: web
 `)})
 	var r render.Renderer
-	out, list := r.Render(xds.NewSnapshot(loaded.Resources), render.Target{EnvoyPath: "/var/lib/xds", Format: render.YAML})
+	out, list := r.Render(loaded.Snapshot(), render.Target{EnvoyPath: "/var/lib/xds", Format: render.YAML})
 	if list.HasErrors() {
 		log.Fatal(list)
 	}

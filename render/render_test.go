@@ -146,7 +146,7 @@ func TestAgain(t *testing.T) {
 			if err != nil || loaded.Diagnostics.HasErrors() {
 				t.Fatal(err, loaded.Diagnostics)
 			}
-			s := xds.NewSnapshot(loaded.Resources)
+			s := loaded.Snapshot()
 			var cold render.Renderer
 			want, _ := cold.Render(s, target)
 			got, _ := warm.Render(s, target)
@@ -182,7 +182,7 @@ func FuzzRoundTrip(f *testing.F) {
 		if err != nil || loaded.Diagnostics.HasErrors() {
 			return
 		}
-		s := xds.NewSnapshot(loaded.Resources)
+		s := loaded.Snapshot()
 		if slices.ContainsFunc(s.All(), func(r *xds.Resource) bool { return r.Name == "" || s.Lookup(r.Type, r.Name) != r }) {
 			return // validation refuses these
 		}
@@ -234,7 +234,7 @@ func snapshot(t testing.TB, dir string) *xds.Snapshot {
 	if result.Diagnostics.HasErrors() {
 		t.Fatal(result.Diagnostics)
 	}
-	return xds.NewSnapshot(result.Resources)
+	return result.Snapshot()
 }
 
 func write(t testing.TB, path string, data []byte) {

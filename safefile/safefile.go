@@ -51,14 +51,16 @@ func Read(path string, limit int64) ([]byte, error) {
 	return read(f, info, path, limit)
 }
 
-// ReadIn is Read for a name below root, which links don't leave.
-func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
+// ReadIn is Read for a name below root, which links don't leave. It gives the Signature
+// that the file had before it was read.
+func ReadIn(root *os.Root, name string, limit int64) ([]byte, Signature, error) {
 	f, info, err := OpenIn(root, name)
 	if err != nil {
-		return nil, err
+		return nil, Signature{}, err
 	}
 	defer f.Close()
-	return read(f, info, name, limit)
+	data, err := read(f, info, name, limit)
+	return data, SignatureOf(info), err
 }
 
 // ReadOpen is Read for a file that is open.

@@ -24,7 +24,8 @@ var ways = map[string]func(t *testing.T, dir, name string, limit int64) ([]byte,
 			t.Fatal(err)
 		}
 		defer root.Close()
-		return ReadIn(root, name, limit)
+		data, _, err := ReadIn(root, name, limit)
+		return data, err
 	},
 	"ReadOpen": func(_ *testing.T, dir, name string, limit int64) ([]byte, error) {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)

@@ -8,7 +8,6 @@ import (
 
 	"xdspub/load"
 	"xdspub/validate"
-	"xdspub/xds"
 )
 
 // TestBesideDeprecated: what excludes a deprecated field is an error of its own,
@@ -50,7 +49,7 @@ typed_config:
 				t.Fatal(err, loaded.Diagnostics)
 			}
 			var got []string
-			for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{}) {
+			for _, d := range validate.Run(t.Context(), loaded.Snapshot(), validate.Rules, validate.Options{}) {
 				if d.Code == "header-mutation" || d.Code == "connection-manager-options" {
 					got = append(got, d.Message)
 				}

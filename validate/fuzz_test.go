@@ -20,7 +20,6 @@ import (
 	"xdspub/internal/mutate"
 	"xdspub/load"
 	"xdspub/validate"
-	"xdspub/xds"
 )
 
 // eachSeed says that every fifth example is a seed: with all a fuzzer is busy for half a minute before it begins.
@@ -96,7 +95,7 @@ func judgeText(t *testing.T, text []byte) {
 	for i := range found {
 		runtime.ReadMemStats(&before)
 		start := time.Now()
-		found[i] = validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, options)
+		found[i] = validate.Run(t.Context(), loaded.Snapshot(), validate.Rules, options)
 		took[i] = time.Since(start)
 		runtime.ReadMemStats(&after)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"xdspub/load"
 	"xdspub/validate"
-	"xdspub/xds"
 )
 
 // repeat joins what make says of 0 to n-1.
@@ -239,11 +238,11 @@ func BenchmarkGrowth(b *testing.B) {
 		for _, n := range []int{1_000, 2_000, 4_000, 8_000} {
 			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
 				loaded := load.Parse(load.Input{Name: "a.yaml", Format: "yaml", Data: []byte(text(n))})
-				if loaded.Diagnostics.HasErrors() || len(loaded.Resources) == 0 {
+				if loaded.Diagnostics.HasErrors() || len(loaded.Resources()) == 0 {
 					b.Fatal(loaded.Diagnostics[0])
 				}
 				for b.Loop() {
-					validate.Run(b.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{})
+					validate.Run(b.Context(), loaded.Snapshot(), validate.Rules, validate.Options{})
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/unit")
 			})

@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return loaded.Resources
+		return loaded.Resources()
 	}
 	for range 2 {
 		seed := rand.Uint64()

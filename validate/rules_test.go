@@ -124,7 +124,7 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot := xds.NewSnapshot(loaded.Resources)
+	snapshot := loaded.Snapshot()
 	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
 		result, err := follow.Bootstrap(t.Context(), boot, follow.Options{Root: tree, Disable: []string{"missing-path"}})
 		if err != nil {
@@ -247,7 +247,7 @@ func TestPartial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{Partial: true, Disable: []string{"deprecated-field"}}) {
+	for _, d := range validate.Run(t.Context(), loaded.Snapshot(), validate.Rules, validate.Options{Partial: true, Disable: []string{"deprecated-field"}}) {
 		t.Errorf("%s: %s [%s]", d.Position, d.Message, d.Code)
 	}
 }
@@ -259,7 +259,7 @@ func TestDatesNeedATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{}) {
+	for _, d := range validate.Run(t.Context(), loaded.Snapshot(), validate.Rules, validate.Options{}) {
 		if d.Code == "expired-certificate" {
 			t.Errorf("%s: %s", d.Position, d.Message)
 		}
@@ -278,7 +278,7 @@ func TestRunIsTheSameEachTime(t *testing.T) {
 	}
 	judged := func() []byte {
 		var b bytes.Buffer
-		for _, d := range validate.Run(t.Context(), xds.NewSnapshot(loaded.Resources), validate.Rules, validate.Options{}) {
+		for _, d := range validate.Run(t.Context(), loaded.Snapshot(), validate.Rules, validate.Options{}) {
 			at, text := describe(d, dir)
 			fmt.Fprintln(&b, at, d.Code, text)
 		}

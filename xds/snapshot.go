@@ -1,8 +1,8 @@
 package xds
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -14,7 +14,15 @@ type Snapshot struct {
 	byPath map[subscribed]*Resource
 
 	id func() string
+
+	// What Apply was given, and for which Snapshot: a mark, so that this one does not keep
+	// that one.
+	mark, from *mark
+	change     Change
 }
+
+// mark stands for a Snapshot. It takes space, so that each has an address of its own.
+type mark struct{ _ byte }
 
 // subscribed is what one file holds for a kind of subscription.
 type subscribed struct {
@@ -30,12 +38,17 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 	for _, r := range resources {
 		s.byType[r.Type] = append(s.byType[r.Type], r)
 	}
-	byName := func(a, b *Resource) int { return cmp.Compare(a.Name, b.Name) }
 	for _, list := range s.byType {
 		if !slices.IsSortedFunc(list, byName) {
 			slices.SortStableFunc(list, byName)
 		}
 	}
+	return s.sealed()
+}
+
+// sealed is s once its resources are in it.
+func (s *Snapshot) sealed() *Snapshot {
+	s.mark = new(mark)
 	s.id = sync.OnceValue(func() string {
 		var versions [][]byte
 		for _, t := range Types {
@@ -45,6 +58,8 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 	})
 	return s
 }
+
+func byName(a, b *Resource) int { return strings.Compare(a.Name, b.Name) }
 
 // NewFromBootstrap makes a Snapshot of the resources that one Envoy gets by its bootstrap: its
 // static resources, and those of the files that it subscribes to, each with its DeliveredBy.
@@ -77,11 +92,32 @@ func (s *Snapshot) All() []*Resource {
 // Lookup returns the resource of that type and name, or nil: of several the first one.
 func (s *Snapshot) Lookup(t *Type, name string) *Resource {
 	list := s.byType[t]
-	i, found := slices.BinarySearchFunc(list, name, func(r *Resource, name string) int { return cmp.Compare(r.Name, name) })
+	i, found := search(list, name)
 	if !found {
 		return nil
 	}
 	return list[i]
+}
+
+// Named returns all resources of that type and name, the one that stands first in the
+// source in front.
+func (s *Snapshot) Named(k Key) []*Resource {
+	list := s.byType[k.Type]
+	i, _ := search(list, k.Name)
+	return list[i : i+sameName(list[i:], k.Name)]
+}
+
+// search finds the first resource of a name, or the place where it would stand.
+func search(list []*Resource, name string) (i int, found bool) {
+	return slices.BinarySearchFunc(list, name, func(r *Resource, name string) int { return strings.Compare(r.Name, name) })
+}
+
+// sameName counts the resources of a name at the front of a list.
+func sameName(list []*Resource, name string) (n int) {
+	for n < len(list) && list[n].Name == name {
+		n++
+	}
+	return n
 }
 
 // ID is the hash of all resources: the same for the same resources, in whatever files and

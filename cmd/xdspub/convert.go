@@ -54,7 +54,7 @@ func convertAction(c *cli.Context) error {
 	var data []byte
 	if response != nil {
 		var list diag.List
-		data, list = format.Convert(response, result.Resources)
+		data, list = format.Convert(response, result.Resources())
 		checked.Add(list)
 	}
 	printFindings(c, checked)

@@ -247,9 +247,9 @@ func (e *example) judge() (list diag.List, said string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	list, line, snapshot := result.Diagnostics, result.Line, xds.NewSnapshot(result.Resources)
-	if len(result.Files) == 1 && filepath.Base(result.Files[0]) == "boot.yaml" { // what Envoy starts with
-		followed, err := follow.Bootstrap(context.Background(), result.Files[0], follow.Options{Root: tree, Disable: []string{"missing-path"}})
+	list, line, snapshot := result.Diagnostics, result.Line, result.Snapshot()
+	if files := result.Files(); len(files) == 1 && filepath.Base(files[0]) == "boot.yaml" { // what Envoy starts with
+		followed, err := follow.Bootstrap(context.Background(), files[0], follow.Options{Root: tree, Disable: []string{"missing-path"}})
 		if err != nil {
 			return nil, "", err
 		}

@@ -1,0 +1,78 @@
+package load
+
+import (
+	"os"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// file is what one file held when it was read last. But for the stamps, which the Loader
+// alone looks at, it does not change.
+type file struct {
+	source    *source
+	stamp     stamp
+	resources []*xds.Resource
+	findings  diag.Bounded
+	inlined   []inlined
+	// envelopes are its DiscoveryResponses without their resources.
+	envelopes []*discoveryv3.DiscoveryResponse
+	// saysNone tells that the list of its resources is there, and empty.
+	saysNone bool
+	// bootstrap is a Bootstrap without its static resources.
+	bootstrap *xds.Resource
+	unread    bool // findings say why
+	// partial tells that a resource in it could not be read at all.
+	partial bool
+}
+
+func newFile(s *source) *file { return &file{source: s, findings: diag.NewBounded(MaxFindings)} }
+
+func (f *file) diagnostics() diag.List {
+	return f.findings.List(diag.Position{File: f.source.name}, "in this file")
+}
+
+// giveUp notes that what is left of the file is not read, for its many errors.
+func (f *file) giveUp() {
+	f.findings.Leave(diag.Error)
+	f.partial = true
+}
+
+// size counts the bytes that were read: of a file that goes into several resources,
+// several times. What was looked at only does not count.
+func (f *file) size() int64 {
+	if f.source.format == formatOther {
+		return 0
+	}
+	n := len(f.source.data)
+	for _, in := range f.inlined {
+		n += len(in.data)
+	}
+	return int64(n)
+}
+
+// isCurrent tells whether the file, and those that went into its resources, surely are
+// what they were. Mostly what the file system says of them is enough.
+func (f *file) isCurrent(t *tree, e entry) bool {
+	if f.unread || !f.stamp.settled {
+		return false
+	}
+	stat := os.Lstat
+	if e.linked {
+		stat = t.stat
+	}
+	info, err := stat(e.path)
+	return err == nil && f.stamp.holds(info) && f.upToDate(t)
+}
+
+// upToDate tells whether the files that went into resources are what they were.
+func (f *file) upToDate(t *tree) bool {
+	for i := range f.inlined {
+		if !f.inlined[i].same(t) {
+			return false
+		}
+	}
+	return true
+}

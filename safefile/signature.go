@@ -1,0 +1,40 @@
+package safefile
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+// Signature is what the file system says of a file's identity and content. A file that
+// has the same Signature as before has the same content, where that one was Settled.
+type Signature struct {
+	device, inode uint64
+	size          int64
+	modified      int64 // in ns; anybody who may write the file can set it
+	changed       int64 // in ns; nobody can set it
+}
+
+// SignatureOf is the Signature of the file that info is about; the zero one, which is
+// never Settled, where the system tells too little.
+func SignatureOf(info fs.FileInfo) Signature {
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Signature{}
+	}
+	return Signature{
+		device: uint64(sys.Dev), inode: uint64(sys.Ino), size: info.Size(),
+		modified: info.ModTime().UnixNano(), changed: changed(sys),
+	}
+}
+
+// granularity is longer than the steps of the clocks that file systems keep: two seconds
+// in a FAT. The rest is for a file server whose clock is behind this machine's.
+const granularity = 10 * time.Second
+
+// Settled tells whether every later change of the file gives it another Signature, now
+// being a moment before the file was read. A file that was changed just before can be
+// changed again within the same step of the file system's clock.
+func (s Signature) Settled(now time.Time) bool {
+	return s.inode != 0 && now.Add(-granularity).UnixNano() > max(s.modified, s.changed)
+}

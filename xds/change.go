@@ -1,0 +1,87 @@
+package xds
+
+import (
+	"maps"
+	"slices"
+)
+
+// Change is what other resources a Snapshot has than the one before it. A resource that
+// is in both lists has another place among those of its Key. A Delta compares content.
+type Change struct {
+	// Removed are resources of the Snapshot before.
+	Removed []*Resource
+	// Added stand behind those of their Key that stay, in this order.
+	Added []*Resource
+}
+
+// Empty tells whether nothing changes.
+func (c Change) Empty() bool { return len(c.Removed)+len(c.Added) == 0 }
+
+// Apply makes the Snapshot that s becomes by a Change. What does not change is shared
+// with s, which stays as it is.
+func (s *Snapshot) Apply(c Change) *Snapshot {
+	next := &Snapshot{byType: maps.Clone(s.byType), from: s.mark, change: c}
+	removed, added := byType(c.Removed), byType(c.Added)
+	for t := range removed {
+		next.byType[t] = applied(s.byType[t], removed[t], added[t])
+	}
+	for t := range added {
+		if removed[t] == nil {
+			next.byType[t] = applied(s.byType[t], nil, added[t])
+		}
+	}
+	maps.DeleteFunc(next.byType, func(_ *Type, list []*Resource) bool { return len(list) == 0 })
+	return next.sealed()
+}
+
+// Since is the Change that s was made with from another Snapshot. It is not known where
+// s was made otherwise: then they may differ in anything.
+func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
+	switch {
+	case old == s:
+		return Change{}, true
+	case old != nil && s.from == old.mark:
+		return s.change, true
+	}
+	return Change{}, false
+}
+
+func byType(list []*Resource) map[*Type][]*Resource {
+	m := make(map[*Type][]*Resource)
+	for _, r := range list {
+		m[r.Type] = append(m[r.Type], r)
+	}
+	return m
+}
+
+// applied is a list by name without some resources and with others. It compares only
+// names near those, and copies the rest.
+func applied(list, removed, added []*Resource) []*Resource {
+	gone := make(map[*Resource]bool, len(removed))
+	names := make([]string, 0, len(removed)+len(added))
+	for _, r := range removed {
+		gone[r] = true
+		names = append(names, r.Name)
+	}
+	for _, r := range added {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	added = slices.Clone(added)
+	slices.SortStableFunc(added, byName)
+
+	next := make([]*Resource, 0, len(list)+len(added))
+	for _, name := range slices.Compact(names) {
+		i, _ := search(list, name)
+		next, list = append(next, list[:i]...), list[i:]
+		for range sameName(list, name) {
+			if !gone[list[0]] {
+				next = append(next, list[0])
+			}
+			list = list[1:]
+		}
+		n := sameName(added, name)
+		next, added = append(next, added[:n]...), added[n:]
+	}
+	return append(next, list...)
+}

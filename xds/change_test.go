@@ -1,0 +1,75 @@
+package xds_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"xdspub/xds"
+)
+
+// TestApply holds Apply against NewSnapshot, over random changes one after another, with
+// names that several resources share.
+func TestApply(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	made := func() *xds.Resource {
+		name := fmt.Sprint(random.IntN(12))
+		if random.IntN(3) == 0 {
+			return resource(t, &endpointv3.ClusterLoadAssignment{ClusterName: name}, "")
+		}
+		return resource(t, &clusterv3.Cluster{Name: name}, "")
+	}
+	for range 200 {
+		var list []*xds.Resource // in the order of the source
+		s := xds.NewSnapshot(nil)
+		for range 20 {
+			var c xds.Change
+			before := slices.Clone(list)
+			list = slices.DeleteFunc(list, func(r *xds.Resource) bool {
+				gone := random.IntN(4) == 0
+				if gone {
+					c.Removed = append(c.Removed, r)
+				}
+				return gone
+			})
+			for range random.IntN(4) {
+				c.Added = append(c.Added, made())
+			}
+			if len(list) > 0 && random.IntN(2) == 0 { // one moves to the end
+				i := random.IntN(len(list))
+				moved := list[i]
+				c.Removed, c.Added = append(c.Removed, moved), append(c.Added, moved)
+				list = slices.Delete(list, i, i+1)
+			}
+			list = append(list, c.Added...)
+			next := s.Apply(c)
+			want := xds.NewSnapshot(list)
+			if !slices.Equal(next.All(), want.All()) || next.ID() != want.ID() {
+				t.Fatalf("Apply: %v, want %v", next.All(), want.All())
+			}
+			if !slices.Equal(s.All(), xds.NewSnapshot(before).All()) {
+				t.Fatal("Apply changes the snapshot that it is called on")
+			}
+			for _, r := range list {
+				named := slices.DeleteFunc(slices.Clone(list), func(o *xds.Resource) bool { return o.Key != r.Key })
+				if !slices.Equal(next.Named(r.Key), named) {
+					t.Fatalf("Named(%s): %v, want %v", r.Key, next.Named(r.Key), named)
+				}
+			}
+			if since, known := next.Since(s); !known || !slices.Equal(since.Added, c.Added) || !slices.Equal(since.Removed, c.Removed) {
+				t.Fatalf("Since: %v, %v, want %v", since, known, c)
+			}
+			if _, known := want.Since(s); known {
+				t.Fatal("Since knows how a snapshot differs from one that it was not made from")
+			}
+			if since, known := next.Since(next); !known || !since.Empty() {
+				t.Fatal("a snapshot differs from itself")
+			}
+			s = next
+		}
+	}
+}
