@@ -9,19 +9,18 @@ import (
 	"xdspub/pipeline"
 )
 
-// changeLog is what the log of a Watch was told last: each thing is logged once as long as it
-// stays the same.
+// changeLog logs what a Watch does. It logs a state once, and again only after it changed.
 type changeLog struct {
 	log  *slog.Logger
 	most int // findings at a time; 0 for all
 
 	findings  diag.List // of the source tree
-	failed    string    // the error that kept a pass from running
-	published string    // the id of the snapshot that is out
-	held      string    // the id of the snapshot that is held
+	failed    string    // the error of the last reconcile that could not run
+	published string    // the id of the published snapshot
+	held      string    // the id of the held snapshot
 }
 
-// forget has findings and errors logged once more.
+// forget makes findings and errors be logged once more.
 func (t *changeLog) forget() { t.findings, t.failed = nil, "" }
 
 // checked logs the findings of a source tree.
@@ -40,7 +39,7 @@ func (t *changeLog) checked(c *pipeline.Checked, invalid bool) {
 	}
 }
 
-// outcome logs what came of a pass. Invalid was logged by checked.
+// outcome logs the outcome of a reconcile, but for Invalid: checked logs that.
 func (t *changeLog) outcome(o Outcome, reason string) {
 	switch o.Verdict {
 	case Published:
@@ -62,7 +61,7 @@ func (t *changeLog) outcome(o Outcome, reason string) {
 	}
 }
 
-// failure logs why a pass could not run.
+// failure logs why a reconcile could not run.
 func (t *changeLog) failure(ctx context.Context, err error, reason string) {
 	switch {
 	case reason == starting && isUsage(err): // with which the watch ends

@@ -8,7 +8,7 @@ import (
 	"xdspub/control"
 )
 
-// announce says who is there, before anybody can ask.
+// announce sets the state that the control socket shows first.
 func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source)
 	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Since: now(), Snapshot: w.out()}
@@ -16,8 +16,8 @@ func (w *watching) announce() error {
 	return err
 }
 
-// listen has the control socket in the output directory. Without it a watch does
-// all else.
+// listen opens the control socket in the output directory. A watch runs without it where
+// that fails.
 func (w *watching) listen() {
 	err, problem := w.control.Bind(w.options.Out), ""
 	switch {
@@ -31,7 +31,7 @@ func (w *watching) listen() {
 	w.unheard = problem
 }
 
-// serve carries out what came by the control socket.
+// serve carries out a request of the control socket.
 func (w *watching) serve(ctx context.Context, r *control.Request) {
 	if r.Gone() {
 		return
@@ -48,28 +48,28 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 	switch {
 	case err != nil && result.Message == "":
 		result.Message = err.Error()
-	case err != nil: // beside what came of it
+	case err != nil:
 		result.Message += "; " + err.Error()
 	case result.Outcome == "":
-		return // ended before it came to anything, which the end tells
+		return // the watch ends: Close answers the request
 	}
 	r.Answer(result)
 }
 
-// publishState tells the control socket what came of a pass, or of a trim.
-func (w *watching) publishState(pass control.Reconcile, result control.Result, err error) {
+// publishState sets the state that the control socket shows after a reconcile or a trim.
+func (w *watching) publishState(done control.Reconcile, result control.Result, err error) {
 	switch result.Outcome {
 	case control.Published:
 		w.shown.Refused = nil
 	case control.Refused:
-		since := pass.Began
+		since := done.Began
 		if r := w.shown.Refused; r != nil && r.Snapshot == result.Snapshot {
 			since = r.Since
 		}
 		w.shown.Refused = &control.Refusal{Since: since, Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings}
 	}
-	if pass.Reason != trimming {
-		last := pass // Running is being read
+	if done.Reason != trimming {
+		last := done // clients may read Running
 		last.Ended, last.Outcome = now(), result.Outcome
 		if err != nil {
 			last.Outcome = control.Failed

@@ -1,7 +1,8 @@
-// Package controller brings a source tree out, once or whenever it changes. Of each
-// snapshot it decides what to do: leave out what is invalid, hold what Envoy has refused
-// before, publish, try again what was held, recover what a killed process had begun, and
-// trim what nothing uses any more. It knows no flags and prints nothing.
+// Package controller publishes a source tree, once or whenever it changes. It decides what to
+// do with each snapshot: it leaves an invalid one, holds one that Envoy has refused before,
+// and publishes any other. It also retries held snapshots on request, recovers the change of
+// a killed process, and trims what nothing uses any more. It knows no flags and prints
+// nothing.
 //
 //	c := controller.New(controller.Options{Options: pipeline.Options{Source: "config", Out: "out"}})
 //	checked, err := c.Check(ctx)
@@ -26,29 +27,29 @@ import (
 	"xdspub/publish"
 )
 
-// Options of a Controller: those of the stages, and what the Controller decides by.
+// Options of a Controller: those of the stages, and its own.
 type Options struct {
 	pipeline.Options
-	// Group is the name or number of the group that may read secret files; empty for
-	// the output directory's.
+	// Group is the name or number of the group that may read secret files; empty for the
+	// group of the output directory.
 	Group string
 	// WarningsAsErrors makes a source tree with warnings invalid.
 	WarningsAsErrors bool
 }
 
-// Controller brings one source tree out into one output directory. Not for concurrent use.
+// Controller publishes one source tree into one output directory. Not for concurrent use.
 type Controller struct {
 	options  Options
 	log      *slog.Logger
 	pipeline *pipeline.Pipeline
-	// given is the output directory as it was asked for. A link on its path may come to
-	// lead elsewhere: options.Out is where it led when dir was opened.
+	// given is the output directory of the Options of New. A link on its path may change:
+	// options.Out is where it led when dir was opened.
 	given string
 	dir   *publish.Dir // nil while it is not open
-	retry bool         // with the next Prepare
+	retry bool         // the next Prepare retries what is held
 }
 
-// New makes a Controller. It touches nothing on disk.
+// New returns a Controller. It changes nothing on disk.
 func New(o Options) *Controller {
 	return &Controller{options: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), pipeline: pipeline.New(o.Options), given: o.Out}
 }
@@ -59,18 +60,18 @@ func (c *Controller) Configure(o Options) {
 	c.options, c.pipeline = o, pipeline.New(o.Options)
 }
 
-// Options are those that the Controller has now; Out is where the open output directory is.
+// Options returns the options; Out is the path of the open output directory.
 func (c *Controller) Options() Options { return c.options }
 
-// Overlap is Pipeline.Overlap.
+// Overlap calls Pipeline.Overlap.
 func (c *Controller) Overlap() *pipeline.Checked { return c.pipeline.Overlap() }
 
-// Check is Pipeline.Check.
+// Check calls Pipeline.Check.
 func (c *Controller) Check(ctx context.Context) (*pipeline.Checked, error) {
 	return c.pipeline.Check(ctx)
 }
 
-// Plan plans how to publish what was checked, and adds findings to it. It changes nothing
+// Plan plans the publish of a checked source tree, and adds findings to it. It changes nothing
 // on disk, and the output directory need not be open. The plan is nil where the findings
 // make the source tree invalid. A *pipeline.UsageError means that the output directory does
 // not allow the options.
@@ -86,9 +87,9 @@ func (c *Controller) Plan(checked *pipeline.Checked) (*pipeline.Plan, error) {
 	return plan, nil
 }
 
-// Open locks the output directory, and makes it where there is none. From then on all is
-// read and written where it leads now. A *publish.LockedError means that another process
-// publishes there.
+// Open locks the output directory, and makes it where there is none. From then on the
+// Controller uses the directory that the path leads to now. A *publish.LockedError means
+// that another process publishes there.
 func (c *Controller) Open() error {
 	at := c.options.Options
 	at.Out = c.given
@@ -104,10 +105,10 @@ func (c *Controller) Open() error {
 	return nil
 }
 
-// IsOpen tells whether the output directory is open, be it lost or not.
+// IsOpen reports whether the output directory is open, be it lost or not.
 func (c *Controller) IsOpen() bool { return c.dir != nil }
 
-// Lost tells whether the open output directory was removed or replaced.
+// Lost reports whether the open output directory was removed or replaced.
 func (c *Controller) Lost() bool { return c.dir != nil && c.dir.Lost() }
 
 // Close unlocks the output directory, if it is open.
@@ -118,12 +119,12 @@ func (c *Controller) Close() {
 	}
 }
 
-// RetryHeld has the next Prepare let what Envoy refused be tried again.
+// RetryHeld makes the next Prepare release the held snapshots.
 func (c *Controller) RetryHeld() { c.retry = true }
 
-// Prepare brings the open output directory into a state from which a plan can be made: it
-// recovers what a process before this one had begun to put back, keeps the times on record
-// right, and lets what is held be tried again if that was asked for.
+// Prepare makes the open output directory ready for Plan: it completes the rollback of a
+// process before this one, corrects the times on record, and releases the held snapshots
+// after RetryHeld.
 func (c *Controller) Prepare(ctx context.Context) error {
 	if err := c.pipeline.Recover(ctx, c.dir); err != nil {
 		return err
@@ -140,11 +141,11 @@ func (c *Controller) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Publish carries the plan for what was checked out: nil is one for an invalid source
-// tree. An error means that it stopped: what is out is whole, and the next plan goes on
-// from there. With the Verdict Rejected it means that what had gone out could not be put
-// back. It is publish.ErrLost where the output directory was removed or replaced: all of
-// it has to be published anew.
+// Publish carries out the plan for a checked source tree; a nil plan is that of an invalid
+// one. An error means that it stopped: each published file is whole, and the next plan
+// starts from there. With the Verdict RefusedByEnvoy it means that the rollback is not
+// complete. It is publish.ErrLost where the output directory was removed or replaced: then
+// all files have to be published again.
 func (c *Controller) Publish(ctx context.Context, checked *pipeline.Checked, plan *pipeline.Plan) (Outcome, error) {
 	switch {
 	case plan == nil:
@@ -154,7 +155,7 @@ func (c *Controller) Publish(ctx context.Context, checked *pipeline.Checked, pla
 	}
 	result, err := c.pipeline.Publish(ctx, c.dir, plan)
 	if err == nil && c.dir.Lost() {
-		err = publish.ErrLost // what is out is not where anybody looks
+		err = publish.ErrLost // the files are not at the path that Envoy reads
 	}
 	if errors.Is(err, publish.ErrLost) {
 		return Outcome{}, err
@@ -173,13 +174,14 @@ func (c *Controller) Publish(ctx context.Context, checked *pipeline.Checked, pla
 	return outcomeOf(Published, checked, plan, result), nil
 }
 
-// Trim removes what nothing can use any more. next is when to trim again; zero where
+// Trim removes what nothing can use any more. next is when to call it again; zero where
 // nothing waits.
 func (c *Controller) Trim(ctx context.Context) (trimmed publish.Result, next time.Time, err error) {
 	return c.pipeline.Trim(ctx, c.dir, time.Now())
 }
 
-// Out is the id of the snapshot on record in the output directory; empty where none is.
+// Out returns the id of the snapshot on record in the output directory; empty where there is
+// none.
 func (c *Controller) Out() string {
 	if c.dir == nil {
 		return ""

@@ -10,39 +10,40 @@ import (
 	"xdspub/publish"
 )
 
-// Verdict is what became of a source tree.
+// Verdict is the result of a Publish.
 type Verdict string
 
 const (
-	// Published: its snapshot is out.
+	// Published: the snapshot is published.
 	Published Verdict = "published"
-	// Invalid: findings forbid to publish it. What was out before stays.
+	// Invalid: findings forbid to publish the source tree. The snapshot before stays
+	// published.
 	Invalid Verdict = "invalid"
-	// Held: Envoy refused its snapshot before, and it is not tried again. What was out
-	// before stays.
+	// Held: Envoy refused the snapshot before, and it is not published again. The snapshot
+	// before stays published.
 	Held Verdict = "held"
-	// RefusedByEnvoy: Envoy refused its snapshot now.
+	// RefusedByEnvoy: Envoy refused the snapshot now.
 	RefusedByEnvoy Verdict = "rejected"
 )
 
-// Outcome is a Verdict and what belongs to it.
+// Outcome is a Verdict with its details.
 type Outcome struct {
 	Verdict Verdict
-	// Snapshot is the snapshot's id; empty for Invalid.
+	// Snapshot is the id of the snapshot; empty for Invalid.
 	Snapshot string
-	// Summary counts what the source tree holds.
+	// Summary counts the resources and findings of the source tree.
 	Summary diag.Summary
-	// Findings are those of the source tree for Published and Invalid, and Envoy's for
-	// Held and Rejected.
+	// Findings are those of the source tree for Published and Invalid, and those of Envoy
+	// for Held and RefusedByEnvoy.
 	Findings diag.List
-	// Refusal is the one on record, for Held and Rejected.
+	// Refusal is the one on record, for Held and RefusedByEnvoy.
 	Refusal *publish.Refusal
-	// Moved is what was written and removed.
+	// Moved lists the files that were written and removed.
 	Moved publish.Result
-	// Answers are what Envoys made of the steps; none where nobody asks Envoy.
+	// Answers are the answers of the Envoys to the steps; none where no Envoy is asked.
 	Answers []envoy.Outcome
-	// Restored tells that what Rejected had moved was moved back, as far as there was
-	// something to go back to.
+	// Restored means, for RefusedByEnvoy, that the rollback is complete, or that there was
+	// no snapshot to roll back to.
 	Restored bool
 }
 
@@ -66,7 +67,7 @@ func Files(r publish.Result) (written, removed int) {
 	return written, removed
 }
 
-// Message is the outcome in one sentence.
+// Message returns the outcome in one sentence.
 func (o Outcome) Message() string {
 	switch o.Verdict {
 	case Published:
@@ -81,10 +82,10 @@ func (o Outcome) Message() string {
 	}
 }
 
-// InvalidMessage says of an invalid source tree that it is not published.
+// InvalidMessage returns the message of an invalid source tree.
 func InvalidMessage(s diag.Summary) string { return s.String() + ": refused, nothing was published" }
 
-// AfterRefusal says what is out after the Verdict Rejected.
+// AfterRefusal returns, in words, what is published after the Verdict RefusedByEnvoy.
 func (o Outcome) AfterRefusal() string {
 	switch {
 	case !o.Restored:
@@ -95,7 +96,7 @@ func (o Outcome) AfterRefusal() string {
 	return "what was out before is out again"
 }
 
-// confirmed says in a few words what Envoys made of the steps.
+// confirmed returns, in words, the worst answer of the Envoys.
 func (o Outcome) confirmed() string {
 	if len(o.Answers) == 0 {
 		return ""

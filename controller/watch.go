@@ -8,33 +8,33 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"xdspub/control"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/pipeline"
 	"xdspub/publish"
 	"xdspub/watch"
 )
 
-// WatchOptions are for Watch.
+// WatchOptions are the options of Watch.
 type WatchOptions struct {
-	// Watch says when the source tree is looked at. Ignore, Skip, Files and Log are not
-	// used.
+	// Watch says when Watch reads the source tree. It sets Ignore, Skip, Files and Log
+	// itself.
 	Watch watch.Options
 	// Settings is a file that counts as part of the source; it may be missing.
 	Settings string
-	// Reload reads the Settings again, before each look at the source tree; nil where
-	// there is nothing to read. changed tells that the Options are others than before.
+	// Reload reads the Settings again, before each reading of the source tree; nil where
+	// there are none. changed reports whether the Options differ from those before.
 	Reload func() (o Options, changed bool, err error)
-	// Hangup is SIGHUP: all is logged once more, and what is held is tried again.
+	// Hangup delivers SIGHUP: Watch then logs its state once more, and retries what is held.
 	Hangup <-chan os.Signal
-	// Conflict says in what this watch, of the source tree given, is not the one that a
-	// request is meant for; empty where it is. nil takes every request.
+	// Conflict returns, in words, how this watch of a source tree differs from the one that a
+	// request describes; empty where it does not. nil takes every request.
 	Conflict func(source string, r control.RetryHeld) string
-	// RetryHeld lets the first pass try again what is held.
+	// RetryHeld makes the first reconcile retry what is held.
 	RetryHeld bool
 	// MaxFindings is how many findings are logged at a time; 0 stands for all.
 	MaxFindings int
@@ -51,21 +51,21 @@ type watching struct {
 	nextTrim time.Time
 
 	control *control.Server
-	shown   control.Watch // what it tells
-	unheard string        // why there is no control socket, as it was logged last
+	shown   control.Watch // the state that it shows
+	unheard string        // why there is no control socket, as logged last
 }
 
-// The reasons of passes that are neither a watcher's nor a signal's.
+// The reasons of reconciles beside those of a watcher and of a signal.
 const (
 	starting = "start"
 	retrying = "retry-held"
-	trimming = "trim" // no pass
+	trimming = "trim" // no reconcile
 )
 
 // Watch publishes the source tree whenever it changes, until ctx ends: then it returns nil.
-// What is wrong with the tree, or keeps a pass from running, is logged, and the last valid
-// output stays in place. An error means that the watch could not begin. The caller closes
-// the Controller.
+// It logs the findings of the tree and the errors of a reconcile, and the last valid output
+// stays published. An error means that the watch could not begin. The caller closes the
+// Controller.
 func (c *Controller) Watch(ctx context.Context, o WatchOptions) error {
 	w := &watching{Controller: c, o: o, control: control.New(c.log), changeLog: changeLog{log: c.log, most: o.MaxFindings}}
 	return w.run(ctx)
@@ -99,7 +99,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	w.listen()
 
 	if _, err := w.turn(ctx, starting); isUsage(err) {
-		return err // the options don't fit to what is out, and won't by waiting
+		return err // the output directory does not allow the options, now or later
 	}
 	for ctx.Err() == nil {
 		w.next(ctx)
@@ -108,7 +108,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// next waits for a reason to do something, and does it.
+// next waits for the next reason to reconcile or trim, and does that.
 func (w *watching) next(ctx context.Context) {
 	trim, stop := w.trimTimer()
 	defer stop()
@@ -133,19 +133,18 @@ func (w *watching) next(ctx context.Context) {
 	}
 }
 
-// ignored leaves out the output directory, which changes with each pass. A link in
-// the tree may lead there, and it may stand beside a source that is one file.
+// ignored returns a filter that excludes the output directory, which changes with each
+// reconcile: a link in the tree may lead there, and a source that is one file may be in the
+// same folder.
 func ignored(out string) func(string) bool {
 	abs, err := filepath.Abs(out)
 	if err != nil {
 		abs = out
 	}
-	return func(path string) bool {
-		return path == abs || strings.HasPrefix(path, abs+string(filepath.Separator))
-	}
+	return func(path string) bool { return fspath.Within(path, abs) }
 }
 
-// extraFiles are the files that a pass reads and that are no part of the tree.
+// extraFiles returns the files that a reconcile reads outside the tree.
 func (w *watching) extraFiles() []string {
 	files := slices.Clone(w.inlined)
 	for _, f := range []string{w.o.Settings, w.options.Bootstrap} {
@@ -170,12 +169,12 @@ func isUsage(err error) bool {
 	return ok
 }
 
-// attempts is how often a pass begins anew because the output directory was taken
-// away under it.
+// attempts is how often a reconcile starts again because the output directory was removed or
+// replaced meanwhile.
 const attempts = 3
 
-// reconcile takes the tree as it is now and publishes it. The Outcome is the zero value where
-// the pass ended before it came to one.
+// reconcile reads the tree and publishes it. The Outcome is the zero value where it ended
+// before Publish.
 func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err error) {
 	for range attempts {
 		o, err = w.reconcileOnce(ctx, reason)
@@ -186,8 +185,8 @@ func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err
 	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
 }
 
-// reconcileOnce is one try of a pass. It ends with ErrLost where the output directory was
-// taken away: a plan is made for what is there.
+// reconcileOnce is one attempt of a reconcile. It ends with ErrLost where the output directory
+// was removed or replaced: a plan is made for the files that are there.
 func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
 	var checked *pipeline.Checked
 	w.watcher.Read(ctx, func() { checked, err = readAside(ctx, w.check) })
@@ -217,7 +216,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	return o, w.trim(ctx)
 }
 
-// ready has the directory open, and in a state from which a plan can be made.
+// ready opens the output directory where it is not open, and makes it ready for Plan.
 func (w *watching) ready(ctx context.Context) error {
 	if w.Lost() {
 		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.given)
@@ -242,11 +241,11 @@ func (w *watching) ready(ctx context.Context) error {
 	return nil
 }
 
-// trim removes what nothing can use any more, and notes when to come again.
+// trim trims the output directory, and stores when to trim again.
 func (w *watching) trim(ctx context.Context) error {
 	w.nextTrim = time.Time{}
 	if !w.IsOpen() || w.Lost() {
-		return nil // the next pass opens it anew
+		return nil // the next reconcile opens it again
 	}
 	trimmed, next, err := w.Trim(ctx)
 	w.nextTrim = next
@@ -257,8 +256,7 @@ func (w *watching) trim(ctx context.Context) error {
 }
 
 // readAside calls read, and does not wait for its end once ctx has ended: a network file
-// system can keep a reader as long as it likes. The watch ends then, and so does the
-// process.
+// system can block a reader for ever. The watch ends then, and so does the process.
 func readAside[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -277,8 +275,8 @@ func readAside[T any](ctx context.Context, read func(context.Context) (T, error)
 	}
 }
 
-// check reads all that a pass depends on. Wrong settings stop nothing but the publishing,
-// as a wrong resource does.
+// check reads the settings and the source tree. Wrong settings stop only the publish, as a
+// wrong resource does.
 func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 	if w.o.Reload != nil {
 		o, changed, err := w.o.Reload()
@@ -301,11 +299,11 @@ func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 	return checked, w.watcher.Also(w.extraFiles()...)
 }
 
-// turn makes one pass, or one trim, and says to the log and to the control socket
-// what came of it.
+// turn runs one reconcile or one trim, and shows its outcome in the log and on the control
+// socket.
 func (w *watching) turn(ctx context.Context, reason string) (result control.Result, err error) {
-	pass := control.Reconcile{Reason: reason, Began: now()}
-	w.shown.Running = &pass
+	running := control.Reconcile{Reason: reason, Began: now()}
+	w.shown.Running = &running
 	w.control.Tell(w.shown)
 	if reason == trimming {
 		err = w.trim(ctx)
@@ -315,17 +313,17 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 		result = resultOf(o)
 	}
 	w.changeLog.failure(ctx, err, reason)
-	w.publishState(pass, result, err)
+	w.publishState(running, result, err)
 	if err != nil {
 		result.Outcome = control.Failed
 	}
 	return result, err
 }
 
-// now is the time as it stands in records.
+// now returns the time in the form of records.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// resultOf is an Outcome as others are told it.
+// resultOf returns an Outcome as the control socket shows it.
 func resultOf(o Outcome) control.Result {
 	if o.Verdict == "" {
 		return control.Result{}
@@ -337,5 +335,5 @@ func resultOf(o Outcome) control.Result {
 	return r
 }
 
-// out is the id of the snapshot that is out, be it of a watch before this one.
+// out returns the id of the published snapshot, be it of a watch before this one.
 func (w *watching) out() string { return cmp.Or(w.changeLog.published, w.Out()) }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"xdspub/internal/fspath"
 )
 
 // Bootstrap is the part of an Envoy's bootstrap that this package needs.
@@ -53,12 +55,11 @@ func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap
 
 // Below reports whether one of the Paths is, or may be, below dir: a relative one may be.
 func (b *Bootstrap) Below(dir string) bool {
+	dir = path.Clean(dir)
 	real := resolved(dir)
-	return slices.ContainsFunc(b.Paths, func(p string) bool { return !path.IsAbs(p) || within(p, dir) || within(resolved(p), real) })
-}
-
-func within(p, dir string) bool {
-	return strings.HasPrefix(path.Clean(p), strings.TrimSuffix(path.Clean(dir), "/")+"/")
+	return slices.ContainsFunc(b.Paths, func(p string) bool {
+		return !path.IsAbs(p) || fspath.Within(path.Clean(p), dir) || fspath.Within(resolved(p), real)
+	})
 }
 
 // bootstrapPaths holds the paths that a bootstrap names, to look files up in.
@@ -93,7 +94,8 @@ func (r bootstrapPaths) includes(dir, file string) bool {
 		slices.ContainsFunc(r.relative, func(p string) bool { return strings.HasSuffix(p, "/"+file) })
 }
 
-// resolved returns a path without links, as far as this machine has it.
+// resolved returns a path without links where this machine has it. It asks for no folder
+// above: the admin interface may name thousands of deep paths.
 func resolved(p string) string {
 	if real, err := filepath.EvalSymlinks(p); err == nil {
 		return real

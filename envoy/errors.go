@@ -1,6 +1,10 @@
 package envoy
 
-import "fmt"
+import (
+	"fmt"
+
+	"xdspub/diag"
+)
 
 // DownError means that no Envoy runs there: nothing listens, or it closed the connection.
 type DownError struct {
@@ -56,7 +60,7 @@ type StatsExcludedError struct {
 
 func (e *StatsExcludedError) Error() string {
 	return fmt.Sprintf("envoy %s: the stats_matcher of its bootstrap hides %s: without them nobody can tell whether it takes a file; let it include %s",
-		e.URL, few(e.Stats), neededStats)
+		e.URL, diag.Few(e.Stats, mostNames), neededStats)
 }
 
 // NotSubscribedError means that an Envoy is subscribed to no file of the output directory.
@@ -69,7 +73,7 @@ type NotSubscribedError struct {
 func (e *NotSubscribedError) Error() string {
 	reads := "no files at all"
 	if len(e.Reads) > 0 {
-		reads = clip(few(e.Reads), maxText)
+		reads = clip(diag.Few(e.Reads, mostNames), maxText)
 	}
 	return fmt.Sprintf("envoy %s: reads nothing below %s: its bootstrap names %s", e.URL, e.Dir, reads)
 }

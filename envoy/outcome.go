@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"xdspub/diag"
 )
 
 // Verdict is the result of an AckWait.
@@ -87,7 +89,7 @@ func (o Outcome) String() string {
 		case e.Err != nil:
 			fmt.Fprintf(&b, "; %v", e.Err)
 		case len(e.NotWarm) > 0:
-			fmt.Fprintf(&b, "; envoy %s: not warm: %s", e.URL, few(e.NotWarm))
+			fmt.Fprintf(&b, "; envoy %s: not warm: %s", e.URL, diag.Few(e.NotWarm, mostNames))
 		case e.State() != Acked:
 			var open []string
 			for _, s := range e.States {
@@ -95,7 +97,7 @@ func (o Outcome) String() string {
 					open = append(open, s.String())
 				}
 			}
-			fmt.Fprintf(&b, "; envoy %s: %s", e.URL, few(open))
+			fmt.Fprintf(&b, "; envoy %s: %s", e.URL, diag.Few(open, mostNames))
 		}
 	}
 	return b.String()
@@ -106,14 +108,8 @@ func (s Status) String() string {
 	return strings.Join(slices.DeleteFunc([]string{s.API, s.Name, s.State.String()}, func(word string) bool { return word == "" }), " ")
 }
 
-// few returns the first of a list, and how many more there are.
-func few(list []string) string {
-	const most = 5
-	if n := len(list) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), n)
-	}
-	return strings.Join(list, ", ")
-}
+// mostNames is how many names an error or a line of the log lists.
+const mostNames = 5
 
 const (
 	// maxWord is how much of a name or a version is kept, and maxText of a sentence.

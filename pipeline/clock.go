@@ -6,24 +6,24 @@ import (
 	"xdspub/publish"
 )
 
-// Clock notices that somebody sets the clock forward while a watch runs. The record of an output
-// directory holds times of the day, as it outlives the process: how long something has
-// been going they tell only as long as nobody does. (What is said to go since later, since a
-// clock was set back, goes since now.) Not for concurrent use.
+// Clock notices when somebody sets the clock forward while a watch runs. The record of an
+// output directory holds times of the day, as it outlives the process; a clock that is set
+// forward would end the trim delay early. (A clock that is set back leaves times in the
+// future: Trim replaces these by now.) Not for concurrent use.
 type Clock struct {
 	read func() (day time.Time, ran time.Duration)
 	zero time.Time // the time of the day when ran was zero
 }
 
-// NewClock takes two clocks that run side by side: the time of the day, and how long
-// something has run, which nobody can set.
+// NewClock returns a Clock that reads two clocks: the time of the day, and the time since some
+// start, which nobody can set.
 func NewClock(read func() (day time.Time, ran time.Duration)) *Clock {
 	c := &Clock{read: read}
 	c.zero = c.zeroNow()
 	return c
 }
 
-// SystemClock is the machine's.
+// SystemClock returns the Clock of the machine.
 func SystemClock() *Clock {
 	start := time.Now()
 	return NewClock(func() (time.Time, time.Duration) {
@@ -37,11 +37,11 @@ func (c *Clock) zeroNow() time.Time {
 	return day.Add(-ran)
 }
 
-// leastJump is beyond what a time service moves the clock by while nobody looks. What is
-// less adds up.
+// leastJump is more than a time service moves the clock between two readings. Smaller jumps
+// add up.
 const leastJump = time.Second
 
-// jump is by how much the clock was set forward and the record does not know yet.
+// jump returns by how much the clock was set forward since KeepTime moved the record.
 func (c *Clock) jump() time.Duration {
 	zero := c.zeroNow()
 	by := zero.Sub(c.zero)
@@ -54,10 +54,10 @@ func (c *Clock) jump() time.Duration {
 	return by
 }
 
-// KeepTime has the times on record follow a clock that was set forward, so that what goes
-// and drains has done so for as long as before. It comes after Recover and before Plan,
-// and Trim begins with it. After an error it shifts all once more: what then goes since
-// later than now goes since now, and nothing goes too early.
+// KeepTime moves the times on record by as much as the clock was set forward, so that no trim
+// delay ends early. Call it after Recover and before Plan; Trim begins with it. After an
+// error it moves all times once more: Trim replaces times in the future by now, and removes
+// nothing too early.
 func (p *Pipeline) KeepTime(d *publish.Dir) error {
 	c := p.options.Clock
 	if c == nil {

@@ -16,28 +16,28 @@ import (
 	"xdspub/xds"
 )
 
-// confirmation asks the Envoys of an output directory whether they take the steps
-// of one change in. It is a publish.Confirmer.
+// confirmation asks the Envoys of an output directory whether they take the steps of one
+// change. It is a publish.Confirmer.
 type confirmation struct {
 	p        *Pipeline
-	snapshot *xds.Snapshot // that is published; nil where only old bytes move
-	// refusal says what a refusal is of.
+	snapshot *xds.Snapshot // nil where only old bytes move
+	// refusal has the ids of a refusal.
 	refusal publish.Refusal
 
-	versions  map[string]string // of the files that are out, as the steps go
-	clusters  []*xds.Resource   // that are out
+	versions  map[string]string // of the published files, after each step
+	clusters  []*xds.Resource   // published
 	listeners []*xds.Resource
 	subs      map[string]*subscriber
-	acked     map[string]bool // the files that all Envoys have taken
+	acked     map[string]bool // the files that all Envoys acknowledged
 
-	asked    bool                 // who the Envoys are
+	asked    bool                 // preflight is done
 	expected []envoy.Subscription // of the step under way
-	wait     *envoy.AckWait       // nil where nobody is expected to follow
+	wait     *envoy.AckWait       // nil where no Envoy is expected to follow
 	outcomes []envoy.Outcome
 }
 
-// confirmation is nil where no Envoy is known. It costs nothing before it is asked:
-// most passes move no file.
+// confirmation returns nil where no Envoy is known. It costs nothing before the first step:
+// most reconciles move no file.
 func (p *Pipeline) confirmation(s *xds.Snapshot, of publish.Refusal) *confirmation {
 	if p.options.Envoys == nil {
 		return nil
@@ -45,7 +45,7 @@ func (p *Pipeline) confirmation(s *xds.Snapshot, of publish.Refusal) *confirmati
 	return &confirmation{p: p, snapshot: s, refusal: of, versions: make(map[string]string), acked: make(map[string]bool)}
 }
 
-// read takes in what is out, and who is subscribed to it.
+// read reads the published files, and finds the subscriptions to them.
 func (c *confirmation) read() error {
 	st, err := c.p.readState()
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *confirmation) read() error {
 	for _, file := range st.files {
 		c.versions[file] = st.manifest.Files[file].Version
 	}
-	// No publish writes again what goes, or mends it: what lies there is what Envoy has
-	// to run, be it edited, or not on record.
+	// No publish repairs a retired file: Envoy has to run what it holds, be it edited or
+	// not on record.
 	for _, g := range st.manifest.Retired {
 		if _, there := c.versions[g.File]; there {
 			c.versions[g.File] = c.p.versionInfo(g.File)
@@ -65,7 +65,7 @@ func (c *confirmation) read() error {
 	return c.subscribe()
 }
 
-// confirmer is c as publish takes it: a nil pointer in an interface is not nil.
+// confirmer returns c as an interface that is nil where c is.
 func (c *confirmation) confirmer() publish.Confirmer {
 	if c == nil {
 		return nil
@@ -73,14 +73,14 @@ func (c *confirmation) confirmer() publish.Confirmer {
 	return c
 }
 
-// subscribe notes who is subscribed to what is out.
+// subscribe finds the subscriptions to the published files.
 func (c *confirmation) subscribe() (err error) {
 	layers, _, err := c.p.layers(slices.Sorted(maps.Keys(c.versions)))
 	c.subs = c.p.subscribers(c.clusters, c.listeners, layers)
 	return err
 }
 
-// currentSubscriptions are the subscriptions of Envoys to what is out.
+// currentSubscriptions returns the subscriptions of Envoys to the published files.
 func (c *confirmation) currentSubscriptions() []envoy.Subscription {
 	var list []envoy.Subscription
 	for _, key := range slices.Sorted(maps.Keys(c.subs)) {
@@ -91,7 +91,7 @@ func (c *confirmation) currentSubscriptions() []envoy.Subscription {
 	return list
 }
 
-// currentSubscriptions are the subscriptions of Envoys, of which some are known, to what is out.
+// currentSubscriptions returns the subscriptions of Envoys to the published files.
 func (p *Pipeline) currentSubscriptions() ([]envoy.Subscription, error) {
 	c := p.confirmation(nil, publish.Refusal{})
 	if err := c.read(); err != nil {
@@ -100,23 +100,23 @@ func (p *Pipeline) currentSubscriptions() ([]envoy.Subscription, error) {
 	return c.currentSubscriptions(), nil
 }
 
-// preflight fails where an Envoy could never confirm: nobody may be subscribed to the files
-// of the first steps, and they would be out by the time that one is asked.
+// preflight fails where an Envoy could never confirm. Without it that would show only at the
+// first step that an Envoy is subscribed to, when other files are already published.
 func (c *confirmation) preflight(ctx context.Context) error {
 	var wrong []error
-	for _, look := range c.p.options.Envoys.Probe(ctx, c.currentSubscriptions()) {
+	for _, probe := range c.p.options.Envoys.Probe(ctx, c.currentSubscriptions()) {
 		switch {
-		case look.Err == nil:
-			wrong = append(wrong, look.ExcludedStats())
-		case !look.Unreachable():
-			wrong = append(wrong, look.Err)
+		case probe.Err == nil:
+			wrong = append(wrong, probe.ExcludedStats())
+		case !probe.Unreachable():
+			wrong = append(wrong, probe.Err)
 		}
 	}
 	c.asked = true
 	return errors.Join(wrong...)
 }
 
-// Before takes the baseline of all Envoys that follow the step.
+// Before observes all Envoys that are subscribed to files of the step.
 func (c *confirmation) Before(ctx context.Context, s publish.Step) (err error) {
 	if c.subs == nil {
 		if err := c.read(); err != nil {
@@ -138,10 +138,10 @@ func (c *confirmation) Before(ctx context.Context, s publish.Step) (err error) {
 	return err
 }
 
-// After waits for their acknowledgements.
+// After waits for their ACKs.
 func (c *confirmation) After(ctx context.Context, s publish.Step) (answered bool, err error) {
 	if c.wait == nil {
-		return true, nil // nobody is subscribed, so nobody has to follow
+		return true, nil // no Envoy is subscribed
 	}
 	outcome := c.wait.Await(ctx, envoy.AwaitOptions{Warm: c.writes(s, xds.Cluster)})
 	if outcome.Err != nil {
@@ -161,14 +161,14 @@ func (c *confirmation) After(ctx context.Context, s publish.Step) (answered bool
 	return outcome.Answering > 0, nil
 }
 
-// writes tells whether a step has the file of all resources of a type.
+// writes reports whether a step writes the file of all resources of a type.
 func (c *confirmation) writes(s publish.Step, t *xds.Type) bool {
 	return slices.ContainsFunc(s.Write, func(f publish.File) bool { return f.Path == c.p.options.Format.Path(t, "") })
 }
 
-// expect works out which subscriptions the step changes: to the files that it
-// writes, and those that Envoys come to have with it. What a step brings is read
-// from its bytes: on the way back there is nothing else.
+// expect finds the subscriptions that the step changes: those to the files that it writes,
+// and new ones. It reads the resources from the bytes of the step: a rollback has nothing
+// else.
 func (c *confirmation) expect(s publish.Step) error {
 	before := c.subs
 	written := make(map[string]bool, len(s.Write))
@@ -200,18 +200,18 @@ func (c *confirmation) expect(s publish.Step) error {
 	return nil
 }
 
-// expect is what Envoys are asked for.
+// expect returns the subscription as Envoys are asked for it.
 func (s *subscriber) expect(version string, standing bool) envoy.Subscription {
 	return envoy.Subscription{File: s.file, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes, Entrypoints: s.entrypoints, Unmoved: standing}
 }
 
-// note keeps which secrets and endpoints every Envoy that counts has taken: they
-// stay when the change goes back.
+// note stores which secrets and endpoints every Envoy that counts has acknowledged: a
+// rollback leaves them.
 func (c *confirmation) note(o envoy.Outcome) {
 	if o.Answering == 0 {
 		return
 	}
-	open := make(map[string]bool) // the files that one of them has not taken
+	open := make(map[string]bool) // the files that an Envoy has not acknowledged
 	for _, e := range o.Envoys {
 		for _, s := range e.States {
 			open[s.File] = open[s.File] || s.State != envoy.Acked
@@ -224,7 +224,7 @@ func (c *confirmation) note(o envoy.Outcome) {
 	}
 }
 
-// logOutcome logs what became of a step.
+// logOutcome logs the answers of the Envoys to a step.
 func (p *Pipeline) logOutcome(step string, o envoy.Outcome) {
 	level := slog.LevelInfo
 	if o.Verdict != envoy.Confirmed {
@@ -243,7 +243,8 @@ func (p *Pipeline) logOutcome(step string, o envoy.Outcome) {
 	}
 }
 
-// refusals are what Envoys said, at the place of the resource where it is known.
+// refusals returns the reasons of the Envoys as findings, at the position of the resource where
+// it is known.
 func (p *Pipeline) refusals(s *xds.Snapshot, o envoy.Outcome) diag.List {
 	var list diag.List
 	for _, e := range o.Envoys {
@@ -275,7 +276,7 @@ func (p *Pipeline) refusal(s *xds.Snapshot, url string, r envoy.Refusal) diag.Di
 	return d
 }
 
-// lookup is the resource in the source tree, where there is one.
+// lookup returns the resource in the source tree, or nil.
 func lookup(s *xds.Snapshot, t *xds.Type, name string) *xds.Resource {
 	if s == nil {
 		return nil

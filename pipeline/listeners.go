@@ -8,9 +8,9 @@ import (
 	"xdspub/xds"
 )
 
-// intermediateLDS are the LDS files that have to go out before the one of a Snapshot: in
-// each of them those stay as they are published, or out, that can't have their
-// address yet.
+// intermediateLDS returns the LDS files to publish before that of a Snapshot. In each of them
+// the listeners that can't have their address yet stay as they are published, or are left
+// out.
 func (p *Pipeline) intermediateLDS(s *xds.Snapshot, st *state, t render.Target, waits map[string]int) ([]render.File, diag.List) {
 	var files []render.File
 	last := 0

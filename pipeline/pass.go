@@ -8,16 +8,16 @@ import (
 	"xdspub/xds"
 )
 
-// Result is what became of a plan.
+// Result is the result of a Publish.
 type Result struct {
 	publish.Result
-	// Outcomes are what Envoys made of the steps that one of them follows, in their
-	// order.
+	// Outcomes are the answers of the Envoys to the steps, in their order. A step that no
+	// Envoy is subscribed to has none.
 	Outcomes []envoy.Outcome
 }
 
-// Recover goes on with what a writer that was killed had begun to put back. It
-// comes before Plan: what is out may change.
+// Recover completes the rollback that a killed writer began. Call it before Plan, since it
+// may change the published files.
 func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 	c := p.confirmation(nil, publish.Refusal{})
 	if c != nil {
@@ -25,7 +25,7 @@ func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 		if err != nil {
 			return err
 		}
-		if unfinished != nil { // what can't be read back is told before anything goes back
+		if unfinished != nil { // a file that can't be read is an error before anything moves
 			if err := c.read(); err != nil {
 				return err
 			}
@@ -35,9 +35,8 @@ func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 	return err
 }
 
-// Retry lets be tried again what Envoy refused: the snapshots that are held, and,
-// with the next plan, each file that is out and that an Envoy does not run. Envoy
-// reads a file again only when it moves.
+// Retry releases the held snapshots, and makes the next Publish move each published file that
+// an Envoy does not run: Envoy reads a file again only when it moves.
 func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	if err := d.Release(); err != nil {
 		return err
@@ -50,9 +49,9 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 		return err
 	}
 	p.republish = nil
-	for _, look := range p.options.Envoys.ProbeInDetail(ctx, subs) {
-		for _, s := range look.States {
-			if s.StatPrefix != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(look.Refused) > 0 {
+	for _, probe := range p.options.Envoys.ProbeInDetail(ctx, subs) {
+		for _, s := range probe.States {
+			if s.StatPrefix != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(probe.Refused) > 0 {
 				p.republish = append(p.republish, s.File)
 			}
 		}
@@ -60,16 +59,15 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	return nil
 }
 
-// Publish carries a plan out. An error means that it stopped: what was out or
-// came out is whole, and the next plan goes on from there. A *publish.RefusedError
-// alone means that Envoy refused it, and that what was out before is out again
-// where there was something.
+// Publish carries a plan out. An error means that it stopped: each published file is whole,
+// and the next plan starts from there. A *publish.RefusedError alone means that Envoy
+// refused it, and that the rollback is complete.
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
 	c := p.confirmation(plan.snapshot, publish.Refusal{Snapshot: plan.ID, Delivery: plan.delivery})
 	change := plan.Change
 	change.Confirm, change.Republish = c.confirmer(), p.republish
 	p.republish = nil
-	if plan.changed { // not in each pass: git may take its time
+	if plan.changed { // not in each reconcile: git may be slow
 		change.Manifest.Revision = revision(ctx, p.options.Source)
 	}
 	published, err := d.Publish(ctx, change)

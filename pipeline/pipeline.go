@@ -1,7 +1,6 @@
-// Package pipeline runs the stages in order: load, validate, render, publish. It
-// makes the plan of steps, in the order in which Envoy can follow, and holds the
-// last accepted Snapshot. What it is told to do it is told by Options; flags,
-// events and signals belong to others.
+// Package pipeline runs the stages in order: load, validate, render, publish. It plans the
+// steps in the order that Envoy needs. Options say what to do; flags, events and signals
+// belong to other packages.
 package pipeline
 
 import (
@@ -11,12 +10,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/follow"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/validate"
@@ -27,28 +26,28 @@ import (
 type Options struct {
 	// Source is the source tree, or one file.
 	Source string
-	// Follow says that Source is an Envoy's bootstrap, to be followed as the Envoy
-	// would: its static resources, and the files that it subscribes to.
+	// Follow means that Source is an Envoy's bootstrap: Check reads its static resources,
+	// and the files that it subscribes to.
 	Follow bool
-	// Root is where the relative paths in a followed bootstrap begin.
+	// Root is the folder that relative paths in a followed bootstrap begin at.
 	Root string
-	// Input, where it is set, stands in place of a source tree: one document.
+	// Input replaces the source tree by one document; nil for none.
 	Input *load.Input
-	// Ignore holds glob patterns of files in the tree that are no resources.
+	// Ignore holds glob patterns of files in the tree that hold no resources.
 	Ignore []string
-	// Allow names folders outside the tree that links and relative paths in it may
-	// lead into.
+	// Allow names folders outside the tree that its links and relative paths may lead
+	// into.
 	Allow []string
-	// AllowEmpty takes a tree without resources as what is wanted.
+	// AllowEmpty accepts a tree without resources.
 	AllowEmpty bool
-	// Bootstrap is the Envoy's own bootstrap file: what it holds is known. Empty
-	// for none.
+	// Bootstrap is the path of the Envoy's bootstrap, whose static resources rules then
+	// know. Empty for none.
 	Bootstrap string
-	// Disable holds the codes of validation rules that are left out.
+	// Disable holds the codes of validation rules that do not run.
 	Disable []string
-	// Enable holds the codes of those that run though they are off by default.
+	// Enable holds the codes of opt-in rules that run.
 	Enable []string
-	// Timings says that Check measures.
+	// Timings makes Check measure its stages.
 	Timings bool
 
 	// Out is the output directory. The fields below are for publishing into it.
@@ -57,20 +56,20 @@ type Options struct {
 	EnvoyPath string
 	// Format of the published files; nil means JSON.
 	Format *render.Format
-	// Endpoints says where endpoint assignments go.
+	// Endpoints says where Publish puts endpoint assignments.
 	Endpoints EndpointsMode
 	// InotifyBudget is how many path subscriptions Envoy can hold.
 	InotifyBudget int
-	// StepGap is waited between two steps of a plan that both moved something.
+	// StepGap is the wait between two steps of a plan that both moved files.
 	StepGap time.Duration
-	// TrimDelay is how long a cluster that nothing needs any more stays, for
-	// connections that are kept alive on a draining listener.
+	// TrimDelay is how long a retired cluster stays, for connections on a draining
+	// listener.
 	TrimDelay time.Duration
-	// Clock notices when somebody sets the clock; nil for a run that is short.
+	// Clock notices when somebody sets the clock; nil for a short run.
 	Clock *Clock
-	// Envoys confirm what is published; nil where none is asked.
+	// Envoys confirm each step; nil where none is asked.
 	Envoys *envoy.Fleet
-	// Log is told what goes on; nil discards.
+	// Log gets the log lines; nil discards them.
 	Log *slog.Logger
 }
 
@@ -78,8 +77,8 @@ type Options struct {
 type EndpointsMode string
 
 const (
-	// EndpointsAuto starts with files, and goes inline once and for all when the
-	// inotify budget is used up.
+	// EndpointsAuto starts with files, and changes to inline for good when files exceed the
+	// inotify budget.
 	EndpointsAuto EndpointsMode = "auto"
 	// EndpointsFile gives each EDS cluster a file of its own.
 	EndpointsFile EndpointsMode = "file"
@@ -97,14 +96,14 @@ type Pipeline struct {
 	renderer render.Renderer
 	// readOut are the published files that were read back, by path.
 	readOut map[string]readOut
-	// rendered are files that were rendered last, by path: once they are published they
-	// need not be read back.
+	// rendered are the files that were rendered last, by path: they need not be read back
+	// once they are published.
 	rendered map[string]readOut
-	// republish are published files that move once more with the next plan.
+	// republish are published files that the next Publish moves once more.
 	republish []string
 }
 
-// New makes a Pipeline.
+// New returns a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
 	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(validate.Rules), readOut: make(map[string]readOut), rendered: make(map[string]readOut)}
@@ -114,48 +113,48 @@ func New(o Options) *Pipeline {
 	return p
 }
 
-// SetOut says where the output directory is, once it is open: a link on the path that was
-// given may come to lead elsewhere.
+// SetOut replaces Options.Out by the path of the open output directory: a link on the path
+// of the Options may change.
 func (p *Pipeline) SetOut(out string) { p.options.Out = out }
 
-// Checked is a source tree that was loaded and judged.
+// Checked is the result of a Check.
 type Checked struct {
 	Snapshot    *xds.Snapshot
 	Diagnostics diag.List
 	Summary     diag.Summary
-	// Line is the source line at a position.
+	// Line returns the source line at a position.
 	Line func(diag.Position) (string, bool)
-	// Inlined are the files that resources name by a relative path: they went into
-	// the resources.
+	// Inlined are the files that resources name by a relative path: Check put their
+	// content into the resources.
 	Inlined []string
-	// Timings are set where Options ask for them.
+	// Timings is nil unless Options ask for it.
 	Timings *Timings
 }
 
-// Timings say where the time of a Check went.
+// Timings is the time that a Check took.
 type Timings struct {
 	// Load is the time of reading and decoding.
 	Load time.Duration
-	// Rules are the times of the rules, over all cores.
+	// Rules is the time of the rules, over all cores.
 	Rules validate.Timings
 }
 
-// Accepted tells whether the Snapshot has no error.
+// Accepted reports whether there is no finding of severity Error.
 func (c *Checked) Accepted() bool { return !c.Diagnostics.HasErrors() }
 
-// Invalid tells whether the findings forbid to publish the Snapshot: errors, or where that
-// is asked for warnings as well.
+// Invalid reports whether the findings forbid to publish the Snapshot: errors do, and with
+// warningsAsErrors warnings do too.
 func (c *Checked) Invalid(warningsAsErrors bool) bool {
 	return !c.Accepted() || warningsAsErrors && c.Summary.Warnings > 0
 }
 
-// Add takes further findings in, such as those of Plan.
+// Add adds findings, such as those of Plan.
 func (c *Checked) Add(list diag.List) {
 	c.Diagnostics = append(c.Diagnostics, list...).Sort()
 	c.Summary.Errors, c.Summary.Warnings = c.Diagnostics.Count(diag.Error), c.Diagnostics.Count(diag.Warning)
 }
 
-// Merge takes the findings of another tree in. The Snapshots stay apart.
+// Merge adds the findings and the counts of another tree. It keeps the Snapshot of c.
 func (c *Checked) Merge(other *Checked) {
 	mine := c.Line
 	c.Line = func(p diag.Position) (string, bool) {
@@ -173,12 +172,12 @@ func (c *Checked) Merge(other *Checked) {
 	c.Add(other.Diagnostics)
 }
 
-// Check loads the source tree and judges it. An error means that something could
-// not be read, or that ctx has ended; what was read and is wrong is in Diagnostics.
+// Check loads and validates the source tree. Diagnostics says what is wrong in it; an error
+// means that a file could not be read, or that ctx has ended.
 func (p *Pipeline) Check(ctx context.Context) (*Checked, error) {
 	checked, err := p.check(ctx)
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // what it came to is not all
+		return nil, ctx.Err() // the findings are incomplete
 	}
 	if err == nil && !p.options.Follow {
 		checked.Add(p.takenAsResources(checked.Diagnostics))
@@ -228,14 +227,14 @@ func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
 	return c, nil
 }
 
-// loaded notes how long loading took, if that is asked for.
+// loaded stores the time of loading, where Options ask for it.
 func (c *Checked) loaded(start time.Time, o Options) {
 	if o.Timings {
 		c.Timings = &Timings{Load: time.Since(start)}
 	}
 }
 
-// rules is where the times of the rules go.
+// rules returns the Timings of the rules, or nil.
 func (c *Checked) rules() *validate.Timings {
 	if c.Timings == nil {
 		return nil
@@ -243,7 +242,7 @@ func (c *Checked) rules() *validate.Timings {
 	return &c.Timings.Rules
 }
 
-// follow is Check for a bootstrap.
+// follow checks a bootstrap.
 func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 	start := time.Now()
 	followed, err := follow.Bootstrap(ctx, p.options.Source, follow.Options{Root: p.options.Root, Disable: p.options.Disable})
@@ -273,7 +272,7 @@ func (p *Pipeline) load(ctx context.Context) (*load.Result, error) {
 	return p.loader.Load(ctx, p.options.Source)
 }
 
-// known reads the Envoy's bootstrap, where one is given.
+// known reads Options.Bootstrap.
 func (p *Pipeline) known() (xds.BootstrapFacts, diag.List, error) {
 	if p.options.Bootstrap == "" {
 		return xds.BootstrapFacts{}, nil, nil
@@ -285,19 +284,19 @@ func (p *Pipeline) known() (xds.BootstrapFacts, diag.List, error) {
 	return xds.BootstrapFactsOf(b), list, nil
 }
 
-// Overlap finds an output directory inside the source tree, or the reverse: what
-// is published would be read as a source again. It is nil where the two are apart.
-// Check begins with it; before that, nothing must be written into Out.
+// Overlap returns a finding where the output directory is inside the source tree, or the
+// reverse: published files would be read as sources again. It returns nil where the two are
+// apart. Check begins with it; do not write into Out before.
 func (p *Pipeline) Overlap() *Checked {
 	if p.options.Out == "" {
 		return nil
 	}
-	source, out := resolved(p.options.Source), resolved(p.options.Out)
+	source, out := fspath.Resolve(p.options.Source), fspath.Resolve(p.options.Out)
 	for _, c := range []struct{ inner, outer, message string }{
 		{out, source, "the output directory %s lies inside the source tree %s"},
 		{source, out, "the source tree %[2]s lies inside the output directory %[1]s"},
 	} {
-		if within(c.inner, c.outer) {
+		if fspath.Within(c.inner, c.outer) {
 			checked := &Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
 			checked.Add(diag.List{{
 				Code: codeOutputInSource.Name, Position: diag.Position{File: p.options.Out},
@@ -310,25 +309,24 @@ func (p *Pipeline) Overlap() *Checked {
 	return nil
 }
 
-// linksToOut finds source files that a link in the tree borrows from the output
-// directory.
+// linksToOut finds links of the source tree that lead into the output directory.
 func (p *Pipeline) linksToOut(files []string) diag.List {
 	if p.options.Out == "" {
 		return nil
 	}
-	out := resolved(p.options.Out)
+	out := fspath.Resolve(p.options.Out)
 	folders := make(map[string]string)
 	var list diag.List
 	for _, f := range files {
 		dir := filepath.Dir(f)
 		if _, ok := folders[dir]; !ok {
-			folders[dir] = resolved(dir)
+			folders[dir] = fspath.Resolve(dir)
 		}
 		real := filepath.Join(folders[dir], filepath.Base(f))
 		if info, err := os.Lstat(f); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			real = resolved(f)
+			real = fspath.Resolve(f)
 		}
-		if within(real, out) {
+		if fspath.Within(real, out) {
 			list = append(list, diag.Diagnostic{
 				Code: codeOutputInSource.Name, Position: diag.Position{File: f},
 				Message: fmt.Sprintf("a link of the source tree leads to %s, in the output directory %s", real, p.options.Out),
@@ -337,28 +335,4 @@ func (p *Pipeline) linksToOut(files []string) diag.List {
 		}
 	}
 	return list
-}
-
-// within tells whether path is dir or below it.
-func within(path, dir string) bool {
-	const separator = string(filepath.Separator)
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, separator)+separator)
-}
-
-// resolved is a path as the file system knows it, as far as it exists.
-func resolved(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	rest := ""
-	for dir := abs; ; dir = filepath.Dir(dir) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
-			return abs
-		}
-		rest = filepath.Join(filepath.Base(dir), rest)
-	}
 }

@@ -11,32 +11,33 @@ import (
 
 	"xdspub/diag"
 	"xdspub/diff"
+	"xdspub/internal/fspath"
 	"xdspub/publish"
 	"xdspub/render"
 	"xdspub/validate"
 	"xdspub/xds"
 )
 
-// Plan is the way from what is out to a Snapshot. It is a value: it can be shown
+// Plan is the steps from what is published to a Snapshot. It is a value: it can be shown
 // without being carried out.
 type Plan struct {
-	// Change brings the new resources out and leaves what they replace in place.
+	// Change publishes the new resources. What they replace stays until its trim.
 	Change publish.Plan
-	// ID is the Snapshot's.
+	// ID is the id of the Snapshot.
 	ID string
-	// Held is why Envoy refused just this before; nil where it did not. It is not
-	// to be tried again unless somebody asks for that.
+	// Held is the refusal for which the Snapshot is held; nil where it is not. A held
+	// Snapshot is published again only on request.
 	Held *publish.Refusal
 
 	snapshot *xds.Snapshot
-	// delivery is the hash of what is to go out.
+	// delivery is the hash of the resources as they are delivered.
 	delivery string
-	// changed says that another Snapshot is out now.
+	// changed means that another Snapshot is published now.
 	changed bool
 }
 
-// Plan renders an accepted Snapshot and plans the steps to it from what is out.
-// It changes nothing. Findings of severity Error mean that there is no plan; a
+// Plan renders an accepted Snapshot, and plans the steps from what is published to it. It
+// changes nothing on disk. Findings of severity Error mean that there is no plan; a
 // *UsageError means that the output directory does not allow the Options.
 func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error) {
 	st, err := p.readState()
@@ -69,7 +70,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 		Resources: counts(s), Revision: st.manifest.Revision,
 	}
 	if !plan.changed {
-		m.Published = st.manifest.Published // it went out then, whatever is mended now
+		m.Published = st.manifest.Published // a repair does not change the time
 	}
 	if target.InlineEndpoints {
 		m.EDSMode = string(EndpointsInline)
@@ -97,7 +98,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	return plan, list, nil
 }
 
-// remember keeps what is in the files of several resources, which take long to decode.
+// remember keeps the resources of the CDS and LDS files, which take long to decode.
 func (p *Pipeline) remember(files []render.File) {
 	for _, f := range files {
 		if f.Type == xds.Cluster || f.Type == xds.Listener {
@@ -106,7 +107,7 @@ func (p *Pipeline) remember(files []render.File) {
 	}
 }
 
-// counts are how many resources of each type there are.
+// counts returns how many resources of each type there are.
 func counts(s *xds.Snapshot) map[string]int {
 	n := make(map[string]int)
 	for _, t := range xds.Types {
@@ -117,8 +118,8 @@ func counts(s *xds.Snapshot) map[string]int {
 	return n
 }
 
-// renderWithin renders so that the path subscriptions of what runs, drains and
-// comes fit into the inotify budget, and sets in t what had to go inline for that.
+// renderWithin renders s so that the path subscriptions that run, drain and are new fit into
+// the inotify budget. It sets in t what it inlines for that.
 func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, now time.Time) (*render.Output, diag.List) {
 	running := append(render.Watches(st.clusters), render.Watches(st.listeners)...)
 	for _, d := range st.manifest.DrainingWatches {
@@ -126,7 +127,7 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, no
 			running = append(running, d.Watch)
 		}
 	}
-	var needed []int // by each way that was tried
+	var needed []int // by inline mode
 	for _, way := range p.inlineModes(st) {
 		t.InlineEndpoints, t.InlineRoutes = way.endpoints, way.routes
 		out, list := p.renderer.Render(s, *t)
@@ -155,11 +156,11 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, no
 	}}
 }
 
-// inlineMode is what goes inline.
+// inlineMode is the set of resources that are inlined.
 type inlineMode struct{ endpoints, routes bool }
 
-// currentInlineMode is what is inline already and stays so: endpoints until --eds says
-// otherwise, routes until the budget is raised.
+// currentInlineMode returns what is inlined now and stays so: endpoints until --eds
+// changes, routes until the budget is raised.
 func (p *Pipeline) currentInlineMode(st *state) inlineMode {
 	return inlineMode{
 		endpoints: p.options.Endpoints == EndpointsInline || p.options.Endpoints == EndpointsAuto && st.manifest.EDSMode == string(EndpointsInline),
@@ -167,9 +168,9 @@ func (p *Pipeline) currentInlineMode(st *state) inlineMode {
 	}
 }
 
-// inlineModes are those in which the Options allow to render, the one that costs Envoy's
-// connections the least first. Routes in files come before endpoints in files:
-// each change of a route inline drains a listener's connections.
+// inlineModes returns the modes that the Options allow, the one that costs the fewest
+// connections first. It inlines endpoints before routes: each change of an inlined route
+// drains the connections of a listener.
 func (p *Pipeline) inlineModes(st *state) []inlineMode {
 	is := p.currentInlineMode(st)
 	var ways []inlineMode
@@ -183,7 +184,7 @@ func (p *Pipeline) inlineModes(st *state) []inlineMode {
 	return ways
 }
 
-// warnInlined says what goes inline from now on, because needed was too much.
+// warnInlined returns warnings of what is inlined from now on, because of the budget.
 func (p *Pipeline) warnInlined(w inlineMode, st *state, needed int) diag.List {
 	is := p.currentInlineMode(st)
 	budget := fmt.Sprintf("Envoy would need %d inotify instances for its path subscriptions, the budget is %d", needed, p.options.InotifyBudget)
@@ -206,9 +207,9 @@ func (p *Pipeline) warnInlined(w inlineMode, st *state, needed int) diag.List {
 	return list
 }
 
-// retiredClusters are the published clusters that the Snapshot has no longer, as
-// they were bound. They go out once more, so they are judged like any other: the
-// file may have been edited by hand.
+// retiredClusters returns the published clusters that the Snapshot has no longer, as they
+// were bound. They are published once more, and so validated like any other: the file may
+// have been edited by hand.
 func (p *Pipeline) retiredClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 	going := xds.NewSnapshot(slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return s.Lookup(xds.Cluster, r.Name) != nil }))
 	bad := make(map[string]bool)
@@ -227,8 +228,8 @@ func (p *Pipeline) retiredClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool { return bad[r.Name] })
 }
 
-// missingFile is a file that a published cluster subscribes to and that is neither out nor
-// going to be; "" where there is none.
+// missingFile returns a file that a published cluster subscribes to and that is neither
+// published nor in the Snapshot; "" where there is none.
 func (p *Pipeline) missingFile(cluster *xds.Resource, st *state, s *xds.Snapshot) string {
 	subs := p.subscribers([]*xds.Resource{cluster}, nil, nil)
 	for _, key := range slices.Sorted(maps.Keys(subs)) {
@@ -240,8 +241,8 @@ func (p *Pipeline) missingFile(cluster *xds.Resource, st *state, s *xds.Snapshot
 	return ""
 }
 
-// retired is all that is out and not in the Snapshot: clusters, and files that no
-// new subscription names.
+// retired returns what is published and not in the Snapshot: clusters, and files that no new
+// subscription names.
 func (st *state) retired(clusters []*xds.Resource, out *render.Output) []publish.Retired {
 	var going []publish.Retired
 	for _, r := range clusters {
@@ -251,12 +252,11 @@ func (st *state) retired(clusters []*xds.Resource, out *render.Output) []publish
 	for _, f := range out.Files {
 		wanted[f.Path] = true
 	}
-	// What is on record goes from there even where its file was removed by hand.
+	// A file on record is retired also where it was removed by hand.
 	names := append(slices.Collect(maps.Keys(st.manifest.Files)), st.files...)
 	slices.Sort(names)
 	for _, f := range slices.Compact(names) {
-		// A layer that can't be read has nothing to stand in for it, and is named
-		// by the bootstrap all the same.
+		// The bootstrap names a layer that can't be read, and nothing replaces it.
 		if !wanted[f] && !isLayer(f) {
 			going = append(going, publish.Retired{File: f})
 		}
@@ -264,8 +264,8 @@ func (st *state) retired(clusters []*xds.Resource, out *render.Output) []publish
 	return going
 }
 
-// drainingWatches are the path subscriptions of listeners that out has no longer, and of
-// those that began to drain after the time given.
+// drainingWatches returns the path subscriptions of listeners that out has no longer, and
+// those that began to drain after a time.
 func (st *state) drainingWatches(out *render.Output, after, now time.Time) []publish.DrainingWatch {
 	var list []publish.DrainingWatch
 	had := make(map[string]bool)
@@ -286,10 +286,10 @@ func (st *state) drainingWatches(out *render.Output, after, now time.Time) []pub
 	return list
 }
 
-// steps sorts files into the order in which Envoy can follow: what is named goes
-// out before what names it, and what named it before is still there. The files that
-// published clusters and listeners name are byClusters and byListeners, the extensions
-// that coming clusters name are upstream.
+// steps sorts files into the order that Envoy needs: a resource is published before the ones
+// that name it, while what named it before stays. byClusters and byListeners are the files
+// that published clusters and listeners name; upstream are the extensions that new clusters
+// name.
 func steps(files, leaving []render.File, st *state, byClusters, byListeners, upstream map[string]bool) []publish.Step {
 	const (
 		born = iota
@@ -313,13 +313,13 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners, ups
 			at = clusters
 		case t == xds.Listener:
 			at = listeners
-		// Filters call clusters, and one that drains may read what comes at once. But the
-		// clusters that have filters of their own need the files of these.
+		// Filters call clusters, and a filter of a draining listener may read a new file
+		// at once. But clusters with filters of their own need the files of these.
 		case t == xds.ExtensionConfig && !byClusters[f.Path] && !upstream[f.Path]:
 			at = extensions
 		case !out:
-		// Nobody has taken what lies there, and a listener must not come to read it. But
-		// one that drains may, so the clusters that it leads to come first.
+		// No Envoy has taken the file that is there, and no listener must read it. But a
+		// draining one may, so the clusters that it leads to come first.
 		case isRoutes(t) && !byListeners[f.Path]:
 			at = unasked
 		case isRoutes(t):
@@ -341,11 +341,11 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners, ups
 	return slices.Insert(list, listeners, leave...)
 }
 
-// isRoutes tells whether resources of a type lead to clusters, and listeners that drain
+// isRoutes reports whether resources of a type lead to clusters, and draining listeners
 // follow them.
 func isRoutes(t *xds.Type) bool { return t == xds.RouteConfiguration || t == xds.ScopedRoutes }
 
-// named are the files that clusters and listeners subscribe to.
+// named returns the files that clusters and listeners subscribe to.
 func (p *Pipeline) named(clusters, listeners []*xds.Resource) map[string]bool {
 	files := make(map[string]bool)
 	for _, sub := range p.subscribers(clusters, listeners, nil) {
@@ -354,7 +354,7 @@ func (p *Pipeline) named(clusters, listeners []*xds.Resource) map[string]bool {
 	return files
 }
 
-// upstream are the files of extensions that clusters of s ask this tree for.
+// upstream returns the files of extensions that clusters of s subscribe to.
 func (p *Pipeline) upstream(s *xds.Snapshot) map[string]bool {
 	files := make(map[string]bool)
 	for _, r := range s.Of(xds.Cluster) {
@@ -378,6 +378,6 @@ func (p *Pipeline) envoyPath() string {
 	return DefaultEnvoyPath(p.options.Out)
 }
 
-// DefaultEnvoyPath is the output directory as an Envoy sees it that has the same
-// files before it: absolute, and without links, which may come to lead elsewhere.
-func DefaultEnvoyPath(out string) string { return resolved(out) }
+// DefaultEnvoyPath returns the output directory as an Envoy of the same file system sees it:
+// absolute, and without links, which may change.
+func DefaultEnvoyPath(out string) string { return fspath.Resolve(out) }

@@ -7,34 +7,33 @@ import (
 	"xdspub/publish"
 )
 
-// Report is what Status found. As JSON it has every key, and all times in UTC.
+// Report is the result of Status. As JSON it has every key, and all times in UTC.
 type Report struct {
-	// InSync tells that something is published, that each Envoy runs it, and that
-	// nothing else is wrong either: no change was interrupted, no file was edited or is
-	// missing, no snapshot is held.
+	// InSync means that a snapshot is published, that each Envoy runs it, that no change was
+	// interrupted, no file was edited or is missing, and no snapshot is held.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
-	// Published is the snapshot that is out; nil where there never was a whole one.
+	// Published is the published snapshot; nil where none was ever published whole.
 	Published *Publication `json:"published"`
-	// Change is on its way, or was interrupted; nil where there is none.
+	// Change is the change that is under way or was interrupted; nil where there is none.
 	Change *Change `json:"change"`
-	// Drifted are the published files that were edited, replaced or removed by hand.
-	// While there is a Change it can't be told.
+	// Drifted are the published files that were edited, replaced or removed by hand. It is
+	// empty while there is a Change.
 	Drifted []string `json:"drifted"`
-	// Missing are further files that published clusters and listeners name and that are
-	// not there: an Envoy that starts refuses what names them.
+	// Missing are further files that published clusters and listeners name and that do not
+	// exist: an Envoy that starts refuses the resources that name them.
 	Missing []string `json:"missing"`
-	// Envoys are in the order in which they were asked for.
+	// Envoys are in the order of StatusOptions.Admins.
 	Envoys []EnvoyReport `json:"envoys"`
 	// Retired are the clusters and files that wait for their trim.
 	Retired []publish.Retired `json:"going"`
-	// Held are the snapshots that Envoy refused and that are not tried again.
+	// Held are the snapshots that Envoy refused and that are not published again.
 	Held []publish.Refusal `json:"held"`
-	// LastRefusal may be of one that is held, or long ago.
+	// LastRefusal is the last refusal; its snapshot may be held no longer.
 	LastRefusal *publish.Refusal `json:"last_refusal"`
 }
 
-// Publication is a snapshot that is out.
+// Publication is a published snapshot.
 type Publication struct {
 	Snapshot  string    `json:"snapshot"`
 	Time      time.Time `json:"time"`
@@ -45,23 +44,23 @@ type Publication struct {
 	Resources map[string]int `json:"resources"`
 }
 
-// Change is the way from one snapshot to another. From is "" for a first one, and
-// the same as To for a trim.
+// Change is a change from one snapshot to another. From is "" for the first, and equals To
+// for a trim.
 type Change struct {
 	From      string            `json:"from"`
 	To        string            `json:"to"`
 	Direction publish.Direction `json:"direction"`
 	Started   time.Time         `json:"begun"`
 	Attempt   int               `json:"attempt"`
-	// Refusal is why it goes back.
+	// Refusal is the reason of a rollback.
 	Refusal *publish.Refusal `json:"refusal"`
 }
 
-// EnvoyReport is what one Envoy runs.
+// EnvoyReport is the state of one Envoy.
 type EnvoyReport struct {
 	URL    string `json:"url"`
 	InSync bool   `json:"in_sync"`
-	// Error is why it gave no answer; all below is empty then.
+	// Error is why the Envoy gave no answer; all below is empty then.
 	Error string `json:"error"`
 	State string `json:"state"` // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 
@@ -70,48 +69,48 @@ type EnvoyReport struct {
 	WarmingListeners     int `json:"warming_listeners"`
 	// WarmingClusters are names: requests to a new one get 503 until it is warm.
 	WarmingClusters []string `json:"warming_clusters"`
-	// Subscriptions are by file; two clusters may have one file in common.
+	// Subscriptions are sorted by file; two clusters may share one file.
 	Subscriptions []Row `json:"subscriptions"`
 }
 
-// Sync is a word for what an Envoy makes of a published file.
+// Sync is whether an Envoy runs a published file, in the words of istioctl proxy-status.
 type Sync string
 
 const (
-	// Rejected: it runs another version, and has refused one since its start. Of
-	// listeners it is also that it refused one of them when it read the file last.
+	// Rejected: the Envoy runs another version, and has refused one since its start; for
+	// LDS also: it refused a listener when it last read the file.
 	Rejected Sync = "REJECTED"
-	// Stale: it runs another version and has refused none.
+	// Stale: the Envoy runs another version and has refused none.
 	Stale Sync = "STALE"
-	// Drifted: the file is not as it was published, whatever Envoy runs.
+	// Drifted: the file was edited since it was published, whatever the Envoy runs.
 	Drifted Sync = "DRIFTED"
-	// NotSent: nothing in this Envoy is subscribed to it. That is no fault.
+	// NotSent: this Envoy is not subscribed to the file. That is no fault.
 	NotSent Sync = "NOT SENT"
-	// Synced: it runs what is out.
+	// Synced: the Envoy runs the published version.
 	Synced Sync = "SYNCED"
 )
 
-// Syncs are all of them, the worst first.
+// Syncs lists all values of Sync, the worst first.
 var Syncs = [...]Sync{Rejected, Stale, Drifted, NotSent, Synced}
 
-// Row is what an Envoy makes of one published file.
+// Row is the state of one published file in one Envoy.
 type Row struct {
 	Sync Sync   `json:"sync"`
 	API  string `json:"api"`
-	// Name is the resource's; "" where the file holds all of its type, and where
-	// nothing is subscribed to it.
+	// Name is that of the resource; "" where the file holds all resources of its type, and
+	// where nothing is subscribed to it.
 	Name    string `json:"name"`
 	File    string `json:"file"`
-	Version string `json:"version"` // that is out
-	Runs    string `json:"runs"`    // that Envoy took last
-	// Stats is where Envoy has the statistics of the subscription.
+	Version string `json:"version"` // of the published file
+	Runs    string `json:"runs"`    // the version that Envoy runs
+	// Stats is the stat prefix of the subscription.
 	Stats    string `json:"stats"`
 	Refusals uint64 `json:"refusals"` // since its start
-	// Reasons are Envoy's words, where it has some.
+	// Reasons are those that Envoy gives for refusals.
 	Reasons []string `json:"reasons"`
 }
 
-// judge sets what is in sync.
+// judge sets InSync.
 func (r *Report) judge() {
 	r.InSync = r.Published != nil && r.Change == nil && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
@@ -121,7 +120,7 @@ func (r *Report) judge() {
 	}
 }
 
-// Count is how many files an Envoy makes that of.
+// Count returns how many subscriptions have the state s.
 func (e *EnvoyReport) Count(s Sync) int {
 	n := 0
 	for _, row := range e.Subscriptions {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"xdspub/internal/fspath"
 )
 
 // revisionTimeout is for all questions about the commit: a change waits for them.
@@ -22,7 +24,7 @@ const maxSubmodules = 8
 func revision(ctx context.Context, source string) string {
 	ctx, cancel := context.WithTimeout(ctx, revisionTimeout)
 	defer cancel()
-	source = resolved(source)
+	source = fspath.Resolve(source)
 	dir := source
 	if info, err := os.Stat(source); err == nil && !info.IsDir() {
 		dir = filepath.Dir(source)

@@ -9,13 +9,13 @@ import (
 	"xdspub/xds"
 )
 
-// rollback is the CDS file for the way back to what was out before s: the clusters as they
-// were, and beside them those that came. Connections that came by a listener which Envoy
-// took, and which now drains, route to these. It is nil where none come: then the file
-// goes back to the bytes that it had.
+// rollback returns the CDS file for a rollback from s: the clusters from before, and beside
+// them those that s adds. Connections of a listener that Envoy took, and that then drains,
+// route to these. It returns nil where s adds no cluster: then the file gets the bytes from
+// before.
 func (p *Pipeline) rollback(s *xds.Snapshot, st *state, going []*xds.Resource) (*publish.Rollback, error) {
 	if st.manifest.Snapshot == "" {
-		return nil, nil // a first publish does not go back
+		return nil, nil // a first publish is not rolled back
 	}
 	before, past, err := p.clustersBefore(st)
 	if err != nil {
@@ -36,15 +36,15 @@ func (p *Pipeline) rollback(s *xds.Snapshot, st *state, going []*xds.Resource) (
 	if back.Taken, err = p.restoredFile(&p.renderer, slices.Concat(before, stay), slices.Concat(came(s.Of(xds.Cluster)), stay)); err != nil {
 		return nil, err
 	}
-	// Of a change that ended early before this one, listeners may be out already.
+	// A change that ended early before this one may have published listeners.
 	if out := came(st.clusters); past && len(out) > 0 {
 		back.Refused, err = p.restoredFile(new(render.Renderer), slices.Concat(before, out), out)
 	}
 	return back, err
 }
 
-// restoredFile is a CDS file of the clusters that r rendered last and of others that were published
-// before, of which came are to go.
+// restoredFile returns a CDS file of the clusters that r rendered last and of others that were
+// published before. It retires those that came.
 func (p *Pipeline) restoredFile(r *render.Renderer, published, came []*xds.Resource) (publish.RestoredFile, error) {
 	f, err := r.Clusters(p.options.Format, published)
 	k := publish.RestoredFile{File: publishFile(f)}
@@ -54,9 +54,9 @@ func (p *Pipeline) restoredFile(r *render.Renderer, published, came []*xds.Resou
 	return k, err
 }
 
-// clustersBefore are the clusters that the way back leads to: those that are out, or, over
-// a change that ended early, those that were out before it; past tells whether that one
-// got further than to its clusters.
+// clustersBefore returns the clusters that a rollback leads to: the published ones, or, after
+// a change that ended early, those from before it. past reports whether that change moved
+// anything after its clusters.
 func (p *Pipeline) clustersBefore(st *state) (clusters []*xds.Resource, past bool, err error) {
 	file := p.options.Format.Path(xds.Cluster, "")
 	data, past, err := publish.ReadOriginal(p.options.Out, file)

@@ -14,24 +14,23 @@ import (
 	"xdspub/render"
 )
 
-// StatusOptions say whose status it is.
+// StatusOptions says which status to report.
 type StatusOptions struct {
 	// Out is the output directory.
 	Out string
-	// Admins are the Envoys to ask. With none, the status is that of the directory.
+	// Admins are the Envoys to ask. Without any, the status is that of the directory alone.
 	Admins []*envoy.Admin
 }
 
-// statusTries is how often Status looks at most, where all moves under its eyes.
+// statusTries bounds how often Status starts again because files moved meanwhile.
 const statusTries = 5
 
-// Status tells what is out and what Envoys make of it. It takes no lock and changes
-// nothing, so it can be asked beside a running writer and after a killed one.
+// Status reports what is published, and what Envoys run of it. It takes no lock and changes
+// nothing, so it can run beside a writer and after a killed one.
 //
-// The error says what can't be told: of a directory that can't be read, of a
-// damaged record, of an admin interface that is no Envoy's, hides its statistics or
-// is that of an Envoy which reads another directory. An Envoy that is down or
-// silent is told of in the Report.
+// It returns an error where the directory can't be read, a record is damaged, or an admin
+// interface is not an Envoy's, excludes statistics or belongs to an Envoy that reads another
+// directory. An Envoy that is down or does not answer in time is no error: the Report says so.
 func Status(ctx context.Context, o StatusOptions) (*Report, error) {
 	before, err := readDiskState(o.Out)
 	if err != nil {
@@ -49,7 +48,7 @@ func Status(ctx context.Context, o StatusOptions) (*Report, error) {
 		moved := before.moved(after)
 		switch {
 		case n < statusTries && (len(moved) > 0 || !before.sameRecords(after)):
-			before = after // Envoys may have been asked about files of two times
+			before = after // the Envoys may have been asked about files of two times
 		case wrong != nil:
 			return nil, wrong
 		default:
@@ -60,9 +59,9 @@ func Status(ctx context.Context, o StatusOptions) (*Report, error) {
 	}
 }
 
-// diskState is what is out at a moment: the records, and which files there are.
+// diskState is the records and the list of files of an output directory at one time.
 type diskState struct {
-	p        *Pipeline // with the options of the record; nil where nothing was begun
+	p        *Pipeline // with the options of the record; nil where there is no record
 	manifest publish.Manifest
 	intent   *publish.Intent
 	refused  publish.Refused
@@ -96,7 +95,7 @@ func readDiskState(out string) (*diskState, error) {
 	return m, err
 }
 
-// moved are the files that another moment has otherwise, or has not.
+// moved returns the files that differ in another state, or are in only one of the two.
 func (m *diskState) moved(after *diskState) map[string]bool {
 	moved := make(map[string]bool)
 	for name, was := range m.files {
@@ -116,7 +115,7 @@ func (m *diskState) sameRecords(after *diskState) bool {
 	return reflect.DeepEqual(m.manifest, after.manifest) && reflect.DeepEqual(m.intent, after.intent) && reflect.DeepEqual(m.refused, after.refused)
 }
 
-// report is the status as of that moment.
+// report returns the status of this state.
 func (m *diskState) report(ctx context.Context, o StatusOptions) (*Report, error) {
 	r := m.records(o.Out)
 	if m.p == nil {
@@ -141,7 +140,7 @@ func (m *diskState) report(ctx context.Context, o StatusOptions) (*Report, error
 	return r, err
 }
 
-// records is what the records say.
+// records returns the part of the Report that the records hold.
 func (m *diskState) records(out string) *Report {
 	r := &Report{Out: out, Drifted: []string{}, Missing: []string{}, Envoys: []EnvoyReport{}, Retired: []publish.Retired{}, Held: []publish.Refusal{}, LastRefusal: withFindings(m.refused.Last)}
 	if m.manifest.Snapshot != "" {
@@ -163,7 +162,7 @@ func (m *diskState) records(out string) *Report {
 	return r
 }
 
-// withFindings has lists in place of null in JSON.
+// withFindings returns r with empty lists in place of nil, which would be null in JSON.
 func withFindings(r *publish.Refusal) *publish.Refusal {
 	if r == nil {
 		return nil
@@ -179,8 +178,8 @@ func withFindings(r *publish.Refusal) *publish.Refusal {
 	return &with
 }
 
-// downgradeMoved takes back what was said of files that moved meanwhile: what an Envoy has
-// refused since its start need not be what is out now.
+// downgradeMoved makes REJECTED files STALE if they moved meanwhile: the file that an Envoy
+// has refused need not be the one that is published now.
 func (r *Report) downgradeMoved(moved map[string]bool) {
 	r.Missing = slices.DeleteFunc(r.Missing, func(name string) bool { return moved[name] })
 	for _, e := range r.Envoys {

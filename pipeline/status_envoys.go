@@ -12,10 +12,9 @@ import (
 	"xdspub/xds"
 )
 
-// subscriptions are those to the published files, and one without statistics to
-// each file that is meant to have one. differ are the files that are not as the
-// record has them; missing are others that something is subscribed to and that are not
-// there.
+// subscriptions returns those to the published files, and for each published file without
+// one a subscription without statistics. differ are the files that differ from the record;
+// missing are further files that have a subscription and do not exist.
 func (m *diskState) subscriptions(differ []string) (list []envoy.Subscription, missing []string, err error) {
 	st, err := m.p.readState()
 	if err != nil {
@@ -36,11 +35,11 @@ func (m *diskState) subscriptions(differ []string) (list []envoy.Subscription, m
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	if m.intent == nil { // else it may take some away
+	if m.intent == nil { // else the change may remove some
 		maps.Copy(files, changed)
 	}
 	for _, g := range m.manifest.Retired {
-		delete(files, g.File) // what drains may still be subscribed to it
+		delete(files, g.File) // draining listeners may still be subscribed to it
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if t := typeOf(name); t != nil {
@@ -58,8 +57,8 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// version is the version_info of a published file. While a change is under way,
-// what it has moved is not on record.
+// version returns the version_info of a published file. While a change is under way, the
+// record does not have the files that it has moved.
 func (m *diskState) version(name string, differs bool) string {
 	if was, ok := m.manifest.Files[name]; ok && (!differs || m.intent == nil) {
 		return was.Version
@@ -67,7 +66,7 @@ func (m *diskState) version(name string, differs bool) string {
 	return m.p.versionInfo(name)
 }
 
-// typeOf is the type of the resources in a published file.
+// typeOf returns the type of the resources in a published file.
 func typeOf(name string) *xds.Type {
 	api, _, _ := strings.Cut(name, "/")
 	i := slices.IndexFunc(xds.Types, func(t *xds.Type) bool { return strings.ToLower(t.API) == api })
@@ -77,8 +76,8 @@ func typeOf(name string) *xds.Type {
 	return xds.Types[i]
 }
 
-// entrypoints are the files of which an Envoy must read one to come to files of a type.
-// Layers of the runtime are up to its bootstrap.
+// entrypoints returns the files of which an Envoy must read one to be subscribed to files of
+// a type. The bootstrap decides about runtime layers.
 func (m *diskState) entrypoints(t *xds.Type) []string {
 	cds, lds := m.p.options.Format.Path(xds.Cluster, ""), m.p.options.Format.Path(xds.Listener, "")
 	switch t {
@@ -92,14 +91,14 @@ func (m *diskState) entrypoints(t *xds.Type) []string {
 	return []string{cds, lds}
 }
 
-// envoys asks them.
+// envoys asks the Envoys.
 func (m *diskState) envoys(ctx context.Context, admins []*envoy.Admin, subs []envoy.Subscription, drifted []string) ([]EnvoyReport, error) {
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: admins, Dir: m.manifest.EnvoyPath})
 	var list []EnvoyReport
 	var wrong []error
 	edited := setOf(drifted)
-	for _, look := range fleet.ProbeInDetail(ctx, subs) {
-		e, err := reportOf(look, edited)
+	for _, probe := range fleet.ProbeInDetail(ctx, subs) {
+		e, err := reportOf(probe, edited)
 		list, wrong = append(list, e), append(wrong, err)
 	}
 	return list, errors.Join(wrong...)

@@ -13,20 +13,20 @@ import (
 	"xdspub/xds"
 )
 
-// subscriber is a subscription of what is out to a published file.
+// subscriber is a subscription of a published resource, or a bootstrap, to a published file.
 type subscriber struct {
 	file string // below the output directory
 	t    *xds.Type
 	name string // of the resource in the file; empty for CDS, LDS and SRDS
-	// statPrefixes are where Envoy has the statistics, with envoy.Any for what depends on which
-	// of several subscribers was the first.
+	// statPrefixes are those of Envoy's statistics, with envoy.Any for the part that depends
+	// on which of several subscribers was the first.
 	statPrefixes []string
-	// entrypoints are the files that lead Envoy to it: those that its bootstrap names.
+	// entrypoints are the files of which a bootstrap must name one.
 	entrypoints []string
 }
 
-// key is the same for subscribers that Envoy makes one subscription of. Only the
-// endpoints of each cluster are asked for anew.
+// key is equal for subscribers that share one subscription in Envoy: only clusters have one
+// each for their endpoints.
 func (s *subscriber) key() string {
 	if s.t == xds.Endpoints {
 		return s.file + " " + s.statPrefixes[0]
@@ -34,9 +34,8 @@ func (s *subscriber) key() string {
 	return s.file
 }
 
-// subscribers are those of the published files, by key: the files that a bootstrap
-// names, and what the clusters and listeners that are out subscribe to. What the
-// bootstrap's own resources subscribe to is not known here.
+// subscribers returns the subscriptions to published files, by key: those of bootstraps, and
+// those of published clusters and listeners. It does not know those of static resources.
 func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []string) map[string]*subscriber {
 	subs := make(map[string]*subscriber)
 	add := func(s *subscriber) {
@@ -74,15 +73,15 @@ func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []str
 	return subs
 }
 
-// statPrefixesOf are where Envoy has the statistics of a subscription.
+// statPrefixesOf returns the stat prefixes that a subscription may have.
 func statPrefixesOf(sub xds.Subscription) []string {
 	switch sub.Target {
 	case xds.Endpoints:
 		c := sub.Node.Message.(*clusterv3.Cluster)
 		return []string{envoy.EDS(cmp.Or(c.GetAltStatName(), c.GetName()))}
 	case xds.RouteConfiguration:
-		// Connection managers share a subscription, and the first one's prefix stays,
-		// even when that one is gone.
+		// Connection managers share a subscription, and Envoy keeps the stat_prefix of the
+		// first, even when that one is gone.
 		return []string{envoy.RDS(envoy.Any, sub.Name)}
 	case xds.ScopedRoutes:
 		scopes, _ := xds.Enclosing[*hcmv3.ScopedRoutes](sub.Node)

@@ -13,23 +13,22 @@ import (
 	"xdspub/xds"
 )
 
-// trimPoll is how often Envoys are asked whether what drains has drained.
+// trimPoll is how often Trim asks Envoys whether draining has ended.
 const trimPoll = 5 * time.Second
 
 const (
-	// routeTimeout is how long a request that was routed before a change may still
-	// ask for its cluster, where nothing drains: Envoy's router does so by name once
-	// the filters before it are done, and again for each retry. It is Envoy's default
+	// routeTimeout is how long a request that was routed before a change may still need
+	// its cluster, where nothing drains: Envoy's router looks it up by name when the
+	// filters before it are done, and again for each retry. It is Envoy's default
 	// timeout of a route.
 	routeTimeout = 15 * time.Second
-	// drainSlack is how much later than its time a drain may end.
+	// drainSlack is how much longer than the drain time draining may take.
 	drainSlack = 2 * time.Second
 )
 
-// Trim takes away what nothing can use any more: clusters that went, then files
-// that nobody names. It is made from what is out alone, so that no later change,
-// whether it is under way, refused or held, keeps anything from going. next is when
-// to come again; zero where nothing waits.
+// Trim removes what nothing can use any more: retired clusters, then files that nothing
+// names. It reads only what is published, so that no later change, be it under way, refused
+// or held, delays it. next is when to call it again; zero where nothing waits.
 func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (result publish.Result, next time.Time, err error) {
 	if err := p.KeepTime(d); err != nil {
 		return result, next, err
@@ -57,7 +56,7 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 	}
 	result, err = d.Publish(ctx, plan)
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
-		// It is put back, and its time begins anew.
+		// It is rolled back, and the trim delay starts again.
 		p.log.Error("Envoy refused a trim, it is put off", "error", refused)
 		p.report(refused.Refusal.Findings)
 		_, err = p.startTrimDelays(ctx, d, now)
@@ -66,9 +65,9 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 	return result, next, err
 }
 
-// startTrimDelays is the record where no change is under way, and else nothing: until that has
-// ended, something may need all that goes. What went with the last change goes since
-// now, and so does what is said to go since later: somebody has set the clock back.
+// startTrimDelays returns the record, or none while a change is under way: this may need all
+// that is retired. It sets the time of what the last change retired to now, and also a time
+// in the future: somebody has set the clock back.
 func (p *Pipeline) startTrimDelays(ctx context.Context, d *publish.Dir, now time.Time) (publish.Manifest, error) {
 	m, err := publish.ReadManifest(p.options.Out)
 	if err != nil || len(m.Retired) == 0 {
@@ -89,7 +88,7 @@ func (p *Pipeline) startTrimDelays(ctx context.Context, d *publish.Dir, now time
 	return m, err
 }
 
-// due is what may go now, and when to look again for the rest.
+// due returns what Trim may remove now, and when to check the rest.
 func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (due []publish.Retired, next time.Time, err error) {
 	edited, err := p.edited(m)
 	if err != nil || edited {
@@ -111,7 +110,7 @@ func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (
 	return due, next, nil
 }
 
-// edited tells whether somebody has changed the published clusters by hand.
+// edited reports whether somebody has edited the published CDS file by hand.
 func (p *Pipeline) edited(m publish.Manifest) (bool, error) {
 	cds := p.options.Format.Path(xds.Cluster, "")
 	m.Files = maps.Clone(m.Files)
@@ -120,8 +119,8 @@ func (p *Pipeline) edited(m publish.Manifest) (bool, error) {
 	return len(list) > 0, err
 }
 
-// usableUntil tells when something that goes can go, as far as it is known now, and
-// else when to ask again.
+// usableUntil returns a function that says when Trim may remove something; where that is not
+// known yet, when to ask again.
 func (p *Pipeline) usableUntil(ctx context.Context) (func(g publish.Retired, now time.Time) (at time.Time, known bool), error) {
 	after := func(g publish.Retired, _ time.Time) (time.Time, bool) { return g.Since.Add(p.options.TrimDelay), true }
 	if p.options.Envoys == nil {
@@ -131,22 +130,22 @@ func (p *Pipeline) usableUntil(ctx context.Context) (func(g publish.Retired, now
 	if err != nil {
 		return nil, err
 	}
-	looks := p.options.Envoys.Probe(ctx, subs)
+	probes := p.options.Envoys.Probe(ctx, subs)
 	routed := min(routeTimeout, p.options.TrimDelay)
 	return func(g publish.Retired, now time.Time) (time.Time, bool) {
 		latest := now
-		for _, l := range looks {
+		for _, l := range probes {
 			latest = later(latest, g.Since.Add(routed))
 			switch at := g.Since.Add(l.DrainTime + drainSlack); {
-			case l.Err != nil: // it may run and drain all the same
+			case l.Err != nil: // it may still run and drain
 				at, _ = after(g, now)
 				latest = later(latest, at)
-			case !l.Runs() || l.WarmingListeners > 0: // what it still runs may need all
+			case !l.Runs() || l.WarmingListeners > 0: // it may need all of it
 				return now.Add(trimPoll), false
-			case l.Epoch > 0: // the process before it may drain, and nobody can be asked
+			case l.Epoch > 0: // the process before it may drain, and has no admin interface
 				latest = later(latest, at)
 			case l.DrainingListeners+l.DrainingFilterChains == 0:
-			case at.After(now): // at the latest; all may have drained before
+			case at.After(now): // draining may end before
 				return now.Add(trimPoll), false
 			}
 		}
@@ -168,8 +167,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// trimPlan plans to take away what is due. The clusters that stay are those of the
-// published file, as they are there, and no file goes that they, or listeners, name.
+// trimPlan plans the removal of what is due. The other clusters stay as the published file
+// has them, and no file is removed that they, or listeners, name.
 func (p *Pipeline) trimPlan(due []publish.Retired) (publish.Plan, error) {
 	st, err := p.readState()
 	if err != nil {
@@ -205,7 +204,7 @@ func (p *Pipeline) trimPlan(due []publish.Retired) (publish.Plan, error) {
 	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: p.confirmation(nil, publish.Refusal{Snapshot: m.Snapshot}).confirmer()}, nil
 }
 
-// wait tells whether the time passed before ctx ended.
+// wait reports whether the time passed before ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -217,7 +216,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// report logs findings that belong to no pass.
+// report logs findings of a trim.
 func (p *Pipeline) report(list diag.List) {
 	for _, d := range list {
 		p.log.Error(d.Message, "code", d.Code, "place", d.Position.String())

@@ -9,13 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"xdspub/gitdir"
+	"xdspub/internal/fspath"
 	"xdspub/safefile"
 )
 
@@ -138,18 +138,18 @@ func (t *tree) refresh(ctx context.Context, path string) error {
 	t.met = 0
 	if _, ok := t.byPath[path]; ok { // else nothing below it is watched either
 		for p, real := range t.byPath {
-			if within(p, path) {
+			if fspath.Within(p, path) {
 				_ = t.fsw.Remove(real) // an error says that it is gone already
 				delete(t.byPath, p)
 				delete(t.byReal, real)
 			}
 		}
 		for p := range t.watchpointsOf {
-			if within(p, path) {
+			if fspath.Within(p, path) {
 				t.dropWatchpoints(p)
 			}
 		}
-		maps.DeleteFunc(t.denied, func(p string, _ bool) bool { return within(p, path) })
+		maps.DeleteFunc(t.denied, func(p string, _ bool) bool { return fspath.Within(p, path) })
 	}
 	t.note(path)
 	t.dropWatchpoints(path)
@@ -181,7 +181,7 @@ func (t *tree) follow(ctx context.Context, path string) error {
 			continue
 		}
 		// A link to a folder that holds root is a loop on a grand scale.
-		if path != t.root && (within(t.real, real) || t.ignore != nil && t.ignore(real)) {
+		if path != t.root && (fspath.Within(t.real, real) || t.ignore != nil && t.ignore(real)) {
 			continue
 		}
 		for _, git := range gitdir.Enclosing(real) {
@@ -339,10 +339,4 @@ func (t *tree) ignored(path string) bool {
 		return false
 	}
 	return t.skip != nil && t.skip(filepath.Base(path)) || t.ignore != nil && t.ignore(path)
-}
-
-// within tells whether path is dir or below it.
-func within(path, dir string) bool {
-	const sep = string(filepath.Separator)
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, sep)+sep)
 }

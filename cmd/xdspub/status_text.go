@@ -26,10 +26,10 @@ func writeStatus(w io.Writer, r *status, now time.Time) error {
 	p.watch(r)
 	p.change(r)
 	if len(r.Drifted) > 0 {
-		p.printf("changed by hand: %s; %s\n", few(r.Drifted), mends(r))
+		p.printf("changed by hand: %s; %s\n", diag.Few(r.Drifted, mostOfAKind), mends(r))
 	}
 	if len(r.Missing) > 0 {
-		p.printf("missing: %s; an Envoy that starts refuses what names them; %s\n", few(r.Missing), mends(r))
+		p.printf("missing: %s; an Envoy that starts refuses what names them; %s\n", diag.Few(r.Missing, mostOfAKind), mends(r))
 	}
 	for _, h := range r.Held {
 		p.refusal("held", h)
@@ -193,14 +193,6 @@ func (p *statusPrinter) change(r *status) {
 	}
 }
 
-// few are the first of many names, and how many more there are.
-func few(names []string) string {
-	if more := len(names) - mostOfAKind; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostOfAKind], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
-
 // refusal prints what Envoy refused and why.
 func (p *statusPrinter) refusal(title string, r publish.Refusal) {
 	p.printf("%s: snapshot %s, refused at %s in the step %q\n", title, r.Snapshot, p.at(r.Time), r.Step)
@@ -242,7 +234,7 @@ func (p *statusPrinter) envoy(e pipeline.EnvoyReport) {
 		}
 	}
 	if len(e.WarmingClusters) > 0 {
-		p.printf("  warming clusters: %s\n", few(quoted(e.WarmingClusters)))
+		p.printf("  warming clusters: %s\n", diag.Few(quoted(e.WarmingClusters), mostOfAKind))
 	}
 }
 

@@ -1,0 +1,51 @@
+package fspath
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWithin(t *testing.T) {
+	for _, tt := range []struct {
+		path, dir string
+		want      bool
+	}{
+		{"/a/b", "/a", true},
+		{"/a", "/a", true},
+		{"/ab", "/a", false},
+		{"/a", "/a/b", false},
+		{"/a", "/", true},
+		{"/a/b", "/a/", true},
+	} {
+		if got := Within(tt.path, tt.dir); got != tt.want {
+			t.Errorf("Within(%q, %q) = %v", tt.path, tt.dir, got)
+		}
+	}
+}
+
+func TestResolve(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.Mkdir(at("real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"link": "real", "dangling": "nowhere"} {
+		if err := os.Symlink(target, at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		"link":             "real",
+		"link/missing/too": "real/missing/too",
+		"link/../real":     "real",
+		"dangling/below":   "dangling/below",
+	} {
+		if got := Resolve(at(path)); got != at(want) {
+			t.Errorf("Resolve(%q) = %q, want %q", path, got, at(want))
+		}
+	}
+}
