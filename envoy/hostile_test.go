@@ -247,6 +247,9 @@ func TestBeginEnds(t *testing.T) {
 // TestHostileLog: a log is read to where it ended when it was opened, and nothing but
 // a file is.
 func TestHostileLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a log of megabytes")
+	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "envoy.log")
 	log := envoy.NewLog(path)

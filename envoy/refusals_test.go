@@ -158,6 +158,9 @@ func (e everything) refused(t *testing.T, a *envoy.Admin, log *envoy.Log, row re
 }
 
 func TestLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a log of megabytes")
+	}
 	path := filepath.Join(t.TempDir(), "log")
 	log := envoy.NewLog(path)
 	line := func(name string) string {

@@ -90,6 +90,9 @@ func TestNames(t *testing.T) {
 // TestManyErrors: of a file with very many errors some are listed, always the same, and
 // the file counts as one that could not be read.
 func TestManyErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 240,000 faults")
+	}
 	const n = MaxFindings + 2_000
 	repeat := func(line func(i int) string) string {
 		var b strings.Builder
@@ -168,6 +171,9 @@ func TestManyBadFiles(t *testing.T) {
 
 // TestManyWarnings: warnings that are not listed hide no resource.
 func TestManyWarnings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 10,000 resources")
+	}
 	const n = MaxFindings + 1
 	dir := t.TempDir()
 	text := "resources:\n" + strings.Repeat("- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  ttl: 1s\n  resource: {'@type': type.googleapis.com/envoy.service.runtime.v3.Runtime, name: a}\n", n)

@@ -256,6 +256,9 @@ func TestTooLarge(t *testing.T) {
 // Text that is nested deeper than any parser goes is refused, not followed to
 // the end of the stack.
 func TestDeepNesting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads megabytes of brackets")
+	}
 	const typed = `{"@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", "name": "n", "typed_config": `
 	deep := func(n int) map[string]string {
 		return map[string]string{
@@ -290,6 +293,9 @@ func TestDeepNesting(t *testing.T) {
 
 // What aliases expand to is bounded, in bytes and in nodes.
 func TestAliasMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has hundreds of megabytes allocated")
+	}
 	nested := func(leaf string, width, depth int) string {
 		var b strings.Builder
 		fmt.Fprintf(&b, "l0: &l0 %s\n", leaf)

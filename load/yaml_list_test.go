@@ -35,7 +35,7 @@ func TestPieces(t *testing.T) {
 			pieces := 0
 			edits := c.edits
 			if testing.Short() {
-				edits /= 10
+				edits /= 40
 			}
 			for i := range edits {
 				text := edited(r, c.text, c.indent)

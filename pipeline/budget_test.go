@@ -109,6 +109,9 @@ func (s *fixture) findings() string {
 // TestBudgetOfRoutes: routes go into their listeners where endpoints inline do not
 // save enough, stay there, and come back when the budget is raised.
 func TestBudgetOfRoutes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans for 119 listeners a dozen times")
+	}
 	s := newSite(t, nil)
 	want := func(what, codes string, recorded int) {
 		t.Helper()

@@ -20,6 +20,9 @@ type object = map[string]any
 // TestRandomFilterChains has the real Envoy judge random filter chains, of which many
 // share something: it refuses those that overlapping-filter-chains reports.
 func TestRandomFilterChains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("judges 1,500 listeners")
+	}
 	envoytest.Binary(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	some := func(list ...any) []any { // up to two, each once

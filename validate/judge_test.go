@@ -39,6 +39,10 @@ func TestJudge(t *testing.T) {
 		}
 		return loaded.Resources()
 	}
+	steps := 25
+	if testing.Short() {
+		steps = 5
+	}
 	for range 2 {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -50,7 +54,7 @@ func TestJudge(t *testing.T) {
 		}
 		judge := validate.NewJudge(validate.Rules)
 		o := validate.Options{Now: certs.Now, Enable: []string{"unused-resource"}}
-		for step := range 25 {
+		for step := range steps {
 			for range 1 + random.IntN(8) {
 				tree := trees[random.IntN(len(trees))]
 				switch resources := is[tree]; {

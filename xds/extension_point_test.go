@@ -113,6 +113,7 @@ func TestSlots(t *testing.T) {
 	for _, p := range slotPlaces(t) {
 		tried[p.slot.Field] = true
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			if p.slot.ByName {
 				p.checkNamed(t)
 				return
