@@ -196,7 +196,7 @@ func TestSettingsExample(t *testing.T) {
 func TestUnits(t *testing.T) {
 	e := newExample(t, "quickstart")
 	units := strings.Join(blocks(page(t, "docs/operations.md"), "ini"), "")
-	here := strings.NewReplacer("/usr/local/bin/xdspub", binary, "/var/lib/xds", filepath.Join(t.TempDir(), "xds"), "/etc/envoy/tree", e.dir)
+	here := strings.NewReplacer("/usr/local/bin/xdspub watch", watcher+" watch", "/usr/local/bin/xdspub", binary, "/var/lib/xds", filepath.Join(t.TempDir(), "xds"), "/etc/envoy/tree", e.dir)
 	command := func(key string) string {
 		t.Helper()
 		m := regexp.MustCompile(`(?m)^` + key + `=(.*/usr/local/bin/xdspub .*)$`).FindStringSubmatch(units)

@@ -49,6 +49,7 @@ func newExample(t *testing.T, name string, ports ...int) *example {
 	e.moved = strings.NewReplacer(append(renumbered,
 		"./examples/", "./examples/", // a program of the example stays where it is
 		"examples/"+name, e.dir,
+		"bin/xdspub watch", watcher+" watch",
 		"bin/xdspub", binary,
 		"/tmp/", t.TempDir()+"/")...)
 	return e

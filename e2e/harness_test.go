@@ -32,8 +32,11 @@ const (
 // root is the root of the repository, seen from where go test runs these tests.
 const root = ".."
 
-// binary is the xdspub that is tested, built once by TestMain.
-var binary string
+// The xdspub that is tested, built by TestMain. watcher is what goes on beside the test:
+// it has the race detector where the test has it. It passes through all stages, side by
+// side with its socket. binary is for commands that end by themselves. It never has it:
+// there are hundreds of them, and they would take three times as long.
+var binary, watcher string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -45,22 +48,25 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "xdspub")
-	args := []string{"build", "-o", binary}
+	watcher = binary
+	builds := [][]string{{"-o", binary}}
 	if raceEnabled() {
-		args = append(args, "-race")
-		os.Setenv("GORACE", "atexit_sleep_ms=10") // a whole second otherwise, for each of its hundreds of runs
+		watcher = filepath.Join(dir, "race", "xdspub")
+		builds = append(builds, []string{"-race", "-o", watcher})
+		os.Setenv("GORACE", "atexit_sleep_ms=10") // a whole second otherwise, at the end of each watch
 	}
-	build := exec.Command("go", append(args, "xdspub/cmd/xdspub")...)
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "go build xdspub/cmd/xdspub:", err)
-		return 1
+	for _, args := range builds {
+		build := exec.Command("go", append(append([]string{"build"}, args...), "xdspub/cmd/xdspub")...)
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: %v\n", build, err)
+			return 1
+		}
 	}
 	return m.Run()
 }
 
-// raceEnabled tells whether the test was built with -race; then the program under
-// test is, too.
+// raceEnabled tells whether the test was built with -race.
 func raceEnabled() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -99,7 +105,7 @@ func run(t testing.TB, name string, args ...string) (stdout, stderr string, exit
 // anything yet: WaitLog(t, "snapshot is out") waits for that.
 func startWatch(t testing.TB, args ...string) *process {
 	t.Helper()
-	return start(t, binary, append([]string{"watch"}, args...)...)
+	return start(t, watcher, append([]string{"watch"}, args...)...)
 }
 
 // process is a program that runs beside the test and ends with it. One that ends
