@@ -50,8 +50,8 @@ traffic: ## publish N times (default 200) under traffic, and by plain renames fo
 bench: ## measure, side by side with envoy --mode validate (docs/performance.md)
 	@scripts/bench
 
-new-rule: ## make the files of a new validation rule: make new-rule CODE=some-code
-	@scripts/new-rule $(CODE)
+new-rule: ## make the files of a new validation rule: make new-rule CODE=some-code FAMILY=cluster
+	@scripts/new-rule $(CODE) $(FAMILY)
 
 clean: ## remove what was built and downloaded
 	rm -rf bin .cache

@@ -16,6 +16,7 @@ import (
 	"xdspub/internal/envoytest"
 	"xdspub/load"
 	"xdspub/validate"
+	"xdspub/validate/rules"
 	"xdspub/xds"
 )
 
@@ -197,7 +198,7 @@ func asRulesSee(t *testing.T, row map[string]any, resources []any, bootstrap []b
 		if len(loaded.Diagnostics) > 0 {
 			t.Fatal(loaded.Diagnostics)
 		}
-		found = validate.Run(t.Context(), loaded.Snapshot(), validate.Rules, validate.Options{})
+		found = validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{})
 	} else {
 		name := t.TempDir() + "/bootstrap.json"
 		if err := os.WriteFile(name, bootstrap, 0o644); err != nil {
@@ -208,7 +209,7 @@ func asRulesSee(t *testing.T, row map[string]any, resources []any, bootstrap []b
 			t.Fatal(err)
 		}
 		o := validate.Options{Known: followed.Known, Bootstrap: followed.Bootstrap, Partial: followed.Partial}
-		found = append(followed.Diagnostics, validate.Run(t.Context(), followed.Snapshot, validate.Rules, o)...)
+		found = append(followed.Diagnostics, validate.Run(t.Context(), followed.Snapshot, rules.All, o)...)
 	}
 	gravest := "none"
 	for _, d := range found {

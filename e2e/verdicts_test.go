@@ -16,7 +16,7 @@ import (
 	"xdspub/follow"
 	"xdspub/internal/certs"
 	"xdspub/internal/envoytest"
-	"xdspub/validate"
+	"xdspub/validate/rules"
 )
 
 // TestVerdicts shows what Envoy does with each row of testdata/verdicts.yaml, and that
@@ -77,7 +77,7 @@ func TestErrorsAreEnvoys(t *testing.T) {
 	shown := refusedByEnvoy(t)
 	stricter := readStricter(t)
 	codes := slices.Clone(follow.Codes)
-	for _, r := range validate.Rules {
+	for _, r := range rules.All {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity})
 	}
 	for _, c := range codes {

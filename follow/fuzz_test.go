@@ -16,6 +16,7 @@ import (
 	"xdspub/diag"
 	"xdspub/follow"
 	"xdspub/validate"
+	"xdspub/validate/rules"
 )
 
 // FuzzFollow: whatever stands in the files of a directory, following its boot.yaml and
@@ -48,7 +49,7 @@ func FuzzFollow(f *testing.F) {
 			if err != nil {
 				return // there is no boot.yaml
 			}
-			found[i] = append(result.Diagnostics, validate.Run(t.Context(), result.Snapshot, validate.Rules, validate.Options{
+			found[i] = append(result.Diagnostics, validate.Run(t.Context(), result.Snapshot, rules.All, validate.Options{
 				Known: result.Known, Bootstrap: result.Bootstrap, Partial: result.Partial || result.Diagnostics.HasErrors(),
 			})...).Sort()
 			took[i] = time.Since(start)

@@ -13,6 +13,7 @@ import (
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/validate"
+	"xdspub/validate/rules"
 	"xdspub/xds"
 )
 
@@ -59,7 +60,7 @@ func BenchmarkValidate(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
 		s := loaded(b, dir)
 		for b.Loop() {
-			if list := validate.Run(b.Context(), s, validate.Rules, validate.Options{}); list.HasErrors() {
+			if list := validate.Run(b.Context(), s, rules.All, validate.Options{}); list.HasErrors() {
 				b.Fatal(list)
 			}
 		}

@@ -9,14 +9,14 @@ import (
 	"xdspub/follow"
 	"xdspub/load"
 	"xdspub/render"
-	"xdspub/validate"
+	"xdspub/validate/rules"
 )
 
 // RuleCodes are the codes that can be disabled: of the validation rules, of the
 // rules about what runs, and of what is said about a followed bootstrap's files.
 func RuleCodes() []diag.Code {
 	codes := slices.Clone(follow.Codes)
-	for _, r := range validate.Rules {
+	for _, r := range rules.All {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
 	}
 	for _, r := range diff.Rules {

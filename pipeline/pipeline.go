@@ -19,6 +19,7 @@ import (
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/validate"
+	"xdspub/validate/rules"
 	"xdspub/xds"
 )
 
@@ -106,7 +107,7 @@ type Pipeline struct {
 // New returns a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(validate.Rules), readOut: make(map[string]readOut), rendered: make(map[string]readOut)}
+	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(rules.All), readOut: make(map[string]readOut), rendered: make(map[string]readOut)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -253,7 +254,7 @@ func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 	c.loaded(start, p.options)
 	c.Summary.Files, c.Summary.Resources = len(followed.Files), c.Snapshot.Len()
 	c.Add(followed.Diagnostics)
-	c.Add(validate.Run(ctx, c.Snapshot, validate.Rules, validate.Options{
+	c.Add(validate.Run(ctx, c.Snapshot, rules.All, validate.Options{
 		Known:     followed.Known,
 		Bootstrap: followed.Bootstrap,
 		Disable:   p.options.Disable,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
 	"xdspub/xds"
@@ -20,9 +21,13 @@ func (nowhere) Position(xds.Path) diag.Position { return diag.Position{} }
 // TestManyFindings: findings beyond the limit are counted out, the same from run to run,
 // and the last one says so.
 func TestManyFindings(t *testing.T) {
+	always := &Rule{Code: "always-found", Messages: []protoreflect.FullName{"envoy.config.route.v3.Route"}, Node: func(p *Pass, n *xds.Node) {
+		p.Report(Finding{Path: n.Path(), Message: "it is there"})
+		p.Report(Finding{Path: n.Path().Field("match"), Message: "it is there"})
+	}}
 	var resources []*xds.Resource
 	for i := range 500 {
-		m := &routev3.RouteConfiguration{Name: fmt.Sprintf("r%03d", i), VirtualHosts: []*routev3.VirtualHost{{Name: "v", Domains: []string{"*"}, Routes: []*routev3.Route{{}, {}}}}}
+		m := &routev3.RouteConfiguration{Name: fmt.Sprintf("r%03d", i), VirtualHosts: []*routev3.VirtualHost{{Name: "v", Routes: []*routev3.Route{{}, {}}}}}
 		r, err := xds.NewResource(m, "", nowhere{})
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +36,7 @@ func TestManyFindings(t *testing.T) {
 	}
 	judge := func(most int) []string {
 		var list []string
-		for _, d := range run(t.Context(), xds.NewSnapshot(resources), Rules, Options{}, most) {
+		for _, d := range run(t.Context(), xds.NewSnapshot(resources), []*Rule{always}, Options{}, most) {
 			list = append(list, fmt.Sprint(d, d.Resource.Name, d.Path))
 		}
 		return list

@@ -6,6 +6,7 @@ import (
 
 	"xdspub/load"
 	"xdspub/validate"
+	"xdspub/validate/rules"
 )
 
 // Run judges resources together: a listener may ask for routes that nobody has.
@@ -20,7 +21,7 @@ virtual_hosts:
 "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: web
 `)})
-	for _, d := range validate.Run(context.Background(), loaded.Snapshot(), validate.Rules, validate.Options{Disable: []string{"orphan"}}) {
+	for _, d := range validate.Run(context.Background(), loaded.Snapshot(), rules.All, validate.Options{Disable: []string{"orphan"}}) {
 		fmt.Println(d)
 	}
 	// Output:

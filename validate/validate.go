@@ -1,11 +1,9 @@
-// Package validate judges one Snapshot. A rule is a Rule value in a file of its
-// own, listed in Rules; Run walks every resource once and hands each message to
-// the rules that asked for its type. The package knows messages and references,
-// not files, encodings or printing: where a finding stands in the source is the
-// resource's Origin's to say, and what time it is Options'.
-//
-// What the rules know about Envoy was tried on Envoy 1.40.0; docs/rules.md has
-// every rule with its reason and an example.
+// Package validate is the engine that judges a Snapshot by rules. A rule is a Rule value,
+// as those of package rules; Run walks every resource once and hands each message to the
+// rules that asked for its type, and a Judge keeps what it found for the next Snapshot.
+// The package knows messages and references, not files, encodings or printing: where a
+// finding stands in the source is the resource's Origin's to say, and what time it is
+// Options'.
 package validate
 
 import (

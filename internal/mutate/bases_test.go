@@ -180,7 +180,7 @@ func published(t *testing.T, example string) base {
 // nothing but clusters and listeners are bases.
 func readRules(t *testing.T, corpus *mutate.Corpus) (bases []base) {
 	t.Helper()
-	names, err := filepath.Glob("../../validate/testdata/*.txtar")
+	names, err := filepath.Glob("../../validate/rules/*/testdata/*.txtar")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no examples of rules: %v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 	"xdspub/internal/certs"
 	"xdspub/load"
 	"xdspub/validate"
+	"xdspub/validate/rules"
 	"xdspub/xds"
 )
 
@@ -45,10 +45,11 @@ type file struct {
 // exampleOf is the first bad tree of a rule's test cases, without all that its
 // first finding does not need; nil where a code has no test cases of its own.
 func exampleOf(root string, code diag.Code) (*example, error) {
-	archive, err := txtar.ParseFile(filepath.Join(root, "validate", "testdata", code.Name+".txtar"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	paths, err := filepath.Glob(filepath.Join(root, "validate", "rules", "*", "testdata", code.Name+".txtar"))
+	if err != nil || len(paths) == 0 {
+		return nil, err
 	}
+	archive, err := txtar.ParseFile(paths[0])
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +257,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		o.Bootstrap, o.Known, snapshot = followed.Bootstrap, followed.Known, followed.Snapshot
 		list, line = followed.Diagnostics, followed.Line
 	}
-	list = append(list, validate.Run(context.Background(), snapshot, validate.Rules, o)...).Sort()
+	list = append(list, validate.Run(context.Background(), snapshot, rules.All, o)...).Sort()
 	var b strings.Builder
 	err = diag.WriteText(&b, list, diag.TextOptions{Line: line})
 	return list, strings.ReplaceAll(b.String(), tree+string(filepath.Separator), ""), err

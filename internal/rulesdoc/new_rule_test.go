@@ -19,21 +19,17 @@ func TestNewRule(t *testing.T) {
 	}
 	module := filepath.Join(t.TempDir(), "module")
 	copyModule(t, module)
-	newRule := func(code string) (output string, status int) {
-		t.Helper()
-		return command(t, module, "scripts/new-rule", code)
-	}
-	for _, c := range []struct{ code, name, before string }{
-		{"aaa-first", "aaaFirst", "backoffInterval"},
-		{"bad-ca", "badCa", "badCELExpression"},
-		{"bad-certificata", "badCertificata", "badCertificate"},
-		{"bad-certificate-2", "badCertificate2", "badFormatString"},
-		{"zzz-last", "zzzLast", ""},
+	for _, c := range []struct{ family, code, name, before string }{
+		{"tls", "aaa-first", "aaaFirst", "badCertificate"},
+		{"tls", "bad-certificata", "badCertificata", "badCertificate"},
+		{"tls", "bad-certificate-2", "badCertificate2", "badPrivateKey"},
+		{"syntax", "bad-ca", "badCa", "badCELExpression"},
+		{"tls", "zzz-last", "zzzLast", ""},
 	} {
-		if output, status := newRule(c.code); status != 0 {
+		if output, status := command(t, module, "scripts/new-rule", c.code, c.family); status != 0 {
 			t.Fatalf("%s: exit status %d\n%s", c.code, status, output)
 		}
-		rules, err := os.ReadFile(filepath.Join(module, "validate/rules.go"))
+		rules, err := os.ReadFile(filepath.Join(module, "validate/rules", c.family, "rules.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,19 +41,23 @@ func TestNewRule(t *testing.T) {
 			t.Errorf("%s does not stand before %s:\n%s", c.name, c.before, rules)
 		}
 	}
-	for _, bad := range []string{"", "one", "Two-Words", "aaa-first"} {
-		if output, status := newRule(bad); status == 0 {
+	for _, bad := range [][]string{{}, {"one", "tls"}, {"Two-Words", "tls"}, {"aaa-first", "tls"}, {"aaa-first", "route"}, {"of-none"}, {"of-none", "testdata"}} {
+		output, status := command(t, module, "scripts/new-rule", bad...)
+		if status == 0 {
 			t.Errorf("%q is taken\n%s", bad, output)
+		}
+		if status == 2 && !strings.Contains(output, "\n  tls: TLS contexts, ") {
+			t.Errorf("%q: the families are not shown\n%s", bad, output)
 		}
 	}
 
 	// All scaffolds have one example in common, so that only one can be judged.
 	alone := filepath.Join(t.TempDir(), "alone")
 	copyModule(t, alone)
-	if output, status := command(t, alone, "scripts/new-rule", "stat-name-repeated"); status != 0 {
+	if output, status := command(t, alone, "scripts/new-rule", "stat-name-repeated", "cluster"); status != 0 {
 		t.Fatalf("exit status %d\n%s", status, output)
 	}
-	if output, status := command(t, alone, "go", "test", "-count", "1", "-run", "^TestRules", "./validate"); status != 0 {
+	if output, status := command(t, alone, "go", "test", "-count", "1", "-run", "^TestRules|^TestFamilies$", "./validate/rules"); status != 0 {
 		t.Errorf("exit status %d\n%s", status, output)
 	}
 	if output, status := command(t, alone, "gofmt", "-l", "validate"); status != 0 || output != "" {

@@ -1,0 +1,89 @@
+package facts
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// ClusterKind is what makes a cluster in Envoy: a cluster factory of its binary.
+type ClusterKind struct {
+	// Factory is its name; empty for one that Envoy does not have.
+	Factory string
+	// Config is the type of its typed_config, for those that have one.
+	Config protoreflect.FullName
+	// NeedsConfig tells that it does not come without.
+	NeedsConfig bool
+	// Balances tells that it chooses endpoints itself: CLUSTER_PROVIDED.
+	Balances bool
+	// Inline tells that it takes its endpoints from load_assignment.
+	Inline bool
+	// Resolves tells that it asks DNS for its endpoints, and listens to the
+	// cluster's own DNS fields.
+	Resolves bool
+}
+
+// ClusterKinds are the cluster factories of Envoy 1.40.0. redis and
+// dynamic_modules choose endpoints where lb_policy is CLUSTER_PROVIDED.
+var ClusterKinds = []ClusterKind{
+	{Factory: "envoy.cluster.dns", Config: "envoy.extensions.clusters.dns.v3.DnsCluster", Inline: true},
+	{Factory: "envoy.cluster.eds"},
+	{Factory: "envoy.cluster.logical_dns", Inline: true, Resolves: true},
+	{Factory: "envoy.cluster.original_dst", Config: "envoy.extensions.clusters.original_dst.v3.OriginalDstCluster", Balances: true},
+	{Factory: "envoy.cluster.static", Inline: true},
+	{Factory: "envoy.cluster.strict_dns", Inline: true, Resolves: true},
+	{Factory: "envoy.clusters.aggregate", Config: "envoy.extensions.clusters.aggregate.v3.ClusterConfig", NeedsConfig: true, Balances: true},
+	{Factory: "envoy.clusters.composite", Config: "envoy.extensions.clusters.composite.v3.ClusterConfig", NeedsConfig: true, Balances: true},
+	{Factory: "envoy.clusters.dynamic_forward_proxy", Config: "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig", Balances: true},
+	{Factory: "envoy.clusters.dynamic_modules", Config: "envoy.extensions.clusters.dynamic_modules.v3.ClusterConfig", NeedsConfig: true},
+	{Factory: "envoy.clusters.mcp_multicluster", Config: "envoy.extensions.clusters.mcp_multicluster.v3.ClusterConfig", NeedsConfig: true, Balances: true},
+	{Factory: "envoy.clusters.redis", Config: "envoy.extensions.clusters.redis.v3.RedisClusterConfig", Inline: true, Resolves: true},
+	{Factory: "envoy.clusters.reverse_connection", Config: "envoy.extensions.clusters.reverse_connection.v3.ReverseConnectionClusterConfig", NeedsConfig: true, Balances: true},
+}
+
+var kindOfType = map[clusterv3.Cluster_DiscoveryType]string{
+	clusterv3.Cluster_STATIC:       "envoy.cluster.static",
+	clusterv3.Cluster_STRICT_DNS:   "envoy.cluster.strict_dns",
+	clusterv3.Cluster_LOGICAL_DNS:  "envoy.cluster.logical_dns",
+	clusterv3.Cluster_EDS:          "envoy.cluster.eds",
+	clusterv3.Cluster_ORIGINAL_DST: "envoy.cluster.original_dst",
+}
+
+// ClusterKindOf tells what makes a cluster. cluster_type is found by the type of its
+// typed_config, whatever its name; by its name only where it has none.
+func ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
+	custom := c.GetClusterType()
+	factory := kindOfType[c.GetType()]
+	if custom != nil {
+		factory = custom.GetName()
+	}
+	config := CustomClusterConfig(custom)
+	for _, k := range ClusterKinds {
+		if config != "" && k.Config == config || config == "" && k.Factory == factory {
+			return k
+		}
+	}
+	return ClusterKind{}
+}
+
+// CustomClusterConfig is the type by which Envoy looks for the factory of a cluster_type,
+// empty where it looks by the name.
+func CustomClusterConfig(custom *clusterv3.Cluster_CustomClusterType) protoreflect.FullName {
+	if config := TypeOf(custom.GetTypedConfig()); config != "google.protobuf.Struct" {
+		return config
+	}
+	return ""
+}
+
+// ResolvesInDNS tells whether the cluster's endpoints may be host names.
+func ResolvesInDNS(c *clusterv3.Cluster) bool {
+	k := ClusterKindOf(c)
+	return k.Resolves || k.Factory == "envoy.cluster.dns"
+}
+
+// ClusterTypeText names the cluster's type as its author wrote it.
+func ClusterTypeText(c *clusterv3.Cluster) string {
+	if c.GetClusterType() != nil {
+		return ClusterKindOf(c).Factory
+	}
+	return c.GetType().String()
+}

@@ -1,0 +1,80 @@
+package facts
+
+import (
+	"slices"
+)
+
+// Cycles finds what leads back to itself: the nodes that are in a cycle, each with a
+// number that it shares with those that are in one with it. Who looks for the way of a
+// cycle among these alone does not walk through all that only leads there.
+func Cycles(nodes []string, next func(node string) []string) map[string]int {
+	c := cycleSearch{next: next, order: make(map[string]int), low: make(map[string]int), found: make(map[string]int)}
+	for _, node := range nodes {
+		if c.order[node] == 0 {
+			c.visit(node)
+		}
+	}
+	return c.found
+}
+
+// cycleSearch is Tarjan's: each node and each way is looked at once.
+type cycleSearch struct {
+	next  func(string) []string
+	order map[string]int // when a node was visited, from 1
+	low   map[string]int // the first node, by order, that it leads back to; 0 once its cycle is known
+	stack []string
+	found map[string]int
+}
+
+func (c *cycleSearch) visit(node string) {
+	at, bottom := len(c.order)+1, len(c.stack)
+	c.order[node], c.low[node] = at, at
+	c.stack = append(c.stack, node)
+	itself := false
+	for _, to := range c.next(node) {
+		itself = itself || to == node
+		if c.order[to] == 0 {
+			c.visit(to)
+		}
+		if c.low[to] != 0 {
+			c.low[node] = min(c.low[node], c.low[to])
+		}
+	}
+	if c.low[node] != at {
+		return
+	}
+	members := c.stack[bottom:]
+	c.stack = c.stack[:bottom]
+	for _, m := range members {
+		c.low[m] = 0
+		if len(members) > 1 || itself {
+			c.found[m] = at
+		}
+	}
+}
+
+// WayBack is a way from a node that is in a cycle to itself: the nodes on it, of which it
+// is the first.
+func WayBack(start string, next func(node string) []string, cycle map[string]int) []string {
+	seen := make(map[string]bool)
+	var from func(node string) []string
+	from = func(node string) []string {
+		seen[node] = true
+		list := next(node)
+		if slices.Contains(list, start) {
+			return []string{node}
+		}
+		for _, to := range list {
+			if seen[to] || cycle[to] != cycle[start] {
+				continue
+			}
+			if rest := from(to); rest != nil {
+				return append(rest, node)
+			}
+		}
+		return nil
+	}
+	way := from(start)
+	slices.Reverse(way)
+	return way
+}

@@ -1,0 +1,16 @@
+package facts
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// InlineContent is what a data source holds, where it stands in the resource.
+func InlineContent(s *corev3.DataSource) (content []byte, ok bool) {
+	switch specifier := s.GetSpecifier().(type) {
+	case *corev3.DataSource_InlineBytes:
+		return specifier.InlineBytes, true
+	case *corev3.DataSource_InlineString:
+		return []byte(specifier.InlineString), true
+	}
+	return nil, false
+}

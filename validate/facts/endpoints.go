@@ -1,0 +1,29 @@
+package facts
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
+	"xdspub/xds"
+)
+
+// EndpointUse is what a cluster makes of the endpoints in an assignment.
+type EndpointUse int
+
+const (
+	EndpointsUnused   EndpointUse = iota
+	EndpointsLiteral              // taken as they are
+	EndpointsLookedUp             // names for DNS
+)
+
+// UseOfEndpoints tells what becomes of the endpoints around or below a node.
+func UseOfEndpoints(n *xds.Node) EndpointUse {
+	c, at := xds.Enclosing[*clusterv3.Cluster](n)
+	switch k := ClusterKindOf(c); {
+	case at == nil || k.Factory == "envoy.cluster.static":
+		return EndpointsLiteral // without a cluster: EDS
+	case k.Inline:
+		return EndpointsLookedUp
+	default:
+		return EndpointsUnused
+	}
+}

@@ -1,0 +1,43 @@
+package facts
+
+import (
+	"strings"
+
+	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/xds"
+)
+
+// InBinary tells whether Envoy's binary holds a type.
+func InBinary(name protoreflect.FullName) bool {
+	return IsKnownType(string(name)) && xds.InEnvoy(name)
+}
+
+// TypeOf is the type that an Any holds, or that the TypedStruct in it stands for.
+func TypeOf(a *anypb.Any) protoreflect.FullName {
+	name := NameInURL(a.GetTypeUrl())
+	if name != "xds.type.v3.TypedStruct" && name != "udpa.type.v1.TypedStruct" {
+		return name // most are, and need not be unpacked
+	}
+	switch m, _ := a.UnmarshalNew(); m := m.(type) {
+	case *xdstypev3.TypedStruct:
+		return NameInURL(m.GetTypeUrl())
+	case *udpatypev1.TypedStruct:
+		return NameInURL(m.GetTypeUrl())
+	}
+	return name
+}
+
+// NameInURL is the message name in a type URL.
+func NameInURL(url string) protoreflect.FullName {
+	return protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
+}
+
+func IsKnownType(url string) bool {
+	_, err := protoregistry.GlobalTypes.FindMessageByName(NameInURL(url))
+	return err == nil
+}

@@ -1,0 +1,146 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	dynamicmodulesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_modules/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+// Filter is one filter of a chain, whatever the kind of chain.
+type Filter struct {
+	Name     string
+	Path     xds.Path
+	Disabled bool
+	// Configs are its configuration, or what it can get by discovery.
+	Configs []FilterConfig
+}
+
+type FilterConfig struct {
+	*anypb.Any
+	// From is the ECDS resource that holds it, nil where it stands in the filter.
+	From *xds.Resource
+}
+
+func HTTPFilters(p *validate.LookupPass, n *xds.Node, field string, filters []*hcmv3.HttpFilter) (chain []Filter) {
+	for i, f := range filters {
+		chain = append(chain, Filter{
+			Name: f.GetName(), Path: n.Path().Field(field).Index(i), Disabled: f.GetDisabled(),
+			Configs: FilterConfigs(p, f.GetName(), f.GetTypedConfig(), f.GetConfigDiscovery()),
+		})
+	}
+	return chain
+}
+
+func NetworkFilters(p *validate.LookupPass, n *xds.Node, filters []*listenerv3.Filter) (chain []Filter) {
+	for i, f := range filters {
+		chain = append(chain, Filter{
+			Name: f.GetName(), Path: n.Path().Field("filters").Index(i),
+			Configs: FilterConfigs(p, f.GetName(), f.GetTypedConfig(), f.GetConfigDiscovery()),
+		})
+	}
+	return chain
+}
+
+func GenericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain []Filter) {
+	for i, f := range filters {
+		chain = append(chain, Filter{
+			Name: f.GetName(), Path: n.Path().Field("filters").Index(i), Configs: []FilterConfig{{Any: f.GetTypedConfig()}},
+		})
+	}
+	return chain
+}
+
+func FilterConfigs(p *validate.LookupPass, name string, typed *anypb.Any, discovery *corev3.ExtensionConfigSource) (configs []FilterConfig) {
+	if typed != nil {
+		return []FilterConfig{{Any: typed}}
+	}
+	if discovery.GetDefaultConfig() != nil {
+		configs = append(configs, FilterConfig{Any: discovery.GetDefaultConfig()})
+	}
+	sub := xds.Subscription{Target: xds.ExtensionConfig, Name: name, Source: discovery.GetConfigSource()}
+	if r := p.Snapshot.Answer(sub); r != nil {
+		configs = append(configs, FilterConfig{r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig(), r})
+	}
+	return configs
+}
+
+// ChainKind is a kind of filter chain that ends in a terminal filter.
+type ChainKind struct {
+	// Noun is what one of its filters is called.
+	Noun string
+	// End says what a chain can end in.
+	End string
+	// family are the message names of its filters; others are in the wrong place.
+	family string
+	// terminal are those that end a chain, as Envoy 1.40.0 has it: every filter of
+	// its binary was put last, and before the last.
+	terminal []protoreflect.FullName
+}
+
+var (
+	NetworkChain = ChainKind{
+		Noun:   "network filter",
+		End:    "a terminal filter such as tcp_proxy or http_connection_manager",
+		family: "envoy.extensions.filters.network.",
+		terminal: []protoreflect.FullName{
+			"envoy.extensions.filters.network.direct_response.v3.Config",
+			"envoy.extensions.filters.network.dubbo_proxy.v3.DubboProxy",
+			"envoy.extensions.filters.network.echo.v3.Echo",
+			"envoy.extensions.filters.network.generic_proxy.v3.GenericProxy",
+			"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+			"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
+			"envoy.extensions.filters.network.reverse_tunnel.v3.DrainAwareHttpConnectionManager",
+			"envoy.extensions.filters.network.reverse_tunnel.v3.ReverseTunnel",
+			"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+			"envoy.extensions.filters.network.thrift_proxy.v3.ThriftProxy",
+		},
+	}
+	HTTPChain = ChainKind{
+		Noun:   "HTTP filter",
+		End:    "the router",
+		family: "envoy.extensions.filters.http.",
+		terminal: []protoreflect.FullName{
+			"envoy.extensions.filters.http.mcp_router.v3.McpRouter",
+			"envoy.extensions.filters.http.router.v3.Router",
+		},
+	}
+	GenericChain = ChainKind{
+		Noun:     "generic_proxy filter",
+		End:      "the router of generic_proxy",
+		family:   "envoy.extensions.filters.network.generic_proxy.",
+		terminal: []protoreflect.FullName{"envoy.extensions.filters.network.generic_proxy.router.v3.Router"},
+	}
+	UpstreamChain = ChainKind{
+		Noun:     "upstream HTTP filter",
+		End:      "upstream_codec",
+		family:   "envoy.extensions.filters.http.",
+		terminal: []protoreflect.FullName{"envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec"},
+	}
+)
+
+// Ends tells whether a filter of that configuration ends a chain. known is false
+// for what is none of its filters.
+func (k ChainKind) Ends(c FilterConfig) (terminal, known bool) {
+	name := TypeOf(c.Any)
+	switch {
+	case slices.Contains(k.terminal, name):
+		return true, true
+	case name == "envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter":
+		var module dynamicmodulesv3.DynamicModuleFilter
+		return c.UnmarshalTo(&module) == nil && module.GetTerminalFilter(), true
+	case name == "envoy.extensions.common.matching.v3.ExtensionWithMatcher":
+		// Whatever filter is in it.
+		return false, k.family == HTTPChain.family
+	default:
+		return false, strings.HasPrefix(string(name), k.family) && xds.InEnvoy(name)
+	}
+}

@@ -1,0 +1,75 @@
+package facts
+
+import (
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+const (
+	ClusterProvidedPolicy    = protoreflect.FullName("envoy.extensions.load_balancing_policies.cluster_provided.v3.ClusterProvided")
+	ClientSideWeightedPolicy = protoreflect.FullName("envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin")
+	LoadAwareLocalityPolicy  = protoreflect.FullName("envoy.extensions.load_balancing_policies.load_aware_locality.v3.LoadAwareLocality")
+	MaglevPolicy             = protoreflect.FullName("envoy.extensions.load_balancing_policies.maglev.v3.Maglev")
+	OverrideHostPolicy       = protoreflect.FullName("envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost")
+	RingHashPolicy           = protoreflect.FullName("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash")
+	SubsetPolicy             = protoreflect.FullName("envoy.extensions.load_balancing_policies.subset.v3.Subset")
+)
+
+// loadBalancingPolicies are the policies of Envoy 1.40.0.
+var loadBalancingPolicies = []protoreflect.FullName{
+	ClientSideWeightedPolicy,
+	ClusterProvidedPolicy,
+	"envoy.extensions.load_balancing_policies.dynamic_modules.v3.DynamicModulesLoadBalancerConfig",
+	"envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest",
+	LoadAwareLocalityPolicy,
+	MaglevPolicy,
+	OverrideHostPolicy,
+	"envoy.extensions.load_balancing_policies.random.v3.Random",
+	RingHashPolicy,
+	"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+	SubsetPolicy,
+	"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality",
+}
+
+// PickPolicy is the one of the policies that Envoy takes, the first that it knows,
+// and its type; nil where it knows none. It does not look at the others.
+func PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolicy_Policy, protoreflect.FullName) {
+	for _, policy := range l.GetPolicies() {
+		name := TypeOf(policy.GetTypedExtensionConfig().GetTypedConfig())
+		if slices.Contains(loadBalancingPolicies, name) {
+			return policy, name
+		}
+	}
+	return nil, ""
+}
+
+// HasNoPolicy tells whether Envoy finds no policy, and no other rule says why.
+func HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
+	for _, policy := range l.GetPolicies() {
+		config := policy.GetTypedExtensionConfig()
+		name := TypeOf(config.GetTypedConfig())
+		if config.GetTypedConfig() != nil && !InBinary(name) || slices.Contains(loadBalancingPolicies, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsPickedPolicy tells whether Envoy looks at the load balancing policy that n is or
+// stands in: it and those around it must be the ones that are picked.
+func IsPickedPolicy(n *xds.Node) bool {
+	for {
+		policy, at := xds.Enclosing[*clusterv3.LoadBalancingPolicy_Policy](n)
+		if at == nil {
+			return true
+		}
+		if picked, _ := PickPolicy(at.Parent.Message.(*clusterv3.LoadBalancingPolicy)); picked != policy {
+			return false
+		}
+		n = at.Parent
+	}
+}

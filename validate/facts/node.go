@@ -1,0 +1,67 @@
+package facts
+
+import (
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+// Enclosing returns the nearest message of that name around the node, or nil.
+func Enclosing(n *xds.Node, message protoreflect.FullName) *xds.Node {
+	for n = n.Parent; n != nil; n = n.Parent {
+		if n.Name() == message {
+			return n
+		}
+	}
+	return nil
+}
+
+// Inside tells whether the node is, or stands in, a message of one of those
+// names, or what one of those fields holds.
+func Inside(n *xds.Node, names ...protoreflect.FullName) bool {
+	for ; n != nil; n = n.Parent {
+		if slices.Contains(names, n.Name()) || slices.Contains(names, n.Field()) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPerRoute tells whether the node is a filter's configuration for a route, a
+// virtual host, a weighted cluster or a whole route configuration.
+func IsPerRoute(n *xds.Node) bool {
+	return n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" && Inside(n,
+		"envoy.config.route.v3.Route.typed_per_filter_config",
+		"envoy.config.route.v3.RouteConfiguration.typed_per_filter_config",
+		"envoy.config.route.v3.VirtualHost.typed_per_filter_config",
+		"envoy.config.route.v3.WeightedCluster.ClusterWeight.typed_per_filter_config",
+	)
+}
+
+// InRemovedTracer tells whether the node stands in the configuration of a tracer that
+// Envoy has no more: misplaced-extension has that one.
+func InRemovedTracer(n *xds.Node) bool {
+	return Inside(n, "envoy.config.trace.v3.LightstepConfig", "envoy.config.trace.v3.TraceServiceConfig")
+}
+
+// IsUnread tells whether Envoy never looks at the node: what stands in
+// typed_filter_metadata, in a retry policy by Any (taken by no part of Envoy
+// 1.40.0), or in the configuration of a filter that the route disables.
+func IsUnread(n *xds.Node) bool {
+	for ; n != nil; n = n.Parent {
+		switch n.Field() {
+		case "envoy.config.core.v3.Metadata.typed_filter_metadata",
+			"envoy.config.route.v3.RouteAction.retry_policy_typed_config",
+			"envoy.config.route.v3.VirtualHost.retry_policy_typed_config":
+			return true
+		case "envoy.config.route.v3.FilterConfig.config":
+			if f, _ := xds.Enclosing[*routev3.FilterConfig](n); f.GetDisabled() {
+				return true
+			}
+		}
+	}
+	return false
+}

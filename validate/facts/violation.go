@@ -1,0 +1,115 @@
+package facts
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"xdspub/xds"
+)
+
+// Violation is one broken constraint.
+type Violation struct {
+	Path xds.Path
+	// Message says what is wrong, help what would be right where that does not.
+	Message, Help string
+	// Elsewhere tells that a rule of its own reports it.
+	Elsewhere bool
+}
+
+// fieldError is what the generated ValidateAll says of one field. Field is the
+// field's name in Go, with its index or key in brackets.
+type fieldError interface {
+	error
+	Field() string
+	Reason() string
+	Cause() error
+}
+
+// Violations are the leaves of what ValidateAll of m, which stands at the path
+// at, returned.
+func Violations(err error, m protoreflect.Message, at xds.Path) (list []Violation) {
+	switch e := err.(type) {
+	case interface{ AllErrors() []error }:
+		for _, err := range e.AllErrors() {
+			list = append(list, Violations(err, m, at)...)
+		}
+		return list
+	case fieldError:
+		name, key, _ := strings.Cut(strings.TrimSuffix(e.Field(), "]"), "[")
+		fd := fieldByGoName(m.Descriptor().Fields(), name)
+		if fd == nil {
+			return []Violation{{Path: at, Message: choice(m.Descriptor(), name), Help: "set exactly one of them"}}
+		}
+		path, value := element(m, fd, at.Field(string(fd.Name())), key)
+		if sub, ok := value.Interface().(protoreflect.Message); ok {
+			switch e.Cause().(type) {
+			case interface{ AllErrors() []error }, fieldError:
+				return Violations(e.Cause(), sub, path)
+			}
+		}
+		d, isDuration := messageOf(value).(*durationpb.Duration)
+		message, help := words(fd, value, key != "", e.Reason())
+		return []Violation{{Path: path, Message: message, Help: help, Elsewhere: isDuration && !InDurationRange(d)}}
+	default:
+		return []Violation{{Path: at, Message: err.Error()}}
+	}
+}
+
+// element is the value of a field, or its element or entry of that key.
+func element(m protoreflect.Message, fd protoreflect.FieldDescriptor, path xds.Path, key string) (xds.Path, protoreflect.Value) {
+	value := m.Get(fd)
+	switch {
+	case key == "" && !fd.IsMap():
+	case fd.IsList():
+		var i int
+		if _, err := fmt.Sscan(key, &i); err == nil && i < value.List().Len() {
+			return path.Index(i), value.List().Get(i)
+		}
+	case fd.IsMap() && fd.MapKey().Kind() == protoreflect.StringKind:
+		if k := protoreflect.ValueOfString(key).MapKey(); value.Map().Has(k) {
+			return path.Key(key), value.Map().Get(k)
+		}
+	}
+	return path, value
+}
+
+func messageOf(v protoreflect.Value) any {
+	if m, ok := v.Interface().(protoreflect.Message); ok && m.IsValid() {
+		return m.Interface()
+	}
+	return nil
+}
+
+// choice says that one field of a oneof must be set.
+func choice(md protoreflect.MessageDescriptor, goName string) string {
+	for i := range md.Oneofs().Len() {
+		oneof := md.Oneofs().Get(i)
+		if !sameGoName(oneof.Name(), goName) {
+			continue
+		}
+		var names []string
+		for j := range oneof.Fields().Len() {
+			names = append(names, string(oneof.Fields().Get(j).Name()))
+		}
+		return "one of " + strings.Join(names, ", ") + " is required"
+	}
+	return goName + " is required"
+}
+
+func fieldByGoName(fields protoreflect.FieldDescriptors, goName string) protoreflect.FieldDescriptor {
+	for i := range fields.Len() {
+		if sameGoName(fields.Get(i).Name(), goName) {
+			return fields.Get(i)
+		}
+	}
+	return nil
+}
+
+// sameGoName tells whether a field is called goName in the generated code, which
+// drops the underscores and writes capitals instead.
+func sameGoName(name protoreflect.Name, goName string) bool {
+	return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), strings.ReplaceAll(goName, "_", ""))
+}

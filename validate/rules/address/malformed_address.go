@@ -1,0 +1,227 @@
+package address
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/data/dns/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var malformedAddress = &validate.Rule{
+	Code: "malformed-address",
+	Doc: `An IP address is wanted, and something else is given.
+
+Envoy looks names up only for the endpoints of clusters that do DNS (STRICT_DNS,
+LOGICAL_DNS), and looks at a cluster's resolvers only there. Everywhere else a host name, an IPv4 address with leading zeros or
+less than four parts, or an IPv6 address in brackets is a "malformed IP address",
+and a named_port is one that the "IP resolver can't handle": in the endpoints of
+static clusters and of EDS, in listeners, source addresses, resolvers, health
+checks, the tables of dns_filter, and address ranges, where Envoy may even crash (rate
+limits by remote_address_match). A cluster that does DNS takes no resolver_name. XFF's
+trusted ranges alone are taken, and trust
+nobody. Of a resolver_name the released binary knows envoy.ip, and
+envoy.resolvers.reverse_connection, which takes rc://NODE:CLUSTER:TENANT@TARGET:COUNT and
+port 0 only.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.core.v3.CidrRange",
+		"envoy.config.core.v3.SocketAddress",
+		"envoy.data.dns.v3.DnsTable.AddressList",
+		"xds.core.v3.CidrRange",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *corev3.CidrRange:
+			checkRange(p, n, m.GetAddressPrefix())
+		case *xdscorev3.CidrRange:
+			checkRange(p, n, m.GetAddressPrefix())
+		case *dnsv3.DnsTable_AddressList:
+			for i, address := range m.GetAddress() {
+				if address != "" && !isIP(address) {
+					p.Report(validate.Finding{
+						Path:    n.Path().Field("address").Index(i),
+						Message: fmt.Sprintf("%q is no IP address", address),
+						Help:    addressHelp(address, "give an IP address"),
+					})
+				}
+			}
+		case *corev3.SocketAddress:
+			if wantsIP(n) {
+				checkSocketAddress(p, n, m)
+			}
+			checkResolverName(p, n, m.GetResolverName())
+		}
+	},
+}
+
+func checkRange(p *validate.Pass, n *xds.Node, address string) {
+	if address == "" || isIP(address) {
+		return
+	}
+	p.Report(validate.Finding{
+		Path:    n.Path().Field("address_prefix"),
+		Message: fmt.Sprintf("%q is no IP address", address),
+		Help:    addressHelp(address, "an address range starts with an IP address; its length goes into prefix_len"),
+		Warning: ignoredRange(n),
+	})
+}
+
+func checkResolverName(p *validate.Pass, n *xds.Node, name string) {
+	if at := addressAt(n); slices.Contains(resolverAddresses, at.Field()) && !asksResolver(at) {
+		return // not looked at
+	}
+	looksUp := facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(n) == facts.EndpointsLookedUp
+	switch {
+	case name == "":
+	case looksUp:
+		if c, _ := xds.Enclosing[*clusterv3.Cluster](n); facts.ClusterKindOf(c).Factory == "envoy.clusters.redis" {
+			return // not looked at
+		}
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("resolver_name"),
+			Message: fmt.Sprintf("address resolver %q in a cluster that does DNS", name),
+			Help:    "remove it: the cluster's type says how names are looked up",
+		})
+	case name != "envoy.ip" && name != facts.ReverseConnectionResolver:
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("resolver_name"),
+			Message: fmt.Sprintf("unknown address resolver %q", name),
+			Help:    "remove it; Envoy has envoy.ip and " + facts.ReverseConnectionResolver + ", and DNS by the cluster's type",
+		})
+	}
+}
+
+// reverseConnection is such an address. The tenant may be empty.
+var reverseConnection = regexp.MustCompile(`^rc://[^:@]+:[^:@]+:[^:@]*@[^:@]+:[0-9]+$`)
+
+func checkReverseConnection(p *validate.Pass, n *xds.Node, m *corev3.SocketAddress) {
+	switch {
+	case !reverseConnection.MatchString(m.GetAddress()):
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("address"),
+			Message: fmt.Sprintf("%q is no address of a reverse connection", m.GetAddress()),
+			Help:    "write rc://NODE:CLUSTER:TENANT@TARGET:COUNT",
+		})
+	case m.GetPortValue() != 0 || m.GetNamedPort() != "":
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("port_value"),
+			Message: "a reverse connection has no port",
+			Help:    "write port_value: 0",
+		})
+	}
+}
+
+func checkSocketAddress(p *validate.Pass, n *xds.Node, m *corev3.SocketAddress) {
+	if m.GetResolverName() == facts.ReverseConnectionResolver {
+		checkReverseConnection(p, n, m)
+		return
+	}
+	if address := m.GetAddress(); address != "" && !isIP(address) {
+		help := "give an IP address"
+		if _, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil {
+			help = "give an IP address, or make the cluster's type STRICT_DNS or LOGICAL_DNS"
+		}
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("address"),
+			Message: fmt.Sprintf("%q is no IP address, and Envoy does not look names up here", address),
+			Help:    addressHelp(address, help),
+		})
+	}
+	if name := m.GetNamedPort(); name != "" {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("named_port"),
+			Message: fmt.Sprintf("named port %q beside an IP address: Envoy can't look it up", name),
+			Help:    "give its number in port_value",
+		})
+	}
+}
+
+// ignoredRange tells whether Envoy takes a malformed range where this one stands.
+func ignoredRange(n *xds.Node) bool {
+	if n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs" {
+		return true
+	}
+	if !facts.Inside(n, "envoy.config.listener.v3.FilterChainMatch") {
+		return false
+	}
+	// filter-chain-match says where a match is never looked at.
+	l, _ := xds.Enclosing[*listenerv3.Listener](n)
+	return l.GetFilterChainMatcher() != nil || facts.Inside(n, "envoy.config.listener.v3.Listener.default_filter_chain")
+}
+
+// wantsIP tells whether a socket address stands where Envoy takes an IP address
+// only.
+func wantsIP(n *xds.Node) bool {
+	n = addressAt(n)
+	if slices.Contains(resolverAddresses, n.Field()) {
+		return asksResolver(n)
+	}
+	switch n.Field() {
+	case "envoy.config.endpoint.v3.Endpoint.address", "envoy.config.endpoint.v3.Endpoint.AdditionalAddress.address":
+		if facts.Inside(n, "envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints") {
+			return false // never looked at
+		}
+		cluster, _ := xds.Enclosing[*clusterv3.Cluster](n)
+		if cluster == nil {
+			return true // EDS
+		}
+		return facts.ClusterKindOf(cluster).Factory == "envoy.cluster.static"
+	case "envoy.config.bootstrap.v3.Admin.address",
+		"envoy.config.core.v3.BindConfig.additional_source_addresses",
+		"envoy.config.core.v3.BindConfig.source_address",
+		"envoy.config.core.v3.ExtraSourceAddress.address",
+		"envoy.config.endpoint.v3.Endpoint.HealthCheckConfig.address",
+		"envoy.config.listener.v3.AdditionalAddress.address",
+		"envoy.config.listener.v3.Listener.address",
+		"envoy.config.metrics.v3.DogStatsdSink.address",
+		"envoy.config.metrics.v3.StatsdSink.address",
+		"envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport.default_proxy_address":
+		return true
+	}
+	return false
+}
+
+// addressAt is the node of the address that a socket address is, or is in.
+func addressAt(n *xds.Node) *xds.Node {
+	if n.Parent != nil && n.Parent.Name() == "envoy.config.core.v3.Address" {
+		return n.Parent
+	}
+	return n
+}
+
+// isIP tells whether Envoy reads s as an IP address. A zone after % names an
+// interface of Envoy's machine, which is not known here.
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// addressHelp says how to write what is nearly an IP address.
+func addressHelp(s, otherwise string) string {
+	bare := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	parts := strings.Split(bare, ".")
+	for i, part := range parts {
+		if trimmed := strings.TrimLeft(part, "0"); trimmed != "" {
+			parts[i] = trimmed
+		} else if part != "" {
+			parts[i] = "0"
+		}
+	}
+	for _, candidate := range []string{bare, strings.Join(parts, ".")} {
+		if isIP(candidate) {
+			return fmt.Sprintf("write it as %s", candidate)
+		}
+	}
+	return otherwise
+}

@@ -1,0 +1,55 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+const (
+	reverseTunnelFilter    = "envoy.extensions.filters.network.reverse_tunnel.v3.ReverseTunnel"
+	acceptsReverseTunnels  = "envoy.extensions.bootstrap.reverse_tunnel.upstream_socket_interface.v3.UpstreamReverseConnectionSocketInterface"
+	initiateReverseTunnels = "envoy.extensions.bootstrap.reverse_tunnel.downstream_socket_interface.v3.DownstreamReverseConnectionSocketInterface"
+)
+
+var bootstrapExtension = &validate.Rule{
+	Code:     "bootstrap-extension",
+	Severity: diag.Error,
+	Doc: `A listener needs an extension that the bootstrap does not have.
+
+The filter reverse_tunnel needs the upstream socket interface among the
+bootstrap_extensions ("the upstream reverse_tunnel socket interface bootstrap extension … is
+not configured"), a listener at an rc:// address the downstream one: its --mode validate
+says OK, and a live Envoy refuses it ("failed to create socket using custom interface").
+Where the bootstrap is not known, it is a warning. listener-address has the same for
+internal listeners.`,
+	Messages: []protoreflect.FullName{"envoy.config.core.v3.SocketAddress", reverseTunnelFilter},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *corev3.SocketAddress:
+			if m.GetResolverName() == facts.ReverseConnectionResolver && facts.Inside(n, "envoy.config.listener.v3.Listener.address", "envoy.config.listener.v3.AdditionalAddress.address") {
+				needsExtension(p, n, initiateReverseTunnels, "a listener at an rc:// address")
+			}
+		default:
+			needsExtension(p, n, acceptsReverseTunnels, "reverse_tunnel")
+		}
+	},
+}
+
+func needsExtension(p *validate.Pass, n *xds.Node, extension protoreflect.FullName, what string) {
+	if p.Known.HasExtension(extension) {
+		return
+	}
+	p.Report(validate.Finding{
+		Path:    n.Path(),
+		Message: fmt.Sprintf("%s needs the bootstrap extension %s", what, extension.Name()),
+		Help:    "add it to bootstrap_extensions, and say which bootstrap Envoy has",
+		Warning: !p.Known.Given(),
+	})
+}

@@ -1,0 +1,204 @@
+package bootstrap
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
+	heapv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/resource_monitors/fixed_heap/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var bootstrapOptions = &validate.Rule{
+	Code: "bootstrap-options",
+	Doc: `A bootstrap says what can't be, and Envoy does not start.
+
+Of two ways to say one thing only one may be used: "Only one of watchdog or watchdogs
+should be set!", "Only one of stats_flush_interval or stats_flush_on_admin should be
+set!". Runtime layers have names of their own ("Duplicate layer name: a") and at most
+one of them is the admin's ("Too many admin layers specified"). Resource monitors stand
+once ("Duplicate resource monitor"), a heap has a size ("max heap size must be greater
+than 0"), a scaled trigger begins before it is saturated, and reduce_timeouts has a
+configuration. lds_resources_locator begins with xdstp: or file:.
+
+ads_config is a gRPC one ("must be of non-aggregated gRPC") with one service ("must have
+no more than 1 gRPC services specified"). default_config_source and config_sources are API
+ones ("Only api_config_source type is currently supported") of an aggregated type ("only
+supports AGGREGATED_GRPC and AGGREGATED_DELTA_GRPC types"), with one service too. One of
+config_sources needs an authority, and none stands in it twice ("is configured more than
+once").
+
+hds_config and load_stats_config are such as ads_config. Envoy looks at them late: its
+--mode validate says OK, and a live Envoy logs "Skipping initialization", shuts down, and
+exits with 0. An access log of the admin interface that needs a cluster, by gRPC, HTTP or
+fluentd, crashes Envoy: it makes the log before there is any cluster.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.accesslog.v3.AccessLog",
+		"envoy.config.bootstrap.v3.Bootstrap",
+		"envoy.config.bootstrap.v3.LayeredRuntime",
+		"envoy.config.overload.v3.OverloadManager",
+		"envoy.config.overload.v3.ScaledTrigger",
+		"envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		report := func(at xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(at), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *accesslogv3.AccessLog:
+			if n.Field() == "envoy.config.bootstrap.v3.Admin.access_log" && callsCluster(m) {
+				report("", "an access log of the admin interface that needs a cluster: Envoy crashes", "write it to a file, or to stdout")
+			}
+		case *bootstrapv3.Bootstrap:
+			checkBootstrap(m, report)
+			checkAuthorities(m, report)
+			checkLateClients(m, report)
+		case *bootstrapv3.LayeredRuntime:
+			checkLayers(m, report)
+		case *overloadv3.OverloadManager:
+			checkOverload(m, report)
+		case *overloadv3.ScaledTrigger:
+			if m.GetScalingThreshold() >= m.GetSaturationThreshold() {
+				report("saturation_threshold", fmt.Sprintf("saturation_threshold %v is not above scaling_threshold %v", m.GetSaturationThreshold(), m.GetScalingThreshold()), "let the action begin before it is saturated")
+			}
+		case *heapv3.FixedHeapConfig:
+			if m.GetMaxHeapSizeBytes() == 0 {
+				report("max_heap_size_bytes", "max_heap_size_bytes is 0", "say how large the heap may become")
+			}
+		}
+	},
+}
+
+var locatorScheme = regexp.MustCompile(`^(?:xdstp|http|file):`)
+
+func checkBootstrap(b *bootstrapv3.Bootstrap, report func(at xds.Path, message, help string)) {
+	if b.GetWatchdog() != nil && b.GetWatchdogs() != nil {
+		report("watchdog", "watchdog stands beside watchdogs", "keep watchdogs")
+	}
+	if b.GetStatsFlushInterval() != nil && b.GetStatsFlushOnAdmin() {
+		report("stats_flush_interval", "stats_flush_interval stands beside stats_flush_on_admin", "keep one of them")
+	}
+	dynamic := b.GetDynamicResources()
+	if ads := dynamic.GetAdsConfig(); ads != nil {
+		checkClient("dynamic_resources.ads_config", ads, "", report)
+	}
+	if locator := dynamic.GetLdsResourcesLocator(); locator != "" && !locatorScheme.MatchString(locator) {
+		report("dynamic_resources.lds_resources_locator", fmt.Sprintf("locator %q is none of xdstp: or file:", locator), "write xdstp://AUTHORITY/envoy.config.listener.v3.Listener/…")
+	}
+}
+
+// checkClient checks a gRPC client of the bootstrap's own.
+func checkClient(at xds.Path, api *corev3.ApiConfigSource, consequence string, report func(at xds.Path, message, help string)) {
+	field := at[strings.LastIndexByte(string(at), '.')+1:]
+	switch t := api.GetApiType(); {
+	case t != corev3.ApiConfigSource_GRPC && t != corev3.ApiConfigSource_DELTA_GRPC:
+		report(at.Field("api_type"), fmt.Sprintf("%s of type %s%s", field, t, consequence), "write GRPC or DELTA_GRPC")
+	default:
+		checkServices(at, api, consequence, report)
+	}
+}
+
+func checkServices(at xds.Path, api *corev3.ApiConfigSource, consequence string, report func(at xds.Path, message, help string)) {
+	switch count := len(api.GetGrpcServices()); {
+	case len(api.GetClusterNames()) > 0:
+		report(at.Field("cluster_names"), "cluster_names in a source by gRPC"+consequence, "name the cluster in grpc_services")
+	case count != 1:
+		report(at.Field("grpc_services"), fmt.Sprintf("a source by gRPC with %d gRPC services%s", count, consequence), "give it exactly one")
+	}
+}
+
+// checkLateClients checks what Envoy sets up when its clusters are there.
+func checkLateClients(b *bootstrapv3.Bootstrap, report func(at xds.Path, message, help string)) {
+	const consequence = ": Envoy shuts down at its start"
+	if hds := b.GetHdsConfig(); hds != nil {
+		checkClient("hds_config", hds, consequence, report)
+	}
+	if lrs := b.GetClusterManager().GetLoadStatsConfig(); lrs != nil {
+		checkClient("cluster_manager.load_stats_config", lrs, consequence, report)
+	}
+}
+
+// checkAuthorities checks the sources for xdstp names.
+func checkAuthorities(b *bootstrapv3.Bootstrap, report func(at xds.Path, message, help string)) {
+	if b.GetDefaultConfigSource() != nil {
+		checkAuthority("default_config_source", b.GetDefaultConfigSource(), report)
+	}
+	for i, source := range b.GetConfigSources() {
+		at := xds.Path("config_sources").Index(i)
+		if source.GetApiConfigSource() != nil && len(source.GetAuthorities()) == 0 {
+			report(at, "a source for xdstp names without an authority", "say whose names it answers, or make it the default_config_source")
+		}
+		checkAuthority(at, source, report)
+	}
+}
+
+func checkAuthority(at xds.Path, source *corev3.ConfigSource, report func(at xds.Path, message, help string)) {
+	api := source.GetApiConfigSource()
+	switch t := api.GetApiType(); {
+	case api == nil:
+		report(at, "a source for xdstp names that is no api_config_source", "give it an api_config_source, or remove it")
+	case t != corev3.ApiConfigSource_AGGREGATED_GRPC && t != corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
+		report(at.Field("api_config_source").Field("api_type"), fmt.Sprintf("a source for xdstp names of type %s", t), "write AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC")
+	default:
+		checkServices(at.Field("api_config_source"), api, "", report)
+	}
+	names := make(map[string]bool)
+	for i, authority := range source.GetAuthorities() {
+		if names[authority.GetName()] {
+			report(at.Field("authorities").Index(i).Field("name"), fmt.Sprintf("authority %q stands twice", authority.GetName()), "keep one of them")
+		}
+		names[authority.GetName()] = true
+	}
+}
+
+// callsCluster tells whether an access log goes to a cluster.
+func callsCluster(m *accesslogv3.AccessLog) bool {
+	switch m.GetTypedConfig().MessageName() {
+	case "envoy.extensions.access_loggers.fluentd.v3.FluentdAccessLogConfig",
+		"envoy.extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig",
+		"envoy.extensions.access_loggers.grpc.v3.TcpGrpcAccessLogConfig",
+		"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig":
+		return true
+	}
+	return false
+}
+
+func checkLayers(m *bootstrapv3.LayeredRuntime, report func(at xds.Path, message, help string)) {
+	names := make(map[string]bool)
+	admin := false
+	for i, layer := range m.GetLayers() {
+		at := xds.Path("layers").Index(i)
+		if names[layer.GetName()] {
+			report(at.Field("name"), fmt.Sprintf("runtime layer %q stands twice", layer.GetName()), "give each layer a name of its own")
+		}
+		names[layer.GetName()] = true
+		if layer.GetAdminLayer() != nil {
+			if admin {
+				report(at.Field("admin_layer"), "a second admin layer", "keep one of them")
+			}
+			admin = true
+		}
+	}
+}
+
+func checkOverload(m *overloadv3.OverloadManager, report func(at xds.Path, message, help string)) {
+	names := make(map[string]bool)
+	for i, monitor := range m.GetResourceMonitors() {
+		if names[monitor.GetName()] {
+			report(xds.Path("resource_monitors").Index(i).Field("name"), fmt.Sprintf("resource monitor %q stands twice", monitor.GetName()), "keep one of them")
+		}
+		names[monitor.GetName()] = true
+	}
+	for i, action := range m.GetActions() {
+		if action.GetName() == "envoy.overload_actions.reduce_timeouts" && action.GetTypedConfig() == nil {
+			report(xds.Path("actions").Index(i), "reduce_timeouts has no typed_config", "give it an envoy.config.overload.v3.ScaleTimersOverloadActionConfig")
+		}
+	}
+}

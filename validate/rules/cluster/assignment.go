@@ -1,0 +1,33 @@
+package cluster
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+func endpointCount(a *endpointv3.ClusterLoadAssignment) (count int) {
+	for _, locality := range a.GetEndpoints() {
+		count += len(locality.GetLbEndpoints())
+	}
+	return count
+}
+
+// assignmentOf is where the endpoints of a cluster stand: in it, or in a resource
+// of this Snapshot, also where the cluster asks for it by a file of its own; nil
+// where they are not here.
+func assignmentOf(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) (*xds.Resource, xds.Path, *endpointv3.ClusterLoadAssignment) {
+	if s, ok := n.Subscription(); ok {
+		if r := p.Snapshot.Lookup(s.Target, s.Name); r != nil {
+			return r, "", r.Message.(*endpointv3.ClusterLoadAssignment)
+		}
+		return nil, "", nil
+	}
+	if !facts.ClusterKindOf(c).Inline {
+		return nil, "", nil
+	}
+	return p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()
+}

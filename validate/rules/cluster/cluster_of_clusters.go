@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/composite/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var clusterOfClusters = &validate.Rule{
+	Code:  "cluster-of-clusters",
+	Whole: true,
+	Doc: `A cluster that is made of clusters has a member that can't serve.
+
+An aggregate cluster takes the hosts of its members. A member that is an aggregate
+or composite cluster itself has none of its own, be it the cluster itself, part of
+a cycle, or not: Envoy accepts it and never sends a request there, and where no other
+member is left, all requests get 503.
+
+A composite cluster hands a request on to its members. One that comes back to itself
+makes Envoy recurse until it crashes, at the first request, or at the first retry
+when an earlier member has answered.`,
+	Gather: []protoreflect.FullName{
+		"envoy.extensions.clusters.aggregate.v3.ClusterConfig",
+		"envoy.extensions.clusters.composite.v3.ClusterConfig",
+	},
+	Snapshot: func(p *validate.SnapshotPass) {
+		made := make(map[string]validate.Met)
+		var names []string
+		for _, m := range p.Gathered {
+			if m.Resource.Type == xds.Cluster && m.Node.Field() == "envoy.config.cluster.v3.Cluster.CustomClusterType.typed_config" && made[m.Resource.Name].Node == nil {
+				made[m.Resource.Name] = m
+				names = append(names, m.Resource.Name)
+			}
+		}
+		handsOn := func(name string) (to []string) {
+			for _, entry := range compositeIn(made, name).GetClusters() {
+				to = append(to, entry.GetName())
+			}
+			return to
+		}
+		cycle := facts.Cycles(names, handsOn)
+		round := make(map[string]bool) // are in a cycle that was reported
+		for _, name := range names {
+			switch m := made[name].Node.Message.(type) {
+			case *aggregatev3.ClusterConfig:
+				checkAggregate(&p.LookupPass, made, made[name], m)
+			case *compositev3.ClusterConfig:
+				if cycle[name] != 0 && !round[name] {
+					checkComposite(&p.Pass, made, name, facts.WayBack(name, handsOn, cycle), round)
+				}
+			}
+		}
+	},
+}
+
+func checkAggregate(p *validate.LookupPass, made map[string]validate.Met, at validate.Met, config *aggregatev3.ClusterConfig) {
+	serves := slices.ContainsFunc(config.GetClusters(), func(name string) bool {
+		return made[name].Node == nil && p.Exists(xds.Cluster, name)
+	})
+	for i, name := range config.GetClusters() {
+		member := made[name]
+		if member.Node == nil {
+			continue
+		}
+		f := validate.Finding{
+			Resource: at.Resource,
+			Path:     at.Node.Path().Field("clusters").Index(i),
+			Message:  fmt.Sprintf("cluster %q has no hosts of its own: requests get 503", name),
+			Help:     "name the clusters that it is made of",
+		}
+		if serves {
+			f.Message = fmt.Sprintf("cluster %q has no hosts of its own: it is never used", name)
+			f.Warning = true
+		}
+		if member.Resource != at.Resource {
+			f.Related = facts.Related(member.Resource, "cluster_type", "is made of clusters")
+		}
+		p.Report(f)
+	}
+}
+
+// compositeIn is nil where a cluster is none: an aggregate cluster picks hosts, it hands
+// nothing on.
+func compositeIn(made map[string]validate.Met, name string) *compositev3.ClusterConfig {
+	if made[name].Node == nil {
+		return nil
+	}
+	config, _ := made[name].Node.Message.(*compositev3.ClusterConfig)
+	return config
+}
+
+// checkComposite reports a composite cluster from which there is a way back to it.
+func checkComposite(p *validate.Pass, made map[string]validate.Met, start string, way []string, round map[string]bool) {
+	next := start
+	if len(way) > 1 {
+		next = way[1]
+	}
+	config := made[start].Node.Message.(*compositev3.ClusterConfig)
+	i := slices.IndexFunc(config.GetClusters(), func(e *compositev3.ClusterConfig_ClusterEntry) bool { return e.GetName() == next })
+	f := validate.Finding{
+		Resource: made[start].Resource,
+		Path:     made[start].Node.Path().Field("clusters").Index(i).Field("name"),
+		Message:  fmt.Sprintf("cluster %q leads back to %q: Envoy crashes", next, start),
+		Help:     "break the cycle",
+	}
+	for _, name := range way {
+		round[name] = true
+		if name != start {
+			f.Related = append(f.Related, facts.Related(made[name].Resource, "cluster_type", "is on the way")...)
+		}
+	}
+	p.Report(f)
+}

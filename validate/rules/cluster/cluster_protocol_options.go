@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var clusterProtocolOptions = &validate.Rule{
+	Code: "cluster-protocol-options",
+	Doc: `A cluster's protocol options contradict each other, or its transport socket.
+
+The key in typed_extension_protocol_options says whose options they are, and so
+which message ("Unable to unpack as …"). For HTTP the key is
+envoy.extensions.upstreams.http.v3.HttpProtocolOptions: under the older one Envoy
+checks the options and does not use them.
+
+With auto_config the cluster's transport sockets must all do ALPN, as TLS does, and
+with HTTP/3 it needs alternate_protocols_cache_options; a key_value_store_config in
+them is refused unless Envoy runs with --concurrency 1. HTTP/3 needs a transport
+socket that is called envoy.transport_sockets.quic, or the same inside one called
+envoy.transport_sockets.http_11_proxy: here the name counts. The released binary
+has no header validation extensions.
+
+The older fields of the cluster are not in effect beside these options, but for
+max_requests_per_connection, which may stand in one place only; of HTTP/1 and
+HTTP/2 they can have one, unless protocol_selection is USE_DOWNSTREAM_PROTOCOL.`,
+	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", httpProtocolOptions},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			options := m.GetTypedExtensionProtocolOptions()
+			path := n.Path().Field("typed_extension_protocol_options")
+			for _, key := range slices.Sorted(maps.Keys(options)) {
+				checkOptionsKey(p, path.Key(key), key, options[key])
+			}
+			checkOlderOptions(p, n, m)
+		case *httpv3.HttpProtocolOptions:
+			c, at := xds.Enclosing[*clusterv3.Cluster](n)
+			if at == nil {
+				return
+			}
+			checkHTTPOptions(p, n, m)
+			if a, _ := xds.Enclosing[*anypb.Any](n); a == c.GetTypedExtensionProtocolOptions()[httpProtocolOptions] {
+				checkTransport(p, n, m, at, c)
+			}
+		}
+	},
+}
+
+const (
+	olderTCPProtocolOptions = "envoy.upstreams.tcp.tcp_protocol_options"
+	tcpProtocolOptions      = "envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions"
+)
+
+func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) {
+	want, known := xds.ProtocolOptions[key]
+	// What a TypedStruct says of its type does not count here.
+	got := facts.NameInURL(a.GetTypeUrl())
+	f := validate.Finding{Path: path}
+	switch {
+	case !known:
+		return // unresolved-reference
+	case key == facts.OlderHTTPProtocolOptions || key == olderTCPProtocolOptions:
+		f.Message = fmt.Sprintf("options under %q are not in effect", key)
+		f.Help = fmt.Sprintf("make their key %s", want)
+		f.Warning = true
+	case got == "google.protobuf.Struct" && xds.UnpackOptions(map[string]*anypb.Any{key: a}, key) == nil:
+		f.Path = path.Field("value")
+		f.Message = fmt.Sprintf("value does not fit %s", want)
+		f.Help = "check the spelling and the kind of the fields"
+	case got == want || !facts.InBinary(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
+		return // Envoy reads nothing as whatever it wants; HTTP options need something
+	default:
+		f.Message = fmt.Sprintf("%s stands under the key %q", got, key)
+		f.Help = fmt.Sprintf("give it a %s, or correct the key", want)
+	}
+	p.Report(f)
+}
+
+// isAnything tells of the types that Envoy reads as whatever message it wants.
+func isAnything(name protoreflect.FullName) bool {
+	switch name {
+	case "google.protobuf.Struct", "udpa.type.v1.TypedStruct", "xds.type.v3.TypedStruct":
+		return true
+	}
+	return false
+}
+
+func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	common := c.GetCommonHttpProtocolOptions()
+	set := c.GetTypedExtensionProtocolOptions()[httpProtocolOptions] != nil
+	if set {
+		common = httpOptions(c).GetCommonHttpProtocolOptions()
+		for _, older := range []struct {
+			field string
+			set   bool
+		}{
+			{"common_http_protocol_options", c.GetCommonHttpProtocolOptions() != nil},
+			{"http_protocol_options", c.GetHttpProtocolOptions() != nil},
+			{"http2_protocol_options", c.GetHttp2ProtocolOptions() != nil},
+			{"protocol_selection", c.GetProtocolSelection() != 0},
+			{"upstream_http_protocol_options", c.GetUpstreamHttpProtocolOptions() != nil},
+		} {
+			if older.set {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field(older.field),
+					Message: older.field + " is not in effect beside HttpProtocolOptions",
+					Help:    "move it into typed_extension_protocol_options",
+					Warning: true,
+				})
+			}
+		}
+	}
+	if c.GetMaxRequestsPerConnection() != nil && common.GetMaxRequestsPerConnection() != nil {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("max_requests_per_connection"),
+			Message: "max_requests_per_connection in the cluster and in its HTTP options",
+			Help:    "leave the one in common_http_protocol_options",
+		})
+	}
+	if !set && c.GetHttpProtocolOptions() != nil && c.GetHttp2ProtocolOptions() != nil && c.GetProtocolSelection() == clusterv3.Cluster_USE_CONFIGURED_PROTOCOL {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("http2_protocol_options"),
+			Message: "http2_protocol_options beside http_protocol_options",
+			Help:    "leave one of them, or set protocol_selection: USE_DOWNSTREAM_PROTOCOL",
+		})
+	}
+}
+
+// checkHTTPOptions checks what Envoy looks at under the older key too.
+func checkHTTPOptions(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions) {
+	if m.GetHeaderValidationConfig() != nil {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("header_validation_config"),
+			Message: "header_validation_config: Envoy's binary has no header validation extensions",
+			Help:    "remove it",
+		})
+	}
+	if auto := m.GetAutoConfig(); auto.GetHttp3ProtocolOptions() != nil {
+		checkProtocolsCache(p, n.Path().Field("auto_config"), auto)
+	}
+}
+
+func checkProtocolsCache(p *validate.Pass, path xds.Path, auto *httpv3.HttpProtocolOptions_AutoHttpConfig) {
+	cache := auto.GetAlternateProtocolsCacheOptions()
+	switch {
+	case cache == nil:
+		p.Report(validate.Finding{
+			Path:    path.Field("http3_protocol_options"),
+			Message: "HTTP/3 in auto_config without alternate_protocols_cache_options",
+			Help:    "give it alternate_protocols_cache_options: {name: …}, where Envoy keeps who speaks HTTP/3",
+		})
+	case cache.GetKeyValueStoreConfig() != nil:
+		p.Report(validate.Finding{
+			Path:    path.Field("alternate_protocols_cache_options").Field("key_value_store_config"),
+			Message: "Envoy refuses a key value store here, unless it runs with --concurrency 1",
+			Help:    "remove it: Envoy then keeps the protocols in memory",
+			Warning: true,
+		})
+	}
+}

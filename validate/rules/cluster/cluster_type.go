@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	dnsclusterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/original_dst/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var clusterType = &validate.Rule{
+	Code: "cluster-type",
+	Doc: `A cluster's type is unknown, or does not go with its other fields.
+
+cluster_type names a cluster factory of Envoy, by the type of its typed_config or,
+without one, by its name: "Didn't find a registered cluster factory
+implementation". Some factories do not come without a typed_config, and
+envoy.cluster.eds does not come by cluster_type at all. That of Redis needs its own name
+as well ("Redis cluster can only created with redis cluster type").
+
+Refused as well: eds_cluster_config on a cluster whose type is not EDS; a
+LOGICAL_DNS cluster without exactly one endpoint; a load_assignment on
+ORIGINAL_DST, even an empty one, and its http_header_name without
+use_http_header. The other types that have no use for load_assignment take it,
+and its endpoints get no requests.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.cluster.v3.Cluster",
+		"envoy.extensions.clusters.dns.v3.DnsCluster",
+		"envoy.extensions.clusters.original_dst.v3.OriginalDstCluster",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			k := facts.ClusterKindOf(m)
+			if k.Factory == "" || k.NeedsConfig && m.GetClusterType().GetTypedConfig() == nil {
+				checkClusterFactory(p, n, m, k)
+				return
+			}
+			if k.Factory == redisCluster && m.GetClusterType().GetName() != redisCluster {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("cluster_type").Field("name"),
+					Message: fmt.Sprintf("cluster type %q with the configuration of %s: Envoy goes by the name too", m.GetClusterType().GetName(), redisCluster),
+					Help:    "name it " + redisCluster,
+				})
+			}
+			checkDiscovery(p, n, m, k)
+			checkEndpointsOfType(p, n, m, k)
+			if k.Factory == "envoy.cluster.original_dst" && facts.CustomClusterConfig(m.GetClusterType()) == "" {
+				checkDestinationHeader(p, n.Path().Field("original_dst_lb_config"), m.GetOriginalDstLbConfig())
+			}
+		case *dnsclusterv3.DnsCluster:
+			if c, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil && m.GetAllAddressesInSingleEndpoint() {
+				checkSingleEndpoint(p, at, c)
+			}
+		case *originaldstv3.OriginalDstCluster:
+			checkDestinationHeader(p, n.Path(), m)
+		}
+	},
+}
+
+const redisCluster = "envoy.clusters.redis"
+
+func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k facts.ClusterKind) {
+	custom := c.GetClusterType()
+	config := facts.CustomClusterConfig(custom)
+	switch {
+	case k.NeedsConfig:
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("cluster_type"),
+			Message: fmt.Sprintf("cluster type %q has no typed_config", k.Factory),
+			Help:    fmt.Sprintf("give it a typed_config of type %s", k.Config),
+		})
+	case custom.GetTypedConfig() != nil && !facts.InBinary(facts.TypeOf(custom.GetTypedConfig())):
+		// unknown-type
+	case config != "":
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("cluster_type").Field("typed_config"),
+			Message: fmt.Sprintf("%s is no type of cluster", config),
+			Help:    "give the configuration of a cluster, envoy.extensions.clusters.…",
+		})
+	default:
+		var factories []string
+		for _, k := range facts.ClusterKinds {
+			factories = append(factories, k.Factory)
+		}
+		f := validate.Finding{
+			Path:    n.Path().Field("cluster_type").Field("name"),
+			Message: fmt.Sprintf("unknown cluster type %q", custom.GetName()),
+			Help:    "without a typed_config the name must be that of a cluster factory of Envoy, such as envoy.cluster.static",
+		}
+		if near := diag.NewCandidates(factories).Nearest(custom.GetName()); near != "" {
+			f.Help = fmt.Sprintf("did you mean %q?", near)
+		}
+		p.Report(f)
+	}
+}
+
+func checkDiscovery(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k facts.ClusterKind) {
+	switch {
+	case c.GetClusterType() != nil && k.Factory == "envoy.cluster.eds":
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("cluster_type"),
+			Message: "cluster type envoy.cluster.eds: Envoy takes eds_cluster_config with type EDS only, and needs one",
+			Help:    "write type: EDS instead of cluster_type",
+		})
+	case c.GetEdsClusterConfig() != nil && c.GetType() != clusterv3.Cluster_EDS:
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("eds_cluster_config"),
+			Message: fmt.Sprintf("eds_cluster_config on a cluster of type %s", facts.ClusterTypeText(c)),
+			Help:    "make the cluster's type EDS, or remove eds_cluster_config",
+		})
+	}
+}
+
+func checkEndpointsOfType(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k facts.ClusterKind) {
+	path := n.Path().Field("load_assignment")
+	switch {
+	case k.Factory == "envoy.cluster.logical_dns":
+		checkSingleEndpoint(p, n, c)
+	case c.GetLoadAssignment() == nil || k.Inline || k.Factory == "envoy.clusters.dynamic_modules":
+	case k.Factory == "envoy.cluster.original_dst" || k.Factory == "envoy.clusters.reverse_connection":
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: fmt.Sprintf("a cluster of type %s has a load_assignment", facts.ClusterTypeText(c)),
+			Help:    "remove it: such a cluster finds its endpoints itself",
+		})
+	case endpointCount(c.GetLoadAssignment()) > 0:
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: fmt.Sprintf("the endpoints in load_assignment are not used by a cluster of type %s", facts.ClusterTypeText(c)),
+			Help:    "remove them, or make the cluster's type STATIC",
+			Warning: true,
+		})
+	}
+}
+
+// checkSingleEndpoint checks a cluster whose one name stands for one endpoint.
+func checkSingleEndpoint(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	localities, count := len(c.GetLoadAssignment().GetEndpoints()), endpointCount(c.GetLoadAssignment())
+	if localities == 1 && count == 1 {
+		return
+	}
+	what := fmt.Sprintf("%d endpoints", count)
+	if localities > 1 {
+		what = fmt.Sprintf("%d localities", localities)
+	}
+	p.Report(validate.Finding{
+		Path:    n.Path().Field("load_assignment").Field("endpoints"),
+		Message: "a LOGICAL_DNS cluster has " + what + ", Envoy takes exactly one",
+		Help:    "it takes exactly one endpoint, the name to look up; with more, make its type STRICT_DNS",
+	})
+}
+
+// destinationHeader is the settings of ORIGINAL_DST, old and new.
+type destinationHeader interface {
+	GetUseHttpHeader() bool
+	GetHttpHeaderName() string
+}
+
+func checkDestinationHeader(p *validate.Pass, path xds.Path, m destinationHeader) {
+	if m.GetHttpHeaderName() != "" && !m.GetUseHttpHeader() {
+		p.Report(validate.Finding{
+			Path:    path.Field("http_header_name"),
+			Message: fmt.Sprintf("http_header_name %q without use_http_header", m.GetHttpHeaderName()),
+			Help:    "set use_http_header: true, or remove the name",
+		})
+	}
+}

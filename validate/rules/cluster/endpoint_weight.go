@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"fmt"
+	"math"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	loadawarev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/load_aware_locality/v3"
+	subsetv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/subset/v3"
+	"google.golang.org/protobuf/encoding/prototext"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// checkEndpointWeights checks the endpoints of a cluster that hashes, where they
+// stand in it or in an assignment of this Snapshot.
+func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) {
+	if !hashes(c) {
+		return
+	}
+	r, path, assignment := assignmentOf(p, n, c)
+	if !mayOverflow(assignment) {
+		return
+	}
+	add := weights{
+		report:    func(f validate.Finding) { f.Resource, f.Warning = r, facts.ResolvesInDNS(c); p.Report(f) },
+		ofHosts:   make(map[uint32]uint64),
+		ofPlaces:  make(map[uint32]uint64),
+		placed:    make(map[uint32]map[string]uint64),
+		reported:  make(map[uint32]bool),
+		firstOnly: r != p.Resource,
+		seen:      make(map[string]bool),
+	}
+	for i, locality := range assignment.GetEndpoints() {
+		add.locality(path.Field("endpoints").Index(i), locality)
+	}
+}
+
+// mayOverflow tells whether all weights together are too many, at whatever
+// priority, so that it is worth to look closer.
+func mayOverflow(a *endpointv3.ClusterLoadAssignment) bool {
+	var hosts, places uint64
+	for _, l := range a.GetEndpoints() {
+		places += uint64(l.GetLoadBalancingWeight().GetValue())
+		for _, e := range l.GetLbEndpoints() {
+			hosts += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+		}
+	}
+	return max(hosts, places) > math.MaxUint32
+}
+
+// weights adds up what stands at each priority.
+type weights struct {
+	report            func(validate.Finding)
+	ofHosts, ofPlaces map[uint32]uint64
+	placed            map[uint32]map[string]uint64 // the last weight of a locality counts
+	reported          map[uint32]bool
+	firstOnly         bool // EDS counts an address once
+	seen              map[string]bool
+}
+
+func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
+	at := l.GetPriority()
+	for _, e := range l.GetLbEndpoints() {
+		if w.firstOnly {
+			key := prototext.MarshalOptions{}.Format(e.GetEndpoint().GetAddress())
+			if w.seen[key] {
+				continue
+			}
+			w.seen[key] = true
+		}
+		w.ofHosts[at] += uint64(max(1, e.GetLoadBalancingWeight().GetValue()))
+	}
+	if w.ofHosts[at] > math.MaxUint32 && !w.reported[at] {
+		w.reported[at] = true
+		w.report(validate.Finding{Path: path.Field("lb_endpoints"), Message: tooHeavy(w.ofHosts[at]), Help: "give smaller weights; only their proportions count"})
+	}
+	if l.GetLocality() == nil || l.GetLoadBalancingWeight() == nil {
+		return
+	}
+	key := prototext.MarshalOptions{}.Format(l.GetLocality())
+	if w.placed[at] == nil {
+		w.placed[at] = make(map[string]uint64)
+	}
+	weight := uint64(l.GetLoadBalancingWeight().GetValue())
+	w.ofPlaces[at] += weight - w.placed[at][key]
+	w.placed[at][key] = weight
+	if w.ofPlaces[at] > math.MaxUint32 && !w.reported[at] {
+		w.reported[at] = true
+		w.report(validate.Finding{Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofPlaces[at]), Help: "give the localities smaller weights; only their proportions count"})
+	}
+}
+
+// hashes tells whether the cluster's load balancer adds endpoint weights up.
+func hashes(c *clusterv3.Cluster) bool {
+	if c.GetLoadBalancingPolicy() != nil {
+		return policyHashes(c.GetLoadBalancingPolicy())
+	}
+	return c.GetLbPolicy() == clusterv3.Cluster_RING_HASH || c.GetLbPolicy() == clusterv3.Cluster_MAGLEV
+}
+
+func policyHashes(l *clusterv3.LoadBalancingPolicy) bool {
+	policy, picked := facts.PickPolicy(l)
+	config := policy.GetTypedExtensionConfig().GetTypedConfig()
+	switch picked {
+	case facts.MaglevPolicy, facts.RingHashPolicy:
+		return true
+	case facts.SubsetPolicy:
+		m, ok := xds.Unpack(config).(*subsetv3.Subset)
+		return ok && policyHashes(m.GetSubsetLbPolicy())
+	case facts.LoadAwareLocalityPolicy:
+		m, ok := xds.Unpack(config).(*loadawarev3.LoadAwareLocality)
+		return ok && policyHashes(m.GetEndpointPickingPolicy())
+	}
+	return false
+}
+
+func tooHeavy(sum uint64) string {
+	return fmt.Sprintf("the weights add up to %d, Envoy takes at most %d", sum, uint32(math.MaxUint32))
+}

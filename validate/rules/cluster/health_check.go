@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	healththriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_checkers/thrift/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var healthCheck = &validate.Rule{
+	Code: "health-check",
+	Doc: `A health check of a cluster can't run as it is written.
+
+Several health checks need a name each, all different. The text of a payload is
+pairs of hexadecimal digits ("invalid hex string"). Of HTTP, a range of statuses
+starts from 100 and ends, itself not in it, by 600; only POST, PUT, PATCH and
+OPTIONS send a payload; all of receive together is no longer than
+response_buffer_size, 1024 by default, where 0 is no limit. gRPC needs a cluster
+that speaks HTTP/2. Thrift needs a transport and a protocol that are not AUTO, and
+not the protocol TWITTER.
+
+codec_client_type HTTP3 is taken, and ends Envoy with std::terminate when it
+connects to the first endpoint.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.cluster.v3.Cluster",
+		"envoy.config.core.v3.HealthCheck.GrpcHealthCheck",
+		"envoy.config.core.v3.HealthCheck.HttpHealthCheck",
+		"envoy.config.core.v3.HealthCheck.Payload",
+		"envoy.extensions.health_checkers.thrift.v3.Thrift",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			checkHealthCheckNames(p, n, m)
+		case *corev3.HealthCheck_GrpcHealthCheck:
+			if c, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil && !speaksHTTP2(c) {
+				p.Report(validate.Finding{
+					Path:    n.Path(),
+					Message: "a gRPC health check of a cluster that does not speak HTTP/2",
+					Help:    "give the cluster http2_protocol_options, in typed_extension_protocol_options",
+				})
+			}
+		case *corev3.HealthCheck_HttpHealthCheck:
+			checkHTTPHealthCheck(p, n, m)
+		case *corev3.HealthCheck_Payload:
+			if _, err := hex.DecodeString(m.GetText()); err != nil {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("text"),
+					Message: fmt.Sprintf("payload %.60q is not written in hexadecimal digits", m.GetText()),
+					Help:    "write each byte as two digits, such as 50494e47 for PING, or give it in binary as base64",
+				})
+			}
+		case *healththriftv3.Thrift:
+			checkThriftHealthCheck(p, n, m)
+		}
+	},
+}
+
+func checkHealthCheckNames(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	if len(c.GetHealthChecks()) < 2 {
+		return
+	}
+	first := make(map[string]xds.Path)
+	var nameless []xds.Path
+	for i, check := range c.GetHealthChecks() {
+		path := n.Path().Field("health_checks").Index(i)
+		name := check.GetName()
+		switch earlier, doubled := first[name]; {
+		case name == "":
+			nameless = append(nameless, path)
+		case doubled:
+			p.Report(validate.Finding{
+				Path:    path.Field("name"),
+				Message: fmt.Sprintf("two health checks are called %q", name),
+				Help:    "give each a name of its own",
+				Related: facts.Related(p.Resource, earlier, "the first one"),
+			})
+		default:
+			first[name] = path.Field("name")
+		}
+	}
+	if len(nameless) == 0 {
+		return
+	}
+	var others []diag.Related
+	for _, path := range nameless[1:] {
+		others = append(others, facts.Related(p.Resource, path, "nor has this one")...)
+	}
+	p.Report(validate.Finding{
+		Path:    nameless[0],
+		Message: "one of several health checks has no name",
+		Help:    "give each a name of its own",
+		Related: others,
+	})
+}
+
+func checkHTTPHealthCheck(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_HttpHealthCheck) {
+	if m.GetCodecClientType() == typev3.CodecClientType_HTTP3 {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("codec_client_type"),
+			Message: "a health check by HTTP3 crashes Envoy",
+			Help:    "give HTTP1 or HTTP2, to a TCP port of the endpoint",
+		})
+	}
+	checkStatuses(p, n.Path().Field("expected_statuses"), m.GetExpectedStatuses())
+	checkStatuses(p, n.Path().Field("retriable_statuses"), m.GetRetriableStatuses())
+	if m.GetSend() != nil {
+		switch m.GetMethod() {
+		case corev3.RequestMethod_POST, corev3.RequestMethod_PUT, corev3.RequestMethod_PATCH, corev3.RequestMethod_OPTIONS:
+		case corev3.RequestMethod_CONNECT: // field-constraint
+		default:
+			method := m.GetMethod()
+			if method == corev3.RequestMethod_METHOD_UNSPECIFIED {
+				method = corev3.RequestMethod_GET
+			}
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("send"),
+				Message: fmt.Sprintf("a %s request does not send a payload", method),
+				Help:    "set method to POST, PUT, PATCH or OPTIONS",
+			})
+		}
+	}
+	checkExpectedResponse(p, n, m)
+}
+
+func checkStatuses(p *validate.Pass, path xds.Path, ranges []*typev3.Int64Range) {
+	for i, r := range ranges {
+		if r.GetStart() < 100 || r.GetEnd() > 600 || r.GetStart() >= r.GetEnd() {
+			p.Report(validate.Finding{
+				Path:    path.Index(i),
+				Message: fmt.Sprintf("no HTTP status is from %d up to, but not including, %d", r.GetStart(), r.GetEnd()),
+				Help:    "start at 100 or more, and end above the start, at 600 at most",
+			})
+		}
+	}
+}
+
+func checkExpectedResponse(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_HttpHealthCheck) {
+	most := uint64(1024)
+	if size := m.GetResponseBufferSize(); size != nil {
+		most = size.GetValue()
+	}
+	var length uint64
+	for _, payload := range m.GetReceive() {
+		length += uint64(len(payload.GetBinary()) + len(payload.GetText())/2)
+	}
+	if most > 0 && length > most {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("receive"),
+			Message: fmt.Sprintf("the expected response has %d bytes, and response_buffer_size is %d", length, most),
+			Help:    "set a response_buffer_size of that size at least, or of 0 for no limit",
+		})
+	}
+}
+
+func checkThriftHealthCheck(p *validate.Pass, n *xds.Node, m *healththriftv3.Thrift) {
+	if m.GetTransport() == thriftv3.TransportType_AUTO_TRANSPORT {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("transport"),
+			Message: "a Thrift health check can't find the transport out by itself",
+			Help:    "set transport: FRAMED, UNFRAMED or HEADER",
+		})
+	}
+	switch m.GetProtocol() {
+	case thriftv3.ProtocolType_AUTO_PROTOCOL, thriftv3.ProtocolType_TWITTER:
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("protocol"),
+			Message: fmt.Sprintf("a Thrift health check can't have the protocol %s", m.GetProtocol()),
+			Help:    "set protocol: BINARY, LAX_BINARY or COMPACT",
+		})
+	}
+}

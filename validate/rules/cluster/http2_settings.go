@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var http2Settings = &validate.Rule{
+	Code: "http2-settings",
+	Doc: `HTTP/2 settings contradict each other, or are none that Envoy sends.
+
+Of custom_settings_parameters, two with one identifier and different values are
+"inconsistent"; one that has a field of its own (hpack_table_size,
+max_concurrent_streams, initial_stream_window_size) stands in one of the two
+places; ENABLE_CONNECT_PROTOCOL (8) stands in allow_connect only, and ENABLE_PUSH (2)
+can't be on.
+
+max_header_field_size_kb is at most what all headers together may have:
+max_request_headers_kb of the HTTP connection manager, 60 by default, or
+max_response_headers_kb of a cluster.`,
+	Messages: []protoreflect.FullName{"envoy.config.core.v3.Http2ProtocolOptions"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		m := n.Message.(*corev3.Http2ProtocolOptions)
+		if c, ok := n.Parent.Message.(*clusterv3.Cluster); ok && c.GetTypedExtensionProtocolOptions()[httpProtocolOptions] != nil {
+			return // not in effect
+		}
+		checkCustomSettings(p, n, m)
+		field, limit := headersLimit(n)
+		if size := m.GetMaxHeaderFieldSizeKb(); size != nil && limit != nil && size.GetValue() > limit.GetValue() {
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("max_header_field_size_kb"),
+				Message: fmt.Sprintf("max_header_field_size_kb %d is more than %s %d", size.GetValue(), field, limit.GetValue()),
+				Help:    fmt.Sprintf("raise %s, or lower it", field),
+			})
+		}
+	},
+}
+
+// headersLimit is how large all headers may be where these options count; nil
+// without a limit.
+func headersLimit(n *xds.Node) (field string, limit *wrapperspb.UInt32Value) {
+	switch m := n.Parent.Message.(type) {
+	case *hcmv3.HttpConnectionManager:
+		if m.GetMaxRequestHeadersKb() == nil {
+			return "max_request_headers_kb", wrapperspb.UInt32(60)
+		}
+		return "max_request_headers_kb", m.GetMaxRequestHeadersKb()
+	case *clusterv3.Cluster:
+		return "max_response_headers_kb", m.GetCommonHttpProtocolOptions().GetMaxResponseHeadersKb()
+	}
+	options, _ := xds.Enclosing[*httpv3.HttpProtocolOptions](n)
+	return "max_response_headers_kb", options.GetCommonHttpProtocolOptions().GetMaxResponseHeadersKb()
+}
+
+// settingField is the field of a parameter that has one of its own, where it is
+// set.
+func settingField(identifier uint32, m *corev3.Http2ProtocolOptions) string {
+	switch {
+	case identifier == 1 && m.GetHpackTableSize() != nil:
+		return "hpack_table_size"
+	case identifier == 3 && m.GetMaxConcurrentStreams() != nil:
+		return "max_concurrent_streams"
+	case identifier == 4 && m.GetInitialStreamWindowSize() != nil:
+		return "initial_stream_window_size"
+	}
+	return ""
+}
+
+func checkCustomSettings(p *validate.Pass, n *xds.Node, m *corev3.Http2ProtocolOptions) {
+	const enablePush, enableConnect = 2, 8
+	values := make(map[uint32]uint32)
+	for i, s := range m.GetCustomSettingsParameters() {
+		identifier, value := s.GetIdentifier().GetValue(), s.GetValue().GetValue()
+		if s.GetIdentifier() == nil || s.GetValue() == nil {
+			continue // field-constraint
+		}
+		f := validate.Finding{Path: n.Path().Field("custom_settings_parameters").Index(i)}
+		earlier, doubled := values[identifier]
+		values[identifier] = value
+		switch {
+		case identifier == enableConnect:
+			f.Message = "ENABLE_CONNECT_PROTOCOL as a custom parameter"
+			f.Help = "set allow_connect instead"
+		case identifier == enablePush && value == 1:
+			f.Message = "ENABLE_PUSH is on: Envoy does not push"
+			f.Help = "remove it"
+		case doubled && earlier != value:
+			f.Message = fmt.Sprintf("parameter %d is %d and %d", identifier, earlier, value)
+			f.Help = "leave one of them"
+		case settingField(identifier, m) != "":
+			f.Message = fmt.Sprintf("parameter %d is %s, which is set too", identifier, settingField(identifier, m))
+			f.Help = "leave one of them"
+		default:
+			continue
+		}
+		p.Report(f)
+	}
+}

@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var ledsEndpoints = &validate.Rule{
+	Code: "leds-endpoints",
+	Doc: `A locality asks for its endpoints where it can't get them.
+
+leds_cluster_locality_config is for the assignments of EDS clusters ("LEDS is only
+supported when EDS is used"), instead of lb_endpoints and not beside them. Its
+leds_collection_name is an xdstp: URL whose config source is ADS or DELTA_GRPC, or
+a file: URL; Envoy refuses other names, and an xdstp: name from another source.`,
+	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.LocalityLbEndpoints"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		m := n.Message.(*endpointv3.LocalityLbEndpoints)
+		leds := m.GetLedsClusterLocalityConfig()
+		if leds == nil || facts.UseOfEndpoints(n) != facts.EndpointsLiteral {
+			return
+		}
+		path := n.Path().Field("leds_cluster_locality_config")
+		name := leds.GetLedsCollectionName()
+		f := validate.Finding{Path: path}
+		switch {
+		case facts.Inside(n, "envoy.config.cluster.v3.Cluster"):
+			f.Message = "leds_cluster_locality_config in a STATIC cluster"
+			f.Help = "list the endpoints, or make the cluster's type EDS"
+		case len(m.GetLbEndpoints()) > 0:
+			f.Message = "leds_cluster_locality_config beside lb_endpoints"
+			f.Help = "leave one of them"
+		case strings.HasPrefix(name, "file:"):
+			return
+		case !strings.HasPrefix(name, "xdstp:"):
+			f.Path = path.Field("leds_collection_name")
+			f.Message = fmt.Sprintf("leds_collection_name %q is no xdstp: URL", name)
+			f.Help = "write it as xdstp://authority/envoy.config.endpoint.v3.LbEndpoint/name/*"
+		case !streams(leds.GetLedsConfig()):
+			f.Path = path.Field("leds_config")
+			f.Message = "a collection of endpoints from a config source that has none"
+			f.Help = "ask ADS or DELTA_GRPC, or list the endpoints"
+		default:
+			return
+		}
+		p.Report(f)
+	},
+}
+
+// streams tells whether a config source can serve a collection.
+func streams(s *corev3.ConfigSource) bool {
+	switch specifier := s.GetConfigSourceSpecifier().(type) {
+	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
+		return true
+	case *corev3.ConfigSource_ApiConfigSource:
+		t := specifier.ApiConfigSource.GetApiType()
+		return t == corev3.ApiConfigSource_DELTA_GRPC || t == corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	dynamicforwardproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
+	loadawarev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/load_aware_locality/v3"
+	maglevv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/maglev/v3"
+	overridehostv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
+	ringhashv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/ring_hash/v3"
+	subsetv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/subset/v3"
+	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var loadBalancing = &validate.Rule{
+	Code: "load-balancing",
+	Doc: `The load balancing of a cluster does not work as it is written.
+
+Of load_balancing_policy Envoy takes the first policy that it knows, and refuses a
+list without one. Beside it stand neither lb_subset_config nor the locality,
+zone and hashing parts of common_lb_config; lb_policy and its own settings are
+not in effect.
+
+ORIGINAL_DST, aggregate, composite, dynamic_forward_proxy and reverse_connection
+clusters choose endpoints themselves and want CLUSTER_PROVIDED, which others can't
+have; redis can have either. ORIGINAL_DST and reverse_connection look for it in
+lb_policy even beside a load_balancing_policy. A policy that only hands over to
+another crashes Envoy where that one is CLUSTER_PROVIDED.
+
+The sizes of a ring need minimum_ring_size (1024 by default) up to
+maximum_ring_size, the table of maglev a prime number. The fallback keys of a
+subset selector go with KEYS_SUBSET only, and are some but not all of its keys.
+locality_weight_aware needs locality_weighted_lb_config, use_hostname_for_hashing
+the type STRICT_DNS.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.cluster.v3.Cluster",
+		"envoy.extensions.clusters.dynamic_forward_proxy.v3.SubClustersConfig",
+		"envoy.extensions.load_balancing_policies.load_aware_locality.v3.LoadAwareLocality",
+		"envoy.extensions.load_balancing_policies.maglev.v3.Maglev",
+		"envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost",
+		"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash",
+		"envoy.extensions.load_balancing_policies.subset.v3.Subset",
+		"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			checkClusterBalancing(p, n, m)
+			return
+		case *dynamicforwardproxyv3.SubClustersConfig:
+			if m.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("lb_policy"),
+					Message: "lb_policy CLUSTER_PROVIDED for the sub clusters of a dynamic forward proxy",
+					Help:    "give another policy, such as ROUND_ROBIN",
+				})
+			}
+			return
+		}
+		if !facts.IsPickedPolicy(n) {
+			return
+		}
+		switch m := n.Message.(type) {
+		case *loadawarev3.LoadAwareLocality:
+			checkLoadAware(p, n, m)
+		case *maglevv3.Maglev:
+			checkTableSize(p, n.Path(), m)
+		case *overridehostv3.OverrideHost:
+			checkOverrideHost(p, n, m)
+		case *ringhashv3.RingHash:
+			checkRingSizes(p, n.Path(), m)
+		case *subsetv3.Subset:
+			checkHandsOver(p, n.Path().Field("subset_lb_policy"), m.GetSubsetLbPolicy())
+			checkSubsetPolicy(p, n, m)
+		case *wrrlocalityv3.WrrLocality:
+			checkWrrLocality(p, n, m)
+		}
+	},
+}

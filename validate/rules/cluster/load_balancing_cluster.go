@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	switch {
+	case c.GetLoadBalancingPolicy() != nil:
+		checkBesidePolicy(p, n, c)
+		if facts.HasNoPolicy(c.GetLoadBalancingPolicy()) {
+			if c.GetLoadBalancingPolicy().ValidateAll() != nil {
+				return // field-constraint
+			}
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("load_balancing_policy"),
+				Message: "load_balancing_policy without a policy that Envoy knows",
+				Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+			})
+			return
+		}
+	case c.GetLbPolicy() == clusterv3.Cluster_LOAD_BALANCING_POLICY_CONFIG:
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("lb_policy"),
+			Message: "lb_policy LOAD_BALANCING_POLICY_CONFIG without load_balancing_policy",
+			Help:    "give the load_balancing_policy, or another lb_policy",
+		})
+		return
+	default:
+		checkLbPolicy(p, n, c)
+	}
+	checkProvided(p, n, c)
+}
+
+// checkBesidePolicy checks the older fields of a cluster with a load_balancing_policy.
+func checkBesidePolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	conflict := func(path xds.Path, field string) {
+		p.Report(validate.Finding{
+			Path:    path.Field(field),
+			Message: fmt.Sprintf("%s beside load_balancing_policy", field),
+			Help:    "move it into the typed_config of the policy",
+		})
+	}
+	if c.GetLbSubsetConfig() != nil {
+		conflict(n.Path(), "lb_subset_config")
+	}
+	common := n.Path().Field("common_lb_config")
+	switch c.GetCommonLbConfig().GetLocalityConfigSpecifier().(type) {
+	case *clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_:
+		conflict(common, "locality_weighted_lb_config")
+	case *clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_:
+		conflict(common, "zone_aware_lb_config")
+	}
+	if c.GetCommonLbConfig().GetConsistentHashingLbConfig() != nil {
+		conflict(common, "consistent_hashing_lb_config")
+	}
+	if field, of := lbConfig(c); field != "" && of != clusterv3.Cluster_CLUSTER_PROVIDED {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field(field),
+			Message: fmt.Sprintf("%s is not in effect beside load_balancing_policy", field),
+			Help:    "move it into the typed_config of the policy",
+			Warning: true,
+		})
+	}
+}
+
+// lbConfig is the settings of an lb_policy that a cluster has, and of which policy
+// they are.
+func lbConfig(c *clusterv3.Cluster) (field string, of clusterv3.Cluster_LbPolicy) {
+	switch c.GetLbConfig().(type) {
+	case *clusterv3.Cluster_RingHashLbConfig_:
+		return "ring_hash_lb_config", clusterv3.Cluster_RING_HASH
+	case *clusterv3.Cluster_MaglevLbConfig_:
+		return "maglev_lb_config", clusterv3.Cluster_MAGLEV
+	case *clusterv3.Cluster_OriginalDstLbConfig_:
+		return "original_dst_lb_config", clusterv3.Cluster_CLUSTER_PROVIDED
+	case *clusterv3.Cluster_LeastRequestLbConfig_:
+		return "least_request_lb_config", clusterv3.Cluster_LEAST_REQUEST
+	case *clusterv3.Cluster_RoundRobinLbConfig_:
+		return "round_robin_lb_config", clusterv3.Cluster_ROUND_ROBIN
+	}
+	return "", 0
+}
+
+// checkLbPolicy checks a cluster that is balanced by lb_policy.
+func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	if field, of := lbConfig(c); field != "" && of != c.GetLbPolicy() {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field(field),
+			Message: fmt.Sprintf("%s is not in effect with lb_policy %s", field, c.GetLbPolicy()),
+			Help:    fmt.Sprintf("set lb_policy: %s, or remove it", of),
+			Warning: true,
+		})
+	}
+	if c.GetRingHashLbConfig().ValidateAll() == nil && c.GetMaglevLbConfig().ValidateAll() == nil { // else field-constraint
+		switch c.GetLbPolicy() {
+		case clusterv3.Cluster_RING_HASH:
+			checkRingSizes(p, n.Path().Field("ring_hash_lb_config"), c.GetRingHashLbConfig())
+		case clusterv3.Cluster_MAGLEV:
+			checkTableSize(p, n.Path().Field("maglev_lb_config"), c.GetMaglevLbConfig())
+		}
+	}
+	checkSubsetConfig(p, n, c)
+	if c.GetCommonLbConfig().GetConsistentHashingLbConfig().GetUseHostnameForHashing() && c.GetType() != clusterv3.Cluster_STRICT_DNS {
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("common_lb_config").Field("consistent_hashing_lb_config").Field("use_hostname_for_hashing"),
+			Message: fmt.Sprintf("use_hostname_for_hashing on a cluster of type %s", facts.ClusterTypeText(c)),
+			Help:    "it goes with type: STRICT_DNS only; a RingHash or Maglev in load_balancing_policy may have it with any type",
+		})
+	}
+}
+
+func checkSubsetConfig(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	path := n.Path().Field("lb_subset_config")
+	subset := c.GetLbSubsetConfig()
+	if c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED && len(subset.GetSubsetSelectors()) > 0 {
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: "lb_subset_config with lb_policy CLUSTER_PROVIDED",
+			Help:    "remove it: who chooses the endpoints does not know of subsets",
+		})
+		return
+	}
+	for i, s := range subset.GetSubsetSelectors() {
+		checkSelector(p, path.Field("subset_selectors").Index(i), s, s.GetFallbackPolicy() == clusterv3.Cluster_LbSubsetConfig_LbSubsetSelector_KEYS_SUBSET)
+	}
+	if subset.GetLocalityWeightAware() && c.GetCommonLbConfig().GetLocalityWeightedLbConfig() == nil {
+		p.Report(validate.Finding{
+			Path:    path.Field("locality_weight_aware"),
+			Message: "locality_weight_aware without locality_weighted_lb_config",
+			Help:    "set common_lb_config: {locality_weighted_lb_config: {}}",
+		})
+	}
+}
+
+// checkProvided checks who chooses the endpoints: the cluster itself or a policy.
+func checkProvided(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
+	k := facts.ClusterKindOf(c)
+	if k.Factory == "" || k.Factory == "envoy.clusters.dynamic_modules" {
+		return // cluster-type, or it depends on the module
+	}
+	field, policy, provided := "lb_policy", c.GetLbPolicy().String(), c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED
+	balances := k.Balances || k.Factory == "envoy.clusters.redis" && provided
+	asksLbPolicy := k.Factory == "envoy.cluster.original_dst" || k.Factory == "envoy.clusters.reverse_connection"
+	if !asksLbPolicy || provided {
+		if _, picked := facts.PickPolicy(c.GetLoadBalancingPolicy()); picked != "" {
+			field, policy, provided = "load_balancing_policy", string(picked.Name()), picked == facts.ClusterProvidedPolicy
+		}
+	}
+	f := validate.Finding{Path: n.Path().Field(field)}
+	switch {
+	case balances == provided:
+		return
+	case balances:
+		f.Message = fmt.Sprintf("a cluster of type %s chooses its endpoints itself, and has %s %s", facts.ClusterTypeText(c), field, policy)
+		f.Help = "set lb_policy: CLUSTER_PROVIDED, and no other load_balancing_policy"
+	case k.Factory == "envoy.clusters.redis":
+		f.Message = "a redis cluster with the policy ClusterProvided, but not in lb_policy"
+		f.Help = "set lb_policy: CLUSTER_PROVIDED"
+	default:
+		f.Message = fmt.Sprintf("a cluster of type %s does not choose its endpoints itself, and has %s %s", facts.ClusterTypeText(c), field, policy)
+		f.Help = "give another policy, such as ROUND_ROBIN"
+	}
+	p.Report(f)
+}

@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	loadawarev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/load_aware_locality/v3"
+	overridehostv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
+	subsetv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/subset/v3"
+	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// ringSizes is RingHash, old and new.
+type ringSizes interface {
+	GetMinimumRingSize() *wrapperspb.UInt64Value
+	GetMaximumRingSize() *wrapperspb.UInt64Value
+}
+
+func checkRingSizes(p *validate.Pass, path xds.Path, m ringSizes) {
+	const defaultLeast, defaultMost = 1024, 8 << 20
+	least, most := uint64(defaultLeast), uint64(defaultMost)
+	field := "maximum_ring_size"
+	if set := m.GetMinimumRingSize(); set != nil {
+		least, field = set.GetValue(), "minimum_ring_size"
+	}
+	if set := m.GetMaximumRingSize(); set != nil {
+		most = set.GetValue()
+	}
+	if least > most {
+		p.Report(validate.Finding{
+			Path:    path.Field(field),
+			Message: fmt.Sprintf("minimum_ring_size %d is more than maximum_ring_size %d", least, most),
+			Help:    fmt.Sprintf("without a value they are %d and %d", defaultLeast, defaultMost),
+		})
+	}
+}
+
+// tableSize is Maglev, old and new.
+type tableSize interface {
+	GetTableSize() *wrapperspb.UInt64Value
+}
+
+func checkTableSize(p *validate.Pass, path xds.Path, m tableSize) {
+	size := m.GetTableSize()
+	if size.GetValue() == 1 { // Envoy takes it for a prime
+		p.Report(validate.Finding{
+			Path:    path.Field("table_size"),
+			Message: "the table_size of maglev is 1: Envoy crashes with the first endpoint",
+			Help:    fmt.Sprintf("take a prime far above the number of endpoints, such as the default %d", defaultTableSize),
+		})
+		return
+	}
+	if size == nil || new(big.Int).SetUint64(size.GetValue()).ProbablyPrime(0) {
+		return
+	}
+	p.Report(validate.Finding{
+		Path:    path.Field("table_size"),
+		Message: fmt.Sprintf("the table_size of maglev is %d, which is no prime number", size.GetValue()),
+		Help:    fmt.Sprintf("the next one is %d", nextPrime(size.GetValue())),
+	})
+}
+
+// defaultTableSize is Envoy's.
+const defaultTableSize = 65537
+
+func nextPrime(n uint64) uint64 {
+	for !new(big.Int).SetUint64(n).ProbablyPrime(0) {
+		n++
+	}
+	return n
+}
+
+// selector is a subset selector, old and new.
+type selector interface {
+	GetKeys() []string
+	GetFallbackKeysSubset() []string
+}
+
+func checkSelector(p *validate.Pass, path xds.Path, s selector, keysSubset bool) {
+	keys, fallback := distinct(s.GetKeys()), distinct(s.GetFallbackKeysSubset())
+	f := validate.Finding{Path: path.Field("fallback_keys_subset")}
+	stranger := slices.IndexFunc(fallback, func(key string) bool { return !slices.Contains(keys, key) })
+	switch {
+	case !keysSubset && len(fallback) > 0:
+		f.Message = "fallback_keys_subset without fallback_policy KEYS_SUBSET"
+		f.Help = "set fallback_policy: KEYS_SUBSET, or remove it"
+	case !keysSubset:
+		return
+	case len(fallback) == 0:
+		f.Message = "fallback_policy KEYS_SUBSET without fallback_keys_subset"
+		f.Help = "name some of the selector's keys: " + facts.Quoted(keys)
+	case stranger >= 0:
+		f.Message = fmt.Sprintf("fallback_keys_subset has %q, which is none of the selector's keys", fallback[stranger])
+		f.Help = "the selector's keys are " + facts.Quoted(keys)
+	case len(fallback) == len(keys):
+		f.Message = "fallback_keys_subset has all of the selector's keys"
+		f.Help = "leave one out at least"
+	default:
+		return
+	}
+	p.Report(f)
+}
+
+func distinct(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+func checkSubsetPolicy(p *validate.Pass, n *xds.Node, m *subsetv3.Subset) {
+	for i, s := range m.GetSubsetSelectors() {
+		checkSelector(p, n.Path().Field("subset_selectors").Index(i), s, s.GetFallbackPolicy() == subsetv3.Subset_LbSubsetSelector_KEYS_SUBSET)
+	}
+}
+
+// checkHandsOver checks the policy that a policy hands over to.
+func checkHandsOver(p *validate.Pass, path xds.Path, inner *clusterv3.LoadBalancingPolicy) {
+	_, picked := facts.PickPolicy(inner)
+	switch {
+	case facts.HasNoPolicy(inner):
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: "the policy has none that Envoy knows to hand over to",
+			Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+		})
+	case picked == facts.ClusterProvidedPolicy:
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: "the policy hands over to ClusterProvided, which crashes Envoy",
+			Help:    "give another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+		})
+	}
+}
+
+func checkLoadAware(p *validate.Pass, n *xds.Node, m *loadawarev3.LoadAwareLocality) {
+	path := n.Path().Field("endpoint_picking_policy")
+	switch _, picked := facts.PickPolicy(m.GetEndpointPickingPolicy()); picked {
+	case facts.LoadAwareLocalityPolicy, facts.ClusterProvidedPolicy:
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: fmt.Sprintf("LoadAwareLocality can't have %s as its endpoint_picking_policy", picked.Name()),
+			Help:    "give another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+		})
+	default:
+		checkHandsOver(p, path, m.GetEndpointPickingPolicy())
+	}
+}
+
+func checkWrrLocality(p *validate.Pass, n *xds.Node, m *wrrlocalityv3.WrrLocality) {
+	path := n.Path().Field("endpoint_picking_policy")
+	_, picked := facts.PickPolicy(m.GetEndpointPickingPolicy())
+	if picked == facts.ClientSideWeightedPolicy {
+		return
+	}
+	f := validate.Finding{Path: path, Help: "it takes " + string(facts.ClientSideWeightedPolicy) + " only"}
+	switch {
+	case picked != "":
+		f.Message = fmt.Sprintf("WrrLocality can't have %s as its endpoint_picking_policy", picked.Name())
+	case facts.HasNoPolicy(m.GetEndpointPickingPolicy()):
+		f.Message = "WrrLocality without an endpoint_picking_policy"
+	default:
+		return // unknown-type
+	}
+	p.Report(f)
+}
+
+func checkOverrideHost(p *validate.Pass, n *xds.Node, m *overridehostv3.OverrideHost) {
+	if m.GetFallbackPolicy() != nil {
+		checkHandsOver(p, n.Path().Field("fallback_policy"), m.GetFallbackPolicy())
+	}
+	for i, source := range m.GetOverrideHostSources() {
+		if (source.GetHeader() != "") == (source.GetMetadata() != nil) {
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("override_host_sources").Index(i),
+				Message: "an override_host_source needs one of header and metadata, and only one",
+				Help:    "give a source of its own to each",
+			})
+		}
+	}
+}

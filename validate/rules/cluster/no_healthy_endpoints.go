@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var noHealthyEndpoints = &validate.Rule{
+	Code:     "no-healthy-endpoints",
+	Severity: diag.Warning,
+	Doc: `A cluster has no endpoint that could get a request.
+
+An assignment without endpoints is taken, and every request gets 503 "no healthy
+upstream". So it is where all endpoints are UNHEALTHY, DRAINING or TIMEOUT and the
+cluster's healthy_panic_threshold is 0; otherwise the cluster is in panic, and
+sends requests to all of them. Envoy does not read load_balancer_endpoints.`,
+	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		checkPanicOff(p, n, n.Message.(*clusterv3.Cluster))
+	},
+	Snapshot: func(p *validate.SnapshotPass) {
+		seen := make(map[string]bool)
+		for _, s := range p.Subscribers {
+			if s.Target != xds.Endpoints || s.Name == "" || seen[s.Name] {
+				continue
+			}
+			seen[s.Name] = true
+			r := p.Snapshot.Lookup(s.Target, s.Name)
+			if r == nil {
+				continue // unresolved-reference, or it stands elsewhere
+			}
+			if m := r.Message.(*endpointv3.ClusterLoadAssignment); endpointCount(m) == 0 && !asksForEndpoints(m) {
+				p.Report(validate.Finding{
+					Resource: r,
+					Path:     "endpoints",
+					Message:  fmt.Sprintf("endpoint assignment %q has no endpoints: requests get 503", m.GetClusterName()),
+					Help:     "list them in lb_endpoints of its endpoints",
+				})
+			}
+		}
+	},
+}
+
+func asksForEndpoints(a *endpointv3.ClusterLoadAssignment) bool {
+	for _, locality := range a.GetEndpoints() {
+		if locality.GetLedsClusterLocalityConfig() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func checkPanicOff(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) {
+	threshold := c.GetCommonLbConfig().GetHealthyPanicThreshold()
+	if threshold == nil || threshold.GetValue() != 0 {
+		return
+	}
+	r, path, assignment := assignmentOf(p, n, c)
+	if endpointCount(assignment) == 0 {
+		return
+	}
+	for _, locality := range assignment.GetEndpoints() {
+		for _, e := range locality.GetLbEndpoints() {
+			switch e.GetHealthStatus() {
+			case corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_DRAINING, corev3.HealthStatus_TIMEOUT:
+			default:
+				return
+			}
+		}
+	}
+	p.Report(validate.Finding{
+		Resource: r,
+		Path:     path.Field("endpoints"),
+		Message:  fmt.Sprintf("no endpoint of cluster %q is healthy: requests get 503", c.GetName()),
+		Help:     "leave one without health_status, or let the cluster panic with a healthy_panic_threshold over 0",
+		Related:  facts.Related(p.Resource, n.Path().Field("common_lb_config").Field("healthy_panic_threshold"), "the cluster never panics"),
+	})
+}

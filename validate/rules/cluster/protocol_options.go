@@ -1,0 +1,35 @@
+package cluster
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+
+	"xdspub/xds"
+)
+
+// httpProtocolOptions is the key, and the type, of a cluster's HTTP settings.
+const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// httpOptions are the cluster's HTTP settings in typed_extension_protocol_options,
+// nil where it has none there, and its older fields count.
+func httpOptions(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
+	m, _ := xds.UnpackOptions(c.GetTypedExtensionProtocolOptions(), httpProtocolOptions).(*httpv3.HttpProtocolOptions)
+	return m
+}
+
+// speaksHTTP2 tells whether Envoy counts a cluster as one that does.
+func speaksHTTP2(c *clusterv3.Cluster) bool {
+	if c.GetTypedExtensionProtocolOptions()[httpProtocolOptions] == nil {
+		return c.GetHttp2ProtocolOptions() != nil
+	}
+	switch o := httpOptions(c).GetUpstreamProtocolOptions().(type) {
+	case *httpv3.HttpProtocolOptions_ExplicitHttpConfig_:
+		return o.ExplicitHttpConfig.GetHttp2ProtocolOptions() != nil
+	case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig:
+		return o.UseDownstreamProtocolConfig.GetHttp2ProtocolOptions() != nil
+	case *httpv3.HttpProtocolOptions_AutoConfig:
+		return true
+	default:
+		return true // unknown-type or field-constraint
+	}
+}

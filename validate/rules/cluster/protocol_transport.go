@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	httpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/http_11_proxy/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// checkTransport checks the HTTP options of a cluster against its transport
+// sockets.
+func checkTransport(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions, at *xds.Node, c *clusterv3.Cluster) {
+	var http3 xds.Path
+	switch o := m.GetUpstreamProtocolOptions().(type) {
+	case *httpv3.HttpProtocolOptions_ExplicitHttpConfig_:
+		if o.ExplicitHttpConfig.GetHttp3ProtocolOptions() != nil {
+			http3 = n.Path().Field("explicit_http_config").Field("http3_protocol_options")
+		}
+	case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig:
+		if o.UseDownstreamProtocolConfig.GetHttp3ProtocolOptions() != nil {
+			http3 = n.Path().Field("use_downstream_protocol_config").Field("http3_protocol_options")
+		}
+	case *httpv3.HttpProtocolOptions_AutoConfig:
+		checkALPN(p, n.Path().Field("auto_config"), at, c)
+		if o.AutoConfig.GetHttp3ProtocolOptions() != nil && doesALPN(c.GetTransportSocket()) {
+			http3 = n.Path().Field("auto_config").Field("http3_protocol_options")
+		}
+	}
+	if http3 != "" && !isQUIC(c.GetTransportSocket()) {
+		p.Report(validate.Finding{
+			Path:    http3,
+			Message: "HTTP/3 without the transport socket for it",
+			Help:    "give the cluster a transport_socket with the name envoy.transport_sockets.quic, which must be its name, and a QuicUpstreamTransport",
+		})
+	}
+}
+
+func checkALPN(p *validate.Pass, path xds.Path, at *xds.Node, c *clusterv3.Cluster) {
+	if !doesALPN(c.GetTransportSocket()) {
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: "auto_config on a cluster whose transport socket does no ALPN",
+			Help:    "give the cluster a TLS transport_socket, or an explicit_http_config",
+		})
+		return
+	}
+	for i, match := range c.GetTransportSocketMatches() {
+		if match.GetTransportSocket() != nil && !doesALPN(match.GetTransportSocket()) {
+			p.Report(validate.Finding{
+				Path:    at.Path().Field("transport_socket_matches").Index(i).Field("transport_socket"),
+				Message: "a transport socket that does no ALPN in a cluster with auto_config",
+				Help:    "make it a TLS transport socket, or give the cluster an explicit_http_config",
+				Related: facts.Related(p.Resource, path, "here the protocol is left to ALPN"),
+			})
+		}
+	}
+}
+
+// socketWrapper is the configuration of a transport socket around another one.
+type socketWrapper interface {
+	GetTransportSocket() *corev3.TransportSocket
+}
+
+// doesALPN tells whether a transport socket, of none raw TCP, does ALPN. What other
+// rules refuse does.
+func doesALPN(s *corev3.TransportSocket) bool {
+	if s == nil {
+		return false
+	}
+	name := facts.TypeOf(s.GetTypedConfig())
+	if wrapper, ok := xds.Unpack(s.GetTypedConfig()).(socketWrapper); ok {
+		return doesALPN(wrapper.GetTransportSocket())
+	}
+	switch name {
+	case "envoy.extensions.transport_sockets.alts.v3.Alts",
+		"envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
+		"envoy.extensions.transport_sockets.starttls.v3.UpstreamStartTlsConfig":
+		return false
+	}
+	return true
+}
+
+// isQUIC tells whether Envoy takes a transport socket for one that does QUIC.
+func isQUIC(s *corev3.TransportSocket) bool {
+	const quic, proxy = "envoy.transport_sockets.quic", "envoy.transport_sockets.http_11_proxy"
+	if s.GetName() != proxy {
+		return s.GetName() == quic
+	}
+	m, ok := xds.Unpack(s.GetTypedConfig()).(*httpproxyv3.Http11ProxyUpstreamTransport)
+	return !ok || m.GetTransportSocket().GetName() == quic
+}

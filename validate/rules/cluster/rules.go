@@ -1,0 +1,25 @@
+// Package cluster holds the rules about clusters: type, endpoints, load balancing, health, protocols.
+package cluster
+
+import "xdspub/validate"
+
+// Rules are all of them, sorted by code.
+var Rules = []*validate.Rule{
+	circuitBreakers,
+	clusterOfClusters,
+	clusterProtocolOptions,
+	clusterType,
+	dropOverloads,
+	dynamicForwardProxy,
+	healthCheck,
+	http2Settings,
+	ledsEndpoints,
+	loadBalancing,
+	localCluster,
+	noHealthyEndpoints,
+	proxyProtocolTLV,
+	transportSocketMatch,
+	unsupportedMetadataKind,
+	upstreamFilter,
+	weightSum,
+}

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"fmt"
+
+	internalupstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/internal_upstream/v3"
+	metadatav3 "github.com/envoyproxy/go-control-plane/envoy/type/metadata/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var unsupportedMetadataKind = &validate.Rule{
+	Code:     "unsupported-metadata-kind",
+	Severity: diag.Error,
+	Doc: `Metadata of a request or route is to pass through an internal upstream.
+
+The internal_upstream transport socket hands on the metadata of a host or a cluster.
+Envoy refuses the other kinds ("metadata type is not supported").`,
+	Messages: []protoreflect.FullName{"envoy.extensions.transport_sockets.internal_upstream.v3.InternalUpstreamTransport.MetadataValueSource"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		kind := ""
+		switch n.Message.(*internalupstreamv3.InternalUpstreamTransport_MetadataValueSource).GetKind().GetKind().(type) {
+		case *metadatav3.MetadataKind_Request_:
+			kind = "request"
+		case *metadatav3.MetadataKind_Route_:
+			kind = "route"
+		default:
+			return // host, cluster, or field-constraint
+		}
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("kind"),
+			Message: fmt.Sprintf("metadata of kind %s can't pass through an internal upstream", kind),
+			Help:    "host and cluster can",
+		})
+	},
+}

@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"fmt"
+	"math"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var weightSum = &validate.Rule{
+	Code: "weight-sum",
+	Doc: `Weights are missing, add up to nothing, or to more than 32 bits.
+
+Of the weighted clusters of a route each needs a weight ("Field 'weight' is
+missing"), of an HTTP route one of them more than 0 ("Sum of weights in the
+weighted_cluster must be greater than 0"), and all together at most 4294967295.
+The same limit holds where a cluster hashes (RING_HASH, MAGLEV) for all endpoints
+of one priority together, and for its localities; an endpoint without a weight has
+1. A cluster that does DNS is taken, and its hash is wrong. Other load balancers,
+and tcp_proxy, do not add up.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.cluster.v3.Cluster",
+		"envoy.config.route.v3.WeightedCluster",
+		"envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster",
+	},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			checkEndpointWeights(p, n, m)
+		case *routev3.WeightedCluster:
+			sum, complete := addWeights(&p.Pass, n, m.GetClusters())
+			if complete && n.Field() == "envoy.config.route.v3.RouteAction.weighted_clusters" {
+				checkRouteWeights(&p.Pass, n, sum)
+			}
+		case *thriftv3.WeightedCluster:
+			addWeights(&p.Pass, n, m.GetClusters())
+		}
+	},
+}
+
+// addWeights adds the weights of clusters up, and reports those without one.
+func addWeights[C interface {
+	GetName() string
+	GetWeight() *wrapperspb.UInt32Value
+}](p *validate.Pass, n *xds.Node, clusters []C) (sum uint64, complete bool) {
+	complete = len(clusters) > 0
+	for i, c := range clusters {
+		if c.GetWeight() == nil {
+			complete = false
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("clusters").Index(i),
+				Message: fmt.Sprintf("weighted cluster %q has no weight", c.GetName()),
+				Help:    "give it a weight; 0 sends it nothing",
+			})
+		}
+		sum += uint64(c.GetWeight().GetValue())
+	}
+	return sum, complete
+}
+
+func checkRouteWeights(p *validate.Pass, n *xds.Node, sum uint64) {
+	switch {
+	case sum == 0:
+		p.Report(validate.Finding{Path: n.Path().Field("clusters"), Message: "the weights of all clusters are 0", Help: "give one of them a weight above 0"})
+	case sum > math.MaxUint32:
+		p.Report(validate.Finding{Path: n.Path().Field("clusters"), Message: tooHeavy(sum), Help: "give smaller weights; only their proportions count"})
+	}
+}

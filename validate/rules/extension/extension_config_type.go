@@ -1,0 +1,80 @@
+package extension
+
+import (
+	"fmt"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var extensionConfigType = &validate.Rule{
+	Code:  "extension-config-type",
+	Whole: true,
+	Doc: `A filter by discovery gets a configuration of a type that does not fit.
+
+config_discovery.type_urls names the types that a filter may get. Envoy refuses
+another one, by ECDS as well as in default_config: "filter config has type URL …
+but expect …". It refuses a list with a type that configures no filter of that
+kind, too ("no factory found for a required type URL"; not among network filters).`,
+	Messages: []protoreflect.FullName{"envoy.config.core.v3.ExtensionConfigSource"},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		source := n.Message.(*corev3.ExtensionConfigSource)
+		var listed []string
+		for _, url := range source.GetTypeUrls() {
+			listed = append(listed, string(facts.NameInURL(url)))
+		}
+		if len(listed) == 0 {
+			return // field-constraint
+		}
+		checkTypeURLs(&p.Pass, n, source)
+		check := func(f validate.Finding, a *anypb.Any) {
+			if name := string(facts.TypeOf(a)); name != "" && !slices.Contains(listed, name) {
+				f.Message = fmt.Sprintf("type %s is not in type_urls", name)
+				f.Help = "type_urls lists " + facts.Quoted(listed)
+				p.Report(f)
+			}
+		}
+		if source.GetDefaultConfig() != nil {
+			check(validate.Finding{Path: n.Path().Field("default_config")}, source.GetDefaultConfig())
+		}
+		s, _ := n.Subscription()
+		if r := p.Snapshot.Answer(s); r != nil {
+			check(validate.Finding{
+				Path:    s.NamePath,
+				Related: facts.Related(r, "typed_config", "this is its configuration"),
+			}, r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig())
+		}
+	},
+}
+
+// checkTypeURLs checks what a filter by discovery asks for.
+func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfigSource) {
+	var category string
+	switch n.Field() {
+	case "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.config_discovery":
+		category = n.Parent.CategoryAt(xds.ExtensionPoint{Category: "envoy.filters.http"})
+	case "envoy.config.listener.v3.ListenerFilter.config_discovery":
+		if l, _ := xds.Enclosing[*listenerv3.Listener](n); l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP {
+			return // listener-filter
+		}
+		category = "envoy.filters.listener"
+	default:
+		return
+	}
+	for i, url := range source.GetTypeUrls() {
+		if _, ok := xds.ExtensionOf(category, facts.NameInURL(url)); !ok {
+			f := validate.Finding{Path: n.Path().Field("type_urls").Index(i), Message: fmt.Sprintf("type %q configures no %s", url, kind(category))}
+			if !facts.IsKnownType(url) {
+				f.Help = xds.SuggestType(url)
+			}
+			p.Report(f)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package extension
+
+import (
+	"fmt"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var misplacedExtension = &validate.Rule{
+	Code: "misplaced-extension",
+	Doc: `An extension stands where Envoy looks for one of another kind, or without configuration.
+
+Envoy finds an extension by the type of its typed_config, among those of the kind
+that the place is for; the name beside it is free. An HTTP filter among network
+filters, a DownstreamTlsContext on a cluster, a name alone: "Didn't find a
+registered implementation for 'x' with type URL: ''". A google.protobuf.Struct is
+no configuration either. In a few places the name decides, such as stateful sessions,
+Dubbo filters and the resource monitor that limits downstream connections. For some, such as tap sinks and connection
+balancers, the released binary holds none. The type that an HTTP
+filter has for routes is none for the filter chain ("Unable to unpack as …Buffer").
+
+A custom_value of a rate limit quota is taken, and ends Envoy at a request. An
+upstream_config is a warning: Envoy goes on with its own connection pool. What
+stands in a matcher, and in typed_per_filter_config, is not judged here.`,
+	Messages: slotMessages(),
+	Node: func(p *validate.Pass, n *xds.Node) {
+		for _, s := range slotsOf(n.Message.ProtoReflect().Descriptor()) {
+			for _, e := range s.extensions(n) {
+				if isRead(n, s.Field) {
+					checkExtension(p, n, s, e)
+				}
+			}
+		}
+	},
+}
+
+// isRead tells whether Envoy looks at a slot just here, and no other rule does:
+// cluster types, load balancing policies, protocol options and the filters of
+// routes, header and certificate validators and private keys have rules of their own.
+func isRead(n *xds.Node, slot protoreflect.FullName) bool {
+	switch m := n.Message.(type) {
+	case *clusterv3.Cluster:
+		switch slot.Name() {
+		case "typed_extension_protocol_options":
+			return false
+		case "typed_dns_resolver_config":
+			return m.GetClusterType() == nil && (m.GetType() == clusterv3.Cluster_STRICT_DNS || m.GetType() == clusterv3.Cluster_LOGICAL_DNS)
+		}
+		return true
+	case *hcmv3.HttpFilter:
+		return !m.GetIsOptional()
+	case *routev3.ClusterSpecifierPlugin:
+		return !m.GetIsOptional()
+	}
+	switch n.Name() {
+	case "envoy.config.cluster.v3.Cluster.CustomClusterType", "envoy.config.cluster.v3.LoadBalancingPolicy.Policy", "envoy.config.route.v3.FilterConfig":
+		return false
+	case "envoy.config.core.v3.RetryPolicy.RetryHostPredicate", "envoy.config.core.v3.RetryPolicy.RetryPriority":
+		return !facts.Inside(n, "envoy.config.core.v3.GrpcService")
+	case "envoy.config.common.key_value.v3.KeyValueStoreConfig":
+		return !facts.Inside(n, "envoy.config.core.v3.AlternateProtocolsCacheOptions")
+	case "envoy.extensions.filters.http.composite.v3.FilterChainConfiguration":
+		return n.CategoryAt(xds.ExtensionPoint{Category: "envoy.filters.http"}) == "envoy.filters.http"
+	}
+	switch slot.Name() {
+	case "typed_per_filter_config", "header_validation_config", "typed_header_validation_config", "custom_validator_config":
+		return false
+	}
+	return n.Name() != "envoy.extensions.transport_sockets.tls.v3.PrivateKeyProvider"
+}
+
+func checkExtension(p *validate.Pass, n *xds.Node, s slot, e extension) {
+	category := n.CategoryAt(s.ExtensionPoint)
+	if len(xds.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
+		if e.config != nil || e.name != "" {
+			p.Report(validate.Finding{Path: e.path(), Message: fmt.Sprintf("the Envoy 1.40.0 binary holds no extension for %s", s.Field.Name()), Help: "remove it"})
+		}
+		return
+	}
+	if e.config == nil {
+		checkBare(p, s, e, category)
+		return
+	}
+	config := facts.TypeOf(e.config)
+	if config == "" || !xds.InEnvoy(config) || !facts.IsKnownType(string(config)) {
+		return // unknown-type
+	}
+	if s.ByName {
+		checkNamed(p, s, e, category, config)
+		return
+	}
+	found, ok := xds.ExtensionOf(category, config)
+	for _, also := range s.Also {
+		if !ok {
+			found, ok = xds.ExtensionOf(also, config)
+		}
+	}
+	if !ok {
+		if isListenerFilter(config) && s.Category == "envoy.filters.listener" {
+			return // listener-filter
+		}
+		p.Report(validate.Finding{
+			Path:    e.at(),
+			Message: fmt.Sprintf("%s configures no %s", config, kind(category)),
+			Help:    instead(e, category, config),
+			Warning: s.Category == "envoy.upstreams",
+		})
+		return
+	}
+	if found.Config != config && len(e.config.GetValue()) > 0 && !isStruct(e) {
+		p.Report(validate.Finding{
+			Path:    e.at(),
+			Message: fmt.Sprintf("%s is not what %s takes in the filter chain", config, found.Name),
+			Help:    "give it \"@type\": " + xds.URLPrefix + string(found.Config),
+		})
+	}
+}
+
+// isListenerFilter tells whether a type configures a listener filter, for
+// connections or for datagrams.
+func isListenerFilter(config protoreflect.FullName) bool {
+	_, connections := xds.ExtensionOf("envoy.filters.listener", config)
+	_, datagrams := xds.ExtensionOf("envoy.filters.udp_listener", config)
+	return connections || datagrams
+}
+
+// checkBare judges an extension without typed_config.
+func checkBare(p *validate.Pass, s slot, e extension, category string) {
+	holder := s.field.Message().FullName()
+	if s.Bare || holder == "envoy.config.core.v3.TypedExtensionConfig" || holder == "xds.core.v3.TypedExtensionConfig" {
+		return // nothing needed, or field-constraint
+	}
+	path := e.path()
+	if e.name != "" {
+		path = path.Field("name")
+	}
+	p.Report(validate.Finding{
+		Path:    path,
+		Message: fmt.Sprintf("%s %q has no %s", kind(category), e.name, lastStep(s, e)),
+		Help:    instead(e, category, ""),
+	})
+}
+
+// lastStep is what the field of the configuration is called.
+func lastStep(s slot, e extension) string {
+	if e.inner != "" {
+		return string(e.inner)
+	}
+	return string(s.field.Name())
+}
+
+// checkNamed judges an extension that Envoy finds by its name.
+func checkNamed(p *validate.Pass, s slot, e extension, category string, config protoreflect.FullName) {
+	known, ok := xds.ExtensionNamed(category, e.name)
+	switch {
+	case !ok:
+		path := e.path().Field("name")
+		if s.Field.Name() == "config" {
+			path = xds.Path(strings.TrimSuffix(string(e.path()), ".config")).Field("name")
+		}
+		var names []string
+		for _, other := range xds.Extensions(category) {
+			names = append(names, other.Name)
+		}
+		p.Report(validate.Finding{
+			Path:    path,
+			Message: fmt.Sprintf("unknown extension %q: Envoy goes by the name here", e.name),
+			Help:    "the Envoy 1.40.0 binary has " + facts.Quoted(names),
+		})
+	case known.Config != "" && known.Config != config && len(e.config.GetValue()) > 0 && !isStruct(e):
+		p.Report(validate.Finding{
+			Path:    e.at(),
+			Message: fmt.Sprintf("%s is no configuration of %q", config, e.name),
+			Help:    "give it \"@type\": " + xds.URLPrefix + string(known.Config),
+		})
+	}
+}
+
+// isStruct tells whether a TypedStruct stands for the configuration: Envoy reads
+// its fields as those of the type that it wants.
+func isStruct(e extension) bool {
+	return facts.TypeOf(e.config) != facts.NameInURL(e.config.GetTypeUrl())
+}
+
+// instead says what would be right.
+func instead(e extension, category string, config protoreflect.FullName) string {
+	if found, ok := xds.ExtensionNamed(category, e.name); ok && found.Config != "" && found.Config != config {
+		return "give it \"@type\": " + xds.URLPrefix + string(found.Config)
+	}
+	if categories := xds.Categories(config); len(categories) > 0 {
+		var nouns []string
+		for _, other := range categories {
+			nouns = append(nouns, kind(other))
+		}
+		return "it configures: " + strings.Join(nouns, ", ")
+	}
+	return "Envoy finds an extension by the type of its configuration, not by its name"
+}

@@ -1,0 +1,146 @@
+package extension
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/xds"
+)
+
+// slot is a field of a message that takes an extension.
+type slot struct {
+	xds.ExtensionPoint
+	field protoreflect.FieldDescriptor
+}
+
+// extension is what stands in a slot.
+type extension struct {
+	// name is what the configuration gives, free text in most slots.
+	name string
+	// config is nil where none is given.
+	config *anypb.Any
+	// path is where the extension stands, inner where its configuration is below.
+	path  func() xds.Path
+	inner xds.Path
+}
+
+// at is where the configuration stands.
+func (e extension) at() xds.Path { return e.path().Join(e.inner) }
+
+// slotMessages are the messages that have slots.
+func slotMessages() []protoreflect.FullName { return slices.Sorted(maps.Keys(slotsByMessage())) }
+
+var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.ExtensionPoint {
+	byMessage := make(map[protoreflect.FullName][]xds.ExtensionPoint)
+	for _, s := range xds.ExtensionPoints {
+		byMessage[s.Field.Parent()] = append(byMessage[s.Field.Parent()], s)
+	}
+	return byMessage
+})
+
+// slotsOf are the slots of a message. The answer is kept: every cluster asks.
+func slotsOf(md protoreflect.MessageDescriptor) []slot {
+	if known, ok := slotsOfMessage.Load(md); ok {
+		return known.([]slot)
+	}
+	var list []slot
+	for _, s := range slotsByMessage()[md.FullName()] {
+		list = append(list, slot{s, md.Fields().ByName(s.Field.Name())})
+	}
+	slotsOfMessage.Store(md, list)
+	return list
+}
+
+var slotsOfMessage sync.Map // protoreflect.MessageDescriptor → []slot
+
+// extensions are what stands in the slot of the node's message. An Any that is
+// missing beside its name counts, unless another field of the message says where
+// the configuration comes from.
+func (s slot) extensions(n *xds.Node) (list []extension) {
+	m := n.Message.ProtoReflect()
+	if !m.Has(s.field) && s.field.Message().FullName() != "google.protobuf.Any" {
+		return nil
+	}
+	path := func() xds.Path { return n.Path().Field(string(s.field.Name())) }
+	switch {
+	case s.field.IsMap():
+		m.Get(s.field).Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+			list = append(list, extensionIn(v.Message(), k.String(), func() xds.Path { return path().Key(k.String()) }))
+			return true
+		})
+	case s.field.IsList():
+		for i := range m.Get(s.field).List().Len() {
+			list = append(list, extensionIn(m.Get(s.field).List().Get(i).Message(), "", func() xds.Path { return path().Index(i) }))
+		}
+	case m.Has(s.field):
+		list = append(list, extensionIn(m.Get(s.field).Message(), nameOf(m), path))
+	case s.field.Message().FullName() == "google.protobuf.Any" && !discovered(m, s.field):
+		list = append(list, extension{name: nameOf(m), path: n.Path})
+	}
+	return list
+}
+
+// extensionIn reads an Any, whose name stands around it, or a message that holds
+// name and Any.
+func extensionIn(m protoreflect.Message, name string, path func() xds.Path) extension {
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		return extension{name: name, config: a, path: path}
+	}
+	holder, _ := m.Interface().(interface{ GetTypedConfig() *anypb.Any })
+	return extension{name: nameOf(m), config: holder.GetTypedConfig(), path: path, inner: "typed_config"}
+}
+
+// nameOf is the name of the extension that a message configures.
+func nameOf(m protoreflect.Message) string {
+	for _, field := range []protoreflect.Name{"name", "provider_name"} {
+		if fd := m.Descriptor().Fields().ByName(field); fd != nil && fd.Kind() == protoreflect.StringKind {
+			return m.Get(fd).String()
+		}
+	}
+	return ""
+}
+
+// discovered tells whether a configuration comes by discovery, or what stands
+// instead of it in its oneof.
+func discovered(m protoreflect.Message, field protoreflect.FieldDescriptor) bool {
+	if oneof := field.ContainingOneof(); oneof != nil && m.WhichOneof(oneof) != nil {
+		return true
+	}
+	fd := m.Descriptor().Fields().ByName("config_discovery")
+	return fd != nil && m.Has(fd)
+}
+
+// kind is what an extension of a category is called.
+func kind(category string) string {
+	if noun, ok := kinds[category]; ok {
+		return noun
+	}
+	return "extension of " + category
+}
+
+var kinds = map[string]string{
+	"envoy.access_loggers":               "access log",
+	"envoy.clusters":                     "cluster type",
+	"envoy.compression.compressor":       "compressor library",
+	"envoy.compression.decompressor":     "decompressor library",
+	"envoy.filters.http":                 "HTTP filter",
+	"envoy.filters.http.upstream":        "upstream HTTP filter",
+	"envoy.filters.listener":             "listener filter",
+	"envoy.filters.network":              "network filter",
+	"envoy.filters.udp_listener":         "UDP listener filter",
+	"envoy.formatter":                    "formatter",
+	"envoy.health_checkers":              "health checker",
+	"envoy.load_balancing_policies":      "load balancing policy",
+	"envoy.network.dns_resolver":         "DNS resolver",
+	"envoy.resource_monitors":            "resource monitor",
+	"envoy.resource_monitors.proactive":  "resource monitor of the name envoy.resource_monitors.global_downstream_max_connections",
+	"envoy.retry_host_predicates":        "retry host predicate",
+	"envoy.retry_priorities":             "retry priority",
+	"envoy.tracers":                      "tracer",
+	"envoy.transport_sockets.downstream": "transport socket for a listener",
+	"envoy.transport_sockets.upstream":   "transport socket for a cluster",
+}

@@ -1,0 +1,154 @@
+package extension
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+
+	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var unknownType = &validate.Rule{
+	Code: "unknown-type",
+	Doc: `A typed configuration is of a type that Envoy does not hold, or does not fit it.
+
+"could not find @type" loses the whole file, however deep in a resource the type
+stands: the types of the v2 API, of contrib extensions, and those that the
+released binary leaves out. Without any type, and for the type that a TypedStruct
+stands for, it is "Didn't find a registered implementation", and the resource is
+refused. A TypedStruct with a field that its type does not have is taken, and the
+field is not in effect; in a bootstrap, Envoy does not start with it. An optional HTTP filter, its configuration for a route, or a
+cluster specifier plugin that stands for an unknown type by a TypedStruct is left out.
+What a TypedStruct among a cluster's protocol options says of its type does not count.`,
+	Messages: []protoreflect.FullName{"google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *anypb.Any:
+			checkAny(p, n, m)
+		case *xdstypev3.TypedStruct:
+			checkTypedStruct(p, n, cmp.Or(n.OptionsType(), m.GetTypeUrl()))
+		case *udpatypev1.TypedStruct:
+			checkTypedStruct(p, n, cmp.Or(n.OptionsType(), m.GetTypeUrl()))
+		}
+	},
+}
+
+func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
+	f := validate.Finding{Path: n.Path()}
+	switch {
+	case a.GetTypeUrl() == "":
+		if goesWithoutType(n) {
+			return
+		}
+		f.Message = fmt.Sprintf("%s has no type", n.Field().Name())
+		f.Help = `give it an "@type", as in type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
+	case n.Err != nil && facts.IsKnownType(a.GetTypeUrl()):
+		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), facts.NameInURL(a.GetTypeUrl()), n.Err)
+	case n.Err != nil || !xds.InEnvoy(facts.NameInURL(a.GetTypeUrl())):
+		f.Message = fmt.Sprintf("unknown type %q", a.GetTypeUrl())
+		f.Help = xds.SuggestType(a.GetTypeUrl())
+	default:
+		return
+	}
+	p.Report(f)
+}
+
+// goesWithoutType: Envoy leaves an optional extension out that it does not know,
+// enables the filter of a route by an empty config, and never looks into this
+// metadata.
+func goesWithoutType(n *xds.Node) bool {
+	switch n.Field() {
+	case "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.config.route.v3.FilterConfig.config":
+		return true
+	}
+	return isOptional(n)
+}
+
+// isOptional tells whether an Any configures what Envoy leaves out where it does
+// not know the type.
+func isOptional(n *xds.Node) bool {
+	switch m := n.Parent.Message.(type) {
+	case *hcmv3.HttpFilter:
+		return m.GetIsOptional()
+	case *routev3.FilterConfig:
+		return m.GetIsOptional()
+	case *corev3.TypedExtensionConfig:
+		plugin, at := xds.Enclosing[*routev3.ClusterSpecifierPlugin](n.Parent)
+		return at != nil && at == n.Parent.Parent && plugin.GetIsOptional()
+	}
+	return false
+}
+
+// goesUnknown: Envoy leaves out what is optional and unknown, and a load balancing
+// policy for which there is another that it knows.
+func goesUnknown(n *xds.Node) bool {
+	config := n.Parent.Parent // around its Any
+	optional := false
+	switch m := config.Message.(type) {
+	case *hcmv3.HttpFilter:
+		optional = m.GetIsOptional()
+	case *routev3.FilterConfig:
+		optional = m.GetIsOptional()
+	case *corev3.TypedExtensionConfig:
+		if config.Parent == nil { // a resource
+			return false
+		}
+		switch m := config.Parent.Message.(type) {
+		case *routev3.ClusterSpecifierPlugin:
+			optional = m.GetIsOptional()
+		case *clusterv3.LoadBalancingPolicy_Policy:
+			picked, _ := facts.PickPolicy(config.Parent.Parent.Message.(*clusterv3.LoadBalancingPolicy))
+			return picked != nil && picked != m
+		}
+	}
+	return optional && !facts.InBinary(facts.TypeOf(n.Parent.Message.(*anypb.Any)))
+}
+
+func checkTypedStruct(p *validate.Pass, n *xds.Node, url string) {
+	if facts.Inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || goesUnknown(n) {
+		return
+	}
+	if (url == "" || !facts.IsKnownType(url)) && n.Parent.Name() == "google.protobuf.Any" && isOptional(n.Parent) {
+		return
+	}
+	switch {
+	case url == "":
+		p.Report(validate.Finding{Path: n.Path(), Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
+	case !facts.IsKnownType(url) || !xds.InEnvoy(facts.NameInURL(url)):
+		p.Report(validate.Finding{Path: n.Path().Field("type_url"), Message: fmt.Sprintf("unknown type %q", url), Help: xds.SuggestType(url)})
+	case n.Err != nil:
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("value"),
+			Message: fmt.Sprintf("value does not fit %s%s", facts.NameInURL(url), misfit(n.Err)),
+			Help:    "check the spelling and the kind of the fields",
+		})
+	}
+}
+
+var (
+	unknownField = regexp.MustCompile(`unknown field "(\w+)"`)
+	badField     = regexp.MustCompile(`invalid value for \S+ field (\w+):`)
+)
+
+// misfit is what may be told of an error of protojson: the field. The rest of it
+// quotes the value, which may be a key.
+func misfit(err error) string {
+	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf(": unknown field %q", m[1])
+	}
+	if m := badField.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf(": %s has a value of another kind", m[1])
+	}
+	return ""
+}

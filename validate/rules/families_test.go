@@ -1,0 +1,105 @@
+package rules_test
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/go/packages"
+
+	"xdspub/validate/rules"
+)
+
+// TestFamilies: each rule has a file and examples of its name in the folder of its family,
+// and stands in its family's list. No other file uses what a rule's file declares: what two
+// files need stands in one that has no rule, what two families need in validate/facts.
+func TestFamilies(t *testing.T) {
+	mode := packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports
+	families, err := packages.Load(&packages.Config{Mode: mode}, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, p := range families {
+		if len(p.Errors) > 0 {
+			t.Fatal(p.Errors)
+		}
+		if p.Name == "rules" {
+			continue
+		}
+		owners := rulesOf(t, p)
+		for _, code := range owners {
+			codes = append(codes, code)
+		}
+		for used, declared := range p.TypesInfo.Uses {
+			at, from := fileOf(p, used.Pos()), fileOf(p, declared.Pos())
+			if code, ok := owners[from]; ok && declared.Pkg() == p.Types && at != from && at != "rules.go" {
+				t.Errorf("%s/%s uses %s, which stands in the file of %s: give it a file without a rule", p.Name, at, used.Name, code)
+			}
+		}
+	}
+	slices.Sort(codes)
+	var listed []string
+	for _, r := range rules.All {
+		listed = append(listed, r.Code)
+	}
+	if !slices.Equal(codes, listed) {
+		t.Errorf("rules in files:\n%s\nrules in the list:\n%s", codes, listed)
+	}
+	examples, err := filepath.Glob("*/testdata/*.txtar")
+	if err != nil || len(examples) != len(codes) {
+		t.Errorf("%d rules have %d files of examples, %v", len(codes), len(examples), err)
+	}
+}
+
+// rulesOf returns the code of the rule in each file that has one, and holds the names of
+// both and of the examples together.
+func rulesOf(t *testing.T, p *packages.Package) map[string]string {
+	owners := make(map[string]string)
+	for _, f := range p.Syntax {
+		file := fileOf(p, f.Package)
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			ast.Inspect(g, func(n ast.Node) bool {
+				field, ok := n.(*ast.KeyValueExpr)
+				if !ok || !isRule(p.TypesInfo.Uses, field) {
+					return true
+				}
+				code, err := strconv.Unquote(field.Value.(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if owners[file] != "" {
+					t.Errorf("%s/%s has two rules, %s and %s", p.Name, file, owners[file], code)
+				}
+				owners[file] = code
+				if want := strings.ReplaceAll(code, "-", "_") + ".go"; file != want {
+					t.Errorf("rule %s stands in %s/%s, not in %s", code, p.Name, file, want)
+				}
+				if !exists(filepath.Join(p.Name, "testdata", code+".txtar")) {
+					t.Errorf("rule %s has no examples in %s/testdata", code, p.Name)
+				}
+				return false
+			})
+		}
+	}
+	return owners
+}
+
+// isRule reports whether a field is Code of a validate.Rule.
+func isRule(uses map[*ast.Ident]types.Object, field *ast.KeyValueExpr) bool {
+	key, ok := field.Key.(*ast.Ident)
+	return ok && key.Name == "Code" && uses[key] != nil && uses[key].Pkg().Path() == "xdspub/validate"
+}
+
+func fileOf(p *packages.Package, pos token.Pos) string {
+	return filepath.Base(p.Fset.Position(pos).Filename)
+}

@@ -1,0 +1,177 @@
+package field
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync"
+
+	annotationsv1 "github.com/envoyproxy/go-control-plane/envoy/annotations"
+	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var deprecatedField = &validate.Rule{
+	Code:     "deprecated-field",
+	Severity: diag.Warning,
+	Doc: `A field, or a value of an enum, is deprecated.
+
+Envoy takes it, counts runtime.deprecated_feature_use and writes a warning: "Using
+deprecated option … This configuration will be removed from Envoy soon".
+
+Some are disallowed by default, and Envoy refuses what uses them: that is an error.
+An enum that is left out can be one of these, such as api_type of an
+ApiConfigSource and collector_endpoint_version of a ZipkinConfig ("Using the default
+now-deprecated value"), and so is transport_api_version V2 of a service by gRPC ("The
+v2 xDS major version has been removed"). The runtime key envoy.deprecated_features:NAME
+would allow a field once more; it is not looked at here.`,
+	Wants: func(md protoreflect.MessageDescriptor) bool {
+		d := deprecationsOf(md)
+		return len(d.fields)+len(d.values) > 0
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		m := n.Message.ProtoReflect()
+		d := deprecationsOf(m.Descriptor())
+		for _, fd := range d.fields {
+			if m.Has(fd) && counts(n) {
+				reportDeprecated(p, n.Path().Field(string(fd.Name())), string(fd.Name()), replacement(fd.FullName()), isDisallowed(fd))
+			}
+		}
+		for _, fd := range d.values {
+			v := fd.Enum().Values().ByNumber(m.Get(fd).Enum())
+			if v == nil || !isDeprecated(v) {
+				continue
+			}
+			refused := isDisallowed(v) || refusesV2(n, fd)
+			if !counts(n) && !(refused && isLookedAt(n)) {
+				continue
+			}
+			path, what := n.Path().Field(string(fd.Name())), fmt.Sprintf("%s %s", fd.Name(), v.Name())
+			if !m.Has(fd) {
+				path, what = n.Path(), fmt.Sprintf("%s is not set, and its default %s", fd.Name(), v.Name())
+			}
+			reportDeprecated(p, path, what, otherValues(fd.Enum()), refused)
+		}
+	},
+}
+
+// counts tells whether Envoy looks at the node, and no deprecated field around it
+// says enough.
+func counts(n *xds.Node) bool {
+	if !isLookedAt(n) {
+		return false
+	}
+	if n.Parent == nil {
+		return true
+	}
+	fd := n.Parent.Message.ProtoReflect().Descriptor().Fields().ByName(n.Field().Name())
+	return fd == nil || fd.FullName() != n.Field() || !isDeprecated(fd)
+}
+
+func isLookedAt(n *xds.Node) bool {
+	return !facts.Inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") && !facts.InRemovedTracer(n)
+}
+
+func isDeprecated(d protoreflect.Descriptor) bool {
+	options, _ := d.Options().(interface{ GetDeprecated() bool })
+	return options != nil && options.GetDeprecated()
+}
+
+// refusesV2 tells whether a field is a version for gRPC, of which V2 is refused: "The
+// v2 xDS major version has been removed". Where nothing is called by gRPC it is only
+// deprecated.
+func refusesV2(n *xds.Node, fd protoreflect.FieldDescriptor) bool {
+	if m, ok := n.Message.(*authzv3.ExtAuthz); ok && m.GetHttpService() != nil {
+		return false
+	}
+	return fd.Name() == "transport_api_version"
+}
+
+// otherValues are those of an enum that are not deprecated.
+func otherValues(ed protoreflect.EnumDescriptor) string {
+	var names []string
+	for i := range ed.Values().Len() {
+		if v := ed.Values().Get(i); !isDeprecated(v) {
+			names = append(names, string(v.Name()))
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+func reportDeprecated(p *validate.Pass, path xds.Path, what, instead string, disallowed bool) {
+	f := validate.Finding{Path: path, Message: what + " is deprecated", Error: disallowed}
+	if disallowed {
+		f.Message += ": " + p.Resource.Refusal()
+	}
+	if f.Help = "use " + instead; instead == "" {
+		f.Help = "leave it out: the API names nothing in its place"
+	}
+	p.Report(f)
+}
+
+// deprecations are the fields of a message that are deprecated, and those of an
+// enum that has a deprecated value.
+type deprecations struct {
+	fields, values []protoreflect.FieldDescriptor
+}
+
+// deprecationsOf keeps its answer: each message of a type that has some asks.
+func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
+	if known, ok := deprecationsByMessage.Load(md); ok {
+		return known.(deprecations)
+	}
+	var d deprecations
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if isDeprecated(fd) {
+			d.fields = append(d.fields, fd)
+		}
+		if fd.Enum() == nil || fd.IsList() {
+			continue
+		}
+		for j := range fd.Enum().Values().Len() {
+			if isDeprecated(fd.Enum().Values().Get(j)) {
+				d.values = append(d.values, fd)
+				break
+			}
+		}
+	}
+	deprecationsByMessage.Store(md, d)
+	return d
+}
+
+var deprecationsByMessage sync.Map // protoreflect.MessageDescriptor → deprecations
+
+// isDisallowed tells whether Envoy refuses a deprecated field or enum value unless
+// the runtime says otherwise.
+func isDisallowed(d protoreflect.Descriptor) bool {
+	extension := annotationsv1.E_DisallowedByDefault
+	if _, ok := d.(protoreflect.EnumValueDescriptor); ok {
+		extension = annotationsv1.E_DisallowedByDefaultEnum
+	}
+	disallowed, _ := proto.GetExtension(d.Options(), extension).(bool)
+	return disallowed
+}
+
+//go:embed deprecated.txt
+var deprecatedText string
+
+var replacements = sync.OnceValue(func() map[protoreflect.FullName]string {
+	byField := make(map[protoreflect.FullName]string)
+	for line := range strings.Lines(deprecatedText) {
+		if field, instead, ok := strings.Cut(strings.TrimSpace(line), " "); ok && field != "#" {
+			byField[protoreflect.FullName(field)] = instead
+		}
+	}
+	return byField
+})
+
+// replacement is what the API has instead of a deprecated field, empty where it
+// names nothing.
+func replacement(field protoreflect.FullName) string { return replacements()[field] }

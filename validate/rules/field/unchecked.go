@@ -1,0 +1,70 @@
+package field
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// unchecked are configurations that Envoy 1.40.0 does not hold against the
+// constraints of its API. Each was tried with a value that breaks one.
+var unchecked = []protoreflect.FullName{
+	"envoy.config.core.v3.HealthCheck.GrpcHealthCheck",
+	"envoy.config.core.v3.HealthCheck.HttpHealthCheck",
+	"envoy.config.core.v3.HealthCheck.TcpHealthCheck",
+	"envoy.extensions.health_checkers.udp.v3.UdpHealthCheck",
+	"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig",
+	"envoy.extensions.internal_redirect.filter_state.v3.FilterStateConfig",
+	"envoy.extensions.matching.common_inputs.transport_socket.v3.EndpointMetadataInput",
+	"envoy.extensions.matching.common_inputs.transport_socket.v3.FilterStateInput",
+	"envoy.extensions.matching.common_inputs.transport_socket.v3.LocalityMetadataInput",
+	"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
+	"envoy.extensions.network.dns_resolver.hickory.v3.HickoryDnsResolverConfig",
+	"envoy.extensions.transport_sockets.tls.handshakers.dynamic_modules.v3.DynamicModuleTlsHandshaker",
+}
+
+// isUnchecked tells whether n is such a configuration. Most load balancing policies
+// are.
+func isUnchecked(n *xds.Node) bool {
+	if slices.Contains(unchecked, n.Name()) {
+		return true
+	}
+	_, at := xds.Enclosing[*corev3.TypedExtensionConfig](n)
+	if at == nil || at.Parent == nil || n.Field() != "envoy.config.core.v3.TypedExtensionConfig.typed_config" {
+		return false
+	}
+	_, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy_Policy)
+	return ok && n.Name() != facts.OverrideHostPolicy
+}
+
+var hashPolicy = regexp.MustCompile(`\.hash_policy\[\d+\]$`)
+
+// checkedAnyway tells whether a fault in an unchecked configuration is refused all
+// the same: a hash policy without its kind crashes Envoy, and the period of
+// LoadAwareLocality is looked at by code of its own.
+func checkedAnyway(n *xds.Node, at xds.Path) bool {
+	return hashPolicy.MatchString(string(at)) || n.Name() == facts.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
+}
+
+// ofPickingPolicy tells whether a place belongs to the policy that LoadAwareLocality
+// hands over to, of which load-balancing says what is missing.
+func ofPickingPolicy(n *xds.Node, at xds.Path) bool {
+	return n.Name() == facts.LoadAwareLocalityPolicy && under(at, []xds.Path{n.Path().Field("endpoint_picking_policy")})
+}
+
+// under tells whether path is one of those or stands below one.
+func under(path xds.Path, tops []xds.Path) bool {
+	for _, top := range tops {
+		if rest, ok := strings.CutPrefix(string(path), string(top)); ok && (rest == "" || rest[0] == '.') {
+			return true
+		}
+	}
+	return false
+}

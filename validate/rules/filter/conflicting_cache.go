@@ -1,0 +1,26 @@
+package filter
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var conflictingCache = &validate.Rule{
+	Code: "conflicting-cache",
+	Doc: `Two caches, or bandwidth buckets, of one name have different settings.
+
+DNS caches of the dynamic forward proxy, caches of alternate protocols, HTTP caches in a
+directory and the buckets of bandwidth_share belong to the whole Envoy: a filter and its
+cluster share one by its name. Envoy refuses the second that differs ("config specified
+DNS cache 'x' with different settings", "mismatched FileSystemHttpCacheConfig with same
+path", "to have different config you must use a distinct bucket_id"), in however small a
+thing; redis_proxy it takes, and its settings are not in effect (a warning).`,
+	Gather: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
+		return name == asyncFileManager
+	}),
+	Snapshot: reportConflicts,
+}

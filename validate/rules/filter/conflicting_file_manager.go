@@ -1,0 +1,18 @@
+package filter
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+)
+
+var conflictingFileManager = &validate.Rule{
+	Code: "conflicting-file-manager",
+	Doc: `Two file managers of one id have different settings.
+
+The file managers of file_system_buffer, file_server and of caches on disk belong to the
+whole Envoy, one for each id, and all without an id are the same. Envoy refuses the
+second that differs ("AsyncFileManager mismatched config").`,
+	Gather:   []protoreflect.FullName{asyncFileManager},
+	Snapshot: reportConflicts,
+}

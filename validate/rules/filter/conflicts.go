@@ -1,0 +1,62 @@
+package filter
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// reportConflicts reports those that ask for something shared with other settings
+// than the first.
+func reportConflicts(p *validate.SnapshotPass) {
+	type place struct {
+		xds.SingletonUse
+		in validate.Met
+	}
+	first := make(map[xds.Singleton]place)
+	for _, m := range p.Gathered {
+		if facts.IsUnread(m.Node) {
+			continue
+		}
+		for _, s := range sharingOf(m.Node) {
+			other, again := first[s.Singleton]
+			switch {
+			case !again:
+				first[s.Singleton] = place{s, m}
+			case s.Settings != other.Settings:
+				p.Report(validate.Finding{
+					Resource: m.Resource,
+					Path:     s.Path,
+					Message:  fmt.Sprintf("%s has other settings here than in %s", s.Singleton, other.in.Resource.Key),
+					Help:     "write the same settings in both places, or name them differently",
+					Related:  facts.Related(other.in.Resource, other.Path, "the first"),
+					Warning:  s.Tolerated,
+				})
+			}
+		}
+	}
+}
+
+// sharingOf is what a message asks for that everyone shares. What can't be written
+// was never read: load has reported it.
+func sharingOf(n *xds.Node) []xds.SingletonUse {
+	if m, ok := n.Message.(*corev3.AlternateProtocolsCacheOptions); ok {
+		settings, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		if err != nil {
+			return nil
+		}
+		return []xds.SingletonUse{{Singleton: xds.Singleton{Noun: "cache of alternate protocols", Name: m.GetName()}, Path: n.Path().Field("name"), Settings: string(settings)}}
+	}
+	list, err := n.Singletons()
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+const asyncFileManager = "envoy.extensions.common.async_files.v3.AsyncFileManagerConfig"

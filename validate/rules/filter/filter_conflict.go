@@ -1,0 +1,212 @@
+package filter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	geoipv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/geoip/v3"
+	healthcheckv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/health_check/v3"
+	iptaggingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ip_tagging/v3"
+	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
+	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
+	dubbov3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/dubbo_proxy/v3"
+	networkextprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/ext_proc/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	udpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/udp_proxy/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var filterConflict = &validate.Rule{
+	Code: "filter-conflict",
+	Doc: `Two settings of a filter exclude each other.
+
+Envoy refuses the listener. ext_authz: path_prefix and path_override, two lists of
+allowed_headers, a body that is both sent and not buffered. ext_proc: gRPC and HTTP
+service, bodies or trailers over HTTP, FULL_DUPLEX_STREAMED bodies without trailers,
+disable_clear_route_cache and a route_cache_action; over TCP, nothing to process.
+oauth2: two tokens on one header. tcp_proxy and udp_proxy: a post_path without use_post,
+log options at two places, session filters or a tunnel with balancing per packet. lua: two scripts; ip_tagging: two sources of tags;
+health_check: a cache without pass_through_mode; geoip: two sources of the address;
+thrift_proxy and dubbo_proxy: routes at two places; proxy_protocol: no version left.
+
+On a route Envoy does not look at the processing modes of ext_proc.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.core.v3.KeyValueMutation",
+		"envoy.extensions.filters.http.ext_authz.v3.CheckSettings",
+		"envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
+		"envoy.extensions.filters.http.ext_authz.v3.HttpService",
+		"envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
+		"envoy.extensions.filters.http.geoip.v3.Geoip",
+		"envoy.extensions.filters.http.health_check.v3.HealthCheck",
+		"envoy.extensions.filters.http.ip_tagging.v3.IPTagging",
+		"envoy.extensions.filters.http.lua.v3.Lua",
+		"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
+		"envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol",
+		"envoy.extensions.filters.network.dubbo_proxy.v3.DubboProxy",
+		"envoy.extensions.filters.network.ext_proc.v3.ProcessingMode",
+		"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+		"envoy.extensions.filters.network.thrift_proxy.v3.ThriftProxy",
+		"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		conflict := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *corev3.KeyValueMutation:
+			if m.GetAppend() != nil && m.GetRemove() != "" {
+				conflict("remove", "the mutation both appends and removes", "make two mutations")
+			}
+		case *extauthzv3.CheckSettings:
+			if m.GetDisableRequestBodyBuffering() && m.GetWithRequestBody() != nil {
+				conflict("with_request_body", "with_request_body beside disable_request_body_buffering", facts.KeepOne)
+			}
+		case *extauthzv3.ExtAuthz:
+			if m.GetAllowedHeaders() != nil && m.GetHttpService().GetAuthorizationRequest().GetAllowedHeaders() != nil {
+				conflict("http_service.authorization_request.allowed_headers", "the allowed headers stand twice", "keep allowed_headers of ext_authz itself")
+			}
+		case *extauthzv3.HttpService:
+			if m.GetPathPrefix() != "" && m.GetPathOverride() != "" && n.Field() == "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.http_service" {
+				conflict("path_override", "path_override beside path_prefix", facts.KeepOne)
+			}
+		case *extprocv3.ExternalProcessor:
+			extProcConflicts(m, conflict)
+		case *geoipv3.Geoip:
+			if m.GetXffConfig() != nil && m.GetCustomHeaderConfig() != nil {
+				conflict("custom_header_config", "custom_header_config beside xff_config", facts.KeepOne)
+			}
+		case *healthcheckv3.HealthCheck:
+			if !m.GetPassThroughMode().GetValue() && m.GetCacheTime().AsDuration() > 0 {
+				conflict("cache_time", "cache_time without pass_through_mode: there is no answer to keep", "leave it out, or set pass_through_mode")
+			}
+		case *iptaggingv3.IPTagging:
+			if len(m.GetIpTags()) > 0 && m.GetIpTagsDatasource() != nil {
+				conflict("ip_tags_datasource", "ip_tags_datasource beside ip_tags", facts.KeepOne)
+			}
+		case *luav3.Lua:
+			if m.GetInlineCode() != "" && m.GetDefaultSourceCode() != nil {
+				conflict("inline_code", "inline_code beside default_source_code", "keep default_source_code; inline_code is deprecated")
+			}
+		case *oauth2v3.OAuth2Config:
+			oauth2Conflicts(m, conflict)
+		case *proxyprotocolv3.ProxyProtocol:
+			if slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V1) && slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V2) {
+				conflict("disallowed_versions", "all versions of the proxy protocol are disallowed", "allow one of them")
+			}
+		case *dubbov3.DubboProxy:
+			if len(m.GetRouteConfig()) > 0 && m.GetRouteSpecifier() != nil {
+				conflict("route_config", "route_config beside drds or multiple_route_config", "keep one of them; route_config is deprecated")
+			}
+		case *networkextprocv3.ProcessingMode:
+			if m.GetProcessRead() == networkextprocv3.ProcessingMode_SKIP && m.GetProcessWrite() == networkextprocv3.ProcessingMode_SKIP {
+				conflict("", "neither what is read nor what is written is processed", "process one of them, or remove the filter")
+			}
+		case *tcpproxyv3.TcpProxy:
+			tcpProxyConflicts(m, conflict)
+		case *thriftv3.ThriftProxy:
+			if m.GetTrds() != nil && m.GetRouteConfig() != nil {
+				conflict("route_config", "route_config beside trds", facts.KeepOne)
+			}
+		case *udpproxyv3.UdpProxyConfig:
+			udpProxyConflicts(m, conflict)
+		}
+	},
+}
+
+func extProcConflicts(m *extprocv3.ExternalProcessor, conflict func(path xds.Path, message, help string)) {
+	mode := m.GetProcessingMode()
+	parts := []struct {
+		name     string
+		body     extprocv3.ProcessingMode_BodySendMode
+		trailers extprocv3.ProcessingMode_HeaderSendMode
+	}{
+		{"request", mode.GetRequestBodyMode(), mode.GetRequestTrailerMode()},
+		{"response", mode.GetResponseBodyMode(), mode.GetResponseTrailerMode()},
+	}
+	if m.GetGrpcService() != nil && m.GetHttpService() != nil {
+		conflict("http_service", "http_service beside grpc_service", facts.KeepOne)
+	}
+	for _, part := range parts {
+		body, trailers := part.name+"_body_mode", part.name+"_trailer_mode"
+		at := xds.Path("processing_mode")
+		switch {
+		case m.GetHttpService() != nil && part.body != extprocv3.ProcessingMode_NONE:
+			conflict(at.Field(body), fmt.Sprintf("%s is %s, but an http_service gets no bodies", body, part.body), "leave it out, or use a grpc_service")
+		case m.GetHttpService() != nil && part.trailers == extprocv3.ProcessingMode_SEND:
+			conflict(at.Field(trailers), fmt.Sprintf("%s is %s, but an http_service gets no trailers", trailers, part.trailers), "leave it out, or use a grpc_service")
+		case m.GetHttpService() == nil && part.body == extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED && part.trailers != extprocv3.ProcessingMode_SEND:
+			conflict(at.Field(body), fmt.Sprintf("%s is FULL_DUPLEX_STREAMED, but %s is not SEND", body, trailers), fmt.Sprintf("set %s to SEND", trailers))
+		}
+	}
+	if m.GetDisableClearRouteCache() && m.GetRouteCacheAction() != extprocv3.ExternalProcessor_DEFAULT {
+		conflict("disable_clear_route_cache", fmt.Sprintf("disable_clear_route_cache beside route_cache_action %s", m.GetRouteCacheAction()), "keep route_cache_action")
+	}
+}
+
+func oauth2Conflicts(m *oauth2v3.OAuth2Config, conflict func(path xds.Path, message, help string)) {
+	header := m.GetForwardIdToken().GetHeader()
+	var uses []string
+	for _, use := range []struct {
+		field string
+		set   bool
+	}{
+		{"forward_bearer_token", m.GetForwardBearerToken()},
+		{"preserve_authorization_header", m.GetPreserveAuthorizationHeader()},
+		{"forward_id_token", strings.EqualFold(header, "authorization")},
+	} {
+		if use.set {
+			uses = append(uses, use.field)
+		}
+	}
+	if len(uses) > 1 {
+		conflict(xds.Path(uses[1]), fmt.Sprintf("%s beside %s: both use the authorization header", uses[1], uses[0]), facts.KeepOne)
+	}
+	for i, matcher := range m.GetPassThroughMatcher() {
+		if header != "" && strings.EqualFold(matcher.GetName(), header) {
+			conflict(xds.Path("pass_through_matcher").Index(i), fmt.Sprintf("pass_through_matcher looks at header %q, which forward_id_token writes", header), "use different headers")
+		}
+	}
+	if m.GetEndSessionEndpoint() != "" && !slices.Contains(m.GetAuthScopes(), "openid") {
+		conflict("end_session_endpoint", "end_session_endpoint without OpenID Connect", `add "openid" to auth_scopes, or leave it out`)
+	}
+}
+
+func tcpProxyConflicts(m *tcpproxyv3.TcpProxy, conflict func(path xds.Path, message, help string)) {
+	if t := m.GetTunnelingConfig(); t.GetPostPath() != "" && !t.GetUsePost() {
+		conflict("tunneling_config.post_path", "post_path without use_post", "set use_post, or leave post_path out")
+	}
+	if m.GetAccessLogOptions() != nil {
+		const help = "keep access_log_options; the other is deprecated"
+		if m.GetAccessLogFlushInterval() != nil {
+			conflict("access_log_flush_interval", "access_log_flush_interval beside access_log_options", help)
+		}
+		if m.GetFlushAccessLogOnConnected() {
+			conflict("flush_access_log_on_connected", "flush_access_log_on_connected beside access_log_options", help)
+		}
+	}
+}
+
+func udpProxyConflicts(m *udpproxyv3.UdpProxyConfig, conflict func(path xds.Path, message, help string)) {
+	if t := m.GetTunnelingConfig(); t.GetPostPath() != "" && !t.GetUsePost() {
+		conflict("tunneling_config.post_path", "post_path without use_post", "set use_post, or leave post_path out")
+	}
+	if !m.GetUsePerPacketLoadBalancing() {
+		return
+	}
+	switch {
+	case len(m.GetSessionFilters()) > 0:
+		conflict("session_filters", "session_filters with use_per_packet_load_balancing, which has no sessions", facts.KeepOne)
+	case m.GetTunnelingConfig() != nil:
+		conflict("tunneling_config", "tunneling_config with use_per_packet_load_balancing, which has no sessions", facts.KeepOne)
+	}
+}

@@ -1,0 +1,182 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tapv3 "github.com/envoyproxy/go-control-plane/envoy/config/tap/v3"
+	awsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/aws/v3"
+	adaptivev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/adaptive_concurrency/v3"
+	apikeyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/api_key_auth/v3"
+	awslambdav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/aws_lambda/v3"
+	cachev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cache/v3"
+	cachev2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cache_v2/v3"
+	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	iptaggingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ip_tagging/v3"
+	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
+	ondemandv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/on_demand/v3"
+	connectionlimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/connection_limit/v3"
+	dubbov3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/dubbo_proxy/v3"
+	networkextprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/ext_proc/v3"
+	redisv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/redis_proxy/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	maxmindv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/geoip_providers/maxmind/v3"
+	mtlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/principals/mtls_authenticated/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var filterIncomplete = &validate.Rule{
+	Code: "filter-incomplete",
+	Doc: `A filter lacks a setting that it can't do without.
+
+The API does not call these fields required, but Envoy refuses a filter without them:
+the service of ext_proc, the token_secret of oauth2 (TLS client authentication alone
+does without), the tags of ip_tagging, the cache of cache, unless it is disabled, the
+limit of connection_limit, the interval of adaptive_concurrency, the place of a key
+in api_key_auth, what a query parameter mutation does, max_early_data_bytes of a tcp_proxy that waits for data, the routes of redis_proxy,
+a name to compare in an inverted Thrift route, the method's name in a Dubbo route, what a tap or a principal matches, the
+databases of geoip, the filters of composite, the source of on-demand clusters, the function of aws_lambda on a
+route, the providers of a custom chain of AWS credentials.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.core.v3.KeyValueMutation",
+		"envoy.config.tap.v3.TapConfig",
+		"envoy.extensions.common.aws.v3.AwsCredentialProvider",
+		"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams",
+		"envoy.extensions.filters.http.api_key_auth.v3.KeySource",
+		"envoy.extensions.filters.http.aws_lambda.v3.PerRouteConfig",
+		"envoy.extensions.filters.http.cache.v3.CacheConfig",
+		"envoy.extensions.filters.http.cache_v2.v3.CacheV2Config",
+		"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction",
+		"envoy.extensions.filters.http.composite.v3.FilterChainConfiguration",
+		"envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
+		"envoy.extensions.filters.http.ip_tagging.v3.IPTagging",
+		"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
+		"envoy.extensions.filters.http.on_demand.v3.OnDemandCds",
+		"envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit",
+		"envoy.extensions.filters.network.dubbo_proxy.v3.RouteMatch",
+		"envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor",
+		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
+		"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+		"envoy.extensions.filters.network.thrift_proxy.v3.RouteMatch",
+		"envoy.extensions.geoip_providers.maxmind.v3.MaxMindConfig",
+		"envoy.extensions.rbac.principals.mtls_authenticated.v3.Config",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		missing := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *corev3.KeyValueMutation:
+			if m.GetAppend() == nil && m.GetRemove() == "" {
+				missing("", "the mutation neither appends nor removes", "set append or remove")
+			}
+		case *tapv3.TapConfig:
+			if m.GetMatch() == nil && m.GetMatchConfig() == nil {
+				missing("", "the tap matches nothing", "set match; {any_match: true} taps all")
+			}
+		case *awsv3.AwsCredentialProvider:
+			if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
+				missing("", "custom_credential_provider_chain without a provider", "set one of the providers")
+			}
+		case *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams:
+			if m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond {
+				missing("", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, in milliseconds at least")
+			}
+		case *apikeyv3.KeySource:
+			if m.GetHeader() == "" && m.GetQuery() == "" && m.GetCookie() == "" {
+				missing("", "the key source names nothing", "set header, query or cookie")
+			}
+		case *awslambdav3.PerRouteConfig:
+			if m.GetInvokeConfig() == nil {
+				missing("", "aws_lambda of a route names no function", "set invoke_config")
+			}
+		case *cachev3.CacheConfig:
+			if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
+				missing("", noCache, "set typed_config, or disabled")
+			}
+		case *cachev2v3.CacheV2Config:
+			if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
+				missing("", noCache, "set typed_config, or disabled")
+			}
+		case *compositev3.ExecuteFilterAction:
+			if m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "" {
+				missing("", "the action executes no filter", "set typed_config, dynamic_config, filter_chain or filter_chain_name")
+			}
+		case *compositev3.FilterChainConfiguration:
+			if len(m.GetTypedConfig()) == 0 {
+				missing("", "filter chain of composite has no filters", "name its filters in typed_config")
+			}
+		case *extprocv3.ExternalProcessor:
+			if m.GetGrpcService() == nil && m.GetHttpService() == nil {
+				missing("", "ext_proc has no service", "set grpc_service or http_service")
+			}
+		case *iptaggingv3.IPTagging:
+			if len(m.GetIpTags()) == 0 && m.GetIpTagsDatasource() == nil {
+				missing("", "ip_tagging has no tags", "set ip_tags or ip_tags_datasource")
+			}
+		case *oauth2v3.OAuth2Config:
+			if c := m.GetCredentials(); c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH {
+				missing("credentials", fmt.Sprintf("no token_secret, which auth_type %s needs", m.GetAuthType()), "set token_secret")
+			}
+		case *ondemandv3.OnDemandCds:
+			if m.GetSource() == nil {
+				missing("", "odcds has no source", "set source, to {ads: {}} for instance")
+			}
+		case *connectionlimitv3.ConnectionLimit:
+			if m.GetMaxConnections() == nil {
+				missing("", "connection_limit has no max_connections", "set max_connections")
+			}
+		case *dubbov3.RouteMatch:
+			if m.GetMethod().GetName() == nil {
+				missing("", "Dubbo route matches no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
+			}
+		case *networkextprocv3.NetworkExternalProcessor:
+			if m.GetGrpcService() == nil {
+				missing("", "ext_proc has no service", "set grpc_service")
+			}
+		case *redisv3.RedisProxy:
+			if len(m.GetPrefixRoutes().GetRoutes()) == 0 && m.GetPrefixRoutes().GetCatchAllRoute() == nil {
+				missing("", "redis_proxy has no routes", "set prefix_routes with routes or a catch_all_route")
+			}
+		case *tcpproxyv3.TcpProxy:
+			if mode := m.GetUpstreamConnectMode(); mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil {
+				missing("upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s without max_early_data_bytes", mode), "say how much to keep until then; 0 is allowed")
+			}
+		case *thriftv3.RouteMatch:
+			method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
+			service, isService := m.GetMatchSpecifier().(*thriftv3.RouteMatch_ServiceName)
+			if m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == "") {
+				missing("invert", "invert without a name: the route matches nothing", "give the name of the method or service that is not to match")
+			}
+		case *maxmindv3.MaxMindConfig:
+			if m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "" {
+				missing("", "the geoip provider has no database", "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path")
+			}
+		case *mtlsv3.Config:
+			if m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate() {
+				missing("", "the principal asks nothing of the client certificate", "set san_matcher or any_validated_client_certificate")
+			}
+		}
+	},
+}
+
+const noCache = "the filter has no cache"
+
+// providesCredentials tells whether one of the providers is set that Envoy puts
+// into a custom chain.
+func providesCredentials(m *awsv3.AwsCredentialProvider) bool {
+	found := false
+	m.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		name := string(fd.Name())
+		found = name == "inline_credential" || strings.HasSuffix(name, "_provider") && name != "config_credential_provider"
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,196 @@
+package filter
+
+import (
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	zstdcompressorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/compression/zstd/compressor/v3"
+	zstddecompressorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/compression/zstd/decompressor/v3"
+	setfilterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
+	admissionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/admission_control/v3"
+	awslambdav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/aws_lambda/v3"
+	awssigningv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/aws_request_signing/v3"
+	cdnloopv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cdn_loop/v3"
+	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var filterValue = &validate.Rule{
+	Code: "filter-value",
+	Doc: `A setting of a filter has a value that Envoy can't use.
+
+Envoy refuses the listener: a path_prefix or path_override of ext_authz that does
+not start with a slash, a cdn_id that is no token or host, an ARN of aws_lambda that is
+none, a region with * or a list of them where SigV4 signs, a range of status codes or
+a gRPC code of admission_control that does not exist, and its sr_threshold below 1 %,
+an object of set_filter_state that no factory makes, a query parameter whose value
+is no string, a fragment or a rewrite in the redirect of custom_response, the host header
+for the ID token of oauth2. What
+stands in check_settings of a route is not looked at. A zstd dictionary that is not one ("Illegal Zstd dictionary")
+crashes it.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.core.v3.KeyValueAppend",
+		"envoy.config.route.v3.RedirectAction",
+		"envoy.extensions.compression.zstd.compressor.v3.Zstd",
+		"envoy.extensions.compression.zstd.decompressor.v3.Zstd",
+		"envoy.extensions.filters.common.set_filter_state.v3.FilterStateValue",
+		"envoy.extensions.filters.http.admission_control.v3.AdmissionControl",
+		"envoy.extensions.filters.http.aws_lambda.v3.Config",
+		"envoy.extensions.filters.http.aws_request_signing.v3.AwsRequestSigning",
+		"envoy.extensions.filters.http.cdn_loop.v3.CdnLoopConfig",
+		"envoy.extensions.filters.http.ext_authz.v3.HttpService",
+		"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		unusable := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *corev3.KeyValueAppend:
+			checkParameter(m, unusable)
+		case *routev3.RedirectAction:
+			if n.Field() == "envoy.extensions.http.custom_response.redirect_policy.v3.RedirectPolicy.redirect_action" {
+				checkCustomRedirect(m, unusable)
+			}
+		case *zstdcompressorv3.Zstd:
+			checkDictionary("dictionary", m.GetDictionary(), unusable)
+		case *zstddecompressorv3.Zstd:
+			for i, d := range m.GetDictionaries() {
+				checkDictionary(xds.Path("dictionaries").Index(i), d, unusable)
+			}
+		case *setfilterstatev3.FilterStateValue:
+			checkFilterState(m, unusable)
+		case *admissionv3.AdmissionControl:
+			checkAdmission(m, unusable)
+		case *awslambdav3.Config:
+			if arn := m.GetArn(); arn != "" && !isARN(arn) {
+				unusable("arn", fmt.Sprintf("%q is no ARN of a function", arn), "write it as in arn:aws:lambda:eu-west-1:123456789012:function:name")
+			}
+		case *awssigningv3.AwsRequestSigning:
+			if m.GetSigningAlgorithm() == awssigningv3.AwsRequestSigning_AWS_SIGV4 && strings.ContainsAny(m.GetRegion(), "*,") {
+				unusable("region", fmt.Sprintf("region %q is a set of regions, which AWS_SIGV4 does not know", m.GetRegion()), "name one region, or set signing_algorithm to AWS_SIGV4A")
+			}
+		case *cdnloopv3.CdnLoopConfig:
+			if id := m.GetCdnId(); id != "" && !cdnID.MatchString(id) {
+				unusable("cdn_id", fmt.Sprintf("cdn_id %q is neither a token nor a host with or without port", id), "write it as in cdn.example or cdn.example:443")
+			}
+		case *extauthzv3.HttpService:
+			if n.Field() != "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.http_service" {
+				return // a route's
+			}
+			for _, path := range []struct{ field, value string }{{"path_prefix", m.GetPathPrefix()}, {"path_override", m.GetPathOverride()}} {
+				if path.value != "" && path.value[0] != '/' {
+					unusable(xds.Path(path.field), fmt.Sprintf("%s %q does not start with a slash", path.field, path.value), "write /"+path.value)
+				}
+			}
+		case *oauth2v3.OAuth2Config:
+			if header := m.GetForwardIdToken().GetHeader(); strings.HasPrefix(header, ":") || strings.EqualFold(header, "host") {
+				unusable("forward_id_token.header", fmt.Sprintf("header %q can't carry the ID token", header), "use a header of its own, such as x-id-token")
+			}
+		}
+	},
+}
+
+func checkParameter(m *corev3.KeyValueAppend, unusable func(path xds.Path, message, help string)) {
+	_, text := m.GetRecord().GetValue().GetKind().(*structpb.Value_StringValue)
+	switch {
+	case m.GetRecord() == nil && m.GetEntry() == nil:
+		unusable("", "the mutation appends nothing", "set record")
+	case m.GetRecord() != nil && !text:
+		unusable("record", fmt.Sprintf("the value of parameter %q is no string", m.GetRecord().GetKey()), "write it in quotes")
+	}
+}
+
+func checkCustomRedirect(m *routev3.RedirectAction, unusable func(path xds.Path, message, help string)) {
+	const help = "use path_redirect"
+	switch rewrite := m.GetPathRewriteSpecifier().(type) {
+	case *routev3.RedirectAction_PathRedirect:
+		if strings.Contains(rewrite.PathRedirect, "#") {
+			unusable("path_redirect", fmt.Sprintf("path_redirect %q has a fragment, which custom_response can't send", rewrite.PathRedirect), "leave out what stands behind #")
+		}
+	case *routev3.RedirectAction_PrefixRewrite:
+		unusable("prefix_rewrite", "custom_response can't rewrite a prefix", help)
+	case *routev3.RedirectAction_RegexRewrite:
+		unusable("regex_rewrite", "custom_response can't rewrite a path", help)
+	}
+}
+
+// dictionaryMagic starts a zstd dictionary; its number follows.
+const dictionaryMagic = 0xEC30A437
+
+func checkDictionary(path xds.Path, source *corev3.DataSource, unusable func(path xds.Path, message, help string)) {
+	content, ok := facts.InlineContent(source)
+	if ok && (len(content) < 8 || binary.LittleEndian.Uint32(content) != dictionaryMagic || binary.LittleEndian.Uint32(content[4:]) == 0) {
+		unusable(path, "the dictionary is none of zstd: Envoy crashes", "make it by zstd --train")
+	}
+}
+
+// filterStateFactories are the objects that set_filter_state can make.
+var filterStateFactories = []string{
+	"envoy.ai.llm_protocol.request",
+	"envoy.ai.model.request",
+	"envoy.bool",
+	"envoy.filters.listener.original_dst.local_ip",
+	"envoy.filters.listener.original_dst.remote_ip",
+	"envoy.hashable_string",
+	"envoy.network.application_protocols",
+	"envoy.network.ip",
+	"envoy.network.network_namespace",
+	"envoy.network.transport_socket.http_11_proxy.info",
+	"envoy.network.transport_socket.original_dst_address",
+	"envoy.network.upstream_server_name",
+	"envoy.network.upstream_subject_alt_names",
+	"envoy.ratelimit.hits_addend",
+	"envoy.router.debug_config",
+	"envoy.string",
+	"envoy.tcp_proxy.cluster",
+	"envoy.tcp_proxy.disable_tunneling",
+	"envoy.tcp_proxy.per_connection_idle_timeout_ms",
+	"envoy.upstream.dynamic_host",
+	"envoy.upstream.dynamic_port",
+}
+
+func checkFilterState(m *setfilterstatev3.FilterStateValue, unusable func(path xds.Path, message, help string)) {
+	factory, path := m.GetFactoryKey(), xds.Path("factory_key")
+	if factory == "" {
+		factory, path = m.GetObjectKey(), "object_key"
+	}
+	if factory != "" && !slices.Contains(filterStateFactories, factory) {
+		unusable(path, fmt.Sprintf("no factory makes filter state %q", factory), "set factory_key, to envoy.string for text of your own")
+	}
+}
+
+func checkAdmission(m *admissionv3.AdmissionControl, unusable func(path xds.Path, message, help string)) {
+	criteria := xds.Path("success_criteria")
+	for i, r := range m.GetSuccessCriteria().GetHttpCriteria().GetHttpSuccessStatus() {
+		if r.GetStart() < 100 || r.GetEnd() > 600 || r.GetStart() > r.GetEnd() {
+			unusable(criteria.Field("http_criteria").Field("http_success_status").Index(i), fmt.Sprintf("[%d, %d) is no range of HTTP status codes", r.GetStart(), r.GetEnd()), "start is at least 100, end at most 600 and not included")
+		}
+	}
+	for i, code := range m.GetSuccessCriteria().GetGrpcCriteria().GetGrpcSuccessStatus() {
+		if code > 16 {
+			unusable(criteria.Field("grpc_criteria").Field("grpc_success_status").Index(i), fmt.Sprintf("%d is no gRPC code", code), "the codes are 0 to 16")
+		}
+	}
+	if t := m.GetSrThreshold(); t != nil && t.GetDefaultValue().GetValue() < 1 {
+		unusable("sr_threshold", fmt.Sprintf("sr_threshold %v is below 1 %%", t.GetDefaultValue().GetValue()), "it is a percentage: 95 is 95 %")
+	}
+}
+
+func isARN(s string) bool {
+	return strings.HasPrefix(s, "arn:") && strings.Count(s, ":") >= 6
+}
+
+// cdnID is a token, or a host in brackets, with a port.
+var cdnID = regexp.MustCompile("^(?:[!#$%&'*+\\-.^_`|~0-9A-Za-z]+|\\[[0-9A-Fa-f:.]*\\])(?::[0-9]*)?$")

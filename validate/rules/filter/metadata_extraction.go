@@ -1,0 +1,116 @@
+package filter
+
+import (
+	"fmt"
+
+	headerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
+	jsonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/json_to_metadata/v3"
+	thriftmetadatav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/thrift_to_metadata/v3"
+	thriftheaderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/filters/header_to_metadata/v3"
+	payloadv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/filters/payload_to_metadata/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var metadataExtraction = &validate.Rule{
+	Code: "metadata-extraction",
+	Doc: `A rule that takes metadata from a request or response can't work.
+
+A rule of header_to_metadata, json_to_metadata, thrift_to_metadata and of the Thrift
+filters header_to_metadata and payload_to_metadata says what to do when the value is
+there (on_header_present, on_present) or missing; Envoy refuses one that says neither
+("rule for header 'a' has neither ` + "`on_header_present` nor `on_header_missing`" + ` set").
+What is written when it is missing or broken needs a value ("Cannot specify
+on_header_missing rule with an empty value"). header_to_metadata reads a header or a
+cookie, not both, can remove the header only, and writes either a fixed value or one
+rewritten by a regular expression. A configuration for a route needs rules, and so
+does thrift_to_metadata everywhere. The content parser of sse_to_metadata is content
+with any of on_present, on_missing and on_error, and takes no value for empty.`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.filters.http.header_to_metadata.v3.Config",
+		"envoy.extensions.filters.http.header_to_metadata.v3.Config.Rule",
+		"envoy.extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
+		"envoy.extensions.filters.http.json_to_metadata.v3.JsonToMetadata.Rule",
+		"envoy.extensions.filters.http.thrift_to_metadata.v3.Rule",
+		"envoy.extensions.filters.http.thrift_to_metadata.v3.ThriftToMetadata",
+		"envoy.extensions.filters.network.thrift_proxy.filters.header_to_metadata.v3.HeaderToMetadata.Rule",
+		"envoy.extensions.filters.network.thrift_proxy.filters.payload_to_metadata.v3.PayloadToMetadata.Rule",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		wrong := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		const addRules = "set request_rules or response_rules"
+		switch m := n.Message.(type) {
+		case *headerv3.Config:
+			if facts.IsPerRoute(n) && len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 {
+				wrong("", "header_to_metadata of a route has no rules", addRules)
+			}
+		case *jsonv3.JsonToMetadata:
+			if facts.IsPerRoute(n) && m.GetRequestRules() == nil && m.GetResponseRules() == nil {
+				wrong("", "json_to_metadata of a route has no rules", addRules)
+			}
+		case *thriftmetadatav3.ThriftToMetadata:
+			if !facts.IsPerRoute(n) && len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 { // per-filter-config
+				wrong("", "thrift_to_metadata has no rules", addRules)
+			}
+		case *headerv3.Config_Rule:
+			headerExtraction(m, wrong)
+		case *jsonv3.JsonToMetadata_Rule:
+			if n.Field() == "envoy.extensions.content_parsers.json.v3.JsonContentParser.RuleConfig.rule" {
+				if m.GetOnPresent() == nil && m.GetOnMissing() == nil && m.GetOnError() == nil {
+					wrong("", "the rule has none of on_present, on_missing and on_error", "say what to write to the metadata")
+				}
+				return
+			}
+			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing()), wrong)
+			if hasNoValue(m.GetOnError()) {
+				wrong("on_error", "on_error has no value", "say in value what to write")
+			}
+		case *thriftmetadatav3.Rule:
+			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing()), wrong)
+		case *thriftheaderv3.HeaderToMetadata_Rule:
+			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, m.GetOnMissing().GetValue() == "", wrong)
+		case *payloadv3.PayloadToMetadata_Rule:
+			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, m.GetOnMissing().GetValue() == "", wrong)
+		}
+	},
+}
+
+// extraction checks what a rule does with a value and without it.
+func extraction(present string, hasPresent bool, missing string, hasMissing, withoutValue bool, wrong func(path xds.Path, message, help string)) {
+	switch {
+	case !hasPresent && !hasMissing:
+		wrong("", fmt.Sprintf("the rule has neither %s nor %s", present, missing), "say what to write to the metadata")
+	case hasMissing && withoutValue:
+		wrong(xds.Path(missing), missing+" has no value", "say in value what to write")
+	}
+}
+
+func headerExtraction(m *headerv3.Config_Rule, wrong func(path xds.Path, message, help string)) {
+	switch {
+	case m.GetHeader() != "" && m.GetCookie() != "":
+		wrong("cookie", fmt.Sprintf("the rule reads both header %q and cookie %q", m.GetHeader(), m.GetCookie()), "make two rules")
+	case m.GetHeader() == "" && m.GetCookie() == "":
+		wrong("", "the rule reads neither a header nor a cookie", "set header or cookie")
+	case m.GetCookie() != "" && m.GetRemove():
+		wrong("remove", fmt.Sprintf("cookie %q can't be removed", m.GetCookie()), "leave remove out; it is for headers")
+	}
+	if m.GetOnHeaderPresent().GetValue() != "" && m.GetOnHeaderPresent().GetRegexValueRewrite() != nil {
+		wrong("on_header_present.regex_value_rewrite", "on_header_present has both value and regex_value_rewrite", "keep one of them")
+	}
+	extraction("on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == "", wrong)
+}
+
+// hasNoValue tells whether something is to be written that has no value.
+func hasNoValue[P interface {
+	comparable
+	GetValue() *structpb.Value
+}](pair P) bool {
+	var none P
+	return pair != none && pair.GetValue() == nil
+}

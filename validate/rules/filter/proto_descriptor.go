@@ -1,0 +1,183 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	extractionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_field_extraction/v3"
+	reversev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_reverse_transcoder/v3"
+	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
+	messagev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/proto_message_extraction/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var protoDescriptor = &validate.Rule{
+	Code: "proto-descriptor",
+	Doc: `A proto descriptor set can't be read, or lacks what a filter looks for in it.
+
+grpc_json_transcoder, grpc_json_reverse_transcoder, grpc_field_extraction and
+proto_message_extraction need a FileDescriptorSet with all imports, as protoc
+--include_imports --descriptor_set_out writes it. Envoy refuses one that it can't parse
+("Unable to parse proto descriptor") or whose imports are missing ("Unable to build
+proto descriptor pool"), and services, methods and fields that are not in it ("Could
+not find 'a.B' in the proto descriptor"). Services and methods are written with dots,
+without one in front. Imports may miss where no service and no method is named.
+
+The two extraction filters take the set as a file or as inline_bytes, not as text.
+Sets in files of Envoy's machine are not looked at.`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.filters.http.grpc_field_extraction.v3.GrpcFieldExtractionConfig",
+		"envoy.extensions.filters.http.grpc_json_reverse_transcoder.v3.GrpcJsonReverseTranscoder",
+		"envoy.extensions.filters.http.grpc_json_transcoder.v3.GrpcJsonTranscoder",
+		"envoy.extensions.filters.http.proto_message_extraction.v3.ProtoMessageExtractionConfig",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		wrong := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *transcoderv3.GrpcJsonTranscoder:
+			// Without services, Envoy never opens the set.
+			if _, ok := m.GetDescriptorSet().(*transcoderv3.GrpcJsonTranscoder_ProtoDescriptorBin); ok && len(m.GetServices()) > 0 {
+				checkTranscoder(m, wrong)
+			}
+		case *reversev3.GrpcJsonReverseTranscoder:
+			switch binary := m.GetDescriptorBinary(); {
+			case m.GetDescriptorPath() != "":
+			case len(binary) == 0:
+				wrong("", "the filter has no descriptor set", "set descriptor_path or descriptor_binary")
+			default:
+				if _, err := readDescriptors(binary, true); err != nil {
+					wrong("descriptor_binary", err.Error(), describeHelp)
+				}
+			}
+		case *extractionv3.GrpcFieldExtractionConfig:
+			if m.GetDescriptorSet() == nil {
+				return // field-constraint
+			}
+			methods := make(map[string]extracted)
+			for name, e := range m.GetExtractionsByMethod() {
+				methods[name] = extracted{request: slices.Sorted(maps.Keys(e.GetRequestFieldExtractions()))}
+			}
+			checkExtraction("descriptor_set", m.GetDescriptorSet(), "extractions_by_method", "request_field_extractions", methods, wrong)
+		case *messagev3.ProtoMessageExtractionConfig:
+			methods := make(map[string]extracted)
+			for name, e := range m.GetExtractionByMethod() {
+				methods[name] = extracted{
+					request:  slices.Sorted(maps.Keys(e.GetRequestExtractionByField())),
+					response: slices.Sorted(maps.Keys(e.GetResponseExtractionByField())),
+				}
+			}
+			if m.GetProtoDescriptorTypedMetadata() == "" {
+				checkExtraction("data_source", m.GetDataSource(), "extraction_by_method", "request_extraction_by_field", methods, wrong)
+			}
+		}
+	},
+}
+
+const describeHelp = "make it by protoc --include_imports --descriptor_set_out"
+
+func checkTranscoder(m *transcoderv3.GrpcJsonTranscoder, wrong func(path xds.Path, message, help string)) {
+	set, err := readDescriptors(m.GetProtoDescriptorBin(), true)
+	if err != nil {
+		wrong("proto_descriptor_bin", err.Error(), describeHelp)
+		return
+	}
+	for i, service := range m.GetServices() {
+		if _, ok := set.services[service]; !ok {
+			wrong(xds.Path("services").Index(i), fmt.Sprintf("service %q is not in the descriptor set", service), "it has "+facts.Quoted(slices.Sorted(maps.Keys(set.services))))
+		}
+	}
+}
+
+// extracted are the paths of fields that a filter takes from a method's messages.
+type extracted struct{ request, response []string }
+
+func checkExtraction(sourcePath xds.Path, source *corev3.DataSource, methodsField, requestField string, methods map[string]extracted, wrong func(path xds.Path, message, help string)) {
+	if source.GetFilename() != "" {
+		return
+	}
+	binary, ok := source.GetSpecifier().(*corev3.DataSource_InlineBytes)
+	if !ok {
+		wrong(sourcePath, "the descriptor set is neither a file nor inline_bytes", describeHelp)
+		return
+	}
+	set, err := readDescriptors(binary.InlineBytes, len(methods) > 0)
+	if err != nil {
+		wrong(sourcePath, err.Error(), describeHelp)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		at := xds.Path(methodsField).Key(name)
+		dot := strings.LastIndexByte(name, '.')
+		method := set.services[name[:max(dot, 0)]][name[dot+1:]]
+		if method == nil {
+			wrong(at, fmt.Sprintf("method %q is not in the descriptor set", name), "write it as in package.Service.Method")
+			continue
+		}
+		checkFields(set, method.GetInputType(), methods[name].request, at.Field(requestField), wrong)
+		checkFields(set, method.GetOutputType(), methods[name].response, at.Field("response_extraction_by_field"), wrong)
+	}
+}
+
+// checkFields looks the first field of each path up.
+func checkFields(set descriptors, message string, paths []string, at xds.Path, wrong func(path xds.Path, message, help string)) {
+	m := set.messages[strings.TrimPrefix(message, ".")]
+	for _, path := range paths {
+		first, _, _ := strings.Cut(path, ".")
+		if m != nil && !slices.ContainsFunc(m.GetField(), func(f *descriptorpb.FieldDescriptorProto) bool { return f.GetName() == first }) {
+			wrong(at.Key(path), fmt.Sprintf("message %s has no field %q", strings.TrimPrefix(message, "."), first), "use the names of the proto file")
+		}
+	}
+}
+
+// descriptors are the services, by their methods, and the messages of a set.
+type descriptors struct {
+	services map[string]map[string]*descriptorpb.MethodDescriptorProto
+	messages map[string]*descriptorpb.DescriptorProto
+}
+
+// readDescriptors reads a set; whole says that its imports must be in it.
+func readDescriptors(binary []byte, whole bool) (descriptors, error) {
+	var set descriptorpb.FileDescriptorSet
+	if proto.Unmarshal(binary, &set) != nil {
+		return descriptors{}, errors.New("the descriptor set can't be parsed")
+	}
+	d := descriptors{make(map[string]map[string]*descriptorpb.MethodDescriptorProto), make(map[string]*descriptorpb.DescriptorProto)}
+	files := make(map[string]bool)
+	for _, f := range set.GetFile() {
+		files[f.GetName()] = true
+		prefix := ""
+		if f.GetPackage() != "" {
+			prefix = f.GetPackage() + "."
+		}
+		for _, m := range f.GetMessageType() {
+			d.messages[prefix+m.GetName()] = m
+		}
+		for _, s := range f.GetService() {
+			methods := make(map[string]*descriptorpb.MethodDescriptorProto)
+			for _, m := range s.GetMethod() {
+				methods[m.GetName()] = m
+			}
+			d.services[prefix+s.GetName()] = methods
+		}
+	}
+	for _, f := range set.GetFile() {
+		for _, imported := range f.GetDependency() {
+			if whole && !files[imported] {
+				return d, fmt.Errorf("the descriptor set lacks %s, which %s imports", imported, f.GetName())
+			}
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,104 @@
+package filter
+
+import (
+	"fmt"
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	bandwidthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/bandwidth_limit/v3"
+	localratev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var rateLimit = &validate.Rule{
+	Code: "rate-limit",
+	Doc: `A rate limit is set up in a way that Envoy can't keep.
+
+A local token bucket fills every 50 ms at most ("local rate limit token bucket fill
+timer must be >= 50ms"), for descriptors too. Envoy counts whole milliseconds there, and
+takes less than one for none: that is a warning, but in a descriptor, where it is refused as
+well. A local_ratelimit or bandwidth_limit of a route needs its own bucket or limit ("local rate limit token bucket must be set for
+per filter configs"); local_cluster_rate_limit can't be kept per connection, and needs a
+local_cluster_name in the bootstrap ("no local cluster name is present").
+
+Of a Thrift route's actions only
+source_cluster, destination_cluster, request_headers, remote_address, generic_key and
+header_value_match exist ("unsupported RateLimit Action").`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.route.v3.RateLimit",
+		"envoy.extensions.filters.http.bandwidth_limit.v3.BandwidthLimit",
+		"envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit",
+		"envoy.type.v3.TokenBucket",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		wrong := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *routev3.RateLimit:
+			if n.Field() == "envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.rate_limits" {
+				checkThriftActions(m, wrong)
+			}
+		case *bandwidthv3.BandwidthLimit:
+			if facts.IsPerRoute(n) && m.GetLimitKbps() == nil {
+				wrong("", "bandwidth_limit of a route has no limit_kbps", "set limit_kbps")
+			}
+		case *localratev3.LocalRateLimit:
+			if facts.IsPerRoute(n) && m.GetTokenBucket() == nil {
+				wrong("", "local_ratelimit of a route has no token_bucket", "set token_bucket")
+			}
+			switch {
+			case m.GetLocalClusterRateLimit() == nil:
+			case m.GetLocalRateLimitPerDownstreamConnection():
+				wrong("local_rate_limit_per_downstream_connection", "local_rate_limit_per_downstream_connection beside local_cluster_rate_limit", facts.KeepOne)
+			case p.Known.Given() && p.Known.LocalCluster() == "":
+				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs the cluster that Envoy is a member of", "set cluster_manager.local_cluster_name in the bootstrap")
+			}
+		case *typev3.TokenBucket:
+			if d := m.GetFillInterval().AsDuration(); d > 0 && d < 50*time.Millisecond && fillsLocally(n) {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("fill_interval"),
+					Message: fmt.Sprintf("the bucket is filled every %s, Envoy needs 50ms at least", d),
+					Help:    "fill it less often, with more tokens_per_fill",
+					Warning: d < time.Millisecond && n.Field() != bucketOfDescriptor,
+				})
+			}
+		}
+	},
+}
+
+func checkThriftActions(m *routev3.RateLimit, wrong func(path xds.Path, message, help string)) {
+	for i, action := range m.GetActions() {
+		switch action.GetActionSpecifier().(type) {
+		case nil, // field-constraint
+			*routev3.RateLimit_Action_SourceCluster_,
+			*routev3.RateLimit_Action_DestinationCluster_,
+			*routev3.RateLimit_Action_RequestHeaders_,
+			*routev3.RateLimit_Action_RemoteAddress_,
+			*routev3.RateLimit_Action_GenericKey_,
+			*routev3.RateLimit_Action_HeaderValueMatch_,
+			*routev3.RateLimit_Action_DynamicMetadata: // deprecated
+		default:
+			wrong(xds.Path("actions").Index(i), "thrift_proxy does not have this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
+		}
+	}
+}
+
+const bucketOfDescriptor protoreflect.FullName = "envoy.extensions.common.ratelimit.v3.LocalRateLimitDescriptor.token_bucket"
+
+// fillsLocally tells whether a token bucket belongs to a local rate limit.
+func fillsLocally(n *xds.Node) bool {
+	switch n.Field() {
+	case bucketOfDescriptor,
+		"envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.token_bucket",
+		"envoy.extensions.filters.listener.local_ratelimit.v3.LocalRateLimit.token_bucket",
+		"envoy.extensions.filters.network.local_ratelimit.v3.LocalRateLimit.token_bucket":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,25 @@
+// Package filter holds the rules about filters, HTTP and network, and the chains that they form.
+package filter
+
+import "xdspub/validate"
+
+// Rules are all of them, sorted by code.
+var Rules = []*validate.Rule{
+	conflictingCache,
+	conflictingFileManager,
+	connectionManagerOptions,
+	duplicateUpgrade,
+	filterConflict,
+	filterIncomplete,
+	filterValue,
+	metadataExtraction,
+	protoDescriptor,
+	rateLimit,
+	rateLimitFields,
+	rbacPolicy,
+	tapSink,
+	terminalFilter,
+	udpTunnel,
+	userList,
+	wasmCode,
+}

@@ -1,0 +1,120 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	genericv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/generic_proxy/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var terminalFilter = &validate.Rule{
+	Code:  "terminal-filter",
+	Whole: true,
+	Doc: `A filter chain does not end in its terminal filter.
+
+A chain of network filters ends in a filter that takes the connection
+(http_connection_manager, tcp_proxy, redis_proxy, …), one of HTTP filters in one
+that takes the request (router), one of upstream HTTP filters in upstream_codec, one
+of generic_proxy in its router ("A terminal L7 filter is necessary").
+Envoy refuses a listener whose terminal filter is not the last, whose last filter
+is not terminal, or whose last filter is disabled; a filter by discovery is judged
+by the configuration that it gets. An http_connection_manager without any filter
+is taken, and every request hangs; a filter chain without filters is taken, and
+every connection is closed.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.listener.v3.FilterChain",
+		"envoy.extensions.filters.http.router.v3.Router",
+		"envoy.extensions.filters.network.generic_proxy.v3.GenericProxy",
+		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig",
+		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+	},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *listenerv3.FilterChain:
+			l, _ := xds.Enclosing[*listenerv3.Listener](n)
+			if len(m.GetFilters()) == 0 && facts.TransportOf(l) != facts.QUIC { // quic-listener
+				p.Report(validate.Finding{
+					Path: n.Path(), Warning: true,
+					Message: "filter chain has no filters: Envoy closes every connection",
+					Help:    "add tcp_proxy, http_connection_manager or another terminal filter",
+				})
+			}
+			checkChain(&p.Pass, facts.NetworkChain, facts.NetworkFilters(p, n, m.GetFilters()))
+		case *genericv3.GenericProxy:
+			if len(m.GetFilters()) == 0 {
+				p.Report(validate.Finding{
+					Path:    n.Path(),
+					Message: "generic_proxy has no filters: " + p.Resource.Refusal(),
+					Help:    "add the router of generic_proxy",
+				})
+			}
+			checkChain(&p.Pass, facts.GenericChain, facts.GenericFilters(n, m.GetFilters()))
+		case *hcmv3.HttpConnectionManager:
+			if len(m.GetHttpFilters()) == 0 {
+				p.Report(validate.Finding{
+					Path:    n.Path(),
+					Message: "http_connection_manager has no http_filters: Envoy accepts it, and every request hangs",
+					Help:    "add the filter envoy.filters.http.router",
+				})
+			}
+			checkChain(&p.Pass, facts.HTTPChain, facts.HTTPFilters(p, n, "http_filters", m.GetHttpFilters()))
+		case *hcmv3.HttpConnectionManager_UpgradeConfig:
+			checkChain(&p.Pass, facts.HTTPChain, facts.HTTPFilters(p, n, "filters", m.GetFilters()))
+		case *routerv3.Router:
+			checkChain(&p.Pass, facts.UpstreamChain, facts.HTTPFilters(p, n, "upstream_http_filters", m.GetUpstreamHttpFilters()))
+		case *upstreamhttpv3.HttpProtocolOptions:
+			if strings.HasSuffix(string(n.Path()), string(xds.Path("").Key(facts.OlderHTTPProtocolOptions))) {
+				return // cluster-protocol-options: not in effect
+			}
+			checkChain(&p.Pass, facts.UpstreamChain, facts.HTTPFilters(p, n, "http_filters", m.GetHttpFilters()))
+		}
+	},
+}
+
+// checkChain checks where the terminal filter of a chain stands.
+func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
+	if len(chain) == 0 {
+		return
+	}
+	report := func(f facts.Filter, from *xds.Resource, what, help string) {
+		finding := validate.Finding{Path: f.Path, Message: fmt.Sprintf("%s %q %s", kind.Noun, f.Name, what), Help: help}
+		if from != nil {
+			finding.Related = facts.Related(from, "typed_config", "by discovery it is this")
+		}
+		p.Report(finding)
+	}
+	last := len(chain) - 1
+	misplaced := false
+	for _, f := range chain[:last] {
+		for _, c := range f.Configs {
+			if ends, _ := kind.Ends(c); ends {
+				misplaced = true
+				report(f, c.From, "is terminal, and not the last of its chain", "move it to the end, or remove it")
+				break
+			}
+		}
+	}
+	if misplaced {
+		return // then what stands last is no second fault
+	}
+	if chain[last].Disabled {
+		report(chain[last], nil, "is the last of its chain, and can't be disabled", "enable it; a filter before it can be disabled")
+		return
+	}
+	for _, c := range chain[last].Configs {
+		if ends, known := kind.Ends(c); known && !ends {
+			report(chain[last], c.From, "is the last of its chain, but not terminal", "end the chain with "+kind.End)
+			return
+		}
+	}
+}

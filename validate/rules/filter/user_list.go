@@ -1,0 +1,85 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	basicauthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/basic_auth/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var userList = &validate.Rule{
+	Code: "user-list",
+	Doc: `The users of basic_auth are none that Envoy can read.
+
+Each line is name:{SHA}hash, as htpasswd -s writes it; empty lines, and those that
+start with #, are skipped. Envoy refuses other hashes ("unsupported htpasswd format:
+please use {SHA}"), a hash that is not 28 characters long, carriage returns and spaces
+behind it included, a line without a colon, an empty name or password, two lines for
+one user, and an empty list, unless it is a route's. Users in a file of Envoy's machine are not looked at.`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.filters.http.basic_auth.v3.BasicAuth",
+		"envoy.extensions.filters.http.basic_auth.v3.BasicAuthPerRoute",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		var users *corev3.DataSource
+		switch m := n.Message.(type) {
+		case *basicauthv3.BasicAuth:
+			users = m.GetUsers()
+		case *basicauthv3.BasicAuthPerRoute:
+			users = m.GetUsers()
+		}
+		list, ok := facts.InlineContent(users)
+		if users != nil && !ok || len(list) == 0 && facts.IsPerRoute(n) {
+			return // another file, or none of its own
+		}
+		if fault := faultOfUsers(string(list)); fault != "" {
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("users"),
+				Message: fault,
+				Help:    "write name:{SHA}hash on each line, as htpasswd -s does",
+			})
+		}
+	},
+}
+
+// hashLength is how long the SHA-1 of a password is in base64.
+const hashLength = 28
+
+// faultOfUsers says what is wrong with a list of users, without their secrets.
+func faultOfUsers(list string) string {
+	if list == "" {
+		return "basic_auth has no users"
+	}
+	lines := make(map[string]int)
+	for i, line := range strings.Split(list, "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, password, colon := strings.Cut(line, ":")
+		hash, sha := strings.CutPrefix(password, "{SHA}")
+		fault := ""
+		switch {
+		case !colon:
+			fault = "has no colon"
+		case name == "" || password == "":
+			fault = "has no name or no password"
+		case lines[name] > 0:
+			fault = fmt.Sprintf("names user %q of line %d again", name, lines[name])
+		case !sha:
+			fault = "has a hash other than {SHA}"
+		case len(hash) != hashLength:
+			fault = fmt.Sprintf("has a hash of %d characters, not %d", len(hash), hashLength)
+		}
+		if fault != "" {
+			return fmt.Sprintf("line %d of the users %s", i+1, fault)
+		}
+		lines[name] = i + 1
+	}
+	return ""
+}

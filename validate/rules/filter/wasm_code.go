@@ -1,0 +1,65 @@
+package filter
+
+import (
+	"bytes"
+	"fmt"
+
+	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/wasm/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+const (
+	wasmV8   = "envoy.wasm.runtime.v8"
+	wasmNull = "envoy.wasm.runtime.null"
+)
+
+var wasmCode = &validate.Rule{
+	Code: "wasm-code",
+	Doc: `A Wasm plugin has no code that Envoy can run.
+
+Envoy refuses the listener ("Unable to create Wasm plugin a") where the code is missing
+or empty, is no module of the proxy-wasm ABI ("Missing or unknown Proxy-Wasm ABI
+version"), or asks for a runtime that the released binary does not have: it has
+envoy.wasm.runtime.v8, and envoy.wasm.runtime.null without any plugin for it. A
+failure_policy of FAIL_OPEN changes nothing here. Remote code fails when it arrives. It is
+not looked at, nor is code in files of Envoy's machine.`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.access_loggers.wasm.v3.WasmAccessLog",
+		"envoy.extensions.filters.http.wasm.v3.Wasm",
+		"envoy.extensions.filters.network.wasm.v3.Wasm",
+		"envoy.extensions.wasm.v3.PluginConfig",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		m, ok := n.Message.(*wasmv3.PluginConfig)
+		if !ok {
+			if n.Message.(interface{ GetConfig() *wasmv3.PluginConfig }).GetConfig() == nil {
+				p.Report(validate.Finding{Path: n.Path(), Message: "there is no Wasm plugin here", Help: "set config"})
+			}
+			return
+		}
+		wrong := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		vm := m.GetVmConfig()
+		code, inline := facts.InlineContent(vm.GetCode().GetLocal())
+		switch runtime := vm.GetRuntime(); {
+		case vm.GetCode() == nil || inline && len(code) == 0:
+			wrong("", fmt.Sprintf("Wasm plugin %q has no code", m.GetName()), "set vm_config.code")
+		case runtime != "" && runtime != wasmV8 && runtime != wasmNull:
+			p.Report(validate.Finding{
+				Path:    n.Path().Join("vm_config.runtime"),
+				Message: fmt.Sprintf("the released Envoy has no runtime %q", runtime),
+				Help:    "use " + wasmV8,
+				Warning: vm.GetCode().GetRemote() != nil, // fails when the code is there
+			})
+		case inline && runtime == wasmNull:
+			wrong("vm_config.code", "the released Envoy has no plugin built in for "+wasmNull, "use "+wasmV8+" and a module")
+		case inline && !bytes.Contains(code, []byte("proxy_abi_version_")):
+			wrong("vm_config.code", "the code is no module of the proxy-wasm ABI", "build it with an SDK of proxy-wasm")
+		}
+	},
+}

@@ -1,0 +1,252 @@
+package rules_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"xdspub/load"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+)
+
+// repeat joins what make says of 0 to n-1.
+func repeat(n int, make func(i int) string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(make(i))
+	}
+	return b.String()
+}
+
+// kinds are trees of which one thing grows: so many of it in the resource around it, or so
+// many resources.
+var kinds = map[string]func(n int) string{
+	"clusters": func(n int) string {
+		return repeat(n, func(i int) string { return cluster(fmt.Sprint("c", i), "") })
+	},
+	"clusters of one name": func(n int) string {
+		return repeat(n, func(int) string { return cluster("c", "") })
+	},
+	"clusters that lead to the next": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: c%d\n  lb_policy: CLUSTER_PROVIDED\n  cluster_type: {name: a, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [c%d]}}\n", i, (i+1)%n)
+		})
+	},
+	"endpoints": func(n int) string {
+		return cluster("c", "load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: ["+repeat(n, func(i int) string {
+			return fmt.Sprintf("{endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 80}}}}, ", i>>16, i>>8&255, i&255)
+		})+"]}]}")
+	},
+	"endpoints that are one": func(n int) string {
+		return cluster("c", "load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: ["+repeat(n, func(int) string {
+			return "{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}, "
+		})+"]}]}")
+	},
+	"localities": func(n int) string {
+		return cluster("c", "load_assignment: {cluster_name: c, endpoints: ["+repeat(n, func(i int) string {
+			return fmt.Sprintf("{locality: {zone: z%d}, lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}]}, ", i)
+		})+"]}")
+	},
+	"endpoint assignments": func(n int) string {
+		return repeat(n, func(i int) string {
+			return cluster(fmt.Sprint("c", i), "type: EDS, eds_cluster_config: {eds_config: {ads: {}}}") +
+				fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%d, endpoints: []}\n", i)
+		})
+	},
+	"endpoint assignments of nobody": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%d, endpoints: []}\n", i)
+		})
+	},
+	"transport socket matches": func(n int) string {
+		return cluster("c", "transport_socket_matches: ["+repeat(n, func(i int) string {
+			return fmt.Sprintf("{name: m%d, match: {a: %d}, transport_socket: {name: raw, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer}}}, ", i, i)
+		})+"]")
+	},
+	"domains": func(n int) string {
+		return hosts("- {name: v, domains: [" + repeat(n, func(i int) string { return fmt.Sprintf("d%d.example, ", i) }) + "], routes: []}\n")
+	},
+	"domains that are one": func(n int) string {
+		return hosts("- {name: v, domains: [" + repeat(n, func(int) string { return "d.example, " }) + "], routes: []}\n")
+	},
+	"virtual hosts": func(n int) string {
+		return hosts(repeat(n, func(i int) string { return fmt.Sprintf("- {name: v%d, domains: [d%d.example], routes: []}\n  ", i, i) }))
+	},
+	"virtual hosts of one name": func(n int) string {
+		return hosts(repeat(n, func(i int) string { return fmt.Sprintf("- {name: v, domains: [d%d.example], routes: []}\n  ", i) }))
+	},
+	"routes": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: [" + repeat(n, func(i int) string { return fmt.Sprintf("{match: {path: /r%d}, direct_response: {status: 200}}, ", i) }) + "]}\n")
+	},
+	"routes by prefix": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{match: {prefix: /r%d/}, direct_response: {status: 200}}, ", i)
+		}) + "]}\n")
+	},
+	"routes that are one": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: [" + repeat(n, func(int) string { return "{match: {prefix: /r}, direct_response: {status: 200}}, " }) + "]}\n")
+	},
+	"routes with headers": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{match: {prefix: /, headers: [{name: a, string_match: {exact: v%d}}]}, direct_response: {status: 200}}, ", i)
+		}) + "]}\n")
+	},
+	"headers of a route": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: [{match: {prefix: /, headers: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{name: h%d, string_match: {exact: v}}, ", i)
+		}) + "]}, direct_response: {status: 200}}]}\n")
+	},
+	"headers that are added": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: [], request_headers_to_add: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{header: {key: h%d, value: '%%START_TIME%%'}}, ", i)
+		}) + "]}\n")
+	},
+	"weighted clusters": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: [{match: {prefix: /}, route: {weighted_clusters: {clusters: ["+repeat(n, func(i int) string {
+			return fmt.Sprintf("{name: c, weight: %d}, ", i+1)
+		})+"]}}}]}\n") + cluster("c", "")
+	},
+	"routes to what is not there": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: ["+repeat(n, func(i int) string {
+			return fmt.Sprintf("{match: {path: /r%d}, route: {cluster: service-%d-x}}, ", i, i)
+		})+"]}\n") + repeat(n, func(i int) string { return cluster(fmt.Sprintf("service-%d", i), "") })
+	},
+	"route configurations": func(n int) string {
+		return repeat(n, func(i int) string {
+			return strings.Replace(hosts("- {name: v, domains: ['*'], routes: []}\n"), "name: r", fmt.Sprint("name: r", i), 1)
+		})
+	},
+	"route configurations that ask for hosts": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: r%d, vhds: {config_source: {ads: {}}}}\n", i) +
+				fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource, name: r%d/h, resource: {\"@type\": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: h, domains: ['*'], routes: []}}\n", i)
+		})
+	},
+	"scopes": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: s%d, route_configuration_name: r, key: {fragments: [{string_key: k%d}]}}\n", i, i)
+		}) + hosts("- {name: v, domains: ['*'], routes: []}\n")
+	},
+	"scopes of one key": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: s%d, route_configuration_name: r, key: {fragments: [{string_key: k}]}}\n", i)
+		}) + hosts("- {name: v, domains: ['*'], routes: []}\n")
+	},
+	"listeners": func(n int) string {
+		return repeat(n, func(i int) string {
+			return listener(fmt.Sprint("l", i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), chain("web"))
+		})
+	},
+	"listeners on one address": func(n int) string {
+		return repeat(n, func(i int) string { return listener(fmt.Sprint("l", i), "10.0.0.1", chain("web")) })
+	},
+	"listeners on one port": func(n int) string {
+		return listener("all", "0.0.0.0", chain("web")) + repeat(n, func(i int) string {
+			return listener(fmt.Sprint("l", i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), chain("web"))
+		})
+	},
+	"addresses of a listener": func(n int) string {
+		return strings.TrimSuffix(listener("l", "10.0.0.1", chain("web")), "\n") + "\n  additional_addresses: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{address: {socket_address: {address: 10.1.%d.%d, port_value: 80}}}, ", i>>8, i&255)
+		}) + "]\n"
+	},
+	"internal listeners that lead to the next": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n  name: l%d\n  internal_listener: {}\n  filter_chains: [{filters: [{name: t, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: t, cluster: c%d}}]}]\n", i, i) +
+				cluster(fmt.Sprint("c", i), fmt.Sprintf("load_assignment: {cluster_name: c%d, endpoints: [{lb_endpoints: [{endpoint: {address: {envoy_internal_address: {server_listener_name: l%d}}}}]}]}", i, (i+1)%n))
+		})
+	},
+	"filter chains": func(n int) string {
+		return listener("l", "10.0.0.1", repeat(n, func(i int) string { return chain(fmt.Sprintf("n%d.example", i)) }))
+	},
+	"filter chains that are one": func(n int) string {
+		return listener("l", "10.0.0.1", repeat(n, func(int) string { return chain("web") }))
+	},
+	"values of filter chains": func(n int) string {
+		names := repeat(n, func(i int) string { return fmt.Sprintf("n%d.example, ", i) })
+		ranges := repeat(n, func(i int) string {
+			return fmt.Sprintf("{address_prefix: 10.0.%d.%d, prefix_len: 32}, ", i>>8, i&255)
+		})
+		return listener("l", "10.0.0.1", repeat(2, func(i int) string {
+			return fmt.Sprintf("\n  - {filter_chain_match: {destination_port: %d, server_names: [%s], prefix_ranges: [%s], source_prefix_ranges: [%s]}, filters: []}", i+1, names, ranges, ranges)
+		}))
+	},
+	"filters": func(n int) string {
+		return manager("http_filters: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{name: f%d, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 1}}, ", i)
+		}) + router + "], route_config: {}")
+	},
+	"configurations per filter": func(n int) string {
+		return manager("http_filters: [" + router + "], route_config: {virtual_hosts: [{name: v, domains: ['*'], routes: [], typed_per_filter_config: {" + repeat(n, func(i int) string {
+			return fmt.Sprintf("f%d: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}, ", i)
+		}) + "}}]}")
+	},
+	"access logs": func(n int) string {
+		return manager("route_config: {}, http_filters: [" + router + "], access_log: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{name: a, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: /x/%d}}, ", i)
+		}) + "]")
+	},
+	"connection managers of one route configuration": func(n int) string {
+		return hosts("- {name: v, domains: ['*'], routes: []}\n") + repeat(n, func(i int) string {
+			return strings.Replace(manager("http_filters: ["+router+"], rds: {route_config_name: r, config_source: {ads: {}}}"), "name: l", fmt.Sprint("name: l", i), 1)
+		})
+	},
+	"secrets": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: s%d, generic_secret: {secret: {inline_string: x}}}\n", i)
+		})
+	},
+	"layers": func(n int) string {
+		return repeat(n, func(i int) string {
+			return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: l%d, layer: {a: %d}}\n", i, i)
+		})
+	},
+	"keys of a layer": func(n int) string {
+		return "- {\"@type\": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: l, layer: {" + repeat(n, func(i int) string { return fmt.Sprintf("k%d: %d, ", i, i) }) + "}}\n"
+	},
+}
+
+const router = `{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}`
+
+func cluster(name, more string) string {
+	if more != "" {
+		more = ", " + more
+	}
+	return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %s, connect_timeout: 1s%s}\n", name, more)
+}
+
+func hosts(list string) string {
+	return "- \"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\n  name: r\n  virtual_hosts:\n  " + list
+}
+
+func listener(name, address, chains string) string {
+	return fmt.Sprintf("- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n  name: %s\n  address: {socket_address: {address: %s, port_value: 80}}\n  filter_chains:%s\n", name, address, chains)
+}
+
+func chain(serverName string) string {
+	return fmt.Sprintf("\n  - {filter_chain_match: {server_names: [%s]}, filters: [{name: e, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}", serverName)
+}
+
+func manager(more string) string {
+	return listener("l", "10.0.0.1", fmt.Sprintf("\n  - {filters: [{name: h, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, %s}}]}", more))
+}
+
+// BenchmarkGrowth judges trees that double. What counts is ns/unit, the time for one of
+// what grows: it hardly moves where the work is linear.
+func BenchmarkGrowth(b *testing.B) {
+	for kind, text := range kinds {
+		for _, n := range []int{1_000, 2_000, 4_000, 8_000} {
+			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
+				loaded := load.Parse(load.Input{Name: "a.yaml", Format: "yaml", Data: []byte(text(n))})
+				if loaded.Diagnostics.HasErrors() || len(loaded.Resources()) == 0 {
+					b.Fatal(loaded.Diagnostics[0])
+				}
+				for b.Loop() {
+					validate.Run(b.Context(), loaded.Snapshot(), rules.All, validate.Options{})
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/unit")
+			})
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package listener
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var duplicateAddress = &validate.Rule{
+	Code: "duplicate-address",
+	Doc: `Two listeners have the same address.
+
+Envoy refuses the second ("has duplicate address … as existing listener"): the
+same IP address in any spelling, port, protocol and network namespace, or the same
+pipe, among all addresses of a listener; also with bind_to_port: false, and
+whatever enable_reuse_port says. A static listener of the bootstrap counts as the
+first, and so does its admin interface ("Address already in use"), which takes
+0.0.0.0 with it.
+
+0.0.0.0 and 127.0.0.1 are two addresses, UDP and TCP are apart, and port 0 is a new
+one each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0
+once only: Envoy takes both listeners, and one of them never listens.`,
+	Snapshot: func(p *validate.SnapshotPass) {
+		bound := listenerAddresses(&p.LookupPass)
+		seen := make(map[xds.Socket]boundAddress)
+		for _, a := range bound {
+			first, twice := seen[a.socket]
+			switch {
+			case !twice:
+				seen[a.socket] = a
+			case first.Resource != a.Resource:
+				p.Report(validate.Finding{
+					Resource: a.Resource,
+					Path:     a.Path,
+					Message:  fmt.Sprintf("address %s belongs to another listener too", a.socket),
+					Help:     "give each listener an address of its own; one listener can have several filter chains",
+					Related:  facts.Related(first.Resource, first.Path, fmt.Sprintf("%s has it", first.Key)),
+				})
+			case a.alone:
+				// With SO_REUSEPORT, Envoy binds it twice.
+				reportNeverListens(&p.Pass, a, facts.Related(a.Resource, first.Path, "here it is, too"))
+			}
+		}
+		for _, a := range bound {
+			checkWildcard(&p.Pass, a, seen)
+			checkBootstrapSockets(&p.LookupPass, a)
+		}
+	},
+}
+
+// boundAddress is one address of a listener.
+type boundAddress struct {
+	facts.Place
+	socket xds.Socket
+	// binds is false for a listener that only gets connections from others.
+	binds bool
+	// alone says that the kernel gives this address to one socket only.
+	alone bool
+}
+
+func listenerAddresses(p *validate.LookupPass) (list []boundAddress) {
+	for _, r := range p.Snapshot.Of(xds.Listener) {
+		if r.Name != "" && p.Snapshot.Lookup(r.Type, r.Name) != r {
+			continue // duplicate-resource
+		}
+		l := r.Message.(*listenerv3.Listener)
+		add := func(a *corev3.Address, path xds.Path) {
+			if s, ok := xds.SocketOf(a); ok {
+				list = append(list, boundAddress{facts.Place{Resource: r, Path: path}, s, bindsToPort(l), bindsToPort(l) && !reusesPort(l)})
+			}
+		}
+		add(l.GetAddress(), "address")
+		for i, a := range l.GetAdditionalAddresses() {
+			add(a.GetAddress(), xds.Path("additional_addresses").Index(i).Field("address"))
+		}
+	}
+	return list
+}
+
+// checkWildcard finds a listener whose port another one has on all addresses.
+func checkWildcard(p *validate.Pass, a boundAddress, seen map[xds.Socket]boundAddress) {
+	wildcard, ok := a.socket.Wildcard()
+	all, taken := seen[wildcard]
+	if ok && taken && wildcard != a.socket && a.binds && all.binds && (a.alone || all.alone) {
+		reportNeverListens(p, a, facts.Related(all.Resource, all.Path, fmt.Sprintf("%s has the port on all addresses", all.Key)))
+	}
+}
+
+func reportNeverListens(p *validate.Pass, a boundAddress, other []diag.Related) {
+	p.Report(validate.Finding{
+		Resource: a.Resource, Path: a.Path, Warning: true,
+		Message: fmt.Sprintf("address %s is taken a second time without enable_reuse_port: one of the two never listens", a.socket),
+		Help:    "give it a port of its own, or leave enable_reuse_port on",
+		Related: other,
+	})
+}
+
+// checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
+func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
+	if p.Known.Has(xds.Listener, a.Name) && a.DeliveredBy != xds.StaticResources {
+		return // shadowed-by-bootstrap
+	}
+	for _, k := range p.Known.Sockets() {
+		f := validate.Finding{
+			Resource: a.Resource, Path: a.Path,
+			Message: fmt.Sprintf("address %s belongs to %s of the bootstrap", a.socket, xds.Key{Type: xds.Listener, Name: k.Listener}),
+			Help:    "give it an address of its own",
+		}
+		switch {
+		case !k.Admin && p.Snapshot.Followed():
+			continue // found among the others
+		case k.Admin:
+			if !a.binds || !overlap(k.Socket, a.socket) {
+				continue
+			}
+			f.Message = fmt.Sprintf("address %s: the admin interface of the bootstrap has %s", a.socket, k.Socket)
+		case k.Socket != a.socket:
+			continue
+		}
+		p.Report(f)
+		return
+	}
+}
+
+// overlap tells whether a socket gets what is sent to the other.
+func overlap(a, b xds.Socket) bool {
+	allOfA, ok := a.Wildcard()
+	allOfB, okB := b.Wildcard()
+	return ok && okB && allOfA == allOfB && (a == b || a == allOfA || b == allOfB)
+}

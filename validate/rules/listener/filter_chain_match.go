@@ -1,0 +1,79 @@
+package listener
+
+import (
+	"fmt"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var filterChainMatch = &validate.Rule{
+	Code: "filter-chain-match",
+	Doc: `A filter chain is matched by something that Envoy does not match.
+
+In server_names, Envoy takes *.example.com as a wildcard and refuses a * anywhere else
+("partial wildcards are not supported"), also alone: a chain for every name has no
+server_names. It refuses address_suffix and suffix_len ("contains unimplemented
+fields"), in any filter chain but the default one.
+
+The filter_chain_match of the default filter chain, and of all chains beside a
+filter_chain_matcher, is never looked at.`,
+	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		l := n.Message.(*listenerv3.Listener)
+		if t := facts.TransportOf(l); t == facts.LibraryCalls || t == facts.Datagrams {
+			return
+		}
+		for _, c := range filterChains(l) {
+			checkMatch(p, l, c)
+		}
+	},
+}
+
+func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
+	m, at := c.GetFilterChainMatch(), c.path.Field("filter_chain_match")
+	switch {
+	case m == nil:
+		return
+	case c.FilterChain == l.GetDefaultFilterChain():
+		p.Report(validate.Finding{
+			Path: at, Warning: true,
+			Message: "the default filter chain gets what no other chain matches: its filter_chain_match is never looked at",
+			Help:    "remove it, or make the chain one of filter_chains",
+		})
+		return
+	case m.GetAddressSuffix() != "":
+		reportUnimplemented(p, at, "address_suffix")
+	case m.GetSuffixLen() != nil:
+		reportUnimplemented(p, at, "suffix_len")
+	case l.GetFilterChainMatcher() != nil:
+		p.Report(validate.Finding{
+			Path: at, Warning: true,
+			Message: "beside a filter_chain_matcher, filter_chain_match is never looked at",
+			Help:    "remove it, and match in the filter_chain_matcher",
+		})
+		return
+	}
+	for i, name := range m.GetServerNames() {
+		if strings.Contains(name, "*") && !strings.HasPrefix(name, "*.") {
+			p.Report(validate.Finding{
+				Path:    at.Field("server_names").Index(i),
+				Message: fmt.Sprintf("server name %q: a wildcard can only be the first label, as in *.example.com", name),
+				Help:    "for every name, leave server_names out",
+			})
+		}
+	}
+}
+
+func reportUnimplemented(p *validate.Pass, at xds.Path, field string) {
+	p.Report(validate.Finding{
+		Path:    at.Field(field),
+		Message: fmt.Sprintf("Envoy does not implement %s", field),
+		Help:    "use prefix_ranges",
+	})
+}

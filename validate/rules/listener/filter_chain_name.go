@@ -1,0 +1,51 @@
+package listener
+
+import (
+	"fmt"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var filterChainName = &validate.Rule{
+	Code: "filter-chain-name",
+	Doc: `A filter chain can't be picked by its name.
+
+Beside a filter_chain_matcher, which picks chains by name, Envoy refuses a chain
+without a name ("field is required when using a listener matcher") and two of one name
+("field is duplicated"). The default filter chain needs none, and without a matcher
+names are free.`,
+	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		l := n.Message.(*listenerv3.Listener)
+		if l.GetFilterChainMatcher() == nil || facts.TransportOf(l) == facts.LibraryCalls || facts.TransportOf(l) == facts.Datagrams {
+			return
+		}
+		seen := make(map[string]xds.Path)
+		for i, c := range l.GetFilterChains() {
+			path := xds.Path("filter_chains").Index(i)
+			first, twice := seen[c.GetName()]
+			switch {
+			case c.GetName() == "":
+				p.Report(validate.Finding{
+					Path:    path,
+					Message: "filter chain has no name, and the filter_chain_matcher picks chains by name",
+					Help:    "give it a name",
+				})
+			case twice:
+				p.Report(validate.Finding{
+					Path:    path.Field("name"),
+					Message: fmt.Sprintf("two filter chains of the name %q", c.GetName()),
+					Help:    "the filter_chain_matcher picks chains by name: give each its own",
+					Related: facts.Related(p.Resource, first.Field("name"), "the first"),
+				})
+			default:
+				seen[c.GetName()] = path
+			}
+		}
+	},
+}

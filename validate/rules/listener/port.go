@@ -1,0 +1,21 @@
+package listener
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// bindsToPort tells whether a listener binds its addresses.
+func bindsToPort(l *listenerv3.Listener) bool {
+	for _, b := range []*wrapperspb.BoolValue{l.GetBindToPort(), l.GetDeprecatedV1().GetBindToPort()} {
+		if b != nil && !b.GetValue() {
+			return false
+		}
+	}
+	return true
+}
+
+// reusesPort tells whether a listener's sockets have SO_REUSEPORT.
+func reusesPort(l *listenerv3.Listener) bool {
+	return l.GetEnableReusePort() == nil || l.GetEnableReusePort().GetValue()
+}

@@ -1,0 +1,124 @@
+package listener
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var quicListener = &validate.Rule{
+	Code: "quic-listener",
+	Doc: `QUIC, its transport socket and HTTP/3 do not stand together.
+
+A listener with udp_listener_config.quic_options speaks QUIC. Envoy refuses it if a
+filter chain has no transport socket ("no transport socket specified for connection
+oriented UDP listener") or another one than QuicDownstreamTransport ("wrong transport
+socket config"), if the last filter is not an http_connection_manager by its own type
+("requires http_connection_manager filter to be last in the chain"; neither a
+TypedStruct nor a filter by discovery will do), and if that one's codec_type is not
+HTTP3 ("Non-HTTP/3 codec configured on QUIC listener").
+
+On any other listener HTTP3 is refused ("HTTP/3 codec configured on non-QUIC
+listener"), and in an http_connection_manager by discovery as well, which QUIC can't
+have. QuicDownstreamTransport is taken on TCP, where no handshake succeeds.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.listener.v3.Listener",
+		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *listenerv3.Listener:
+			for _, c := range filterChains(m) {
+				switch facts.TransportOf(m) {
+				case facts.QUIC:
+					checkQUICChain(p, c)
+				case facts.Connections:
+					checkNoQUIC(p, c)
+				}
+			}
+		case *hcmv3.HttpConnectionManager:
+			checkCodec(p, n, m)
+		}
+	},
+}
+
+const quicTransport = "envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport"
+
+func checkQUICChain(p *validate.Pass, c placedChain) {
+	socket := c.GetTransportSocket()
+	switch {
+	case socket == nil:
+		p.Report(validate.Finding{
+			Path:    c.path,
+			Message: "filter chain of a QUIC listener has no transport socket",
+			Help:    "add a transport_socket with QuicDownstreamTransport",
+		})
+	case socket.GetTypedConfig() != nil && facts.TypeOf(socket.GetTypedConfig()) != quicTransport:
+		p.Report(validate.Finding{
+			Path:    c.path.Field("transport_socket"),
+			Message: fmt.Sprintf("transport socket %s in a QUIC listener", facts.TypeOf(socket.GetTypedConfig()).Name()),
+			Help:    "use QuicDownstreamTransport; it has the DownstreamTlsContext in it",
+		})
+	}
+	if len(c.GetFilters()) == 0 {
+		p.Report(validate.Finding{
+			Path:    c.path,
+			Message: "filter chain of a QUIC listener has no filters",
+			Help:    "add an http_connection_manager",
+		})
+		return
+	}
+	last := len(c.GetFilters()) - 1
+	f := c.GetFilters()[last]
+	if f.GetTypedConfig() != nil {
+		if ends, _ := facts.NetworkChain.Ends(facts.FilterConfig{Any: f.GetTypedConfig()}); !ends {
+			return // terminal-filter
+		}
+	}
+	if f.GetTypedConfig().GetTypeUrl() != xds.URLPrefix+"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager" {
+		p.Report(validate.Finding{
+			Path:    c.path.Field("filters").Index(last),
+			Message: fmt.Sprintf("network filter %q is the last of a QUIC listener's chain, and is no http_connection_manager by its own type", f.GetName()),
+			Help:    "end the chain with an http_connection_manager in a typed_config, not in a TypedStruct and not by discovery",
+		})
+	}
+}
+
+func checkNoQUIC(p *validate.Pass, c placedChain) {
+	if a := c.GetTransportSocket().GetTypedConfig(); a != nil && facts.TypeOf(a) == quicTransport {
+		p.Report(validate.Finding{
+			Path: c.path.Field("transport_socket"), Warning: true,
+			Message: "QuicDownstreamTransport in a listener that is not for QUIC: no connection gets through it",
+			Help:    "use DownstreamTlsContext, or make the address UDP and add udp_listener_config.quic_options",
+		})
+	}
+}
+
+func checkCodec(p *validate.Pass, n *xds.Node, m *hcmv3.HttpConnectionManager) {
+	f := validate.Finding{Path: n.Path().Field("codec_type")}
+	isHTTP3 := m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP3
+	l, _ := xds.Enclosing[*listenerv3.Listener](n)
+	_, discovered := p.Resource.Message.(*corev3.TypedExtensionConfig)
+	switch {
+	case l == nil && !discovered:
+		return
+	case l != nil && facts.TransportOf(l) == facts.QUIC && !isHTTP3:
+		f.Message = fmt.Sprintf("codec_type %s in a QUIC listener", m.GetCodecType())
+		f.Help = "set codec_type: HTTP3"
+	case l.GetUdpListenerConfig().GetQuicOptions() != nil:
+		return // on TCP: listener-options
+	case isHTTP3 && (l == nil || facts.TransportOf(l) == facts.Connections):
+		f.Message = "codec_type HTTP3 in a listener that is not for QUIC"
+		f.Help = "set it to AUTO, or make the address UDP and add udp_listener_config.quic_options"
+	default:
+		return
+	}
+	p.Report(f)
+}

@@ -1,0 +1,21 @@
+// Package listener holds the rules about listeners: addresses, options, filter chains, sockets.
+package listener
+
+import "xdspub/validate"
+
+// Rules are all of them, sorted by code.
+var Rules = []*validate.Rule{
+	duplicateAddress,
+	filterChainMatch,
+	filterChainName,
+	listenerAddress,
+	listenerFilter,
+	listenerFilterChains,
+	listenerLoop,
+	listenerOptions,
+	overlappingFilterChains,
+	preferredAddress,
+	quicListener,
+	socketOption,
+	unreachableFilterChain,
+}

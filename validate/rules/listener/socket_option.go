@@ -1,0 +1,169 @@
+package listener
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var socketOption = &validate.Rule{
+	Code: "socket-option",
+	Doc: `A listener sets a socket option that the kernel refuses.
+
+Envoy sets the options when it binds the socket, and refuses the listener if one fails
+("Setting socket options failed"); one of STATE_LISTENING fails later, and the
+listener is gone. envoy --mode validate binds nothing and says nothing.
+
+Only what no Linux takes is reported: a level that such a socket does not have, a name
+far above all that there are, one that can only be read, and keepalive times above
+32767 seconds or more than 127 probes.`,
+	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		l := n.Message.(*listenerv3.Listener)
+		if t := facts.TransportOf(l); t == facts.LibraryCalls || l.GetInternalListener() != nil || !bindsToPort(l) {
+			return
+		}
+		checkSocket(p, l, l.GetAddress(), "", l.GetSocketOptions(), l.GetTcpKeepalive())
+		for i, a := range l.GetAdditionalAddresses() {
+			path := xds.Path("additional_addresses").Index(i)
+			// Where an additional address has none, the listener's own count, and were
+			// reported there.
+			checkSocket(p, l, a.GetAddress(), path, a.GetSocketOptions().GetSocketOptions(), a.GetTcpKeepalive())
+		}
+	},
+}
+
+func checkSocket(p *validate.Pass, l *listenerv3.Listener, a *corev3.Address, at xds.Path, options []*corev3.SocketOption, keepalive *corev3.TcpKeepalive) {
+	if a.GetSocketAddress() == nil {
+		return // a pipe gets none of them
+	}
+	if facts.TransportOf(l) == facts.Connections {
+		checkKeepalive(p, at.Field("tcp_keepalive"), keepalive)
+	}
+	list := at.Field("socket_options")
+	if at != "" {
+		list = list.Field("socket_options")
+	}
+	s := socketOf(l, a.GetSocketAddress())
+	for i, o := range options {
+		if !s.gets(o) {
+			continue
+		}
+		if fault := s.refuses(o); fault != "" {
+			p.Report(validate.Finding{
+				Path: list.Index(i), Warning: o.GetState() == corev3.SocketOption_STATE_LISTENING,
+				Message: fmt.Sprintf("socket option %d of level %d: %s", o.GetName(), o.GetLevel(), fault),
+				Help:    "level, name and value are those of setsockopt on the machine where Envoy runs",
+			})
+		}
+	}
+}
+
+func checkKeepalive(p *validate.Pass, at xds.Path, k *corev3.TcpKeepalive) {
+	for _, f := range []struct {
+		name  string
+		value uint32
+		most  uint32
+	}{
+		{"keepalive_probes", k.GetKeepaliveProbes().GetValue(), 127},
+		{"keepalive_time", k.GetKeepaliveTime().GetValue(), 32767},
+		{"keepalive_interval", k.GetKeepaliveInterval().GetValue(), 32767},
+	} {
+		if f.value > f.most {
+			p.Report(validate.Finding{
+				Path:    at.Field(f.name),
+				Message: fmt.Sprintf("%s %d: the kernel refuses more than %d", f.name, f.value, f.most),
+				Help:    "choose less",
+			})
+		}
+	}
+}
+
+// kernelSocket is what decides which options a socket has.
+type kernelSocket struct {
+	datagrams, ipv6, mptcp bool
+}
+
+func socketOf(l *listenerv3.Listener, a *corev3.SocketAddress) kernelSocket {
+	ip, _ := netip.ParseAddr(a.GetAddress())
+	return kernelSocket{
+		datagrams: facts.TransportOf(l) != facts.Connections,
+		ipv6:      ip.Is6(),
+		mptcp:     l.GetEnableMptcp(),
+	}
+}
+
+// Levels and names of setsockopt, as Linux has them on every machine.
+const (
+	solIP, solSocket, solTCP, solUDP, solIPv6, solMPTCP = 0, 1, 6, 17, 41, 284
+
+	soBindToDevice                              = 25
+	tcpKeepIdle, tcpKeepInterval, tcpKeepProbes = 4, 5, 6
+	tcpUserTimeout                              = 18
+	// No level has a name above this: SOL_SOCKET is at 84, IP and IPv6 take theirs
+	// with netfilter's, below 128.
+	highestName = 255
+)
+
+// readOnly are the names of SOL_SOCKET that setsockopt does not know: SO_TYPE,
+// SO_ERROR, SO_ACCEPTCONN, SO_PROTOCOL and SO_DOMAIN.
+var readOnly = map[int32]bool{3: true, 4: true, 30: true, 38: true, 39: true}
+
+// gets tells whether Envoy sets an option on such a socket at all.
+func (s kernelSocket) gets(o *corev3.SocketOption) bool {
+	switch {
+	case o.GetType().GetStream() != nil:
+		return !s.datagrams
+	case o.GetType().GetDatagram() != nil:
+		return s.datagrams
+	default:
+		return true
+	}
+}
+
+// refuses says why the kernel is sure to refuse an option, or nothing.
+func (s kernelSocket) refuses(o *corev3.SocketOption) string {
+	// Envoy hands them over as C's int.
+	level, name, value := int32(o.GetLevel()), int32(o.GetName()), int32(o.GetIntValue())
+	switch {
+	case !s.has(level):
+		return "the socket has no such level"
+	case name < 0 || name >= highestName || level == solSocket && readOnly[name]:
+		return "the kernel has none of that name to set"
+	case level == solSocket && o.GetBufValue() != nil && name != soBindToDevice && len(o.GetBufValue()) < 4:
+		return fmt.Sprintf("a value of %d bytes is too short", len(o.GetBufValue()))
+	}
+	if _, number := o.GetValue().(*corev3.SocketOption_IntValue); !number || level != solTCP {
+		return ""
+	}
+	switch {
+	case name == tcpUserTimeout && value < 0,
+		(name == tcpKeepIdle || name == tcpKeepInterval) && (value < 1 || value > 32767),
+		name == tcpKeepProbes && (value < 1 || value > 127):
+		return fmt.Sprintf("the kernel refuses the value %d", value)
+	}
+	return ""
+}
+
+func (s kernelSocket) has(level int32) bool {
+	switch level {
+	case solSocket, solIP:
+		return true
+	case solIPv6:
+		return s.ipv6
+	case solTCP:
+		return !s.datagrams
+	case solUDP:
+		return s.datagrams
+	case solMPTCP:
+		return s.mptcp
+	}
+	return false
+}

@@ -1,0 +1,186 @@
+package listener
+
+import (
+	"fmt"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var unreachableFilterChain = &validate.Rule{
+	Code:     "unreachable-filter-chain",
+	Severity: diag.Warning,
+	Doc: `No connection reaches a filter chain, or none that it understands.
+
+What a filter chain matches of the first bytes of a connection, a listener filter has to
+find out: server_names and transport_protocol: tls need tls_inspector,
+application_protocols that or http_inspector. Without it nothing ever matches, and
+Envoy closes the connection or takes another chain. On QUIC no filter is needed, and the
+transport_protocol is quic.
+
+A chain for TLS that has no transport socket gets the encrypted bytes: tcp_proxy passes
+them on, an http_connection_manager answers 400.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.listener.v3.Listener",
+		"envoy.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput",
+		"envoy.extensions.matching.common_inputs.network.v3.ServerNameInput",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		l, isListener := n.Message.(*listenerv3.Listener)
+		if isListener {
+			if l.GetFilterChainMatcher() == nil {
+				checkReach(p, l)
+			}
+			return
+		}
+		l, _ = xds.Enclosing[*listenerv3.Listener](n)
+		if !facts.Inside(n, "envoy.config.listener.v3.Listener.filter_chain_matcher") {
+			return
+		}
+		needs := serverNamesNeed
+		if n.Name().Name() == "ApplicationProtocolInput" {
+			needs = protocolsNeed
+		}
+		if facts.TransportOf(l) == facts.Connections && !finds(l, needs.filters) {
+			p.Report(validate.Finding{
+				Path:    n.Path(),
+				Message: fmt.Sprintf("%s is always empty: the listener has no %s", n.Name().Name(), needs.filters[0].name),
+				Help:    needs.help(),
+			})
+		}
+	},
+}
+
+// inspector is a listener filter that looks into a connection.
+type inspector struct {
+	name string
+	typ  protoreflect.FullName
+}
+
+var (
+	tlsInspector  = inspector{"tls_inspector", "envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"}
+	httpInspector = inspector{"http_inspector", "envoy.extensions.filters.listener.http_inspector.v3.HttpInspector"}
+)
+
+// need is the filters one of which a criterion needs.
+type need struct{ filters []inspector }
+
+var (
+	serverNamesNeed = need{[]inspector{tlsInspector}}
+	protocolsNeed   = need{[]inspector{tlsInspector, httpInspector}}
+)
+
+func (n need) help() string {
+	return fmt.Sprintf("add envoy.filters.listener.%s to listener_filters", n.filters[0].name)
+}
+
+// finds tells whether the listener has one of those filters, or one of which nobody
+// knows what it finds.
+func finds(l *listenerv3.Listener, filters []inspector) bool {
+	if l.GetInternalListener() != nil {
+		return true // the connection may bring it along
+	}
+	return slices.ContainsFunc(l.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool {
+		if f.GetTypedConfig() == nil {
+			return true
+		}
+		name := facts.TypeOf(f.GetTypedConfig())
+		return name == "envoy.extensions.filters.listener.dynamic_modules.v3.DynamicModuleListenerFilter" ||
+			slices.ContainsFunc(filters, func(i inspector) bool { return i.typ == name })
+	})
+}
+
+func checkReach(p *validate.Pass, l *listenerv3.Listener) {
+	var lacking []*validate.Finding // one for each listener filter that is missing
+	for i, c := range l.GetFilterChains() {
+		m, at := c.GetFilterChainMatch(), xds.Path("filter_chains").Index(i).Field("filter_chain_match")
+		protocol := m.GetTransportProtocol()
+		f := validate.Finding{}
+		switch facts.TransportOf(l) {
+		case facts.QUIC:
+			if protocol == "" || protocol == "quic" {
+				continue
+			}
+			f.Path = at.Field("transport_protocol")
+			f.Message = fmt.Sprintf("transport_protocol %q never matches in a QUIC listener", protocol)
+			f.Help = "leave it out"
+		case facts.Connections:
+			if f = lacksInspector(l, c, at); f.Message != "" {
+				same := slices.IndexFunc(lacking, func(first *validate.Finding) bool { return first.Help == f.Help })
+				if same < 0 {
+					lacking = append(lacking, &f)
+				} else {
+					lacking[same].Related = append(lacking[same].Related, facts.Related(p.Resource, f.Path, "nor does this")...)
+				}
+				continue
+			}
+			if f = unmatched(l, c, at); f.Message == "" {
+				continue
+			}
+		default:
+			continue
+		}
+		p.Report(f)
+	}
+	for _, f := range lacking {
+		p.Report(*f)
+	}
+}
+
+// lacksInspector says what of a chain never matches because no listener filter finds
+// it out.
+func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) validate.Finding {
+	m := c.GetFilterChainMatch()
+	never := func(field string, n need) validate.Finding {
+		return validate.Finding{
+			Path:    at.Field(field),
+			Message: fmt.Sprintf("%s of a filter chain never match: the listener has no %s", field, n.filters[0].name),
+			Help:    n.help(),
+		}
+	}
+	switch {
+	case len(m.GetServerNames()) > 0 && !finds(l, serverNamesNeed.filters):
+		return never("server_names", serverNamesNeed)
+	case m.GetTransportProtocol() == "tls" && !finds(l, serverNamesNeed.filters):
+		return never("transport_protocol", serverNamesNeed)
+	case len(m.GetApplicationProtocols()) > 0 && !finds(l, protocolsNeed.filters):
+		return never("application_protocols", protocolsNeed)
+	}
+	return validate.Finding{}
+}
+
+// unmatched says what of a chain no connection of the listener has.
+func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) validate.Finding {
+	m := c.GetFilterChainMatch()
+	protocol := m.GetTransportProtocol()
+	forTLS := len(m.GetServerNames()) > 0 || protocol == "tls"
+	switch {
+	case protocol == "quic":
+		return validate.Finding{
+			Path:    at.Field("transport_protocol"),
+			Message: `transport_protocol "quic" never matches in a listener that is not for QUIC`,
+			Help:    "leave it out",
+		}
+	case forTLS && c.GetTransportSocket() == nil && endsInHTTP(c):
+		return validate.Finding{
+			Path:    at,
+			Message: "filter chain for TLS has no transport socket: http_connection_manager gets the encrypted bytes, and answers 400",
+			Help:    "add a transport_socket with DownstreamTlsContext",
+		}
+	}
+	return validate.Finding{}
+}
+
+func endsInHTTP(c *listenerv3.FilterChain) bool {
+	if len(c.GetFilters()) == 0 {
+		return false
+	}
+	last := c.GetFilters()[len(c.GetFilters())-1].GetTypedConfig()
+	return last != nil && facts.TypeOf(last).Name() == "HttpConnectionManager"
+}

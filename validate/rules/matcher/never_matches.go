@@ -1,0 +1,151 @@
+package matcher
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/re2"
+	"xdspub/xds"
+)
+
+var neverMatches = &validate.Rule{
+	Code:     "never-matches",
+	Severity: diag.Warning,
+	Doc: `A route, a domain or a header matcher matches nothing that comes.
+
+Envoy takes it, and what was meant for it gets 404 or another route. A path begins
+with a slash and is compared without its query; a regular expression must match the
+path from its beginning to its end, so that /a does not match /a/b, and one without
+any operator is an exact path; * is a wildcard at the beginning or at the end of a
+domain only; a domain has no path and, under ignore_port_in_host_matching, no port;
+a range does not include its end.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.route.v3.HeaderMatcher",
+		"envoy.config.route.v3.RouteMatch",
+		"envoy.config.route.v3.VirtualHost",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		report := func(field xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(field), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *routev3.HeaderMatcher:
+			if r := m.GetRangeMatch(); r != nil && r.GetStart() >= r.GetEnd() && !m.GetInvertMatch() {
+				report("range_match", fmt.Sprintf("the range from %d to %d is empty", r.GetStart(), r.GetEnd()), "end is the first number behind the range")
+			}
+		case *routev3.RouteMatch:
+			checkPath(m, report)
+		case *routev3.VirtualHost:
+			routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
+			for i, domain := range m.GetDomains() {
+				if what, help := wrongDomain(domain, routes.GetIgnorePortInHostMatching()); what != "" {
+					report(xds.Path("domains").Index(i), fmt.Sprintf("domain %q matches no host: %s", domain, what), help)
+				}
+			}
+		}
+	},
+}
+
+func checkPath(m *routev3.RouteMatch, report func(field xds.Path, message, help string)) {
+	plain := func(field xds.Path, path string) {
+		switch {
+		case path == "" && field == "prefix" || path == "*": // every path, and OPTIONS *
+		case !strings.HasPrefix(path, "/"):
+			report(field, fmt.Sprintf("%s %q matches no path", field, path), "a path begins with a slash")
+		case strings.ContainsAny(path, "?#"):
+			report(field, fmt.Sprintf("%s %q matches no path", field, path), "a path is compared without its query; query_parameters match that")
+		}
+	}
+	switch s := m.GetPathSpecifier().(type) {
+	case *routev3.RouteMatch_Prefix:
+		plain("prefix", s.Prefix)
+	case *routev3.RouteMatch_Path:
+		plain("path", s.Path)
+	case *routev3.RouteMatch_SafeRegex:
+		regex := s.SafeRegex.GetRegex()
+		if _, err := re2.Compile(regex); err != nil || regex == "" {
+			return // bad-regex, field-constraint
+		}
+		switch re, err := syntax.Parse(regex, syntax.Perl); {
+		case err != nil: // what RE2 alone has
+		case !canBeginPath(re):
+			report("safe_regex.regex", fmt.Sprintf("regular expression %q matches no path", regex), "a path begins with a slash, and the whole of it must match")
+		case isText(re):
+			report("safe_regex.regex", fmt.Sprintf("regular expression %q matches one path only", regex), "the whole path must match: append .*, or use path for an exact match")
+		}
+	}
+}
+
+// canBeginPath tells whether something that begins with a slash can match.
+func canBeginPath(re *syntax.Regexp) bool {
+	program, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return true
+	}
+	seen := make([]bool, len(program.Inst))
+	var from func(pc uint32) bool
+	from = func(pc uint32) bool {
+		if seen[pc] {
+			return false
+		}
+		seen[pc] = true
+		switch i := &program.Inst[pc]; i.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			return from(i.Out) || from(i.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			return from(i.Out)
+		case syntax.InstEmptyWidth:
+			return syntax.EmptyOp(i.Arg)&(syntax.EmptyEndText|syntax.EmptyEndLine) == 0 && from(i.Out)
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			return i.MatchRune('/')
+		default: // the end, or nothing
+			return false
+		}
+	}
+	return from(uint32(program.Start))
+}
+
+// isText tells whether a regular expression has no operator, but for anchors.
+func isText(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return re.Flags&syntax.FoldCase == 0
+	case syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText:
+		return true
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if !isText(sub) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+var hostPort = regexp.MustCompile(`:[0-9]+$`)
+
+// wrongDomain says why no host matches a domain; what is empty where one can.
+func wrongDomain(domain string, ignorePort bool) (what, help string) {
+	// A wildcard at the beginning is the only one, also before one at the end.
+	rest, suffix := strings.CutPrefix(domain, "*")
+	if !suffix {
+		rest = strings.TrimSuffix(domain, "*")
+	}
+	switch {
+	case strings.Contains(rest, "*"):
+		return "a * inside of it is no wildcard", "a * stands for one or more characters at the beginning or at the end"
+	case strings.ContainsAny(domain, "/ \t"):
+		return "a host has neither a path nor spaces", "write the host alone, with a port where clients send one"
+	case ignorePort && hostPort.MatchString(domain):
+		return "ignore_port_in_host_matching takes the port off the host", "write it without the port"
+	}
+	return "", ""
+}

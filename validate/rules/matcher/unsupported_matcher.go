@@ -1,0 +1,186 @@
+package matcher
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	xdsmatcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
+	commonmatcherv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/matcher/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var unsupportedMatcher = &validate.Rule{
+	Code: "unsupported-matcher",
+	Doc: `A matcher matches on, or decides, what it can't where it stands.
+
+Each place of a matcher has its inputs and its actions. Envoy refuses an input of
+another place ("Didn't find a registered implementation", "Route table can only match
+on request headers", "RBAC HTTP filter cannot match on"), an action of another place,
+and a custom matcher that is none there. It refuses keep_matching where one action is
+all that counts ("keep_matching is not supported in this context").
+
+An input and what it is compared with must agree ("Unsupported data input type"):
+HttpAttributesCelMatchInput goes with a CelMatcher and nothing else, the
+RequestMatchInput of generic_proxy with its RequestMatcher, all others with strings. A
+matcher_tree takes strings only.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.common.matcher.v3.Matcher.MatcherList.Predicate.SinglePredicate",
+		"envoy.config.common.matcher.v3.Matcher.MatcherTree",
+		"envoy.config.common.matcher.v3.Matcher.OnMatch",
+		"xds.type.matcher.v3.Matcher.MatcherList.Predicate.SinglePredicate",
+		"xds.type.matcher.v3.Matcher.MatcherTree",
+		"xds.type.matcher.v3.Matcher.OnMatch",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		place, known := placeOfMatcher(n)
+		c := matcherCheck{Pass: p, Node: n, place: place}
+		if !known {
+			return
+		}
+		switch m := n.Message.(type) {
+		case *xdsmatcherv3.Matcher_MatcherList_Predicate_SinglePredicate:
+			c.predicate(ofXDS(m.GetInput()), ofXDS(m.GetCustomMatch()))
+		case *commonmatcherv3.Matcher_MatcherList_Predicate_SinglePredicate:
+			c.predicate(ofCore(m.GetInput()), ofCore(m.GetCustomMatch()))
+		case *xdsmatcherv3.Matcher_MatcherTree:
+			c.tree(ofXDS(m.GetInput()), ofXDS(m.GetCustomMatch()))
+		case *commonmatcherv3.Matcher_MatcherTree:
+			c.tree(ofCore(m.GetInput()), ofCore(m.GetCustomMatch()))
+		case *xdsmatcherv3.Matcher_OnMatch:
+			c.action(ofXDS(m.GetAction()))
+			if m.GetKeepMatching() && !place.keeps {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("keep_matching"),
+					Message: fmt.Sprintf("a %s can't keep matching", place.noun),
+					Help:    "remove keep_matching: the first action is the only one",
+				})
+			}
+		case *commonmatcherv3.Matcher_OnMatch:
+			c.action(ofCore(m.GetAction()))
+		}
+	},
+}
+
+func ofXDS(c *xdscorev3.TypedExtensionConfig) protoreflect.FullName {
+	return extensionType(c.GetTypedConfig())
+}
+
+func ofCore(c *corev3.TypedExtensionConfig) protoreflect.FullName {
+	return extensionType(c.GetTypedConfig())
+}
+
+// extensionType is empty where there is none.
+func extensionType(a *anypb.Any) protoreflect.FullName {
+	if a == nil {
+		return ""
+	}
+	return facts.TypeOf(a)
+}
+
+type matcherCheck struct {
+	*validate.Pass
+	*xds.Node
+	place matcherPlace
+}
+
+// inputMatchers are what the input of a predicate can be compared by, beside
+// value_match, and the input that alone goes with it; the rest take strings.
+var inputMatchers = map[protoreflect.FullName]protoreflect.FullName{
+	celMatcher:     celInput,
+	genericMatcher: genericInput,
+	moduleMatcher:  moduleInput,
+	"envoy.extensions.matching.input_matchers.consistent_hashing.v3.ConsistentHashing": "",
+	"envoy.extensions.matching.input_matchers.ip.v3.Ip":                                "",
+	"envoy.extensions.matching.input_matchers.metadata.v3.Metadata":                    "",
+	"envoy.extensions.matching.input_matchers.runtime_fraction.v3.RuntimeFraction":     "",
+}
+
+// partner is what an input that is no string goes with.
+var partner = map[protoreflect.FullName]protoreflect.FullName{
+	celInput:     celMatcher,
+	genericInput: genericMatcher,
+	moduleInput:  moduleMatcher,
+}
+
+func (c matcherCheck) predicate(input, custom protoreflect.FullName) {
+	if !c.input(input) {
+		return
+	}
+	wanted, known := inputMatchers[custom]
+	switch {
+	case custom != "" && !known:
+		c.unknown("custom_match", custom, "custom matcher in a predicate", "use value_match; IPMatcher and ServerNameMatcher stand in a matcher_tree")
+	case wanted != "" && input != wanted:
+		c.Report(validate.Finding{
+			Path:    c.Path().Field("custom_match"),
+			Message: fmt.Sprintf("%s can't be compared with %s", custom.Name(), input.Name()),
+			Help:    fmt.Sprintf("it goes with the input %s", wanted),
+		})
+	case partner[input] != "" && custom != partner[input]:
+		c.notAString(input)
+	}
+}
+
+func (c matcherCheck) tree(input, custom protoreflect.FullName) {
+	if !c.input(input) {
+		return
+	}
+	switch {
+	case partner[input] != "":
+		c.notAString(input)
+	case custom != "" && !slices.Contains(c.place.trees, custom):
+		c.unknown("custom_match", custom, "custom matcher of a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
+	}
+}
+
+func (c matcherCheck) notAString(input protoreflect.FullName) {
+	c.Report(validate.Finding{
+		Path:    c.Path().Field("input"),
+		Message: fmt.Sprintf("%s is no string, and goes with a %s only", input.Name(), partner[input].Name()),
+		Help:    fmt.Sprintf("put it into a matcher_list, with custom_match of %s", partner[input]),
+	})
+}
+
+// input reports an input that the place does not have.
+func (c matcherCheck) input(name protoreflect.FullName) (ok bool) {
+	if name == "" {
+		return false // it has no type
+	}
+	if slices.Contains(c.place.inputs, name) || slices.Contains(everywhere, name) {
+		return true
+	}
+	c.unknown("input", name, "input of a "+c.place.noun, "it can match on "+shortNames(c.place.inputs))
+	return false
+}
+
+func (c matcherCheck) action(name protoreflect.FullName) {
+	if name != "" && !slices.Contains(c.place.actions, name) {
+		c.unknown("action", name, "action of a "+c.place.noun, "it can decide "+shortNames(c.place.actions))
+	}
+}
+
+func (c matcherCheck) unknown(field string, name protoreflect.FullName, what, help string) {
+	c.Report(validate.Finding{
+		Path:    c.Path().Field(field),
+		Message: fmt.Sprintf("%s is no %s", name, what),
+		Help:    help,
+	})
+}
+
+// shortNames lists types by their last names.
+func shortNames(types []protoreflect.FullName) string {
+	var names []string
+	for _, t := range types {
+		names = append(names, string(t.Name()))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,82 @@
+package reference
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var configSource = &validate.Rule{
+	Code: "config-source",
+	Doc: `A config source of its own that Envoy can't open.
+
+A source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluster
+names, one of type REST exactly one cluster name, no gRPC service and a
+refresh_delay ("must have no more than 1 gRPC services specified", "refresh_delay
+is required for REST API configuration sources"). AGGREGATED_GRPC is for the
+bootstrap ("Unsupported config source"). self, which in a source tree means the
+tree, is known to no Envoy ("Missing config source specifier"). A filter that does not wait for its
+discovery needs a default_config ("applied without warming but has no default
+config").`,
+	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource", "envoy.config.core.v3.ExtensionConfigSource"},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *corev3.ExtensionConfigSource:
+			if m.GetApplyDefaultConfigWithoutWarming() && m.GetDefaultConfig() == nil {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("apply_default_config_without_warming"),
+					Message: "filter is to start with its default_config, and has none",
+					Help:    "set default_config, or wait for the discovery",
+				})
+			}
+		case *corev3.ConfigSource:
+			if m.GetSelf() != nil && p.Snapshot.Followed() && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("self"),
+					Message: "Envoy does not know the config source self",
+					Help:    "name a file by path_config_source",
+				})
+			}
+			switch n.Field() {
+			case "envoy.config.cluster.v3.Cluster.lrs_server": // is never opened
+			case "envoy.config.bootstrap.v3.Bootstrap.config_sources", "envoy.config.bootstrap.v3.Bootstrap.default_config_source": // may be aggregated
+			case "envoy.config.route.v3.Vhds.config_source":
+				if m.GetApiConfigSource().GetApiType() == corev3.ApiConfigSource_DELTA_GRPC { // the only one: vhds-config-source
+					checkAPISource(&p.Pass, n, m.GetApiConfigSource())
+				}
+			default:
+				checkAPISource(&p.Pass, n, m.GetApiConfigSource())
+			}
+		}
+	},
+}
+
+func checkAPISource(p *validate.Pass, n *xds.Node, api *corev3.ApiConfigSource) {
+	report := func(field xds.Path, message, help string) {
+		p.Report(validate.Finding{Path: n.Path().Field("api_config_source").Join(field), Message: message, Help: help})
+	}
+	switch api.GetApiType() {
+	case corev3.ApiConfigSource_AGGREGATED_GRPC, corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
+		report("api_type", fmt.Sprintf("api_type %s stands only in a bootstrap", api.GetApiType()), "write GRPC or DELTA_GRPC here, or ads: {} for this tree")
+	case corev3.ApiConfigSource_GRPC, corev3.ApiConfigSource_DELTA_GRPC:
+		switch {
+		case len(api.GetClusterNames()) > 0:
+			report("cluster_names", fmt.Sprintf("cluster_names in a config source of type %s", api.GetApiType()), "name the cluster in grpc_services")
+		case len(api.GetGrpcServices()) != 1:
+			report("grpc_services", fmt.Sprintf("config source of type %s has %d gRPC services", api.GetApiType(), len(api.GetGrpcServices())), "give it exactly one")
+		}
+	case corev3.ApiConfigSource_REST:
+		switch {
+		case len(api.GetGrpcServices()) > 0:
+			report("grpc_services", "gRPC service in a config source of type REST", "name the cluster in cluster_names")
+		case len(api.GetClusterNames()) != 1:
+			report("cluster_names", fmt.Sprintf("config source of type REST has %d cluster names", len(api.GetClusterNames())), "give it exactly one")
+		case api.GetRefreshDelay() == nil:
+			report("", "config source of type REST has no refresh_delay", "add it: how often Envoy asks, such as refresh_delay: 10s")
+		}
+	}
+}

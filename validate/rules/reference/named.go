@@ -1,0 +1,308 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/composite/v3"
+	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	procv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// checkName checks a name that stands by itself, for a cluster or a listener.
+func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
+	exists := p.Exists(use.Target, use.Name)
+	if exists && use.OnMissing == xds.Conditional { // most of all uses
+		return
+	}
+	if n.InMetadata() || facts.InRemovedTracer(n) {
+		return // which Envoy doesn't unpack
+	}
+	if facts.Inside(n, "envoy.config.endpoint.v3.LedsClusterLocalityConfig") && facts.Inside(n, "envoy.config.cluster.v3.Cluster.load_assignment") {
+		return // never asked: leds-endpoints
+	}
+	f := validate.Finding{Path: use.Path}
+	if facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config") {
+		if !p.Known.Has(use.Target, use.Name) && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
+			p.Report(validate.Finding{
+				Path:    use.Path,
+				Message: fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name),
+				Help:    suggest(p, use.Target, use.Name),
+			})
+		}
+		return
+	}
+	switch load := loadAt(n, use); load {
+	case xds.Static, xds.BootstrapOnly:
+		if p.Known.Has(use.Target, use.Name) {
+			return
+		}
+		f.Message = fmt.Sprintf("%s %q is no static one of the bootstrap: %s", use.Target.Noun, use.Name, p.Resource.Refusal())
+		f.Help = "define it in the bootstrap, and say which bootstrap Envoy has"
+		if other := p.Snapshot.Lookup(use.Target, use.Name); other != nil {
+			f.Related = facts.Related(other, "name", "this one comes too late: Envoy looks for it in the bootstrap only")
+		}
+	case xds.Refused, xds.BreaksTraffic, xds.Ignored:
+		if l := outerListener(p, n, use); l != nil {
+			f.Message = fmt.Sprintf("listener %q is no internal listener: Envoy accepts it, and %s", use.Name, requestsFail)
+			f.Help = "give it internal_listener: {} in the place of its address"
+			f.Related = facts.Related(l, "name", "this one has an address")
+			break
+		}
+		if exists {
+			return
+		}
+		f.Help = suggest(p, use.Target, use.Name)
+		f.Message = fmt.Sprintf("unknown %s %q: ", use.Target.Noun, use.Name)
+		switch {
+		case load == xds.Refused:
+			f.Message += p.Resource.Refusal()
+		case load == xds.Ignored:
+			f.Message += "Envoy accepts it, and " + noEffect
+			f.Warning = true
+		default:
+			words, fatal := aftermath(p, n)
+			f.Message += "Envoy accepts it, and " + words
+			f.Warning = !fatal
+		}
+	default: // chosen at run time
+		return
+	}
+	p.Report(f)
+}
+
+// outerListener is the listener that an endpoint names, where that one takes no
+// connections from inside.
+func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resource {
+	if use.Kind != xds.ListenerName || !facts.Inside(n, "envoy.config.endpoint.v3.Endpoint.address") {
+		return nil
+	}
+	r := p.Snapshot.Lookup(xds.Listener, use.Name)
+	if r == nil || r.Message.(*listenerv3.Listener).GetInternalListener() != nil {
+		return nil
+	}
+	return r
+}
+
+// suggest says what would be right instead of a missing name.
+func suggest(p *validate.LookupPass, t *xds.Type, name string) string {
+	if near := p.Snapshot.Nearest(t, name); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return fmt.Sprintf("define the %s, or correct the name", t.Noun)
+}
+
+// loadAt is what Envoy does about a missing target just here, where the
+// catalogue says that it depends.
+func loadAt(n *xds.Node, use xds.Use) xds.OnMissing {
+	switch use.Field {
+	case "envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name", "envoy.config.core.v3.ApiConfigSource.cluster_names":
+		return loadInConfigSource(n, use.OnMissing)
+	case "envoy.config.core.v3.HttpUri.cluster":
+		if facts.Inside(n, "envoy.config.trace.v3.ZipkinConfig") {
+			return xds.Refused
+		}
+	}
+	if use.OnMissing == xds.Conditional {
+		if validatesClusters(n) {
+			return xds.Refused
+		}
+		return xds.BreaksTraffic
+	}
+	return use.OnMissing
+}
+
+// loadInConfigSource: Envoy sets up most subscriptions, and its sinks for
+// statistics, before any cluster comes by CDS, and refuses one that needs such a
+// cluster; secrets, virtual hosts and load reports it starts later, and of a source of
+// type DELTA_GRPC it never looks the cluster up.
+func loadInConfigSource(n *xds.Node, otherwise xds.OnMissing) xds.OnMissing {
+	if facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.stats_sinks", "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.ads_config") {
+		return xds.Static
+	}
+	source := facts.Enclosing(n, "envoy.config.core.v3.ConfigSource")
+	if source == nil {
+		return otherwise
+	}
+	switch source.Field() {
+	case "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.sds_config", "envoy.config.route.v3.Vhds.config_source",
+		"envoy.config.cluster.v3.Cluster.lrs_server":
+		return xds.BreaksTraffic
+	}
+	if api, _ := xds.Enclosing[*corev3.ApiConfigSource](n); api.GetApiType() == corev3.ApiConfigSource_DELTA_GRPC {
+		return xds.BreaksTraffic
+	}
+	return xds.Static
+}
+
+// validatesClusters tells whether Envoy looks the clusters of a route up when it
+// loads the route: in an inline route configuration unless told not to, in RDS
+// only if told to, and never in a matcher.
+func validatesClusters(n *xds.Node) bool {
+	routes, at := xds.Enclosing[*routev3.RouteConfiguration](n)
+	switch {
+	case facts.Inside(n, "envoy.config.route.v3.VirtualHost.matcher"):
+		return false
+	case routes == nil:
+		// Of the other protocols, Thrift alone looks its clusters up; a virtual host
+		// without a route configuration comes by VHDS.
+		thrift, _ := xds.Enclosing[*thriftv3.RouteConfiguration](n)
+		return thrift != nil && (thrift.GetValidateClusters() == nil || thrift.GetValidateClusters().GetValue())
+	case !taken(n, routes):
+		return false
+	case routes.GetValidateClusters() != nil:
+		return routes.GetValidateClusters().GetValue()
+	default:
+		return at.Parent != nil
+	}
+}
+
+// taken tells whether a route takes over what stands above the routes: mirrors, if
+// it has none of its own, and cluster specifier plugins, if it names them.
+func taken(n *xds.Node, routes *routev3.RouteConfiguration) bool {
+	hosts, takes := routes.GetVirtualHosts(), func(r *routev3.RouteAction) bool { return len(r.GetRequestMirrorPolicies()) == 0 }
+	switch around := n.Parent.Message.(type) {
+	case *routev3.VirtualHost:
+		hosts = []*routev3.VirtualHost{around}
+	case *routev3.RouteConfiguration:
+		hosts = slices.DeleteFunc(slices.Clone(hosts), func(h *routev3.VirtualHost) bool { return len(h.GetRequestMirrorPolicies()) > 0 })
+	default:
+		plugin, at := xds.Enclosing[*routev3.ClusterSpecifierPlugin](n)
+		if plugin == nil || at.Field() != "envoy.config.route.v3.RouteConfiguration.cluster_specifier_plugins" {
+			return true
+		}
+		takes = func(r *routev3.RouteAction) bool {
+			return r.GetClusterSpecifierPlugin() == plugin.GetExtension().GetName()
+		}
+	}
+	return slices.ContainsFunc(hosts, func(h *routev3.VirtualHost) bool {
+		return slices.ContainsFunc(h.GetRoutes(), func(r *routev3.Route) bool { return takes(r.GetRoute()) })
+	})
+}
+
+// What Envoy does without something that it does not look for while loading.
+const (
+	requestsFail = "requests fail"
+	someFail     = "what needs it fails"
+	goesOn       = "goes on without"
+	noEffect     = "it never takes effect"
+)
+
+// aftermath is what comes of a missing target that Envoy accepts, as it was
+// seen. It is fatal where the requests through what names it fail.
+func aftermath(p *validate.LookupPass, n *xds.Node) (words string, fatal bool) {
+	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
+	switch {
+	case routes != nil && !taken(n, routes):
+		return noEffect, false
+	case failsOpen(n) || othersServe(p, n) || facts.Inside(n, optional...):
+		return goesOn, false
+	case facts.Inside(n, partial...):
+		return someFail, false
+	default:
+		return requestsFail, true
+	}
+}
+
+// optional are messages and fields whose owner goes on without what they name.
+var optional = []protoreflect.FullName{
+	"envoy.config.accesslog.v3.AccessLog",
+	"envoy.config.bootstrap.v3.Bootstrap.stats_sinks",
+	"envoy.config.cluster.v3.Cluster.lrs_server",
+	"envoy.config.core.v3.EventServiceConfig",
+	"envoy.config.ratelimit.v3.RateLimitServiceConfig",
+	"envoy.config.route.v3.RouteAction.RequestMirrorPolicy",
+	"envoy.extensions.dynamic_modules.v3.DynamicModuleConfig.module",
+	"envoy.extensions.filters.http.gcp_authn.v3.GcpAuthnFilterConfig",
+	"envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig",
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing",
+	"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route.RequestMirrorPolicy",
+	"envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.RequestMirrorPolicy",
+}
+
+// partial are those where a part of the traffic fails: the branch of a matcher, a
+// route's override, a command of another protocol, or what Envoy fetches on its
+// own, such as keys and tokens.
+var partial = []protoreflect.FullName{
+	"envoy.config.route.v3.VirtualHost.matcher",
+	"envoy.data.dns.v3.DnsTable",
+	"envoy.extensions.filters.common.jwks.v3.RemoteJwks",
+	"envoy.extensions.filters.http.ext_authz.v3.CheckSettings",
+	"envoy.extensions.filters.http.ext_proc.v3.ExtProcOverrides",
+	"envoy.extensions.filters.http.health_check.v3.HealthCheck",
+	"envoy.extensions.filters.http.jwt_authn.v3.RemoteJwks",
+	"envoy.extensions.filters.http.mcp_router.v3.McpRouter",
+	"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
+	"envoy.extensions.filters.network.dubbo_proxy.v3.RouteAction",
+	"envoy.extensions.filters.network.ext_authz.v3.ExtAuthz",
+	"envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor",
+	"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
+	"envoy.extensions.filters.network.thrift_proxy.v3.ThriftProxy",
+	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
+	"envoy.extensions.http.injected_credentials.oauth2.v3.OAuth2",
+	"envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig",
+	"envoy.extensions.router.cluster_specifiers.matcher.v3.ClusterAction",
+	"envoy.extensions.wasm.v3.VmConfig",
+}
+
+// failsOpen tells whether a filter around the node says that requests go on where
+// it fails, or gets no requests.
+func failsOpen(n *xds.Node) bool {
+	for n = n.Parent; n != nil; n = n.Parent {
+		switch m := n.Message.(type) {
+		case *hcmv3.HttpFilter:
+			return m.GetDisabled()
+		case *authzv3.ExtAuthz:
+			if m.GetFailureModeAllow() || m.GetFilterEnabled() != nil || m.GetFilterEnabledMetadata() != nil {
+				return true
+			}
+		case *procv3.ExternalProcessor:
+			mode := m.GetProcessingMode()
+			if m.GetFailureModeAllow() || mode.GetRequestHeaderMode() == procv3.ProcessingMode_SKIP && mode.GetResponseHeaderMode() == procv3.ProcessingMode_SKIP {
+				return true
+			}
+		case *procv3.ExtProcOverrides:
+			if m.GetFailureModeAllow().GetValue() {
+				return true
+			}
+		case interface{ GetFailureModeAllow() bool }: // network filters
+			if m.GetFailureModeAllow() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// othersServe tells whether requests find another target beside the node's: in
+// the list of an aggregate or composite cluster, or because the node has no share.
+func othersServe(p *validate.LookupPass, n *xds.Node) bool {
+	switch m := n.Message.(type) {
+	case *aggregatev3.ClusterConfig:
+		for _, name := range m.GetClusters() {
+			if p.Exists(xds.Cluster, name) {
+				return true
+			}
+		}
+	case *compositev3.ClusterConfig_ClusterEntry:
+		for _, entry := range n.Parent.Message.(*compositev3.ClusterConfig).GetClusters() {
+			if p.Exists(xds.Cluster, entry.GetName()) {
+				return true
+			}
+		}
+	case *routev3.WeightedCluster_ClusterWeight:
+		return m.GetWeight() != nil && m.GetWeight().GetValue() == 0
+	}
+	return false
+}

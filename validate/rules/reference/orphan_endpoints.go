@@ -1,0 +1,38 @@
+package reference
+
+import (
+	"fmt"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var orphanEndpoints = &validate.Rule{
+	Code:     "orphan-endpoints",
+	Severity: diag.Warning,
+	Whole:    true,
+	Unused:   true,
+	Doc: `No cluster asks for an endpoint assignment.
+
+A cluster of type EDS asks for the assignment whose cluster_name is its
+eds_cluster_config.service_name, or its own name. An assignment that none asks
+for is never used; mostly one of the two names was changed, or the cluster is not
+of type EDS.`,
+	Snapshot: func(p *validate.SnapshotPass) {
+		for _, r := range claimEndpoints(p).orphans {
+			f := validate.Finding{
+				Resource: r,
+				Path:     xds.Path(r.Type.Name),
+				Message:  fmt.Sprintf("no cluster asks for endpoint assignment %q", r.Name),
+				Help:     "an EDS cluster asks by its eds_cluster_config.service_name, or by its name",
+			}
+			if cluster := p.Snapshot.Lookup(xds.Cluster, r.Name); cluster != nil {
+				f.Help = "give the cluster type EDS, or remove the assignment"
+				f.Related = facts.Related(cluster, "type", "this cluster does not take its endpoints from here")
+			}
+			p.Report(f)
+		}
+	},
+}

@@ -1,0 +1,159 @@
+package reference
+
+import (
+	"maps"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
+	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// perFilter are the maps of configurations for HTTP filters, by the filters' names.
+var perFilter = []protoreflect.FullName{
+	"envoy.config.route.v3.RouteConfiguration.typed_per_filter_config",
+	"envoy.config.route.v3.VirtualHost.typed_per_filter_config",
+	"envoy.config.route.v3.Route.typed_per_filter_config",
+	"envoy.config.route.v3.WeightedCluster.ClusterWeight.typed_per_filter_config",
+}
+
+// checkOverride checks what a route's configuration for a filter names: the filter
+// itself, and what the filter defines. The filters stand in the connection managers
+// that use the route.
+func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
+	switch {
+	case slices.Contains(perFilter, use.Field):
+		managers := managersOf(p, n)
+		names := filterNames(managers)
+		if len(managers) == 0 || slices.Contains(names, use.Name) || slices.Contains(upstreamFilters(p, managers), use.Name) {
+			return
+		}
+		checkAmong(&p.Pass, use, "HTTP filter", names)
+	case use.Field == "envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig.requirement_name":
+		checkDefined(p, n, use, "JWT requirement", func(m *jwtv3.JwtAuthentication) []string {
+			return slices.Sorted(maps.Keys(m.GetRequirementMap()))
+		})
+	case use.Field == "envoy.extensions.filters.http.lua.v3.LuaPerRoute.name":
+		checkDefined(p, n, use, "Lua source code", func(m *luav3.Lua) []string {
+			return slices.Sorted(maps.Keys(m.GetSourceCodes()))
+		})
+	}
+}
+
+// checkDefined checks a name in a route's configuration of a filter, which the
+// filter of type M defines.
+func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun string, defined func(M) []string) {
+	at := n
+	for at != nil && !slices.Contains(perFilter, at.Field()) {
+		at = at.Parent
+	}
+	if at == nil {
+		return
+	}
+	var names []string
+	known := false
+	for _, manager := range managersOf(p, n) {
+		for _, f := range manager.GetHttpFilters() {
+			if f.GetName() != at.Key() {
+				continue
+			}
+			for _, config := range facts.FilterConfigs(p, f.GetName(), f.GetTypedConfig(), f.GetConfigDiscovery()) {
+				m, _ := config.UnmarshalNew()
+				if filter, ok := m.(M); ok {
+					names, known = append(names, defined(filter)...), true
+				}
+			}
+		}
+	}
+	if known {
+		checkAmong(&p.Pass, use, noun, names)
+	}
+}
+
+// managersOf are the connection managers whose requests come to a route: the one
+// around it, or those in the Snapshot that ask for its route configuration.
+func managersOf(p *validate.LookupPass, n *xds.Node) []*hcmv3.HttpConnectionManager {
+	if around, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n); around != nil {
+		return []*hcmv3.HttpConnectionManager{around}
+	}
+	switch p.Resource.Type {
+	case xds.RouteConfiguration:
+		return managersOfRoutes.Lookup(p.Snapshot, p.Resource.Name)
+	case xds.VirtualHost:
+		return managersOfRoutes.Lookup(p.Snapshot, xds.RoutesOfHost(p.Resource.Name))
+	case xds.ScopedRoutes:
+		return managersOfRoutes.Lookup(p.Snapshot, "")
+	}
+	return nil
+}
+
+// managersOfRoutes are the connection managers by the route configuration that they ask
+// for, those with scoped routes under "" and under the route configurations of all scopes.
+var managersOfRoutes = validate.NewIndex(findManagers)
+
+func findManagers(s *xds.Snapshot) map[string][]*hcmv3.HttpConnectionManager {
+	found := make(map[string][]*hcmv3.HttpConnectionManager)
+	for _, r := range slices.Concat(s.Of(xds.ExtensionConfig), s.Of(xds.Listener)) {
+		for _, s := range r.Facts().Subscriptions {
+			switch s.Node.Message.(type) {
+			case *hcmv3.Rds, *hcmv3.ScopedRds:
+				manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](s.Node)
+				found[s.Name] = append(found[s.Name], manager)
+			}
+		}
+	}
+	if scoped := found[""]; len(scoped) > 0 {
+		for _, r := range s.Of(xds.ScopedRoutes) {
+			if name := r.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
+				found[name] = append(found[name], scoped...)
+			}
+		}
+	}
+	return found
+}
+
+func filterNames(managers []*hcmv3.HttpConnectionManager) (names []string) {
+	for _, m := range managers {
+		for _, f := range m.GetHttpFilters() {
+			if !slices.Contains(names, f.GetName()) {
+				names = append(names, f.GetName())
+			}
+		}
+	}
+	return names
+}
+
+// upstreamFilters are the names of the HTTP filters behind the router, which take a
+// route's configuration as well: the router's own, and those of clusters.
+func upstreamFilters(p *validate.LookupPass, managers []*hcmv3.HttpConnectionManager) (names []string) {
+	for _, m := range managers {
+		for _, f := range m.GetHttpFilters() {
+			var router routerv3.Router
+			if f.GetTypedConfig().UnmarshalTo(&router) == nil {
+				for _, upstream := range router.GetUpstreamHttpFilters() {
+					names = append(names, upstream.GetName())
+				}
+			}
+		}
+	}
+	for _, r := range p.Snapshot.Of(xds.Cluster) {
+		for _, options := range r.Message.(*clusterv3.Cluster).GetTypedExtensionProtocolOptions() {
+			var http httpv3.HttpProtocolOptions
+			if options.UnmarshalTo(&http) == nil {
+				for _, f := range http.GetHttpFilters() {
+					names = append(names, f.GetName())
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,16 @@
+// Package reference holds the rules about names: what they stand for, who asks for it, and where.
+package reference
+
+import "xdspub/validate"
+
+// Rules are all of them, sorted by code.
+var Rules = []*validate.Rule{
+	configSource,
+	duplicateResource,
+	nameMissing,
+	orphanEndpoints,
+	shadowedByBootstrap,
+	unresolvedReference,
+	unsupportedConfigSource,
+	unusedResource,
+}

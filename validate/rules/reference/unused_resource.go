@@ -1,0 +1,127 @@
+package reference
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var unusedResource = &validate.Rule{
+	Code:     "unused-resource",
+	Severity: diag.Info,
+	Off:      true,
+	Whole:    true,
+	Unused:   true,
+	Doc: `Nothing in the tree uses a resource (off by default).
+
+A route configuration, secret, extension config or scope that nothing asks this tree
+for is published and never read, such as one that a listener reads from a
+path_config_source of its own. A cluster that nothing names gets no requests; where
+a cluster can be chosen at run time (cluster_header, a Lua script, a Wasm plugin,
+clusters on demand) nothing is said of clusters. What only the bootstrap names looks
+unused, too. --enable unused-resource turns the rule on. Endpoint assignments have
+a rule of their own, orphan-endpoints.`,
+	Gather: append(clusterNamers(), choosers...),
+	Snapshot: func(p *validate.SnapshotPass) {
+		used, elsewhere := usedResources(p)
+		report := func(t *xds.Type, message, help string) {
+			for _, r := range facts.Named(p.Snapshot.Of(t)) {
+				if used[r.Key] || p.Known.Has(t, r.Name) {
+					continue
+				}
+				f := validate.Finding{Resource: r, Path: xds.Path(t.Name), Message: fmt.Sprintf(message, r.Key), Help: help}
+				if s, ok := elsewhere[r.Key]; ok {
+					f.Message = fmt.Sprintf("%s is not read from here: what asks for it has a config source of its own", r.Key)
+					f.Help = "write ads: {} as the config source there, or remove it here"
+					f.Related = facts.Related(s.Resource, s.SourcePath, "this one is not this tree")
+				}
+				p.Report(f)
+			}
+		}
+		if !p.Snapshot.Followed() { // where each file is there because something asks for it
+			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration} {
+				report(t, "nothing asks for %s", "remove it, or name it")
+			}
+			if !used[xds.Key{Type: xds.ScopedRoutes}] {
+				report(xds.ScopedRoutes, "no listener has scoped routes from here: nothing asks for %s", "remove it, or set scoped_rds in a listener")
+			}
+		}
+		if !chosenAtRunTime(p) {
+			report(xds.Cluster, "nothing names %s", "remove it, or route to it")
+		}
+	},
+}
+
+// clusterNamers are the messages with a field that names a cluster.
+func clusterNamers() (names []protoreflect.FullName) {
+	for _, ref := range xds.References {
+		if ref.Target == xds.Cluster || ref.Target == xds.Secret {
+			names = append(names, ref.Field.Parent())
+		}
+	}
+	return names
+}
+
+// choosers are messages of what picks clusters by a name that stands in no field.
+var choosers = []protoreflect.FullName{
+	"envoy.extensions.dynamic_modules.v3.DynamicModuleConfig",
+	"envoy.extensions.filters.http.lua.v3.Lua",
+	"envoy.extensions.filters.http.lua.v3.LuaPerRoute",
+	"envoy.extensions.filters.http.on_demand.v3.OnDemand",
+	"envoy.extensions.filters.http.on_demand.v3.PerRouteConfig",
+	"envoy.extensions.filters.http.set_filter_state.v3.Config",
+	"envoy.extensions.filters.network.set_filter_state.v3.Config",
+	"envoy.extensions.filters.network.sni_cluster.v3.SniCluster",
+	"envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig",
+	"envoy.extensions.wasm.v3.VmConfig",
+}
+
+// usedResources are the resources that this tree is asked for, and the
+// subscriptions that ask another source for what the tree holds as well.
+func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere map[xds.Key]validate.Subscriber) {
+	used, elsewhere = make(map[xds.Key]bool), make(map[xds.Key]validate.Subscriber)
+	for _, s := range p.Subscribers {
+		key := xds.Key{Type: s.Target, Name: s.Name}
+		if p.Snapshot.Serves(s.Subscription) {
+			used[key] = true
+		} else if _, again := elsewhere[key]; !again && s.Source.GetConfigSourceSpecifier() != nil {
+			elsewhere[key] = s
+		}
+	}
+	for _, r := range p.Snapshot.Of(xds.ScopedRoutes) {
+		for _, use := range (&xds.Node{Message: r.Message}).Uses() {
+			used[xds.Key{Type: use.Target, Name: use.Name}] = true
+		}
+	}
+	for _, m := range p.Gathered {
+		for _, use := range m.Node.Uses() {
+			if use.Target == xds.Cluster || use.Target == xds.Secret && m.Node.Name() != "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig" {
+				used[xds.Key{Type: use.Target, Name: use.Name}] = true
+			}
+		}
+	}
+	return used, elsewhere
+}
+
+// chosenAtRunTime tells whether anything in the tree picks clusters by names that
+// can't be known.
+func chosenAtRunTime(p *validate.SnapshotPass) bool {
+	for _, m := range p.Gathered {
+		for _, name := range choosers {
+			if m.Node.Name() == name {
+				return true
+			}
+		}
+		for _, use := range m.Node.Uses() {
+			if use.Target == xds.Cluster && use.OnMissing == xds.Dynamic {
+				return true
+			}
+		}
+	}
+	return false
+}

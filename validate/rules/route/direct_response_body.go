@@ -1,0 +1,54 @@
+package route
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var directResponseBody = &validate.Rule{
+	Code: "direct-response-body",
+	Doc: `The body of a direct response is longer than the route configuration allows.
+
+Envoy takes 4096 bytes, or max_direct_response_body_size_bytes of the route
+configuration, where 0 is no limit; it refuses more ("response body size is 4097
+bytes; maximum is 4096"). The body of a file is not looked at here.`,
+	Messages: []protoreflect.FullName{"envoy.config.route.v3.DirectResponseAction"},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		var size int
+		field := "inline_string"
+		switch body := n.Message.(*routev3.DirectResponseAction).GetBody().GetSpecifier().(type) {
+		case *corev3.DataSource_InlineString:
+			size = len(body.InlineString)
+		case *corev3.DataSource_InlineBytes:
+			size, field = len(body.InlineBytes), "inline_bytes"
+		}
+		if limit := maxDirectResponse(p, n); limit > 0 && size > limit {
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("body").Field(field),
+				Message: fmt.Sprintf("body of %d bytes, Envoy takes at most %d", size, limit),
+				Help:    "set max_direct_response_body_size_bytes of the route configuration, or give a shorter body",
+			})
+		}
+	},
+}
+
+// maxDirectResponse is the limit of the route configuration around the node, or
+// of the one that its virtual host belongs to.
+func maxDirectResponse(p *validate.LookupPass, n *xds.Node) int {
+	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
+	if p.Resource.Type == xds.VirtualHost {
+		if r := p.Snapshot.Lookup(xds.RouteConfiguration, xds.RoutesOfHost(p.Resource.Name)); r != nil {
+			routes = r.Message.(*routev3.RouteConfiguration)
+		}
+	}
+	if limit := routes.GetMaxDirectResponseBodySizeBytes(); limit != nil {
+		return int(limit.GetValue())
+	}
+	return 4096
+}

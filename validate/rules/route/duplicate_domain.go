@@ -1,0 +1,68 @@
+package route
+
+import (
+	"fmt"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var duplicateDomain = &validate.Rule{
+	Code: "duplicate-domain",
+	Doc: `A domain stands twice in one route configuration.
+
+Envoy refuses the route configuration: "Only unique values for domains are
+permitted", for * "Only a single wildcard domain is permitted". Upper and lower
+case are the same, also in wildcards; two entries in one virtual host count as
+well.`,
+	Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration"},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		routes := n.Message.(*routev3.RouteConfiguration)
+		seen := make(map[string]func() facts.Place)
+		check := func(host *routev3.VirtualHost, r *xds.Resource, at func() xds.Path) {
+			for i, domain := range host.GetDomains() {
+				key := facts.LowerASCII(domain)
+				first, twice := seen[key]
+				here := func() facts.Place { return facts.Place{Resource: r, Path: at().Field("domains").Index(i)} }
+				if !twice {
+					seen[key] = here
+					continue
+				}
+				p.Report(validate.Finding{
+					Resource: r,
+					Path:     here().Path,
+					Message:  fmt.Sprintf("domain %q stands twice in route configuration %q", domain, routes.GetName()),
+					Help:     "a domain belongs to one virtual host; Envoy ignores its case",
+					Related:  facts.Related(first().Resource, first().Path, "first stands here"),
+				})
+			}
+		}
+		for i, host := range routes.GetVirtualHosts() {
+			check(host, p.Resource, func() xds.Path { return n.Path().Field("virtual_hosts").Index(i) })
+		}
+		if routes.GetVhds() == nil {
+			return
+		}
+		for _, r := range hostsOfRoutes.Lookup(p.Snapshot, routes.GetName()) {
+			check(r.Message.(*routev3.VirtualHost), r, func() xds.Path { return "" })
+		}
+	},
+}
+
+// hostsOfRoutes are the virtual hosts of VHDS by the route configuration that they belong
+// to, the first of those with one name.
+var hostsOfRoutes = validate.NewIndex(findHosts)
+
+func findHosts(s *xds.Snapshot) map[string][]*xds.Resource {
+	hosts := make(map[string][]*xds.Resource)
+	for _, r := range facts.Named(s.Of(xds.VirtualHost)) {
+		if s.Lookup(r.Type, r.Name) == r {
+			hosts[xds.RoutesOfHost(r.Name)] = append(hosts[xds.RoutesOfHost(r.Name)], r)
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,38 @@
+package route
+
+import (
+	"fmt"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var relativeRewrite = &validate.Rule{
+	Code:     "relative-rewrite",
+	Severity: diag.Warning,
+	Doc: `A route rewrites the path to one without a slash at its beginning.
+
+Envoy takes it, and sends the path as it is written: an upstream answers such a
+request with 400. A redirect adds the slash itself.`,
+	Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteAction"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		m := n.Message.(*routev3.RouteAction)
+		check := func(field, path string) {
+			// A command may bring the slash.
+			if path != "" && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "%") {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field(field),
+					Message: fmt.Sprintf("%s %q makes a path that does not begin with a slash", field, path),
+					Help:    fmt.Sprintf("write %q", "/"+path),
+				})
+			}
+		}
+		check("prefix_rewrite", m.GetPrefixRewrite())
+		check("path_rewrite", m.GetPathRewrite())
+	},
+}

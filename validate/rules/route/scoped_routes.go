@@ -1,0 +1,176 @@
+package route
+
+import (
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var scopedRoutes = &validate.Rule{
+	Code: "scoped-routes",
+	Doc: `Scopes of routes are incomplete, or stand in each other's way.
+
+Envoy refuses a listener whose inline scopes take their routes by RDS ("is not
+supported with inline scoped routes"; those of this tree are written into the scope)
+or have none, and one whose scope key is
+built by an index without an element_separator or by nothing ("extract_type not
+set"). It refuses all scopes of a file where two have one key ("scope key conflict
+found"); of inline scopes the last one wins. A scope without a key is refused, one
+without routes too ("route_configuration_name is empty"), and where there is no
+rds_config_source for the names ("Missing config source specifier"). A collection of scopes by
+srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRds",
+		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRouteConfigurationsList",
+		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRoutes.ScopeKeyBuilder.FragmentBuilder.HeaderValueExtractor",
+	},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *hcmv3.ScopedRouteConfigurationsList:
+			checkInlineScopes(p, n, m)
+		case *hcmv3.ScopedRoutes_ScopeKeyBuilder_FragmentBuilder_HeaderValueExtractor:
+			checkScopeKeyBuilder(&p.Pass, n, m)
+		case *hcmv3.ScopedRds:
+			locator, source := m.GetSrdsResourcesLocator(), m.GetScopedRdsConfigSource()
+			if locator != "" && source.GetApiConfigSource().GetApiType() != corev3.ApiConfigSource_DELTA_GRPC {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("srds_resources_locator"),
+					Message: fmt.Sprintf("scopes by the locator %q come from a source that has no collections", locator),
+					Help:    "leave the locator out: files hold all scopes",
+				})
+			}
+		}
+	},
+	Snapshot: checkScopeKeys,
+}
+
+// checkScopeKeys compares the scopes of the Snapshot, which go into one file.
+func checkScopeKeys(p *validate.SnapshotPass) {
+	first := make(map[string]*xds.Resource)
+	byName := false // some scope names its routes
+	for _, r := range facts.Named(p.Snapshot.Of(xds.ScopedRoutes)) {
+		m := r.Message.(*routev3.ScopedRouteConfiguration)
+		if m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil {
+			p.Report(validate.Finding{
+				Resource: r,
+				Message:  fmt.Sprintf("scope %q has no routes", m.GetName()),
+				Help:     "set route_configuration_name",
+			})
+		}
+		byName = byName || m.GetRouteConfigurationName() != ""
+		key := scopeKey(m)
+		other, taken := first[key]
+		if !taken {
+			first[key] = r
+			continue
+		}
+		if key != "" && other.Name != r.Name { // otherwise duplicate-resource
+			p.Report(validate.Finding{
+				Resource: r,
+				Path:     "key",
+				Message:  fmt.Sprintf("scope %q has the key of scope %q", r.Name, other.Name),
+				Help:     "give each scope a key of its own",
+				Related:  facts.Related(other, "key", "this one has it first"),
+			})
+		}
+	}
+	if byName {
+		checkRouteSources(p)
+	}
+}
+
+// checkRouteSources finds listeners that take scopes with route configurations by
+// name, and have no source for these. Where one has this tree for it, the scopes
+// carry their routes.
+func checkRouteSources(p *validate.SnapshotPass) {
+	var without []validate.Finding
+	for _, s := range p.Subscribers {
+		scopes, ok := s.Node.Message.(*hcmv3.ScopedRoutes)
+		switch {
+		case !ok || !p.Snapshot.Serves(xds.Subscription{Target: xds.ScopedRoutes, Source: scopes.GetScopedRds().GetScopedRdsConfigSource()}):
+		case p.Snapshot.Serves(s.Subscription):
+			return
+		case s.Source.GetConfigSourceSpecifier() == nil:
+			without = append(without, validate.Finding{
+				Resource: s.Resource,
+				Path:     s.NamePath,
+				Message:  fmt.Sprintf("scoped routes %q have no rds_config_source, and scopes name their routes", scopes.GetName()),
+				Help:     "set rds_config_source, for route configurations of this tree to {ads: {}}",
+			})
+		}
+	}
+	for _, f := range without {
+		p.Report(f)
+	}
+}
+
+func checkInlineScopes(p *validate.LookupPass, n *xds.Node, list *hcmv3.ScopedRouteConfigurationsList) {
+	first := make(map[string]*routev3.ScopedRouteConfiguration)
+	for i, m := range list.GetScopedRouteConfigurations() {
+		f := validate.Finding{Path: n.Path().Field("scoped_route_configurations").Index(i), Help: "set route_configuration, or use scoped_rds"}
+		switch {
+		case m.GetRouteConfigurationName() != "" && !foldsInto(p, n, m):
+			f.Path = f.Path.Field("route_configuration_name")
+			f.Message = fmt.Sprintf("inline scope %q takes its routes by RDS", m.GetName())
+			p.Report(f)
+		case m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil:
+			f.Message = fmt.Sprintf("inline scope %q has no route_configuration", m.GetName())
+			p.Report(f)
+		}
+		if other := first[scopeKey(m)]; other != nil {
+			p.Report(validate.Finding{
+				Path:    n.Path().Field("scoped_route_configurations").Index(i).Field("key"),
+				Message: fmt.Sprintf("scope %q has the key of scope %q, which it replaces", m.GetName(), other.GetName()),
+				Help:    "give each scope a key of its own",
+				Warning: true,
+			})
+		}
+		first[scopeKey(m)] = m
+	}
+}
+
+// foldsInto tells whether the routes that an inline scope names are of this tree,
+// and written into it.
+func foldsInto(p *validate.LookupPass, n *xds.Node, m *routev3.ScopedRouteConfiguration) bool {
+	_, scopes := xds.Enclosing[*hcmv3.ScopedRoutes](n)
+	if scopes == nil {
+		return false
+	}
+	s, ok := scopes.Subscription()
+	return ok && p.Snapshot.Serves(s) && p.Snapshot.Lookup(xds.RouteConfiguration, m.GetRouteConfigurationName()) != nil
+}
+
+// scopeKey is the key of a scope as one string; empty where it has none, which is
+// against a constraint.
+func scopeKey(m *routev3.ScopedRouteConfiguration) string {
+	var key strings.Builder
+	for _, fragment := range m.GetKey().GetFragments() {
+		fmt.Fprintf(&key, "%q", fragment.GetStringKey())
+	}
+	return key.String()
+}
+
+func checkScopeKeyBuilder(p *validate.Pass, n *xds.Node, m *hcmv3.ScopedRoutes_ScopeKeyBuilder_FragmentBuilder_HeaderValueExtractor) {
+	switch {
+	case m.GetExtractType() == nil:
+		p.Report(validate.Finding{
+			Path:    n.Path(),
+			Message: fmt.Sprintf("nothing is taken out of the header %q", m.GetName()),
+			Help:    "set index, 0 for the whole value, or element",
+		})
+	case m.GetIndex() > 0 && m.GetElementSeparator() == "":
+		p.Report(validate.Finding{
+			Path:    n.Path().Field("index"),
+			Message: fmt.Sprintf("index %d without an element_separator", m.GetIndex()),
+			Help:    "set element_separator, or index to 0",
+		})
+	}
+}

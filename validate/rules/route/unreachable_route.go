@@ -1,0 +1,108 @@
+package route
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var unreachableRoute = &validate.Rule{
+	Code:     "unreachable-route",
+	Severity: diag.Warning,
+	Doc: `A route stands behind one that takes all its requests.
+
+Envoy takes the first route that matches, not the longest. A route is reported only
+where that is certain: the one before it matches by the path alone, without headers,
+query parameters or another condition, and every path of the later one.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.route.v3.RouteList",
+		"envoy.config.route.v3.VirtualHost",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		taken := takenPaths{prefixes: map[string]int{}, paths: map[string]int{}, separated: map[string]int{}}
+		for i, route := range n.Message.(interface{ GetRoutes() []*routev3.Route }).GetRoutes() {
+			if first, ok := taken.find(route.GetMatch()); ok {
+				routes := n.Path().Field("routes")
+				p.Report(validate.Finding{
+					Path:    routes.Index(i).Field("match"),
+					Message: "an earlier route takes every request that this one matches",
+					Help:    "move it before that one, or remove it",
+					Related: facts.Related(p.Resource, routes.Index(first).Field("match"), "this route does, by the path alone"),
+				})
+				continue
+			}
+			taken.add(i, route)
+		}
+	},
+}
+
+// takenPaths are the routes so far that match by the path alone: their place in
+// the list, by the path.
+type takenPaths struct {
+	prefixes, paths, separated map[string]int
+}
+
+func (t *takenPaths) add(i int, route *routev3.Route) {
+	m := route.GetMatch()
+	action := route.GetRoute()
+	if hasConditions(m) || !matchesCase(m) || action.GetClusterSpecifierPlugin() != "" || action.GetInlineClusterSpecifierPlugin() != nil {
+		return // a plugin may pass
+	}
+	switch s := m.GetPathSpecifier().(type) {
+	case *routev3.RouteMatch_Prefix:
+		t.prefixes[s.Prefix] = i
+	case *routev3.RouteMatch_Path:
+		t.paths[s.Path] = i
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		t.separated[s.PathSeparatedPrefix] = i
+	}
+}
+
+// find returns the place of a route that matches all that m matches.
+func (t *takenPaths) find(m *routev3.RouteMatch) (i int, ok bool) {
+	var path string
+	open := false // more than the path itself goes on from there
+	switch s := m.GetPathSpecifier().(type) {
+	case *routev3.RouteMatch_Prefix:
+		path, open = s.Prefix, true
+	case *routev3.RouteMatch_Path:
+		path = s.Path
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		path = s.PathSeparatedPrefix
+	case *routev3.RouteMatch_SafeRegex, *routev3.RouteMatch_PathMatchPolicy:
+		path, open = "/", true
+	default: // CONNECT requests may have no path
+		return 0, false
+	}
+	if !matchesCase(m) {
+		path, open = "/", true
+	}
+	if i, ok := t.paths[path]; ok && !open && m.GetPathSeparatedPrefix() == "" {
+		return i, true
+	}
+	for end := range len(path) + 1 {
+		if i, ok := t.prefixes[path[:end]]; ok {
+			return i, true
+		}
+		whole := end == len(path)
+		if i, ok := t.separated[path[:end]]; ok && (whole && !open || !whole && path[end] == '/') {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// hasConditions tells whether a route looks at more than the path.
+func hasConditions(m *routev3.RouteMatch) bool {
+	return len(m.GetHeaders())+len(m.GetQueryParameters())+len(m.GetCookies())+len(m.GetDynamicMetadata())+len(m.GetFilterState()) > 0 ||
+		m.GetRuntimeFraction() != nil || m.GetGrpc() != nil || m.GetTlsContext() != nil
+}
+
+// matchesCase tells whether upper and lower case differ.
+func matchesCase(m *routev3.RouteMatch) bool {
+	return m.GetCaseSensitive() == nil || m.GetCaseSensitive().GetValue()
+}

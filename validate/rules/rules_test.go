@@ -1,0 +1,285 @@
+package rules_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"xdspub/diag"
+	"xdspub/follow"
+	"xdspub/internal/certs"
+	"xdspub/load"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+	"xdspub/xds"
+)
+
+func TestRulesAreSound(t *testing.T) {
+	for i, r := range rules.All {
+		if fault := unsound(r); fault != "" {
+			t.Errorf("rule %d, %s: %s", i, r.Code, fault)
+		}
+		if i > 0 && rules.All[i-1].Code >= r.Code {
+			t.Errorf("rule %s: doubled or out of order", r.Code)
+		}
+	}
+}
+
+var codeForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
+
+// unsound says what is wrong with a rule: a code that is missing or not in
+// kebab-case, a Doc without summary and reason, or nothing to run.
+func unsound(r *validate.Rule) string {
+	summary, reason, _ := strings.Cut(r.Doc, "\n\n")
+	switch {
+	case !codeForm.MatchString(r.Code):
+		return "the code is not kebab-case"
+	case strings.TrimSpace(summary) == "" || strings.Contains(summary, "\n") || strings.TrimSpace(reason) == "":
+		return "Doc needs a summary line, an empty line and a reason"
+	case r.Off != strings.HasSuffix(summary, "(off by default)."):
+		return "the summary of a rule that is off ends with (off by default), that of no other"
+	case r.Node == nil && r.Lookup == nil && r.Snapshot == nil:
+		return "nothing to run"
+	case r.Node != nil && r.Lookup != nil:
+		return "both Node and Lookup"
+	case (len(r.Messages) > 0 || r.Wants != nil) && r.Node == nil && r.Lookup == nil:
+		return "Messages without Node or Lookup"
+	case len(r.Messages) > 0 && r.Wants != nil:
+		return "both Messages and Wants"
+	case len(r.Gather) > 0 && r.Snapshot == nil:
+		return "Gather without Snapshot"
+	}
+	return ""
+}
+
+// TestRules judges the examples of each rule, testdata/<code>.txtar of its family. In an
+// archive stand source trees, bad… and good…, or boot.yaml, a bootstrap, and what the Envoy has of its own
+// in bootstrap.yaml. A comment
+//
+//	# want "regexp"
+//
+// stands on each line where a finding of the rule must be, and nowhere else; it
+// matches "severity: message; help: …; file:line: related message". Findings of
+// other rules are unwanted.
+func TestRules(t *testing.T) {
+	for _, rule := range rules.All {
+		t.Run(rule.Code, func(t *testing.T) {
+			archive, dir := write(t, rule.Code, t.TempDir())
+			options := validate.Options{Now: certs.Now, Known: known(t, filepath.Join(dir, "bootstrap.yaml"))}
+			if rule.Code != "deprecated-field" { // some rules are about fields that are deprecated too
+				options.Disable = []string{"deprecated-field"}
+			}
+			if rule.Off {
+				options.Enable = []string{rule.Code}
+			}
+			trees, wants := examples(t, archive)
+			for _, kind := range []string{"bad", "good"} {
+				if trees[kind] == nil {
+					t.Errorf("no %s example", kind)
+				}
+			}
+			for _, names := range trees {
+				for _, name := range names {
+					judge(t, filepath.Join(dir, name), dir, rule.Code, options, wants)
+				}
+			}
+			for at, list := range wants {
+				for _, want := range list {
+					t.Errorf("%s: no finding that matches %q", at, want)
+				}
+			}
+		})
+	}
+}
+
+// write writes the examples of a rule to a directory, with the certificates that
+// they name.
+func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("*", "testdata", code+".txtar"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("the examples of %s stand in one file: %v, %v", code, paths, err)
+	}
+	archive, err := txtar.ParseFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range archive.Files {
+		if archive.Files[i].Data, err = certs.Expand(f.Data); err != nil {
+			t.Fatalf("%s: %s: %v", code, f.Name, err)
+		}
+	}
+	if err := txtar.Write(archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	return archive, dir
+}
+
+// judge validates one tree, and takes what it finds off wants.
+func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) {
+	t.Helper()
+	loaded, err := load.New(load.Options{}).Load(t.Context(), tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := loaded.Snapshot()
+	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
+		result, err := follow.Bootstrap(t.Context(), boot, follow.Options{Root: tree, Disable: []string{"missing-path"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Bootstrap, options.Known, snapshot = result.Bootstrap, result.Known, result.Snapshot
+		loaded = &load.Result{Diagnostics: result.Diagnostics}
+	}
+	for _, d := range loaded.Diagnostics {
+		t.Errorf("the example does not load: %s: %s", d.Position, d.Message)
+	}
+	for _, d := range validate.Run(t.Context(), snapshot, rules.All, options) {
+		at, text := describe(d, root)
+		if d.Code != code || !take(wants, at, text) {
+			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// examples are the trees of an archive by their kind, and the wanted findings by
+// file:line.
+func examples(t *testing.T, archive *txtar.Archive) (trees map[string][]string, wants map[string][]*regexp.Regexp) {
+	t.Helper()
+	trees, wants = make(map[string][]string), make(map[string][]*regexp.Regexp)
+	seen := make(map[string]bool)
+	for _, f := range archive.Files {
+		tree, _, ok := strings.Cut(f.Name, "/")
+		kind := strings.TrimRight(tree, "0123456789")
+		if !ok || kind != "bad" && kind != "good" {
+			continue
+		}
+		if !seen[tree] {
+			seen[tree] = true
+			trees[kind] = append(trees[kind], tree)
+		}
+		for i, line := range strings.Split(string(f.Data), "\n") {
+			_, comment, ok := strings.Cut(line, "# want ")
+			if !ok {
+				continue
+			}
+			if kind == "good" {
+				t.Errorf("%s:%d: a good example wants nothing", f.Name, i+1)
+			}
+			at := fmt.Sprintf("%s:%d", f.Name, i+1)
+			for comment = strings.TrimSpace(comment); comment != ""; comment = strings.TrimSpace(comment) {
+				quoted, err := strconv.QuotedPrefix(comment)
+				if err != nil {
+					t.Fatalf("%s: %v in %s", at, err, comment)
+				}
+				text, _ := strconv.Unquote(quoted)
+				wants[at] = append(wants[at], regexp.MustCompile(text))
+				comment = comment[len(quoted):]
+			}
+		}
+	}
+	return trees, wants
+}
+
+func describe(d diag.Diagnostic, root string) (at, text string) {
+	place := func(p diag.Position) string {
+		rel, _ := filepath.Rel(root, p.File)
+		return fmt.Sprintf("%s:%d", filepath.ToSlash(rel), p.Line)
+	}
+	text = fmt.Sprintf("%s: %s; help: %s", d.Severity, d.Message, d.Help)
+	for _, r := range d.Related {
+		text += fmt.Sprintf("; %s: %s", place(r.Position), r.Message)
+	}
+	return place(d.Position), text
+}
+
+// take takes the first want at a place that matches text off the list.
+func take(wants map[string][]*regexp.Regexp, at, text string) bool {
+	for i, want := range wants[at] {
+		if want.MatchString(text) {
+			wants[at] = append(wants[at][:i:i], wants[at][i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func known(t *testing.T, path string) xds.BootstrapFacts {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		return xds.BootstrapFacts{}
+	}
+	b, list, err := load.Bootstrap(path)
+	if err != nil || len(list) > 0 {
+		t.Fatal(err, list)
+	}
+	return xds.BootstrapFactsOf(b)
+}
+
+// TestPartial: where resources could not be read, what is missing is no finding.
+func TestPartial(t *testing.T) {
+	_, dir := write(t, "unresolved-reference", t.TempDir())
+	loaded, err := load.New(load.Options{}).Load(t.Context(), filepath.Join(dir, "bad1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{Partial: true, Disable: []string{"deprecated-field"}}) {
+		t.Errorf("%s: %s [%s]", d.Position, d.Message, d.Code)
+	}
+}
+
+// TestDatesNeedATime: without one the result depends on the Snapshot alone.
+func TestDatesNeedATime(t *testing.T) {
+	_, dir := write(t, "expired-certificate", t.TempDir())
+	loaded, err := load.New(load.Options{}).Load(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{}) {
+		if d.Code == "expired-certificate" {
+			t.Errorf("%s: %s", d.Position, d.Message)
+		}
+	}
+}
+
+// TestRunIsTheSameEachTime judges all bad examples together, twice.
+func TestRunIsTheSameEachTime(t *testing.T) {
+	dir := t.TempDir()
+	for _, rule := range rules.All {
+		write(t, rule.Code, filepath.Join(dir, rule.Code))
+	}
+	loaded, err := load.New(load.Options{}).Load(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := func() []byte {
+		var b bytes.Buffer
+		for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{}) {
+			at, text := describe(d, dir)
+			fmt.Fprintln(&b, at, d.Code, text)
+		}
+		return b.Bytes()
+	}
+	first := judged()
+	again := 5
+	if testing.Short() {
+		again = 1
+	}
+	for range again {
+		if again := judged(); !bytes.Equal(first, again) {
+			t.Fatalf("two runs differ:\n%s\n%s", first, again)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package syntax
+
+import (
+	"fmt"
+
+	celexpr "cel.dev/expr"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	celfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	celdescriptorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rate_limit_descriptors/expr/v3"
+	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/cel"
+	"xdspub/xds"
+)
+
+var badCELExpression = &validate.Rule{
+	Code:     "bad-cel-expression",
+	Severity: diag.Error,
+	Doc: `A CEL expression is none that Envoy takes.
+
+Envoy parses the expressions of access log filters, rate limit descriptors and
+ext_proc attributes when it loads them ("Not able to parse expression"), and
+compiles them and those that were parsed before: the conditions of RBAC and what
+CEL matchers hold ("failed to create an expression"). Its CEL has no
+comprehensions (all, exists, exists_one, filter, map), no functions of its own but
+re.extract, re.capture and re.captureN, string() and the functions on strings only
+with a cel_config, and an expression nests 32 deep at most. A regular expression
+that stands in matches(…) is compiled with it. The sampler of OpenTelemetry does
+not read cel_expr_string ("CEL expression not set"). Of an RBAC policy the
+condition is compiled, not the checked_condition.
+
+Expressions in %CEL(…)% are in bad-format-string.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.rbac.v3.Policy",
+		"envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
+		"envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
+		"envoy.extensions.rate_limit_descriptors.expr.v3.Descriptor",
+		"xds.type.v3.CelExpression",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		report := func(path xds.Path, err error) {
+			if err != nil {
+				p.Report(validate.Finding{
+					Path: n.Path().Join(path), Message: fmt.Sprintf("CEL expression: %v", err),
+					Help: "see https://www.envoyproxy.io/docs/envoy/v1.40.0/intro/arch_overview/advanced/attributes",
+				})
+			}
+		}
+		switch m := n.Message.(type) {
+		case *rbacv3.Policy:
+			if m.GetCondition() != nil {
+				report("condition", cel.CheckExpr(m.GetCondition(), celOptions(m.GetCelConfig())))
+			}
+		case *celfilterv3.ExpressionFilter:
+			report("expression", cel.Check(m.GetExpression(), celOptions(m.GetCelConfig())))
+		case *extprocv3.ExternalProcessor:
+			for i, text := range m.GetRequestAttributes() {
+				report(xds.Path("request_attributes").Index(i), cel.Check(text, cel.Options{}))
+			}
+			for i, text := range m.GetResponseAttributes() {
+				report(xds.Path("response_attributes").Index(i), cel.Check(text, cel.Options{}))
+			}
+		case *celdescriptorv3.Descriptor:
+			checkDescriptor(m, report)
+		case *xdstypev3.CelExpression:
+			if path, expr := parsedExpression(m); path != "" {
+				report(path, cel.CheckExpr(expr, cel.Options{}))
+			} else if n.Parent.Name() != "xds.type.matcher.v3.CelMatcher" { // malformed-matcher
+				p.Report(validate.Finding{
+					Path: n.Path(), Message: "no CEL expression that Envoy reads here",
+					Help: "parse the expression, and give the result in cel_expr_parsed or cel_expr_checked; cel_expr_string is not read",
+				})
+			}
+		}
+	},
+}
+
+func checkDescriptor(m *celdescriptorv3.Descriptor, report func(xds.Path, error)) {
+	switch expr := m.GetExprSpecifier().(type) {
+	case *celdescriptorv3.Descriptor_Text:
+		if expr.Text != "" { // field-constraint
+			report("text", cel.Check(expr.Text, cel.Options{}))
+		}
+	case *celdescriptorv3.Descriptor_Parsed:
+		report("parsed", cel.CheckExpr(expr.Parsed, cel.Options{}))
+	default:
+		report("", fmt.Errorf("neither text nor parsed is set"))
+	}
+}
+
+// parsedExpression is the one that Envoy takes of those in m, and its field; ""
+// if there is none.
+func parsedExpression(m *xdstypev3.CelExpression) (xds.Path, *exprpb.Expr) {
+	switch {
+	case m.GetCelExprChecked() != nil:
+		return "cel_expr_checked", older(m.GetCelExprChecked().GetExpr())
+	case m.GetCelExprParsed() != nil:
+		return "cel_expr_parsed", older(m.GetCelExprParsed().GetExpr())
+	case m.GetCheckedExpr() != nil:
+		return "checked_expr", m.GetCheckedExpr().GetExpr()
+	case m.GetParsedExpr() != nil:
+		return "parsed_expr", m.GetParsedExpr().GetExpr()
+	}
+	return "", nil
+}
+
+// older is an expression as the older API has it; on the wire they are the same.
+func older(e *celexpr.Expr) *exprpb.Expr {
+	var same exprpb.Expr
+	b, err := proto.Marshal(e)
+	if err != nil || proto.Unmarshal(b, &same) != nil {
+		return nil
+	}
+	return &same
+}

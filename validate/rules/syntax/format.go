@@ -1,0 +1,179 @@
+package syntax
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	fluentdlogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/fluentd/v3"
+	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
+	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
+	redisproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/redis_proxy/v3"
+	otelv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/validate/facts"
+	"xdspub/validate/substitution"
+	"xdspub/xds"
+)
+
+// format is a format string in a message.
+type format struct {
+	// path is the field, below the message.
+	path       xds.Path
+	text       string
+	extensions substitution.Extensions
+	// header says that the old forms are taken, as in headers to add.
+	header bool
+	// lazy says that Envoy looks at it late, and then does without.
+	lazy bool
+	// single says that there must be one command and nothing else.
+	single bool
+}
+
+// formatFields are the text fields that are formats. Each was tried on Envoy with
+// an unknown command; many that look alike are plain text: prefix_rewrite,
+// host_rewrite_literal, what rate limit actions send, metadata to set.
+var formatFields = map[protoreflect.FullName][]protoreflect.Name{
+	"envoy.config.route.v3.RateLimit.HitsAddend": {"format"},
+	"envoy.config.route.v3.RedirectAction":       {"path_rewrite"},
+	"envoy.config.route.v3.RouteAction":          {"host_rewrite", "path_rewrite"},
+	"envoy.config.route.v3.Tracing":              {"operation", "upstream_operation"},
+	"envoy.type.tracing.v3.CustomTag":            {"value"},
+
+	"envoy.extensions.access_loggers.stats.v3.Config.Counter":   {"value_format"},
+	"envoy.extensions.access_loggers.stats.v3.Config.Gauge":     {"value_format"},
+	"envoy.extensions.access_loggers.stats.v3.Config.Histogram": {"value_format"},
+	"envoy.extensions.access_loggers.stats.v3.Config.Tag":       {"value_format"},
+
+	"envoy.extensions.clusters.reverse_connection.v3.ReverseConnectionClusterConfig":            {"host_id_format", "tenant_id_format"},
+	"envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry":                            {"value"},
+	"envoy.extensions.filters.http.oauth2.v3.OAuth2Config":                                      {"redirect_uri"},
+	"envoy.extensions.filters.network.geoip.v3.Geoip":                                           {"client_ip"},
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing": {"operation", "upstream_operation"},
+	"envoy.extensions.filters.network.reverse_tunnel.v3.Validation":                             {"node_id_format", "cluster_id_format", "tenant_id_format"},
+	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.TunnelingConfig":                    {"hostname"},
+	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.UdpTunnelingConfig":               {"proxy_host", "target_host"},
+}
+
+// formatMessages are those that hold formats.
+func formatMessages() []protoreflect.FullName {
+	return append(slices.Sorted(maps.Keys(formatFields)),
+		"envoy.config.core.v3.HeaderValue",
+		"envoy.config.core.v3.HeaderValueOption",
+		"envoy.config.core.v3.KeyValueAppend",
+		"envoy.config.core.v3.SubstitutionFormatString",
+		"envoy.extensions.access_loggers.file.v3.FileAccessLog",
+		"envoy.extensions.access_loggers.fluentd.v3.FluentdAccessLogConfig",
+		"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
+		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
+	)
+}
+
+// formatsOf are the formats directly in a message.
+func formatsOf(n *xds.Node) []format {
+	switch m := n.Message.(type) {
+	case *corev3.HeaderValue:
+		return initialMetadata(n, m)
+	case *corev3.HeaderValueOption:
+		return addedHeader(n, m)
+	case *corev3.KeyValueAppend:
+		x := extensionsAround(n)
+		return jsonFormats(xds.Path("record").Field("value"), m.GetRecord().GetValue(), x)
+	case *corev3.SubstitutionFormatString:
+		return substitutionFormats(n, m)
+	case *filelogv3.FileAccessLog:
+		var x substitution.Extensions
+		return slices.Concat(
+			[]format{{path: "format", text: m.GetFormat()}},
+			structFormats("json_format", m.GetJsonFormat(), x),
+			structFormats("typed_json_format", m.GetTypedJsonFormat(), x),
+		)
+	case *fluentdlogv3.FluentdAccessLogConfig:
+		return structFormats("record", m.GetRecord(), extensionsOf(m.GetFormatters()))
+	case *otellogv3.OpenTelemetryAccessLogConfig:
+		x := extensionsOf(m.GetFormatters())
+		return append(otelFormats("body", m.GetBody(), x), otelListFormats("attributes", m.GetAttributes(), x)...)
+	case *redisproxyv3.RedisProxy_PrefixRoutes_Route:
+		// Envoy puts the key in first, and reads the format with each request: it
+		// crashes where it can't.
+		return []format{{
+			path: "key_formatter", text: strings.ReplaceAll(m.GetKeyFormatter(), "%KEY%", ""),
+			extensions: substitution.Extensions{NoCEL: true},
+		}}
+	}
+	return textFormats(n)
+}
+
+// textFormats are those in formatFields.
+func textFormats(n *xds.Node) (list []format) {
+	switch {
+	case n.Name() == "envoy.config.route.v3.RateLimit.HitsAddend" && facts.Inside(n, "envoy.config.route.v3.RouteAction.rate_limits", "envoy.config.route.v3.VirtualHost.rate_limits"):
+		return nil // it is in effect in the filters' own lists only
+	case n.Name() == "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry" && !facts.Inside(n, "envoy.extensions.filters.network.ratelimit.v3.RateLimit.descriptors"):
+		return nil
+	case n.Name() == "envoy.extensions.filters.http.oauth2.v3.PostLogoutRedirectUri":
+		if config, _ := xds.Enclosing[*oauth2v3.OAuth2Config](n); config.GetEndSessionEndpoint() == "" {
+			return nil // it is for that
+		}
+	}
+	r := n.Message.ProtoReflect()
+	for _, name := range formatFields[n.Name()] {
+		text := r.Get(r.Descriptor().Fields().ByName(name)).String()
+		if text == "" {
+			continue
+		}
+		list = append(list, format{
+			path: xds.Path(name), text: text, extensions: extensionsAround(n),
+			single: name == "format" || name == "value_format" && n.Name() != "envoy.extensions.access_loggers.stats.v3.Config.Tag",
+		})
+	}
+	return list
+}
+
+func substitutionFormats(n *xds.Node, m *corev3.SubstitutionFormatString) []format {
+	x := extensionsOf(m.GetFormatters())
+	x.Bodies = facts.Inside(n, transformFilter)
+	source := xds.Path("text_format_source")
+	return append(structFormats("json_format", m.GetJsonFormat(), x),
+		format{path: "text_format", text: m.GetTextFormat(), extensions: x},
+		format{path: source.Field("inline_string"), text: m.GetTextFormatSource().GetInlineString(), extensions: x},
+		format{path: source.Field("inline_bytes"), text: string(m.GetTextFormatSource().GetInlineBytes()), extensions: x},
+	)
+}
+
+// structFormats are the texts in a JSON format; what is no text is written as it
+// is.
+func structFormats(path xds.Path, s *structpb.Struct, x substitution.Extensions) (list []format) {
+	for _, key := range slices.Sorted(maps.Keys(s.GetFields())) {
+		list = append(list, jsonFormats(path.Key(key), s.GetFields()[key], x)...)
+	}
+	return list
+}
+
+func jsonFormats(path xds.Path, v *structpb.Value, x substitution.Extensions) (list []format) {
+	for i, element := range v.GetListValue().GetValues() {
+		list = append(list, jsonFormats(path.Index(i), element, x)...)
+	}
+	list = append(list, structFormats(path, v.GetStructValue(), x)...)
+	return append(list, format{path: path, text: v.GetStringValue(), extensions: x})
+}
+
+// otelFormats are the texts in a value of OpenTelemetry.
+func otelFormats(path xds.Path, v *otelv1.AnyValue, x substitution.Extensions) (list []format) {
+	for i, element := range v.GetArrayValue().GetValues() {
+		list = append(list, otelFormats(path.Field("array_value").Field("values").Index(i), element, x)...)
+	}
+	list = append(list, otelListFormats(path.Field("kvlist_value"), v.GetKvlistValue(), x)...)
+	return append(list, format{path: path.Field("string_value"), text: v.GetStringValue(), extensions: x})
+}
+
+func otelListFormats(path xds.Path, values *otelv1.KeyValueList, x substitution.Extensions) (list []format) {
+	for i, entry := range values.GetValues() {
+		list = append(list, otelFormats(path.Field("values").Index(i).Field("value"), entry.GetValue(), x)...)
+	}
+	return list
+}

@@ -1,0 +1,133 @@
+package syntax
+
+import (
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
+	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	udpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/udp_proxy/v3"
+	celformatterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/cel/v3"
+	filecontentv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/file_content/v3"
+	genericsecretv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/generic_secret/v3"
+	metadataformatterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/metadata/v3"
+	reqwithoutqueryv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/req_without_query/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate/cel"
+	"xdspub/validate/facts"
+	"xdspub/validate/substitution"
+	"xdspub/xds"
+)
+
+const transformFilter protoreflect.FullName = "envoy.extensions.filters.http.transform.v3.TransformConfig"
+
+// headerFields are the fields with headers whose values are formats.
+var headerFields = []protoreflect.FullName{
+	"envoy.config.common.mutation_rules.v3.HeaderMutation.append",
+	"envoy.config.core.v3.HealthCheck.GrpcHealthCheck.initial_metadata",
+	"envoy.config.core.v3.HealthCheck.HttpHealthCheck.request_headers_to_add",
+	"envoy.config.core.v3.HttpService.request_headers_to_add",
+	"envoy.config.route.v3.Route.request_headers_to_add",
+	"envoy.config.route.v3.Route.response_headers_to_add",
+	"envoy.config.route.v3.RouteConfiguration.request_headers_to_add",
+	"envoy.config.route.v3.RouteConfiguration.response_headers_to_add",
+	"envoy.config.route.v3.VirtualHost.request_headers_to_add",
+	"envoy.config.route.v3.VirtualHost.response_headers_to_add",
+	"envoy.config.route.v3.WeightedCluster.ClusterWeight.request_headers_to_add",
+	"envoy.config.route.v3.WeightedCluster.ClusterWeight.response_headers_to_add",
+	"envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.request_headers_to_add_when_not_enforced",
+	"envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.response_headers_to_add",
+	"envoy.extensions.filters.http.ratelimit.v3.RateLimit.response_headers_to_add",
+	"envoy.extensions.filters.network.http_connection_manager.v3.ResponseMapper.headers_to_add",
+	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.TunnelingConfig.headers_to_add",
+	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.UdpTunnelingConfig.headers_to_add",
+	"envoy.extensions.http.custom_response.local_response_policy.v3.LocalResponsePolicy.response_headers_to_add",
+	"envoy.extensions.http.custom_response.redirect_policy.v3.RedirectPolicy.request_headers_to_add",
+	"envoy.extensions.http.custom_response.redirect_policy.v3.RedirectPolicy.response_headers_to_add",
+}
+
+func addedHeader(n *xds.Node, m *corev3.HeaderValueOption) []format {
+	if !slices.Contains(headerFields, n.Field()) || facts.Inside(n, "envoy.extensions.tracers.opentelemetry.samplers.v3.DynatraceSamplerConfig") {
+		return nil
+	}
+	x := extensionsAround(n)
+	x.Bodies = facts.Inside(n, transformFilter)
+	return []format{{
+		path: xds.Path("header").Field("value"), text: m.GetHeader().GetValue(), extensions: x,
+		header: n.Field() != "envoy.config.core.v3.HttpService.request_headers_to_add",
+	}}
+}
+
+// eagerServices are where Envoy makes the client of a gRPC service when it loads
+// it, or crashes when it can't make it later.
+var eagerServices = []protoreflect.FullName{
+	"envoy.config.accesslog.v3.AccessLog",
+	"envoy.config.ratelimit.v3.RateLimitServiceConfig",
+	"envoy.config.trace.v3.SkyWalkingConfig",
+	"envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
+	"envoy.extensions.filters.network.ext_authz.v3.ExtAuthz",
+}
+
+// initialMetadata is a header of a gRPC service, or one that ext_authz adds. The
+// clients of config sources alone are made by the main thread.
+func initialMetadata(n *xds.Node, m *corev3.HeaderValue) []format {
+	f := format{path: "value", text: m.GetValue(), header: true}
+	switch n.Field() {
+	case "envoy.config.core.v3.GrpcService.initial_metadata":
+		source := facts.Inside(n, "envoy.config.core.v3.ApiConfigSource")
+		f.lazy = !source && !facts.Inside(n, eagerServices...)
+		f.extensions.NoCEL = !source
+		return []format{f}
+	case "envoy.extensions.filters.http.ext_authz.v3.AuthorizationRequest.headers_to_add":
+		return []format{f}
+	}
+	return nil
+}
+
+// extensionsAround are what the formatters of the nearest message around bring,
+// that has some for the formats in it.
+func extensionsAround(n *xds.Node) substitution.Extensions {
+	for n = n.Parent; n != nil; n = n.Parent {
+		switch m := n.Message.(type) {
+		case *corev3.HttpService:
+			return extensionsOf(m.GetFormatters())
+		case *headermutationv3.Mutations:
+			return extensionsOf(m.GetFormatters())
+		case *otellogv3.OpenTelemetryAccessLogConfig:
+			return extensionsOf(m.GetFormatters())
+		case *tcpproxyv3.TcpProxy_TunnelingConfig:
+			return extensionsOf(m.GetFormatters())
+		case *udpproxyv3.UdpProxyConfig_UdpTunnelingConfig:
+			return extensionsOf(m.GetFormatters())
+		}
+	}
+	return substitution.Extensions{}
+}
+
+// extensionsOf are the commands that formatters bring.
+func extensionsOf(formatters []*corev3.TypedExtensionConfig) (x substitution.Extensions) {
+	for _, f := range formatters {
+		switch m, _ := f.GetTypedConfig().UnmarshalNew(); m := m.(type) {
+		case *reqwithoutqueryv3.ReqWithoutQuery:
+			x.RequestWithoutQuery = true
+		case *filecontentv3.FileContent:
+			x.FileContent = true
+		case *genericsecretv3.GenericSecret:
+			for name := range m.GetSecretConfigs() {
+				x.Secrets = append(x.Secrets, name)
+			}
+		case *celformatterv3.Cel:
+			x.CEL = celOptions(m.GetCelConfig())
+		case *metadataformatterv3.Metadata:
+		default: // a module, or nothing that Envoy holds
+			x.Unknown = true
+		}
+	}
+	return x
+}
+
+func celOptions(c *corev3.CelExpressionConfig) cel.Options {
+	return cel.Options{StringConversion: c.GetEnableStringConversion(), StringFunctions: c.GetEnableStringFunctions()}
+}

@@ -1,0 +1,79 @@
+package syntax
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	jwksv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/jwks/v3"
+	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
+	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
+	redirectv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/custom_response/redirect_policy/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var malformedURI = &validate.Rule{
+	Code: "malformed-uri",
+	Doc: `A URI is none that Envoy can read.
+
+Envoy wants an absolute URI, with a scheme and a host: in the remote_jwks of jwt_authn
+("Provider 'p' has an invalid URI"), in the authorization_endpoint of oauth2 ("invalid
+authorization endpoint URL") and in the redirect of custom_response ("Invalid uri
+specified for redirection for custom response"). A host has letters, digits, dots and
+hyphens, no underscore; other characters of the URI are visible ASCII.
+
+The URIs of ext_authz, of the token endpoint of oauth2 and of remote Wasm code are
+not looked at.`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.filters.common.jwks.v3.RemoteJwks",
+		"envoy.extensions.filters.http.jwt_authn.v3.RemoteJwks",
+		"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
+		"envoy.extensions.http.custom_response.redirect_policy.v3.RedirectPolicy",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *jwksv3.RemoteJwks:
+			checkURI(p, n, "http_uri.uri", m.GetHttpUri().GetUri())
+		case *jwtv3.RemoteJwks:
+			checkURI(p, n, "http_uri.uri", m.GetHttpUri().GetUri())
+		case *oauth2v3.OAuth2Config:
+			checkURI(p, n, "authorization_endpoint", m.GetAuthorizationEndpoint())
+		case *redirectv3.RedirectPolicy:
+			checkURI(p, n, "uri", m.GetUri())
+		}
+	},
+}
+
+func checkURI(p *validate.Pass, n *xds.Node, path xds.Path, uri string) {
+	if uri == "" || isAbsoluteURI(uri) {
+		return // field-constraint has the empty one
+	}
+	p.Report(validate.Finding{
+		Path:    n.Path().Join(path),
+		Message: fmt.Sprintf("%q is no absolute URI that Envoy reads", uri),
+		Help:    "write it as in https://host.example:443/path; a host has letters, digits, dots and hyphens",
+	})
+}
+
+// absoluteURI is scheme, user, host, port, and the rest, as the parser of Envoy
+// takes them.
+var absoluteURI = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://` +
+	`(?:[A-Za-z0-9\-_.!~*'();:&=+$,%]*@)?` +
+	`(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])` +
+	`(?::([0-9]+))?` +
+	`(?:[/?][\x21-\x7e]*)?$`)
+
+func isAbsoluteURI(uri string) bool {
+	parts := absoluteURI.FindStringSubmatch(uri)
+	if parts == nil {
+		return false
+	}
+	if parts[1] == "" {
+		return true
+	}
+	_, err := strconv.ParseUint(parts[1], 10, 16)
+	return err == nil
+}

@@ -1,0 +1,90 @@
+package syntax
+
+import (
+	"fmt"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	templatematchv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
+	templaterewritev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/rewrite/uri_template/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/validate/uritemplate"
+	"xdspub/xds"
+)
+
+var pathTemplate = &validate.Rule{
+	Code: "path-template",
+	Doc: `A URI template is none that Envoy takes.
+
+Envoy reads templates by a grammar of its own: /users/* for a segment, /files/**
+for all that follows, {name} and {name=pattern} for what a rewrite uses, at most
+five names of at most 16 characters, and nothing open in length behind **. It
+refuses the route otherwise ("path_match_policy.path_template /{a is invalid"),
+and where a rewrite uses a name that the match does not have ("mismatch between
+variables in path_match_policy and path_rewrite_policy").`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig",
+		"envoy.extensions.path.rewrite.uri_template.v3.UriTemplateRewriteConfig",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		switch m := n.Message.(type) {
+		case *templatematchv3.UriTemplateMatchConfig:
+			if _, err := uritemplate.Match(m.GetPathTemplate()); err != nil && m.GetPathTemplate() != "" {
+				p.Report(validate.Finding{
+					Path:    n.Path().Field("path_template"),
+					Message: fmt.Sprintf("path template %q: %v", m.GetPathTemplate(), err),
+					Help:    "a template is made of segments such as users, *, {id}, and ** for what follows",
+				})
+			}
+		case *templaterewritev3.UriTemplateRewriteConfig:
+			checkRewriteTemplate(p, n, m.GetPathTemplateRewrite())
+		}
+	},
+}
+
+func checkRewriteTemplate(p *validate.Pass, n *xds.Node, template string) {
+	if template == "" {
+		return // field-constraint
+	}
+	path := func() xds.Path { return n.Path().Field("path_template_rewrite") }
+	used, err := uritemplate.Rewrite(template)
+	if err != nil {
+		p.Report(validate.Finding{
+			Path:    path(),
+			Message: fmt.Sprintf("rewrite template %q: %v", template, err),
+			Help:    "it is a path, with {name} for what path_match_policy matched under that name",
+		})
+		return
+	}
+	matched, ok := matchedNames(n)
+	for _, name := range used {
+		if ok && !slices.Contains(matched, name) {
+			f := validate.Finding{
+				Path:    path(),
+				Message: fmt.Sprintf("rewrite template uses {%s}, which path_match_policy does not have", name),
+				Help:    "give a segment of path_match_policy that name",
+			}
+			if len(matched) > 0 {
+				f.Help = "one of " + facts.Quoted(matched)
+			}
+			p.Report(f)
+			return
+		}
+	}
+}
+
+// matchedNames are those of the template that the route around n matches by; ok
+// is false where there is none, which is another fault.
+func matchedNames(n *xds.Node) (names []string, ok bool) {
+	route, _ := xds.Enclosing[*routev3.Route](n)
+	policy := route.GetMatch().GetPathMatchPolicy().GetTypedConfig()
+	var match templatematchv3.UriTemplateMatchConfig
+	if policy == nil || policy.UnmarshalTo(&match) != nil {
+		return nil, false
+	}
+	names, err := uritemplate.Match(match.GetPathTemplate())
+	return names, err == nil
+}

@@ -1,0 +1,108 @@
+package telemetry
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
+	samplersv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/tracers/opentelemetry/samplers/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var incompleteTracer = &validate.Rule{
+	Code: "incomplete-tracer",
+	Doc: `A tracer does not say, or not so that Envoy can use it, where spans go or what is sampled.
+
+Envoy refuses the listener: zipkin needs collector_cluster and collector_endpoint, or
+a collector_service with an http_uri ("collector_cluster and collector_endpoint must be
+specified when not using collector_service"); OpenTelemetry exactly one of grpc_service
+and http_service ("must have exactly one of gRPC, HTTP, or custom exporter
+configured"), the sampler wrapped by a parent-based one, and the expression of a CEL
+sampler; X-Ray a daemon_endpoint of protocol UDP with a number as its port ("X-Ray
+daemon endpoint must be a UDP socket address").
+
+Two crash Envoy: the collector_endpoint_version GRPC of zipkin, and a daemon_endpoint of
+X-Ray whose address is no IP address; one of IPv6 needs brackets, as in [::1].`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.trace.v3.OpenTelemetryConfig",
+		"envoy.config.trace.v3.XRayConfig",
+		"envoy.config.trace.v3.ZipkinConfig",
+		"envoy.extensions.tracers.opentelemetry.samplers.v3.CELSamplerConfig",
+		"envoy.extensions.tracers.opentelemetry.samplers.v3.ParentBasedSamplerConfig",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		if facts.IsUnread(n) {
+			return
+		}
+		wrong := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *tracev3.OpenTelemetryConfig:
+			checkExporter(m, wrong)
+		case *tracev3.XRayConfig:
+			checkDaemon(m.GetDaemonEndpoint(), wrong)
+		case *tracev3.ZipkinConfig:
+			checkCollector(m, wrong)
+		case *samplersv3.CELSamplerConfig:
+			if m.GetExpression() == nil {
+				wrong("", "the CEL sampler has no expression", "set expression.cel_expr_parsed")
+			}
+		case *samplersv3.ParentBasedSamplerConfig:
+			if m.GetWrappedSampler() == nil {
+				wrong("", "the parent-based sampler wraps no sampler", "set wrapped_sampler, which decides where there is no parent")
+			}
+		}
+	},
+}
+
+func checkExporter(m *tracev3.OpenTelemetryConfig, wrong func(path xds.Path, message, help string)) {
+	grpc, http, own := m.GetGrpcService() != nil, m.GetHttpService() != nil, m.GetExporter() != nil
+	switch {
+	case !grpc && !http && !own:
+		wrong("", "the spans of OpenTelemetry go nowhere", "set grpc_service or http_service")
+	case grpc && http:
+		wrong("http_service", "http_service beside grpc_service", facts.KeepOne)
+	case own && (grpc || http):
+		wrong("exporter", "exporter beside a service", facts.KeepOne)
+	}
+}
+
+func checkCollector(m *tracev3.ZipkinConfig, wrong func(path xds.Path, message, help string)) {
+	service := m.GetCollectorService()
+	switch {
+	case service == nil && (m.GetCollectorCluster() == "" || m.GetCollectorEndpoint() == ""):
+		wrong("", "the spans of zipkin go nowhere", "set collector_cluster and collector_endpoint, or collector_service")
+	case service != nil && service.GetHttpUri() == nil:
+		wrong("collector_service", "collector_service has no http_uri", "name the cluster and the path there")
+	case m.GetCollectorEndpointVersion() == tracev3.ZipkinConfig_GRPC:
+		wrong("collector_endpoint_version", "collector_endpoint_version GRPC crashes Envoy", "use HTTP_JSON or HTTP_PROTO")
+	}
+}
+
+func checkDaemon(a *corev3.SocketAddress, wrong func(path xds.Path, message, help string)) {
+	const at = xds.Path("daemon_endpoint")
+	switch {
+	case a.GetProtocol() != corev3.SocketAddress_UDP:
+		if a == nil {
+			wrong("", "the X-Ray tracer has no daemon_endpoint", "set one of protocol UDP")
+			return
+		}
+		wrong(at, "the daemon of X-Ray is to be reached by TCP", "set protocol: UDP")
+	case a.GetNamedPort() != "":
+		wrong(at.Field("named_port"), fmt.Sprintf("port %q of the daemon of X-Ray is no number", a.GetNamedPort()), "set port_value")
+	case a.GetAddress() != "" && !isHost(a.GetAddress()):
+		wrong(at.Field("address"), fmt.Sprintf("address %q of the daemon of X-Ray crashes Envoy", a.GetAddress()), "write an IP address, one of IPv6 in brackets, as in [::1]")
+	}
+}
+
+// isHost tells whether an address is an IP address as it stands before a port.
+func isHost(address string) bool {
+	_, err := netip.ParseAddrPort(address + ":1")
+	return err == nil
+}

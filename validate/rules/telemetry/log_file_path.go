@@ -1,0 +1,82 @@
+package telemetry
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	filesinkv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_check/event_sinks/file/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var logFilePath = &validate.Rule{
+	Code:     "log-file-path",
+	Severity: diag.Error,
+	Doc: `A log goes to a path where no file can be.
+
+Envoy opens the files of access logs and of health check events when it loads the
+resource, makes those that are not there, and refuses the resource where it can't:
+"unable to open file '/tmp': Is a directory". It makes no directories. What is
+certain from the path alone is judged: one that ends in a slash, that is one of
+the directories which every system has, that lies below /dev/null, has a part of
+over 255 bytes or 4,096 bytes in all. A ~ or a scheme such as file:// means nothing
+to Envoy. Whether another directory exists on Envoy's machine is not known here.`,
+	Messages: []protoreflect.FullName{
+		"envoy.config.core.v3.HealthCheck",
+		"envoy.extensions.access_loggers.file.v3.FileAccessLog",
+		"envoy.extensions.health_check.event_sinks.file.v3.HealthCheckEventFileSink",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		var field, file string
+		switch m := n.Message.(type) {
+		case *corev3.HealthCheck:
+			field, file = "event_log_path", m.GetEventLogPath()
+		case *filelogv3.FileAccessLog:
+			field, file = "path", m.GetPath()
+		case *filesinkv3.HealthCheckEventFileSink:
+			field, file = "event_log_path", m.GetEventLogPath()
+		}
+		if file == "" {
+			return // field-constraint, where it is required
+		}
+		if message := noFile(file); message != "" {
+			p.Report(validate.Finding{
+				Path: n.Path().Field(field), Message: fmt.Sprintf("%.60q %s", file, message),
+				Help: "give the path of a file in a directory that exists, such as /var/log/envoy/access.log, or /dev/stdout",
+			})
+		}
+	},
+}
+
+// directories are on each system that Envoy runs on.
+var directories = []string{
+	"/", "/bin", "/boot", "/dev", "/dev/fd", "/dev/pts", "/dev/shm", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/proc/self",
+	"/proc/self/fd", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/share",
+	"/var", "/var/cache", "/var/lib", "/var/log", "/var/run", "/var/spool", "/var/tmp",
+}
+
+// noFile says why no file can be at a path, "" if one may.
+func noFile(file string) string {
+	parts := strings.Split(file, "/")
+	last := parts[len(parts)-1]
+	switch {
+	case last == "" || last == "." || last == ".." || slices.Contains(directories, path.Clean(file)):
+		return "is a directory"
+	case strings.HasPrefix(file, "~/"):
+		return "is in a directory called ~, which Envoy does not replace"
+	case strings.HasPrefix(file, "file://"):
+		return "is a URL, and Envoy wants a path"
+	case slices.ContainsFunc([]string{"/dev/null/", "/dev/stderr/", "/dev/stdout/"}, func(device string) bool { return strings.HasPrefix(file, device) }):
+		return "lies below a device, which is no directory"
+	case len(file) >= 4096 || slices.ContainsFunc(parts, func(part string) bool { return len(part) > 255 }):
+		return "is too long for the file system"
+	}
+	return ""
+}

@@ -1,0 +1,56 @@
+package telemetry
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var statsMatcher = &validate.Rule{
+	Code: "stats-matcher",
+	Doc: `The stats matcher in the metadata of a listener or cluster is none.
+
+Envoy does not look into typed_filter_metadata but for this: what stands at
+envoy.stats_matcher in the metadata of a listener or cluster must be a StatsMatcher by
+its own type ("Failed to unpack stats matcher"), and a valid one. A cluster with something
+else there is taken, and has all stats.`,
+	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", "envoy.config.listener.v3.Listener"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		const key = "envoy.stats_matcher"
+		var metadata *corev3.Metadata
+		goesOn := false
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			metadata, goesOn = m.GetMetadata(), true
+		case *listenerv3.Listener:
+			metadata = m.GetMetadata()
+		}
+		a, set := metadata.GetTypedFilterMetadata()[key]
+		if !set {
+			return
+		}
+		path := n.Path().Field("metadata").Field("typed_filter_metadata").Key(key)
+		var m metricsv3.StatsMatcher
+		if err := a.UnmarshalTo(&m); err != nil {
+			p.Report(validate.Finding{
+				Path: path, Warning: goesOn,
+				Message: fmt.Sprintf("%s stands at the key %q", a.MessageName(), key),
+				Help:    "a StatsMatcher stands there, not in a TypedStruct",
+			})
+			return
+		}
+		if err := m.ValidateAll(); err != nil {
+			for _, v := range facts.Violations(err, m.ProtoReflect(), path) {
+				p.Report(validate.Finding{Path: v.Path, Message: v.Message, Help: v.Help})
+			}
+		}
+	},
+}

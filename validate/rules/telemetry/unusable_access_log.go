@@ -1,0 +1,141 @@
+package telemetry
+
+import (
+	"fmt"
+
+	accesslogdatav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
+	processratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/process_ratelimit/v3"
+	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
+	statslogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stats/v3"
+	otelv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var unusableAccessLog = &validate.Rule{
+	Code:     "unusable-access-log",
+	Severity: diag.Error,
+	Doc: `An access logger has settings that it can't work with.
+
+Beyond what the API says of single fields, Envoy refuses an OpenTelemetry logger
+that has no way to its collector or several ("can only have one transport
+configured"), or a body or attributes that are anything but texts, lists and maps
+of them ("Only string values, nested key value lists and array values are
+supported"). A stats logger needs one of stat_prefix and stats_scope, each counter
+and gauge one of value_format and value_fixed, and each gauge one operation, of
+access log types that differ. The process_ratelimit filter needs its
+dynamic_config.`,
+	Messages: []protoreflect.FullName{
+		"envoy.extensions.access_loggers.filters.process_ratelimit.v3.ProcessRateLimitFilter",
+		"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
+		"envoy.extensions.access_loggers.stats.v3.Config",
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		report := func(path xds.Path, message, help string) {
+			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		}
+		switch m := n.Message.(type) {
+		case *otellogv3.OpenTelemetryAccessLogConfig:
+			checkOtelTransport(m, report)
+			if m.GetBody().GetValue() != nil {
+				checkOtelValue("body", m.GetBody(), report)
+			}
+			checkOtelValues("attributes", m.GetAttributes(), report)
+		case *statslogv3.Config:
+			checkStatsLogger(m, report)
+		case *processratelimitv3.ProcessRateLimitFilter:
+			if m.GetDynamicConfig() == nil {
+				report("", "dynamic_config is missing", "say in it where the token bucket comes from")
+			}
+		}
+	},
+}
+
+// reporting adds a finding at a field below the message that is judged.
+type reporting func(path xds.Path, message, help string)
+
+func checkOtelTransport(m *otellogv3.OpenTelemetryAccessLogConfig, report reporting) {
+	var given []xds.Path
+	if m.GetCommonConfig() != nil {
+		given = append(given, "common_config")
+	}
+	if m.GetHttpService() != nil {
+		given = append(given, "http_service")
+	}
+	if m.GetGrpcService() != nil {
+		given = append(given, "grpc_service")
+	}
+	const help = "give one of grpc_service and http_service"
+	switch {
+	case len(given) == 0:
+		report("", "the logger has no way to its collector", help)
+	case len(given) > 1:
+		report(given[0], fmt.Sprintf("the logger has %d ways to its collector: %s beside %s", len(given), given[0], given[1]), help)
+	}
+}
+
+func checkOtelValue(path xds.Path, v *otelv1.AnyValue, report reporting) {
+	switch value := v.GetValue().(type) {
+	case *otelv1.AnyValue_StringValue:
+	case *otelv1.AnyValue_ArrayValue:
+		for i, element := range value.ArrayValue.GetValues() {
+			checkOtelValue(path.Field("array_value").Field("values").Index(i), element, report)
+		}
+	case *otelv1.AnyValue_KvlistValue:
+		checkOtelValues(path.Field("kvlist_value"), value.KvlistValue, report)
+	default:
+		report(path, "the value is no text, list or map", "give it as string_value")
+	}
+}
+
+func checkOtelValues(path xds.Path, list *otelv1.KeyValueList, report reporting) {
+	for i, entry := range list.GetValues() {
+		checkOtelValue(path.Field("values").Index(i).Field("value"), entry.GetValue(), report)
+	}
+}
+
+func checkStatsLogger(m *statslogv3.Config, report reporting) {
+	switch prefix := m.GetStatPrefix() != ""; {
+	case prefix && m.GetStatsScope() != nil:
+		report("stats_scope", "stats_scope stands beside stat_prefix", "leave stats_scope alone")
+	case !prefix && m.GetStatsScope() == nil:
+		report("", "the logger has no stats_scope", "add one; it may be empty")
+	}
+	for i, c := range m.GetCounters() {
+		checkStatsValue(xds.Path("counters").Index(i), c.GetValueFormat() != "", c.GetValueFixed() != nil, report)
+	}
+	for i, g := range m.GetGauges() {
+		path := xds.Path("gauges").Index(i)
+		checkStatsValue(path, g.GetValueFormat() != "", g.GetValueFixed() != nil, report)
+		checkGauge(path, g, report)
+	}
+}
+
+func checkStatsValue(path xds.Path, format, fixed bool, report reporting) {
+	switch {
+	case format && fixed:
+		report(path.Field("value_fixed"), "value_fixed stands beside value_format", "leave one of them")
+	case !format && !fixed:
+		report(path, "neither value_format nor value_fixed is set", "such as value_fixed: 1, to count requests")
+	}
+}
+
+func checkGauge(path xds.Path, g *statslogv3.Config_Gauge, report reporting) {
+	const never = accesslogdatav3.AccessLogType_NotSet
+	set, pair := g.GetSet(), g.GetAddSubtract()
+	switch {
+	case set == nil && pair == nil:
+		report(path, "the gauge has no operation", "give it set or add_subtract")
+	case set != nil && pair != nil:
+		report(path.Field("set"), "set stands beside add_subtract", "leave one of them")
+	case set != nil && set.GetLogType() == never:
+		report(path.Field("set").Field("log_type"), "the log type is not set", "such as DownstreamEnd")
+	case pair != nil && (pair.GetAddLogType() == never || pair.GetSubLogType() == never):
+		report(path.Field("add_subtract"), "a log type is not set", "such as add_log_type: DownstreamStart and sub_log_type: DownstreamEnd")
+	case pair != nil && pair.GetAddLogType() == pair.GetSubLogType():
+		report(path.Field("add_subtract").Field("sub_log_type"), fmt.Sprintf("%s adds and subtracts", pair.GetSubLogType()), "let two types of log do it")
+	}
+}

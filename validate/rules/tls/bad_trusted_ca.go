@@ -1,0 +1,156 @@
+package tls
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/boring"
+)
+
+var badTrustedCA = validationRule(&validate.Rule{
+	Code:     "bad-trusted-ca",
+	Severity: diag.Error,
+	Doc: `The certificates to verify peers by, or a revocation list, can't be loaded.
+
+Envoy refuses a trusted_ca without a certificate, or with a damaged block in it
+("Failed to load trusted CA certificates from"), a crl with a damaged block, and
+the bundles of the SPIFFE validator in the same way ("Failed to load trusted CA
+certificate for"); two bundles for one trust domain; and a SPIFFE trust bundle map
+that is no JSON or has a key without a certificate. Of default_validation_context
+and the secret beside it, the secret's trusted_ca counts.
+
+A crl without any list in it is taken; Envoy then misses the list for every
+certificate, and refuses every peer: a warning. So is a SPIFFE validator without a
+trust domain.`,
+}, func(p *validate.Pass, v validation) {
+	custom := isCustom(v.CertificateValidationContext)
+	// A custom validator does not look at trusted_ca, but Envoy reads it.
+	if err := trustError(v.GetTrustedCa()); err != nil && !v.replaced && (!custom || isEmpty(v.GetTrustedCa())) {
+		v.report(p, "trusted_ca", validate.Finding{Message: fmt.Sprintf("trusted_ca can't be loaded: %v", err), Help: trustHelp})
+	}
+	if custom {
+		judgeSPIFFE(p, v)
+		return
+	}
+	list, known := content(v.GetCrl())
+	if !known || len(list) == 0 {
+		return
+	}
+	switch trust, err := boring.ReadTrust(list); {
+	case err != nil:
+		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "give the revocation lists of all trusted CAs in PEM"})
+	case trust.CRLs == 0:
+		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("Envoy refuses every peer: crl has %v", boring.NoCRL(list)), Help: "give the revocation lists of all trusted CAs in PEM", Warning: true})
+	}
+})
+
+const trustHelp = "give certificates in PEM, one or more"
+
+// trustError says why a data source holds no certificates to trust.
+func trustError(d *corev3.DataSource) error {
+	data, known := content(d)
+	switch {
+	case !known || d == nil:
+		return nil
+	case len(data) == 0:
+		return errors.New("it is empty")
+	}
+	trust, err := boring.ReadTrust(data)
+	if err == nil && len(trust.Certificates) == 0 {
+		err = boring.NoCertificate(data)
+	}
+	return err
+}
+
+// judgeSPIFFE judges what the SPIFFE validator trusts.
+func judgeSPIFFE(p *validate.Pass, v validation) {
+	if v.GetCustomValidatorConfig().GetName() != spiffeValidator {
+		return
+	}
+	m, err := v.GetCustomValidatorConfig().GetTypedConfig().UnmarshalNew()
+	config, ok := m.(*tlsv3.SPIFFECertValidatorConfig)
+	if err != nil || !ok {
+		return
+	}
+	typed := v.Path.Field("custom_validator_config").Field("typed_config")
+	v.Path = typed
+	if config.GetTrustBundles() != nil {
+		if err := bundlesError(config.GetTrustBundles()); err != nil {
+			v.report(p, "trust_bundles", validate.Finding{Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "give a SPIFFE trust bundle map in JSON"})
+		}
+		return
+	}
+	if len(config.GetTrustDomains()) == 0 {
+		v.report(p, "", validate.Finding{Message: "the SPIFFE validator has no trust domain: Envoy refuses every peer", Help: "set trust_domains or trust_bundles", Warning: true})
+	}
+	seen := make(map[string]bool)
+	for i, domain := range config.GetTrustDomains() {
+		v.Path = typed.Field("trust_domains").Index(i)
+		err := trustError(domain.GetTrustBundle())
+		if domain.GetTrustBundle().GetSpecifier() == nil {
+			err = errors.New("it is missing")
+		}
+		switch {
+		case seen[domain.GetName()]:
+			v.report(p, "name", validate.Finding{Message: fmt.Sprintf("a second trust bundle for the trust domain %q", domain.GetName()), Help: "put the certificates of both into one trust_bundle"})
+		case err != nil && !isTrustList(domain.GetTrustBundle()):
+			v.report(p, "trust_bundle", validate.Finding{Message: fmt.Sprintf("trust_bundle of %q can't be loaded: %v", domain.GetName(), err), Help: trustHelp})
+		}
+		seen[domain.GetName()] = true
+	}
+}
+
+// isTrustList tells whether a bundle has revocation lists alone: SPIFFE's
+// validator takes it.
+func isTrustList(d *corev3.DataSource) bool {
+	data, _ := content(d)
+	trust, err := boring.ReadTrust(data)
+	return err == nil && trust.CRLs > 0
+}
+
+// bundlesError says why Envoy does not load a SPIFFE trust bundle map.
+func bundlesError(d *corev3.DataSource) error {
+	data, known := content(d)
+	if !known {
+		return nil
+	}
+	var bundles struct {
+		Domains map[string]struct {
+			Keys []struct {
+				Use          string   `json:"use"`
+				Certificates []string `json:"x5c"`
+			} `json:"keys"`
+		} `json:"trust_domains"`
+	}
+	if err := json.Unmarshal(data, &bundles); err != nil || len(bundles.Domains) == 0 {
+		return errors.New("no JSON object with trust_domains")
+	}
+	for _, name := range slices.Sorted(maps.Keys(bundles.Domains)) {
+		domain := bundles.Domains[name]
+		if len(domain.Keys) == 0 {
+			return fmt.Errorf("the trust domain %q has no keys", name)
+		}
+		for _, key := range domain.Keys {
+			switch {
+			case key.Use != "x509-svid":
+				return fmt.Errorf("a key of the trust domain %q is not for x509-svid", name)
+			case len(key.Certificates) == 0:
+				return fmt.Errorf("a key of the trust domain %q has no x5c", name)
+			}
+			der, err := base64.StdEncoding.DecodeString(key.Certificates[0])
+			if err != nil || !boring.IsCertificate(der) {
+				return fmt.Errorf("a key of the trust domain %q holds no certificate", name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package tls
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/boring"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var expiredCertificate = &validate.Rule{
+	Code:     "expired-certificate",
+	Severity: diag.Warning,
+	Doc: `A certificate has expired, or is not valid yet.
+
+Envoy takes it and serves it; clients that verify it refuse the connection. It is
+the same for the certificates in trusted_ca, where all of them are out of date: no
+peer's certificate is accepted then, unless allow_expired_certificate is set.`,
+	Messages: []protoreflect.FullName{tlsCertificate, tlsValidation},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		if !p.Timed() {
+			return
+		}
+		c, ok := tlsContextAt(n)
+		if !ok {
+			return
+		}
+		t := part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}
+		switch m := n.Message.(type) {
+		case *tlsv3.TlsCertificate:
+			judgeDates(p, certificate{m, t})
+		case *tlsv3.CertificateValidationContext:
+			judgeTrustDates(p, t, m)
+		}
+	},
+	Snapshot: func(p *validate.SnapshotPass) {
+		if !p.Timed() {
+			return
+		}
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeDates(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
+		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) { judgeTrustDates(&p.Pass, t, s.GetValidationContext()) })
+	},
+}
+
+func judgeDates(p *validate.Pass, c certificate) {
+	leaf, field, err := c.load()
+	if leaf == nil || err != nil {
+		return
+	}
+	if why := outOfDate(p, leaf); why != "" {
+		c.report(p, field, validate.Finding{Message: "the certificate " + why, Help: "clients refuse it: put in one that is valid"})
+	}
+}
+
+func judgeTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationContext) {
+	data, known := content(m.GetTrustedCa())
+	if !known || m.GetAllowExpiredCertificate() || m.GetCustomValidatorConfig() != nil {
+		return
+	}
+	trust, err := boring.ReadTrust(data)
+	if err != nil || len(trust.Certificates) == 0 ||
+		slices.ContainsFunc(trust.Certificates, func(c *boring.Certificate) bool { return outOfDate(p, c) == "" }) {
+		return
+	}
+	message := "the trusted CA " + outOfDate(p, trust.Certificates[0])
+	if len(trust.Certificates) > 1 {
+		message = "no trusted CA is valid now"
+	}
+	t.report(p, "trusted_ca", validate.Finding{Message: message, Help: "Envoy refuses every peer: put in CAs that are valid"})
+}
+
+// outOfDate says why a certificate is not valid now; empty where it is.
+func outOfDate(p *validate.Pass, c *boring.Certificate) string {
+	switch {
+	case p.Passed(c.NotAfter):
+		return fmt.Sprintf("expired on %s", c.NotAfter.UTC().Format(dateForm))
+	case !p.Passed(c.NotBefore.Add(-time.Nanosecond)):
+		return fmt.Sprintf("is not valid before %s", c.NotBefore.UTC().Format(dateForm))
+	default:
+		return ""
+	}
+}

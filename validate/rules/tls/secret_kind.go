@@ -1,0 +1,93 @@
+package tls
+
+import (
+	"fmt"
+	"strings"
+
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var secretKind = &validate.Rule{
+	Code:     "secret-kind",
+	Severity: diag.Error,
+	Doc: `A secret is of another kind than what asks for it wants, or of none.
+
+A secret holds a TLS certificate, a validation context, session ticket keys or a
+generic secret. Envoy takes another kind for an empty one: where it wants a
+certificate, it refuses the secret ("Failed to load incomplete private key from
+path"); where it wants a validation context, it accepts the secret and does not
+verify the peer at all; ticket keys and generic secrets are empty then. The last
+two are warnings.
+
+A secret of the bootstrap that holds nothing keeps Envoy from starting ("Secret type not
+implemented"). One is found by its kind and its name, so that one of another kind is
+none: Envoy refuses what asks for it ("Unknown static certificate validation context"),
+and a generic one that is missing crashes it.`,
+	Snapshot: func(p *validate.SnapshotPass) {
+		users := secretUsers(p)
+		for _, r := range p.Snapshot.Of(xds.Secret) {
+			kind := xds.SecretKind(r.Message.(*tlsv3.Secret))
+			switch {
+			case kind == "" && r.DeliveredBy == xds.StaticResources:
+				p.Report(validate.Finding{Resource: r, Message: "the secret holds nothing: " + r.Refusal(), Help: kindsHelp})
+				continue
+			case kind == "" && len(users[r]) == 0:
+				p.Report(validate.Finding{Resource: r, Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
+			}
+			for _, s := range users[r] {
+				want := xds.WantedSecret(s.Node.Field())
+				if kind == want {
+					continue
+				}
+				static := s.Source.GetConfigSourceSpecifier() == nil
+				f := validate.Finding{
+					Resource: s.Resource, Path: s.NamePath,
+					Message: fmt.Sprintf("secret %q holds %s, not %s: %s", s.Name, noun(kind), noun(want), consequence(s, r, want)),
+					Help:    "name a secret that holds one, or change the secret",
+					Related: facts.Related(r, "name", "the secret"),
+					Warning: want != "tls_certificate" && !static,
+				}
+				if kind == "" {
+					f.Resource, f.Path, f.Help = r, "", kindsHelp
+					f.Related = facts.Related(s.Resource, s.NamePath, "asked for here")
+				}
+				p.Report(f)
+			}
+		}
+	},
+}
+
+const kindsHelp = "set tls_certificate, validation_context, session_ticket_keys or generic_secret"
+
+func noun(kind protoreflect.Name) string {
+	switch kind {
+	case "":
+		return "nothing"
+	case "session_ticket_keys":
+		return "session ticket keys"
+	default:
+		return "a " + strings.ReplaceAll(strings.ReplaceAll(string(kind), "tls", "TLS"), "_", " ")
+	}
+}
+
+// consequence is what Envoy does about a secret of another kind than the wanted one.
+func consequence(s validate.Subscriber, secret *xds.Resource, want protoreflect.Name) string {
+	switch static := s.Source.GetConfigSourceSpecifier() == nil; {
+	case static && want == "generic_secret":
+		return "it crashes Envoy"
+	case static:
+		return s.Resource.Refusal()
+	case want == "tls_certificate":
+		return secret.Refusal()
+	case want == "validation_context":
+		return "Envoy does not verify the peer"
+	default:
+		return "Envoy takes an empty one"
+	}
+}

@@ -1,0 +1,51 @@
+package tls
+
+import (
+	"fmt"
+
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// ticketKeyLength is that of a name, a key for HMAC and a key for AES.
+const ticketKeyLength = 80
+
+var sessionTicketKey = &validate.Rule{
+	Code:     "session-ticket-key",
+	Severity: diag.Error,
+	Doc: `A key for TLS session tickets has another length than 80 bytes.
+
+Envoy takes 16 bytes of name, 32 for HMAC and 32 for AES-256, and refuses another
+length ("Incorrect TLS session ticket key length. Length 48, expected length 80.").
+Keys of 48 bytes are those of other servers. "openssl rand 80 makes one" makes one.`,
+	Messages: []protoreflect.FullName{tlsDownstream},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		c, ok := tlsContextAt(n)
+		if !ok {
+			return
+		}
+		t := part{Place: facts.Place{Resource: p.Resource, Path: n.Path().Field("session_ticket_keys")}, users: []tlsContext{c}}
+		judgeTicketKeys(p, t, c.down.GetSessionTicketKeys())
+	},
+	Snapshot: func(p *validate.SnapshotPass) {
+		secretParts(p, "session_ticket_keys", func(s *tlsv3.Secret, t part) { judgeTicketKeys(&p.Pass, t, s.GetSessionTicketKeys()) })
+	},
+}
+
+func judgeTicketKeys(p *validate.Pass, t part, m *tlsv3.TlsSessionTicketKeys) {
+	keys := t.Path.Field("keys")
+	for i, key := range m.GetKeys() {
+		if data, known := content(key); known && len(data) != ticketKeyLength {
+			t.Path = keys.Index(i)
+			t.report(p, "", validate.Finding{
+				Message: fmt.Sprintf("a session ticket key has %d bytes, Envoy takes exactly %d", len(data), ticketKeyLength),
+				Help:    "openssl rand 80 makes one",
+			})
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package tls
+
+import (
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/boring"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// Messages of TLS that several rules look at.
+const (
+	tlsDownstream  protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
+	tlsUpstream    protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+	tlsCertificate protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.TlsCertificate"
+	tlsValidation  protoreflect.FullName = "envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext"
+)
+
+// content is what a data source holds. A file or a variable is Envoy's to read:
+// nothing is known of it.
+func content(d *corev3.DataSource) (data []byte, known bool) {
+	switch s := d.GetSpecifier().(type) {
+	case *corev3.DataSource_InlineString:
+		return []byte(s.InlineString), true
+	case *corev3.DataSource_InlineBytes:
+		return s.InlineBytes, true
+	default:
+		return nil, d == nil
+	}
+}
+
+// tlsContext is one side of TLS.
+type tlsContext struct {
+	node *xds.Node
+	// One of the two is set.
+	down *tlsv3.DownstreamTlsContext
+	up   *tlsv3.UpstreamTlsContext
+	// quic says that it is used by QUIC.
+	quic bool
+}
+
+// tlsContextAt is the context that a node is, or stands in. There is none where
+// Envoy does not look at it, and where a handshaker of the user's own decides.
+func tlsContextAt(n *xds.Node) (tlsContext, bool) {
+	for ; n != nil; n = n.Parent {
+		c := tlsContext{node: n}
+		other := protoreflect.FullName("envoy.config.cluster.v3.Cluster") // where misplaced-extension has it
+		switch m := n.Message.(type) {
+		case *tlsv3.DownstreamTlsContext:
+			c.down = m
+		case *tlsv3.UpstreamTlsContext:
+			c.up = m
+			other = "envoy.config.listener.v3.Listener"
+		default:
+			continue
+		}
+		if facts.Inside(n, other) {
+			return tlsContext{}, false
+		}
+		c.quic = facts.Inside(n,
+			"envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport.downstream_tls_context",
+			"envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport.upstream_tls_context",
+		)
+		return c, c.common().GetCustomHandshaker() == nil
+	}
+	return tlsContext{}, false
+}
+
+func (c tlsContext) common() *tlsv3.CommonTlsContext {
+	if c.down != nil {
+		return c.down.GetCommonTlsContext()
+	}
+	return c.up.GetCommonTlsContext()
+}
+
+func (c tlsContext) isServer() bool { return c.down != nil }
+
+// awaitsSecret tells whether the context waits for a secret by SDS that the files do
+// not have.
+func (c tlsContext) awaitsSecret(p *validate.LookupPass) bool {
+	common := c.common()
+	wanted := append(slices.Clone(common.GetTlsCertificateSdsSecretConfigs()),
+		common.GetValidationContextSdsSecretConfig(),
+		common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig())
+	return slices.ContainsFunc(wanted, func(s *tlsv3.SdsSecretConfig) bool {
+		return s.GetSdsConfig() != nil && p.Snapshot.Lookup(xds.Secret, s.GetName()) == nil
+	})
+}
+
+// commonPath is the path of a field of the common part.
+func (c tlsContext) commonPath(field string) xds.Path {
+	return c.node.Path().Field("common_tls_context").Field(field)
+}
+
+// secretUsers are the subscribers of each secret of the Snapshot.
+func secretUsers(p *validate.SnapshotPass) map[*xds.Resource][]validate.Subscriber {
+	users := make(map[*xds.Resource][]validate.Subscriber)
+	for _, s := range p.Subscribers {
+		if s.Target != xds.Secret {
+			continue
+		}
+		if r := secretFor(&p.LookupPass, s.Name, xds.WantedSecret(s.Node.Field())); r != nil {
+			users[r] = append(users[r], s)
+		}
+	}
+	return users
+}
+
+// secretFor is the secret that a reference gets: Envoy keeps those of a bootstrap by
+// kind, so that one of another kind can have the same name. Where there is none of the
+// wanted kind it is one of another, and nil where there is none at all.
+func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *xds.Resource {
+	all := p.Snapshot.Of(xds.Secret)
+	first, _ := slices.BinarySearchFunc(all, name, func(r *xds.Resource, name string) int { return strings.Compare(r.Name, name) })
+	for _, r := range all[first:] {
+		if r.Name != name {
+			break
+		}
+		if xds.SecretKind(r.Message.(*tlsv3.Secret)) == wanted {
+			return r
+		}
+	}
+	return p.Snapshot.Lookup(xds.Secret, name)
+}
+
+// part is a message of TLS that a rule judges, inline or in a secret.
+type part struct {
+	facts.Place
+	// users are the contexts that it is used in; none for a secret that nothing
+	// asks for.
+	users []tlsContext
+	// secret says that it stands in a secret.
+	secret bool
+	// sds says that it comes by SDS, not from the bootstrap.
+	sds bool
+}
+
+// report adds a finding at a field of the part. A secret that nothing asks for is
+// refused only when something does.
+func (t part) report(p *validate.Pass, field string, f validate.Finding) {
+	f.Resource, f.Path = t.Resource, t.Path
+	if field != "" {
+		f.Path = f.Path.Field(field)
+	}
+	if len(t.users) == 0 {
+		f.Warning = true
+		f.Message += "; nothing asks for this secret yet"
+	}
+	p.Report(f)
+}
+
+func (t part) any(is func(tlsContext) bool) bool {
+	for _, c := range t.users {
+		if is(c) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t part) isServers() bool { return t.any(tlsContext.isServer) }
+
+// secretParts are the secrets whose field holds a message, with their users that
+// want one.
+func secretParts(p *validate.SnapshotPass, field protoreflect.Name, visit func(*tlsv3.Secret, part)) {
+	users := secretUsers(p)
+	for _, r := range p.Snapshot.Of(xds.Secret) {
+		secret := r.Message.(*tlsv3.Secret)
+		m := secret.ProtoReflect()
+		if !m.Has(m.Descriptor().Fields().ByName(field)) {
+			continue
+		}
+		t := part{Place: facts.Place{Resource: r, Path: xds.Path(field)}, secret: true}
+		judged := len(users[r]) == 0
+		for _, s := range users[r] {
+			if xds.WantedSecret(s.Node.Field()) != field {
+				continue
+			}
+			if c, ok := tlsContextAt(s.Node); ok {
+				t.users = append(t.users, c)
+				t.sds = t.sds || s.Source.GetConfigSourceSpecifier() != nil
+				judged = true
+			}
+		}
+		if judged {
+			visit(secret, t)
+		}
+	}
+}
+
+// certificate is a TLS certificate that a rule judges.
+type certificate struct {
+	*tlsv3.TlsCertificate
+	part
+}
+
+// certificateRule makes a rule judge the certificates in contexts and in secrets.
+func certificateRule(r *validate.Rule, judge func(*validate.Pass, certificate)) *validate.Rule {
+	r.Messages = []protoreflect.FullName{tlsCertificate}
+	r.Node = func(p *validate.Pass, n *xds.Node) {
+		c, ok := tlsContextAt(n)
+		if !ok {
+			return // in a secret, or not looked at
+		}
+		m := n.Message.(*tlsv3.TlsCertificate)
+		if isPassedOver(m) {
+			return
+		}
+		judge(p, certificate{m, part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}})
+	}
+	r.Snapshot = func(p *validate.SnapshotPass) {
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judge(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
+	}
+	return r
+}
+
+// isPassedOver tells whether a certificate in a context has nothing in it.
+func isPassedOver(m *tlsv3.TlsCertificate) bool {
+	return m.GetCertificateChain() == nil && m.GetPrivateKey() == nil && m.GetPkcs12() == nil && m.GetPrivateKeyProvider() == nil
+}
+
+// leaf is the certificate itself. It is nil where it is not known, or where
+// bad-certificate has something against it.
+func (c certificate) leaf() *boring.Certificate {
+	leaf, _, err := c.load()
+	if err != nil {
+		return nil
+	}
+	return leaf
+}
+
+// load reads the certificate, and says what is wrong with it in which field. The
+// certificate is nil where it is not known.
+func (c certificate) load() (leaf *boring.Certificate, field string, err error) {
+	field = "certificate_chain"
+	if c.GetPkcs12() != nil {
+		field = "pkcs12"
+		data, known := content(c.GetPkcs12())
+		password, passwordKnown := content(c.GetPassword())
+		if !known || !passwordKnown || len(data) == 0 {
+			return nil, field, nil
+		}
+		leaf, err = boring.PKCS12(data, string(password))
+	} else {
+		data, known := content(c.GetCertificateChain())
+		if !known || len(data) == 0 {
+			return nil, field, nil
+		}
+		leaf, err = boring.Chain(data)
+	}
+	if leaf == nil || err != nil {
+		return nil, field, err
+	}
+	if err := leaf.Usable(); err != nil {
+		return nil, field, err
+	}
+	if c.isServers() {
+		if err := leaf.UsableByServer(); err != nil {
+			return nil, field, err
+		}
+	}
+	if c.any(func(c tlsContext) bool { return c.quic && c.isServer() }) {
+		if err := leaf.UsableByQUIC(); err != nil {
+			return nil, field, err
+		}
+	}
+	return leaf, field, nil
+}
+
+// isEmpty tells whether a data source is known to hold nothing.
+func isEmpty(d *corev3.DataSource) bool {
+	data, known := content(d)
+	return known && len(data) == 0
+}
+
+// dateForm is how a time of a certificate is written.
+const dateForm = "2006-01-02 15:04 MST"

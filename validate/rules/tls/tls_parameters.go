@@ -1,0 +1,216 @@
+package tls
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/boring"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var tlsParameters = &validate.Rule{
+	Code:     "tls-parameters",
+	Severity: diag.Error,
+	Doc: `A cipher suite, curve, signature algorithm, TLS version, ALPN protocol or SNI can't be used.
+
+Envoy hands tls_params to BoringSSL, joined with colons, and refuses a name that it
+does not know ("Failed to initialize cipher suites", "ECDH curves", "TLS signature
+algorithms"), a curve or signature algorithm that is named twice or is empty, a list
+of cipher suites that leaves none. Those of TLS 1.3 can't be chosen. A protocol for
+ALPN has 255 bytes at most, all of them 65534 ("Invalid ALPN protocol string"). An
+empty one in a cluster ends Envoy ("assert failure: rc == 0"); in a listener no
+protocol is negotiated any more: a warning. An SNI has no null characters.
+
+A minimum version above the maximum is refused in the tls_params of a certificate,
+and taken in those of a context, where no handshake succeeds: a warning. In a
+cluster the maximum is TLS 1.2 unless it is set. Below TLS 1.2 none of the default
+cipher suites can be used. The tls_params of a cluster's certificate are not looked
+at.
+
+Where a context waits for a secret by SDS, Envoy accepts all of this, and refuses the
+secret when it comes, or crashes: no connection ever works.`,
+	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		c, ok := tlsContextAt(n)
+		if !ok {
+			return
+		}
+		params := c.common().GetTlsParams()
+		t := part{Place: facts.Place{Resource: p.Resource, Path: c.commonPath("tls_params")}, users: []tlsContext{c}}
+		judgeNames(p, t, params)
+		judgeVersions(p, c, t, params)
+		judgeALPN(p, c)
+		if strings.Contains(c.up.GetSni(), "\x00") {
+			p.Report(validate.Finding{Path: n.Path().Field("sni"), Message: "sni has a null character in it: " + p.Resource.Refusal(), Help: "give the name of the upstream"})
+		}
+		for i, m := range c.common().GetTlsCertificates() {
+			if !isPassedOver(m) {
+				t.Path = c.commonPath("tls_certificates").Index(i)
+				judgeOverrides(p, certificate{m, t})
+			}
+		}
+	},
+	Snapshot: func(p *validate.SnapshotPass) {
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeOverrides(&p.LookupPass, certificate{s.GetTlsCertificate(), t}) })
+	},
+}
+
+// untilSecret says how long Envoy accepts a fault of contexts: it hands nothing to
+// BoringSSL before the secrets that they wait for are there.
+func untilSecret(p *validate.LookupPass, users []tlsContext) string {
+	isReady := func(c tlsContext) bool { return !c.awaitsSecret(p) }
+	if len(users) == 0 || slices.ContainsFunc(users, isReady) {
+		return ""
+	}
+	return "; Envoy accepts it until the secret comes"
+}
+
+// judgeNames judges what BoringSSL is to know by name.
+func judgeNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
+	at := t.Path
+	for _, l := range []struct {
+		field, noun string
+		values      []string
+		check       func(string) (string, error)
+		known       func() []string
+	}{
+		{"cipher_suites", "cipher suite", params.GetCipherSuites(), boring.CheckCiphers, boring.Ciphers},
+		{"ecdh_curves", "curve", params.GetEcdhCurves(), boring.CheckGroups, boring.Groups},
+		{"signature_algorithms", "signature algorithm", params.GetSignatureAlgorithms(), boring.CheckSignatures, boring.Signatures},
+	} {
+		name, err := l.check(strings.Join(l.values, ":"))
+		if err == nil {
+			continue
+		}
+		t.Path = at.Field(l.field)
+		if i := slices.IndexFunc(l.values, func(v string) bool { return strings.Contains(v, name) }); name != "" && i >= 0 {
+			t.Path = t.Path.Index(i)
+		}
+		f := validate.Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "BoringSSL knows " + strings.Join(l.known(), ", ")}
+		if near := diag.NewCandidates(l.known()).Nearest(name); near != "" && near != name {
+			f.Help = fmt.Sprintf("did you mean %q?", near)
+		}
+		if l.field == "cipher_suites" && (strings.HasPrefix(name, "TLS_AES_") || strings.HasPrefix(name, "TLS_CHACHA20_")) {
+			f.Help = "the cipher suites of TLS 1.3 can't be chosen: leave it out"
+		}
+		t.report(&p.Pass, "", f)
+	}
+}
+
+// versions are the bounds that hold in a context, with its defaults.
+func versions(c tlsContext, params *tlsv3.TlsParameters) (low, high tlsv3.TlsParameters_TlsProtocol) {
+	low, high = params.GetTlsMinimumProtocolVersion(), params.GetTlsMaximumProtocolVersion()
+	if low == tlsv3.TlsParameters_TLS_AUTO {
+		low = tlsv3.TlsParameters_TLSv1_2
+	}
+	if high == tlsv3.TlsParameters_TLS_AUTO {
+		high = tlsv3.TlsParameters_TLSv1_2
+		if c.isServer() {
+			high = tlsv3.TlsParameters_TLSv1_3
+		}
+	}
+	return low, high
+}
+
+func judgeVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.TlsParameters) {
+	if c.quic || len(params.GetCompliancePolicies()) > 0 {
+		return // they bring versions of their own
+	}
+	low, high := versions(c, params)
+	field := "tls_minimum_protocol_version"
+	if params.GetTlsMinimumProtocolVersion() == tlsv3.TlsParameters_TLS_AUTO {
+		field = "tls_maximum_protocol_version"
+	}
+	switch {
+	case low > high && params.GetTlsMaximumProtocolVersion() == tlsv3.TlsParameters_TLS_AUTO:
+		t.report(&p.Pass, field, validate.Finding{
+			Message: fmt.Sprintf("the minimum version %v is above the default maximum of a cluster, %v: no handshake succeeds", low, high),
+			Help:    fmt.Sprintf("set tls_maximum_protocol_version: %v too", low), Warning: true,
+		})
+	case low > high:
+		t.report(&p.Pass, field, validate.Finding{
+			Message: fmt.Sprintf("the minimum version %v is above the maximum %v: no handshake succeeds", low, high),
+			Help:    "the minimum is TLSv1_2 where it is not set", Warning: true,
+		})
+	case high < tlsv3.TlsParameters_TLSv1_2 && len(params.GetCipherSuites()) == 0:
+		t.report(&p.Pass, "tls_maximum_protocol_version", validate.Finding{
+			Message: fmt.Sprintf("no default cipher suite can be used with %v: no handshake succeeds", high),
+			Help:    "set cipher_suites, such as ECDHE-RSA-AES128-SHA", Warning: true,
+		})
+	}
+}
+
+// judgeOverrides judges the parameters that belong to one certificate.
+func judgeOverrides(p *validate.LookupPass, cert certificate) {
+	params := cert.GetTlsParams()
+	if params == nil {
+		return
+	}
+	if len(cert.users) > 0 && !cert.isServers() {
+		cert.report(&p.Pass, "tls_params", validate.Finding{
+			Message: "tls_params of a cluster's certificate are not looked at",
+			Help:    "set those of common_tls_context", Warning: true,
+		})
+		return
+	}
+	t := cert.part
+	t.Path = t.Path.Field("tls_params")
+	judgeNames(p, t, params)
+	for _, c := range cert.users {
+		if !c.isServer() {
+			continue
+		}
+		low, high := versions(c, c.common().GetTlsParams())
+		if v := params.GetTlsMinimumProtocolVersion(); v != tlsv3.TlsParameters_TLS_AUTO {
+			low = v
+		}
+		if v := params.GetTlsMaximumProtocolVersion(); v != tlsv3.TlsParameters_TLS_AUTO {
+			high = v
+		}
+		if low > high {
+			t.report(&p.Pass, "", validate.Finding{
+				Message: fmt.Sprintf("with the context's tls_params, the minimum version is %v and the maximum %v", low, high),
+				Help:    "set both for the certificate",
+			})
+			return
+		}
+	}
+}
+
+// judgeALPN judges the protocols as Envoy does: joined with commas, and divided at
+// them again.
+func judgeALPN(p *validate.LookupPass, c tlsContext) {
+	list := c.common().GetAlpnProtocols()
+	all := strings.Join(list, ",")
+	if all == "" {
+		return
+	}
+	const longest, longestList = 255, 65534
+	path := c.commonPath("alpn_protocols")
+	late := untilSecret(p, []tlsContext{c})
+	for i, entry := range list {
+		for protocol := range strings.SplitSeq(entry, ",") {
+			switch {
+			case protocol == "" && c.isServer():
+				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol: no protocol is negotiated with any client", Help: "give one such as h2 or http/1.1", Warning: true})
+			case protocol == "":
+				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol: Envoy crashes" + late, Help: "give one such as h2 or http/1.1"})
+			case len(protocol) > longest:
+				p.Report(validate.Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol of %d bytes; the limit is %d", len(protocol), longest) + late, Help: "give one such as h2 or http/1.1"})
+			default:
+				continue
+			}
+			return
+		}
+	}
+	if len(all) > longestList {
+		p.Report(validate.Finding{Path: path, Message: fmt.Sprintf("ALPN protocols of %d bytes, commas between them; the limit is %d", len(all), longestList) + late, Help: "give few and short ones, such as h2 and http/1.1"})
+	}
+}

@@ -1,0 +1,122 @@
+package tls
+
+import (
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+// validation is a validation context that a rule judges by itself, inline, as a
+// default, or in a secret.
+type validation struct {
+	*tlsv3.CertificateValidationContext
+	part
+	// replaced says that its trusted_ca gives way to that of a secret.
+	replaced bool
+}
+
+// The validators that Envoy has, by name.
+const (
+	defaultValidator = "envoy.tls.cert_validator.default"
+	spiffeValidator  = "envoy.tls.cert_validator.spiffe"
+	moduleValidator  = "envoy.tls.cert_validator.dynamic_modules"
+)
+
+// isCustom tells whether another validator than Envoy's own looks at it.
+func isCustom(m *tlsv3.CertificateValidationContext) bool {
+	return m.GetCustomValidatorConfig() != nil && m.GetCustomValidatorConfig().GetName() != defaultValidator
+}
+
+// validationRule makes a rule judge the validation contexts in TLS contexts and in
+// secrets.
+func validationRule(r *validate.Rule, judge func(*validate.Pass, validation)) *validate.Rule {
+	r.Messages = append(r.Messages, tlsValidation)
+	inContext := r.Lookup
+	r.Lookup = func(p *validate.LookupPass, n *xds.Node) {
+		m, ok := n.Message.(*tlsv3.CertificateValidationContext)
+		if !ok {
+			inContext(p, n)
+			return
+		}
+		c, ok := tlsContextAt(n)
+		if !ok {
+			return // in a secret, or not looked at
+		}
+		v := validation{CertificateValidationContext: m, part: part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}}
+		if sds := c.common().GetCombinedValidationContext().GetValidationContextSdsSecretConfig(); sds != nil {
+			secret, _ := validationSecret(p, sds)
+			v.replaced = secret.GetValidationContext().GetTrustedCa() != nil
+		}
+		judge(&p.Pass, v)
+	}
+	r.Snapshot = func(p *validate.SnapshotPass) {
+		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) {
+			judge(&p.Pass, validation{CertificateValidationContext: s.GetValidationContext(), part: t})
+		})
+	}
+	return r
+}
+
+// validationSecret is the secret that a validation context comes from; nil where
+// it is not known. By SDS, one of another kind is an empty validation context.
+func validationSecret(p *validate.LookupPass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
+	r := secretFor(p, sds.GetName(), "validation_context")
+	if r == nil || sds.GetSdsConfig() == nil && xds.SecretKind(r.Message.(*tlsv3.Secret)) != "validation_context" {
+		return nil, nil
+	}
+	return r.Message.(*tlsv3.Secret), r
+}
+
+// peers is all that a TLS context verifies peers by.
+type peers struct {
+	*tlsv3.CertificateValidationContext
+	inline     *tlsv3.CertificateValidationContext
+	inlinePath xds.Path
+	secret     *xds.Resource
+}
+
+// peersOf is what a context verifies by; known is false where a secret that is
+// not here has a part in it.
+func peersOf(p *validate.LookupPass, c tlsContext) (v peers, known bool) {
+	secretOf := func(sds *tlsv3.SdsSecretConfig) *tlsv3.CertificateValidationContext {
+		var secret *tlsv3.Secret
+		secret, v.secret = validationSecret(p, sds)
+		return secret.GetValidationContext()
+	}
+	switch t := c.common().GetValidationContextType().(type) {
+	case nil:
+		return v, true
+	case *tlsv3.CommonTlsContext_ValidationContext:
+		v.inline, v.inlinePath = t.ValidationContext, c.commonPath("validation_context")
+		v.CertificateValidationContext = v.inline
+		return v, true
+	case *tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig:
+		v.CertificateValidationContext = secretOf(t.ValidationContextSdsSecretConfig)
+		return v, v.secret != nil
+	case *tlsv3.CommonTlsContext_CombinedValidationContext:
+		v.inline = t.CombinedValidationContext.GetDefaultValidationContext()
+		v.inlinePath = c.commonPath("combined_validation_context").Field("default_validation_context")
+		fromSecret := secretOf(t.CombinedValidationContext.GetValidationContextSdsSecretConfig())
+		all := &tlsv3.CertificateValidationContext{}
+		proto.Merge(all, v.inline)
+		proto.Merge(all, fromSecret)
+		v.CertificateValidationContext = all
+		return v, v.secret != nil
+	default: // Envoy does not look at the others
+		return v, true
+	}
+}
+
+// report adds a finding at a field, where it stands.
+func (v peers) report(p *validate.Pass, field protoreflect.Name, f validate.Finding) {
+	m := v.inline.ProtoReflect()
+	f.Path = v.inlinePath.Field(string(field))
+	if v.secret != nil && !m.Has(m.Descriptor().Fields().ByName(field)) {
+		f.Resource, f.Path = v.secret, xds.Path("validation_context").Field(string(field))
+	}
+	p.Report(f)
+}
