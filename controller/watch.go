@@ -189,7 +189,7 @@ func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err
 // was removed or replaced: a plan is made for the files that are there.
 func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
 	var checked *pipeline.Checked
-	w.watcher.Read(ctx, func() { checked, err = readAside(ctx, w.check) })
+	w.watcher.Read(ctx, func(watch.Changes) { checked, err = readAside(ctx, w.check) })
 	if ctx.Err() != nil { // while it waited for git, or read
 		return o, nil
 	}

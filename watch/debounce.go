@@ -3,13 +3,18 @@ package watch
 import "time"
 
 // debouncer turns bursts of events into single firings: a burst fires when no
-// event came for the quiet time, or when it has lasted for maxDelay. It belongs to
-// one goroutine.
+// event came for the quiet time, or when it has lasted for maxDelay. A burst that is one
+// whole change of one path fires after the settling time. It belongs to one goroutine.
 type debouncer struct {
 	quiet, maxDelay time.Duration
 	timer           *time.Timer
 	deadline        time.Time // when the burst fires at the latest; zero without one
+	path            string    // what the burst is about; empty where that is several paths
 }
+
+// settling is how long a whole change of one file waits for a second one: somebody who
+// changes several has mostly begun with the next one by then.
+const settling = 5 * time.Millisecond
 
 func newDebouncer(quiet, maxDelay time.Duration) *debouncer {
 	d := &debouncer{quiet: quiet, maxDelay: maxDelay, timer: time.NewTimer(0)}
@@ -17,13 +22,25 @@ func newDebouncer(quiet, maxDelay time.Duration) *debouncer {
 	return d
 }
 
-func (d *debouncer) event() {
-	now := time.Now()
-	if !d.running() {
-		d.deadline = now.Add(d.maxDelay)
+// event begins or prolongs a burst. path is what changed; empty where that is not known.
+func (d *debouncer) event(path string) {
+	switch {
+	case !d.running():
+		d.deadline, d.path = time.Now().Add(d.maxDelay), path
+	case d.path != path:
+		d.path = ""
 	}
-	d.timer.Reset(min(d.quiet, d.deadline.Sub(now)))
+	d.after(d.quiet)
 }
+
+// finish says that the change of a path is whole, as far as its writer is concerned.
+func (d *debouncer) finish(path string) {
+	if d.running() && d.path == path {
+		d.after(min(d.quiet, settling))
+	}
+}
+
+func (d *debouncer) after(wait time.Duration) { d.timer.Reset(min(wait, time.Until(d.deadline))) }
 
 // fire delivers once a burst; who receives calls end, unless an event has
 // prolonged it.

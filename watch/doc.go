@@ -1,13 +1,17 @@
 // Package watch turns directories into "changed" signals.
 //
-// A signal says only: look again. It does not say what changed, because nobody
-// can know. Editors save by writing in place, by renaming over, or by moving
-// the old file away first; events of one save come in different orders on
+// A signal says only: look again. Editors save by writing in place, by renaming over,
+// or by moving the old file away first; events of one save come in different orders on
 // different systems; a queue that is full drops them; a folder may be filled
-// between its creation and our watch on it. So the sequence of events is never
+// between its creation and our watch on it. So the sequence of events is not
 // interpreted: whatever happens below the root starts or prolongs a burst, and
 // once the tree was quiet for a while (or the burst has lasted too long) there
-// is one signal, and its receiver reads the tree as it stands then.
+// is one signal, and its receiver reads the tree as it stands then. There is one
+// exception: a burst about one file ends soon after the system says that the file is
+// whole, because it was renamed into its place, or its writer has closed it.
+//
+// [Watcher.Read] tells which paths changed, or that it can't know. That is where to
+// look, and not what happened.
 //
 // Folders are watched, not files: a watch on a file dies with its inode, which
 // is what most editors and every publisher by rename replace. New folders are
@@ -32,6 +36,6 @@
 //	if err != nil { … }
 //	go w.Run(ctx)
 //	for range w.Signals() { // ends with ctx
-//		w.Read(ctx, func() { read("/etc/xds") })
+//		w.Read(ctx, func(c watch.Changes) { read("/etc/xds", c) })
 //	}
 package watch

@@ -32,7 +32,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println("look again:", <-w.Signals())
-	w.Read(ctx, func() { // not while git is at work on the tree
+	w.Read(ctx, func(watch.Changes) { // not while git is at work on the tree
 		text, err := os.ReadFile(filepath.Join(tree, "web.yaml"))
 		fmt.Printf("%s%v\n", text, err)
 	})

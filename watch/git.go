@@ -131,7 +131,9 @@ const reads = 3
 // of the new, and read is called again once the tree is quiet, or has not been for
 // long. What git does, and a link that is turned, replaces many files at once: they are
 // waited for the longest. It is not called once ctx has ended.
-func (w *Watcher) Read(ctx context.Context, read func()) {
+//
+// Each change is told once: where read fails, it has to keep the Changes for the next time.
+func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 	start := time.Now()
 	for n := 1; ; n++ {
 		for w.git.busy() && ctx.Err() == nil {
@@ -141,7 +143,7 @@ func (w *Watcher) Read(ctx context.Context, read func()) {
 			return
 		}
 		counted, mark := w.counted.Load(), w.mark()
-		read()
+		read(w.unread.take())
 		replaced, changed := w.git.busy() || w.mark() != mark, w.counted.Load() != counted
 		if replaced && time.Since(start) > patience || !replaced && (!changed || n >= reads) {
 			return

@@ -111,7 +111,7 @@ func TestCheckout(t *testing.T) {
 			read := func() {
 				var found map[string]int
 				n := 0
-				w.Read(t.Context(), func() { found, n = texts(t, repo) })
+				w.Read(t.Context(), func(Changes) { found, n = texts(t, repo) })
 				if n != files || len(found) != 1 {
 					t.Errorf("read %d files, half of a checkout: %v", n, found)
 				}
@@ -162,7 +162,7 @@ func TestLock(t *testing.T) {
 			read := make(chan struct{})
 			go func() {
 				defer close(read)
-				w.Read(t.Context(), func() {})
+				w.Read(t.Context(), func(Changes) {})
 			}()
 			if !w.git.busy() {
 				t.Fatal("the lock is not seen")
@@ -210,7 +210,7 @@ func TestStaleLock(t *testing.T) {
 	for i := range 3 {
 		sh(t, dir, fmt.Sprintf("echo %d >x/b.yaml", i))
 		waitSignal(t, w)
-		w.Read(t.Context(), func() {})
+		w.Read(t.Context(), func(Changes) {})
 	}
 	sh(t, dir, "echo >x/last.yaml")
 	for _, e := range log.until(t, counts(filepath.Join(dir, "x/last.yaml"))) {
@@ -323,7 +323,7 @@ func TestGitPipe(t *testing.T) {
 	sh(t, dir, "mkdir -p above/root/x; mkfifo above/.git above/root/.git above/root/x/.git")
 	w, _ := newWatcher(t, filepath.Join(dir, "above/root"), Options{Rescan: -1})
 	run(t, w)
-	w.Read(t.Context(), func() {})
+	w.Read(t.Context(), func(Changes) {})
 	sh(t, dir, "mkdir above/root/y; mkfifo above/root/y/.git")
 	waitSignal(t, w)
 }
@@ -361,7 +361,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, tt := range tests {
 		n := 0
-		w.Read(t.Context(), func() {
+		w.Read(t.Context(), func(Changes) {
 			if n++; n <= tt.upTo {
 				tt.during()
 			}
@@ -373,7 +373,7 @@ func TestRead(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.Read(ctx, func() { t.Error("read after the end") })
+	w.Read(ctx, func(Changes) { t.Error("read after the end") })
 }
 
 // TestReadWithinSave: a save that has removed its file and has yet to write it is
@@ -386,7 +386,7 @@ func TestReadWithinSave(t *testing.T) {
 	run(t, w)
 	saved := make(chan error, 1)
 	var found []bool
-	w.Read(t.Context(), func() {
+	w.Read(t.Context(), func(Changes) {
 		if len(found) == 0 {
 			if err := os.Remove(name); err != nil {
 				t.Fatal(err)
@@ -424,7 +424,7 @@ func TestReadWhileLinksTurn(t *testing.T) {
 		return string(data)
 	}
 	n, a, b := 0, "", ""
-	w.Read(t.Context(), func() {
+	w.Read(t.Context(), func(Changes) {
 		a = text("a.yaml")
 		if n++; n <= 2*reads {
 			sh(t, dir, kubelet(n))

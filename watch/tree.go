@@ -11,7 +11,6 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"xdspub/gitdir"
@@ -23,8 +22,8 @@ type set map[string]bool
 
 // tree is the set of watched folders.
 //
-// fsnotify gets resolved paths only. It files watches by path, but the kernel by
-// inode: a folder that was added under two names would lose both watches when
+// The notifier gets resolved paths only: it knows watches by path, but the kernel by
+// inode, and a folder that was added under two names would lose both watches when
 // one of them goes.
 type tree struct {
 	root   string   // absolute, may be a link
@@ -37,8 +36,7 @@ type tree struct {
 	names  int // that may be met in one look
 	met    int // names, in this look
 
-	fsw           *fsnotify.Watcher   // nil while the tree is polled
-	errors        *errorQueue         // of fsw
+	notifier      *notifier           // nil while the tree is polled
 	limit         error               // why it is polled, unless always
 	info          fs.FileInfo         // root's; nil while it is missing
 	real          string              // root, resolved when it was last there
@@ -51,27 +49,26 @@ type tree struct {
 	stamps        map[string]stamp    // of all that counts, in a polled tree
 }
 
-func (t *tree) polled() bool { return t.fsw == nil }
+func (t *tree) polled() bool { return t.notifier == nil }
 
 // channels gives nil channels, which never deliver, for a polled tree.
-func (t *tree) channels() (<-chan fsnotify.Event, <-chan error) {
+func (t *tree) channels() (<-chan event, <-chan error) {
 	if t.polled() {
 		return nil, nil
 	}
-	return t.fsw.Events, t.errors.out
+	return t.notifier.events, t.notifier.errors
 }
 
 func (t *tree) close() {
-	if t.fsw != nil {
-		t.fsw.Close() // closes its channels
-		t.errors.wait()
-		t.fsw, t.errors = nil, nil
+	if t.notifier != nil {
+		t.notifier.close()
+		t.notifier = nil
 	}
 }
 
 // rewatch removes all watches and makes them again: no state can then be stale.
 // Events that were still queued go with them, so a signal must follow. The old
-// watcher is closed first, because a user has few inotify instances, and Envoy,
+// notifier is closed first, because a user has few inotify instances, and Envoy,
 // which may run as the same one, aborts when it gets none.
 func (t *tree) rewatch(ctx context.Context) error {
 	t.close()
@@ -79,14 +76,14 @@ func (t *tree) rewatch(ctx context.Context) error {
 	if t.always {
 		return t.poll(ctx)
 	}
-	fsw, err := fsnotify.NewWatcher()
+	n, err := newNotifier()
 	if err != nil {
 		if err = explain(err); !isLimit(err) {
 			err = &limitError{err, "the system has no events"}
 		}
 		return t.fallBack(ctx, fmt.Errorf("watch %s: %w", t.root, err))
 	}
-	t.fsw, t.errors = fsw, newErrorQueue(fsw.Errors)
+	t.notifier = n
 	if err = t.scan(ctx); isLimit(err) {
 		return t.fallBack(ctx, err)
 	}
@@ -139,7 +136,7 @@ func (t *tree) refresh(ctx context.Context, path string) error {
 	if _, ok := t.byPath[path]; ok { // else nothing below it is watched either
 		for p, real := range t.byPath {
 			if fspath.Within(p, path) {
-				_ = t.fsw.Remove(real) // an error says that it is gone already
+				t.notifier.remove(real)
 				delete(t.byPath, p)
 				delete(t.byReal, real)
 			}
@@ -260,7 +257,7 @@ func (t *tree) add(real string) error {
 	if t.polled() {
 		return nil
 	}
-	return t.fsw.Add(real)
+	return t.notifier.add(real)
 }
 
 // note remembers about path what events don't tell: in a polled tree all, else
@@ -301,7 +298,7 @@ func denied(path string) bool {
 // that can't be watched. One folder does not.
 func (t *tree) judge(path string, err error) error {
 	switch err = explain(err); {
-	case errors.Is(err, fs.ErrNotExist): // gone again
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR) && path != t.root: // gone again
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -321,16 +318,21 @@ func (t *tree) judge(path string, err error) error {
 // what does not count.
 func (t *tree) locate(name string) []string {
 	var paths []string
-	path, ok := t.byReal[name]
-	if dir, in := t.byReal[filepath.Dir(name)]; !ok && in {
-		path, ok = filepath.Join(dir, filepath.Base(name)), true
-	}
-	if ok && !t.ignored(path) {
+	if path, ok := t.reached(name); ok {
 		paths = append(paths, path)
 	}
 	paths = slices.AppendSeq(paths, maps.Keys(t.watchpoints[name]))
 	slices.Sort(paths)
 	return slices.Compact(paths)
+}
+
+// reached turns a name into the path as reached from root, if it is in the tree and counts.
+func (t *tree) reached(name string) (path string, ok bool) {
+	path, ok = t.byReal[name]
+	if dir, in := t.byReal[filepath.Dir(name)]; !ok && in {
+		path, ok = filepath.Join(dir, filepath.Base(name)), true
+	}
+	return path, ok && !t.ignored(path)
 }
 
 // ignored does not ask about root: who names it wants it, hidden or not.

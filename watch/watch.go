@@ -3,7 +3,6 @@ package watch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,15 +13,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"xdspub/gitdir"
 )
 
 // Options tune a Watcher; the zero value is good.
 type Options struct {
 	// QuietPeriod is how long the tree must be quiet before a burst of events
-	// becomes a signal. 0 is 100ms.
+	// becomes a signal. 0 is 100ms. It is shorter after a change of one file that is
+	// known to be whole.
 	QuietPeriod time.Duration
 	// MaxDelay is the longest that a burst may put off its signal. 0 is 2s.
 	MaxDelay time.Duration
@@ -67,6 +65,7 @@ type Watcher struct {
 	log     *slog.Logger
 	git     *git
 	signals chan Reason
+	unread  unread                   // changes, for the next Read
 	counted atomic.Uint64            // events that counted
 	links   atomic.Pointer[[]string] // that lead into the tree, and in it
 
@@ -102,6 +101,7 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 		trouble: map[string]bool{},
 	}
 	w.git = &git{log: w.log}
+	w.unread.addAll()
 	w.tree = &tree{root: root, always: o.Poll > 0, ignore: o.Ignore, skip: o.Skip, warn: w.warn, names: maxNames}
 	if !info.IsDir() {
 		w.tree.root, w.tree.flat, w.file = filepath.Dir(root), true, root
@@ -198,7 +198,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			switch {
 			case w.burst.running():
 			case w.git.busy():
-				w.burst.event()
+				w.burst.event("")
 			default:
 				w.signal(Rescan)
 			}
@@ -218,29 +218,52 @@ func (w *Watcher) signal(r Reason) {
 func (w *Watcher) settled(ctx context.Context) bool {
 	if w.git.busy() {
 		w.burst.end() // from here a new one, so that the lock is asked for again
-		w.burst.event()
+		w.burst.event("")
 		return false
 	}
 	// Nothing else prolongs the burst of a polled tree. The look comes in any
 	// case: what it finds now needs no signal later.
 	overdue := w.burst.overdue()
-	return !(w.tree.polled() && w.changed(ctx)) || overdue
+	return !(w.tree.polled() && w.pollAgain(ctx)) || overdue
 }
 
-func (w *Watcher) handle(ctx context.Context, event fsnotify.Event) {
-	if filepath.Base(event.Name) == gitdir.Name && event.Has(fsnotify.Create) { // a clone begins
-		w.tree.gits[event.Name] = true
+func (w *Watcher) handle(ctx context.Context, e event) {
+	if e.op == overflowed {
+		w.handleOverflow(ctx)
+		return
+	}
+	if filepath.Base(e.name) == gitdir.Name && e.op == created { // a clone begins
+		w.tree.gits[e.name] = true
 		w.git.setGitDirs(w.tree.gits)
 	}
-	paths := w.tree.locate(event.Name)
-	if event.Op == fsnotify.Chmod {
+	paths := w.tree.locate(e.name)
+	switch e.op {
+	case finished:
+		w.finish(e.name, paths)
+		return
+	case attributes:
 		paths = slices.DeleteFunc(paths, func(p string) bool { return !w.tree.accessTurned(p) })
 	}
-	if event.Op != fsnotify.Write {
+	if e.op != written {
 		w.refresh(ctx, paths)
 	}
 	for _, path := range paths {
-		w.count(path, event.Op.String())
+		w.count(path, string(e.op))
+	}
+	if e.op == replaced {
+		w.finish(e.name, paths)
+	}
+}
+
+// finish tells the burst that a change is whole: that of a file with something in it, on
+// whose name nothing else depends. What is empty is about to be written.
+func (w *Watcher) finish(name string, paths []string) {
+	path, ok := w.tree.reached(name)
+	if !ok || !slices.Equal(paths, []string{path}) {
+		return
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		w.burst.finish(path)
 	}
 }
 
@@ -257,20 +280,21 @@ func (w *Watcher) refresh(ctx context.Context, paths []string) {
 }
 
 func (w *Watcher) count(path, op string) {
-	w.counted.Add(1)
+	w.unread.add(path)
+	w.counted.Add(1) // after that: who sees it finds the path
 	w.log.Debug("changed", "path", path, "op", op)
-	w.burst.event()
+	w.burst.event(path)
 }
 
 func (w *Watcher) handleError(ctx context.Context, err error) {
-	if !errors.Is(err, fsnotify.ErrEventOverflow) {
-		w.check(ctx, fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
-		return
-	}
+	w.check(ctx, fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
+}
+
+func (w *Watcher) handleOverflow(ctx context.Context) {
 	w.rewatch(ctx) // new folders may be among what was dropped
 	w.log.Warn("events were dropped, looked at the whole tree again; the sysctl fs.inotify.max_queued_events sets how many can wait")
 	w.counted.Add(1)
-	w.burst.event()
+	w.burst.event("")
 }
 
 func (w *Watcher) takeFiles(ctx context.Context) {
@@ -278,7 +302,7 @@ func (w *Watcher) takeFiles(ctx context.Context) {
 	w.tree.files = w.files
 	w.mu.Unlock()
 	w.rewatch(ctx)
-	w.burst.event()
+	w.burst.event("")
 }
 
 // checkPeriodically finds what causes no event: every change in a polled tree, and a root
@@ -288,15 +312,18 @@ func (w *Watcher) checkPeriodically(ctx context.Context) {
 	switch {
 	case w.burst.running(): // its end has a look
 	case w.tree.polled():
-		w.changed(ctx)
+		w.pollAgain(ctx)
 	case w.tree.turned():
 		w.rewatch(ctx)
 		w.count(w.tree.root, "TURNED")
 	}
 }
 
-// rewatch makes all watches again.
-func (w *Watcher) rewatch(ctx context.Context) { w.scan(ctx, w.tree.rewatch) }
+// rewatch makes all watches again. Events that were on their way go with the old ones.
+func (w *Watcher) rewatch(ctx context.Context) {
+	w.scan(ctx, w.tree.rewatch)
+	w.unread.addAll()
+}
 
 // refreshMark stores the git directories and the links by which mark tells Read that the
 // tree changed while it was read.
@@ -306,8 +333,8 @@ func (w *Watcher) refreshMark() {
 	w.links.Store(&links)
 }
 
-// changed looks at a polled tree and tells whether it did since the last look.
-func (w *Watcher) changed(ctx context.Context) bool { return w.scan(ctx, w.tree.poll) }
+// pollAgain looks at a polled tree and tells whether it changed since the last look.
+func (w *Watcher) pollAgain(ctx context.Context) bool { return w.scan(ctx, w.tree.poll) }
 
 // scan looks at the whole tree, and counts what changed if it stays polled. It logs an
 // error only when the last scan had another one: the root may be missing for days, with a
@@ -334,7 +361,8 @@ func (w *Watcher) scan(ctx context.Context, look func(context.Context) error) (c
 func (w *Watcher) check(ctx context.Context, err error) {
 	if isLimit(err) {
 		err = w.tree.fallBack(ctx, err)
-		w.burst.event() // for what was still queued
+		w.unread.addAll() // for what was still queued
+		w.burst.event("")
 	}
 	if err != nil && ctx.Err() == nil {
 		w.warn(err)

@@ -446,7 +446,7 @@ func TestRescan(t *testing.T) {
 // TestRescanInBurst: a burst keeps its quiet time whatever the ticker says.
 func TestRescanInBurst(t *testing.T) {
 	w, _ := newWatcher(t, t.TempDir(), Options{QuietPeriod: 50 * time.Millisecond, Rescan: time.Millisecond})
-	w.burst.event()
+	w.burst.event("")
 	run(t, w)
 	if r := waitSignal(t, w); r != Change {
 		t.Errorf("signal %q came before the end of the burst", r)

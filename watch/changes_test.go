@@ -1,0 +1,84 @@
+package watch
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"xdspub/internal/fspath"
+)
+
+// TestChanges: Read tells what changed, by the paths as reached from the root, and each
+// change once.
+func TestChanges(t *testing.T) {
+	top := t.TempDir()
+	root := filepath.Join(top, "root")
+	sh(t, top, "mkdir -p root/x out/y; echo 1 >root/a.yaml; echo 1 >root/.key; ln -s ../out/y root/l; echo 1 >out/target; ln -s ../out/target root/t.yaml")
+	w, _ := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Skip: litter, Files: []string{filepath.Join(root, ".key")}})
+	run(t, w)
+	read := func() (got Changes) {
+		t.Helper()
+		w.Read(t.Context(), func(c Changes) { got.All = got.All || c.All; got.Paths = append(got.Paths, c.Paths...) })
+		return got
+	}
+	if c := read(); !c.All {
+		t.Error("before the first reading all is new")
+	}
+	if c := read(); c.All || len(c.Paths) > 0 {
+		t.Errorf("nothing happened: %+v", c)
+	}
+	for _, s := range []struct {
+		do   string
+		want []string
+		all  bool
+	}{
+		{do: "echo 2 >root/a.yaml", want: []string{"a.yaml"}},
+		{do: "echo 3 >root/.b; mv root/.b root/x/b.yaml", want: []string{"x/b.yaml"}},
+		{do: "rm root/x/b.yaml", want: []string{"x/b.yaml"}},
+		{do: "mv root/a.yaml root/c.yaml", want: []string{"a.yaml", "c.yaml"}},
+		{do: "mkdir -p root/n/m; echo 1 >root/n/m/a.yaml", want: []string{"n"}},
+		{do: "mv root/n root/x/n", want: []string{"n", "x/n"}},
+		{do: "echo 2 >root/x/n/m/a.yaml", want: []string{"x/n/m/a.yaml"}},
+		{do: "echo 2 >out/y/a.yaml", want: []string{"l/a.yaml"}},
+		{do: "echo 2 >out/target", want: []string{"t.yaml"}},
+		{do: "echo 2 >root/.key", want: []string{".key"}},
+		{do: "rm root/l; ln -s ../out root/l", want: []string{"l"}},
+		{do: fmt.Sprintf("for i in $(seq %d); do : >root/x/$i; done", maxChanged+1), all: true},
+		{do: "mv root away; mv away root", all: true},
+	} {
+		sh(t, top, s.do)
+		var got Changes
+		done := func() bool {
+			return s.all && got.All || !s.all && !slices.ContainsFunc(s.want, func(p string) bool { return !slices.Contains(got.Paths, filepath.Join(root, p)) })
+		}
+		for !done() { // events of one script can come with two signals
+			waitSignal(t, w)
+			next := read()
+			got.All, got.Paths = got.All || next.All, append(got.Paths, next.Paths...)
+		}
+		if got.All != s.all {
+			t.Errorf("%s: %+v", s.do, got)
+		}
+		for _, p := range got.Paths {
+			if rel, _ := filepath.Rel(root, p); !s.all && !slices.ContainsFunc(s.want, func(want string) bool { return fspath.Within(rel, want) }) {
+				t.Errorf("%s: %q changed too", s.do, rel)
+			}
+		}
+	}
+}
+
+// TestChangesUnknown: where events may have been lost, all may have changed.
+func TestChangesUnknown(t *testing.T) {
+	w, _ := newWatcher(t, t.TempDir(), Options{Rescan: time.Millisecond})
+	run(t, w)
+	for range 3 {
+		waitSignal(t, w)
+		w.Read(t.Context(), func(c Changes) {
+			if !c.All {
+				t.Error("a rescan can find anything")
+			}
+		})
+	}
+}
