@@ -61,7 +61,7 @@ extension configs.`}
 
 	codeOutputInSource = diag.Code{Name: "output-in-source", Doc: `The output directory and the source tree lie one inside the other.
 
-What is published would be read as a source on the next pass.`}
+What is published would be read as a source the next time.`}
 
 	codeRefusedByEnvoy = diag.Code{Name: "refused-by-envoy", Doc: `An Envoy refused what was published.
 

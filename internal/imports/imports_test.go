@@ -1,4 +1,4 @@
-// Package imports holds the test that imports run one way: each room knows only
+// Package imports holds the test that imports run one way: each package knows only
 // what lies below it (docs/architecture.md).
 package imports
 
@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// may lists the rooms that a room imports. A room that is not listed may not be
+// may lists the packages that a package imports. One that is not listed may not be
 // imported by, nor import, any other. * stands for each family of rules.
 var may = map[string][]string{
 	"diag":                   {},
@@ -54,8 +54,8 @@ var may = map[string][]string{
 	"validate/uritemplate":   {},
 }
 
-// only lists modules, and packages of Go, that just some rooms may import, so that
-// a choice of library stays a choice of one room.
+// only lists modules, and packages of Go, that only some packages may import, so
+// that a choice of library stays a choice of one package.
 var only = map[string][]string{
 	"os/exec":                                    {"pipeline"}, // starts git, and nothing else
 	"github.com/fsnotify/fsnotify":               {"watch"},
@@ -71,45 +71,45 @@ var only = map[string][]string{
 
 func TestImportsRunOneWay(t *testing.T) {
 	for _, p := range packages(t) {
-		room, ok := strings.CutPrefix(p.ImportPath, "xdspub/")
-		if !ok || strings.HasPrefix(room, "internal/") || strings.HasPrefix(room, "examples/") || room == "e2e" {
+		name, ok := strings.CutPrefix(p.ImportPath, "xdspub/")
+		if !ok || strings.HasPrefix(name, "internal/") || strings.HasPrefix(name, "examples/") || name == "e2e" {
 			continue
 		}
-		allowed, known := may[room]
-		if isFamily(room) {
+		allowed, known := may[name]
+		if isFamily(name) {
 			allowed, known = append(may["validate/rules/*"], allowed...), true
 		}
 		if !known {
-			t.Errorf("%s is a room that this test does not know: say in `may` what it imports", room)
+			t.Errorf("%s is a package that this test does not know: say in `may` what it imports", name)
 		}
 		for _, i := range p.Imports {
 			below, ok := strings.CutPrefix(i, "xdspub/")
 			if ok && !slices.Contains(allowed, below) && !(isFamily(below) && slices.Contains(allowed, "validate/rules/*")) {
-				t.Errorf("%s imports %s", room, below)
+				t.Errorf("%s imports %s", name, below)
 			}
-			for module, rooms := range only {
-				if (i == module || strings.HasPrefix(i, module+"/")) && !slices.Contains(rooms, room) {
-					t.Errorf("%s imports %s, which only %v may", room, i, rooms)
+			for module, importers := range only {
+				if (i == module || strings.HasPrefix(i, module+"/")) && !slices.Contains(importers, name) {
+					t.Errorf("%s imports %s, which only %v may", name, i, importers)
 				}
 			}
 		}
 	}
 }
 
-// isFamily reports whether a room holds the rules of one family.
-func isFamily(room string) bool { return strings.HasPrefix(room, "validate/rules/") }
+// isFamily reports whether a package holds the rules of one family.
+func isFamily(name string) bool { return strings.HasPrefix(name, "validate/rules/") }
 
 // TestExamples: each package that a program of others can import shows how it is used.
 // A family of rules does so by the examples of each of them.
 func TestExamples(t *testing.T) {
 	for _, p := range packages(t) {
-		room := strings.TrimPrefix(p.ImportPath, "xdspub/")
-		if _, exported := may[room]; !exported || isFamily(room) || p.Name == "main" || room == "xds/alltypes" { // nothing to call there
+		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
+		if _, exported := may[name]; !exported || isFamily(name) || p.Name == "main" || name == "xds/alltypes" { // nothing to call there
 			continue
 		}
 		examples := 0
-		for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ParseComments)
+		for _, test := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, test), nil, parser.ParseComments)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 		if examples == 0 {
-			t.Errorf("%s has no Example with an output", room)
+			t.Errorf("%s has no Example with an output", name)
 		}
 	}
 }

@@ -1,0 +1,125 @@
+// Package glossary holds the test that one concept has one word: the words that
+// docs/glossary.md rejects stand in no exported name, and in no other document.
+package glossary
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// rejected is the last column of the glossary's tables. Words in code font are names, and
+// stand in the code alone.
+func rejected(t *testing.T) (names, words []string) {
+	t.Helper()
+	text, err := os.ReadFile(root + "/docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if last := strings.TrimSpace(cells[len(cells)-1]); len(cells) > 1 && last != "" && last != "not" && !strings.HasPrefix(last, "---") {
+			for word := range strings.SplitSeq(last, ",") {
+				word = strings.TrimSpace(word)
+				if name := strings.Trim(word, "`"); name != word {
+					names = append(names, name)
+				} else {
+					words = append(words, word)
+				}
+			}
+		}
+	}
+	if len(names) == 0 || len(words) == 0 {
+		t.Fatal("the glossary rejects nothing: its tables have another form")
+	}
+	return names, words
+}
+
+func TestDocuments(t *testing.T) {
+	_, words := rejected(t)
+	documents, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := regexp.MustCompile(`(?i)\b(` + strings.Join(words, "|") + `)\b`)
+	code := regexp.MustCompile("`[^`]*`")
+	for _, file := range append(documents, root+"/README.md", root+"/CONTRIBUTING.md") {
+		if filepath.Base(file) == "glossary.md" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, listing := 0, false
+		for line := range strings.Lines(string(text)) {
+			n++
+			if strings.HasPrefix(line, "```") {
+				listing = !listing
+			}
+			if found := word.FindString(code.ReplaceAllString(line, "")); found != "" && !listing {
+				t.Errorf("%s:%d: %q: docs/glossary.md has another word", strings.TrimPrefix(file, root+"/"), n, found)
+			}
+		}
+	}
+}
+
+func TestExportedNames(t *testing.T) {
+	names, _ := rejected(t)
+	camel := regexp.MustCompile(`[A-Z]+[a-z0-9]*`)
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (strings.HasPrefix(e.Name(), ".") && e.Name() != ".." || e.Name() == "testdata"):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, id := range declared(file) {
+			for _, part := range camel.FindAllString(id.Name, -1) {
+				if id.IsExported() && slices.Contains(names, part) {
+					t.Errorf("%s: %s: docs/glossary.md has another word than %s", files.Position(id.Pos()), id.Name, part)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// declared returns the names that a file declares: its functions, methods, types, fields,
+// constants and variables.
+func declared(file *ast.File) (list []*ast.Ident) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			list = append(list, n.Name)
+			return false
+		case *ast.TypeSpec:
+			list = append(list, n.Name)
+		case *ast.ValueSpec:
+			list = append(list, n.Names...)
+		case *ast.Field:
+			list = append(list, n.Names...)
+		}
+		return true
+	})
+	return list
+}
