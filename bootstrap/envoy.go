@@ -31,6 +31,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
+
+	"xdspub/xds"
 )
 
 // EnvoyOptions say what Envoy is to subscribe to, and as whom.
@@ -74,7 +76,7 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
-	if err := b.ValidateAll(); err != nil {
+	if err := xds.Constraints(b); err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
 	// Through sigs' YAML, because protojson's own bytes differ from build to build.

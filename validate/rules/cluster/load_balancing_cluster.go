@@ -15,7 +15,7 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 	case c.GetLoadBalancingPolicy() != nil:
 		checkBesidePolicy(p, n, c)
 		if facts.HasNoPolicy(c.GetLoadBalancingPolicy()) {
-			if c.GetLoadBalancingPolicy().ValidateAll() != nil {
+			if xds.Constraints(c.GetLoadBalancingPolicy()) != nil {
 				return // field-constraint
 			}
 			p.Report(validate.Finding{
@@ -98,7 +98,7 @@ func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 			Warning: true,
 		})
 	}
-	if c.GetRingHashLbConfig().ValidateAll() == nil && c.GetMaglevLbConfig().ValidateAll() == nil { // else field-constraint
+	if xds.Constraints(c.GetRingHashLbConfig()) == nil && xds.Constraints(c.GetMaglevLbConfig()) == nil { // else field-constraint
 		switch c.GetLbPolicy() {
 		case clusterv3.Cluster_RING_HASH:
 			checkRingSizes(p, n.Path().Field("ring_hash_lb_config"), c.GetRingHashLbConfig())

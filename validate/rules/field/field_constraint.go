@@ -22,11 +22,7 @@ without its kind crashes Envoy. A config source that xdspub replaces is not judg
 		if n.Parent != nil && !isPacked(n) {
 			return // judged with the message around it
 		}
-		m, ok := n.Message.(interface{ ValidateAll() error })
-		if !ok {
-			return
-		}
-		err := m.ValidateAll()
+		err := xds.Constraints(n.Message)
 		// Envoy unpacks the SPIFFE validator without checks.
 		if err == nil || facts.IsUnread(n) || facts.IsReadAsAnother(n) || !facts.IsPickedPolicy(n) || facts.Inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return

@@ -78,7 +78,7 @@ func keepsConstraints(n *xds.Node) bool {
 		if at == nil {
 			break
 		}
-		if m, ok := at.Message.(interface{ ValidateAll() error }); ok && m.ValidateAll() != nil {
+		if xds.Constraints(at.Message) != nil {
 			return false
 		}
 	}

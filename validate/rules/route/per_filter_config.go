@@ -94,6 +94,5 @@ func fitsEmpty(config *anypb.Any, want protoreflect.FullName) bool {
 	if err != nil {
 		return false
 	}
-	m, ok := mt.New().Interface().(interface{ ValidateAll() error })
-	return !ok || m.ValidateAll() == nil
+	return xds.Constraints(mt.New().Interface()) == nil
 }

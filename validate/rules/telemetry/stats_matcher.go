@@ -47,7 +47,7 @@ else there is taken, and has all stats.`,
 			})
 			return
 		}
-		if err := m.ValidateAll(); err != nil {
+		if err := xds.Constraints(&m); err != nil {
 			for _, v := range facts.Violations(err, m.ProtoReflect(), path) {
 				p.Report(validate.Finding{Path: v.Path, Message: v.Message, Help: v.Help})
 			}
