@@ -128,8 +128,8 @@ func TestContributing(t *testing.T) {
 			case words[0] == "make":
 				command = "make --dry-run " + strings.Join(words[1:], " ")
 			case words[0] == "go" && words[1] == "test":
-				command = regexp.MustCompile(`-run (\w+)`).ReplaceAllString(command, "-list $1 | grep $1")
-				command = strings.ReplaceAll(command, " -update", "")
+				checkTests(t, command)
+				continue
 			case words[0] == "go" && words[1] == "generate":
 				command = "go generate -n " + strings.Join(words[2:], " ")
 			}
@@ -155,6 +155,34 @@ func TestContributing(t *testing.T) {
 			if !strings.Contains(text, "`"+m[1]+"`") {
 				t.Errorf("CONTRIBUTING.md does not say what envoytest.%s does", m[1])
 			}
+		}
+	}
+}
+
+// checkTests holds that the package of a go test command has the tests that it names. To
+// ask go test itself would link each package's tests once more.
+func checkTests(t *testing.T, command string) {
+	t.Helper()
+	m := regexp.MustCompile(`^go test \./(\S+) -run '?([\w|]+)'?( -update)?$`).FindStringSubmatch(command)
+	if m == nil {
+		t.Errorf("%s: not a package and tests", command)
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(root, m[1], "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(data)
+	}
+	for name := range strings.SplitSeq(m[2], "|") {
+		if !strings.Contains(code.String(), "\nfunc "+name+"(t *testing.T)") {
+			t.Errorf("%s: there is no %s", command, name)
 		}
 	}
 }
