@@ -208,7 +208,7 @@ func asRulesSee(t *testing.T, row map[string]any, resources []any, bootstrap []b
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := validate.Options{Known: followed.Known, Bootstrap: followed.Bootstrap, Partial: followed.Partial}
+		o := validate.Options{BootstrapFacts: followed.BootstrapFacts, Bootstrap: followed.Bootstrap, Partial: followed.Partial}
 		found = append(followed.Diagnostics, validate.Run(t.Context(), followed.Snapshot, rules.All, o)...)
 	}
 	gravest := "none"

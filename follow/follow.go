@@ -46,8 +46,8 @@ type Result struct {
 	// Bootstrap is what the bootstrap says beside its static resources; nil where
 	// the bootstrap can't be decoded.
 	Bootstrap *xds.Resource
-	// Known is what the bootstrap holds.
-	Known xds.BootstrapFacts
+	// BootstrapFacts are those of the bootstrap.
+	BootstrapFacts xds.BootstrapFacts
 	// Snapshot is the resources of the bootstrap and of all files.
 	Snapshot *xds.Snapshot
 	// Partial tells that the Envoy may have clusters beside these: some file could
@@ -98,7 +98,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 		return f.result, nil
 	}
 	f.add(loaded.Diagnostics...)
-	f.result.Known, f.result.Bootstrap = xds.BootstrapFactsOf(b), loaded.Resources()[0]
+	f.result.BootstrapFacts, f.result.Bootstrap = xds.BootstrapFactsOf(b), loaded.Resources()[0]
 	f.bootstrap(b)
 	for _, r := range loaded.Resources()[1:] {
 		r.DeliveredBy = xds.StaticResources

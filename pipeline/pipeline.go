@@ -217,10 +217,10 @@ func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
 		return c, nil
 	}
 	c.Add(p.judge.Run(ctx, c.Snapshot, validate.Options{
-		Known:   known,
-		Disable: p.options.Disable,
-		Enable:  p.options.Enable,
-		Now:     time.Now(),
+		BootstrapFacts: known,
+		Disable:        p.options.Disable,
+		Enable:         p.options.Enable,
+		Now:            time.Now(),
 		// A resource that could not be read is missing here and not in the tree.
 		Partial: loaded.Partial,
 		Timings: c.rules(),
@@ -255,12 +255,12 @@ func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 	c.Summary.Files, c.Summary.Resources = len(followed.Files), c.Snapshot.Len()
 	c.Add(followed.Diagnostics)
 	c.Add(validate.Run(ctx, c.Snapshot, rules.All, validate.Options{
-		Known:     followed.Known,
-		Bootstrap: followed.Bootstrap,
-		Disable:   p.options.Disable,
-		Enable:    p.options.Enable,
-		Partial:   followed.Partial,
-		Timings:   c.rules(),
+		BootstrapFacts: followed.BootstrapFacts,
+		Bootstrap:      followed.Bootstrap,
+		Disable:        p.options.Disable,
+		Enable:         p.options.Enable,
+		Partial:        followed.Partial,
+		Timings:        c.rules(),
 	}))
 	c.Add(p.takenAsBootstrap(followed.Bootstrap, c.Snapshot.Len(), followed.Diagnostics))
 	return c, nil

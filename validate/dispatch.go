@@ -34,7 +34,7 @@ func (d dispatcher) audience(n *xds.Node) *audience {
 	if known == nil {
 		known = &audience{}
 		for _, r := range d.rules {
-			known.gathered = known.gathered || slices.Contains(r.Gather, md.FullName())
+			known.gathered = known.gathered || slices.Contains(r.Collect, md.FullName())
 			switch {
 			case r.Node == nil && r.Lookup == nil || !r.looksAt(md):
 			case len(r.Messages) > 0:

@@ -27,7 +27,7 @@ func NewJudge(rules []*Rule) *Judge { return &Judge{rules: rules} }
 // judged is what the rules found in one resource.
 type judged struct {
 	findings *findings
-	gathered []Met
+	gathered []Occurrence
 	asked    map[question]any
 	until    time.Time // zero for as long as asked holds
 }
@@ -108,20 +108,20 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 // leftIn are those of the rules that o leaves in.
 func (o Options) leftIn(rules []*Rule) []*Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool {
-		return slices.Contains(o.Disable, r.Code) || r.Off && !slices.Contains(o.Enable, r.Code)
+		return slices.Contains(o.Disable, r.Code) || r.OptIn && !slices.Contains(o.Enable, r.Code)
 	})
 }
 
 // judgeAlike tells whether the rules find the same in a resource with other options.
 func (o Options) judgeAlike(other Options) bool {
 	return slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
-		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.Known, other.Known)
+		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
 // together judges what stands in several resources.
 func (j *Judge) together(ctx context.Context, pass LookupPass, resources []*xds.Resource, all []*judged, rules []*Rule) {
 	var (
-		gathered    []Met
+		gathered    []Occurrence
 		subscribers []Subscriber
 	)
 	for i, r := range resources {
@@ -139,8 +139,8 @@ func (j *Judge) together(ctx context.Context, pass LookupPass, resources []*xds.
 		p := SnapshotPass{LookupPass: pass, Subscribers: subscribers}
 		p.rule = r
 		for _, m := range gathered {
-			if slices.Contains(r.Gather, m.Node.Name()) {
-				p.Gathered = append(p.Gathered, m)
+			if slices.Contains(r.Collect, m.Node.Name()) {
+				p.Collected = append(p.Collected, m)
 			}
 		}
 		watch.snapshot(r, &p)
@@ -214,7 +214,7 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 			return
 		}
 		if audience.gathered {
-			out.gathered = append(out.gathered, Met{r, n})
+			out.gathered = append(out.gathered, Occurrence{r, n})
 		}
 		for _, rule := range audience.rules {
 			p.rule = rule
@@ -227,5 +227,5 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 // pass is what rules see with these options. What they look up is taken down by taker.
 func (a *answers) pass(o Options, taker *judged, into *findings) LookupPass {
 	v := View{from: a, taker: taker}
-	return LookupPass{Pass: Pass{Known: o.Known, view: v, now: o.Now, findings: into}, Snapshot: v}
+	return LookupPass{Pass: Pass{BootstrapFacts: o.BootstrapFacts, view: v, now: o.Now, findings: into}, Snapshot: v}
 }

@@ -9,7 +9,7 @@ import (
 
 // Pass is what a rule sees when it judges a message by its resource alone.
 type Pass struct {
-	Known xds.BootstrapFacts
+	BootstrapFacts xds.BootstrapFacts
 	// Resource is the one whose message is judged; nil in Rule.Snapshot.
 	Resource *xds.Resource
 
@@ -31,9 +31,8 @@ type SnapshotPass struct {
 	// Subscribers are all places that ask a config source for resources, in the
 	// order of the walk.
 	Subscribers []Subscriber
-	// Gathered are the messages that the rule's Gather names, in the order of the
-	// walk.
-	Gathered []Met
+	// Collected are the messages that the rule's Collect names, in the order of the walk.
+	Collected []Occurrence
 }
 
 // Subscriber is a Subscription and the resource that it stands in.
@@ -42,8 +41,8 @@ type Subscriber struct {
 	Resource *xds.Resource
 }
 
-// Met is a message and the resource that it stands in.
-type Met struct {
+// Occurrence is a message and the resource that holds it.
+type Occurrence struct {
 	Resource *xds.Resource
 	Node     *xds.Node
 }
@@ -108,5 +107,5 @@ func (p *Pass) Passed(moment time.Time) bool {
 
 // Exists tells whether a resource is in the Snapshot or in the bootstrap.
 func (p *LookupPass) Exists(t *xds.Type, name string) bool {
-	return p.Snapshot.Has(t, name) || p.Known.Has(t, name)
+	return p.Snapshot.Has(t, name) || p.BootstrapFacts.Has(t, name)
 }

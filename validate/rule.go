@@ -35,13 +35,13 @@ type Rule struct {
 	// Lookup judges one message, and can ask for other resources. A rule has Node or
 	// Lookup, not both.
 	Lookup func(*LookupPass, *xds.Node)
-	// Gather are the types of the messages that Snapshot finds in SnapshotPass.Gathered,
+	// Collect are the types of the messages that Snapshot finds in SnapshotPass.Collected,
 	// with the same exception.
-	Gather []protoreflect.FullName
+	Collect []protoreflect.FullName
 	// Snapshot judges what stands in several resources, once a Run.
 	Snapshot func(*SnapshotPass)
-	// Off says that the rule runs only where it is enabled by name.
-	Off bool
+	// OptIn means that the rule runs only where it is enabled by name.
+	OptIn bool
 }
 
 // node judges one message.

@@ -15,8 +15,8 @@ import (
 // Options for Run; the zero value judges by all rules that are not off by default, with
 // nothing known beside the Snapshot.
 type Options struct {
-	// Known is what the Envoy has from its own bootstrap.
-	Known xds.BootstrapFacts
+	// BootstrapFacts is what the Envoy has from its own bootstrap.
+	BootstrapFacts xds.BootstrapFacts
 	// Bootstrap is the Envoy's own bootstrap without its static resources, to be
 	// judged too; nil where only the Snapshot is.
 	Bootstrap *xds.Resource

@@ -125,8 +125,8 @@ func (v View) Nearest(t *xds.Type, name string) string {
 // own: then Envoy makes the tracer of the bootstrap for it.
 func (v View) tracesByBootstrap() bool { return ask[bool](v, question{about: aboutTracing}) }
 
-// Followed is Snapshot.FromBootstrap.
-func (v View) Followed() bool { return v.from.FromBootstrap() }
+// FromBootstrap calls Snapshot.FromBootstrap.
+func (v View) FromBootstrap() bool { return v.from.FromBootstrap() }
 
 // Serves is Snapshot.Serves. What it goes by is asked for, too: so it is taken down.
 func (v View) Serves(s xds.Subscription) bool {

@@ -241,7 +241,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 			if err != nil || b == nil {
 				return nil, "", err
 			}
-			o.Known = xds.BootstrapFactsOf(b)
+			o.BootstrapFacts = xds.BootstrapFactsOf(b)
 		}
 	}
 	result, err := load.New(load.Options{}).Load(context.Background(), tree)
@@ -254,7 +254,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		if err != nil {
 			return nil, "", err
 		}
-		o.Bootstrap, o.Known, snapshot = followed.Bootstrap, followed.Known, followed.Snapshot
+		o.Bootstrap, o.BootstrapFacts, snapshot = followed.Bootstrap, followed.BootstrapFacts, followed.Snapshot
 		list, line = followed.Diagnostics, followed.Line
 	}
 	list = append(list, validate.Run(context.Background(), snapshot, rules.All, o)...).Sort()

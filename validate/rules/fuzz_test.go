@@ -82,7 +82,7 @@ func judgeText(t *testing.T, text []byte) {
 	most := uint64(64<<20 + 4096*len(text))
 	options := validate.Options{Now: certs.Now}
 	for _, r := range rules.All {
-		if r.Off {
+		if r.OptIn {
 			options.Enable = append(options.Enable, r.Code)
 		}
 	}

@@ -43,7 +43,7 @@ func unsound(r *validate.Rule) string {
 		return "the code is not kebab-case"
 	case strings.TrimSpace(summary) == "" || strings.Contains(summary, "\n") || strings.TrimSpace(reason) == "":
 		return "Doc needs a summary line, an empty line and a reason"
-	case r.Off != strings.HasSuffix(summary, "(off by default)."):
+	case r.OptIn != strings.HasSuffix(summary, "(off by default)."):
 		return "the summary of a rule that is off ends with (off by default), that of no other"
 	case r.Node == nil && r.Lookup == nil && r.Snapshot == nil:
 		return "nothing to run"
@@ -53,8 +53,8 @@ func unsound(r *validate.Rule) string {
 		return "Messages without Node or Lookup"
 	case len(r.Messages) > 0 && r.Wants != nil:
 		return "both Messages and Wants"
-	case len(r.Gather) > 0 && r.Snapshot == nil:
-		return "Gather without Snapshot"
+	case len(r.Collect) > 0 && r.Snapshot == nil:
+		return "Collect without Snapshot"
 	}
 	return ""
 }
@@ -72,11 +72,11 @@ func TestRules(t *testing.T) {
 	for _, rule := range rules.All {
 		t.Run(rule.Code, func(t *testing.T) {
 			archive, dir := write(t, rule.Code, t.TempDir())
-			options := validate.Options{Now: certs.Now, Known: known(t, filepath.Join(dir, "bootstrap.yaml"))}
+			options := validate.Options{Now: certs.Now, BootstrapFacts: known(t, filepath.Join(dir, "bootstrap.yaml"))}
 			if rule.Code != "deprecated-field" { // some rules are about fields that are deprecated too
 				options.Disable = []string{"deprecated-field"}
 			}
-			if rule.Off {
+			if rule.OptIn {
 				options.Enable = []string{rule.Code}
 			}
 			trees, wants := examples(t, archive)
@@ -135,7 +135,7 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 		if err != nil {
 			t.Fatal(err)
 		}
-		options.Bootstrap, options.Known, snapshot = result.Bootstrap, result.Known, result.Snapshot
+		options.Bootstrap, options.BootstrapFacts, snapshot = result.Bootstrap, result.BootstrapFacts, result.Snapshot
 		loaded = &load.Result{Diagnostics: result.Diagnostics}
 	}
 	for _, d := range loaded.Diagnostics {

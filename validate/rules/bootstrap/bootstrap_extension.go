@@ -43,13 +43,13 @@ internal listeners.`,
 }
 
 func needsExtension(p *validate.Pass, n *xds.Node, extension protoreflect.FullName, what string) {
-	if p.Known.HasExtension(extension) {
+	if p.BootstrapFacts.HasExtension(extension) {
 		return
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path(),
 		Message: fmt.Sprintf("%s needs the bootstrap extension %s", what, extension.Name()),
 		Help:    "add it to bootstrap_extensions, and say which bootstrap Envoy has",
-		Warning: !p.Known.Given(),
+		Warning: !p.BootstrapFacts.Given(),
 	})
 }

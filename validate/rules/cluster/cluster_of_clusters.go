@@ -26,14 +26,14 @@ member is left, all requests get 503.
 A composite cluster hands a request on to its members. One that comes back to itself
 makes Envoy recurse until it crashes, at the first request, or at the first retry
 when an earlier member has answered.`,
-	Gather: []protoreflect.FullName{
+	Collect: []protoreflect.FullName{
 		"envoy.extensions.clusters.aggregate.v3.ClusterConfig",
 		"envoy.extensions.clusters.composite.v3.ClusterConfig",
 	},
 	Snapshot: func(p *validate.SnapshotPass) {
-		made := make(map[string]validate.Met)
+		made := make(map[string]validate.Occurrence)
 		var names []string
-		for _, m := range p.Gathered {
+		for _, m := range p.Collected {
 			if m.Resource.Type == xds.Cluster && m.Node.Field() == "envoy.config.cluster.v3.Cluster.CustomClusterType.typed_config" && made[m.Resource.Name].Node == nil {
 				made[m.Resource.Name] = m
 				names = append(names, m.Resource.Name)
@@ -60,7 +60,7 @@ when an earlier member has answered.`,
 	},
 }
 
-func checkAggregate(p *validate.LookupPass, made map[string]validate.Met, at validate.Met, config *aggregatev3.ClusterConfig) {
+func checkAggregate(p *validate.LookupPass, made map[string]validate.Occurrence, at validate.Occurrence, config *aggregatev3.ClusterConfig) {
 	serves := slices.ContainsFunc(config.GetClusters(), func(name string) bool {
 		return made[name].Node == nil && p.Exists(xds.Cluster, name)
 	})
@@ -88,7 +88,7 @@ func checkAggregate(p *validate.LookupPass, made map[string]validate.Met, at val
 
 // compositeIn is nil where a cluster is none: an aggregate cluster picks hosts, it hands
 // nothing on.
-func compositeIn(made map[string]validate.Met, name string) *compositev3.ClusterConfig {
+func compositeIn(made map[string]validate.Occurrence, name string) *compositev3.ClusterConfig {
 	if made[name].Node == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func compositeIn(made map[string]validate.Met, name string) *compositev3.Cluster
 }
 
 // checkComposite reports a composite cluster from which there is a way back to it.
-func checkComposite(p *validate.Pass, made map[string]validate.Met, start string, way []string, round map[string]bool) {
+func checkComposite(p *validate.Pass, made map[string]validate.Occurrence, start string, way []string, round map[string]bool) {
 	next := start
 	if len(way) > 1 {
 		next = way[1]

@@ -25,7 +25,7 @@ LOGICAL_DNS is not looked at.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c := n.Message.(*clusterv3.Cluster)
-		if n.Parent != nil || c.GetName() == "" || c.GetName() != p.Known.LocalCluster() || hasNoPriorities(c) {
+		if n.Parent != nil || c.GetName() == "" || c.GetName() != p.BootstrapFacts.LocalCluster() || hasNoPriorities(c) {
 			return
 		}
 		r, path, assignment := assignmentOf(p, n, c)

@@ -30,9 +30,9 @@ filter has for routes is none for the filter chain ("Unable to unpack as …Buff
 A custom_value of a rate limit quota is taken, and ends Envoy at a request. An
 upstream_config is a warning: Envoy goes on with its own connection pool. What
 stands in a matcher, and in typed_per_filter_config, is not judged here.`,
-	Messages: slotMessages(),
+	Messages: messagesWithExtensions(),
 	Node: func(p *validate.Pass, n *xds.Node) {
-		for _, s := range slotsOf(n.Message.ProtoReflect().Descriptor()) {
+		for _, s := range extensionPointsOf(n.Message.ProtoReflect().Descriptor()) {
 			for _, e := range s.extensions(n) {
 				if isRead(n, s.Field) {
 					checkExtension(p, n, s, e)
@@ -42,13 +42,13 @@ stands in a matcher, and in typed_per_filter_config, is not judged here.`,
 	},
 }
 
-// isRead tells whether Envoy looks at a slot just here, and no other rule does:
+// isRead reports whether Envoy reads an extension point just here, and no other rule does:
 // cluster types, load balancing policies, protocol options and the filters of
 // routes, header and certificate validators and private keys have rules of their own.
-func isRead(n *xds.Node, slot protoreflect.FullName) bool {
+func isRead(n *xds.Node, field protoreflect.FullName) bool {
 	switch m := n.Message.(type) {
 	case *clusterv3.Cluster:
-		switch slot.Name() {
+		switch field.Name() {
 		case "typed_extension_protocol_options":
 			return false
 		case "typed_dns_resolver_config":
@@ -70,14 +70,14 @@ func isRead(n *xds.Node, slot protoreflect.FullName) bool {
 	case "envoy.extensions.filters.http.composite.v3.FilterChainConfiguration":
 		return n.CategoryAt(xds.ExtensionPoint{Category: "envoy.filters.http"}) == "envoy.filters.http"
 	}
-	switch slot.Name() {
+	switch field.Name() {
 	case "typed_per_filter_config", "header_validation_config", "typed_header_validation_config", "custom_validator_config":
 		return false
 	}
 	return n.Name() != "envoy.extensions.transport_sockets.tls.v3.PrivateKeyProvider"
 }
 
-func checkExtension(p *validate.Pass, n *xds.Node, s slot, e extension) {
+func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension) {
 	category := n.CategoryAt(s.ExtensionPoint)
 	if len(xds.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
 		if e.config != nil || e.name != "" {
@@ -133,7 +133,7 @@ func isListenerFilter(config protoreflect.FullName) bool {
 }
 
 // checkBare judges an extension without typed_config.
-func checkBare(p *validate.Pass, s slot, e extension, category string) {
+func checkBare(p *validate.Pass, s extensionPoint, e extension, category string) {
 	holder := s.field.Message().FullName()
 	if s.Bare || holder == "envoy.config.core.v3.TypedExtensionConfig" || holder == "xds.core.v3.TypedExtensionConfig" {
 		return // nothing needed, or field-constraint
@@ -150,7 +150,7 @@ func checkBare(p *validate.Pass, s slot, e extension, category string) {
 }
 
 // lastStep is what the field of the configuration is called.
-func lastStep(s slot, e extension) string {
+func lastStep(s extensionPoint, e extension) string {
 	if e.inner != "" {
 		return string(e.inner)
 	}
@@ -158,7 +158,7 @@ func lastStep(s slot, e extension) string {
 }
 
 // checkNamed judges an extension that Envoy finds by its name.
-func checkNamed(p *validate.Pass, s slot, e extension, category string, config protoreflect.FullName) {
+func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string, config protoreflect.FullName) {
 	known, ok := xds.ExtensionNamed(category, e.name)
 	switch {
 	case !ok:

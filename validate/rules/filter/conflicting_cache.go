@@ -19,7 +19,7 @@ cluster share one by its name. Envoy refuses the second that differs ("config sp
 DNS cache 'x' with different settings", "mismatched FileSystemHttpCacheConfig with same
 path", "to have different config you must use a distinct bucket_id"), in however small a
 thing; redis_proxy it takes, and its settings are not in effect (a warning).`,
-	Gather: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
+	Collect: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
 		return name == asyncFileManager
 	}),
 	Snapshot: reportConflicts,

@@ -13,6 +13,6 @@ var conflictingFileManager = &validate.Rule{
 The file managers of file_system_buffer, file_server and of caches on disk belong to the
 whole Envoy, one for each id, and all without an id are the same. Envoy refuses the
 second that differs ("AsyncFileManager mismatched config").`,
-	Gather:   []protoreflect.FullName{asyncFileManager},
+	Collect:  []protoreflect.FullName{asyncFileManager},
 	Snapshot: reportConflicts,
 }

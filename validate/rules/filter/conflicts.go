@@ -16,10 +16,10 @@ import (
 func reportConflicts(p *validate.SnapshotPass) {
 	type place struct {
 		xds.SingletonUse
-		in validate.Met
+		in validate.Occurrence
 	}
 	first := make(map[xds.Singleton]place)
-	for _, m := range p.Gathered {
+	for _, m := range p.Collected {
 		if facts.IsUnread(m.Node) {
 			continue
 		}

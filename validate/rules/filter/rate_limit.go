@@ -56,7 +56,7 @@ header_value_match exist ("unsupported RateLimit Action").`,
 			case m.GetLocalClusterRateLimit() == nil:
 			case m.GetLocalRateLimitPerDownstreamConnection():
 				wrong("local_rate_limit_per_downstream_connection", "local_rate_limit_per_downstream_connection beside local_cluster_rate_limit", facts.KeepOne)
-			case p.Known.Given() && p.Known.LocalCluster() == "":
+			case p.BootstrapFacts.Given() && p.BootstrapFacts.LocalCluster() == "":
 				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs the cluster that Envoy is a member of", "set cluster_manager.local_cluster_name in the bootstrap")
 			}
 		case *typev3.TokenBucket:

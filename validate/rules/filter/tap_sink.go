@@ -23,7 +23,7 @@ does with an admin_config where the bootstrap has no admin.`,
 	Messages: []protoreflect.FullName{"envoy.config.tap.v3.OutputSink", "envoy.extensions.common.tap.v3.CommonExtensionConfig"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if c, ok := n.Message.(*commontapv3.CommonExtensionConfig); ok {
-			if c.GetAdminConfig() != nil && p.Known.NoAdmin() {
+			if c.GetAdminConfig() != nil && p.BootstrapFacts.NoAdmin() {
 				p.Report(validate.Finding{
 					Path: n.Path().Field("admin_config"), Message: "admin_config, and the bootstrap has no admin interface: Envoy crashes",
 					Help: "give the bootstrap an admin section, or use static_config",

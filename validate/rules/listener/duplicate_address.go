@@ -103,17 +103,17 @@ func reportNeverListens(p *validate.Pass, a boundAddress, other []diag.Related) 
 
 // checkBootstrapSockets finds an address that the Envoy has from its bootstrap.
 func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
-	if p.Known.Has(xds.Listener, a.Name) && a.DeliveredBy != xds.StaticResources {
+	if p.BootstrapFacts.Has(xds.Listener, a.Name) && a.DeliveredBy != xds.StaticResources {
 		return // shadowed-by-bootstrap
 	}
-	for _, k := range p.Known.Sockets() {
+	for _, k := range p.BootstrapFacts.Sockets() {
 		f := validate.Finding{
 			Resource: a.Resource, Path: a.Path,
 			Message: fmt.Sprintf("address %s belongs to %s of the bootstrap", a.socket, xds.Key{Type: xds.Listener, Name: k.Listener}),
 			Help:    "give it an address of its own",
 		}
 		switch {
-		case !k.Admin && p.Snapshot.Followed():
+		case !k.Admin && p.Snapshot.FromBootstrap():
 			continue // found among the others
 		case k.Admin:
 			if !a.binds || !overlap(k.Socket, a.socket) {

@@ -72,12 +72,12 @@ func checkInternalListener(p *validate.Pass, l *listenerv3.Listener) {
 		p.Report(validate.Finding{Path: a.path, Message: "an internal listener can have no address", Help: "remove it: endpoints reach the listener by its name"})
 		return
 	}
-	if !p.Known.HasExtension(internalListenerExtension) {
+	if !p.BootstrapFacts.HasExtension(internalListenerExtension) {
 		p.Report(validate.Finding{
 			Path:    "internal_listener",
 			Message: "an internal listener needs the bootstrap extension envoy.bootstrap.internal_listener",
 			Help:    "add it to bootstrap_extensions, and say which bootstrap Envoy has",
-			Warning: !p.Known.Given(),
+			Warning: !p.BootstrapFacts.Given(),
 		})
 	}
 }

@@ -26,9 +26,9 @@ outside opens the next one inside, until the circuit breaker of the cluster open
 1024 connections by default, and none gets anywhere. Envoy accepts it. It is a
 warning where only some of the traffic goes round: routes, weighted clusters,
 several filter chains or endpoints.`,
-	Gather: []protoreflect.FullName{"envoy.config.core.v3.EnvoyInternalAddress"},
+	Collect: []protoreflect.FullName{"envoy.config.core.v3.EnvoyInternalAddress"},
 	Snapshot: func(p *validate.SnapshotPass) {
-		if len(p.Gathered) == 0 {
+		if len(p.Collected) == 0 {
 			return
 		}
 		ways := newListenerWays(&p.LookupPass)

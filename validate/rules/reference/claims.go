@@ -32,7 +32,7 @@ func claimEndpoints(p *validate.SnapshotPass) claims {
 	var names []string
 	for _, r := range facts.Named(p.Snapshot.Of(xds.Endpoints)) {
 		// A static EDS cluster of the bootstrap may ask for it too.
-		if !asked[r.Name] && unclaimed[r.Name] == nil && !p.Known.Has(xds.Cluster, r.Name) {
+		if !asked[r.Name] && unclaimed[r.Name] == nil && !p.BootstrapFacts.Has(xds.Cluster, r.Name) {
 			unclaimed[r.Name] = r
 			names = append(names, r.Name)
 		}

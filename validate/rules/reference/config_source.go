@@ -34,7 +34,7 @@ config").`,
 				})
 			}
 		case *corev3.ConfigSource:
-			if m.GetSelf() != nil && p.Snapshot.Followed() && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
+			if m.GetSelf() != nil && p.Snapshot.FromBootstrap() && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("self"),
 					Message: "Envoy does not know the config source self",

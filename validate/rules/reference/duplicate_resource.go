@@ -52,7 +52,7 @@ different kinds may share a name.`,
 // comes from, for one.
 func sharesNoName(p *validate.LookupPass, r *xds.Resource) bool {
 	static := r.DeliveredBy == xds.StaticResources
-	return p.Snapshot.Followed() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)
+	return p.Snapshot.FromBootstrap() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)
 }
 
 // delivered is a resource's name, and what delivers it: Envoy takes a cluster of

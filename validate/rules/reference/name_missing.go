@@ -30,7 +30,7 @@ A static secret without a name is a warning too: nothing can ask for it.`,
 				Message:  fmt.Sprintf("%s has no name", r.Type.Noun),
 				Help:     fmt.Sprintf("set the field %s", r.Type.Name),
 			}
-			if p.Snapshot.Followed() {
+			if p.Snapshot.FromBootstrap() {
 				switch r.Type {
 				case xds.Listener:
 					if r.DeliveredBy == xds.StaticResources {

@@ -34,7 +34,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	}
 	f := validate.Finding{Path: use.Path}
 	if facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config") {
-		if !p.Known.Has(use.Target, use.Name) && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
+		if !p.BootstrapFacts.Has(use.Target, use.Name) && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
 			p.Report(validate.Finding{
 				Path:    use.Path,
 				Message: fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name),
@@ -45,7 +45,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	}
 	switch load := loadAt(n, use); load {
 	case xds.Static, xds.BootstrapOnly:
-		if p.Known.Has(use.Target, use.Name) {
+		if p.BootstrapFacts.Has(use.Target, use.Name) {
 			return
 		}
 		f.Message = fmt.Sprintf("%s %q is no static one of the bootstrap: %s", use.Target.Noun, use.Name, p.Resource.Refusal())

@@ -17,7 +17,7 @@ no change to it would ever take effect.`,
 	Snapshot: func(p *validate.SnapshotPass) {
 		for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
 			for _, r := range facts.Named(p.Snapshot.Of(t)) {
-				if p.Known.Has(t, r.Name) && r.DeliveredBy != xds.StaticResources {
+				if p.BootstrapFacts.Has(t, r.Name) && r.DeliveredBy != xds.StaticResources {
 					p.Report(validate.Finding{
 						Resource: r,
 						Path:     xds.Path(t.Name),

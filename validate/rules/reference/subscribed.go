@@ -67,10 +67,10 @@ func reportMissing(p *validate.LookupPass, s validate.Subscriber, consequence st
 // static one of the bootstrap.
 func checkSecret(p *validate.LookupPass, s validate.Subscriber, served bool) {
 	switch {
-	case s.Name == "" || !p.Snapshot.Followed() && p.Snapshot.Lookup(xds.Secret, s.Name) != nil: // field-constraint, or found
+	case s.Name == "" || !p.Snapshot.FromBootstrap() && p.Snapshot.Lookup(xds.Secret, s.Name) != nil: // field-constraint, or found
 	case served:
 		reportMissing(p, s, s.Resource.Refusal())
-	case s.Source.GetConfigSourceSpecifier() == nil && !p.Known.Has(xds.Secret, s.Name):
+	case s.Source.GetConfigSourceSpecifier() == nil && !p.BootstrapFacts.Has(xds.Secret, s.Name):
 		reportMissing(p, s, "neither here nor in the bootstrap, "+s.Resource.Refusal())
 	}
 }

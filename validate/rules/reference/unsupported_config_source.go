@@ -23,7 +23,7 @@ answered, or waited for: with an RDS that way Envoy was still INITIALIZING after
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		source := n.Message.(*corev3.ConfigSource)
-		if p.Snapshot.Followed() {
+		if p.Snapshot.FromBootstrap() {
 			return // there ads is Envoy's own
 		}
 		// A load reporting server is no subscription: Envoy takes it as it is.

@@ -14,7 +14,7 @@ import (
 var unusedResource = &validate.Rule{
 	Code:     "unused-resource",
 	Severity: diag.Info,
-	Off:      true,
+	OptIn:    true,
 	Whole:    true,
 	Unused:   true,
 	Doc: `Nothing in the tree uses a resource (off by default).
@@ -26,12 +26,12 @@ a cluster can be chosen at run time (cluster_header, a Lua script, a Wasm plugin
 clusters on demand) nothing is said of clusters. What only the bootstrap names looks
 unused, too. --enable unused-resource turns the rule on. Endpoint assignments have
 a rule of their own, orphan-endpoints.`,
-	Gather: append(clusterNamers(), choosers...),
+	Collect: append(clusterNamers(), choosers...),
 	Snapshot: func(p *validate.SnapshotPass) {
 		used, elsewhere := usedResources(p)
 		report := func(t *xds.Type, message, help string) {
 			for _, r := range facts.Named(p.Snapshot.Of(t)) {
-				if used[r.Key] || p.Known.Has(t, r.Name) {
+				if used[r.Key] || p.BootstrapFacts.Has(t, r.Name) {
 					continue
 				}
 				f := validate.Finding{Resource: r, Path: xds.Path(t.Name), Message: fmt.Sprintf(message, r.Key), Help: help}
@@ -43,7 +43,7 @@ a rule of their own, orphan-endpoints.`,
 				p.Report(f)
 			}
 		}
-		if !p.Snapshot.Followed() { // where each file is there because something asks for it
+		if !p.Snapshot.FromBootstrap() { // where each file is there because something asks for it
 			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration} {
 				report(t, "nothing asks for %s", "remove it, or name it")
 			}
@@ -98,7 +98,7 @@ func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere m
 			used[xds.Key{Type: use.Target, Name: use.Name}] = true
 		}
 	}
-	for _, m := range p.Gathered {
+	for _, m := range p.Collected {
 		for _, use := range m.Node.Uses() {
 			if use.Target == xds.Cluster || use.Target == xds.Secret && m.Node.Name() != "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig" {
 				used[xds.Key{Type: use.Target, Name: use.Name}] = true
@@ -111,7 +111,7 @@ func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere m
 // chosenAtRunTime tells whether anything in the tree picks clusters by names that
 // can't be known.
 func chosenAtRunTime(p *validate.SnapshotPass) bool {
-	for _, m := range p.Gathered {
+	for _, m := range p.Collected {
 		for _, name := range choosers {
 			if m.Node.Name() == name {
 				return true

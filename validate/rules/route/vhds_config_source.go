@@ -25,7 +25,7 @@ tree are written into the route configuration.`,
 			return
 		}
 		help := "use {ads: {}} for the virtual hosts of this tree, or an api_config_source of type DELTA_GRPC"
-		if p.Snapshot.Followed() {
+		if p.Snapshot.FromBootstrap() {
 			help = "write them into the route configuration, or use ads or an api_config_source of type DELTA_GRPC"
 		}
 		p.Report(validate.Finding{

@@ -11,15 +11,15 @@ import (
 	"xdspub/xds"
 )
 
-// slot is a field of a message that takes an extension.
-type slot struct {
+// extensionPoint is a field of a message that takes an extension.
+type extensionPoint struct {
 	xds.ExtensionPoint
 	field protoreflect.FieldDescriptor
 }
 
-// extension is what stands in a slot.
+// extension is the extension at an extension point.
 type extension struct {
-	// name is what the configuration gives, free text in most slots.
+	// name is the name in the configuration, free text at most extension points.
 	name string
 	// config is nil where none is given.
 	config *anypb.Any
@@ -31,10 +31,12 @@ type extension struct {
 // at is where the configuration stands.
 func (e extension) at() xds.Path { return e.path().Join(e.inner) }
 
-// slotMessages are the messages that have slots.
-func slotMessages() []protoreflect.FullName { return slices.Sorted(maps.Keys(slotsByMessage())) }
+// messagesWithExtensions returns the messages that have extension points.
+func messagesWithExtensions() []protoreflect.FullName {
+	return slices.Sorted(maps.Keys(extensionPointsByMessage()))
+}
 
-var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.ExtensionPoint {
+var extensionPointsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.ExtensionPoint {
 	byMessage := make(map[protoreflect.FullName][]xds.ExtensionPoint)
 	for _, s := range xds.ExtensionPoints {
 		byMessage[s.Field.Parent()] = append(byMessage[s.Field.Parent()], s)
@@ -42,25 +44,26 @@ var slotsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.Exten
 	return byMessage
 })
 
-// slotsOf are the slots of a message. The answer is kept: every cluster asks.
-func slotsOf(md protoreflect.MessageDescriptor) []slot {
-	if known, ok := slotsOfMessage.Load(md); ok {
-		return known.([]slot)
+// extensionPointsOf returns the extension points of a message. It keeps the answer: every
+// cluster asks.
+func extensionPointsOf(md protoreflect.MessageDescriptor) []extensionPoint {
+	if known, ok := extensionPointsOfMessage.Load(md); ok {
+		return known.([]extensionPoint)
 	}
-	var list []slot
-	for _, s := range slotsByMessage()[md.FullName()] {
-		list = append(list, slot{s, md.Fields().ByName(s.Field.Name())})
+	var list []extensionPoint
+	for _, s := range extensionPointsByMessage()[md.FullName()] {
+		list = append(list, extensionPoint{s, md.Fields().ByName(s.Field.Name())})
 	}
-	slotsOfMessage.Store(md, list)
+	extensionPointsOfMessage.Store(md, list)
 	return list
 }
 
-var slotsOfMessage sync.Map // protoreflect.MessageDescriptor → []slot
+var extensionPointsOfMessage sync.Map // protoreflect.MessageDescriptor → []extensionPoint
 
-// extensions are what stands in the slot of the node's message. An Any that is
+// extensions returns the extensions at an extension point of the node's message. An Any that is
 // missing beside its name counts, unless another field of the message says where
 // the configuration comes from.
-func (s slot) extensions(n *xds.Node) (list []extension) {
+func (s extensionPoint) extensions(n *xds.Node) (list []extension) {
 	m := n.Message.ProtoReflect()
 	if !m.Has(s.field) && s.field.Message().FullName() != "google.protobuf.Any" {
 		return nil
