@@ -60,7 +60,7 @@ type bound struct {
 	folded bool
 }
 
-// holdsFor tells whether binding to s would give the same.
+// holdsFor reports whether binding to s would give the same.
 func (b *bound) holdsFor(s *xds.Snapshot) bool {
 	if b.folded {
 		return false
@@ -133,7 +133,7 @@ func newPass(s *xds.Snapshot, m Medium) *pass {
 	return p
 }
 
-// scopesAskHere tells whether scopes get their route configurations from s.
+// scopesAskHere reports whether scopes get their route configurations from s.
 func scopesAskHere(s *xds.Snapshot) bool {
 	here, elsewhere := false, false
 	for _, r := range s.Of(xds.Listener) {
@@ -166,7 +166,7 @@ func (p *pass) bind(r *xds.Resource) *bound {
 	return out
 }
 
-// edit binds one message and tells whether it changed.
+// edit binds one message and reports whether it changed.
 func (p *pass) edit(n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *routev3.RouteConfiguration:
@@ -242,7 +242,7 @@ func (p *pass) inlineRoutes(m *hcmv3.HttpConnectionManager) bool {
 	return true
 }
 
-// routes is a route configuration as it goes into another resource, or nil where there
+// routes returns a route configuration as it goes into another resource, or nil where there
 // is none.
 func (p *pass) routes(name string) *routev3.RouteConfiguration {
 	r := p.snapshot.Lookup(xds.RouteConfiguration, name)
@@ -257,7 +257,7 @@ func (p *pass) routes(name string) *routev3.RouteConfiguration {
 	return m
 }
 
-// inlinesHosts tells whether what a subscription asks for goes into the one who asks,
+// inlinesHosts reports whether what a subscription asks for goes into the one who asks,
 // and has virtual hosts going into it in turn.
 func (p *pass) inlinesHosts(sub xds.Subscription) bool {
 	r := p.snapshot.Lookup(xds.RouteConfiguration, sub.Name)

@@ -70,7 +70,7 @@ const envoyHeader = `# Envoy bootstrap, made by "xdspub bootstrap envoy".
 # file that is named here does not exist. A change here needs a restart of Envoy.
 `
 
-// Envoy is the bootstrap of an Envoy, as YAML. Equal options give equal bytes.
+// Envoy returns the bootstrap of an Envoy, as YAML. Equal options give equal bytes.
 func Envoy(o EnvoyOptions) ([]byte, error) {
 	b, err := envoyMessage(o)
 	if err != nil {

@@ -42,7 +42,7 @@ func generate(t *testing.T, o bootstrap.EnvoyOptions) []byte {
 	return b
 }
 
-// output is a published directory: CDS and LDS without resources, and a Runtime
+// output returns a published directory: CDS and LDS without resources, and a Runtime
 // with a key of its own for each layer.
 func output(t *testing.T, layers ...string) string {
 	t.Helper()
@@ -84,7 +84,7 @@ func listenerResource(name string, port int, cluster string) string {
 				"routes": [{"match": {"prefix": "/"}, "route": {"cluster": %[3]q}}]}]}}}]}]}`, name, port, cluster)
 }
 
-// runtimeValue is the value of a key over all layers, "" if no layer has it.
+// runtimeValue returns the value of a key over all layers, "" if no layer has it.
 func runtimeValue(t *testing.T, e *envoytest.Envoy, key string) string {
 	t.Helper()
 	var answer struct {

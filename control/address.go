@@ -6,7 +6,7 @@ import "syscall"
 // with a zero byte.
 const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// address is a name of the socket at path that is short enough. It is good until
+// address returns a name of the socket at path that is short enough. It is good until
 // done is called.
 func address(path string) (name string, done func(), err error) {
 	if len(path) <= maxPath {

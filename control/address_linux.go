@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// shorten is the name of a socket by way of the descriptor of its folder, which
+// shorten returns the name of a socket by way of the descriptor of its folder, which
 // must stay open for as long as the name is used.
 func shorten(path string) (name string, done func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))

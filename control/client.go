@@ -38,7 +38,7 @@ func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
 	return result, err
 }
 
-// exchange is one request, with the answer read whole. Its errors name the socket.
+// exchange sends one request, and reads the answer whole. Its errors name the socket.
 func exchange(ctx context.Context, out, method, path string, body, into any) error {
 	err := request(ctx, Path(out), method, path, body, into)
 	switch _, conflict := errors.AsType[*ConflictError](err); {

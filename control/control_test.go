@@ -415,7 +415,7 @@ func TestFlood(t *testing.T) {
 	began, turn := make(chan struct{}, clients), make(chan struct{})
 	loop(t, s, func(r *Request) {
 		began <- struct{}{}
-		<-turn // a pass takes as long as it takes
+		<-turn // a reconcile takes as long as it takes
 		done.Add(1)
 		published(r)
 	})

@@ -21,7 +21,7 @@ const (
 	patience = 5 * time.Second
 	// maxConnections is how many clients are listened to at a time.
 	maxConnections = 64
-	// maxWaiting is how many requests wait for the watch. Each is a pass.
+	// maxWaiting is how many requests wait for the watch. Each is a reconcile.
 	maxWaiting = 8
 	// maxRequest is beyond what a request has to say.
 	maxRequest = 64 << 10
@@ -106,7 +106,7 @@ type connectionKey struct{}
 // Tell replaces what clients are told of the watch. It must not be changed any more.
 func (s *Server) Tell(w Watch) { s.watch.Store(&w) }
 
-// Requests are what clients ask for, one after the other. Each has to be answered.
+// Requests returns what clients ask for, one after the other. Each has to be answered.
 func (s *Server) Requests() <-chan *Request { return s.requests }
 
 // Request is what a client waits for.
@@ -117,7 +117,7 @@ type Request struct {
 	reason chan string
 }
 
-// Gone tells whether nobody waits for the answer any more.
+// Gone reports whether nobody waits for the answer any more.
 func (r *Request) Gone() bool { return r.ctx.Err() != nil }
 
 // Answer says what became of the request.

@@ -82,7 +82,7 @@ func (b *bound) listen() error {
 	return err
 }
 
-// stands tells whether the socket is the one that a client of the directory out
+// stands reports whether the socket is the one that a client of the directory out
 // would meet, and would be heard by.
 func (b *bound) stands(out string) bool {
 	select {

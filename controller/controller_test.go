@@ -54,7 +54,7 @@ func (s *site) write(text string) {
 	}
 }
 
-// pass is one pass of c, which is open.
+// pass reconciles once by c, which is open.
 func (s *site) pass(c *Controller) Outcome {
 	s.t.Helper()
 	ctx := context.Background()
@@ -76,7 +76,7 @@ func (s *site) pass(c *Controller) Outcome {
 	return o
 }
 
-// TestPasses: what becomes of a tree that changes from pass to pass.
+// TestPasses: what becomes of a tree that changes from reconcile to reconcile.
 func TestPasses(t *testing.T) {
 	s := newSite(t, web)
 	s.o.WarningsAsErrors = true

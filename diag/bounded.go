@@ -29,7 +29,7 @@ func NewBounded(most int) Bounded { return Bounded{most: most} }
 // Rest has the room that b still has.
 func (b *Bounded) Rest() Bounded { return Bounded{most: b.most, size: b.size} }
 
-// HasRoom tells whether one more finding of a severity is kept.
+// HasRoom reports whether one more finding of a severity is kept.
 func (b *Bounded) HasRoom(s Severity) bool { return b.size[s] < b.most }
 
 // Leave notes that a finding was left out.
@@ -55,7 +55,7 @@ func (b *Bounded) Take(other *Bounded) {
 	}
 }
 
-// Full tells whether a finding was left out.
+// Full reports whether a finding was left out.
 func (b *Bounded) Full() bool { return b.left != [Info + 1]bool{} }
 
 // Drop forgets findings.
@@ -63,10 +63,10 @@ func (b *Bounded) Drop(which func(Diagnostic) bool) {
 	b.list = slices.DeleteFunc(slices.Clone(b.list), which)
 }
 
-// Len is the number of findings that are kept.
+// Len returns the number of findings that are kept.
 func (b *Bounded) Len() int { return len(b.list) }
 
-// List is what was kept, in the order in which it was added, and a finding of TooMany
+// List returns what was kept, in the order in which it was added, and a finding of TooMany
 // at a position for each severity of which some was left out. where says what they are
 // the findings of: "in this file".
 func (b *Bounded) List(at Position, where string) List {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Severity says what a Diagnostic means for the Snapshot it was found in.
+// Severity is what a Diagnostic means for its Snapshot.
 type Severity int
 
 const (
@@ -106,7 +106,7 @@ type Diagnostic struct {
 	Sensitive bool `json:"-"`
 }
 
-// String is the finding in one line, as the text form begins.
+// String returns the finding in one line, as the text form begins.
 func (d Diagnostic) String() string {
 	d = d.shown()
 	line := fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.Code)
@@ -146,10 +146,10 @@ func (l List) Sort() List {
 	})
 }
 
-// leaf is the last field of a path.
+// leaf returns the last field of a path.
 func leaf(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// Count is the number of findings of severity s.
+// Count returns the number of findings of severity s.
 func (l List) Count(s Severity) int {
 	n := 0
 	for _, d := range l {
@@ -160,7 +160,7 @@ func (l List) Count(s Severity) int {
 	return n
 }
 
-// HasErrors tells whether the list drops its Snapshot.
+// HasErrors reports whether the list drops its Snapshot.
 func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
 }
@@ -174,7 +174,7 @@ type Code struct {
 	Doc string
 }
 
-// Summary is the first line of the Doc.
+// Summary returns the first line of the Doc.
 func (c Code) Summary() string {
 	line, _, _ := strings.Cut(c.Doc, "\n")
 	return line

@@ -15,12 +15,12 @@ type Summary struct {
 	Resources int `json:"resources"`
 }
 
-// String is the summary in a few words: 1 error, 2 warnings in 30 resources of 4 files.
+// String returns the summary in a few words: 1 error, 2 warnings in 30 resources of 4 files.
 func (s Summary) String() string {
 	return fmt.Sprintf("%s, %s in %s of %s", Count(s.Errors, "error"), Count(s.Warnings, "warning"), Count(s.Resources, "resource"), Count(s.Files, "file"))
 }
 
-// Count is a number with its noun: 1 file, 2 files.
+// Count returns a number with its noun: 1 file, 2 files.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -2,7 +2,7 @@ package diag
 
 import "slices"
 
-// Most is the n findings of a sorted list that matter most, in their order, and how
+// Most returns the n findings of a sorted list that matter most, in their order, and how
 // many that leaves out: errors come before all else, and what stands first before
 // what stands later. n = 0 stands for all.
 func (l List) Most(n int) (most List, left int) {

@@ -17,7 +17,7 @@ const (
 	maxPrefixes = 1_000
 )
 
-// Candidates are what stands to choice at some place, for "did you mean".
+// Candidates is a list of names that "did you mean" chooses from.
 type Candidates struct {
 	sorted []choice
 }
@@ -37,7 +37,7 @@ func NewCandidates(list []string) *Candidates {
 	return w
 }
 
-// Nearest is the word that was most likely meant: one with the fewest letters to
+// Nearest returns the word that was most likely meant: one with the fewest letters to
 // insert, drop, replace or swap, at most a third of them and not over two; or ""
 // where none is that close. It takes about as long for many words as for few: where very
 // many are alike, it is the nearest of the first that were looked at.
@@ -106,7 +106,7 @@ func (s *search) consider(c choice, last row) {
 	s.limit = last[k]
 }
 
-// further is the row of a prefix: before and last are those of two letters and of one
+// further returns the row of a prefix: before and last are those of two letters and of one
 // letter less.
 func (s *search) further(prefix string, before, last row) (next row) {
 	depth := len(prefix)

@@ -55,7 +55,7 @@ func TestNearestAgrees(t *testing.T) {
 	}
 }
 
-// distance is the number of letters to insert, drop or replace to make b of a, two that
+// distance returns the number of letters to insert, drop or replace to make b of a, two that
 // are swapped counting once.
 func distance(a, b string) int {
 	if a == "" || b == "" {

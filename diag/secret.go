@@ -62,7 +62,7 @@ func hide(shape *regexp.Regexp, text string) string {
 // longer a secret would stand beside everything else.
 const longestLine = 64 << 10
 
-// reveals tells whether a line of a source holds what looks like a secret, or the value of
+// reveals reports whether a line of a source holds what looks like a secret, or the value of
 // what is named like one, or is too long to tell.
 func reveals(line string) bool {
 	if len(line) > longestLine {
@@ -78,7 +78,7 @@ func reveals(line string) bool {
 
 var mapKeys = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]`)
 
-// shown is the finding as it leaves the program: without keys of maps beside a secret, where
+// shown returns the finding as it leaves the program: without keys of maps beside a secret, where
 // a value may stand that lost its place, and without what looks like a secret.
 func (d Diagnostic) shown() Diagnostic {
 	if d.Sensitive {

@@ -66,7 +66,7 @@ func TestKeysBesideSecrets(t *testing.T) {
 	}
 }
 
-// forms are all in which a finding leaves the program.
+// forms returns all in which a finding leaves the program.
 func forms(t *testing.T, d diag.Diagnostic, line string) map[string]string {
 	t.Helper()
 	var text, list bytes.Buffer

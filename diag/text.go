@@ -59,7 +59,7 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	return bw.Flush()
 }
 
-// inside is where a finding stands that has no line, as in a binary file: in which
+// inside returns where a finding stands that has no line, as in a binary file: in which
 // resource and field.
 func inside(d Diagnostic) string {
 	switch {
@@ -74,7 +74,7 @@ func inside(d Diagnostic) string {
 	}
 }
 
-// place is how a line about a position begins.
+// place returns how a line about a position begins.
 func place(p Position) string {
 	if p == (Position{}) {
 		return ""

@@ -29,7 +29,7 @@ type address struct {
 	path xds.Path
 }
 
-// listeningByName are the listeners that have sockets: not the internal ones, nor
+// listeningByName returns the listeners that have sockets: not the internal ones, nor
 // an api_listener, which does not exist when it comes from a file.
 func listeningByName(list []*xds.Resource) map[string]*listening {
 	byName := make(map[string]*listening, len(list))
@@ -59,7 +59,7 @@ func (p byPort) add(l *listening) {
 	}
 }
 
-// first is the first by name that has a port in common with l and that fits, or nil.
+// first returns the first by name that has a port in common with l and that fits, or nil.
 func (p byPort) first(l *listening, fits func(*listening) bool) *listening {
 	var first *listening
 	for _, port := range l.ports {
@@ -110,7 +110,7 @@ func socketsOf(p *Pass) (*sockets, error) {
 	return s, nil
 }
 
-// keeps is the old listener whose sockets Envoy hands to l: that of the same name,
+// keeps returns the old listener whose sockets Envoy hands to l: that of the same name,
 // or one that goes in the same update and has just the same addresses and socket
 // options. Nil where l gets sockets of its own, or is refused by reuse-port-changed.
 func (s *sockets) keeps(l *listening) *listening {
@@ -131,13 +131,13 @@ func (s *sockets) keeps(l *listening) *listening {
 	return nil
 }
 
-// reusesPort tells whether the listener's sockets have SO_REUSEPORT, which is the
+// reusesPort reports whether the listener's sockets have SO_REUSEPORT, which is the
 // default.
 func (l *listening) reusesPort() bool {
 	return l.config.GetEnableReusePort() == nil || l.config.GetEnableReusePort().GetValue()
 }
 
-// bound tells whether the listener listens at all.
+// bound reports whether the listener listens at all.
 func (l *listening) bound() bool {
 	return l.config.GetBindToPort() == nil || l.config.GetBindToPort().GetValue()
 }
@@ -146,7 +146,7 @@ func (l *listening) isUDP() bool {
 	return l.config.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP
 }
 
-// compatible tells whether Envoy hands the sockets of one listener to the other: it
+// compatible reports whether Envoy hands the sockets of one listener to the other: it
 // compares the kind of socket, the addresses in any order, and the socket options,
 // but not bind_to_port, enable_mptcp, ipv4_compat and the mode of a pipe.
 func (l *listening) compatible(o *listening) bool {
@@ -162,7 +162,7 @@ func addressKeys(addresses []address) []string {
 	return keys
 }
 
-// key is what Envoy compares of an address.
+// key returns what Envoy compares of an address.
 func (a address) key() string {
 	if s, ok := xds.SocketOf(a.Address); ok {
 		return s.String() + " " + a.GetSocketAddress().GetNetworkNamespaceFilepath()
@@ -185,7 +185,7 @@ func sameOptions(a, b *listenerv3.Listener) bool {
 
 func sameOption(a, b *corev3.SocketOption) bool { return proto.Equal(a, b) }
 
-// shares tells whether two listeners name the same address. Envoy compares no others,
+// shares reports whether two listeners name the same address. Envoy compares no others,
 // and none of TCP with one of UDP.
 func (l *listening) shares(o *listening) bool {
 	return l.isUDP() == o.isUDP() && slices.ContainsFunc(l.addresses, func(a address) bool {
@@ -194,7 +194,7 @@ func (l *listening) shares(o *listening) bool {
 	})
 }
 
-// overlaps tells whether the kernel gives the sockets of one listener to the other
+// overlaps reports whether the kernel gives the sockets of one listener to the other
 // only where both have SO_REUSEPORT. A pipe is none of these: Envoy unlinks what is
 // there.
 func (l *listening) overlaps(o *listening) bool {

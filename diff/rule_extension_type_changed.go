@@ -65,7 +65,7 @@ then has no config at all, and answers 500, or closes the connections.`,
 	},
 }
 
-// lastFilters are the filters by discovery that the new Snapshot asks for, by name,
+// lastFilters returns the filters by discovery that the new Snapshot asks for, by name,
 // and whether each is the last of its chain.
 func (p *Pass) lastFilters() map[string]bool {
 	filters := make(map[string]bool)
@@ -82,7 +82,7 @@ func (p *Pass) lastFilters() map[string]bool {
 	return filters
 }
 
-// isLast tells whether the config source of a filter stands in the last one of its
+// isLast reports whether the config source of a filter stands in the last one of its
 // chain. Only chains that end with a terminal filter have such a place.
 func isLast(n *xds.Node) (last, hasPlace bool) {
 	if n.Parent == nil || !n.Parent.InList() {

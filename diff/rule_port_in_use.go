@@ -38,7 +38,7 @@ way of 127.0.0.1, and the other way round.`,
 	},
 }
 
-// inTheWay is an old listener that has a port when l needs it, and does not share.
+// inTheWay returns an old listener that has a port when l needs it, and does not share.
 func (s *sockets) inTheWay(l *listening) *listening {
 	own := s.old[l.Name]
 	if own != nil && own.reusesPort() != l.reusesPort() || s.keeps(l) != nil {
@@ -58,7 +58,7 @@ func (s *sockets) inTheWay(l *listening) *listening {
 	})
 }
 
-// where are the addresses of a listener.
+// where returns the addresses of a listener.
 func (l *listening) where() string {
 	list := make([]string, len(l.addresses))
 	for i, a := range l.addresses {

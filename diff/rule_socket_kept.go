@@ -53,7 +53,7 @@ the socket stays as it was until the next restart.`,
 // anew is the way to a new socket.
 const anew = "give it another address, or publish once without it and then with it"
 
-// at is the same address of a listener that is compatible.
+// at returns the same address of a listener that is compatible.
 func (l *listening) at(a address) address {
 	for _, b := range l.addresses {
 		if a.key() == b.key() {

@@ -154,7 +154,7 @@ func (c *change) compare(t *testing.T, code string, list diag.List) {
 	}
 }
 
-// wants are the findings that the trees want, by file:line.
+// wants returns the findings that the trees want, by file:line.
 func (c *change) wants(t *testing.T) map[string]*regexp.Regexp {
 	t.Helper()
 	wants := make(map[string]*regexp.Regexp)

@@ -15,7 +15,7 @@ type singletonUse struct {
 // sharingTypes are the types of the resources that can ask for something shared.
 var sharingTypes = []*xds.Type{xds.Cluster, xds.Listener, xds.ExtensionConfig, xds.RouteConfiguration, xds.ScopedRoutes, xds.VirtualHost}
 
-// singletonUses are the places that ask for something shared, in the resources that of
+// singletonUses returns the places that ask for something shared, in the resources that of
 // gives.
 func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse, error) {
 	var all []singletonUse

@@ -10,7 +10,7 @@ type subscriber struct {
 	in *xds.Resource
 }
 
-// subscribers are the places in published resources that ask for published
+// subscribers returns the places in published resources that ask for published
 // resources of a type.
 func (p *Pass) subscribers(t *xds.Type) ([]subscriber, error) {
 	if len(p.New.Of(t)) == 0 {

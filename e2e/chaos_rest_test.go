@@ -86,7 +86,7 @@ func (c *chaos) nudge() {
 	}
 }
 
-// cold is what the tree makes in a new directory.
+// cold returns what the tree makes in a new directory.
 func (c *chaos) cold() (id string, files map[string]string) {
 	t := c.t
 	t.Helper()
@@ -114,7 +114,7 @@ func (c *chaos) settled(id string) (w control.Watch) {
 	return w
 }
 
-// excused tells whether it was for a port that is busy, or for listeners that took
+// excused reports whether it was for a port that is busy, or for listeners that took
 // each other's address: several edits make one change.
 func (c *chaos) excused(r *control.Refusal) bool {
 	return swaps(r) || len(c.busy) > 0 && len(r.Findings) > 0 && !slices.ContainsFunc(r.Findings, func(d diag.Diagnostic) bool {
@@ -150,7 +150,7 @@ func (c *chaos) clean(want map[string]string) {
 	}
 }
 
-// runs is all that an Envoy runs, by kind, but not since when.
+// runs returns all that an Envoy runs, by kind, but not since when.
 func runs(t *testing.T, e *envoytest.Envoy) map[string][]string {
 	t.Helper()
 	var dump struct{ Configs []map[string]any }
@@ -177,7 +177,7 @@ func runs(t *testing.T, e *envoytest.Envoy) map[string][]string {
 	return all
 }
 
-// timeless is a config dump without what depends on when it was read. Envoy keeps the
+// timeless returns a config dump without what depends on when it was read. Envoy keeps the
 // version with which a resource changed last.
 func timeless(v any) any {
 	switch v := v.(type) {

@@ -63,7 +63,7 @@ func TestChaos(t *testing.T) {
 func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	envoytest.Binary(t)
 	c := &chaos{soak: &soak{t: t, rand: random}, busy: make(map[int]net.Listener)}
-	c.fixture = newSite(t, nil, "--trim-delay", "2s", "--ack-timeout", "3s", "--warm-timeout", "3s", "--eds", "file")
+	c.fixture = newFixture(t, nil, "--trim-delay", "2s", "--ack-timeout", "3s", "--warm-timeout", "3s", "--eds", "file")
 	for range 7 {
 		c.ports = append(c.ports, envoytest.FreePort(t))
 	}

@@ -105,7 +105,7 @@ func (g *chaosTree) edit(c *chaos) string {
 	return what
 }
 
-// freePort is a port that no other listener has: had, or any.
+// freePort returns a port that no other listener has: had, or any.
 func (g *chaosTree) freePort(c *chaos, had int) int {
 	taken := make(map[int]bool)
 	for _, e := range g.listeners {
@@ -166,7 +166,7 @@ func (g *chaosTree) mend(c *chaos) {
 	}
 }
 
-// files are the tree.
+// files returns the tree.
 func (c *chaos) files(g chaosTree) map[string]string {
 	files := make(map[string]string)
 	upstream := func(n int) int { return c.upstreams[n%len(c.upstreams)] }

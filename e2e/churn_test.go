@@ -98,7 +98,7 @@ func (c *churn) start(t *testing.T, bootstrap []byte) {
 
 // byXdspub has a watch publish what an editor saves.
 func (c *churn) byXdspub(t *testing.T) {
-	s := newSite(t, map[string]string{"edge.yaml": c.tree(0)}, "--eds", "file", "--trim-delay", (drainTime + 2*time.Second).String())
+	s := newFixture(t, map[string]string{"edge.yaml": c.tree(0)}, "--eds", "file", "--trim-delay", (drainTime + 2*time.Second).String())
 	s.args = append(s.args, confirmed(s.admin)...)
 	s.startWatch(t)
 	c.start(t, s.bootstrap(t))
@@ -234,7 +234,7 @@ func (c *churn) rest(t *testing.T) {
 	})
 }
 
-// table are the figures of runs, side by side.
+// table returns the figures of runs, side by side.
 func table(runs []*churn) string {
 	var b strings.Builder
 	row := func(name string, figure func(c *churn) string) {

@@ -26,7 +26,7 @@ import (
 	"xdspub/publish"
 )
 
-// confirmed adds the flags of a site whose Envoys confirm.
+// confirmed adds the flags of a fixture whose Envoys confirm.
 func confirmed(admins ...int) []string {
 	args := []string{"--ack-timeout", ackTimeout.String()}
 	for _, port := range admins {
@@ -35,11 +35,11 @@ func confirmed(admins ...int) []string {
 	return args
 }
 
-// startConfirmed is startSite with Envoys that confirm.
+// startConfirmed is startFixture with Envoys that confirm.
 func startConfirmed(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
 	envoytest.Binary(t)
-	s := newSite(t, source, args...)
+	s := newFixture(t, source, args...)
 	s.args = append(s.args, confirmed(s.admin)...)
 	s.startWatch(t)
 	s.startEnvoy(t)
@@ -59,7 +59,7 @@ func takePort(t *testing.T) (port int, free func()) {
 	return l.Addr().(*net.TCPAddr).Port, func() { l.Close() }
 }
 
-// bytesOut are the published files.
+// bytesOut returns the published files.
 func (s *fixture) bytesOut(t *testing.T) map[string]string {
 	t.Helper()
 	m, err := publish.ReadManifest(s.out)
@@ -103,7 +103,7 @@ func (s *fixture) sameOut(t *testing.T, before map[string]string) {
 	}
 }
 
-// clustersIn are those of a CDS file, but for those that go.
+// clustersIn returns those of a CDS file, but for those that go.
 func clustersIn(t *testing.T, text string, goes map[publish.Retired]time.Time) []map[string]any {
 	t.Helper()
 	var response struct{ Resources []map[string]any }
@@ -179,7 +179,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 	}
 }
 
-// logTime is when a line was logged.
+// logTime returns when a line was logged.
 func logTime(t *testing.T, line string) time.Time {
 	t.Helper()
 	text, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
@@ -191,7 +191,7 @@ func logTime(t *testing.T, line string) time.Time {
 }
 
 // TestRefusedThenFixed: a held snapshot does not stand in the way of another one,
-// also when watch was started anew in between, and render says why it is held.
+// also when watch was restarted in between, and render says why it is held.
 func TestRefusedThenFixed(t *testing.T) {
 	t.Parallel()
 	up := envoytest.NewUpstream(t, "up")
@@ -330,7 +330,7 @@ func TestBackWhileDraining(t *testing.T) {
 					routes("routes-"+name, "up", fmt.Sprintf(`{match: {prefix: /who}, direct_response: {status: 200, body: {inline_string: %s}}}`, server)),
 					tlsListener("secure", secure, downstreamTLS("certificate-"+name), rds("routes-"+name)))
 			}
-			s := newSite(t, map[string]string{"a.yaml": generation("a", "one", pairs[0])})
+			s := newFixture(t, map[string]string{"a.yaml": generation("a", "one", pairs[0])})
 			s.args = append(s.args, tt.args(s)...)
 			s.startWatch(t)
 			s.startEnvoy(t)
@@ -368,7 +368,7 @@ func TestBadAdmins(t *testing.T) {
 	edge := func(name string) string {
 		return documents(staticCluster("up", up.Port()), listener(name, envoytest.FreePort(t), "route_config: {"+hosts("up")+"}"))
 	}
-	s := newSite(t, map[string]string{"edge.yaml": edge("edge")})
+	s := newFixture(t, map[string]string{"edge.yaml": edge("edge")})
 	s.startWatch(t)
 	s.watch.Signal(t, syscall.SIGTERM)
 	s.watch.Wait(t)
@@ -378,11 +378,11 @@ func TestBadAdmins(t *testing.T) {
 
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }))
 	defer page.Close()
-	elsewhere := newSite(t, map[string]string{"edge.yaml": edge("edge")})
+	elsewhere := newFixture(t, map[string]string{"edge.yaml": edge("edge")})
 	elsewhere.startWatch(t)
 	elsewhere.startEnvoy(t)
 	hides := func(matcher string) string {
-		hidden := newSite(t, nil)
+		hidden := newFixture(t, nil)
 		hidden.out = s.out
 		hidden.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: append(hidden.bootstrap(t), "stats_config: {stats_matcher: "+matcher+"}\n"...)})
 		return "http://" + address(hidden.admin)

@@ -13,7 +13,7 @@ import (
 	"xdspub/publish"
 )
 
-// asked is what the running watch of the site says of itself.
+// asked returns what the running watch of the fixture says of itself.
 func (s *fixture) asked(t *testing.T) control.Watch {
 	t.Helper()
 	w, err := control.Ask(t.Context(), s.out)
@@ -105,7 +105,7 @@ func TestWatchIsAsked(t *testing.T) {
 	tree := func(port int) string {
 		return documents(edsCluster("web"), endpoints("web", port), staticCluster("api", port))
 	}
-	s := newSite(t, map[string]string{"tree.yaml": tree(1), "old.yaml": staticCluster("old", 1)}, "--step-gap", "0s", "--rescan", "100ms")
+	s := newFixture(t, map[string]string{"tree.yaml": tree(1), "old.yaml": staticCluster("old", 1)}, "--step-gap", "0s", "--rescan", "100ms")
 	s.startWatch(t)
 	s.remove(t, "old.yaml")
 	s.watch.WaitLog(t, "snapshot is out")

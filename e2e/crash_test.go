@@ -30,7 +30,7 @@ func testKilled(t *testing.T, format string) {
 				routes(name, name), tlsListener("secure", secure, downstreamTLS("certificate"), rds(name))),
 		}
 	}
-	s := startSite(t, color("blue", blue.Port(), first), "--format", format)
+	s := startFixture(t, color("blue", blue.Port(), first), "--format", format)
 	pages := []request{{port: port}, {port: port, path: "/named"}}
 	serve := func(colors ...string) {
 		t.Helper()
@@ -95,7 +95,7 @@ func testReaders(t *testing.T, format string) {
 		list = append(list, routes("main", "c0", further...), listener("edge", 1, "server_name: "+mark, "via: "+mark, rds("main")))
 		return documents(list...)
 	}
-	s := newSite(t, map[string]string{"all.yaml": generation(0)}, "--step-gap", "0s", "--quiet-period", "1ms", "--format", format)
+	s := newFixture(t, map[string]string{"all.yaml": generation(0)}, "--step-gap", "0s", "--quiet-period", "1ms", "--format", format)
 	s.startWatch(t)
 
 	mark := regexp.MustCompile(`generation-\d+\.`)

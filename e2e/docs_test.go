@@ -11,7 +11,7 @@ import (
 	"xdspub/internal/envoytest"
 )
 
-// page is a file of the documentation.
+// page returns a file of the documentation.
 func page(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))
@@ -21,7 +21,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// blocks are the code blocks of a page in one language.
+// blocks returns the code blocks of a page in one language.
 func blocks(text, language string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {

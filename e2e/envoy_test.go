@@ -58,7 +58,7 @@ func (b *bare) counts(t *testing.T, stat string, want int64) {
 	})
 }
 
-// has tells whether Envoy has a cluster.
+// has reports whether Envoy has a cluster.
 func (b *bare) has(t *testing.T, cluster string) bool {
 	t.Helper()
 	return strings.Contains(b.envoy.Admin(t, "/clusters"), cluster+"::")

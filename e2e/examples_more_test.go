@@ -15,7 +15,7 @@ import (
 	"xdspub/internal/envoytest"
 )
 
-// file is a file of the copy.
+// file returns a file of the copy.
 func (e *example) file(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(e.dir, name))

@@ -86,12 +86,12 @@ func (e *example) edit(t *testing.T, change func(string) string, names ...string
 	}
 }
 
-// replace is an edit that puts one text in the place of another.
+// replace returns an edit that puts one text in the place of another.
 func replace(old, text string) func(string) string {
 	return func(s string) string { return strings.ReplaceAll(s, old, text) }
 }
 
-// line is a command line of the README, as it has to be here.
+// line returns a command line of the README, as it has to be here.
 func (e *example) line(t *testing.T, line string) string {
 	t.Helper()
 	block, shell := false, false
@@ -109,7 +109,7 @@ func (e *example) line(t *testing.T, line string) string {
 	return ""
 }
 
-// tree is the source tree: the argument of the README's first command that reads
+// tree returns the source tree: the argument of the README's first command that reads
 // one.
 func (e *example) tree(t *testing.T) string {
 	t.Helper()
@@ -221,7 +221,7 @@ func (e *example) ask(t *testing.T, line string) (answer, state string) {
 	return string(body), fmt.Sprintf("%s %q", response.Status, body)
 }
 
-// pool is the certificates in a file.
+// pool returns the certificates in a file.
 func pool(t *testing.T, path string) *x509.CertPool {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -190,7 +190,7 @@ func newFactTrial(t *testing.T, table facts, f fact) *factTrial {
 	return trial
 }
 
-// upstream is the cluster web.
+// upstream returns the cluster web.
 func (facts) upstream() map[string]any {
 	return map[string]any{
 		"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "web", "connect_timeout": "1s",
@@ -227,7 +227,7 @@ func (f *factTrial) validate(t *testing.T) {
 // refusal is what a finding says that Envoy does with what it can't take.
 var refusal = regexp.MustCompile(`Envoy (does not start|refuses the [a-z]+|removes all|keeps what)`)
 
-// keeps tells whether that is what the Envoy of the row does. One that counts a refusal
+// keeps reports whether that is what the Envoy of the row does. One that counts a refusal
 // has started.
 func (f *factTrial) keeps(said string) bool {
 	started := f.live() && (f.Envoy == "refuses" || f.Envoy == "drops" || f.Envoy == "takes")
@@ -307,7 +307,7 @@ func (f *factTrial) request(t *testing.T, o envoytest.Options) (does, log string
 	return "takes", e.Log()
 }
 
-// said is the last of a log.
+// said returns the last of a log.
 func said(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-4):], "\n")

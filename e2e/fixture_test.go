@@ -30,9 +30,9 @@ type fixture struct {
 	envoy    *envoytest.Envoy
 }
 
-// newSite makes a site of the files in source, with nothing running yet. args are
+// newFixture makes a fixture of the files in source, with nothing running yet. args are
 // flags of render and watch.
-func newSite(t *testing.T, source map[string]string, args ...string) *fixture {
+func newFixture(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	s := &fixture{src: filepath.Join(dir, "src"), out: filepath.Join(dir, "out"), admin: envoytest.FreePort(t)}
@@ -47,18 +47,18 @@ func newSite(t *testing.T, source map[string]string, args ...string) *fixture {
 	return s
 }
 
-// startSite makes a site with xdspub and Envoy at work on it.
-func startSite(t *testing.T, source map[string]string, args ...string) *fixture {
+// startFixture makes a fixture with xdspub and Envoy at work on it.
+func startFixture(t *testing.T, source map[string]string, args ...string) *fixture {
 	t.Helper()
 	envoytest.Binary(t) // a test without Envoy ends here
-	s := newSite(t, source, args...)
+	s := newFixture(t, source, args...)
 	s.startWatch(t)
 	s.startEnvoy(t)
 	return s
 }
 
 // startWatch starts "xdspub watch" and waits for the first publish. Flags among
-// args stand in place of the site's own.
+// args stand in place of the fixture's own.
 func (s *fixture) startWatch(t *testing.T, args ...string) {
 	t.Helper()
 	s.beginWatch(t, args...)
@@ -71,7 +71,7 @@ func (s *fixture) beginWatch(t *testing.T, args ...string) {
 	s.watch = startWatch(t, append(append(s.args, args...), s.src)...)
 }
 
-// startEnvoy starts an Envoy on a bootstrap made for the site.
+// startEnvoy starts an Envoy on a bootstrap made for the fixture.
 func (s *fixture) startEnvoy(t *testing.T) {
 	t.Helper()
 	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t)})
@@ -92,7 +92,7 @@ func (s *fixture) write(t *testing.T, name, text string) {
 	envoytest.Publish(t, filepath.Join(s.src, name), text)
 }
 
-// read is a source file.
+// read returns a source file.
 func (s *fixture) read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.src, name))
@@ -206,7 +206,7 @@ func (s *fixture) took(t *testing.T, unread ...string) {
 	content(t, s.envoy)
 }
 
-// exists tells whether there is something of that name in the output directory.
+// exists reports whether there is something of that name in the output directory.
 func (s *fixture) exists(name string) bool {
 	_, err := os.Lstat(filepath.Join(s.out, name))
 	return err == nil

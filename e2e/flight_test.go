@@ -69,7 +69,7 @@ func TestDrainEnds(t *testing.T) {
 	to := func(name, cluster string) string {
 		return documents(cluster, listener("edge", port, "route_config: {"+hosts(name)+"}"))
 	}
-	s := newSite(t, map[string]string{"edge.yaml": to("blue", staticCluster("blue", blue.Port()))}, "--trim-delay", "1s")
+	s := newFixture(t, map[string]string{"edge.yaml": to("blue", staticCluster("blue", blue.Port()))}, "--trim-delay", "1s")
 	s.args = append(s.args, confirmed(s.admin)...)
 	s.startWatch(t)
 	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "3", "--parent-shutdown-time-s", "4"}})
@@ -102,7 +102,7 @@ func TestScopesWhileDraining(t *testing.T) {
 	to := func(name string) string {
 		return documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port()), routes("by-scope", name), scope("scope-a", "a", "by-scope"))
 	}
-	s := newSite(t, map[string]string{"routes.yaml": to("blue"), "edge.yaml": listener("edge", port, srds("tenants"))})
+	s := newFixture(t, map[string]string{"routes.yaml": to("blue"), "edge.yaml": listener("edge", port, srds("tenants"))})
 	s.args = append(s.args, confirmed(s.admin)...)
 	s.startWatch(t)
 	s.startEnvoy(t)

@@ -51,7 +51,7 @@ func decode(name string, data []byte) (*discoveryv3.DiscoveryResponse, error) {
 	return &r, err
 }
 
-// versionOf is the version_info in a published file.
+// versionOf returns the version_info in a published file.
 func versionOf(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -83,7 +83,7 @@ func TestValues(t *testing.T) {
     kinds: [null, true, false, {}, [], [[], [[1, [2]], {a: {b: [c], d: {}}}]]]}}}`, strings.Repeat("k", 1024), strings.Repeat("l", 5000))
 	var want map[string]any
 	for _, f := range render.Formats {
-		s := startSite(t, map[string]string{"all.yaml": cluster}, "--format", f.Name)
+		s := startFixture(t, map[string]string{"all.yaml": cluster}, "--format", f.Name)
 		content(t, s.envoy)
 		dump := s.envoy.ConfigDump(t, "dynamic_active_clusters")
 		if len(dump) != 1 {
@@ -121,7 +121,7 @@ func TestEnvoyReadsNumbersOfYAML(t *testing.T) {
 func TestEnvoyTakesHalfOfBinary(t *testing.T) {
 	t.Parallel()
 	for format, success := range map[string]bool{"pb": true, "json": false} {
-		s := newSite(t, map[string]string{"all.yaml": documents(staticCluster("blue", 1), staticCluster("green", 1))}, "--format", format)
+		s := newFixture(t, map[string]string{"all.yaml": documents(staticCluster("blue", 1), staticCluster("green", 1))}, "--format", format)
 		s.startWatch(t)
 		s.startEnvoy(t)
 		s.took(t)

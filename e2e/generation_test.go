@@ -41,7 +41,7 @@ type door struct {
 	port int
 }
 
-// doors are where clients are meant to go once generation n is out: the same ones
+// doors returns where clients are meant to go once generation n is out: the same ones
 // in the same order, but for a port.
 func (g *ground) doors(n int) []door {
 	return []door{{"inline", g.inline}, {"named", g.named}, {"stays", g.stays}, {"moving", g.moving}, {"passing", g.passingPort(n)}}
@@ -117,7 +117,7 @@ func numbered(n int, cluster string) string {
 // localReplies has Envoy say in an answer of its own why it is one.
 const localReplies = `local_reply_config: {body_format: {text_format_source: {inline_string: "%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"}}}`
 
-// tree is the generation as a source file.
+// tree returns the generation as a source file.
 func (g *ground) tree(n int) string {
 	made := g.generation(n, func(string, string) string { return here })
 	list := slices.Concat(made.clusters, made.listeners)

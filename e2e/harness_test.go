@@ -66,13 +66,13 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// raceEnabled tells whether the test was built with -race.
+// raceEnabled reports whether the test was built with -race.
 func raceEnabled() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// environment is the test's own without the variables that set flags of xdspub.
+// environment returns the test's own without the variables that set flags of xdspub.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "XDSPUB_") && !strings.HasPrefix(v, "XDSPUB_ENVOY=")
@@ -118,7 +118,7 @@ type process struct {
 	mu   sync.Mutex
 	log  []byte
 	read int           // how far WaitLog has gone through log
-	more chan struct{} // closed, and made anew, when log grows
+	more chan struct{} // closed, and made again, when log grows
 }
 
 // start starts a program in the root of the repository.
@@ -170,7 +170,7 @@ func (p *process) cleanUp(t testing.TB) {
 	}
 }
 
-// String is the command line.
+// String returns the command line.
 func (p *process) String() string {
 	return strings.Join(append([]string{filepath.Base(p.cmd.Path)}, p.cmd.Args[1:]...), " ")
 }
@@ -185,7 +185,7 @@ func (p *process) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Log is all that the process has printed so far.
+// Log returns all that the process has printed so far.
 func (p *process) Log() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

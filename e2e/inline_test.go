@@ -16,7 +16,7 @@ func TestCertificateFiles(t *testing.T) {
 	upstream := envoytest.NewUpstream(t, "upstream")
 	port := envoytest.FreePort(t)
 	first, second := newPair(t, "first"), newPair(t, "second")
-	s := startSite(t, map[string]string{
+	s := startFixture(t, map[string]string{
 		"clusters.yaml":   staticCluster("web", upstream.Port()),
 		"listeners.yaml":  tlsListener("secure", port, downstreamTLS("server"), "route_config: {"+hosts("web")+"}"),
 		"tls/server.yaml": document("envoy.extensions.transport_sockets.tls.v3.Secret", `name: server, tls_certificate: {certificate_chain: {filename: server.pem}, private_key: {filename: server.key}}`),

@@ -22,7 +22,7 @@ import (
 func TestManyEndpoints(t *testing.T) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	port := envoytest.FreePort(t)
-	s := startSite(t, map[string]string{
+	s := startFixture(t, map[string]string{
 		"many.yaml": many(0, 199, blue.Port()),
 		"edge.yaml": documents(edsCluster("web"), endpoints("web", blue.Port()), routes("main", "web"), listener("edge", port, rds("main"))),
 	})
@@ -51,7 +51,7 @@ func TestManyRoutes(t *testing.T) {
 		edge = append(edge, replace("{address: 127.0.0.1,", fmt.Sprintf("{address: 127.0.1.%d,", i+1))(listener(name, port, rds(name))))
 		tables = append(tables, routes(name, "blue"))
 	}
-	s := startSite(t, map[string]string{
+	s := startFixture(t, map[string]string{
 		"clusters.yaml": documents(edsCluster("blue"), endpoints("blue", blue.Port()), edsCluster("green"), endpoints("green", green.Port())),
 		"edge.yaml":     documents(edge...),
 		"routes.yaml":   documents(tables...),
@@ -98,7 +98,7 @@ func TestDrainingRoutes(t *testing.T) {
 		return documents(list...)
 	}
 	port := fmt.Sprintf("port_value: %d", envoytest.FreePort(t))
-	s := newSite(t, map[string]string{"web.yaml": staticCluster("web", upstream.Port()), "edge.yaml": replace("port_value: 1}", port+"}")(asked("a"))}, "--trim-delay", "10m")
+	s := newFixture(t, map[string]string{"web.yaml": staticCluster("web", upstream.Port()), "edge.yaml": replace("port_value: 1}", port+"}")(asked("a"))}, "--trim-delay", "10m")
 	s.startWatch(t)
 	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "4"}})
 	has := func(want, counted int) {
@@ -124,7 +124,7 @@ func TestDrainingRoutes(t *testing.T) {
 	has(2+listeners, 2+listeners)
 }
 
-// inlined tells whether xdspub said that endpoints go inline.
+// inlined reports whether xdspub said that endpoints go inline.
 func inlined(s *fixture) bool { return strings.Contains(s.watch.Log(), "code=endpoints-inlined") }
 
 // TestFullBudget goes as near to the limit as xdspub does by itself, and through
@@ -136,7 +136,7 @@ func TestFullBudget(t *testing.T) {
 	start := func(t *testing.T, clusters string, n int, args ...string) *fixture {
 		t.Helper()
 		needInotify(t, 120)
-		s := startSite(t, map[string]string{
+		s := startFixture(t, map[string]string{
 			"many.yaml": clusters,
 			"edge.yaml": documents(staticCluster("web", upstream.Port()), routes("main", "web"), listener("edge", port, rds("main"))),
 		}, args...)
@@ -258,7 +258,7 @@ func TestWatches(t *testing.T) {
 			a, b := envoytest.FreePort(t), envoytest.FreePort(t)
 			source := strings.NewReplacer("port_value: 1}}, filter_chains", fmt.Sprintf("port_value: %d}}, filter_chains", a),
 				"port_value: 2}}, filter_chains", fmt.Sprintf("port_value: %d}}, filter_chains", b)).Replace(tt.source)
-			s := startSite(t, map[string]string{"all.yaml": source})
+			s := startFixture(t, map[string]string{"all.yaml": source})
 			content(t, s.envoy)
 			if got := s.envoy.InotifyInstances(t); got != bootstrap+tt.envoy {
 				t.Errorf("Envoy takes %d inotify instances, want %d", got, bootstrap+tt.envoy)
@@ -270,7 +270,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// counted is what xdspub holds against the inotify budget: it says so when that
+// counted returns what xdspub holds against the inotify budget: it says so when that
 // is used up.
 func (s *fixture) counted(t *testing.T) int {
 	t.Helper()

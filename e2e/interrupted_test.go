@@ -63,7 +63,7 @@ func TestInterrupted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			envoytest.Binary(t)
-			s := newSite(t, nil)
+			s := newFixture(t, nil)
 			s.play(t, tt.turns[0])
 			s.startEnvoy(t)
 			becomes(t, "the listener", "200 web", func() string { return ask(t, tt.ask).text })
@@ -88,7 +88,7 @@ func TestBackThenInterrupted(t *testing.T) {
 	up := envoytest.NewUpstream(t, "web").Port()
 	always := documents(staticCluster("web", up), routes("main", "web"), listener("edge", envoytest.FreePort(t), rds("main")))
 	byFile := documents(edsCluster("blue"), endpoints("blue", up), staticCluster("web", up), routes("main", "blue"), listener("edge", envoytest.FreePort(t), rds("main")))
-	s := newSite(t, nil, "--trim-delay", "3s")
+	s := newFixture(t, nil, "--trim-delay", "3s")
 	const file = "eds/blue/eds.json"
 	s.play(t, turn{byFile, ""}, turn{documents(staticCluster("blue", up), always), ""}, turn{byFile, "clusters"})
 	s.write(t, "edge.yaml", always)

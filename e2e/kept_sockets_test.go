@@ -13,7 +13,7 @@ import (
 
 // TestKeptSockets shows what becomes of a change that Envoy takes and that does not
 // reach the socket of a listener, and that it does where the listener is published
-// anew, with no socket there.
+// again, with no socket there.
 func TestKeptSockets(t *testing.T) {
 	envoytest.Binary(t)
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestKeptSockets(t *testing.T) {
 				return map[string]string{"all.yaml": document("envoy.config.listener.v3.Listener",
 					`name: main, address: {`+fmt.Sprintf(address+"%[3]s", port, pipe, "")+`}, filter_chains: [{filters: [{name: echo, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]`+more([]string{field}))}
 			}
-			s := newSite(t, nil, "--disable", "bind-to-port-changed")
+			s := newFixture(t, nil, "--disable", "bind-to-port-changed")
 			s.render(t, listens(c.address, c.field))
 			s.startEnvoy(t)
 			if c.becomes == "" {
@@ -72,7 +72,7 @@ func TestKeptSockets(t *testing.T) {
 	}
 }
 
-// socketDir is a directory with a path short enough for that of a socket.
+// socketDir returns a directory with a path short enough for that of a socket.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "xdspub-")

@@ -16,7 +16,7 @@ func TestPortMoves(t *testing.T) {
 		return documents(staticCluster("web", upstream.Port()), routes("main", "web"),
 			listener("a", a, rds("main"), "server_name: a"), listener("b", b, rds("main"), "server_name: b"))
 	}
-	s := startSite(t, map[string]string{"all.yaml": tree(first, second)})
+	s := startFixture(t, map[string]string{"all.yaml": tree(first, second)})
 	serves := func(port int, name string) {
 		t.Helper()
 		becomes(t, "the listener", name, func() string { return ask(t, request{port: port}).header.Get("Server") })

@@ -33,7 +33,7 @@ func testExamplesLoad(t *testing.T, format string) {
 					t.Fatal(stderr)
 				}
 			}
-			s := newSite(t, nil, "--format", format)
+			s := newFixture(t, nil, "--format", format)
 			s.src = e.tree(t)
 			s.startWatch(t)
 			s.startEnvoy(t)
@@ -47,7 +47,7 @@ var unread = map[string][]string{
 	"legacy": {"eds/shop", "rds/local_route"}, // config sources by path
 }
 
-// ports are the numbers of the ports in a source tree.
+// ports returns the numbers of the ports in a source tree.
 func ports(t *testing.T, tree string) []int {
 	t.Helper()
 	var found []int

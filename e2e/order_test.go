@@ -39,7 +39,7 @@ func testBusyEnvoy(t *testing.T, format string, publishes int) {
 	for i := range 300 {
 		ballast = append(ballast, staticCluster(fmt.Sprintf("ballast-%d", i), upstream.Port()))
 	}
-	s := startSite(t, map[string]string{"ballast.yaml": documents(ballast...), "edge.yaml": generation(0)}, "--trim-delay", "3s", "--format", format)
+	s := startFixture(t, map[string]string{"ballast.yaml": documents(ballast...), "edge.yaml": generation(0)}, "--trim-delay", "3s", "--format", format)
 	page := request{port: port}
 	becomes(t, "the page", "200 upstream", func() string { return ask(t, page).text })
 
@@ -102,7 +102,7 @@ func testRemoval(t *testing.T, format string) {
 	with := documents(routes("main", "web", `{match: {prefix: /old}, route: {cluster: old}}`),
 		edsCluster("old"), endpoints("old", old.Port()), routes("legacy", "old"), listener("legacy", second, rds("legacy")))
 	without := routes("main", "web")
-	s := startSite(t, map[string]string{"stays.yaml": stays, "goes.yaml": with}, "--trim-delay", "1s", "--format", format)
+	s := startFixture(t, map[string]string{"stays.yaml": stays, "goes.yaml": with}, "--trim-delay", "1s", "--format", format)
 	page, legacy := request{port: port, path: "/old"}, request{port: second}
 	both := func(want string) {
 		t.Helper()
@@ -147,7 +147,7 @@ func testRuntimeLayerRemoved(t *testing.T, format string) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	port := envoytest.FreePort(t)
 	layer := runtimeLayer("flags", `{canary: {numerator: 100}}`)
-	s := startSite(t, map[string]string{
+	s := startFixture(t, map[string]string{
 		"clusters.yaml": documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port())),
 		"edge.yaml": documents(listener("edge", port, rds("main")),
 			routes("main", "blue", `{match: {prefix: /, runtime_fraction: {default_value: {numerator: 0}, runtime_key: canary}}, route: {cluster: green}}`)),

@@ -94,7 +94,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// resources are those of a row, beside a cluster and a secret that are there.
+// resources returns those of a row, beside a cluster and a secret that are there.
 func (r references) resources(t *testing.T, row map[string]any) []any {
 	resources := []any{
 		map[string]any{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "web", "connect_timeout": "1s"},
@@ -118,7 +118,7 @@ func (r references) resources(t *testing.T, row map[string]any) []any {
 	return resources
 }
 
-// filled is a slot's template with what is put into it.
+// filled returns a slot's template with what is put into it.
 func filled(template, payload any) any {
 	switch x := template.(type) {
 	case string:

@@ -100,7 +100,7 @@ func testRefused(t *testing.T, format string) {
 	colors := []*envoytest.Upstream{envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")}
 	port := envoytest.FreePort(t)
 	current := fmt.Sprintf(shop, colors[0].Port(), port)
-	s := startSite(t, map[string]string{"shop.yaml": current}, "--format", format)
+	s := startFixture(t, map[string]string{"shop.yaml": current}, "--format", format)
 	page := request{port: port}
 	answers := func(want string) {
 		t.Helper()
@@ -152,7 +152,7 @@ func testRefused(t *testing.T, format string) {
 			comesOut(t)
 		})
 		if !ok {
-			return // the site is in no known state
+			return // the fixture is in no known state
 		}
 	}
 
@@ -198,7 +198,7 @@ func testRefused(t *testing.T, format string) {
 	})
 }
 
-// position is the line and column of the last occurrence of words in text.
+// position returns the line and column of the last occurrence of words in text.
 func position(text, words string) string {
 	i := strings.LastIndex(text, words)
 	if i < 0 {

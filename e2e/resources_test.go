@@ -17,7 +17,7 @@ import (
 // Source documents in one line each, JSON as YAML has it. config stands for
 // further fields, as in `connect_timeout: 3s`.
 
-// document is a resource of that type.
+// document returns a resource of that type.
 func document(typ, config string, args ...any) string {
 	return fmt.Sprintf(`{"@type": type.googleapis.com/`+typ+`, `+config+"}\n", args...)
 }
@@ -48,7 +48,7 @@ func routes(name, cluster string, further ...string) string {
 	return document("envoy.config.route.v3.RouteConfiguration", `name: %q, %s`, name, hosts(cluster, further...))
 }
 
-// hosts are the virtual hosts of a route configuration.
+// hosts returns the virtual hosts of a route configuration.
 func hosts(cluster string, further ...string) string {
 	return fmt.Sprintf(`virtual_hosts: [{name: all, domains: ["*"], routes: [%s]}]`,
 		strings.Join(append(further, fmt.Sprintf(`{match: {prefix: /}, route: {cluster: %q}}`, cluster)), ", "))
@@ -89,7 +89,7 @@ func scope(name, key, routes string) string {
 	return document("envoy.config.route.v3.ScopedRouteConfiguration", `name: %q, route_configuration_name: %q, key: {fragments: [{string_key: %q}]}`, name, routes, key)
 }
 
-// virtualHost is one of VHDS: its name says to which route configuration it belongs.
+// virtualHost returns one of VHDS: its name says to which route configuration it belongs.
 func virtualHost(routes, name, domain, cluster string) string {
 	return document("envoy.service.discovery.v3.Resource", `name: "%s/%s", resource: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: %q, domains: [%q], routes: [{match: {prefix: /}, route: {cluster: %q}}]}`,
 		routes, name, name, domain, cluster)
@@ -99,19 +99,19 @@ func runtimeLayer(name, layer string) string {
 	return document("envoy.service.runtime.v3.Runtime", `name: %q, layer: %s`, name, layer)
 }
 
-// extension is a filter's config that is asked for by name.
+// extension returns a filter's config that is asked for by name.
 func extension(name, config string) string {
 	return document("envoy.config.core.v3.TypedExtensionConfig", `name: %q, typed_config: %s`, name, config)
 }
 
-// discovered is a filter in a listener whose config is asked for.
+// discovered returns a filter in a listener whose config is asked for.
 func discovered(name, typ string, source ...string) string {
 	return fmt.Sprintf(`{name: %q, config_discovery: {config_source: {ads: {}%s}, type_urls: [type.googleapis.com/%s]}}`, name, more(source), typ)
 }
 
 const headerMutation = "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation"
 
-// responseHeader is the config of a filter that adds the header x-extension.
+// responseHeader returns the config of a filter that adds the header x-extension.
 func responseHeader(value string) string {
 	return fmt.Sprintf(`{"@type": type.googleapis.com/`+headerMutation+`, mutations: {response_mutations: [{append: {header: {key: x-extension, value: %q}}}]}}`, value)
 }
@@ -127,12 +127,12 @@ func more(fields []string) string {
 	return b.String()
 }
 
-// downstreamTLS is a filter chain's transport socket with a certificate by SDS.
+// downstreamTLS returns a filter chain's transport socket with a certificate by SDS.
 func downstreamTLS(secret string, source ...string) string {
 	return tlsSocket("Downstream", fmt.Sprintf(`tls_certificate_sds_secret_configs: [{name: %q, sds_config: {ads: {}%s}}]`, secret, more(source)))
 }
 
-// upstreamTLS is a cluster's.
+// upstreamTLS returns a cluster's.
 func upstreamTLS(secret string) string {
 	return tlsSocket("Upstream", fmt.Sprintf(`tls_certificate_sds_secret_configs: [{name: %q, sds_config: %s}]`, secret, here))
 }
@@ -141,7 +141,7 @@ func tlsSocket(side, common string) string {
 	return fmt.Sprintf(`transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.%sTlsContext, common_tls_context: {%s}}}`, side, common)
 }
 
-// certificate is a secret with the whole pair in it.
+// certificate returns a secret with the whole pair in it.
 func certificate(name string, p pair) string {
 	return document("envoy.extensions.transport_sockets.tls.v3.Secret", `name: %q, tls_certificate: {certificate_chain: {inline_string: %q}, private_key: {inline_string: %q}}`,
 		name, p.certificate, p.key)

@@ -66,7 +66,7 @@ func (g *gate) shut(file string, moves int) (reached <-chan struct{}) {
 	return g.reached
 }
 
-// held is what a file holds, "" where there is none.
+// held returns what a file holds, "" where there is none.
 func held(file string) string {
 	data, _ := os.ReadFile(file)
 	return string(data)
@@ -82,7 +82,7 @@ func (g *gate) let() {
 	}
 }
 
-// closed is what one that asks now has to wait for; nil where the gate is open.
+// closed returns what one that asks now has to wait for; nil where the gate is open.
 func (g *gate) closed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,7 +117,7 @@ func (g *gate) pass(from net.Conn) {
 	_, _ = io.Copy(from, to)
 }
 
-// restarts is a site whose Envoy is started anew within the steps of changes that need
+// restarts is a fixture whose Envoy is restarted within the steps of changes that need
 // all of them.
 type restarts struct {
 	*fixture
@@ -157,7 +157,7 @@ func newRestarts(t *testing.T, start func(s *fixture)) *restarts {
 			return slices.Contains(colors, got), got
 		})
 	}
-	s := newSite(t, map[string]string{"all.yaml": color("blue")}, "--trim-delay", "1s")
+	s := newFixture(t, map[string]string{"all.yaml": color("blue")}, "--trim-delay", "1s")
 	g := newGate(t, s.admin)
 	s.args = append(s.args, confirmed(g.port)...)
 	s.startWatch(t)
@@ -311,7 +311,7 @@ func TestHotRestartBetweenChanges(t *testing.T) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	dropped, edge := envoytest.FreePort(t), envoytest.FreePort(t)
 	always := documents(edsCluster("green"), endpoints("green", green.Port()), routes("main", "green"), listener("edge", edge, rds("main")))
-	s := newSite(t, map[string]string{"edge.yaml": always,
+	s := newFixture(t, map[string]string{"edge.yaml": always,
 		"blue.yaml": documents(edsCluster("blue"), endpoints("blue", blue.Port()), routes("dropped", "blue"), listener("dropped", dropped, rds("dropped")))},
 		"--trim-delay", "1ms")
 	s.args = append(s.args, confirmed(s.admin)...)

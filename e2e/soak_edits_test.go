@@ -184,7 +184,7 @@ func (s *soak) folder() string {
 		from, to = to, from
 	}
 	if err := os.Rename(s.path(from), s.path(to)); err != nil {
-		return err.Error() // it is not there, or was made anew beside the other
+		return err.Error() // it is not there, or was made again beside the other
 	}
 	for _, name := range slices.Collect(maps.Keys(s.files)) {
 		below, ok := strings.CutPrefix(name, from+"/")
@@ -297,7 +297,7 @@ func (s *soak) must(err error) {
 	}
 }
 
-// path is where a file of the tree is now.
+// path returns where a file of the tree is now.
 func (s *soak) path(name string) string {
 	if s.away && strings.HasPrefix(name, "guest/") {
 		return filepath.Join(s.dir, name)

@@ -64,7 +64,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("%d edits, %d publishes, %d requests", s.steps, strings.Count(s.watch.Log(), "snapshot is out"), sent)
 }
 
-// dice are how long a random test goes on and what it draws from. The environment
+// dice returns how long a random test goes on and what it draws from. The environment
 // variable is another length, such as 3m, with a seed of its own; XDSPUB_SOAK_SEED is
 // the seed in any case.
 func dice(t *testing.T, variable string, length time.Duration, seed uint64) (time.Duration, uint64) {
@@ -115,7 +115,7 @@ func (s *soak) rest() {
 	}
 }
 
-// snapshot are the published files.
+// snapshot returns the published files.
 func (s *soak) snapshot(out string) map[string]string {
 	files := map[string]string{}
 	s.must(fs.WalkDir(os.DirFS(out), ".", func(name string, e fs.DirEntry, err error) error {
@@ -189,7 +189,7 @@ func usageOf(t *testing.T, p *process) usage {
 
 // grows compares what the watch holds with what it held after the first round.
 // Descriptors are as many as then, but for those that are open for a moment: a
-// leak of one a pass would show by the hundred. Threads are as many as file
+// leak of one a reconcile would show by the hundred. Threads are as many as file
 // operations were ever waited for at once; Go does not end them. The heap is
 // allowed to double before it is collected, and the race detector doubles that.
 func (s *soak) grows(first usage) {

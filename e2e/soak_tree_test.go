@@ -18,7 +18,7 @@ import (
 	"xdspub/render"
 )
 
-// soak is a site whose tree is edited at random, and what the tree is meant to
+// soak is a fixture whose tree is edited at random, and what the tree is meant to
 // hold. Routes, listeners and clusters never stand in each other's way: whoever
 // uses something that goes is changed in the same step, and before it.
 type soak struct {
@@ -75,7 +75,7 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 		{"--rescan", "5s", "--poll", "100ms"},
 	})
 	t.Logf("flags: %v %v", args, watching)
-	s.fixture = newSite(t, nil, args...)
+	s.fixture = newFixture(t, nil, args...)
 	for _, name := range upstreams {
 		s.ports[name] = envoytest.NewUpstream(t, name).Port()
 	}
@@ -90,7 +90,7 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 	return s
 }
 
-// unread are the folders that nobody reads.
+// unread returns the folders that nobody reads.
 func (s *soak) unread() []string {
 	if s.resources["visitor"] == nil {
 		return append([]string{orphan}, visited...)
@@ -162,7 +162,7 @@ func (s *soak) addEdge(i int) (files []string) {
 	}
 }
 
-// document is a resource as YAML.
+// document returns a resource as YAML.
 func (s *soak) document(name string) string {
 	r := s.resources[name]
 	upstream := s.ports[upstreams[r.value%len(upstreams)]]
@@ -216,7 +216,7 @@ func (s *soak) document(name string) string {
 	return ""
 }
 
-// text is what a file is meant to hold.
+// text returns what a file is meant to hold.
 func (s *soak) text(name string) string {
 	var list []string
 	for _, r := range s.files[name] {
@@ -249,10 +249,10 @@ func (s *soak) encode(name string, list ...string) string {
 	return string(data)
 }
 
-// choose is one of a list.
+// choose returns one of a list.
 func choose[T any](s *soak, list []T) T { return list[s.rand.IntN(len(list))] }
 
-// pick is one of some numbers, as milliseconds.
+// pick returns one of some numbers, as milliseconds.
 func (s *soak) pick(milliseconds ...int) time.Duration {
 	return time.Duration(choose(s, milliseconds)) * time.Millisecond
 }
@@ -265,7 +265,7 @@ func (s *soak) pause(d time.Duration) {
 	}
 }
 
-// named are the resources of some kinds that fit, sorted.
+// named returns the resources of some kinds that fit, sorted.
 func (s *soak) named(fits func(name string, r *thing) bool) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s.resources)) {
@@ -276,12 +276,12 @@ func (s *soak) named(fits func(name string, r *thing) bool) []string {
 	return list
 }
 
-// cluster is one that routes can use.
+// cluster returns one that routes can use.
 func (s *soak) cluster() string {
 	return choose(s, s.named(func(name string, r *thing) bool { return r.kind == "static" && name != "x0" || r.kind == "eds" }))
 }
 
-// file is one that can be edited like any other, or empty where there is none.
+// file returns one that can be edited like any other, or empty where there is none.
 func (s *soak) file() string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s.files)) {

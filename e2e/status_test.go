@@ -19,7 +19,7 @@ import (
 	"xdspub/publish"
 )
 
-// status asks "xdspub status" about a site and these Envoys. The exit status must
+// status asks "xdspub status" about a fixture and these Envoys. The exit status must
 // fit what it says.
 func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) pipeline.Report {
 	t.Helper()
@@ -38,7 +38,7 @@ func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) pipeline.Repo
 	return r
 }
 
-// words are what an Envoy makes of the published files, a line each.
+// words returns what an Envoy makes of the published files, a line each.
 func words(e pipeline.EnvoyReport) string {
 	var list []string
 	for _, row := range e.Subscriptions {
@@ -62,18 +62,18 @@ func (s *fixture) shows(t *testing.T, what string, inSync bool, want string, env
 	return r
 }
 
-// reader is one more Envoy that reads the site.
+// reader returns one more Envoy that reads the fixture.
 func (s *fixture) reader(t *testing.T) *envoytest.Envoy {
 	t.Helper()
 	bootstrap := strings.Replace(string(s.bootstrap(t)), fmt.Sprint(s.admin), "0", 1)
 	return envoytest.Start(t, envoytest.Options{Bootstrap: []byte(bootstrap)})
 }
 
-// statusSite is a published tree with a file that nobody reads.
-func statusSite(t *testing.T, args ...string) *fixture {
+// statusFixture returns a published tree with a file that nobody reads.
+func statusFixture(t *testing.T, args ...string) *fixture {
 	t.Helper()
 	envoytest.Binary(t)
-	s := newSite(t, map[string]string{
+	s := newFixture(t, map[string]string{
 		"edge.yaml": documents(edsCluster("web"), endpoints("web", 1), routes("main", "web"), listener("edge", envoytest.FreePort(t), rds("main"))),
 		"lone.yaml": routes("lone", "web"),
 	}, append(args, "--step-gap", "0s", "--trim-delay", "1h")...)
@@ -99,7 +99,7 @@ SYNCED rds/main/rds.json`
 // TestStatus takes two Envoys through each of the words.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	s := statusSite(t)
+	s := statusFixture(t)
 	one, two := s.reader(t), s.reader(t)
 	r := s.shows(t, "both run what is out", true, allSynced, one, two)
 	if r.Published.Resources["RDS"] != 2 || len(r.Envoys) != 2 || r.Envoys[0].State != "LIVE" || r.Change != nil {
@@ -177,7 +177,7 @@ func TestStatus(t *testing.T) {
 // clusters only.
 func TestStatusOfMany(t *testing.T) {
 	t.Parallel()
-	s := statusSite(t)
+	s := statusFixture(t)
 	up, down, hangs := s.reader(t), s.reader(t), s.reader(t)
 	downURL := adminURL(t, down)
 	down.Stop(t)
@@ -215,7 +215,7 @@ dynamic_resources: {cds_config: {path_config_source: {path: %s/cds/cds.json}}}
 // TestStatusCannotTell asks admin interfaces that can't answer for the directory.
 func TestStatusCannotTell(t *testing.T) {
 	t.Parallel()
-	s, other := statusSite(t), statusSite(t)
+	s, other := statusFixture(t), statusFixture(t)
 	matcher := strings.Replace(string(s.bootstrap(t)), fmt.Sprint(s.admin), "0", 1) + `
 stats_config: {stats_matcher: {exclusion_list: {patterns: [{contains: rds.main}]}}}
 `
@@ -236,7 +236,7 @@ stats_config: {stats_matcher: {exclusion_list: {patterns: [{contains: rds.main}]
 func TestStatusWithinChange(t *testing.T) { inFormats(t, testStatusWithinChange) }
 
 func testStatusWithinChange(t *testing.T, format string) {
-	s := statusSite(t, "--format", format)
+	s := statusFixture(t, "--format", format)
 	e := s.reader(t)
 	before := s.shows(t, "first", true, allSynced, e)
 	s.write(t, "edge.yaml", replace("cluster: web", "cluster: other")(s.read(t, "edge.yaml"))+"---\n"+documents(edsCluster("other"), endpoints("other", 1)))
@@ -279,7 +279,7 @@ SYNCED rds/main/rds.json`, e)
 // is not where the source wants it.
 func TestStatusOfHeld(t *testing.T) {
 	t.Parallel()
-	s := statusSite(t)
+	s := statusFixture(t)
 	busy, _ := takePort(t)
 	e := s.reader(t)
 	s.startWatch(t, "--envoy-admin", adminURL(t, e))
@@ -302,7 +302,7 @@ func TestStatusOfHeld(t *testing.T) {
 // has once refused something is never said to have refused what it has not read yet.
 func TestStatusBesideWatch(t *testing.T) {
 	t.Parallel()
-	s := statusSite(t)
+	s := statusFixture(t)
 	held, err := net.Listen("tcp", address(0))
 	if err != nil {
 		t.Fatal(err)
@@ -378,7 +378,7 @@ func TestStatusPage(t *testing.T) {
 	}
 }
 
-// adminURL is where an Envoy's admin interface is.
+// adminURL returns where an Envoy's admin interface is.
 func adminURL(t testing.TB, e *envoytest.Envoy) string {
 	t.Helper()
 	return "http://" + e.AdminAddress(t)

@@ -42,10 +42,10 @@ type tally struct {
 	crossed int
 }
 
-// asked is how many requests there were.
+// asked returns how many requests there were.
 func (s *tally) asked() int { return len(s.took) + s.failed + s.crossed }
 
-// quantile is the time within which that part of the requests was answered.
+// quantile returns the time within which that part of the requests was answered.
 func (s *tally) quantile(q float64) time.Duration {
 	if len(s.took) == 0 {
 		return 0
@@ -125,7 +125,7 @@ func (t *traffic) client(to *target, due time.Time, period time.Duration, sum *t
 	}
 }
 
-// asked is how many requests on new connections there were so far.
+// asked returns how many requests on new connections there were so far.
 func (t *traffic) asked() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +155,7 @@ func (t *traffic) count(sum *tally, to *target, c *connection, took time.Duratio
 	t.failures = append(t.failures, fmt.Sprintf("%s after generation %d, %s, %s: %v", time.Now().Format("15:04:05.000"), t.out.Load(), to.name, how, err))
 }
 
-// worst are the first failures.
+// worst returns the first failures.
 func (t *traffic) worst() string {
 	const most = 20
 	list := t.failures

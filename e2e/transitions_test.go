@@ -71,7 +71,7 @@ func transitions(archive *txtar.Archive) []*transition {
 }
 
 func (c *transition) run(t *testing.T, code string) {
-	s := newSite(t, nil, "--disable", code, "--disable", "expired-certificate")
+	s := newFixture(t, nil, "--disable", code, "--disable", "expired-certificate")
 	ports := make(map[string]string)
 	for i, tree := range c.trees {
 		texts := make(map[string]string)
@@ -143,7 +143,7 @@ func somePorts(t *testing.T, ports map[string]string, text string) string {
 	})
 }
 
-// refusals are the counters of refused files that are not zero.
+// refusals returns the counters of refused files that are not zero.
 func (s *fixture) refusals(t *testing.T) map[string]string {
 	t.Helper()
 	stats := s.envoy.Stats(t, `\.update_(rejected|failure)$`)

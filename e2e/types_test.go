@@ -25,7 +25,7 @@ func testEveryType(t *testing.T, format string) {
 	}
 	by.WriteString(`{match: {prefix: /rtds, runtime_fraction: {default_value: {numerator: 0}, runtime_key: canary}}, route: {cluster: green}}`)
 
-	s := startSite(t, map[string]string{
+	s := startFixture(t, map[string]string{
 		"clusters.yaml":  documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port()), edsCluster("by-eds")),
 		"cds.yaml":       staticCluster("by-cds", blue.Port()),
 		"eds.yaml":       endpoints("by-eds", blue.Port()),
@@ -99,7 +99,7 @@ func testEveryType(t *testing.T, format string) {
 	}
 }
 
-// listens tells whether anybody takes connections on a port.
+// listens reports whether anybody takes connections on a port.
 func listens(port int) string {
 	c, err := net.Dial("tcp", address(port))
 	if err != nil {
@@ -109,7 +109,7 @@ func listens(port int) string {
 	return "listens"
 }
 
-// peer is the common name of the certificate that a TLS server shows.
+// peer returns the common name of the certificate that a TLS server shows.
 func peer(port int) string {
 	c, err := tls.Dial("tcp", address(port), &tls.Config{InsecureSkipVerify: true}) // self-signed; which one it is, is the question
 	if err != nil {
@@ -132,7 +132,7 @@ func testScopes(t *testing.T, format string) {
 	}
 	list := replace("scoped_rds: {scoped_rds_config_source: "+here+"}",
 		`scoped_route_configurations_list: {scoped_route_configurations: [{name: red, route_configuration_name: red, key: {fragments: [{string_key: red}]}}]}`)(srds("inline"))
-	s := startSite(t, map[string]string{
+	s := startFixture(t, map[string]string{
 		"clusters.yaml":  documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port())),
 		"routes.yaml":    documents(routes("red", "blue"), routes("other", "blue")),
 		"scopes.yaml":    documents(onDemand("red"), onDemand("other")),

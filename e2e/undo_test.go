@@ -63,7 +63,7 @@ func TestUndoneWhileDraining(t *testing.T) {
 	edge := envoytest.FreePort(t)
 	busy, _ := takePort(t)
 	before := documents(staticCluster("blue", blue.Port()), listener("edge", edge, "route_config: {"+hosts("blue")+"}"))
-	s := newSite(t, map[string]string{"edge.yaml": before}, "--trim-delay", "1s")
+	s := newFixture(t, map[string]string{"edge.yaml": before}, "--trim-delay", "1s")
 	heard := make(chan struct{}) // whether it took the listeners
 	target, err := url.Parse("http://" + address(s.admin))
 	if err != nil {
@@ -138,7 +138,7 @@ func TestExtensionComesBack(t *testing.T) {
 			extension("authz", fmt.Sprintf(`{"@type": type.googleapis.com/%s, failure_mode_allow: true, grpc_service: {envoy_grpc: {cluster_name: %q}}}`, authz, cluster)),
 			listener("edge-"+cluster, port, "route_config: {"+hosts("web")+"}", "http_filters: ["+discovered("authz", authz)+", "+router+"]"))
 	}
-	s := startSite(t, map[string]string{"edge.yaml": with(first, "one")})
+	s := startFixture(t, map[string]string{"edge.yaml": with(first, "one")})
 	becomes(t, "the page", "200 web", func() string { return ask(t, request{port: first}).text })
 	kept := keepAlive(t, first)
 	if got := kept.ask(t); got != "200 web" {

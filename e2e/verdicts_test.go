@@ -36,7 +36,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// readVerdicts reads the rows by rule, and the facts whose slots they use. A row says
+// readVerdicts reads the rows by rule, and the facts whose extension points they use. A row says
 // error or warning of its rule, where that finds anything.
 func readVerdicts(t *testing.T) (facts, map[string][]fact) {
 	t.Helper()
@@ -98,7 +98,7 @@ func TestErrorsAreEnvoys(t *testing.T) {
 	}
 }
 
-// refusedByEnvoy are the codes of errors about what Envoy does not do.
+// refusedByEnvoy returns the codes of errors about what Envoy does not do.
 func refusedByEnvoy(t *testing.T) map[string]bool {
 	t.Helper()
 	shown := make(map[string]bool)

@@ -67,7 +67,7 @@ func TestOtherPrograms(t *testing.T) {
 	}
 }
 
-// raw is a server that does with each connection what it likes.
+// raw returns a server that does with each connection what it likes.
 func raw(t *testing.T, serve func(net.Conn)) *envoy.Admin {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -214,7 +214,7 @@ func (s *session) commandLine(ctx context.Context) (drainTime time.Duration, epo
 	return drainTime, info.Options.Epoch, nil
 }
 
-// readsBelow is a *NotSubscribedError where the Envoy reads no file below dir. Static
+// readsBelow returns a *NotSubscribedError where the Envoy reads no file below dir. Static
 // resources, of which there may be many, are asked for when nothing else does.
 func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	s := a.session()
@@ -229,7 +229,7 @@ func (a *Admin) readsBelow(ctx context.Context, dir string) error {
 	return &NotSubscribedError{URL: a.url, Dir: dir, Reads: b.Paths}
 }
 
-// Warming are the names of the dynamic clusters that warm, sorted. Those of them
+// Warming returns the names of the dynamic clusters that warm, sorted. Those of them
 // that are updates have an older version that serves.
 func (a *Admin) Warming(ctx context.Context) ([]string, error) {
 	s := a.session()

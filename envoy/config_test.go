@@ -25,8 +25,8 @@ type fixture struct {
 	dir string
 }
 
-// newSite has CDS and LDS files without resources, version v1.
-func newSite(t testing.TB) *fixture {
+// newFixture has CDS and LDS files without resources, version v1.
+func newFixture(t testing.TB) *fixture {
 	s := &fixture{t: t, dir: t.TempDir()}
 	s.publish("cds", "v1")
 	s.publish("lds", "v1")
@@ -35,7 +35,7 @@ func newSite(t testing.TB) *fixture {
 
 func (s *fixture) path(folder string) string { return filepath.Join(s.dir, folder, "file.json") }
 
-// source is the config source of a folder's file.
+// source returns the config source of a folder's file.
 func (s *fixture) source(folder string) object {
 	return object{"path_config_source": object{"path": s.path(folder)}}
 }
@@ -49,7 +49,7 @@ func (s *fixture) publish(folder, version string, resources ...object) {
 	envoytest.Publish(s.t, s.path(folder), string(text))
 }
 
-// bootstrap is one for the site; more replaces what it has.
+// bootstrap returns one for the fixture; more replaces what it has.
 func (s *fixture) bootstrap(more object) []byte {
 	s.t.Helper()
 	b := object{
@@ -67,7 +67,7 @@ func (s *fixture) bootstrap(more object) []byte {
 	return text
 }
 
-// start runs an Envoy on the site.
+// start runs an Envoy on the fixture.
 func (s *fixture) start(more object, args ...string) (*envoytest.Envoy, *envoy.Admin) {
 	s.t.Helper()
 	e := envoytest.Start(s.t, envoytest.Options{Bootstrap: s.bootstrap(more), Args: args})
@@ -83,12 +83,12 @@ func admin(t testing.TB, url string) *envoy.Admin {
 	return a
 }
 
-// static is a cluster without endpoints.
+// static returns a cluster without endpoints.
 func static(name string) object {
 	return object{"@type": typeURL + "envoy.config.cluster.v3.Cluster", "name": name, "connect_timeout": "1s"}
 }
 
-// listener is one with a connection manager.
+// listener returns one with a connection manager.
 func listener(name string, port int, manager object) object {
 	hcm := object{
 		"@type":        typeURL + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

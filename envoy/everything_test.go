@@ -4,7 +4,7 @@ import (
 	"xdspub/envoy"
 )
 
-// everything is a site with a subscription of each API, named as its folder.
+// everything is a fixture with a subscription of each API, named as its folder.
 type everything struct {
 	*fixture
 	more object // of the bootstrap
@@ -38,7 +38,7 @@ var apis = []struct{ api, folder, root string }{
 	{"LDS", "lds", envoy.LDS()},
 }
 
-// good is what a folder's file has that Envoy takes.
+// good returns what a folder's file has that Envoy takes.
 func (e everything) good(folder string) []object {
 	switch folder {
 	case "sds":

@@ -9,7 +9,7 @@ import (
 	"xdspub/envoy"
 )
 
-// A round begins before a file is renamed and ends when the Envoys have taken it. This
+// An AckWait begins before a file is renamed, and ends when the Envoys have taken it. This
 // one has nobody to wait for: its Envoy is down.
 func Example() {
 	admin, err := envoy.NewAdmin("unix:/nonexistent/admin.sock")
@@ -18,12 +18,12 @@ func Example() {
 	}
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{admin}, AckTimeout: time.Minute})
 	ctx := context.Background()
-	round, err := fleet.Begin(ctx, []envoy.Subscription{{API: "CDS", Version: "v2", StatPrefixes: []string{envoy.CDS()}}})
+	wait, err := fleet.Begin(ctx, []envoy.Subscription{{API: "CDS", Version: "v2", StatPrefixes: []string{envoy.CDS()}}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	// Here cds.json is renamed into place.
-	outcome := round.Await(ctx, envoy.AwaitOptions{Warm: true})
+	outcome := wait.Await(ctx, envoy.AwaitOptions{Warm: true})
 	fmt.Println(outcome)
 	// Output:
 	// unconfirmed: 0 of 1 Envoys took it; envoy unix:/nonexistent/admin.sock: is down: dial unix /nonexistent/admin.sock: connect: no such file or directory

@@ -37,7 +37,7 @@ func (r *AckWait) explain(ctx context.Context, o *Outcome) {
 	}
 }
 
-// about are the refusals that may be those of a subscription: at least that it is
+// about returns the refusals that may be those of a subscription: at least that it is
 // one.
 func about(s Subscription, logged []Refusal) []Refusal {
 	var said []Refusal

@@ -9,7 +9,7 @@ import (
 // TestFilterKinds has a filter that is discovered in each place that can have one,
 // and looks for its statistics.
 func TestFilterKinds(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	// discovered is a filter whose configuration is in the file of a folder.
 	discovered := func(name, filter string) object {
 		s.publish(name, "v1", object{"@type": typeURL + "envoy.config.core.v3.TypedExtensionConfig", "name": name, "typed_config": object{"@type": typeURL + filter}})

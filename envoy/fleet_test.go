@@ -15,7 +15,7 @@ import (
 	"xdspub/internal/envoytest"
 )
 
-// step is one round around a publish.
+// step begins an AckWait, publishes, and awaits the outcome.
 func step(t *testing.T, f *envoy.Fleet, o envoy.AwaitOptions, publish func(), subs ...envoy.Subscription) envoy.Outcome {
 	t.Helper()
 	r, err := f.Begin(t.Context(), subs)
@@ -40,7 +40,7 @@ func sub(api, root, version string) envoy.Subscription {
 // TestRound publishes to each API what Envoy takes, what it refuses, and the first
 // again, which only the counters can tell.
 func TestRound(t *testing.T) {
-	s := newEverything(newSite(t))
+	s := newEverything(newFixture(t))
 	_, a := s.start(s.more)
 	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
 	for _, api := range apis {
@@ -70,7 +70,7 @@ func TestRound(t *testing.T) {
 // TestSharedSubscription: of two connection managers with one route configuration
 // one reports, whichever it is.
 func TestSharedSubscription(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	s.publish("rds", "v1", routes("r", ""))
 	rds := object{"route_config_name": "r", "config_source": s.source("rds")}
 	s.publish("lds", "v1", listener("a", 0, object{"stat_prefix": "a", "rds": rds}), listener("b", 0, object{"stat_prefix": "b", "rds": rds}))
@@ -86,7 +86,7 @@ func TestSharedSubscription(t *testing.T) {
 
 // TestOneRoot: a:b and a_b have their counters in common.
 func TestOneRoot(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	file := func(folder, version, name string) {
 		s.publish(folder, version, object{"@type": typeURL + "envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": name})
 	}
@@ -109,7 +109,7 @@ func TestOneRoot(t *testing.T) {
 
 // TestTwoEnvoys have one directory; one of them can't bind what the other can.
 func TestTwoEnvoys(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	_, a := s.start(nil)
 	port := envoytest.FreePort(t)
 	own := listener("own", port, object{"route_config": object{}})
@@ -141,9 +141,9 @@ func TestTwoEnvoys(t *testing.T) {
 }
 
 // TestDownAndUp: an Envoy that is down neither counts nor blocks, one that starts
-// within a round is taken in, one that is killed within it is waited for.
+// during an AckWait counts, one that is killed during it has time to come back.
 func TestDownAndUp(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	socket := shortDir(t) + "/admin.sock"
 	more := object{"admin": object{"address": object{"pipe": object{"path": socket}}}}
 	start := func() *envoytest.Envoy {
@@ -205,10 +205,10 @@ func TestDownAndUp(t *testing.T) {
 	}
 }
 
-// TestHangs: an Envoy that stands still within a round is waited for, and one
+// TestHangs: an Envoy that hangs during an AckWait is waited for, and one
 // that stood still before it is asked once more and then not.
 func TestHangs(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	e, a := s.start(nil)
 	var log strings.Builder
 	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 3 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -262,7 +262,7 @@ func TestStatsMatcher(t *testing.T) {
 		"nothing that is there": {object{"exclusion_list": object{"patterns": []any{object{"prefix": "foo"}}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			_, a := s.start(object{"stats_config": object{"stats_matcher": c.matcher}})
 			f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 2 * time.Second})
 			r, err := f.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("SDS", envoy.SDS("s"), "v2")})
@@ -287,7 +287,7 @@ func TestStatsMatcher(t *testing.T) {
 
 // TestForeign: an Envoy that reads another directory, or only its own bootstrap.
 func TestForeign(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	s.publish("eds", "v1", object{"@type": typeURL + "envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "c"})
 	static := static("c")
 	delete(static, "@type")
@@ -314,10 +314,10 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestWarm: clusters that came with the round are waited for, one that was stuck
+// TestWarm: clusters that came with the step are waited for, one that was stuck
 // before is not.
 func TestWarm(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	_, a := s.start(nil)
 	fleet := func(timeout time.Duration) *envoy.Fleet {
 		return envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, WarmTimeout: timeout})
@@ -352,7 +352,7 @@ func TestWarm(t *testing.T) {
 // TestNotLed: an Envoy that reads no clusters from files has nothing to take of a step
 // of clusters, and nothing to warm.
 func TestNotLed(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	_, a := s.start(object{"dynamic_resources": object{"lds_config": s.source("lds")}})
 	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
 	clusters := sub("CDS", envoy.CDS(), "v2")
@@ -361,7 +361,7 @@ func TestNotLed(t *testing.T) {
 	expect(t, "clusters of others", outcome, envoy.Confirmed, 1)
 }
 
-// blackHole is a port that takes connections and says nothing.
+// blackHole returns a port that takes connections and says nothing.
 func blackHole(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes them

@@ -155,7 +155,7 @@ func TestReadEnds(t *testing.T) {
 }
 
 // TestUnstable: at one address there is another process each time. That is found out
-// after a few answers, whatever it is that goes round: before a round begins, or by the
+// after a few answers, whatever it is that goes round: before an AckWait begins, or by the
 // time that it has been asked as often as there are processes.
 func TestUnstable(t *testing.T) {
 	start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -223,7 +223,7 @@ func TestUnstable(t *testing.T) {
 	}
 }
 
-// TestBeginEnds: the wait for an Envoy before a round has an end of its own. One that
+// TestBeginEnds: Begin has a timeout of its own. One that
 // answers each question just in time is silent then.
 func TestBeginEnds(t *testing.T) {
 	release := make(chan struct{})
@@ -231,11 +231,11 @@ func TestBeginEnds(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{admin(t, server.URL)}, AckTimeout: time.Millisecond})
-	round, err := fleet.Begin(t.Context(), nil)
+	wait, err := fleet.Begin(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome := round.Await(t.Context(), envoy.AwaitOptions{})
+	outcome := wait.Await(t.Context(), envoy.AwaitOptions{})
 	if _, ok := errors.AsType[*envoy.TimeoutError](outcome.Envoys[0].Err); !ok {
 		t.Errorf("%+v", outcome)
 	}

@@ -32,7 +32,7 @@ func TestJudge(t *testing.T) {
 		{"taken, and rejected by the process before it", reading("a", "v1", 1, 1, 0, 0), restarted(reading("a", "v2", 3, 2, 1, 0)), one, Acked},
 		{"rejected, and taken by the process before it", reading("a", "v1", 1, 1, 0, 0), restarted(reading("a", "v1", 3, 2, 1, 0)), one, Refused},
 		{"undone, and rejected by one of both", reading("a", "v2", 3, 2, 1, 0), restarted(reading("a", "v2", 5, 3, 2, 0)), one, Refused},
-		{"rejected before the round", reading("a", "v1", 3, 1, 2, 0), reading("a", "v2", 4, 2, 2, 0), one, Acked},
+		{"rejected before the rename", reading("a", "v1", 3, 1, 2, 0), reading("a", "v2", 4, 2, 2, 0), one, Acked},
 		{"comes with the step", none("a"), reading("a", "v2", 1, 1, 0, 0), one, Acked},
 		{"comes with the step and is refused", none("a"), reading("a", "", 1, 0, 1, 0), one, Refused},
 		{"not there", none("a"), none("a"), one, Pending},
@@ -87,7 +87,7 @@ func TestJudgeSeveralRoots(t *testing.T) {
 	}
 }
 
-// restarted is the reading of a process that has replaced another one.
+// restarted returns the reading of a process that has replaced another one.
 func restarted(r *Observation) *Observation {
 	r.Epoch = 1
 	return r
@@ -108,7 +108,7 @@ func TestQuorum(t *testing.T) {
 }
 
 // TestVerdict goes through what Envoys can say. A letter is one Envoy: a acked, r
-// refused, p pending, d down since before the round, s silent since then, u up
+// refused, p pending, d down since before Begin, s silent since then, u up
 // again and pending, h hanging since the rename, g gone just now, G for long,
 // x another program since, z unstable since, ? down before and not asked again, ! silent before and not
 // asked again.

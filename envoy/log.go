@@ -37,7 +37,7 @@ func (l *Log) Mark() error {
 	return nil
 }
 
-// Refusals are those that were logged since the mark. A file that was rotated or
+// Refusals returns those that were logged since the mark. A file that was rotated or
 // cut off since is read from its beginning.
 func (l *Log) Refusals() ([]Refusal, error) {
 	f, info, err := safefile.Open(l.path)

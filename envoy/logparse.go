@@ -24,7 +24,7 @@ var (
 	entryStart    = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d `)
 )
 
-// apiNamed is the API that a word of a message stands for.
+// apiNamed returns the API that a word of a message stands for.
 func apiNamed(word string) string {
 	switch word {
 	case "cluster(s)", "Cluster":
@@ -76,7 +76,7 @@ func parseLog(log string) []Refusal {
 	return slices.CompactFunc(list, func(a, b Refusal) bool { return a == b })
 }
 
-// entries are the messages of a log, each with all of its lines.
+// entries returns the messages of a log, each with all of its lines.
 func entries(log string) []string {
 	var list []string
 	var entry strings.Builder
@@ -114,7 +114,7 @@ func unwrap(line string) (text string, whole bool) {
 
 var unescape = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\'`, "'", `\"`, `"`, `\\`, `\`)
 
-// reason is a message without what Envoy quotes of files, where keys may be: all
+// reason returns a message without what Envoy quotes of files, where keys may be: all
 // of one that it can't read, all of a message that breaks a constraint.
 func reason(message string) string {
 	if m := constraint.FindStringSubmatch(message); m != nil {

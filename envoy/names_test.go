@@ -91,7 +91,7 @@ func TestNames(t *testing.T) {
 		}, func(name string) string { return envoy.ECDS("http_filter", name) }, nil},
 	} {
 		t.Run(api, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			var resources []object
 			var roots []string
 			versions := make(map[string][]string)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestReading(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	s.publish("lds", "v1", listener("l", 0, object{"route_config": object{}}))
 	e, a := s.start(nil, "--drain-time-s", "3")
 	got := read(t, a, envoy.CDS(), envoy.LDS(), envoy.SDS("s"))
@@ -49,7 +49,7 @@ func TestReading(t *testing.T) {
 // TestBoot: a process that is started again at once has another identity, though
 // its counters are the same and its uptime may be.
 func TestBoot(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	socket := filepath.Join(shortDir(t), "admin.sock")
 	o := envoytest.Options{Bootstrap: s.bootstrap(object{"admin": object{"address": object{"pipe": object{"path": socket}}}})}
 	a := admin(t, "unix:"+socket)
@@ -71,7 +71,7 @@ func TestHotRestart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Envoy hot restarts on Linux only")
 	}
-	s := newSite(t)
+	s := newFixture(t)
 	id := envoytest.BaseID(t)
 	port := envoytest.FreePort(t)
 	more := object{"admin": object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}}}
@@ -99,7 +99,7 @@ func TestCountersAfterHotRestart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Envoy hot restarts on Linux only")
 	}
-	s := newSite(t)
+	s := newFixture(t)
 	id, here, port := envoytest.BaseID(t), t.TempDir(), envoytest.FreePort(t)
 	envoytest.Publish(t, filepath.Join(here, "eds/file.json"), `{"resources": [{"@type": "`+typeURL+`envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "new"}]}`)
 	bootstrap := s.bootstrap(object{

@@ -83,7 +83,7 @@ func (m *peer) restarted() bool {
 	return m.last != nil && (m.base == nil || m.base.Incarnation != m.last.Incarnation)
 }
 
-// state is the state of all files together.
+// state returns the state of all files together.
 func (m *peer) state() State { return stateOf(m.statuses) }
 
 // outcome returns what the Envoy did with each file.

@@ -15,7 +15,7 @@ import (
 // TestLookAfterRename: an Envoy that answers has read what was renamed before it was
 // asked, even one that is busy. A look needs no patience.
 func TestLookAfterRename(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	var many []object
 	for i := range 300 { // makes a dump, and CDS, take its time
 		many = append(many, static(fmt.Sprint("c", i)))
@@ -55,7 +55,7 @@ func TestLookAfterRename(t *testing.T) {
 // TestLookAtSharedRoot has two runtime layers, which have one set of statistics and
 // so one version_text: that of the layer which was read last.
 func TestLookAtSharedRoot(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	layer := func(name string) object {
 		return object{"@type": typeURL + "envoy.service.runtime.v3.Runtime", "name": name, "layer": object{}}
 	}
@@ -91,7 +91,7 @@ func TestLookClosely(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	s := newSite(t)
+	s := newFixture(t)
 	cold := static("cold")
 	cold["health_checks"] = []any{object{"timeout": "60s", "interval": "60s", "unhealthy_threshold": 1, "healthy_threshold": 1, "http_health_check": object{"path": "/"}}} // nobody answers
 	port := held.Addr().(*net.TCPAddr).Port

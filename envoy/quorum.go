@@ -26,7 +26,7 @@ func ParseQuorum(text string) (Quorum, error) {
 	return Quorum{n: n}, nil
 }
 
-// String is what ParseQuorum takes.
+// String returns what ParseQuorum takes.
 func (q Quorum) String() string {
 	switch q.n {
 	case 0:
@@ -37,10 +37,10 @@ func (q Quorum) String() string {
 	return strconv.Itoa(q.n)
 }
 
-// Within tells whether so many Envoys can ever make it up.
+// Within reports whether so many Envoys can ever make it up.
 func (q Quorum) Within(envoys int) bool { return q.n <= envoys }
 
-// of is how many it is of the Envoys that answer.
+// of returns how many it is of the Envoys that answer.
 func (q Quorum) of(answering int) int {
 	if q.n == 0 {
 		return answering

@@ -20,7 +20,7 @@ type Refusal struct {
 	Message string
 }
 
-// Refusals are the listeners that the Envoy refused since then, by name. Of other
+// Refusals returns the listeners that the Envoy refused since then, by name. Of other
 // resources it keeps no such record; its log says more.
 func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error) {
 	s := a.session()

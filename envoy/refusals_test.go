@@ -31,7 +31,7 @@ func TestRefusals(t *testing.T) {
 		}}}}},
 	} {
 		t.Run(format, func(t *testing.T) {
-			s := newEverything(newSite(t))
+			s := newEverything(newFixture(t))
 			for key, value := range c.more {
 				s.more[key] = value
 			}

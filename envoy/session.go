@@ -61,7 +61,7 @@ func (s *session) get(ctx context.Context, path string, query url.Values, limit 
 	return body, err
 }
 
-// exchange is one question, with the body of the answer read whole. Redirections are
+// exchange sends one request, and reads the body of the answer whole. Redirections are
 // not followed, and nothing is unpacked: we do not ask for it packed.
 func (s *session) exchange(ctx context.Context, path string, query url.Values, limit int64) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -92,7 +92,7 @@ func (s *session) exchange(ctx context.Context, path string, query url.Values, l
 }
 
 // roundTrip sends a request and reads the answer, as far as answer lets it. body is nil
-// where it did not come to that; again tells whether the connection stays open.
+// where it did not come to that; again reports whether the connection stays open.
 func (s *session) roundTrip(path string, query url.Values, limit int64) (status int, body []byte, again bool, err error) {
 	request := &http.Request{
 		Method: http.MethodGet,
@@ -136,7 +136,7 @@ func (a *Admin) unexpected(path, saw string) error {
 	return &UnexpectedResponseError{URL: a.url, Path: path, Saw: saw}
 }
 
-// sample is the beginning of what came, for an error.
+// sample returns the beginning of a body, for an error.
 func sample(body []byte) string {
 	const most = 80
 	body = bytes.TrimSpace(body)

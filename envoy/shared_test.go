@@ -10,7 +10,7 @@ import (
 // first one's prefix stays in the names of the statistics when that one is gone, so
 // the prefix is left open.
 func TestSharedRoutes(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	s.publish("rds", "r1", routes("main", ""))
 	manager := func(prefix string) object {
 		return object{"stat_prefix": prefix, "rds": object{"route_config_name": "main", "config_source": s.source("rds")}}

@@ -126,7 +126,7 @@ func (s statistics) add(name string, value []byte) {
 	}
 }
 
-// prefixes are the names without what tells one statistic of a subscription from the others.
+// prefixes returns the names without what tells one statistic of a subscription from the others.
 func (s statistics) prefixes() map[string]bool {
 	prefixes := make(map[string]bool)
 	add := func(name string) {

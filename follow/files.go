@@ -71,7 +71,7 @@ func (f *follower) missing(s subscriber) {
 	f.result.Partial = f.result.Partial || s.Target == xds.Cluster || s.Target == xds.Listener || s.Target == xds.RouteConfiguration
 }
 
-// isOne tells whether a file of that type holds exactly one resource.
+// isOne reports whether a file of that type holds exactly one resource.
 func isOne(t *xds.Type) bool {
 	return slices.Contains([]*xds.Type{xds.Endpoints, xds.RouteConfiguration, xds.Secret, xds.ExtensionConfig, xds.Runtime}, t)
 }
@@ -153,15 +153,15 @@ func (f *follower) names(to *file) {
 	}
 }
 
-// asked is where a subscriber asks.
+// asked returns where a subscriber asks.
 func asked(s subscriber) diag.Related {
 	return diag.Related{Position: s.Origin.Position(sourcePath(s)), Message: "asked for here"}
 }
 
-// sourcePath is where a subscriber names its file.
+// sourcePath returns where a subscriber names its file.
 func sourcePath(s subscriber) xds.Path { return pathField(s.SourcePath, s.Source) }
 
-// pathField is where a config source names a file.
+// pathField returns where a config source names a file.
 func pathField(at xds.Path, source *corev3.ConfigSource) xds.Path {
 	if source.GetPathConfigSource() != nil {
 		return at.Field("path_config_source").Field("path")
@@ -210,7 +210,7 @@ func (f *follower) rootHelp(path string) string {
 	return fmt.Sprintf("a relative path begins at Envoy's working directory, which --root names: %s was looked for", f.resolve(path))
 }
 
-// reason is an error without the path in it.
+// reason returns an error without the path in it.
 func reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -288,14 +288,14 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 	}
 }
 
-// opensNothing tells whether the node is a transcoder that transcodes no service: Envoy
+// opensNothing reports whether the node is a transcoder that transcodes no service: Envoy
 // never opens its descriptors.
 func opensNothing(n *xds.Node) bool {
 	transcoder, ok := n.Message.(*transcoderv3.GrpcJsonTranscoder)
 	return ok && len(transcoder.GetServices()) == 0
 }
 
-// isWatched tells whether Envoy watches a directory, if the node is one, and nothing
+// isWatched reports whether Envoy watches a directory, if the node is one, and nothing
 // else judges it.
 func isWatched(r *xds.Resource, n *xds.Node) bool {
 	if n.Name() != "envoy.config.core.v3.WatchedDirectory" || n.Parent == nil {

@@ -63,7 +63,7 @@ type Result struct {
 	sources map[string]*load.Result
 }
 
-// Line is the source line at a position, without its line break. It gives none
+// Line returns the source line at a position, without its line break. It gives none
 // that may hold a secret.
 func (r *Result) Line(p diag.Position) (string, bool) {
 	if source, ok := r.sources[p.File]; ok {
@@ -132,7 +132,7 @@ type follower struct {
 	resources []*xds.Resource
 	// left is how many bytes may still be read.
 	left int64
-	// hasADS tells whether the bootstrap says where ads leads.
+	// hasADS reports whether the bootstrap says where ads leads.
 	hasADS bool
 	// files are those that were met, by their paths as they were written; order is
 	// in which they were met, unread what is left to read of them.
@@ -317,7 +317,7 @@ func (f *follower) look(r *xds.Resource) {
 	}
 }
 
-// ofSubscription tells whether a config source belongs to a subscription that is
+// ofSubscription reports whether a config source belongs to a subscription that is
 // followed. It stands in the message that subscribes, or one below it.
 func ofSubscription(n *xds.Node, source *corev3.ConfigSource) bool {
 	switch n.Field() {
@@ -383,7 +383,7 @@ func (f *follower) ads(s subscriber) {
 	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config: "+s.Resource.Refusal(), "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")
 }
 
-// resolve is a path as this program has to open it.
+// resolve returns a path as this program has to open it.
 func (f *follower) resolve(path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -36,7 +36,7 @@ func Enclosing(dir string) []string {
 	}
 }
 
-// Of is where the .git at path keeps HEAD and the index. In a linked work tree and in a
+// Of returns where the .git at path keeps HEAD and the index. In a linked work tree and in a
 // submodule it is a file that says where (gitrepository-layout, "gitdir: <path>").
 func Of(path string) (dir string, ok bool) {
 	info, err := os.Stat(path)

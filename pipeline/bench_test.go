@@ -83,7 +83,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkOneFileChange is a pass of watch after an edit of one file, up to the
+// BenchmarkOneFileChange is a reconcile of watch after an edit of one file, up to the
 // plan: all but the writing.
 func BenchmarkOneFileChange(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
@@ -107,7 +107,7 @@ func BenchmarkOneFileChange(b *testing.B) {
 	})
 }
 
-// BenchmarkTransitions holds a tree against what is published, as each pass does.
+// BenchmarkTransitions holds a tree against what is published, as each reconcile does.
 func BenchmarkTransitions(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
 		s := loaded(b, dir)

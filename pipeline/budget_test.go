@@ -28,7 +28,7 @@ func (s *fixture) wantMode(what, want string) {
 // TestBudgetOfWhatGoes: a cluster that waits for its trim counts, and the file that
 // it reads does not count beside it.
 func TestBudgetOfWhatGoes(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(edsClusters("a", 110, ""))
 	s.publish()
 	s.tree(edsClusters("a", 100, ""))
@@ -38,7 +38,7 @@ func TestBudgetOfWhatGoes(t *testing.T) {
 	s.wantMode("9 clusters, and 110 that go", "inline")
 
 	// The old clusters are by file still, and leave in their time.
-	s = newSite(t, nil)
+	s = newFixture(t, nil)
 	s.tree(edsClusters("a", 70, ""))
 	s.publish()
 	s.tree(edsClusters("b", 70, ""))
@@ -60,7 +60,7 @@ func TestBudgetOfWhatGetsWarm(t *testing.T) {
 		{checks, "inline"},
 		{`, transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {validation_context_sds_secret_config: {name: ca, sds_config: {api_config_source: {api_type: GRPC, transport_api_version: V3, grpc_services: [{google_grpc: {target_uri: sds, stat_prefix: sds}}]}}}}}}`, "inline"},
 	} {
-		s := newSite(t, nil)
+		s := newFixture(t, nil)
 		s.tree(edsClusters("a", 70, test.config))
 		s.publish()
 		s.wantMode("nothing changed"+test.config, "file")
@@ -69,7 +69,7 @@ func TestBudgetOfWhatGetsWarm(t *testing.T) {
 	}
 }
 
-// routed are a listener and its routes, asked for by name.
+// routed returns a listener and its routes, asked for by name.
 func routed(name string) []string {
 	return []string{
 		strings.NewReplacer("name: in,", "name: "+name+",", "route_config_name: main", "route_config_name: "+name).Replace(fmt.Sprintf(listener, name)),
@@ -88,7 +88,7 @@ func listeners(n int) string {
 	return tree(documents...)
 }
 
-// findings are those of a plan.
+// findings returns those of a plan.
 func (s *fixture) findings() string {
 	s.t.Helper()
 	checked, err := s.p.Check(s.t.Context())
@@ -112,7 +112,7 @@ func TestBudgetOfRoutes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans for 119 listeners a dozen times")
 	}
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	want := func(what, codes string, recorded int) {
 		t.Helper()
 		if got := s.findings(); got != codes {
@@ -147,13 +147,13 @@ func TestBudgetOfRoutes(t *testing.T) {
 		mode EndpointsMode
 		want string
 	}{{EndpointsFile, "routes-inlined"}, {EndpointsInline, "routes-inlined"}} {
-		s := newSite(t, func(o *Options) { o.Endpoints = test.mode })
+		s := newFixture(t, func(o *Options) { o.Endpoints = test.mode })
 		s.tree(listeners(119))
 		if got := s.findings(); got != test.want {
 			t.Errorf("--eds=%s: findings %q, want %q", test.mode, got, test.want)
 		}
 	}
-	s = newSite(t, nil)
+	s = newFixture(t, nil)
 	s.tree(listeners(119) + strings.Replace(edsClusters("c", 119, ""), "all.yaml", "more.yaml", 1))
 	want("both are too many", "endpoints-inlined routes-inlined", 120)
 }
@@ -161,7 +161,7 @@ func TestBudgetOfRoutes(t *testing.T) {
 // TestBudgetOfWhatDrains: the filter chain that a listener had holds its routes'
 // subscription until it has drained, though the file is there to stay.
 func TestBudgetOfWhatDrains(t *testing.T) {
-	s := newSite(t, func(o *Options) { o.InotifyBudget = 5 })
+	s := newFixture(t, func(o *Options) { o.InotifyBudget = 5 })
 	source := func(asked string, more ...string) string {
 		a, b := routed("a"), routed("b")
 		return tree(append([]string{blue, blueEndpoints, strings.Replace(a[0], "route_config_name: a", "route_config_name: "+asked, 1), a[1], b[1]}, more...)...)

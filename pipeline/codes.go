@@ -12,7 +12,7 @@ import (
 	"xdspub/validate/rules"
 )
 
-// RuleCodes are the codes that can be disabled: of the validation rules, of the
+// RuleCodes returns the codes that can be disabled: of the validation rules, of the
 // rules about what runs, and of what is said about a followed bootstrap's files.
 func RuleCodes() []diag.Code {
 	codes := slices.Clone(follow.Codes)
@@ -25,7 +25,7 @@ func RuleCodes() []diag.Code {
 	return codes
 }
 
-// Codes are all codes that a finding can have, of every stage, sorted and each
+// Codes returns all codes that a finding can have, of every stage, sorted and each
 // once: a rule may share its code with the loader, which meets the same fault
 // earlier.
 func Codes() []diag.Code {

@@ -12,7 +12,7 @@ import (
 	"xdspub/load"
 )
 
-// FuzzEdits edits a source tree as its input says, with a pass after each edit by
+// FuzzEdits edits a source tree as its input says, with a reconcile after each edit by
 // one Pipeline that keeps what it knows. What it finds and what is out must at each
 // point be what a new Pipeline makes of the same tree, and nothing moves while the
 // tree is wrong.

@@ -46,7 +46,7 @@ func newGit(r repository) (*git, error) {
 	g.env = append(g.env,
 		"HOME="+dir, "XDG_CONFIG_HOME="+dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_DIR="+dir, "GIT_WORK_TREE="+r.top, "GIT_INDEX_FILE="+filepath.Join(r.gitDir, "index"), "GIT_OBJECT_DIRECTORY="+filepath.Join(r.common, "objects"),
-		// status would write the index anew, under a lock: that is for who works there.
+		// status would write the index again, under a lock: that is for who works there.
 		"GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1")
 	return g, nil
 }
@@ -76,7 +76,7 @@ func (g *git) fill(r repository) error {
 
 func (g *git) close() { os.RemoveAll(g.dir) }
 
-// run is what a git command says.
+// run returns what a git command says.
 func (g *git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Env = g.dir, g.env

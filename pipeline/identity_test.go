@@ -15,7 +15,7 @@ func TestIdentity(t *testing.T) {
 - {"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c}
 `
 	planFor := func(change func(*Options)) *Plan {
-		s := newSite(t, change)
+		s := newFixture(t, change)
 		s.tree(tree)
 		return s.plan()
 	}

@@ -55,7 +55,7 @@ func TestBackThenInterrupted(t *testing.T) {
 	routes := fmt.Sprintf(routesTo, "green")
 	static := strings.Replace(blue, "EDS", "STATIC", 1)
 	t.Run("a file", func(t *testing.T) {
-		s := newSite(t, nil)
+		s := newFixture(t, nil)
 		with := tree(blue, blueEndpoints, green, greenEndpoints, routes)
 		s.tree(with)
 		s.publish()
@@ -75,7 +75,7 @@ trim clusters: cds/cds.json
 trim files: -eds/blue/eds.json`)
 	})
 	t.Run("a cluster", func(t *testing.T) {
-		s := newSite(t, nil)
+		s := newFixture(t, nil)
 		with, without := tree(blue, blueEndpoints, green, greenEndpoints, routes), tree(green, greenEndpoints, routes)
 		s.tree(with)
 		s.publish()
@@ -94,7 +94,7 @@ trim files: -eds/blue/eds.json`)
 // TestRoutesOfADeadChange has a publish end early that brought routes to a cluster which
 // then never comes: a listener does not get to see them.
 func TestRoutesOfADeadChange(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(green, greenEndpoints))
 	s.publish()
 	in := fmt.Sprintf(listener, "a")
@@ -108,7 +108,7 @@ listeners: lds/lds.json`)
 
 // TestEndpointsOfADeadChange is the same with a cluster, which runs as STATIC.
 func TestEndpointsOfADeadChange(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(strings.Replace(blue, "EDS", "STATIC", 1), green, greenEndpoints))
 	s.publish()
 	s.tree(tree(blue, blueEndpoints, green, greenEndpoints))
@@ -121,7 +121,7 @@ clusters: cds/cds.json`)
 
 // TestClockSetBack: what is said to go since later goes since now.
 func TestClockSetBack(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, blueEndpoints, green, greenEndpoints))
 	s.publish()
 	s.tree(tree(green, greenEndpoints))
@@ -140,7 +140,7 @@ trim files: -eds/blue/eds.json`)
 // TestClockSetForward: what goes has gone for as long as before, when a watch sees that
 // the clock is set; also within a change that was interrupted.
 func TestClockSetForward(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	var ran time.Duration // by a clock that nobody sets
 	passes := func(d time.Duration) { s.now, ran = s.now.Add(d), ran+d }
 	o := s.p.options
@@ -189,7 +189,7 @@ func (s *fixture) keepTime() {
 // TestTrimOfWhatIsNamed: a file stays as long as something that is published names it,
 // whatever the record says.
 func TestTrimOfWhatIsNamed(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, blueEndpoints, green, greenEndpoints))
 	s.publish()
 	dir, err := publish.Open(s.p.options.Out, publish.Options{})
@@ -222,7 +222,7 @@ func TestExtensionsAfterClusters(t *testing.T) {
 		asks      = `http_filters: [{name: lua, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}}, `
 	)
 	in := strings.Replace(fmt.Sprintf(listener, "a"), "http_filters: [", asks, 1)
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(green, greenEndpoints))
 	s.publish()
 	s.tree(tree(green, greenEndpoints, blue, blueEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "blue")))
@@ -234,7 +234,7 @@ extensions: ecds/lua/ecds.json
 listeners: lds/lds.json`)
 
 	const asksUpstream = `, typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http_protocol_options: {}}, http_filters: [{name: lua, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}}, {name: codec, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec}}]}}}`
-	s = newSite(t, nil)
+	s = newFixture(t, nil)
 	s.tree(tree(green, greenEndpoints))
 	s.publish()
 	s.tree(tree(green, greenEndpoints, strings.TrimSuffix(blue, "}")+asksUpstream, blueEndpoints, fmt.Sprintf(extension, "green")))
@@ -243,7 +243,7 @@ new names: ecds/lua/ecds.json
 new names: eds/blue/eds.json
 clusters: cds/cds.json`)
 
-	s = newSite(t, nil)
+	s = newFixture(t, nil)
 	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "green")))
 	s.publish()
 	s.tree(tree(green, greenEndpoints, blue, blueEndpoints, fmt.Sprintf(routesTo, "green"), in, fmt.Sprintf(extension, "blue")))

@@ -20,7 +20,7 @@ func listenersAt(list ...string) string {
 	return tree(append(documents, blue, blueEndpoints, fmt.Sprintf(routesTo, "blue"))...)
 }
 
-// listed is the published LDS file.
+// listed returns the published LDS file.
 func (s *fixture) listed() string {
 	s.t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.p.options.Out, "lds/lds.json"))
@@ -43,13 +43,13 @@ func TestAddressesMove(t *testing.T) {
 		{"who had it is removed", "b 2,c 3", "a 2,c 3", last},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSite(t, nil)
+			s := newFixture(t, nil)
 			s.tree(listenersAt(strings.Split(c.old, ",")...))
 			s.publish()
 			s.tree(listenersAt(strings.Split(c.new, ",")...))
 			s.want("the change", c.want)
 			s.want("nothing changed", "")
-			cold := newSite(t, nil)
+			cold := newFixture(t, nil)
 			cold.tree(listenersAt(strings.Split(c.new, ",")...))
 			cold.publish()
 			if got, want := s.listed(), cold.listed(); got != want {
@@ -64,7 +64,7 @@ func TestAddressesSwap(t *testing.T) {
 		{"a 1,b 2", "a 2,b 1", `listeners "a" and "b" take each other's address: Envoy would refuse all of them`},
 		{"a 1,b 2,c 3", "a 2,b 3,c 1", `listeners "a" and "b" and "c" take each other's address: Envoy would refuse all of them`},
 	} {
-		s := newSite(t, nil)
+		s := newFixture(t, nil)
 		s.tree(listenersAt(strings.Split(c.old, ",")...))
 		s.publish()
 		s.tree(listenersAt(strings.Split(c.new, ",")...))
@@ -82,7 +82,7 @@ func TestAddressesSwap(t *testing.T) {
 // TestRoutesWaitForClusters: routes that come back before their file was trimmed
 // are still followed by a listener that drains.
 func TestRoutesWaitForClusters(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, blueEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a")))
 	s.publish()
 	s.tree(tree(blue, blueEndpoints))
@@ -99,7 +99,7 @@ listeners: lds/lds.json
 // TestEditedByHand: what somebody put into a published file does not go out again
 // unseen, and does not stop the publishing.
 func TestEditedByHand(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, blueEndpoints, layer))
 	s.publish()
 	write := func(name, text string) {
@@ -143,7 +143,7 @@ func TestSwapBehindAnother(t *testing.T) {
 	at := func(name, port string) string {
 		return strings.NewReplacer("name: in, address", "name: "+name+", address", "10000", port).Replace(fmt.Sprintf(listener, ""))
 	}
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	routes := fmt.Sprintf(routesTo, "blue")
 	s.tree(tree(blue, blueEndpoints, routes, at("a", "1"), at("b", "2"), more(at("c", "3"), "4")))
 	s.publish()

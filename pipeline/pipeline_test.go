@@ -28,7 +28,7 @@ type fixture struct {
 	next time.Time
 }
 
-func newSite(t *testing.T, change func(*Options)) *fixture {
+func newFixture(t *testing.T, change func(*Options)) *fixture {
 	dir := t.TempDir()
 	o := Options{
 		Source: filepath.Join(dir, "src"), Out: filepath.Join(dir, "out"), EnvoyPath: "/xds", Format: render.JSON,
@@ -73,7 +73,7 @@ func (s *fixture) plan() *Plan {
 	return plan
 }
 
-// publish makes one pass and returns what it moved, a line a file.
+// publish makes one reconcile and returns what it moved, a line a file.
 func (s *fixture) publish() string {
 	s.t.Helper()
 	plan := s.plan()
@@ -110,7 +110,7 @@ func (s *fixture) want(what, want string) {
 	}
 }
 
-// clusters are the names in the published CDS file.
+// clusters returns the names in the published CDS file.
 func (s *fixture) clusters() []string {
 	s.t.Helper()
 	published, err := s.p.published(xds.Cluster)
@@ -143,7 +143,7 @@ func tree(documents ...string) string {
 // TestOrder: what is named goes out before what names it, and what named it
 // before is still there.
 func TestOrder(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, blueEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a"), fmt.Sprintf(secret, "x")))
 	s.want("the first publish", `
 new names: eds/blue/eds.json
@@ -168,7 +168,7 @@ routes: rds/main/rds.json`)
 // TestTrim: what nothing needs any more stays for connections that drain, and
 // goes in its time, the clusters before the files that they read.
 func TestTrim(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, green, blueEndpoints, greenEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a"), layer))
 	s.publish()
 
@@ -202,7 +202,7 @@ trim files: -eds/blue/eds.json`)
 func TestFormats(t *testing.T) {
 	for _, f := range render.Formats {
 		t.Run(f.Name, func(t *testing.T) {
-			s := newSite(t, func(o *Options) { o.Format = f })
+			s := newFixture(t, func(o *Options) { o.Format = f })
 			named := func(text string) string { return strings.ReplaceAll(text, "json", f.Name) }
 			s.tree(tree(blue, green, blueEndpoints, greenEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a"), layer))
 			s.publish()
@@ -236,7 +236,7 @@ routes: rds/main/rds.json`))
 // TestReturn: a cluster that comes back while it waits is as if it never went: Envoy
 // is subscribed to its file all the time.
 func TestReturn(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, green, blueEndpoints, greenEndpoints))
 	s.publish()
 	s.tree(tree(green, greenEndpoints))
@@ -251,7 +251,7 @@ func TestReturn(t *testing.T) {
 // TestStopped: a plan that was stopped before its end has not dropped anything
 // yet, however long ago that was.
 func TestStopped(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, green, blueEndpoints, greenEndpoints, fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(listener, "a")))
 	s.publish()
 	s.tree(tree(green, greenEndpoints, fmt.Sprintf(routesTo, "green"), fmt.Sprintf(listener, "b")))
@@ -284,7 +284,7 @@ func TestInotifyBudget(t *testing.T) {
 		}
 		return tree(documents...)
 	}
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(many("a", 70))
 	s.publish()
 	if got := s.plan().Change.Manifest.EDSMode; got != "file" {
@@ -301,7 +301,7 @@ func TestInotifyBudget(t *testing.T) {
 		t.Errorf("auto went back by itself: mode %q", got)
 	}
 
-	s = newSite(t, func(o *Options) { o.Endpoints = EndpointsFile })
+	s = newFixture(t, func(o *Options) { o.Endpoints = EndpointsFile })
 	s.tree(many("a", 119))
 	checked, err := s.p.Check(t.Context())
 	if err != nil {
@@ -315,7 +315,7 @@ func TestInotifyBudget(t *testing.T) {
 
 // TestLive: a live output directory allows only what its Envoy can follow.
 func TestLive(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	s.tree(tree(blue, blueEndpoints))
 	s.publish()
 	s.p.options.EnvoyPath = "/elsewhere"
@@ -340,7 +340,7 @@ func TestLive(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	s := newSite(t, nil)
+	s := newFixture(t, nil)
 	for _, test := range []struct {
 		name, out, want string
 		allowEmpty      bool

@@ -37,7 +37,7 @@ func (o published) Of(t *xds.Type) ([]*xds.Resource, error) {
 	return all, nil
 }
 
-// Path is the file of a resource as Envoy sees it.
+// Path returns the file of a resource as Envoy sees it.
 func (o published) Path(t *xds.Type, name string) string {
 	return path.Join(o.p.envoyPath(), o.p.options.Format.Path(t, name))
 }

@@ -28,7 +28,7 @@ const (
 	maxSymbolicRefs = 5
 )
 
-// enclosingRepository is the one whose work tree holds dir. Only a .git makes one:
+// enclosingRepository returns the one whose work tree holds dir. Only a .git makes one:
 // git takes any folder for a repository that has a HEAD, objects and refs, and
 // somebody can commit one of these, with settings that start programs.
 func enclosingRepository(dir string) (repository, bool) {
@@ -38,7 +38,7 @@ func enclosingRepository(dir string) (repository, bool) {
 	return repository{}, false
 }
 
-// repositoryAt is the one whose .git is in the folder top. Where a folder in its
+// repositoryAt returns the one whose .git is in the folder top. Where a folder in its
 // work tree is given, the .git must belong to the owner of that folder, to us or to
 // root: in a folder like /tmp, anyone can put one above it.
 func repositoryAt(top, dir string) (repository, bool) {
@@ -62,7 +62,7 @@ func repositoryAt(top, dir string) (repository, bool) {
 	return r, r.commit != ""
 }
 
-// mayBeTrusted tells whether a file belongs to somebody who may say which commit
+// mayBeTrusted reports whether a file belongs to somebody who may say which commit
 // the folder dir is of.
 func mayBeTrusted(file os.FileInfo, dir string) bool {
 	info, err := os.Stat(dir)
@@ -84,7 +84,7 @@ func firstLine(path string) string {
 	return strings.TrimRight(line, "\r ")
 }
 
-// resolve is the commit that a reference leads to, empty where it leads to none. It
+// resolve returns the commit that a reference leads to, empty where it leads to none. It
 // does not know reftable, whose HEAD leads to nothing.
 func (r repository) resolve(name string, steps int) string {
 	if steps == 0 || name != "HEAD" && !strings.HasPrefix(name, "refs/") || !filepath.IsLocal(name) {
@@ -111,7 +111,7 @@ func (r repository) resolve(name string, steps int) string {
 	return ""
 }
 
-// isCommit tells whether a text is the name of an object, by SHA-1 or SHA-256.
+// isCommit reports whether a text is the name of an object, by SHA-1 or SHA-256.
 func isCommit(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }

@@ -17,7 +17,7 @@ const revisionTimeout = 3 * time.Second
 // maxSubmodules is how deep submodules are looked into.
 const maxSubmodules = 8
 
-// revision is the commit of the git work tree that a source is in, with "+dirty"
+// revision returns the commit of the git work tree that a source is in, with "+dirty"
 // where the source is not as in that commit. It is empty where there is none to
 // tell: no git, no work tree, a source that the commit does not hold, a repository
 // of somebody else, or one that takes too long.
@@ -50,7 +50,7 @@ func revision(ctx context.Context, source string) string {
 	return r.commit
 }
 
-// differs tells whether what the work tree holds below a path, submodules among it,
+// differs reports whether what the work tree holds below a path, submodules among it,
 // is not what the commit holds. It is an error that the commit has nothing there.
 func (r repository) differs(ctx context.Context, below string, depth int) (bool, error) {
 	git, err := newGit(r)

@@ -22,7 +22,7 @@ func sh(t *testing.T, dir, script string) (output string) {
 	return strings.TrimSpace(string(out))
 }
 
-// newRepository is a git work tree with a source tree in its folder envoy.
+// newRepository returns a git work tree with a source tree in its folder envoy.
 func newRepository(t *testing.T) (dir string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -221,7 +221,7 @@ func TestRevisionWithoutGit(t *testing.T) {
 // keeps it for later commits that change nothing of it.
 func TestPublishedRevision(t *testing.T) {
 	dir := newRepository(t)
-	s := newSite(t, func(o *Options) { o.Source = filepath.Join(dir, "tree") })
+	s := newFixture(t, func(o *Options) { o.Source = filepath.Join(dir, "tree") })
 	recorded := func() string {
 		t.Helper()
 		m, err := publish.ReadManifest(s.p.options.Out)

@@ -33,7 +33,7 @@ import (
 // script is the input of FuzzEdits. Behind its end stand zeros.
 type script struct{ rest []byte }
 
-// below is the next number of the script, below n.
+// below returns the next number of the script, below n.
 func (s *script) below(n int) int {
 	if len(s.rest) == 0 {
 		return 0
@@ -43,7 +43,7 @@ func (s *script) below(n int) int {
 	return int(b) % n
 }
 
-// workbench is where a tree is edited: a site, and what is known of its tree.
+// workbench is where a tree is edited: a fixture, and what is known of its tree.
 type workbench struct {
 	*fixture
 	variants []variants
@@ -67,7 +67,7 @@ var deskFiles = []string{"a.yaml", "b.yml", "c.json", "d.pb", "e.pb_text", "f.tx
 func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 	how := s.below(4 * 2 * 3 * 2)
 	d := &workbench{variants: stock, script: s, held: map[string][]variant{}, wanted: map[string]time.Time{}, folder: "folder"}
-	d.fixture = newSite(t, func(o *Options) {
+	d.fixture = newFixture(t, func(o *Options) {
 		o.Format, o.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
 		if how >= 24 {
 			o.InotifyBudget = 4 // for some trees too little, for others with all inline
@@ -88,7 +88,7 @@ func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 	return d
 }
 
-// edit carries out one edit and tells whether it wants a pass behind it.
+// edit carries out one edit and reports whether it wants a reconcile behind it.
 func (d *workbench) edit() bool {
 	s := d.script
 	file := func() string { return deskFiles[s.below(len(deskFiles))] }
@@ -225,7 +225,7 @@ func (d *workbench) save(name string) {
 	d.must(os.WriteFile(d.path(name), data, 0o644))
 }
 
-// pass makes one pass, as watch does, and compares.
+// pass makes one reconcile, as watch does, and compares.
 func (d *workbench) pass(trimmed bool) {
 	d.t.Helper()
 	before := d.stamps()
@@ -273,7 +273,7 @@ func (d *workbench) pass(trimmed bool) {
 	}
 }
 
-// cold is a pipeline that knows nothing, for a directory without files. What went
+// cold returns a pipeline that knows nothing, for a directory without files. What went
 // inline, once and for all, is no matter of the tree alone: the record says that.
 func (d *workbench) cold() *Pipeline {
 	d.t.Helper()
@@ -346,7 +346,7 @@ func (d *workbench) compare(s *xds.Snapshot, trimmed bool) {
 // cluster stands before the names of clusters where there are those of files, too.
 const cluster = "cluster "
 
-// standsIn tells whether a published file is that of an empty layer.
+// standsIn reports whether a published file is that of an empty layer.
 func (d *workbench) standsIn(name string) bool {
 	d.t.Helper()
 	if !isLayer(name) {
@@ -383,7 +383,7 @@ func (d *workbench) end() {
 	}
 }
 
-// read are the files below a directory.
+// read returns the files below a directory.
 func (d *workbench) read(dir string) map[string][]byte {
 	d.t.Helper()
 	files := map[string][]byte{}
@@ -397,7 +397,7 @@ func (d *workbench) read(dir string) map[string][]byte {
 	return files
 }
 
-// stamps are the published files and folders, each with what a rewrite changes.
+// stamps returns the published files and folders, each with what a rewrite changes.
 func (d *workbench) stamps() []string {
 	d.t.Helper()
 	var list []string

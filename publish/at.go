@@ -27,7 +27,7 @@ type folder struct{ *os.File }
 // errLink says why a link is in the way.
 var errLink = errors.New("a symbolic link, and links in an output directory are not followed: remove it")
 
-// isOther tells whether err says that something else stands where a file should.
+// isOther reports whether err says that something else stands where a file should.
 func isOther(err error) bool {
 	_, large := errors.AsType[*safefile.TooLargeError](err)
 	return large || errors.Is(err, safefile.ErrNotRegular) || errors.Is(err, errLink) || errors.Is(err, unix.ENOTDIR)
@@ -66,7 +66,7 @@ func (f folder) fd() int { return int(f.Fd()) }
 
 func (f folder) path(name string) string { return filepath.Join(f.Name(), name) }
 
-// failed is what a system call said about a name, with its path.
+// failed returns what a system call said about a name, with its path.
 func (f folder) failed(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -221,7 +221,7 @@ func infoOf(f file) (Info, error) {
 	return newInfo(&s), nil
 }
 
-// sameFile tells whether it is one and the same file, whatever was done to it.
+// sameFile reports whether it is one and the same file, whatever was done to it.
 func (i Info) sameFile(o Info) bool { return i.device == o.device && i.inode == o.inode }
 
 func newInfo(s *unix.Stat_t) Info {

@@ -83,7 +83,7 @@ func publishOnce(t *testing.T, out string, p Plan) {
 	}
 }
 
-// published is the files under out, without .xdspub: mode and bytes by path.
+// published returns the files under out, without .xdspub: mode and bytes by path.
 func published(t *testing.T, out string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

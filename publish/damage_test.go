@@ -62,7 +62,7 @@ func (w world) resume(d *Dir) error {
 	return nil
 }
 
-// onlyRefused tells whether err says nothing but that Envoy refused a step. Callers
+// onlyRefused reports whether err says nothing but that Envoy refused a step. Callers
 // tell it by the same test.
 func onlyRefused(err error) bool {
 	_, ok := err.(*RefusedError)

@@ -25,7 +25,7 @@ func (f fault) String() string {
 	return fmt.Sprintf("%v, late %t, on %t", f.errno, f.late, f.on)
 }
 
-// faultsOf are the ways for a call to fail that are tried: with what such a call
+// faultsOf returns the ways for a call to fail that are tried: with what such a call
 // reports, before it did anything and after it, and with all that follow. A write
 // that fails, or dies, has half of its bytes written.
 func faultsOf(call string) []fault {
@@ -49,7 +49,7 @@ func faultsOf(call string) []fault {
 	return list
 }
 
-// trace is the calls of a scenario that nothing disturbs. The invariants hold
+// trace returns the calls of a scenario that nothing disturbs. The invariants hold
 // before and after each of them.
 func (s scenario) trace(t *testing.T) []string {
 	t.Helper()
@@ -76,7 +76,7 @@ func (s scenario) trace(t *testing.T) []string {
 	return calls
 }
 
-// calls are those of a scenario: how many open its directory, and the others.
+// calls returns those of a scenario: how many open its directory, and the others.
 func (s scenario) calls(t *testing.T) (opening int, rest []string) {
 	t.Helper()
 	out := filepath.Join(scratch(t), "out")
@@ -178,7 +178,7 @@ func (w world) disturb(t *testing.T, out string, at int, call string, f fault) {
 	}
 	w.checkError(t, e, err, f.errno)
 	w.check(t, out)
-	// A watch goes on with what it has, or is started anew.
+	// A watch goes on with what it has, or is restarted.
 	if f.late || f.on {
 		d.Close()
 		if d, err = open(out, Options{}, &probe{root: out, quick: true}); err != nil {

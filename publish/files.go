@@ -14,11 +14,11 @@ func ReadFile(out, file string) ([]byte, error) {
 	})
 }
 
-// Unreadable tells whether an error of ReadFile says that something else stands where
+// Unreadable reports whether an error of ReadFile says that something else stands where
 // the file should: a link, a pipe, a folder, or a file over MaxFile.
 func Unreadable(err error) bool { return isOther(err) }
 
-// Files are the files of one base name that stand in the folder top of the directory
+// Files returns the files of one base name that stand in the folder top of the directory
 // out, and in the folders right below that, by path. A file may be a link or a pipe;
 // a folder that is a link is not looked into, and where top is one that is an error.
 func Files(out, top, base string) (map[string]Info, error) {

@@ -38,7 +38,7 @@ type resource struct {
 	files, routes, clusters []string
 }
 
-// parsed are the resources of a published file. It has its own reading of what names
+// parsed returns the resources of a published file. It has its own reading of what names
 // what: that of the program is on trial.
 func parsed(data string) []resource {
 	var response discoveryv3.DiscoveryResponse
@@ -192,7 +192,7 @@ func (h *held) lost(file string, now time.Time) {
 	}
 }
 
-// names tells whether something published names a file.
+// names reports whether something published names a file.
 func (h *held) names(file string) bool {
 	return slices.ContainsFunc(slices.Concat(h.read(cdsFile), h.read(ldsFile)), func(r resource) bool { return slices.Contains(r.files, file) })
 }
@@ -208,7 +208,7 @@ func (h *held) drop() {
 	maps.DeleteFunc(h.routes, func(file string, _ []resource) bool { return !had[file] })
 }
 
-// readers are the listeners, and those that drain.
+// readers returns the listeners, and those that drain.
 func (h *held) readers() func(yield func(resource) bool) {
 	return func(yield func(resource) bool) {
 		for _, r := range h.live {
@@ -224,7 +224,7 @@ func (h *held) readers() func(yield func(resource) bool) {
 	}
 }
 
-// leads are the clusters that listeners route to.
+// leads returns the clusters that listeners route to.
 func (h *held) leads(listeners func(yield func(resource) bool)) []string {
 	var clusters []string
 	for r := range listeners {
@@ -238,7 +238,7 @@ func (h *held) leads(listeners func(yield func(resource) bool)) []string {
 	return clusters
 }
 
-// written is a file that was renamed into place, removed one that was unlinked.
+// written notes a file that was renamed into place, removed one that was unlinked.
 func (h *held) written(file, data string, now time.Time) string {
 	h.passes(now)
 	h.disk[file] = data
@@ -311,7 +311,7 @@ func (h *held) takeListeners(now time.Time) string {
 	return h.asked(before, h.live)
 }
 
-// asked is a file with its first subscriber that is not as the publish under way brings
+// asked returns a file with its first subscriber that is not as the publish under way brings
 // it: Envoy would run something that nobody wants any more.
 func (h *held) asked(before, now map[string]resource) string {
 	asked := make(map[string]bool)
@@ -335,7 +335,7 @@ func (h *held) asked(before, now map[string]resource) string {
 	return ""
 }
 
-// wrong is what must not be at any moment, for the Envoy that runs and for one that
+// wrong returns what must not be at any moment, for the Envoy that runs and for one that
 // starts.
 func (h *held) wrong() string {
 	starts := make(map[string]bool)

@@ -81,7 +81,7 @@ func (h history) String() string {
 
 const trimDelay = drains
 
-// newHistory is a random one. Trees come back in it: what goes and comes again, and is
+// newHistory returns a random one. Trees come back in it: what goes and comes again, and is
 // interrupted at that, is what breaks.
 func newHistory(r *rand.Rand) history {
 	h := history{Confirmed: r.IntN(3) == 0}
@@ -199,7 +199,7 @@ func (p *play) note(format string, args ...any) {
 	p.log = append(p.log, time.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
-// now is what the clock says, and time is what passed by it.
+// now returns the time of the clock; time is the time that passed.
 func (p *play) now() time.Time  { return time.Now().Add(p.leap) }
 func (p *play) time() time.Time { return time.Now().Add(p.passed) }
 
@@ -541,7 +541,7 @@ func (p *play) records() {
 	}
 }
 
-// shrink is a shorter history in which something is wrong, too.
+// shrink returns a shorter history in which something is wrong, too.
 func (s *stage) shrink(t *testing.T, h history) history {
 	fails := func(h history) bool {
 		fault, _ := s.run(t, h)

@@ -34,7 +34,7 @@ func newOutside(t *testing.T) *outside {
 
 func (o *outside) at(name string) string { return filepath.Join(o.dir, name) }
 
-// listing is all that can be told of the folder from outside.
+// listing returns all that can be told of the folder from outside.
 func (o *outside) listing(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -48,7 +48,7 @@ func (f files) set(name string, to files) {
 
 func has(f map[string]string, name string) bool { _, ok := f[name]; return ok }
 
-// between tells whether each file of f is as in a or as in b.
+// between reports whether each file of f is as in a or as in b.
 func (f files) between(a, b files) bool {
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(f)), slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b))) {
 		asA := f[name] == a[name] && has(f, name) == has(a, name)

@@ -51,7 +51,7 @@ func die() error {
 	return nil
 }
 
-// kills is the number of moments at which a scenario of so many calls is killed:
+// kills returns the number of moments at which a scenario of so many calls is killed:
 // before each of them, which is after the one before it, and in the end. A write is
 // half done when it dies.
 func kills(calls int) int { return calls + 1 }

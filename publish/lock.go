@@ -25,14 +25,14 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("lock %s: held by process %d", e.Path, e.PID)
 }
 
-// ErrLost says that the directory was removed, or replaced by another one: the
-// lock is on a file that nobody finds any more. Open it anew.
+// ErrLost means that the directory was removed, or replaced by another one: the
+// lock is on a file that nobody finds any more. Open it again.
 var ErrLost = errors.New("the directory was removed or replaced, and with it the lock")
 
 // lockPath is the lock file, below OUT.
 const lockPath = private + "/lock"
 
-// stillHolds tells whether the file that is locked is the one that another writer
+// stillHolds reports whether the file that is locked is the one that another writer
 // would meet.
 func (d *Dir) stillHolds() bool {
 	ours, err := infoOf(d.lock)
@@ -97,7 +97,7 @@ func release(f file) error {
 // maxLock bounds what is read of the lock file, in bytes.
 const maxLock = 1 << 10
 
-// holder is the pid in the lock file, or 0.
+// holder returns the pid in the lock file, or 0.
 func holder(root folder) int {
 	data, _, err := root.read(lockPath, maxLock)
 	if err != nil {

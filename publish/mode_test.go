@@ -67,7 +67,7 @@ func TestSetgid(t *testing.T) {
 	checkModes(t, out, map[string]fs.FileMode{"lds": 0o750 | fs.ModeSetgid})
 }
 
-// otherGroup is a group that files do not get by themselves and that this
+// otherGroup returns a group that files do not get by themselves and that this
 // process may give them.
 func otherGroup(t *testing.T) int {
 	t.Helper()

@@ -2,7 +2,7 @@ package publish
 
 import "golang.org/x/sys/unix"
 
-// mount is the number of the mount that what is at a name belongs to; 0 where the
+// mount returns the number of the mount that what is at a name belongs to; 0 where the
 // kernel, before 5.8, does not tell.
 func (f folder) mount(name string) uint64 {
 	var s unix.Statx_t

@@ -53,7 +53,7 @@ func hold() error {
 	return d.Close()
 }
 
-// self is the binary that runs.
+// self returns the binary that runs.
 func self(t *testing.T) string {
 	t.Helper()
 	name, err := os.Executable()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// generation is a file that says which one it is and can be checked, of a
+// generation returns a file that says which one it is and can be checked, of a
 // length that changes from one to the next.
 func generation(path string, n int) []byte {
 	body := fmt.Sprintf("%s %d\n%s", path, n, strings.Repeat("x", 1000+n*7919%30000))

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// recordFile is one of our own records as it stands on disk.
+// recordFile returns one of our own records as it stands on disk.
 func recordFile(path string, record any) (File, error) {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {

@@ -55,7 +55,7 @@ func snapshot(id string, steps ...Step) Plan {
 	return Plan{Steps: steps, Manifest: Manifest{Format: "json", EDSMode: "file", Snapshot: id, Published: day1}}
 }
 
-// state1 is what is out before most scenarios.
+// state1 returns what is out before most scenarios.
 func state1() Plan {
 	return snapshot("s1",
 		step("new", text("sds/cert/sds.json", "cert 1"), text("eds/web/eds.json", "web 1"), text("eds/old/eds.json", "old 1"), text("rds/main/rds.json", "main 1", "@ web", "@ old")),
@@ -64,7 +64,7 @@ func state1() Plan {
 	)
 }
 
-// state2 is the change of most scenarios: the cluster api comes, the cluster old
+// state2 returns the change of most scenarios: the cluster api comes, the cluster old
 // goes, the secret is another one.
 func state2() Plan {
 	p := snapshot("s2",
@@ -86,7 +86,7 @@ func keeping(p Plan, clusters ...string) Plan {
 	return p
 }
 
-// kept is the way back of p, once Envoy has taken its clusters.
+// kept returns the way back of p, once Envoy has taken its clusters.
 func kept(p Plan) Plan { return Plan{Steps: []Step{step("kept", p.Rollback.Taken.File)}} }
 
 func withKey(f File) File {
@@ -149,7 +149,7 @@ func listeners() Plan {
 	)
 }
 
-// toAndFro is the plan to the n-th of several states, between which something comes
+// toAndFro returns the plan to the n-th of several states, between which something comes
 // and goes: a file, which a listener or, if it holds endpoints, a cluster names while it
 // is there.
 func toAndFro(file string, n int) Plan {
@@ -189,7 +189,7 @@ func toAndFro(file string, n int) Plan {
 	return p
 }
 
-// wentAndCame is a directory in which a file went, was noted to go since then, and came
+// wentAndCame returns a directory in which a file went, was noted to go since then, and came
 // back, but for the last step of that, behind which the writer was killed.
 func wentAndCame(file string) []func(string) error {
 	went := toAndFro(file, 2)
@@ -255,7 +255,7 @@ func within(out string, fault func(int, string) error, do func(d *Dir) error) er
 	return errors.Join(do(d), d.Close())
 }
 
-// publish is the run of a scenario that says nothing else.
+// publish is the run of a scenario that has no other.
 func (s scenario) publish(d *Dir, e *envoy) error {
 	p := s.plan
 	if s.confirmed {

@@ -160,7 +160,7 @@ type nowhere struct{}
 
 func (nowhere) Position(xds.Path) diag.Position { return diag.Position{} }
 
-// snapshot is the tree as a Snapshot.
+// snapshot returns the tree as a Snapshot.
 func (q quarry) snapshot(g tree) *xds.Snapshot {
 	var list []*xds.Resource
 	add := func(make func() proto.Message, key ...any) { list = append(list, q.one(fmt.Sprint(key...), make)) }
@@ -232,7 +232,7 @@ func packed(m proto.Message) *anypb.Any {
 	return a
 }
 
-// here is the config source that means this tree.
+// here returns the config source that means this tree.
 func here() *corev3.ConfigSource {
 	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 }

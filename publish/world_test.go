@@ -56,7 +56,7 @@ func (w world) at(t *testing.T, out string) world {
 	return w
 }
 
-// scratch is a directory for a test that makes many: in memory where there is such a
+// scratch returns a directory for a test that makes many: in memory where there is such a
 // file system, since what a process sees is the same there.
 func scratch(t *testing.T) string {
 	t.Helper()
@@ -126,7 +126,7 @@ func (s scenario) found(t *testing.T) world {
 	return w
 }
 
-// wayBack are the states from the refused step back to what is wanted: first what
+// wayBack returns the states from the refused step back to what is wanted: first what
 // an interrupted change has taken away comes back, then step by step what this one
 // moved, then what that one brought goes.
 func (w world) wayBack(forward []files, refused int) []files {
@@ -155,7 +155,7 @@ func (w world) wayBack(forward []files, refused int) []files {
 	return append(way, w.want)
 }
 
-// moves tells whether one of the steps writes or removes the file name.
+// moves reports whether one of the steps writes or removes the file name.
 func (world) moves(steps []Step, name string) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool {
 		return slices.Contains(s.Remove, name) || slices.ContainsFunc(s.Write, func(f File) bool { return f.Path == name })

@@ -17,7 +17,7 @@ type byPath struct {
 	endpoints, routes bool // go inline
 }
 
-// Source is the path of the file. What else the author set on the config source stays.
+// Source returns the path of the file. What else the author set on the config source stays.
 func (f byPath) Source(sub xds.Subscription) *corev3.ConfigSource {
 	source := &corev3.ConfigSource{}
 	if sub.Source != nil {

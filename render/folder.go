@@ -13,7 +13,7 @@ import (
 // longestFolder keeps a folder's name below the 255 bytes of common file systems.
 const longestFolder = 200
 
-// Folder is the name of the folder for a resource of that name: letters, digits,
+// Folder returns the name of the folder for a resource of that name: letters, digits,
 // dot, underscore and hyphen stand for themselves, every other byte and a leading
 // dot as %XX. A name that gets too long ends in ~ and a hash instead. Different
 // names give different folders.

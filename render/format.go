@@ -37,7 +37,7 @@ type Format struct {
 // Formats are all of them, the default first.
 var Formats = []*Format{JSON, YAML, Binary, Text}
 
-// FormatNamed is the format of that name, or nil.
+// FormatNamed returns the format of that name, or nil.
 func FormatNamed(name string) *Format {
 	for _, f := range Formats {
 		if f.Name == name {
@@ -67,13 +67,13 @@ func (f *Format) Convert(response *discoveryv3.DiscoveryResponse, resources []*x
 	return data, list
 }
 
-// Path is where the file of a resource stands below the output directory. name
+// Path returns the path of the file of a resource, below the output directory. name
 // is ignored for the types that share one file.
 func (f *Format) Path(t *xds.Type, name string) string {
 	return path.Join(folder(t, name), strings.ToLower(t.API)+"."+f.Name)
 }
 
-// folder is the directory of a resource's file, below the output directory.
+// folder returns the directory of a resource's file, below the output directory.
 func folder(t *xds.Type, name string) string {
 	api := strings.ToLower(t.API)
 	switch t {

@@ -23,7 +23,7 @@ import (
 	"xdspub/xds"
 )
 
-// read is what a published file says to a reader of its format.
+// read returns what a published file says to a reader of its format.
 func read(t *testing.T, f *render.Format, data []byte) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	var err error
@@ -108,7 +108,7 @@ func TestFormatsAgree(t *testing.T) {
 // bound is the path of a config source that was bound.
 var bound = regexp.MustCompile(`("/xds/[^"]*)\.json"`)
 
-// canonical are the resources of a response, in a form that equal ones share.
+// canonical returns the resources of a response, in a form that equal ones share.
 func canonical(t *testing.T, r *discoveryv3.DiscoveryResponse) []string {
 	t.Helper()
 	var list []string

@@ -27,7 +27,7 @@ func messageJSON(m proto.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// typedJSON is a message as protojson writes it, with an @type and snake_case
+// typedJSON returns a message as protojson writes it, with an @type and snake_case
 // names. Its spacing differs from build to build on purpose.
 func typedJSON(m proto.Message) ([]byte, error) {
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)

@@ -204,7 +204,7 @@ func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*e
 	return nil
 }
 
-// scopesAsked tells whether some listener subscribes to the SRDS file.
+// scopesAsked reports whether some listener subscribes to the SRDS file.
 func scopesAsked(t Target, bound *xds.Snapshot) bool {
 	file := path.Join(t.EnvoyPath, t.Format.Path(xds.ScopedRoutes, ""))
 	return slices.ContainsFunc(bound.Of(xds.Listener), func(r *xds.Resource) bool {
@@ -214,7 +214,7 @@ func scopesAsked(t Target, bound *xds.Snapshot) bool {
 	})
 }
 
-// Clusters is a CDS file: of the clusters that r rendered last, if any, and of clusters of
+// Clusters returns a CDS file: of the clusters that r rendered last, if any, and of clusters of
 // an earlier render, which win where the names are the same.
 func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 	r.use(f)
@@ -254,7 +254,7 @@ func (r *Renderer) pin(t Target, listeners []*encoded) ([]*encoded, error) {
 	return list, nil
 }
 
-// files puts encoded resources into files. One whose resources are the same is not made anew.
+// files puts encoded resources into files. One whose resources are the same is not made again.
 func (r *Renderer) files(byType map[*xds.Type][]*encoded, scopesAsked bool) ([]File, error) {
 	var files []File
 	var failed error
@@ -280,7 +280,7 @@ func (r *Renderer) files(byType map[*xds.Type][]*encoded, scopesAsked bool) ([]F
 	return files, failed
 }
 
-// severalIn is the file of all resources of a type.
+// severalIn returns the file of all resources of a type.
 func (r *Renderer) severalIn(t *xds.Type, resources []*encoded) (File, error) {
 	if was := r.several[t]; was != nil && slices.Equal(was.of, resources) {
 		return was.file, nil
@@ -292,7 +292,7 @@ func (r *Renderer) severalIn(t *xds.Type, resources []*encoded) (File, error) {
 	return f, err
 }
 
-// subscribedByBootstrap is the watch of a file that the bootstrap names.
+// subscribedByBootstrap returns the watch of a file that the bootstrap names.
 func subscribedByBootstrap(f File) []string {
 	switch f.Type {
 	case xds.Cluster, xds.Listener, xds.Runtime:
@@ -346,7 +346,7 @@ func (r *Renderer) encode(res *xds.Resource) (*encoded, error) {
 	return &encoded{resource: res, written: written, canonical: canonical, watches: watches(res)}, nil
 }
 
-// alone is the file of this resource and no other.
+// alone returns the file of this resource and no other.
 func (e *encoded) alone(format *Format) (File, error) {
 	if e.file != nil {
 		return *e.file, nil

@@ -26,7 +26,7 @@ func resourceText(m proto.Message, canonical []byte) ([]byte, error) {
 	return append(append(out, body...), "  }\n}\n"...), nil
 }
 
-// textLines are the fields of a message, a line each.
+// textLines returns the fields of a message, a line each.
 func textLines(m proto.Message, indent string) ([]byte, error) {
 	raw, err := prototext.MarshalOptions{Multiline: true, Indent: "  "}.Marshal(m)
 	if err != nil {

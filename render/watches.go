@@ -54,7 +54,7 @@ func ofCluster(r *xds.Resource) string {
 	return name
 }
 
-// getsWarm tells whether a cluster waits for somebody else before it takes over:
+// getsWarm reports whether a cluster waits for somebody else before it takes over:
 // for its first health checks, or for a subscription over the network.
 func getsWarm(r *xds.Resource) bool {
 	c, ok := r.Message.(*clusterv3.Cluster)

@@ -70,7 +70,7 @@ func (y *yamlWriter) next() jsontext.Token {
 	return token
 }
 
-// more tells whether the object or list that is read goes on, and reads its end
+// more reports whether the object or list that is read goes on, and reads its end
 // where it does not.
 func (y *yamlWriter) more(end jsontext.Kind) bool {
 	if y.err == nil && y.in.PeekKind() != end {
@@ -155,7 +155,7 @@ func (y *yamlWriter) indent(depth int) {
 	}
 }
 
-// plain tells whether a key is a text to every parser without quotes.
+// plain reports whether a key is a text to every parser without quotes.
 func plain(name string) bool {
 	for i := range len(name) {
 		switch c := name[i]; {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// List is what the folder dir holds and keep takes, sorted by name. It can hold millions
+// List returns what the folder dir holds and keep takes, sorted by name. It can hold millions
 // of names: not all of them are kept at a time. count is told how many were met; its error
 // ends the list, as the end of ctx does.
 func List(ctx context.Context, dir string, count func(names int) error, keep func(fs.DirEntry) bool) ([]fs.DirEntry, error) {

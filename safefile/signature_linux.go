@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// changed is when the file's inode changed last.
+// changed returns when the file's inode changed last.
 func changed(sys *syscall.Stat_t) int64 {
 	return time.Unix(int64(sys.Ctim.Sec), int64(sys.Ctim.Nsec)).UnixNano()
 }

@@ -48,7 +48,7 @@ func (d dispatcher) audience(n *xds.Node) *audience {
 	return known
 }
 
-// looksAt tells whether the rule judges messages of a type.
+// looksAt reports whether the rule judges messages of a type.
 func (r *Rule) looksAt(md protoreflect.MessageDescriptor) bool {
 	switch {
 	case r.Wants != nil:

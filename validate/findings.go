@@ -37,7 +37,7 @@ func (f *findings) take(other *findings) {
 	f.whole.Take(&other.whole)
 }
 
-// full tells whether something was left out.
+// full reports whether something was left out.
 func (f *findings) full() bool { return f.always.Full() || f.whole.Full() }
 
 // list is what is to be said of a Snapshot of these resources. What may be found only

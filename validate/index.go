@@ -36,7 +36,7 @@ func (x *Index[E]) of(a *answers) map[string][]E {
 
 // anyIndex is an Index of whatever.
 type anyIndex interface {
-	// still tells whether the index has under a name what it had.
+	// still reports whether the index has under a name what it had.
 	still(a *answers, name string, was any) bool
 }
 

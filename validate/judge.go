@@ -50,7 +50,7 @@ func (j *judged) wait(moment time.Time) {
 	}
 }
 
-// holdsFor tells whether the rules would find the same.
+// holdsFor reports whether the rules would find the same.
 func (j *judged) holdsFor(a *answers, now time.Time) bool {
 	if !j.until.IsZero() && now.After(j.until) {
 		return false
@@ -112,7 +112,7 @@ func (o Options) leftIn(rules []*Rule) []*Rule {
 	})
 }
 
-// judgeAlike tells whether the rules find the same in a resource with other options.
+// judgeAlike reports whether the rules find the same in a resource with other options.
 func (o Options) judgeAlike(other Options) bool {
 	return slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
 		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)

@@ -93,10 +93,10 @@ func (p *Pass) Report(f Finding) {
 	to.Add(d)
 }
 
-// Timed tells whether the time matters at all.
+// Timed reports whether the time matters at all.
 func (p *Pass) Timed() bool { return !p.now.IsZero() }
 
-// Passed tells whether a moment is over. A resource is judged again once it is.
+// Passed reports whether a moment is over. A resource is judged again once it is.
 func (p *Pass) Passed(moment time.Time) bool {
 	over := p.now.After(moment)
 	if !over {
@@ -105,7 +105,7 @@ func (p *Pass) Passed(moment time.Time) bool {
 	return over
 }
 
-// Exists tells whether a resource is in the Snapshot or in the bootstrap.
+// Exists reports whether a resource is in the Snapshot or in the bootstrap.
 func (p *LookupPass) Exists(t *xds.Type, name string) bool {
 	return p.Snapshot.Has(t, name) || p.BootstrapFacts.Has(t, name)
 }

@@ -8,7 +8,7 @@ import (
 	"xdspub/xds"
 )
 
-// ofIdleTracer tells whether a finding is about the tracer of the bootstrap, and nothing
+// ofIdleTracer reports whether a finding is about the tracer of the bootstrap, and nothing
 // traces by it: Envoy then looks up its type, and goes no further.
 func (p *Pass) ofIdleTracer(r *xds.Resource, at xds.Path) bool {
 	const config = xds.Path("tracing.http.typed_config")
@@ -26,7 +26,7 @@ func (p *Pass) ofIdleTracer(r *xds.Resource, at xds.Path) bool {
 	return !p.view.tracesByBootstrap()
 }
 
-// tracesByBootstrap tells whether a connection manager traces and names no provider of
+// tracesByBootstrap reports whether a connection manager traces and names no provider of
 // its own: then Envoy makes the tracer of the bootstrap for it.
 func tracesByBootstrap(s *xds.Snapshot) bool {
 	found := false

@@ -75,7 +75,7 @@ func (a *answers) to(q question) any {
 	}
 }
 
-// still tells whether the answer to a question is what it was.
+// still reports whether the answer to a question is what it was.
 func (a *answers) still(q question, was any) bool {
 	if q.about == aboutIndex {
 		return q.index.still(a, q.name, was)
@@ -97,7 +97,7 @@ func (v View) Lookup(t *xds.Type, name string) *xds.Resource {
 	return ask[*xds.Resource](v, question{about: aboutResource, t: t, name: name})
 }
 
-// Has tells whether there is a resource of that type and name.
+// Has reports whether there is a resource of that type and name.
 func (v View) Has(t *xds.Type, name string) bool {
 	return ask[bool](v, question{about: aboutPresence, t: t, name: name})
 }
@@ -121,7 +121,7 @@ func (v View) Nearest(t *xds.Type, name string) string {
 	return ask[string](v, question{about: aboutNearest, t: t, name: name})
 }
 
-// tracesByBootstrap tells whether a connection manager traces and names no provider of its
+// tracesByBootstrap reports whether a connection manager traces and names no provider of its
 // own: then Envoy makes the tracer of the bootstrap for it.
 func (v View) tracesByBootstrap() bool { return ask[bool](v, question{about: aboutTracing}) }
 

@@ -53,5 +53,5 @@ func (d *debouncer) end() {
 
 func (d *debouncer) running() bool { return !d.deadline.IsZero() }
 
-// overdue tells whether the burst must not be prolonged any more.
+// overdue reports whether the burst must not be prolonged any more.
 func (d *debouncer) overdue() bool { return !time.Now().Before(d.deadline) }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// litter is what editors leave beside a file, and what is hidden.
+// litter returns what editors leave beside a file, and what is hidden.
 func litter(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
 		strings.HasSuffix(name, ".vsctmp") || name == "4913"

@@ -62,7 +62,7 @@ func (g *git) setGitDirs(gits set) {
 	g.dirs = slices.Compact(dirs)
 }
 
-// busy tells whether a git command is changing files. What it leaves behind when
+// busy reports whether a git command is changing files. What it leaves behind when
 // it is killed keeps nobody for ever.
 func (g *git) busy() bool {
 	g.mu.Lock()
@@ -99,7 +99,7 @@ func (g *git) busy() bool {
 	return busy
 }
 
-// born is since when a lock stands that was not there at the look l. Its file tells by a
+// born returns since when a lock exists that did not at the look l. Its file tells by a
 // clock that somebody may have set since: it is no older than that look, where there was
 // one, and from now on time is measured by a clock that nobody sets.
 func (l lock) born(now time.Time, info os.FileInfo) time.Time {

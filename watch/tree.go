@@ -119,7 +119,7 @@ func (t *tree) scan(ctx context.Context) error {
 	return nil
 }
 
-// turned tells whether root is not the folder that was last scanned.
+// turned reports whether root is not the folder that was last scanned.
 func (t *tree) turned() bool {
 	info, err := os.Stat(t.root)
 	if err != nil || t.info == nil {
@@ -238,7 +238,7 @@ const maxNames = 2_000_000
 
 var errTooManyNames = errors.New("the tree has too many files and folders")
 
-// list is what the folder at path holds and what counts.
+// list returns what the folder at path holds and what counts.
 func (t *tree) list(ctx context.Context, path, real string) ([]fs.DirEntry, error) {
 	return safefile.List(ctx, real, func(names int) error {
 		if t.met += names; t.met > t.names {
@@ -272,7 +272,7 @@ func (t *tree) note(path string) {
 	}
 }
 
-// accessTurned tells whether path can be read now, and could not before, or the
+// accessTurned reports whether path can be read now, and could not before, or the
 // reverse. All else that is an attribute does not count: scanners and backups
 // change those all day, and content never changes so.
 func (t *tree) accessTurned(path string) bool {
@@ -281,7 +281,7 @@ func (t *tree) accessTurned(path string) bool {
 	return t.denied[path] != before
 }
 
-// denied tells whether path is there and can't be read.
+// denied reports whether path is there and can't be read.
 func denied(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {

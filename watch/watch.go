@@ -214,7 +214,7 @@ func (w *Watcher) signal(r Reason) {
 	}
 }
 
-// settled tells whether the burst that fires is at its end. If not, it goes on.
+// settled reports whether the burst that fires is at its end. If not, it goes on.
 func (w *Watcher) settled(ctx context.Context) bool {
 	if w.git.busy() {
 		w.burst.end() // from here a new one, so that the lock is asked for again
@@ -333,7 +333,7 @@ func (w *Watcher) refreshMark() {
 	w.links.Store(&links)
 }
 
-// pollAgain looks at a polled tree and tells whether it changed since the last look.
+// pollAgain looks at a polled tree and reports whether it changed since the last look.
 func (w *Watcher) pollAgain(ctx context.Context) bool { return w.scan(ctx, w.tree.poll) }
 
 // scan looks at the whole tree, and counts what changed if it stays polled. It logs an

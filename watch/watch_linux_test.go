@@ -56,7 +56,7 @@ func TestOverflow(t *testing.T) {
 	log.until(t, func(e entry) bool { return e.path == filepath.Join(root, "sub/deep/a.yaml") })
 }
 
-// again runs the test that calls it in another process, made by attr, and tells
+// again runs the test that calls it in another process, made by attr, and reports
 // whether this is that process.
 func again(t *testing.T, attr *syscall.SysProcAttr) (inside bool) {
 	t.Helper()
@@ -81,7 +81,7 @@ func again(t *testing.T, attr *syscall.SysProcAttr) (inside bool) {
 	return false
 }
 
-// own is a namespace of those kinds, in which this user may do all.
+// own returns a namespace of those kinds, in which this user may do all.
 func own(kinds uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  kinds | syscall.CLONE_NEWUSER,
@@ -101,7 +101,7 @@ func TestLimits(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	// left tells whether the one instance is there for others.
+	// left reports whether the one instance is there for others.
 	left := func() bool {
 		fd, err := unix.InotifyInit()
 		if err == nil {

@@ -71,13 +71,13 @@ func (j journal) until(t *testing.T, want func(entry) bool) []entry {
 	}
 }
 
-// counts tells whether path counts within a second.
+// counts reports whether path counts within a second.
 func (j journal) counts(path string) bool {
 	_, ok := j.soon(counts(path))
 	return ok
 }
 
-// soon is the next entry that is wanted, if one comes within a second.
+// soon returns the next entry that is wanted, if one comes within a second.
 func (j journal) soon(want func(entry) bool) (entry, bool) {
 	timeout := time.After(time.Second)
 	for {
@@ -148,7 +148,7 @@ type step struct {
 	not  []string // paths that may not
 }
 
-// kubelet is the way in which Kubernetes publishes revision n of a volume.
+// kubelet returns the way in which Kubernetes publishes revision n of a volume.
 func kubelet(n int) string {
 	return fmt.Sprintf(`mkdir root/..%d root/..%[1]d/sub; for f in a b sub/c; do echo %[1]d >root/..%[1]d/$f.yaml; done; chmod 755 root/..%[1]d
 		ln -s ..%[1]d root/..data_tmp; mv -T root/..data_tmp root/..data 2>/dev/null || mv -h root/..data_tmp root/..data`, n)

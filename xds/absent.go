@@ -21,7 +21,7 @@ var absent = sync.OnceValue(func() map[protoreflect.FullName]bool {
 	return set
 })
 
-// InEnvoy tells whether the Envoy 1.40.0 binary holds a message type that the
+// InEnvoy reports whether the Envoy 1.40.0 binary holds a message type that the
 // Go packages hold. Where it does not, "could not find @type" loses the whole
 // file, however deep the type stands.
 func InEnvoy(name protoreflect.FullName) bool { return !absent()[name] }

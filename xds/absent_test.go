@@ -80,7 +80,7 @@ func absentTypes(t *testing.T) (names []protoreflect.FullName) {
 	return names
 }
 
-// holding is a bootstrap that has a message of each type in the metadata of a
+// holding returns a bootstrap that has a message of each type in the metadata of a
 // cluster, where Envoy unpacks nothing.
 func holding(t *testing.T, types []protoreflect.FullName) []byte {
 	t.Helper()

@@ -14,7 +14,7 @@ type Change struct {
 	Added []*Resource
 }
 
-// Empty tells whether nothing changes.
+// Empty reports whether nothing changes.
 func (c Change) Empty() bool { return len(c.Removed)+len(c.Added) == 0 }
 
 // Apply makes the Snapshot that s becomes by a Change. What does not change is shared
@@ -34,7 +34,7 @@ func (s *Snapshot) Apply(c Change) *Snapshot {
 	return next.sealed()
 }
 
-// Since is the Change that s was made with from another Snapshot. It is not known where
+// Since returns the Change that s was made with from another Snapshot. It is not known where
 // s was made otherwise: then they may differ in anything.
 func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
 	switch {
@@ -54,7 +54,7 @@ func byType(list []*Resource) map[*Type][]*Resource {
 	return m
 }
 
-// applied is a list by name without some resources and with others. It compares only
+// applied returns a list by name without some resources and with others. It compares only
 // names near those, and copies the rest.
 func applied(list, removed, added []*Resource) []*Resource {
 	gone := make(map[*Resource]bool, len(removed))

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Extension is one that the Envoy 1.40.0 binary holds.
+// Extension is an extension of the Envoy 1.40.0 binary.
 type Extension struct {
 	// Category is the kind of place that it fits, such as envoy.filters.http.
 	Category string
@@ -62,22 +62,22 @@ var extensions = sync.OnceValue(func() extensionTable {
 	return t
 })
 
-// Extensions are those of a category, sorted by name.
+// Extensions returns the extensions of a category, sorted by name.
 func Extensions(category string) []Extension { return extensions().byCategory[category] }
 
-// ExtensionOf is the extension of a category that a configuration is for.
+// ExtensionOf returns the extension of a category that a configuration is for.
 func ExtensionOf(category string, config protoreflect.FullName) (Extension, bool) {
 	e, ok := extensions().byConfig[extensionKey{category, string(config)}]
 	return e, ok
 }
 
-// ExtensionNamed is the extension of a category by its name.
+// ExtensionNamed returns the extension of a category by its name.
 func ExtensionNamed(category, name string) (Extension, bool) {
 	e, ok := extensions().byName[extensionKey{category, name}]
 	return e, ok
 }
 
-// Categories are the kinds of extensions that take a configuration, sorted.
+// Categories returns the kinds of extensions that take a configuration, sorted.
 func Categories(config protoreflect.FullName) []string {
 	var list []string
 	for category := range extensions().byCategory {

@@ -67,7 +67,7 @@ func isProactive(monitor string) bool {
 	return ok
 }
 
-// within tells whether the node is, or stands in, a message of that name or what
+// within reports whether the node is, or stands in, a message of that name or what
 // a field of that name holds.
 func (n *Node) within(name protoreflect.FullName) bool {
 	for ; n != nil; n = n.Parent {

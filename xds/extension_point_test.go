@@ -20,7 +20,7 @@ import (
 )
 
 // TestSlotsAreComplete finds the fields that could take an extension. Each is one,
-// in Slots, or was looked at and is none: Envoy never reads it, reads it only in
+// in ExtensionPoints, or was looked at and is none: Envoy never reads it, reads it only in
 // the bootstrap, hands it to a module, or what fits depends on the matcher around.
 func TestSlotsAreComplete(t *testing.T) {
 	classed := make(map[protoreflect.FullName]bool)
@@ -66,12 +66,12 @@ func checkClassed(t *testing.T, fd protoreflect.FieldDescriptor, classed map[pro
 	}
 }
 
-// slotPlace is a place of a slot in a bootstrap, from testdata/slots.txtar.
+// slotPlace is a place of an extension point in a bootstrap, from testdata/slots.txtar.
 type slotPlace struct {
 	name       string
 	slot       xds.ExtensionPoint
 	categories []string
-	// around is the bootstrap, with the slot's content left out.
+	// around is the bootstrap, with the extension point's content left out.
 	around string
 }
 
@@ -102,7 +102,7 @@ func slotPlaces(t *testing.T) (list []slotPlace) {
 	return list
 }
 
-// TestSlots tries slots on Envoy: each takes, or refuses for another reason than
+// TestSlots tries extension points on Envoy: each takes, or refuses for another reason than
 // that it looks for another kind of extension, the types of its categories, and no
 // other. It tries the types of all extensions and one that is of none; with -every
 // all message types that Envoy holds, which finds extensions that the binary does
@@ -140,7 +140,7 @@ func TestSlots(t *testing.T) {
 // stranger is the type of no extension, with a field of it.
 const stranger = "envoy.config.core.v3.Locality"
 
-// messageTypes are those of all extensions and, with -every, all that Envoy holds
+// messageTypes returns those of all extensions and, with -every, all that Envoy holds
 // and that stand in no other message.
 func messageTypes() (list []string) {
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
@@ -155,7 +155,7 @@ func messageTypes() (list []string) {
 	return list
 }
 
-// fitting are the types of the place's categories.
+// fitting returns the types of the place's categories.
 func (p slotPlace) fitting() (list []string) {
 	for _, category := range p.categories {
 		for _, e := range xds.Extensions(category) {
@@ -169,7 +169,7 @@ func (p slotPlace) fitting() (list []string) {
 	return list
 }
 
-// notFound is how Envoy says that it has no such extension for a slot, unless it
+// notFound is how Envoy says that it has no such extension for an extension point, unless it
 // speaks of one in the extension that it found.
 var (
 	notFound = regexp.MustCompile(`(?i)didn't find a registered|extension not found|formatter not found|factory not found|unknown AI filter|` +
@@ -177,14 +177,14 @@ var (
 	inExtension = regexp.MustCompile(`for subset lb|implementation for '' with type URL: ''`)
 )
 
-// late are the slots that Envoy looks at for a request only: it goes on with a
+// late are the extension points that Envoy looks at for a request only: it goes on with a
 // default, or ends.
 var late = map[protoreflect.FullName]bool{
 	"envoy.config.cluster.v3.Cluster.upstream_config":                                                                          true,
 	"envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings.BucketIdBuilder.ValueBuilder.custom_value": true,
 }
 
-// taken are those of the types that Envoy finds an extension for.
+// taken returns those of the types that Envoy finds an extension for.
 func (p slotPlace) taken(t *testing.T, types []string) (list []string) {
 	t.Helper()
 	said := make(map[string]string) // by type, what Envoy refuses it with
@@ -207,8 +207,8 @@ func (p slotPlace) taken(t *testing.T, types []string) (list []string) {
 	return list
 }
 
-// tryEach gives a slot of the bootstrap the types one by one. There are few such
-// slots: without -every only what fits is tried, and the stranger.
+// tryEach gives an extension point of the bootstrap the types one by one. There are few such
+// extension points: without -every only what fits is tried, and the stranger.
 func (p slotPlace) tryEach(t *testing.T, types []string, said map[string]string) {
 	t.Helper()
 	fitting := p.fitting()
@@ -253,7 +253,7 @@ func (p slotPlace) trySideBySide(t *testing.T, types []string, said map[string]s
 // tag is how the complaint about the resource of a type begins.
 var tag = regexp.MustCompile(`\btrial(\d+): `)
 
-// publish gives an Envoy the resource around a slot once for each type, and returns
+// publish gives an Envoy the resource around an extension point once for each type, and returns
 // its log when it has read them.
 func (p slotPlace) publish(t *testing.T, types []string) (log string, ended bool) {
 	t.Helper()
@@ -291,7 +291,7 @@ static_resources: {clusters: [{name: c, type: STATIC, connect_timeout: 1s}]}
 	return trial.Log, trial.Ended
 }
 
-// holding is a bootstrap with an extension of that type in the slot.
+// holding returns a bootstrap with an extension of that type in the extension point.
 func (p slotPlace) holding(config string) []byte {
 	typed := `{"@type": ` + xds.URLPrefix + config + `}`
 	if config == stranger {
@@ -300,7 +300,7 @@ func (p slotPlace) holding(config string) []byte {
 	return []byte(strings.NewReplacer("CONFIG", "typed_config: "+typed, "ANY", typed, "UNIQUE", "the "+config).Replace(p.around))
 }
 
-// checkNamed tries a slot in which the name decides, with a stranger and with the
+// checkNamed tries an extension point in which the name decides, with a stranger and with the
 // first that fits.
 func (p slotPlace) checkNamed(t *testing.T) {
 	t.Helper()

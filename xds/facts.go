@@ -6,8 +6,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// Facts are what stages ask of a resource beside its message. One walk finds them all.
-// Nodes stand in the order of that walk.
+// Facts are the facts of a resource that several stages need. One walk finds them all; their
+// Nodes are in the order of that walk.
 type Facts struct {
 	// Subscriptions are the places that ask a config source for resources.
 	Subscriptions []Subscription
@@ -19,7 +19,7 @@ type Facts struct {
 	// which Envoy does not look at. SharedErr says why one of them can't be compared.
 	Singletons []SingletonUse
 	SharedErr  error
-	// HoldsSecret tells whether there may be secret content, wherever it stands: also a
+	// HoldsSecret reports whether there may be secret content, wherever it stands: also a
 	// key inline in a listener.
 	HoldsSecret bool
 
@@ -76,7 +76,7 @@ func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 	return changed
 }
 
-// Facts are the resource's. They must not be changed.
+// Facts returns the facts of the resource. They must not be changed.
 func (r *Resource) Facts() *Facts {
 	if r.facts.Load() == nil {
 		r.Walk(func(*Node) {})

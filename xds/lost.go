@@ -2,8 +2,8 @@ package xds
 
 import "slices"
 
-// Lost are the places of a resource that the source says something of which could not
-// be read, and the Message does not hold. nil is none.
+// Lost holds the paths of a resource whose values in the source can't be read, and are not in
+// its Message. nil is none.
 type Lost map[Path]bool // false for what stands around such a place
 
 // Add adds a place.
@@ -20,7 +20,7 @@ func (l *Lost) Add(p Path) {
 	(*l)[p] = true
 }
 
-// Echoes tells whether a finding at a path may be there only because something is lost:
+// Echoes reports whether a finding at a path may be there only because something is lost:
 // at the path, in what stands there, or around it.
 func (l Lost) Echoes(p Path) bool {
 	if len(l) == 0 {
@@ -32,10 +32,10 @@ func (l Lost) Echoes(p Path) bool {
 	return slices.ContainsFunc(p.prefixes(), func(around Path) bool { return l[around] })
 }
 
-// All tells whether the whole resource is lost.
+// All reports whether the whole resource is lost.
 func (l Lost) All() bool { return l[""] }
 
-// prefixes are the paths around p, from the outside in.
+// prefixes returns the paths around p, from the outside in.
 func (p Path) prefixes() []Path {
 	var list []Path
 	var at Path

@@ -15,7 +15,7 @@ import (
 // payload stood in its place. The empty Path is the message itself.
 type Path string
 
-// Field is the path of the field name below p.
+// Field returns the path of the field name below p.
 func (p Path) Field(name string) Path {
 	if p == "" {
 		return Path(name)
@@ -23,18 +23,18 @@ func (p Path) Field(name string) Path {
 	return p + "." + Path(name)
 }
 
-// Index is the path of element i of the list p.
+// Index returns the path of element i of the list p.
 func (p Path) Index(i int) Path { return p + "[" + Path(strconv.Itoa(i)) + "]" }
 
-// Key is the path of the entry k of the map p.
+// Key returns the path of the entry k of the map p.
 func (p Path) Key(k string) Path { return p + "[" + Path(strconv.Quote(k)) + "]" }
 
-// IsElement tells whether p is an element of the list of that name.
+// IsElement reports whether p is an element of the list of that name.
 func (p Path) IsElement(list string) bool {
 	return strings.HasPrefix(string(p), list+"[") && strings.IndexByte(string(p), ']') == len(p)-1
 }
 
-// Join is the path of q below p.
+// Join returns the path of q below p.
 func (p Path) Join(q Path) Path {
 	if p == "" || q == "" || q[0] == '[' {
 		return p + q
@@ -51,7 +51,7 @@ type Step struct {
 	Key bool
 }
 
-// Steps are the parts of p from the outside in. A malformed rest is left out.
+// Steps returns the parts of p from the outside in. A malformed rest is left out.
 func (p Path) Steps() iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		s := string(p)

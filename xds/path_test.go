@@ -48,7 +48,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// build is the path of steps.
+// build returns the path of steps.
 func build(steps []xds.Step) xds.Path {
 	path := xds.Path("")
 	for _, s := range steps {

@@ -66,7 +66,7 @@ type Use struct {
 	Path Path
 }
 
-// Refers tells whether messages of that name can have Uses.
+// Refers reports whether messages of that name can have Uses.
 func Refers(message protoreflect.FullName) bool { return len(referencesByMessage()[message]) > 0 }
 
 // Uses returns the references that stand directly in the node's message, empty

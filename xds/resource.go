@@ -72,7 +72,7 @@ func (r *Resource) With(m proto.Message) *Resource {
 	return &Resource{Key: r.Key, Message: m, Origin: r.Origin, Lost: r.Lost, DeliveredBy: r.DeliveredBy}
 }
 
-// Canonical is the binary form of the message that equal messages share (Marshal). It
+// Canonical returns the binary form of the message that equal messages share (Marshal). It
 // must not be changed.
 func (r *Resource) Canonical() ([]byte, error) {
 	if b := r.canonical.Load(); b != nil {
@@ -86,7 +86,7 @@ func (r *Resource) Canonical() ([]byte, error) {
 	return b, nil
 }
 
-// Version is the hash of the resource's canonical form: what delta xDS calls its version.
+// Version returns the hash of the resource's canonical form: what delta xDS calls its version.
 // It is empty where there is no such form.
 func (r *Resource) Version() string {
 	b, err := r.Canonical()
@@ -104,7 +104,7 @@ func (r *Resource) Refusal() string {
 	return "Envoy refuses the " + r.Type.Noun
 }
 
-// Diagnostic is a finding of severity Error about the field at path.
+// Diagnostic returns a finding of severity Error about the field at path.
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code:      code,
@@ -127,7 +127,7 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 // HoldsSecret reports whether the resource may carry secret content.
 func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.Facts().HoldsSecret }
 
-// RoutesOfHost is the route configuration that a VHDS resource belongs to: its
+// RoutesOfHost returns the route configuration that a VHDS resource belongs to: its
 // name is <route configuration>/<virtual host>, and a virtual host's name, which
 // Envoy takes from a domain, has no slash. Empty where there is no slash at all.
 func RoutesOfHost(name string) string { return name[:max(strings.LastIndexByte(name, '/'), 0)] }

@@ -5,7 +5,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// SecretKind is the field of a secret that is set, empty where it holds nothing.
+// SecretKind returns the field of a secret that is set, empty where it holds nothing.
 func SecretKind(s *tlsv3.Secret) protoreflect.Name {
 	m := s.ProtoReflect()
 	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); fd != nil {
@@ -14,7 +14,7 @@ func SecretKind(s *tlsv3.Secret) protoreflect.Name {
 	return ""
 }
 
-// WantedSecret is the field of a secret that a reference to one wants. The
+// WantedSecret returns the field of a secret that a reference to one wants. The
 // reference is the field that holds the SdsSecretConfig.
 func WantedSecret(reference protoreflect.FullName) protoreflect.Name {
 	switch reference {

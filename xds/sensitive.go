@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// holdsSecret tells whether the node's message carries secret content itself: a field that
+// holdsSecret reports whether the node's message carries secret content itself: a field that
 // the API marks as sensitive is set. A DataSource that only names a file or variable is no
 // secret content. Of a payload that can't be read nobody knows what it holds.
 func holdsSecret(n *Node) bool {
@@ -27,7 +27,7 @@ var credentialHeaders = map[string]bool{
 	"x-amz-security-token": true, "x-csrf-token": true,
 }
 
-// holdsContent tells whether the value of a sensitive field is content itself.
+// holdsContent reports whether the value of a sensitive field is content itself.
 func holdsContent(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 	content := func(m protoreflect.Message) bool {
 		source, ok := m.Interface().(*corev3.DataSource)
@@ -73,7 +73,7 @@ func sensitiveFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDesc
 
 var sensitiveOf sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
 
-// SensitiveFieldName tells whether any message of the API has a sensitive field
+// SensitiveFieldName reports whether any message of the API has a sensitive field
 // of that name, in its proto or JSON form. It is for text that could not be
 // decoded, where no descriptor is at hand. A sensitive Any is called typed_config
 // like every other Any: for it the field around its message counts.
@@ -106,7 +106,7 @@ var sensitiveNames = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// IsFieldName tells whether any message of the API has a field of that name, in
+// IsFieldName reports whether any message of the API has a field of that name, in
 // its proto or JSON form.
 func IsFieldName(name string) bool { return fieldNames()[name] }
 

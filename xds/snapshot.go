@@ -30,9 +30,8 @@ type subscribed struct {
 	path string
 }
 
-// NewSnapshot makes a Snapshot of resources in any order. Resources that share
-// a Key are all kept, the one that stands first in the source in front: that
-// this is wrong is for a rule to say.
+// NewSnapshot makes a Snapshot of resources in any order. It keeps all resources of one Key,
+// in the order of the source: a rule reports them.
 func NewSnapshot(resources []*Resource) *Snapshot {
 	s := &Snapshot{byType: make(map[*Type][]*Resource)}
 	for _, r := range resources {
@@ -99,8 +98,7 @@ func (s *Snapshot) Lookup(t *Type, name string) *Resource {
 	return list[i]
 }
 
-// Named returns all resources of that type and name, the one that stands first in the
-// source in front.
+// Named returns all resources of that type and name, in the order of the source.
 func (s *Snapshot) Named(k Key) []*Resource {
 	list := s.byType[k.Type]
 	i, _ := search(list, k.Name)
@@ -120,11 +118,11 @@ func sameName(list []*Resource, name string) (n int) {
 	return n
 }
 
-// ID is the hash of all resources: the same for the same resources, in whatever files and
-// formats they stand, and however they are delivered.
+// ID returns the hash of all resources. It does not depend on their files and formats, nor on
+// how they are delivered.
 func (s *Snapshot) ID() string { return s.id() }
 
-// Version is the hash of the resources of type t.
+// Version returns the hash of the resources of type t.
 func (s *Snapshot) Version(t *Type) string {
 	var parts [][]byte
 	for _, r := range s.byType[t] {
@@ -133,7 +131,7 @@ func (s *Snapshot) Version(t *Type) string {
 	return Version(parts)
 }
 
-// Len is the number of resources.
+// Len returns the number of resources.
 func (s *Snapshot) Len() int {
 	n := 0
 	for _, list := range s.byType {

@@ -7,7 +7,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 )
 
-// Socket is what Envoy compares of a listener's address.
+// Socket is the part of a listener's address that Envoy compares.
 type Socket struct {
 	protocol  corev3.SocketAddress_Protocol
 	address   netip.AddrPort
@@ -26,7 +26,7 @@ func (s Socket) String() string {
 	}
 }
 
-// SocketOf is the socket of an address. Port 0 is none: it is a new one each time.
+// SocketOf returns the socket of an address. Port 0 has none: it is a new port each time.
 func SocketOf(a *corev3.Address) (Socket, bool) {
 	if pipe := a.GetPipe(); pipe != nil {
 		return Socket{pipe: pipe.GetPath()}, pipe.GetPath() != ""
@@ -43,7 +43,7 @@ func SocketOf(a *corev3.Address) (Socket, bool) {
 	}, true
 }
 
-// Sockets are those that a listener listens on.
+// Sockets returns the sockets that a listener listens on.
 func Sockets(l *listenerv3.Listener) []Socket {
 	var list []Socket
 	add := func(a *corev3.Address) {
@@ -58,7 +58,7 @@ func Sockets(l *listenerv3.Listener) []Socket {
 	return list
 }
 
-// Wildcard is the socket for all addresses of the machine that takes the same
+// Wildcard returns the socket for all addresses of the machine that takes the same
 // port. A pipe has none.
 func (s Socket) Wildcard() (Socket, bool) {
 	if s.pipe != "" {

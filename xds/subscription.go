@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Subscription is a place in a message that asks a config source for resources
-// of a type in the table.
+// Subscription is a field of a message that asks a config source for resources of a type of
+// the table.
 type Subscription struct {
 	// Node is the message that asks.
 	Node   *Node
@@ -115,7 +115,7 @@ func (n *Node) subscription() (Subscription, bool) {
 	return Subscription{}, false
 }
 
-// Serves tells whether a subscription is answered from this Snapshot: its config
+// Serves reports whether a subscription is answered from this Snapshot: its config
 // source says ads or self, or says nothing and the type allows that (EDS always,
 // SDS where the Snapshot holds the secret; otherwise the secret is a static one
 // of the bootstrap). Any other config source is the user's own.
@@ -132,7 +132,7 @@ func (s *Snapshot) Serves(sub Subscription) bool {
 	return sub.Target == Endpoints || sub.Target == Secret && s.Lookup(Secret, sub.Name) != nil
 }
 
-// Answer is the resource that a subscription for one resource gets, as far as the
+// Answer returns the resource that a subscription for one resource gets, as far as the
 // Snapshot knows; nil where it is elsewhere, or missing.
 func (s *Snapshot) Answer(sub Subscription) *Resource {
 	switch {
@@ -144,7 +144,7 @@ func (s *Snapshot) Answer(sub Subscription) *Resource {
 	return nil
 }
 
-// PathOf is the path of the file that a config source names, empty where it is of
+// PathOf returns the path of the file that a config source names, empty where it is of
 // another kind.
 func PathOf(source *corev3.ConfigSource) string {
 	if path := source.GetPath(); path != "" {
@@ -153,7 +153,8 @@ func PathOf(source *corev3.ConfigSource) string {
 	return source.GetPathConfigSource().GetPath()
 }
 
-// FromSnapshot tells whether a config source says "from where this came".
+// FromSnapshot reports whether a config source means "from the source of this message": ads or
+// self.
 func FromSnapshot(source *corev3.ConfigSource) bool {
 	switch source.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:

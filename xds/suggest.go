@@ -56,7 +56,7 @@ var heldTypes = sync.OnceValue(func() typeNames {
 	return typeNames{diag.NewCandidates(list), short}
 })
 
-// nearest is the type whose name is a typing error away, or the only one with
+// nearest returns the type whose name is a typing error away, or the only one with
 // that last part: packages are long, and easily taken for each other.
 func (t typeNames) nearest(name string) string {
 	if near := t.words.Nearest(name); near != "" {

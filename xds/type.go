@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Type is one row of the table of resource types. All that differs between
-// types stands here; a new resource type is a new row.
+// Type is one row of the table of resource types. The row has all that differs between types:
+// a new resource type is a new row.
 type Type struct {
 	// API is the discovery service's name, as in "CDS".
 	API string
@@ -21,12 +21,12 @@ type Type struct {
 	Name protoreflect.Name
 }
 
-// URL is the type URL of the resource, as in DiscoveryResponse.type_url.
+// URL returns the type URL of the resource, as in DiscoveryResponse.type_url.
 func (t *Type) URL() string { return URLPrefix + string(t.Message) }
 
 func (t *Type) String() string { return t.API }
 
-// WithoutAny says what Envoy does with a file of the type that holds no resource.
+// WithoutAny returns, in words, what Envoy does with a file of the type without a resource.
 func (t *Type) WithoutAny() string {
 	switch t {
 	case Cluster, Listener, ScopedRoutes:
@@ -38,7 +38,7 @@ func (t *Type) WithoutAny() string {
 	}
 }
 
-// URLPrefix is what Envoy writes before the message name in a type URL.
+// URLPrefix is the part of a type URL before the message name.
 const URLPrefix = "type.googleapis.com/"
 
 // The resource types that a source tree can hold.
@@ -54,11 +54,11 @@ var (
 	Listener           = &Type{"LDS", "envoy.config.listener.v3.Listener", "listener", "name"}
 )
 
-// Bootstrap is what an Envoy starts with. It is no resource, and stands in no
-// Snapshot; what is judged in it is judged like one.
+// Bootstrap is the Type of an Envoy's bootstrap. It is no resource type, and no Snapshot holds
+// one; rules check it like a resource.
 var Bootstrap = &Type{"bootstrap", "envoy.config.bootstrap.v3.Bootstrap", "bootstrap", ""}
 
-// Types is the table, what is named before what names it.
+// Types is the table; a type stands before the types whose resources name it.
 var Types = []*Type{Secret, ExtensionConfig, Runtime, Endpoints, Cluster, RouteConfiguration, VirtualHost, ScopedRoutes, Listener}
 
 // TypeOf returns the row of a message's full name, or nil if messages of that

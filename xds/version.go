@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Marshal is the binary form of a message that equal messages share: fields in
+// Marshal returns the binary form of a message that equal messages share: fields in
 // order, maps sorted, and every Any payload marshalled again in the same way,
 // because payloads keep the bytes that their source format gave them.
 func Marshal(m proto.Message) ([]byte, error) {
@@ -22,7 +22,7 @@ func Marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(canonical)
 }
 
-// payload tells whether the node stands directly in an Any.
+// payload reports whether the node stands directly in an Any.
 func (n *Node) payload() bool { return n.Parent != nil && n.field == nil }
 
 func holdsAny(m proto.Message) bool {
@@ -31,9 +31,8 @@ func holdsAny(m proto.Message) bool {
 	return found
 }
 
-// Version is a version_info for resources in the form of Marshal, in the order
-// they stand in: a content hash, so that equal content has one version on any
-// machine. It starts with a letter: Envoy reads a bare number in YAML as no
+// Version returns a version_info for a list of resources in the form of Marshal: a hash of the
+// content, so that equal content has one version on any machine. It starts with a letter: Envoy reads a bare number in YAML as no
 // string.
 func Version(resources [][]byte) string {
 	h := sha256.New()

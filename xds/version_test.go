@@ -33,7 +33,7 @@ func version(t testing.TB, messages ...proto.Message) string {
 	return xds.Version(parts)
 }
 
-// extension is a TypedExtensionConfig around payload bytes as they stand.
+// extension returns a TypedExtensionConfig around payload bytes as they stand.
 func extension(payload ...byte) *corev3.TypedExtensionConfig {
 	return &corev3.TypedExtensionConfig{Name: "n", TypedConfig: &anypb.Any{
 		TypeUrl: "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", Value: payload}}

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Node is one message met on a Walk.
+// Node is one message of a Walk.
 type Node struct {
 	// Message is the message itself, as its generated Go type.
 	Message proto.Message
@@ -42,12 +42,12 @@ type rare struct {
 	standsFor proto.Message // what a changed TypedStruct becomes
 }
 
-// Name is the full name of the node's message.
+// Name returns the full name of the node's message.
 func (n *Node) Name() protoreflect.FullName {
 	return n.Message.ProtoReflect().Descriptor().FullName()
 }
 
-// Field is the full name of the field that holds the node, or holds the Any
+// Field returns the full name of the field that holds the node, or holds the Any
 // around it; empty for the root.
 func (n *Node) Field() protoreflect.FullName {
 	for ; n != nil; n = n.Parent {
@@ -58,12 +58,12 @@ func (n *Node) Field() protoreflect.FullName {
 	return ""
 }
 
-// InList and InMap tell whether the node is an element of a list, or the value of
-// an entry of a map.
+// InList and InMap report whether the node is an element of a list, or the value of an entry
+// of a map.
 func (n *Node) InList() bool { return n.field != nil && n.field.IsList() }
 func (n *Node) InMap() bool  { return n.field != nil && n.field.IsMap() }
 
-// Key is the map key under which the field of Field holds the node, "" where that
+// Key returns the map key under which the field of Field holds the node, "" where that
 // is no map.
 func (n *Node) Key() string {
 	for ; n != nil; n = n.Parent {
@@ -77,7 +77,7 @@ func (n *Node) Key() string {
 	return ""
 }
 
-// Path is where the node stands in the message that was walked.
+// Path returns the path of the node in the message that was walked.
 func (n *Node) Path() Path {
 	if n.Parent == nil {
 		return ""
@@ -111,7 +111,7 @@ func Enclosing[M proto.Message](n *Node) (M, *Node) {
 	return none, nil
 }
 
-// InMetadata tells whether the node stands in typed_filter_metadata, which Envoy
+// InMetadata reports whether the node stands in typed_filter_metadata, which Envoy
 // decodes and does not look at.
 func (n *Node) InMetadata() bool {
 	for ; n != nil; n = n.Parent {
@@ -122,16 +122,16 @@ func (n *Node) InMetadata() bool {
 	return false
 }
 
-// standsForMessage tells whether the node is a struct that stands for the message below
+// standsForMessage reports whether the node is a struct that stands for the message below
 // it.
 func (n *Node) standsForMessage() bool {
 	_, _, ok := structFor(n.Message, n.OptionsType())
 	return ok
 }
 
-// OptionsType is the URL of the type that Envoy reads a struct as, whatever the struct
-// itself says: the one that the key of a cluster's protocol options stands for. It is
-// empty for all other nodes.
+// OptionsType returns the URL of the type that the key of a cluster's protocol options stands
+// for: Envoy reads the struct there as that type, whatever the struct says. It is empty
+// for all other nodes.
 func (n *Node) OptionsType() string {
 	if n.Parent == nil || n.Parent.field == nil || n.Parent.field.FullName() != protocolOptions {
 		return ""
@@ -158,9 +158,9 @@ var ProtocolOptions = map[string]protoreflect.FullName{
 }
 
 // Walk calls visit for m and every message below it, parents first, through Any
-// and TypedStruct. Lists and maps are walked in order, so that two runs meet the
-// same nodes in the same order. A payload that can't be read is a Node with Err.
-// What visit keeps of a Node must not be changed.
+// and TypedStruct. It walks lists and maps in order, so that two runs visit the same nodes
+// in the same order. A payload that can't be read is a Node with Err. visit must not change
+// a Node.
 func Walk(m proto.Message, visit func(*Node)) {
 	w := walker{visit: func(n *Node) bool { visit(n); return false }}
 	w.walk(&Node{Message: m})
@@ -169,20 +169,20 @@ func Walk(m proto.Message, visit func(*Node)) {
 // Edit calls edit for m and every message below it like Walk. edit may change
 // the node's message and returns true where it did; payloads that were changed
 // are packed again, a changed TypedStruct as the message it stands for. Edit
-// tells whether anything was changed.
+// reports whether anything was changed.
 func Edit(m proto.Message, edit func(*Node) bool) bool {
 	w := walker{visit: edit}
 	return w.walk(&Node{Message: m})
 }
 
-// Search is a Walk for messages of some types. It leaves out what can hold none of
-// them, most of the endpoints of a cluster for example.
+// Search is a Walk for messages of some types. It skips fields that can hold none of them,
+// most of the endpoints of a cluster for example.
 type Search struct {
 	wanted []protoreflect.FullName
 	known  sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
 }
 
-// NewSearch makes a Search for messages of those names.
+// NewSearch returns a Search for messages of those names.
 func NewSearch(messages ...protoreflect.FullName) *Search { return &Search{wanted: messages} }
 
 // Walk calls visit for m, for every message of the wanted types below it, and for
@@ -192,7 +192,7 @@ func (s *Search) Walk(m proto.Message, visit func(*Node)) {
 	w.walk(&Node{Message: m})
 }
 
-// fields are the fields of md that lead to wanted messages, or to an Any that may
+// fields returns the fields of md that lead to wanted messages, or to an Any that may
 // hold one; without a Search all that hold messages.
 func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if s == nil {
@@ -211,7 +211,7 @@ func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldD
 	return fields
 }
 
-// reaches tells whether md is wanted, or a message in it may be. seen are those that
+// reaches reports whether md is wanted, or a message in it may be. seen are those that
 // are looked at already.
 func (s *Search) reaches(md protoreflect.MessageDescriptor, seen map[protoreflect.MessageDescriptor]bool) bool {
 	switch md.FullName() {
@@ -227,7 +227,7 @@ func (s *Search) reaches(md protoreflect.MessageDescriptor, seen map[protoreflec
 	})
 }
 
-// held is the type of the messages in a field of messages.
+// held returns the type of the messages in a field of messages.
 func held(fd protoreflect.FieldDescriptor) protoreflect.MessageDescriptor {
 	if fd.IsMap() {
 		return fd.MapValue().Message()
@@ -320,7 +320,7 @@ func (n *Node) replace(child *Node) {
 	a.TypeUrl = URLPrefix + string(payload.ProtoReflect().Descriptor().FullName())
 }
 
-// Unpack is the message that an Any holds, or that the TypedStruct in it stands
+// Unpack returns the message that an Any holds, or that the TypedStruct in it stands
 // for; nil where it can't be read.
 func Unpack(a *anypb.Any) proto.Message { return unpack(a, "") }
 
@@ -341,7 +341,7 @@ func unpack(a *anypb.Any, url string) proto.Message {
 	return m
 }
 
-// structFor is the struct that stands for a message, and the type of that: of options, if
+// structFor returns the struct that stands for a message, and the type of that: of options, if
 // it is given, or the one that a TypedStruct names. It is false for all other messages.
 func structFor(m proto.Message, options string) (url string, value *structpb.Struct, ok bool) {
 	switch s := m.(type) {
@@ -355,7 +355,7 @@ func structFor(m proto.Message, options string) (url string, value *structpb.Str
 	return "", nil, false
 }
 
-// fromStruct is the message that a TypedStruct stands for, as Envoy converts it.
+// fromStruct returns the message that a TypedStruct stands for, as Envoy converts it.
 func fromStruct(url string, value *structpb.Struct) (proto.Message, error) {
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(url)
 	if err != nil {
@@ -385,7 +385,7 @@ func sortedKeys(m protoreflect.Map) []protoreflect.MapKey {
 	return keys
 }
 
-// messageFields are the fields of md that hold messages, in the order of their
+// messageFields returns the fields of md that hold messages, in the order of their
 // numbers. The answer is kept: it never changes, and a walk over ten thousand
 // clusters asks for it often.
 func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {

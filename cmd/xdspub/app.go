@@ -43,7 +43,7 @@ func usagef(format string, args ...any) error {
 	return &exit{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// run is the whole program: it returns the exit status.
+// run runs the whole program, and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	dropEmptyVariables()
 	app := newApp(stdout, stderr)
@@ -121,7 +121,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return usagef("%v: see %s", err, helpFor(c.Command.HelpName))
 }
 
-// helpFor is the command line that shows the help of a command. The library has
+// helpFor returns the command line that shows the help of a command. The library has
 // its full name, beginning with the program's.
 func helpFor(name string) string {
 	return strings.Join(append(append([]string{"xdspub"}, strings.Fields(strings.TrimPrefix(name, "xdspub"))...), "--help"), " ")
@@ -212,7 +212,7 @@ func find(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// findFlag is the flag of a command that arg names, or nil.
+// findFlag returns the flag of a command that arg names, or nil.
 func findFlag(c *cli.Command, arg string) cli.Flag {
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 	for _, f := range append(slices.Clone(c.Flags), cli.HelpFlag) {
@@ -223,7 +223,7 @@ func findFlag(c *cli.Command, arg string) cli.Flag {
 	return nil
 }
 
-// oneArgument is the only argument of a command.
+// oneArgument returns the only argument of a command.
 func oneArgument(c *cli.Context, name string) (string, error) {
 	switch {
 	case c.NArg() != 1:

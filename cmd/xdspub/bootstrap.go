@@ -78,7 +78,7 @@ func bootstrapEnvoy(c *cli.Context) error {
 	return err
 }
 
-// publishedFormat is the format of the output directory, or the one to come where
+// publishedFormat returns the format of the output directory, or the one to come where
 // nothing was published yet.
 func publishedFormat(c *cli.Context, m publish.Manifest) (*render.Format, error) {
 	asked := c.String("format")

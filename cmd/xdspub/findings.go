@@ -28,7 +28,7 @@ func maxFindingsFlag() cli.Flag {
 	}
 }
 
-// maxFindings is how many findings are printed to w; 0 stands for all.
+// maxFindings returns how many findings are printed to w; 0 stands for all.
 func maxFindings(c *cli.Context, w io.Writer) int {
 	if !c.IsSet("max-findings") && isTerminal(w) {
 		return mostOnTerminal
@@ -51,7 +51,7 @@ func printFindings(c *cli.Context, checked *pipeline.Checked) {
 	_ = writeText(c.App.ErrWriter, checked, maxFindings(c, c.App.ErrWriter))
 }
 
-// colored tells whether w is a terminal that wants colours (no-color.org).
+// colored reports whether w is a terminal that wants colours (no-color.org).
 func colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }

@@ -78,7 +78,7 @@ func watchFlags() []cli.Flag {
 	}
 }
 
-// sourceOptions are the pipeline's options for reading and judging.
+// sourceOptions returns the pipeline's options for reading and judging.
 func sourceOptions(v values, source string) (pipeline.Options, error) {
 	o := pipeline.Options{
 		Source: source, Ignore: value(v, "ignore", v.c.StringSlice), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
@@ -102,7 +102,7 @@ func sourceOptions(v values, source string) (pipeline.Options, error) {
 	return o, nil
 }
 
-// publishOptions are the options for all stages.
+// publishOptions returns the options for all stages.
 func publishOptions(v values, source string, log *slog.Logger) (controller.Options, error) {
 	of, err := sourceOptions(v, source)
 	o := controller.Options{Options: of, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
@@ -132,7 +132,7 @@ func publishOptions(v values, source string, log *slog.Logger) (controller.Optio
 	return o, err
 }
 
-// fleet is the Envoys that flags name, nil where they name none.
+// fleet returns the Envoys that flags name, nil where they name none.
 func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	quorum, err := envoy.ParseQuorum(value(v, "ack-quorum", v.c.String))
 	if err != nil {
@@ -163,7 +163,7 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	return envoy.NewFleet(f), nil
 }
 
-// admins are those that --envoy-admin names. One that is named twice would count twice
+// admins returns those that --envoy-admin names. One that is named twice would count twice
 // in a quorum.
 func admins(urls []string) ([]*envoy.Admin, error) {
 	var list []*envoy.Admin
@@ -183,7 +183,7 @@ func admins(urls []string) ([]*envoy.Admin, error) {
 	return list, nil
 }
 
-// formatNamed is the format of published files that a flag names.
+// formatNamed returns the format of published files that a flag names.
 func formatNamed(name string) (*render.Format, error) {
 	f := render.FormatNamed(name)
 	if f == nil {

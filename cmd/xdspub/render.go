@@ -47,7 +47,7 @@ func renderCommand() *cli.Command {
 	}
 }
 
-// renderOnce makes one pass. What is wrong leaves the output directory as it is.
+// renderOnce makes one reconcile. What is wrong leaves the output directory as it is.
 func renderOnce(v values, o controller.Options) error {
 	var unasked error // why no running watch did it
 	if v.c.Bool("retry-held") && !v.c.Bool("dry-run") {

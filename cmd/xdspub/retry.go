@@ -51,10 +51,10 @@ func handOver(v values, o controller.Options) (done bool, err error) {
 	}
 }
 
-// shared are the flags that a pass of watch goes by as one of render does.
+// shared returns the flags that a reconcile of watch and of render share.
 func shared() []cli.Flag { return slices.Concat(sourceFlags(), publishFlags(), confirmFlags()) }
 
-// given are the values of those flags that were given. What stands in the settings
+// given returns the values of those flags that were given. What stands in the settings
 // file does so for the watch as well.
 func given(v values) map[string][]string {
 	values := make(map[string][]string)
@@ -66,7 +66,7 @@ func given(v values) map[string][]string {
 	return values
 }
 
-// text is the value of a flag in a form that can be compared, wherever it was given.
+// text returns the value of a flag in a form that can be compared, wherever it was given.
 func text(v values, f cli.Flag) []string {
 	name := f.Names()[0]
 	switch f.(type) {
@@ -114,7 +114,7 @@ func differs(v values, source string, r control.RetryHeld) string {
 	return ""
 }
 
-// sameFile tells whether two paths lead to one thing.
+// sameFile reports whether two paths lead to one thing.
 func sameFile(a, b string) bool {
 	if a == b {
 		return true

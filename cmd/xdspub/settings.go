@@ -117,7 +117,7 @@ func parse(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 	return x, nil
 }
 
-// from is a path as seen from a folder.
+// from returns a path as seen from a folder.
 func from(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

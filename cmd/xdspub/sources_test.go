@@ -26,7 +26,7 @@ const (
 	states    = 4 // of each group
 )
 
-// member is a file of a group.
+// member returns a file of a group.
 func member(group string, i, state int) (name, text string) {
 	name = fmt.Sprintf("%s%02d.yaml", group, i)
 	return name, fmt.Sprintf("\"@type\": type.googleapis.com/envoy.service.runtime.v3.Runtime\nname: %s%02d\nlayer: {state: %d}\n", group, i, state)
@@ -46,7 +46,7 @@ func writeGroup(t *testing.T, dir, group string, state int) {
 	}
 }
 
-// wholes are the ids of all whole states.
+// wholes returns the ids of all whole states.
 func wholes(t *testing.T) map[string]string {
 	t.Helper()
 	ids := make(map[string]string)
@@ -83,7 +83,7 @@ func (l *outLog) Write(line []byte) (int, error) {
 
 var isOut = regexp.MustCompile(`"snapshot is out" id=(\w+)`)
 
-// ids are the snapshots that were out, in their order.
+// ids returns the snapshots that were out, in their order.
 func (l *outLog) ids() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -134,7 +134,7 @@ func (p *statusPrinter) published(r *status) {
 	p.printf("\n  resources: %s\n", cmp.Or(strings.Join(counts, ", "), "none"))
 }
 
-// at is a time, and how long ago that was.
+// at returns a time, and how long ago that was.
 func (p *statusPrinter) at(t time.Time) string {
 	text := t.UTC().Format(time.RFC3339)
 	if ago := p.now.Sub(t).Truncate(time.Second); ago > 0 {

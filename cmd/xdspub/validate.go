@@ -137,7 +137,7 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 	return all, ok, nil
 }
 
-// isBootstrap tells whether a path is a file that holds an Envoy's bootstrap.
+// isBootstrap reports whether a path is a file that holds an Envoy's bootstrap.
 func isBootstrap(path string) bool {
 	return isFile(path) && load.HoldsBootstrap(path)
 }

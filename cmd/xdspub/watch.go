@@ -85,7 +85,7 @@ func watchUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 }
 
 // reload reads the settings file of a running watch again, whose options at the start were
-// o, and tells whether v changed with that.
+// o, and reports whether v changed with that.
 func reload(v *values, o controller.Options) (_ controller.Options, changed bool, err error) {
 	is, err := settings(v.c, o.Source)
 	if err != nil {

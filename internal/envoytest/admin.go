@@ -44,7 +44,7 @@ func (e *Envoy) ask(method, path string) (status int, body string, err error) {
 	return do(e.admin, request)
 }
 
-// do is one exchange, with the body read whole.
+// do sends one request, and reads the body of the answer whole.
 func do(client *http.Client, request *http.Request) (status int, body string, err error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -55,7 +55,7 @@ func do(client *http.Client, request *http.Request) (status int, body string, er
 	return response.StatusCode, string(data), err
 }
 
-// Admin is what the admin interface answers to a GET, such as "/clusters". Any
+// Admin returns what the admin interface answers to a GET, such as "/clusters". Any
 // status but 200 ends the test.
 func (e *Envoy) Admin(t testing.TB, path string) string {
 	t.Helper()
@@ -80,7 +80,7 @@ func (e *Envoy) must(t testing.TB, method, path string) string {
 	return body
 }
 
-// Stats are the counters, gauges and texts whose name the regular expression
+// Stats returns the counters, gauges and texts whose name the regular expression
 // matches anywhere; "" matches all. Histograms are left out.
 func (e *Envoy) Stats(t testing.TB, filter string) map[string]string {
 	t.Helper()
@@ -105,7 +105,7 @@ func (e *Envoy) Stats(t testing.TB, filter string) map[string]string {
 	return stats
 }
 
-// Stat is a counter or gauge. One that Envoy does not have, or does not have
+// Stat returns a counter or gauge. One that Envoy does not have, or does not have
 // yet, is -1: zero would let a misspelt name pass for a good one.
 func (e *Envoy) Stat(t testing.TB, name string) int64 {
 	t.Helper()
@@ -120,7 +120,7 @@ func (e *Envoy) Stat(t testing.TB, name string) int64 {
 	return n
 }
 
-// TextStat is a text readout, such as cluster_manager.cds.version_text. It is ""
+// TextStat returns a text readout, such as cluster_manager.cds.version_text. It is ""
 // where Envoy has no such stat yet.
 func (e *Envoy) TextStat(t testing.TB, name string) string {
 	t.Helper()
@@ -134,7 +134,7 @@ func (e *Envoy) stat(t testing.TB, name string) (text string, ok bool) {
 	return text, ok
 }
 
-// ConfigDump is one list of /config_dump, such as "dynamic_active_clusters" or
+// ConfigDump returns one list of /config_dump, such as "dynamic_active_clusters" or
 // "dynamic_listeners", each entry as decoded JSON. A list that is empty or, as
 // Envoy has it for routes before the first, not there at all, is nil.
 func (e *Envoy) ConfigDump(t testing.TB, list string) []map[string]any {
@@ -156,7 +156,7 @@ func (e *Envoy) ConfigDump(t testing.TB, list string) []map[string]any {
 	return dump.Configs
 }
 
-// AdminAddress is where the admin interface listens: IP:PORT, or the path of a
+// AdminAddress returns where the admin interface listens: IP:PORT, or the path of a
 // Unix socket.
 func (e *Envoy) AdminAddress(t testing.TB) string {
 	t.Helper()

@@ -130,7 +130,7 @@ func launch(t testing.TB, o Options) *Envoy {
 	return e
 }
 
-// arguments is the command line. Envoy refuses a flag that is given twice, so a
+// arguments returns the command line. Envoy refuses a flag that is given twice, so a
 // default stands back where the test says otherwise.
 //
 // Many Envoys on one host must not share a base id. --use-dynamic-base-id would
@@ -150,7 +150,7 @@ func arguments(own []string, config, admin string) []string {
 	return append(args, own...)
 }
 
-// BaseID is what Envoys share that take over from each other, and no others have. Without
+// BaseID returns what Envoys share that take over from each other, and no others have. Without
 // Linux, where alone an Envoy hot restarts, the test is skipped.
 func BaseID(t testing.TB) string {
 	t.Helper()
@@ -182,7 +182,7 @@ func (e *Envoy) cleanUp(t testing.TB) {
 	}
 }
 
-// gone tells whether the process has ended, also in the moment before whoever
+// gone reports whether the process has ended, also in the moment before whoever
 // waits for it says so.
 func (e *Envoy) gone() bool {
 	select {
@@ -253,10 +253,10 @@ func (e *Envoy) Wait(t testing.TB) *os.ProcessState {
 	return e.cmd.ProcessState
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (e *Envoy) PID() int { return e.cmd.Process.Pid }
 
-// Log is what Envoy has logged so far.
+// Log returns what Envoy has logged so far.
 func (e *Envoy) Log() string {
 	log, err := os.ReadFile(e.file("log"))
 	if err != nil {

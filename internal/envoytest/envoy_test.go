@@ -15,7 +15,7 @@ import (
 	"xdspub/internal/envoytest"
 )
 
-// files is a directory with an empty CDS and LDS file, and a bootstrap for it.
+// files returns a directory with an empty CDS and LDS file, and a bootstrap for it.
 func files(t testing.TB) (dir string, bootstrap []byte) {
 	t.Helper()
 	dir = t.TempDir()

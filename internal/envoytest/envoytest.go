@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// Binary is the path of the Envoy to run: what scripts/envoy has installed, or
+// Binary returns the path of the Envoy to run: what scripts/envoy has installed, or
 // XDSPUB_ENVOY. It downloads nothing. A test without Envoy ends here.
 func Binary(t testing.TB) string {
 	t.Helper()
@@ -58,7 +58,7 @@ func Binary(t testing.TB) string {
 	return binary
 }
 
-// moduleRoot is the nearest directory, from the working directory up, that has a
+// moduleRoot returns the nearest directory, from the working directory up, that has a
 // go.mod: go test runs a package's tests in the package's directory.
 func moduleRoot(t testing.TB) string {
 	t.Helper()

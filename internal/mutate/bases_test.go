@@ -67,13 +67,13 @@ func (b base) bootstrap() []byte {
 	return fmt.Appendf(nil, bootstrap, at("cds"), at("lds"))
 }
 
-// response is a file that Envoy reads.
+// response returns a file that Envoy reads.
 func response(resources []any) []byte {
 	data, _ := json.Marshal(map[string]any{"resources": append([]any{}, resources...)}) // of JSON values: can't fail
 	return data
 }
 
-// readExamples are what the examples are published as.
+// readExamples returns what the examples are published as.
 func readExamples(t *testing.T) (bases []base) {
 	t.Helper()
 	for _, name := range []string{"quickstart", "multi", "kubernetes/config", "secrets"} {
@@ -82,7 +82,7 @@ func readExamples(t *testing.T) (bases []base) {
 	return bases
 }
 
-// readCases are the good sides of the cases of internal/agreement.
+// readCases returns the good sides of the cases of internal/agreement.
 func readCases(t *testing.T) (bases []base) {
 	t.Helper()
 	cases, err := filepath.Glob("../agreement/testdata/cases/*.txtar")
@@ -101,7 +101,7 @@ func readCases(t *testing.T) (bases []base) {
 	return bases
 }
 
-// goodSide is the good side of a case. One with certificates or a bootstrap of its
+// goodSide returns the good side of a case. One with certificates or a bootstrap of its
 // own is of use to that case alone.
 func goodSide(t *testing.T, name string) (b base, ok bool) {
 	t.Helper()
@@ -123,7 +123,7 @@ func goodSide(t *testing.T, name string) (b base, ok bool) {
 	return b, holds
 }
 
-// published is an example as it reaches Envoy.
+// published returns an example as it reaches Envoy.
 func published(t *testing.T, example string) base {
 	t.Helper()
 	const placeholder = "/published"
@@ -211,7 +211,7 @@ func readRules(t *testing.T, corpus *mutate.Corpus) (bases []base) {
 	return bases
 }
 
-// isComplete tells whether an Envoy's files say all that the base needs, which in a
+// isComplete reports whether an Envoy's files say all that the base needs, which in a
 // source tree may come from the tree.
 func isComplete(t *testing.T, b base) bool {
 	dir := t.TempDir()

@@ -51,7 +51,7 @@ func (c *Corpus) isNew(s seen) bool {
 	return !known
 }
 
-// missing are the keys that objects of a kind have elsewhere, and this one not.
+// missing returns the keys that objects of a kind have elsewhere, and this one not.
 func (c *Corpus) missing(kind string, object map[string]any) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.members[kind])), func(key string) bool {
 		_, there := object[key]
@@ -59,7 +59,7 @@ func (c *Corpus) missing(kind string, object map[string]any) []string {
 	})
 }
 
-// kindOf is what tells one kind of object from another: its type, or the key that it
+// kindOf returns what tells one kind of object from another: its type, or the key that it
 // stands under.
 func kindOf(key string, object map[string]any) string {
 	if t, ok := object["@type"].(string); ok {
@@ -68,7 +68,7 @@ func kindOf(key string, object map[string]any) string {
 	return key
 }
 
-// Resources are those of a YAML or JSON file: of a response, a list, or documents of
+// Resources returns those of a YAML or JSON file: of a response, a list, or documents of
 // their own. Numbers are as they were written.
 func Resources(text []byte) (all []any, err error) {
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {

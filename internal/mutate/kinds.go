@@ -72,7 +72,7 @@ func move(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return "moved to " + key, true
 }
 
-// sameForm tells whether JSON has the same word for the two values.
+// sameForm reports whether JSON has the same word for the two values.
 func sameForm(a, b any) bool { return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b) }
 
 func retype(_ *Corpus, r *rand.Rand, s spot) (string, bool) {

@@ -85,7 +85,7 @@ func (v verdict) outcome() string {
 	}
 }
 
-// String is what testdata/known knows disagreements by.
+// String returns what testdata/known knows disagreements by.
 func (m *mutant) String() string {
 	text := fmt.Sprintf("%s: %s: %s (%s, %s)", m.outcome(), m.name, m.fault, m.envoy, m.words)
 	for _, d := range m.findings {
@@ -253,7 +253,7 @@ func validate(dir string) (diag.List, error) {
 
 var logged = regexp.MustCompile(`(?m)^\[[^]]*\]\[[^]]*\]\[(?:warning|error|critical)\]\[[^]]*\] \[[^]]*\] (.*)$`)
 
-// said is what Envoy says of a refusal.
+// said returns what Envoy says of a refusal.
 func said(log string) string {
 	var all []string
 	for _, line := range logged.FindAllStringSubmatch(log, -1) {
@@ -288,7 +288,7 @@ func knownDisagreements(t *testing.T) (known []*regexp.Regexp) {
 	return known
 }
 
-// document is the part of docs/agreement.md about mutants.
+// document returns the part of docs/agreement.md about mutants.
 func document(judged int, took time.Duration, found map[string]int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `## Random faults

@@ -67,10 +67,10 @@ func (s spot) set(v any) {
 	}
 }
 
-// isResource tells whether the value is one of the resources.
+// isResource reports whether the value is one of the resources.
 func (s spot) isResource() bool { return s.list != nil && s.kind == "" }
 
-// spots are the values of a document in the order of their paths, without the list
+// spots returns the values of a document in the order of their paths, without the list
 // of resources itself.
 func spots(document map[string]any) (all []spot) {
 	var below func(parent spot)
@@ -114,13 +114,13 @@ func copied(v any) any {
 	return v
 }
 
-// encoded is a value as JSON, its keys sorted.
+// encoded returns a value as JSON, its keys sorted.
 func encoded(v any) string {
 	text, _ := json.Marshal(v) // of JSON values: can't fail
 	return string(text)
 }
 
-// shown is a value as a report says it.
+// shown returns a value as a report says it.
 func shown(v any) string {
 	const most = 80
 	text := []rune(encoded(v))

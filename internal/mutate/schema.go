@@ -12,7 +12,7 @@ import (
 	_ "xdspub/xds/alltypes" // any @type is known
 )
 
-// messageOf is the type of the message that an object is, nil where that is not
+// messageOf returns the type of the message that an object is, nil where that is not
 // known. inherited is what the field says that it stands in.
 func messageOf(v any, inherited protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
 	object, _ := v.(map[string]any)
@@ -25,7 +25,7 @@ func messageOf(v any, inherited protoreflect.MessageDescriptor) protoreflect.Mes
 	return inherited
 }
 
-// fieldMessage is the type of the messages in a field.
+// fieldMessage returns the type of the messages in a field.
 func fieldMessage(m protoreflect.MessageDescriptor, key string) protoreflect.MessageDescriptor {
 	if m == nil {
 		return nil
@@ -91,7 +91,7 @@ func (c *Corpus) singleValue(r *rand.Rand, f protoreflect.FieldDescriptor, depth
 	}
 }
 
-// messageValue is a message with some of its fields, of a oneof at most one.
+// messageValue returns a message with some of its fields, of a oneof at most one.
 func (c *Corpus) messageValue(r *rand.Rand, f protoreflect.FieldDescriptor, depth int) any {
 	m := f.Message()
 	switch m.FullName() {

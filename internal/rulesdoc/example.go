@@ -42,7 +42,7 @@ type file struct {
 	made map[string]string
 }
 
-// exampleOf is the first bad tree of a rule's test cases, without all that its
+// exampleOf returns the first bad tree of a rule's test cases, without all that its
 // first finding does not need; nil where a code has no test cases of its own.
 func exampleOf(root string, code diag.Code) (*example, error) {
 	paths, err := filepath.Glob(filepath.Join(root, "validate", "rules", "*", "testdata", code.Name+".txtar"))
@@ -95,7 +95,7 @@ func parse(name string, text []byte) (*file, error) {
 	return f, nil
 }
 
-// plain is a copy without comments, anchors and aliases: with what they stand for.
+// plain returns a copy without comments, anchors and aliases: with what they stand for.
 func plain(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -109,7 +109,7 @@ func plain(n *yaml.Node) *yaml.Node {
 	return &p
 }
 
-// source is the text of a file, with references to what is made.
+// source returns the text of a file, with references to what is made.
 func (f *file) source() ([]byte, error) {
 	if f.yaml == nil {
 		return f.text, nil
@@ -186,7 +186,7 @@ func (e *example) prune(n *yaml.Node) error {
 	return nil
 }
 
-// still tells whether the tree gives the finding as yet, and none that was not
+// still reports whether the tree gives the finding as yet, and none that was not
 // there before.
 func (e *example) still() (bool, error) {
 	list, _, err := e.judge()

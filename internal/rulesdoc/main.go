@@ -31,7 +31,7 @@ func main() {
 
 func path(root string) string { return filepath.Join(root, "docs", "rules.md") }
 
-// generate is the text of docs/rules.md for the repository at root.
+// generate returns the text of docs/rules.md for the repository at root.
 func generate(root string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`# Rules

@@ -9,12 +9,12 @@ import (
 // typeLine opens a cluster where its type must be said.
 const typeLine = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
 
-// Clusters is a DiscoveryResponse of n clusters in YAML, 340 bytes each.
+// Clusters returns a DiscoveryResponse of n clusters in YAML, 340 bytes each.
 func Clusters(n int) string {
 	return "resources:\n" + list(0, n, typeLine, "")
 }
 
-// Bootstrap is the same clusters as an Envoy bootstrap's static resources.
+// Bootstrap returns the same clusters as an Envoy bootstrap's static resources.
 func Bootstrap(n int) string {
 	return "static_resources:\n  clusters:\n" + list(0, n, "", "  ")
 }

@@ -10,7 +10,7 @@ import (
 // a route configuration of ten virtual hosts.
 type Topology struct{ Clusters, Routes, Listeners int }
 
-// Tree is the Topology as a source tree, by file name: endpoints and routes are
+// Tree returns the Topology as a source tree, by file name: endpoints and routes are
 // resources of their own, all of a type in one file.
 func (m Topology) Tree() map[string]string {
 	all := func(n int, resource func(i, change int) string) string {
@@ -27,7 +27,7 @@ func (m Topology) Tree() map[string]string {
 	}
 }
 
-// Files is the Topology as a source tree with a file for each resource.
+// Files returns the Topology as a source tree with a file for each resource.
 func (m Topology) Files() map[string]string {
 	files := make(map[string]string)
 	for folder, of := range map[string]struct {
@@ -44,7 +44,7 @@ func (m Topology) Files() map[string]string {
 	return files
 }
 
-// Cluster is the i-th cluster; change varies it.
+// Cluster returns the i-th cluster; change varies it.
 func (m Topology) Cluster(i, change int) string {
 	return fmt.Sprintf(`"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: service-%05d
@@ -54,19 +54,19 @@ eds_cluster_config: {eds_config: {ads: {}}}
 `, i, 1+change)
 }
 
-// Endpoints is the endpoint assignment of the i-th cluster; change varies it.
+// Endpoints returns the endpoint assignment of the i-th cluster; change varies it.
 func (m Topology) Endpoints(i, change int) string {
 	return `"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
 ` + strings.Replace(assignment(i), "port_value: 8080", fmt.Sprintf("port_value: %d", 8080+change), 1)
 }
 
-// RouteConfiguration is the i-th one; change varies it.
+// RouteConfiguration returns the i-th one; change varies it.
 func (m Topology) RouteConfiguration(i, change int) string {
 	return `"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
 ` + strings.Replace(m.routes(i), "{prefix: /}", fmt.Sprintf("{prefix: /%d}", change), min(1, change))
 }
 
-// Listener is the i-th listener; change varies it.
+// Listener returns the i-th listener; change varies it.
 func (m Topology) Listener(i, change int) string {
 	return `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
 ` + m.listener(i, func(route int) string {
@@ -74,7 +74,7 @@ func (m Topology) Listener(i, change int) string {
 	}) + fmt.Sprintf("stat_prefix: \"%d\"\n", change)
 }
 
-// Bootstrap is the Topology as static resources: endpoints stand in their clusters,
+// Bootstrap returns the Topology as static resources: endpoints stand in their clusters,
 // routes in their listeners, for a bootstrap can't hold them otherwise.
 func (m Topology) Bootstrap() string {
 	var b strings.Builder
@@ -113,7 +113,7 @@ func (m Topology) routes(i int) string {
 	return b.String()
 }
 
-// listener is one listener; http gives the routes of a filter chain.
+// listener returns one listener; http gives the routes of a filter chain.
 func (m Topology) listener(i int, http func(route int) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `name: listener-%03d

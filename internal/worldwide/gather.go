@@ -244,7 +244,7 @@ func (f *file) block(text, typeName string) {
 	f.flush()
 }
 
-// isBootstrap tells whether an object is meant as a bootstrap.
+// isBootstrap reports whether an object is meant as a bootstrap.
 func isBootstrap(object map[string]any) bool {
 	for _, key := range []string{"static_resources", "staticResources", "dynamic_resources", "dynamicResources"} {
 		if _, ok := object[key]; ok {
@@ -254,7 +254,7 @@ func isBootstrap(object map[string]any) bool {
 	return len(object) > 0 && holdsOnly(object, string(xds.Bootstrap.Message))
 }
 
-// holdsOnly tells whether all members of an object are fields of a message.
+// holdsOnly reports whether all members of an object are fields of a message.
 func holdsOnly(object map[string]any, message string) bool {
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(xds.URLPrefix + message)
 	if err != nil {

@@ -190,7 +190,7 @@ var (
 	initializing = regexp.MustCompile(`error initializing configuration '[^']*': (.*)`)
 )
 
-// said is what Envoy says of a refusal.
+// said returns what Envoy says of a refusal.
 func said(output string) string {
 	if m := initializing.FindStringSubmatch(output); m != nil {
 		return m[1]

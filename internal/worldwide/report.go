@@ -58,7 +58,7 @@ func (v judged) outcome() outcome {
 	}
 }
 
-// group is what disagreements have in common: our rules, or Envoy's words.
+// group returns what disagreements have in common: our rules, or Envoy's words.
 func (v judged) group() string {
 	switch o := v.outcome(); o {
 	case falseAlarm, endsLater, stricter:

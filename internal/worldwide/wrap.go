@@ -33,7 +33,7 @@ var signs = []struct {
 	{"envoy.config.listener.v3.FilterChain", []string{"filter_chain_match", "filterChainMatch"}},
 }
 
-// guess is the type of a message without one, or empty.
+// guess returns the type of a message without one, or empty.
 func guess(object map[string]any) string {
 	for _, s := range signs {
 		if slices.ContainsFunc(s.members, func(key string) bool { return object[key] != nil }) && holdsOnly(object, s.message) {
@@ -43,7 +43,7 @@ func guess(object map[string]any) string {
 	return ""
 }
 
-// place is where the message goes in a bootstrap; nil where it has none.
+// place returns where the message goes in a bootstrap; nil where it has none.
 func (r resource) place() func(b *bootstrap, object map[string]any) {
 	if place := places[r.message]; place != nil {
 		return place
@@ -86,7 +86,7 @@ func wrap(resources []resource) (texts [][]byte) {
 	return texts
 }
 
-// identity is what no other resource in a bootstrap may have. Several of a message
+// identity returns what no other resource in a bootstrap may have. Several of a message
 // without a name go side by side.
 func (r resource) identity() string {
 	key := r.object["name"]

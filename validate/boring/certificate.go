@@ -25,7 +25,7 @@ type Certificate struct {
 	serial *big.Int
 	// key is nil for a kind of key that Go does not know.
 	key interface{ Equal(crypto.PublicKey) bool }
-	// signs tells whether the key may sign, by the key usage.
+	// signs reports whether the key may sign, by the key usage.
 	signs    bool
 	emptyCN  bool
 	hasNames bool
@@ -150,7 +150,7 @@ func commonName(subject []byte) (name string, ok bool) {
 	return "", false
 }
 
-// hasAltNames tells whether there is a name of a kind that Envoy counts.
+// hasAltNames reports whether there is a name of a kind that Envoy counts.
 func hasAltNames(der []byte) bool {
 	var names []asn1.RawValue
 	if _, err := asn1.Unmarshal(der, &names); err != nil {
@@ -205,7 +205,7 @@ func (c *Certificate) UsableByQUIC() error {
 	return nil
 }
 
-// IsCertificate tells whether a certificate in DER can be read.
+// IsCertificate reports whether a certificate in DER can be read.
 func IsCertificate(der []byte) bool {
 	_, rest, err := parseCertificate(der)
 	return err == nil && len(rest) == 0

@@ -17,7 +17,7 @@ type OCSPResponse struct {
 	serial *big.Int
 }
 
-// Matches tells whether the response is about the certificate.
+// Matches reports whether the response is about the certificate.
 func (r *OCSPResponse) Matches(c *Certificate) bool { return r.serial.Cmp(c.serial) == 0 }
 
 // The ASN.1 of a response (RFC 6960), as far as it is looked at.

@@ -74,7 +74,7 @@ func CustomClusterConfig(custom *clusterv3.Cluster_CustomClusterType) protorefle
 	return ""
 }
 
-// ResolvesInDNS tells whether the cluster's endpoints may be host names.
+// ResolvesInDNS reports whether the cluster's endpoints may be host names.
 func ResolvesInDNS(c *clusterv3.Cluster) bool {
 	k := ClusterKindOf(c)
 	return k.Resolves || k.Factory == "envoy.cluster.dns"

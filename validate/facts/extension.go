@@ -12,7 +12,7 @@ import (
 	"xdspub/xds"
 )
 
-// InBinary tells whether Envoy's binary holds a type.
+// InBinary reports whether Envoy's binary holds a type.
 func InBinary(name protoreflect.FullName) bool {
 	return IsKnownType(string(name)) && xds.InEnvoy(name)
 }

@@ -127,7 +127,7 @@ var (
 	}
 )
 
-// Ends tells whether a filter of that configuration ends a chain. known is false
+// Ends reports whether a filter of that configuration ends a chain. known is false
 // for what is none of its filters.
 func (k ChainKind) Ends(c FilterConfig) (terminal, known bool) {
 	name := TypeOf(c.Any)

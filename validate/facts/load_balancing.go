@@ -47,7 +47,7 @@ func PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolic
 	return nil, ""
 }
 
-// HasNoPolicy tells whether Envoy finds no policy, and no other rule says why.
+// HasNoPolicy reports whether Envoy finds no policy, and no other rule says why.
 func HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	for _, policy := range l.GetPolicies() {
 		config := policy.GetTypedExtensionConfig()
@@ -59,7 +59,7 @@ func HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	return true
 }
 
-// IsPickedPolicy tells whether Envoy looks at the load balancing policy that n is or
+// IsPickedPolicy reports whether Envoy looks at the load balancing policy that n is or
 // stands in: it and those around it must be the ones that are picked.
 func IsPickedPolicy(n *xds.Node) bool {
 	for {

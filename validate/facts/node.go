@@ -19,7 +19,7 @@ func Enclosing(n *xds.Node, message protoreflect.FullName) *xds.Node {
 	return nil
 }
 
-// Inside tells whether the node is, or stands in, a message of one of those
+// Inside reports whether the node is, or stands in, a message of one of those
 // names, or what one of those fields holds.
 func Inside(n *xds.Node, names ...protoreflect.FullName) bool {
 	for ; n != nil; n = n.Parent {
@@ -30,7 +30,7 @@ func Inside(n *xds.Node, names ...protoreflect.FullName) bool {
 	return false
 }
 
-// IsPerRoute tells whether the node is a filter's configuration for a route, a
+// IsPerRoute reports whether the node is a filter's configuration for a route, a
 // virtual host, a weighted cluster or a whole route configuration.
 func IsPerRoute(n *xds.Node) bool {
 	return n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" && Inside(n,
@@ -41,13 +41,13 @@ func IsPerRoute(n *xds.Node) bool {
 	)
 }
 
-// InRemovedTracer tells whether the node stands in the configuration of a tracer that
+// InRemovedTracer reports whether the node stands in the configuration of a tracer that
 // Envoy has no more: misplaced-extension has that one.
 func InRemovedTracer(n *xds.Node) bool {
 	return Inside(n, "envoy.config.trace.v3.LightstepConfig", "envoy.config.trace.v3.TraceServiceConfig")
 }
 
-// IsUnread tells whether Envoy never looks at the node: what stands in
+// IsUnread reports whether Envoy never looks at the node: what stands in
 // typed_filter_metadata, in a retry policy by Any (taken by no part of Envoy
 // 1.40.0), or in the configuration of a filter that the route disables.
 func IsUnread(n *xds.Node) bool {

@@ -130,7 +130,7 @@ var perRouteTypes = map[protoreflect.FullName]protoreflect.FullName{
 	"envoy.extensions.filters.http.wasm.v3.Wasm":                                              none,
 }
 
-// IsReadAsAnother tells whether the node is a per-route configuration that Envoy
+// IsReadAsAnother reports whether the node is a per-route configuration that Envoy
 // unpacks as a message of another type, which is a fault of its own.
 func IsReadAsAnother(n *xds.Node) bool {
 	switch n.Field() {

@@ -108,7 +108,7 @@ func fieldByGoName(fields protoreflect.FieldDescriptors, goName string) protoref
 	return nil
 }
 
-// sameGoName tells whether a field is called goName in the generated code, which
+// sameGoName reports whether a field is called goName in the generated code, which
 // drops the underscores and writes capitals instead.
 func sameGoName(name protoreflect.Name, goName string) bool {
 	return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), strings.ReplaceAll(goName, "_", ""))

@@ -88,7 +88,7 @@ func withoutControls(text []byte) []byte {
 	return out
 }
 
-// hasCertificates tells whether the set is of the other form that Envoy reads:
+// hasCertificates reports whether the set is of the other form that Envoy reads:
 // names and PEM certificates, which are not judged here.
 func hasCertificates(set *structpb.Struct) bool {
 	for _, v := range set.GetFields() {

@@ -230,7 +230,7 @@ func (s *scanner) escape() {
 	}
 }
 
-// assignsNext tells whether = and not == follows the token.
+// assignsNext reports whether = and not == follows the token.
 func (s *scanner) assignsNext() bool {
 	ahead := *s
 	ahead.skipSpace()
@@ -241,7 +241,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// isIdent tells whether c may stand in a name; LuaJIT takes all of UTF-8.
+// isIdent reports whether c may stand in a name; LuaJIT takes all of UTF-8.
 func isIdent(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
 }

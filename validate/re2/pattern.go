@@ -94,7 +94,7 @@ func (s *scanner) escape(rest string, inClass bool) error {
 	return nil
 }
 
-// knowsClass tells whether RE2 knows \p{name}. Go takes other spellings too.
+// knowsClass reports whether RE2 knows \p{name}. Go takes other spellings too.
 func knowsClass(name string) bool {
 	if name == "LC" || name == "Cn" {
 		return false

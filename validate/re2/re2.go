@@ -74,7 +74,7 @@ func fromLatin1(s string) string {
 	return string(bytes)
 }
 
-// approximate tells whether size can be too large for re: RE2 shares an anchor
+// approximate reports whether size can be too large for re: RE2 shares an anchor
 // that alternatives start with, or that is repeated, and folds the case of ASCII
 // only.
 func approximate(re *syntax.Regexp) bool {

@@ -25,7 +25,7 @@ func headers(c call) *Fault {
 	return nil
 }
 
-// isHeaderName tells whether Envoy takes a name; it takes the empty one.
+// isHeaderName reports whether Envoy takes a name; it takes the empty one.
 func isHeaderName(name string) bool {
 	token, pseudo := strings.CutPrefix(name, ":")
 	if pseudo && token == "" {

@@ -174,7 +174,7 @@ func literal(text string) error {
 	return nil
 }
 
-// isLiteral tells whether text is made of the characters that a path segment has
+// isLiteral reports whether text is made of the characters that a path segment has
 // by RFC 3986, without a percent sign being looked at.
 func isLiteral(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !isLiteralRune(r) })

@@ -78,7 +78,7 @@ func makeCerts(tree string) error {
 	return nil
 }
 
-// secret is an SDS resource as YAML.
+// secret returns an SDS resource as YAML.
 func secret(name, kind string, fields ...string) string {
 	return "# Made by make-certs.\n" +
 		"\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\n" +
@@ -86,7 +86,7 @@ func secret(name, kind string, fields ...string) string {
 		kind + ":\n" + strings.Join(fields, "")
 }
 
-// field is a DataSource with PEM text in it, as a block of YAML.
+// field returns a DataSource with PEM text in it, as a block of YAML.
 func field(name, text string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s:\n    inline_string: |\n", name)
@@ -105,7 +105,7 @@ type pair struct {
 
 func (p *pair) certPEM() string { return armour("CERTIFICATE", p.cert.Raw) }
 
-// authority is the CA in a directory, made if there is none.
+// authority returns the CA in a directory, made if there is none.
 func authority(dir string) (*pair, error) {
 	certFile, keyFile := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca-key.pem")
 	known, err := tls.LoadX509KeyPair(certFile, keyFile)

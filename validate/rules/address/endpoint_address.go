@@ -102,7 +102,7 @@ func checkHealthCheckAddress(p *validate.Pass, n *xds.Node, endpoint *endpointv3
 	}
 }
 
-// notIP tells whether an address is a pipe or an internal listener.
+// notIP reports whether an address is a pipe or an internal listener.
 func notIP(a *corev3.Address) bool {
 	return a.GetPipe() != nil || a.GetEnvoyInternalAddress() != nil
 }

@@ -147,7 +147,7 @@ func checkSocketAddress(p *validate.Pass, n *xds.Node, m *corev3.SocketAddress) 
 	}
 }
 
-// ignoredRange tells whether Envoy takes a malformed range where this one stands.
+// ignoredRange reports whether Envoy takes a malformed range where this one stands.
 func ignoredRange(n *xds.Node) bool {
 	if n.Field() == "envoy.extensions.http.original_ip_detection.xff.v3.XffTrustedCidrs.cidrs" {
 		return true
@@ -160,7 +160,7 @@ func ignoredRange(n *xds.Node) bool {
 	return l.GetFilterChainMatcher() != nil || facts.Inside(n, "envoy.config.listener.v3.Listener.default_filter_chain")
 }
 
-// wantsIP tells whether a socket address stands where Envoy takes an IP address
+// wantsIP reports whether a socket address stands where Envoy takes an IP address
 // only.
 func wantsIP(n *xds.Node) bool {
 	n = addressAt(n)
@@ -200,7 +200,7 @@ func addressAt(n *xds.Node) *xds.Node {
 	return n
 }
 
-// isIP tells whether Envoy reads s as an IP address. A zone after % names an
+// isIP reports whether Envoy reads s as an IP address. A zone after % names an
 // interface of Envoy's machine, which is not known here.
 func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)

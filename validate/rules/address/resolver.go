@@ -15,7 +15,7 @@ var resolverAddresses = []protoreflect.FullName{
 	"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.resolvers",
 }
 
-// asksResolver tells whether Envoy looks at a resolver address: where it stands in
+// asksResolver reports whether Envoy looks at a resolver address: where it stands in
 // a cluster's own resolver fields, the cluster must look names up, and they must be
 // the fields that it prefers.
 func asksResolver(n *xds.Node) bool {

@@ -58,7 +58,7 @@ version, and not without source_address.`,
 	},
 }
 
-// sameVersion tells whether both are addresses of one IP version.
+// sameVersion reports whether both are addresses of one IP version.
 func sameVersion(a, b *corev3.SocketAddress) bool {
 	x, err := netip.ParseAddr(a.GetAddress())
 	y, err2 := netip.ParseAddr(b.GetAddress())

@@ -158,7 +158,7 @@ func checkAuthority(at xds.Path, source *corev3.ConfigSource, report func(at xds
 	}
 }
 
-// callsCluster tells whether an access log goes to a cluster.
+// callsCluster reports whether an access log goes to a cluster.
 func callsCluster(m *accesslogv3.AccessLog) bool {
 	switch m.GetTypedConfig().MessageName() {
 	case "envoy.extensions.access_loggers.fluentd.v3.FluentdAccessLogConfig",

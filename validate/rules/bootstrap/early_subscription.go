@@ -54,7 +54,7 @@ or gRPC.`,
 	},
 }
 
-// waitsForADS tells whether Envoy makes a static cluster after its connection for ADS.
+// waitsForADS reports whether Envoy makes a static cluster after its connection for ADS.
 func waitsForADS(c *clusterv3.Cluster) bool {
 	return c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_EDS && xds.PathOf(c.GetEdsClusterConfig().GetEdsConfig()) == ""
 }

@@ -39,7 +39,7 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 	}
 }
 
-// mayOverflow tells whether all weights together are too many, at whatever
+// mayOverflow reports whether all weights together are too many, at whatever
 // priority, so that it is worth to look closer.
 func mayOverflow(a *endpointv3.ClusterLoadAssignment) bool {
 	var hosts, places uint64
@@ -94,7 +94,7 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	}
 }
 
-// hashes tells whether the cluster's load balancer adds endpoint weights up.
+// hashes reports whether the cluster's load balancer adds endpoint weights up.
 func hashes(c *clusterv3.Cluster) bool {
 	if c.GetLoadBalancingPolicy() != nil {
 		return policyHashes(c.GetLoadBalancingPolicy())

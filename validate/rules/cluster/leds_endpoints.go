@@ -55,7 +55,7 @@ a file: URL; Envoy refuses other names, and an xdstp: name from another source.`
 	},
 }
 
-// streams tells whether a config source can serve a collection.
+// streams reports whether a config source can serve a collection.
 func streams(s *corev3.ConfigSource) bool {
 	switch specifier := s.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:

@@ -42,7 +42,7 @@ LOGICAL_DNS is not looked at.`,
 	},
 }
 
-// hasNoPriorities tells whether Envoy takes all endpoints of a cluster for one.
+// hasNoPriorities reports whether Envoy takes all endpoints of a cluster for one.
 func hasNoPriorities(c *clusterv3.Cluster) bool {
 	kind := facts.ClusterKindOf(c)
 	if kind.Factory != "envoy.cluster.dns" {

@@ -17,7 +17,7 @@ func httpOptions(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
 	return m
 }
 
-// speaksHTTP2 tells whether Envoy counts a cluster as one that does.
+// speaksHTTP2 reports whether Envoy counts a cluster as one that does.
 func speaksHTTP2(c *clusterv3.Cluster) bool {
 	if c.GetTypedExtensionProtocolOptions()[httpProtocolOptions] == nil {
 		return c.GetHttp2ProtocolOptions() != nil

@@ -65,7 +65,7 @@ type socketWrapper interface {
 	GetTransportSocket() *corev3.TransportSocket
 }
 
-// doesALPN tells whether a transport socket, of none raw TCP, does ALPN. What other
+// doesALPN reports whether a transport socket, of none raw TCP, does ALPN. What other
 // rules refuse does.
 func doesALPN(s *corev3.TransportSocket) bool {
 	if s == nil {
@@ -84,7 +84,7 @@ func doesALPN(s *corev3.TransportSocket) bool {
 	return true
 }
 
-// isQUIC tells whether Envoy takes a transport socket for one that does QUIC.
+// isQUIC reports whether Envoy takes a transport socket for one that does QUIC.
 func isQUIC(s *corev3.TransportSocket) bool {
 	const quic, proxy = "envoy.transport_sockets.quic", "envoy.transport_sockets.http_11_proxy"
 	if s.GetName() != proxy {

@@ -107,7 +107,7 @@ func nameOf(m protoreflect.Message) string {
 	return ""
 }
 
-// discovered tells whether a configuration comes by discovery, or what stands
+// discovered reports whether a configuration comes by discovery, or what stands
 // instead of it in its oneof.
 func discovered(m protoreflect.Message, field protoreflect.FieldDescriptor) bool {
 	if oneof := field.ContainingOneof(); oneof != nil && m.WhichOneof(oneof) != nil {

@@ -124,7 +124,7 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 	}
 }
 
-// isListenerFilter tells whether a type configures a listener filter, for
+// isListenerFilter reports whether a type configures a listener filter, for
 // connections or for datagrams.
 func isListenerFilter(config protoreflect.FullName) bool {
 	_, connections := xds.ExtensionOf("envoy.filters.listener", config)
@@ -184,7 +184,7 @@ func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string
 	}
 }
 
-// isStruct tells whether a TypedStruct stands for the configuration: Envoy reads
+// isStruct reports whether a TypedStruct stands for the configuration: Envoy reads
 // its fields as those of the type that it wants.
 func isStruct(e extension) bool {
 	return facts.TypeOf(e.config) != facts.NameInURL(e.config.GetTypeUrl())

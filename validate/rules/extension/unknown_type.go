@@ -75,7 +75,7 @@ func goesWithoutType(n *xds.Node) bool {
 	return isOptional(n)
 }
 
-// isOptional tells whether an Any configures what Envoy leaves out where it does
+// isOptional reports whether an Any configures what Envoy leaves out where it does
 // not know the type.
 func isOptional(n *xds.Node) bool {
 	switch m := n.Parent.Message.(type) {

@@ -61,7 +61,7 @@ would allow a field once more; it is not looked at here.`,
 	},
 }
 
-// counts tells whether Envoy looks at the node, and no deprecated field around it
+// counts reports whether Envoy looks at the node, and no deprecated field around it
 // says enough.
 func counts(n *xds.Node) bool {
 	if !isLookedAt(n) {
@@ -83,7 +83,7 @@ func isDeprecated(d protoreflect.Descriptor) bool {
 	return options != nil && options.GetDeprecated()
 }
 
-// refusesV2 tells whether a field is a version for gRPC, of which V2 is refused: "The
+// refusesV2 reports whether a field is a version for gRPC, of which V2 is refused: "The
 // v2 xDS major version has been removed". Where nothing is called by gRPC it is only
 // deprecated.
 func refusesV2(n *xds.Node, fd protoreflect.FieldDescriptor) bool {
@@ -148,7 +148,7 @@ func deprecationsOf(md protoreflect.MessageDescriptor) deprecations {
 
 var deprecationsByMessage sync.Map // protoreflect.MessageDescriptor → deprecations
 
-// isDisallowed tells whether Envoy refuses a deprecated field or enum value unless
+// isDisallowed reports whether Envoy refuses a deprecated field or enum value unless
 // the runtime says otherwise.
 func isDisallowed(d protoreflect.Descriptor) bool {
 	extension := annotationsv1.E_DisallowedByDefault

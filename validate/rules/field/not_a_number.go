@@ -70,7 +70,7 @@ var refusesNaN = []protoreflect.FullName{
 	"envoy.extensions.load_balancing_policies.load_aware_locality.v3.LoadAwareLocality.utilization_variance_threshold",
 }
 
-// keepsConstraints tells whether no constraint stands against an infinite number
+// keepsConstraints reports whether no constraint stands against an infinite number
 // of the node's message: field-constraint has those. The constraints of a wrapper
 // belong to the message around it.
 func keepsConstraints(n *xds.Node) bool {

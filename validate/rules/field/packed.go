@@ -4,7 +4,7 @@ import (
 	"xdspub/xds"
 )
 
-// isPacked tells whether the node stands in an Any, or a struct that is read as it.
+// isPacked reports whether the node stands in an Any, or a struct that is read as it.
 func isPacked(n *xds.Node) bool {
 	switch n.Parent.Name() {
 	case "google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct":

@@ -30,7 +30,7 @@ var unchecked = []protoreflect.FullName{
 	"envoy.extensions.transport_sockets.tls.handshakers.dynamic_modules.v3.DynamicModuleTlsHandshaker",
 }
 
-// isUnchecked tells whether n is such a configuration. Most load balancing policies
+// isUnchecked reports whether n is such a configuration. Most load balancing policies
 // are.
 func isUnchecked(n *xds.Node) bool {
 	if slices.Contains(unchecked, n.Name()) {
@@ -46,20 +46,20 @@ func isUnchecked(n *xds.Node) bool {
 
 var hashPolicy = regexp.MustCompile(`\.hash_policy\[\d+\]$`)
 
-// checkedAnyway tells whether a fault in an unchecked configuration is refused all
+// checkedAnyway reports whether a fault in an unchecked configuration is refused all
 // the same: a hash policy without its kind crashes Envoy, and the period of
 // LoadAwareLocality is looked at by code of its own.
 func checkedAnyway(n *xds.Node, at xds.Path) bool {
 	return hashPolicy.MatchString(string(at)) || n.Name() == facts.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
 }
 
-// ofPickingPolicy tells whether a place belongs to the policy that LoadAwareLocality
+// ofPickingPolicy reports whether a place belongs to the policy that LoadAwareLocality
 // hands over to, of which load-balancing says what is missing.
 func ofPickingPolicy(n *xds.Node, at xds.Path) bool {
 	return n.Name() == facts.LoadAwareLocalityPolicy && under(at, []xds.Path{n.Path().Field("endpoint_picking_policy")})
 }
 
-// under tells whether path is one of those or stands below one.
+// under reports whether path is one of those or stands below one.
 func under(path xds.Path, tops []xds.Path) bool {
 	for _, top := range tops {
 		if rest, ok := strings.CutPrefix(string(path), string(top)); ok && (rest == "" || rest[0] == '.') {

@@ -169,7 +169,7 @@ route, the providers of a custom chain of AWS credentials.`,
 
 const noCache = "the filter has no cache"
 
-// providesCredentials tells whether one of the providers is set that Envoy puts
+// providesCredentials reports whether one of the providers is set that Envoy puts
 // into a custom chain.
 func providesCredentials(m *awsv3.AwsCredentialProvider) bool {
 	found := false

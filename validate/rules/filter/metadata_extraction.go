@@ -106,7 +106,7 @@ func headerExtraction(m *headerv3.Config_Rule, wrong func(path xds.Path, message
 	extraction("on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == "", wrong)
 }
 
-// hasNoValue tells whether something is to be written that has no value.
+// hasNoValue reports whether something is to be written that has no value.
 func hasNoValue[P interface {
 	comparable
 	GetValue() *structpb.Value

@@ -91,7 +91,7 @@ func checkThriftActions(m *routev3.RateLimit, wrong func(path xds.Path, message,
 
 const bucketOfDescriptor protoreflect.FullName = "envoy.extensions.common.ratelimit.v3.LocalRateLimitDescriptor.token_bucket"
 
-// fillsLocally tells whether a token bucket belongs to a local rate limit.
+// fillsLocally reports whether a token bucket belongs to a local rate limit.
 func fillsLocally(n *xds.Node) bool {
 	switch n.Field() {
 	case bucketOfDescriptor,

@@ -60,7 +60,7 @@ Where a matcher stands, Envoy does not look at the port ranges of the rules besi
 
 const noHeaders = "the network filter sees no headers"
 
-// overruled tells whether the rule at n stands beside a matcher, which Envoy looks
+// overruled reports whether the rule at n stands beside a matcher, which Envoy looks
 // at instead.
 func overruled(n *xds.Node) bool {
 	filter := facts.Enclosing(n, httpRBAC)

@@ -128,7 +128,7 @@ func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 	}
 }
 
-// overlap tells whether a socket gets what is sent to the other.
+// overlap reports whether a socket gets what is sent to the other.
 func overlap(a, b xds.Socket) bool {
 	allOfA, ok := a.Wildcard()
 	allOfB, okB := b.Wildcard()

@@ -62,7 +62,7 @@ type hop struct {
 	facts.Place
 	cluster string
 	to      string
-	// all tells whether all that the listener gets goes there.
+	// all reports whether all that the listener gets goes there.
 	all bool
 }
 
@@ -140,7 +140,7 @@ func hopsFrom(p *validate.LookupPass, name string) (hops []hop) {
 }
 
 // internalTargets are the internal listeners that are endpoints of a cluster. all
-// tells whether there is one of them and nothing else.
+// reports whether there is one of them and nothing else.
 func internalTargets(p *validate.LookupPass, cluster string) (names []string, all bool) {
 	r := p.Snapshot.Lookup(xds.Cluster, cluster)
 	if r == nil {

@@ -47,7 +47,7 @@ QUIC listener").`,
 	},
 }
 
-// speaksMoreThanHTTP3 tells whether a connection manager of the listener has another
+// speaksMoreThanHTTP3 reports whether a connection manager of the listener has another
 // codec.
 func speaksMoreThanHTTP3(l *listenerv3.Listener) (found bool) {
 	xds.Walk(l, func(n *xds.Node) {

@@ -5,7 +5,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// bindsToPort tells whether a listener binds its addresses.
+// bindsToPort reports whether a listener binds its addresses.
 func bindsToPort(l *listenerv3.Listener) bool {
 	for _, b := range []*wrapperspb.BoolValue{l.GetBindToPort(), l.GetDeprecatedV1().GetBindToPort()} {
 		if b != nil && !b.GetValue() {
@@ -15,7 +15,7 @@ func bindsToPort(l *listenerv3.Listener) bool {
 	return true
 }
 
-// reusesPort tells whether a listener's sockets have SO_REUSEPORT.
+// reusesPort reports whether a listener's sockets have SO_REUSEPORT.
 func reusesPort(l *listenerv3.Listener) bool {
 	return l.GetEnableReusePort() == nil || l.GetEnableReusePort().GetValue()
 }

@@ -116,7 +116,7 @@ const (
 // SO_ERROR, SO_ACCEPTCONN, SO_PROTOCOL and SO_DOMAIN.
 var readOnly = map[int32]bool{3: true, 4: true, 30: true, 38: true, 39: true}
 
-// gets tells whether Envoy sets an option on such a socket at all.
+// gets reports whether Envoy sets an option on such a socket at all.
 func (s kernelSocket) gets(o *corev3.SocketOption) bool {
 	switch {
 	case o.GetType().GetStream() != nil:

@@ -80,7 +80,7 @@ func (n need) help() string {
 	return fmt.Sprintf("add envoy.filters.listener.%s to listener_filters", n.filters[0].name)
 }
 
-// finds tells whether the listener has one of those filters, or one of which nobody
+// finds reports whether the listener has one of those filters, or one of which nobody
 // knows what it finds.
 func finds(l *listenerv3.Listener, filters []inspector) bool {
 	if l.GetInternalListener() != nil {

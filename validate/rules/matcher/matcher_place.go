@@ -19,7 +19,7 @@ type matcherPlace struct {
 	actions []protoreflect.FullName
 	// trees are the custom matchers that can stand in a matcher_tree.
 	trees []protoreflect.FullName
-	// keeps tells whether keep_matching is taken.
+	// keeps reports whether keep_matching is taken.
 	keeps bool
 }
 

@@ -83,7 +83,7 @@ func checkPath(m *routev3.RouteMatch, report func(field xds.Path, message, help 
 	}
 }
 
-// canBeginPath tells whether something that begins with a slash can match.
+// canBeginPath reports whether something that begins with a slash can match.
 func canBeginPath(re *syntax.Regexp) bool {
 	program, err := syntax.Compile(re.Simplify())
 	if err != nil {
@@ -112,7 +112,7 @@ func canBeginPath(re *syntax.Regexp) bool {
 	return from(uint32(program.Start))
 }
 
-// isText tells whether a regular expression has no operator, but for anchors.
+// isText reports whether a regular expression has no operator, but for anchors.
 func isText(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:

@@ -48,7 +48,7 @@ different kinds may share a name.`,
 	},
 }
 
-// sharesNoName tells whether Envoy takes two resources that have no name, where this one
+// sharesNoName reports whether Envoy takes two resources that have no name, where this one
 // comes from, for one.
 func sharesNoName(p *validate.LookupPass, r *xds.Resource) bool {
 	static := r.DeliveredBy == xds.StaticResources

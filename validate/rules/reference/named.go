@@ -146,7 +146,7 @@ func loadInConfigSource(n *xds.Node, otherwise xds.OnMissing) xds.OnMissing {
 	return xds.Static
 }
 
-// validatesClusters tells whether Envoy looks the clusters of a route up when it
+// validatesClusters reports whether Envoy looks the clusters of a route up when it
 // loads the route: in an inline route configuration unless told not to, in RDS
 // only if told to, and never in a matcher.
 func validatesClusters(n *xds.Node) bool {
@@ -168,7 +168,7 @@ func validatesClusters(n *xds.Node) bool {
 	}
 }
 
-// taken tells whether a route takes over what stands above the routes: mirrors, if
+// taken reports whether a route takes over what stands above the routes: mirrors, if
 // it has none of its own, and cluster specifier plugins, if it names them.
 func taken(n *xds.Node, routes *routev3.RouteConfiguration) bool {
 	hosts, takes := routes.GetVirtualHosts(), func(r *routev3.RouteAction) bool { return len(r.GetRequestMirrorPolicies()) == 0 }
@@ -256,7 +256,7 @@ var partial = []protoreflect.FullName{
 	"envoy.extensions.wasm.v3.VmConfig",
 }
 
-// failsOpen tells whether a filter around the node says that requests go on where
+// failsOpen reports whether a filter around the node says that requests go on where
 // it fails, or gets no requests.
 func failsOpen(n *xds.Node) bool {
 	for n = n.Parent; n != nil; n = n.Parent {
@@ -285,7 +285,7 @@ func failsOpen(n *xds.Node) bool {
 	return false
 }
 
-// othersServe tells whether requests find another target beside the node's: in
+// othersServe reports whether requests find another target beside the node's: in
 // the list of an aggregate or composite cluster, or because the node has no share.
 func othersServe(p *validate.LookupPass, n *xds.Node) bool {
 	switch m := n.Message.(type) {

@@ -38,7 +38,7 @@ answered, or waited for: with an RDS that way Envoy was still INITIALIZING after
 	},
 }
 
-// answered tells whether a config source belongs to a subscription of a type in
+// answered reports whether a config source belongs to a subscription of a type in
 // the table. It stands in the message that subscribes, or one below it.
 func answered(n *xds.Node, source *corev3.ConfigSource) bool {
 	for at, depth := n.Parent, 0; at != nil && depth < 2; at, depth = at.Parent, depth+1 {

@@ -108,7 +108,7 @@ func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere m
 	return used, elsewhere
 }
 
-// chosenAtRunTime tells whether anything in the tree picks clusters by names that
+// chosenAtRunTime reports whether anything in the tree picks clusters by names that
 // can't be known.
 func chosenAtRunTime(p *validate.SnapshotPass) bool {
 	for _, m := range p.Collected {

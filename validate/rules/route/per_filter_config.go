@@ -84,7 +84,7 @@ func checkPerFilter(p *validate.Pass, path func() xds.Path, key string, config *
 	p.Report(f)
 }
 
-// fitsEmpty tells whether a configuration without any field passes as an empty
+// fitsEmpty reports whether a configuration without any field passes as an empty
 // message of the type that Envoy wants: then it does not look at the type.
 func fitsEmpty(config *anypb.Any, want protoreflect.FullName) bool {
 	if len(config.GetValue()) > 0 {

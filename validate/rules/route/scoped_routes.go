@@ -137,7 +137,7 @@ func checkInlineScopes(p *validate.LookupPass, n *xds.Node, list *hcmv3.ScopedRo
 	}
 }
 
-// foldsInto tells whether the routes that an inline scope names are of this tree,
+// foldsInto reports whether the routes that an inline scope names are of this tree,
 // and written into it.
 func foldsInto(p *validate.LookupPass, n *xds.Node, m *routev3.ScopedRouteConfiguration) bool {
 	_, scopes := xds.Enclosing[*hcmv3.ScopedRoutes](n)

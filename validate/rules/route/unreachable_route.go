@@ -96,13 +96,13 @@ func (t *takenPaths) find(m *routev3.RouteMatch) (i int, ok bool) {
 	return 0, false
 }
 
-// hasConditions tells whether a route looks at more than the path.
+// hasConditions reports whether a route looks at more than the path.
 func hasConditions(m *routev3.RouteMatch) bool {
 	return len(m.GetHeaders())+len(m.GetQueryParameters())+len(m.GetCookies())+len(m.GetDynamicMetadata())+len(m.GetFilterState()) > 0 ||
 		m.GetRuntimeFraction() != nil || m.GetGrpc() != nil || m.GetTlsContext() != nil
 }
 
-// matchesCase tells whether upper and lower case differ.
+// matchesCase reports whether upper and lower case differ.
 func matchesCase(m *routev3.RouteMatch) bool {
 	return m.GetCaseSensitive() == nil || m.GetCaseSensitive().GetValue()
 }

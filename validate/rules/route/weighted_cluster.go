@@ -4,7 +4,7 @@ import (
 	"xdspub/xds"
 )
 
-// weighsRoute tells whether a weighted cluster belongs to an HTTP route; Dubbo
+// weighsRoute reports whether a weighted cluster belongs to an HTTP route; Dubbo
 // and the generic proxy take the same message and check it less.
 func weighsRoute(n *xds.Node) bool {
 	return n.Parent != nil && n.Parent.Field() == "envoy.config.route.v3.RouteAction.weighted_clusters"

@@ -101,7 +101,7 @@ func checkDaemon(a *corev3.SocketAddress, wrong func(path xds.Path, message, hel
 	}
 }
 
-// isHost tells whether an address is an IP address as it stands before a port.
+// isHost reports whether an address is an IP address as it stands before a port.
 func isHost(address string) bool {
 	_, err := netip.ParseAddrPort(address + ":1")
 	return err == nil

@@ -109,7 +109,7 @@ func judgeSPIFFE(p *validate.Pass, v validation) {
 	}
 }
 
-// isTrustList tells whether a bundle has revocation lists alone: SPIFFE's
+// isTrustList reports whether a bundle has revocation lists alone: SPIFFE's
 // validator takes it.
 func isTrustList(d *corev3.DataSource) bool {
 	data, _ := content(d)

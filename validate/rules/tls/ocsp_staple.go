@@ -85,7 +85,7 @@ func judgeMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificat
 	}
 }
 
-// wantsStaple tells whether a context passes over certificates whose response is
+// wantsStaple reports whether a context passes over certificates whose response is
 // expired.
 func wantsStaple(c tlsContext) bool {
 	return c.down.GetOcspStaplePolicy() != tlsv3.DownstreamTlsContext_LENIENT_STAPLING

@@ -139,7 +139,7 @@ func judgeValidation(p *validate.Pass, v validation) {
 	}
 }
 
-// isSHA256 tells whether Envoy decodes a hash. One of another length than the API
+// isSHA256 reports whether Envoy decodes a hash. One of another length than the API
 // allows is field-constraint's.
 func isSHA256(hash string) bool {
 	if len([]rune(hash)) < 64 || len(hash) > 95 {

@@ -81,7 +81,7 @@ func (c tlsContext) common() *tlsv3.CommonTlsContext {
 
 func (c tlsContext) isServer() bool { return c.down != nil }
 
-// awaitsSecret tells whether the context waits for a secret by SDS that the files do
+// awaitsSecret reports whether the context waits for a secret by SDS that the files do
 // not have.
 func (c tlsContext) awaitsSecret(p *validate.LookupPass) bool {
 	common := c.common()
@@ -220,7 +220,7 @@ func certificateRule(r *validate.Rule, judge func(*validate.Pass, certificate)) 
 	return r
 }
 
-// isPassedOver tells whether a certificate in a context has nothing in it.
+// isPassedOver reports whether a certificate in a context has nothing in it.
 func isPassedOver(m *tlsv3.TlsCertificate) bool {
 	return m.GetCertificateChain() == nil && m.GetPrivateKey() == nil && m.GetPkcs12() == nil && m.GetPrivateKeyProvider() == nil
 }
@@ -273,7 +273,7 @@ func (c certificate) load() (leaf *boring.Certificate, field string, err error) 
 	return leaf, field, nil
 }
 
-// isEmpty tells whether a data source is known to hold nothing.
+// isEmpty reports whether a data source is known to hold nothing.
 func isEmpty(d *corev3.DataSource) bool {
 	data, known := content(d)
 	return known && len(data) == 0

@@ -26,7 +26,7 @@ const (
 	moduleValidator  = "envoy.tls.cert_validator.dynamic_modules"
 )
 
-// isCustom tells whether another validator than Envoy's own looks at it.
+// isCustom reports whether another validator than Envoy's own looks at it.
 func isCustom(m *tlsv3.CertificateValidationContext) bool {
 	return m.GetCustomValidatorConfig() != nil && m.GetCustomValidatorConfig().GetName() != defaultValidator
 }
