@@ -58,7 +58,14 @@ func New(o Options) *Controller {
 func (c *Controller) Configure(o Options) {
 	o.Out, o.Clock = c.options.Out, c.options.Clock
 	c.options, c.pipeline = o, pipeline.New(o.Options)
+	if c.dir != nil {
+		c.pipeline.Opened(c.dir)
+	}
 }
+
+// Trust has the Controller believe, until Trust(false), that nobody else changes the open
+// output directory. What it does costs less then.
+func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 
 // Options returns the options; Out is the path of the open output directory.
 func (c *Controller) Options() Options { return c.options }
@@ -101,7 +108,7 @@ func (c *Controller) Open() error {
 		return err
 	}
 	c.dir, c.options.Out = dir, dir.Path()
-	c.pipeline.SetOut(dir.Path())
+	c.pipeline.Opened(dir)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"xdspub/pipeline"
 	"xdspub/publish"
 	"xdspub/watch"
+	"xdspub/xds"
 )
 
 // WatchOptions are the options of Watch.
@@ -49,6 +50,9 @@ type watching struct {
 	changeLog changeLog
 
 	nextTrim time.Time
+	// settled is the snapshot that the last passes left in the output directory, and nothing
+	// else; nil where that is not known.
+	settled *xds.Snapshot
 
 	control *control.Server
 	shown   control.Watch // the state that it shows
@@ -196,6 +200,9 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	if err != nil {
 		return o, err
 	}
+	// A rescan looks at the whole output directory, and so does what adds or removes a
+	// resource: other files may come to need one that somebody has removed by hand.
+	w.Trust(reason == string(watch.Change) && w.settled != nil && checked.Snapshot.SameNames(w.settled))
 	if err := w.ready(ctx); err != nil {
 		return o, err
 	}
@@ -209,6 +216,9 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	}
 	if o.Verdict != "" {
 		w.changeLog.outcome(o, reason)
+	}
+	if o.Verdict == Published {
+		w.settled = checked.Snapshot
 	}
 	if err != nil {
 		return o, err
@@ -306,11 +316,15 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 	w.shown.Running = &running
 	w.control.Tell(w.shown)
 	if reason == trimming {
+		w.Trust(false)
 		err = w.trim(ctx)
 	} else {
 		var o Outcome
 		o, err = w.reconcile(ctx, reason)
 		result = resultOf(o)
+		if err != nil || o.Verdict == Held || o.Verdict == RefusedByEnvoy {
+			w.settled = nil
+		}
 	}
 	w.changeLog.failure(ctx, err, reason)
 	w.publishState(running, result, err)

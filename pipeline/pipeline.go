@@ -17,6 +17,7 @@ import (
 	"xdspub/follow"
 	"xdspub/internal/fspath"
 	"xdspub/load"
+	"xdspub/publish"
 	"xdspub/render"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -95,6 +96,7 @@ type Pipeline struct {
 	loader   *load.Loader
 	judge    *validate.Judge
 	renderer render.Renderer
+	out      *publish.Reader
 	// readOut are the published files that were read back, by path.
 	readOut map[string]readOut
 	// rendered are the files that were rendered last, by path: they need not be read back
@@ -107,16 +109,19 @@ type Pipeline struct {
 // New returns a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(rules.All), readOut: make(map[string]readOut), rendered: make(map[string]readOut)}
+	p := &Pipeline{options: o, log: o.Log, out: publish.NewReader(o.Out), loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(rules.All), readOut: make(map[string]readOut), rendered: make(map[string]readOut)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	return p
 }
 
-// SetOut replaces Options.Out by the path of the open output directory: a link on the path
-// of the Options may change.
-func (p *Pipeline) SetOut(out string) { p.options.Out = out }
+// Opened has the Pipeline read the output directory as d knows it, and where d has it: a
+// link on the path that was given may come to lead elsewhere.
+func (p *Pipeline) Opened(d *publish.Dir) { p.options.Out, p.out = d.Path(), d.Reader() }
+
+// Trust calls Reader.Trust for the output directory.
+func (p *Pipeline) Trust(trust bool) { p.out.Trust(trust) }
 
 // Checked is the result of a Check.
 type Checked struct {

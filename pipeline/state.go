@@ -34,7 +34,7 @@ type state struct {
 }
 
 func (p *Pipeline) readState() (*state, error) {
-	m, err := publish.ReadManifest(p.options.Out)
+	m, err := p.out.Manifest()
 	if err != nil {
 		return nil, err
 	}
@@ -42,11 +42,9 @@ func (p *Pipeline) readState() (*state, error) {
 		return nil, err
 	}
 	s := &state{manifest: m}
-	files, err := publishedFiles(p.options.Out, p.options.Format)
-	if err != nil {
+	if s.files, err = p.out.List(folders(p.options.Format)); err != nil {
 		return nil, err
 	}
-	s.files = slices.Sorted(maps.Keys(files))
 	if s.clusters, err = p.published(xds.Cluster); err != nil {
 		return nil, err
 	}
@@ -59,14 +57,24 @@ func (p *Pipeline) readState() (*state, error) {
 // not even looked into, since the lost+found of a volume can't be.
 func publishedFiles(out string, format *render.Format) (map[string]publish.Info, error) {
 	all := make(map[string]publish.Info)
-	for _, t := range xds.Types {
-		files, err := publish.Files(out, strings.ToLower(t.API), path.Base(format.Path(t, "x")))
+	for top, base := range folders(format) {
+		files, err := publish.Files(out, top, base)
 		if err != nil {
 			return nil, err
 		}
 		maps.Copy(all, files)
 	}
 	return all, nil
+}
+
+// folders are those of the output directory that published files stand below, each with
+// the base name of its files.
+func folders(format *render.Format) map[string]string {
+	folders := make(map[string]string, len(xds.Types))
+	for _, t := range xds.Types {
+		folders[strings.ToLower(t.API)] = path.Base(format.Path(t, "x"))
+	}
+	return folders
 }
 
 // isLayer tells whether a published file is that of a runtime layer.
@@ -128,7 +136,7 @@ type readOut struct {
 // decodes again only what changed: the file may be large, and is looked at in each
 // pass.
 func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage string, err error) {
-	data, err := publish.ReadFile(p.options.Out, file)
+	data, err := p.out.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, "", nil

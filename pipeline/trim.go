@@ -69,7 +69,7 @@ func (p *Pipeline) Trim(ctx context.Context, d *publish.Dir, now time.Time) (res
 // that is retired. It sets the time of what the last change retired to now, and also a time
 // in the future: somebody has set the clock back.
 func (p *Pipeline) startTrimDelays(ctx context.Context, d *publish.Dir, now time.Time) (publish.Manifest, error) {
-	m, err := publish.ReadManifest(p.options.Out)
+	m, err := p.out.Manifest()
 	if err != nil || len(m.Retired) == 0 {
 		return m, err
 	}

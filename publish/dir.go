@@ -33,6 +33,7 @@ type Dir struct {
 	// stuck is what stood in our own folders when d began, and can't be removed: paths
 	// below OUT.
 	stuck   map[string]bool
+	reader  *Reader
 	started bool
 }
 
@@ -51,6 +52,7 @@ func open(out string, o Options, real disk) (*Dir, error) {
 	if err := d.find(out); err != nil {
 		return nil, err
 	}
+	d.reader = NewReader(d.out)
 	if err := d.take(o); err != nil {
 		if d.lock != nil {
 			release(d.lock)
@@ -201,6 +203,9 @@ func (d *Dir) Close() error {
 
 // Path is the directory, absolute and without symbolic links, as it was opened.
 func (d *Dir) Path() string { return d.out }
+
+// Reader reads the directory. It knows what d has written.
+func (d *Dir) Reader() *Reader { return d.reader }
 
 // path is where the file name, relative to OUT, stands on disk.
 func (d *Dir) path(name string) string { return d.root.path(name) }

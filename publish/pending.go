@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // anyGroup stands where the group of a secret is not looked at.
@@ -30,20 +31,21 @@ func Pending(out string, p Plan, o Options) (Plan, error) {
 				return Plan{}, err
 			}
 		}
-		return pending(root, p, gid, nil)
+		return pending(root, p, gid, nil, NewReader(out))
 	})
 }
 
 // pending is Pending with the change that was interrupted: where somebody confirms,
 // its files move again though they are out, since nobody saw whether Envoy took
-// them.
-func pending(root folder, p Plan, gid int, interrupted *Intent) (Plan, error) {
+// them. What known knows to be out is not read again.
+func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (Plan, error) {
 	if err := p.check(); err != nil {
 		return Plan{}, err
 	}
 	// Backwards: where one writing of a file is out, those on the way to it are not
 	// needed.
 	var steps []Step
+	asked := make(links)
 	done, again := make(map[string]bool), make(map[string]bool)
 	if p.Confirm != nil {
 		again = interrupted.paths()
@@ -54,9 +56,12 @@ func pending(root folder, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	for _, s := range slices.Backward(p.Steps) {
 		left := Step{Name: s.Name}
 		for _, f := range s.Write {
-			ok, err := settled(root, f, gid)
-			if err != nil {
-				return Plan{}, fmt.Errorf("publish %s: %w", f.Path, err)
+			ok := known.isOut(root, f, asked)
+			if !ok {
+				var err error
+				if ok, err = known.settle(root, f, gid); err != nil {
+					return Plan{}, fmt.Errorf("publish %s: %w", f.Path, err)
+				}
 			}
 			if !done[f.Path] && (!ok || again[f.Path]) {
 				left.Write = append(left.Write, f)
@@ -81,8 +86,9 @@ func pending(root folder, p Plan, gid int, interrupted *Intent) (Plan, error) {
 	return p, nil
 }
 
-// settled tells whether f is out as it should be. It fails when f can't go out.
-func settled(root folder, f File, gid int) (bool, error) {
+// settle tells whether f is out as it should be, and keeps what it finds. It fails when f
+// can't go out.
+func (r *Reader) settle(root folder, f File, gid int) (bool, error) {
 	in, err := root.folder(path.Dir(f.Path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -91,32 +97,37 @@ func settled(root folder, f File, gid int) (bool, error) {
 		return false, err
 	}
 	defer in.Close()
-	info, err := in.info()
+	folder, err := in.info()
 	if err != nil {
 		return false, err
 	}
 	// A folder that Envoy could not enter, or all could, is mended along with its
 	// file: Envoy needs the rename to look again.
-	mended := info.Mode.Perm() != f.folderMode() || wrongGroup(info, f.Secret, gid)
-	ok, err := holds(in, path.Base(f.Path), f, gid)
-	return ok && !mended, err
+	mended := folder.Mode.Perm() != f.folderMode() || wrongGroup(folder, f.Secret, gid)
+	now := time.Now()
+	info, ok, err := holds(in, path.Base(f.Path), f, gid)
+	if ok = ok && !mended; ok && err == nil {
+		r.settled[f.Path] = settledFile{f, folder, info, info.isSettled(now)}
+	}
+	return ok, err
 }
 
-// holds tells whether name is a regular file with the bytes and the mode of f.
-func holds(in folder, name string, f File, gid int) (bool, error) {
+// holds tells whether name is a regular file with the bytes and the mode of f, and what
+// else is known of it.
+func holds(in folder, name string, f File, gid int) (Info, bool, error) {
 	info, err := in.lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
+		return info, false, nil
 	case err != nil:
-		return false, err
+		return info, false, err
 	case info.Mode.IsDir():
-		return false, in.failed("rename", name, syscall.EISDIR)
+		return info, false, in.failed("rename", name, syscall.EISDIR)
 	case info.Mode != f.mode() || info.Size != int64(len(f.Data)) || wrongGroup(info, f.Secret, gid):
-		return false, nil // a link or a pipe has another mode too: it is never opened
+		return info, false, nil // a link or a pipe has another mode too: it is never opened
 	}
-	data, _, err := in.readHere(name, info.Size)
-	return err == nil && bytes.Equal(data, f.Data), err
+	data, info, err := in.readHere(name, info.Size)
+	return info, err == nil && bytes.Equal(data, f.Data), err
 }
 
 // removable tells whether there is a file to unlink.

@@ -45,7 +45,7 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 		return Result{}, err
 	}
 	p.Manifest.Files = p.after(prev.Files)
-	if p, err = pending(d.root, p, d.gid, interrupted); err != nil {
+	if p, err = pending(d.root, p, d.gid, interrupted, d.reader); err != nil {
 		return Result{}, err
 	}
 	if len(p.Steps) == 0 && interrupted == nil && p.Manifest.same(prev) {
@@ -74,7 +74,7 @@ func (d *Dir) state() (*Intent, Manifest, error) {
 	if in != nil && in.Direction == Back {
 		return nil, Manifest{}, fmt.Errorf("publish %s: a change is half put back: recover first", d.out)
 	}
-	m, err := readManifest(d.root)
+	m, err := d.reader.manifestIn(d.root)
 	if err != nil || in == nil {
 		return nil, m, err
 	}
@@ -185,7 +185,10 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 			err = d.finish()
 		}
 	default:
-		if err = d.record(last); err == nil {
+		if err = d.record(last); err == nil && len(last) > 0 {
+			d.reader.wrote(d.root, p.Manifest.normal())
+		}
+		if err == nil {
 			err = d.finish()
 		}
 	}

@@ -69,7 +69,7 @@ func (d *Dir) stage(in folder, f staged) error {
 	if err != nil {
 		return err
 	}
-	ok, err := holds(in, name, f.File, d.gid)
+	_, ok, err := holds(in, name, f.File, d.gid)
 	if err == nil && !ok {
 		err = fmt.Errorf("read %s: not what was written, in bytes, mode or group", in.path(name))
 	}

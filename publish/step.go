@@ -57,6 +57,7 @@ func (d *Dir) rename(f staged) error {
 	}
 	defer to.Close()
 	err = d.disk.Rename(from, staged, to, name)
+	d.reader.moved(f.Path, err == nil)
 	if errors.Is(err, syscall.EXDEV) {
 		return apart(err)
 	}
@@ -69,6 +70,7 @@ func (d *Dir) unlink(file string) error {
 	if err == nil {
 		defer in.Close()
 		err = d.disk.Remove(in, name)
+		d.reader.moved(file, false)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

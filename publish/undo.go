@@ -255,7 +255,7 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 	// A context that ends does not stop the rollback, which is a matter of moments:
 	// Envoy must run what it ran before. It ends only the waits.
 	ctx = context.WithoutCancel(ctx)
-	if p, err = pending(d.root, p, d.gid, nil); err != nil {
+	if p, err = pending(d.root, p, d.gid, nil, d.reader); err != nil {
 		return nil, fmt.Errorf("put back: %w", err)
 	}
 	ready, err := d.stageAll(ctx, p.files())

@@ -33,8 +33,14 @@ func SignatureOf(info fs.FileInfo) Signature {
 const granularity = 10 * time.Second
 
 // Settled tells whether every later change of the file gives it another Signature, now
-// being a moment before the file was read. A file that was changed just before can be
-// changed again within the same step of the file system's clock.
+// being a moment before the file was read.
 func (s Signature) Settled(now time.Time) bool {
-	return s.inode != 0 && now.Add(-granularity).UnixNano() > max(s.modified, s.changed)
+	return s.inode != 0 && Settled(now, s.modified, s.changed)
+}
+
+// Settled tells whether a file that was changed at these times, in ns, will have others
+// after every later change; now is a moment before it was read. A file that was changed
+// just before can be changed again within the same step of the file system's clock.
+func Settled(now time.Time, modified, changed int64) bool {
+	return now.Add(-granularity).UnixNano() > max(modified, changed)
 }

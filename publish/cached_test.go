@@ -1,0 +1,131 @@
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var layoutOfTests = map[string]string{"cds": "cds.json", "eds": "eds.json"}
+
+// agrees holds what r knows against the disk.
+func agrees(t *testing.T, r *Reader, out string) {
+	t.Helper()
+	fresh := NewReader(out)
+	got, err := r.Manifest()
+	want, ferr := fresh.Manifest()
+	if err != nil || ferr != nil {
+		t.Fatal(err, ferr)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the record (-disk +reader):\n%s", diff)
+	}
+	listed, err := r.List(layoutOfTests)
+	files, ferr := fresh.List(layoutOfTests)
+	if err != nil || ferr != nil {
+		t.Fatal(err, ferr)
+	}
+	if diff := cmp.Diff(files, listed); diff != "" {
+		t.Errorf("the files (-disk +reader):\n%s", diff)
+	}
+	for _, f := range files {
+		got, err := r.ReadFile(f)
+		want, ferr := fresh.ReadFile(f)
+		if err != nil || ferr != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s holds %q, the reader says %q; %v, %v", f, want, got, ferr, err)
+		}
+	}
+}
+
+// TestReaderKnowsWhatIsWritten: after random plans, the Reader of a Dir that trusts what it
+// knows says what is on disk.
+func TestReaderKnowsWhatIsWritten(t *testing.T) {
+	out := t.TempDir()
+	d := mustOpen(t, out, osDisk{})
+	r := d.Reader()
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 60 {
+		r.Trust(i%7 > 0)
+		var p Plan
+		steps := []Step{{Name: "clusters"}, {Name: "endpoints"}, {Name: "trim"}}
+		if random.IntN(2) == 0 {
+			steps[0].Write = []File{{Path: "cds/cds.json", Data: fmt.Append(nil, random.IntN(3)), Version: "v"}}
+		}
+		for n := range 6 {
+			name := fmt.Sprintf("eds/%d/eds.json", n)
+			switch random.IntN(4) {
+			case 0:
+				steps[1].Write = append(steps[1].Write, File{Path: name, Data: fmt.Append(nil, random.IntN(3)), Secret: random.IntN(4) == 0})
+			case 1:
+				steps[2].Remove = append(steps[2].Remove, name)
+			}
+		}
+		p.Steps, p.Manifest = steps, Manifest{Snapshot: fmt.Sprint("s", random.IntN(5)), Resources: map[string]int{"CDS": 1}}
+		if _, err := d.Publish(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		agrees(t, r, out)
+		if pending, err := Pending(out, p, Options{}); err != nil || len(pending.Steps) > 0 {
+			t.Fatalf("after Publish this is left: %+v, %v", pending.Steps, err)
+		}
+	}
+}
+
+// TestReaderSeesOthers: what somebody else does is seen at once, or once the Reader trusts
+// no longer, and mended by the next Publish.
+func TestReaderSeesOthers(t *testing.T) {
+	out := t.TempDir()
+	d := mustOpen(t, out, osDisk{})
+	p := Plan{Steps: []Step{{Write: []File{{Path: "cds/cds.json", Data: []byte("1"), Version: "v"}, {Path: "eds/a/eds.json", Data: []byte("2")}}}},
+		Manifest: Manifest{Snapshot: "s"}}
+	if _, err := d.Publish(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(out, name) }
+	for name, change := range map[string]func() error{
+		"another content": func() error { return os.WriteFile(at("cds/cds.json"), []byte("3"), 0o644) },
+		"a removed file":  func() error { return os.Remove(at("eds/a/eds.json")) },
+		"another mode":    func() error { return os.Chmod(at("cds/cds.json"), 0o600) },
+		"a folder's mode": func() error { return os.Chmod(at("eds/a"), 0o700) },
+		"a link to the same": func() error {
+			if err := os.Rename(at("cds/cds.json"), at("other")); err != nil {
+				return err
+			}
+			return os.Symlink("../other", at("cds/cds.json"))
+		},
+		"another record": func() error {
+			data, err := os.ReadFile(at(manifestPath))
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(at(manifestPath), bytes.Replace(data, []byte(`"s"`), []byte(`"t"`), 1), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := d.Publish(t.Context(), p); err != nil { // which finds out what is out
+				t.Fatal(err)
+			}
+			agrees(t, d.Reader(), out)
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			d.Reader().Trust(true)
+			if result, err := d.Publish(t.Context(), p); err != nil || len(result.Steps) > 0 {
+				t.Errorf("a Dir that trusts looked: %+v, %v", result, err)
+			}
+			d.Reader().Trust(false)
+			if _, err := d.Publish(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if left, err := Pending(out, p, Options{}); err != nil || len(left.Steps) > 0 {
+				t.Errorf("not mended: %+v, %v", left.Steps, err)
+			}
+			agrees(t, d.Reader(), out)
+		})
+	}
+}

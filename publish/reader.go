@@ -1,0 +1,189 @@
+package publish
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"xdspub/safefile"
+)
+
+// Reader reads the record and the published files of one output directory. It reads again
+// only what the file system says has changed. It takes no lock and changes nothing on disk.
+// Not for concurrent use.
+//
+// Nobody may change what it returns.
+type Reader struct {
+	out      string
+	trusts   bool
+	manifest cached[Manifest]
+	files    map[string]cached[[]byte]
+	settled  map[string]settledFile
+	// listed are the files that List found last in the folders; nil before that.
+	listed  []string
+	folders map[string]string
+}
+
+// NewReader makes a Reader of the directory out.
+func NewReader(out string) *Reader {
+	return &Reader{out: out, files: make(map[string]cached[[]byte]), settled: make(map[string]settledFile)}
+}
+
+// Trust has the Reader take what it knows as true without asking the file system, until
+// Trust(false): its cost is then in proportion to what was published since. What somebody
+// else does to the directory goes unseen for that time.
+func (r *Reader) Trust(trust bool) { r.trusts = trust }
+
+// cached is what was read from a file.
+type cached[T any] struct {
+	known bool
+	info  Info
+	// settled tells that every later change of the file gives it another Info.
+	settled bool
+	value   T
+}
+
+// isCurrent tells whether a file below root still holds what was read from it.
+func isCurrent[T any](r *Reader, root folder, file string, c cached[T]) bool {
+	if !c.known || r.trusts {
+		return c.known
+	}
+	info, err := root.stat(file)
+	return c.settled && err == nil && info == c.info
+}
+
+// isSettled tells whether every later change of the file gives it another Info; now is a
+// moment before the file was read.
+func (i Info) isSettled(now time.Time) bool { return safefile.Settled(now, i.Modified, i.changed) }
+
+// Manifest is ReadManifest.
+func (r *Reader) Manifest() (Manifest, error) { return reading(r.out, r.manifestIn) }
+
+func (r *Reader) manifestIn(root folder) (Manifest, error) {
+	if c := r.manifest; isCurrent(r, root, manifestPath, c) {
+		return c.value.shallow(), nil
+	}
+	now := time.Now()
+	info, serr := root.stat(manifestPath)
+	m, err := readManifest(root)
+	r.manifest = cached[Manifest]{err == nil && serr == nil, info, info.isSettled(now), m}
+	return m.shallow(), err
+}
+
+// wrote notes that this process has written m into the record.
+func (r *Reader) wrote(root folder, m Manifest) {
+	info, err := root.stat(manifestPath)
+	r.manifest = cached[Manifest]{err == nil, info, true, m}
+}
+
+// shallow returns m with lists of its own; Files and Resources are shared.
+func (m Manifest) shallow() Manifest {
+	m.Retired, m.DrainingWatches = slices.Clone(m.Retired), slices.Clone(m.DrainingWatches)
+	return m
+}
+
+// ReadFile is the function ReadFile for the Reader's directory. The bytes are the same slice
+// as long as the file does not change.
+func (r *Reader) ReadFile(file string) ([]byte, error) {
+	return reading(r.out, func(root folder) ([]byte, error) {
+		if c := r.files[file]; isCurrent(r, root, file, c) {
+			return c.value, nil
+		}
+		delete(r.files, file)
+		now := time.Now()
+		data, info, err := root.read(file, MaxFile)
+		if err == nil {
+			r.files[file] = cached[[]byte]{true, info, info.isSettled(now), data}
+		}
+		return data, err
+	})
+}
+
+// List lists the files that Files finds in folders, each with the base name of its files,
+// sorted.
+func (r *Reader) List(folders map[string]string) ([]string, error) {
+	if r.trusts && r.listed != nil && maps.Equal(folders, r.folders) {
+		return r.listed, nil
+	}
+	listed := []string{}
+	for top, base := range folders {
+		files, err := Files(r.out, top, base)
+		if err != nil {
+			return nil, err
+		}
+		listed = slices.AppendSeq(listed, maps.Keys(files))
+	}
+	slices.Sort(listed)
+	r.listed, r.folders = listed, folders
+	return listed, nil
+}
+
+// moved notes that this process has written or removed a file, or tried to; there tells
+// whether it is there now. That a file could not be removed the next look at the disk finds
+// out, which comes after each error.
+func (r *Reader) moved(file string, there bool) {
+	delete(r.files, file)
+	delete(r.settled, file)
+	if file == manifestPath {
+		r.manifest = cached[Manifest]{}
+	}
+	top, _, _ := strings.Cut(file, "/")
+	if base, ok := r.folders[top]; r.listed == nil || !ok || base != path.Base(file) {
+		return
+	}
+	switch i, found := slices.BinarySearch(r.listed, file); {
+	case there && !found:
+		r.listed = slices.Insert(slices.Clone(r.listed), i, file) // who has the list keeps it
+	case !there && found:
+		r.listed = slices.Delete(slices.Clone(r.listed), i, i+1)
+	}
+}
+
+// settledFile is a file that is out as it was planned.
+type settledFile struct {
+	File
+	folder, info Info
+	settled      bool
+}
+
+// isOut tells whether f was found to be out before, and is still.
+func (r *Reader) isOut(root folder, f File, asked links) bool {
+	was, known := r.settled[f.Path]
+	if !known || was.Secret != f.Secret || !bytes.Equal(was.Data, f.Data) {
+		return false
+	}
+	if r.trusts {
+		return true
+	}
+	if !was.settled || asked.above(root, path.Dir(f.Path)) {
+		return false
+	}
+	folder, err := root.lstat(path.Dir(f.Path))
+	if err != nil || !folder.sameFile(was.folder) || folder.Mode != was.folder.Mode || folder.group != was.folder.group {
+		return false
+	}
+	info, err := root.lstat(f.Path)
+	return err == nil && info == was.info
+}
+
+// links tells where links are, and asks of each folder once.
+type links map[string]bool
+
+// above tells whether a folder above the one at a path below root is a link, or is not there.
+func (l links) above(root folder, folder string) bool {
+	for _, name := range folders(folder) {
+		is, known := l[name]
+		if !known {
+			info, err := root.lstat(name)
+			is = err != nil || !info.Mode.IsDir()
+			l[name] = is
+		}
+		if is {
+			return true
+		}
+	}
+	return false
+}
