@@ -45,7 +45,7 @@ var may = map[string][]string{
 	"watch":                  {"diag", "gitdir", "safefile", "internal/fspath"},
 	"envoy":                  {"diag", "safefile", "internal/fspath"},
 	"pipeline":               {"diag", "xds", "load", "follow", "validate", "validate/rules", "diff", "render", "publish", "envoy", "gitdir", "safefile", "internal/fspath"},
-	"controller":             {"diag", "load", "publish", "watch", "envoy", "control", "pipeline", "internal/fspath"},
+	"controller":             {"diag", "xds", "load", "publish", "watch", "envoy", "control", "pipeline", "internal/fspath"},
 	"cmd/xdspub":             {"diag", "xds", "load", "validate", "render", "publish", "watch", "bootstrap", "envoy", "control", "controller", "pipeline", "safefile"},
 	"control":                {"diag"},
 	"validate/cel":           {"validate/re2"},
