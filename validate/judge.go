@@ -75,7 +75,7 @@ func run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options, most in
 
 // Run is Run, faster the more of the Snapshot the Judge has seen.
 func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
-	if !j.options.judgeAlike(o) || o.Now.Before(j.options.Now) {
+	if !j.options.findAlike(o) || o.Now.Before(j.options.Now) {
 		j.kept = nil
 	}
 	j.options = o
@@ -92,7 +92,7 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	rules := o.leftIn(j.rules)
 	all := j.judgeEach(ctx, a, resources, rules, keep, found)
 	if ctx.Err() == nil {
-		j.together(ctx, a.pass(o, nil, found), resources, all, rules)
+		j.judgeTogether(ctx, a.pass(o, nil, found), resources, all, rules)
 	}
 	if keep && ctx.Err() == nil {
 		j.kept = make(map[*xds.Resource]*judged, len(resources))
@@ -112,14 +112,14 @@ func (o Options) leftIn(rules []*Rule) []*Rule {
 	})
 }
 
-// judgeAlike reports whether the rules find the same in a resource with other options.
-func (o Options) judgeAlike(other Options) bool {
+// findAlike reports whether the rules find the same in a resource with other options.
+func (o Options) findAlike(other Options) bool {
 	return slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
 		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
-// together judges what stands in several resources.
-func (j *Judge) together(ctx context.Context, pass LookupPass, resources []*xds.Resource, all []*judged, rules []*Rule) {
+// judgeTogether judges what stands in several resources.
+func (j *Judge) judgeTogether(ctx context.Context, pass LookupPass, resources []*xds.Resource, all []*judged, rules []*Rule) {
 	var (
 		gathered    []Occurrence
 		subscribers []Subscriber

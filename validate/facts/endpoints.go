@@ -10,12 +10,15 @@ import (
 type EndpointUse int
 
 const (
-	EndpointsUnused   EndpointUse = iota
-	EndpointsLiteral              // taken as they are
-	EndpointsLookedUp             // names for DNS
+	// EndpointsUnused says that Envoy does not look at them.
+	EndpointsUnused EndpointUse = iota
+	// EndpointsLiteral says that their addresses are taken as they are.
+	EndpointsLiteral
+	// EndpointsLookedUp says that their addresses are names for DNS.
+	EndpointsLookedUp
 )
 
-// UseOfEndpoints tells what becomes of the endpoints around or below a node.
+// UseOfEndpoints returns what becomes of the endpoints around or below a node.
 func UseOfEndpoints(n *xds.Node) EndpointUse {
 	c, at := xds.Enclosing[*clusterv3.Cluster](n)
 	switch k := ClusterKindOf(c); {

@@ -37,6 +37,7 @@ func NameInURL(url string) protoreflect.FullName {
 	return protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 }
 
+// IsKnownType reports whether the API has the message that a type URL, or its name, names.
 func IsKnownType(url string) bool {
 	_, err := protoregistry.GlobalTypes.FindMessageByName(NameInURL(url))
 	return err == nil

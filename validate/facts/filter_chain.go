@@ -24,12 +24,14 @@ type Filter struct {
 	Configs []FilterConfig
 }
 
+// FilterConfig is a configuration of a filter.
 type FilterConfig struct {
 	*anypb.Any
 	// From is the ECDS resource that holds it, nil where it stands in the filter.
 	From *xds.Resource
 }
 
+// HTTPFilters are the HTTP filters in a field of the node's message.
 func HTTPFilters(p *validate.LookupPass, n *xds.Node, field string, filters []*hcmv3.HttpFilter) (chain []Filter) {
 	for i, f := range filters {
 		chain = append(chain, Filter{
@@ -40,6 +42,7 @@ func HTTPFilters(p *validate.LookupPass, n *xds.Node, field string, filters []*h
 	return chain
 }
 
+// NetworkFilters are the network filters of the node's filter chain.
 func NetworkFilters(p *validate.LookupPass, n *xds.Node, filters []*listenerv3.Filter) (chain []Filter) {
 	for i, f := range filters {
 		chain = append(chain, Filter{
@@ -50,6 +53,7 @@ func NetworkFilters(p *validate.LookupPass, n *xds.Node, filters []*listenerv3.F
 	return chain
 }
 
+// GenericFilters are the filters of a generic_proxy.
 func GenericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain []Filter) {
 	for i, f := range filters {
 		chain = append(chain, Filter{
@@ -59,6 +63,8 @@ func GenericFilters(n *xds.Node, filters []*corev3.TypedExtensionConfig) (chain 
 	return chain
 }
 
+// FilterConfigs are the configurations that a filter of that name has: its own, or the
+// default one and the one that it gets by discovery.
 func FilterConfigs(p *validate.LookupPass, name string, typed *anypb.Any, discovery *corev3.ExtensionConfigSource) (configs []FilterConfig) {
 	if typed != nil {
 		return []FilterConfig{{Any: typed}}
@@ -86,6 +92,7 @@ type ChainKind struct {
 	terminal []protoreflect.FullName
 }
 
+// The kinds of chains that Envoy has.
 var (
 	NetworkChain = ChainKind{
 		Noun:   "network filter",

@@ -11,12 +11,15 @@ type Transport int
 const (
 	// Connections of TCP, of a pipe, or from another listener of the same Envoy.
 	Connections Transport = iota
+	// Datagrams of UDP.
 	Datagrams
+	// QUIC is the one protocol over UDP that makes connections.
 	QUIC
-	// LibraryCalls of a library around Envoy: nothing of the rest is looked at.
+	// LibraryCalls of a program around Envoy: nothing of the rest is looked at.
 	LibraryCalls
 )
 
+// TransportOf returns what reaches a listener.
 func TransportOf(l *listenerv3.Listener) Transport {
 	switch {
 	case l.GetApiListener() != nil:

@@ -9,6 +9,7 @@ import (
 	"xdspub/xds"
 )
 
+// Load balancing policies that rules name.
 const (
 	ClusterProvidedPolicy    = protoreflect.FullName("envoy.extensions.load_balancing_policies.cluster_provided.v3.ClusterProvided")
 	ClientSideWeightedPolicy = protoreflect.FullName("envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin")

@@ -37,13 +37,17 @@ func LowerASCII(s string) string {
 // MaxNanos are the most nanoseconds beside the seconds of a duration.
 const MaxNanos = 999999999
 
+// InDurationRange reports whether Envoy takes a duration: not below zero, its nanoseconds an
+// int64.
 func InDurationRange(d *durationpb.Duration) bool {
 	const limit = 9223372036 // the nanoseconds fit an int64
 	return d.GetSeconds() >= 0 && d.GetNanos() >= 0 && d.GetNanos() <= MaxNanos && d.GetSeconds() < limit
 }
 
+// DurationText writes a duration as JSON does.
 func DurationText(d *durationpb.Duration) string {
 	return strconv.FormatFloat(float64(d.GetSeconds())+float64(d.GetNanos())/1e9, 'f', -1, 64) + "s"
 }
 
+// KeepOne is the help where two settings exclude each other.
 const KeepOne = "keep one of them"

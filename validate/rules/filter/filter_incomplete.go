@@ -26,6 +26,7 @@ import (
 	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
 	maxmindv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/geoip_providers/maxmind/v3"
 	mtlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/principals/mtls_authenticated/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/validate"
@@ -72,99 +73,118 @@ route, the providers of a custom chain of AWS credentials.`,
 		missing := func(path xds.Path, message, help string) {
 			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
 		}
-		switch m := n.Message.(type) {
-		case *corev3.KeyValueMutation:
-			if m.GetAppend() == nil && m.GetRemove() == "" {
-				missing("", "the mutation neither appends nor removes", "set append or remove")
-			}
-		case *tapv3.TapConfig:
-			if m.GetMatch() == nil && m.GetMatchConfig() == nil {
-				missing("", "the tap matches nothing", "set match; {any_match: true} taps all")
-			}
-		case *awsv3.AwsCredentialProvider:
-			if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
-				missing("", "custom_credential_provider_chain without a provider", "set one of the providers")
-			}
-		case *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams:
-			if m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond {
-				missing("", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, in milliseconds at least")
-			}
-		case *apikeyv3.KeySource:
-			if m.GetHeader() == "" && m.GetQuery() == "" && m.GetCookie() == "" {
-				missing("", "the key source names nothing", "set header, query or cookie")
-			}
-		case *awslambdav3.PerRouteConfig:
-			if m.GetInvokeConfig() == nil {
-				missing("", "aws_lambda of a route names no function", "set invoke_config")
-			}
-		case *cachev3.CacheConfig:
-			if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-				missing("", noCache, "set typed_config, or disabled")
-			}
-		case *cachev2v3.CacheV2Config:
-			if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-				missing("", noCache, "set typed_config, or disabled")
-			}
-		case *compositev3.ExecuteFilterAction:
-			if m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "" {
-				missing("", "the action executes no filter", "set typed_config, dynamic_config, filter_chain or filter_chain_name")
-			}
-		case *compositev3.FilterChainConfiguration:
-			if len(m.GetTypedConfig()) == 0 {
-				missing("", "filter chain of composite has no filters", "name its filters in typed_config")
-			}
-		case *extprocv3.ExternalProcessor:
-			if m.GetGrpcService() == nil && m.GetHttpService() == nil {
-				missing("", "ext_proc has no service", "set grpc_service or http_service")
-			}
-		case *iptaggingv3.IPTagging:
-			if len(m.GetIpTags()) == 0 && m.GetIpTagsDatasource() == nil {
-				missing("", "ip_tagging has no tags", "set ip_tags or ip_tags_datasource")
-			}
-		case *oauth2v3.OAuth2Config:
-			if c := m.GetCredentials(); c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH {
-				missing("credentials", fmt.Sprintf("no token_secret, which auth_type %s needs", m.GetAuthType()), "set token_secret")
-			}
-		case *ondemandv3.OnDemandCds:
-			if m.GetSource() == nil {
-				missing("", "odcds has no source", "set source, to {ads: {}} for instance")
-			}
-		case *connectionlimitv3.ConnectionLimit:
-			if m.GetMaxConnections() == nil {
-				missing("", "connection_limit has no max_connections", "set max_connections")
-			}
-		case *dubbov3.RouteMatch:
-			if m.GetMethod().GetName() == nil {
-				missing("", "Dubbo route matches no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
-			}
-		case *networkextprocv3.NetworkExternalProcessor:
-			if m.GetGrpcService() == nil {
-				missing("", "ext_proc has no service", "set grpc_service")
-			}
-		case *redisv3.RedisProxy:
-			if len(m.GetPrefixRoutes().GetRoutes()) == 0 && m.GetPrefixRoutes().GetCatchAllRoute() == nil {
-				missing("", "redis_proxy has no routes", "set prefix_routes with routes or a catch_all_route")
-			}
-		case *tcpproxyv3.TcpProxy:
-			if mode := m.GetUpstreamConnectMode(); mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil {
-				missing("upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s without max_early_data_bytes", mode), "say how much to keep until then; 0 is allowed")
-			}
-		case *thriftv3.RouteMatch:
-			method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
-			service, isService := m.GetMatchSpecifier().(*thriftv3.RouteMatch_ServiceName)
-			if m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == "") {
-				missing("invert", "invert without a name: the route matches nothing", "give the name of the method or service that is not to match")
-			}
-		case *maxmindv3.MaxMindConfig:
-			if m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "" {
-				missing("", "the geoip provider has no database", "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path")
-			}
-		case *mtlsv3.Config:
-			if m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate() {
-				missing("", "the principal asks nothing of the client certificate", "set san_matcher or any_validated_client_certificate")
-			}
-		}
+		missingInHTTPFilter(n.Message, missing)
+		missingInNetworkFilter(n.Message, missing)
+		missingInExtension(n.Message, missing)
 	},
+}
+
+// missingInHTTPFilter reports what an HTTP filter, or its configuration for a route, lacks.
+func missingInHTTPFilter(m proto.Message, missing func(path xds.Path, message, help string)) {
+	switch m := m.(type) {
+	case *apikeyv3.KeySource:
+		if m.GetHeader() == "" && m.GetQuery() == "" && m.GetCookie() == "" {
+			missing("", "the key source names nothing", "set header, query or cookie")
+		}
+	case *awslambdav3.PerRouteConfig:
+		if m.GetInvokeConfig() == nil {
+			missing("", "aws_lambda of a route names no function", "set invoke_config")
+		}
+	case *cachev3.CacheConfig:
+		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
+			missing("", noCache, "set typed_config, or disabled")
+		}
+	case *cachev2v3.CacheV2Config:
+		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
+			missing("", noCache, "set typed_config, or disabled")
+		}
+	case *compositev3.ExecuteFilterAction:
+		if m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "" {
+			missing("", "the action executes no filter", "set typed_config, dynamic_config, filter_chain or filter_chain_name")
+		}
+	case *compositev3.FilterChainConfiguration:
+		if len(m.GetTypedConfig()) == 0 {
+			missing("", "filter chain of composite has no filters", "name its filters in typed_config")
+		}
+	case *extprocv3.ExternalProcessor:
+		if m.GetGrpcService() == nil && m.GetHttpService() == nil {
+			missing("", "ext_proc has no service", "set grpc_service or http_service")
+		}
+	case *iptaggingv3.IPTagging:
+		if len(m.GetIpTags()) == 0 && m.GetIpTagsDatasource() == nil {
+			missing("", "ip_tagging has no tags", "set ip_tags or ip_tags_datasource")
+		}
+	case *oauth2v3.OAuth2Config:
+		if c := m.GetCredentials(); c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH {
+			missing("credentials", fmt.Sprintf("no token_secret, which auth_type %s needs", m.GetAuthType()), "set token_secret")
+		}
+	case *ondemandv3.OnDemandCds:
+		if m.GetSource() == nil {
+			missing("", "odcds has no source", "set source, to {ads: {}} for instance")
+		}
+	}
+}
+
+// missingInNetworkFilter reports what a network filter lacks.
+func missingInNetworkFilter(m proto.Message, missing func(path xds.Path, message, help string)) {
+	switch m := m.(type) {
+	case *connectionlimitv3.ConnectionLimit:
+		if m.GetMaxConnections() == nil {
+			missing("", "connection_limit has no max_connections", "set max_connections")
+		}
+	case *dubbov3.RouteMatch:
+		if m.GetMethod().GetName() == nil {
+			missing("", "Dubbo route matches no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
+		}
+	case *networkextprocv3.NetworkExternalProcessor:
+		if m.GetGrpcService() == nil {
+			missing("", "ext_proc has no service", "set grpc_service")
+		}
+	case *redisv3.RedisProxy:
+		if len(m.GetPrefixRoutes().GetRoutes()) == 0 && m.GetPrefixRoutes().GetCatchAllRoute() == nil {
+			missing("", "redis_proxy has no routes", "set prefix_routes with routes or a catch_all_route")
+		}
+	case *tcpproxyv3.TcpProxy:
+		if mode := m.GetUpstreamConnectMode(); mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil {
+			missing("upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s without max_early_data_bytes", mode), "say how much to keep until then; 0 is allowed")
+		}
+	case *thriftv3.RouteMatch:
+		method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
+		service, isService := m.GetMatchSpecifier().(*thriftv3.RouteMatch_ServiceName)
+		if m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == "") {
+			missing("invert", "invert without a name: the route matches nothing", "give the name of the method or service that is not to match")
+		}
+	}
+}
+
+// missingInExtension reports what an extension lacks that filters use.
+func missingInExtension(m proto.Message, missing func(path xds.Path, message, help string)) {
+	switch m := m.(type) {
+	case *corev3.KeyValueMutation:
+		if m.GetAppend() == nil && m.GetRemove() == "" {
+			missing("", "the mutation neither appends nor removes", "set append or remove")
+		}
+	case *tapv3.TapConfig:
+		if m.GetMatch() == nil && m.GetMatchConfig() == nil {
+			missing("", "the tap matches nothing", "set match; {any_match: true} taps all")
+		}
+	case *awsv3.AwsCredentialProvider:
+		if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
+			missing("", "custom_credential_provider_chain without a provider", "set one of the providers")
+		}
+	case *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams:
+		if m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond {
+			missing("", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, in milliseconds at least")
+		}
+	case *maxmindv3.MaxMindConfig:
+		if m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "" {
+			missing("", "the geoip provider has no database", "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path")
+		}
+	case *mtlsv3.Config:
+		if m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate() {
+			missing("", "the principal asks nothing of the client certificate", "set san_matcher or any_validated_client_certificate")
+		}
+	}
 }
 
 const noCache = "the filter has no cache"

@@ -26,9 +26,9 @@ certificate_chain").
 
 The files that a resource names by relative paths are read as if they stood in it.
 Other files, and environment variables, are not judged.`,
-}, judgeCertificate)
+}, checkCertificate)
 
-func judgeCertificate(p *validate.Pass, c certificate) {
+func checkCertificate(p *validate.Pass, c certificate) {
 	if c.GetPkcs12() != nil {
 		for _, beside := range []struct {
 			field string

@@ -38,7 +38,7 @@ trust domain.`,
 		v.report(p, "trusted_ca", validate.Finding{Message: fmt.Sprintf("trusted_ca can't be loaded: %v", err), Help: trustHelp})
 	}
 	if custom {
-		judgeSPIFFE(p, v)
+		checkSPIFFE(p, v)
 		return
 	}
 	list, known := content(v.GetCrl())
@@ -71,8 +71,8 @@ func trustError(d *corev3.DataSource) error {
 	return err
 }
 
-// judgeSPIFFE judges what the SPIFFE validator trusts.
-func judgeSPIFFE(p *validate.Pass, v validation) {
+// checkSPIFFE judges what the SPIFFE validator trusts.
+func checkSPIFFE(p *validate.Pass, v validation) {
 	if v.GetCustomValidatorConfig().GetName() != spiffeValidator {
 		return
 	}

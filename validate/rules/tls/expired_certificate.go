@@ -35,21 +35,21 @@ peer's certificate is accepted then, unless allow_expired_certificate is set.`,
 		t := part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}
 		switch m := n.Message.(type) {
 		case *tlsv3.TlsCertificate:
-			judgeDates(p, certificate{m, t})
+			checkDates(p, certificate{m, t})
 		case *tlsv3.CertificateValidationContext:
-			judgeTrustDates(p, t, m)
+			checkTrustDates(p, t, m)
 		}
 	},
 	Snapshot: func(p *validate.SnapshotPass) {
 		if !p.Timed() {
 			return
 		}
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeDates(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
-		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) { judgeTrustDates(&p.Pass, t, s.GetValidationContext()) })
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { checkDates(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
+		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) { checkTrustDates(&p.Pass, t, s.GetValidationContext()) })
 	},
 }
 
-func judgeDates(p *validate.Pass, c certificate) {
+func checkDates(p *validate.Pass, c certificate) {
 	leaf, field, err := c.load()
 	if leaf == nil || err != nil {
 		return
@@ -59,7 +59,7 @@ func judgeDates(p *validate.Pass, c certificate) {
 	}
 }
 
-func judgeTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationContext) {
+func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationContext) {
 	data, known := content(m.GetTrustedCa())
 	if !known || m.GetAllowExpiredCertificate() || m.GetCustomValidatorConfig() != nil {
 		return

@@ -27,9 +27,9 @@ certificate has the must-staple extension, whatever the policy.
 An expired response is taken. With STRICT_STAPLING or MUST_STAPLE, and for a
 must-staple certificate, the certificate is not used then: a warning. In a cluster
 no response is looked at.`,
-}, judgeStaple)
+}, checkStaple)
 
-func judgeStaple(p *validate.Pass, c certificate) {
+func checkStaple(p *validate.Pass, c certificate) {
 	staple := c.GetOcspStaple()
 	if _, text := staple.GetSpecifier().(*corev3.DataSource_InlineString); text {
 		c.report(p, "ocsp_staple", validate.Finding{
@@ -44,7 +44,7 @@ func judgeStaple(p *validate.Pass, c certificate) {
 	}
 	leaf := c.leaf()
 	if len(der) == 0 {
-		judgeMissingStaple(p, c, leaf)
+		checkMissingStaple(p, c, leaf)
 		return
 	}
 	response, err := boring.ReadOCSP(der)
@@ -65,8 +65,8 @@ func judgeStaple(p *validate.Pass, c certificate) {
 	}
 }
 
-// judgeMissingStaple judges a certificate without a response.
-func judgeMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificate) {
+// checkMissingStaple judges a certificate without a response.
+func checkMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificate) {
 	if leaf != nil && leaf.MustStaple {
 		c.report(p, "", validate.Finding{Message: "the certificate has the must-staple extension, and there is no ocsp_staple", Help: "add the OCSP response"})
 		return

@@ -41,16 +41,16 @@ certificate in.`,
 		}
 		v, known := peersOf(p, c)
 		if known && v.GetTrustedCa() == nil {
-			judgePeers(&p.Pass, c, v)
+			checkPeers(&p.Pass, c, v)
 		}
 		if c.isServer() {
-			judgeRequired(&p.Pass, c, v, known)
+			checkRequired(&p.Pass, c, v, known)
 		}
 	},
-}, judgeValidation)
+}, checkValidation)
 
-// judgePeers judges what needs a trusted CA where there is none.
-func judgePeers(p *validate.Pass, c tlsContext, v peers) {
+// checkPeers judges what needs a trusted CA where there is none.
+func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const help = "set trusted_ca"
 	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
 		p.Report(validate.Finding{Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation without a trusted_ca", Help: help + " in common_tls_context.validation_context"})
@@ -73,8 +73,8 @@ func judgePeers(p *validate.Pass, c tlsContext, v peers) {
 	}
 }
 
-// judgeRequired judges what a listener asks of client certificates.
-func judgeRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
+// checkRequired judges what a listener asks of client certificates.
+func checkRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
 	required := c.down.GetRequireClientCertificate()
 	path := c.node.Path().Field("require_client_certificate")
 	trusts := v.GetTrustedCa() != nil || v.GetCustomValidatorConfig() != nil
@@ -99,8 +99,8 @@ func validationField(common *tlsv3.CommonTlsContext) protoreflect.Name {
 	return m.WhichOneof(m.Descriptor().Oneofs().ByName("validation_context_type")).Name()
 }
 
-// judgeValidation judges what stands in one validation context.
-func judgeValidation(p *validate.Pass, v validation) {
+// checkValidation judges what stands in one validation context.
+func checkValidation(p *validate.Pass, v validation) {
 	if custom := v.GetCustomValidatorConfig(); custom != nil {
 		switch custom.GetName() {
 		case "", spiffeValidator, moduleValidator: // field-constraint has the first

@@ -30,14 +30,14 @@ Keys of 48 bytes are those of other servers. "openssl rand 80 makes one" makes o
 			return
 		}
 		t := part{Place: facts.Place{Resource: p.Resource, Path: n.Path().Field("session_ticket_keys")}, users: []tlsContext{c}}
-		judgeTicketKeys(p, t, c.down.GetSessionTicketKeys())
+		checkTicketKeys(p, t, c.down.GetSessionTicketKeys())
 	},
 	Snapshot: func(p *validate.SnapshotPass) {
-		secretParts(p, "session_ticket_keys", func(s *tlsv3.Secret, t part) { judgeTicketKeys(&p.Pass, t, s.GetSessionTicketKeys()) })
+		secretParts(p, "session_ticket_keys", func(s *tlsv3.Secret, t part) { checkTicketKeys(&p.Pass, t, s.GetSessionTicketKeys()) })
 	},
 }
 
-func judgeTicketKeys(p *validate.Pass, t part, m *tlsv3.TlsSessionTicketKeys) {
+func checkTicketKeys(p *validate.Pass, t part, m *tlsv3.TlsSessionTicketKeys) {
 	keys := t.Path.Field("keys")
 	for i, key := range m.GetKeys() {
 		if data, known := content(key); known && len(data) != ticketKeyLength {

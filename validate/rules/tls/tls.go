@@ -201,7 +201,7 @@ type certificate struct {
 }
 
 // certificateRule makes a rule judge the certificates in contexts and in secrets.
-func certificateRule(r *validate.Rule, judge func(*validate.Pass, certificate)) *validate.Rule {
+func certificateRule(r *validate.Rule, check func(*validate.Pass, certificate)) *validate.Rule {
 	r.Messages = []protoreflect.FullName{tlsCertificate}
 	r.Node = func(p *validate.Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -212,10 +212,10 @@ func certificateRule(r *validate.Rule, judge func(*validate.Pass, certificate)) 
 		if isPassedOver(m) {
 			return
 		}
-		judge(p, certificate{m, part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}})
+		check(p, certificate{m, part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}})
 	}
 	r.Snapshot = func(p *validate.SnapshotPass) {
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judge(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { check(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
 	}
 	return r
 }

@@ -44,21 +44,21 @@ secret when it comes, or crashes: no connection ever works.`,
 		}
 		params := c.common().GetTlsParams()
 		t := part{Place: facts.Place{Resource: p.Resource, Path: c.commonPath("tls_params")}, users: []tlsContext{c}}
-		judgeNames(p, t, params)
-		judgeVersions(p, c, t, params)
-		judgeALPN(p, c)
+		checkNames(p, t, params)
+		checkVersions(p, c, t, params)
+		checkALPN(p, c)
 		if strings.Contains(c.up.GetSni(), "\x00") {
 			p.Report(validate.Finding{Path: n.Path().Field("sni"), Message: "sni has a null character in it: " + p.Resource.Refusal(), Help: "give the name of the upstream"})
 		}
 		for i, m := range c.common().GetTlsCertificates() {
 			if !isPassedOver(m) {
 				t.Path = c.commonPath("tls_certificates").Index(i)
-				judgeOverrides(p, certificate{m, t})
+				checkOverrides(p, certificate{m, t})
 			}
 		}
 	},
 	Snapshot: func(p *validate.SnapshotPass) {
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { judgeOverrides(&p.LookupPass, certificate{s.GetTlsCertificate(), t}) })
+		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { checkOverrides(&p.LookupPass, certificate{s.GetTlsCertificate(), t}) })
 	},
 }
 
@@ -72,8 +72,8 @@ func untilSecret(p *validate.LookupPass, users []tlsContext) string {
 	return "; Envoy accepts it until the secret comes"
 }
 
-// judgeNames judges what BoringSSL is to know by name.
-func judgeNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
+// checkNames judges what BoringSSL is to know by name.
+func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 	at := t.Path
 	for _, l := range []struct {
 		field, noun string
@@ -119,7 +119,7 @@ func versions(c tlsContext, params *tlsv3.TlsParameters) (low, high tlsv3.TlsPar
 	return low, high
 }
 
-func judgeVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.TlsParameters) {
+func checkVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.TlsParameters) {
 	if c.quic || len(params.GetCompliancePolicies()) > 0 {
 		return // they bring versions of their own
 	}
@@ -147,8 +147,8 @@ func judgeVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.T
 	}
 }
 
-// judgeOverrides judges the parameters that belong to one certificate.
-func judgeOverrides(p *validate.LookupPass, cert certificate) {
+// checkOverrides judges the parameters that belong to one certificate.
+func checkOverrides(p *validate.LookupPass, cert certificate) {
 	params := cert.GetTlsParams()
 	if params == nil {
 		return
@@ -162,7 +162,7 @@ func judgeOverrides(p *validate.LookupPass, cert certificate) {
 	}
 	t := cert.part
 	t.Path = t.Path.Field("tls_params")
-	judgeNames(p, t, params)
+	checkNames(p, t, params)
 	for _, c := range cert.users {
 		if !c.isServer() {
 			continue
@@ -184,9 +184,9 @@ func judgeOverrides(p *validate.LookupPass, cert certificate) {
 	}
 }
 
-// judgeALPN judges the protocols as Envoy does: joined with commas, and divided at
+// checkALPN judges the protocols as Envoy does: joined with commas, and divided at
 // them again.
-func judgeALPN(p *validate.LookupPass, c tlsContext) {
+func checkALPN(p *validate.LookupPass, c tlsContext) {
 	list := c.common().GetAlpnProtocols()
 	all := strings.Join(list, ",")
 	if all == "" {

@@ -33,7 +33,7 @@ func isCustom(m *tlsv3.CertificateValidationContext) bool {
 
 // validationRule makes a rule judge the validation contexts in TLS contexts and in
 // secrets.
-func validationRule(r *validate.Rule, judge func(*validate.Pass, validation)) *validate.Rule {
+func validationRule(r *validate.Rule, check func(*validate.Pass, validation)) *validate.Rule {
 	r.Messages = append(r.Messages, tlsValidation)
 	inContext := r.Lookup
 	r.Lookup = func(p *validate.LookupPass, n *xds.Node) {
@@ -51,11 +51,11 @@ func validationRule(r *validate.Rule, judge func(*validate.Pass, validation)) *v
 			secret, _ := validationSecret(p, sds)
 			v.replaced = secret.GetValidationContext().GetTrustedCa() != nil
 		}
-		judge(&p.Pass, v)
+		check(&p.Pass, v)
 	}
 	r.Snapshot = func(p *validate.SnapshotPass) {
 		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) {
-			judge(&p.Pass, validation{CertificateValidationContext: s.GetValidationContext(), part: t})
+			check(&p.Pass, validation{CertificateValidationContext: s.GetValidationContext(), part: t})
 		})
 	}
 	return r
