@@ -20,7 +20,7 @@ check: ## what to run before a commit: formatting, vet on three systems, staticc
 deadcode: ## look for functions that the program does not reach; takes a minute or two
 	@scripts/deadcode
 
-generate: ## write generated files anew: type imports, docs/rules.md
+generate: ## write generated files again: type imports, docs/rules.md
 	go generate ./...
 
 extensions: ## ask the real Envoy for its extensions, and try every message type in every slot that takes one

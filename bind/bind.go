@@ -56,13 +56,13 @@ type bound struct {
 	resource *xds.Resource
 	// from are the resources that went into it, nil for one that was missing.
 	from map[xds.Key]*xds.Resource
-	// folded tells that what went into it can't be listed by name.
-	folded bool
+	// unlisted means that the resources inlined into it can't be listed by name.
+	unlisted bool
 }
 
 // holdsFor reports whether binding to s would give the same.
 func (b *bound) holdsFor(s *xds.Snapshot) bool {
-	if b.folded {
+	if b.unlisted {
 		return false
 	}
 	for key, r := range b.from {
@@ -148,11 +148,11 @@ func scopesAskHere(s *xds.Snapshot) bool {
 
 // bind binds one resource. It is the same one where nothing has to change.
 func (p *pass) bind(r *xds.Resource) *bound {
-	out := &bound{resource: r, folded: r.Type == xds.ScopedRoutes && p.inline.ScopeRoutes}
+	out := &bound{resource: r, unlisted: r.Type == xds.ScopedRoutes && p.inline.ScopeRoutes}
 	needed := r.Type == xds.ScopedRoutes && p.foldScopes
 	for _, sub := range r.Facts().Subscriptions {
 		needed = needed || p.snapshot.Serves(sub)
-		out.folded = out.folded || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || p.inlinesHosts(sub))
+		out.unlisted = out.unlisted || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || p.inlinesHosts(sub))
 		if out.from == nil {
 			out.from = make(map[xds.Key]*xds.Resource)
 		}
@@ -205,7 +205,7 @@ func (p *pass) edit(n *xds.Node) bool {
 
 // inlineHosts puts the virtual hosts of VHDS, named "<route configuration>/<host>",
 // into their route configuration. Clusters stay unvalidated, as they are for VHDS;
-// folding alone would turn that on for inline routes.
+// inlining alone would turn that on for inline routes.
 func (p *pass) inlineHosts(m *routev3.RouteConfiguration) bool {
 	if !xds.FromSnapshot(m.GetVhds().GetConfigSource()) {
 		return false

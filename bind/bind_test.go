@@ -36,7 +36,7 @@ func parse(t *testing.T, text string) *xds.Snapshot {
 	return result.Snapshot()
 }
 
-// A medium that carries everything changes nothing: neither VHDS nor SRDS is folded.
+// A medium that carries everything changes nothing: neither VHDS nor SRDS is inlined.
 func TestNothingToBind(t *testing.T) {
 	s := parse(t, tree)
 	var b bind.Binder
@@ -53,7 +53,7 @@ func TestBindAgain(t *testing.T) {
 	inline := inlining{bind.Inline{Endpoints: true, ScopeRoutes: true, VirtualHosts: true}}
 	first := b.Bind(s, inline)
 	if again := b.Bind(s, inline); !slices.Equal(again.All(), first.All()) {
-		t.Error("the same snapshot is bound anew")
+		t.Error("the same snapshot is bound again")
 	}
 	second := b.Bind(without, inline)
 	for name, same := range map[string]bool{"web": false, "api": true} {

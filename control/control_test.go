@@ -236,7 +236,7 @@ func TestBind(t *testing.T) {
 		before := s.bound
 		mustBind(t, s, out)
 		if s.bound != before {
-			t.Error("a socket that stands was made anew")
+			t.Error("a socket that stands was made again")
 		}
 		for _, take := range []string{Path(out), filepath.Join(out, folder)} {
 			if err := os.RemoveAll(take); err != nil {

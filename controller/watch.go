@@ -229,7 +229,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 // ready opens the output directory where it is not open, and makes it ready for Plan.
 func (w *watching) ready(ctx context.Context) error {
 	if w.Lost() {
-		w.log.Warn("the output directory was removed or replaced: all of it is published anew", "out", w.given)
+		w.log.Warn("the output directory was removed or replaced: all of it is published again", "out", w.given)
 		w.Close()
 		w.control.Unbind() // nothing is published there any more
 		w.changeLog.published, w.changeLog.held = "", ""

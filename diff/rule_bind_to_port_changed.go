@@ -32,7 +32,7 @@ serves as before, under a new name the connections hang.`,
 			}
 			if o.bound() {
 				f.Message = fmt.Sprintf("listener %q gets the socket of the running %q, which goes on listening", l.Name, o.Name)
-				f.Help, f.Warning = anew, true
+				f.Help, f.Warning = newSocketHelp, true
 			}
 			p.Report(f)
 		}

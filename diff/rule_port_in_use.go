@@ -30,7 +30,7 @@ way of 127.0.0.1, and the other way round.`,
 					Resource: l.Resource, Path: "address",
 					Message: fmt.Sprintf("listener %q needs a new socket at %s, where %s and enable_reuse_port is not on: Envoy would refuse it",
 						l.Name, l.where(), o.who(l)),
-					Help: anew,
+					Help: newSocketHelp,
 				})
 			}
 		}

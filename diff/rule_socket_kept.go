@@ -30,7 +30,7 @@ the socket stays as it was until the next restart.`,
 				p.Report(Finding{
 					Resource: l.Resource, Path: path,
 					Message: fmt.Sprintf("listener %q gets the socket of the running %q, and that %s", l.Name, o.Name, message),
-					Help:    anew,
+					Help:    newSocketHelp,
 				})
 			}
 			if was := o.config.GetEnableMptcp(); was != l.config.GetEnableMptcp() {
@@ -50,8 +50,8 @@ the socket stays as it was until the next restart.`,
 	},
 }
 
-// anew is the way to a new socket.
-const anew = "give it another address, or publish once without it and then with it"
+// newSocketHelp is the help where a listener needs a new socket.
+const newSocketHelp = "give it another address, or publish once without it and then with it"
 
 // at returns the same address of a listener that is compatible.
 func (l *listening) at(a address) address {

@@ -82,9 +82,9 @@ func testEveryType(t *testing.T, format string) {
 		{"CDS", "cds.yaml", fmt.Sprint(blue.Port()), fmt.Sprint(green.Port()), "CDS", "200 green"},
 		{"EDS", "eds.yaml", fmt.Sprint(blue.Port()), fmt.Sprint(green.Port()), "EDS", "200 green"},
 		{"RTDS", "rtds.yaml", "numerator: 0", "numerator: 100", "RTDS", "200 green"},
-		{"VHDS, folded into its route configuration", "vhds.yaml", fromBlue, toGreen, "VHDS", "200 green"},
+		{"VHDS, inlined into its route configuration", "vhds.yaml", fromBlue, toGreen, "VHDS", "200 green"},
 		{"RDS", "rds.yaml", fromBlue, toGreen, "RDS", "200 green"},
-		{"RDS, folded into its scope", "red.yaml", fromBlue, toGreen, "red's scope", "200 green"},
+		{"RDS, inlined into its scope", "red.yaml", fromBlue, toGreen, "red's scope", "200 green"},
 		{"SRDS", "srds.yaml", `string_key: "other"`, `string_key: "nobody"`, "the other scope", "404 "},
 		{"SDS", "sds.yaml", certificate("certificate", first), certificate("certificate", second), "SDS", "second"},
 		{"ECDS", "ecds.yaml", `"one"`, `"two"`, "ECDS", "two"},
@@ -119,7 +119,7 @@ func peer(port int) string {
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-// TestScopes: routes are folded into scopes that are to be fetched on demand, and
+// TestScopes: routes are inlined into scopes that are to be fetched on demand, and
 // into those that stand in the listener itself, too; the source of routes that is
 // left over is not named any more.
 func TestScopes(t *testing.T) { inFormats(t, testScopes) }

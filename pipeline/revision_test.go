@@ -80,7 +80,7 @@ func TestRevision(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 		if after, _ := os.Stat(index); before != nil && (after == nil || !os.SameFile(before, after)) {
-			t.Errorf("%s: the index was written anew", tt.name)
+			t.Errorf("%s: the index was written again", tt.name)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the counts in docs/reliability.md anew, and fail")
+var update = flag.Bool("update", false, "write the counts in docs/reliability.md again, and fail")
 
 // TestCounts holds docs/reliability.md to what TestFaults and TestKill do.
 func TestCounts(t *testing.T) {
@@ -46,5 +46,5 @@ func TestCounts(t *testing.T) {
 	if err := os.WriteFile(name, fmt.Appendf(nil, "%s%s%s%s%s", before, begin, table, end, after), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	t.Errorf("%s was written anew", name)
+	t.Errorf("%s was written again", name)
 }

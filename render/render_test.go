@@ -19,7 +19,7 @@ import (
 	"xdspub/xds"
 )
 
-var update = flag.Bool("update", false, "write the goldens anew, and fail")
+var update = flag.Bool("update", false, "write the goldens again, and fail")
 
 // bytesOnly compares files without the resources that went into them.
 var bytesOnly = cmpopts.IgnoreFields(render.File{}, "Resources")

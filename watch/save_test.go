@@ -30,7 +30,7 @@ func TestSaves(t *testing.T) {
 		{"removed, then written", func(d workbench) { d.remove("a.yaml"); d.write("a.yaml", creat, "saved\n") }, true},
 		{"moved away, then written", func(d workbench) { d.rename("a.yaml", "a.yaml~"); d.write("a.yaml", creat, "saved\n") }, true},
 		{"backup, then written", func(d workbench) { d.write("a.yaml~", creat, "old\n"); d.write("a.yaml", trunc, "saved\n") }, true},
-		{"linked anew", func(d workbench) { d.symlink("target", ".new"); d.rename(".new", "a.yaml") }, false},
+		{"linked again", func(d workbench) { d.symlink("target", ".new"); d.rename(".new", "a.yaml") }, false},
 		{"removed", func(d workbench) { d.remove("a.yaml") }, false},
 		{"truncated", func(d workbench) { d.truncate("a.yaml") }, false},
 		{"emptied", func(d workbench) { d.write("a.yaml", trunc) }, false},
