@@ -15,6 +15,7 @@ func TestBuildToBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds two more binaries")
 	}
+	t.Parallel()
 	first := make(map[string]string)
 	for i, flag := range []string{"-w", "-w -X main.build=a", "-w -X main.build=b"} {
 		bin, out := filepath.Join(t.TempDir(), "xdspub"), t.TempDir()

@@ -27,6 +27,7 @@ func TestTraffic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes its time")
 	}
+	t.Parallel()
 	publishes, limit, contrast := 20, 40*time.Second, false
 	if text := os.Getenv("XDSPUB_TRAFFIC"); text != "" {
 		var err error

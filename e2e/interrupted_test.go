@@ -36,6 +36,7 @@ func (s *fixture) play(t *testing.T, turns ...turn) {
 // TestInterrupted ends changes early, and has others come in their place: the listener
 // that comes never routes by what the dead change had brought (publish.TestHistories).
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	web, dead := envoytest.NewUpstream(t, "web"), envoytest.NewUpstream(t, "dead")
 	port := envoytest.FreePort(t)
 	always := documents(staticCluster("web", web.Port()), routes("main", "web"))
@@ -85,6 +86,7 @@ func TestInterrupted(t *testing.T) {
 // names it, and an Envoy that starts meanwhile takes all that is out.
 func TestBackThenInterrupted(t *testing.T) {
 	envoytest.Binary(t)
+	t.Parallel()
 	up := envoytest.NewUpstream(t, "web").Port()
 	always := documents(staticCluster("web", up), routes("main", "web"), listener("edge", envoytest.FreePort(t), rds("main")))
 	byFile := documents(edsCluster("blue"), endpoints("blue", up), staticCluster("web", up), routes("main", "blue"), listener("edge", envoytest.FreePort(t), rds("main")))

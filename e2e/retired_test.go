@@ -15,6 +15,7 @@ import (
 // the record of them: it goes all the same, and until then an Envoy that starts takes
 // all that is out.
 func TestGoingFileByHand(t *testing.T) {
+	t.Parallel()
 	const file = "eds/blue/eds.json"
 	for _, tt := range []struct {
 		name string
