@@ -134,7 +134,7 @@ func TestMoreThanAsked(t *testing.T) {
 	}
 }
 
-// TestReadEnds: the context ends a look at whatever does not answer to the end.
+// TestReadEnds: the context ends an observation of a peer that does not finish its answer.
 func TestReadEnds(t *testing.T) {
 	began := make(chan struct{}, 1)
 	hang := func(w http.ResponseWriter, r *http.Request) {

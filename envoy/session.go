@@ -28,13 +28,13 @@ const (
 	maxDump = 8 << 20
 )
 
-// session is one connection for the questions of one look: who balances connections
-// leaves them with one process. It does not outlive the look: it would stay with the
-// Envoy that a hot restart has replaced.
+// session is one connection for the requests of one observation: a balancer of connections
+// then sends all of them to one process. It does not outlive the observation: it would stay
+// with the Envoy that a hot restart has replaced.
 //
-// There is no http.Transport in it: that one reads before it has asked. What comes
-// unasked goes to the standard log, up to 4 KiB of it, and sometimes nobody can tell
-// any more who hung up from who speaks something else.
+// It uses no http.Transport, which reads before it sends a request: it writes up to 4 KiB of
+// an answer without a request to the standard log, and sometimes hides whether the peer
+// closed the connection or speaks another protocol.
 type session struct {
 	*Admin
 	conn   net.Conn // nil before the first question

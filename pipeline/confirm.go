@@ -201,8 +201,8 @@ func (c *confirmation) expect(s publish.Step) error {
 }
 
 // expect returns the subscription as Envoys are asked for it.
-func (s *subscriber) expect(version string, standing bool) envoy.Subscription {
-	return envoy.Subscription{File: s.file, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes, Entrypoints: s.entrypoints, Unmoved: standing}
+func (s *subscriber) expect(version string, unmoved bool) envoy.Subscription {
+	return envoy.Subscription{File: s.file, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes, Entrypoints: s.entrypoints, Unmoved: unmoved}
 }
 
 // note stores which secrets and endpoints every Envoy that counts has acknowledged: a

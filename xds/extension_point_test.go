@@ -19,15 +19,15 @@ import (
 	"xdspub/xds"
 )
 
-// TestSlotsAreComplete finds the fields that could take an extension. Each is one,
+// TestExtensionPointsAreComplete finds the fields that could take an extension. Each is one,
 // in ExtensionPoints, or was looked at and is none: Envoy never reads it, reads it only in
 // the bootstrap, hands it to a module, or what fits depends on the matcher around.
-func TestSlotsAreComplete(t *testing.T) {
+func TestExtensionPointsAreComplete(t *testing.T) {
 	classed := make(map[protoreflect.FullName]bool)
 	for _, s := range xds.ExtensionPoints {
 		classed[s.Field] = true
 	}
-	for _, name := range lines(t, "testdata/notslot.txt") {
+	for _, name := range lines(t, "testdata/no_extension_points.txt") {
 		if classed[protoreflect.FullName(name)] {
 			t.Errorf("%s is classed twice", name)
 		}
@@ -60,24 +60,24 @@ func checkClassed(t *testing.T, fd protoreflect.FieldDescriptor, classed map[pro
 	switch value.Message().FullName() {
 	case "google.protobuf.Any", "envoy.config.core.v3.TypedExtensionConfig", "xds.core.v3.TypedExtensionConfig", "envoy.config.core.v3.TransportSocket":
 		if !classed[fd.FullName()] {
-			t.Errorf("%s may take an extension: try it on Envoy, then add it to Slots or to testdata/notslot.txt", fd.FullName())
+			t.Errorf("%s may take an extension: try it on Envoy, then add it to ExtensionPoints or to testdata/no_extension_points.txt", fd.FullName())
 		}
 		delete(classed, fd.FullName())
 	}
 }
 
-// slotPlace is a place of an extension point in a bootstrap, from testdata/slots.txtar.
-type slotPlace struct {
+// extensionPlace is a place of an extension point in a bootstrap, from testdata/extension_points.txtar.
+type extensionPlace struct {
 	name       string
-	slot       xds.ExtensionPoint
+	point      xds.ExtensionPoint
 	categories []string
 	// around is the bootstrap, with the extension point's content left out.
 	around string
 }
 
-func slotPlaces(t *testing.T) (list []slotPlace) {
+func extensionPlaces(t *testing.T) (list []extensionPlace) {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/slots.txtar")
+	archive, err := txtar.ParseFile("testdata/extension_points.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,31 +90,31 @@ func slotPlaces(t *testing.T) (list []slotPlace) {
 		field, _, _ := strings.Cut(f.Name, "#")
 		i := slices.IndexFunc(xds.ExtensionPoints, func(s xds.ExtensionPoint) bool { return string(s.Field) == field })
 		if i < 0 {
-			t.Fatalf("%s is no slot", field)
+			t.Fatalf("%s is no extension point", field)
 		}
 		head, snippet, _ := strings.Cut(string(f.Data), "\n")
 		place := strings.Fields(head)
 		if s := xds.ExtensionPoints[i]; len(s.Also) > 0 && !slices.Equal(place[1:], append([]string{s.Category}, s.Also...)) {
-			t.Errorf("%s takes %v in slots.txtar, and %s, %v in Slots", f.Name, place[1:], s.Category, s.Also)
+			t.Errorf("%s takes %v in extension_points.txtar, and %s, %v in ExtensionPoints", f.Name, place[1:], s.Category, s.Also)
 		}
-		list = append(list, slotPlace{f.Name, xds.ExtensionPoints[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
+		list = append(list, extensionPlace{f.Name, xds.ExtensionPoints[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
 	}
 	return list
 }
 
-// TestSlots tries extension points on Envoy: each takes, or refuses for another reason than
+// TestExtensionPoints tries extension points on Envoy: each takes, or refuses for another reason than
 // that it looks for another kind of extension, the types of its categories, and no
 // other. It tries the types of all extensions and one that is of none; with -every
 // all message types that Envoy holds, which finds extensions that the binary does
 // not tell of.
-func TestSlots(t *testing.T) {
+func TestExtensionPoints(t *testing.T) {
 	types := append(messageTypes(), stranger)
 	tried := make(map[protoreflect.FullName]bool)
-	for _, p := range slotPlaces(t) {
-		tried[p.slot.Field] = true
+	for _, p := range extensionPlaces(t) {
+		tried[p.point.Field] = true
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			if p.slot.ByName {
+			if p.point.ByName {
 				p.checkNamed(t)
 				return
 			}
@@ -132,7 +132,7 @@ func TestSlots(t *testing.T) {
 	}
 	for _, s := range xds.ExtensionPoints {
 		if !tried[s.Field] {
-			t.Errorf("%s: not in testdata/slots.txtar", s.Field)
+			t.Errorf("%s: not in testdata/extension_points.txtar", s.Field)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func messageTypes() (list []string) {
 }
 
 // fitting returns the types of the place's categories.
-func (p slotPlace) fitting() (list []string) {
+func (p extensionPlace) fitting() (list []string) {
 	for _, category := range p.categories {
 		for _, e := range xds.Extensions(category) {
 			for _, config := range []protoreflect.FullName{e.Config, e.Route} {
@@ -185,11 +185,11 @@ var late = map[protoreflect.FullName]bool{
 }
 
 // taken returns those of the types that Envoy finds an extension for.
-func (p slotPlace) taken(t *testing.T, types []string) (list []string) {
+func (p extensionPlace) taken(t *testing.T, types []string) (list []string) {
 	t.Helper()
 	said := make(map[string]string) // by type, what Envoy refuses it with
 	switch {
-	case late[p.slot.Field]:
+	case late[p.point.Field]:
 		if ok, output := envoytest.Validate(t, p.holding(stranger)); !ok {
 			t.Errorf("Envoy looks at it:\n%s", output)
 		}
@@ -209,7 +209,7 @@ func (p slotPlace) taken(t *testing.T, types []string) (list []string) {
 
 // tryEach gives an extension point of the bootstrap the types one by one. There are few such
 // extension points: without -every only what fits is tried, and the stranger.
-func (p slotPlace) tryEach(t *testing.T, types []string, said map[string]string) {
+func (p extensionPlace) tryEach(t *testing.T, types []string, said map[string]string) {
 	t.Helper()
 	fitting := p.fitting()
 	for _, name := range types {
@@ -223,7 +223,7 @@ func (p slotPlace) tryEach(t *testing.T, types []string, said map[string]string)
 
 // trySideBySide gives one Envoy a listener or a cluster for each type. It says of
 // each what is wrong with it.
-func (p slotPlace) trySideBySide(t *testing.T, types []string, said map[string]string) {
+func (p extensionPlace) trySideBySide(t *testing.T, types []string, said map[string]string) {
 	t.Helper()
 	log, ended := p.publish(t, types)
 	if ended { // of one of them
@@ -255,7 +255,7 @@ var tag = regexp.MustCompile(`\btrial(\d+): `)
 
 // publish gives an Envoy the resource around an extension point once for each type, and returns
 // its log when it has read them.
-func (p slotPlace) publish(t *testing.T, types []string) (log string, ended bool) {
+func (p extensionPlace) publish(t *testing.T, types []string) (log string, ended bool) {
 	t.Helper()
 	list, service, resourceType := "listeners", "lds", xds.Listener
 	if !strings.Contains(p.around, "listeners:") {
@@ -292,7 +292,7 @@ static_resources: {clusters: [{name: c, type: STATIC, connect_timeout: 1s}]}
 }
 
 // holding returns a bootstrap with an extension of that type in the extension point.
-func (p slotPlace) holding(config string) []byte {
+func (p extensionPlace) holding(config string) []byte {
 	typed := `{"@type": ` + xds.URLPrefix + config + `}`
 	if config == stranger {
 		typed = typed[:len(typed)-1] + ", region: a}"
@@ -302,7 +302,7 @@ func (p slotPlace) holding(config string) []byte {
 
 // checkNamed tries an extension point in which the name decides, with a stranger and with the
 // first that fits.
-func (p slotPlace) checkNamed(t *testing.T) {
+func (p extensionPlace) checkNamed(t *testing.T) {
 	t.Helper()
 	if ok, output := envoytest.Validate(t, p.holding(stranger)); ok || !notFound.MatchString(output) {
 		t.Errorf("of no category, accepted %v:\n%s", ok, output)

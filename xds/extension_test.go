@@ -17,12 +17,12 @@ import (
 
 var (
 	update = flag.Bool("update", false, "write extensions.txt as Envoy says it")
-	every  = flag.Bool("every", false, "try every message type in every slot, not only those of extensions")
+	every  = flag.Bool("every", false, "try every message type at every extension point, not only those of extensions")
 )
 
 // proactive is an extension that the binary does not tell of: its category has two
 // registries, of which config_dump shows one. Envoy looks into the other for this name
-// alone, which its log gives. TestSlots tries it.
+// alone, which its log gives. TestExtensionPoints tries it.
 const proactive = "envoy.resource_monitors.proactive envoy.resource_monitors.global_downstream_max_connections envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
 
 // TestExtensions asks the binary which extensions it holds. What it says is
