@@ -67,9 +67,6 @@ func (c *Controller) Configure(o Options) {
 // output directory. What it does costs less then.
 func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 
-// Options returns the options; Out is the path of the open output directory.
-func (c *Controller) Options() Options { return c.options }
-
 // Overlap calls Pipeline.Overlap.
 func (c *Controller) Overlap() *pipeline.Checked { return c.pipeline.Overlap() }
 
