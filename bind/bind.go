@@ -31,7 +31,7 @@ type Medium interface {
 	Inline() Inline
 }
 
-// Inline says what goes into the resources that ask for it.
+// Inline selects the resources that Bind inlines into those that refer to them.
 type Inline struct {
 	// Endpoints puts endpoint assignments into their clusters.
 	Endpoints bool

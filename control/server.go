@@ -109,7 +109,7 @@ func (s *Server) Tell(w Watch) { s.watch.Store(&w) }
 // Requests returns what clients ask for, one after the other. Each has to be answered.
 func (s *Server) Requests() <-chan *Request { return s.requests }
 
-// Request is what a client waits for.
+// Request is a request of a client that waits for its Result.
 type Request struct {
 	RetryHeld
 	ctx    context.Context // of the connection
@@ -120,10 +120,10 @@ type Request struct {
 // Gone reports whether nobody waits for the answer any more.
 func (r *Request) Gone() bool { return r.ctx.Err() != nil }
 
-// Answer says what became of the request.
+// Answer sends the Result to the client.
 func (r *Request) Answer(result Result) { r.result <- result }
 
-// Conflict says that the watch is not the one that was asked for.
+// Conflict answers that the watch is not the one that the request describes.
 func (r *Request) Conflict(reason string) { r.reason <- reason }
 
 func (s *Server) getWatch(w http.ResponseWriter, _ *http.Request) { write(w, s.watch.Load()) }

@@ -33,7 +33,7 @@ type Rule struct {
 	Run func(*Pass) error
 }
 
-// Out is what is published.
+// Out reads the published resources.
 type Out interface {
 	// Of are the published resources of a type as they were bound: where they ask
 	// for others of this tree, their config sources are paths.
@@ -48,7 +48,7 @@ type Options struct {
 	Disable []string
 }
 
-// Pass is what a rule sees.
+// Pass is one run of a rule.
 type Pass struct {
 	Old Out
 	New *xds.Snapshot
@@ -57,7 +57,7 @@ type Pass struct {
 	list diag.List
 }
 
-// Finding is what a rule reports.
+// Finding is a finding of a rule.
 type Finding struct {
 	// Resource is the new one that the finding is about.
 	Resource *xds.Resource

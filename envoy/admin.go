@@ -19,7 +19,7 @@ type Admin struct {
 	last process // that answered last
 }
 
-// process is what does not change while an Envoy runs.
+// process holds the facts that do not change while an Envoy runs.
 type process struct {
 	incarnation Incarnation
 	drainTime   time.Duration

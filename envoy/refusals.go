@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Refusal is what an Envoy says of something that it refused.
+// Refusal is the refusal of a resource or file, as an Envoy reports it.
 type Refusal struct {
 	API      string // as in Subscription; "" where Envoy does not say
 	Resource string // "" where Envoy does not say

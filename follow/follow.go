@@ -41,7 +41,7 @@ type Options struct {
 	Disable []string
 }
 
-// Result is what an Envoy gets from its files.
+// Result holds the resources that an Envoy gets from its files, and the findings.
 type Result struct {
 	// Bootstrap is what the bootstrap says beside its static resources; nil where
 	// the bootstrap can't be decoded.

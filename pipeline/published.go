@@ -7,7 +7,7 @@ import (
 	"xdspub/xds"
 )
 
-// published is what is out, for the rules about what runs.
+// published reads the published resources for transition rules.
 type published struct {
 	p  *Pipeline
 	st *state

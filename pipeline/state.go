@@ -17,7 +17,7 @@ import (
 	"xdspub/xds"
 )
 
-// UsageError says that the output directory does not allow what was asked for.
+// UsageError means that the output directory does not allow the Options.
 type UsageError struct{ Reason string }
 
 func (e *UsageError) Error() string { return e.Reason }
@@ -77,7 +77,7 @@ func folders(format *render.Format) map[string]string {
 	return folders
 }
 
-// isLayer tells whether a published file is that of a runtime layer.
+// isLayer reports whether a published file is that of a runtime layer.
 func isLayer(file string) bool {
 	return strings.HasPrefix(file, strings.ToLower(xds.Runtime.API)+"/")
 }

@@ -187,7 +187,7 @@ func (f folder) names() ([]string, error) {
 	return names, nil
 }
 
-// Info is what is known of a file without reading it. Of a file that nobody has
+// Info is the metadata of a file. Of a file that nobody has
 // touched in between it is the same, by ==.
 type Info struct {
 	Mode     fs.FileMode

@@ -172,7 +172,7 @@ func (d *Dir) holding() error {
 	return nil
 }
 
-// Lost tells whether the directory was taken away under d, or the path that it was
+// Lost reports whether the directory was removed or replaced, or the path that it was
 // opened by leads to another one.
 func (d *Dir) Lost() bool {
 	there, err := openOut(d.given)

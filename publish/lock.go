@@ -12,7 +12,7 @@ import (
 	"xdspub/safefile"
 )
 
-// LockedError says that another writer has the directory.
+// LockedError means that another writer has the directory.
 type LockedError struct {
 	PID  int    // of the writer; 0 when it has not written it down yet
 	Path string // of the lock file

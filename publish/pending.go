@@ -86,7 +86,7 @@ func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (
 	return p, nil
 }
 
-// settle tells whether f is out as it should be, and keeps what it finds. It fails when f
+// settle reports whether f is out as it should be, and keeps what it finds. It fails when f
 // can't go out.
 func (r *Reader) settle(root folder, f File, gid int) (bool, error) {
 	in, err := root.folder(path.Dir(f.Path))
@@ -112,7 +112,7 @@ func (r *Reader) settle(root folder, f File, gid int) (bool, error) {
 	return ok, err
 }
 
-// holds tells whether name is a regular file with the bytes and the mode of f, and what
+// holds reports whether name is a regular file with the bytes and the mode of f, and what
 // else is known of it.
 func holds(in folder, name string, f File, gid int) (Info, bool, error) {
 	info, err := in.lstat(name)
@@ -130,7 +130,7 @@ func holds(in folder, name string, f File, gid int) (Info, bool, error) {
 	return info, err == nil && bytes.Equal(data, f.Data), err
 }
 
-// removable tells whether there is a file to unlink.
+// removable reports whether there is a file to unlink.
 func removable(root folder, file string) (bool, error) {
 	in, name, err := root.split(file)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Result is what a publish moved, whether it ended well or not.
+// Result lists the files that a publish moved, also where it failed.
 type Result struct {
 	Steps []StepResult
 	// Undone is what was put back after Envoy had refused a step.

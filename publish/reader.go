@@ -46,7 +46,7 @@ type cached[T any] struct {
 	value   T
 }
 
-// isCurrent tells whether a file below root still holds what was read from it.
+// isCurrent reports whether a file below root still holds what was read from it.
 func isCurrent[T any](r *Reader, root folder, file string, c cached[T]) bool {
 	if !c.known || r.trusts {
 		return c.known
@@ -55,7 +55,7 @@ func isCurrent[T any](r *Reader, root folder, file string, c cached[T]) bool {
 	return c.settled && err == nil && info == c.info
 }
 
-// isSettled tells whether every later change of the file gives it another Info; now is a
+// isSettled reports whether every later change of the file gives it another Info; now is a
 // moment before the file was read.
 func (i Info) isSettled(now time.Time) bool { return safefile.Settled(now, i.Modified, i.changed) }
 
@@ -149,7 +149,7 @@ type settledFile struct {
 	settled      bool
 }
 
-// isOut tells whether f was found to be out before, and is still.
+// isOut reports whether f was found to be out before, and is still.
 func (r *Reader) isOut(root folder, f File, asked links) bool {
 	was, known := r.settled[f.Path]
 	if !known || was.Secret != f.Secret || !bytes.Equal(was.Data, f.Data) {
@@ -172,7 +172,7 @@ func (r *Reader) isOut(root folder, f File, asked links) bool {
 // links tells where links are, and asks of each folder once.
 type links map[string]bool
 
-// above tells whether a folder above the one at a path below root is a link, or is not there.
+// above reports whether a folder above the one at a path below root is a link, or is not there.
 func (l links) above(root folder, folder string) bool {
 	for _, name := range folders(folder) {
 		is, known := l[name]

@@ -21,14 +21,14 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular says that a name leads to something that is not a regular file.
+// ErrNotRegular means that a name leads to something that is not a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrKernel says that a name leads to a file that the kernel makes up, such as one
+// ErrKernel means that a name leads to a file that the kernel makes up, such as one
 // of /proc. It may have no end, and tells about the machine.
 var ErrKernel = fmt.Errorf("%w: the kernel makes up what is in it", ErrNotRegular)
 
-// TooLargeError says that a file holds more than the limit.
+// TooLargeError means that a file holds more than the limit.
 type TooLargeError struct {
 	// Size is that of the file; 0 where the file says less than it holds.
 	Size, Limit int64

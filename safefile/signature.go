@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Signature is what the file system says of a file's identity and content. A file that
+// Signature is the metadata of a file that identifies it and its content. A file that
 // has the same Signature as before has the same content, where that one was Settled.
 type Signature struct {
 	device, inode uint64
@@ -32,13 +32,13 @@ func SignatureOf(info fs.FileInfo) Signature {
 // in a FAT. The rest is for a file server whose clock is behind this machine's.
 const granularity = 10 * time.Second
 
-// Settled tells whether every later change of the file gives it another Signature, now
+// Settled reports whether every later change of the file gives it another Signature, now
 // being a moment before the file was read.
 func (s Signature) Settled(now time.Time) bool {
 	return s.inode != 0 && Settled(now, s.modified, s.changed)
 }
 
-// Settled tells whether a file that was changed at these times, in ns, will have others
+// Settled reports whether a file that was changed at these times, in ns, will have others
 // after every later change; now is a moment before it was read. A file that was changed
 // just before can be changed again within the same step of the file system's clock.
 func Settled(now time.Time, modified, changed int64) bool {

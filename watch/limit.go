@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// limitError says that the system gives no more watches.
+// limitError means that the system gives no more watches.
 type limitError struct {
 	err    error
 	remedy string

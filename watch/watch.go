@@ -45,7 +45,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Reason says why to look again. It is for logs: one may hide another.
+// Reason is why to read the tree again. It is for logs: one may hide another.
 type Reason string
 
 const (

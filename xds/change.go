@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Change is what other resources a Snapshot has than the one before it. A resource that
+// Change is the difference between a Snapshot and the one before it. A resource that
 // is in both lists has another place among those of its Key. A Delta compares content.
 type Change struct {
 	// Removed are resources of the Snapshot before.

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Kind says how a reference finds its target.
+// Kind is how a reference finds its target.
 type Kind int
 
 const (

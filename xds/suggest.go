@@ -15,7 +15,7 @@ import (
 
 var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 
-// SuggestType says what to write instead of a type URL that Envoy does not know:
+// SuggestType returns a type URL to write in place of one that Envoy does not know:
 // the type that was meant, where that can be told.
 func SuggestType(url string) string {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
