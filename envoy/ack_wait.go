@@ -56,7 +56,7 @@ type answer struct {
 }
 
 // poll asks each Envoy at a pace of its own, so that one that hangs holds up no
-// other, and judges after each answer.
+// other, and decides after each answer.
 func (r *AckWait) poll(ctx context.Context) Verdict {
 	polling, cancel := context.WithTimeout(ctx, r.fleet.o.AckTimeout)
 	answers := make(chan answer)

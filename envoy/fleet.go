@@ -96,7 +96,7 @@ func (f *Fleet) begin(ctx context.Context, m *peer, r *AckWait) {
 	if m.err != nil {
 		m.base = nil
 	}
-	m.judge(r.subs, f.o.Dir)
+	m.updateStatuses(r.subs, f.o.Dir)
 }
 
 // claim returns a *NotSubscribedError where a process reads no file of the directory. It asks

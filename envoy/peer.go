@@ -20,7 +20,7 @@ type peer struct {
 	warming []string     // the clusters that were warming then, sorted
 
 	last *Observation // the last one since the rename
-	// statuses are those of the files, judged once for each answer.
+	// statuses are those of the files, updated by each answer.
 	statuses []Status
 	err      error     // of the last question
 	since    time.Time // since when it is down, if it went down since
@@ -33,18 +33,18 @@ func (m *peer) observe(now time.Time, a answer, subs []Subscription, dir string)
 	m.err, m.heard = a.err, true
 	if a.err == nil {
 		m.last = a.observation
-		m.judge(subs, dir)
+		m.updateStatuses(subs, dir)
 	}
 	if m.down() && !wasDown {
 		m.since = now
 	}
 }
 
-// judge updates the statuses from the last observation, or else from the one before the
+// updateStatuses updates the statuses from the last observation, or else from the one before the
 // rename.
-func (m *peer) judge(subs []Subscription, dir string) {
+func (m *peer) updateStatuses(subs []Subscription, dir string) {
 	if now := cmp.Or(m.last, m.base); now != nil {
-		m.statuses = judge(m.base, now, now.subscribed(subs, dir))
+		m.statuses = statuses(m.base, now, now.subscribed(subs, dir))
 	}
 }
 

@@ -99,7 +99,7 @@ func (f *Fleet) probe(ctx context.Context, a *Admin, subs []Subscription) Probe 
 	subscribed := observation.subscribed(subs, f.o.Dir)
 	versions := observation.versionsByPrefix(subscribed)
 	for _, s := range subscribed {
-		l.States = append(l.States, s.judgeUnmoved(observation, versions))
+		l.States = append(l.States, s.probeStatus(observation, versions))
 	}
 	return l
 }
@@ -118,9 +118,9 @@ func (f *Fleet) probeInDetail(ctx context.Context, a *Admin, subs []Subscription
 	return l
 }
 
-// judgeUnmoved returns the status of a file that does not move: Refused where the Envoy runs
+// probeStatus returns the status of a file that does not move: Refused where the Envoy runs
 // another version and has ever refused one.
-func (s Subscription) judgeUnmoved(r *Observation, versions map[string][]string) Status {
+func (s Subscription) probeStatus(r *Observation, versions map[string][]string) Status {
 	status := Status{Subscription: s}
 	acked := false
 	for _, prefix := range r.statPrefixes(s) {

@@ -110,8 +110,8 @@ type Row struct {
 	Reasons []string `json:"reasons"`
 }
 
-// judge sets InSync.
-func (r *Report) judge() {
+// setInSync sets InSync.
+func (r *Report) setInSync() {
 	r.InSync = r.Published != nil && r.Change == nil && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]

@@ -53,7 +53,7 @@ func Status(ctx context.Context, o StatusOptions) (*Report, error) {
 			return nil, wrong
 		default:
 			r.downgradeMoved(moved)
-			r.judge()
+			r.setInSync()
 			return r, nil
 		}
 	}

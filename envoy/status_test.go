@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 		{"two of two on a root", reading("a", "v1", 2, 2, 0, 0), reading("a", "v3", 4, 4, 0, 0),
 			[]Subscription{{Name: "a:b", Version: "v2", StatPrefixes: []string{"r"}}, {Name: "a_b", Version: "v3", StatPrefixes: []string{"r"}}}, Acked},
 	} {
-		for _, s := range judge(c.base, c.now, c.subs) {
+		for _, s := range statuses(c.base, c.now, c.subs) {
 			if s.State != c.want {
 				t.Errorf("%s: %v, want %v", c.name, s.State, c.want)
 			}
@@ -77,12 +77,12 @@ func TestJudgeSeveralRoots(t *testing.T) {
 		{"one refused", counters(2, 2, "v2"), Counters{Attempts: 2, Successes: 1, Rejections: 1, Version: "v1"}, Refused},
 	} {
 		now := &Observation{Counters: map[string]Counters{"x": c.x, "y": c.y}}
-		if got := judge(base, now, subs)[0].State; got != c.want {
+		if got := statuses(base, now, subs)[0].State; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 	now := restarted(&Observation{Counters: map[string]Counters{"x": counters(2, 2, "v2"), "y": counters(2, 2, "")}})
-	if got := judge(base, now, subs)[0].State; got != Acked {
+	if got := statuses(base, now, subs)[0].State; got != Acked {
 		t.Errorf("only the process before it has the other one: %v", got)
 	}
 }
@@ -171,7 +171,7 @@ func TestVerdict(t *testing.T) {
 			for _, letter := range c.envoys {
 				m := members[letter]
 				m.admin = admin
-				m.judge(subs, "")
+				m.updateStatuses(subs, "")
 				r.peers = append(r.peers, &m)
 			}
 			got := ""

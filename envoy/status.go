@@ -34,22 +34,36 @@ type Status struct {
 	Refusals uint64
 }
 
-// judge compares the observation of now with that from before the rename, base, which is
-// nil where the Envoy did not answer then.
-func judge(base, now *Observation, subs []Subscription) []Status {
-	fresh := base == nil || base.Incarnation != now.Incarnation
-	if fresh { // it read the files at its start: all that it counted counts
-		base = &Observation{}
+// comparison is an observation beside the one from before the rename.
+type comparison struct {
+	now *Observation
+	// fresh means that it is another process than before, or the first one.
+	fresh  bool
+	deltas map[string]delta // by stat prefix
+	// versions are those of all subscriptions that share a stat prefix, sorted.
+	versions map[string][]string
+}
+
+// compare compares the observation of now with base, which is nil where the Envoy did not
+// answer before the rename.
+func compare(base, now *Observation, subs []Subscription) comparison {
+	c := comparison{now: now, deltas: make(map[string]delta, len(now.Counters)), versions: now.versionsByPrefix(subs)}
+	if c.fresh = base == nil || base.Incarnation != now.Incarnation; c.fresh {
+		base = &Observation{} // it read the files at its start: all of its counters count
 	}
-	since := make(map[string]change, len(now.Counters))
-	for prefix, c := range now.Counters {
+	for prefix, counters := range now.Counters {
 		was := base.Counters[prefix]
-		since[prefix] = change{c.since(was), c.Version != was.Version}
+		c.deltas[prefix] = delta{counters.since(was), counters.Version != was.Version}
 	}
-	versions := now.versionsByPrefix(subs)
+	return c
+}
+
+// statuses returns the status of each subscription.
+func statuses(base, now *Observation, subs []Subscription) []Status {
+	c := compare(base, now, subs)
 	list := make([]Status, 0, len(subs))
 	for _, s := range subs {
-		list = append(list, s.judge(now.statPrefixes(s), since, versions, fresh, now))
+		list = append(list, c.status(s))
 	}
 	return list
 }
@@ -87,39 +101,39 @@ func (c Counters) since(base Counters) Counters {
 	return c
 }
 
-// change is what changed in the statistics of one prefix.
-type change struct {
+// delta is the change of the statistics of one stat prefix.
+type delta struct {
 	Counters
 	// turned: the version is another one.
 	turned bool
 }
 
-// judge returns the status of s from the prefixes that the Envoy has. Each of them whose
-// counters moved must show an ACK: it belongs to a subscription of its own. A fresh
+// status returns the status of s by the stat prefixes that the Envoy has for it. Each of them
+// whose counters moved must show an ACK: it belongs to a subscription of its own. A fresh
 // process may have refused the file that was there when it started, and have taken this
 // one since. After a hot restart the counters are those of two processes, and only the
 // version is that of the process that stays: what this one took the other may have
 // refused, and a prefix without a version may be the other's.
-func (s Subscription) judge(prefixes []string, since map[string]change, versions map[string][]string, fresh bool, now *Observation) Status {
+func (c comparison) status(s Subscription) Status {
 	status := Status{Subscription: s}
-	acked, waiting := false, false
-	for _, prefix := range prefixes {
-		c := since[prefix]
-		took := contains(versions[prefix], c.Version) && (s.Unmoved || c.Successes >= uint64(len(versions[prefix])))
+	acked, waiting, fresh := false, false, c.fresh
+	for _, prefix := range c.now.statPrefixes(s) {
+		d, versions := c.deltas[prefix], c.versions[prefix]
+		took := contains(versions, d.Version) && (s.Unmoved || d.Successes >= uint64(len(versions)))
 		acked = acked || took
-		waiting = waiting || c.Attempts > 0 && !took && (now.Epoch == 0 || c.Version != "")
-		fresh = fresh || took && c.turned && now.Epoch > 0
+		waiting = waiting || d.Attempts > 0 && !took && (c.now.Epoch == 0 || d.Version != "")
+		fresh = fresh || took && d.turned && c.now.Epoch > 0
 		if status.StatPrefix == "" || !took {
-			status.StatPrefix, status.Runs = prefix, c.Version
+			status.StatPrefix, status.Runs = prefix, d.Version
 		}
-		status.Refusals += c.Rejections + c.Failures
+		status.Refusals += d.Rejections + d.Failures
 	}
 	switch {
 	case acked && !waiting && (fresh || status.Refusals == 0):
 		status.State = Acked
 	case status.Refusals > 0:
 		status.State = Refused
-	case status.StatPrefix == "" && now.Matcher:
+	case status.StatPrefix == "" && c.now.Matcher:
 		status.State = StatsExcluded
 	}
 	return status
