@@ -61,6 +61,8 @@ type Finding struct {
 	// Warning makes the finding a warning where the rule is an error, Error the
 	// other way round.
 	Warning, Error bool
+	// Eager says that Envoy refuses what it finds even where nothing uses it yet.
+	Eager bool
 }
 
 // Report adds a finding.
@@ -79,7 +81,7 @@ func (p *Pass) Report(f Finding) {
 	case f.Error:
 		severity = diag.Error
 	}
-	if severity == diag.Error && p.ofIdleTracer(r, f.Path) {
+	if severity == diag.Error && p.ofIdleTracer(r, f) {
 		severity = diag.Warning
 		f.Message += "; no connection manager traces by this tracer yet"
 	}

@@ -10,20 +10,9 @@ import (
 
 // ofIdleTracer reports whether a finding is about the tracer of the bootstrap, and nothing
 // traces by it: Envoy then looks up its type, and goes no further.
-func (p *Pass) ofIdleTracer(r *xds.Resource, at xds.Path) bool {
-	const config = xds.Path("tracing.http.typed_config")
-	if r.Type != xds.Bootstrap || !strings.HasPrefix(string(at), string(config)) {
-		return false
-	}
-	switch p.rule.Code {
-	case "unknown-type": // wherever it stands, the bootstrap is not read
-		return false
-	case "misplaced-extension":
-		if at == config {
-			return false
-		}
-	}
-	return !p.view.tracesByBootstrap()
+func (p *Pass) ofIdleTracer(r *xds.Resource, f Finding) bool {
+	return r.Type == xds.Bootstrap && strings.HasPrefix(string(f.Path), "tracing.http.typed_config") &&
+		!f.Eager && !p.view.tracesByBootstrap()
 }
 
 // tracesByBootstrap reports whether a connection manager traces and names no provider of

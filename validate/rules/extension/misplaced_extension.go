@@ -112,6 +112,7 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 			Message: fmt.Sprintf("%s configures no %s", config, kind(category)),
 			Help:    instead(e, category, config),
 			Warning: s.Category == "envoy.upstreams",
+			Eager:   e.at() == "tracing.http.typed_config",
 		})
 		return
 	}

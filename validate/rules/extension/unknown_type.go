@@ -45,7 +45,7 @@ What a TypedStruct among a cluster's protocol options says of its type does not 
 }
 
 func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
-	f := validate.Finding{Path: n.Path()}
+	f := validate.Finding{Path: n.Path(), Eager: true}
 	switch {
 	case a.GetTypeUrl() == "":
 		if goesWithoutType(n) {
@@ -124,12 +124,12 @@ func checkTypedStruct(p *validate.Pass, n *xds.Node, url string) {
 	}
 	switch {
 	case url == "":
-		p.Report(validate.Finding{Path: n.Path(), Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
+		p.Report(validate.Finding{Path: n.Path(), Eager: true, Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
 	case !facts.IsKnownType(url) || !xds.InEnvoy(facts.NameInURL(url)):
-		p.Report(validate.Finding{Path: n.Path().Field("type_url"), Message: fmt.Sprintf("unknown type %q", url), Help: xds.SuggestType(url)})
+		p.Report(validate.Finding{Path: n.Path().Field("type_url"), Eager: true, Message: fmt.Sprintf("unknown type %q", url), Help: xds.SuggestType(url)})
 	case n.Err != nil:
 		p.Report(validate.Finding{
-			Path:    n.Path().Field("value"),
+			Path: n.Path().Field("value"), Eager: true,
 			Message: fmt.Sprintf("value does not fit %s%s", facts.NameInURL(url), misfit(n.Err)),
 			Help:    "check the spelling and the kind of the fields",
 		})
