@@ -30,6 +30,8 @@ func (s *Snapshot) Apply(c Change) *Snapshot {
 			next.byType[t] = applied(s.byType[t], nil, added[t])
 		}
 	}
+	ds := s.digests().after(c)
+	next.digests = func() digests { return ds }
 	maps.DeleteFunc(next.byType, func(_ *Type, list []*Resource) bool { return len(list) == 0 })
 	return next.sealed()
 }

@@ -44,6 +44,7 @@ type Resource struct {
 	// nil until somebody asks.
 	facts     atomic.Pointer[Facts]
 	canonical atomic.Pointer[[]byte]
+	digest    atomic.Pointer[digest]
 }
 
 // StaticResources is the DeliveredBy of the static resources of a bootstrap.

@@ -13,7 +13,7 @@ type Snapshot struct {
 	// byPath is, in a Snapshot from a bootstrap, the resource of each file that holds one.
 	byPath map[subscribed]*Resource
 
-	id func() string
+	digests func() digests
 
 	// What Apply was given, and for which Snapshot: a mark, so that this one does not keep
 	// that one.
@@ -48,13 +48,9 @@ func NewSnapshot(resources []*Resource) *Snapshot {
 // sealed is s once its resources are in it.
 func (s *Snapshot) sealed() *Snapshot {
 	s.mark = new(mark)
-	s.id = sync.OnceValue(func() string {
-		var versions [][]byte
-		for _, t := range Types {
-			versions = append(versions, []byte(t.API), []byte(s.Version(t)))
-		}
-		return Version(versions)
-	})
+	if s.digests == nil {
+		s.digests = sync.OnceValue(func() digests { return digestsOf(s.byType) })
+	}
 	return s
 }
 
@@ -120,16 +116,10 @@ func sameName(list []*Resource, name string) (n int) {
 
 // ID returns the hash of all resources. It does not depend on their files and formats, nor on
 // how they are delivered.
-func (s *Snapshot) ID() string { return s.id() }
+func (s *Snapshot) ID() string { return s.digests().id() }
 
 // Version returns the hash of the resources of type t.
-func (s *Snapshot) Version(t *Type) string {
-	var parts [][]byte
-	for _, r := range s.byType[t] {
-		parts = append(parts, []byte(r.Name), []byte(r.Version()))
-	}
-	return Version(parts)
-}
+func (s *Snapshot) Version(t *Type) string { return s.digests().version(t) }
 
 // Len returns the number of resources.
 func (s *Snapshot) Len() int {
