@@ -97,6 +97,7 @@ type Pipeline struct {
 	judge    *validate.Judge
 	renderer render.Renderer
 	out      *publish.Reader
+	derived  map[*xds.Type]*derived // from the published clusters and listeners
 	// readOut are the published files that were read back, by path.
 	readOut map[string]readOut
 	// rendered are the files that were rendered last, by path: they need not be read back
@@ -109,7 +110,7 @@ type Pipeline struct {
 // New returns a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, out: publish.NewReader(o.Out), loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(rules.All), readOut: make(map[string]readOut), rendered: make(map[string]readOut)}
+	p := &Pipeline{options: o, log: o.Log, out: publish.NewReader(o.Out), loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(rules.All), readOut: make(map[string]readOut), rendered: make(map[string]readOut), derived: make(map[*xds.Type]*derived)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

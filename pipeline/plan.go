@@ -67,7 +67,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, changed: s.ID() != st.manifest.Snapshot}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: plan.ID, Published: now, DrainingWatches: st.drainingWatches(out, now.Add(-p.options.TrimDelay), now),
+		Snapshot: plan.ID, Published: now, DrainingWatches: st.drainingWatches(p.derive(xds.Listener, st.listeners).watches, out, now.Add(-p.options.TrimDelay), now),
 		Resources: counts(s), Revision: st.manifest.Revision,
 	}
 	if !plan.changed {
@@ -92,7 +92,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, intermediate, st, p.named(st.clusters, nil), p.named(nil, st.listeners), p.upstream(s)), Gap: p.options.StepGap, Rollback: back, Manifest: m}
+	plan.Change = publish.Plan{Steps: steps(out.Files, intermediate, st, p.derive(xds.Cluster, st.clusters).named, p.derive(xds.Listener, st.listeners).named, p.upstream(s)), Gap: p.options.StepGap, Rollback: back, Manifest: m}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
@@ -122,7 +122,7 @@ func counts(s *xds.Snapshot) map[string]int {
 // renderWithin renders s so that the path subscriptions that run, drain and are new fit into
 // the inotify budget. It sets in t what it inlines for that.
 func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, now time.Time) (*render.Output, diag.List) {
-	running := append(render.Watches(st.clusters), render.Watches(st.listeners)...)
+	running := slices.Concat(p.derive(xds.Cluster, st.clusters).watches, p.derive(xds.Listener, st.listeners).watches)
 	for _, d := range st.manifest.DrainingWatches {
 		if d.Since.After(now.Add(-p.options.TrimDelay)) {
 			running = append(running, d.Watch)
@@ -135,9 +135,7 @@ func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, no
 		if list.HasErrors() {
 			return nil, list
 		}
-		all := append(slices.Clone(running), out.Watches...)
-		slices.Sort(all)
-		needed = append(needed, len(slices.Compact(all)))
+		needed = append(needed, len(out.Watches)+len(without(running, out.Watches)))
 		if needed[len(needed)-1] <= p.options.InotifyBudget {
 			return out, append(list, p.warnInlined(way, st, needed[0])...)
 		}
@@ -249,25 +247,36 @@ func (st *state) retired(clusters []*xds.Resource, out *render.Output) []publish
 	for _, r := range clusters {
 		going = append(going, publish.Retired{Cluster: r.Name})
 	}
-	wanted := make(map[string]bool, len(out.Files))
-	for _, f := range out.Files {
-		wanted[f.Path] = true
+	wanted := make([]string, len(out.Files))
+	for i, f := range out.Files {
+		wanted[i] = f.Path
 	}
 	// A file on record is retired also where it was removed by hand.
-	names := append(slices.Collect(maps.Keys(st.manifest.Files)), st.files...)
-	slices.Sort(names)
-	for _, f := range slices.Compact(names) {
+	names := without(slices.Collect(maps.Keys(st.manifest.Files)), st.files)
+	for _, f := range without(slices.Concat(names, st.files), wanted) {
 		// The bootstrap names a layer that can't be read, and nothing replaces it.
-		if !wanted[f] && !isLayer(f) {
+		if !isLayer(f) {
 			going = append(going, publish.Retired{File: f})
 		}
 	}
 	return going
 }
 
+// without returns those of list, each once, that are not in sorted.
+func without(list, sorted []string) []string {
+	var rest []string
+	for _, x := range list {
+		if _, found := slices.BinarySearch(sorted, x); !found {
+			rest = append(rest, x)
+		}
+	}
+	slices.Sort(rest)
+	return slices.Compact(rest)
+}
+
 // drainingWatches returns the path subscriptions of listeners that out has no longer, and
 // those that began to drain after a time.
-func (st *state) drainingWatches(out *render.Output, after, now time.Time) []publish.DrainingWatch {
+func (st *state) drainingWatches(listening []string, out *render.Output, after, now time.Time) []publish.DrainingWatch {
 	var list []publish.DrainingWatch
 	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {
@@ -277,7 +286,7 @@ func (st *state) drainingWatches(out *render.Output, after, now time.Time) []pub
 			list = append(list, publish.DrainingWatch{Watch: watch, Since: earlier(since, now)})
 		}
 	}
-	for _, watch := range render.Watches(st.listeners) {
+	for _, watch := range listening {
 		add(watch, now)
 	}
 	for _, d := range st.manifest.DrainingWatches {

@@ -141,7 +141,7 @@ func (w world) settle(t *testing.T, d *Dir) {
 		return
 	}
 	// Nobody saw the answer to what was out already.
-	moved, last := in.paths(), w.plan.after(nil)
+	moved, last := in.paths(), w.plan.after(nil, NewReader(""))
 	for name, f := range last {
 		if moved[name] && e.took[name] != f.Version {
 			t.Errorf("nobody confirmed %s, but %q", name, e.took[name])

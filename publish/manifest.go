@@ -168,8 +168,11 @@ func (m Manifest) restartTrimDelays(other Manifest) Manifest {
 // same reports whether prev, which is on disk, equals m but for the time of publishing and
 // the commit: a plan that changes nothing keeps the record.
 func (m Manifest) same(prev Manifest) bool {
-	m.Published, m.Revision = prev.Published, prev.Revision
-	return prev.Layout == layout && reflect.DeepEqual(m.normal(), prev.normal())
+	if prev.Layout != layout || !maps.Equal(m.Files, prev.Files) {
+		return false
+	}
+	m.Published, m.Revision, m.Files = prev.Published, prev.Revision, prev.Files
+	return reflect.DeepEqual(m.normal(), prev.normal())
 }
 
 // normal returns m in the form in which it is written and compared.
@@ -199,15 +202,16 @@ func (m Manifest) normal() Manifest {
 // file returns m as a file.
 func (m Manifest) file() (File, error) { return recordFile(manifestPath, m.normal()) }
 
-// after returns the record of files once the steps of p are published.
-func (p Plan) after(files map[string]Published) map[string]Published {
+// after returns the record of files once the steps of p are published. What known knows to
+// be out has a hash there.
+func (p Plan) after(files map[string]Published, known *Reader) map[string]Published {
 	out := maps.Clone(files)
 	if out == nil {
 		out = make(map[string]Published)
 	}
 	for _, s := range p.Steps {
 		for _, f := range s.Write {
-			out[f.Path] = Published{f.Version, sum(f.Data)}
+			out[f.Path] = Published{f.Version, known.sum(f)}
 		}
 		for _, name := range s.Remove {
 			delete(out, name)

@@ -107,7 +107,7 @@ func (r *Reader) settle(root folder, f File, gid int) (bool, error) {
 	now := time.Now()
 	info, ok, err := holds(in, path.Base(f.Path), f, gid)
 	if ok = ok && !mended; ok && err == nil {
-		r.settled[f.Path] = settledFile{f, folder, info, info.isSettled(now)}
+		r.settled[f.Path] = settledFile{f, folder, info, info.isSettled(now), sum(f.Data)}
 	}
 	return ok, err
 }

@@ -44,7 +44,7 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	p.Manifest.Files = p.after(prev.Files)
+	p.Manifest.Files = p.after(prev.Files, d.reader)
 	if p, err = pending(d.root, p, d.gid, interrupted, d.reader); err != nil {
 		return Result{}, err
 	}

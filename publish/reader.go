@@ -147,6 +147,15 @@ type settledFile struct {
 	File
 	folder, info Info
 	settled      bool
+	sum          string
+}
+
+// sum returns the hash of the bytes of f.
+func (r *Reader) sum(f File) string {
+	if was := r.settled[f.Path]; was.sum != "" && bytes.Equal(was.Data, f.Data) {
+		return was.sum
+	}
+	return sum(f.Data)
 }
 
 // isOut reports whether f was found to be out before, and is still.

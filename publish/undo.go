@@ -77,7 +77,7 @@ func (in *Intent) record(moved Plan) map[string]Published {
 	if files == nil {
 		files = make(map[string]Published)
 	}
-	for name, as := range moved.after(nil) {
+	for name, as := range moved.after(nil, NewReader("")) {
 		if !goes[name] {
 			files[name] = as
 		}
