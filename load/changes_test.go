@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -123,20 +124,25 @@ type garden struct {
 // TestChanges: whatever happens to a tree, a Loader that has read it before gives what one
 // gives that reads it for the first time.
 func TestChanges(t *testing.T) {
-	for seed := range 12 {
+	for seed := range 24 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			g := garden{t, rand.New(rand.NewPCG(1, uint64(seed))), filepath.Join(t.TempDir(), "root")}
 			must(t, os.MkdirAll(filepath.Join(g.root, ".store"), 0o700))
 			must(t, os.MkdirAll(filepath.Join(g.root, "../outside"), 0o700))
 			l := later()
+			again := l.Load
 			var last *Result
 			for range 60 {
-				var did []string
+				var did, changed []string
 				for range g.random.IntN(4) {
-					what, _ := g.change()
+					what, paths := g.change()
 					did = append(did, what)
+					changed = append(changed, g.reached(paths)...)
 				}
-				next, err := l.Load(t.Context(), g.root)
+				if seed%2 > 0 { // as a watch tells it
+					again = func(ctx context.Context, root string) (*Result, error) { return l.Update(ctx, root, changed) }
+				}
+				next, err := again(t.Context(), g.root)
 				g.compare(did, next, err)
 				if err != nil {
 					continue
@@ -293,14 +299,36 @@ func (g garden) write(path, text string) {
 	}
 }
 
+// reached adds the links that may lead to paths.
+func (g garden) reached(paths []string) []string {
+	for _, path := range paths {
+		if !strings.HasPrefix(path, filepath.Join(g.root, ".store")) {
+			continue
+		}
+		must(g.t, filepath.WalkDir(g.root, func(link string, e fs.DirEntry, err error) error {
+			if e.Type()&fs.ModeSymlink != 0 {
+				paths = append(paths, link, filepath.Join(link, filepath.Base(path)))
+			}
+			return err
+		}))
+	}
+	return paths
+}
+
 // change does something to the tree, and says what, and where.
 func (g garden) change() (what string, paths []string) {
 	regular := func(m fs.FileMode) bool { return m.IsRegular() }
 	switch g.random.IntN(14) {
 	case 0, 1, 2:
 		path := g.path()
+		paths := []string{path}
+		for dir := filepath.Dir(path); dir != g.root; dir = filepath.Dir(dir) {
+			if _, err := os.Lstat(dir); err != nil {
+				paths = append(paths, dir) // it will come
+			}
+		}
 		g.write(path, g.text(path))
-		return "write " + path, []string{path, filepath.Dir(path)}
+		return "write " + path, paths
 	case 3: // the size and time of before
 		path := g.some(regular)
 		if path == "" {

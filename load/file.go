@@ -13,6 +13,7 @@ import (
 // alone looks at, it does not change.
 type file struct {
 	source    *source
+	found     entry
 	stamp     stamp
 	resources []*xds.Resource
 	findings  diag.Bounded
@@ -34,6 +35,9 @@ func (f *file) diagnostics() diag.List {
 	return f.findings.List(diag.Position{File: f.source.name}, "in this file")
 }
 
+// errors counts the findings that are errors.
+func (f *file) errors() int { return f.diagnostics().Count(diag.Error) }
+
 // giveUp notes that what is left of the file is not read, for its many errors.
 func (f *file) giveUp() {
 	f.findings.Leave(diag.Error)
@@ -43,7 +47,7 @@ func (f *file) giveUp() {
 // size counts the bytes that were read: of a file that goes into several resources,
 // several times. What was looked at only does not count.
 func (f *file) size() int64 {
-	if f.source.format == formatOther {
+	if f.count() == 0 {
 		return 0
 	}
 	n := len(f.source.data)
@@ -53,17 +57,25 @@ func (f *file) size() int64 {
 	return int64(n)
 }
 
+// count is 1 for a resource file, 0 for one that was looked at only, and for none.
+func (f *file) count() int {
+	if f == nil || f.source.format == formatOther {
+		return 0
+	}
+	return 1
+}
+
 // isCurrent tells whether the file, and those that went into its resources, surely are
 // what they were. Mostly what the file system says of them is enough.
-func (f *file) isCurrent(t *tree, e entry) bool {
+func (f *file) isCurrent(t *tree) bool {
 	if f.unread || !f.stamp.settled {
 		return false
 	}
 	stat := os.Lstat
-	if e.linked {
+	if f.found.linked {
 		stat = t.stat
 	}
-	info, err := stat(e.path)
+	info, err := stat(f.source.name)
 	return err == nil && f.stamp.holds(info) && f.upToDate(t)
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"xdspub/internal/fspath"
 	"xdspub/safefile"
 )
 
@@ -18,6 +19,7 @@ type entry struct {
 	path   string
 	format format
 	linked bool // by a link of its own
+	beyond bool // a link leads to it, or to a folder that it is in
 	single bool // somebody named it by itself
 }
 
@@ -47,48 +49,76 @@ func formatOf(path string) format {
 	}
 }
 
-// finder goes through a tree.
+// finder goes through a tree, or through a folder of it.
 type finder struct {
-	l    *Loader
-	tree *tree
-	// seen are the folders so far by their real paths: what two links lead to would be
-	// read twice, a link that leads back without an end.
-	seen  map[string]string
-	names int // of files and folders, so far
-	found []entry
+	l       *Loader
+	tree    *tree
+	folders folders // of the tree, so far
+	found   []entry
+}
+
+// folders are those of a tree.
+type folders struct {
+	at map[string]location // by path
+	// paths are the other way, by real path: what two links lead to would be read twice,
+	// a link that leads back without an end.
+	paths map[string]string
+	names int // of files and folders in them
+}
+
+// location is where a folder of the tree is.
+type location struct {
+	real   string
+	beyond bool // a link leads to it, or to a folder that it is in
+	names  int  // of files and folders in it
+}
+
+// without are folders without the one at a path and those in it.
+func (f folders) without(path string) folders {
+	next := folders{make(map[string]location, len(f.at)), make(map[string]string, len(f.at)), 0}
+	for p, at := range f.at {
+		if !fspath.Within(p, path) {
+			next.at[p], next.paths[at.real] = at, p
+			next.names += at.names
+		}
+	}
+	return next
 }
 
 // find lists the files of the tree in the order of their paths.
-func (l *Loader) find(ctx context.Context, t *tree) ([]entry, error) {
-	f := finder{l: l, tree: t, seen: make(map[string]string)}
-	if err := f.folder(ctx, "", t.folders[0].real); err != nil {
-		return nil, err
+func (l *Loader) find(ctx context.Context, t *tree) ([]entry, folders, error) {
+	f := finder{l: l, tree: t, folders: folders{at: make(map[string]location), paths: make(map[string]string)}}
+	if err := f.folder(ctx, "", location{real: t.folders[0].real}); err != nil {
+		return nil, folders{}, err
 	}
 	// A folder's files stand behind files beside it: "a.yaml" < "a/b.yaml".
 	slices.SortFunc(f.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
-	return f.found, nil
+	return f.found, f.folders, nil
 }
 
 // folder goes through one folder. rel is its path below the root.
-func (f *finder) folder(ctx context.Context, rel, real string) error {
+func (f *finder) folder(ctx context.Context, rel string, at location) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	dir := filepath.Join(f.tree.root, rel)
-	first, twice := f.seen[real]
+	first, twice := f.folders.paths[at.real]
 	switch {
 	case twice && strings.HasPrefix(dir, first+string(filepath.Separator)):
-		return fmt.Errorf("read %s: the link leads back to %s", dir, real)
+		return fmt.Errorf("read %s: the link leads back to %s", dir, at.real)
 	case twice:
-		return fmt.Errorf("read %s: the link leads to %s, which is read as %s already", dir, real, first)
+		return fmt.Errorf("read %s: the link leads to %s, which is read as %s already", dir, at.real, first)
 	}
-	f.seen[real] = dir
+	f.folders.paths[at.real] = dir
+	before := f.folders.names
 	entries, err := f.list(ctx, dir, rel)
 	if err != nil {
 		return err
 	}
+	at.names = f.folders.names - before
+	f.folders.at[dir] = at
 	for _, e := range entries {
-		if err := f.entry(ctx, filepath.Join(rel, e.Name()), real, e); err != nil {
+		if err := f.entry(ctx, filepath.Join(rel, e.Name()), at, e); err != nil {
 			return err
 		}
 	}
@@ -98,7 +128,7 @@ func (f *finder) folder(ctx context.Context, rel, real string) error {
 // list is what a folder holds and what may matter.
 func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, error) {
 	return safefile.List(ctx, dir, func(names int) error {
-		if f.names += names; f.names > f.l.names {
+		if f.folders.names += names; f.folders.names > f.l.names {
 			return fmt.Errorf("read %s: the source tree has more than %d files and folders at this place: keep in it what belongs to Envoy", dir, f.l.names)
 		}
 		return nil
@@ -107,10 +137,10 @@ func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, erro
 
 // entry takes one file or folder up. What leads out of the tree is a finding once it
 // is read.
-func (f *finder) entry(ctx context.Context, below, parent string, e fs.DirEntry) error {
+func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirEntry) error {
 	path := filepath.Join(f.tree.root, below)
-	isDir, real := e.IsDir(), filepath.Join(parent, e.Name())
-	linked := e.Type()&fs.ModeSymlink != 0
+	isDir, linked := e.IsDir(), e.Type()&fs.ModeSymlink != 0
+	to := location{real: filepath.Join(in.real, e.Name()), beyond: in.beyond || linked}
 	if linked {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -119,20 +149,20 @@ func (f *finder) entry(ctx context.Context, below, parent string, e fs.DirEntry)
 		if isDir = info.IsDir(); isDir {
 			in, inside, err := f.tree.locate(path)
 			if _, outside := errors.AsType[*OutsideError](err); outside {
-				f.found = append(f.found, entry{path: path, format: formatOutside})
+				f.found = append(f.found, entry{path: path, format: formatOutside, beyond: true})
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			real = filepath.Join(in.real, inside)
+			to.real = filepath.Join(in.real, inside)
 		}
 	}
 	if isDir {
-		return f.folder(ctx, below, real)
+		return f.folder(ctx, below, to)
 	}
 	if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
-		f.found = append(f.found, entry{path: path, format: format, linked: linked})
+		f.found = append(f.found, entry{path: path, format: format, linked: linked, beyond: to.beyond})
 	}
 	return nil
 }

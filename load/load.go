@@ -19,7 +19,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +46,7 @@ type Options struct {
 type Loader struct {
 	options Options
 	known   contents
+	failed  bool // known may be older than what Update was told
 	now     func() time.Time
 	// Limits of a tree.
 	bytes    int64
@@ -60,25 +60,19 @@ func New(o Options) *Loader {
 	return &Loader{options: o, now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
 }
 
-// contents is what a tree held when it was read last.
-type contents struct {
-	files  []*file // in the order of their paths
-	cut    bool    // there are more, which were left out for their many errors
-	result *Result
-}
-
 // Load reads the tree at root, or the one file at root. An error means that
 // something could not be read, or that ctx has ended; what was read and is wrong is
 // in Diagnostics. Where nothing has changed, the Result is that of the call before.
 func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
+	l.failed = true
 	t, single, err := l.open(root)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	found := []entry{{path: root, format: formatOf(root), single: true}}
+	found, in := []entry{{path: root, format: formatOf(root), single: true}}, folders{}
 	if !single {
-		if found, err = l.find(ctx, t); err != nil {
+		if found, in, err = l.find(ctx, t); err != nil {
 			return nil, err
 		}
 	}
@@ -86,33 +80,14 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := contents{files: files, cut: len(files) < len(found), result: l.known.result}
-	if next.result == nil || l.known.cut || next.cut || !slices.Equal(files, l.known.files) {
-		next.result = l.result(root, next)
+	before := l.known
+	if before.root != root || before.cut {
+		before = contents{root: root}
 	}
-	l.known = next
-	return next.result, nil
-}
-
-// result is what files hold.
-func (l *Loader) result(root string, c contents) *Result {
-	r := &Result{files: c.files, Partial: c.cut}
-	findings := diag.NewBounded(l.findings)
-	if c.cut {
-		findings.Leave(diag.Error)
-	}
-	for _, f := range c.files {
-		findings.Add(f.diagnostics()...)
-		r.Partial = r.Partial || f.partial
-		for _, in := range f.inlined {
-			r.Inlined = append(r.Inlined, in.path)
-		}
-		r.Bytes += f.size()
-	}
-	slices.Sort(r.Inlined)
-	r.Inlined = slices.Compact(r.Inlined)
-	r.Diagnostics = findings.List(diag.Position{File: root}, "in the source tree").Sort()
-	return r
+	l.known = before.with(editsBetween(before.files, files), len(files) < len(found), l.findings)
+	l.known.folders = in
+	l.failed = false
+	return l.known.result, nil
 }
 
 // open opens the tree at root, or the folder of the single file at root.
@@ -155,7 +130,7 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 		if errs[i] != nil {
 			return 0
 		}
-		return files[i].diagnostics().Count(diag.Error)
+		return files[i].errors()
 	})
 	if read < len(todo) {
 		files = files[:todo[read]]
@@ -165,7 +140,7 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 		if errs[i] != nil {
 			return nil, errs[i]
 		}
-		if met += f.diagnostics().Count(diag.Error); met >= l.findings {
+		if met += f.errors(); met >= l.findings {
 			return files[:i+1], nil
 		}
 	}
@@ -178,14 +153,22 @@ func (l *Loader) knownOf(found []entry) []*file {
 	known := make([]*file, len(found))
 	rest := l.known.files
 	for i, e := range found {
-		for len(rest) > 0 && rest[0].source.name < e.path {
-			rest = rest[1:]
-		}
-		if len(rest) > 0 && rest[0].source.name == e.path && rest[0].source.format == e.format {
+		rest = rest[skip(rest, e.path):]
+		if len(rest) > 0 && rest[0].found == e {
 			known[i] = rest[0]
 		}
 	}
 	return known
+}
+
+// skip counts the files that stand before a path. It is fast where they are few.
+func skip(files []*file, path string) int {
+	most := 1
+	for most < len(files) && files[most-1].source.name < path {
+		most *= 2
+	}
+	n, _ := searchFile(files[:min(most, len(files))], path)
+	return n
 }
 
 // keep puts into files those that are known and, by what the file system says, surely are
@@ -195,7 +178,7 @@ func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files 
 	batches := (len(found) + batch - 1) / batch
 	inParallel(batches, 1, func(n int) (errors int) {
 		for i := n * batch; i < min((n+1)*batch, len(found)) && ctx.Err() == nil; i++ {
-			if f := known[i]; f != nil && f.isCurrent(t, found[i]) {
+			if f := known[i]; f != nil && f.isCurrent(t) {
 				files[i] = f
 				t.takeFile(f)
 			}
@@ -214,18 +197,18 @@ func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
 	case e.format == formatOther:
 		read = t.peek(e.path)
 		f := newSource(e.path, formatOther, read.data).decode(t)
-		f.stamp = read.stamp
+		f.found, f.stamp = e, read.stamp
 		return f, nil
 	case e.format == formatOutside:
 		_, _, err := t.locate(e.path)
-		return unread(newSource(e.path, e.format, nil), cmp.Or(err, errTurned))
+		return unread(e, cmp.Or(err, errTurned))
 	case e.single:
 		read.data, err = safefile.Read(e.path, MaxBytes)
 	default:
 		read, err = t.read(e.path, MaxBytes)
 	}
 	if err != nil {
-		return unread(newSource(e.path, e.format, nil), err)
+		return unread(e, err)
 	}
 	s := newSource(e.path, e.format, read.data)
 	f := known
@@ -239,7 +222,7 @@ func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
 		f = s.decode(t)
 		t.resources.Add(int64(len(f.resources)))
 	}
-	f.stamp = read.stamp
+	f.found, f.stamp = e, read.stamp
 	return f, l.overLimit(t)
 }
 
@@ -258,8 +241,8 @@ var errTurned = errors.New("a link of the source tree was turned while it was re
 
 // unread is what is known of a file that is not read on account of what it is; other
 // errors are those of reading.
-func unread(s *source, err error) (*file, error) {
-	d := diag.Diagnostic{Code: codeTooLarge.Name, Position: diag.Position{File: s.name}}
+func unread(e entry, err error) (*file, error) {
+	d := diag.Diagnostic{Code: codeTooLarge.Name, Position: diag.Position{File: e.path}}
 	if large, ok := errors.AsType[*safefile.TooLargeError](err); ok {
 		d.Message, d.Help = large.Error(), "split it: a tree may have many files"
 	} else if outside, ok := errors.AsType[*OutsideError](err); ok {
@@ -267,8 +250,8 @@ func unread(s *source, err error) (*file, error) {
 	} else {
 		return nil, err
 	}
-	f := newFile(s)
-	f.unread, f.partial = true, true
+	f := newFile(newSource(e.path, e.format, nil))
+	f.found, f.unread, f.partial = e, true, true
 	f.findings.Add(d)
 	return f, nil
 }

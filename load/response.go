@@ -66,7 +66,7 @@ func AsWritten(in Input) *Result {
 // parse decodes a source. The files that it names are read in t, if there is one.
 func parse(s *source, t *tree) (*file, *Result) {
 	f := s.decode(t)
-	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(len(s.data)), files: []*file{f}}
+	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(len(s.data)), files: []*file{f}, count: 1}
 	for _, i := range f.inlined {
 		result.Inlined = append(result.Inlined, i.path)
 	}

@@ -25,6 +25,8 @@ type Result struct {
 	Bytes int64
 
 	files    []*file // by path
+	linked   []*file // those that a link leads to
+	count    int     // of files that are not only looked at
 	snapshot *xds.Snapshot
 }
 
@@ -37,8 +39,8 @@ func (r *Result) Resources() []*xds.Resource {
 	return list
 }
 
-// Snapshot holds the Resources. The Results of one Loader that hold the same share one,
-// and the next one of them knows the Change (xds.Snapshot.Since).
+// Snapshot holds the Resources. Of the Results of one Loader, the next one's knows how it
+// was changed from this one (xds.Snapshot.Since).
 func (r *Result) Snapshot() *xds.Snapshot {
 	if r.snapshot == nil {
 		r.snapshot = xds.NewSnapshot(r.Resources())
@@ -47,14 +49,21 @@ func (r *Result) Snapshot() *xds.Snapshot {
 }
 
 // Files are the resource files that were read, sorted.
-func (r *Result) Files() []string {
-	var list []string
-	for _, f := range r.files {
-		if f.source.format != formatOther {
-			list = append(list, f.source.name)
+func (r *Result) Files() []string { return resourceFiles(r.files) }
+
+// FileCount is the number of Files.
+func (r *Result) FileCount() int { return r.count }
+
+// Linked are those of the Files that a link leads to, or to a folder that they are in.
+func (r *Result) Linked() []string { return resourceFiles(r.linked) }
+
+func resourceFiles(files []*file) (paths []string) {
+	for _, f := range files {
+		if f.count() > 0 {
+			paths = append(paths, f.source.name)
 		}
 	}
-	return list
+	return paths
 }
 
 // Line is the source line at a position, without its line break. It gives none

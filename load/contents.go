@@ -1,0 +1,224 @@
+package load
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// contents is what a tree held when it was read last. It does not change: what a change of
+// some files does not touch, the next contents share.
+type contents struct {
+	root     string
+	folders  folders
+	files    []*file // this list and the next two in the order of paths
+	reported []*file // with findings
+	linked   []*file // that a link leads to
+	cut      bool    // there are more files, which were left out for their many errors
+	inlined  map[string]users
+	result   *Result // nil for a tree that was not read yet
+}
+
+// users are the files that name a file which goes into their resources. It is in a map by
+// its absolute path.
+type users struct {
+	path string // as it was read
+	of   []*file
+}
+
+// edit is a file that came, went or changed; one of the two may be nil.
+type edit struct {
+	path     string
+	old, new *file
+}
+
+// editsBetween leads from some files to others. Each list is in the order of paths.
+func editsBetween(old, new []*file) []edit {
+	var edits []edit
+	for len(old) > 0 || len(new) > 0 {
+		switch {
+		case len(new) == 0 || len(old) > 0 && old[0].source.name < new[0].source.name:
+			edits, old = append(edits, edit{old[0].source.name, old[0], nil}), old[1:]
+		case len(old) == 0 || new[0].source.name < old[0].source.name:
+			edits, new = append(edits, edit{new[0].source.name, nil, new[0]}), new[1:]
+		default:
+			if old[0] != new[0] {
+				edits = append(edits, edit{new[0].source.name, old[0], new[0]})
+			}
+			old, new = old[1:], new[1:]
+		}
+	}
+	return edits
+}
+
+// spliced is a list of files once those that keep wants are edited in it. It compares only
+// paths near those of the edits, and copies the rest.
+func spliced(files []*file, edits []edit, keep func(*file) bool) []*file {
+	if len(edits) == 0 {
+		return files
+	}
+	next := make([]*file, 0, len(files)+len(edits))
+	for _, e := range edits {
+		i, found := searchFile(files, e.path)
+		next, files = append(next, files[:i]...), files[i:]
+		if found {
+			files = files[1:]
+		}
+		if e.new != nil && keep(e.new) {
+			next = append(next, e.new)
+		}
+	}
+	return append(next, files...)
+}
+
+// with is what the tree holds after edits, which stand in the order of their paths. cut
+// says that there are more files. Findings are bounded.
+func (c contents) with(edits []edit, cut bool, most int) contents {
+	if len(edits) == 0 && !cut && c.result != nil {
+		return c
+	}
+	before := c.result
+	if before == nil {
+		before = &Result{}
+	}
+	c.cut = cut
+	c.files = spliced(c.files, edits, func(*file) bool { return true })
+	c.reported = spliced(c.reported, edits, func(f *file) bool { return f.partial || len(f.diagnostics()) > 0 })
+	c.linked = spliced(c.linked, edits, func(f *file) bool { return f.found.beyond })
+	r := &Result{Partial: cut, Inlined: before.Inlined, Bytes: before.Bytes, count: before.count, files: c.files, linked: c.linked}
+	r.Diagnostics = c.findings(most)
+	for _, f := range c.reported {
+		r.Partial = r.Partial || f.partial
+	}
+	named := false
+	for _, e := range edits {
+		for _, f := range []*file{e.old, e.new} {
+			named = named || f != nil && len(f.inlined) > 0
+		}
+		r.Bytes += e.new.size() - e.old.size()
+		r.count += e.new.count() - e.old.count()
+	}
+	if named {
+		c.inlined = usersAfter(c.inlined, edits)
+		r.Inlined = nil
+		for _, u := range c.inlined {
+			r.Inlined = append(r.Inlined, u.path)
+		}
+		slices.Sort(r.Inlined)
+	}
+	if c.result == nil {
+		r.snapshot = xds.NewSnapshot(r.Resources())
+	} else {
+		r.snapshot = before.snapshot.Apply(change(before.snapshot, edits, c.files))
+	}
+	c.result = r
+	return c
+}
+
+// findings are those of all files, as far as there are not too many.
+func (c contents) findings(most int) diag.List {
+	findings := diag.NewBounded(most)
+	if c.cut {
+		findings.Leave(diag.Error)
+	}
+	for _, f := range c.reported {
+		findings.Add(f.diagnostics()...)
+	}
+	return findings.List(diag.Position{File: c.root}, "in the source tree").Sort()
+}
+
+// usersAfter are the users of files after edits.
+func usersAfter(all map[string]users, edits []edit) map[string]users {
+	all = maps.Clone(all)
+	if all == nil {
+		all = make(map[string]users)
+	}
+	for _, e := range edits {
+		for at, path := range e.old.names() {
+			u := users{path, slices.DeleteFunc(slices.Clone(all[at].of), func(f *file) bool { return f == e.old })}
+			if all[at] = u; len(u.of) == 0 {
+				delete(all, at)
+			}
+		}
+		for at, path := range e.new.names() {
+			all[at] = users{path, append(slices.Clip(all[at].of), e.new)}
+		}
+	}
+	return all
+}
+
+// names are the files that go into the resources of f, by absolute path.
+func (f *file) names() map[string]string {
+	if f == nil || len(f.inlined) == 0 {
+		return nil
+	}
+	names := make(map[string]string, len(f.inlined))
+	for _, in := range f.inlined {
+		at, err := filepath.Abs(in.path)
+		if err != nil { // nobody knows where we are: then it is never looked up either
+			at = in.path
+		}
+		names[at] = in.path
+	}
+	return names
+}
+
+// change is how edits change a snapshot. Of resources that share a Key, the order of the
+// source is kept: where some come or go, all are put there again.
+func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
+	var c xds.Change
+	removed := make(map[*xds.Resource]bool)
+	for _, e := range edits {
+		if e.old != nil {
+			for _, r := range e.old.resources {
+				removed[r] = true
+				c.Removed = append(c.Removed, r)
+			}
+		}
+	}
+	shared := make(map[xds.Key]bool)
+	in := make(map[string]bool) // files that hold resources of a shared Key
+	for _, e := range edits {
+		if e.new == nil {
+			continue
+		}
+		for _, r := range e.new.resources {
+			c.Added = append(c.Added, r)
+			if shared[r.Key] {
+				continue
+			}
+			for _, other := range s.Named(r.Key) {
+				if !removed[other] {
+					shared[r.Key] = true
+					in[fileOf(other)] = true
+					c.Removed = append(c.Removed, other)
+				}
+			}
+		}
+	}
+	if len(shared) == 0 {
+		return c
+	}
+	c.Added = slices.DeleteFunc(c.Added, func(r *xds.Resource) bool {
+		if shared[r.Key] {
+			in[fileOf(r)] = true
+		}
+		return shared[r.Key]
+	})
+	for _, path := range slices.Sorted(maps.Keys(in)) {
+		if i, found := searchFile(files, path); found {
+			for _, r := range files[i].resources {
+				if shared[r.Key] {
+					c.Added = append(c.Added, r)
+				}
+			}
+		}
+	}
+	return c
+}
+
+// fileOf is the path of the file that a resource stands in.
+func fileOf(r *xds.Resource) string { return r.Origin.(origin).document.source.name }

@@ -1,0 +1,179 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"xdspub/internal/fspath"
+)
+
+// Update is Load where the paths are known that changed since the last call, whatever
+// came of that: absolute ones, as reached from root. Of a folder among them, what is in
+// it may have changed. Other files are taken for what they were, so this costs what the
+// change costs. Where paths do not tell enough, it is Load.
+func (l *Loader) Update(ctx context.Context, root string, changed []string) (*Result, error) {
+	if l.failed || l.known.result == nil || l.known.root != root || l.known.cut || l.known.folders.at == nil {
+		return l.Load(ctx, root)
+	}
+	t, single, err := l.open(root)
+	if err != nil || single {
+		return l.Load(ctx, root)
+	}
+	defer t.close()
+	next, ok := l.update(ctx, t, changed)
+	if !ok {
+		return l.Load(ctx, root)
+	}
+	l.known = next
+	return next.result, nil
+}
+
+// update is what the tree holds now. It is not ok where only a look at all of it tells:
+// then nothing has changed here.
+func (l *Loader) update(ctx context.Context, t *tree, changed []string) (next contents, ok bool) {
+	base, err := filepath.Abs(t.root)
+	if err != nil || l.known.folders.at[filepath.Join(t.root)].real != t.folders[0].real {
+		return contents{}, false
+	}
+	u := updater{finder: finder{l: l, tree: t, folders: l.known.folders}, base: base, again: make(map[string]*file)}
+	for _, path := range slices.Sorted(slices.Values(changed)) {
+		if !u.look(ctx, path) {
+			return contents{}, false
+		}
+	}
+	edits, ok := u.edits(ctx)
+	if !ok {
+		return contents{}, false
+	}
+	next = l.known.with(edits, false, l.findings)
+	next.folders = u.folders
+	errors := 0
+	for _, f := range next.reported {
+		errors += f.errors()
+	}
+	return next, errors < l.findings
+}
+
+// updater looks at what changed in a tree.
+type updater struct {
+	finder
+	base  string           // the root, absolute
+	seen  []string         // folders that were gone through
+	again map[string]*file // what was known of files that may be gone or changed, by path
+}
+
+// look takes one path up that changed.
+func (u *updater) look(ctx context.Context, path string) (ok bool) {
+	if fspath.Within(u.base, path) {
+		return false
+	}
+	below, err := filepath.Rel(u.base, path)
+	if err != nil {
+		return false
+	}
+	if !filepath.IsLocal(below) || u.left(below) {
+		u.lookAtUsers(path)
+		return true
+	}
+	at := filepath.Join(u.tree.root, below)
+	if slices.ContainsFunc(u.seen, func(dir string) bool { return fspath.Within(at, dir) }) {
+		return true
+	}
+	info, err := os.Lstat(at)
+	exists := err == nil
+	known, wasFile := u.known(at)
+	_, wasFolder := u.folders.at[at]
+	switch {
+	case !exists && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR),
+		exists && info.Mode()&fs.ModeSymlink != 0,
+		wasFile && (known.found.linked || known.source.format == formatOutside):
+		return false // what a link leads to is for a look at all
+	case wasFile:
+		u.again[at] = known
+	}
+	u.lookAtUsers(path)
+	if wasFolder || exists && info.IsDir() {
+		u.leave(at)
+	}
+	if !exists {
+		return true
+	}
+	in, ok := u.folders.at[filepath.Dir(at)]
+	return ok && u.entry(ctx, below, in, fs.FileInfoToDirEntry(info)) == nil
+}
+
+// left tells whether a path is left out of the tree, or a folder that it is in.
+func (u *updater) left(below string) bool {
+	for at := below; at != "."; at = filepath.Dir(at) {
+		if Hidden(filepath.Base(at)) || u.l.ignored(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// known is what is known of the file at a path.
+func (u *updater) known(path string) (f *file, ok bool) {
+	files := u.l.known.files
+	i, ok := searchFile(files, path)
+	if !ok {
+		return nil, false
+	}
+	return files[i], true
+}
+
+// leave takes a folder out of the tree, with all in it.
+func (u *updater) leave(dir string) {
+	u.folders = u.folders.without(dir)
+	u.seen = append(u.seen, dir)
+	files := u.l.known.files
+	i, _ := searchFile(files, dir+string(filepath.Separator))
+	for _, f := range files[i:] {
+		if !strings.HasPrefix(f.source.name, dir+string(filepath.Separator)) {
+			break
+		}
+		u.again[f.source.name] = f
+	}
+}
+
+// lookAtUsers takes up the files into whose resources goes what is at a path, or below it.
+func (u *updater) lookAtUsers(path string) {
+	for at, users := range u.l.known.inlined {
+		if fspath.Within(at, path) {
+			for _, f := range users.of {
+				if u.again[f.source.name] == nil {
+					u.again[f.source.name] = f
+					u.found = append(u.found, f.found)
+				}
+			}
+		}
+	}
+}
+
+// edits reads what was found, and tells how the tree differs from what is known.
+func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
+	slices.SortFunc(u.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	u.found = slices.Compact(u.found)
+	u.tree.bytes.Store(u.l.known.result.Bytes)
+	u.tree.resources.Store(int64(u.l.known.result.Snapshot().Len()))
+	for _, f := range u.again {
+		u.tree.bytes.Add(-f.size())
+		u.tree.resources.Add(-int64(len(f.resources)))
+	}
+	files, err := u.l.readAll(ctx, u.tree, u.found)
+	if err != nil || len(files) < len(u.found) {
+		return nil, false
+	}
+	var old []*file
+	for _, f := range u.again {
+		old = append(old, f)
+	}
+	slices.SortFunc(old, func(a, b *file) int { return strings.Compare(a.source.name, b.source.name) })
+	return editsBetween(old, files), true
+}
