@@ -37,8 +37,10 @@ func BenchmarkPass(b *testing.B) {
 					for change := 1; b.Loop(); change++ {
 						if edit.file != "" {
 							tree.write(edit.file, edit.resource(7, change))
+							tree.pass(filepath.Join(tree.o.Source, edit.file))
+						} else {
+							tree.pass()
 						}
-						tree.pass()
 					}
 					b.ReportMetric(float64((processorTime()-begun).Milliseconds())/float64(b.N), "cpu-ms/op")
 				})
@@ -85,9 +87,14 @@ func (t *tree) write(name, text string) {
 	}
 }
 
-func (t *tree) pass() {
+// pass is that after events of files; without any, that of a rescan.
+func (t *tree) pass(changed ...string) {
 	ctx := context.Background()
-	checked, err := t.c.Check(ctx)
+	check := t.c.Check
+	if len(changed) > 0 {
+		check = func(ctx context.Context) (*pipeline.Checked, error) { return t.c.Update(ctx, changed) }
+	}
+	checked, err := check(ctx)
 	if err != nil {
 		t.b.Fatal(err)
 	}

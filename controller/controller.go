@@ -75,6 +75,11 @@ func (c *Controller) Check(ctx context.Context) (*pipeline.Checked, error) {
 	return c.pipeline.Check(ctx)
 }
 
+// Update calls Pipeline.Update.
+func (c *Controller) Update(ctx context.Context, changed []string) (*pipeline.Checked, error) {
+	return c.pipeline.Update(ctx, changed)
+}
+
 // Plan plans the publish of a checked source tree, and adds findings to it. It changes nothing
 // on disk, and the output directory need not be open. The plan is nil where the findings
 // make the source tree invalid. A *pipeline.UsageError means that the output directory does

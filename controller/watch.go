@@ -46,7 +46,8 @@ type watching struct {
 	*Controller
 	o         WatchOptions
 	watcher   *watch.Watcher
-	inlined   []string // files that go into resources
+	inlined   []string      // files that go into resources
+	unread    watch.Changes // of the source tree, since it was read
 	changeLog changeLog
 
 	nextTrim time.Time
@@ -193,7 +194,12 @@ func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err
 // was removed or replaced: a plan is made for the files that are there.
 func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
 	var checked *pipeline.Checked
-	w.watcher.Read(ctx, func(watch.Changes) { checked, err = readAside(ctx, w.check) })
+	w.watcher.Read(ctx, func(c watch.Changes) {
+		w.unread = w.unread.And(c)
+		// What somebody asks for comes before the events of what was done just before it.
+		w.unread.All = w.unread.All || reason != string(watch.Change)
+		checked, err = readAside(ctx, w.check)
+	})
 	if ctx.Err() != nil { // while it waited for git, or read
 		return o, nil
 	}
@@ -301,12 +307,21 @@ func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 	if err := w.watcher.Also(w.extraFiles()...); err != nil {
 		return nil, err
 	}
-	checked, err := w.Check(ctx)
+	checked, err := w.read(ctx)
 	if err != nil {
 		return nil, err
 	}
+	w.unread = watch.Changes{}
 	w.inlined = checked.Inlined
 	return checked, w.watcher.Also(w.extraFiles()...)
+}
+
+// read reads what has changed in the source tree, or all of it where that is not known.
+func (w *watching) read(ctx context.Context) (*pipeline.Checked, error) {
+	if w.unread.All {
+		return w.Check(ctx)
+	}
+	return w.Update(ctx, w.unread.Paths)
 }
 
 // turn runs one reconcile or one trim, and shows its outcome in the log and on the control

@@ -70,7 +70,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 		return nil, err
 	}
 	defer t.close()
-	found, in := []entry{{path: root, format: formatOf(root), single: true}}, folders{}
+	found, in := []entry{{path: root, format: formatOf(root), single: true, beyond: true}}, folders{}
 	if !single {
 		if found, in, err = l.find(ctx, t); err != nil {
 			return nil, err

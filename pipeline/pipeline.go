@@ -94,6 +94,7 @@ type Pipeline struct {
 	options  Options
 	log      *slog.Logger
 	loader   *load.Loader
+	unread   bool // a Check ended well, and did not read the source tree
 	judge    *validate.Judge
 	renderer render.Renderer
 	out      *publish.Reader
@@ -182,7 +183,22 @@ func (c *Checked) Merge(other *Checked) {
 // Check loads and validates the source tree. Diagnostics says what is wrong in it; an error
 // means that a file could not be read, or that ctx has ended.
 func (p *Pipeline) Check(ctx context.Context) (*Checked, error) {
-	checked, err := p.check(ctx)
+	return p.checkLoaded(ctx, p.load)
+}
+
+// Update is Check where the paths are known that changed in the source tree since the last
+// call (load.Loader.Update).
+func (p *Pipeline) Update(ctx context.Context, changed []string) (*Checked, error) {
+	return p.checkLoaded(ctx, func(ctx context.Context) (*load.Result, error) {
+		if p.unread { // other paths may have changed too
+			return p.load(ctx)
+		}
+		return p.loader.Update(ctx, p.options.Source, changed)
+	})
+}
+
+func (p *Pipeline) checkLoaded(ctx context.Context, load func(context.Context) (*load.Result, error)) (*Checked, error) {
+	checked, err := p.check(ctx, load)
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // the findings are incomplete
 	}
@@ -192,11 +208,12 @@ func (p *Pipeline) Check(ctx context.Context) (*Checked, error) {
 	return checked, err
 }
 
-func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
+func (p *Pipeline) check(ctx context.Context, load func(context.Context) (*load.Result, error)) (*Checked, error) {
 	if p.options.Follow {
 		return p.follow(ctx)
 	}
 	if c := p.Overlap(); c != nil {
+		p.unread = true
 		return c, nil
 	}
 	known, knownDiagnostics, err := p.known()
@@ -204,16 +221,17 @@ func (p *Pipeline) check(ctx context.Context) (*Checked, error) {
 		return nil, err
 	}
 	start := time.Now()
-	loaded, err := p.load(ctx)
+	loaded, err := load(ctx)
 	if err != nil {
 		return nil, err
 	}
+	p.unread = false
 	c := &Checked{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined}
 	c.loaded(start, p.options)
-	c.Summary.Files, c.Summary.Resources = len(loaded.Files()), c.Snapshot.Len()
+	c.Summary.Files, c.Summary.Resources = loaded.FileCount(), c.Snapshot.Len()
 	c.Add(knownDiagnostics)
 	c.Add(loaded.Diagnostics)
-	c.Add(p.linksToOut(loaded.Files()))
+	c.Add(p.linksToOut(loaded.Linked()))
 	if c.Snapshot.Len() == 0 && c.Accepted() && !p.options.AllowEmpty {
 		c.Add(diag.List{{
 			Code: codeEmptyTree.Name, Position: diag.Position{File: p.options.Source},

@@ -15,6 +15,13 @@ type Changes struct {
 	Paths []string
 }
 
+// And are the changes of both.
+func (c Changes) And(other Changes) Changes {
+	paths := append(slices.Clip(c.Paths), other.Paths...)
+	slices.Sort(paths)
+	return Changes{All: c.All || other.All, Paths: slices.Compact(paths)}
+}
+
 // maxChanged bounds the paths that are told one by one: to look at the whole tree costs
 // little more then, and nobody can make the list long.
 const maxChanged = 1000
