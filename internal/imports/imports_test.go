@@ -25,7 +25,7 @@ var may = map[string][]string{
 	"xds/alltypes":           {},
 	"safefile":               {},
 	"gitdir":                 {"safefile"},
-	"load":                   {"diag", "safefile", "xds", "xds/alltypes"},
+	"load":                   {"diag", "internal/fspath", "safefile", "xds", "xds/alltypes"},
 	"validate":               {"diag", "xds"},
 	"validate/facts":         {"diag", "xds", "validate"},
 	"validate/rules":         {"validate", "validate/rules/*"},
