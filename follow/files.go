@@ -102,8 +102,8 @@ func (f *follower) one(to *file, loaded *load.Result) {
 	}
 }
 
-// judge judges what can be said when all files are known.
-func (f *follower) judge() {
+// checkFiles reports what only shows when all files are known.
+func (f *follower) checkFiles() {
 	for _, r := range f.stored {
 		f.data(r, !f.asked[r.Name])
 	}

@@ -113,7 +113,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 		f.read(next)
 	}
 	f.node(b)
-	f.judge()
+	f.checkFiles()
 	if f.left < 0 {
 		return nil, fmt.Errorf("follow %s: it and the files that it leads to have more than %d bytes together", path, most)
 	}

@@ -16,9 +16,9 @@ var kernelFileSystems = []int64{
 	unix.DEVPTS_SUPER_MAGIC, unix.ANON_INODE_FS_MAGIC, 0x62656570, 0x65735543, 0x19800202,
 }
 
-// judgeFileSystem refuses a file that is on no real file system: its type and size
+// checkFileSystem refuses a file that is on no real file system: its type and size
 // look like those of any other.
-func judgeFileSystem(f *os.File) error {
+func checkFileSystem(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err

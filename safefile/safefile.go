@@ -65,7 +65,7 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, Signature, error) 
 
 // ReadOpen is Read for a file that is open.
 func ReadOpen(f *os.File, limit int64) ([]byte, error) {
-	info, err := judgeOpen(f)
+	info, err := checkOpen(f)
 	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: err}
 	}
@@ -88,7 +88,7 @@ func open(path string, stat func(string) (fs.FileInfo, error), openFile func(str
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := judge(info); err != nil {
+	if err := checkRegular(info); err != nil {
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
 	// Another file may stand there now. A pipe without a writer opens at once.
@@ -96,26 +96,26 @@ func open(path string, stat func(string) (fs.FileInfo, error), openFile func(str
 	if err != nil {
 		return nil, nil, err
 	}
-	if info, err = judgeOpen(f); err != nil {
+	if info, err = checkOpen(f); err != nil {
 		f.Close()
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
 	return f, info, nil
 }
 
-// judgeOpen refuses an open file that must not be read.
-func judgeOpen(f *os.File) (fs.FileInfo, error) {
+// checkOpen refuses an open file that must not be read.
+func checkOpen(f *os.File) (fs.FileInfo, error) {
 	info, err := f.Stat()
 	if err == nil {
-		err = judge(info)
+		err = checkRegular(info)
 	}
 	if err == nil {
-		err = judgeFileSystem(f)
+		err = checkFileSystem(f)
 	}
 	return info, err
 }
 
-func judge(info fs.FileInfo) error {
+func checkRegular(info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
 		return syscall.EISDIR
