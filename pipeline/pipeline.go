@@ -104,6 +104,8 @@ type Pipeline struct {
 	// rendered are the files that were rendered last, by path: they need not be read back
 	// once they are published.
 	rendered map[string]readOut
+	trusts   bool
+	planned  planned
 	// republish are published files that the next Publish moves once more.
 	republish []string
 }
@@ -122,8 +124,12 @@ func New(o Options) *Pipeline {
 // link on the path that was given may come to lead elsewhere.
 func (p *Pipeline) Opened(d *publish.Dir) { p.options.Out, p.out = d.Path(), d.Reader() }
 
-// Trust calls Reader.Trust for the output directory.
-func (p *Pipeline) Trust(trust bool) { p.out.Trust(trust) }
+// Trust has the Pipeline believe, until Trust(false), that the plan before was published whole
+// and that nobody else has changed the output directory since (publish.Reader.Trust).
+func (p *Pipeline) Trust(trust bool) {
+	p.trusts = trust
+	p.out.Trust(trust)
+}
 
 // Checked is the result of a Check.
 type Checked struct {

@@ -45,6 +45,9 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
+	if plan, err := p.planEdit(s, st, now); plan != nil || err != nil {
+		return plan, nil, err
+	}
 	layers, _, err := p.layers(st.files)
 	if err != nil {
 		return nil, nil, err
@@ -60,6 +63,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 		return nil, list, nil
 	}
 	p.remember(out.Files)
+	p.planned = planned{s, out.Watches, len(list) == 0}
 	refused, err := publish.ReadRefused(p.options.Out)
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +71,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, changed: s.ID() != st.manifest.Snapshot}
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: plan.ID, Published: now, DrainingWatches: st.drainingWatches(p.derive(xds.Listener, st.listeners).watches, out, now.Add(-p.options.TrimDelay), now),
+		Snapshot: plan.ID, Published: now, DrainingWatches: st.drainingWatches(p.derive(xds.Listener, st.listeners).watches, out.Watches, now.Add(-p.options.TrimDelay), now),
 		Resources: counts(s), Revision: st.manifest.Revision,
 	}
 	if !plan.changed {
@@ -274,13 +278,13 @@ func without(list, sorted []string) []string {
 	return slices.Compact(rest)
 }
 
-// drainingWatches returns the path subscriptions of listeners that out has no longer, and
-// those that began to drain after a time.
-func (st *state) drainingWatches(listening []string, out *render.Output, after, now time.Time) []publish.DrainingWatch {
+// drainingWatches returns the path subscriptions that published listeners have and that are
+// none of watches, which is sorted, and those that began to drain after a time.
+func (st *state) drainingWatches(listening, watches []string, after, now time.Time) []publish.DrainingWatch {
 	var list []publish.DrainingWatch
 	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {
-		_, stays := slices.BinarySearch(out.Watches, watch)
+		_, stays := slices.BinarySearch(watches, watch)
 		if !stays && since.After(after) && !had[watch] {
 			had[watch] = true
 			list = append(list, publish.DrainingWatch{Watch: watch, Since: earlier(since, now)})

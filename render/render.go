@@ -90,6 +90,11 @@ type Renderer struct {
 	written map[*xds.Resource]*encoded
 	// several are the files of several resources that were made last, by type.
 	several map[*xds.Type]*several
+	// last is the last Render that came to an Output.
+	last struct {
+		snapshot, bound *xds.Snapshot
+		target          Target
+	}
 }
 
 // several is a file, and what it was made of.
@@ -126,6 +131,7 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	}
 	slices.Sort(out.Watches)
 	out.Watches = slices.Compact(out.Watches)
+	r.last.snapshot, r.last.bound, r.last.target = s, bound, t
 	return &out, list
 }
 
@@ -152,6 +158,7 @@ func (r *Renderer) changed(s *xds.Snapshot) (list diag.List) {
 func (r *Renderer) use(f *Format) {
 	if r.format != f {
 		r.format, r.sound, r.written, r.several = f, nil, nil, make(map[*xds.Type]*several)
+		r.last.snapshot = nil
 	}
 }
 

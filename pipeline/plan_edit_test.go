@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"xdspub/publish"
+)
+
+// TestPlanEdit: an edit of an endpoint assignment is planned without the files that stay,
+// and one of a cluster is not. That both come to the same as any other plan FuzzEdits shows.
+func TestPlanEdit(t *testing.T) {
+	s := newFixture(t, func(o *Options) { o.Endpoints = EndpointsFile })
+	const tree = `
+"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: web
+connect_timeout: 1s
+type: EDS
+eds_cluster_config: {eds_config: {ads: {}}}
+---
+"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: web
+endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 8080}}}}]}]
+`
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	s.p.Opened(dir)
+	text := tree
+	for i, step := range []struct {
+		name     string
+		old, new string
+		trust    bool
+		written  int // files of the plan, published or not
+	}{
+		{"the first", "", "", false, 3},
+		{"nothing", "", "", true, 0},
+		{"endpoints", "8080", "8081", true, 1},
+		{"endpoints again", "8081", "8082", true, 1},
+		{"endpoints without trust", "8082", "8083", false, 3},
+		{"a cluster", "1s", "2s", true, 3},
+		{"endpoints after a cluster", "8083", "8084", true, 1},
+	} {
+		text = strings.ReplaceAll(text, step.old, step.new)
+		s.tree("-- tree.yaml --\n" + text)
+		checked, err := s.p.Check(t.Context())
+		if err != nil || !checked.Accepted() {
+			t.Fatal(err, checked)
+		}
+		s.p.Trust(step.trust)
+		plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+		if err != nil || len(list) > 0 {
+			t.Fatal(err, list)
+		}
+		written := 0
+		for _, st := range plan.Change.Steps {
+			written += len(st.Write)
+		}
+		if written != step.written {
+			t.Errorf("%d, %s: the plan has %d files, want %d", i, step.name, written, step.written)
+		}
+		if _, err := s.p.Publish(t.Context(), dir, plan); err != nil {
+			t.Fatal(err)
+		}
+		s.p.Trust(false)
+		again, _, err := s.p.Plan(checked.Snapshot, s.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left, err := publish.Pending(s.p.options.Out, again.Change, publish.Options{}); err != nil || len(left.Steps) > 0 {
+			t.Errorf("%s: after it this is not out: %+v, %v", step.name, left.Steps, err)
+		}
+	}
+}
