@@ -21,6 +21,16 @@ eds_cluster_config: {eds_config: {ads: {}}}
 "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
 cluster_name: web
 endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 8080}}}}]}]
+---
+"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: more
+endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 9090}}}}]}]
+---
+"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: more
+connect_timeout: 3s
+type: EDS
+eds_cluster_config: {eds_config: {ads: {}}}
 `
 	dir, err := publish.Open(s.p.options.Out, publish.Options{})
 	if err != nil {
@@ -35,12 +45,13 @@ endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.
 		trust    bool
 		written  int // files of the plan, published or not
 	}{
-		{"the first", "", "", false, 3},
+		{"the first", "", "", false, 4},
 		{"nothing", "", "", true, 0},
 		{"endpoints", "8080", "8081", true, 1},
 		{"endpoints again", "8081", "8082", true, 1},
-		{"endpoints without trust", "8082", "8083", false, 3},
-		{"a cluster", "1s", "2s", true, 3},
+		{"other endpoints", "9090", "9091", true, 1},
+		{"endpoints without trust", "8082", "8083", false, 4},
+		{"a cluster", "1s", "2s", true, 4},
 		{"endpoints after a cluster", "8083", "8084", true, 1},
 	} {
 		text = strings.ReplaceAll(text, step.old, step.new)

@@ -22,8 +22,12 @@ func (r *Renderer) Edited(s *xds.Snapshot) (files []File, id string, ok bool) {
 	for _, was := range change.Removed {
 		before[was.Key] = was
 	}
+	var edit xds.Change
 	for _, res := range change.Added {
 		was := before[res.Key]
+		if was != nil && res.Same(was) { // another one of the same file was edited
+			continue
+		}
 		if was == nil || len(s.Named(res.Key)) != 1 || !r.standsAlone(s, was) || !r.standsAlone(s, res) {
 			return nil, "", false
 		}
@@ -41,8 +45,9 @@ func (r *Renderer) Edited(s *xds.Snapshot) (files []File, id string, ok bool) {
 		}
 		r.written[res] = e
 		files = append(files, f)
+		edit.Removed, edit.Added = append(edit.Removed, r.last.bound.Lookup(res.Type, res.Name)), append(edit.Added, res)
 	}
-	r.last.snapshot, r.last.bound = s, r.last.bound.Apply(change)
+	r.last.snapshot, r.last.bound = s, r.last.bound.Apply(edit)
 	return files, r.last.bound.ID(), true
 }
 
