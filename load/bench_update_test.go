@@ -18,7 +18,7 @@ func manyFiles(b *testing.B, n int) (root string) {
 		b.Fatal(err)
 	}
 	for i := range n / 2 {
-		write(b, root, fmt.Sprintf("cds/%d.yaml", i), sample.Part(i, i+1), fmt.Sprintf("eds/%d.yaml", i), assignment(i, 0))
+		write(b, root, fmt.Sprintf("cds/%d.yaml", i), sample.Part(i, 1), fmt.Sprintf("eds/%d.yaml", i), assignment(i, 0))
 	}
 	return root
 }
@@ -39,7 +39,7 @@ func BenchmarkUpdate(b *testing.B) {
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
 			root := manyFiles(b, n)
 			loader := load.New(load.Options{})
-			mustLoad(b, loader, root)
+			mustLoad(b, loader, root).Snapshot().ID() // of which the next one is made
 			i := 0
 			b.ReportAllocs()
 			for b.Loop() {
