@@ -30,11 +30,29 @@ type source struct {
 	// isBootstrap says that it can be nothing but a Bootstrap.
 	isBootstrap bool
 
-	// Made when a finding first asks for them.
-	places       func() places
-	text         func() string
-	sensitive    func() bool
-	mayNameFiles func() bool
+	names struct { // whether it may name a file
+		sync.Once
+		any bool
+	}
+	asked lazy[sourceViews]
+}
+
+// sourceViews are made when a finding first asks for them. Most sources have none.
+type sourceViews struct {
+	places    func() places
+	text      func() string
+	sensitive func() bool
+}
+
+// lazy is a value that is made when it is first asked for. Without one it is small.
+type lazy[T any] struct {
+	once sync.Once
+	made *T
+}
+
+func (l *lazy[T]) get(make func() *T) *T {
+	l.once.Do(func() { l.made = make() })
+	return l.made
 }
 
 func newSource(name string, f format, data []byte) *source {
@@ -42,12 +60,26 @@ func newSource(name string, f format, data []byte) *source {
 	if f != formatBinary {
 		data, marked = bytes.CutPrefix(data, []byte("\ufeff"))
 	}
-	s := &source{name: name, format: f, data: data, marked: marked}
-	s.places = sync.OnceValue(func() places { return placesOf(data) })
-	s.text = sync.OnceValue(func() string { return string(data) })
-	s.sensitive = sync.OnceValue(func() bool { return sensitiveText(data) })
-	s.mayNameFiles = sync.OnceValue(func() bool { return f == formatBinary || bytes.Contains(data, []byte("filename")) })
-	return s
+	return &source{name: name, format: f, data: data, marked: marked}
+}
+
+func (s *source) views() *sourceViews {
+	return s.asked.get(func() *sourceViews {
+		return &sourceViews{
+			places:    sync.OnceValue(func() places { return placesOf(s.data) }),
+			text:      sync.OnceValue(func() string { return string(s.data) }),
+			sensitive: sync.OnceValue(func() bool { return sensitiveText(s.data) }),
+		}
+	})
+}
+
+func (s *source) places() places  { return s.views().places() }
+func (s *source) text() string    { return s.views().text() }
+func (s *source) sensitive() bool { return s.views().sensitive() }
+
+func (s *source) mayNameFiles() bool {
+	s.names.Do(func() { s.names.any = s.format == formatBinary || bytes.Contains(s.data, []byte("filename")) })
+	return s.names.any
 }
 
 // document is one document of a source: a whole JSON file, or one part of a
@@ -56,8 +88,11 @@ type document struct {
 	source *source
 	text   []byte
 	offset int // of text in the source
+	asked  lazy[documentViews]
+}
 
-	// Parsed when first asked for.
+// documentViews are made when they are first asked for. Most documents have none.
+type documentViews struct {
 	yaml  func() *yaml.Node
 	json  func() jsonNode
 	tree  func() *textTree
@@ -68,14 +103,26 @@ type document struct {
 }
 
 func (s *source) document(text []byte, offset int) *document {
-	d := &document{source: s, text: text, offset: offset}
-	d.yaml = sync.OnceValue(func() *yaml.Node { return parseYAML(text) })
-	d.json = sync.OnceValue(func() jsonNode { return parseJSON(text) })
-	d.tree = sync.OnceValue(func() *textTree { return parseText(text) })
-	d.odd = sync.OnceValue(func() bool { return holdsOddNumber(text) })
-	d.lines = sync.OnceValue(func() []int { return yamlLines(text) })
-	return d
+	return &document{source: s, text: text, offset: offset}
 }
+
+func (d *document) views() *documentViews {
+	return d.asked.get(func() *documentViews {
+		return &documentViews{
+			yaml:  sync.OnceValue(func() *yaml.Node { return parseYAML(d.text) }),
+			json:  sync.OnceValue(func() jsonNode { return parseJSON(d.text) }),
+			tree:  sync.OnceValue(func() *textTree { return parseText(d.text) }),
+			odd:   sync.OnceValue(func() bool { return holdsOddNumber(d.text) }),
+			lines: sync.OnceValue(func() []int { return yamlLines(d.text) }),
+		}
+	})
+}
+
+func (d *document) yaml() *yaml.Node { return d.views().yaml() }
+func (d *document) json() jsonNode   { return d.views().json() }
+func (d *document) tree() *textTree  { return d.views().tree() }
+func (d *document) lines() []int     { return d.views().lines() }
+func (d *document) odd() bool        { return d.views().odd() }
 
 // origin is where a resource stands: the value at base in a document.
 type origin struct {

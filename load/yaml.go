@@ -282,7 +282,7 @@ func (d *document) child(n *yaml.Node, token string) (key, value *yaml.Node) {
 		n = n.Alias
 	}
 	if n.Kind == yaml.MappingNode && len(n.Content) >= 2*manyKeys {
-		index, _ := d.keys.LoadOrStore(n, sync.OnceValue(func() map[string]int { return keysOf(n) }))
+		index, _ := d.views().keys.LoadOrStore(n, sync.OnceValue(func() map[string]int { return keysOf(n) }))
 		if i, ok := index.(func() map[string]int)()[token]; ok {
 			return n.Content[i], n.Content[i+1]
 		}

@@ -39,7 +39,7 @@ type yamlList struct {
 // pieceWith is the piece of a long list that holds the value at a path, and the path in it.
 // One finding must not have the whole text parsed at once.
 func (d *document) pieceWith(tokens []string) (part *document, rest []string, ok bool) {
-	d.lists.Range(func(path, value any) bool {
+	d.views().lists.Range(func(path, value any) bool {
 		in, l := steps(path.(xds.Path)), value.(*yamlList)
 		if len(tokens) <= len(in) || !slices.Equal(tokens[:len(in)], in) {
 			return true
@@ -342,7 +342,7 @@ func isNull(members map[string]json.RawMessage, name string) bool {
 // pieces decodes the elements of the list at v. It is false where some piece has to
 // be parsed together with the others.
 func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item value)) bool {
-	v.doc.lists.Store(v.path, l)
+	v.doc.views().lists.Store(v.path, l)
 	n := (l.len() + piece - 1) / piece
 	whole := make([]bool, n)
 	l.parts = d.inParts(n, func(one *decoder, p int) {
@@ -358,7 +358,7 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 		}
 	})
 	if slices.Contains(whole[:len(l.parts)], false) {
-		v.doc.lists.Delete(v.path)
+		v.doc.views().lists.Delete(v.path)
 		return false
 	}
 	return true

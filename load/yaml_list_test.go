@@ -20,15 +20,15 @@ func TestPieces(t *testing.T) {
 	mesh := sample.Topology{Clusters: 130, Routes: 1, Listeners: 1}
 	for _, c := range []struct {
 		name   string
-		source source
+		source *source
 		text   string
 		indent string // of the list
 		edits  int
 	}{
-		{"response", source{}, sample.Clusters(140), "", 150},
-		{"root", source{}, "--- # all\n" + strings.TrimPrefix(sample.Clusters(140), "resources:\n"), "", 100},
-		{"static resources", source{}, "node: {id: x}\n" + mesh.Bootstrap() + "  secrets:\n  - name: s\nadmin: {}\n", "  ", 40},
-		{"bootstrap", source{isBootstrap: true, byEnvoy: true}, mesh.Bootstrap() + "  secrets: [{name: s}]\n", "  ", 40},
+		{"response", &source{}, sample.Clusters(140), "", 150},
+		{"root", &source{}, "--- # all\n" + strings.TrimPrefix(sample.Clusters(140), "resources:\n"), "", 100},
+		{"static resources", &source{}, "node: {id: x}\n" + mesh.Bootstrap() + "  secrets:\n  - name: s\nadmin: {}\n", "  ", 40},
+		{"bootstrap", &source{isBootstrap: true, byEnvoy: true}, mesh.Bootstrap() + "  secrets: [{name: s}]\n", "  ", 40},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 0))
@@ -60,12 +60,12 @@ func TestPieces(t *testing.T) {
 func TestEndWithoutNewline(t *testing.T) {
 	for _, end := range []string{"", " ", "  ", "   \t", "  #", "-", "  -"} {
 		for _, c := range []struct {
-			source source
+			source *source
 			text   string
 		}{
-			{source{}, sample.Clusters(2)},
-			{source{}, strings.TrimPrefix(sample.Clusters(2), "resources:\n")},
-			{source{isBootstrap: true, byEnvoy: true}, sample.Topology{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
+			{&source{}, sample.Clusters(2)},
+			{&source{}, strings.TrimPrefix(sample.Clusters(2), "resources:\n")},
+			{&source{isBootstrap: true, byEnvoy: true}, sample.Topology{Clusters: 2, Routes: 1, Listeners: 1}.Bootstrap()},
 		} {
 			text := strings.TrimRight(c.text, "\n") + "\n" + end
 			inPieces, ok := decodeDocuments(c.source, text, true)
@@ -121,7 +121,7 @@ func same(a, b any) bool {
 
 // decodeDocuments is what a text holds, in a form that can be compared. ok tells
 // whether some document was read in pieces.
-func decodeDocuments(like source, text string, inPieces bool) (found []any, ok bool) {
+func decodeDocuments(like *source, text string, inPieces bool) (found []any, ok bool) {
 	s := newSource("a.yaml", formatYAML, []byte(text))
 	s.isBootstrap, s.byEnvoy = like.isBootstrap, like.byEnvoy
 	f := newFile(s)
