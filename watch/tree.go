@@ -218,7 +218,7 @@ func (t *tree) walk(ctx context.Context, path, real string) (links []string, err
 			return nil, err
 		}
 		sub := filepath.Join(path, e.Name())
-		t.note(sub)
+		t.noteEntry(sub, e)
 		switch {
 		case e.IsDir():
 			more, err := t.walk(ctx, sub, filepath.Join(real, e.Name()))
@@ -270,6 +270,16 @@ func (t *tree) note(path string) {
 	} else {
 		delete(t.denied, path)
 	}
+}
+
+// noteEntry is note for what a folder holds. Of a file one question is enough, and there
+// are many.
+func (t *tree) noteEntry(path string, e fs.DirEntry) {
+	if !t.polled() && e.Type().IsRegular() && unix.Access(path, unix.R_OK) == nil {
+		delete(t.denied, path)
+		return
+	}
+	t.note(path)
 }
 
 // accessTurned reports whether path can be read now, and could not before, or the
