@@ -37,6 +37,12 @@ func (f *findings) take(other *findings) {
 	f.whole.Take(&other.whole)
 }
 
+// empty reports whether nothing was found.
+func (f *findings) empty() bool { return !f.full() && f.size() == 0 }
+
+// size is how many findings are kept.
+func (f *findings) size() int { return f.always.Len() + f.whole.Len() }
+
 // full reports whether something was left out.
 func (f *findings) full() bool { return f.always.Full() || f.whole.Full() }
 

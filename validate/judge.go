@@ -19,6 +19,7 @@ type Judge struct {
 	rules   []*Rule
 	options Options // of the last Run
 	kept    map[*xds.Resource]*judged
+	memory  *memory // nil where kept does not hold all
 }
 
 // NewJudge returns a Judge that goes by these rules and has seen nothing yet.
@@ -76,9 +77,12 @@ func run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options, most in
 // Run is Run, faster the more of the Snapshot the Judge has seen.
 func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 	if !j.options.findAlike(o) || o.Now.Before(j.options.Now) {
-		j.kept = nil
+		j.kept, j.memory = nil, nil
 	}
 	j.options = o
+	if list, ok := j.runEdit(ctx, s, maxFindings); ok {
+		return list
+	}
 	// What an Envoy gets by files is judged once, and its lookups go by these files.
 	return j.run(ctx, s, !s.FromBootstrap(), maxFindings)
 }
@@ -91,15 +95,19 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	}
 	rules := o.leftIn(j.rules)
 	all := j.judgeEach(ctx, a, resources, rules, keep, found)
+	m := newMemory(s, resources, all)
 	if ctx.Err() == nil {
-		j.judgeTogether(ctx, a.pass(o, nil, found), resources, all, rules)
+		j.judgeTogether(ctx, a.pass(o, nil, found), m, rules, nil)
 	}
 	if keep && ctx.Err() == nil {
-		j.kept = make(map[*xds.Resource]*judged, len(resources))
+		j.kept, j.memory = make(map[*xds.Resource]*judged, len(resources)), m
 		for i, r := range resources {
-			if !all[i].findings.full() {
-				j.kept[r] = all[i]
+			if all[i].findings.full() {
+				j.memory = nil
+				continue
 			}
+			j.kept[r] = all[i]
+			m.remember(r, all[i])
 		}
 	}
 	return found.list(resources, j.rules, o)
@@ -118,32 +126,25 @@ func (o Options) findAlike(other Options) bool {
 		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
-// judgeTogether judges what stands in several resources.
-func (j *Judge) judgeTogether(ctx context.Context, pass LookupPass, resources []*xds.Resource, all []*judged, rules []*Rule) {
-	var (
-		gathered    []Occurrence
-		subscribers []Subscriber
-	)
-	for i, r := range resources {
-		gathered = append(gathered, all[i].gathered...)
-		for _, s := range r.Facts().Subscriptions {
-			subscribers = append(subscribers, Subscriber{s, r})
-		}
-	}
+// judgeTogether judges what stands in several resources. After an edit, which is nil in a
+// whole run, rules are left out that would find nothing again.
+func (j *Judge) judgeTogether(ctx context.Context, pass LookupPass, m *memory, rules []*Rule, e *edit) {
 	watch := j.options.Timings.stopwatch()
 	defer watch.stop(j.options.Timings)
 	for _, r := range rules {
-		if r.Snapshot == nil || ctx.Err() != nil {
+		if r.Snapshot == nil || ctx.Err() != nil || e != nil && m.silent[r] && !e.concerns(r) {
 			continue
 		}
-		p := SnapshotPass{LookupPass: pass, Subscribers: subscribers}
+		p := SnapshotPass{LookupPass: pass, Subscribers: m.subscribers}
 		p.rule = r
-		for _, m := range gathered {
-			if slices.Contains(r.Collect, m.Node.Name()) {
-				p.Collected = append(p.Collected, m)
+		for _, o := range m.collected {
+			if slices.Contains(r.Collect, o.Node.Name()) {
+				p.Collected = append(p.Collected, o)
 			}
 		}
+		before := pass.findings.size()
 		watch.snapshot(r, &p)
+		m.silent[r] = pass.findings.size() == before
 	}
 }
 

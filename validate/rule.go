@@ -40,6 +40,11 @@ type Rule struct {
 	Collect []protoreflect.FullName
 	// Snapshot judges what stands in several resources, once a Run.
 	Snapshot func(*SnapshotPass)
+	// ByName means that Snapshot goes by nothing but the names of resources, Subscribers,
+	// Collected and the content of the types that Reads lists: an edit of anything else
+	// can't change what it finds.
+	ByName bool
+	Reads  []*xds.Type
 	// OptIn means that the rule runs only where it is enabled by name.
 	OptIn bool
 }

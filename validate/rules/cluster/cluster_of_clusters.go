@@ -30,6 +30,7 @@ when an earlier member has answered.`,
 		"envoy.extensions.clusters.aggregate.v3.ClusterConfig",
 		"envoy.extensions.clusters.composite.v3.ClusterConfig",
 	},
+	ByName: true,
 	Snapshot: func(p *validate.SnapshotPass) {
 		made := make(map[string]validate.Occurrence)
 		var names []string

@@ -23,31 +23,42 @@ An assignment without endpoints is taken, and every request gets 503 "no healthy
 upstream". So it is where all endpoints are UNHEALTHY, DRAINING or TIMEOUT and the
 cluster's healthy_panic_threshold is 0; otherwise the cluster is in panic, and
 sends requests to all of them. Envoy does not read load_balancer_endpoints.`,
-	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
+	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", "envoy.config.endpoint.v3.ClusterLoadAssignment"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
-		checkPanicOff(p, n, n.Message.(*clusterv3.Cluster))
-	},
-	Snapshot: func(p *validate.SnapshotPass) {
-		seen := make(map[string]bool)
-		for _, s := range p.Subscribers {
-			if s.Target != xds.Endpoints || s.Name == "" || seen[s.Name] {
-				continue
-			}
-			seen[s.Name] = true
-			r := p.Snapshot.Lookup(s.Target, s.Name)
-			if r == nil {
-				continue // unresolved-reference, or it stands elsewhere
-			}
-			if m := r.Message.(*endpointv3.ClusterLoadAssignment); endpointCount(m) == 0 && !asksForEndpoints(m) {
-				p.Report(validate.Finding{
-					Resource: r,
-					Path:     "endpoints",
-					Message:  fmt.Sprintf("endpoint assignment %q has no endpoints: requests get 503", m.GetClusterName()),
-					Help:     "list them in lb_endpoints of its endpoints",
-				})
+		switch m := n.Message.(type) {
+		case *clusterv3.Cluster:
+			checkPanicOff(p, n, m)
+		case *endpointv3.ClusterLoadAssignment:
+			if n.Parent == nil {
+				checkEmptyAssignment(p, m)
 			}
 		}
 	},
+}
+
+// clustersOfEndpoints are the clusters that ask for an endpoint assignment.
+var clustersOfEndpoints = validate.NewIndex([]*xds.Type{xds.Cluster}, func(s *xds.Snapshot) map[string][]*xds.Resource {
+	clusters := make(map[string][]*xds.Resource)
+	for _, r := range s.Of(xds.Cluster) {
+		for _, sub := range r.Facts().Subscriptions {
+			if sub.Target == xds.Endpoints && sub.Name != "" {
+				clusters[sub.Name] = append(clusters[sub.Name], r)
+			}
+		}
+	}
+	return clusters
+})
+
+// checkEmptyAssignment judges the endpoint assignment that a resource is.
+func checkEmptyAssignment(p *validate.LookupPass, m *endpointv3.ClusterLoadAssignment) {
+	if endpointCount(m) > 0 || asksForEndpoints(m) || p.Snapshot.Lookup(xds.Endpoints, p.Resource.Name) != p.Resource || len(clustersOfEndpoints.Lookup(p.Snapshot, p.Resource.Name)) == 0 {
+		return
+	}
+	p.Report(validate.Finding{
+		Path:    "endpoints",
+		Message: fmt.Sprintf("endpoint assignment %q has no endpoints: requests get 503", m.GetClusterName()),
+		Help:    "list them in lb_endpoints of its endpoints",
+	})
 }
 
 func asksForEndpoints(a *endpointv3.ClusterLoadAssignment) bool {

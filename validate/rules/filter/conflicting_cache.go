@@ -22,5 +22,6 @@ thing; redis_proxy it takes, and its settings are not in effect (a warning).`,
 	Collect: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
 		return name == asyncFileManager
 	}),
+	ByName:   true,
 	Snapshot: reportConflicts,
 }

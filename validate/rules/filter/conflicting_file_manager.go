@@ -14,5 +14,6 @@ The file managers of file_system_buffer, file_server and of caches on disk belon
 whole Envoy, one for each id, and all without an id are the same. Envoy refuses the
 second that differs ("AsyncFileManager mismatched config").`,
 	Collect:  []protoreflect.FullName{asyncFileManager},
+	ByName:   true,
 	Snapshot: reportConflicts,
 }

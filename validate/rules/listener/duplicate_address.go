@@ -26,6 +26,8 @@ first, and so does its admin interface ("Address already in use"), which takes
 0.0.0.0 and 127.0.0.1 are two addresses, UDP and TCP are apart, and port 0 is a new
 one each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0
 once only: Envoy takes both listeners, and one of them never listens.`,
+	ByName: true,
+	Reads:  []*xds.Type{xds.Listener},
 	Snapshot: func(p *validate.SnapshotPass) {
 		bound := listenerAddresses(&p.LookupPass)
 		seen := make(map[xds.Socket]boundAddress)

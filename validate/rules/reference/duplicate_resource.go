@@ -20,6 +20,7 @@ Envoy keeps the first of two clusters or listeners and rejects the update
 exactly one resource, and is refused as a whole. Two listeners without a name are two of
 the same in a file of LDS, and stand side by side in a bootstrap. Static secrets of
 different kinds may share a name.`,
+	ByName: true,
 	Snapshot: func(p *validate.SnapshotPass) {
 		for _, t := range xds.Types {
 			firsts := make(map[delivered]*xds.Resource)

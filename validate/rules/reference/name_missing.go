@@ -19,6 +19,7 @@ A static listener needs none. One that comes by LDS is a warning: Envoy gives it
 random name at each update, and so replaces it, and drains its connections, though
 nothing in it changed. Two of them in one file are refused ("duplicate listener  found").
 A static secret without a name is a warning too: nothing can ask for it.`,
+	ByName: true,
 	Snapshot: func(p *validate.SnapshotPass) {
 		for _, r := range p.Snapshot.All() {
 			if r.Name != "" {

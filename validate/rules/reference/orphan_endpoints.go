@@ -20,6 +20,7 @@ A cluster of type EDS asks for the assignment whose cluster_name is its
 eds_cluster_config.service_name, or its own name. An assignment that none asks
 for is never used; mostly one of the two names was changed, or the cluster is not
 of type EDS.`,
+	ByName: true,
 	Snapshot: func(p *validate.SnapshotPass) {
 		for _, r := range claimEndpoints(p).orphans {
 			f := validate.Finding{

@@ -98,7 +98,7 @@ func managersOf(p *validate.LookupPass, n *xds.Node) []*hcmv3.HttpConnectionMana
 
 // managersOfRoutes are the connection managers by the route configuration that they ask
 // for, those with scoped routes under "" and under the route configurations of all scopes.
-var managersOfRoutes = validate.NewIndex(findManagers)
+var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Listener, xds.ScopedRoutes}, findManagers)
 
 func findManagers(s *xds.Snapshot) map[string][]*hcmv3.HttpConnectionManager {
 	found := make(map[string][]*hcmv3.HttpConnectionManager)

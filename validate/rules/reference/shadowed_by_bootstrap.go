@@ -14,6 +14,7 @@ var shadowedByBootstrap = &validate.Rule{
 
 Envoy ignores it without a word, counts update_success, and keeps the static one:
 no change to it would ever take effect.`,
+	ByName: true,
 	Snapshot: func(p *validate.SnapshotPass) {
 		for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
 			for _, r := range facts.Named(p.Snapshot.Of(t)) {

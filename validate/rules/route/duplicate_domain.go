@@ -55,7 +55,7 @@ well.`,
 
 // hostsOfRoutes are the virtual hosts of VHDS by the route configuration that they belong
 // to, the first of those with one name.
-var hostsOfRoutes = validate.NewIndex(findHosts)
+var hostsOfRoutes = validate.NewIndex([]*xds.Type{xds.VirtualHost}, findHosts)
 
 func findHosts(s *xds.Snapshot) map[string][]*xds.Resource {
 	hosts := make(map[string][]*xds.Resource)

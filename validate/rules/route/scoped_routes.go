@@ -49,6 +49,8 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 			}
 		}
 	},
+	ByName:   true,
+	Reads:    []*xds.Type{xds.ScopedRoutes},
 	Snapshot: checkScopeKeys,
 }
 

@@ -29,6 +29,8 @@ A secret of the bootstrap that holds nothing keeps Envoy from starting ("Secret 
 implemented"). One is found by its kind and its name, so that one of another kind is
 none: Envoy refuses what asks for it ("Unknown static certificate validation context"),
 and a generic one that is missing crashes it.`,
+	ByName: true,
+	Reads:  []*xds.Type{xds.Secret},
 	Snapshot: func(p *validate.SnapshotPass) {
 		users := secretUsers(p)
 		for _, r := range p.Snapshot.Of(xds.Secret) {

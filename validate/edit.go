@@ -1,0 +1,185 @@
+package validate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// memory is what a Judge keeps of a Snapshot beside what it found in each resource, so that
+// the cost of an edit does not depend on how many resources there are.
+type memory struct {
+	snapshot *xds.Snapshot
+	// askers are the resources whose rules have asked a question, some of which may be gone.
+	askers map[question][]*xds.Resource
+	// found are the resources with findings.
+	found map[*xds.Resource]bool
+	// until is when the first of the findings may become another one; zero for never.
+	until time.Time
+	// subscribers and collected are those of all resources.
+	subscribers []Subscriber
+	collected   []Occurrence
+	// silent are the rules with Snapshot that found nothing.
+	silent map[*Rule]bool
+}
+
+func newMemory(s *xds.Snapshot, resources []*xds.Resource, all []*judged) *memory {
+	m := &memory{snapshot: s, askers: make(map[question][]*xds.Resource), found: make(map[*xds.Resource]bool), silent: make(map[*Rule]bool)}
+	for i, r := range resources {
+		m.collected = append(m.collected, all[i].gathered...)
+		for _, s := range r.Facts().Subscriptions {
+			m.subscribers = append(m.subscribers, Subscriber{s, r})
+		}
+	}
+	return m
+}
+
+// remember keeps what is known of a resource of the Snapshot.
+func (m *memory) remember(r *xds.Resource, j *judged) {
+	for q := range j.asked {
+		if q, edits := q.byEdits(); edits {
+			m.askers[q] = append(m.askers[q], r)
+		}
+	}
+	if !j.findings.empty() {
+		m.found[r] = true
+	}
+	if !j.until.IsZero() && (m.until.IsZero() || j.until.Before(m.until)) {
+		m.until = j.until
+	}
+}
+
+// byEdits reports whether an edit of some resource can change the answer to a question, and
+// returns what all questions have in common that this edit changes the answers to.
+func (q question) byEdits() (question, bool) {
+	switch q.about {
+	case aboutPresence, aboutNearest:
+		return q, false // they go by names
+	case aboutIndex:
+		q.name = ""
+	}
+	return q, true
+}
+
+// edit is the difference of two Snapshots that hold resources of the same Keys, each once.
+type edit struct {
+	removed, added []*xds.Resource
+	types          map[*xds.Type]bool
+}
+
+// concerns reports whether the edit can change what a rule with Snapshot finds.
+func (e *edit) concerns(r *Rule) bool {
+	return !r.ByName || slices.ContainsFunc(r.Reads, func(t *xds.Type) bool { return e.types[t] })
+}
+
+// editSince returns how s differs from the Snapshot before; false where it is more than an
+// edit, or not known.
+func (m *memory) editSince(s *xds.Snapshot) (e edit, ok bool) {
+	if m == nil {
+		return e, false
+	}
+	c, known := s.Since(m.snapshot)
+	if !known || len(c.Added) != len(c.Removed) {
+		return e, false
+	}
+	e = edit{c.Removed, c.Added, make(map[*xds.Type]bool)}
+	had := make(map[xds.Key]bool, len(c.Removed))
+	for _, r := range c.Removed {
+		had[r.Key] = true
+	}
+	for _, r := range c.Added {
+		if !had[r.Key] || len(s.Named(r.Key)) > 1 {
+			return e, false
+		}
+		e.types[r.Type] = true
+	}
+	return e, true
+}
+
+// askersOf returns the resources that may get other answers by the edit.
+func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
+	askers := make(map[*xds.Resource]bool)
+	add := func(q question) {
+		for _, r := range m.askers[q] {
+			askers[r] = true
+		}
+	}
+	for _, r := range e.added {
+		add(question{about: aboutResource, t: r.Type, name: r.Name})
+	}
+	for t := range e.types {
+		add(question{about: aboutType, t: t})
+	}
+	for q := range m.askers {
+		if q.about == aboutIndex && slices.ContainsFunc(q.index.types(), func(t *xds.Type) bool { return e.types[t] }) {
+			add(q)
+		}
+	}
+	if slices.ContainsFunc(tracers, func(t *xds.Type) bool { return e.types[t] }) {
+		add(question{about: aboutTracing})
+	}
+	return askers
+}
+
+// runEdit is Run where only the content of some resources was edited since the Run before.
+// It is false where that is not so, or touches what rules see of all resources: then it
+// has changed nothing.
+func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
+	m, now := j.memory, j.options.Now
+	e, ok := m.editSince(s)
+	if !ok || !m.until.IsZero() && now.After(m.until) {
+		return nil, false
+	}
+	rules := j.options.leftIn(j.rules)
+	a := newAnswers(s)
+	w := worker{options: j.options, answers: a, to: newDispatcher(rules), watch: j.options.Timings.stopwatch(), keep: true}
+	defer w.watch.stop(j.options.Timings)
+	fresh := make(map[*xds.Resource]*judged)
+	for _, r := range e.removed {
+		if was := j.kept[r]; was == nil || len(was.gathered)+len(r.Facts().Subscriptions) > 0 {
+			return nil, false
+		}
+	}
+	for _, r := range e.added {
+		fresh[r] = w.judge(r, newFindings(most))
+		if len(fresh[r].gathered)+len(r.Facts().Subscriptions) > 0 {
+			return nil, false
+		}
+	}
+	for r := range m.askersOf(e) {
+		if was := j.kept[r]; was != nil && fresh[r] == nil && !slices.Contains(e.removed, r) && !was.holdsFor(a, now) {
+			fresh[r] = w.judge(r, newFindings(most))
+		}
+	}
+	for _, is := range fresh {
+		if is.findings.full() {
+			return nil, false
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, false
+	}
+	for _, r := range e.removed {
+		delete(j.kept, r)
+		delete(m.found, r)
+	}
+	for r, is := range fresh {
+		delete(m.found, r)
+		j.kept[r] = is
+		m.remember(r, is)
+	}
+	m.snapshot = s
+	found := newFindings(most)
+	for r := range m.found {
+		found.take(j.kept[r].findings)
+	}
+	if found.full() {
+		j.memory = nil
+		return nil, false
+	}
+	j.judgeTogether(ctx, a.pass(j.options, nil, found), m, rules, &e)
+	return found.list(s.All(), j.rules, j.options), true
+}
