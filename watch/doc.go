@@ -7,8 +7,8 @@
 // interpreted: whatever happens below the root starts or prolongs a burst, and
 // once the tree was quiet for a while (or the burst has lasted too long) there
 // is one signal, and its receiver reads the tree as it stands then. There is one
-// exception: a burst about one file ends soon after the system says that the file is
-// whole, because it was renamed into its place, or its writer has closed it.
+// exception: a burst about one file ends soon after the file is whole: something is in it,
+// and no process has it open for writing.
 //
 // [Watcher.Read] tells which paths changed, or that it can't know. That is where to
 // look, and not what happened.

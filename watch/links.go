@@ -24,7 +24,7 @@ func (t *tree) setWatchpoints(path string) error {
 		// What can't be watched for another reason than a limit is left to the
 		// rescan: the way there may be closed to us for good.
 		dir := filepath.Dir(point)
-		if err := explain(t.notifier.add(dir)); isLimit(err) {
+		if err := explain(t.fsw.Add(dir)); isLimit(err) {
 			return t.judge(path, err)
 		}
 		t.addWatchpoint(point, path)

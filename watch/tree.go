@@ -11,6 +11,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"xdspub/gitdir"
@@ -22,7 +23,7 @@ type set map[string]bool
 
 // tree is the set of watched folders.
 //
-// The notifier gets resolved paths only: it knows watches by path, but the kernel by
+// fsnotify gets resolved paths only: it knows watches by path, but the kernel by
 // inode, and a folder that was added under two names would lose both watches when
 // one of them goes.
 type tree struct {
@@ -36,7 +37,8 @@ type tree struct {
 	names  int // that may be met in one look
 	met    int // names, in this look
 
-	notifier      *notifier           // nil while the tree is polled
+	fsw           *fsnotify.Watcher   // nil while the tree is polled
+	errors        *errorQueue         // of fsw
 	limit         error               // why it is polled, unless always
 	info          fs.FileInfo         // root's; nil while it is missing
 	real          string              // root, resolved when it was last there
@@ -49,26 +51,27 @@ type tree struct {
 	stamps        map[string]stamp    // of all that counts, in a polled tree
 }
 
-func (t *tree) polled() bool { return t.notifier == nil }
+func (t *tree) polled() bool { return t.fsw == nil }
 
 // channels gives nil channels, which never deliver, for a polled tree.
-func (t *tree) channels() (<-chan event, <-chan error) {
+func (t *tree) channels() (<-chan fsnotify.Event, <-chan error) {
 	if t.polled() {
 		return nil, nil
 	}
-	return t.notifier.events, t.notifier.errors
+	return t.fsw.Events, t.errors.out
 }
 
 func (t *tree) close() {
-	if t.notifier != nil {
-		t.notifier.close()
-		t.notifier = nil
+	if t.fsw != nil {
+		t.fsw.Close() // closes its channels
+		t.errors.wait()
+		t.fsw, t.errors = nil, nil
 	}
 }
 
 // rewatch removes all watches and makes them again: no state can then be stale.
 // Events that were still queued go with them, so a signal must follow. The old
-// notifier is closed first, because a user has few inotify instances, and Envoy,
+// watcher is closed first, because a user has few inotify instances, and Envoy,
 // which may run as the same one, aborts when it gets none.
 func (t *tree) rewatch(ctx context.Context) error {
 	t.close()
@@ -76,14 +79,14 @@ func (t *tree) rewatch(ctx context.Context) error {
 	if t.always {
 		return t.poll(ctx)
 	}
-	n, err := newNotifier()
+	fsw, err := fsnotify.NewWatcher()
 	if err != nil {
 		if err = explain(err); !isLimit(err) {
 			err = &limitError{err, "the system has no events"}
 		}
 		return t.fallBack(ctx, fmt.Errorf("watch %s: %w", t.root, err))
 	}
-	t.notifier = n
+	t.fsw, t.errors = fsw, newErrorQueue(fsw.Errors)
 	if err = t.scan(ctx); isLimit(err) {
 		return t.fallBack(ctx, err)
 	}
@@ -136,7 +139,7 @@ func (t *tree) refresh(ctx context.Context, path string) error {
 	if _, ok := t.byPath[path]; ok { // else nothing below it is watched either
 		for p, real := range t.byPath {
 			if fspath.Within(p, path) {
-				t.notifier.remove(real)
+				_ = t.fsw.Remove(real) // an error says that it is gone already
 				delete(t.byPath, p)
 				delete(t.byReal, real)
 			}
@@ -257,7 +260,7 @@ func (t *tree) add(real string) error {
 	if t.polled() {
 		return nil
 	}
-	return t.notifier.add(real)
+	return t.fsw.Add(real)
 }
 
 // note remembers about path what events don't tell: in a polled tree all, else

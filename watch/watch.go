@@ -3,6 +3,7 @@ package watch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"xdspub/gitdir"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // Options tune a Watcher; the zero value is good.
@@ -57,17 +60,21 @@ const (
 
 // Watcher watches one tree. New starts watching, Run turns events into signals.
 type Watcher struct {
-	tree    *tree
-	burst   *debouncer
-	rescan  time.Duration
-	poll    time.Duration // how often a polled tree is looked at
-	file    string        // what is wanted, if it is no folder
-	log     *slog.Logger
-	git     *git
-	signals chan Reason
-	unread  unread                   // changes, for the next Read
-	counted atomic.Uint64            // events that counted
-	links   atomic.Pointer[[]string] // that lead into the tree, and in it
+	tree   *tree
+	burst  *debouncer
+	rescan time.Duration
+	poll   time.Duration // how often a polled tree is looked at
+	file   string        // what is wanted, if it is no folder
+	log    *slog.Logger
+	git    *git
+	// lone is the file that the last event is about, if it is about one alone; unfinished
+	// is when to look again whether it is whole.
+	lone       string
+	unfinished *time.Timer
+	signals    chan Reason
+	unread     unread                   // changes, for the next Read
+	counted    atomic.Uint64            // events that counted
+	links      atomic.Pointer[[]string] // that lead into the tree, and in it
 
 	mu    sync.Mutex
 	files []string // what Also asked for last
@@ -100,6 +107,8 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 		also:    make(chan struct{}, 1),
 		trouble: map[string]bool{},
 	}
+	w.unfinished = time.NewTimer(0)
+	w.unfinished.Stop()
 	w.git = &git{log: w.log}
 	w.unread.addAll()
 	w.tree = &tree{root: root, always: o.Poll > 0, ignore: o.Ignore, skip: o.Skip, warn: w.warn, names: maxNames}
@@ -170,6 +179,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		defer ticker.Stop()
 		rescan = ticker.C
 	}
+	defer w.unfinished.Stop()
 	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
 	for {
@@ -185,6 +195,10 @@ func (w *Watcher) Run(ctx context.Context) {
 			w.takeFiles(ctx)
 		case <-poll.C:
 			w.checkPeriodically(ctx)
+		case <-w.unfinished.C:
+			if w.burst.running() {
+				w.finish()
+			}
 		case <-w.burst.fire():
 			if w.settled(ctx) {
 				w.burst.end()
@@ -227,43 +241,44 @@ func (w *Watcher) settled(ctx context.Context) bool {
 	return !(w.tree.polled() && w.pollAgain(ctx)) || overdue
 }
 
-func (w *Watcher) handle(ctx context.Context, e event) {
-	if e.op == overflowed {
-		w.handleOverflow(ctx)
-		return
-	}
-	if filepath.Base(e.name) == gitdir.Name && e.op == created { // a clone begins
-		w.tree.gits[e.name] = true
+func (w *Watcher) handle(ctx context.Context, e fsnotify.Event) {
+	if filepath.Base(e.Name) == gitdir.Name && e.Has(fsnotify.Create) { // a clone begins
+		w.tree.gits[e.Name] = true
 		w.git.setGitDirs(w.tree.gits)
 	}
-	paths := w.tree.locate(e.name)
-	switch e.op {
-	case finished:
-		w.finish(e.name, paths)
-		return
-	case attributes:
+	paths := w.tree.locate(e.Name)
+	if e.Op == fsnotify.Chmod {
 		paths = slices.DeleteFunc(paths, func(p string) bool { return !w.tree.accessTurned(p) })
 	}
-	if e.op != written {
+	if e.Op != fsnotify.Write {
 		w.refresh(ctx, paths)
 	}
 	for _, path := range paths {
-		w.count(path, string(e.op))
+		w.count(path, e.Op.String())
 	}
-	if e.op == replaced {
-		w.finish(e.name, paths)
+	if len(paths) > 0 {
+		w.lone = ""
+	}
+	// On whose name nothing else depends.
+	if path, ok := w.tree.reached(e.Name); ok && slices.Equal(paths, []string{path}) && (e.Has(fsnotify.Create) || e.Has(fsnotify.Write)) {
+		w.lone = path
+		w.finish()
 	}
 }
 
-// finish tells the burst that a change is whole: that of a file with something in it, on
-// whose name nothing else depends. What is empty is about to be written.
-func (w *Watcher) finish(name string, paths []string) {
-	path, ok := w.tree.reached(name)
-	if !ok || !slices.Equal(paths, []string{path}) {
+// finish tells the burst that the change of the lone file is whole. Where the file is still
+// open for writing it asks again soon. What is empty is about to be written.
+func (w *Watcher) finish() {
+	info, err := os.Lstat(w.lone)
+	if w.lone == "" || err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return
 	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-		w.burst.finish(path)
+	switch open, known := openForWriting(w.lone); {
+	case !known:
+	case open:
+		w.unfinished.Reset(settling)
+	default:
+		w.burst.finish(w.lone)
 	}
 }
 
@@ -287,10 +302,10 @@ func (w *Watcher) count(path, op string) {
 }
 
 func (w *Watcher) handleError(ctx context.Context, err error) {
-	w.check(ctx, fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
-}
-
-func (w *Watcher) handleOverflow(ctx context.Context) {
+	if !errors.Is(err, fsnotify.ErrEventOverflow) {
+		w.check(ctx, fmt.Errorf("watch %s: %w", w.tree.root, explain(err)))
+		return
+	}
 	w.rewatch(ctx) // new folders may be among what was dropped
 	w.log.Warn("events were dropped, looked at the whole tree again; the sysctl fs.inotify.max_queued_events sets how many can wait")
 	w.counted.Add(1)

@@ -1,5 +1,3 @@
-//go:build !linux
-
 package watch
 
 // errorQueue takes errors from a channel at once, and keeps them until they are
