@@ -13,7 +13,7 @@ import (
 // the cost of an edit does not depend on how many resources there are.
 type memory struct {
 	snapshot *xds.Snapshot
-	// askers are the resources whose rules have asked a question, some of which may be gone.
+	// askers are the resources whose rules have asked a question, each once.
 	askers map[question][]*xds.Resource
 	// found are the resources with findings.
 	found map[*xds.Resource]bool
@@ -39,10 +39,8 @@ func newMemory(s *xds.Snapshot, resources []*xds.Resource, all []*judged) *memor
 
 // remember keeps what is known of a resource of the Snapshot.
 func (m *memory) remember(r *xds.Resource, j *judged) {
-	for q := range j.asked {
-		if q, edits := q.byEdits(); edits {
-			m.askers[q] = append(m.askers[q], r)
-		}
+	for q := range j.askedByEdits() {
+		m.askers[q] = append(m.askers[q], r)
 	}
 	if !j.findings.empty() {
 		m.found[r] = true
@@ -50,6 +48,29 @@ func (m *memory) remember(r *xds.Resource, j *judged) {
 	if !j.until.IsZero() && (m.until.IsZero() || j.until.Before(m.until)) {
 		m.until = j.until
 	}
+}
+
+// forget drops what is known of a resource that is gone, or is judged again.
+func (m *memory) forget(r *xds.Resource, j *judged) {
+	for q := range j.askedByEdits() {
+		m.askers[q] = slices.DeleteFunc(m.askers[q], func(asker *xds.Resource) bool { return asker == r })
+		if len(m.askers[q]) == 0 {
+			delete(m.askers, q)
+		}
+	}
+	delete(m.found, r)
+}
+
+// askedByEdits returns the questions of a resource to which an edit can change the answer, in
+// the form that byEdits gives them.
+func (j *judged) askedByEdits() map[question]bool {
+	asked := make(map[question]bool)
+	for q := range j.asked {
+		if q, edits := q.byEdits(); edits {
+			asked[q] = true
+		}
+	}
+	return asked
 }
 
 // byEdits reports whether an edit of some resource can change the answer to a question, and
@@ -124,6 +145,21 @@ func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
 	return askers
 }
 
+// replace forgets the resources that are gone, and keeps what was found in others now.
+func (j *Judge) replace(gone []*xds.Resource, fresh map[*xds.Resource]*judged) {
+	for _, r := range gone {
+		j.memory.forget(r, j.kept[r])
+		delete(j.kept, r)
+	}
+	for r, is := range fresh {
+		if was := j.kept[r]; was != nil {
+			j.memory.forget(r, was)
+		}
+		j.kept[r] = is
+		j.memory.remember(r, is)
+	}
+}
+
 // runEdit is Run where only the content of some resources was edited since the Run before.
 // It is false where that is not so, or touches what rules see of all resources: then it
 // has changed nothing.
@@ -162,15 +198,7 @@ func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list di
 	if ctx.Err() != nil {
 		return nil, false
 	}
-	for _, r := range e.removed {
-		delete(j.kept, r)
-		delete(m.found, r)
-	}
-	for r, is := range fresh {
-		delete(m.found, r)
-		j.kept[r] = is
-		m.remember(r, is)
-	}
+	j.replace(e.removed, fresh)
 	m.snapshot = s
 	found := newFindings(most)
 	for r := range m.found {

@@ -1,0 +1,58 @@
+package validate
+
+import (
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+// TestEditsTakeNoSpace: a Judge keeps nothing of a resource that an edit has replaced, and
+// nothing twice of one that is judged again because of that.
+func TestEditsTakeNoSpace(t *testing.T) {
+	index := NewIndex([]*xds.Type{xds.Endpoints}, func(s *xds.Snapshot) map[string][]*xds.Resource {
+		return map[string][]*xds.Resource{"one": s.Of(xds.Endpoints), "two": s.Of(xds.Endpoints)}
+	})
+	looks := &Rule{Code: "looks", Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration", "envoy.config.endpoint.v3.ClusterLoadAssignment"}, Lookup: func(p *LookupPass, n *xds.Node) {
+		index.Lookup(p.Snapshot, "one")
+		index.Lookup(p.Snapshot, "two")
+		p.Snapshot.Lookup(xds.Endpoints, "e")
+		p.Snapshot.Of(xds.Endpoints)
+		p.Report(Finding{Path: n.Path(), Message: "it is there"})
+	}}
+	resource := func(m proto.Message) *xds.Resource {
+		r, err := xds.NewResource(m, "", nowhere{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	endpoints := resource(&endpointv3.ClusterLoadAssignment{ClusterName: "e"})
+	s := xds.NewSnapshot([]*xds.Resource{resource(&routev3.RouteConfiguration{Name: "r"}), endpoints})
+	j := NewJudge([]*Rule{looks})
+	j.Run(t.Context(), s, Options{})
+	for i := range 100 {
+		edited := resource(&endpointv3.ClusterLoadAssignment{ClusterName: "e", Policy: &endpointv3.ClusterLoadAssignment_Policy{WeightedPriorityHealth: i%2 == 0}})
+		s = s.Apply(xds.Change{Removed: []*xds.Resource{endpoints}, Added: []*xds.Resource{edited}})
+		endpoints = edited
+		memory := j.memory
+		if list := j.Run(t.Context(), s, Options{}); len(list) != 2 {
+			t.Fatalf("after edit %d: %v", i, list)
+		}
+		if j.memory != memory {
+			t.Fatalf("edit %d was not judged as one", i)
+		}
+	}
+	if len(j.kept) != 2 || len(j.memory.found) != 2 || len(j.memory.askers) != 3 {
+		t.Errorf("%d resources, %d with findings, %d questions are kept, want 2, 2, 3", len(j.kept), len(j.memory.found), len(j.memory.askers))
+	}
+	for q, askers := range j.memory.askers {
+		if len(askers) != 2 {
+			t.Errorf("%d resources have asked %+v, want 2", len(askers), q)
+		}
+	}
+}
