@@ -43,9 +43,11 @@ func (r *Renderer) Edited(s *xds.Snapshot) (files []File, id string, ok bool) {
 		if err != nil {
 			return nil, "", false
 		}
+		bound := r.last.bound.Lookup(res.Type, res.Name)
+		delete(r.written, bound)
 		r.written[res] = e
 		files = append(files, f)
-		edit.Removed, edit.Added = append(edit.Removed, r.last.bound.Lookup(res.Type, res.Name)), append(edit.Added, res)
+		edit.Removed, edit.Added = append(edit.Removed, bound), append(edit.Added, res)
 	}
 	r.last.snapshot, r.last.bound = s, r.last.bound.Apply(edit)
 	return files, r.last.bound.ID(), true
