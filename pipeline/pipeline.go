@@ -121,8 +121,12 @@ func New(o Options) *Pipeline {
 }
 
 // Opened has the Pipeline read the output directory as d knows it, and where d has it: a
-// link on the path that was given may come to lead elsewhere.
-func (p *Pipeline) Opened(d *publish.Dir) { p.options.Out, p.out = d.Path(), d.Reader() }
+// link on the path that was given may come to lead elsewhere. It ends the trust in what was
+// there before.
+func (p *Pipeline) Opened(d *publish.Dir) {
+	p.options.Out, p.out = d.Path(), d.Reader()
+	p.Trust(false)
+}
 
 // Trust has the Pipeline believe, until Trust(false), that the plan before was published whole
 // and that nobody else has changed the output directory since (publish.Reader.Trust).

@@ -85,3 +85,48 @@ eds_cluster_config: {eds_config: {ads: {}}}
 		}
 	}
 }
+
+// TestOpenedAgain: what was known of an output directory is not believed of the one that was
+// opened after it.
+func TestOpenedAgain(t *testing.T) {
+	s := newFixture(t, nil)
+	s.tree(`
+-- tree.yaml --
+{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a, connect_timeout: 1s}
+`)
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	s.p.Opened(dir)
+	checked, err := s.p.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := func() *Plan {
+		t.Helper()
+		plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+		if err != nil || len(list) > 0 {
+			t.Fatal(err, list)
+		}
+		return plan
+	}
+	if _, err := s.p.Publish(t.Context(), dir, plan()); err != nil {
+		t.Fatal(err)
+	}
+	files := func() (n int) {
+		for _, step := range plan().Change.Steps {
+			n += len(step.Write)
+		}
+		return n
+	}
+	s.p.Trust(true)
+	if n := files(); n != 0 {
+		t.Errorf("the plan of an edit of nothing has %d files", n)
+	}
+	s.p.Opened(dir)
+	if n := files(); n == 0 {
+		t.Error("the plan for a directory that was opened again lacks the files that stay")
+	}
+}
