@@ -195,9 +195,8 @@ func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err
 func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
 	var checked *pipeline.Checked
 	w.watcher.Read(ctx, func(c watch.Changes) {
-		w.unread = w.unread.And(c)
 		// What somebody asks for comes before the events of what was done just before it.
-		w.unread.All = w.unread.All || reason != string(watch.Change)
+		w.unread = w.unread.And(c).And(watch.Changes{All: reason != string(watch.Change)})
 		checked, err = readAside(ctx, w.check)
 	})
 	if ctx.Err() != nil { // while it waited for git, or read

@@ -8,23 +8,27 @@ import (
 
 // Changes are the paths that changed since the tree was read last.
 type Changes struct {
-	// All says that anything may have changed.
+	// All says that anything may have changed. There are no Paths then.
 	All bool
 	// Paths are absolute, as reached from the root, sorted. Of a folder that came, went or
 	// was replaced, what is in it may have changed too.
 	Paths []string
 }
 
-// And are the changes of both.
-func (c Changes) And(other Changes) Changes {
-	paths := append(slices.Clip(c.Paths), other.Paths...)
-	slices.Sort(paths)
-	return Changes{All: c.All || other.All, Paths: slices.Compact(paths)}
-}
-
 // maxChanged bounds the paths that are told one by one: to look at the whole tree costs
 // little more then, and nobody can make the list long.
 const maxChanged = 1000
+
+// And returns the changes of both.
+func (c Changes) And(other Changes) Changes {
+	paths := append(slices.Clip(c.Paths), other.Paths...)
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	if c.All || other.All || len(paths) > maxChanged {
+		return Changes{All: true}
+	}
+	return Changes{Paths: paths}
+}
 
 // unread collects paths that changed, on one goroutine, until they are fetched on another.
 type unread struct {

@@ -82,3 +82,21 @@ func TestChangesUnknown(t *testing.T) {
 		})
 	}
 }
+
+// TestAnd: changes that nobody could read add up to a bound.
+func TestAnd(t *testing.T) {
+	var all, half Changes
+	for i := range maxChanged/2 + 1 {
+		all.Paths = append(all.Paths, fmt.Sprintf("/a/%04d", i))
+		half.Paths = append(half.Paths, fmt.Sprintf("/b/%04d", i))
+	}
+	one := Changes{Paths: []string{"/a/0000"}}
+	if c := all.And(one); c.All || !slices.Equal(c.Paths, all.Paths) {
+		t.Errorf("a path that changed twice: %v and %d paths", c.All, len(c.Paths))
+	}
+	for _, c := range []Changes{all.And(half), one.And(Changes{All: true}), Changes{All: true}.And(one)} {
+		if !c.All || len(c.Paths) > 0 {
+			t.Errorf("%v and %d paths", c.All, len(c.Paths))
+		}
+	}
+}

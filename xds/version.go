@@ -32,8 +32,8 @@ func holdsAny(m proto.Message) bool {
 }
 
 // Version returns a version_info for a list of resources in the form of Marshal: a hash of the
-// content, so that equal content has one version on any machine. It starts with a letter: Envoy reads a bare number in YAML as no
-// string.
+// content, so that equal content has one version on any machine. It starts with a letter:
+// Envoy reads a bare number in YAML as no string.
 func Version(resources [][]byte) string {
 	h := sha256.New()
 	var size [8]byte
