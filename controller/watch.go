@@ -194,9 +194,11 @@ func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err
 // was removed or replaced: a plan is made for the files that are there.
 func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
 	var checked *pipeline.Checked
+	whole := false // the tree was looked at
 	w.watcher.Read(ctx, func(c watch.Changes) {
 		// What somebody asks for comes before the events of what was done just before it.
 		w.unread = w.unread.And(c).And(watch.Changes{All: reason != string(watch.Change)})
+		whole = whole || w.unread.All
 		checked, err = readAside(ctx, w.check)
 	})
 	if ctx.Err() != nil { // while it waited for git, or read
@@ -205,9 +207,10 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	if err != nil {
 		return o, err
 	}
-	// A rescan looks at the whole output directory, and so does what adds or removes a
-	// resource: other files may come to need one that somebody has removed by hand.
-	w.Trust(reason == string(watch.Change) && w.settled != nil && checked.Snapshot.SameNames(w.settled))
+	// What looks at the whole tree looks at the whole output directory: a rescan that comes
+	// in a burst of events, too. So does what adds or removes a resource: other files may
+	// come to need one that somebody has removed by hand.
+	w.Trust(!whole && w.settled != nil && checked.Snapshot.SameNames(w.settled))
 	if err := w.ready(ctx); err != nil {
 		return o, err
 	}
