@@ -47,8 +47,12 @@ func run(xdspub, envoy string) error {
 	if err != nil {
 		return err
 	}
-	return compare(dir, "mesh", fmt.Sprintf("%d clusters, %[1]d endpoint assignments of 3 endpoints, %d route configurations of 10 hosts, %d listeners", size.Clusters, size.Routes, size.Listeners),
+	err = compare(dir, "mesh", fmt.Sprintf("%d clusters, %[1]d endpoint assignments of 3 endpoints, %d route configurations of 10 hosts, %d listeners", size.Clusters, size.Routes, size.Listeners),
 		xdspub, envoy, size.Tree(), size.Bootstrap())
+	if err != nil {
+		return err
+	}
+	return measureEdits(dir, xdspub, []int{1_000, clusters})
 }
 
 // compare measures both programs on one configuration: as a source tree, and as a
