@@ -34,6 +34,7 @@ type Dir struct {
 	// below OUT.
 	stuck   map[string]bool
 	reader  *Reader
+	encoder encoder
 	started bool
 }
 

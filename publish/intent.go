@@ -182,7 +182,7 @@ func (in *Intent) files() iter.Seq[saved] {
 
 // done reports whether m, which is on disk, is the last file that the change writes.
 func (in *Intent) done(m Manifest) (bool, error) {
-	f, err := m.file()
+	f, err := m.file(new(encoder))
 	return err == nil && in.Record == sum(f.Data), err
 }
 

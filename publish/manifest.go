@@ -200,7 +200,7 @@ func (m Manifest) normal() Manifest {
 }
 
 // file returns m as a file.
-func (m Manifest) file() (File, error) { return recordFile(manifestPath, m.normal()) }
+func (m Manifest) file(e *encoder) (File, error) { return e.recordFile(manifestPath, m.normal()) }
 
 // after returns the record of files once the steps of p are published. What known knows to
 // be out has a hash there.

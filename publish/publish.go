@@ -114,8 +114,8 @@ func (d *Dir) refreshRecord(files map[string]Published, in *Intent) (map[string]
 // records returns our own files around the steps of p: before them the intent and the
 // manifest for their time, after them the manifest of p. It leaves out a manifest that
 // equals the one on disk.
-func records(p Plan, prev Manifest, in Intent) (before, after []File, err error) {
-	last, err := p.Manifest.file()
+func (e *encoder) records(p Plan, prev Manifest, in Intent) (before, after []File, err error) {
+	last, err := p.Manifest.file(e)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,13 +126,13 @@ func records(p Plan, prev Manifest, in Intent) (before, after []File, err error)
 		return nil, after, nil
 	}
 	in.Record = sum(last.Data)
-	first, err := recordFile(intentPath, in)
+	first, err := e.recordFile(intentPath, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	before = []File{first}
 	if m := p.Manifest.during(prev); !m.same(prev) {
-		f, err := m.file()
+		f, err := m.file(e)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -155,7 +155,7 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 			return Result{}, err
 		}
 	}
-	before, after, err := records(p, prev, in)
+	before, after, err := d.encoder.records(p, prev, in)
 	if err != nil {
 		return Result{}, err
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // recordFile returns one of our own records as it stands on disk.
-func recordFile(path string, record any) (File, error) {
-	data, err := json.MarshalIndent(record, "", "  ")
+func (e *encoder) recordFile(path string, record any) (File, error) {
+	data, err := e.encode(record)
 	if err != nil {
 		return File{}, fmt.Errorf("encode %s: %w", path, err)
 	}
@@ -57,7 +57,7 @@ func readRecord(root folder, path string, record any, check func() error, wayOut
 
 // put writes one record by itself.
 func (d *Dir) put(path string, record any) error {
-	f, err := recordFile(path, record)
+	f, err := d.encoder.recordFile(path, record)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (d *Dir) Shift(by time.Duration) error {
 			err = d.finish()
 		} else if err == nil {
 			in.Manifest = in.Manifest.shifted(by)
-			err = d.put(intentPath, in)
+			err = d.put(intentPath, *in)
 		}
 		if err != nil {
 			return err
