@@ -17,13 +17,13 @@ test: ## run everything: checks and all tests, with a real Envoy
 check: ## what to run before a commit: formatting, vet on three systems, staticcheck, fast tests
 	@scripts/check && go test -short ./...
 
-deadcode: ## look for functions that the program does not reach; takes a minute or two
+deadcode: ## look for functions that the program does not reach
 	@scripts/deadcode
 
 generate: ## write generated files again: type imports, docs/rules.md
 	go generate ./...
 
-extensions: ## ask the real Envoy for its extensions, and try every message type in every slot that takes one
+extensions: ## ask the real Envoy for its extensions, and try every message type at every extension point
 	@scripts/extensions
 
 agreement: ## compare validate with the real Envoy's verdicts, case by case (docs/agreement.md)

@@ -38,7 +38,7 @@ func (l *Loader) Update(ctx context.Context, root string, changed []string) (*Re
 // then nothing has changed here.
 func (l *Loader) update(ctx context.Context, t *tree, changed []string) (next contents, ok bool) {
 	base, err := filepath.Abs(t.root)
-	if err != nil || l.known.folders.at[filepath.Join(t.root)].real != t.folders[0].real {
+	if err != nil || l.known.folders.at[filepath.Clean(t.root)].real != t.folders[0].real {
 		return contents{}, false
 	}
 	u := updater{finder: finder{l: l, tree: t, folders: l.known.folders}, base: base, again: make(map[string]*file)}

@@ -23,8 +23,8 @@ type UsageError struct{ Reason string }
 func (e *UsageError) Error() string { return e.Reason }
 
 // state is what is out: the record and the files of the output directory. It is
-// read from disk for each plan, so that a plan made after a crash, or after a
-// change by hand, starts from what Envoy would really read.
+// read for each plan, from disk unless the directory is trusted (Trust): so a plan made
+// after a crash, or after a change by hand, starts from what Envoy would really read.
 type state struct {
 	manifest publish.Manifest
 	// files are the published files below the output directory, sorted.

@@ -11,8 +11,8 @@ import (
 	"xdspub/xds"
 )
 
-// reportConflicts reports those that ask for something shared with other settings
-// than the first.
+// reportConflicts reports the collected messages that ask for a singleton with other settings
+// than the first that asks for it.
 func reportConflicts(p *validate.SnapshotPass) {
 	type place struct {
 		xds.SingletonUse
@@ -23,7 +23,7 @@ func reportConflicts(p *validate.SnapshotPass) {
 		if facts.IsUnread(m.Node) {
 			continue
 		}
-		for _, s := range sharingOf(m.Node) {
+		for _, s := range singletonsOf(m.Node) {
 			other, again := first[s.Singleton]
 			switch {
 			case !again:
@@ -42,9 +42,9 @@ func reportConflicts(p *validate.SnapshotPass) {
 	}
 }
 
-// sharingOf is what a message asks for that everyone shares. What can't be written
-// was never read: load has reported it.
-func sharingOf(n *xds.Node) []xds.SingletonUse {
+// singletonsOf returns the singletons that a message asks for. What can't be written was
+// never read: load has reported it.
+func singletonsOf(n *xds.Node) []xds.SingletonUse {
 	if m, ok := n.Message.(*corev3.AlternateProtocolsCacheOptions); ok {
 		settings, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
