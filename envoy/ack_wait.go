@@ -28,21 +28,21 @@ type AckWait struct {
 // Await asks all Envoys until the quorum of those that answer has acknowledged
 // the files, or so many have refused them that the quorum can't be met, or the timeout
 // is over. Call it once, after the files were renamed.
-func (r *AckWait) Await(ctx context.Context, o AwaitOptions) Outcome {
-	verdict := r.poll(ctx)
+func (w *AckWait) Await(ctx context.Context, o AwaitOptions) Outcome {
+	verdict := w.poll(ctx)
 	outcome := Outcome{Verdict: verdict, Err: ctx.Err()}
 	now := time.Now()
-	for _, m := range r.peers {
-		if m.counts(now) {
+	for _, p := range w.peers {
+		if p.counts(now) {
 			outcome.Answering++
 		}
-		outcome.Envoys = append(outcome.Envoys, m.outcome())
+		outcome.Envoys = append(outcome.Envoys, p.outcome())
 	}
 	if verdict == RefusedByQuorum {
-		r.explain(ctx, &outcome)
+		w.explain(ctx, &outcome)
 	}
 	if verdict == Confirmed && o.Warm {
-		r.warm(ctx, &outcome)
+		w.warm(ctx, &outcome)
 		outcome.Err = ctx.Err()
 	}
 	return outcome
@@ -57,23 +57,23 @@ type answer struct {
 
 // poll asks each Envoy at a pace of its own, so that one that hangs holds up no
 // other, and decides after each answer.
-func (r *AckWait) poll(ctx context.Context) Verdict {
-	polling, cancel := context.WithTimeout(ctx, r.fleet.o.AckTimeout)
+func (w *AckWait) poll(ctx context.Context) Verdict {
+	polling, cancel := context.WithTimeout(ctx, w.fleet.o.AckTimeout)
 	answers := make(chan answer)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	for _, m := range r.peers {
-		wg.Go(func() { m.admin.poll(polling, r.statPrefixes, m, answers) })
+	for _, p := range w.peers {
+		wg.Go(func() { p.admin.poll(polling, w.statPrefixes, p, answers) })
 	}
 	for {
-		if verdict, over := r.verdict(time.Now()); over {
+		if verdict, over := w.verdict(time.Now()); over {
 			return verdict
 		}
 		select {
 		case a := <-answers:
-			a.peer.observe(time.Now(), a, r.subs, r.fleet.o.Dir)
-			r.fleet.note(a.peer.admin, a.err)
+			a.peer.observe(time.Now(), a, w.subs, w.fleet.o.Dir)
+			w.fleet.note(a.peer.admin, a.err)
 		case <-polling.Done():
 			return Unconfirmed
 		}
@@ -82,7 +82,7 @@ func (r *AckWait) poll(ctx context.Context) Verdict {
 
 // poll asks one Envoy again and again, and sends its answers, until ctx, which has a
 // deadline, ends.
-func (a *Admin) poll(ctx context.Context, prefixes []string, m *peer, answers chan<- answer) {
+func (a *Admin) poll(ctx context.Context, prefixes []string, p *peer, answers chan<- answer) {
 	for {
 		start := time.Now()
 		observation, err := a.Read(ctx, prefixes)
@@ -94,7 +94,7 @@ func (a *Admin) poll(ctx context.Context, prefixes []string, m *peer, answers ch
 			return
 		}
 		select {
-		case answers <- answer{m, observation, err}:
+		case answers <- answer{p, observation, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -121,26 +121,26 @@ func pause(took time.Duration) time.Duration {
 }
 
 // verdict reports whether the wait is over, and with what verdict.
-func (r *AckWait) verdict(now time.Time) (v Verdict, over bool) {
+func (w *AckWait) verdict(now time.Time) (v Verdict, over bool) {
 	answering, acked, refused := 0, 0, 0
-	for _, m := range r.peers {
-		if !m.heard && (m.down() || m.timedOut()) {
+	for _, p := range w.peers {
+		if !p.heard && (p.down() || p.timedOut()) {
 			// It may have started since, or was busy, for example with an answer of 50 MB
 			// for somebody who collects statistics: one observation shows it.
 			return Unconfirmed, false
 		}
-		if !m.counts(now) {
+		if !p.counts(now) {
 			continue
 		}
 		answering++
-		switch m.state() {
+		switch p.state() {
 		case Acked:
 			acked++
 		case Refused:
 			refused++
 		}
 	}
-	need := r.fleet.o.Quorum.of(answering)
+	need := w.fleet.o.Quorum.of(answering)
 	switch {
 	case answering == 0:
 		return Unconfirmed, true
@@ -154,15 +154,15 @@ func (r *AckWait) verdict(now time.Time) (v Verdict, over bool) {
 
 // warm waits until all Envoys that acknowledged are warm, and notes the clusters that
 // are not when the timeout is over.
-func (r *AckWait) warm(ctx context.Context, outcome *Outcome) {
-	patience, cancel := context.WithTimeout(ctx, r.fleet.o.WarmTimeout)
+func (w *AckWait) warm(ctx context.Context, outcome *Outcome) {
+	patience, cancel := context.WithTimeout(ctx, w.fleet.o.WarmTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
-	for i, m := range r.peers {
+	for i, p := range w.peers {
 		// One that did not answer since has acknowledged nothing: it is subscribed to none
 		// of the files.
-		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked && m.last != nil && m.last.WarmingClusters > 0 {
-			wg.Go(func() { e.NotWarm = m.awaitWarm(ctx, patience.Done()) })
+		if e := &outcome.Envoys[i]; e.Err == nil && e.State() == Acked && p.last != nil && p.last.WarmingClusters > 0 {
+			wg.Go(func() { e.NotWarm = p.awaitWarm(ctx, patience.Done()) })
 		}
 	}
 	wg.Wait()
@@ -170,10 +170,10 @@ func (r *AckWait) warm(ctx context.Context, outcome *Outcome) {
 
 // awaitWarm returns the clusters that are still cold when the timeout is over, and none
 // where the Envoy does not answer any more.
-func (m *peer) awaitWarm(ctx context.Context, up <-chan struct{}) []string {
+func (p *peer) awaitWarm(ctx context.Context, up <-chan struct{}) []string {
 	for {
 		start := time.Now()
-		cold, err := m.coldClusters(ctx)
+		cold, err := p.coldClusters(ctx)
 		if err != nil || len(cold) == 0 {
 			return nil
 		}

@@ -122,21 +122,21 @@ func routes(name, cluster string) object {
 
 func read(t testing.TB, a *envoy.Admin, roots ...string) *envoy.Observation {
 	t.Helper()
-	r, err := a.Read(t.Context(), roots)
+	o, err := a.Read(t.Context(), roots)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return o
 }
 
 // eventually waits for a reading that will do.
 func eventually(t testing.TB, a *envoy.Admin, what string, roots []string, ok func(*envoy.Observation) bool) {
 	t.Helper()
 	envoytest.Eventually(t, patience, what, func() (bool, string) {
-		r, err := a.Read(t.Context(), roots)
+		o, err := a.Read(t.Context(), roots)
 		if err != nil {
 			return false, err.Error()
 		}
-		return ok(r), fmt.Sprintf("%+v", *r)
+		return ok(o), fmt.Sprintf("%+v", *o)
 	})
 }

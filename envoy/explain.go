@@ -7,16 +7,16 @@ import (
 
 // explain adds what Envoys say of what they refused. Of listeners the admin
 // interface tells; of all else the logs do, if there are any.
-func (r *AckWait) explain(ctx context.Context, o *Outcome) {
+func (w *AckWait) explain(ctx context.Context, o *Outcome) {
 	var logged []Refusal
-	for _, log := range r.fleet.o.Logs {
+	for _, log := range w.fleet.o.Logs {
 		list, err := log.Refusals()
 		if err != nil {
-			r.fleet.o.Log.Warn("no reasons from a log of Envoy", "error", err)
+			w.fleet.o.Log.Warn("no reasons from a log of Envoy", "error", err)
 		}
 		logged = append(logged, list...)
 	}
-	for i, m := range r.peers {
+	for i, p := range w.peers {
 		e := &o.Envoys[i]
 		for _, s := range e.States {
 			if s.State != Refused {
@@ -25,8 +25,8 @@ func (r *AckWait) explain(ctx context.Context, o *Outcome) {
 			var said []Refusal
 			if s.API == "LDS" {
 				var err error
-				if said, err = m.admin.Refusals(ctx, r.started); err != nil {
-					r.fleet.o.Log.Warn("no reasons from Envoy", "admin", e.URL, "error", err)
+				if said, err = p.admin.Refusals(ctx, w.started); err != nil {
+					w.fleet.o.Log.Warn("no reasons from Envoy", "admin", e.URL, "error", err)
 				}
 			}
 			if len(said) == 0 {

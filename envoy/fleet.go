@@ -52,7 +52,7 @@ func NewFleet(o FleetOptions) *Fleet {
 // whose answers show no verdict is an error: *UnexpectedResponseError, *UnstableError,
 // *StatsExcludedError or *NotSubscribedError. Nothing has moved then.
 func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*AckWait, error) {
-	r := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), started: time.Now()}
+	w := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), started: time.Now()}
 	for _, log := range f.o.Logs {
 		if err := log.Mark(); err != nil {
 			return nil, err
@@ -62,41 +62,41 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*AckWait, error
 	asking, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
 	defer cancel()
 	for _, admin := range f.o.Admins {
-		m := &peer{admin: admin}
-		r.peers = append(r.peers, m)
-		wg.Go(func() { f.begin(asking, m, r) })
+		p := &peer{admin: admin}
+		w.peers = append(w.peers, p)
+		wg.Go(func() { f.begin(asking, p, w) })
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	var wrong []error
-	for _, m := range r.peers {
-		if m.err != nil && !m.down() && !m.timedOut() {
-			wrong = append(wrong, m.err)
+	for _, p := range w.peers {
+		if p.err != nil && !p.down() && !p.timedOut() {
+			wrong = append(wrong, p.err)
 			continue
 		}
-		f.note(m.admin, m.err)
+		f.note(p.admin, p.err)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return w, nil
 }
 
 // begin observes one Envoy.
-func (f *Fleet) begin(ctx context.Context, m *peer, r *AckWait) {
-	m.base, m.err = m.admin.Read(ctx, r.statPrefixes)
-	if m.err == nil {
-		m.err = f.claim(ctx, m.admin, m.base.Incarnation)
+func (f *Fleet) begin(ctx context.Context, p *peer, w *AckWait) {
+	p.base, p.err = p.admin.Read(ctx, w.statPrefixes)
+	if p.err == nil {
+		p.err = f.claim(ctx, p.admin, p.base.Incarnation)
 	}
-	if m.err == nil && m.base.WarmingClusters > 0 {
-		m.warming, m.err = m.admin.Warming(ctx)
+	if p.err == nil && p.base.WarmingClusters > 0 {
+		p.warming, p.err = p.admin.Warming(ctx)
 	}
-	if m.err != nil {
-		m.base = nil
+	if p.err != nil {
+		p.base = nil
 	}
-	m.updateStatuses(r.subs, f.o.Dir)
+	p.updateStatuses(w.subs, f.o.Dir)
 }
 
 // claim returns a *NotSubscribedError where a process reads no file of the directory. It asks

@@ -18,12 +18,12 @@ import (
 // step begins an AckWait, publishes, and awaits the outcome.
 func step(t *testing.T, f *envoy.Fleet, o envoy.AwaitOptions, publish func(), subs ...envoy.Subscription) envoy.Outcome {
 	t.Helper()
-	r, err := f.Begin(t.Context(), subs)
+	w, err := f.Begin(t.Context(), subs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	publish()
-	return r.Await(t.Context(), o)
+	return w.Await(t.Context(), o)
 }
 
 func expect(t *testing.T, what string, got envoy.Outcome, want envoy.Verdict, answering int) {
@@ -184,13 +184,13 @@ func TestDownAndUp(t *testing.T) {
 	e = start()
 	await := func(ctx context.Context, version string, publish, meanwhile func()) envoy.Outcome {
 		t.Helper()
-		r, err := alone.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), version)})
+		w, err := alone.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), version)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		publish()
 		result := make(chan envoy.Outcome)
-		go func() { result <- r.Await(ctx, envoy.AwaitOptions{}) }()
+		go func() { result <- w.Await(ctx, envoy.AwaitOptions{}) }()
 		meanwhile()
 		return <-result
 	}
@@ -221,7 +221,7 @@ func TestHangs(t *testing.T) {
 		t.Errorf("%T %v", outcome.Envoys[0].Err, outcome.Envoys[0].Err)
 	}
 	e.Signal(t, syscall.SIGCONT)
-	eventually(t, a, "it goes on", []string{envoy.CDS()}, func(r *envoy.Observation) bool { return r.Counters[envoy.CDS()].Version == "v3" })
+	eventually(t, a, "it goes on", []string{envoy.CDS()}, func(o *envoy.Observation) bool { return o.Counters[envoy.CDS()].Version == "v3" })
 	expect(t, "continued", step(t, f, envoy.AwaitOptions{}, cds("v4"), sub("CDS", envoy.CDS(), "v4")), envoy.Confirmed, 1)
 	// One that was only at work on something else, such as a long answer, is heard.
 	e.Signal(t, syscall.SIGSTOP)
@@ -265,7 +265,7 @@ func TestStatsMatcher(t *testing.T) {
 			s := newFixture(t)
 			_, a := s.start(object{"stats_config": object{"stats_matcher": c.matcher}})
 			f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 2 * time.Second})
-			r, err := f.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("SDS", envoy.SDS("s"), "v2")})
+			w, err := f.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("SDS", envoy.SDS("s"), "v2")})
 			if c.hidden != "" {
 				if _, ok := errors.AsType[*envoy.StatsExcludedError](err); !ok || !strings.Contains(err.Error(), c.hidden) {
 					t.Errorf("%T %v, want %s", err, err, c.hidden)
@@ -276,7 +276,7 @@ func TestStatsMatcher(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.publish("cds", "v2", static("c"))
-			outcome := r.Await(t.Context(), envoy.AwaitOptions{})
+			outcome := w.Await(t.Context(), envoy.AwaitOptions{})
 			expect(t, "a secret that is not there", outcome, envoy.Unconfirmed, 1)
 			if states := outcome.Envoys[0].States; states[0].State != envoy.Acked || states[1].State != envoy.StatsExcluded {
 				t.Errorf("%+v", states)
@@ -334,8 +334,8 @@ func TestWarm(t *testing.T) {
 	const ever = time.Hour // longer than go test lets a test run
 	outcome := step(t, fleet(ever), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v2", slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v2"))
 	expect(t, "a slow one", outcome, envoy.Confirmed, 1)
-	if r := read(t, a); r.WarmingClusters != 0 || len(outcome.Envoys[0].NotWarm) > 0 {
-		t.Errorf("%d warming, %+v", r.WarmingClusters, outcome)
+	if o := read(t, a); o.WarmingClusters != 0 || len(outcome.Envoys[0].NotWarm) > 0 {
+		t.Errorf("%d warming, %+v", o.WarmingClusters, outcome)
 	}
 	outcome = step(t, fleet(300*time.Millisecond), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v3", slow("never", "7200s")) }, sub("CDS", envoy.CDS(), "v3"))
 	expect(t, "one that is stuck", outcome, envoy.Confirmed, 1)
@@ -344,8 +344,8 @@ func TestWarm(t *testing.T) {
 	}
 	outcome = step(t, fleet(ever), envoy.AwaitOptions{Warm: true}, func() { s.publish("cds", "v4", slow("never", "7200s"), slow("soon", "0.7s")) }, sub("CDS", envoy.CDS(), "v4"))
 	expect(t, "another beside it", outcome, envoy.Confirmed, 1)
-	if r := read(t, a); r.WarmingClusters != 1 || len(outcome.Envoys[0].NotWarm) > 0 {
-		t.Errorf("%d warming, %+v", r.WarmingClusters, outcome)
+	if o := read(t, a); o.WarmingClusters != 1 || len(outcome.Envoys[0].NotWarm) > 0 {
+		t.Errorf("%d warming, %+v", o.WarmingClusters, outcome)
 	}
 }
 

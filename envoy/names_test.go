@@ -106,9 +106,9 @@ func TestNames(t *testing.T) {
 			}
 			s.publish(c.folder, "v1", resources...)
 			e, a := s.start(nil)
-			r := read(t, a, roots...)
+			o := read(t, a, roots...)
 			for _, root := range slices.Sorted(maps.Keys(versions)) {
-				got, ok := r.Counters[root]
+				got, ok := o.Counters[root]
 				if !ok || got.Successes != uint64(len(versions[root])) || !slices.Contains(versions[root], got.Version) {
 					t.Errorf("root %q has %+v, want %d successes and one of %v", root, got, len(versions[root]), versions[root])
 				}

@@ -13,8 +13,8 @@ import (
 type Incarnation string
 
 // time returns the zero time where the incarnation is no time.
-func (b Incarnation) time() time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, string(b))
+func (i Incarnation) time() time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, string(i))
 	return t
 }
 
@@ -58,48 +58,48 @@ const observationTries = 3
 // *UnstableError.
 func (a *Admin) Read(ctx context.Context, prefixes []string) (*Observation, error) {
 	for range observationTries {
-		r, whole, err := a.readOnce(ctx, prefixes)
+		o, whole, err := a.readOnce(ctx, prefixes)
 		if err != nil {
 			return nil, err
 		}
 		if whole {
-			return r, nil
+			return o, nil
 		}
 	}
 	return nil, &UnstableError{URL: a.url}
 }
 
 // readOnce observes the Envoy. whole reports whether all answers came from one process.
-func (a *Admin) readOnce(ctx context.Context, prefixes []string) (r *Observation, whole bool, err error) {
+func (a *Admin) readOnce(ctx context.Context, prefixes []string) (o *Observation, whole bool, err error) {
 	s := a.session()
 	defer s.close()
 	p, err := s.process(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	r = &Observation{Incarnation: p.incarnation, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher, Paths: p.paths, bootstrapPaths: newBootstrapPaths(ctx, p.paths)}
-	if err := s.observe(ctx, r, prefixes); err != nil {
+	o = &Observation{Incarnation: p.incarnation, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher, Paths: p.paths, bootstrapPaths: newBootstrapPaths(ctx, p.paths)}
+	if err := s.observe(ctx, o, prefixes); err != nil {
 		return nil, false, err
 	}
 	// After one question a round-robin balancer may be back at the first process.
 	for range 2 {
-		if boot, _, err := s.bootstrap(ctx); err != nil || boot != r.Incarnation {
+		if is, _, err := s.bootstrap(ctx); err != nil || is != o.Incarnation {
 			return nil, false, err
 		}
 	}
-	return r, true, nil
+	return o, true, nil
 }
 
 // observe asks for all that changes while the process runs.
-func (s *session) observe(ctx context.Context, r *Observation, prefixes []string) (err error) {
-	if r.State, err = s.state(ctx); err != nil {
+func (s *session) observe(ctx context.Context, o *Observation, prefixes []string) (err error) {
+	if o.State, err = s.state(ctx); err != nil {
 		return err
 	}
-	stats, err := s.stats(ctx, !r.Matcher)
+	stats, err := s.stats(ctx, !o.Matcher)
 	if err != nil {
 		return err
 	}
-	return r.take(s.url, stats, prefixes)
+	return o.take(s.url, stats, prefixes)
 }
 
 // state asks /ready, which answers with one word.
@@ -116,21 +116,21 @@ func (s *session) state(ctx context.Context) (string, error) {
 	return state, nil
 }
 
-// take fills r from the statistics.
-func (r *Observation) take(adminURL string, stats statistics, prefixes []string) error {
+// take fills o from the statistics.
+func (o *Observation) take(adminURL string, stats statistics, prefixes []string) error {
 	var missing []string
 	number := func(name string) uint64 {
 		n, ok := stats.numbers[name]
-		if !ok && r.Matcher {
+		if !ok && o.Matcher {
 			missing = append(missing, name)
 		}
 		return n
 	}
-	r.WarmingClusters = int(number(warmingClusters))
-	r.WarmingListeners = int(number(warmingListeners))
-	r.DrainingListeners = int(number(drainingListeners))
-	r.DrainingFilterChains = int(number(drainingFilterChains))
-	r.Counters, r.expanded = make(map[string]Counters, len(prefixes)), make(map[string][]string)
+	o.WarmingClusters = int(number(warmingClusters))
+	o.WarmingListeners = int(number(warmingListeners))
+	o.DrainingListeners = int(number(drainingListeners))
+	o.DrainingFilterChains = int(number(drainingFilterChains))
+	o.Counters, o.expanded = make(map[string]Counters, len(prefixes)), make(map[string][]string)
 	has := expand(prefixes, stats)
 	for _, prefix := range prefixes {
 		for _, name := range has[prefix] {
@@ -141,12 +141,12 @@ func (r *Observation) take(adminURL string, stats statistics, prefixes []string)
 				Failures:   number(name + failures),
 			}
 			var ok bool
-			if c.Version, ok = stats.texts[name+versionText]; !ok && r.Matcher {
+			if c.Version, ok = stats.texts[name+versionText]; !ok && o.Matcher {
 				missing = append(missing, name+versionText)
 			}
-			r.Counters[name] = c
+			o.Counters[name] = c
 			if strings.Contains(prefix, Any) {
-				r.expanded[prefix] = append(r.expanded[prefix], name)
+				o.expanded[prefix] = append(o.expanded[prefix], name)
 			}
 		}
 	}
@@ -192,25 +192,25 @@ func expand(asked []string, stats statistics) map[string][]string {
 }
 
 // statPrefixes returns those of a subscription that the Envoy has.
-func (r *Observation) statPrefixes(s Subscription) []string {
+func (o *Observation) statPrefixes(s Subscription) []string {
 	var list []string
 	for _, prefix := range s.StatPrefixes {
-		if _, has := r.Counters[prefix]; has {
+		if _, has := o.Counters[prefix]; has {
 			list = append(list, prefix)
 		}
-		list = append(list, r.expanded[prefix]...)
+		list = append(list, o.expanded[prefix]...)
 	}
 	return list
 }
 
 // subscribed returns the subscriptions that an Envoy with this bootstrap can have.
-func (r *Observation) subscribed(subs []Subscription, dir string) []Subscription {
+func (o *Observation) subscribed(subs []Subscription, dir string) []Subscription {
 	reads := make(map[string]bool)
 	var list []Subscription
 	for _, s := range subs {
 		for _, file := range s.Entrypoints {
 			if _, known := reads[file]; !known {
-				reads[file] = r.bootstrapPaths.includes(dir, file)
+				reads[file] = o.bootstrapPaths.includes(dir, file)
 			}
 		}
 		if len(s.Entrypoints) == 0 || slices.ContainsFunc(s.Entrypoints, func(file string) bool { return reads[file] }) {

@@ -35,10 +35,10 @@ func TestReading(t *testing.T) {
 	// A listener drains when it goes, a filter chain when it changes. Without a
 	// connection, too, and for as long.
 	s.publish("lds", "v2", listener("l", 0, object{"route_config": object{"name": "other"}}))
-	eventually(t, a, "a filter chain drains", nil, func(r *envoy.Observation) bool { return r.DrainingFilterChains+r.DrainingListeners == 1 })
+	eventually(t, a, "a filter chain drains", nil, func(o *envoy.Observation) bool { return o.DrainingFilterChains+o.DrainingListeners == 1 })
 	s.publish("lds", "v3")
-	eventually(t, a, "a listener drains", nil, func(r *envoy.Observation) bool { return r.DrainingListeners == 1 })
-	eventually(t, a, "none drains", nil, func(r *envoy.Observation) bool { return r.DrainingFilterChains+r.DrainingListeners == 0 })
+	eventually(t, a, "a listener drains", nil, func(o *envoy.Observation) bool { return o.DrainingListeners == 1 })
+	eventually(t, a, "none drains", nil, func(o *envoy.Observation) bool { return o.DrainingFilterChains+o.DrainingListeners == 0 })
 
 	e.AdminPost(t, "/healthcheck/fail")
 	if state := read(t, a).State; state != "DRAINING" {
@@ -122,8 +122,8 @@ func TestCountersAfterHotRestart(t *testing.T) {
 		taken, refused := fmt.Sprint("taken", i), fmt.Sprint("refused", i)
 		before := read(t, a, envoy.CDS()).Counters[envoy.CDS()]
 		expect(t, taken, step(t, f, envoy.AwaitOptions{}, func() { s.publish("cds", taken, byFile) }, sub("CDS", envoy.CDS(), taken)), envoy.Confirmed, 1)
-		eventually(t, a, "the refusal of the other one is counted", []string{envoy.CDS()}, func(r *envoy.Observation) bool {
-			c := r.Counters[envoy.CDS()]
+		eventually(t, a, "the refusal of the other one is counted", []string{envoy.CDS()}, func(o *envoy.Observation) bool {
+			c := o.Counters[envoy.CDS()]
 			return c.Version == taken && c.Rejections+c.Failures > before.Rejections+before.Failures
 		})
 		bad := object{"@type": typeURL + "envoy.config.core.v3.Address"}

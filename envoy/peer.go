@@ -28,29 +28,29 @@ type peer struct {
 }
 
 // observe stores an answer, or its error.
-func (m *peer) observe(now time.Time, a answer, subs []Subscription, dir string) {
-	wasDown := m.down()
-	m.err, m.heard = a.err, true
+func (p *peer) observe(now time.Time, a answer, subs []Subscription, dir string) {
+	wasDown := p.down()
+	p.err, p.heard = a.err, true
 	if a.err == nil {
-		m.last = a.observation
-		m.updateStatuses(subs, dir)
+		p.last = a.observation
+		p.updateStatuses(subs, dir)
 	}
-	if m.down() && !wasDown {
-		m.since = now
+	if p.down() && !wasDown {
+		p.since = now
 	}
 }
 
 // updateStatuses updates the statuses from the last observation, or else from the one before the
 // rename.
-func (m *peer) updateStatuses(subs []Subscription, dir string) {
-	if now := cmp.Or(m.last, m.base); now != nil {
-		m.statuses = statuses(m.base, now, now.subscribed(subs, dir))
+func (p *peer) updateStatuses(subs []Subscription, dir string) {
+	if now := cmp.Or(p.last, p.base); now != nil {
+		p.statuses = statuses(p.base, now, now.subscribed(subs, dir))
 	}
 }
 
-func (m *peer) down() bool { return isDown(m.err) }
+func (p *peer) down() bool { return isDown(p.err) }
 
-func (m *peer) timedOut() bool { return isTimeout(m.err) }
+func (p *peer) timedOut() bool { return isTimeout(p.err) }
 
 func isDown(err error) bool {
 	_, down := errors.AsType[*DownError](err)
@@ -64,41 +64,41 @@ func isTimeout(err error) bool {
 
 // counts reports whether the verdict depends on the Envoy. It does on one that hangs since
 // the rename: it may be busy with that very file.
-func (m *peer) counts(now time.Time) bool {
+func (p *peer) counts(now time.Time) bool {
 	switch {
-	case m.err == nil:
+	case p.err == nil:
 		return true
-	case m.base == nil && m.last == nil:
+	case p.base == nil && p.last == nil:
 		return false
-	case m.timedOut():
+	case p.timedOut():
 		return true
-	case m.down():
-		return now.Sub(m.since) < comeBack
+	case p.down():
+		return now.Sub(p.since) < comeBack
 	}
 	return false
 }
 
 // restarted reports whether its process is another one than before the rename.
-func (m *peer) restarted() bool {
-	return m.last != nil && (m.base == nil || m.base.Incarnation != m.last.Incarnation)
+func (p *peer) restarted() bool {
+	return p.last != nil && (p.base == nil || p.base.Incarnation != p.last.Incarnation)
 }
 
 // state returns the state of all files together.
-func (m *peer) state() State { return stateOf(m.statuses) }
+func (p *peer) state() State { return stateOf(p.statuses) }
 
 // outcome returns what the Envoy did with each file.
-func (m *peer) outcome() EnvoyOutcome {
-	return EnvoyOutcome{URL: m.admin.String(), Err: m.err, Restarted: m.restarted(), States: m.statuses}
+func (p *peer) outcome() EnvoyOutcome {
+	return EnvoyOutcome{URL: p.admin.String(), Err: p.err, Restarted: p.restarted(), States: p.statuses}
 }
 
 // coldClusters returns the clusters that warm now and did not before the rename.
-func (m *peer) coldClusters(ctx context.Context) ([]string, error) {
-	names, err := m.admin.Warming(ctx)
-	if err != nil || m.restarted() {
+func (p *peer) coldClusters(ctx context.Context) ([]string, error) {
+	names, err := p.admin.Warming(ctx)
+	if err != nil || p.restarted() {
 		return names, err
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		_, before := slices.BinarySearch(m.warming, name)
+		_, before := slices.BinarySearch(p.warming, name)
 		return before
 	}), nil
 }

@@ -120,11 +120,11 @@ func (f *Fleet) probeInDetail(ctx context.Context, a *Admin, subs []Subscription
 
 // probeStatus returns the status of a file that does not move: Refused where the Envoy runs
 // another version and has ever refused one.
-func (s Subscription) probeStatus(r *Observation, versions map[string][]string) Status {
+func (s Subscription) probeStatus(o *Observation, versions map[string][]string) Status {
 	status := Status{Subscription: s}
 	acked := false
-	for _, prefix := range r.statPrefixes(s) {
-		c := r.Counters[prefix]
+	for _, prefix := range o.statPrefixes(s) {
+		c := o.Counters[prefix]
 		runs := c.Version != "" && contains(versions[prefix], c.Version)
 		if status.StatPrefix == "" || runs {
 			status.StatPrefix, status.Runs = prefix, c.Version
@@ -133,7 +133,7 @@ func (s Subscription) probeStatus(r *Observation, versions map[string][]string) 
 		status.Refusals += c.Rejections + c.Failures
 	}
 	switch {
-	case status.StatPrefix == "" && r.Matcher:
+	case status.StatPrefix == "" && o.Matcher:
 		status.State = StatsExcluded
 	case status.StatPrefix == "":
 	case acked:

@@ -123,8 +123,8 @@ func (e everything) refused(t *testing.T, a *envoy.Admin, log *envoy.Log, row re
 	} else {
 		e.publish(row.folder, "v2", row.resources...)
 	}
-	eventually(t, a, "refused", []string{root}, func(r *envoy.Observation) bool {
-		now := r.Counters[root]
+	eventually(t, a, "refused", []string{root}, func(o *envoy.Observation) bool {
+		now := o.Counters[root]
 		return now.Rejections+now.Failures == before.Rejections+before.Failures+1
 	})
 	var got []envoy.Refusal
@@ -154,7 +154,7 @@ func (e everything) refused(t *testing.T, a *envoy.Admin, log *envoy.Log, row re
 		t.Errorf("%s: listeners (-want +got)\n%s", row.folder, diff)
 	}
 	e.publish(row.folder, "v1", e.good(row.folder)...)
-	eventually(t, a, "taken", []string{root}, func(r *envoy.Observation) bool { return r.Counters[root].Successes == before.Successes+1 })
+	eventually(t, a, "taken", []string{root}, func(o *envoy.Observation) bool { return o.Counters[root].Successes == before.Successes+1 })
 }
 
 func TestLog(t *testing.T) {

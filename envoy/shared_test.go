@@ -19,14 +19,14 @@ func TestSharedRoutes(t *testing.T) {
 	_, a := s.start(nil, "--drain-time-s", "1")
 	root := envoy.RDS(envoy.Any, "main")
 	has := func(want string) func(*envoy.Observation) bool {
-		return func(r *envoy.Observation) bool {
-			_, ok := r.Counters[want]
-			return ok && len(r.Counters) == 1
+		return func(o *envoy.Observation) bool {
+			_, ok := o.Counters[want]
+			return ok && len(o.Counters) == 1
 		}
 	}
 	eventually(t, a, "the first one reports", []string{root}, has(envoy.RDS("first", "main")))
 	s.publish("lds", "l2", listener("two", 0, manager("second")))
-	eventually(t, a, "the first one is gone", nil, func(r *envoy.Observation) bool { return r.DrainingListeners == 0 })
+	eventually(t, a, "the first one is gone", nil, func(o *envoy.Observation) bool { return o.DrainingListeners == 0 })
 	eventually(t, a, "its prefix stays", []string{root}, has(envoy.RDS("first", "main")))
 
 	// One that a bootstrap does not lead to has nothing to take.

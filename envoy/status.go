@@ -70,10 +70,10 @@ func statuses(base, now *Observation, subs []Subscription) []Status {
 
 // versionsByPrefix returns the versions of all subscriptions that share a stat prefix, sorted.
 // Runtime layers share one, and so do names that Envoy makes equal.
-func (r *Observation) versionsByPrefix(subs []Subscription) map[string][]string {
+func (o *Observation) versionsByPrefix(subs []Subscription) map[string][]string {
 	versions := make(map[string][]string)
 	for _, s := range subs {
-		for _, prefix := range r.statPrefixes(s) {
+		for _, prefix := range o.statPrefixes(s) {
 			versions[prefix] = append(versions[prefix], s.Version)
 		}
 	}

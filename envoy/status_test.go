@@ -88,9 +88,9 @@ func TestJudgeSeveralRoots(t *testing.T) {
 }
 
 // restarted returns the reading of a process that has replaced another one.
-func restarted(r *Observation) *Observation {
-	r.Epoch = 1
-	return r
+func restarted(o *Observation) *Observation {
+	o.Epoch = 1
+	return o
 }
 
 func TestQuorum(t *testing.T) {
@@ -167,15 +167,15 @@ func TestVerdict(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := AckWait{fleet: NewFleet(FleetOptions{Quorum: q}), subs: subs}
+			w := AckWait{fleet: NewFleet(FleetOptions{Quorum: q}), subs: subs}
 			for _, letter := range c.envoys {
-				m := members[letter]
-				m.admin = admin
-				m.updateStatuses(subs, "")
-				r.peers = append(r.peers, &m)
+				p := members[letter]
+				p.admin = admin
+				p.updateStatuses(subs, "")
+				w.peers = append(w.peers, &p)
 			}
 			got := ""
-			if v, over := r.verdict(now); over {
+			if v, over := w.verdict(now); over {
 				got = v.String()
 			}
 			if got != want {
