@@ -113,11 +113,16 @@ type Pipeline struct {
 // New returns a Pipeline.
 func New(o Options) *Pipeline {
 	o.Format = cmp.Or(o.Format, render.JSON)
-	p := &Pipeline{options: o, log: o.Log, out: publish.NewReader(o.Out), loader: load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}), judge: validate.NewJudge(rules.All), readOut: make(map[string]readOut), rendered: make(map[string]readOut), derived: make(map[*xds.Type]*derived)}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
+	return &Pipeline{
+		options:  o,
+		log:      cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		loader:   load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}),
+		judge:    validate.NewJudge(rules.All),
+		out:      publish.NewReader(o.Out),
+		derived:  make(map[*xds.Type]*derived),
+		readOut:  make(map[string]readOut),
+		rendered: make(map[string]readOut),
 	}
-	return p
 }
 
 // Opened has the Pipeline read the output directory as d knows it, and where d has it: a

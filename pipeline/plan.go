@@ -69,25 +69,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 		return nil, nil, err
 	}
 	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, changed: s.ID() != st.manifest.Snapshot}
-	m := publish.Manifest{
-		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: plan.ID, Published: now, DrainingWatches: st.drainingWatches(p.derive(xds.Listener, st.listeners).watches, out.Watches, now.Add(-p.options.TrimDelay), now),
-		Resources: counts(s), Revision: st.manifest.Revision,
-	}
-	if !plan.changed {
-		m.Published = st.manifest.Published // a repair does not change the time
-	}
-	if target.InlineEndpoints {
-		m.EDSMode = string(EndpointsInline)
-	}
-	if target.InlineRoutes {
-		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
-	}
-	retiredAt := st.manifest.RetiredAt()
-	for _, g := range st.retired(target.Retired, out) {
-		g.Since = retiredAt[g]
-		m.Retired = append(m.Retired, g)
-	}
+	clusters, listeners := p.derive(xds.Cluster, st.clusters), p.derive(xds.Listener, st.listeners)
 	intermediate, findings := p.intermediateLDS(s, st, target, diff.Waits(st.listeners, s.Of(xds.Listener)))
 	if findings.HasErrors() {
 		return nil, append(list, findings...), nil
@@ -96,11 +78,38 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan.Change = publish.Plan{Steps: steps(out.Files, intermediate, st, p.derive(xds.Cluster, st.clusters).named, p.derive(xds.Listener, st.listeners).named, p.upstream(s)), Gap: p.options.StepGap, Rollback: back, Manifest: m}
+	plan.Change = publish.Plan{
+		Steps: steps(out.Files, intermediate, st, clusters.named, listeners.named, p.upstream(s)),
+		Gap:   p.options.StepGap, Rollback: back, Manifest: p.manifest(s, st, &target, out, now),
+	}
 	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
 	return plan, list, nil
+}
+
+// manifest returns the record of a publish of s, rendered for t as out.
+func (p *Pipeline) manifest(s *xds.Snapshot, st *state, t *render.Target, out *render.Output, now time.Time) publish.Manifest {
+	m := publish.Manifest{
+		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
+		Snapshot: s.ID(), Published: now, Resources: counts(s), Revision: st.manifest.Revision,
+	}
+	if m.Snapshot == st.manifest.Snapshot {
+		m.Published = st.manifest.Published // a repair does not change the time
+	}
+	if t.InlineEndpoints {
+		m.EDSMode = string(EndpointsInline)
+	}
+	if t.InlineRoutes {
+		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
+	}
+	retiredAt := st.manifest.RetiredAt()
+	for _, g := range st.retired(t.Retired, out) {
+		g.Since = retiredAt[g]
+		m.Retired = append(m.Retired, g)
+	}
+	m.DrainingWatches = st.drainingWatches(p.derive(xds.Listener, st.listeners).watches, out.Watches, now.Add(-p.options.TrimDelay), now)
+	return m
 }
 
 // remember keeps the resources of the CDS and LDS files, which take long to decode.
