@@ -36,3 +36,10 @@ func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse,
 	}
 	return all, nil
 }
+
+// Shares reports whether a resource asks for something shared: then Transitions judges by its
+// content, of whatever type it is.
+func Shares(r *xds.Resource) bool {
+	f := r.Facts()
+	return f.SharedErr != nil || len(f.Singletons) > 0
+}

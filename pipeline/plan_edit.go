@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"slices"
 	"time"
 
+	"xdspub/diff"
 	"xdspub/publish"
 	"xdspub/xds"
 )
@@ -18,10 +20,13 @@ type planned struct {
 // planEdit plans the most frequent change in time that does not depend on the size of the
 // tree: the last plan is published, and since then only the content of endpoint
 // assignments, route configurations or runtime layers was edited, each in a file of its
-// own. The plan is the one that Plan would make, without the files that stay. It is nil
+// own, and by none of them Transitions judges. The plan is the one that Plan would make, without the files that stay. It is nil
 // for all other changes.
 func (p *Pipeline) planEdit(s *xds.Snapshot, st *state, now time.Time) (*Plan, error) {
 	if !p.trusts || !p.planned.silent || st.manifest.Snapshot != p.planned.snapshot.ID() {
+		return nil, nil
+	}
+	if change, known := s.Since(p.planned.snapshot); !known || slices.ContainsFunc(change.Added, diff.Shares) {
 		return nil, nil
 	}
 	files, delivery, ok := p.renderer.Edited(s)

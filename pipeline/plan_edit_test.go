@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"xdspub/diag"
 	"xdspub/publish"
 )
 
@@ -83,6 +84,65 @@ eds_cluster_config: {eds_config: {ads: {}}}
 		if left, err := publish.Pending(s.p.options.Out, again.Change, publish.Options{}); err != nil || len(left.Steps) > 0 {
 			t.Errorf("%s: after it this is not out: %+v, %v", step.name, left.Steps, err)
 		}
+	}
+}
+
+// TestEditOfWhatIsShared: an edit that Envoy would refuse because of what runs is refused,
+// where it is a route configuration's, too (bad14 of diff's shared-settings-changed).
+func TestEditOfWhatIsShared(t *testing.T) {
+	s := newFixture(t, nil)
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	s.p.Opened(dir)
+	plan := func(kbps string) (*Plan, diag.List) {
+		t.Helper()
+		s.tree(`
+-- tree.yaml --
+"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: main
+virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 200}}]}]
+typed_per_filter_config:
+  share:
+    "@type": type.googleapis.com/envoy.extensions.filters.http.bandwidth_share.v3.BandwidthShare
+    request_limit: {bucket_id: b, kbps: {default_value: ` + kbps + `, runtime_key: k}}
+---
+"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: main
+address: {socket_address: {address: 127.0.0.1, port_value: 10000}}
+filter_chains:
+- filters:
+  - name: http
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: http
+      rds: {route_config_name: main, config_source: {ads: {}}}
+      http_filters:
+      - {name: share, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.bandwidth_share.v3.BandwidthShare}}
+      - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
+`)
+		checked, err := s.p.Check(t.Context())
+		if err != nil || !checked.Accepted() {
+			t.Fatal(err, checked)
+		}
+		plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan, list
+	}
+	first, list := plan("5")
+	if len(list) > 0 {
+		t.Fatal(list)
+	}
+	if _, err := s.p.Publish(t.Context(), dir, first); err != nil {
+		t.Fatal(err)
+	}
+	s.p.Trust(true)
+	if _, list := plan("6"); !list.HasErrors() || list[0].Code != "shared-settings-changed" {
+		t.Errorf("a bucket with other settings: %v", list)
 	}
 }
 
