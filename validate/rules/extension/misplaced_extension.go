@@ -140,6 +140,9 @@ func checkBare(p *validate.Pass, s extensionPoint, e extension, category string)
 		return // nothing needed, or field-constraint
 	}
 	path := e.path()
+	if p.Resource.Lost.Echoes(path) {
+		return // it has one that could not be read
+	}
 	if e.name != "" {
 		path = path.Field("name")
 	}
