@@ -160,6 +160,11 @@ func (u *updater) lookAtUsers(path string) {
 func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	slices.SortFunc(u.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	u.found = slices.Compact(u.found)
+	for i := 1; i < len(u.found); i++ {
+		if u.found[i].path == u.found[i-1].path { // a user that has become something else
+			return nil, false
+		}
+	}
 	u.tree.bytes.Store(u.l.known.result.Bytes)
 	u.tree.resources.Store(int64(u.l.known.result.Snapshot().Len()))
 	for _, f := range u.again {
