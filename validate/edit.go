@@ -209,5 +209,8 @@ func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list di
 		return nil, false
 	}
 	j.judgeTogether(ctx, a.pass(j.options, nil, found), m, rules, &e)
+	if ctx.Err() != nil {
+		j.memory = nil // some rules did not run
+	}
 	return found.list(s.All(), j.rules, j.options), true
 }

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"context"
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -54,5 +55,36 @@ func TestEditsTakeNoSpace(t *testing.T) {
 		if len(askers) != 2 {
 			t.Errorf("%d resources have asked %+v, want 2", len(askers), q)
 		}
+	}
+}
+
+// TestEditStopped: what a Run leaves out because its context has ended, the next one finds.
+func TestEditStopped(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	ends := &Rule{Code: "ends", Snapshot: func(p *SnapshotPass) {
+		if p.Snapshot.Lookup(xds.Endpoints, "e").Message.(*endpointv3.ClusterLoadAssignment).Policy != nil {
+			end()
+		}
+	}}
+	finds := &Rule{Code: "finds", Snapshot: func(p *SnapshotPass) {
+		if r := p.Snapshot.Lookup(xds.Endpoints, "e"); r.Message.(*endpointv3.ClusterLoadAssignment).Policy != nil {
+			p.Report(Finding{Resource: r, Message: "it has a policy"})
+		}
+	}, ByName: true, Reads: []*xds.Type{xds.Endpoints}}
+	resource := func(m proto.Message) *xds.Resource {
+		r, err := xds.NewResource(m, "", nowhere{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	plain := resource(&endpointv3.ClusterLoadAssignment{ClusterName: "e"})
+	s := xds.NewSnapshot([]*xds.Resource{plain})
+	j := NewJudge([]*Rule{ends, finds})
+	j.Run(ctx, s, Options{})
+	s = s.Apply(xds.Change{Removed: []*xds.Resource{plain}, Added: []*xds.Resource{resource(&endpointv3.ClusterLoadAssignment{ClusterName: "e", Policy: &endpointv3.ClusterLoadAssignment_Policy{}})}})
+	j.Run(ctx, s, Options{})
+	if list := j.Run(t.Context(), s, Options{}); len(list) != 1 {
+		t.Errorf("after a Run that was stopped: %v", list)
 	}
 }
