@@ -48,6 +48,7 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if plan, err := p.planEdit(s, st, now); plan != nil || err != nil {
 		return plan, nil, err
 	}
+	p.forgetGone(st.files)
 	layers, _, err := p.layers(st.files)
 	if err != nil {
 		return nil, nil, err

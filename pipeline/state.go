@@ -162,6 +162,14 @@ func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage stri
 	return is.resources, is.damage, nil
 }
 
+// forgetGone drops what was read of files that are no longer published.
+func (p *Pipeline) forgetGone(files []string) {
+	maps.DeleteFunc(p.readOut, func(file string, _ readOut) bool {
+		_, there := slices.BinarySearch(files, file)
+		return !there
+	})
+}
+
 // only are the resources of type t. What somebody wrote among them by hand Envoy
 // refuses, with the whole file.
 func only(t *xds.Type, resources []*xds.Resource) []*xds.Resource {
