@@ -6,28 +6,27 @@ import (
 	"xdspub/xds"
 )
 
-// singletonUse is a place that asks for something shared.
+// singletonUse is a place that uses a singleton.
 type singletonUse struct {
 	xds.SingletonUse
 	in *xds.Resource
 }
 
-// sharingTypes are the types of the resources that can ask for something shared.
-var sharingTypes = []*xds.Type{xds.Cluster, xds.Listener, xds.ExtensionConfig, xds.RouteConfiguration, xds.ScopedRoutes, xds.VirtualHost}
+// singletonTypes are the types of the resources that can use singletons.
+var singletonTypes = []*xds.Type{xds.Cluster, xds.Listener, xds.ExtensionConfig, xds.RouteConfiguration, xds.ScopedRoutes, xds.VirtualHost}
 
-// singletonUses returns the places that ask for something shared, in the resources that of
-// gives.
+// singletonUses returns the places that use singletons, in the resources that of gives.
 func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse, error) {
 	var all []singletonUse
-	for _, t := range sharingTypes {
+	for _, t := range singletonTypes {
 		resources, err := of(t)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range resources {
 			f := r.Facts()
-			if f.SharedErr != nil {
-				return nil, fmt.Errorf("%s: %w", r.Key, f.SharedErr)
+			if f.SingletonsErr != nil {
+				return nil, fmt.Errorf("%s: %w", r.Key, f.SingletonsErr)
 			}
 			for _, s := range f.Singletons {
 				all = append(all, singletonUse{s, r})

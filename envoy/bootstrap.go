@@ -37,11 +37,11 @@ func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
 
 // startedWith returns what some fields of the bootstrap hold.
 func (s *session) startedWith(ctx context.Context, fields ...string) (*Bootstrap, error) {
-	boot, dump, err := s.bootstrap(ctx, fields...)
+	incarnation, dump, err := s.bootstrap(ctx, fields...)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bootstrap{Incarnation: boot}
+	b := &Bootstrap{Incarnation: incarnation}
 	stats, _ := dump["stats_config"].(map[string]any)
 	_, b.StatsMatcher = stats["stats_matcher"]
 	collectPaths(dump, &b.Paths)
@@ -164,14 +164,14 @@ func (s *session) bootstrap(ctx context.Context, fields ...string) (Incarnation,
 // that is older than the one that answered before was there all the time: the error is an
 // *UnstableError then.
 func (s *session) process(ctx context.Context) (process, error) {
-	boot, _, err := s.bootstrap(ctx)
+	incarnation, _, err := s.bootstrap(ctx)
 	if err != nil {
 		return process{}, err
 	}
 	s.mu.Lock()
 	last := s.last
 	s.mu.Unlock()
-	if last.incarnation == boot {
+	if last.incarnation == incarnation {
 		return last, nil
 	}
 	b, err := s.startedWith(ctx, "bootstrap.stats_config.stats_matcher", "bootstrap.dynamic_resources", "bootstrap.layered_runtime")

@@ -66,7 +66,7 @@ func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
 	return b, result, nil
 }
 
-// HoldsBootstrap tells whether a file is an Envoy bootstrap, and no file of
+// HoldsBootstrap reports whether a file is an Envoy bootstrap, and no file of
 // resources. YAML and JSON are known by the names at their top: they are not parsed for
 // that. What holds nothing, such as {}, is a bootstrap to Envoy too.
 func HoldsBootstrap(path string) bool {
@@ -112,7 +112,7 @@ var (
 	resourcesLine = regexp.MustCompile(`^["']?resources["']?[ \t]*:`)
 )
 
-// isBootstrapField tells whether a Bootstrap has a field of that name, in either spelling.
+// isBootstrapField reports whether a Bootstrap has a field of that name, in either spelling.
 func isBootstrapField(name string) bool {
 	return fieldNamed((&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor(), name) != nil
 }
@@ -192,7 +192,7 @@ func objectIsBootstrap(text []byte) bool {
 	return found
 }
 
-// namesBootstrap tells whether a type URL is that of a Bootstrap.
+// namesBootstrap reports whether a type URL is that of a Bootstrap.
 func namesBootstrap(url string) bool {
 	return strings.HasSuffix(url, "/"+string(xds.Bootstrap.Message))
 }

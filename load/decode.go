@@ -30,7 +30,7 @@ type decoder struct {
 
 func (d *decoder) report(list ...diag.Diagnostic) { d.file.findings.Add(list...) }
 
-// enough tells whether the file has so many errors that it is read no further. It is
+// enough reports whether the file has so many errors that it is read no further. It is
 // asked where there is more to read.
 func (d *decoder) enough() bool {
 	if d.file.findings.HasRoom(diag.Error) {
@@ -151,7 +151,7 @@ func has(members map[string]json.RawMessage, name string) bool {
 	return ok
 }
 
-// isBootstrap tells whether an object without @type has a field of a Bootstrap.
+// isBootstrap reports whether an object without @type has a field of a Bootstrap.
 func isBootstrap(members map[string]json.RawMessage) bool {
 	for name := range members {
 		if isBootstrapField(name) {

@@ -59,7 +59,7 @@ func (d *decoder) firstOf(docs []*document) []*document {
 	return docs[:1]
 }
 
-// holdsOddNumber tells whether a text may hold a numberToGo, before it is parsed for
+// holdsOddNumber reports whether a text may hold a numberToGo, before it is parsed for
 // positions. oddNumber alone would take longer for a long text than its parser does.
 func holdsOddNumber(text []byte) bool {
 	for i, c := range text {
@@ -86,7 +86,7 @@ func holdsOddNumber(text []byte) bool {
 	return false
 }
 
-// holdsOddDuration tells whether a text of JSON matches oddDuration; nearly every
+// holdsOddDuration reports whether a text of JSON matches oddDuration; nearly every
 // resource is asked.
 func holdsOddDuration(text []byte) bool {
 	end := []byte(`s"`)

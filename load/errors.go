@@ -296,7 +296,7 @@ func offsetOf(text []byte, line, column int) int {
 	return offset
 }
 
-// breaksLine tells whether some string in a JSON text has a line break.
+// breaksLine reports whether some string in a JSON text has a line break.
 func breaksLine(text []byte) bool {
 	return bytes.Contains(text, []byte(`\n`)) || bytes.Contains(text, []byte(`\r`))
 }

@@ -65,7 +65,7 @@ func (f *file) count() int {
 	return 1
 }
 
-// isCurrent tells whether the file, and those that went into its resources, surely are
+// isCurrent reports whether the file, and those that went into its resources, surely are
 // what they were. Mostly what the file system says of them is enough.
 func (f *file) isCurrent(t *tree) bool {
 	if f.unread || !f.stamp.settled {
@@ -79,7 +79,7 @@ func (f *file) isCurrent(t *tree) bool {
 	return err == nil && f.stamp.holds(info) && f.upToDate(t)
 }
 
-// upToDate tells whether the files that went into resources are what they were.
+// upToDate reports whether the files that went into resources are what they were.
 func (f *file) upToDate(t *tree) bool {
 	for i := range f.inlined {
 		if !f.inlined[i].same(t) {

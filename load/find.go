@@ -170,7 +170,7 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 // configName is the project's own file at the root of a tree.
 const configName = "xdspub.yaml"
 
-// Hidden tells whether a file or folder of that base name is never a resource:
+// Hidden reports whether a file or folder of that base name is never a resource:
 // hidden ones, editors' leavings, and the project's own file.
 func Hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
@@ -192,7 +192,7 @@ func (l *Loader) ignored(below string) bool {
 	return false
 }
 
-// mayBeMistaken tells whether a file of another suffix is worth a look: it could
+// mayBeMistaken reports whether a file of another suffix is worth a look: it could
 // be a resource file that its author misnamed. Prose quotes resources often.
 func mayBeMistaken(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {

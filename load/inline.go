@@ -27,7 +27,7 @@ type inlined struct {
 	err error
 }
 
-// same tells whether the file holds what it held.
+// same reports whether the file holds what it held.
 func (i *inlined) same(t *tree) bool {
 	if info, err := t.stat(i.path); err == nil && i.stamp.holds(info) {
 		return true

@@ -187,7 +187,7 @@ func pathAt(text []byte, offset int) (path xds.Path, key bool) {
 	return path, kind == '{' && n%2 == 1
 }
 
-// isName tells whether a key can be the name of a field.
+// isName reports whether a key can be the name of a field.
 func isName(key string) bool {
 	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return r != '_' && r != '@' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -65,7 +65,7 @@ func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value,
 	return raw
 }
 
-// isWrapper tells whether a message is written in JSON as its value.
+// isWrapper reports whether a message is written in JSON as its value.
 func isWrapper(md protoreflect.MessageDescriptor) bool {
 	return md.ParentFile().Path() == "google/protobuf/wrappers.proto"
 }
@@ -239,7 +239,7 @@ var (
 	yamlNull    = regexp.MustCompile(`^(?:~|[Nn]ull|NULL|)$`)
 )
 
-// isText tells whether Envoy takes a scalar of YAML for text. It ignores tags.
+// isText reports whether Envoy takes a scalar of YAML for text. It ignores tags.
 func isText(n *yaml.Node) bool {
 	if n.Style&^yaml.TaggedStyle != 0 {
 		return true

@@ -118,7 +118,7 @@ func (r *reader) message(md protoreflect.MessageDescriptor, n *jsonNode, p place
 	return true
 }
 
-// isSpecial tells whether JSON has a form of its own for a message, which stands under
+// isSpecial reports whether JSON has a form of its own for a message, which stands under
 // "value" in an Any.
 func isSpecial(md protoreflect.MessageDescriptor) bool {
 	switch md.FullName() {
@@ -458,7 +458,7 @@ func (r *reader) entries(fd protoreflect.FieldDescriptor, n *jsonNode, p place) 
 	return true
 }
 
-// isKeyOf tells whether a quoted text can be a key of a map.
+// isKeyOf reports whether a quoted text can be a key of a map.
 func isKeyOf(fd protoreflect.FieldDescriptor, key []byte) bool {
 	return readsAs(fd, fmt.Appendf(nil, `{%s:%s}`, key, standIn(fd.MapValue()))) == nil
 }
@@ -489,7 +489,7 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, n *jsonNode, p place) b
 	return r.fault(p, false, reason)
 }
 
-// plain tells whether a value fits its field at a glance: most do.
+// plain reports whether a value fits its field at a glance: most do.
 func (r *reader) plain(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
 	switch fd.Kind() {
 	case protoreflect.StringKind:

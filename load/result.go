@@ -30,7 +30,7 @@ type Result struct {
 	snapshot *xds.Snapshot
 }
 
-// Resources are all of them, in the order of their files, and of their places in a file.
+// Resources returns all resources, in the order of their files, and of their places in a file.
 func (r *Result) Resources() []*xds.Resource {
 	var list []*xds.Resource
 	for _, f := range r.files {
@@ -39,8 +39,8 @@ func (r *Result) Resources() []*xds.Resource {
 	return list
 }
 
-// Snapshot holds the Resources. Of the Results of one Loader, the next one's knows how it
-// was changed from this one (xds.Snapshot.Since).
+// Snapshot returns the Resources as a Snapshot. The Snapshot of a Loader's next Result knows
+// how it differs from this one (xds.Snapshot.Since).
 func (r *Result) Snapshot() *xds.Snapshot {
 	if r.snapshot == nil {
 		r.snapshot = xds.NewSnapshot(r.Resources())
@@ -48,13 +48,13 @@ func (r *Result) Snapshot() *xds.Snapshot {
 	return r.snapshot
 }
 
-// Files are the resource files that were read, sorted.
+// Files returns the resource files that were read, sorted.
 func (r *Result) Files() []string { return resourceFiles(r.files) }
 
-// FileCount is the number of Files.
+// FileCount returns the number of Files.
 func (r *Result) FileCount() int { return r.count }
 
-// Linked are those of the Files that a link leads to, or to a folder that they are in.
+// Linked returns those of the Files that a link leads to, or to a folder that they are in.
 func (r *Result) Linked() []string { return resourceFiles(r.linked) }
 
 func resourceFiles(files []*file) (paths []string) {
@@ -66,7 +66,7 @@ func resourceFiles(files []*file) (paths []string) {
 	return paths
 }
 
-// Line is the source line at a position, without its line break. It gives none
+// Line returns the source line at a position, without its line break. It gives none
 // that may hold a secret.
 func (r *Result) Line(p diag.Position) (string, bool) {
 	i, found := searchFile(r.files, p.File)

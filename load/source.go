@@ -212,7 +212,7 @@ func (s *source) finding(code diag.Code, p diag.Position, message, help string) 
 	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: p, Message: message, Help: help, Sensitive: s.sensitive()}
 }
 
-// sensitiveText tells whether a text has a key whose value may be secret. Where
+// sensitiveText reports whether a text has a key whose value may be secret. Where
 // the text can't be parsed nobody can tell which lines belong to that key, so
 // none is printed.
 func sensitiveText(text []byte) bool {
@@ -242,7 +242,7 @@ func (s *source) keyIn(name string) string {
 	return fmt.Sprintf("key %q", name)
 }
 
-// mayBeSecret tells whether a key is that of a sensitive field, or of a value in
+// mayBeSecret reports whether a key is that of a sensitive field, or of a value in
 // a DataSource: of private_kye: {inline_string: …} nothing else tells what it is.
 func mayBeSecret(key string) bool {
 	switch key {

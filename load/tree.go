@@ -139,7 +139,7 @@ type stamp struct {
 
 func stampOf(s safefile.Signature, before time.Time) stamp { return stamp{s, s.Settled(before)} }
 
-// holds tells whether a file surely is what it was, by what the file system says now.
+// holds reports whether a file surely is what it was, by what the file system says now.
 func (s stamp) holds(info fs.FileInfo) bool {
 	return s.settled && s.signature == safefile.SignatureOf(info)
 }

@@ -108,7 +108,7 @@ func (u *updater) look(ctx context.Context, path string) (ok bool) {
 	return ok && u.entry(ctx, below, in, fs.FileInfoToDirEntry(info)) == nil
 }
 
-// left tells whether a path is left out of the tree, or a folder that it is in.
+// left reports whether a path is left out of the tree, or a folder that it is in.
 func (u *updater) left(below string) bool {
 	for at := below; at != "."; at = filepath.Dir(at) {
 		if Hidden(filepath.Base(at)) || u.l.ignored(at) {

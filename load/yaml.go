@@ -177,7 +177,7 @@ func isMarker(line []byte, marker string) bool {
 	return false
 }
 
-// mayEndEarly tells whether the root of the document could be followed by more
+// mayEndEarly reports whether the root of the document could be followed by more
 // that the parser never looks at: a root that is in flow style or indented is
 // complete before the text is.
 func (d *document) mayEndEarly() bool {
@@ -266,7 +266,7 @@ func (d *document) positionYAML(tokens []string, key bool) diag.Position {
 	return d.nodePosition(at)
 }
 
-// startsWithType tells whether a node begins with an @type: that says more than the
+// startsWithType reports whether a node begins with an @type: that says more than the
 // key above it.
 func startsWithType(n *yaml.Node) bool {
 	return n.Kind == yaml.MappingNode && len(n.Content) > 0 && n.Content[0].Value == "@type"
@@ -355,7 +355,7 @@ func keyText(k *yaml.Node) string {
 	return strings.Trim(string(json), `"`)
 }
 
-// readsAsOther tells whether a bare key may be read as a number or a boolean.
+// readsAsOther reports whether a bare key may be read as a number or a boolean.
 func readsAsOther(text string) bool {
 	if text == "" {
 		return false
@@ -384,7 +384,7 @@ func mergedInto(n *yaml.Node) []*yaml.Node {
 	return merged
 }
 
-// ignores tells whether some key of the document has the tag !ignore: Envoy drops it, with
+// ignores reports whether some key of the document has the tag !ignore: Envoy drops it, with
 // all that stands there.
 func (d *document) ignores() bool {
 	if !bytes.Contains(d.text, []byte("ignore")) || d.yaml() == nil {
@@ -403,7 +403,7 @@ func isIgnored(key *yaml.Node) bool { return key.Tag == "!ignore" }
 
 func isMerge(key *yaml.Node) bool { return key.Tag == "!!merge" }
 
-// merges tells whether some mapping of the document has a merge key.
+// merges reports whether some mapping of the document has a merge key.
 func (d *document) merges() bool {
 	if !bytes.Contains(d.text, []byte("<<")) || d.yaml() == nil {
 		return false

@@ -161,7 +161,7 @@ func (d *document) doubledKeys() diag.List {
 	return list
 }
 
-// expandsTooFar tells whether the document's aliases stand for more than
+// expandsTooFar reports whether the document's aliases stand for more than
 // MaxBytes. Only a document that can hold an alias at all is looked at.
 func (d *document) expandsTooFar() bool {
 	if bytes.IndexByte(d.text, '&') < 0 || bytes.IndexByte(d.text, '*') < 0 || d.yaml() == nil {

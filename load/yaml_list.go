@@ -69,7 +69,7 @@ func (l *yamlList) piece(d *document, p int) *document {
 // yamlLists are the lists that were cut out of a document, by their keys.
 type yamlLists map[string]*yamlList
 
-// connected tells whether a text may have what one element of a list can share with
+// connected reports whether a text may have what one element of a list can share with
 // another, an anchor or a directive, or what takes a parser to tell elements apart.
 func connected(text []byte) bool {
 	before := byte('\n')
@@ -108,7 +108,7 @@ func (d *document) keyLine(key string) int {
 	}
 }
 
-// isKey tells whether a line, its indent taken off, is a key without a value.
+// isKey reports whether a line, its indent taken off, is a key without a value.
 func isKey(content []byte, key string) bool {
 	rest, ok := bytes.CutPrefix(content, []byte(key))
 	if ok {
@@ -227,7 +227,7 @@ func (d *document) staticLists() yamlLists {
 	return lists
 }
 
-// long tells whether the lists are worth to be parsed in pieces.
+// long reports whether the lists are worth to be parsed in pieces.
 func (lists yamlLists) long() bool {
 	n := 0
 	for _, l := range lists {
@@ -334,7 +334,7 @@ func around(doc *document, lists yamlLists) (members map[string]json.RawMessage,
 	return members, len(findings) == 0 && json.Unmarshal(text, &members) == nil
 }
 
-// isNull tells whether a member is there and has no value.
+// isNull reports whether a member is there and has no value.
 func isNull(members map[string]json.RawMessage, name string) bool {
 	return string(members[name]) == "null"
 }

@@ -108,7 +108,7 @@ func edited(r *rand.Rand, text, indent string) string {
 	return strings.Join(lines, "")
 }
 
-// same tells whether two things of decodeDocuments are equal. A diff takes a hundred times
+// same reports whether two things of decodeDocuments are equal. A diff takes a hundred times
 // as long.
 func same(a, b any) bool {
 	one, ok := a.(proto.Message)

@@ -52,7 +52,7 @@ type plainEntry struct {
 // maxPlain bounds how deeply values nest.
 const maxPlain = 64
 
-// isPlainText tells whether the document has no character that is anything but itself.
+// isPlainText reports whether the document has no character that is anything but itself.
 func (p *plain) isPlainText() bool {
 	for _, c := range p.text {
 		if c < ' ' && c != '\n' || c > '~' {
@@ -356,7 +356,7 @@ func plainScalar(text []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// isPlainWord tells whether a scalar is text to every parser: it begins with a letter, a
+// isPlainWord reports whether a scalar is text to every parser: it begins with a letter, a
 // slash or a _, and is no word that is read as something else.
 func isPlainWord(text []byte) bool {
 	if c := text[0]; !isWord(c) && c != '/' || '0' <= c && c <= '9' {
@@ -387,7 +387,7 @@ func isPlainWord(text []byte) bool {
 	return true
 }
 
-// isPlainNumeric tells whether a scalar of digits and dots is text all the same: an
+// isPlainNumeric reports whether a scalar of digits and dots is text all the same: an
 // address, or a duration in seconds.
 func isPlainNumeric(text []byte) bool {
 	dots, last := 0, len(text)-1
@@ -405,7 +405,7 @@ func isPlainNumeric(text []byte) bool {
 	return dots == 3 && text[last] != '.'
 }
 
-// isPlainNumber tells whether a scalar is a number that is written in the one way in which
+// isPlainNumber reports whether a scalar is a number that is written in the one way in which
 // JSON would have it.
 func isPlainNumber(text []byte) bool {
 	if len(text) > 15 {

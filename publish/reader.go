@@ -59,7 +59,7 @@ func isCurrent[T any](r *Reader, root folder, file string, c cached[T]) bool {
 // moment before the file was read.
 func (i Info) isSettled(now time.Time) bool { return safefile.Settled(now, i.Modified, i.changed) }
 
-// Manifest is ReadManifest.
+// Manifest is the function ReadManifest for the Reader's directory.
 func (r *Reader) Manifest() (Manifest, error) { return reading(r.out, r.manifestIn) }
 
 func (r *Reader) manifestIn(root folder) (Manifest, error) {

@@ -160,9 +160,9 @@ func (j *Judge) replace(gone []*xds.Resource, fresh map[*xds.Resource]*judged) {
 	}
 }
 
-// runEdit is Run where only the content of some resources was edited since the Run before.
-// It is false where that is not so, or touches what rules see of all resources: then it
-// has changed nothing.
+// runEdit judges s where only the content of some resources was edited since the Run before.
+// It is not ok where that is not so, where the edit touches what rules see of all resources,
+// or where findings are left out: then all of s has to be judged.
 func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
 	m, now := j.memory, j.options.Now
 	e, ok := m.editSince(s)

@@ -74,7 +74,7 @@ func run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options, most in
 	return (&Judge{rules: rules, options: o}).run(ctx, s, false, most)
 }
 
-// Run is Run, faster the more of the Snapshot the Judge has seen.
+// Run judges as the function Run does, faster the more of the Snapshot the Judge has seen.
 func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 	if !j.options.findAlike(o) || o.Now.Before(j.options.Now) {
 		j.kept, j.memory = nil, nil

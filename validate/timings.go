@@ -22,7 +22,7 @@ type RuleTime struct {
 	Took time.Duration
 }
 
-// Sorted is all rules, the slowest first.
+// Sorted returns the times of all rules, the slowest first.
 func (t *Timings) Sorted() []RuleTime {
 	t.mu.Lock()
 	defer t.mu.Unlock()

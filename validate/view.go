@@ -116,7 +116,7 @@ func (v View) All() []*xds.Resource {
 	return all
 }
 
-// Nearest is the name of a resource of type t that is most like name, or "".
+// Nearest returns the name of a resource of type t that is most like name, or "".
 func (v View) Nearest(t *xds.Type, name string) string {
 	return ask[string](v, question{about: aboutNearest, t: t, name: name})
 }
@@ -128,7 +128,8 @@ func (v View) tracesByBootstrap() bool { return ask[bool](v, question{about: abo
 // FromBootstrap calls Snapshot.FromBootstrap.
 func (v View) FromBootstrap() bool { return v.from.FromBootstrap() }
 
-// Serves is Snapshot.Serves. What it goes by is asked for, too: so it is taken down.
+// Serves calls Snapshot.Serves, and asks for what the answer depends on, so that this is taken
+// down.
 func (v View) Serves(s xds.Subscription) bool {
 	if s.Target == xds.Secret {
 		v.Has(s.Target, s.Name)
@@ -136,7 +137,8 @@ func (v View) Serves(s xds.Subscription) bool {
 	return v.from.Serves(s)
 }
 
-// Answer is Snapshot.Answer. What it goes by is asked for, too: so it is taken down.
+// Answer calls Snapshot.Answer, and asks for what the answer depends on, so that this is taken
+// down.
 func (v View) Answer(s xds.Subscription) *xds.Resource {
 	v.Lookup(s.Target, s.Name)
 	v.Serves(s)

@@ -12,10 +12,10 @@ type Delta struct {
 	Added, Changed, Removed []*Resource
 }
 
-// Empty tells whether the two Snapshots hold the same.
+// Empty reports whether the two Snapshots hold the same.
 func (d Delta) Empty() bool { return len(d.Added)+len(d.Changed)+len(d.Removed) == 0 }
 
-// Diff is the way from old, which may be nil, to s. Of resources that share a Key the
+// Diff returns the way from old, which may be nil, to s. Of resources that share a Key the
 // first one counts. A resource has changed where its content has: where it stands, and
 // in which format, is no part of that.
 func (s *Snapshot) Diff(old *Snapshot) Delta {
@@ -65,7 +65,7 @@ func (s *Snapshot) firsts(t *Type) []*Resource {
 	return list
 }
 
-// Same tells whether two resources of one Key have the same content.
+// Same reports whether two resources of one Key have the same content.
 func (r *Resource) Same(other *Resource) bool {
 	if r == other {
 		return true

@@ -16,9 +16,9 @@ type Facts struct {
 	// FileData are the data sources that name a file, or a directory to watch.
 	FileData []*Node
 	// Singletons are the places that ask for what the whole Envoy shares, but for metadata,
-	// which Envoy does not look at. SharedErr says why one of them can't be compared.
-	Singletons []SingletonUse
-	SharedErr  error
+	// which Envoy does not look at. SingletonsErr says why one of them can't be compared.
+	Singletons    []SingletonUse
+	SingletonsErr error
 	// HoldsSecret reports whether there may be secret content, wherever it stands: also a
 	// key inline in a listener.
 	HoldsSecret bool
@@ -51,8 +51,8 @@ func (f *Facts) note(n *Node) {
 	}
 	if shared, err := n.Singletons(); (err != nil || len(shared) > 0) && !n.InMetadata() {
 		f.Singletons = append(f.Singletons, shared...)
-		if f.SharedErr == nil {
-			f.SharedErr = err
+		if f.SingletonsErr == nil {
+			f.SingletonsErr = err
 		}
 	}
 }
