@@ -36,9 +36,9 @@ func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse,
 	return all, nil
 }
 
-// Shares reports whether a resource asks for something shared: then Transitions judges by its
-// content, of whatever type it is.
-func Shares(r *xds.Resource) bool {
+// UsesSingletons reports whether a resource uses singletons, or may: then Transitions judges by
+// its content, of whatever type it is.
+func UsesSingletons(r *xds.Resource) bool {
 	f := r.Facts()
-	return f.SharedErr != nil || len(f.Singletons) > 0
+	return f.SingletonsErr != nil || len(f.Singletons) > 0
 }

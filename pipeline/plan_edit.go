@@ -26,7 +26,7 @@ func (p *Pipeline) planEdit(s *xds.Snapshot, st *state, now time.Time) (*Plan, e
 	if !p.trusts || !p.planned.silent || st.manifest.Snapshot != p.planned.snapshot.ID() {
 		return nil, nil
 	}
-	if change, known := s.Since(p.planned.snapshot); !known || slices.ContainsFunc(change.Added, diff.Shares) {
+	if change, known := s.Since(p.planned.snapshot); !known || slices.ContainsFunc(change.Added, diff.UsesSingletons) {
 		return nil, nil
 	}
 	files, delivery, ok := p.renderer.Edited(s)
