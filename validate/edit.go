@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -50,15 +51,19 @@ func (m *memory) remember(r *xds.Resource, j *judged) {
 	}
 }
 
-// forget drops what is known of a resource that is gone, or is judged again.
-func (m *memory) forget(r *xds.Resource, j *judged) {
-	for q := range j.askedByEdits() {
-		m.askers[q] = slices.DeleteFunc(m.askers[q], func(asker *xds.Resource) bool { return asker == r })
+// forget drops what is known of resources that are gone, or are judged again.
+func (m *memory) forget(resources map[*xds.Resource]*judged) {
+	asked := make(map[question]bool)
+	for r, j := range resources {
+		maps.Copy(asked, j.askedByEdits())
+		delete(m.found, r)
+	}
+	for q := range asked {
+		m.askers[q] = slices.DeleteFunc(m.askers[q], func(r *xds.Resource) bool { return resources[r] != nil })
 		if len(m.askers[q]) == 0 {
 			delete(m.askers, q)
 		}
 	}
-	delete(m.found, r)
 }
 
 // askedByEdits returns the questions of a resource to which an edit can change the answer, in
@@ -145,16 +150,44 @@ func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
 	return askers
 }
 
-// replace forgets the resources that are gone, and keeps what was found in others now.
-func (j *Judge) replace(gone []*xds.Resource, fresh map[*xds.Resource]*judged) {
-	for _, r := range gone {
-		j.memory.forget(r, j.kept[r])
+// judgeEdited judges the resources that an edit added, and those that get other answers by it.
+// It also returns what was found before in these, and in the removed ones. It is not ok where
+// the edit touches what rules see of all resources, or where findings are left out.
+func (j *Judge) judgeEdited(e edit, w *worker, most int) (fresh, before map[*xds.Resource]*judged, ok bool) {
+	fresh, before = make(map[*xds.Resource]*judged), make(map[*xds.Resource]*judged)
+	for _, r := range e.removed {
+		was := j.kept[r]
+		if was == nil || len(was.gathered)+len(r.Facts().Subscriptions) > 0 {
+			return nil, nil, false
+		}
+		before[r] = was
+	}
+	for _, r := range e.added {
+		fresh[r] = w.judge(r, newFindings(most))
+		if len(fresh[r].gathered)+len(r.Facts().Subscriptions) > 0 {
+			return nil, nil, false
+		}
+	}
+	for r := range j.memory.askersOf(e) {
+		if was := j.kept[r]; was != nil && before[r] == nil && !was.holdsFor(w.answers, j.options.Now) {
+			fresh[r], before[r] = w.judge(r, newFindings(most)), was
+		}
+	}
+	for _, is := range fresh {
+		if is.findings.full() {
+			return nil, nil, false
+		}
+	}
+	return fresh, before, true
+}
+
+// replace keeps what was found now in the place of what was found before.
+func (j *Judge) replace(before, fresh map[*xds.Resource]*judged) {
+	j.memory.forget(before)
+	for r := range before {
 		delete(j.kept, r)
 	}
 	for r, is := range fresh {
-		if was := j.kept[r]; was != nil {
-			j.memory.forget(r, was)
-		}
 		j.kept[r] = is
 		j.memory.remember(r, is)
 	}
@@ -164,41 +197,20 @@ func (j *Judge) replace(gone []*xds.Resource, fresh map[*xds.Resource]*judged) {
 // It is not ok where that is not so, where the edit touches what rules see of all resources,
 // or where findings are left out: then all of s has to be judged.
 func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
-	m, now := j.memory, j.options.Now
+	m := j.memory
 	e, ok := m.editSince(s)
-	if !ok || !m.until.IsZero() && now.After(m.until) {
+	if !ok || !m.until.IsZero() && j.options.Now.After(m.until) {
 		return nil, false
 	}
 	rules := j.options.leftIn(j.rules)
 	a := newAnswers(s)
 	w := worker{options: j.options, answers: a, to: newDispatcher(rules), watch: j.options.Timings.stopwatch(), keep: true}
 	defer w.watch.stop(j.options.Timings)
-	fresh := make(map[*xds.Resource]*judged)
-	for _, r := range e.removed {
-		if was := j.kept[r]; was == nil || len(was.gathered)+len(r.Facts().Subscriptions) > 0 {
-			return nil, false
-		}
-	}
-	for _, r := range e.added {
-		fresh[r] = w.judge(r, newFindings(most))
-		if len(fresh[r].gathered)+len(r.Facts().Subscriptions) > 0 {
-			return nil, false
-		}
-	}
-	for r := range m.askersOf(e) {
-		if was := j.kept[r]; was != nil && fresh[r] == nil && !slices.Contains(e.removed, r) && !was.holdsFor(a, now) {
-			fresh[r] = w.judge(r, newFindings(most))
-		}
-	}
-	for _, is := range fresh {
-		if is.findings.full() {
-			return nil, false
-		}
-	}
-	if ctx.Err() != nil {
+	fresh, before, ok := j.judgeEdited(e, &w, most)
+	if !ok || ctx.Err() != nil {
 		return nil, false
 	}
-	j.replace(e.removed, fresh)
+	j.replace(before, fresh)
 	m.snapshot = s
 	found := newFindings(most)
 	for r := range m.found {
