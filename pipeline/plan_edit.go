@@ -20,8 +20,8 @@ type planned struct {
 // planEdit plans the most frequent change in time that does not depend on the size of the
 // tree: the last plan is published, and since then only the content of endpoint
 // assignments, route configurations or runtime layers was edited, each in a file of its
-// own, and by none of them Transitions judges. The plan is the one that Plan would make, without the files that stay. It is nil
-// for all other changes.
+// own, and no transition rule goes by them. The plan is the one that Plan would make,
+// without the files that stay. It is nil for all other changes.
 func (p *Pipeline) planEdit(s *xds.Snapshot, st *state, now time.Time) (*Plan, error) {
 	if !p.trusts || !p.planned.silent || st.manifest.Snapshot != p.planned.snapshot.ID() {
 		return nil, nil

@@ -146,6 +146,56 @@ filter_chains:
 	}
 }
 
+// TestEditAfterNoPlan: an edit that follows what was rendered and could not be planned is
+// no edit of what is published.
+func TestEditAfterNoPlan(t *testing.T) {
+	s := newFixture(t, func(o *Options) { o.Endpoints, o.InotifyBudget = EndpointsFile, 3 })
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	s.p.Opened(dir)
+	plan := func(timeout, port string) (*Plan, diag.List) {
+		t.Helper()
+		s.tree(`
+-- tree.yaml --
+"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: web
+connect_timeout: ` + timeout + `
+type: EDS
+eds_cluster_config: {eds_config: {ads: {}}}
+health_checks: [{timeout: 1s, interval: 5s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
+---
+"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: web
+endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: ` + port + `}}}}]}]
+`)
+		checked, err := s.p.Check(t.Context())
+		if err != nil || !checked.Accepted() {
+			t.Fatal(err, checked)
+		}
+		plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan, list
+	}
+	first, list := plan("1s", "8080")
+	if len(list) > 0 {
+		t.Fatal(list)
+	}
+	if _, err := s.p.Publish(t.Context(), dir, first); err != nil {
+		t.Fatal(err)
+	}
+	s.p.Trust(true)
+	for _, port := range []string{"8080", "8081"} {
+		if _, list := plan("2s", port); !list.HasErrors() {
+			t.Errorf("endpoints at %s: the old cluster and the new one, which gets warm, fit into the budget", port)
+		}
+	}
+}
+
 // TestOpenedAgain: what was known of an output directory is not believed of the one that was
 // opened after it.
 func TestOpenedAgain(t *testing.T) {
