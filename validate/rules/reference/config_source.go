@@ -17,8 +17,8 @@ var configSource = &validate.Rule{
 A source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluster
 names, one of type REST exactly one cluster name, no gRPC service and a
 refresh_delay ("must have no more than 1 gRPC services specified", "refresh_delay
-is required for REST API configuration sources"). AGGREGATED_GRPC is for the
-bootstrap ("Unsupported config source"). self, which in a source tree means the
+is required for REST API configuration sources"). A path has a poll_interval or a
+watched_directory, not both. AGGREGATED_GRPC is for the bootstrap ("Unsupported config source"). self, which in a source tree means the
 tree, is known to no Envoy ("Missing config source specifier"). A filter that does not wait for its
 discovery needs a default_config ("applied without warming but has no default
 config").`,
@@ -50,6 +50,13 @@ config").`,
 				}
 			default:
 				checkAPISource(&p.Pass, n, m.GetApiConfigSource())
+				if path := m.GetPathConfigSource(); path.GetPollInterval() != nil && path.GetWatchedDirectory() != nil {
+					p.Report(validate.Finding{
+						Path:    n.Path().Field("path_config_source").Field("poll_interval"),
+						Message: "poll_interval beside watched_directory",
+						Help:    "leave one of them out: Envoy polls the file, or waits for events of the directory",
+					})
+				}
 			}
 		}
 	},
