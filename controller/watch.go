@@ -199,7 +199,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		// What somebody asks for comes before the events of what was done just before it.
 		w.unread = w.unread.And(c).And(watch.Changes{All: reason != string(watch.Change)})
 		whole = whole || w.unread.All
-		checked, err = readAside(ctx, w.check)
+		checked, err = w.check(ctx)
 	})
 	if ctx.Err() != nil { // while it waited for git, or read
 		return o, nil
@@ -296,20 +296,20 @@ func readAside[T any](ctx context.Context, read func(context.Context) (T, error)
 // check reads the settings and the source tree. Wrong settings stop only the publish, as a
 // wrong resource does.
 func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
-	if w.o.Reload != nil {
-		o, changed, err := w.o.Reload()
-		if err != nil {
-			return nil, err
-		}
-		if changed {
-			w.Configure(o)
-			w.log.Info("the settings file was read again")
-		}
+	if err := w.reload(ctx); err != nil {
+		return nil, err
 	}
 	if err := w.watcher.Also(w.extraFiles()...); err != nil {
 		return nil, err
 	}
-	checked, err := w.read(ctx)
+	// What reads aside may go on once ctx has ended: it touches nothing of w.
+	p, changes := w.pipeline, w.unread
+	checked, err := readAside(ctx, func(ctx context.Context) (*pipeline.Checked, error) {
+		if changes.All {
+			return p.Check(ctx)
+		}
+		return p.Update(ctx, changes.Paths)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -318,12 +318,24 @@ func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 	return checked, w.watcher.Also(w.extraFiles()...)
 }
 
-// read reads what has changed in the source tree, or all of it where that is not known.
-func (w *watching) read(ctx context.Context) (*pipeline.Checked, error) {
-	if w.unread.All {
-		return w.Check(ctx)
+// reload reads the settings again.
+func (w *watching) reload(ctx context.Context) error {
+	if w.o.Reload == nil {
+		return nil
 	}
-	return w.Update(ctx, w.unread.Paths)
+	type settings struct {
+		options Options
+		changed bool
+	}
+	is, err := readAside(ctx, func(context.Context) (is settings, err error) {
+		is.options, is.changed, err = w.o.Reload()
+		return is, err
+	})
+	if err == nil && is.changed {
+		w.Configure(is.options)
+		w.log.Info("the settings file was read again")
+	}
+	return err
 }
 
 // turn runs one reconcile or one trim, and shows its outcome in the log and on the control
