@@ -92,7 +92,7 @@ func (t *tree) pass(changed ...string) {
 	ctx := context.Background()
 	check := t.c.Check
 	if len(changed) > 0 {
-		check = func(ctx context.Context) (*pipeline.Checked, error) { return t.c.Update(ctx, changed) }
+		check = func(ctx context.Context) (*pipeline.Checked, error) { return t.c.pipeline.Update(ctx, changed) }
 	}
 	checked, err := check(ctx)
 	if err != nil {

@@ -75,11 +75,6 @@ func (c *Controller) Check(ctx context.Context) (*pipeline.Checked, error) {
 	return c.pipeline.Check(ctx)
 }
 
-// Update calls Pipeline.Update.
-func (c *Controller) Update(ctx context.Context, changed []string) (*pipeline.Checked, error) {
-	return c.pipeline.Update(ctx, changed)
-}
-
 // Plan plans the publish of a checked source tree, and adds findings to it. It changes nothing
 // on disk, and the output directory need not be open. The plan is nil where the findings
 // make the source tree invalid. A *pipeline.UsageError means that the output directory does
@@ -195,7 +190,7 @@ func (c *Controller) Out() string {
 	if c.dir == nil {
 		return ""
 	}
-	m, err := publish.ReadManifest(c.options.Out)
+	m, err := c.dir.Reader().Manifest()
 	if err != nil {
 		return "" // Prepare or Plan says why
 	}
