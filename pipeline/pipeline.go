@@ -104,7 +104,6 @@ type Pipeline struct {
 	// rendered are the files that were rendered last, by path: they need not be read back
 	// once they are published.
 	rendered map[string]readOut
-	trusts   bool
 	planned  planned
 	// republish are published files that the next Publish moves once more.
 	republish []string
@@ -135,10 +134,7 @@ func (p *Pipeline) Opened(d *publish.Dir) {
 
 // Trust has the Pipeline believe, until Trust(false), that the plan before was published whole
 // and that nobody else has changed the output directory since (publish.Reader.Trust).
-func (p *Pipeline) Trust(trust bool) {
-	p.trusts = trust
-	p.out.Trust(trust)
-}
+func (p *Pipeline) Trust(trust bool) { p.out.Trust(trust) }
 
 // Checked is the result of a Check.
 type Checked struct {

@@ -23,7 +23,7 @@ type planned struct {
 // own, and no transition rule goes by them. The plan is the one that Plan would make,
 // without the files that stay. It is nil for all other changes.
 func (p *Pipeline) planEdit(s *xds.Snapshot, st *state, now time.Time) (*Plan, error) {
-	if !p.trusts || !p.planned.silent || st.manifest.Snapshot != p.planned.snapshot.ID() {
+	if !p.out.Trusts() || !p.planned.silent || st.manifest.Snapshot != p.planned.snapshot.ID() {
 		return nil, nil
 	}
 	if change, known := s.Since(p.planned.snapshot); !known || slices.ContainsFunc(change.Added, diff.UsesSingletons) {

@@ -37,6 +37,9 @@ func NewReader(out string) *Reader {
 // else does to the directory goes unseen for that time.
 func (r *Reader) Trust(trust bool) { r.trusts = trust }
 
+// Trusts reports whether the Reader takes what it knows as true.
+func (r *Reader) Trusts() bool { return r.trusts }
+
 // cached is what was read from a file.
 type cached[T any] struct {
 	known bool

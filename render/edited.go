@@ -14,21 +14,17 @@ func (r *Renderer) Edited(s *xds.Snapshot) (files []File, id string, ok bool) {
 	if r.last.snapshot == nil {
 		return nil, "", false
 	}
-	change, known := s.Since(r.last.snapshot)
-	if !known || len(change.Added) != len(change.Removed) {
+	edits, ok := s.EditsSince(r.last.snapshot)
+	if !ok {
 		return nil, "", false
 	}
-	before := make(map[xds.Key]*xds.Resource, len(change.Removed))
-	for _, was := range change.Removed {
-		before[was.Key] = was
-	}
 	var edit xds.Change
-	for _, res := range change.Added {
-		was := before[res.Key]
-		if was != nil && res.Same(was) { // another one of the same file was edited
+	for _, e := range edits {
+		was, res := e.Was, e.Is
+		if res.Same(was) { // another one of the same file was edited
 			continue
 		}
-		if was == nil || len(s.Named(res.Key)) != 1 || !r.standsAlone(s, was) || !r.standsAlone(s, res) {
+		if !r.standsAlone(s, was) || !r.standsAlone(s, res) {
 			return nil, "", false
 		}
 		old, err := r.encode(was)

@@ -90,10 +90,10 @@ func (q question) byEdits() (question, bool) {
 	return q, true
 }
 
-// edit is the difference of two Snapshots that hold resources of the same Keys, each once.
+// edit is what is edited, and the types of that.
 type edit struct {
-	removed, added []*xds.Resource
-	types          map[*xds.Type]bool
+	resources []xds.Edited
+	types     map[*xds.Type]bool
 }
 
 // concerns reports whether the edit can change what a rule with Snapshot finds.
@@ -107,20 +107,12 @@ func (m *memory) editSince(s *xds.Snapshot) (e edit, ok bool) {
 	if m == nil {
 		return e, false
 	}
-	c, known := s.Since(m.snapshot)
-	if !known || len(c.Added) != len(c.Removed) {
+	if e.resources, ok = s.EditsSince(m.snapshot); !ok {
 		return e, false
 	}
-	e = edit{c.Removed, c.Added, make(map[*xds.Type]bool)}
-	had := make(map[xds.Key]bool, len(c.Removed))
-	for _, r := range c.Removed {
-		had[r.Key] = true
-	}
-	for _, r := range c.Added {
-		if !had[r.Key] || len(s.Named(r.Key)) > 1 {
-			return e, false
-		}
-		e.types[r.Type] = true
+	e.types = make(map[*xds.Type]bool)
+	for _, r := range e.resources {
+		e.types[r.Is.Type] = true
 	}
 	return e, true
 }
@@ -133,8 +125,8 @@ func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
 			askers[r] = true
 		}
 	}
-	for _, r := range e.added {
-		add(question{about: aboutResource, t: r.Type, name: r.Name})
+	for _, r := range e.resources {
+		add(question{about: aboutResource, t: r.Is.Type, name: r.Is.Name})
 	}
 	for t := range e.types {
 		add(question{about: aboutType, t: t})
@@ -150,23 +142,21 @@ func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
 	return askers
 }
 
-// judgeEdited judges the resources that an edit added, and those that get other answers by it.
-// It also returns what was found before in these, and in the removed ones. It is not ok where
+// judgeEdited judges the resources that are edited, and those that get other answers by it.
+// It also returns what was found in all of them before. It is not ok where
 // the edit touches what rules see of all resources, or where findings are left out.
 func (j *Judge) judgeEdited(e edit, w *worker, most int) (fresh, before map[*xds.Resource]*judged, ok bool) {
 	fresh, before = make(map[*xds.Resource]*judged), make(map[*xds.Resource]*judged)
-	for _, r := range e.removed {
-		was := j.kept[r]
-		if was == nil || len(was.gathered)+len(r.Facts().Subscriptions) > 0 {
+	for _, r := range e.resources {
+		was := j.kept[r.Was]
+		if was == nil || len(was.gathered)+len(r.Was.Facts().Subscriptions)+len(r.Is.Facts().Subscriptions) > 0 {
 			return nil, nil, false
 		}
-		before[r] = was
-	}
-	for _, r := range e.added {
-		fresh[r] = w.judge(r, newFindings(most))
-		if len(fresh[r].gathered)+len(r.Facts().Subscriptions) > 0 {
+		is := w.judge(r.Is, newFindings(most))
+		if len(is.gathered) > 0 {
 			return nil, nil, false
 		}
+		before[r.Was], fresh[r.Is] = was, is
 	}
 	for r := range j.memory.askersOf(e) {
 		if was := j.kept[r]; was != nil && before[r] == nil && !was.holdsFor(w.answers, j.options.Now) {

@@ -48,6 +48,29 @@ func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
 	return Change{}, false
 }
 
+// Edited is one resource with another content: as it was and as it is, with one Key.
+type Edited struct{ Was, Is *Resource }
+
+// EditsSince returns the Change of Since where it keeps all Keys, and each resource in it is
+// the only one of its Key. ok is false where it is more than that, or not known.
+func (s *Snapshot) EditsSince(old *Snapshot) (edits []Edited, ok bool) {
+	c, known := s.Since(old)
+	if !known || len(c.Added) != len(c.Removed) {
+		return nil, false
+	}
+	was := make(map[Key]*Resource, len(c.Removed))
+	for _, r := range c.Removed {
+		was[r.Key] = r
+	}
+	for _, r := range c.Added {
+		if was[r.Key] == nil || len(s.Named(r.Key)) > 1 {
+			return nil, false
+		}
+		edits = append(edits, Edited{was[r.Key], r})
+	}
+	return edits, true
+}
+
 func byType(list []*Resource) map[*Type][]*Resource {
 	m := make(map[*Type][]*Resource)
 	for _, r := range list {
