@@ -101,14 +101,9 @@ func TestLimits(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	// left reports whether the one instance is there for others.
-	left := func() bool {
-		fd, err := unix.InotifyInit()
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err == nil
-	}
+	// The kernel counts an instance for a while after it is closed. Where instances are not
+	// what there is too few of, there are more than the rescans can have closed meanwhile.
+	const enough = 100
 	const watches, instances = "no space left on device: raise the sysctl fs.inotify.max_user_watches", "too many open files: raise the sysctl fs.inotify.max_user_instances"
 	for _, tt := range []struct {
 		name               string
@@ -117,9 +112,9 @@ func TestLimits(t *testing.T) {
 		then               func(root string)
 		warnedThen         string
 	}{
-		{name: "too few watches", watches: 4, instances: 1, warned: watches},
+		{name: "too few watches", watches: 4, instances: enough, warned: watches},
 		{name: "no instance", watches: 10, instances: 0, warned: instances},
-		{name: "no watch left for new folders", watches: 6, instances: 1,
+		{name: "no watch left for new folders", watches: 6, instances: enough,
 			then: func(root string) { sh(t, root, "mkdir d e f") }, warnedThen: watches},
 		{name: "no instance left for the rescan", watches: 10, instances: 1,
 			then: func(string) { limit("instances", 0) }, warnedThen: instances},
@@ -154,7 +149,7 @@ func TestLimits(t *testing.T) {
 			got = append(got, log.until(t, counts(root+"/c/x/a.yaml"))...)
 
 			limit("watches", 20)
-			limit("instances", 1)
+			limit("instances", enough)
 			got = append(got, log.until(t, level(slog.LevelInfo))...)
 			for _, e := range got {
 				if e.level == slog.LevelWarn {
@@ -183,9 +178,14 @@ func TestLimits(t *testing.T) {
 	root := t.TempDir()
 	sh(t, root, "mkdir a b c d")
 	w, _ := newWatcher(t, root, Options{})
-	if !left() {
-		t.Error("a polled tree holds an inotify instance")
+	fd, err := unix.InotifyInit()
+	for end := time.Now().Add(deadline); err != nil && time.Now().Before(end); fd, err = unix.InotifyInit() {
+		time.Sleep(time.Millisecond)
 	}
+	if err != nil {
+		t.Errorf("a polled tree holds an inotify instance: %v", err)
+	}
+	unix.Close(fd)
 	run(t, w)
 }
 
