@@ -5,6 +5,7 @@ import (
 
 	"xdspub/envoy"
 	"xdspub/publish"
+	"xdspub/revision"
 	"xdspub/xds"
 )
 
@@ -68,7 +69,7 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Res
 	change.Confirm, change.Republish = c.confirmer(), p.republish
 	p.republish = nil
 	if plan.changed { // not in each reconcile: git may be slow
-		change.Manifest.Revision = revision(ctx, p.options.Source)
+		change.Manifest.Revision = revision.Of(ctx, p.options.Source)
 	}
 	published, err := d.Publish(ctx, change)
 	result := Result{Result: published}

@@ -25,6 +25,7 @@ var may = map[string][]string{
 	"xds/alltypes":           {},
 	"safefile":               {},
 	"gitdir":                 {"safefile"},
+	"revision":               {"gitdir", "safefile", "internal/fspath"},
 	"load":                   {"diag", "internal/fspath", "safefile", "xds", "xds/alltypes"},
 	"validate":               {"diag", "xds"},
 	"validate/facts":         {"diag", "xds", "validate"},
@@ -44,7 +45,7 @@ var may = map[string][]string{
 	"publish":                {"diag", "safefile"},
 	"watch":                  {"gitdir", "safefile", "internal/fspath"},
 	"envoy":                  {"diag", "safefile", "internal/fspath"},
-	"pipeline":               {"diag", "xds", "load", "follow", "validate", "validate/rules", "diff", "render", "publish", "envoy", "gitdir", "safefile", "internal/fspath"},
+	"pipeline":               {"diag", "xds", "load", "follow", "validate", "validate/rules", "diff", "render", "publish", "envoy", "revision", "internal/fspath"},
 	"controller":             {"diag", "xds", "load", "publish", "watch", "envoy", "control", "pipeline", "internal/fspath"},
 	"cmd/xdspub":             {"diag", "xds", "load", "render", "publish", "watch", "bootstrap", "envoy", "control", "controller", "pipeline"},
 	"control":                {"diag"},
@@ -57,7 +58,7 @@ var may = map[string][]string{
 // only lists modules, and packages of Go, that only some packages may import, so
 // that a choice of library stays a choice of one package.
 var only = map[string][]string{
-	"os/exec":                                    {"pipeline"}, // starts git, and nothing else
+	"os/exec":                                    {"revision"}, // starts git, and nothing else
 	"github.com/fsnotify/fsnotify":               {"watch"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},

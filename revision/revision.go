@@ -1,4 +1,8 @@
-package pipeline
+// Package revision tells the git commit of a source tree. It runs git, and obeys no settings
+// that came with the tree.
+//
+//	commit := revision.Of(ctx, "/srv/config/envoy") // "" where there is none
+package revision
 
 import (
 	"cmp"
@@ -11,18 +15,18 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// revisionTimeout is for all questions about the commit: a change waits for them.
-const revisionTimeout = 3 * time.Second
+// timeout is for all questions about the commit: a change waits for them.
+const timeout = 3 * time.Second
 
 // maxSubmodules is how deep submodules are looked into.
 const maxSubmodules = 8
 
-// revision returns the commit of the git work tree that a source is in, with "+dirty"
+// Of returns the commit of the git work tree that a source is in, with "+dirty"
 // where the source is not as in that commit. It is empty where there is none to
 // tell: no git, no work tree, a source that the commit does not hold, a repository
 // of somebody else, or one that takes too long.
-func revision(ctx context.Context, source string) string {
-	ctx, cancel := context.WithTimeout(ctx, revisionTimeout)
+func Of(ctx context.Context, source string) string {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	source = fspath.Resolve(source)
 	dir := source
