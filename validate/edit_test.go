@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -86,5 +87,31 @@ func TestEditStopped(t *testing.T) {
 	j.Run(ctx, s, Options{})
 	if list := j.Run(t.Context(), s, Options{}); len(list) != 1 {
 		t.Errorf("after a Run that was stopped: %v", list)
+	}
+}
+
+// TestStopped: a Run whose context ends while resources are judged one by one returns, and
+// the next one finds all.
+func TestStopped(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	finds := &Rule{Code: "finds", Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.ClusterLoadAssignment"}, Node: func(p *Pass, n *xds.Node) {
+		end()
+		p.Report(Finding{Path: n.Path(), Message: "it is there"})
+	}}
+	var resources []*xds.Resource
+	for i := range 1000 {
+		r, err := xds.NewResource(&endpointv3.ClusterLoadAssignment{ClusterName: fmt.Sprint(i)}, "", nowhere{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resources = append(resources, r)
+	}
+	s := xds.NewSnapshot(resources)
+	j := NewJudge([]*Rule{finds})
+	if list := j.Run(ctx, s, Options{}); len(list) == len(resources) {
+		t.Error("a Run whose context has ended went on")
+	}
+	if list := j.Run(t.Context(), s, Options{}); len(list) != len(resources) {
+		t.Errorf("after a Run that was stopped: %d findings, want %d", len(list), len(resources))
 	}
 }

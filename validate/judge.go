@@ -95,10 +95,11 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	}
 	rules := o.leftIn(j.rules)
 	all := j.judgeEach(ctx, a, resources, rules, keep, found)
-	m := newMemory(s, resources, all)
-	if ctx.Err() == nil {
-		j.judgeTogether(ctx, a.pass(o, nil, found), m, rules, nil)
+	if ctx.Err() != nil { // all may have gaps
+		return found.list(resources, j.rules, o)
 	}
+	m := newMemory(s, resources, all)
+	j.judgeTogether(ctx, a.pass(o, nil, found), m, rules, nil)
 	if keep && ctx.Err() == nil {
 		j.kept, j.memory = make(map[*xds.Resource]*judged, len(resources)), m
 		for i, r := range resources {
