@@ -130,7 +130,8 @@ const reads = 3
 // something did change meanwhile, what was read may be half of the old and half
 // of the new, and read is called again once the tree is quiet, or has not been for
 // long. What git does, and a link that is turned, replaces many files at once: they are
-// waited for the longest. It is not called once ctx has ended.
+// waited for the longest. Some of their events may still be on their way, so anything may
+// have changed. Read does not call read once ctx has ended.
 //
 // Each change is told once: where read fails, it has to keep the Changes for the next time.
 func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
@@ -143,7 +144,12 @@ func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 			return
 		}
 		counted, mark := w.counted.Load(), w.mark()
-		read(w.unread.take())
+		changes := w.unread.take()
+		if mark != w.read {
+			changes = Changes{All: true}
+		}
+		w.read = mark
+		read(changes)
 		replaced, changed := w.git.busy() || w.mark() != mark, w.counted.Load() != counted
 		if replaced && time.Since(start) > patience || !replaced && (!changed || n >= reads) {
 			return

@@ -75,6 +75,7 @@ type Watcher struct {
 	unread     unread                   // changes, for the next Read
 	counted    atomic.Uint64            // events that counted
 	links      atomic.Pointer[[]string] // that lead into the tree, and in it
+	read       string                   // the mark before the last Read read the tree
 
 	mu    sync.Mutex
 	files []string // what Also asked for last
