@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"xdspub/diff"
 	"xdspub/internal/sample"
@@ -19,20 +17,13 @@ import (
 
 var sizes = []int{100, 1_000, 10_000}
 
-// clusterFile is one of the files of a tree of n clusters; change varies it.
-func clusterFile(b *testing.B, dir string, from, n, change int) {
-	b.Helper()
-	text := strings.ReplaceAll(sample.Part(from, n), "connect_timeout: 1s", fmt.Sprintf("connect_timeout: %ds", 1+change))
-	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.yaml", from)), []byte(text), 0o644); err != nil {
-		b.Fatal(err)
-	}
-}
-
 // clusterTree is n clusters, ten a file.
 func clusterTree(b *testing.B, n int) string {
 	dir := b.TempDir()
 	for from := 0; from < n; from += 10 {
-		clusterFile(b, dir, from, 10, 0)
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.yaml", from)), []byte(sample.Part(from, 10)), 0o644); err != nil {
+			b.Fatal(err)
+		}
 	}
 	return dir
 }
@@ -81,30 +72,6 @@ func BenchmarkRender(b *testing.B) {
 			})
 		})
 	}
-}
-
-// BenchmarkOneFileChange is a reconcile of watch after an edit of one file, up to the
-// plan: all but the writing.
-func BenchmarkOneFileChange(b *testing.B) {
-	bySize(b, func(b *testing.B, dir string, _ int) {
-		p := New(Options{Source: dir, Out: b.TempDir(), Format: render.JSON, Endpoints: EndpointsAuto, InotifyBudget: 120})
-		pass := func() {
-			checked, err := p.Check(b.Context())
-			if err != nil || !checked.Accepted() {
-				b.Fatal(err, checked.Diagnostics)
-			}
-			if _, list, err := p.Plan(checked.Snapshot, time.Now()); err != nil || list.HasErrors() {
-				b.Fatal(err, list)
-			}
-		}
-		pass()
-		for change := 1; b.Loop(); change++ {
-			b.StopTimer()
-			clusterFile(b, dir, 0, 10, change)
-			b.StartTimer()
-			pass()
-		}
-	})
 }
 
 // BenchmarkTransitions holds a tree against what is published, as each reconcile does.
