@@ -21,65 +21,65 @@ type changeLog struct {
 }
 
 // forget makes findings and errors be logged once more.
-func (t *changeLog) forget() { t.findings, t.failed = nil, "" }
+func (l *changeLog) forget() { l.findings, l.failed = nil, "" }
 
 // checked logs the findings of a source tree.
-func (t *changeLog) checked(c *pipeline.Checked, invalid bool) {
-	if reflect.DeepEqual(t.findings, c.Diagnostics) {
+func (l *changeLog) checked(c *pipeline.Checked, invalid bool) {
+	if reflect.DeepEqual(l.findings, c.Diagnostics) {
 		return
 	}
-	had := t.findings.HasErrors()
-	t.findings = c.Diagnostics
-	t.say(c.Diagnostics)
+	had := l.findings.HasErrors()
+	l.findings = c.Diagnostics
+	l.say(c.Diagnostics)
 	switch {
 	case invalid:
-		t.log.Error("refused, the last valid output stays", "errors", c.Summary.Errors, "warnings", c.Summary.Warnings, "published", t.published)
+		l.log.Error("refused, the last valid output stays", "errors", c.Summary.Errors, "warnings", c.Summary.Warnings, "published", l.published)
 	case had:
-		t.log.Info("the source tree is valid again")
+		l.log.Info("the source tree is valid again")
 	}
 }
 
 // outcome logs the outcome of a reconcile, but for Invalid: checked logs that.
-func (t *changeLog) outcome(o Outcome, reason string) {
+func (l *changeLog) outcome(o Outcome, reason string) {
 	switch o.Verdict {
 	case Published:
-		t.held = ""
-		if written, removed := Files(o.Moved); written+removed > 0 || t.published != o.Snapshot {
-			t.log.Info("snapshot is out", "id", o.Snapshot, "written", written, "removed", removed, "resources", o.Summary.Resources, "reason", reason)
+		l.held = ""
+		if written, removed := Files(o.Moved); written+removed > 0 || l.published != o.Snapshot {
+			l.log.Info("snapshot is out", "id", o.Snapshot, "written", written, "removed", removed, "resources", o.Summary.Resources, "reason", reason)
 		}
-		t.published = o.Snapshot
+		l.published = o.Snapshot
 	case Held:
-		if t.held != o.Snapshot {
-			t.log.Warn("the snapshot is held since Envoy refused it, the last valid output stays: change the source, or send SIGHUP to try again", "snapshot", o.Snapshot, "since", o.Refusal.Time)
-			t.say(o.Findings)
+		if l.held != o.Snapshot {
+			l.log.Warn("the snapshot is held since Envoy refused it, the last valid output stays: change the source, or send SIGHUP to try again", "snapshot", o.Snapshot, "since", o.Refusal.Time)
+			l.say(o.Findings)
 		}
-		t.held = o.Snapshot
+		l.held = o.Snapshot
 	case RefusedByEnvoy:
-		t.log.Error("Envoy refused the snapshot, "+o.AfterRefusal(), "snapshot", o.Snapshot, "step", o.Refusal.Step)
-		t.say(o.Findings)
-		t.held = o.Snapshot
+		l.log.Error("Envoy refused the snapshot, "+o.AfterRefusal(), "snapshot", o.Snapshot, "step", o.Refusal.Step)
+		l.say(o.Findings)
+		l.held = o.Snapshot
 	}
 }
 
 // failure logs why a reconcile could not run.
-func (t *changeLog) failure(ctx context.Context, err error, reason string) {
+func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 	switch {
 	case reason == starting && isUsage(err): // with which the watch ends
-	case err == nil && t.failed != "":
-		t.failed = ""
-		t.log.Info("runs again", "reason", reason)
+	case err == nil && l.failed != "":
+		l.failed = ""
+		l.log.Info("runs again", "reason", reason)
 	case err == nil:
 	case ctx.Err() != nil:
-		t.log.Warn("stopped within a change, the next start goes on", "error", err)
-	case err.Error() != t.failed:
-		t.failed = err.Error()
-		t.log.Error("could not run, the last valid output stays", "error", err, "reason", reason)
+		l.log.Warn("stopped within a change, the next start goes on", "error", err)
+	case err.Error() != l.failed:
+		l.failed = err.Error()
+		l.log.Error("could not run, the last valid output stays", "error", err, "reason", reason)
 	}
 }
 
 // say logs findings.
-func (t *changeLog) say(list diag.List) {
-	most, left := list.Most(t.most)
+func (l *changeLog) say(list diag.List) {
+	most, left := list.Most(l.most)
 	for _, d := range most {
 		attrs := []any{"code", d.Code, "place", d.Position.String()}
 		if d.Resource.Name != "" {
@@ -91,10 +91,10 @@ func (t *changeLog) say(list diag.List) {
 		if d.Help != "" {
 			attrs = append(attrs, "help", d.Help)
 		}
-		t.log.Log(context.Background(), level(d.Severity), d.Message, attrs...)
+		l.log.Log(context.Background(), level(d.Severity), d.Message, attrs...)
 	}
 	if left > 0 {
-		t.log.Warn("more findings were not logged, --max-findings 0 logs them all", "findings", left)
+		l.log.Warn("more findings were not logged, --max-findings 0 logs them all", "findings", left)
 	}
 }
 
