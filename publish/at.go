@@ -190,14 +190,11 @@ func (f folder) names() ([]string, error) {
 // Info is the metadata of a file. Of a file that nobody has
 // touched in between it is the same, by ==.
 type Info struct {
-	Mode     fs.FileMode
-	Size     int64
-	Modified int64 // in ns, as is changed
+	safefile.Signature
+	Mode fs.FileMode
 
-	changed       int64
-	device, inode uint64
-	names         uint64 // hard links
-	group         int
+	names uint64 // hard links
+	group int
 }
 
 // lstat tells of what is at a name.
@@ -220,9 +217,6 @@ func infoOf(f file) (Info, error) {
 	}
 	return newInfo(&s), nil
 }
-
-// sameFile reports whether it is one and the same file, whatever was done to it.
-func (i Info) sameFile(o Info) bool { return i.device == o.device && i.inode == o.inode }
 
 func newInfo(s *unix.Stat_t) Info {
 	mode := fs.FileMode(s.Mode & 0o777)
@@ -249,7 +243,7 @@ func newInfo(s *unix.Stat_t) Info {
 		mode |= fs.ModeDevice
 	}
 	return Info{
-		Mode: mode, Size: s.Size, Modified: s.Mtim.Nano(), changed: s.Ctim.Nano(),
-		device: uint64(s.Dev), inode: s.Ino, names: uint64(s.Nlink), group: int(s.Gid),
+		Signature: safefile.NewSignature(uint64(s.Dev), s.Ino, s.Size, s.Mtim.Nano(), s.Ctim.Nano()),
+		Mode:      mode, names: uint64(s.Nlink), group: int(s.Gid),
 	}
 }

@@ -185,7 +185,7 @@ func (d *Dir) Lost() bool {
 	if err != nil {
 		return true
 	}
-	if theirs, err := there.info(); err != nil || !theirs.sameFile(ours) {
+	if theirs, err := there.info(); err != nil || !theirs.SameFile(ours.Signature) {
 		return true
 	}
 	return !d.stillHolds()

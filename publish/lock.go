@@ -40,7 +40,7 @@ func (d *Dir) stillHolds() bool {
 		return false
 	}
 	theirs, err := d.root.stat(lockPath)
-	return err == nil && theirs.sameFile(ours)
+	return err == nil && theirs.SameFile(ours.Signature)
 }
 
 // acquire locks the lock file and writes our pid into it. The kernel releases

@@ -56,12 +56,9 @@ func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (
 	for _, s := range slices.Backward(p.Steps) {
 		left := Step{Name: s.Name}
 		for _, f := range s.Write {
-			ok := known.isOut(root, f, asked)
-			if !ok {
-				var err error
-				if ok, err = known.settle(root, f, gid); err != nil {
-					return Plan{}, fmt.Errorf("publish %s: %w", f.Path, err)
-				}
+			ok, err := known.isOut(root, f, gid, asked)
+			if err != nil {
+				return Plan{}, fmt.Errorf("publish %s: %w", f.Path, err)
 			}
 			if !done[f.Path] && (!ok || again[f.Path]) {
 				left.Write = append(left.Write, f)
@@ -86,9 +83,16 @@ func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (
 	return p, nil
 }
 
-// settle reports whether f is out as it should be, and keeps what it finds. It fails when f
-// can't go out.
-func (r *Reader) settle(root folder, f File, gid int) (bool, error) {
+// isOut reports whether f is out as it should be. It fails when f can't go out.
+func (r *Reader) isOut(root folder, f File, gid int, asked links) (bool, error) {
+	if r.foundOut(root, f, asked) {
+		return true, nil
+	}
+	return r.look(root, f, gid)
+}
+
+// look is isOut by what is on disk. It keeps what it finds.
+func (r *Reader) look(root folder, f File, gid int) (bool, error) {
 	in, err := root.folder(path.Dir(f.Path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -107,7 +111,7 @@ func (r *Reader) settle(root folder, f File, gid int) (bool, error) {
 	now := time.Now()
 	info, ok, err := holds(in, path.Base(f.Path), f, gid)
 	if ok = ok && !mended; ok && err == nil {
-		r.settled[f.Path] = settledFile{f, folder, info, info.isSettled(now), sum(f.Data)}
+		r.settled[f.Path] = settledFile{f, folder, info, info.Settled(now), sum(f.Data)}
 	}
 	return ok, err
 }
@@ -123,10 +127,10 @@ func holds(in folder, name string, f File, gid int) (Info, bool, error) {
 		return info, false, err
 	case info.Mode.IsDir():
 		return info, false, in.failed("rename", name, syscall.EISDIR)
-	case info.Mode != f.mode() || info.Size != int64(len(f.Data)) || wrongGroup(info, f.Secret, gid):
+	case info.Mode != f.mode() || info.Size() != int64(len(f.Data)) || wrongGroup(info, f.Secret, gid):
 		return info, false, nil // a link or a pipe has another mode too: it is never opened
 	}
-	data, info, err := in.readHere(name, info.Size)
+	data, info, err := in.readHere(name, info.Size())
 	return info, err == nil && bytes.Equal(data, f.Data), err
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"xdspub/safefile"
 )
 
 // Reader reads the record and the published files of one output directory. It reads again
@@ -58,10 +56,6 @@ func isCurrent[T any](r *Reader, root folder, file string, c cached[T]) bool {
 	return c.settled && err == nil && info == c.info
 }
 
-// isSettled reports whether every later change of the file gives it another Info; now is a
-// moment before the file was read.
-func (i Info) isSettled(now time.Time) bool { return safefile.Settled(now, i.Modified, i.changed) }
-
 // Manifest is the function ReadManifest for the Reader's directory.
 func (r *Reader) Manifest() (Manifest, error) { return reading(r.out, r.manifestIn) }
 
@@ -72,7 +66,7 @@ func (r *Reader) manifestIn(root folder) (Manifest, error) {
 	now := time.Now()
 	info, serr := root.stat(manifestPath)
 	m, err := readManifest(root)
-	r.manifest = cached[Manifest]{err == nil && serr == nil, info, info.isSettled(now), m}
+	r.manifest = cached[Manifest]{err == nil && serr == nil, info, info.Settled(now), m}
 	return m.shallow(), err
 }
 
@@ -99,7 +93,7 @@ func (r *Reader) ReadFile(file string) ([]byte, error) {
 		now := time.Now()
 		data, info, err := root.read(file, MaxFile)
 		if err == nil {
-			r.files[file] = cached[[]byte]{true, info, info.isSettled(now), data}
+			r.files[file] = cached[[]byte]{true, info, info.Settled(now), data}
 		}
 		return data, err
 	})
@@ -161,8 +155,8 @@ func (r *Reader) sum(f File) string {
 	return sum(f.Data)
 }
 
-// isOut reports whether f was found to be out before, and is still.
-func (r *Reader) isOut(root folder, f File, asked links) bool {
+// foundOut reports whether f was found to be out before, and is still.
+func (r *Reader) foundOut(root folder, f File, asked links) bool {
 	was, known := r.settled[f.Path]
 	if !known || was.Secret != f.Secret || !bytes.Equal(was.Data, f.Data) {
 		return false
@@ -174,7 +168,7 @@ func (r *Reader) isOut(root folder, f File, asked links) bool {
 		return false
 	}
 	folder, err := root.lstat(path.Dir(f.Path))
-	if err != nil || !folder.sameFile(was.folder) || folder.Mode != was.folder.Mode || folder.group != was.folder.group {
+	if err != nil || !folder.SameFile(was.folder.Signature) || folder.Mode != was.folder.Mode || folder.group != was.folder.group {
 		return false
 	}
 	info, err := root.lstat(f.Path)

@@ -133,7 +133,7 @@ func (d *Dir) placeOf(file string) (place, error) {
 	}
 	defer in.Close()
 	info, err := in.lstat(name)
-	return place{info.device, in.mount(name)}, err
+	return place{info.Device(), in.mount(name)}, err
 }
 
 func apart(err error) error {

@@ -15,6 +15,20 @@ type Signature struct {
 	changed       int64 // in ns; nobody can set it
 }
 
+// NewSignature returns the Signature of a file that these facts are about; the times are in ns.
+func NewSignature(device, inode uint64, size, modified, changed int64) Signature {
+	return Signature{device, inode, size, modified, changed}
+}
+
+// Size returns the size of the file.
+func (s Signature) Size() int64 { return s.size }
+
+// SameFile reports whether it is one and the same file, whatever was done to it.
+func (s Signature) SameFile(o Signature) bool { return s.device == o.device && s.inode == o.inode }
+
+// Device returns the number of the device that the file is on.
+func (s Signature) Device() uint64 { return s.device }
+
 // SignatureOf is the Signature of the file that info is about; the zero one, which is
 // never Settled, where the system tells too little.
 func SignatureOf(info fs.FileInfo) Signature {
@@ -32,15 +46,9 @@ func SignatureOf(info fs.FileInfo) Signature {
 // in a FAT. The rest is for a file server whose clock is behind this machine's.
 const granularity = 10 * time.Second
 
-// Settled reports whether every later change of the file gives it another Signature, now
-// being a moment before the file was read.
+// Settled reports whether every later change of the file gives it another Signature; now is a
+// moment before it was read. A file that was changed just before can be changed again within
+// the same step of the file system's clock.
 func (s Signature) Settled(now time.Time) bool {
-	return s.inode != 0 && Settled(now, s.modified, s.changed)
-}
-
-// Settled reports whether a file that was changed at these times, in ns, will have others
-// after every later change; now is a moment before it was read. A file that was changed
-// just before can be changed again within the same step of the file system's clock.
-func Settled(now time.Time, modified, changed int64) bool {
-	return now.Add(-granularity).UnixNano() > max(modified, changed)
+	return s.inode != 0 && now.Add(-granularity).UnixNano() > max(s.modified, s.changed)
 }
