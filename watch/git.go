@@ -154,6 +154,9 @@ func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 		if replaced && time.Since(start) > patience || !replaced && (!changed || n >= reads) {
 			return
 		}
+		if replaced {
+			w.unread.addAll()
+		}
 		if changed {
 			w.quiet(ctx, start.Add(w.burst.maxDelay))
 		}
