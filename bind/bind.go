@@ -54,10 +54,18 @@ type Binder struct {
 // bound is a resource as the client is to see it, and what it was made of.
 type bound struct {
 	resource *xds.Resource
-	// from are the resources that went into it, nil for one that was missing.
-	from map[xds.Key]*xds.Resource
+	// asked are the resources that it asks for.
+	asked []answer
 	// unlisted means that the resources inlined into it can't be listed by name.
 	unlisted bool
+}
+
+// answer is a resource that another one asks for, nil where it is missing.
+type answer struct {
+	xds.Key
+	resource *xds.Resource
+	// inlined means that its content went into the one that asks.
+	inlined bool
 }
 
 // holdsFor reports whether binding to s would give the same.
@@ -65,8 +73,9 @@ func (b *bound) holdsFor(s *xds.Snapshot) bool {
 	if b.unlisted {
 		return false
 	}
-	for key, r := range b.from {
-		if s.Lookup(key.Type, key.Name) != r {
+	for _, was := range b.asked {
+		is := s.Lookup(was.Type, was.Name)
+		if is != was.resource && (was.inlined || is == nil || was.resource == nil) {
 			return false
 		}
 	}
@@ -153,10 +162,10 @@ func (p *pass) bind(r *xds.Resource) *bound {
 	for _, sub := range r.Facts().Subscriptions {
 		needed = needed || p.snapshot.Serves(sub)
 		out.unlisted = out.unlisted || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || p.inlinesHosts(sub))
-		if out.from == nil {
-			out.from = make(map[xds.Key]*xds.Resource)
-		}
-		out.from[xds.Key{Type: sub.Target, Name: sub.Name}] = p.snapshot.Lookup(sub.Target, sub.Name)
+		out.asked = append(out.asked, answer{
+			xds.Key{Type: sub.Target, Name: sub.Name}, p.snapshot.Lookup(sub.Target, sub.Name),
+			sub.Target == xds.Endpoints && p.inline.Endpoints || sub.Target == xds.RouteConfiguration && p.inline.Routes,
+		})
 	}
 	if needed {
 		if changed := r.With(proto.Clone(r.Message)); changed.Edit(p.edit) {

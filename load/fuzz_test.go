@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -86,6 +87,10 @@ func fuzz(f *testing.F, format format) {
 		}
 		for _, r := range got.resources {
 			xds.Walk(r.Message, func(n *xds.Node) { check(r.Origin.Position(n.Path()), string(n.Path())) })
+			canonical, err := r.Canonical()
+			if want, failed := xds.Marshal(r.Message); !bytes.Equal(canonical, want) || (err == nil) != (failed == nil) {
+				t.Errorf("%s: Canonical gives %q, %v; Marshal gives %q, %v", r.Key, canonical, err, want, failed)
+			}
 		}
 		if !got.diagnostics().HasErrors() {
 			return

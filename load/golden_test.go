@@ -189,8 +189,19 @@ func inside(t testing.TB, r *load.Result) {
 	}
 	for _, one := range r.Resources() {
 		check(one.Origin.Position(""))
+		packed(t, one)
 	}
 	if !slices.IsSorted(r.Files()) {
 		t.Errorf("files are not sorted: %q", r.Files())
+	}
+}
+
+// packed checks that the form of a resource that needs no walk is the one that Marshal makes.
+func packed(t testing.TB, r *xds.Resource) {
+	t.Helper()
+	got, err := r.Canonical()
+	want, marshalErr := xds.Marshal(r.Message)
+	if !r.Packed || !bytes.Equal(got, want) || (err == nil) != (marshalErr == nil) {
+		t.Errorf("%s: packed %v; Canonical gives %q, %v; Marshal gives %q, %v", r.Key, r.Packed, got, err, want, marshalErr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -40,33 +41,42 @@ func (i *inlined) same(t *tree) bool {
 	return true
 }
 
-// inline puts the files that a resource names by a relative path into it: they
-// stand in the source tree, beside the file that names them, and Envoy would look
-// for them below its working directory. A certificate and its key then change in
-// one step. Absolute paths are Envoy's own.
-func (d *decoder) inline(r *xds.Resource, s *source) {
-	if d.tree == nil || !s.mayNameFiles() {
-		return
+// inline puts the file that a message names by a relative path into the message: it stands
+// in the source tree, beside the file that names it, and Envoy would look for it below its
+// working directory. A certificate and its key then change in one step. Absolute paths are
+// Envoy's own. It reports whether the message has changed.
+func (d *decoder) inline(r *xds.Resource, n *xds.Node, s *source) bool {
+	switch m := n.Message.(type) {
+	case *corev3.DataSource:
+		return isRelative(m) && !d.enough() && d.inlineSource(r, n.Path(), m, filepath.Dir(s.name))
+	case *tlsv3.TlsCertificate:
+		held := append(m.GetSignedCertificateTimestamp(), m.GetCertificateChain(), m.GetPrivateKey(), m.GetPkcs12(), m.GetPassword(), m.GetOcspStaple())
+		return slices.ContainsFunc(held, isRelative) && unwatch(&m.WatchedDirectory)
+	case *tlsv3.CertificateValidationContext:
+		return (isRelative(m.GetTrustedCa()) || isRelative(m.GetCrl())) && unwatch(&m.WatchedDirectory)
 	}
-	found := false
-	xds.Walk(r.Message, func(n *xds.Node) {
-		source, ok := n.Message.(*corev3.DataSource)
-		found = found || ok && isRelative(source)
-	})
-	if !found {
-		return
+	return false
+}
+
+// mayNameFiles reports whether the resource in v may name a file by a relative path: its text
+// shows a file name that is none of Envoy's own. Of a binary form, or where a text escapes
+// letters, nobody knows.
+func (v value) mayNameFiles() bool {
+	if v.text == nil || bytes.Contains(v.text, []byte(`\u006`)) {
+		return true
 	}
-	r.Edit(func(n *xds.Node) bool {
-		switch m := n.Message.(type) {
-		case *corev3.DataSource:
-			return isRelative(m) && !d.enough() && d.inlineSource(r, n.Path(), m, filepath.Dir(s.name))
-		case *tlsv3.TlsCertificate:
-			return unwatch(&m.WatchedDirectory)
-		case *tlsv3.CertificateValidationContext:
-			return unwatch(&m.WatchedDirectory)
+	key := []byte(`filename"`)
+	for at := v.text; ; {
+		_, rest, found := bytes.Cut(at, key)
+		if !found {
+			return false
 		}
-		return false
-	})
+		value, isKey := bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":"))
+		if isKey && !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte(`"/`)) {
+			return true
+		}
+		at = rest
+	}
 }
 
 func isRelative(s *corev3.DataSource) bool {

@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +13,11 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/diag"
 	"xdspub/load"
@@ -374,5 +378,51 @@ tls_certificate:
 	write(t, dir, "certs/server.pem", "back")
 	if back := mustLoad(t, l, dir); len(back.Diagnostics) > 0 {
 		t.Error(back.Diagnostics)
+	}
+}
+
+// TestPacked: equal resources have one canonical form, however a file packs what is in their
+// Anys.
+func TestPacked(t *testing.T) {
+	const around = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+	const inside = "type.googleapis.com/envoy.config.core.v3.Address"
+	// The fields of a socket address, and then the other way round.
+	address, port := "\x12\x09127.0.0.1", "\x18\x50"
+	pack := func(value string) []byte {
+		a, err := proto.Marshal(&corev3.TypedExtensionConfig{Name: "x", TypedConfig: &anypb.Any{TypeUrl: inside, Value: []byte("\x0a\x0d" + value)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := proto.Marshal(&discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{{TypeUrl: around, Value: a}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	const json = `{"@type": "` + around + `", "name": "x", "typed_config": {"@type": "`
+	const value = `", "socket_address": {"address": "127.0.0.1", "port_value": 80}}}`
+	var first []byte
+	for _, in := range []load.Input{
+		{Format: "json", Data: []byte(json + inside + value)},
+		{Format: "json", Data: []byte(json + strings.Replace(inside, "type.googleapis.com", "example.com", 1) + value)},
+		{Format: "yaml", Data: []byte(json + inside + value)},
+		{Format: "pb", Data: pack(address + port)},
+		{Format: "pb", Data: pack(port + address)},
+		{Format: "pb_text", Data: []byte(`resources { [` + around + `] { name: "x" typed_config { type_url: "` + inside + `" value: "\n\r\030\120\022\t127.0.0.1" } } }`)},
+	} {
+		in.Name = "file." + in.Format
+		result := load.AsWritten(in)
+		if len(result.Diagnostics) > 0 || len(result.Resources()) != 1 {
+			t.Fatal(in.Format, result.Diagnostics)
+		}
+		r := result.Resources()[0]
+		packed(t, r)
+		canonical, _ := r.Canonical()
+		if first == nil {
+			first = canonical
+		}
+		if !bytes.Equal(canonical, first) {
+			t.Errorf("%s %q gives %q, want %q", in.Format, in.Data, canonical, first)
+		}
 	}
 }

@@ -166,25 +166,38 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 		f.Severity, f.Help = diag.Warning, "Envoy keeps the resource under its own name, and removes it by the wrapper's"
 		d.report(f)
 	}
-	d.unknownNumbers(v, r)
-	d.inline(r, v.doc.source)
+	d.settle(v, r)
 	d.file.resources = append(d.file.resources, r)
 }
 
-// unknownNumbers reports the fields of a resource that are not known. In binary form, also
-// that of an Any in a text, they go by their numbers.
-func (d *decoder) unknownNumbers(v value, r *xds.Resource) {
-	if f := v.doc.source.format; f != formatBinary && f != formatText {
+// settle makes of a decoded resource what the others get to see: it reports the fields that
+// are not known, and puts the files in that it names. It walks the resource only where its text
+// does not show that there is nothing of the kind.
+func (d *decoder) settle(v value, r *xds.Resource) {
+	names := d.tree != nil && v.mayNameFiles()
+	switch v.doc.source.format {
+	case formatBinary, formatText:
+		r.Edit(func(n *xds.Node) bool {
+			d.unknownNumber(r, n)
+			return names && d.inline(r, n, v.doc.source)
+		})
+	default:
+		r.Packed = true // by protojson
+		if names {
+			r.Edit(func(n *xds.Node) bool { return d.inline(r, n, v.doc.source) })
+		}
+	}
+}
+
+// unknownNumber reports a field of a message that is not known. In binary form, also that of
+// an Any in a text, it goes by its number.
+func (d *decoder) unknownNumber(r *xds.Resource, n *xds.Node) {
+	unknown := n.Message.ProtoReflect().GetUnknown()
+	if len(unknown) == 0 || d.enough() {
 		return
 	}
-	xds.Walk(r.Message, func(n *xds.Node) {
-		unknown := n.Message.ProtoReflect().GetUnknown()
-		if len(unknown) == 0 || d.enough() {
-			return
-		}
-		number, _, _ := protowire.ConsumeTag(unknown)
-		f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
-		f.Help = "it was written for another version of the API: write the resource again with the one of Envoy 1.40.0"
-		d.report(f)
-	})
+	number, _, _ := protowire.ConsumeTag(unknown)
+	f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
+	f.Help = "it was written for another version of the API: write the resource again with the one of Envoy 1.40.0"
+	d.report(f)
 }

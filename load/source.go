@@ -30,10 +30,6 @@ type source struct {
 	// isBootstrap says that it can be nothing but a Bootstrap.
 	isBootstrap bool
 
-	names struct { // whether it may name a file
-		sync.Once
-		any bool
-	}
 	asked lazy[sourceViews]
 }
 
@@ -76,11 +72,6 @@ func (s *source) views() *sourceViews {
 func (s *source) places() places  { return s.views().places() }
 func (s *source) text() string    { return s.views().text() }
 func (s *source) sensitive() bool { return s.views().sensitive() }
-
-func (s *source) mayNameFiles() bool {
-	s.names.Do(func() { s.names.any = s.format == formatBinary || bytes.Contains(s.data, []byte("filename")) })
-	return s.names.any
-}
 
 // document is one document of a source: a whole JSON file, or one part of a
 // multi-document YAML file.

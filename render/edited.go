@@ -41,6 +41,7 @@ func (r *Renderer) Edited(s *xds.Snapshot) (files []File, id string, ok bool) {
 		}
 		bound := r.last.bound.Lookup(res.Type, res.Name)
 		delete(r.written, bound)
+		delete(r.sound, was)
 		r.written[res] = e
 		files = append(files, f)
 		edit.Removed, edit.Added = append(edit.Removed, bound), append(edit.Added, res)
@@ -65,5 +66,5 @@ func (r *Renderer) standsAlone(s *xds.Snapshot, res *xds.Resource) bool {
 	default:
 		return false
 	}
-	return len(res.Facts().Subscriptions) == 0 && (r.format.changes == nil || len(r.format.changes(res)) == 0)
+	return len(res.Facts().Subscriptions) == 0 && len(r.changes(res)) == 0
 }

@@ -92,7 +92,10 @@ func readsBack(m proto.Message, canonical, written []byte, unmarshal func([]byte
 	if err := unmarshal(written, again); err != nil {
 		return fmt.Errorf("it can't be read back: %w", err)
 	}
-	b, err := xds.Marshal(again)
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(again)
+	if err == nil && !bytes.Equal(b, canonical) {
+		b, err = xds.Marshal(again) // of a type URL with another host
+	}
 	if err == nil && !bytes.Equal(b, canonical) {
 		err = errors.New("it reads back as something else")
 	}

@@ -18,6 +18,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -140,24 +141,29 @@ func (r *Renderer) changed(s *xds.Snapshot) (list diag.List) {
 	if r.format.changes == nil {
 		return nil
 	}
-	sound := make(map[*xds.Resource]bool, s.Len())
 	for _, res := range s.All() {
-		if !r.sound[res] {
-			found := r.format.changes(res)
-			if list = append(list, found...); len(found) > 0 {
-				continue
-			}
-		}
-		sound[res] = true
+		list = append(list, r.changes(res)...)
 	}
-	r.sound = sound
+	maps.DeleteFunc(r.sound, func(res *xds.Resource, _ bool) bool { return !slices.Contains(s.Named(res.Key), res) })
+	return list
+}
+
+// changes is changed for one resource. It looks at each once.
+func (r *Renderer) changes(res *xds.Resource) diag.List {
+	if r.format.changes == nil || r.sound[res] {
+		return nil
+	}
+	list := r.format.changes(res)
+	if len(list) == 0 {
+		r.sound[res] = true
+	}
 	return list
 }
 
 // use forgets what was written in another format.
 func (r *Renderer) use(f *Format) {
 	if r.format != f {
-		r.format, r.sound, r.written, r.several = f, nil, nil, make(map[*xds.Type]*several)
+		r.format, r.sound, r.written, r.several = f, make(map[*xds.Resource]bool), nil, make(map[*xds.Type]*several)
 		r.last.snapshot = nil
 	}
 }

@@ -149,11 +149,11 @@ func (j *Judge) judgeEdited(e edit, w *worker, most int) (fresh, before map[*xds
 	fresh, before = make(map[*xds.Resource]*judged), make(map[*xds.Resource]*judged)
 	for _, r := range e.resources {
 		was := j.kept[r.Was]
-		if was == nil || len(was.gathered)+len(r.Was.Facts().Subscriptions)+len(r.Is.Facts().Subscriptions) > 0 {
+		if was == nil || len(was.gathered)+len(r.Was.Facts().Subscriptions) > 0 {
 			return nil, nil, false
 		}
 		is := w.judge(r.Is, newFindings(most))
-		if len(is.gathered) > 0 {
+		if len(is.gathered)+len(r.Is.Facts().Subscriptions) > 0 {
 			return nil, nil, false
 		}
 		before[r.Was], fresh[r.Is] = was, is

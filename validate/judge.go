@@ -205,7 +205,7 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 		taker = out
 	}
 	p := w.answers.pass(w.options, taker, into)
-	p.Resource = r
+	p.Resource, p.later = r, new([]reported)
 	r.Walk(func(n *xds.Node) {
 		audience := w.to.audience(n)
 		for _, rule := range audience.everywhere {
@@ -223,6 +223,12 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 			w.watch.node(rule, &p, n)
 		}
 	})
+	found := *p.later
+	p.later = nil
+	for _, f := range found {
+		p.rule = f.by
+		p.Report(f.Finding)
+	}
 	return out
 }
 

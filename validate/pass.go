@@ -17,7 +17,19 @@ type Pass struct {
 	now      time.Time // zero where it does not matter
 	rule     *Rule
 	findings *findings
+	// later, while a resource is walked, takes its findings: whether one is about a secret is
+	// known at the end of the walk.
+	later *[]reported
 }
+
+// reported is a finding that waits for the end of a walk.
+type reported struct {
+	by *Rule
+	Finding
+}
+
+// maxReported bounds the findings that wait. Beyond it a walk of its own finds the secrets.
+const maxReported = 1000
 
 // LookupPass is what a rule sees that looks up other resources beside its own.
 type LookupPass struct {
@@ -73,6 +85,10 @@ func (p *Pass) Report(f Finding) {
 	}
 	if r.Lost.Echoes(f.Path) {
 		return // what could not be read was reported
+	}
+	if p.later != nil && len(*p.later) < maxReported {
+		*p.later = append(*p.later, reported{p.rule, f})
+		return
 	}
 	severity := p.rule.Severity
 	switch {

@@ -3,6 +3,7 @@ package xds
 import (
 	"maps"
 	"slices"
+	"sync"
 )
 
 // Change is the difference between a Snapshot and the one before it. A resource that
@@ -30,8 +31,8 @@ func (s *Snapshot) Apply(c Change) *Snapshot {
 			next.byType[t] = applied(s.byType[t], nil, added[t])
 		}
 	}
-	ds := s.digests().after(c)
-	next.digests = func() digests { return ds }
+	before := s.digests()
+	next.digests = sync.OnceValue(func() digests { return before.after(c) })
 	maps.DeleteFunc(next.byType, func(_ *Type, list []*Resource) bool { return len(list) == 0 })
 	return next.sealed()
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // Facts are the facts of a resource that several stages need. One walk finds them all; their
@@ -26,6 +27,9 @@ type Facts struct {
 	// credentials are the values of headers that let somebody in, by the path of the
 	// header. The API does not mark them.
 	credentials map[string]string
+	// holdsAny means that there is an Any, otherURL that one has a type URL that Marshal
+	// writes in another way.
+	holdsAny, otherURL bool
 }
 
 // note takes down what a node says.
@@ -38,6 +42,9 @@ func (f *Facts) note(n *Node) {
 		if m.GetFilename() != "" || m.GetWatchedDirectory() != nil {
 			f.FileData = append(f.FileData, n)
 		}
+	case *anypb.Any:
+		f.holdsAny = true
+		f.otherURL = f.otherURL || m.GetTypeUrl() != "" && n.Err == nil && hasOtherURL(m)
 	case *corev3.HeaderValue:
 		if m.GetValue() != "" && credentialHeaders[strings.ToLower(m.GetKey())] {
 			if f.credentials == nil {
@@ -69,10 +76,22 @@ func (r *Resource) Walk(visit func(*Node)) {
 	r.facts.Store(f)
 }
 
-// Edit is Edit over the message of a resource that is in no Snapshot yet.
+// Edit is Edit over the message of a resource that is in no Snapshot yet. The same walk finds
+// the Facts of what it becomes, and packs its payloads so that Canonical needs no walk.
 func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
-	changed = Edit(r.Message, edit)
-	r.facts.Store(nil)
+	var visited []*Node
+	w := walker{visit: func(n *Node) bool { visited = append(visited, n); return edit(n) }, pack: true}
+	changed = w.walk(&Node{Message: r.Message})
+	r.Packed = true
+	if w.restructured { // the nodes stand in what is no longer there
+		r.facts.Store(nil)
+		return changed
+	}
+	f := &Facts{}
+	for _, n := range visited { // only now: an edit changes what the messages around it say
+		f.note(n)
+	}
+	r.facts.Store(f)
 	return changed
 }
 

@@ -40,6 +40,9 @@ type Resource struct {
 	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap:
 	// an Envoy can get several resources of one Key.
 	DeliveredBy string
+	// Packed means that all payloads in Message are in the form of Marshal, as protojson
+	// packs them.
+	Packed bool
 
 	// nil until somebody asks.
 	facts     atomic.Pointer[Facts]
@@ -79,7 +82,11 @@ func (r *Resource) Canonical() ([]byte, error) {
 	if b := r.canonical.Load(); b != nil {
 		return *b, nil
 	}
-	b, err := Marshal(r.Message)
+	marshal := Marshal
+	if f := r.Facts(); !f.holdsAny || r.Packed && !f.otherURL {
+		marshal = marshalPacked
+	}
+	b, err := marshal(r.Message)
 	if err != nil {
 		return nil, err
 	}

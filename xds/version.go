@@ -6,28 +6,51 @@ import (
 	"encoding/hex"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Marshal returns the binary form of a message that equal messages share: fields in
 // order, maps sorted, and every Any payload marshalled again in the same way,
 // because payloads keep the bytes that their source format gave them.
 func Marshal(m proto.Message) ([]byte, error) {
-	canonical := m
-	if holdsAny(m) {
-		canonical = proto.Clone(m)
+	if holdsAny(m.ProtoReflect()) {
+		m = proto.Clone(m)
 		// A TypedStruct stays one: what it stands for is another message on the wire.
 		w := walker{visit: func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() }, shallow: true}
-		w.walk(&Node{Message: canonical})
+		w.walk(&Node{Message: m})
 	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(canonical)
+	return marshalPacked(m)
+}
+
+// marshalPacked is Marshal where all payloads are in its form already.
+func marshalPacked(m proto.Message) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
 // payload reports whether the node stands directly in an Any.
 func (n *Node) payload() bool { return n.Parent != nil && n.field == nil }
 
-func holdsAny(m proto.Message) bool {
-	found := false
-	Walk(m, func(n *Node) { found = found || n.Name() == "google.protobuf.Any" })
+// holdsAny reports whether there is an Any in a message. It looks into none.
+func holdsAny(r protoreflect.Message) (found bool) {
+	if r.Descriptor().FullName() == "google.protobuf.Any" {
+		return true
+	}
+	for _, fd := range messageFields(r.Descriptor()) {
+		switch value := r.Get(fd); {
+		case found || !r.Has(fd):
+		case fd.IsMap():
+			value.Map().Range(func(_ protoreflect.MapKey, entry protoreflect.Value) bool {
+				found = holdsAny(entry.Message())
+				return !found
+			})
+		case fd.IsList():
+			for i := 0; i < value.List().Len() && !found; i++ {
+				found = holdsAny(value.List().Get(i).Message())
+			}
+		default:
+			found = holdsAny(value.Message())
+		}
+	}
 	return found
 }
 

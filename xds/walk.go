@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -245,6 +246,11 @@ type walker struct {
 	visit   func(*Node) bool
 	shallow bool // TypedStructs are not looked into
 	search  *Search
+	// pack packs all payloads in the form of Marshal, but for those whose type URL
+	// Marshal writes in another way: rules have yet to see that.
+	pack bool
+	// restructured means that a message has taken the place of a TypedStruct.
+	restructured bool
 }
 
 func (w *walker) walk(n *Node) (changed bool) {
@@ -268,11 +274,11 @@ func (w *walker) walk(n *Node) (changed bool) {
 	changed = w.visit(n)
 	if payload != nil && n.Err == nil {
 		child := &Node{Message: payload, Parent: n, payloads: n.payloads + 1}
-		if w.walk(child) {
-			n.replace(child)
-			changed = true
+		edited := w.walk(child)
+		if edited || w.pack {
+			w.restructured = n.replace(child, edited) || w.restructured
 		}
-		return changed
+		return changed || edited
 	}
 	r := n.Message.ProtoReflect()
 	for _, fd := range w.search.fields(r.Descriptor()) {
@@ -300,24 +306,40 @@ func (w *walker) walk(n *Node) (changed bool) {
 	return changed
 }
 
-// replace takes over the changed payload of an Any or TypedStruct.
-func (n *Node) replace(child *Node) {
+// replace packs the payload of an Any again, once it was edited or may be in another form than
+// that of Marshal. An edited TypedStruct gives way to the message that it stands for, which
+// the Any around it then takes over: restructured reports this.
+func (n *Node) replace(child *Node, edited bool) (restructured bool) {
 	payload := child.Message
 	if child.rare != nil && child.standsFor != nil {
 		payload = child.standsFor
 	}
 	a, ok := n.Message.(*anypb.Any)
-	if !ok {
+	switch {
+	case !ok && edited:
 		if n.rare == nil {
 			n.rare = &rare{}
 		}
 		n.standsFor = payload
-		return
+		return true
+	case !ok || !edited && hasOtherURL(a):
+		return false
 	}
 	// Marshal can't fail: v3 messages have no required fields, and the strings
 	// in them were decoded before.
-	a.Value, _ = proto.MarshalOptions{Deterministic: true}.Marshal(payload)
-	a.TypeUrl = URLPrefix + string(payload.ProtoReflect().Descriptor().FullName())
+	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
+	if edited || !bytes.Equal(a.Value, value) {
+		a.Value = value
+		a.TypeUrl = URLPrefix + string(payload.ProtoReflect().Descriptor().FullName())
+	}
+	return false
+}
+
+// hasOtherURL reports whether Marshal writes the type URL of an Any in another way: Go finds
+// the type behind the last slash, whatever is before it.
+func hasOtherURL(a *anypb.Any) bool {
+	url := a.GetTypeUrl()
+	return url[:strings.LastIndexByte(url, '/')+1] != URLPrefix
 }
 
 // Unpack returns the message that an Any holds, or that the TypedStruct in it stands

@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -335,5 +337,71 @@ func TestSearch(t *testing.T) {
 	})
 	if diff := cmp.Diff(want, got); diff != "" || len(want) != 3 || left <= 0 {
 		t.Errorf("%d messages were left out; -want +got:\n%s", left, diff)
+	}
+}
+
+// TestFactsOfEdit: an Edit of a resource finds the facts that a walk of what it becomes finds.
+func TestFactsOfEdit(t *testing.T) {
+	edits := map[string]func(*xds.Node) bool{
+		"none": func(*xds.Node) bool { return false },
+		"an Any": func(n *xds.Node) bool {
+			m, ok := n.Message.(*corev3.GrpcService_EnvoyGrpc)
+			if ok {
+				m.ClusterName = "new"
+			}
+			return ok
+		},
+		"a TypedStruct": func(n *xds.Node) bool {
+			m, ok := n.Message.(*corev3.HttpUri)
+			if ok {
+				m.HttpUpstreamType = &corev3.HttpUri_Cluster{Cluster: "new"}
+			}
+			return ok
+		},
+		"to a secret": func(n *xds.Node) bool {
+			m, ok := n.Message.(*corev3.DataSource)
+			if ok {
+				m.Specifier = &corev3.DataSource_InlineString{InlineString: "the key"}
+			}
+			return ok
+		},
+		"from ads": func(n *xds.Node) bool {
+			s, ok := n.Subscription()
+			if ok {
+				s.Set(&corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Path{Path: "/x"}})
+			}
+			return ok
+		},
+	}
+	for name, edit := range edits {
+		m := listener(t)
+		m.FilterChains[0].TransportSocket = &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(t, parse(t, &tlsv3.DownstreamTlsContext{}, `{
+			"common_tls_context": {
+				"tls_certificates": [{"certificate_chain": {"filename": "a"}, "private_key": {"filename": "b"}}],
+				"validation_context_sds_secret_config": {"name": "ca", "sds_config": {"ads": {}}}
+			}
+		}`))}}
+		r := &xds.Resource{Key: xds.Key{Type: xds.Listener}, Message: m}
+		r.Edit(edit)
+		describe := func(f *xds.Facts) (list []string) {
+			for _, s := range f.Subscriptions {
+				list = append(list, fmt.Sprint("subscription ", s.NamePath, s.Name, s.SourcePath, xds.PathOf(s.Source)))
+			}
+			for _, n := range append(f.ConfigSources, f.FileData...) {
+				list = append(list, fmt.Sprint(n.Name(), n.Path()))
+			}
+			return append(list, fmt.Sprint("secret ", f.HoldsSecret))
+		}
+		canonical, err := r.Canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := marshal(t, m); !bytes.Equal(canonical, want) {
+			t.Errorf("%s: Canonical is not what Marshal makes of the message", name)
+		}
+		fresh := &xds.Resource{Key: r.Key, Message: m}
+		if diff := cmp.Diff(describe(fresh.Facts()), describe(r.Facts())); diff != "" {
+			t.Errorf("%s: facts (-of a walk +of the edit):\n%s", name, diff)
+		}
 	}
 }
