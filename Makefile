@@ -41,7 +41,7 @@ fuzz: ## fuzz every target for T each (default 30s)
 histories: ## play N (default 20000) random histories of an output directory, with a model of what an Envoy holds
 	@scripts/histories $(N)
 
-soak: ## edit a tree at random for T (default 3m), with a watch and a real Envoy at work
+soak: ## edit trees at random for T (default 10m), with a watch and a real Envoy at work
 	@scripts/soak $(T)
 
 traffic: ## publish N times (default 200) under traffic, and by plain renames for the contrast (docs/reliability.md)

@@ -65,12 +65,16 @@ func (c *confirmation) read() error {
 	return c.subscribe()
 }
 
-// confirmer returns c as an interface that is nil where c is.
-func (c *confirmation) confirmer() publish.Confirmer {
-	if c == nil {
-		return nil
+// confirmer returns what confirms the steps of a change: c, or without Envoys what Options
+// say, which may be nothing.
+func (p *Pipeline) confirmer(c *confirmation, of publish.Refusal) publish.Confirmer {
+	switch {
+	case c != nil:
+		return c
+	case p.options.Confirm != nil:
+		return p.options.Confirm(of)
 	}
-	return c
+	return nil
 }
 
 // subscribe finds the subscriptions to the published files.

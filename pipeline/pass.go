@@ -32,7 +32,7 @@ func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
 			}
 		}
 	}
-	_, err := d.Recover(ctx, publish.Plan{Gap: p.options.StepGap, Confirm: c.confirmer()})
+	_, err := d.Recover(ctx, publish.Plan{Gap: p.options.StepGap, Confirm: p.confirmer(c, publish.Refusal{})})
 	return err
 }
 
@@ -64,9 +64,10 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 // and the next plan starts from there. A *publish.RefusedError alone means that Envoy
 // refused it, and that the rollback is complete.
 func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
-	c := p.confirmation(plan.snapshot, publish.Refusal{Snapshot: plan.ID, Delivery: plan.delivery})
+	of := publish.Refusal{Snapshot: plan.ID, Delivery: plan.delivery}
+	c := p.confirmation(plan.snapshot, of)
 	change := plan.Change
-	change.Confirm, change.Republish = c.confirmer(), p.republish
+	change.Confirm, change.Republish = p.confirmer(c, of), p.republish
 	p.republish = nil
 	if plan.changed { // not in each reconcile: git may be slow
 		change.Manifest.Revision = revision.Of(ctx, p.options.Source)

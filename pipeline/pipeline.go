@@ -71,6 +71,9 @@ type Options struct {
 	Clock *Clock
 	// Envoys confirm each step; nil where none is asked.
 	Envoys *envoy.Fleet
+	// Confirm makes what confirms each step in place of Envoys, where Envoys is nil. of has
+	// the ids that its refusals go on record with. nil where nothing does.
+	Confirm func(of publish.Refusal) publish.Confirmer
 	// Log gets the log lines; nil discards them.
 	Log *slog.Logger
 }

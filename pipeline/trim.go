@@ -201,7 +201,8 @@ func (p *Pipeline) trimPlan(due []publish.Retired) (publish.Plan, error) {
 		p.remember([]render.File{file})
 		clusters.Write = append(clusters.Write, publishFile(file))
 	}
-	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: p.confirmation(nil, publish.Refusal{Snapshot: m.Snapshot}).confirmer()}, nil
+	of := publish.Refusal{Snapshot: m.Snapshot}
+	return publish.Plan{Steps: []publish.Step{clusters, files}, Gap: p.options.StepGap, Manifest: m, Confirm: p.confirmer(p.confirmation(nil, of), of)}, nil
 }
 
 // wait reports whether the time passed before ctx ended.

@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+)
+
+// slot is one of the resources that a history edits. Each content that it may have has a
+// number: its variant.
+type slot struct {
+	kind string
+	n    int
+}
+
+// slots are all that there are.
+var slots = func() (list []slot) {
+	for _, k := range []struct {
+		kind string
+		n    int
+	}{
+		{"cluster", 6}, {"endpoints", 6}, {"forward", 2}, {"routes", 3}, {"dynamic", 2}, {"host", 2}, {"scope", 2},
+		{"listener", 4}, {"filter", 2}, {"ca", 2}, {"token", 1}, {"layer", 2},
+	} {
+		for n := range k.n {
+			list = append(list, slot{k.kind, n})
+		}
+	}
+	return list
+}()
+
+// variants is more than any slot has; a variant is taken modulo what its slot has.
+const variants = 60
+
+const hcm = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+
+// text returns a resource as YAML of one line, and what it can't be without.
+func (s slot) text(variant int) (text string, needs []slot) {
+	at := func(kind string, below int) slot { return slot{kind, variant % below} }
+	switch s.kind {
+	case "cluster":
+		return s.cluster(variant)
+	case "endpoints":
+		return typed("config.endpoint.v3.ClusterLoadAssignment", fmt.Sprintf("cluster_name: c%d%s", s.n, pick(variant,
+			"", ", policy: {overprovisioning_factor: 150}", ", endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 9}}}}]}]"))), nil
+	case "forward": // both share one DNS cache, which has to be the same in them
+		return typed("config.cluster.v3.Cluster", fmt.Sprintf("name: f%d, connect_timeout: %ds, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: forward, typed_config: %s}", s.n, 1+variant%2,
+			typed("extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig", dnsCache(variant/2)))), nil
+	case "routes":
+		to := at("cluster", 6)
+		return typed("config.route.v3.RouteConfiguration", fmt.Sprintf(`name: r%d, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: c%d}}%s]}]`,
+			s.n, to.n, pick(variant, "", "", "", `, {match: {prefix: /a}, direct_response: {status: 200}}`))), []slot{to} // the last is never reached
+	case "dynamic":
+		return typed("config.route.v3.RouteConfiguration", fmt.Sprintf("name: d%d, vhds: {config_source: {ads: {}}}%s", s.n, pick(variant, "", ", ignore_port_in_host_matching: true"))), nil
+	case "host":
+		return typed("service.discovery.v3.Resource", fmt.Sprintf("name: d%[1]d/h, resource: %s", s.n, typed("config.route.v3.VirtualHost", "name: h, domains: ["+pick(variant, "h", "h, i")+"]"))), []slot{{"dynamic", s.n}}
+	case "scope":
+		to := at("routes", 3)
+		return typed("config.route.v3.ScopedRouteConfiguration", fmt.Sprintf("name: s%d, route_configuration_name: r%d, key: {fragments: [{string_key: k%d}]}", s.n, to.n, 2*s.n+variant%2)), []slot{to}
+	case "listener":
+		return s.listener(variant)
+	case "filter":
+		return typed("config.core.v3.TypedExtensionConfig", fmt.Sprintf("name: x%d, typed_config: %s", s.n,
+			typed("extensions.filters.http.header_mutation.v3.HeaderMutation", pick(variant, "", "mutations: {response_mutations: [{remove: x}]}")))), nil
+	case "ca":
+		from := pick(variant, "inline_string: x", "inline_string: z", "filename: ca.txt")
+		return typed("extensions.transport_sockets.tls.v3.Secret", fmt.Sprintf("name: a%d, validation_context: {trusted_ca: {%s}}", s.n, from)), nil
+	case "token":
+		return typed("extensions.transport_sockets.tls.v3.Secret", fmt.Sprintf("name: t%d, generic_secret: {secret: {inline_string: %s}}", s.n, pick(variant, "x", "z"))), nil
+	default:
+		return typed("service.runtime.v3.Runtime", fmt.Sprintf("name: l%d, layer: {a: %s}", s.n, pick(variant, "1", "2", "x"))), nil
+	}
+}
+
+func (s slot) cluster(variant int) (text string, needs []slot) {
+	own := slot{"endpoints", s.n}
+	more := ""
+	switch variant % 7 {
+	case 0:
+		needs = []slot{own}
+	case 1:
+		more, needs = ", connect_timeout: 3s", []slot{own}
+	case 2:
+		return typed("config.cluster.v3.Cluster", fmt.Sprintf("name: c%d, type: STATIC", s.n)), nil
+	case 3:
+		other := slot{"endpoints", (s.n + 1) % 6}
+		more, needs = fmt.Sprintf(", eds_cluster_config: {service_name: c%d}", other.n), []slot{other}
+	case 4, 5:
+		ca := slot{"ca", variant % 2}
+		more = fmt.Sprintf(", transport_socket: {name: tls, typed_config: %s}", typed("extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+			fmt.Sprintf("common_tls_context: {validation_context_sds_secret_config: {name: a%d%s}}", ca.n, pick(variant/7, "", ", sds_config: {ads: {}}"))))
+		needs = []slot{own, ca}
+	case 6: // deprecated, and another stat prefix
+		more, needs = ", alt_stat_name: other, respect_dns_ttl: true", []slot{own}
+	}
+	return typed("config.cluster.v3.Cluster", fmt.Sprintf("name: c%d, type: EDS%s", s.n, more)), needs
+}
+
+func (s slot) listener(variant int) (text string, needs []slot) {
+	routes, filter, inner := slot{"routes", variant % 3}, slot{"filter", variant % 2}, ""
+	if variant%7 > 4 {
+		routes = slot{"dynamic", variant % 2}
+	}
+	from := fmt.Sprintf("rds: {route_config_name: %.1s%d, config_source: {ads: {}}}", routes.kind, routes.n)
+	needs = []slot{routes}
+	switch variant / 3 % 5 {
+	case 1: // a filter by ECDS
+		inner = fmt.Sprintf("{name: x%d, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation]}}, ", filter.n)
+		needs = append(needs, filter)
+	case 2: // scoped routes
+		from = "scoped_routes: {name: s, scope_key_builder: {fragments: [{header_value_extractor: {name: x, index: 0}}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}"
+		needs = []slot{{"scope", variant % 2}}
+	case 3: // the DNS cache that clusters have, too
+		inner = fmt.Sprintf("{name: forward, typed_config: %s}, ", typed("extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig", dnsCache(variant/15)))
+	case 4:
+		to := slot{"cluster", variant % 6}
+		return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: tcp, typed_config: %s}]}]}`,
+			s.n, 10000+(2*s.n+variant/15)%8, typed("extensions.filters.network.tcp_proxy.v3.TcpProxy", fmt.Sprintf("stat_prefix: tcp, cluster: c%d", to.n))), []slot{to}
+	}
+	// The ports are those of the other listeners, too: they move, and change places.
+	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}%s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": %s, stat_prefix: in, %s, http_filters: [%s{name: router, typed_config: %s}]}}]}]}`,
+		s.n, 10000+(2*s.n+variant/15)%8, pick(variant, "", ", reuse_port: false"), hcm, from, inner, typed("extensions.filters.http.router.v3.Router", "")), needs
+}
+
+func dnsCache(variant int) string {
+	return "dns_cache_config: {name: hosts" + pick(variant, "", "", "", "", "", "", "", ", dns_lookup_family: V4_ONLY") + "}"
+}
+
+// typed returns a message of Envoy's API.
+func typed(message, fields string) string {
+	if fields != "" {
+		fields = ", " + fields
+	}
+	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.%s%s}`, strings.TrimSpace(message), fields)
+}
+
+func pick(variant int, from ...string) string { return from[variant%len(from)] }

@@ -1,0 +1,578 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/control"
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/pipeline"
+	"xdspub/publish"
+	"xdspub/render"
+	"xdspub/watch"
+	"xdspub/xds"
+)
+
+// TestWatchHistories plays random histories of a watch: edits of its source tree, of its settings
+// and of what it has published, time that passes, refusals, interrupted publishes, restarts.
+// At each point it does what a process would do that knows nothing: it says the same, and
+// leaves the same bytes.
+//
+// XDSPUB_SOAK is for how long it plays, such as 10m (scripts/soak); XDSPUB_SOAK_SEED repeats
+// one history.
+func TestWatchHistories(t *testing.T) {
+	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		play(t, seed)
+		return
+	}
+	length := time.Minute
+	if text := os.Getenv("XDSPUB_SOAK"); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seed := range uint64(3) {
+		play(t, seed)
+	}
+	if testing.Short() {
+		return
+	}
+	end := time.Now().Add(length)
+	for range 4 { // at a time: the disk is waited for
+		t.Run("random", func(t *testing.T) {
+			t.Parallel()
+			played := 0
+			for ; time.Now().Before(end) && !t.Failed(); played++ {
+				play(t, rand.Uint64())
+			}
+			t.Logf("%d histories", played)
+		})
+	}
+}
+
+// play plays one history. Its clock stands still but where the history says otherwise.
+func play(t *testing.T, seed uint64) {
+	const turns = 40
+	t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("again: XDSPUB_SOAK_SEED=%d go test -run TestWatchHistories ./controller", seed)
+				}
+			}()
+			h := newHistory(t, rand.New(rand.NewPCG(seed, 0)))
+			for range turns {
+				if t.Failed() {
+					return
+				}
+				h.next()
+			}
+			h.end()
+		})
+	})
+}
+
+// history is a watch and what happens to it.
+type history struct {
+	t      *testing.T
+	random *rand.Rand
+	tree   *sourceTree
+	dir    string
+	w      *watching
+	o      Options // what the settings say now
+	edited bool    // since the watch read them
+	log    stepLog
+	answers
+	// said is what happened so far, for whoever reads a failure.
+	said []string
+	// damaged means that somebody has changed the output directory by hand: only a look at
+	// the whole of it sees that.
+	damaged bool
+}
+
+func newHistory(t *testing.T, random *rand.Rand) *history {
+	start := time.Now()
+	dir := t.TempDir()
+	if info, err := os.Stat(dir); err == nil { // the files' clock
+		time.Sleep(info.ModTime().Sub(start))
+	}
+	h := &history{t: t, random: random, dir: dir, tree: newSourceTree(t, random, filepath.Join(dir, "src"))}
+	h.o = Options{Options: pipeline.Options{
+		Source: h.tree.src, Out: filepath.Join(dir, "out"), EnvoyPath: "/envoy", Format: one(random, render.Formats[:]), TrimDelay: 10 * time.Minute,
+	}}
+	h.configure()
+	h.start()
+	t.Cleanup(h.stop)
+	h.turn(starting, noAnswers)
+	return h
+}
+
+// configure changes settings.
+func (h *history) configure() {
+	h.o.Endpoints = one(h.random, []pipeline.EndpointsMode{pipeline.EndpointsAuto, pipeline.EndpointsAuto, pipeline.EndpointsFile, pipeline.EndpointsInline})
+	h.o.InotifyBudget = one(h.random, []int{4, 8, 12, 100, 100, 100}) // for some trees too little
+	h.o.AllowEmpty = h.random.IntN(2) == 0
+	h.o.WarningsAsErrors = h.random.IntN(20) == 0
+	h.o.Disable = one(h.random, [][]string{{"bad-trusted-ca"}, {"bad-trusted-ca", "orphan-endpoints"}}) // no certificates are at hand
+	h.edited = true
+}
+
+// start begins the watch, as Watch does.
+func (h *history) start() {
+	h.t.Helper()
+	h.o.Log = slog.New(&h.log)
+	h.o.Confirm = func(of publish.Refusal) publish.Confirmer { return h.confirmer(of) }
+	h.edited = false
+	h.w = &watching{Controller: New(h.o), control: control.New(h.o.Log), changeLog: changeLog{log: h.o.Log}}
+	h.w.o.Reload = func() (Options, bool, error) {
+		edited := h.edited
+		h.edited = false
+		return h.o, edited, nil
+	}
+	var err error
+	// Nothing is watched: a history tells what changed.
+	h.w.watcher, err = watch.New(h.t.Context(), h.o.Source, watch.Options{Poll: time.Hour, Skip: load.Hidden})
+	h.tree.must(err)
+	h.tree.must(h.w.Open())
+	h.w.retry = h.random.IntN(4) == 0
+}
+
+func (h *history) stop() {
+	h.w.Controller.Close()
+	h.w.control.Close()
+	ended, end := context.WithCancel(context.Background())
+	end()
+	h.w.watcher.Run(ended)
+}
+
+// next is what happens next: edits, what else comes, and a turn of the watch.
+func (h *history) next() {
+	for range one(h.random, []int{0, 1, 1, 1, 2, 3, 6}) {
+		h.tree.edit()
+	}
+	if h.random.IntN(6) > 0 {
+		h.tree.heal()
+	}
+	a, reason := h.answersNext(), string(watch.Change)
+	switch n := h.random.IntN(20); {
+	case n < 2:
+		h.pass(time.Duration(h.random.IntN(16)) * time.Minute)
+		if !h.w.nextTrim.IsZero() && !h.w.nextTrim.After(time.Now()) {
+			reason = trimming
+		}
+	case n < 4:
+		reason = string(watch.Rescan)
+	case n < 5:
+		h.w.retry = true
+		reason = "SIGHUP"
+	case n < 7:
+		h.configure()
+		if n == 6 {
+			h.stop()
+			h.start()
+			reason = starting
+		}
+	case n < 9:
+		h.harm()
+		if n == 8 {
+			reason = string(watch.Rescan)
+		}
+	}
+	h.turn(reason, a)
+}
+
+// answersNext returns what Envoy says next.
+func (h *history) answersNext() answers {
+	a := noAnswers
+	a.confirms, a.silent = h.random.IntN(2) == 0, h.random.IntN(4) == 0
+	step := one(h.random, []int{0, 0, 0, 1, 1, 2, 3})
+	switch h.random.IntN(10) {
+	case 0, 1:
+		a.confirms, a.refuses = true, step
+	case 2:
+		a.confirms, a.fails = true, step
+	case 3:
+		a.ends = step
+	}
+	return a
+}
+
+// pass lets time pass.
+func (h *history) pass(d time.Duration) {
+	h.w.control.Unbind() // whose goroutine would hold the clock
+	time.Sleep(d)
+}
+
+// harm changes the output directory by hand.
+func (h *history) harm() {
+	out := h.w.options.Out
+	files := slices.DeleteFunc(h.names(out), func(name string) bool { return strings.HasPrefix(name, ".xdspub") })
+	if len(files) == 0 {
+		return
+	}
+	file := filepath.Join(out, one(h.random, files))
+	h.damaged = true
+	switch h.random.IntN(5) {
+	case 0:
+		h.tree.must(os.RemoveAll(out))
+	case 1:
+		h.tree.must(os.RemoveAll(filepath.Dir(file)))
+	case 2, 3:
+		h.tree.must(os.Remove(file))
+	case 4:
+		data, err := os.ReadFile(file)
+		h.tree.must(err)
+		h.tree.must(os.WriteFile(file, data[:len(data)/2], 0o644))
+	}
+}
+
+// end heals all, and waits until all is gone that has to go: then what is out follows from the
+// tree alone, and nothing moves any more.
+func (h *history) end() {
+	h.o.WarningsAsErrors, h.o.InotifyBudget, h.edited = false, 100, true
+	h.tree.heal()
+	h.turn(string(watch.Rescan), noAnswers)
+	h.pass(2 * h.o.TrimDelay)
+	h.turn(trimming, noAnswers)
+	if result := h.turn(string(watch.Rescan), noAnswers); result.Outcome != control.Published {
+		return // the tree is not right, or not on the way from what is out
+	}
+	before := h.contents(h.w.options.Out)
+	h.turn(string(watch.Rescan), noAnswers)
+	if diff := cmp.Diff(before, h.contents(h.w.options.Out)); diff != "" {
+		h.t.Errorf("nothing changed, and something moved (-before +after):\n%s", diff)
+	}
+	m, err := publish.ReadManifest(h.w.options.Out)
+	h.tree.must(err)
+	if len(m.Retired) > 0 {
+		h.t.Errorf("%v are not trimmed", m.Retired)
+	}
+	if m.InlineRoutesBudget > 0 {
+		return // which is not of the tree
+	}
+	h.o.Endpoints = pipeline.EndpointsMode(m.EDSMode)
+	published := h.cold(filepath.Join(h.dir, "empty"), starting, noAnswers, false).Files
+	for _, files := range []map[string]string{before, published} {
+		maps.DeleteFunc(files, func(name, _ string) bool {
+			return strings.HasPrefix(name, ".xdspub/") || strings.HasPrefix(name, "rtds/")
+		}) // an empty layer stays
+	}
+	if diff := cmp.Diff(published, before); diff != "" {
+		h.t.Errorf("what is out (-of a new directory +of this one):\n%s", diff)
+	}
+}
+
+// turn has the watch do one thing, and a new process the same with a copy of the output
+// directory.
+func (h *history) turn(reason string, a answers) control.Result {
+	h.t.Helper()
+	changed := h.tree.take()
+	h.said = append(h.said, fmt.Sprintf("%s, %+v, changed: %v", reason, a, changed))
+	out, copied := h.w.options.Out, filepath.Join(h.dir, "cold")
+	h.copy(out, copied)
+	h.w.unread = h.w.unread.And(watch.Changes{Paths: changed})
+	before, retry := h.w.settled, h.w.retry
+	got := h.warm(reason, a)
+	want := h.cold(copied, reason, a, retry)
+	ended := a.ends >= 0 && got.Error != ""
+	switch {
+	case h.damaged && (reason == string(watch.Change) || reason == trimming): // it trusts what it knows
+	default:
+		h.damaged = false
+		h.compare(want, got)
+	}
+	if before != nil && h.w.settled != nil {
+		compareDelta(h.t, before, h.w.settled)
+	}
+	if ended {
+		h.stop()
+		h.start()
+		return h.turn(starting, noAnswers)
+	}
+	return got.Result
+}
+
+// copy replaces the output directory to by a copy of another.
+func (h *history) copy(from, to string) {
+	h.t.Helper()
+	h.tree.must(os.RemoveAll(to))
+	if _, err := os.Stat(from); err != nil {
+		return
+	}
+	h.tree.must(fs.WalkDir(os.DirFS(from), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		at := filepath.Join(to, name)
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
+			return os.Mkdir(at, info.Mode())
+		case !e.Type().IsRegular(): // the socket
+			return nil
+		}
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(at, data, info.Mode())
+		}
+		return err
+	}))
+}
+
+// seen is what a turn says and leaves.
+type seen struct {
+	Findings diag.List // of the tree; only where Checked
+	Checked  bool
+	Result   control.Result
+	Error    string
+	NextTrim time.Time         // only without an error
+	Files    map[string]string // in the output directory
+}
+
+// compare fails where a watch does not do what a new process does.
+func (h *history) compare(want, got seen) {
+	h.t.Helper()
+	if !want.Checked {
+		got.Findings, got.Checked = nil, false
+	}
+	if want.Error != "" {
+		got.NextTrim = time.Time{}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		h.t.Fatalf("%s\n\n(-a new process +the watch):\n%s", strings.Join(h.said, "\n"), diff)
+	}
+}
+
+// warm is a turn of the watch.
+func (h *history) warm(reason string, a answers) seen {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(h.t.Context())
+	defer cancel()
+	h.answers = a
+	h.log.end(a.ends, cancel)
+	result, err := h.w.turn(ctx, reason)
+	return seen{Findings: slices.Clip(h.w.changeLog.findings), Checked: true, Result: result, Error: said(err, h.w.options.Out), NextTrim: h.w.nextTrim, Files: h.contents(h.w.options.Out)}
+}
+
+// cold is the same turn of a new process, in a copy of the output directory.
+func (h *history) cold(out, reason string, a answers, retry bool) seen {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(h.t.Context())
+	defer cancel()
+	var log stepLog
+	log.end(a.ends, cancel)
+	o := h.o
+	o.Out, o.Log, o.Confirm = out, slog.New(&log), a.confirmer
+	c := New(o)
+	defer c.Close()
+	if retry {
+		c.RetryHeld()
+	}
+	var s seen
+	err := s.pass(ctx, c, reason)
+	if s.Error = strings.ReplaceAll(said(err, out), out, h.w.options.Out); err != nil {
+		s.Result.Outcome, s.NextTrim = control.Failed, time.Time{}
+	}
+	s.Files = h.contents(out)
+	return s
+}
+
+// pass is what a watch does between its look at the tree and its trim.
+func (s *seen) pass(ctx context.Context, c *Controller, reason string) error {
+	if reason != trimming {
+		checked, err := c.Check(ctx)
+		if err != nil {
+			return err
+		}
+		if err := c.Open(); err != nil {
+			return err
+		}
+		if err := c.Prepare(ctx); err != nil {
+			return err
+		}
+		plan, err := c.Plan(checked)
+		if err != nil {
+			return err
+		}
+		s.Findings, s.Checked = slices.Clip(checked.Diagnostics), true
+		o, err := c.Publish(ctx, checked, plan)
+		s.Result = resultOf(o)
+		if err != nil {
+			return err
+		}
+	} else if err := c.Open(); err != nil {
+		return err
+	}
+	_, next, err := c.Trim(ctx)
+	s.NextTrim = next
+	return err
+}
+
+func said(err error, out string) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), out, "OUT")
+}
+
+// contents returns the files of an output directory, with their modes.
+func (h *history) contents(out string) map[string]string {
+	h.t.Helper()
+	files := make(map[string]string)
+	for _, name := range h.names(out) {
+		path := filepath.Join(out, name)
+		info, err := os.Stat(path)
+		h.tree.must(err)
+		data, err := os.ReadFile(path)
+		h.tree.must(err)
+		files[name] = fmt.Sprintf("%v\n%s", info.Mode(), data)
+	}
+	return files
+}
+
+// names returns the paths of the regular files in an output directory, but for the lock.
+func (h *history) names(out string) (names []string) {
+	h.t.Helper()
+	h.tree.must(fs.WalkDir(os.DirFS(out), ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && name != ".xdspub/lock" {
+			names = append(names, name)
+		}
+		return err
+	}))
+	return names
+}
+
+// compareDelta holds what Diff says against a comparison of all resources.
+func compareDelta(t *testing.T, old, is *xds.Snapshot) {
+	t.Helper()
+	var want, got []string
+	text := func(s *xds.Snapshot, k xds.Key) string {
+		list := s.Named(k)
+		if len(list) == 0 {
+			return ""
+		}
+		data, err := list[0].Canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "resource " + string(data)
+	}
+	seen := make(map[xds.Key]bool)
+	for _, r := range slices.Concat(old.All(), is.All()) {
+		if seen[r.Key] {
+			continue
+		}
+		seen[r.Key] = true
+		switch was, now := text(old, r.Key), text(is, r.Key); {
+		case was == now:
+		case was == "":
+			want = append(want, fmt.Sprint("added ", r.Key))
+		case now == "":
+			want = append(want, fmt.Sprint("removed ", r.Key))
+		default:
+			want = append(want, fmt.Sprint("changed ", r.Key))
+		}
+	}
+	d := is.Diff(old)
+	for what, list := range map[string][]*xds.Resource{"added ": d.Added, "removed ": d.Removed, "changed ": d.Changed} {
+		for _, r := range list {
+			got = append(got, fmt.Sprint(what, r.Key))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("the difference (-want +got):\n%s", diff)
+	}
+}
+
+// answers are what Envoy says to the steps of a change, and when the process ends: numbers of
+// steps, below 0 for none.
+type answers struct {
+	confirms             bool // somebody confirms
+	refuses, fails, ends int
+	silent               bool // no Envoy answers
+}
+
+var noAnswers = answers{refuses: -1, fails: -1, ends: -1}
+
+func (a answers) confirmer(of publish.Refusal) publish.Confirmer {
+	if !a.confirms {
+		return nil
+	}
+	return &chance{answers: a, of: of, step: -1}
+}
+
+// chance is a Confirmer that does what it was told to.
+type chance struct {
+	answers
+	of   publish.Refusal
+	step int
+	kept []string
+}
+
+func (c *chance) Before(_ context.Context, s publish.Step) error {
+	if c.step++; c.step == c.fails {
+		return errors.New("no Envoy could confirm")
+	}
+	return nil
+}
+
+func (c *chance) After(_ context.Context, s publish.Step) (answered bool, err error) {
+	if c.step != c.refuses {
+		for _, f := range s.Write {
+			if strings.HasPrefix(f.Path, "sds/") || strings.HasPrefix(f.Path, "eds/") {
+				c.kept = append(c.kept, f.Path)
+			}
+		}
+		return !c.silent, nil
+	}
+	refusal := c.of
+	refusal.Time, refusal.Step = time.Now().UTC().Round(0), s.Name
+	refusal.Findings = diag.List{{Code: "refused-by-envoy", Message: "by chance"}}
+	return true, &publish.RefusedError{Refusal: refusal, Keep: c.kept}
+}
+
+// stepLog is a log that ends something once so many steps are published.
+type stepLog struct {
+	left int
+	then func()
+}
+
+func (l *stepLog) end(step int, then func()) { l.left, l.then = step+1, then }
+
+func (l *stepLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *stepLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *stepLog) WithGroup(string) slog.Handler            { return l }
+
+func (l *stepLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "published" {
+		if l.left--; l.left == 0 {
+			l.then()
+		}
+	}
+	return nil
+}
