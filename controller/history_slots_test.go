@@ -47,8 +47,8 @@ func (s slot) text(variant int) (text string, needs []slot) {
 			typed("extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig", dnsCache(variant/2)))), nil
 	case "routes":
 		to := at("cluster", 6)
-		return typed("config.route.v3.RouteConfiguration", fmt.Sprintf(`name: r%d, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: c%d}}%s]}]`,
-			s.n, to.n, pick(variant, "", "", "", `, {match: {prefix: /a}, direct_response: {status: 200}}`))), []slot{to} // the last is never reached
+		return typed("config.route.v3.RouteConfiguration", fmt.Sprintf(`name: r%d, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: c%d}}%s]}]%s`,
+			s.n, to.n, pick(variant, "", "", "", `, {match: {prefix: /a}, direct_response: {status: 200}}`), share(variant/6))), []slot{to} // the last is never reached
 	case "dynamic":
 		return typed("config.route.v3.RouteConfiguration", fmt.Sprintf("name: d%d, vhds: {config_source: {ads: {}}}%s", s.n, pick(variant, "", ", ignore_port_in_host_matching: true"))), nil
 	case "host":
@@ -100,6 +100,7 @@ func (s slot) listener(variant int) (text string, needs []slot) {
 	if variant%7 > 4 {
 		routes = slot{"dynamic", variant % 2}
 	}
+	limits := fmt.Sprintf("{name: share, typed_config: %s}, ", typed("extensions.filters.http.bandwidth_share.v3.BandwidthShare", "request_limit: {bucket_id: own, kbps: {default_value: 7, runtime_key: k}}"))
 	from := fmt.Sprintf("rds: {route_config_name: %.1s%d, config_source: {ads: {}}}", routes.kind, routes.n)
 	needs = []slot{routes}
 	switch variant / 3 % 5 {
@@ -117,8 +118,17 @@ func (s slot) listener(variant int) (text string, needs []slot) {
 			s.n, 10000+(2*s.n+variant/15)%8, typed("extensions.filters.network.tcp_proxy.v3.TcpProxy", fmt.Sprintf("stat_prefix: tcp, cluster: c%d", to.n))), []slot{to}
 	}
 	// The ports are those of the other listeners, too: they move, and change places.
-	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}%s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": %s, stat_prefix: in, %s, http_filters: [%s{name: router, typed_config: %s}]}}]}]}`,
-		s.n, 10000+(2*s.n+variant/15)%8, pick(variant, "", ", reuse_port: false"), hcm, from, inner, typed("extensions.filters.http.router.v3.Router", "")), needs
+	return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: i%d, address: {socket_address: {address: 127.0.0.1, port_value: %d}}%s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": %s, stat_prefix: in, %s, http_filters: [%s%s{name: router, typed_config: %s}]}}]}]}`,
+		s.n, 10000+(2*s.n+variant/15)%8, pick(variant, "", ", reuse_port: false"), hcm, from, limits, inner, typed("extensions.filters.http.router.v3.Router", "")), needs
+}
+
+// share is a bucket that route configurations share: it has the same settings in all of them.
+func share(variant int) string {
+	if variant%3 > 0 {
+		return ""
+	}
+	return fmt.Sprintf(`, typed_per_filter_config: {share: %s}`, typed("extensions.filters.http.bandwidth_share.v3.BandwidthShare",
+		fmt.Sprintf("request_limit: {bucket_id: b, kbps: {default_value: %s, runtime_key: k}}", pick(variant/3, "100", "100", "200"))))
 }
 
 func dnsCache(variant int) string {
