@@ -68,8 +68,10 @@ func (tree *sourceTree) path(name string) string {
 // edit makes one edit.
 func (tree *sourceTree) edit() {
 	switch n := tree.random.IntN(30); {
-	case n < 14:
+	case n < 7:
 		tree.put()
+	case n < 14:
+		tree.vary(one(tree.random, fileNames))
 	case n < 16: // it may stand elsewhere, too
 		tree.add(one(tree.random, slots), tree.random.IntN(variants), one(tree.random, fileNames), false)
 	case n < 19:
@@ -97,6 +99,16 @@ func (tree *sourceTree) edit() {
 			tree.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			tree.save(name)
 		}
+	}
+}
+
+// vary gives one of the resources of a file another content, mostly one that differs little.
+func (tree *sourceTree) vary(name string) {
+	if list := tree.files[name]; len(list) > 0 {
+		f := &list[tree.random.IntN(len(list))]
+		f.variant = (f.variant + one(tree.random, []int{1, 3, 6, 7, 15, 18, 30})) % variants
+		tree.need(f.slot, f.variant, name)
+		tree.save(name)
 	}
 }
 
