@@ -101,9 +101,9 @@ func (f *Fleet) begin(ctx context.Context, p *peer, w *AckWait) {
 
 // claim returns a *NotSubscribedError where a process reads no file of the directory. It asks
 // each process once.
-func (f *Fleet) claim(ctx context.Context, admin *Admin, boot Incarnation) error {
+func (f *Fleet) claim(ctx context.Context, admin *Admin, incarnation Incarnation) error {
 	f.mu.Lock()
-	known := f.o.Dir == "" || f.incarnations[admin] == boot
+	known := f.o.Dir == "" || f.incarnations[admin] == incarnation
 	f.mu.Unlock()
 	if known {
 		return nil
@@ -113,7 +113,7 @@ func (f *Fleet) claim(ctx context.Context, admin *Admin, boot Incarnation) error
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.incarnations[admin] = boot
+	f.incarnations[admin] = incarnation
 	return nil
 }
 

@@ -136,9 +136,6 @@ func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
 			add(q)
 		}
 	}
-	if slices.ContainsFunc(tracers, func(t *xds.Type) bool { return e.types[t] }) {
-		add(question{about: aboutTracing})
-	}
 	return askers
 }
 

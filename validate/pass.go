@@ -97,9 +97,11 @@ func (p *Pass) Report(f Finding) {
 	case f.Error:
 		severity = diag.Error
 	}
-	if severity == diag.Error && p.ofIdleTracer(r, f) {
-		severity = diag.Warning
-		f.Message += "; no connection manager traces by this tracer yet"
+	if severity == diag.Error && !f.Eager && p.rule.Idle != nil {
+		if why := p.rule.Idle(p.view, r, f); why != "" {
+			severity = diag.Warning
+			f.Message += "; " + why
+		}
 	}
 	to := p.findings.of(p.rule)
 	if !to.HasRoom(severity) {

@@ -45,6 +45,9 @@ type Rule struct {
 	// can't change what it finds.
 	ByName bool
 	Reads  []*xds.Type
+	// Idle returns why Envoy does not use yet what a finding is about, empty where it does. An
+	// error is a warning then, unless the Finding is Eager. It is nil where there is no such thing.
+	Idle func(View, *xds.Resource, Finding) string
 	// OptIn means that the rule runs only where it is enabled by name.
 	OptIn bool
 }

@@ -31,20 +31,17 @@ const (
 	aboutType                          // all of a type → []*xds.Resource
 	aboutNearest                       // the name most like this one → string
 	aboutIndex                         // what an Index has under a name → its list
-	aboutTracing                       // does anything trace by the bootstrap's tracer? → bool
 )
 
 // answers are a Snapshot, and what was found in it once somebody asked.
 type answers struct {
 	*xds.Snapshot
-	words  map[*xds.Type]func() *diag.Candidates
-	traces func() bool
-	made   sync.Map // *Index → func() of what it is of this Snapshot
+	words map[*xds.Type]func() *diag.Candidates
+	made  sync.Map // *Index → func() of what it is of this Snapshot
 }
 
 func newAnswers(s *xds.Snapshot) *answers {
 	a := &answers{Snapshot: s, words: make(map[*xds.Type]func() *diag.Candidates)}
-	a.traces = sync.OnceValue(func() bool { return tracesByBootstrap(s) })
 	for _, t := range xds.Types {
 		a.words[t] = sync.OnceValue(func() *diag.Candidates {
 			var names []string
@@ -68,10 +65,8 @@ func (a *answers) to(q question) any {
 		return a.Lookup(q.t, q.name) != nil
 	case aboutType:
 		return a.Of(q.t)
-	case aboutNearest:
-		return a.words[q.t]().Nearest(q.name)
 	default:
-		return a.traces()
+		return a.words[q.t]().Nearest(q.name)
 	}
 }
 
@@ -120,10 +115,6 @@ func (v View) All() []*xds.Resource {
 func (v View) Nearest(t *xds.Type, name string) string {
 	return ask[string](v, question{about: aboutNearest, t: t, name: name})
 }
-
-// tracesByBootstrap reports whether a connection manager traces and names no provider of its
-// own: then Envoy makes the tracer of the bootstrap for it.
-func (v View) tracesByBootstrap() bool { return ask[bool](v, question{about: aboutTracing}) }
 
 // FromBootstrap calls Snapshot.FromBootstrap.
 func (v View) FromBootstrap() bool { return v.from.FromBootstrap() }

@@ -29,7 +29,7 @@ var may = map[string][]string{
 	"load":                   {"diag", "internal/fspath", "safefile", "xds", "xds/alltypes"},
 	"validate":               {"diag", "xds"},
 	"validate/facts":         {"diag", "xds", "validate"},
-	"validate/rules":         {"validate", "validate/rules/*"},
+	"validate/rules":         {"validate", "validate/facts", "validate/rules/*"},
 	"validate/rules/*":       {"diag", "xds", "validate", "validate/facts"},
 	"validate/rules/matcher": {"validate/re2"},
 	"validate/rules/syntax":  {"validate/cel", "validate/jwks", "validate/lua", "validate/re2", "validate/substitution", "validate/uritemplate"},

@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// Cycles finds what leads back to itself: the nodes that are in a cycle, each with a
-// number that it shares with those that are in one with it. Who looks for the way of a
-// cycle among these alone does not walk through all that only leads there.
+// Cycles returns the nodes that are in a cycle, each with a number that it shares with the
+// others of that cycle. CyclePath searches among these alone, not among all nodes that lead
+// to them.
 func Cycles(nodes []string, next func(node string) []string) map[string]int {
 	c := cycleSearch{next: next, order: make(map[string]int), low: make(map[string]int), found: make(map[string]int)}
 	for _, node := range nodes {
@@ -17,7 +17,7 @@ func Cycles(nodes []string, next func(node string) []string) map[string]int {
 	return c.found
 }
 
-// cycleSearch is Tarjan's: each node and each way is looked at once.
+// cycleSearch is Tarjan's algorithm: it looks at each node and each edge once.
 type cycleSearch struct {
 	next  func(string) []string
 	order map[string]int // when a node was visited, from 1
@@ -53,9 +53,9 @@ func (c *cycleSearch) visit(node string) {
 	}
 }
 
-// WayBack is a way from a node that is in a cycle to itself: the nodes on it, of which it
+// CyclePath returns the nodes on a path from a node that is in a cycle back to it, of which it
 // is the first.
-func WayBack(start string, next func(node string) []string, cycle map[string]int) []string {
+func CyclePath(start string, next func(node string) []string, cycle map[string]int) []string {
 	seen := make(map[string]bool)
 	var from func(node string) []string
 	from = func(node string) []string {
@@ -74,7 +74,7 @@ func WayBack(start string, next func(node string) []string, cycle map[string]int
 		}
 		return nil
 	}
-	way := from(start)
-	slices.Reverse(way)
-	return way
+	path := from(start)
+	slices.Reverse(path)
+	return path
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"xdspub/validate"
+	"xdspub/validate/facts"
 	"xdspub/validate/rules/address"
 	"xdspub/validate/rules/bootstrap"
 	"xdspub/validate/rules/cluster"
@@ -27,7 +28,7 @@ import (
 )
 
 // All is every rule, sorted by code.
-var All = slices.SortedFunc(slices.Values(slices.Concat(
+var All = idle(slices.SortedFunc(slices.Values(slices.Concat(
 	address.Rules,
 	bootstrap.Rules,
 	cluster.Rules,
@@ -41,4 +42,12 @@ var All = slices.SortedFunc(slices.Values(slices.Concat(
 	syntax.Rules,
 	telemetry.Rules,
 	tls.Rules,
-)), func(a, b *validate.Rule) int { return cmp.Compare(a.Code, b.Code) })
+)), func(a, b *validate.Rule) int { return cmp.Compare(a.Code, b.Code) }))
+
+// idle has all rules go by what Envoy does not use yet.
+func idle(all []*validate.Rule) []*validate.Rule {
+	for _, r := range all {
+		r.Idle = facts.IdleTracer
+	}
+	return all
+}

@@ -54,7 +54,7 @@ when an earlier member has answered.`,
 				checkAggregate(&p.LookupPass, made, made[name], m)
 			case *compositev3.ClusterConfig:
 				if cycle[name] != 0 && !round[name] {
-					checkComposite(&p.Pass, made, name, facts.WayBack(name, handsOn, cycle), round)
+					checkComposite(&p.Pass, made, name, facts.CyclePath(name, handsOn, cycle), round)
 				}
 			}
 		}

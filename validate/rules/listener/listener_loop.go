@@ -85,7 +85,7 @@ func newListenerWays(p *validate.LookupPass) listenerWays {
 
 // back is a way from a listener that is in a cycle to itself.
 func (w listenerWays) back(name string) (way []hop) {
-	list := facts.WayBack(name, w.to, w.cycle)
+	list := facts.CyclePath(name, w.to, w.cycle)
 	for i, from := range list {
 		to := list[(i+1)%len(list)]
 		at := slices.IndexFunc(w.from[from], func(h hop) bool { return h.to == to })
