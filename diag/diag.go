@@ -73,6 +73,22 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column))
 }
 
+// End is where a Range ends: behind its last character, counted as in a Position.
+type End struct {
+	EndLine   int `json:"end_line"`
+	EndColumn int `json:"end_column"`
+}
+
+// Range is a part of a file: a key, or a value. One that is empty is a place between two
+// characters.
+type Range struct {
+	Position
+	End
+}
+
+// PointAt returns the empty Range at a position.
+func PointAt(p Position) Range { return Range{p, End{p.Line, p.Column}} }
+
 // Resource names the xDS resource that a Diagnostic is about: its type URL and
 // its name. Both are empty where a file could not be read that far.
 type Resource struct {
@@ -92,7 +108,9 @@ type Diagnostic struct {
 	// Code is the rule's name in kebab-case, stable for ever: people grep for it.
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
+	// Position is where the finding stands, and End where that key or value ends.
 	Position
+	End
 	Resource Resource `json:"resource"`
 	// Path is the field inside the resource, as in
 	// load_assignment.endpoints[0].lb_endpoints[1]; Any is walked through.
@@ -102,6 +120,8 @@ type Diagnostic struct {
 	// Help is what would be right, or empty.
 	Help    string    `json:"help"`
 	Related []Related `json:"related"`
+	// Fixes are changes of the source of which each would end the finding.
+	Fixes []Fix `json:"fixes"`
 	// Sensitive keeps the source line out of every print: it may hold a key.
 	Sensitive bool `json:"-"`
 }

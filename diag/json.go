@@ -47,6 +47,9 @@ func WriteJSON(w io.Writer, l List, s Summary) error {
 		if d.Related == nil {
 			d.Related = []Related{}
 		}
+		if d.Fixes == nil {
+			d.Fixes = []Fix{}
+		}
 		out.Diagnostics[i] = d
 	}
 	enc := json.NewEncoder(w)

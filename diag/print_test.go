@@ -31,8 +31,10 @@ func line(p diag.Position) (string, bool) {
 }
 
 var findings = diag.List{
-	{Code: "unknown-enum-value", Position: at("a.yaml", 2, 7), Resource: diag.Resource{Type: "type.googleapis.com/x.Cluster", Name: "a"},
-		Path: "type", Message: `type has no value "STRICT_DSN"`, Help: "<write> STRICT_DNS & no other"},
+	{Code: "unknown-enum-value", Position: at("a.yaml", 2, 7), End: diag.End{EndLine: 2, EndColumn: 17}, Resource: diag.Resource{Type: "type.googleapis.com/x.Cluster", Name: "a"},
+		Path: "type", Message: `type has no value "STRICT_DSN"`, Help: "<write> STRICT_DNS & no other", Fixes: []diag.Fix{
+			{Title: "write STRICT_DNS", Edits: []diag.Edit{{Range: diag.Range{Position: at("a.yaml", 2, 7), End: diag.End{EndLine: 2, EndColumn: 17}}, Text: "STRICT_DNS"}}},
+		}},
 	{Code: "with-related", Severity: diag.Warning, Position: at("a.yaml", 1, 1), Message: "first place", Related: []diag.Related{
 		{Position: at("b.yaml", 3, 4), Message: "second here"},
 		{Position: at("b.yaml", 0, 0), Message: "a whole file"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -79,8 +80,13 @@ func reveals(line string) bool {
 var mapKeys = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]`)
 
 // shown returns the finding as it leaves the program: without keys of maps beside a secret, where
-// a value may stand that lost its place, and without what looks like a secret.
+// a value may stand that lost its place, and without what looks like a secret. A finding
+// whose end nobody knows ends where it begins.
 func (d Diagnostic) shown() Diagnostic {
+	if d.EndLine == 0 {
+		d.End = PointAt(d.Position).End
+	}
+	d.Fixes = slices.DeleteFunc(slices.Clone(d.Fixes), Fix.reveals)
 	if d.Sensitive {
 		d.Path = mapKeys.ReplaceAllLiteralString(d.Path, `["…"]`)
 	}

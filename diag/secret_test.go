@@ -32,6 +32,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		{"client_secret = hunter2", ""},
 	} {
 		d := diag.Diagnostic{Code: "x", Position: at("a.yaml", 1, 1), Message: "m " + c.message, Help: c.message, Path: `a["` + c.message + `"]`}
+		d.Correct(diag.Correction{Wrong: "x", Right: c.message}, diag.Edit{Text: c.message})
 		for form, text := range forms(t, d, c.line) {
 			if strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVy") {
 				t.Errorf("%s: as %s:\n%s", c.line, form, text)

@@ -130,7 +130,7 @@ func (f *follower) names(to *file) {
 					f.report(scope.Resource, codeSubscriptionMismatch, scope.NamePath,
 						fmt.Sprintf("the scopes' file %s holds %s: requests of this scope get 404", to.path, held.Key),
 						"the route configurations of all scopes come from one file, which holds one: use one scope, or routes inline",
-						diag.Related{Position: held.Origin.Position(xds.Path(held.Type.Name)), Message: "this one is in the file"})
+						diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "this one is in the file"})
 				}
 			}
 		case s.Target == held.Type && s.Name != held.Name:
@@ -148,14 +148,14 @@ func (f *follower) names(to *file) {
 		for _, s := range wrong {
 			f.report(s.Resource, codeSubscriptionMismatch, s.NamePath, fmt.Sprintf("%s holds %s, and not %q", to.path, held.Key, s.Name),
 				"name another file here: one file holds one resource",
-				diag.Related{Position: held.Origin.Position(xds.Path(held.Type.Name)), Message: "this one is in the file"})
+				diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "this one is in the file"})
 		}
 	}
 }
 
 // asked returns where a subscriber asks.
 func asked(s subscriber) diag.Related {
-	return diag.Related{Position: s.Origin.Position(sourcePath(s)), Message: "asked for here"}
+	return diag.Related{Position: s.Origin.Range(sourcePath(s)).Position, Message: "asked for here"}
 }
 
 // sourcePath returns where a subscriber names its file.

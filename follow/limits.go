@@ -38,7 +38,7 @@ func (f *follower) directories() {
 		}
 		f.report(list[second].Resource, codeSharedDirectory, sourcePath(list[second]),
 			fmt.Sprintf("%s watch the same directory: changes have no order there", strings.Join(types, ", ")), "give each file a directory of its own",
-			diag.Related{Position: list[0].Origin.Position(sourcePath(list[0])), Message: list[0].Target.API + " watches it too"})
+			diag.Related{Position: list[0].Origin.Range(sourcePath(list[0])).Position, Message: list[0].Target.API + " watches it too"})
 	}
 }
 

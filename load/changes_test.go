@@ -220,7 +220,7 @@ func inFull(r *Result) whole {
 	all := func(list []*xds.Resource) (out []holding) {
 		for _, r := range list {
 			content, _ := r.Canonical()
-			out = append(out, holding{r.Key.String(), string(content), r.Origin.Position(""), r.Origin.Position("name"), r.Lost})
+			out = append(out, holding{r.Key.String(), string(content), r.Origin.Range("").Position, r.Origin.Range("name").Position, r.Lost})
 		}
 		return out
 	}

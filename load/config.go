@@ -72,7 +72,7 @@ func config(s *source) ([]Setting, diag.List) {
 		return nil, nil
 	case 1:
 	default:
-		d.report(s.finding(codeUnknownDocument, docs[1].at(0), "the file is one document", ""))
+		d.report(s.finding(codeUnknownDocument, docs[1].point(0), "the file is one document", ""))
 		return nil, d.file.diagnostics()
 	}
 	doc := docs[0]
@@ -82,17 +82,17 @@ func config(s *source) ([]Setting, diag.List) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
-		d.report(s.finding(codeInvalidValue, s.at(0), "the file is a mapping of flag names to values", ""))
+		d.report(s.finding(codeInvalidValue, s.point(0), "the file is a mapping of flag names to values", ""))
 		return nil, d.file.diagnostics()
 	}
 	var settings []Setting
 	for name, raw := range members {
 		values, err := settingValues(raw)
 		if err != nil {
-			d.report(s.finding(codeInvalidValue, doc.position([]string{name}, false), fmt.Sprintf("%s: %v", name, err), ""))
+			d.report(s.finding(codeInvalidValue, doc.rangeOf([]string{name}, false), fmt.Sprintf("%s: %v", name, err), ""))
 			continue
 		}
-		settings = append(settings, Setting{name, values, doc.position([]string{name}, true)})
+		settings = append(settings, Setting{name, values, doc.rangeOf([]string{name}, true).Position})
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
 	return settings, d.file.diagnostics().Sort()

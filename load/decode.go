@@ -78,10 +78,8 @@ func (v value) field(name string, text []byte) value {
 	return v.at(v.path.Field(name), text)
 }
 
-func (v value) position() diag.Position { return v.doc.position(steps(v.path), false) }
-
 func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
-	f := v.doc.source.finding(code, v.position(), message, help)
+	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path), false), message, help)
 	f.Path = string(v.path)
 	f.Sensitive = slices.ContainsFunc(steps(v.path), mayBeSecret)
 	return f
@@ -328,7 +326,7 @@ func (d *decoder) element(v value) {
 	at := v.field("@type", nil)
 	mt, err := resolver{}.FindMessageByURL(url)
 	if err != nil {
-		d.lose(at.finding(unknownType(url)))
+		d.lose(at.unknownType(url))
 		return
 	}
 	name := mt.Descriptor().FullName()

@@ -26,7 +26,7 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		if json, wrong := lost.toJSON(); len(wrong) == 0 && string(json) == "null" {
 			continue // a comment behind a marker
 		}
-		f := lost.readOtherwise(lost.at(0), "Envoy reads the first document of a file only: this one is lost",
+		f := lost.readOtherwise(lost.point(0), "Envoy reads the first document of a file only: this one is lost",
 			"put the resources of all documents into one list of resources")
 		if lost.source.isBootstrap {
 			f.Severity, f.Help = diag.Warning, "put all of the bootstrap into one document"
@@ -44,7 +44,7 @@ func (d *decoder) firstOf(docs []*document) []*document {
 					if doc.source.isBootstrap {
 						does = "it starts with one in a Struct or a map only, without what it would bring"
 					}
-					d.report(doc.readOtherwise(doc.nodePosition(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
+					d.report(doc.readOtherwise(doc.nodeRange(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
 				}
 			}
 		})
@@ -52,7 +52,7 @@ func (d *decoder) firstOf(docs []*document) []*document {
 	if bytes.Contains(doc.text, []byte("!!str")) && doc.yaml() != nil {
 		doc.eachScalar(func(n *yaml.Node) {
 			if n.Tag == "!!str" && !isText(n) {
-				d.report(doc.readOtherwise(doc.nodePosition(n), fmt.Sprintf("Envoy has no tags: it does not read %s as text", n.Value), "put it in quotes"))
+				d.report(doc.readOtherwise(doc.nodeRange(n), fmt.Sprintf("Envoy has no tags: it does not read %s as text", n.Value), "put it in quotes"))
 			}
 		})
 	}
@@ -108,7 +108,7 @@ func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c 
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func (d *document) readOtherwise(p diag.Position, message, help string) diag.Diagnostic {
+func (d *document) readOtherwise(p diag.Range, message, help string) diag.Diagnostic {
 	return d.source.finding(codeReadOtherwise, p, message, help)
 }
 
@@ -131,7 +131,7 @@ func (d *decoder) readsAlike(v value, m proto.Message) {
 			if _, is := n.Message.(*durationpb.Duration); !is {
 				return
 			}
-			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(n.Path()), false):])).ReadValue()
+			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(n.Path())):])).ReadValue()
 			if err == nil && oddDuration.Match(raw) {
 				d.report(v.findingIn(n.Path(), false, codeReadOtherwise, fmt.Sprintf("Envoy can't read the duration %s", raw), `write digits before and after the point, and no +: "0.5s"`))
 			}
@@ -224,14 +224,11 @@ var structs = xds.NewSearch("google.protobuf.Struct", "google.protobuf.Value")
 
 // nodeAt is the node of the value at a path, or nil.
 func (d *document) nodeAt(tokens []string) *yaml.Node {
-	at := d.yaml()
-	for _, token := range tokens {
-		if at == nil {
-			return nil
-		}
-		_, at = child(at, token)
+	f := d.yamlAt(tokens)
+	if !f.whole {
+		return nil
 	}
-	return at
+	return f.value
 }
 
 // eachScalar calls f for every scalar that is written in the document.

@@ -60,9 +60,25 @@ var (
 	duplicate    = regexp.MustCompile(`^duplicate (?:field|map key) `)
 )
 
-// unknownType is what a finding says of a type URL that nothing is known for.
-func unknownType(url string) (code diag.Code, message, help string) {
-	return codeUnknownType, fmt.Sprintf("unknown type %q", url), xds.SuggestType(url)
+// unknownType is the finding about the type URL at v that nothing is known for.
+func (v value) unknownType(url string) diag.Diagnostic {
+	help, meant := xds.SuggestType(url)
+	f := v.finding(codeUnknownType, unknownTypeMessage(url), help)
+	v.doc.fix(&f, steps(v.path), false, diag.Correction{Wrong: url, Right: meant})
+	return f
+}
+
+func unknownTypeMessage(url string) string { return fmt.Sprintf("unknown type %q", url) }
+
+// fix adds what corrects the value at a path, or where key is set its key, to the finding about
+// it; nothing where there is nothing to correct, or the right key is there too.
+func (d *document) fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Correction) {
+	if last := len(tokens) - 1; c.Right == "" || key && d.has(append(tokens[:last:last], c.Right)) {
+		return
+	}
+	if e, ok := d.correct(tokens, key, c); ok {
+		f.Correct(c, e)
+	}
 }
 
 const tooDeepHelp = "Envoy refuses what is nested over 100 deep"
@@ -86,6 +102,7 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 func (v value) explain(reason string, path xds.Path, field string, key bool, here func() spot) diag.Diagnostic {
 	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
 	code, message, help := codeInvalidValue, "", ""
+	var meant diag.Correction
 	switch {
 	case unknownField.MatchString(reason):
 		code, message = codeUnknownField, fmt.Sprintf("unknown field %q", said.field)
@@ -96,7 +113,9 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 			}
 		}
 	case unresolved.MatchString(reason):
-		code, message, help = unknownType(unresolved.FindStringSubmatch(reason)[1])
+		meant.Wrong = unresolved.FindStringSubmatch(reason)[1]
+		code, message = codeUnknownType, unknownTypeMessage(meant.Wrong)
+		help, meant.Right = xds.SuggestType(meant.Wrong)
 	case badType.MatchString(reason):
 		code, message = codeUnknownType, "the configuration of an extension needs an @type, the text of a type URL"
 	case badEnum.MatchString(reason):
@@ -106,7 +125,8 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 			break
 		}
 		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
-		if help = here().suggestValue(got); help == "" {
+		meant.Wrong = unquotedJSON(got)
+		if help, meant.Right = here().suggestValue(got); help == "" {
 			help = v.doc.source.reaction(takesDefault) + "; enum names are written in capitals"
 		}
 	case setTwice.MatchString(reason):
@@ -140,7 +160,17 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	}
 	f := v.findingIn(path, key, code, message, help)
 	f.Sensitive = said.secret
+	v.doc.fix(&f, steps(v.path.Join(path)), key, meant)
 	return f
+}
+
+// unquotedJSON is the text of a JSON string, and any other value as it is.
+func unquotedJSON(raw string) string {
+	var text string
+	if json.Unmarshal([]byte(raw), &text) != nil {
+		return raw
+	}
+	return text
 }
 
 // durationRange is what Envoy takes for a duration.
@@ -179,7 +209,7 @@ func (s *source) refusal() string {
 
 // findingIn is a finding at a path of v, or where key is set at the key there.
 func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help string) diag.Diagnostic {
-	f := v.doc.source.finding(code, v.doc.position(steps(v.path.Join(path)), key), message, help)
+	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path.Join(path)), key), message, help)
 	f.Sensitive = slices.ContainsFunc(steps(path), mayBeSecret)
 	f.Path = string(v.path.Join(path))
 	if v.as != nil && v.as.t != nil {
@@ -199,7 +229,7 @@ func (d *decoder) brokenBase64(v value, m proto.Message) {
 				return true
 			}
 			path := n.Path().Field(string(fd.Name()))
-			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(path), false):])).ReadValue()
+			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(path)):])).ReadValue()
 			if err == nil && raw.Kind() == '"' && breaksLine(raw) {
 				d.report(v.findingIn(path, false, codeInvalidValue, fieldOf(path)+" has a line break in its base64", "Envoy reads no such base64: write it on one line"))
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +18,7 @@ import (
 func (d *decoder) jsonSource() {
 	s := d.file.source
 	if s.byEnvoy && s.marked {
-		d.report(s.finding(codeReadOtherwise, diag.Position{File: s.name, Line: 1, Column: 1}, "Envoy reads no JSON behind a byte order mark", "save the file without one"))
+		d.report(s.finding(codeReadOtherwise, s.point(0), "Envoy reads no JSON behind a byte order mark", "save the file without one"))
 	}
 	if len(bytes.TrimLeft(s.data, jsonSpace)) == 0 {
 		return
@@ -45,7 +46,7 @@ func notJSON(doc *document) diag.List {
 		return diag.List{jsonError(doc, err)}
 	}
 	if rest := bytes.TrimLeft(text[dec.InputOffset():], jsonSpace); len(rest) > 0 {
-		return diag.List{s.finding(codeSyntax, doc.at(len(text)-len(rest)), "not valid JSON: more text after the end of the document", "")}
+		return diag.List{s.finding(codeSyntax, doc.point(len(text)-len(rest)), "not valid JSON: more text after the end of the document", "")}
 	}
 	return nil
 }
@@ -64,16 +65,16 @@ func jsonError(doc *document, err error) diag.Diagnostic {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		name := syntactic.JSONPointer.LastToken()
 		tokens := pointerTokens(syntactic.JSONPointer)
-		f := doc.source.finding(codeDuplicateKey, doc.at(offset), doc.source.keyIn(name)+" stands twice in one object",
+		f := doc.source.finding(codeDuplicateKey, doc.span(span{offset, endOfQuoted(doc.text, offset)}), doc.source.keyIn(name)+" stands twice in one object",
 			"Envoy would silently take the last of them; keep one")
-		f.Related = []diag.Related{{Position: doc.position(tokens, true), Message: "first here"}}
+		f.Related = []diag.Related{{Position: doc.rangeOf(tokens, true).Position, Message: "first here"}}
 		return f
 	}
 	offset = min(offset, len(bytes.TrimRight(doc.text, jsonSpace))) // behind the end: there something is missing
 	if strings.Contains(reason, "surrogate") {
 		reason = "half a surrogate pair in a string" // jsontext quotes what follows, perhaps a secret
 	}
-	return doc.source.finding(codeSyntax, doc.at(offset), "not valid JSON: "+strings.TrimPrefix(reason, "jsontext: "), "")
+	return doc.source.finding(codeSyntax, doc.point(offset), "not valid JSON: "+strings.TrimPrefix(reason, "jsontext: "), "")
 }
 
 func pointerTokens(p jsontext.Pointer) []string {
@@ -127,16 +128,59 @@ func parseJSON(text []byte) jsonNode {
 	return root
 }
 
-// find is the offset of the value at a path, or where key is set of its name.
-func (n jsonNode) find(tokens []string, key bool) int {
-	for i, token := range tokens {
+// longValue is the length of a JSON value whose members are looked for once: any of them may
+// have a finding.
+const longValue = 4 << 10
+
+// members are the children of a value, without what is in them. A finding must not have the
+// tree of the whole text made.
+func (d *document) members(n jsonNode) []jsonNode {
+	if n.end-n.value < longValue {
+		return membersIn(d.text, n)
+	}
+	made, _ := d.views().long.LoadOrStore(n.value, sync.OnceValue(func() []jsonNode { return membersIn(d.text, n) }))
+	return made.(func() []jsonNode)()
+}
+
+// membersIn is what members makes, as far as the text is JSON.
+func membersIn(text []byte, n jsonNode) (children []jsonNode) {
+	text = text[:n.end]
+	dec := jsontext.NewDecoder(bytes.NewReader(text[n.value:]), jsontext.AllowDuplicateNames(true))
+	offset := func() int { return n.value + int(dec.InputOffset()) }
+	open, err := dec.ReadToken()
+	if err != nil || open.Kind() != '{' && open.Kind() != '[' {
+		return nil
+	}
+	for dec.PeekKind() > 0 && dec.PeekKind() != '}' && dec.PeekKind() != ']' {
+		child := jsonNode{key: -1, end: n.end}
+		if open.Kind() == '{' {
+			child.key = valueStart(text, offset())
+			name, err := dec.ReadToken()
+			if err != nil {
+				return children
+			}
+			child.name = name.String()
+		}
+		child.value = valueStart(text, offset())
+		if err = dec.SkipValue(); err == nil {
+			child.end = offset()
+		}
+		children = append(children, child)
+		if err != nil {
+			return children
+		}
+	}
+	return children
+}
+
+// find is the offset of the value at a path.
+func (n jsonNode) find(tokens []string) int {
+	for _, token := range tokens {
 		c := n.child(token)
 		if c == nil {
 			break
 		}
-		if n = *c; key && i == len(tokens)-1 && n.key >= 0 {
-			return n.key
-		}
+		n = *c
 	}
 	return n.value
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"sort"
 	"unicode/utf8"
 )
 
@@ -31,6 +32,18 @@ func placesOf(data []byte) places {
 func (p places) runesTo(data []byte, offset int) int {
 	block := offset / runeBlock
 	return p.runes[block] + runesIn(data[block*runeBlock:offset])
+}
+
+// offsetOf is the offset behind that many runes.
+func (p places) offsetOf(data []byte, runes int) int {
+	block := max(sort.SearchInts(p.runes, runes+1)-1, 0)
+	at := block * runeBlock
+	for left := runes - p.runes[block]; at < len(data) && (left > 0 || !utf8.RuneStart(data[at])); at++ {
+		if utf8.RuneStart(data[at]) {
+			left--
+		}
+	}
+	return at
 }
 
 // runesIn counts the first bytes of runes, so that parts of a text add up.

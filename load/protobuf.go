@@ -25,7 +25,7 @@ func (d *decoder) binarySource() {
 	if s.isBootstrap {
 		b := &bootstrapv3.Bootstrap{}
 		if err := protoOptions.Unmarshal(s.data, b); err != nil {
-			d.lose(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary Bootstrap", ""))
+			d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary Bootstrap", ""))
 			return
 		}
 		d.decoded(value{doc: doc}, b)
@@ -33,7 +33,7 @@ func (d *decoder) binarySource() {
 	}
 	m := &discoveryv3.DiscoveryResponse{}
 	if err := protoOptions.Unmarshal(s.data, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
-		d.lose(s.finding(codeSyntax, diag.Position{File: s.name}, "not a binary DiscoveryResponse",
+		d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary DiscoveryResponse",
 			"Envoy would apply the part of it that can be read; make it with xdspub convert --to pb"))
 		return
 	}
@@ -109,7 +109,7 @@ func (d *decoder) packed(v value, a *anypb.Any) {
 func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
 	mt, err := resolver{}.FindMessageByURL(a.GetTypeUrl())
 	if err != nil {
-		d.lose(v.finding(unknownType(a.GetTypeUrl())))
+		d.lose(v.unknownType(a.GetTypeUrl()))
 		return nil, false
 	}
 	m := mt.New().Interface()

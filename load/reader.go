@@ -90,6 +90,16 @@ func (r *reader) taken(p place, key bool, reason string) {
 	r.d.report(leniently(diag.List{r.explain(p, key, reason)})[0])
 }
 
+// unknown reports a field that its message has not. meant is the one that is likely meant, or
+// nil.
+func (r *reader) unknown(p place, meant protoreflect.FieldDescriptor) {
+	f := r.explain(p, true, "unknown field ")
+	if meant != nil {
+		r.v.doc.fix(&f, steps(r.v.path.Join(p.path)), true, diag.Correction{Wrong: p.written, Right: string(meant.Name())})
+	}
+	r.d.report(f)
+}
+
 // unexpected is what protojson says of a value of the wrong kind.
 func (r *reader) unexpected(n *jsonNode) string {
 	raw := r.raw(n)
@@ -198,12 +208,17 @@ func (r *reader) any(n *jsonNode, p place) bool {
 // empty one, to Envoy's parser too.
 func (r *reader) payload(md protoreflect.MessageDescriptor, n *jsonNode, p place, special bool) {
 	written := false
+	present := make(map[protoreflect.FieldDescriptor]bool)
+	if n.child("value") != nil {
+		present[md.Fields().ByName("value")] = true
+	}
 	for i := range n.children {
 		c := &n.children[i]
 		switch at := p.at(c.name, c.name, nil); {
 		case c.name == "@type":
 		case c.name != "value" || !special && r.byEnvoy():
-			r.fault(at, true, "unknown field ")
+			r.unknown(at, meant(md, c.name, present))
+			r.lost.Add(at.path)
 		case !special || r.kind(c) == 'n' && md.FullName() != "google.protobuf.Value":
 		default:
 			start := r.out.Len()
@@ -257,8 +272,9 @@ func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place
 		}
 		name := ""
 		if fd == nil {
-			r.d.report(r.explain(p.at(c.name, c.name, nil), true, "unknown field "))
-			if fd = meant(md, c.name, last); fd == nil {
+			fd = meant(md, c.name, last)
+			r.unknown(p.at(c.name, c.name, nil), fd)
+			if fd == nil {
 				unknown = true
 				continue
 			}
@@ -332,7 +348,7 @@ func (r *reader) bothSet(p place, c, other *jsonNode) {
 	oneof := p.field.ContainingOneof()
 	f := r.explain(p, true, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
 	f.Message = bothSet(c.name, other.name, oneof)
-	f.Related = []diag.Related{{Position: r.v.doc.position(steps(r.v.path.Join(beside(p.path, other.name))), true), Message: other.name + " stands here"}}
+	f.Related = []diag.Related{{Position: r.v.doc.rangeOf(steps(r.v.path.Join(beside(p.path, other.name))), true).Position, Message: other.name + " stands here"}}
 	r.d.report(f)
 	r.lost.Add(p.path)
 }

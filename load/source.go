@@ -84,13 +84,15 @@ type document struct {
 
 // documentViews are made when they are first asked for. Most documents have none.
 type documentViews struct {
-	yaml  func() *yaml.Node
-	json  func() jsonNode
-	tree  func() *textTree
-	lines func() []int // where YAML sees lines of text begin
-	odd   func() bool  // may hold numbers that Envoy takes for text
-	lists sync.Map     // long YAML lists that are parsed in pieces, by their paths
-	keys  sync.Map     // of long YAML mappings: from the node to a func that makes its index
+	yaml func() *yaml.Node
+	// beside is yaml without the elements of lists.
+	beside func() *yaml.Node
+	tree   func() *textTree
+	lines  func() []int // where YAML sees lines of text begin
+	odd    func() bool  // may hold numbers that Envoy takes for text
+	lists  sync.Map     // long YAML lists that are parsed in pieces, by their paths
+	keys   sync.Map     // of long YAML mappings: from the node to a func that makes its index
+	long   sync.Map     // long JSON values: from the offset to a func that makes its children
 }
 
 func (s *source) document(text []byte, offset int) *document {
@@ -100,17 +102,16 @@ func (s *source) document(text []byte, offset int) *document {
 func (d *document) views() *documentViews {
 	return d.asked.get(func() *documentViews {
 		return &documentViews{
-			yaml:  sync.OnceValue(func() *yaml.Node { return parseYAML(d.text) }),
-			json:  sync.OnceValue(func() jsonNode { return parseJSON(d.text) }),
-			tree:  sync.OnceValue(func() *textTree { return parseText(d.text) }),
-			odd:   sync.OnceValue(func() bool { return holdsOddNumber(d.text) }),
-			lines: sync.OnceValue(func() []int { return yamlLines(d.text) }),
+			yaml:   sync.OnceValue(func() *yaml.Node { return parseYAML(d.text) }),
+			beside: sync.OnceValue(func() *yaml.Node { return d.parseBeside() }),
+			tree:   sync.OnceValue(func() *textTree { return parseText(d.text) }),
+			odd:    sync.OnceValue(func() bool { return holdsOddNumber(d.text) }),
+			lines:  sync.OnceValue(func() []int { return yamlLines(d.text) }),
 		}
 	})
 }
 
 func (d *document) yaml() *yaml.Node { return d.views().yaml() }
-func (d *document) json() jsonNode   { return d.views().json() }
 func (d *document) tree() *textTree  { return d.views().tree() }
 func (d *document) lines() []int     { return d.views().lines() }
 func (d *document) odd() bool        { return d.views().odd() }
@@ -121,11 +122,6 @@ type origin struct {
 	base     xds.Path
 	// wrapper is the Resource wrapper around it, without the resource; mostly nil.
 	wrapper *discoveryv3.Resource
-}
-
-// Position implements xds.Origin.
-func (o origin) Position(path xds.Path) diag.Position {
-	return o.document.position(steps(o.base.Join(path)), false)
 }
 
 // steps are the names and indexes of a path as text, as a JSON pointer has them.
@@ -140,24 +136,6 @@ func steps(path xds.Path) []string {
 	}
 	return tokens
 }
-
-// position finds the value at a path, or where key is set its key. A path that
-// the source does not have gives the nearest value around it.
-func (d *document) position(tokens []string, key bool) diag.Position {
-	switch d.source.format {
-	case formatJSON:
-		return d.at(d.json().find(tokens, key))
-	case formatText:
-		return d.at(d.tree().find(d.text, tokens).place(key))
-	case formatBinary:
-		return diag.Position{File: d.source.name}
-	default:
-		return d.positionYAML(tokens, key)
-	}
-}
-
-// at is the position of a byte offset into the document's text.
-func (d *document) at(offset int) diag.Position { return d.source.at(d.offset + offset) }
 
 // line is line n of the source, from 1.
 func (s *source) line(n int) (string, bool) {
@@ -198,9 +176,9 @@ func (s *source) at(offset int) diag.Position {
 	}
 }
 
-// finding is an error at a position that no resource is known for.
-func (s *source) finding(code diag.Code, p diag.Position, message, help string) diag.Diagnostic {
-	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: p, Message: message, Help: help, Sensitive: s.sensitive()}
+// finding is an error at a place that no resource is known for.
+func (s *source) finding(code diag.Code, at diag.Range, message, help string) diag.Diagnostic {
+	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: at.Position, End: at.End, Message: message, Help: help, Sensitive: s.sensitive()}
 }
 
 // sensitiveText reports whether a text has a key whose value may be secret. Where
@@ -249,7 +227,7 @@ func (s *source) decode(t *tree) *file {
 	d := decoder{file: f, tree: t}
 	if s.format == formatOther {
 		if looksLikeXDS.Match(s.data) {
-			d.report(s.finding(codeIgnoredFile, diag.Position{File: s.name},
+			d.report(s.finding(codeIgnoredFile, fileRange(s.name),
 				"the file looks like xDS resources, but its suffix says otherwise, so it is not read",
 				"rename it to .yaml, .json, .txtpb or .pb, or name it in ignore: of xdspub.yaml"))
 		}
@@ -270,9 +248,9 @@ func (s *source) decode(t *tree) *file {
 		d.binarySource()
 	}
 	if !d.any && f.findings.Len() == 0 {
-		at := diag.Position{File: s.name, Line: 1, Column: 1}
+		at := s.point(0)
 		if s.format == formatBinary {
-			at = diag.Position{File: s.name}
+			at = fileRange(s.name)
 		}
 		f.partial = true
 		message, help := s.emptiness()
@@ -311,6 +289,6 @@ func (d *decoder) invalidUTF8() bool {
 		}
 		i += size
 	}
-	d.report(s.finding(codeInvalidUTF8, s.at(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", s.data[i]), "save the file as UTF-8"))
+	d.report(s.finding(codeInvalidUTF8, s.point(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", s.data[i]), "save the file as UTF-8"))
 	return true
 }

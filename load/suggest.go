@@ -91,8 +91,11 @@ func (s spot) message() protoreflect.MessageDescriptor {
 
 // suggestField says which field may be meant by a name that the message has not.
 func (s spot) suggestField(name string) string {
-	if len(s.around) == 0 {
+	switch {
+	case len(s.around) == 0:
 		return ""
+	case name == "@type":
+		return "remove it: the type is known here"
 	}
 	md := s.around[len(s.around)-1]
 	if near := nearestField(md, name); near != nil {
@@ -145,10 +148,11 @@ func snakeCase(name string) string {
 	return b.String()
 }
 
-// suggestValue says which values the enum has that a name is none of.
-func (s spot) suggestValue(name string) string {
+// suggestValue says which values the enum has that a name is none of, and which of them was
+// meant, where that can be told.
+func (s spot) suggestValue(name string) (help, meant string) {
 	if s.field == nil || s.field.Enum() == nil {
-		return ""
+		return "", ""
 	}
 	values := s.field.Enum().Values()
 	names := make([]string, values.Len())
@@ -158,16 +162,16 @@ func (s spot) suggestValue(name string) string {
 	written := strings.ToUpper(strings.Trim(name, `"`))
 	for _, n := range names {
 		if n == written {
-			return fmt.Sprintf("write it in capitals: %s", n)
+			return fmt.Sprintf("write it in capitals: %s", n), n
 		}
 	}
 	if near := diag.NewCandidates(names).Nearest(written); near != "" {
-		return fmt.Sprintf("did you mean %s?", near)
+		return fmt.Sprintf("did you mean %s?", near), near
 	}
 	if len(names) <= 8 {
-		return "it is one of " + strings.Join(names, ", ")
+		return "it is one of " + strings.Join(names, ", "), ""
 	}
-	return ""
+	return "", ""
 }
 
 // wanted says in words what kind of value the field has, where that is of use.

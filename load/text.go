@@ -27,7 +27,7 @@ func (d *decoder) textSource() {
 	doc := s.document(s.data, 0)
 	root := doc.tree()
 	if root.tooDeep >= 0 {
-		d.lose(s.finding(codeInvalidValue, doc.at(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
+		d.lose(s.finding(codeInvalidValue, doc.point(root.tooDeep), "the file is nested too deeply", tooDeepHelp))
 		return
 	}
 	if root.whole && len(root.children) == 0 && !s.isBootstrap {
@@ -82,7 +82,10 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 	name := string(doc.text[at[0]:at[1]])
 	mt, err := resolver{}.FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
-		d.lose(doc.source.finding(codeUnknownType, doc.at(at[0]), fmt.Sprintf("unknown message %q", name), xds.SuggestType(xds.URLPrefix+name)))
+		help, meant := xds.SuggestType(xds.URLPrefix + name)
+		f := doc.source.finding(codeUnknownType, doc.span(span{at[0], at[1]}), fmt.Sprintf("unknown message %q", name), help)
+		doc.fixLiteral(&f, literal{span{at[0], at[1]}, name}, diag.Correction{Wrong: name, Right: strings.TrimPrefix(meant, xds.URLPrefix)})
+		d.lose(f)
 		return nil
 	}
 	return mt.New().Interface()
@@ -124,22 +127,26 @@ func (d *document) textError(m proto.Message, text []byte, err error) diag.Diagn
 	if len(names) > 0 {
 		said.field = names[len(names)-1]
 	}
-	return d.explain(m, offset, here, said, reason)
+	return d.explain(m, span{offset, offset}, here, said, reason)
 }
 
-// explain turns what prototext says of an offset into a finding. m is what the document is
-// decoded as, here what the API says of the offset.
-func (d *document) explain(m proto.Message, offset int, here spot, said said, reason string) diag.Diagnostic {
+// explain turns what prototext says of a part of the text into a finding. m is what the document
+// is decoded as, here what the API says of the place.
+func (d *document) explain(m proto.Message, at span, here spot, said said, reason string) diag.Diagnostic {
 	// It quotes the text, cut anywhere.
 	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "…")), " ")
 	code, message, help := codeInvalidValue, "", ""
+	var meant diag.Correction
 	switch {
 	case textResolve.MatchString(reason):
-		code, message, help = unknownType(textResolve.FindStringSubmatch(reason)[1])
+		meant.Wrong = textResolve.FindStringSubmatch(reason)[1]
+		code, message = codeUnknownType, unknownTypeMessage(meant.Wrong)
+		help, meant.Right = xds.SuggestType(meant.Wrong)
 	case textEnum.MatchString(reason):
 		got := textEnum.FindStringSubmatch(reason)[1]
-		code, message, help = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got)), here.suggestValue(got)
-		if help == "" {
+		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
+		meant.Wrong = got
+		if help, meant.Right = here.suggestValue(got); help == "" {
 			help = d.source.reaction(takesDefault)
 		}
 	case textValue.MatchString(reason):
@@ -172,10 +179,21 @@ func (d *document) explain(m proto.Message, offset int, here spot, said said, re
 	default:
 		code, message = codeSyntax, "not a valid text proto: "+shorten(strings.Replace(reason, "unexpected EOF", "the file ends too early", 1))
 	}
-	f := d.source.finding(code, d.at(offset), message, help)
+	f := d.source.finding(code, d.span(at), message, help)
 	f.Sensitive = f.Sensitive && code == codeSyntax || said.secret
-	f.Resource, f.Path = d.resourceAt(m, offset)
+	f.Resource, f.Path = d.resourceAt(m, at.from)
+	d.fixLiteral(&f, literal{at, string(d.text[at.from:at.to])}, meant)
 	return f
+}
+
+// fixLiteral is fix for what stands in a part of the text.
+func (d *document) fixLiteral(f *diag.Diagnostic, l literal, c diag.Correction) {
+	if c.Right == "" || l.from == l.to {
+		return
+	}
+	if e, ok := d.edit(l, c); ok {
+		f.Correct(c, e)
+	}
 }
 
 // resourceAt is the resource around an offset of the document, which is decoded as

@@ -84,10 +84,10 @@ func (r *textReader) lose(p textPlace) {
 	r.d.lost[p.owner] = lost
 }
 
-// fault reports what prototext says of a node; what it holds is lost.
-func (r *textReader) fault(n *textNode, offset int, p textPlace, reason string) {
+// fault reports what prototext says of a part of a node; what it holds is lost.
+func (r *textReader) fault(n *textNode, at span, p textPlace, reason string) {
 	r.lose(p)
-	r.d.report(r.doc.explain(r.root, offset, p.spot, said{fieldOf(p.path), p.secret}, reason))
+	r.d.report(r.doc.explain(r.root, at, p.spot, said{fieldOf(p.path), p.secret}, reason))
 	r.blank(n, p.field)
 }
 
@@ -157,8 +157,9 @@ func (r *textReader) fields(n *textNode, p textPlace) {
 			if md.ReservedNames().Has(protoreflect.Name(c.name)) && r.reserved(c, p) {
 				continue
 			}
-			r.unknown(c, p)
-			if fd = meant(md, c.name, present); fd == nil {
+			fd = meant(md, c.name, present)
+			r.unknown(c, p, fd)
+			if fd == nil {
 				unknown = true
 				r.blank(c, nil)
 				continue
@@ -192,29 +193,29 @@ func (r *textReader) fields(n *textNode, p textPlace) {
 func (r *textReader) any(n *textNode, p textPlace) {
 	md := p.around[len(p.around)-1]
 	if md.FullName() != "google.protobuf.Any" {
-		r.unknown(n, p)
+		r.unknown(n, p, nil)
 		r.blank(n, nil)
 		return
 	}
 	mt, err := resolver{}.FindMessageByURL(n.url())
 	switch {
 	case err != nil:
-		r.fault(n, n.key, p, fmt.Sprintf("unable to resolve message [%s]", n.url()))
+		r.fault(n, n.nameSpan(r.doc.text), p, fmt.Sprintf("unable to resolve message [%s]", n.url()))
 		if p.path.IsElement("resources") || p.path == "resource" {
 			r.d.lost[p.whole()] = xds.Lost{"": true}
 			r.d.file.partial = true
 		}
 	case !n.message:
-		r.fault(n, n.value, p, "unexpected token: "+string(r.doc.text[n.value:n.end]))
+		r.fault(n, span{n.value, n.end}, p, "unexpected token: "+string(r.doc.text[n.value:n.end]))
 	default:
 		r.fields(n, p.in(mt.Descriptor()))
 	}
 }
 
-// unknown reports a field that the message at p has not.
-func (r *textReader) unknown(c *textNode, p textPlace) {
+// unknown reports a field that the message at p has not. meant may be the one that is meant.
+func (r *textReader) unknown(c *textNode, p textPlace, meant protoreflect.FieldDescriptor) {
 	s := p.spot
-	f := r.doc.source.finding(codeUnknownField, r.doc.at(c.key), fmt.Sprintf("unknown field %q", c.name), s.suggestField(c.name))
+	f := r.doc.source.finding(codeUnknownField, r.doc.span(c.nameSpan(r.doc.text)), fmt.Sprintf("unknown field %q", c.name), s.suggestField(c.name))
 	switch md := p.around[len(p.around)-1]; {
 	case f.Help != "":
 	case !r.doc.source.byEnvoy && md.ReservedNames().Has(protoreflect.Name(c.name)):
@@ -223,6 +224,9 @@ func (r *textReader) unknown(c *textNode, p textPlace) {
 		f.Help = r.doc.source.reaction(drops) + "; check the spelling and the depth"
 	}
 	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
+	if meant != nil {
+		r.doc.fixLiteral(&f, c.nameLiteral(r.doc.text), diag.Correction{Wrong: c.name, Right: meant.TextName()})
+	}
 	r.d.report(f)
 }
 
@@ -251,7 +255,7 @@ func (r *textReader) reserved(c *textNode, p textPlace) bool {
 	if !r.doc.source.byEnvoy {
 		return false
 	}
-	f := r.doc.source.finding(codeUnknownField, r.doc.at(c.key), fmt.Sprintf("%q is no field any more: Envoy passes over it, and over what stands in it", c.name), "remove it")
+	f := r.doc.source.finding(codeUnknownField, r.doc.span(c.nameSpan(r.doc.text)), fmt.Sprintf("%q is no field any more: Envoy passes over it, and over what stands in it", c.name), "remove it")
 	f.Severity = diag.Warning
 	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
 	r.d.report(f)
@@ -262,9 +266,9 @@ func (r *textReader) reserved(c *textNode, p textPlace) bool {
 // bothSet reports two fields of which one may be set.
 func (r *textReader) bothSet(c, other *textNode, p textPlace) {
 	oneof := p.field.ContainingOneof()
-	f := r.doc.explain(r.root, c.key, p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
+	f := r.doc.explain(r.root, c.nameSpan(r.doc.text), p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
 	f.Message = bothSet(c.name, other.name, oneof)
-	f.Related = []diag.Related{{Position: r.doc.at(other.key), Message: other.name + " stands here"}}
+	f.Related = []diag.Related{{Position: r.doc.point(other.key).Position, Message: other.name + " stands here"}}
 	r.d.report(f)
 	r.lose(p)
 	r.blank(c, nil)
@@ -275,7 +279,7 @@ func (r *textReader) bothSet(c, other *textNode, p textPlace) {
 func (r *textReader) field(fd protoreflect.FieldDescriptor, c *textNode, p textPlace, n int) int {
 	if !fd.IsList() && !fd.IsMap() {
 		if n > 0 {
-			r.fault(c, c.key, p, fmt.Sprintf("non-repeated field %q is repeated", c.name))
+			r.fault(c, c.nameSpan(r.doc.text), p, fmt.Sprintf("non-repeated field %q is repeated", c.name))
 			return n
 		}
 		r.value(fd, c, p)
@@ -314,7 +318,7 @@ func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textP
 				p.field = value
 				r.value(value, c, p)
 			default:
-				r.unknown(c, textPlace{spot: spot{around: []protoreflect.MessageDescriptor{fd.Message()}}})
+				r.unknown(c, textPlace{spot: spot{around: []protoreflect.MessageDescriptor{fd.Message()}}}, nil)
 				r.blank(c, nil)
 			}
 		}
@@ -323,11 +327,11 @@ func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textP
 	case r.sound:
 	default:
 		if reason := r.scalar(fd, n); reason != "" {
-			offset := n.value
+			at := span{n.value, n.end}
 			if strings.HasPrefix(reason, "missing field separator") {
-				offset = n.start()
+				at.from = n.start()
 			}
-			r.fault(n, offset, p, reason)
+			r.fault(n, at, p, reason)
 		}
 	}
 }
@@ -367,9 +371,9 @@ func (r *textReader) lax(n *textNode) bool {
 	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
 		return false
 	}
-	f := r.doc.source.finding(codeInvalidUTF8, r.doc.at(n.value), "the escapes in this string give no UTF-8", readOnlyHelp)
+	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string give no UTF-8", readOnlyHelp)
 	if utf8.Valid(v.GetValue()) {
-		f = r.doc.source.finding(codeSyntax, r.doc.at(n.value), "an escape in this string is none of the text format", readOnlyHelp)
+		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is none of the text format", readOnlyHelp)
 	}
 	f.Severity = diag.Warning
 	f.Resource, f.Path = r.doc.resourceAt(r.root, n.value)

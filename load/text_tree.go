@@ -42,13 +42,21 @@ func (n *textNode) isType() bool { return strings.HasPrefix(n.name, "[") }
 
 func (n *textNode) url() string { return strings.Trim(n.name, "[]") }
 
-// place is the offset that a person would point at: the value of a scalar, the
+// shown is the part of the text that a person would point at: the value of a scalar, the
 // name of a message.
-func (n *textNode) place(key bool) int {
+func (n *textNode) shown(text []byte, key bool) span {
 	if n.key >= 0 && (key || n.message || n.list) {
-		return n.key
+		return n.nameSpan(text)
 	}
-	return n.value
+	return span{n.value, n.end}
+}
+
+// nameSpan is where the name of the field stands.
+func (n *textNode) nameSpan(text []byte) span {
+	if n.isType() { // it may have white space in it
+		return span{n.key, n.key + bytes.IndexByte(text[n.key:], ']') + 1}
+	}
+	return span{n.key, n.key + len(n.name)}
 }
 
 // named are the values of a field, through lists, in the order of the text.
@@ -104,31 +112,31 @@ func indexOf(values []*textNode, n *textNode) int {
 }
 
 // find is the node at a path, or the nearest one around it. text is the document.
-func (n *textNode) find(text []byte, tokens []string) *textNode {
+func (n *textNode) find(text []byte, tokens []string) (at *textNode, whole bool) {
 	for i := 0; i < len(tokens); i++ {
 		for len(n.children) == 1 && n.children[0].isType() {
 			n = &n.children[0]
 		}
 		values := n.named(tokens[i])
 		if len(values) == 0 {
-			return n
+			return n, false
 		}
 		n = values[0]
 		if i+1 == len(tokens) {
-			return n
+			return n, len(values) == 1
 		}
 		if entry := entryOf(text, values, tokens[i+1]); entry != nil {
 			n = entry
 			i++
 		} else if index, err := strconv.Atoi(tokens[i+1]); err == nil {
 			if index >= len(values) {
-				return n
+				return n, false
 			}
 			n = values[index]
 			i++
 		}
 	}
-	return n
+	return n, true
 }
 
 // entryOf is the value of a map's entry: each is a message of key and value.

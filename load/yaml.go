@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -197,18 +194,18 @@ func (d *document) mayEndEarly() bool {
 	return false
 }
 
-// secondRoot is the position of what follows the root of the document.
-func (d *document) secondRoot() (diag.Position, bool) {
+// secondRoot is the place of what follows the root of the document.
+func (d *document) secondRoot() (diag.Range, bool) {
 	dec := yaml.NewDecoder(bytes.NewReader(d.text))
 	var first, second yaml.Node
 	if dec.Decode(&first) != nil {
-		return diag.Position{}, false
+		return diag.Range{}, false
 	}
 	err := dec.Decode(&second) // wants a --- there, which split would have found
 	if err == nil || errors.Is(err, io.EOF) {
-		return diag.Position{}, false
+		return diag.Range{}, false
 	}
-	return d.linePosition(parserLine(err)), true
+	return d.lineRange(parserLine(err)), true
 }
 
 func parseYAML(text []byte) *yaml.Node {
@@ -219,169 +216,16 @@ func parseYAML(text []byte) *yaml.Node {
 	return n.Content[0]
 }
 
-// nodePosition is where a node stands in the file.
-func (d *document) nodePosition(n *yaml.Node) diag.Position {
-	starts := d.lines()
-	if n.Line > len(starts) {
-		return d.at(len(d.text))
-	}
-	p := d.at(starts[n.Line-1])
-	p.Column += n.Column - 1
-	return p
-}
-
-// linePosition is the first character that is no space of line n of the
-// document. Behind the last line it is that line: there something is missing.
-func (d *document) linePosition(n int) diag.Position {
+// lineRange is what stands on line n of the document. Behind the last line it is that line:
+// there something is missing.
+func (d *document) lineRange(n int) diag.Range {
 	starts := d.lines()
 	for n = min(n, len(starts)); n > 1 && len(bytes.TrimSpace(d.text[starts[n-1]:])) == 0; n-- {
 	}
 	start := starts[max(n, 1)-1]
 	line := d.text[start:]
-	line = line[:yamlLine(line)]
-	return d.at(start + len(line) - len(bytes.TrimLeft(line, " \t")))
-}
-
-// positionYAML finds what position does. A block on the lines below its key is found
-// at the key: there a person looks for it.
-func (d *document) positionYAML(tokens []string, key bool) diag.Position {
-	if part, rest, ok := d.pieceWith(tokens); ok {
-		return part.positionYAML(rest, key)
-	}
-	value := d.yaml()
-	if value == nil {
-		return d.at(0)
-	}
-	at := value
-	for i, token := range tokens {
-		k, v := d.child(value, token)
-		if v == nil {
-			break
-		}
-		value, at = v, v
-		if k != nil && (key && i == len(tokens)-1 || v.Line > k.Line && !startsWithType(v)) {
-			at = k
-		}
-	}
-	return d.nodePosition(at)
-}
-
-// startsWithType reports whether a node begins with an @type: that says more than the
-// key above it.
-func startsWithType(n *yaml.Node) bool {
-	return n.Kind == yaml.MappingNode && len(n.Content) > 0 && n.Content[0].Value == "@type"
-}
-
-// manyKeys is from how many keys on a mapping is searched through an index: each of them
-// may have a finding.
-const manyKeys = 100
-
-// child is that of a node, found with the index of a long mapping.
-func (d *document) child(n *yaml.Node, token string) (key, value *yaml.Node) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Kind == yaml.MappingNode && len(n.Content) >= 2*manyKeys {
-		index, _ := d.views().keys.LoadOrStore(n, sync.OnceValue(func() map[string]int { return keysOf(n) }))
-		if i, ok := index.(func() map[string]int)()[token]; ok {
-			return n.Content[i], n.Content[i+1]
-		}
-	}
-	return child(n, token)
-}
-
-// keysOf is where each key of a mapping stands in its Content, the first of equal ones.
-func keysOf(n *yaml.Node) map[string]int {
-	index := make(map[string]int, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		text := keyText(n.Content[i])
-		if _, twice := index[text]; !twice {
-			index[text] = i
-		}
-	}
-	return index
-}
-
-// child is the key and value of a node's entry, through aliases and merge keys.
-func child(n *yaml.Node, token string) (key, value *yaml.Node) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	switch n.Kind {
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.Content) {
-			return nil, n.Content[i]
-		}
-	case yaml.MappingNode:
-		for _, same := range []func(key, token string) bool{exactly, sameField} {
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				if k := n.Content[i]; same(keyText(k), token) {
-					return k, n.Content[i+1]
-				}
-			}
-		}
-		for _, m := range mergedInto(n) {
-			if k, v := child(m, token); v != nil {
-				return k, v
-			}
-		}
-		if token == "0" {
-			return nil, n // to Envoy's parser, the one element of a list
-		}
-	}
-	return nil, nil
-}
-
-func exactly(key, name string) bool { return key == name }
-
-// sameField compares a key of the source with a proto name: protojson takes
-// snake_case and lowerCamelCase.
-func sameField(key, name string) bool {
-	return strings.EqualFold(strings.ReplaceAll(key, "_", ""), strings.ReplaceAll(name, "_", ""))
-}
-
-// keyText is the text that a key has in JSON: there a bare yes is "true".
-func keyText(k *yaml.Node) string {
-	if k.Kind == yaml.AliasNode {
-		k = k.Alias
-	}
-	if k.Kind != yaml.ScalarNode || k.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 || !readsAsOther(k.Value) {
-		return k.Value
-	}
-	json, err := sigsyaml.YAMLToJSON([]byte(k.Value))
-	if err != nil {
-		return k.Value
-	}
-	return strings.Trim(string(json), `"`)
-}
-
-// readsAsOther reports whether a bare key may be read as a number or a boolean.
-func readsAsOther(text string) bool {
-	if text == "" {
-		return false
-	}
-	switch strings.ToLower(text) {
-	case "y", "n", "yes", "no", "on", "off", "true", "false":
-		return true
-	}
-	return strings.IndexByte("0123456789+-.", text[0]) >= 0
-}
-
-// mergedInto is the mappings that the merge keys of a mapping name, in the order
-// in which they win.
-func mergedInto(n *yaml.Node) []*yaml.Node {
-	var merged []*yaml.Node
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if !isMerge(n.Content[i]) {
-			continue
-		}
-		if v := n.Content[i+1]; v.Kind == yaml.SequenceNode {
-			merged = append(merged, v.Content...)
-		} else {
-			merged = append(merged, v)
-		}
-	}
-	return merged
+	line = bytes.TrimRight(line[:yamlLine(line)], " \t\r\n\u0085\u2028\u2029")
+	return d.span(span{start + len(line) - len(bytes.TrimLeft(line, " \t")), start + len(line)})
 }
 
 // ignores reports whether some key of the document has the tag !ignore: Envoy drops it, with

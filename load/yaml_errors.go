@@ -36,7 +36,7 @@ func (d *document) yamlError(err error) diag.List {
 		return doubled
 	}
 	reason := yamlNoise.ReplaceAllString(err.Error(), "")
-	syntax := func(p diag.Position, message, help string) diag.List {
+	syntax := func(p diag.Range, message, help string) diag.List {
 		return diag.List{d.source.finding(codeSyntax, p, "not valid YAML: "+message, help)}
 	}
 	switch {
@@ -45,10 +45,11 @@ func (d *document) yamlError(err error) diag.List {
 	case strings.Contains(reason, "unsupported value"):
 		return diag.List{d.source.finding(codeInvalidValue, d.find(isNotFinite), "the value is no finite number", "Envoy can crash on such a number; if it is text, put it in quotes")}
 	case strings.Contains(reason, "control characters"):
-		return syntax(d.at(controlCharacter(d.text)), "control characters are not allowed", `write it as "\x…", in double quotes`)
+		return syntax(d.point(controlCharacter(d.text)), "control characters are not allowed", `write it as "\x…", in double quotes`)
 	case strings.HasPrefix(reason, "unknown anchor"):
 		name := strings.TrimSuffix(strings.TrimPrefix(reason, "unknown anchor '"), "' referenced")
-		return syntax(d.at(max(bytes.Index(d.text, []byte("*"+name)), 0)), "an alias names no anchor of this document",
+		at := max(bytes.Index(d.text, []byte("*"+name)), 0)
+		return syntax(d.span(span{at, at + 1 + len(name)}), "an alias names no anchor of this document",
 			"anchors end with their document; put text that begins with * in quotes")
 	case strings.Contains(reason, "map key"):
 		return syntax(d.find(isOddKey), "the key of a mapping must be text", "")
@@ -62,15 +63,15 @@ func (d *document) yamlError(err error) diag.List {
 		line := d.text[starts[at-1]:]
 		line = line[:yamlLine(line)]
 		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.IndexByte(indent, '\t') >= 0 {
-			return syntax(d.linePosition(at), "a tab stands in front of this", "indent with spaces: YAML allows no tab there")
+			return syntax(d.lineRange(at), "a tab stands in front of this", "indent with spaces: YAML allows no tab there")
 		}
 	}
-	return syntax(d.linePosition(at), reason, "")
+	return syntax(d.lineRange(at), reason, "")
 }
 
-// find is the position of the first mapping key or other node of which is says
+// find is the place of the first mapping key or other node of which is says
 // yes; the document's where there is none.
-func (d *document) find(is func(n *yaml.Node, isKey bool) bool) diag.Position {
+func (d *document) find(is func(n *yaml.Node, isKey bool) bool) diag.Range {
 	var look func(*yaml.Node, bool) *yaml.Node
 	look = func(n *yaml.Node, isKey bool) *yaml.Node {
 		if is(n, isKey) {
@@ -85,10 +86,10 @@ func (d *document) find(is func(n *yaml.Node, isKey bool) bool) diag.Position {
 	}
 	if root := d.yaml(); root != nil {
 		if found := look(root, false); found != nil {
-			return d.nodePosition(found)
+			return d.nodeRange(found)
 		}
 	}
-	return d.at(0)
+	return d.point(0)
 }
 
 func isNotFinite(n *yaml.Node, _ bool) bool {
@@ -133,8 +134,8 @@ func controlCharacter(text []byte) int {
 func (d *document) doubledKeys() diag.List {
 	var list diag.List
 	report := func(second, first *yaml.Node, message, help string) {
-		f := d.source.finding(codeDuplicateKey, d.nodePosition(second), message, help)
-		f.Related = []diag.Related{{Position: d.nodePosition(first), Message: "first here"}}
+		f := d.source.finding(codeDuplicateKey, d.nodeRange(second), message, help)
+		f.Related = []diag.Related{{Position: d.nodeRange(first).Position, Message: "first here"}}
 		list = append(list, f)
 	}
 	d.eachMapping(func(n *yaml.Node) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.yaml.in/yaml/v3"
 
 	"xdspub/xds"
 )
@@ -31,14 +32,23 @@ type yamlList struct {
 	// parts are what its pieces hold.
 	parts []*file
 
-	mu   sync.Mutex
-	last int       // the piece that was looked into last
-	doc  *document // made of it; nil before
+	mu     sync.Mutex
+	recent [recentElements]element
 }
 
-// pieceWith is the piece of a long list that holds the value at a path, and the path in it.
-// One finding must not have the whole text parsed at once.
-func (d *document) pieceWith(tokens []string) (part *document, rest []string, ok bool) {
+// recentElements is how many elements are kept that were looked into: findings are mostly made
+// in their order, on several goroutines.
+const recentElements = 8
+
+// element is one of a list as a document; nil before it is looked into.
+type element struct {
+	i   int
+	doc *document
+}
+
+// elementWith is the element of a long list that holds the value at a path, as a list of one,
+// and the path in that. A finding must not have the whole text parsed.
+func (d *document) elementWith(tokens []string) (part *document, rest []string, ok bool) {
 	d.views().lists.Range(func(path, value any) bool {
 		in, l := steps(path.(xds.Path)), value.(*yamlList)
 		if len(tokens) <= len(in) || !slices.Equal(tokens[:len(in)], in) {
@@ -46,24 +56,48 @@ func (d *document) pieceWith(tokens []string) (part *document, rest []string, ok
 		}
 		i, err := strconv.Atoi(tokens[len(in)])
 		if ok = err == nil && i >= 0 && i < l.len(); ok {
-			rest = append([]string{strconv.Itoa(i % piece)}, tokens[len(in)+1:]...)
-			part = l.piece(d, i/piece)
+			rest = append([]string{"0"}, tokens[len(in)+1:]...)
+			part = l.element(d, i)
 		}
 		return false
 	})
 	return part, rest, ok
 }
 
-// piece is a piece of the list as a document. Only the last one is kept: findings are
-// mostly made in their order.
-func (l *yamlList) piece(d *document, p int) *document {
+// element is the i-th element of the list as a document.
+func (l *yamlList) element(d *document, i int) *document {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.doc == nil || l.last != p {
-		from, to := l.starts[p*piece], l.starts[min((p+1)*piece, l.len())]
-		l.last, l.doc = p, d.source.document(d.text[from:to], d.offset+from)
+	e := &l.recent[i%recentElements]
+	if e.doc == nil || e.i != i {
+		from, to := l.starts[i], l.starts[i+1]
+		*e = element{i, d.source.document(d.text[from:to], d.offset+from)}
 	}
-	return l.doc
+	return e.doc
+}
+
+// parseBeside is the tree of a document in which each long list has an empty element alone:
+// all else stands where it stood.
+func (d *document) parseBeside() *yaml.Node {
+	var text []byte
+	d.views().lists.Range(func(_, value any) bool {
+		if text == nil {
+			text = bytes.Clone(d.text)
+		}
+		l := value.(*yamlList)
+		from := l.starts[0] + bytes.IndexByte(text[l.starts[0]:], '-') + 1
+		for rest := text[from:l.starts[l.len()]]; len(rest) > 0; {
+			size := yamlLine(rest)
+			content := bytes.TrimRight(rest[:size], "\r\n\u0085\u2028\u2029")
+			copy(content, bytes.Repeat([]byte{' '}, len(content)))
+			rest = rest[size:]
+		}
+		return true
+	})
+	if text == nil {
+		return d.yaml()
+	}
+	return parseYAML(text)
 }
 
 // yamlLists are the lists that were cut out of a document, by their keys.

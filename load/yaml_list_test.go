@@ -134,7 +134,7 @@ func decodeDocuments(like *source, text string, inPieces bool) (found []any, ok 
 		d.whole(doc)
 	}
 	for _, r := range f.resources {
-		found = append(found, r.Key.String(), r.Message, r.Origin.Position("name"), r.Origin.Position("load_assignment.endpoints[0]"))
+		found = append(found, r.Key.String(), r.Message, r.Origin.Range("name").Position, r.Origin.Range("load_assignment.endpoints[0]").Position)
 	}
 	for _, e := range f.envelopes {
 		found = append(found, e)

@@ -12,7 +12,8 @@ import (
 // nowhere is an Origin that knows no places.
 type nowhere struct{}
 
-func (nowhere) Position(xds.Path) diag.Position { return diag.Position{} }
+func (nowhere) Range(xds.Path) diag.Range                                { return diag.Range{} }
+func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
 // TestEditedTakesNoSpace: a Renderer keeps nothing of a resource that an edit has replaced.
 func TestEditedTakesNoSpace(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 // nowhere is an Origin that knows no places.
 type nowhere struct{}
 
-func (nowhere) Position(xds.Path) diag.Position { return diag.Position{} }
+func (nowhere) Range(xds.Path) diag.Range                                { return diag.Range{} }
+func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
 // TestManyFindings: findings beyond the limit are counted out, the same from run to run,
 // and the last one says so.

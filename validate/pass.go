@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"time"
 
 	"xdspub/diag"
@@ -70,6 +71,9 @@ type Finding struct {
 	// Help says what would be right.
 	Help    string
 	Related []diag.Related
+	// Correction is of a word at Path, or in the type URL of an Any there, where one is
+	// likely meant otherwise: the finding gets a Fix, and without a Help its question.
+	Correction diag.Correction
 	// Warning makes the finding a warning where the rule is an error, Error the
 	// other way round.
 	Warning, Error bool
@@ -110,6 +114,12 @@ func (p *Pass) Report(f Finding) {
 	}
 	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
 	d.Severity, d.Help, d.Related = severity, f.Help, f.Related
+	if c := f.Correction; c.Right != "" {
+		d.Help = cmp.Or(d.Help, c.Question())
+		if e, ok := r.Origin.Correct(f.Path, c); ok {
+			d.Correct(c, e)
+		}
+	}
 	to.Add(d)
 }
 

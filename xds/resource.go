@@ -25,9 +25,12 @@ func (k Key) String() string {
 
 // Origin finds the place in the source that a field of a resource came from.
 type Origin interface {
-	// Position is where the value at path stands; where the source has no such
-	// field, it is the nearest field around it.
-	Position(path Path) diag.Position
+	// Range is where the value at path stands, or its key where the value stands on the
+	// lines below; where the source has no such field, it is the nearest field around it.
+	Range(path Path) diag.Range
+	// Correct returns the edit that writes the right word at path. It is not ok where the
+	// source has not the wrong word there, and once only.
+	Correct(path Path, c diag.Correction) (edit diag.Edit, ok bool)
 }
 
 // Resource is one xDS resource. It must not be changed once it is in a Snapshot.
@@ -114,9 +117,11 @@ func (r *Resource) Refusal() string {
 
 // Diagnostic returns a finding of severity Error about the field at path.
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
+	at := r.Origin.Range(path)
 	d := diag.Diagnostic{
 		Code:      code,
-		Position:  r.Origin.Position(path),
+		Position:  at.Position,
+		End:       at.End,
 		Resource:  diag.Resource{Type: r.Type.URL(), Name: r.Name},
 		Path:      string(path),
 		Message:   message,

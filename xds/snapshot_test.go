@@ -22,9 +22,11 @@ import (
 // origin stands in for a source file.
 type origin struct{}
 
-func (origin) Position(path xds.Path) diag.Position {
-	return diag.Position{File: "f", Line: 1, Column: len(path) + 1}
+func (origin) Range(path xds.Path) diag.Range {
+	return diag.PointAt(diag.Position{File: "f", Line: 1, Column: len(path) + 1})
 }
+
+func (origin) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
 func resource(t testing.TB, m proto.Message, name string) *xds.Resource {
 	t.Helper()
@@ -70,7 +72,7 @@ func TestResourceDiagnostic(t *testing.T) {
 	} {
 		r := resource(t, c.message, "")
 		want := diag.Diagnostic{
-			Code: "rule", Position: diag.Position{File: "f", Line: 1, Column: 5}, Path: "name", Message: "wrong",
+			Code: "rule", Position: diag.Position{File: "f", Line: 1, Column: 5}, End: diag.End{EndLine: 1, EndColumn: 5}, Path: "name", Message: "wrong",
 			Resource: diag.Resource{Type: r.Type.URL(), Name: "x"}, Sensitive: c.sensitive,
 		}
 		if diff := cmp.Diff(want, r.Diagnostic("rule", "name", "wrong")); diff != "" {

@@ -15,22 +15,22 @@ import (
 
 var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 
-// SuggestType returns a type URL to write in place of one that Envoy does not know:
-// the type that was meant, where that can be told.
-func SuggestType(url string) string {
+// SuggestType says what to write in place of a type URL that Envoy does not know, and which
+// one was meant, where that can be told.
+func SuggestType(url string) (help, meant string) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 	_, err := protoregistry.GlobalTypes.FindMessageByName(name)
 	switch near := heldTypes().nearest(string(name)); {
 	case err == nil && !InEnvoy(name):
-		return "the Envoy 1.40.0 binary leaves this type out"
+		return "the Envoy 1.40.0 binary leaves this type out", ""
 	case err == nil && strings.LastIndexByte(url, '/') < 1:
-		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", URLPrefix, name)
+		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", URLPrefix, name), URLPrefix + string(name)
 	case versionTwo.MatchString(url):
-		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose"
+		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose", ""
 	case near != "":
-		return fmt.Sprintf("did you mean %s%s?", URLPrefix, near)
+		return fmt.Sprintf("did you mean %s%s?", URLPrefix, near), URLPrefix + near
 	default:
-		return "check the spelling; types of contrib extensions are not in the released binary"
+		return "check the spelling; types of contrib extensions are not in the released binary", ""
 	}
 }
 

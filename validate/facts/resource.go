@@ -16,7 +16,7 @@ type Place struct {
 
 // Related is what a finding says of a place in another resource.
 func Related(r *xds.Resource, path xds.Path, message string) []diag.Related {
-	return []diag.Related{{Position: r.Origin.Position(path), Message: message}}
+	return []diag.Related{{Position: r.Origin.Range(path).Position, Message: message}}
 }
 
 // Named are those of a sorted list that have a name: no name is nobody's, and two

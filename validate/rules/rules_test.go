@@ -15,6 +15,7 @@ import (
 	"xdspub/diag"
 	"xdspub/follow"
 	"xdspub/internal/certs"
+	"xdspub/internal/fixing"
 	"xdspub/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -125,28 +126,40 @@ func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
 // judge validates one tree, and takes what it finds off wants.
 func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) {
 	t.Helper()
-	loaded, err := load.New(load.Options{}).Load(t.Context(), tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot := loaded.Snapshot()
-	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
-		result, err := follow.Bootstrap(t.Context(), boot, follow.Options{Root: tree, Disable: []string{"missing-path"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		options.Bootstrap, options.BootstrapFacts, snapshot = result.Bootstrap, result.BootstrapFacts, result.Snapshot
-		loaded = &load.Result{Diagnostics: result.Diagnostics}
-	}
-	for _, d := range loaded.Diagnostics {
+	untried := options
+	loaded, snapshot, options := open(t, tree, options)
+	for _, d := range loaded {
 		t.Errorf("the example does not load: %s: %s", d.Position, d.Message)
 	}
-	for _, d := range validate.Run(t.Context(), snapshot, rules.All, options) {
+	found := validate.Run(t.Context(), snapshot, rules.All, options)
+	for _, d := range found {
 		at, text := describe(d, root)
 		if d.Code != code || !take(wants, at, text) {
 			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
 		}
 	}
+	fixing.Try(t, found, func(diag.Diagnostic) bool { return false }, func() diag.List {
+		loaded, snapshot, options := open(t, tree, untried)
+		return append(loaded, validate.Run(t.Context(), snapshot, rules.All, options)...)
+	})
+}
+
+// open reads a tree, or follows the bootstrap that it has.
+func open(t *testing.T, tree string, options validate.Options) (diag.List, *xds.Snapshot, validate.Options) {
+	t.Helper()
+	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
+		result, err := follow.Bootstrap(t.Context(), boot, follow.Options{Root: tree, Disable: []string{"missing-path"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Bootstrap, options.BootstrapFacts = result.Bootstrap, result.BootstrapFacts
+		return result.Diagnostics, result.Snapshot, options
+	}
+	loaded, err := load.New(load.Options{}).Load(t.Context(), tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded.Diagnostics, loaded.Snapshot(), options
 }
 
 func exists(path string) bool {

@@ -77,7 +77,7 @@ func unknown(name string) *Fault {
 	if formatter, ok := needs[name]; ok {
 		f.Help = "list " + formatter + " in the formatters beside the format"
 	} else if near := allNames().Nearest(name); near != "" {
-		f.Help = "did you mean %" + near + "%?"
+		f.Help, f.Correction = "did you mean %"+near+"%?", diag.Correction{Wrong: "%" + name, Right: "%" + near}
 	}
 	return f
 }

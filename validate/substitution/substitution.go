@@ -18,6 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"xdspub/diag"
 	"xdspub/validate/cel"
 )
 
@@ -25,6 +26,8 @@ import (
 type Fault struct {
 	// Message says what, Help what would be right.
 	Message, Help string
+	// Correction is of the command, where another one is likely meant.
+	Correction diag.Correction
 	// Taken tells that Envoy loads the format nevertheless, and reads it in another
 	// way than it looks, or does so for old configurations only.
 	Taken bool

@@ -95,7 +95,7 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 			Help:    "without a typed_config the name must be that of a cluster factory of Envoy, such as envoy.cluster.static",
 		}
 		if near := diag.NewCandidates(factories).Nearest(custom.GetName()); near != "" {
-			f.Help = fmt.Sprintf("did you mean %q?", near)
+			f.Help, f.Correction = "", diag.Correction{Wrong: custom.GetName(), Right: near}
 		}
 		p.Report(f)
 	}

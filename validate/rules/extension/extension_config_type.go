@@ -72,7 +72,7 @@ func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfig
 		if _, ok := xds.ExtensionOf(category, facts.NameInURL(url)); !ok {
 			f := validate.Finding{Path: n.Path().Field("type_urls").Index(i), Message: fmt.Sprintf("type %q configures no %s", url, kind(category))}
 			if !facts.IsKnownType(url) {
-				f.Help = xds.SuggestType(url)
+				suggestType(&f, url)
 			}
 			p.Report(f)
 		}

@@ -57,7 +57,7 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), facts.NameInURL(a.GetTypeUrl()), n.Err)
 	case n.Err != nil || !xds.InEnvoy(facts.NameInURL(a.GetTypeUrl())):
 		f.Message = fmt.Sprintf("unknown type %q", a.GetTypeUrl())
-		f.Help = xds.SuggestType(a.GetTypeUrl())
+		suggestType(&f, a.GetTypeUrl())
 	default:
 		return
 	}
@@ -126,7 +126,9 @@ func checkTypedStruct(p *validate.Pass, n *xds.Node, url string) {
 	case url == "":
 		p.Report(validate.Finding{Path: n.Path(), Eager: true, Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
 	case !facts.IsKnownType(url) || !xds.InEnvoy(facts.NameInURL(url)):
-		p.Report(validate.Finding{Path: n.Path().Field("type_url"), Eager: true, Message: fmt.Sprintf("unknown type %q", url), Help: xds.SuggestType(url)})
+		f := validate.Finding{Path: n.Path().Field("type_url"), Eager: true, Message: fmt.Sprintf("unknown type %q", url)}
+		suggestType(&f, url)
+		p.Report(f)
 	case n.Err != nil:
 		p.Report(validate.Finding{
 			Path: n.Path().Field("value"), Eager: true,

@@ -97,4 +97,5 @@ func TestRandomFilterChains(t *testing.T) {
 // nowhere is an Origin that knows no places.
 type nowhere struct{}
 
-func (nowhere) Position(xds.Path) diag.Position { return diag.Position{} }
+func (nowhere) Range(xds.Path) diag.Range                                { return diag.Range{} }
+func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }

@@ -59,7 +59,7 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names []string) {
 	}
 	f := validate.Finding{Path: use.Path, Help: "one of " + facts.Quoted(names)}
 	if near := diag.NewCandidates(names).Nearest(use.Name); near != "" {
-		f.Help = fmt.Sprintf("did you mean %q?", near)
+		f.Help, f.Correction = "", diag.Correction{Wrong: use.Name, Right: near}
 	} else if len(names) == 0 {
 		f.Help = fmt.Sprintf("define the %s", noun)
 	}

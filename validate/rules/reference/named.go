@@ -15,6 +15,7 @@ import (
 	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -35,11 +36,12 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	f := validate.Finding{Path: use.Path}
 	if facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config") {
 		if !p.BootstrapFacts.Has(use.Target, use.Name) && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
-			p.Report(validate.Finding{
+			f := validate.Finding{
 				Path:    use.Path,
 				Message: fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name),
-				Help:    suggest(p, use.Target, use.Name),
-			})
+			}
+			suggest(p, &f, use.Target, use.Name)
+			p.Report(f)
 		}
 		return
 	}
@@ -63,7 +65,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		if exists {
 			return
 		}
-		f.Help = suggest(p, use.Target, use.Name)
+		suggest(p, &f, use.Target, use.Name)
 		f.Message = fmt.Sprintf("unknown %s %q: ", use.Target.Noun, use.Name)
 		switch {
 		case load == xds.Refused:
@@ -95,12 +97,13 @@ func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resour
 	return r
 }
 
-// suggest says what would be right instead of a missing name.
-func suggest(p *validate.LookupPass, t *xds.Type, name string) string {
+// suggest says in a finding what would be right instead of a missing name.
+func suggest(p *validate.LookupPass, f *validate.Finding, t *xds.Type, name string) {
 	if near := p.Snapshot.Nearest(t, name); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
+		f.Correction = diag.Correction{Wrong: name, Right: near}
+	} else {
+		f.Help = fmt.Sprintf("define the %s, or correct the name", t.Noun)
 	}
-	return fmt.Sprintf("define the %s, or correct the name", t.Noun)
 }
 
 // loadAt is what Envoy does about a missing target just here, where the

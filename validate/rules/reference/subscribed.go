@@ -7,6 +7,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -55,12 +56,13 @@ func checkSubscriptions(p *validate.SnapshotPass) {
 
 // reportMissing reports that a subscription asks for what does not exist.
 func reportMissing(p *validate.LookupPass, s validate.Subscriber, consequence string) {
-	p.Report(validate.Finding{
+	f := validate.Finding{
 		Resource: s.Resource,
 		Path:     s.NamePath,
 		Message:  fmt.Sprintf("unknown %s: %s", xds.Key{Type: s.Target, Name: s.Name}, consequence),
-		Help:     suggest(p, s.Target, s.Name),
-	})
+	}
+	suggest(p, &f, s.Target, s.Name)
+	p.Report(f)
 }
 
 // checkSecret: without a config source, a secret that is not in the Snapshot is a
@@ -86,7 +88,7 @@ func checkEndpoints(p *validate.LookupPass, s validate.Subscriber, c claims) {
 		Help:     "define one with this cluster_name, or correct eds_cluster_config.service_name",
 	}
 	if meant := c.meant[s.Name]; meant != nil {
-		f.Help = fmt.Sprintf("did you mean %q?", meant.Name)
+		f.Help, f.Correction = "", diag.Correction{Wrong: s.Name, Right: meant.Name}
 		f.Related = facts.Related(meant, "cluster_name", "no cluster asks for this one")
 	}
 	p.Report(f)
@@ -97,12 +99,13 @@ func checkScopes(p *validate.LookupPass) {
 	for _, r := range facts.Named(p.Snapshot.Of(xds.ScopedRoutes)) {
 		name := r.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName()
 		if name != "" && p.Snapshot.Lookup(xds.RouteConfiguration, name) == nil {
-			p.Report(validate.Finding{
+			f := validate.Finding{
 				Resource: r,
 				Path:     "route_configuration_name",
 				Message:  fmt.Sprintf("unknown route configuration %q: requests of this scope get 404", name),
-				Help:     suggest(p, xds.RouteConfiguration, name),
-			})
+			}
+			suggest(p, &f, xds.RouteConfiguration, name)
+			p.Report(f)
 		}
 	}
 }
@@ -121,7 +124,7 @@ func checkHosts(p *validate.LookupPass, parents map[string]bool) {
 			f.Help = "a virtual host of its own is named <route configuration>/<virtual host>"
 		case p.Snapshot.Lookup(xds.RouteConfiguration, parent) == nil:
 			f.Message = fmt.Sprintf("virtual host %q belongs to an unknown route configuration %q", r.Name, parent)
-			f.Help = suggest(p, xds.RouteConfiguration, parent)
+			suggest(p, &f, xds.RouteConfiguration, parent)
 		default:
 			f.Message = fmt.Sprintf("virtual host %q belongs to route configuration %q, which does not ask for it", r.Name, parent)
 			f.Help = "set vhds in the route configuration"

@@ -45,7 +45,7 @@ a mask that is no prefix length.`,
 					return // Envoy never looks into it
 				}
 				p.Report(validate.Finding{
-					Path: n.Path().Join(f.path), Message: fault.Message, Help: fault.Help,
+					Path: n.Path().Join(f.path), Message: fault.Message, Help: fault.Help, Correction: fault.Correction,
 					Warning: fault.Taken || f.lazy && !fault.Crash,
 				})
 			}

@@ -53,4 +53,5 @@ func TestLateFormats(t *testing.T) {
 // nowhere is the origin of a resource that stands in no file.
 type nowhere struct{}
 
-func (nowhere) Position(xds.Path) diag.Position { return diag.Position{} }
+func (nowhere) Range(xds.Path) diag.Range                                { return diag.Range{} }
+func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }

@@ -97,10 +97,10 @@ func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 		}
 		f := validate.Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "BoringSSL knows " + strings.Join(l.known(), ", ")}
 		if near := diag.NewCandidates(l.known()).Nearest(name); near != "" && near != name {
-			f.Help = fmt.Sprintf("did you mean %q?", near)
+			f.Help, f.Correction = "", diag.Correction{Wrong: name, Right: near}
 		}
 		if l.field == "cipher_suites" && (strings.HasPrefix(name, "TLS_AES_") || strings.HasPrefix(name, "TLS_CHACHA20_")) {
-			f.Help = "the cipher suites of TLS 1.3 can't be chosen: leave it out"
+			f.Help, f.Correction = "the cipher suites of TLS 1.3 can't be chosen: leave it out", diag.Correction{}
 		}
 		t.report(&p.Pass, "", f)
 	}

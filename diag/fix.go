@@ -1,0 +1,37 @@
+package diag
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Fix is a change of the source that would end a finding.
+type Fix struct {
+	// Title says in a few words what is changed.
+	Title string `json:"title"`
+	// Edits are made at once: each Range is one of the text as it was.
+	Edits []Edit `json:"edits"`
+}
+
+// Edit writes a text in the place of what stands in a Range.
+type Edit struct {
+	Range
+	Text string `json:"text"`
+}
+
+// reveals reports whether a fix would print a secret.
+func (f Fix) reveals() bool {
+	return Hide(f.Title) != f.Title || slices.ContainsFunc(f.Edits, func(e Edit) bool { return Hide(e.Text) != e.Text })
+}
+
+// Correction is a word that stands in the source, and the one that was likely meant. The
+// zero Correction is none.
+type Correction struct{ Wrong, Right string }
+
+// Question asks whether the right word is meant, for the help of a finding.
+func (c Correction) Question() string { return fmt.Sprintf("did you mean %q?", c.Right) }
+
+// Correct adds the Fix that carries out c by one edit.
+func (d *Diagnostic) Correct(c Correction, e Edit) {
+	d.Fixes = append(d.Fixes, Fix{Title: "write " + c.Right, Edits: []Edit{e}})
+}

@@ -1,0 +1,120 @@
+// Package fixing tries the fixes of findings, for tests: each is applied to the source, which
+// is judged again.
+package fixing
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"xdspub/diag"
+)
+
+// Try applies each fix of the findings by itself, and has the source judged again: the finding
+// must be gone, and no file may have become one that can't be read. What asks "did you mean"
+// must have a fix, but in the files that without names. It returns how many were tried.
+func Try(t testing.TB, found diag.List, without func(diag.Diagnostic) bool, judge func() diag.List) (tried int) {
+	t.Helper()
+	for _, d := range found {
+		if strings.HasPrefix(d.Help, "did you mean") && len(d.Fixes) == 0 && !without(d) {
+			t.Errorf("%s\n%s: there is no fix", d, d.Help)
+		}
+		for _, fix := range d.Fixes {
+			tried++
+			restore := Apply(t, fix)
+			after := judge()
+			restore()
+			if count(after, d) >= count(found, d) {
+				t.Errorf("%s\nis still there after: %s: %v", d, fix.Title, fix.Edits)
+			}
+			for _, other := range after {
+				if unreadable(other) && count(found, other) == 0 {
+					t.Errorf("%s\nafter: %s: %v\n%s", d, fix.Title, fix.Edits, other)
+				}
+			}
+		}
+	}
+	return tried
+}
+
+// count counts the findings that say the same of the same resource.
+func count(list diag.List, d diag.Diagnostic) (n int) {
+	for _, other := range list {
+		if other.Code == d.Code && other.Message == d.Message && other.Line == d.Line && other.File == d.File {
+			n++
+		}
+	}
+	return n
+}
+
+func unreadable(d diag.Diagnostic) bool {
+	return d.Code == "invalid-syntax" || d.Code == "duplicate-key" || d.Code == "invalid-value"
+}
+
+// Apply carries out a fix on disk. The function that it returns takes it back.
+func Apply(t testing.TB, fix diag.Fix) (restore func()) {
+	t.Helper()
+	was := make(map[string][]byte)
+	for _, e := range fix.Edits {
+		text, err := os.ReadFile(e.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := was[e.File]; twice {
+			t.Fatalf("two edits in one file: nobody makes such a fix yet")
+		}
+		was[e.File] = text
+		from, to := offset(text, e.Line, e.Column), offset(text, e.EndLine, e.EndColumn)
+		if from < 0 || to < from {
+			t.Fatalf("%v is no range of the file", e.Range)
+		}
+		write(t, e.File, fmt.Appendf(nil, "%s%s%s", text[:from], e.Text, text[to:]))
+	}
+	return func() {
+		for name, text := range was {
+			write(t, name, text)
+		}
+	}
+}
+
+func write(t testing.TB, name string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Text is what stands in a range of a file.
+func Text(t testing.TB, r diag.Range) string {
+	t.Helper()
+	text, err := os.ReadFile(r.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := offset(text, r.Line, r.Column), offset(text, r.EndLine, r.EndColumn)
+	if from < 0 || to < from {
+		t.Errorf("%v is no range of the file", r)
+		return ""
+	}
+	return string(text[from:to])
+}
+
+// offset is where a line and column stand, -1 where the text has none such. It counts as an
+// editor does that was told what a Position is, and shares no code with those who make them.
+func offset(text []byte, line, column int) int {
+	rest := strings.TrimPrefix(string(text), "\ufeff")
+	at := len(text) - len(rest)
+	for n, content := range strings.SplitAfter(rest, "\n") {
+		if n+1 < line {
+			at += len(content)
+			continue
+		}
+		runes := []rune(content)
+		if column < 1 || column > len(runes)+1 {
+			return -1
+		}
+		return at + len(string(runes[:column-1]))
+	}
+	return -1
+}
