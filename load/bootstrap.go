@@ -212,6 +212,6 @@ func (d *decoder) bootstrapDocument(v value) {
 
 // keepBootstrap keeps what a Bootstrap says beside its static resources.
 func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
-	d.file.bootstrap = &xds.Resource{Key: xds.Key{Type: xds.Bootstrap}, Message: rest, Lost: lost, Origin: origin{v.doc, v.path, nil}}
+	d.file.bootstrap = &xds.Resource{Key: xds.Key{Type: xds.Bootstrap}, Message: rest, Lost: lost, Origin: origin{v.doc, v.path}}
 	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // the files that it names are Envoy's to read
 }

@@ -11,13 +11,17 @@ import (
 	"testing"
 	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"xdspub/diag"
 	"xdspub/load"
@@ -424,5 +428,37 @@ func TestPacked(t *testing.T) {
 		if !bytes.Equal(canonical, first) {
 			t.Errorf("%s %q gives %q, want %q", in.Format, in.Data, canonical, first)
 		}
+	}
+}
+
+// TestMeta: a resource knows what the wrapper around it says, in each format.
+func TestMeta(t *testing.T) {
+	want := &discoveryv3.Resource{Name: "a", Aliases: []string{"b"}, Version: "7", Ttl: durationpb.New(time.Minute)}
+	m := &clusterv3.Cluster{Name: "a"}
+	inner, err := anypb.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := proto.CloneOf(want)
+	whole.Resource = inner
+	packed, err := anypb.New(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response := &discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{packed}}
+	for format, marshal := range map[string]func(proto.Message) ([]byte, error){"json": protojson.Marshal, "yaml": protojson.Marshal, "pb": proto.Marshal, "pb_text": prototext.Marshal} {
+		data, err := marshal(response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := load.AsWritten(load.Input{Name: "file", Format: format, Data: data}).Resources()[0]
+		for _, r := range []*xds.Resource{r, r.With(proto.Clone(r.Message))} {
+			if diff := cmp.Diff(want, r.Meta, protocmp.Transform()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", format, diff)
+			}
+		}
+	}
+	if r := load.AsWritten(load.Input{Name: "file", Format: "yaml", Data: []byte(cluster("a"))}).Resources()[0]; r.Meta != nil {
+		t.Errorf("without a wrapper there is Meta %v", r.Meta)
 	}
 }

@@ -147,13 +147,13 @@ func (d *decoder) unwrapped(v value, w *discoveryv3.Resource) {
 // accept takes over a decoded resource.
 func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost xds.Lost) {
 	name := wrapperName(w)
-	if w = proto.CloneOf(w); w != nil {
-		w.Resource = nil
-	}
-	r, err := xds.NewResource(m, name, origin{v.doc, v.path, w})
+	r, err := xds.NewResource(m, name, origin{v.doc, v.path})
 	if err != nil {
 		d.lose(v.finding(codeUnknownType, err.Error(), ""))
 		return
+	}
+	if r.Meta = proto.CloneOf(w); w != nil {
+		r.Meta.Resource = nil
 	}
 	r.Lost = lost
 	d.file.partial = d.file.partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))

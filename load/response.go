@@ -87,8 +87,8 @@ func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
 	}
 	for _, r := range f.resources {
 		m := r.Message
-		if w := r.Origin.(origin).wrapper; w != nil {
-			w = proto.CloneOf(w)
+		if r.Meta != nil {
+			w := proto.CloneOf(r.Meta)
 			w.Resource = pack(m)
 			m = w
 		}

@@ -10,7 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.yaml.in/yaml/v3"
 
 	"xdspub/diag"
@@ -120,8 +119,6 @@ func (d *document) odd() bool        { return d.views().odd() }
 type origin struct {
 	document *document
 	base     xds.Path
-	// wrapper is the Resource wrapper around it, without the resource; mostly nil.
-	wrapper *discoveryv3.Resource
 }
 
 // steps are the names and indexes of a path as text, as a JSON pointer has them.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/diag"
@@ -38,6 +39,10 @@ type Resource struct {
 	Key
 	Message proto.Message
 	Origin  Origin
+	// Meta is the Resource wrapper around it in the source, without the resource: its name,
+	// aliases, TTL, cache control and metadata. It is nil where there is none, and no part of
+	// the content, which files carry without it.
+	Meta *discoveryv3.Resource
 	// Lost is what the source says of it and Message lacks; mostly nil.
 	Lost Lost
 	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap:
@@ -76,7 +81,7 @@ func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 // With returns the resource with another message, such as the one whose config sources are
 // bound.
 func (r *Resource) With(m proto.Message) *Resource {
-	return &Resource{Key: r.Key, Message: m, Origin: r.Origin, Lost: r.Lost, DeliveredBy: r.DeliveredBy}
+	return &Resource{Key: r.Key, Message: m, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, DeliveredBy: r.DeliveredBy}
 }
 
 // Canonical returns the binary form of the message that equal messages share (Marshal). It
