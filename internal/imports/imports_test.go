@@ -1,16 +1,11 @@
-// Package imports holds the test that imports run one way: each package knows only
-// what lies below it (docs/architecture.md).
-package imports
+package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"go/doc"
 	"go/parser"
 	"go/token"
-	"io"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,7 +66,7 @@ var only = map[string][]string{
 }
 
 func TestImportsRunOneWay(t *testing.T) {
-	for _, p := range packages(t) {
+	for _, p := range listed(t) {
 		name, ok := strings.CutPrefix(p.ImportPath, "xdspub/")
 		if !ok || strings.HasPrefix(name, "internal/") || strings.HasPrefix(name, "examples/") || name == "e2e" {
 			continue
@@ -97,13 +92,10 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
-// isFamily reports whether a package holds the rules of one family.
-func isFamily(name string) bool { return strings.HasPrefix(name, "validate/rules/") }
-
 // TestExamples: each package that a program of others can import shows how it is used.
 // A family of rules does so by the examples of each of them.
 func TestExamples(t *testing.T) {
-	for _, p := range packages(t) {
+	for _, p := range listed(t) {
 		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
 		if _, exported := may[name]; !exported || isFamily(name) || p.Name == "main" || name == "xds/alltypes" { // nothing to call there
 			continue
@@ -126,29 +118,22 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-type pkg struct {
-	Dir          string
-	Name         string
-	ImportPath   string
-	Imports      []string
-	TestGoFiles  []string
-	XTestGoFiles []string
+func listed(t *testing.T) []pkg {
+	t.Helper()
+	list, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
-func packages(t *testing.T) []pkg {
-	t.Helper()
-	out, err := exec.Command("go", "list", "-json=Dir,Name,ImportPath,Imports,TestGoFiles,XTestGoFiles", "xdspub/...").Output()
+// TestPicture: docs/imports.svg shows the imports as they are.
+func TestPicture(t *testing.T) {
+	had, err := os.ReadFile("../../docs/imports.svg")
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
 	}
-	var list []pkg
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return list
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, p)
+	if !bytes.Equal(had, picture(graphOf(listed(t)))) {
+		t.Error("docs/imports.svg is old: go generate ./internal/imports")
 	}
 }
