@@ -59,10 +59,11 @@ func (n *Node) Field() protoreflect.FullName {
 	return ""
 }
 
-// InList and InMap report whether the node is an element of a list, or the value of an entry
-// of a map.
+// InList reports whether the node is an element of a list.
 func (n *Node) InList() bool { return n.field != nil && n.field.IsList() }
-func (n *Node) InMap() bool  { return n.field != nil && n.field.IsMap() }
+
+// InMap reports whether the node is the value of an entry of a map.
+func (n *Node) InMap() bool { return n.field != nil && n.field.IsMap() }
 
 // Key returns the map key under which the field of Field holds the node, "" where that
 // is no map.

@@ -19,13 +19,14 @@ type pkg struct {
 	ImportPath   string
 	Doc          string
 	Imports      []string
+	GoFiles      []string
 	TestGoFiles  []string
 	XTestGoFiles []string
 }
 
 // packages lists all packages of this module.
 func packages() ([]pkg, error) {
-	out, err := exec.Command("go", "list", "-json=Dir,Name,ImportPath,Doc,Imports,TestGoFiles,XTestGoFiles", module+"...").Output()
+	out, err := exec.Command("go", "list", "-json=Dir,Name,ImportPath,Doc,Imports,GoFiles,TestGoFiles,XTestGoFiles", module+"...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
