@@ -94,7 +94,9 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 		resources = append(resources, o.Bootstrap)
 	}
 	rules := o.leftIn(j.rules)
-	all := j.judgeEach(ctx, a, resources, rules, keep, found)
+	all := j.judgeEach(ctx, resources, found, func() *worker {
+		return &worker{options: o, answers: a, to: newDispatcher(rules), watch: o.Timings.stopwatch(), keep: keep}
+	})
 	if ctx.Err() != nil { // all may have gaps
 		return found.list(resources, j.rules, o)
 	}
@@ -150,8 +152,9 @@ func (j *Judge) judgeTogether(ctx context.Context, pass LookupPass, m *memory, r
 }
 
 // judgeEach judges resources one by one, on as many goroutines as there are cores, as far
-// as it does not know what comes out. It walks each once. Where ctx ends it is not all.
-func (j *Judge) judgeEach(ctx context.Context, a *answers, resources []*xds.Resource, rules []*Rule, keep bool, found *findings) []*judged {
+// as it does not know what comes out. Each has a worker of its own. It walks each resource
+// once. Where ctx ends it is not all.
+func (j *Judge) judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, newWorker func() *worker) []*judged {
 	const batch = 64
 	all := make([]*judged, len(resources))
 	batches := slices.Collect(slices.Chunk(all, batch))
@@ -160,7 +163,7 @@ func (j *Judge) judgeEach(ctx context.Context, a *answers, resources []*xds.Reso
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			w := worker{options: j.options, answers: a, to: newDispatcher(rules), watch: j.options.Timings.stopwatch(), keep: keep}
+			w := newWorker()
 			defer w.watch.stop(j.options.Timings)
 			for i := range work {
 				part := order.begin()
@@ -170,7 +173,7 @@ func (j *Judge) judgeEach(ctx context.Context, a *answers, resources []*xds.Reso
 					}
 					r := resources[batch*i+at]
 					out := j.kept[r]
-					if out == nil || !out.holdsFor(a, j.options.Now) {
+					if out == nil || !out.holdsFor(w.answers, j.options.Now) {
 						out = w.judge(r, part.rest())
 					}
 					part.take(out.findings)

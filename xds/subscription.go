@@ -49,26 +49,7 @@ func (n *Node) Subscription() (Subscription, bool) {
 func (n *Node) subscription() (Subscription, bool) {
 	switch m := n.Message.(type) {
 	case *clusterv3.Cluster:
-		// The cluster's type decides, not eds_cluster_config: an EDS cluster
-		// without one subscribes too, to its own name.
-		if m.GetType() != clusterv3.Cluster_EDS || m.GetClusterType() != nil {
-			return Subscription{}, false
-		}
-		eds := m.GetEdsClusterConfig()
-		s := Subscription{
-			Target: Endpoints, Name: eds.GetServiceName(), Source: eds.GetEdsConfig(),
-			NamePath: n.Path().Field("eds_cluster_config").Field("service_name"), SourcePath: n.Path().Field("eds_cluster_config").Field("eds_config"),
-			Set: func(source *corev3.ConfigSource) {
-				if m.EdsClusterConfig == nil {
-					m.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{}
-				}
-				m.EdsClusterConfig.EdsConfig = source
-			},
-		}
-		if s.Name == "" {
-			s.Name, s.NamePath = m.GetName(), n.Path().Field("name")
-		}
-		return s, true
+		return n.endpoints(m)
 	case *hcmv3.Rds:
 		return Subscription{
 			Target: RouteConfiguration, Name: m.GetRouteConfigName(), Source: m.GetConfigSource(),
@@ -113,6 +94,30 @@ func (n *Node) subscription() (Subscription, bool) {
 		}, true
 	}
 	return Subscription{}, false
+}
+
+// endpoints returns the subscription of a cluster.
+func (n *Node) endpoints(m *clusterv3.Cluster) (Subscription, bool) {
+	// The cluster's type decides, not eds_cluster_config: an EDS cluster
+	// without one subscribes too, to its own name.
+	if m.GetType() != clusterv3.Cluster_EDS || m.GetClusterType() != nil {
+		return Subscription{}, false
+	}
+	eds := m.GetEdsClusterConfig()
+	s := Subscription{
+		Target: Endpoints, Name: eds.GetServiceName(), Source: eds.GetEdsConfig(),
+		NamePath: n.Path().Field("eds_cluster_config").Field("service_name"), SourcePath: n.Path().Field("eds_cluster_config").Field("eds_config"),
+		Set: func(source *corev3.ConfigSource) {
+			if m.EdsClusterConfig == nil {
+				m.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{}
+			}
+			m.EdsClusterConfig.EdsConfig = source
+		},
+	}
+	if s.Name == "" {
+		s.Name, s.NamePath = m.GetName(), n.Path().Field("name")
+	}
+	return s, true
 }
 
 // Serves reports whether a subscription is answered from this Snapshot: its config

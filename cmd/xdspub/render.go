@@ -80,30 +80,36 @@ func renderOnce(v values, o controller.Options) error {
 		return err
 	}
 	defer r.Close()
-	ctx, stop := signal.NotifyContext(v.c.Context, os.Interrupt, syscall.SIGTERM)
+	return publishChecked(v.c, r, checked)
+}
+
+// publishChecked publishes a source tree into the open output directory, and prints the outcome.
+func publishChecked(c *cli.Context, r *controller.Controller, checked *pipeline.Checked) error {
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
-	if v.c.Bool("retry-held") {
+	if c.Bool("retry-held") {
 		r.RetryHeld()
 	}
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
-	if plan, err = r.Plan(checked); err != nil { // again, now that no other writer can change what is out
+	plan, err := r.Plan(checked) // again, now that no other writer can change what is out
+	if err != nil {
 		return err
 	}
-	printFindings(v.c, checked)
+	printFindings(c, checked)
 	outcome, err := r.Publish(ctx, checked, plan)
 	if outcome.Verdict == controller.Published {
-		return published(ctx, v.c, r, outcome)
+		return published(ctx, c, r, outcome)
 	}
 	if outcome.Verdict == "" {
 		return err
 	}
 	if outcome.Verdict != controller.Invalid { // whose findings are printed
-		printList(v.c, outcome.Findings)
+		printList(c, outcome.Findings)
 	}
-	fmt.Fprintln(v.c.App.ErrWriter, outcome.Message())
+	fmt.Fprintln(c.App.ErrWriter, outcome.Message())
 	if err != nil {
 		return err
 	}

@@ -13,26 +13,8 @@ const (
 	margin      = 12
 )
 
-// picture draws a graph as an SVG, for light and dark pages.
-func picture(g graph) []byte {
-	l := layOut(g, boxWidth)
-	p := drawing{tops: []float64{0}}
-	left, right := math.Inf(1), math.Inf(-1)
-	for i, row := range l {
-		height := 0.0
-		for _, n := range row {
-			left, right = min(left, n.x-n.width/2), max(right, n.x+n.width/2)
-			height = max(height, boxHeight(n.name))
-		}
-		p.heights = append(p.heights, height)
-		p.tops = append(p.tops, p.tops[i]+height+betweenRows)
-	}
-	for _, row := range l {
-		for _, n := range row {
-			n.x = math.Round(n.x - left)
-		}
-	}
-	fmt.Fprintf(&p, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="%d %d %.0f %.0f" font-family="ui-sans-serif, Helvetica, Arial, sans-serif" role="img">
+// head opens an SVG, with the place of its view box.
+const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="%d %d %.0f %.0f" font-family="ui-sans-serif, Helvetica, Arial, sans-serif" role="img">
 <title>Which package imports which</title>
 <style>
 .box { fill: #f6f8fa; stroke: #57606a }
@@ -49,18 +31,20 @@ func picture(g graph) []byte {
 }
 </style>
 <defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path class="head" d="M0 1 8 4 0 7z"/></marker></defs>
-`, -margin, -margin, right-left+2*margin, p.tops[len(l)]-betweenRows+2*margin)
-	for _, row := range l {
-		for _, n := range row {
-			if n.name != "" {
-				p.arrows(n)
-			}
-		}
-	}
-	for _, row := range l {
-		for _, n := range row {
-			if n.name != "" {
-				p.box(n)
+`
+
+// picture draws a graph as an SVG, for light and dark pages.
+func picture(g graph) []byte {
+	l := layOut(g, boxWidth)
+	var p drawing
+	width, height := p.measure(l)
+	fmt.Fprintf(&p, head, -margin, -margin, width+2*margin, height+2*margin)
+	for _, draw := range []func(*node){p.arrows, p.box} {
+		for _, row := range l {
+			for _, n := range row {
+				if n.name != "" {
+					draw(n)
+				}
 			}
 		}
 	}
@@ -72,6 +56,26 @@ func picture(g graph) []byte {
 type drawing struct {
 	bytes.Buffer
 	tops, heights []float64
+}
+
+// measure sets where the rows stand, and moves all nodes so that the picture begins at 0.
+func (p *drawing) measure(l layout) (width, height float64) {
+	left, right := math.Inf(1), math.Inf(-1)
+	for _, row := range l {
+		high := 0.0
+		for _, n := range row {
+			left, right = min(left, n.x-n.width/2), max(right, n.x+n.width/2)
+			high = max(high, boxHeight(n.name))
+		}
+		p.tops, p.heights = append(p.tops, height), append(p.heights, high)
+		height += high + betweenRows
+	}
+	for _, row := range l {
+		for _, n := range row {
+			n.x = math.Round(n.x - left)
+		}
+	}
+	return right - left, height - betweenRows
 }
 
 // labels returns the lines of a box: the folder that it stands in, if any, and the names.
