@@ -78,7 +78,7 @@ func checkRange(p *validate.Pass, n *xds.Node, address string) {
 }
 
 func checkResolverName(p *validate.Pass, n *xds.Node, name string) {
-	if at := addressAt(n); slices.Contains(resolverAddresses, at.Field()) && !asksResolver(at) {
+	if at := addressAt(n); slices.Contains(resolverAddresses, at.Field()) && !facts.AsksResolver(at) {
 		return // not looked at
 	}
 	looksUp := facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(n) == facts.EndpointsLookedUp
@@ -165,7 +165,7 @@ func ignoredRange(n *xds.Node) bool {
 func wantsIP(n *xds.Node) bool {
 	n = addressAt(n)
 	if slices.Contains(resolverAddresses, n.Field()) {
-		return asksResolver(n)
+		return facts.AsksResolver(n)
 	}
 	switch n.Field() {
 	case "envoy.config.endpoint.v3.Endpoint.address", "envoy.config.endpoint.v3.Endpoint.AdditionalAddress.address":

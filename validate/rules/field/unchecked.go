@@ -44,13 +44,17 @@ func isUnchecked(n *xds.Node) bool {
 	return ok && n.Name() != facts.OverrideHostPolicy
 }
 
-var hashPolicy = regexp.MustCompile(`\.hash_policy\[\d+\]$`)
+var (
+	hashPolicy      = regexp.MustCompile(`\.hash_policy\[\d+\]$`)
+	resolverAddress = regexp.MustCompile(`\.resolvers\[\d+\]\.socket_address\.address$`)
+)
 
 // checkedAnyway reports whether a fault in an unchecked configuration is refused all
-// the same: a hash policy without its kind crashes Envoy, and the period of
-// LoadAwareLocality is looked at by code of its own.
+// the same: a hash policy without its kind crashes Envoy, the empty address of a DNS server
+// is malformed where Envoy asks it, and the period of LoadAwareLocality is looked at by code
+// of its own.
 func checkedAnyway(n *xds.Node, at xds.Path) bool {
-	return hashPolicy.MatchString(string(at)) || n.Name() == facts.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
+	return hashPolicy.MatchString(string(at)) || resolverAddress.MatchString(string(at)) && facts.AsksResolver(n) || n.Name() == facts.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
 }
 
 // ofPickingPolicy reports whether a place belongs to the policy that LoadAwareLocality
