@@ -91,6 +91,7 @@ func (l *Loader) find(ctx context.Context, t *tree) ([]entry, folders, error) {
 	if err := f.folder(ctx, "", location{real: t.folders[0].real}); err != nil {
 		return nil, folders{}, err
 	}
+	f.unsaved()
 	// A folder's files stand behind files beside it: "a.yaml" < "a/b.yaml".
 	slices.SortFunc(f.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	return f.found, f.folders, nil

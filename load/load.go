@@ -16,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -38,6 +37,9 @@ type Options struct {
 	// Allow names folders outside the tree that links and relative names in it may
 	// lead to.
 	Allow []string
+	// Overlay has texts that are read as if they were the files at these paths, such as what
+	// an editor has not saved. They replace files of the tree, and add to them.
+	Overlay map[string][]byte
 }
 
 // Loader reads source trees. It keeps what it read: a file that did not change gives the
@@ -45,6 +47,7 @@ type Options struct {
 // of it shows that. Not for concurrent use.
 type Loader struct {
 	options Options
+	overlay overlay
 	known   contents
 	failed  bool // known may be older than what Update was told
 	now     func() time.Time
@@ -57,7 +60,7 @@ type Loader struct {
 
 // New makes a Loader.
 func New(o Options) *Loader {
-	return &Loader{options: o, now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
+	return &Loader{options: o, overlay: newOverlay(o.Overlay), now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
 }
 
 // Load reads the tree at root, or the one file at root. An error means that
@@ -92,18 +95,18 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 
 // open opens the tree at root, or the folder of the single file at root.
 func (l *Loader) open(root string) (t *tree, single bool, err error) {
-	info, err := os.Stat(root)
+	isDir, err := l.overlay.stat(root)
 	if err != nil {
 		return nil, false, err
 	}
 	dir := root
-	if single = !info.IsDir(); single {
+	if single = !isDir; single {
 		dir = filepath.Dir(root)
 	}
 	if t, err = openTree(dir, l.options.Allow); err != nil {
 		return nil, false, err
 	}
-	t.most, t.now = l.bytes, l.now
+	t.most, t.now, t.overlay = l.bytes, l.now, l.overlay
 	return t, single, nil
 }
 
@@ -203,7 +206,11 @@ func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
 		_, _, err := t.locate(e.path)
 		return unread(e, cmp.Or(err, errTurned))
 	case e.single:
-		read.data, err = safefile.Read(e.path, MaxBytes)
+		if text, _, ok := l.overlay.text(e.path); ok {
+			read.data = text
+		} else {
+			read.data, err = safefile.Read(e.path, MaxBytes)
+		}
 	default:
 		read, err = t.read(e.path, MaxBytes)
 	}

@@ -21,6 +21,7 @@ type tree struct {
 	bytes   atomic.Int64 // that were read: of a file that goes into several resources, several times
 	most    int64        // bytes
 	now     func() time.Time
+	overlay overlay
 
 	resources atomic.Int64 // that were read
 }
@@ -87,12 +88,12 @@ func (t *tree) locate(path string) (in folder, below string, err error) {
 	if err != nil {
 		return folder{}, "", err
 	}
-	for _, f := range t.folders {
-		if below, err := filepath.Rel(f.real, real); err == nil && filepath.IsLocal(below) {
-			return f, below, nil
-		}
+	in, inside := t.folderOf(real)
+	if !inside {
+		return folder{}, "", &OutsideError{real}
 	}
-	return folder{}, "", &OutsideError{real}
+	below, err = filepath.Rel(in.real, real)
+	return in, below, err
 }
 
 // within does something with the file that a path leads to, as seen from the folder
@@ -146,6 +147,9 @@ func (s stamp) holds(info fs.FileInfo) bool {
 
 // read reads a file of at most limit bytes.
 func (t *tree) read(path string, limit int64) (bytesOf, error) {
+	if read, err, ok := t.unsaved(path, limit); ok {
+		return read, err
+	}
 	return within(t, path, func(root *os.Root, below string) (bytesOf, error) {
 		before := t.now()
 		data, signature, err := safefile.ReadIn(root, below, limit)
@@ -162,6 +166,9 @@ func (t *tree) stat(path string) (fs.FileInfo, error) {
 // no resource file.
 func (t *tree) peek(path string) bytesOf {
 	const most = 4 << 10
+	if text, _, ok := t.overlay.text(path); ok {
+		return bytesOf{data: text[:min(len(text), most)]}
+	}
 	read, err := within(t, path, func(root *os.Root, below string) (bytesOf, error) {
 		before := t.now()
 		f, info, err := safefile.OpenIn(root, below)

@@ -18,7 +18,7 @@ import (
 // it may have changed. Other files are taken for what they were, so this costs what the
 // change costs. Where paths do not tell enough, it is Load.
 func (l *Loader) Update(ctx context.Context, root string, changed []string) (*Result, error) {
-	if l.failed || l.known.result == nil || l.known.root != root || l.known.cut || l.known.folders.at == nil {
+	if l.failed || l.known.result == nil || l.known.root != root || l.known.cut || l.known.folders.at == nil || len(l.overlay) > 0 {
 		return l.Load(ctx, root)
 	}
 	t, single, err := l.open(root)
@@ -77,7 +77,7 @@ func (u *updater) look(ctx context.Context, path string) (ok bool) {
 	if err != nil {
 		return false
 	}
-	if !filepath.IsLocal(below) || u.left(below) {
+	if !filepath.IsLocal(below) || u.l.leftOut(below) {
 		u.lookAtUsers(path)
 		return true
 	}
@@ -106,16 +106,6 @@ func (u *updater) look(ctx context.Context, path string) (ok bool) {
 	}
 	in, ok := u.folders.at[filepath.Dir(at)]
 	return ok && u.entry(ctx, below, in, fs.FileInfoToDirEntry(info)) == nil
-}
-
-// left reports whether a path is left out of the tree, or a folder that it is in.
-func (u *updater) left(below string) bool {
-	for at := below; at != "."; at = filepath.Dir(at) {
-		if Hidden(filepath.Base(at)) || u.l.ignored(at) {
-			return true
-		}
-	}
-	return false
 }
 
 // known is what is known of the file at a path.

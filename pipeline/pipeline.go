@@ -40,6 +40,8 @@ type Options struct {
 	// Allow names folders outside the tree that its links and relative paths may lead
 	// into.
 	Allow []string
+	// Overlay has texts that are read in the place of files of the tree (load.Options).
+	Overlay map[string][]byte
 	// AllowEmpty accepts a tree without resources.
 	AllowEmpty bool
 	// Bootstrap is the path of the Envoy's bootstrap, whose static resources rules then
@@ -118,7 +120,7 @@ func New(o Options) *Pipeline {
 	return &Pipeline{
 		options:  o,
 		log:      cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		loader:   load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow}),
+		loader:   load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay}),
 		judge:    validate.NewJudge(rules.All),
 		out:      publish.NewReader(o.Out),
 		derived:  make(map[*xds.Type]*derived),

@@ -3,12 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/load"
+	"xdspub/pipeline"
 )
 
 func stdinFormatFlag() cli.Flag {
@@ -21,14 +24,64 @@ func standardInput(c *cli.Context) (load.Input, error) {
 	if !slices.Contains(load.Formats, in.Format) {
 		return in, usagef("--stdin-format %q is none of %s", in.Format, strings.Join(load.Formats, ", "))
 	}
+	data, err := readStandardInput(c)
+	in.Data = data
+	return in, err
+}
+
+func readStandardInput(c *cli.Context) ([]byte, error) {
 	// One byte more than a file may have tells that it is too much.
 	data, err := io.ReadAll(io.LimitReader(c.App.Reader, load.MaxBytes+1))
 	switch {
 	case err != nil:
-		return in, fmt.Errorf("read standard input: %w", err)
+		return nil, fmt.Errorf("read standard input: %w", err)
 	case len(data) > load.MaxBytes:
-		return in, fmt.Errorf("standard input is larger than %d bytes", load.MaxBytes)
+		return nil, fmt.Errorf("standard input is larger than %d bytes", load.MaxBytes)
 	}
-	in.Data = data
-	return in, nil
+	return data, nil
+}
+
+func stdinFilenameFlag() cli.Flag {
+	return &cli.PathFlag{Name: "stdin-filename", Usage: "judge standard input as if it were the `FILE` of the source tree, there or not: what an editor has not saved"}
+}
+
+// unsaved is the text of a file of a source tree, read from standard input.
+type unsaved struct {
+	path string // empty where there is none
+	text []byte
+	used bool // some tree has the file
+}
+
+// readUnsaved reads standard input, where --stdin-filename says so.
+func readUnsaved(c *cli.Context) (unsaved, error) {
+	path := c.Path("stdin-filename")
+	if !c.IsSet("stdin-filename") {
+		return unsaved{}, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		return unsaved{}, usagef("--stdin-filename is empty")
+	case slices.Contains(c.Args().Slice(), "-"):
+		return unsaved{}, usagef("--stdin-filename %s reads standard input, and so does -: leave one of them out", path)
+	case err == nil && !info.Mode().IsRegular():
+		return unsaved{}, usagef("--stdin-filename %s is no file", path)
+	case load.Hidden(filepath.Base(path)):
+		return unsaved{}, usagef("--stdin-filename %s: a file of that name is never read as resources", path)
+	}
+	text, err := readStandardInput(c)
+	return unsaved{path: path, text: text}, err
+}
+
+// in has the text read as part of a source tree, where that has the file.
+func (u *unsaved) in(o *pipeline.Options) error {
+	if u.path == "" || !load.Contains(o.Source, o.Allow, u.path) {
+		return nil
+	}
+	if o.Follow {
+		return usagef("--stdin-filename %s: %s is a bootstrap, and this is for a file of a source tree", u.path, o.Source)
+	}
+	o.Overlay = map[string][]byte{u.path: u.text}
+	u.used = true
+	return nil
 }

@@ -24,6 +24,7 @@ func validateCommand() *cli.Command {
 			// No variables: XDSPUB_FORMAT is the format of published files.
 			&cli.StringSliceFlag{Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; may be repeated, each with its --output"},
 			stdinFormatFlag(),
+			stdinFilenameFlag(),
 			maxFindingsFlag(),
 			&cli.BoolFlag{Name: "timings", Usage: "print to standard error what took how long, the slowest rule first", DisableDefaultText: true},
 			&cli.PathFlag{Name: "root", Usage: "Envoy's working directory `DIR`, where relative paths of a bootstrap begin (default: the current one)"},
@@ -96,6 +97,10 @@ func milliseconds(d time.Duration) string {
 func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 	ok = true
 	followed := false
+	unsaved, err := readUnsaved(c)
+	if err != nil {
+		return nil, false, err
+	}
 	for _, path := range c.Args().Slice() {
 		v, err := settings(c, path)
 		if err != nil {
@@ -120,6 +125,9 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 			o.Follow, o.Root = true, c.Path("root")
 			followed = true
 		}
+		if err := unsaved.in(&o); err != nil {
+			return nil, false, err
+		}
 		checked, err := pipeline.New(o).Check(c.Context)
 		if err != nil {
 			return nil, false, err
@@ -130,6 +138,9 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 			continue
 		}
 		all.Merge(checked)
+	}
+	if unsaved.path != "" && !unsaved.used {
+		return nil, false, usagef("--stdin-filename %s is in no source tree that is judged: %s", unsaved.path, strings.Join(c.Args().Slice(), ", "))
 	}
 	if c.IsSet("root") && !followed {
 		return nil, false, usagef("--root is for a bootstrap: %s is none", strings.Join(c.Args().Slice(), ", "))
