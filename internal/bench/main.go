@@ -7,14 +7,20 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
 	"xdspub/internal/sample"
+	"xdspub/load"
 )
 
 const (
@@ -42,55 +48,114 @@ func run(xdspub, envoy string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	err = compare(dir, "clusters", fmt.Sprintf("%d clusters", clusters), xdspub, envoy,
-		map[string]string{"clusters.yaml": sample.Clusters(clusters)}, sample.Bootstrap(clusters))
+	w := world{dir: dir, xdspub: xdspub, envoy: envoy}
+	plain, found := filepath.Join(dir, "clusters"), filepath.Join(dir, "found")
+	err = errors.Join(
+		w.write("clusters", map[string]string{"clusters.yaml": sample.Clusters(clusters)}),
+		w.write(".", map[string]string{"clusters.yaml": sample.Bootstrap(clusters)}),
+		w.topology("mesh", size),
+		w.topology("found", sample.Topology{Clusters: size.Clusters, Routes: size.Routes, Listeners: size.Listeners, Deprecated: 1_000}),
+		w.write("small", size.Files()),
+	)
 	if err != nil {
 		return err
 	}
-	err = compare(dir, "mesh", fmt.Sprintf("%d clusters, %[1]d endpoint assignments of 3 endpoints, %d route configurations of 10 hosts, %d listeners", size.Clusters, size.Routes, size.Listeners),
-		xdspub, envoy, size.Tree(), size.Bootstrap())
-	if err != nil {
-		return err
+	mesh := filepath.Join(dir, "mesh")
+	all := fmt.Sprintf("%d clusters, %[1]d endpoint assignments of 3 endpoints, %d route configurations of 10 hosts, %d listeners", size.Clusters, size.Routes, size.Listeners)
+	for _, c := range []struct {
+		what, theirs string
+		ours         []form
+	}{
+		{fmt.Sprintf("%d clusters", clusters), plain + ".yaml", []form{{"of a source tree", plain}, {"of the same bootstrap", plain + ".yaml"}}},
+		{all, mesh + ".yaml", []form{
+			{"of a source tree", mesh}, {"of lists without `resources:`", mesh + "-lists"},
+			{fmt.Sprintf("of %d files", 2*size.Clusters+size.Routes+size.Listeners), filepath.Join(dir, "small")}, {"of the same bootstrap", mesh + ".yaml"},
+		}},
+		{all + ", with 1000 warnings", found + ".yaml", []form{
+			{"of a source tree", found}, {"of lists without `resources:`", found + "-lists"}, {"of the same bootstrap", found + ".yaml"},
+		}},
+		{all + ", as JSON", mesh + ".json", []form{{"of a source tree", mesh + "-json"}, {"of the same bootstrap", mesh + ".json"}}},
+		{all + ", as JSON, with 1000 warnings", found + ".json", []form{{"of a source tree", found + "-json"}, {"of the same bootstrap", found + ".json"}}},
+		{all + ", in binary", mesh + ".pb", []form{{"of a source tree", mesh + "-pb"}, {"of the same bootstrap", mesh + ".pb"}}},
+	} {
+		if err := w.compare(c.what, c.theirs, c.ours); err != nil {
+			return err
+		}
 	}
 	return measureEdits(dir, xdspub, []int{1_000, clusters})
 }
 
-// compare measures both programs on one configuration: as a source tree, and as a
-// bootstrap, which both of them can read.
-func compare(dir, name, what, xdspub, envoy string, files map[string]string, bootstrap string) error {
-	tree := filepath.Join(dir, name)
-	static := filepath.Join(dir, name+".yaml")
-	if err := os.Mkdir(tree, 0o755); err != nil {
-		return err
-	}
-	for file, content := range files {
-		if err := os.WriteFile(filepath.Join(tree, file), []byte(content), 0o644); err != nil {
+// world is where the configurations stand, and the programs that judge them.
+type world struct{ dir, xdspub, envoy string }
+
+// form is one in which a configuration stands somewhere.
+type form struct{ what, path string }
+
+// write writes files to a folder.
+func (w world) write(folder string, files map[string]string) error {
+	for name, content := range files {
+		path := filepath.Join(w.dir, folder, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
 			return err
 		}
 	}
-	if err := os.WriteFile(static, []byte(bootstrap), 0o644); err != nil {
+	return nil
+}
+
+// topology writes one as source trees and as bootstraps, in YAML, JSON and binary.
+func (w world) topology(name string, t sample.Topology) error {
+	tree := t.Tree()
+	lists := make(map[string]string)
+	for file, content := range tree {
+		lists[file] = strings.TrimPrefix(content, "resources:\n")
+	}
+	path := filepath.Join(w.dir, name)
+	if err := errors.Join(w.write(name, tree), w.write(name+"-lists", lists), w.write(".", map[string]string{name + ".yaml": t.Bootstrap()})); err != nil {
 		return err
 	}
-	var ours, followed, theirs best
+	for file := range tree {
+		for _, format := range []string{"json", "pb"} {
+			out, err := exec.Command(w.xdspub, "convert", "--to", format, filepath.Join(path, file)).Output()
+			if err != nil {
+				return fmt.Errorf("convert %s: %w", file, err)
+			}
+			if err := w.write(name+"-"+format, map[string]string{strings.TrimSuffix(file, "yaml") + format: string(out)}); err != nil {
+				return err
+			}
+		}
+	}
+	b, found, err := load.Bootstrap(path + ".yaml")
+	if err != nil || found.HasErrors() {
+		return fmt.Errorf("%v, %v", err, found)
+	}
+	json, err := protojson.Marshal(b)
+	if err != nil {
+		return err
+	}
+	binary, err := proto.Marshal(b)
+	return errors.Join(err, w.write(".", map[string]string{name + ".json": string(json), name + ".pb": string(binary)}))
+}
+
+// compare measures Envoy on a bootstrap, and xdspub on the same resources in several forms.
+func (w world) compare(what, bootstrap string, forms []form) error {
+	var theirs best
+	ours := make([]best, len(forms))
 	for range rounds {
-		if err := ours.measure(xdspub, "validate", tree); err != nil {
-			return err
+		for i, f := range forms {
+			if err := ours[i].measure(w.xdspub, "validate", f.path); err != nil {
+				return err
+			}
 		}
-		if err := followed.measure(xdspub, "validate", static); err != nil {
-			return err
-		}
-		if err := theirs.measure(envoy, "--mode", "validate", "-c", static, "-l", "error"); err != nil {
+		if err := theirs.measure(w.envoy, "--mode", "validate", "-c", bootstrap, "-l", "error"); err != nil {
 			return err
 		}
 	}
 	fmt.Printf("%s, best of %d rounds\n\n", what, rounds)
 	fmt.Printf("| | wall time | ratio | peak memory | ratio |\n|---|---|---|---|---|\n")
 	fmt.Printf("| `envoy --mode validate` | %.2f s | 1 | %.0f MiB | 1 |\n", theirs.wall.Seconds(), theirs.mebibytes())
-	for _, row := range []struct {
-		what string
-		best best
-	}{{"of a source tree", ours}, {"of the same bootstrap", followed}} {
-		fmt.Printf("| `xdspub validate` %s | %.2f s | %.2f | %.0f MiB | %.2f |\n", row.what, row.best.wall.Seconds(), row.best.wall.Seconds()/theirs.wall.Seconds(), row.best.mebibytes(), row.best.mebibytes()/theirs.mebibytes())
+	for i, f := range forms {
+		b := ours[i]
+		fmt.Printf("| `xdspub validate` %s | %.2f s | %.2f | %.0f MiB | %.2f |\n", f.what, b.wall.Seconds(), b.wall.Seconds()/theirs.wall.Seconds(), b.mebibytes(), b.mebibytes()/theirs.mebibytes())
 	}
 	fmt.Println()
 	return nil

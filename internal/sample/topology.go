@@ -8,7 +8,19 @@ import (
 // Topology is the size of a configuration with all that a proxy of a large site has:
 // clusters with three endpoints each, and listeners whose filter chains each have
 // a route configuration of ten virtual hosts.
-type Topology struct{ Clusters, Routes, Listeners int }
+type Topology struct {
+	Clusters, Routes, Listeners int
+	// Deprecated is how many of the clusters have a deprecated field: a warning each.
+	Deprecated int
+}
+
+// deprecated is the field of the i-th cluster that is deprecated; mostly nothing.
+func (m Topology) deprecated(i int) string {
+	if m.Deprecated == 0 || i%(m.Clusters/m.Deprecated) != 0 {
+		return ""
+	}
+	return "respect_dns_ttl: true\n"
+}
 
 // Tree returns the Topology as a source tree, by file name: endpoints and routes are
 // resources of their own, all of a type in one file.
@@ -51,7 +63,7 @@ name: service-%05d
 connect_timeout: %ds
 type: EDS
 eds_cluster_config: {eds_config: {ads: {}}}
-`, i, 1+change)
+`, i, 1+change) + m.deprecated(i)
 }
 
 // Endpoints returns the endpoint assignment of the i-th cluster; change varies it.
@@ -80,7 +92,7 @@ func (m Topology) Bootstrap() string {
 	var b strings.Builder
 	b.WriteString("static_resources:\n  clusters:\n")
 	for i := range m.Clusters {
-		fmt.Fprintf(&b, "  - name: service-%05d\n    connect_timeout: 1s\n    type: STATIC\n    load_assignment:\n%s", i, indent("      ", assignment(i)))
+		fmt.Fprintf(&b, "  - name: service-%05d\n    connect_timeout: 1s\n    type: STATIC\n%s    load_assignment:\n%s", i, indent("    ", m.deprecated(i)), indent("      ", assignment(i)))
 	}
 	b.WriteString("  listeners:\n")
 	for i := range m.Listeners {
