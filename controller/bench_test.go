@@ -101,6 +101,9 @@ func (t *tree) pass(changed ...string) {
 	if err := t.c.Prepare(ctx); err != nil {
 		t.b.Fatal(err)
 	}
+	if len(changed) == 0 && t.c.Settled() {
+		return
+	}
 	plan, err := t.c.Plan(checked)
 	if err != nil {
 		t.b.Fatal(err)

@@ -178,6 +178,11 @@ func (c *Controller) Publish(ctx context.Context, checked *pipeline.Checked, pla
 	return outcomeOf(Published, checked, plan, result), nil
 }
 
+// Settled reports whether the output directory, which is open, is as the last Plan and Publish
+// left it, and nothing in it is due: the same snapshot would give the same plan, with nothing
+// to do.
+func (c *Controller) Settled() bool { return c.pipeline.Settled(c.dir, time.Now()) }
+
 // Trim removes what nothing can use any more. next is when to call it again; zero where
 // nothing waits.
 func (c *Controller) Trim(ctx context.Context) (trimmed publish.Result, next time.Time, err error) {

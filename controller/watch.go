@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"xdspub/control"
+	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/pipeline"
@@ -52,8 +54,9 @@ type watching struct {
 
 	nextTrim time.Time
 	// settled is the snapshot that the last passes left in the output directory, and nothing
-	// else; nil where that is not known.
+	// else; nil where that is not known. found are the findings of its Check.
 	settled *xds.Snapshot
+	found   diag.List
 
 	control *control.Server
 	shown   control.Watch // the state that it shows
@@ -211,9 +214,17 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	// in a burst of events, too. So does what adds or removes a resource: other files may
 	// come to need one that somebody has removed by hand.
 	w.Trust(!whole && w.settled != nil && checked.Snapshot.SameNames(w.settled))
+	retry := w.retry
 	if err := w.ready(ctx); err != nil {
 		return o, err
 	}
+	if whole && !retry && w.isSettled(checked) {
+		if reason == string(watch.Rescan) {
+			w.watcher.FoundNothing()
+		}
+		return Outcome{Verdict: Published, Snapshot: checked.Snapshot.ID(), Summary: checked.Summary, Findings: checked.Diagnostics}, nil
+	}
+	found := slices.Clone(checked.Diagnostics)
 	plan, err := w.Plan(checked)
 	if err != nil {
 		return o, err
@@ -226,12 +237,19 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		w.changeLog.outcome(o, reason)
 	}
 	if o.Verdict == Published {
-		w.settled = checked.Snapshot
+		w.settled, w.found = checked.Snapshot, found
 	}
 	if err != nil {
 		return o, err
 	}
 	return o, w.trim(ctx)
+}
+
+// isSettled reports whether a source tree that was looked at whole is published, and nobody has
+// touched the output directory: then a plan would find nothing to do. What waits for its trim
+// has a timer of its own.
+func (w *watching) isSettled(checked *pipeline.Checked) bool {
+	return checked.Snapshot == w.settled && reflect.DeepEqual(checked.Diagnostics, w.found) && w.Settled()
 }
 
 // ready opens the output directory where it is not open, and makes it ready for Plan.

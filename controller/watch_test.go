@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"xdspub/control"
+	"xdspub/diag"
+	"xdspub/publish"
 	"xdspub/watch"
 )
 
@@ -15,19 +18,7 @@ import (
 // A rescan that comes in a burst of events has no signal of its own.
 func TestWholeLook(t *testing.T) {
 	s := newSite(t, web)
-	log := slog.New(slog.DiscardHandler)
-	w := &watching{Controller: New(s.o), control: control.New(log), changeLog: changeLog{log: log}}
-	defer w.Close()
-	var err error
-	if w.watcher, err = watch.New(t.Context(), s.o.Source, watch.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	defer w.watcher.Run(ended) // frees what New took
-	if err := w.Open(); err != nil {
-		t.Fatal(err)
-	}
+	w := newWatching(t, s)
 	turn := func(reason string) {
 		t.Helper()
 		if _, err := w.turn(t.Context(), reason); err != nil {
@@ -44,4 +35,89 @@ func TestWholeLook(t *testing.T) {
 	if _, err := os.Stat(clusters); err != nil {
 		t.Errorf("after a look at the whole tree: %v", err)
 	}
+}
+
+// newWatching returns a Watch of s that takes no turn by itself.
+func newWatching(t *testing.T, s *site) *watching {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	w := &watching{Controller: New(s.o), control: control.New(log), changeLog: changeLog{log: log}}
+	t.Cleanup(w.Close)
+	var err error
+	if w.watcher, err = watch.New(t.Context(), s.o.Source, watch.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		w.watcher.Run(ended) // frees what New took
+	})
+	if err := w.Open(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestRescanOfNothing: a rescan ends early where nothing has changed, and only there. Whatever was
+// done to the output directory is mended by it.
+func TestRescanOfNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *site, w *watching) error
+		early  bool
+	}{
+		"nothing":           {func(*site, *watching) error { return nil }, true},
+		"an edit":           {func(s *site, _ *watching) error { s.write(other); return nil }, false},
+		"a damaged file":    {func(s *site, _ *watching) error { return os.Truncate(filepath.Join(s.o.Out, "cds/cds.json"), 1) }, false},
+		"a removed file":    {func(s *site, _ *watching) error { return os.Remove(filepath.Join(s.o.Out, "lds/lds.json")) }, false},
+		"a removed record":  {func(s *site, _ *watching) error { return os.Remove(filepath.Join(s.o.Out, ".xdspub/manifest.json")) }, false},
+		"a removed OUT":     {func(s *site, _ *watching) error { return os.RemoveAll(s.o.Out) }, false},
+		"an expired date":   {func(_ *site, w *watching) error { w.found = diag.List{{Code: "x"}}; return nil }, false},
+		"an error before":   {func(_ *site, w *watching) error { w.settled = nil; return nil }, false},
+		"other options":     {func(_ *site, w *watching) error { w.Configure(w.options); return nil }, false},
+		"a watch that ends": {func(_ *site, w *watching) error { return w.draining(time.Hour) }, false},
+		"one that drains":   {func(_ *site, w *watching) error { return w.draining(0) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, web)
+			s.o.TrimDelay = 10 * time.Minute
+			w := newWatching(t, s)
+			rescan := func() {
+				t.Helper()
+				w.unread.All = true
+				if _, err := w.turn(t.Context(), string(watch.Rescan)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rescan()
+			if err := c.change(s, w); err != nil {
+				t.Fatal(err)
+			}
+			w.unread.All = true
+			checked, err := w.check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Trust(false)
+			if early := w.isSettled(checked); early != c.early {
+				t.Errorf("it ends early: %t", early)
+			}
+			rescan()
+			for _, file := range []string{"cds/cds.json", "lds/lds.json", ".xdspub/manifest.json"} {
+				if info, err := os.Stat(filepath.Join(s.o.Out, file)); err != nil || info.Size() < 2 {
+					t.Errorf("after a rescan: %s, %v", file, err)
+				}
+			}
+		})
+	}
+}
+
+// draining puts a path subscription on record that has drained for a time.
+func (w *watching) draining(since time.Duration) error {
+	m, err := w.dir.Reader().Manifest()
+	if err != nil {
+		return err
+	}
+	m.DrainingWatches = []publish.DrainingWatch{{Watch: "sds cert", Since: time.Now().Add(-since)}}
+	_, err = w.dir.Publish(context.Background(), publish.Plan{Manifest: m})
+	return err
 }

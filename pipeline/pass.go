@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"xdspub/envoy"
 	"xdspub/publish"
@@ -58,6 +60,18 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 		}
 	}
 	return nil
+}
+
+// Settled reports whether the output directory is as the last Plan and Publish left it, and no
+// path subscription on record has drained since: Plan would come to the same.
+func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
+	if p.republish != nil || !d.AsLeft() {
+		return false
+	}
+	m, err := p.out.Manifest()
+	return err == nil && !slices.ContainsFunc(m.DrainingWatches, func(w publish.DrainingWatch) bool {
+		return w.Since.After(now) || !w.Since.After(now.Add(-p.options.TrimDelay))
+	})
 }
 
 // Publish carries a plan out. An error means that it stopped: each published file is whole,

@@ -129,3 +129,65 @@ func TestReaderSeesOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestAsLeft: whatever somebody else does to the directory, AsLeft tells. While nobody does
+// anything it says so, also after an edit by a Dir that trusts what it knows.
+func TestAsLeft(t *testing.T) {
+	at := func(d *Dir, name string) string { return filepath.Join(d.Path(), name) }
+	for name, change := range map[string]func(d *Dir) error{
+		"nothing":          func(*Dir) error { return nil },
+		"another content":  func(d *Dir) error { return os.WriteFile(at(d, "cds/cds.json"), []byte("3"), 0o644) },
+		"a removed file":   func(d *Dir) error { return os.Remove(at(d, "eds/a/eds.json")) },
+		"a removed folder": func(d *Dir) error { return os.RemoveAll(at(d, "eds")) },
+		"another mode":     func(d *Dir) error { return os.Chmod(at(d, "cds/cds.json"), 0o600) },
+		"a folder's mode":  func(d *Dir) error { return os.Chmod(at(d, "eds/a"), 0o700) },
+		"a link to the same": func(d *Dir) error {
+			if err := os.Rename(at(d, "eds/a"), at(d, "was")); err != nil {
+				return err
+			}
+			return os.Symlink("../was", at(d, "eds/a"))
+		},
+		"a file more": func(d *Dir) error {
+			if err := os.Mkdir(at(d, "eds/b"), 0o755); err != nil {
+				return err
+			}
+			return os.WriteFile(at(d, "eds/b/eds.json"), nil, 0o644)
+		},
+		"a file that no plan has published": func(d *Dir) error { return os.WriteFile(at(d, "eds/old/eds.json"), []byte("4"), 0o644) },
+		"another record":                    func(d *Dir) error { return os.WriteFile(at(d, manifestPath), []byte("{}"), 0o600) },
+		"no record":                         func(d *Dir) error { return os.Remove(at(d, manifestPath)) },
+		"an intent":                         func(d *Dir) error { return os.WriteFile(at(d, intentPath), []byte("{}"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := mustOpen(t, t.TempDir(), osDisk{})
+			if err := os.MkdirAll(at(d, "eds/old"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(at(d, "eds/old/eds.json"), []byte("0"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			p := Plan{Manifest: Manifest{Snapshot: "s"}}
+			for data := range 3 {
+				d.Reader().Trust(data > 0) // the last ones are edits
+				if _, err := d.Reader().List(layoutOfTests); err != nil {
+					t.Fatal(err)
+				}
+				p.Steps = []Step{{Write: []File{{Path: "cds/cds.json", Data: []byte("1")}, {Path: "eds/a/eds.json", Data: fmt.Append(nil, data)}}}}
+				if _, err := d.Publish(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.Reader().Trust(false)
+			d.AsLeft() // which meets what no plan has published
+			if !d.AsLeft() {
+				t.Fatal("nobody did anything")
+			}
+			if err := change(d); err != nil {
+				t.Fatal(err)
+			}
+			if is, want := d.AsLeft(), name == "nothing"; is != want {
+				t.Errorf("AsLeft says %t", is)
+			}
+		})
+	}
+}

@@ -23,6 +23,7 @@ type Reader struct {
 	// listed are the files that List found last in the folders; nil before that.
 	listed  []string
 	folders map[string]string
+	others  map[string]Info // of the listed files that no plan has published (Dir.AsLeft)
 }
 
 // NewReader makes a Reader of the directory out.
@@ -139,12 +140,23 @@ func (r *Reader) moved(file string, there bool) {
 	}
 }
 
+// published notes that this process has renamed f into place.
+func (r *Reader) published(f File) { r.settled[f.Path] = settledFile{File: f} }
+
 // settledFile is a file that is out as it was planned.
 type settledFile struct {
 	File
 	folder, info Info
-	settled      bool
-	sum          string
+	// settled tells that every later change of the file gives it another Info. Without it
+	// the Info is not known, or not enough.
+	settled bool
+	sum     string // "" where it is not known
+}
+
+// holds reports whether the file of a settled one is still out, by what its folder and itself
+// are now.
+func (was settledFile) holds(folder, info Info) bool {
+	return folder.SameFile(was.folder.Signature) && folder.Mode == was.folder.Mode && folder.group == was.folder.group && info == was.info
 }
 
 // sum returns the hash of the bytes of f.
@@ -168,11 +180,11 @@ func (r *Reader) foundOut(root folder, f File, asked links) bool {
 		return false
 	}
 	folder, err := root.lstat(path.Dir(f.Path))
-	if err != nil || !folder.SameFile(was.folder.Signature) || folder.Mode != was.folder.Mode || folder.group != was.folder.group {
+	if err != nil {
 		return false
 	}
 	info, err := root.lstat(f.Path)
-	return err == nil && info == was.info
+	return err == nil && was.holds(folder, info)
 }
 
 // links tells where links are, and asks of each folder once.

@@ -30,6 +30,7 @@ func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 		if err := d.rename(f); err != nil {
 			return done, err
 		}
+		d.reader.published(f.File)
 		done.Written = append(done.Written, f.Path)
 	}
 	if err := d.syncFolders(done.Written); err != nil {

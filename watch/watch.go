@@ -27,7 +27,8 @@ type Options struct {
 	QuietPeriod time.Duration
 	// MaxDelay is the longest that a burst may put off its signal. 0 is 2s.
 	MaxDelay time.Duration
-	// Rescan is how often all watches are made again, with a signal after it.
+	// Rescan is how often all watches are made again, with a signal after it; it is less often
+	// where that costs much and finds nothing (Watcher.FoundNothing).
 	// 0 is 30s; below 0 is never, and then what is lost stays lost.
 	Rescan time.Duration
 	// Poll is how often to look for changes instead of waiting for events, on
@@ -62,7 +63,7 @@ const (
 type Watcher struct {
 	tree   *tree
 	burst  *debouncer
-	rescan time.Duration
+	rescan rescan
 	poll   time.Duration // how often a polled tree is looked at
 	file   string        // what is wanted, if it is no folder
 	log    *slog.Logger
@@ -101,7 +102,7 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 	}
 	w := &Watcher{
 		burst:   newDebouncer(cmp.Or(o.QuietPeriod, 100*time.Millisecond), cmp.Or(o.MaxDelay, 2*time.Second)),
-		rescan:  cmp.Or(o.Rescan, 30*time.Second),
+		rescan:  newRescan(cmp.Or(o.Rescan, 30*time.Second)),
 		poll:    cmp.Or(o.Poll, 2*time.Second),
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		signals: make(chan Reason, 1),
@@ -174,12 +175,8 @@ func (w *Watcher) absolute(files []string) ([]string, error) {
 func (w *Watcher) Run(ctx context.Context) {
 	defer close(w.signals)
 	defer w.tree.close()
-	var rescan <-chan time.Time
-	if w.rescan > 0 {
-		ticker := time.NewTicker(w.rescan)
-		defer ticker.Stop()
-		rescan = ticker.C
-	}
+	w.rescan.begin()
+	defer w.rescan.timer.Stop()
 	defer w.unfinished.Stop()
 	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
@@ -206,7 +203,10 @@ func (w *Watcher) Run(ctx context.Context) {
 				w.refreshMark()
 				w.signal(Change)
 			}
-		case <-rescan:
+		case <-w.rescan.idle:
+			w.rescan.foundNothing()
+		case <-w.rescan.timer.C:
+			w.rescan.begin()
 			w.rewatch(ctx)
 			// In a burst the tree may be half written; the burst's own signal
 			// comes soon, and covers this one.
@@ -389,7 +389,7 @@ func (w *Watcher) warn(err error) {
 	text := err.Error()
 	if !w.known[text] && !w.trouble[text] {
 		message := "not all folders are watched; the rescan tries again"
-		attrs := []any{"error", err, "rescan", w.rescan}
+		attrs := []any{"error", err, "rescan", w.rescan.every}
 		if isLimit(err) {
 			message = "too few watches, the tree is polled instead; the rescan tries again"
 			attrs = append(attrs, "poll", w.poll)

@@ -73,7 +73,7 @@ func retryHeldFlag() cli.Flag {
 func watchFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "a change is taken up once the tree was quiet for `TIME`, or after 2s; that of one file, on Linux, once the file is whole"},
-		&cli.DurationFlag{Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "look at the whole tree every `TIME` even without an event"},
+		&cli.DurationFlag{Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "look at the whole tree every `TIME` even without an event, or less often where that costs more than a thousandth of a core"},
 		&cli.DurationFlag{Name: "poll", EnvVars: env("poll"), Usage: "look for changes every `TIME` instead of waiting for events: for network file systems (0: off)"},
 	}
 }

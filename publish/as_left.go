@@ -1,0 +1,89 @@
+package publish
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+)
+
+// AsLeft reports whether nobody else has changed the directory since the Reader of d looked
+// at all of it, as far as a plan goes by that: the record, the published files, and what
+// else stands where these do. It asks the file system about each file, and mostly reads
+// none. Where it reports false, it may not have looked at all.
+func (d *Dir) AsLeft() bool {
+	r := d.reader
+	if r.listed == nil || !isCurrent(r, d.root, manifestPath, r.manifest) {
+		return false
+	}
+	if _, err := d.root.stat(intentPath); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	now := survey{d: d, listed: []string{}, others: make(map[string]Info)}
+	for top, base := range r.folders {
+		if !now.folder(top, base) {
+			return false
+		}
+	}
+	slices.Sort(now.listed)
+	same := slices.Equal(now.listed, r.listed) && maps.Equal(now.others, r.others)
+	r.others = now.others
+	return same
+}
+
+// survey is a look at all published files.
+type survey struct {
+	d      *Dir
+	listed []string        // the files that Reader.List finds
+	others map[string]Info // those of them that no plan has published
+}
+
+// folder surveys a folder as Files lists it. It reports whether the published files in it are
+// as they were.
+func (s *survey) folder(top, base string) bool {
+	in, err := s.d.root.folder(top)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer in.Close()
+	itself, err := in.info()
+	if err != nil {
+		return false
+	}
+	names, err := in.names()
+	if err != nil {
+		return false
+	}
+	for _, name := range names {
+		folder, file := itself, name
+		if name != base {
+			if folder, err = in.lstat(name); err != nil || !folder.Mode.IsDir() {
+				continue
+			}
+			file = name + "/" + base
+		}
+		info, err := in.lstat(file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode.IsDir():
+		case err != nil, !s.file(path.Join(top, file), folder, info):
+			return false
+		}
+	}
+	return true
+}
+
+// file takes up a file, and reports whether it is as it was published.
+func (s *survey) file(file string, folder, info Info) bool {
+	s.listed = append(s.listed, file)
+	was, known := s.d.reader.settled[file]
+	switch {
+	case !known:
+		s.others[file] = info
+		return true
+	case was.settled:
+		return was.holds(folder, info)
+	}
+	is, err := s.d.reader.look(s.d.root, was.File, s.d.gid)
+	return err == nil && is
+}

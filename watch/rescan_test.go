@@ -1,0 +1,57 @@
+package watch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestRescanPace: a rescan that finds nothing puts the next one off by a thousand times what it
+// has cost, within bounds; one that finds something does not.
+func TestRescanPace(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		every   time.Duration
+		cost    time.Duration
+		nothing bool
+		want    time.Duration
+	}{
+		{"little", 30 * time.Second, 20 * time.Millisecond, true, 30 * time.Second},
+		{"more", 30 * time.Second, 100 * time.Millisecond, true, 100 * time.Second},
+		{"very much", 30 * time.Second, time.Minute, true, maxRescan},
+		{"a rescan of its own is rarer", time.Hour, time.Minute, true, time.Hour},
+		{"something was found", 30 * time.Second, time.Minute, false, 30 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, err := New(t.Context(), t.TempDir(), Options{Rescan: c.every, Poll: 10 * time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var used time.Duration
+				w.rescan.used = func() time.Duration { return used }
+				go w.Run(t.Context())
+				next := func() time.Duration {
+					start := time.Now()
+					if got := <-w.Signals(); got != Rescan {
+						t.Fatalf("a signal %q", got)
+					}
+					return time.Since(start)
+				}
+				if first := next(); first != c.every {
+					t.Errorf("the first rescan comes after %v", first)
+				}
+				used += c.cost
+				if c.nothing {
+					w.FoundNothing()
+				}
+				if wait := next(); wait != c.want {
+					t.Errorf("the next rescan comes after %v, want %v", wait, c.want)
+				}
+				if wait := next(); wait != c.every { // nobody says what that one found
+					t.Errorf("the one after that comes after %v, want %v", wait, c.every)
+				}
+			})
+		})
+	}
+}
