@@ -37,6 +37,11 @@ func (w *AckWait) Await(ctx context.Context, o AwaitOptions) Outcome {
 			outcome.Answering++
 		}
 		outcome.Envoys = append(outcome.Envoys, p.outcome())
+		if p.err == nil && p.last != nil && p.state() == Acked {
+			w.fleet.remember(p.admin, p.last)
+		} else {
+			w.fleet.forget(p.admin)
+		}
 	}
 	if verdict == RefusedByQuorum {
 		w.explain(ctx, &outcome)
@@ -64,7 +69,7 @@ func (w *AckWait) poll(ctx context.Context) Verdict {
 	defer wg.Wait()
 	defer cancel()
 	for _, p := range w.peers {
-		wg.Go(func() { p.admin.poll(polling, w.statPrefixes, p, answers) })
+		wg.Go(func() { w.ask(polling, p, answers) })
 	}
 	for {
 		if verdict, over := w.verdict(time.Now()); over {
@@ -80,12 +85,19 @@ func (w *AckWait) poll(ctx context.Context) Verdict {
 	}
 }
 
-// poll asks one Envoy again and again, and sends its answers, until ctx, which has a
+// ask asks one Envoy again and again, and sends its answers, until ctx, which has a
 // deadline, ends.
-func (a *Admin) poll(ctx context.Context, prefixes []string, p *peer, answers chan<- answer) {
-	for {
+func (w *AckWait) ask(ctx context.Context, p *peer, answers chan<- answer) {
+	var observation *Observation
+	if p.recalled {
+		observation = p.admin.readTexts(ctx, p.base, p.base.subscribed(w.subs, w.fleet.o.Dir))
+	}
+	for ; ; observation = nil {
 		start := time.Now()
-		observation, err := a.Read(ctx, prefixes)
+		var err error
+		if observation == nil {
+			observation, err = p.admin.Read(ctx, w.statPrefixes)
+		}
 		took := time.Since(start)
 		if err != nil {
 			took = 0 // it took no time of an Envoy

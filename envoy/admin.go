@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Admin is the admin interface of one Envoy. It may be used by several goroutines.
@@ -22,10 +21,9 @@ type Admin struct {
 // process holds the facts that do not change while an Envoy runs.
 type process struct {
 	incarnation Incarnation
-	drainTime   time.Duration
-	epoch       int      // hot restarts before it
-	matcher     bool     // the bootstrap has a stats_matcher
-	paths       []string // that the bootstrap names
+	serverInfo
+	matcher bool     // the bootstrap has a stats_matcher
+	paths   []string // that the bootstrap names
 }
 
 // NewAdmin returns the Admin at http://host:port, which may end in the path that a proxy

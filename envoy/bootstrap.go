@@ -179,7 +179,7 @@ func (s *session) process(ctx context.Context) (process, error) {
 		return process{}, err
 	}
 	p := process{incarnation: b.Incarnation, matcher: b.StatsMatcher, paths: b.Paths}
-	if p.drainTime, p.epoch, err = s.commandLine(ctx); err != nil {
+	if p.serverInfo, err = s.serverInfo(ctx); err != nil {
 		return process{}, err
 	}
 	s.mu.Lock()
@@ -191,27 +191,51 @@ func (s *session) process(ctx context.Context) (process, error) {
 	return p, nil
 }
 
-// commandLine asks for how long listeners drain, and how many hot restarts there were.
-func (s *session) commandLine(ctx context.Context) (drainTime time.Duration, epoch int, err error) {
+// serverInfo is what /server_info says of a process.
+type serverInfo struct {
+	drainTime time.Duration // how long listeners drain
+	epoch     int           // hot restarts before it
+	started   time.Time     // to the second; zero where it does not say
+}
+
+func (s *session) serverInfo(ctx context.Context) (serverInfo, error) {
 	const path = "/server_info"
 	body, err := s.get(ctx, path, nil, maxDump)
 	if err != nil {
-		return 0, 0, err
+		return serverInfo{}, err
 	}
-	var info struct {
+	var says struct {
+		Uptime  string `json:"uptime_current_epoch"`
 		Options struct {
 			DrainTime string `json:"drain_time"`
 			Epoch     int    `json:"restart_epoch"`
 		} `json:"command_line_options"`
 	}
-	if err := json.Unmarshal(body, &info); err != nil {
-		return 0, 0, s.unexpected(path, sample(body))
+	if err := json.Unmarshal(body, &says); err != nil {
+		return serverInfo{}, s.unexpected(path, sample(body))
 	}
-	drainTime, err = time.ParseDuration(info.Options.DrainTime)
-	if err != nil {
-		return 0, 0, s.unexpected(path, sample(body))
+	info := serverInfo{epoch: says.Options.Epoch}
+	if info.drainTime, err = time.ParseDuration(says.Options.DrainTime); err != nil {
+		return serverInfo{}, s.unexpected(path, sample(body))
 	}
-	return drainTime, info.Options.Epoch, nil
+	if up, err := time.ParseDuration(says.Uptime); err == nil {
+		info.started = time.Now().Add(-up)
+	}
+	return info, nil
+}
+
+// stillRuns reports whether the process that answers is surely one that was known before. It
+// costs Envoy less than process does: two processes do not start within a second one
+// after the other.
+func (s *session) stillRuns(ctx context.Context, incarnation Incarnation) bool {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	if last.incarnation != incarnation || last.started.IsZero() {
+		return false
+	}
+	now, err := s.serverInfo(ctx)
+	return err == nil && !now.started.IsZero() && now.epoch == last.epoch && now.started.Sub(last.started).Abs() <= time.Second
 }
 
 // readsBelow returns a *NotSubscribedError where the Envoy reads no file below dir. Static

@@ -3,7 +3,7 @@
 // its counters move. A Fleet turns these into answers:
 //
 //	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: admins})
-//	wait, err := fleet.Begin(ctx, subscriptions) // before the rename
+//	wait, err := fleet.Begin(ctx, subscriptions, nil) // before the rename
 //	…
 //	outcome := wait.Await(ctx, envoy.AwaitOptions{}) // after it
 //

@@ -18,7 +18,7 @@ func Example() {
 	}
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{admin}, AckTimeout: time.Minute})
 	ctx := context.Background()
-	wait, err := fleet.Begin(ctx, []envoy.Subscription{{API: "CDS", Version: "v2", StatPrefixes: []string{envoy.CDS()}}})
+	wait, err := fleet.Begin(ctx, []envoy.Subscription{{API: "CDS", Version: "v2", StatPrefixes: []string{envoy.CDS()}}}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -35,6 +35,7 @@ type Fleet struct {
 	mu           sync.Mutex
 	unanswered   map[*Admin]bool        // those whose missing answer was logged
 	incarnations map[*Admin]Incarnation // the process that was found to read Dir
+	known        map[*Admin]*Observation
 }
 
 // NewFleet returns a Fleet. It asks no Envoy yet.
@@ -42,7 +43,7 @@ func NewFleet(o FleetOptions) *Fleet {
 	o.AckTimeout = cmp.Or(o.AckTimeout, 15*time.Second)
 	o.WarmTimeout = cmp.Or(o.WarmTimeout, 15*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Fleet{o: o, unanswered: make(map[*Admin]bool), incarnations: make(map[*Admin]Incarnation)}
+	return &Fleet{o: o, unanswered: make(map[*Admin]bool), incarnations: make(map[*Admin]Incarnation), known: make(map[*Admin]*Observation)}
 }
 
 // Begin observes all Envoys, side by side, before the files of the subscriptions are
@@ -50,8 +51,10 @@ func NewFleet(o FleetOptions) *Fleet {
 //
 // One that is down or does not answer in time does not count, and is only logged. One
 // whose answers show no verdict is an error: *UnexpectedResponseError, *UnstableError,
-// *StatsExcludedError or *NotSubscribedError. Nothing has moved then.
-func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*AckWait, error) {
+// *StatsExcludedError or *NotSubscribedError. Nothing has moved then. running, unless it is nil,
+// returns the subscriptions to all files as they are published now: an Envoy that excludes
+// statistics of any of these is an error too. It is called where an Envoy is not known yet.
+func (f *Fleet) Begin(ctx context.Context, subs []Subscription, running func() []Subscription) (*AckWait, error) {
 	w := &AckWait{fleet: f, subs: subs, statPrefixes: statPrefixesOf(subs), started: time.Now()}
 	for _, log := range f.o.Logs {
 		if err := log.Mark(); err != nil {
@@ -61,10 +64,14 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*AckWait, error
 	var wg sync.WaitGroup
 	asking, cancel := context.WithTimeout(ctx, f.o.AckTimeout)
 	defer cancel()
+	if running == nil {
+		running = func() []Subscription { return nil }
+	}
+	running = sync.OnceValue(running)
 	for _, admin := range f.o.Admins {
 		p := &peer{admin: admin}
 		w.peers = append(w.peers, p)
-		wg.Go(func() { f.begin(asking, p, w) })
+		wg.Go(func() { f.begin(asking, p, w, running) })
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
@@ -85,16 +92,28 @@ func (f *Fleet) Begin(ctx context.Context, subs []Subscription) (*AckWait, error
 }
 
 // begin observes one Envoy.
-func (f *Fleet) begin(ctx context.Context, p *peer, w *AckWait) {
-	p.base, p.err = p.admin.Read(ctx, w.statPrefixes)
+func (f *Fleet) begin(ctx context.Context, p *peer, w *AckWait, running func() []Subscription) {
+	defer f.unlearn(p.admin, w.subs)
+	if p.base = f.recall(ctx, p.admin, w.subs); p.base != nil {
+		p.recalled = true
+		p.updateStatuses(w.subs, f.o.Dir)
+		return
+	}
+	all := slices.Concat(running(), w.subs)
+	p.base, p.err = p.admin.Read(ctx, statPrefixesOf(all))
 	if p.err == nil {
 		p.err = f.claim(ctx, p.admin, p.base.Incarnation)
+	}
+	if p.err == nil {
+		p.err = f.probeOf(p.admin, p.base, running()).ExcludedStats()
 	}
 	if p.err == nil && p.base.WarmingClusters > 0 {
 		p.warming, p.err = p.admin.Warming(ctx)
 	}
 	if p.err != nil {
 		p.base = nil
+	} else {
+		f.remember(p.admin, p.base)
 	}
 	p.updateStatuses(w.subs, f.o.Dir)
 }

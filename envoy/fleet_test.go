@@ -18,7 +18,7 @@ import (
 // step begins an AckWait, publishes, and awaits the outcome.
 func step(t *testing.T, f *envoy.Fleet, o envoy.AwaitOptions, publish func(), subs ...envoy.Subscription) envoy.Outcome {
 	t.Helper()
-	w, err := f.Begin(t.Context(), subs)
+	w, err := f.Begin(t.Context(), subs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestDownAndUp(t *testing.T) {
 	e = start()
 	await := func(ctx context.Context, version string, publish, meanwhile func()) envoy.Outcome {
 		t.Helper()
-		w, err := alone.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), version)})
+		w, err := alone.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), version)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func TestStatsMatcher(t *testing.T) {
 			s := newFixture(t)
 			_, a := s.start(object{"stats_config": object{"stats_matcher": c.matcher}})
 			f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 2 * time.Second})
-			w, err := f.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("SDS", envoy.SDS("s"), "v2")})
+			w, err := f.Begin(t.Context(), []envoy.Subscription{sub("CDS", envoy.CDS(), "v2"), sub("SDS", envoy.SDS("s"), "v2")}, nil)
 			if c.hidden != "" {
 				if _, ok := errors.AsType[*envoy.StatsExcludedError](err); !ok || !strings.Contains(err.Error(), c.hidden) {
 					t.Errorf("%T %v, want %s", err, err, c.hidden)
@@ -304,7 +304,7 @@ func TestForeign(t *testing.T) {
 		{"nothing", s.dir, "its bootstrap names no files at all", object{"dynamic_resources": object{}}},
 	} {
 		_, a := s.start(c.more)
-		_, err := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: c.dir}).Begin(t.Context(), nil)
+		_, err := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: c.dir}).Begin(t.Context(), nil, nil)
 		if c.want == "" && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}

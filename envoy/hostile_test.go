@@ -209,7 +209,7 @@ func TestUnstable(t *testing.T) {
 			fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{c.admin}})
 			var err error
 			for range c.looks {
-				if _, err = fleet.Begin(t.Context(), nil); err != nil {
+				if _, err = fleet.Begin(t.Context(), nil, nil); err != nil {
 					break
 				}
 			}
@@ -231,7 +231,7 @@ func TestBeginEnds(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
 	fleet := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{admin(t, server.URL)}, AckTimeout: time.Millisecond})
-	wait, err := fleet.Begin(t.Context(), nil)
+	wait, err := fleet.Begin(t.Context(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,8 @@ type peer struct {
 	admin   *Admin
 	base    *Observation // before the rename; nil where it gave no answer
 	warming []string     // the clusters that were warming then, sorted
+	// recalled means that base is from memory (Fleet.recall).
+	recalled bool
 
 	last *Observation // the last one since the rename
 	// statuses are those of the files, updated by each answer.

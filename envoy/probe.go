@@ -95,6 +95,12 @@ func (f *Fleet) probe(ctx context.Context, a *Admin, subs []Subscription) Probe 
 	if err != nil {
 		return Probe{URL: a.url, Err: err}
 	}
+	f.remember(a, observation)
+	return f.probeOf(a, observation, subs)
+}
+
+// probeOf returns the Probe that an observation gives.
+func (f *Fleet) probeOf(a *Admin, observation *Observation, subs []Subscription) Probe {
 	l := Probe{URL: a.url, Observation: *observation}
 	subscribed := observation.subscribed(subs, f.o.Dir)
 	versions := observation.versionsByPrefix(subscribed)

@@ -53,11 +53,17 @@ type statistics struct {
 // stats asks for the statistics. With usedOnly Envoy leaves out what it never
 // touched, which is what is zero, and takes a quarter of the time.
 func (s *session) stats(ctx context.Context, usedOnly bool) (statistics, error) {
-	const path = "/stats"
-	query := url.Values{"format": {"json"}, "filter": {statsFilter}}
+	query := url.Values{"filter": {statsFilter}}
 	if usedOnly {
 		query.Set("usedonly", "")
 	}
+	return s.askStats(ctx, query)
+}
+
+// askStats asks for the statistics that a query describes.
+func (s *session) askStats(ctx context.Context, query url.Values) (statistics, error) {
+	const path = "/stats"
+	query.Set("format", "json")
 	body, err := s.get(ctx, path, query, maxStats)
 	if err != nil {
 		return statistics{}, err

@@ -1,8 +1,8 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -24,13 +24,15 @@ type confirmation struct {
 	// refusal has the ids of a refusal.
 	refusal publish.Refusal
 
-	versions  map[string]string // of the published files, after each step
+	st        *state            // before the first step; nil before that
+	retired   map[string]bool   // files
+	versions  map[string]string // of published files: of those that moved, and those that were asked for
 	clusters  []*xds.Resource   // published
 	listeners []*xds.Resource
-	subs      map[string]*subscriber
+	subs      *subscribers
 	acked     map[string]bool // the files that all Envoys acknowledged
 
-	asked    bool                 // preflight is done
+	asked    bool                 // the Envoys were asked whether they could confirm
 	expected []envoy.Subscription // of the step under way
 	wait     *envoy.AckWait       // nil where no Envoy is expected to follow
 	outcomes []envoy.Outcome
@@ -46,21 +48,13 @@ func (p *Pipeline) confirmation(s *xds.Snapshot, of publish.Refusal) *confirmati
 }
 
 // read reads the published files, and finds the subscriptions to them.
-func (c *confirmation) read() error {
-	st, err := c.p.readState()
-	if err != nil {
+func (c *confirmation) read() (err error) {
+	if c.st, err = c.p.readState(); err != nil {
 		return err
 	}
-	c.clusters, c.listeners = st.clusters, st.listeners
-	for _, file := range st.files {
-		c.versions[file] = st.manifest.Files[file].Version
-	}
-	// No publish repairs a retired file: Envoy has to run what it holds, be it edited or
-	// not on record.
-	for _, g := range st.manifest.Retired {
-		if _, there := c.versions[g.File]; there {
-			c.versions[g.File] = c.p.versionInfo(g.File)
-		}
+	c.clusters, c.listeners, c.retired = c.st.clusters, c.st.listeners, make(map[string]bool)
+	for _, g := range c.st.manifest.Retired {
+		c.retired[g.File] = true
 	}
 	return c.subscribe()
 }
@@ -78,21 +72,65 @@ func (p *Pipeline) confirmer(c *confirmation, of publish.Refusal) publish.Confir
 }
 
 // subscribe finds the subscriptions to the published files.
-func (c *confirmation) subscribe() (err error) {
-	layers, _, err := c.p.layers(slices.Sorted(maps.Keys(c.versions)))
-	c.subs = c.p.subscribers(c.clusters, c.listeners, layers)
+func (c *confirmation) subscribe() error {
+	layers, _, err := c.p.layers(c.files())
+	if err == nil {
+		c.subs = c.p.subscribersOf(c.clusters, c.listeners, layers)
+	}
 	return err
 }
 
-// currentSubscriptions returns the subscriptions of Envoys to the published files.
-func (c *confirmation) currentSubscriptions() []envoy.Subscription {
-	var list []envoy.Subscription
-	for _, key := range slices.Sorted(maps.Keys(c.subs)) {
-		if sub := c.subs[key]; c.versions[sub.file] != "" {
-			list = append(list, sub.expect(c.versions[sub.file], true))
-		}
+// files returns the published files, sorted.
+func (c *confirmation) files() []string {
+	files := slices.Clone(c.st.files)
+	for file := range c.versions {
+		files = append(files, file)
 	}
-	return list
+	slices.Sort(files)
+	return slices.DeleteFunc(slices.Compact(files), func(file string) bool { return c.version(file) == "" })
+}
+
+// version returns the version of a published file; "" where it is not published, or has none.
+func (c *confirmation) version(file string) string {
+	if v, known := c.versions[file]; known {
+		return v
+	}
+	if _, there := slices.BinarySearch(c.st.files, file); !there {
+		return ""
+	}
+	version := c.st.manifest.Files[file].Version
+	// No publish repairs a retired file: Envoy has to run what it holds, be it edited or
+	// not on record.
+	if c.retired[file] {
+		version = c.p.versionInfo(file)
+		c.versions[file] = version
+	}
+	return version
+}
+
+// running returns a function that returns the subscriptions of Envoys to the published files as
+// they are now, before s moves some.
+func (c *confirmation) running(s publish.Step) func() []envoy.Subscription {
+	subs, before := c.subs, make(map[string]string)
+	for _, f := range s.Write {
+		before[f.Path] = c.version(f.Path)
+	}
+	for _, name := range s.Remove {
+		before[name] = c.version(name)
+	}
+	return func() []envoy.Subscription {
+		var list []envoy.Subscription
+		for _, sub := range subs.all {
+			version, moves := before[sub.file]
+			if !moves {
+				version = c.version(sub.file)
+			}
+			if version != "" {
+				list = append(list, sub.expect(version, true))
+			}
+		}
+		return list
+	}
 }
 
 // currentSubscriptions returns the subscriptions of Envoys to the published files.
@@ -101,45 +139,38 @@ func (p *Pipeline) currentSubscriptions() ([]envoy.Subscription, error) {
 	if err := c.read(); err != nil {
 		return nil, err
 	}
-	return c.currentSubscriptions(), nil
+	return c.running(publish.Step{})(), nil
 }
 
-// preflight fails where an Envoy could never confirm. Without it that would show only at the
-// first step that an Envoy is subscribed to, when other files are already published.
-func (c *confirmation) preflight(ctx context.Context) error {
-	var wrong []error
-	for _, probe := range c.p.options.Envoys.Probe(ctx, c.currentSubscriptions()) {
-		switch {
-		case probe.Err == nil:
-			wrong = append(wrong, probe.ExcludedStats())
-		case !probe.Unreachable():
-			wrong = append(wrong, probe.Err)
-		}
-	}
-	c.asked = true
-	return errors.Join(wrong...)
-}
-
-// Before observes all Envoys that are subscribed to files of the step.
+// Before observes all Envoys that are subscribed to files of the step. Before the first step it
+// fails where an Envoy could never confirm. Without that it would show only at the first step
+// that an Envoy is subscribed to, when other files are already published.
 func (c *confirmation) Before(ctx context.Context, s publish.Step) (err error) {
-	if c.subs == nil {
+	if c.st == nil {
 		if err := c.read(); err != nil {
 			return err
 		}
 	}
+	var running func() []envoy.Subscription
 	if !c.asked {
-		if err := c.preflight(ctx); err != nil {
-			return err
-		}
+		running = c.running(s)
 	}
 	if err := c.expect(s); err != nil {
 		return err
 	}
 	c.wait = nil
-	if len(c.expected) > 0 {
-		c.wait, err = c.p.options.Envoys.Begin(ctx, c.expected)
+	if len(c.expected) == 0 && c.asked {
+		return nil
 	}
-	return err
+	wait, err := c.p.options.Envoys.Begin(ctx, c.expected, running)
+	if err != nil {
+		return err
+	}
+	c.asked = true
+	if len(c.expected) > 0 {
+		c.wait = wait
+	}
+	return nil
 }
 
 // After waits for their ACKs.
@@ -181,27 +212,37 @@ func (c *confirmation) expect(s publish.Step) error {
 		written[f.Path] = true
 		for t, resources := range map[*xds.Type]*[]*xds.Resource{xds.Cluster: &c.clusters, xds.Listener: &c.listeners} {
 			if f.Path == c.p.options.Format.Path(t, "") {
-				*resources = load.Parse(load.Input{Name: f.Path, Format: c.p.options.Format.Name, Data: f.Data}).Resources()
+				*resources = c.p.resourcesIn(f)
 			}
 		}
 	}
 	for _, name := range s.Remove {
-		delete(c.versions, name)
+		c.versions[name] = ""
 	}
+	changed := c.subs.to(written)
 	if c.writes(s, xds.Cluster) || c.writes(s, xds.Listener) {
 		if err := c.subscribe(); err != nil {
 			return err
 		}
+		changed = c.subs.all
 	}
 	c.expected = nil
-	for _, key := range slices.Sorted(maps.Keys(c.subs)) {
-		sub := c.subs[key]
-		version, out := c.versions[sub.file]
-		if out && version != "" && (written[sub.file] || before[key] == nil) {
+	for _, sub := range changed {
+		version := c.version(sub.file)
+		if version != "" && (written[sub.file] || before.byKey[sub.key()] == nil) {
 			c.expected = append(c.expected, sub.expect(version, !written[sub.file]))
 		}
 	}
 	return nil
+}
+
+// resourcesIn returns the resources in a file of clusters or listeners. Mostly they were
+// rendered into it.
+func (p *Pipeline) resourcesIn(f publish.File) []*xds.Resource {
+	if was, ok := p.rendered[f.Path]; ok && bytes.Equal(was.data, f.Data) {
+		return was.resources
+	}
+	return load.Parse(load.Input{Name: f.Path, Format: p.options.Format.Name, Data: f.Data}).Resources()
 }
 
 // expect returns the subscription as Envoys are asked for it.

@@ -110,6 +110,8 @@ type Pipeline struct {
 	// once they are published.
 	rendered map[string]readOut
 	planned  planned
+	// subscribed are the subscriptions that were found last to the published files.
+	subscribed *subscribers
 	// republish are published files that the next Publish moves once more.
 	republish []string
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -32,6 +33,44 @@ func (s *subscriber) key() string {
 		return s.file + " " + s.statPrefixes[0]
 	}
 	return s.file
+}
+
+// subscribers are the subscriptions to published files.
+type subscribers struct {
+	byKey  map[string]*subscriber
+	all    []*subscriber // in the order of their keys
+	byFile map[string][]*subscriber
+	// What they are of.
+	clusters, listeners []*xds.Resource
+	layers              []string
+}
+
+// subscribersOf returns the subscriptions to published files. It finds them again only where
+// what they are of is not the same as before.
+func (p *Pipeline) subscribersOf(clusters, listeners []*xds.Resource, layers []string) *subscribers {
+	if s := p.subscribed; s != nil && sameSlice(s.clusters, clusters) && sameSlice(s.listeners, listeners) && slices.Equal(s.layers, layers) {
+		return s
+	}
+	s := &subscribers{
+		byKey: p.subscribers(clusters, listeners, layers), byFile: make(map[string][]*subscriber),
+		clusters: clusters, listeners: listeners, layers: layers,
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.byKey)) {
+		sub := s.byKey[key]
+		s.all = append(s.all, sub)
+		s.byFile[sub.file] = append(s.byFile[sub.file], sub)
+	}
+	p.subscribed = s
+	return s
+}
+
+// to returns the subscriptions to some files, in the order of their keys.
+func (s *subscribers) to(files map[string]bool) []*subscriber {
+	var list []*subscriber
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, s.byFile[file]...)
+	}
+	return list
 }
 
 // subscribers returns the subscriptions to published files, by key: those of bootstraps, and
