@@ -61,11 +61,11 @@ func (f *Fleet) forget(a *Admin) {
 }
 
 // recall returns what an Envoy was seen to run of the files of subs, as the observation before
-// their rename. It is nil where an ACK of them would not show in version_text alone, or
-// where another process answers.
+// their rename. It is nil where an ACK of them would not show in version_text alone, where
+// another process answers, or where a stats_matcher may exclude what nobody has asked for yet.
 func (f *Fleet) recall(ctx context.Context, a *Admin, subs []Subscription) *Observation {
 	base := f.remembered(a, subs)
-	if base == nil || base.Epoch > 0 || !base.turnsBy(base.subscribed(subs, f.o.Dir)) {
+	if base == nil || base.Epoch > 0 || base.Matcher || !base.turnsBy(base.subscribed(subs, f.o.Dir)) {
 		return nil
 	}
 	s := a.session()
