@@ -54,13 +54,20 @@ type watching struct {
 
 	nextTrim time.Time
 	// settled is the snapshot that the last passes left in the output directory, and nothing
-	// else; nil where that is not known. found are the findings of its Check.
+	// else; nil where that is not known.
 	settled *xds.Snapshot
-	found   diag.List
+	idle    idle
 
 	control *control.Server
 	shown   control.Watch // the state that it shows
 	unheard string        // why there is no control socket, as logged last
+}
+
+// idle is a pass that planned everything anew and found nothing to do.
+type idle struct {
+	snapshot *xds.Snapshot // nil where the last pass was none
+	found    diag.List     // by Check
+	moves    int           // of the Dir, then
 }
 
 // The reasons of reconciles beside those of a watcher and of a signal.
@@ -218,13 +225,14 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	if err := w.ready(ctx); err != nil {
 		return o, err
 	}
-	if whole && !retry && w.isSettled(checked) {
+	if whole && !retry && w.isIdle(checked) {
 		if reason == string(watch.Rescan) {
 			w.watcher.FoundNothing()
 		}
 		return Outcome{Verdict: Published, Snapshot: checked.Snapshot.ID(), Summary: checked.Summary, Findings: checked.Diagnostics}, nil
 	}
-	found := slices.Clone(checked.Diagnostics)
+	pass := idle{checked.Snapshot, slices.Clone(checked.Diagnostics), w.dir.Moves()}
+	w.idle = idle{}
 	plan, err := w.Plan(checked)
 	if err != nil {
 		return o, err
@@ -237,19 +245,24 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		w.changeLog.outcome(o, reason)
 	}
 	if o.Verdict == Published {
-		w.settled, w.found = checked.Snapshot, found
+		w.settled = checked.Snapshot
 	}
 	if err != nil {
 		return o, err
 	}
-	return o, w.trim(ctx)
+	err = w.trim(ctx)
+	if err == nil && whole && o.Verdict == Published && pass.moves == w.dir.Moves() {
+		w.idle = pass
+	}
+	return o, err
 }
 
-// isSettled reports whether a source tree that was looked at whole is published, and nobody has
-// touched the output directory: then a plan would find nothing to do. What waits for its trim
-// has a timer of its own.
-func (w *watching) isSettled(checked *pipeline.Checked) bool {
-	return checked.Snapshot == w.settled && reflect.DeepEqual(checked.Diagnostics, w.found) && w.Settled()
+// isIdle reports whether nothing has changed since a pass that planned everything anew and found
+// nothing to do: neither the source tree, which was looked at whole, nor what is found in it,
+// nor the output directory. What waits for its trim has a timer of its own.
+func (w *watching) isIdle(checked *pipeline.Checked) bool {
+	return checked.Snapshot == w.idle.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idle.found) &&
+		w.dir.Moves() == w.idle.moves && w.Settled()
 }
 
 // ready opens the output directory where it is not open, and makes it ready for Plan.

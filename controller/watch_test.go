@@ -71,11 +71,10 @@ func TestRescanOfNothing(t *testing.T) {
 		"a removed file":    {func(s *site, _ *watching) error { return os.Remove(filepath.Join(s.o.Out, "lds/lds.json")) }, false},
 		"a removed record":  {func(s *site, _ *watching) error { return os.Remove(filepath.Join(s.o.Out, ".xdspub/manifest.json")) }, false},
 		"a removed OUT":     {func(s *site, _ *watching) error { return os.RemoveAll(s.o.Out) }, false},
-		"an expired date":   {func(_ *site, w *watching) error { w.found = diag.List{{Code: "x"}}; return nil }, false},
-		"an error before":   {func(_ *site, w *watching) error { w.settled = nil; return nil }, false},
+		"an expired date":   {func(_ *site, w *watching) error { w.idle.found = diag.List{{Code: "x"}}; return nil }, false},
 		"other options":     {func(_ *site, w *watching) error { w.Configure(w.options); return nil }, false},
 		"a watch that ends": {func(_ *site, w *watching) error { return w.draining(time.Hour) }, false},
-		"one that drains":   {func(_ *site, w *watching) error { return w.draining(0) }, true},
+		"our own record":    {func(_ *site, w *watching) error { return w.draining(0) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, web)
@@ -89,6 +88,7 @@ func TestRescanOfNothing(t *testing.T) {
 				}
 			}
 			rescan()
+			rescan() // which finds nothing
 			if err := c.change(s, w); err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestRescanOfNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Trust(false)
-			if early := w.isSettled(checked); early != c.early {
+			if early := w.isIdle(checked); early != c.early {
 				t.Errorf("it ends early: %t", early)
 			}
 			rescan()

@@ -8,6 +8,9 @@ import (
 	"slices"
 )
 
+// Moves counts what d has renamed into place and removed, records too.
+func (d *Dir) Moves() int { return d.reader.moves }
+
 // AsLeft reports whether nobody else has changed the directory since the Reader of d looked
 // at all of it, as far as a plan goes by that: the record, the published files, and what
 // else stands where these do. It asks the file system about each file, and mostly reads

@@ -23,6 +23,7 @@ type Reader struct {
 	// listed are the files that List found last in the folders; nil before that.
 	listed  []string
 	folders map[string]string
+	moves   int             // that moved was told of
 	others  map[string]Info // of the listed files that no plan has published (Dir.AsLeft)
 }
 
@@ -123,6 +124,7 @@ func (r *Reader) List(folders map[string]string) ([]string, error) {
 // whether it is there now. That a file could not be removed the next look at the disk finds
 // out, which comes after each error.
 func (r *Reader) moved(file string, there bool) {
+	r.moves++
 	delete(r.files, file)
 	delete(r.settled, file)
 	if file == manifestPath {
