@@ -382,9 +382,12 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 		var o Outcome
 		o, err = w.reconcile(ctx, reason)
 		result = resultOf(o)
-		if err != nil || o.Verdict == Held || o.Verdict == RefusedByEnvoy {
+		if o.Verdict == Held || o.Verdict == RefusedByEnvoy {
 			w.settled = nil
 		}
+	}
+	if err != nil {
+		w.settled = nil
 	}
 	w.changeLog.failure(ctx, err, reason)
 	w.publishState(running, result, err)

@@ -121,3 +121,22 @@ func (w *watching) draining(since time.Duration) error {
 	_, err = w.dir.Publish(context.Background(), publish.Plan{Manifest: m})
 	return err
 }
+
+// TestTrimFails: after a trim that failed, the next reconcile looks at the whole output directory:
+// nobody knows how far the trim came.
+func TestTrimFails(t *testing.T) {
+	s := newSite(t, web)
+	w := newWatching(t, s)
+	if _, err := w.turn(t.Context(), starting); err != nil || w.settled == nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.o.Out, ".xdspub/manifest.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.turn(t.Context(), trimming); err == nil {
+		t.Fatal("it did not fail")
+	}
+	if w.settled != nil {
+		t.Error("the next reconcile trusts what it knows")
+	}
+}
