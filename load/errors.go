@@ -62,7 +62,7 @@ var (
 
 // unknownType is the finding about the type URL at v that nothing is known for.
 func (v value) unknownType(url string) diag.Diagnostic {
-	help, meant := xds.SuggestType(url)
+	help, meant := v.doc.source.envoy.SuggestType(url)
 	f := v.finding(codeUnknownType, unknownTypeMessage(url), help)
 	v.doc.fix(&f, steps(v.path), false, diag.Correction{Wrong: url, Right: meant})
 	return f
@@ -115,7 +115,7 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	case unresolved.MatchString(reason):
 		meant.Wrong = unresolved.FindStringSubmatch(reason)[1]
 		code, message = codeUnknownType, unknownTypeMessage(meant.Wrong)
-		help, meant.Right = xds.SuggestType(meant.Wrong)
+		help, meant.Right = v.doc.source.envoy.SuggestType(meant.Wrong)
 	case badType.MatchString(reason):
 		code, message = codeUnknownType, "the configuration of an extension needs an @type, the text of a type URL"
 	case badEnum.MatchString(reason):

@@ -24,12 +24,15 @@ import (
 	_ "google.golang.org/protobuf/types/known/fieldmaskpb" // and its own types too
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/safefile"
 	_ "xdspub/xds/alltypes" // any @type must be decodable
 )
 
 // Options for New.
 type Options struct {
+	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	Envoy *envoyapi.Version
 	// Ignore holds glob patterns (path.Match) of files and folders that are not
 	// resources. A pattern with a slash is matched against the path below the
 	// root, one without against the base name.
@@ -218,6 +221,7 @@ func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
 		return unread(e, err)
 	}
 	s := newSource(e.path, e.format, read.data)
+	s.envoy = cmp.Or(l.options.Envoy, s.envoy)
 	f := known
 	if f != nil && !f.unread && bytes.Equal(f.source.data, s.data) && f.upToDate(t) {
 		t.takeFile(f)

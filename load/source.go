@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -20,8 +21,9 @@ import (
 type source struct {
 	name   string
 	format format
-	data   []byte // of a text without its byte order mark
-	marked bool   // the text has one
+	data   []byte            // of a text without its byte order mark
+	marked bool              // the text has one
+	envoy  *envoyapi.Version // that is to take what is in it
 	// byEnvoy says that Envoy itself reads the file: by its own rules.
 	byEnvoy bool
 	// of is what Envoy subscribes to the file for; nil in all others.
@@ -55,7 +57,7 @@ func newSource(name string, f format, data []byte) *source {
 	if f != formatBinary {
 		data, marked = bytes.CutPrefix(data, []byte("\ufeff"))
 	}
-	return &source{name: name, format: f, data: data, marked: marked}
+	return &source{envoy: envoyapi.Latest, name: name, format: f, data: data, marked: marked}
 }
 
 func (s *source) views() *sourceViews {

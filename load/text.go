@@ -82,7 +82,7 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 	name := string(doc.text[at[0]:at[1]])
 	mt, err := resolver{}.FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
-		help, meant := xds.SuggestType(xds.URLPrefix + name)
+		help, meant := doc.source.envoy.SuggestType(xds.URLPrefix + name)
 		f := doc.source.finding(codeUnknownType, doc.span(span{at[0], at[1]}), fmt.Sprintf("unknown message %q", name), help)
 		doc.fixLiteral(&f, literal{span{at[0], at[1]}, name}, diag.Correction{Wrong: name, Right: strings.TrimPrefix(meant, xds.URLPrefix)})
 		d.lose(f)
@@ -141,7 +141,7 @@ func (d *document) explain(m proto.Message, at span, here spot, said said, reaso
 	case textResolve.MatchString(reason):
 		meant.Wrong = textResolve.FindStringSubmatch(reason)[1]
 		code, message = codeUnknownType, unknownTypeMessage(meant.Wrong)
-		help, meant.Right = xds.SuggestType(meant.Wrong)
+		help, meant.Right = d.source.envoy.SuggestType(meant.Wrong)
 	case textEnum.MatchString(reason):
 		got := textEnum.FindStringSubmatch(reason)[1]
 		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))

@@ -14,6 +14,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoy"
+	"xdspub/envoyapi"
 	"xdspub/follow"
 	"xdspub/internal/fspath"
 	"xdspub/load"
@@ -53,6 +54,9 @@ type Options struct {
 	Enable []string
 	// Timings makes Check measure its stages.
 	Timings bool
+
+	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	Envoy *envoyapi.Version
 
 	// Out is the output directory. The fields below are for publishing into it.
 	Out string
@@ -122,7 +126,7 @@ func New(o Options) *Pipeline {
 	return &Pipeline{
 		options:  o,
 		log:      cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		loader:   load.New(load.Options{Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay}),
+		loader:   load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay}),
 		judge:    validate.NewJudge(rules.All),
 		out:      publish.NewReader(o.Out),
 		derived:  make(map[*xds.Type]*derived),
@@ -259,6 +263,7 @@ func (p *Pipeline) check(ctx context.Context, load func(context.Context) (*load.
 		return c, nil
 	}
 	c.Add(p.judge.Run(ctx, c.Snapshot, validate.Options{
+		Envoy:          p.options.Envoy,
 		BootstrapFacts: known,
 		Disable:        p.options.Disable,
 		Enable:         p.options.Enable,
@@ -297,6 +302,7 @@ func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 	c.Summary.Files, c.Summary.Resources = len(followed.Files), c.Snapshot.Len()
 	c.Add(followed.Diagnostics)
 	c.Add(validate.Run(ctx, c.Snapshot, rules.All, validate.Options{
+		Envoy:          p.options.Envoy,
 		BootstrapFacts: followed.BootstrapFacts,
 		Bootstrap:      followed.Bootstrap,
 		Disable:        p.options.Disable,

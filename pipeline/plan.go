@@ -226,7 +226,7 @@ func (p *Pipeline) warnInlined(w inlineMode, st *state, needed int) diag.List {
 func (p *Pipeline) retiredClusters(st *state, s *xds.Snapshot) []*xds.Resource {
 	going := xds.NewSnapshot(slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return s.Lookup(xds.Cluster, r.Name) != nil }))
 	bad := make(map[string]bool)
-	for _, d := range validate.Run(context.Background(), going, rules.All, validate.Options{Disable: p.options.Disable, Partial: true}) {
+	for _, d := range validate.Run(context.Background(), going, rules.All, validate.Options{Envoy: p.options.Envoy, Disable: p.options.Disable, Partial: true}) {
 		if d.Severity == diag.Error {
 			bad[d.Resource.Name] = true
 			p.log.Warn("a published cluster was changed by hand and goes at once", "cluster", d.Resource.Name, "error", d.Message)

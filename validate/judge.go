@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -125,7 +127,7 @@ func (o Options) leftIn(rules []*Rule) []*Rule {
 
 // findAlike reports whether the rules find the same in a resource with other options.
 func (o Options) findAlike(other Options) bool {
-	return slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
+	return o.Envoy == other.Envoy && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
 		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
@@ -238,5 +240,5 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 // pass is what rules see with these options. What they look up is taken down by taker.
 func (a *answers) pass(o Options, taker *judged, into *findings) LookupPass {
 	v := View{from: a, taker: taker}
-	return LookupPass{Pass: Pass{BootstrapFacts: o.BootstrapFacts, view: v, now: o.Now, findings: into}, Snapshot: v}
+	return LookupPass{Pass: Pass{Envoy: cmp.Or(o.Envoy, envoyapi.Latest), BootstrapFacts: o.BootstrapFacts, view: v, now: o.Now, findings: into}, Snapshot: v}
 }

@@ -5,11 +5,14 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
 // Pass is what a rule sees when it judges a message by its resource alone.
 type Pass struct {
+	// Envoy is the version that is to take the resource.
+	Envoy          *envoyapi.Version
 	BootstrapFacts xds.BootstrapFacts
 	// Resource is the one whose message is judged; nil in Rule.Snapshot.
 	Resource *xds.Resource

@@ -9,12 +9,15 @@ package validate
 import (
 	"time"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
 // Options for Run; the zero value judges by all rules that are not off by default, with
 // nothing known beside the Snapshot.
 type Options struct {
+	// Envoy is the version that is to take the Snapshot; nil means the latest that is known.
+	Envoy *envoyapi.Version
 	// BootstrapFacts is what the Envoy has from its own bootstrap.
 	BootstrapFacts xds.BootstrapFacts
 	// Bootstrap is the Envoy's own bootstrap without its static resources, to be

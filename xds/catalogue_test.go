@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"xdspub/internal/configfields"
 	"xdspub/xds"
 	_ "xdspub/xds/alltypes"
 )
@@ -36,7 +36,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 		class(protoreflect.FullName(name), "none")
 	}
 	found := make(map[protoreflect.FullName]bool)
-	eachConfigField(func(fd protoreflect.FieldDescriptor) {
+	configfields.Each(func(fd protoreflect.FieldDescriptor) {
 		text := fd.Kind() == protoreflect.StringKind || fd.IsMap() && fd.MapKey().Kind() == protoreflect.StringKind
 		if !text || !named.MatchString(string(fd.Name())) {
 			return
@@ -63,7 +63,7 @@ func TestHoldersAreComplete(t *testing.T) {
 		_, carrier, _ := strings.Cut(line, " -> ")
 		carriers[carrier], gone[line] = true, true
 	}
-	eachConfigField(func(fd protoreflect.FieldDescriptor) {
+	configfields.Each(func(fd protoreflect.FieldDescriptor) {
 		value := fd
 		if fd.IsMap() {
 			value = fd.MapValue()
@@ -80,24 +80,6 @@ func TestHoldersAreComplete(t *testing.T) {
 	for line := range gone {
 		t.Errorf("gone: %s", line)
 	}
-}
-
-// eachConfigField calls f for the fields of all messages that configuration can
-// hold: what Envoy reports and what its services speak is left out.
-func eachConfigField(f func(protoreflect.FieldDescriptor)) {
-	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
-		name := string(mt.Descriptor().FullName())
-		has := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		switch {
-		case has("envoy.data.dns."), has("xds.core."): // DNS tables are configuration
-		case !has("envoy."), has("envoy.admin."), has("envoy.service."), has("envoy.data."):
-			return true
-		}
-		for i := range mt.Descriptor().Fields().Len() {
-			f(mt.Descriptor().Fields().Get(i))
-		}
-		return true
-	})
 }
 
 func lines(t *testing.T, path string) []string {

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -48,7 +49,7 @@ func (r resource) place() func(b *bootstrap, object map[string]any) {
 	if place := places[r.message]; place != nil {
 		return place
 	}
-	for _, category := range xds.Categories(protoreflect.FullName(r.message)) {
+	for _, category := range envoyapi.Latest.Categories(protoreflect.FullName(r.message)) {
 		if place := extensionPlaces[category]; place != nil {
 			return func(b *bootstrap, object map[string]any) {
 				object["@type"] = xds.URLPrefix + r.message

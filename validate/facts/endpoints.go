@@ -3,6 +3,7 @@ package facts
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -19,9 +20,9 @@ const (
 )
 
 // UseOfEndpoints returns what becomes of the endpoints around or below a node.
-func UseOfEndpoints(n *xds.Node) EndpointUse {
+func UseOfEndpoints(v *envoyapi.Version, n *xds.Node) EndpointUse {
 	c, at := xds.Enclosing[*clusterv3.Cluster](n)
-	switch k := ClusterKindOf(c); {
+	switch k := v.ClusterKindOf(c); {
 	case at == nil || k.Factory == "envoy.cluster.static":
 		return EndpointsLiteral // without a cluster: EDS
 	case k.Inline:

@@ -3,20 +3,15 @@ package facts_test
 import (
 	"fmt"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-
 	"xdspub/validate/facts"
 )
 
-// What makes a cluster says where its endpoints come from.
-func ExampleClusterKindOf() {
-	eds := &clusterv3.Cluster{ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}
-	static := &clusterv3.Cluster{ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}}
-	for _, c := range []*clusterv3.Cluster{eds, static} {
-		kind := facts.ClusterKindOf(c)
-		fmt.Println(kind.Factory, kind.Inline)
-	}
+// Names that lead to others, such as clusters of clusters, may lead back.
+func ExampleCyclePath() {
+	leads := map[string][]string{"all": {"west", "east"}, "west": {"spare"}, "spare": {"west"}}
+	next := func(name string) []string { return leads[name] }
+	cycle := facts.Cycles([]string{"all", "east", "spare", "west"}, next)
+	fmt.Println(len(cycle), facts.CyclePath("west", next, cycle))
 	// Output:
-	// envoy.cluster.eds false
-	// envoy.cluster.static true
+	// 2 [west spare]
 }

@@ -1,16 +1,15 @@
 package facts
 
 import (
-	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	dynamicmodulesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_modules/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -87,59 +86,44 @@ type ChainKind struct {
 	End string
 	// family are the message names of its filters; others are in the wrong place.
 	family string
-	// terminal are those that end a chain, as Envoy 1.40.0 has it: every filter of
-	// its binary was put last, and before the last.
-	terminal []protoreflect.FullName
+	// category is that of its filters in Envoy.
+	category string
 }
 
 // The kinds of chains that Envoy has.
 var (
 	NetworkChain = ChainKind{
-		Noun:   "network filter",
-		End:    "a terminal filter such as tcp_proxy or http_connection_manager",
-		family: "envoy.extensions.filters.network.",
-		terminal: []protoreflect.FullName{
-			"envoy.extensions.filters.network.direct_response.v3.Config",
-			"envoy.extensions.filters.network.dubbo_proxy.v3.DubboProxy",
-			"envoy.extensions.filters.network.echo.v3.Echo",
-			"envoy.extensions.filters.network.generic_proxy.v3.GenericProxy",
-			"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-			"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
-			"envoy.extensions.filters.network.reverse_tunnel.v3.DrainAwareHttpConnectionManager",
-			"envoy.extensions.filters.network.reverse_tunnel.v3.ReverseTunnel",
-			"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
-			"envoy.extensions.filters.network.thrift_proxy.v3.ThriftProxy",
-		},
+		Noun:     "network filter",
+		End:      "a terminal filter such as tcp_proxy or http_connection_manager",
+		family:   "envoy.extensions.filters.network.",
+		category: "envoy.filters.network",
 	}
 	HTTPChain = ChainKind{
-		Noun:   "HTTP filter",
-		End:    "the router",
-		family: "envoy.extensions.filters.http.",
-		terminal: []protoreflect.FullName{
-			"envoy.extensions.filters.http.mcp_router.v3.McpRouter",
-			"envoy.extensions.filters.http.router.v3.Router",
-		},
+		Noun:     "HTTP filter",
+		End:      "the router",
+		family:   "envoy.extensions.filters.http.",
+		category: "envoy.filters.http",
 	}
 	GenericChain = ChainKind{
 		Noun:     "generic_proxy filter",
 		End:      "the router of generic_proxy",
 		family:   "envoy.extensions.filters.network.generic_proxy.",
-		terminal: []protoreflect.FullName{"envoy.extensions.filters.network.generic_proxy.router.v3.Router"},
+		category: "envoy.generic_proxy.filters",
 	}
 	UpstreamChain = ChainKind{
 		Noun:     "upstream HTTP filter",
 		End:      "upstream_codec",
 		family:   "envoy.extensions.filters.http.",
-		terminal: []protoreflect.FullName{"envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec"},
+		category: "envoy.filters.http.upstream",
 	}
 )
 
 // Ends reports whether a filter of that configuration ends a chain. known is false
 // for what is none of its filters.
-func (k ChainKind) Ends(c FilterConfig) (terminal, known bool) {
-	name := TypeOf(c.Any)
+func (k ChainKind) Ends(v *envoyapi.Version, c FilterConfig) (terminal, known bool) {
+	name := xds.PayloadType(c.Any)
 	switch {
-	case slices.Contains(k.terminal, name):
+	case v.IsTerminal(k.category, name):
 		return true, true
 	case name == "envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter":
 		var module dynamicmodulesv3.DynamicModuleFilter
@@ -148,6 +132,6 @@ func (k ChainKind) Ends(c FilterConfig) (terminal, known bool) {
 		// Whatever filter is in it.
 		return false, k.family == HTTPChain.family
 	default:
-		return false, strings.HasPrefix(string(name), k.family) && xds.InEnvoy(name)
+		return false, strings.HasPrefix(string(name), k.family) && v.Holds(name)
 	}
 }

@@ -22,7 +22,7 @@ at none where the cluster's type does not look names up.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Address"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		address := n.Message.(*corev3.Address)
-		if !slices.Contains(resolverAddresses, n.Field()) || address.GetAddress() == nil || address.GetSocketAddress() != nil || !facts.AsksResolver(n) {
+		if !slices.Contains(resolverAddresses, n.Field()) || address.GetAddress() == nil || address.GetSocketAddress() != nil || !facts.AsksResolver(p.Envoy, n) {
 			return
 		}
 		p.Report(validate.Finding{

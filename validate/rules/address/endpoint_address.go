@@ -27,7 +27,7 @@ endpoint by pipe is taken and gets no requests, one with a named_port gets port 
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.LbEndpoint"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		e := n.Message.(*endpointv3.LbEndpoint)
-		switch facts.UseOfEndpoints(n) {
+		switch facts.UseOfEndpoints(p.Envoy, n) {
 		case facts.EndpointsLiteral:
 			checkLiteralEndpoint(p, n, e)
 		case facts.EndpointsLookedUp:

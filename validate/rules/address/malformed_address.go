@@ -14,6 +14,7 @@ import (
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/data/dns/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -57,7 +58,7 @@ port 0 only.`,
 				}
 			}
 		case *corev3.SocketAddress:
-			if wantsIP(n) {
+			if wantsIP(p.Envoy, n) {
 				checkSocketAddress(p, n, m)
 			}
 			checkResolverName(p, n, m.GetResolverName())
@@ -78,14 +79,14 @@ func checkRange(p *validate.Pass, n *xds.Node, address string) {
 }
 
 func checkResolverName(p *validate.Pass, n *xds.Node, name string) {
-	if at := addressAt(n); slices.Contains(resolverAddresses, at.Field()) && !facts.AsksResolver(at) {
+	if at := addressAt(n); slices.Contains(resolverAddresses, at.Field()) && !facts.AsksResolver(p.Envoy, at) {
 		return // not looked at
 	}
-	looksUp := facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(n) == facts.EndpointsLookedUp
+	looksUp := facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(p.Envoy, n) == facts.EndpointsLookedUp
 	switch {
 	case name == "":
 	case looksUp:
-		if c, _ := xds.Enclosing[*clusterv3.Cluster](n); facts.ClusterKindOf(c).Factory == "envoy.clusters.redis" {
+		if c, _ := xds.Enclosing[*clusterv3.Cluster](n); p.Envoy.ClusterKindOf(c).Factory == "envoy.clusters.redis" {
 			return // not looked at
 		}
 		p.Report(validate.Finding{
@@ -162,10 +163,10 @@ func ignoredRange(n *xds.Node) bool {
 
 // wantsIP reports whether a socket address stands where Envoy takes an IP address
 // only.
-func wantsIP(n *xds.Node) bool {
+func wantsIP(v *envoyapi.Version, n *xds.Node) bool {
 	n = addressAt(n)
 	if slices.Contains(resolverAddresses, n.Field()) {
-		return facts.AsksResolver(n)
+		return facts.AsksResolver(v, n)
 	}
 	switch n.Field() {
 	case "envoy.config.endpoint.v3.Endpoint.address", "envoy.config.endpoint.v3.Endpoint.AdditionalAddress.address":
@@ -176,7 +177,7 @@ func wantsIP(n *xds.Node) bool {
 		if cluster == nil {
 			return true // EDS
 		}
-		return facts.ClusterKindOf(cluster).Factory == "envoy.cluster.static"
+		return v.ClusterKindOf(cluster).Factory == "envoy.cluster.static"
 	case "envoy.config.bootstrap.v3.Admin.address",
 		"envoy.config.core.v3.BindConfig.additional_source_addresses",
 		"envoy.config.core.v3.BindConfig.source_address",

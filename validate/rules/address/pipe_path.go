@@ -22,7 +22,7 @@ mode ("Cannot set mode for Abstract AF_UNIX sockets").`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Pipe"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		const most = 107
-		if facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(n) != facts.EndpointsLiteral {
+		if facts.Inside(n, "envoy.config.endpoint.v3.LbEndpoint") && facts.UseOfEndpoints(p.Envoy, n) != facts.EndpointsLiteral {
 			return // endpoint-address, or not looked at
 		}
 		m := n.Message.(*corev3.Pipe)

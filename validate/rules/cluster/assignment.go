@@ -5,7 +5,6 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -26,7 +25,7 @@ func assignmentOf(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) (*x
 		}
 		return nil, "", nil
 	}
-	if !facts.ClusterKindOf(c).Inline {
+	if !p.Envoy.ClusterKindOf(c).Inline {
 		return nil, "", nil
 	}
 	return p.Resource, n.Path().Field("load_assignment"), c.GetLoadAssignment()

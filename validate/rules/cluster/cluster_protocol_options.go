@@ -65,7 +65,7 @@ const (
 func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) {
 	want, known := xds.ProtocolOptions[key]
 	// What a TypedStruct says of its type does not count here.
-	got := facts.NameInURL(a.GetTypeUrl())
+	got := xds.NameInURL(a.GetTypeUrl())
 	f := validate.Finding{Path: path}
 	switch {
 	case !known:
@@ -78,7 +78,7 @@ func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) 
 		f.Path = path.Field("value")
 		f.Message = fmt.Sprintf("value does not fit %s", want)
 		f.Help = "check the spelling and the kind of the fields"
-	case got == want || !facts.InBinary(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
+	case got == want || !p.Envoy.Holds(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
 		return // Envoy reads nothing as whatever it wants; HTTP options need something
 	default:
 		f.Message = fmt.Sprintf("%s stands under the key %q", got, key)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -37,7 +37,7 @@ and its endpoints get no requests.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *clusterv3.Cluster:
-			k := facts.ClusterKindOf(m)
+			k := p.Envoy.ClusterKindOf(m)
 			if k.Factory == "" || k.NeedsConfig && m.GetClusterType().GetTypedConfig() == nil {
 				checkClusterFactory(p, n, m, k)
 				return
@@ -51,7 +51,7 @@ and its endpoints get no requests.`,
 			}
 			checkDiscovery(p, n, m, k)
 			checkEndpointsOfType(p, n, m, k)
-			if k.Factory == "envoy.cluster.original_dst" && facts.CustomClusterConfig(m.GetClusterType()) == "" {
+			if k.Factory == "envoy.cluster.original_dst" && envoyapi.CustomClusterConfig(m.GetClusterType()) == "" {
 				checkDestinationHeader(p, n.Path().Field("original_dst_lb_config"), m.GetOriginalDstLbConfig())
 			}
 		case *dnsclusterv3.DnsCluster:
@@ -66,9 +66,9 @@ and its endpoints get no requests.`,
 
 const redisCluster = "envoy.clusters.redis"
 
-func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k facts.ClusterKind) {
+func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k envoyapi.ClusterKind) {
 	custom := c.GetClusterType()
-	config := facts.CustomClusterConfig(custom)
+	config := envoyapi.CustomClusterConfig(custom)
 	switch {
 	case k.NeedsConfig:
 		p.Report(validate.Finding{
@@ -76,7 +76,7 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 			Message: fmt.Sprintf("cluster type %q has no typed_config", k.Factory),
 			Help:    fmt.Sprintf("give it a typed_config of type %s", k.Config),
 		})
-	case custom.GetTypedConfig() != nil && !facts.InBinary(facts.TypeOf(custom.GetTypedConfig())):
+	case custom.GetTypedConfig() != nil && !p.Envoy.Holds(xds.PayloadType(custom.GetTypedConfig())):
 		// unknown-type
 	case config != "":
 		p.Report(validate.Finding{
@@ -86,7 +86,7 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 		})
 	default:
 		var factories []string
-		for _, k := range facts.ClusterKinds {
+		for _, k := range p.Envoy.ClusterKinds {
 			factories = append(factories, k.Factory)
 		}
 		f := validate.Finding{
@@ -101,7 +101,7 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 	}
 }
 
-func checkDiscovery(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k facts.ClusterKind) {
+func checkDiscovery(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k envoyapi.ClusterKind) {
 	switch {
 	case c.GetClusterType() != nil && k.Factory == "envoy.cluster.eds":
 		p.Report(validate.Finding{
@@ -112,13 +112,13 @@ func checkDiscovery(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k facts
 	case c.GetEdsClusterConfig() != nil && c.GetType() != clusterv3.Cluster_EDS:
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("eds_cluster_config"),
-			Message: fmt.Sprintf("eds_cluster_config on a cluster of type %s", facts.ClusterTypeText(c)),
+			Message: fmt.Sprintf("eds_cluster_config on a cluster of type %s", p.Envoy.ClusterTypeText(c)),
 			Help:    "make the cluster's type EDS, or remove eds_cluster_config",
 		})
 	}
 }
 
-func checkEndpointsOfType(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k facts.ClusterKind) {
+func checkEndpointsOfType(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k envoyapi.ClusterKind) {
 	path := n.Path().Field("load_assignment")
 	switch {
 	case k.Factory == "envoy.cluster.logical_dns":
@@ -127,13 +127,13 @@ func checkEndpointsOfType(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k
 	case k.Factory == "envoy.cluster.original_dst" || k.Factory == "envoy.clusters.reverse_connection":
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: fmt.Sprintf("a cluster of type %s has a load_assignment", facts.ClusterTypeText(c)),
+			Message: fmt.Sprintf("a cluster of type %s has a load_assignment", p.Envoy.ClusterTypeText(c)),
 			Help:    "remove it: such a cluster finds its endpoints itself",
 		})
 	case endpointCount(c.GetLoadAssignment()) > 0:
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: fmt.Sprintf("the endpoints in load_assignment are not used by a cluster of type %s", facts.ClusterTypeText(c)),
+			Message: fmt.Sprintf("the endpoints in load_assignment are not used by a cluster of type %s", p.Envoy.ClusterTypeText(c)),
 			Help:    "remove them, or make the cluster's type STATIC",
 			Warning: true,
 		})

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -29,7 +28,7 @@ preresolve_hostnames are not more than max_hosts, 1024 by default.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *clusterv3.Cluster:
-			if facts.ClusterKindOf(m).Factory == "envoy.clusters.dynamic_forward_proxy" {
+			if p.Envoy.ClusterKindOf(m).Factory == "envoy.clusters.dynamic_forward_proxy" {
 				checkServerName(p, n, m)
 			}
 		case *commondfpv3.DnsCacheConfig:

@@ -10,15 +10,15 @@ import (
 	subsetv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/subset/v3"
 	"google.golang.org/protobuf/encoding/prototext"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
 // checkEndpointWeights checks the endpoints of a cluster that hashes, where they
 // stand in it or in an assignment of this Snapshot.
 func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) {
-	if !hashes(c) {
+	if !hashes(p.Envoy, c) {
 		return
 	}
 	r, path, assignment := assignmentOf(p, n, c)
@@ -26,7 +26,7 @@ func checkEndpointWeights(p *validate.LookupPass, n *xds.Node, c *clusterv3.Clus
 		return
 	}
 	add := weights{
-		report:    func(f validate.Finding) { f.Resource, f.Warning = r, facts.ResolvesInDNS(c); p.Report(f) },
+		report:    func(f validate.Finding) { f.Resource, f.Warning = r, p.Envoy.ResolvesInDNS(c); p.Report(f) },
 		ofHosts:   make(map[uint32]uint64),
 		ofPlaces:  make(map[uint32]uint64),
 		placed:    make(map[uint32]map[string]uint64),
@@ -95,25 +95,25 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 }
 
 // hashes reports whether the cluster's load balancer adds endpoint weights up.
-func hashes(c *clusterv3.Cluster) bool {
+func hashes(v *envoyapi.Version, c *clusterv3.Cluster) bool {
 	if c.GetLoadBalancingPolicy() != nil {
-		return policyHashes(c.GetLoadBalancingPolicy())
+		return policyHashes(v, c.GetLoadBalancingPolicy())
 	}
 	return c.GetLbPolicy() == clusterv3.Cluster_RING_HASH || c.GetLbPolicy() == clusterv3.Cluster_MAGLEV
 }
 
-func policyHashes(l *clusterv3.LoadBalancingPolicy) bool {
-	policy, picked := facts.PickPolicy(l)
+func policyHashes(v *envoyapi.Version, l *clusterv3.LoadBalancingPolicy) bool {
+	policy, picked := v.PickPolicy(l)
 	config := policy.GetTypedExtensionConfig().GetTypedConfig()
 	switch picked {
-	case facts.MaglevPolicy, facts.RingHashPolicy:
+	case envoyapi.MaglevPolicy, envoyapi.RingHashPolicy:
 		return true
-	case facts.SubsetPolicy:
+	case envoyapi.SubsetPolicy:
 		m, ok := xds.Unpack(config).(*subsetv3.Subset)
-		return ok && policyHashes(m.GetSubsetLbPolicy())
-	case facts.LoadAwareLocalityPolicy:
+		return ok && policyHashes(v, m.GetSubsetLbPolicy())
+	case envoyapi.LoadAwareLocalityPolicy:
 		m, ok := xds.Unpack(config).(*loadawarev3.LoadAwareLocality)
-		return ok && policyHashes(m.GetEndpointPickingPolicy())
+		return ok && policyHashes(v, m.GetEndpointPickingPolicy())
 	}
 	return false
 }

@@ -25,7 +25,7 @@ a file: URL; Envoy refuses other names, and an xdstp: name from another source.`
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*endpointv3.LocalityLbEndpoints)
 		leds := m.GetLedsClusterLocalityConfig()
-		if leds == nil || facts.UseOfEndpoints(n) != facts.EndpointsLiteral {
+		if leds == nil || facts.UseOfEndpoints(p.Envoy, n) != facts.EndpointsLiteral {
 			return
 		}
 		path := n.Path().Field("leds_cluster_locality_config")

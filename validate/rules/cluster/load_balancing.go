@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -61,7 +60,7 @@ the type STRICT_DNS.`,
 			}
 			return
 		}
-		if !facts.IsPickedPolicy(n) {
+		if !p.Envoy.IsPickedPolicy(n) {
 			return
 		}
 		switch m := n.Message.(type) {

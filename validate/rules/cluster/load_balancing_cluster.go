@@ -5,8 +5,8 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -14,7 +14,7 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 	switch {
 	case c.GetLoadBalancingPolicy() != nil:
 		checkBesidePolicy(p, n, c)
-		if facts.HasNoPolicy(c.GetLoadBalancingPolicy()) {
+		if p.Envoy.HasNoPolicy(c.GetLoadBalancingPolicy()) {
 			if xds.Constraints(c.GetLoadBalancingPolicy()) != nil {
 				return // field-constraint
 			}
@@ -110,7 +110,7 @@ func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if c.GetCommonLbConfig().GetConsistentHashingLbConfig().GetUseHostnameForHashing() && c.GetType() != clusterv3.Cluster_STRICT_DNS {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("common_lb_config").Field("consistent_hashing_lb_config").Field("use_hostname_for_hashing"),
-			Message: fmt.Sprintf("use_hostname_for_hashing on a cluster of type %s", facts.ClusterTypeText(c)),
+			Message: fmt.Sprintf("use_hostname_for_hashing on a cluster of type %s", p.Envoy.ClusterTypeText(c)),
 			Help:    "it goes with type: STRICT_DNS only; a RingHash or Maglev in load_balancing_policy may have it with any type",
 		})
 	}
@@ -141,7 +141,7 @@ func checkSubsetConfig(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 
 // checkProvided checks who chooses the endpoints: the cluster itself or a policy.
 func checkProvided(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
-	k := facts.ClusterKindOf(c)
+	k := p.Envoy.ClusterKindOf(c)
 	if k.Factory == "" || k.Factory == "envoy.clusters.dynamic_modules" {
 		return // cluster-type, or it depends on the module
 	}
@@ -149,8 +149,8 @@ func checkProvided(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	balances := k.Balances || k.Factory == "envoy.clusters.redis" && provided
 	asksLbPolicy := k.Factory == "envoy.cluster.original_dst" || k.Factory == "envoy.clusters.reverse_connection"
 	if !asksLbPolicy || provided {
-		if _, picked := facts.PickPolicy(c.GetLoadBalancingPolicy()); picked != "" {
-			field, policy, provided = "load_balancing_policy", string(picked.Name()), picked == facts.ClusterProvidedPolicy
+		if _, picked := p.Envoy.PickPolicy(c.GetLoadBalancingPolicy()); picked != "" {
+			field, policy, provided = "load_balancing_policy", string(picked.Name()), picked == envoyapi.ClusterProvidedPolicy
 		}
 	}
 	f := validate.Finding{Path: n.Path().Field(field)}
@@ -158,13 +158,13 @@ func checkProvided(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	case balances == provided:
 		return
 	case balances:
-		f.Message = fmt.Sprintf("a cluster of type %s chooses its endpoints itself, and has %s %s", facts.ClusterTypeText(c), field, policy)
+		f.Message = fmt.Sprintf("a cluster of type %s chooses its endpoints itself, and has %s %s", p.Envoy.ClusterTypeText(c), field, policy)
 		f.Help = "set lb_policy: CLUSTER_PROVIDED, and no other load_balancing_policy"
 	case k.Factory == "envoy.clusters.redis":
 		f.Message = "a redis cluster with the policy ClusterProvided, but not in lb_policy"
 		f.Help = "set lb_policy: CLUSTER_PROVIDED"
 	default:
-		f.Message = fmt.Sprintf("a cluster of type %s does not choose its endpoints itself, and has %s %s", facts.ClusterTypeText(c), field, policy)
+		f.Message = fmt.Sprintf("a cluster of type %s does not choose its endpoints itself, and has %s %s", p.Envoy.ClusterTypeText(c), field, policy)
 		f.Help = "give another policy, such as ROUND_ROBIN"
 	}
 	p.Report(f)

@@ -12,6 +12,7 @@ import (
 	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -120,15 +121,15 @@ func checkSubsetPolicy(p *validate.Pass, n *xds.Node, m *subsetv3.Subset) {
 
 // checkHandsOver checks the policy that a policy hands over to.
 func checkHandsOver(p *validate.Pass, path xds.Path, inner *clusterv3.LoadBalancingPolicy) {
-	_, picked := facts.PickPolicy(inner)
+	_, picked := p.Envoy.PickPolicy(inner)
 	switch {
-	case facts.HasNoPolicy(inner):
+	case p.Envoy.HasNoPolicy(inner):
 		p.Report(validate.Finding{
 			Path:    path,
 			Message: "the policy has none that Envoy knows to hand over to",
 			Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 		})
-	case picked == facts.ClusterProvidedPolicy:
+	case picked == envoyapi.ClusterProvidedPolicy:
 		p.Report(validate.Finding{
 			Path:    path,
 			Message: "the policy hands over to ClusterProvided, which crashes Envoy",
@@ -139,8 +140,8 @@ func checkHandsOver(p *validate.Pass, path xds.Path, inner *clusterv3.LoadBalanc
 
 func checkLoadAware(p *validate.Pass, n *xds.Node, m *loadawarev3.LoadAwareLocality) {
 	path := n.Path().Field("endpoint_picking_policy")
-	switch _, picked := facts.PickPolicy(m.GetEndpointPickingPolicy()); picked {
-	case facts.LoadAwareLocalityPolicy, facts.ClusterProvidedPolicy:
+	switch _, picked := p.Envoy.PickPolicy(m.GetEndpointPickingPolicy()); picked {
+	case envoyapi.LoadAwareLocalityPolicy, envoyapi.ClusterProvidedPolicy:
 		p.Report(validate.Finding{
 			Path:    path,
 			Message: fmt.Sprintf("LoadAwareLocality can't have %s as its endpoint_picking_policy", picked.Name()),
@@ -153,15 +154,15 @@ func checkLoadAware(p *validate.Pass, n *xds.Node, m *loadawarev3.LoadAwareLocal
 
 func checkWrrLocality(p *validate.Pass, n *xds.Node, m *wrrlocalityv3.WrrLocality) {
 	path := n.Path().Field("endpoint_picking_policy")
-	_, picked := facts.PickPolicy(m.GetEndpointPickingPolicy())
-	if picked == facts.ClientSideWeightedPolicy {
+	_, picked := p.Envoy.PickPolicy(m.GetEndpointPickingPolicy())
+	if picked == envoyapi.ClientSideWeightedPolicy {
 		return
 	}
-	f := validate.Finding{Path: path, Help: "it takes " + string(facts.ClientSideWeightedPolicy) + " only"}
+	f := validate.Finding{Path: path, Help: "it takes " + string(envoyapi.ClientSideWeightedPolicy) + " only"}
 	switch {
 	case picked != "":
 		f.Message = fmt.Sprintf("WrrLocality can't have %s as its endpoint_picking_policy", picked.Name())
-	case facts.HasNoPolicy(m.GetEndpointPickingPolicy()):
+	case p.Envoy.HasNoPolicy(m.GetEndpointPickingPolicy()):
 		f.Message = "WrrLocality without an endpoint_picking_policy"
 	default:
 		return // unknown-type

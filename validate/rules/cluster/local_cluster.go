@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -25,7 +25,7 @@ LOGICAL_DNS is not looked at.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c := n.Message.(*clusterv3.Cluster)
-		if n.Parent != nil || c.GetName() == "" || c.GetName() != p.BootstrapFacts.LocalCluster() || hasNoPriorities(c) {
+		if n.Parent != nil || c.GetName() == "" || c.GetName() != p.BootstrapFacts.LocalCluster() || hasNoPriorities(p.Envoy, c) {
 			return
 		}
 		r, path, assignment := assignmentOf(p, n, c)
@@ -43,8 +43,8 @@ LOGICAL_DNS is not looked at.`,
 }
 
 // hasNoPriorities reports whether Envoy takes all endpoints of a cluster for one.
-func hasNoPriorities(c *clusterv3.Cluster) bool {
-	kind := facts.ClusterKindOf(c)
+func hasNoPriorities(v *envoyapi.Version, c *clusterv3.Cluster) bool {
+	kind := v.ClusterKindOf(c)
 	if kind.Factory != "envoy.cluster.dns" {
 		return kind.Factory == "envoy.cluster.logical_dns"
 	}

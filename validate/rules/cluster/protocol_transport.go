@@ -71,7 +71,7 @@ func doesALPN(s *corev3.TransportSocket) bool {
 	if s == nil {
 		return false
 	}
-	name := facts.TypeOf(s.GetTypedConfig())
+	name := xds.PayloadType(s.GetTypedConfig())
 	if wrapper, ok := xds.Unpack(s.GetTypedConfig()).(socketWrapper); ok {
 		return doesALPN(wrapper.GetTransportSocket())
 	}

@@ -28,14 +28,14 @@ kind, too ("no factory found for a required type URL"; not among network filters
 		source := n.Message.(*corev3.ExtensionConfigSource)
 		var listed []string
 		for _, url := range source.GetTypeUrls() {
-			listed = append(listed, string(facts.NameInURL(url)))
+			listed = append(listed, string(xds.NameInURL(url)))
 		}
 		if len(listed) == 0 {
 			return // field-constraint
 		}
 		checkTypeURLs(&p.Pass, n, source)
 		check := func(f validate.Finding, a *anypb.Any) {
-			if name := string(facts.TypeOf(a)); name != "" && !slices.Contains(listed, name) {
+			if name := string(xds.PayloadType(a)); name != "" && !slices.Contains(listed, name) {
 				f.Message = fmt.Sprintf("type %s is not in type_urls", name)
 				f.Help = "type_urls lists " + facts.Quoted(listed)
 				p.Report(f)
@@ -59,7 +59,7 @@ func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfig
 	var category string
 	switch n.Field() {
 	case "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.config_discovery":
-		category = n.Parent.CategoryAt(xds.ExtensionPoint{Category: "envoy.filters.http"})
+		category = p.Envoy.CategoryAt(n.Parent, "envoy.filters.http")
 	case "envoy.config.listener.v3.ListenerFilter.config_discovery":
 		if l, _ := xds.Enclosing[*listenerv3.Listener](n); l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP {
 			return // listener-filter
@@ -69,10 +69,10 @@ func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfig
 		return
 	}
 	for i, url := range source.GetTypeUrls() {
-		if _, ok := xds.ExtensionOf(category, facts.NameInURL(url)); !ok {
+		if _, ok := p.Envoy.ExtensionOf(category, xds.NameInURL(url)); !ok {
 			f := validate.Finding{Path: n.Path().Field("type_urls").Index(i), Message: fmt.Sprintf("type %q configures no %s", url, kind(category))}
-			if !facts.IsKnownType(url) {
-				suggestType(&f, url)
+			if !xds.IsKnownType(url) {
+				suggestType(p.Envoy, &f, url)
 			}
 			p.Report(f)
 		}

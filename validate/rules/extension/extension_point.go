@@ -1,19 +1,16 @@
 package extension
 
 import (
-	"maps"
-	"slices"
-	"sync"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
 // extensionPoint is a field of a message that takes an extension.
 type extensionPoint struct {
-	xds.ExtensionPoint
+	envoyapi.ExtensionPoint
 	field protoreflect.FieldDescriptor
 }
 
@@ -30,35 +27,6 @@ type extension struct {
 
 // at is where the configuration stands.
 func (e extension) at() xds.Path { return e.path().Join(e.inner) }
-
-// messagesWithExtensions returns the messages that have extension points.
-func messagesWithExtensions() []protoreflect.FullName {
-	return slices.Sorted(maps.Keys(extensionPointsByMessage()))
-}
-
-var extensionPointsByMessage = sync.OnceValue(func() map[protoreflect.FullName][]xds.ExtensionPoint {
-	byMessage := make(map[protoreflect.FullName][]xds.ExtensionPoint)
-	for _, s := range xds.ExtensionPoints {
-		byMessage[s.Field.Parent()] = append(byMessage[s.Field.Parent()], s)
-	}
-	return byMessage
-})
-
-// extensionPointsOf returns the extension points of a message. It keeps the answer: every
-// cluster asks.
-func extensionPointsOf(md protoreflect.MessageDescriptor) []extensionPoint {
-	if known, ok := extensionPointsOfMessage.Load(md); ok {
-		return known.([]extensionPoint)
-	}
-	var list []extensionPoint
-	for _, s := range extensionPointsByMessage()[md.FullName()] {
-		list = append(list, extensionPoint{s, md.Fields().ByName(s.Field.Name())})
-	}
-	extensionPointsOfMessage.Store(md, list)
-	return list
-}
-
-var extensionPointsOfMessage sync.Map // protoreflect.MessageDescriptor → []extensionPoint
 
 // extensions returns the extensions at an extension point of the node's message. An Any that is
 // missing beside its name counts, unless another field of the message says where

@@ -9,6 +9,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -30,11 +31,13 @@ filter has for routes is none for the filter chain ("Unable to unpack as …Buff
 A custom_value of a rate limit quota is taken, and ends Envoy at a request. An
 upstream_config is a warning: Envoy goes on with its own connection pool. What
 stands in a matcher, and in typed_per_filter_config, is not judged here.`,
-	Messages: messagesWithExtensions(),
+	Messages: envoyapi.Extended(),
 	Node: func(p *validate.Pass, n *xds.Node) {
-		for _, s := range extensionPointsOf(n.Message.ProtoReflect().Descriptor()) {
+		fields := n.Message.ProtoReflect().Descriptor().Fields()
+		for _, point := range p.Envoy.ExtensionPointsOf(n.Name()) {
+			s := extensionPoint{point, fields.ByName(point.Field.Name())}
 			for _, e := range s.extensions(n) {
-				if isRead(n, s.Field) {
+				if isRead(p.Envoy, n, s.Field) {
 					checkExtension(p, n, s, e)
 				}
 			}
@@ -45,7 +48,7 @@ stands in a matcher, and in typed_per_filter_config, is not judged here.`,
 // isRead reports whether Envoy reads an extension point just here, and no other rule does:
 // cluster types, load balancing policies, protocol options and the filters of
 // routes, header and certificate validators and private keys have rules of their own.
-func isRead(n *xds.Node, field protoreflect.FullName) bool {
+func isRead(v *envoyapi.Version, n *xds.Node, field protoreflect.FullName) bool {
 	switch m := n.Message.(type) {
 	case *clusterv3.Cluster:
 		switch field.Name() {
@@ -68,7 +71,7 @@ func isRead(n *xds.Node, field protoreflect.FullName) bool {
 	case "envoy.config.common.key_value.v3.KeyValueStoreConfig":
 		return !facts.Inside(n, "envoy.config.core.v3.AlternateProtocolsCacheOptions")
 	case "envoy.extensions.filters.http.composite.v3.FilterChainConfiguration":
-		return n.CategoryAt(xds.ExtensionPoint{Category: "envoy.filters.http"}) == "envoy.filters.http"
+		return v.CategoryAt(n, "envoy.filters.http") == "envoy.filters.http"
 	}
 	switch field.Name() {
 	case "typed_per_filter_config", "header_validation_config", "typed_header_validation_config", "custom_validator_config":
@@ -78,10 +81,10 @@ func isRead(n *xds.Node, field protoreflect.FullName) bool {
 }
 
 func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension) {
-	category := n.CategoryAt(s.ExtensionPoint)
-	if len(xds.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
+	category := p.Envoy.CategoryAt(n, s.Category)
+	if len(p.Envoy.Extensions(category)) == 0 && (e.config != nil || s.ByName) {
 		if e.config != nil || e.name != "" {
-			p.Report(validate.Finding{Path: e.path(), Message: fmt.Sprintf("the Envoy 1.40.0 binary holds no extension for %s", s.Field.Name()), Help: "remove it"})
+			p.Report(validate.Finding{Path: e.path(), Message: fmt.Sprintf("the Envoy %s binary holds no extension for %s", p.Envoy.Name, s.Field.Name()), Help: "remove it"})
 		}
 		return
 	}
@@ -89,28 +92,28 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 		checkBare(p, s, e, category)
 		return
 	}
-	config := facts.TypeOf(e.config)
-	if config == "" || !xds.InEnvoy(config) || !facts.IsKnownType(string(config)) {
+	config := xds.PayloadType(e.config)
+	if config == "" || !p.Envoy.Holds(config) {
 		return // unknown-type
 	}
 	if s.ByName {
 		checkNamed(p, s, e, category, config)
 		return
 	}
-	found, ok := xds.ExtensionOf(category, config)
+	found, ok := p.Envoy.ExtensionOf(category, config)
 	for _, also := range s.Also {
 		if !ok {
-			found, ok = xds.ExtensionOf(also, config)
+			found, ok = p.Envoy.ExtensionOf(also, config)
 		}
 	}
 	if !ok {
-		if isListenerFilter(config) && s.Category == "envoy.filters.listener" {
+		if isListenerFilter(p.Envoy, config) && s.Category == "envoy.filters.listener" {
 			return // listener-filter
 		}
 		p.Report(validate.Finding{
 			Path:    e.at(),
 			Message: fmt.Sprintf("%s configures no %s", config, kind(category)),
-			Help:    instead(e, category, config),
+			Help:    instead(p.Envoy, e, category, config),
 			Warning: s.Category == "envoy.upstreams",
 			Eager:   e.at() == "tracing.http.typed_config",
 		})
@@ -127,9 +130,9 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 
 // isListenerFilter reports whether a type configures a listener filter, for
 // connections or for datagrams.
-func isListenerFilter(config protoreflect.FullName) bool {
-	_, connections := xds.ExtensionOf("envoy.filters.listener", config)
-	_, datagrams := xds.ExtensionOf("envoy.filters.udp_listener", config)
+func isListenerFilter(v *envoyapi.Version, config protoreflect.FullName) bool {
+	_, connections := v.ExtensionOf("envoy.filters.listener", config)
+	_, datagrams := v.ExtensionOf("envoy.filters.udp_listener", config)
 	return connections || datagrams
 }
 
@@ -149,7 +152,7 @@ func checkBare(p *validate.Pass, s extensionPoint, e extension, category string)
 	p.Report(validate.Finding{
 		Path:    path,
 		Message: fmt.Sprintf("%s %q has no %s", kind(category), e.name, lastStep(s, e)),
-		Help:    instead(e, category, ""),
+		Help:    instead(p.Envoy, e, category, ""),
 	})
 }
 
@@ -163,7 +166,7 @@ func lastStep(s extensionPoint, e extension) string {
 
 // checkNamed judges an extension that Envoy finds by its name.
 func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string, config protoreflect.FullName) {
-	known, ok := xds.ExtensionNamed(category, e.name)
+	known, ok := p.Envoy.ExtensionNamed(category, e.name)
 	switch {
 	case !ok:
 		path := e.path().Field("name")
@@ -171,7 +174,7 @@ func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string
 			path = xds.Path(strings.TrimSuffix(string(e.path()), ".config")).Field("name")
 		}
 		var names []string
-		for _, other := range xds.Extensions(category) {
+		for _, other := range p.Envoy.Extensions(category) {
 			names = append(names, other.Name)
 		}
 		p.Report(validate.Finding{
@@ -191,15 +194,15 @@ func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string
 // isStruct reports whether a TypedStruct stands for the configuration: Envoy reads
 // its fields as those of the type that it wants.
 func isStruct(e extension) bool {
-	return facts.TypeOf(e.config) != facts.NameInURL(e.config.GetTypeUrl())
+	return xds.PayloadType(e.config) != xds.NameInURL(e.config.GetTypeUrl())
 }
 
 // instead says what would be right.
-func instead(e extension, category string, config protoreflect.FullName) string {
-	if found, ok := xds.ExtensionNamed(category, e.name); ok && found.Config != "" && found.Config != config {
+func instead(v *envoyapi.Version, e extension, category string, config protoreflect.FullName) string {
+	if found, ok := v.ExtensionNamed(category, e.name); ok && found.Config != "" && found.Config != config {
 		return "give it \"@type\": " + xds.URLPrefix + string(found.Config)
 	}
-	if categories := xds.Categories(config); len(categories) > 0 {
+	if categories := v.Categories(config); len(categories) > 0 {
 		var nouns []string
 		for _, other := range categories {
 			nouns = append(nouns, kind(other))

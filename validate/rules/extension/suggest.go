@@ -1,12 +1,12 @@
 package extension
 
 import (
+	"xdspub/envoyapi"
 	"xdspub/validate"
-	"xdspub/xds"
 )
 
 // suggestType says in a finding what to write in place of an unknown type URL.
-func suggestType(f *validate.Finding, url string) {
+func suggestType(v *envoyapi.Version, f *validate.Finding, url string) {
 	f.Correction.Wrong = url
-	f.Help, f.Correction.Right = xds.SuggestType(url)
+	f.Help, f.Correction.Right = v.SuggestType(url)
 }

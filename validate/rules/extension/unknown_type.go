@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -53,11 +54,11 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 		}
 		f.Message = fmt.Sprintf("%s has no type", n.Field().Name())
 		f.Help = `give it an "@type", as in type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
-	case n.Err != nil && facts.IsKnownType(a.GetTypeUrl()):
-		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), facts.NameInURL(a.GetTypeUrl()), n.Err)
-	case n.Err != nil || !xds.InEnvoy(facts.NameInURL(a.GetTypeUrl())):
+	case n.Err != nil && xds.IsKnownType(a.GetTypeUrl()):
+		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), xds.NameInURL(a.GetTypeUrl()), n.Err)
+	case n.Err != nil || !p.Envoy.Holds(xds.NameInURL(a.GetTypeUrl())):
 		f.Message = fmt.Sprintf("unknown type %q", a.GetTypeUrl())
-		suggestType(&f, a.GetTypeUrl())
+		suggestType(p.Envoy, &f, a.GetTypeUrl())
 	default:
 		return
 	}
@@ -92,7 +93,7 @@ func isOptional(n *xds.Node) bool {
 
 // goesUnknown: Envoy leaves out what is optional and unknown, and a load balancing
 // policy for which there is another that it knows.
-func goesUnknown(n *xds.Node) bool {
+func goesUnknown(v *envoyapi.Version, n *xds.Node) bool {
 	config := n.Parent.Parent // around its Any
 	optional := false
 	switch m := config.Message.(type) {
@@ -108,31 +109,31 @@ func goesUnknown(n *xds.Node) bool {
 		case *routev3.ClusterSpecifierPlugin:
 			optional = m.GetIsOptional()
 		case *clusterv3.LoadBalancingPolicy_Policy:
-			picked, _ := facts.PickPolicy(config.Parent.Parent.Message.(*clusterv3.LoadBalancingPolicy))
+			picked, _ := v.PickPolicy(config.Parent.Parent.Message.(*clusterv3.LoadBalancingPolicy))
 			return picked != nil && picked != m
 		}
 	}
-	return optional && !facts.InBinary(facts.TypeOf(n.Parent.Message.(*anypb.Any)))
+	return optional && !v.Holds(xds.PayloadType(n.Parent.Message.(*anypb.Any)))
 }
 
 func checkTypedStruct(p *validate.Pass, n *xds.Node, url string) {
-	if facts.Inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || goesUnknown(n) {
+	if facts.Inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || goesUnknown(p.Envoy, n) {
 		return
 	}
-	if (url == "" || !facts.IsKnownType(url)) && n.Parent.Name() == "google.protobuf.Any" && isOptional(n.Parent) {
+	if (url == "" || !xds.IsKnownType(url)) && n.Parent.Name() == "google.protobuf.Any" && isOptional(n.Parent) {
 		return
 	}
 	switch {
 	case url == "":
 		p.Report(validate.Finding{Path: n.Path(), Eager: true, Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
-	case !facts.IsKnownType(url) || !xds.InEnvoy(facts.NameInURL(url)):
+	case !p.Envoy.Holds(xds.NameInURL(url)):
 		f := validate.Finding{Path: n.Path().Field("type_url"), Eager: true, Message: fmt.Sprintf("unknown type %q", url)}
-		suggestType(&f, url)
+		suggestType(p.Envoy, &f, url)
 		p.Report(f)
 	case n.Err != nil:
 		p.Report(validate.Finding{
 			Path: n.Path().Field("value"), Eager: true,
-			Message: fmt.Sprintf("value does not fit %s%s", facts.NameInURL(url), misfit(n.Err)),
+			Message: fmt.Sprintf("value does not fit %s%s", xds.NameInURL(url), misfit(n.Err)),
 			Help:    "check the spelling and the kind of the fields",
 		})
 	}

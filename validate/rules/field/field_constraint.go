@@ -24,7 +24,7 @@ without its kind crashes Envoy. A config source that xdspub replaces is not judg
 		}
 		err := xds.Constraints(n.Message)
 		// Envoy unpacks the SPIFFE validator without checks.
-		if err == nil || facts.IsUnread(n) || facts.IsReadAsAnother(n) || !facts.IsPickedPolicy(n) || facts.Inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
+		if err == nil || facts.IsUnread(n) || p.Envoy.IsReadAsAnother(n) || !p.Envoy.IsPickedPolicy(n) || facts.Inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return
 		}
 		warning := isUnchecked(n)
@@ -33,7 +33,7 @@ without its kind crashes Envoy. A config source that xdspub replaces is not judg
 			// name-missing has that one.
 			missingName := p.Resource.Name == "" && v.Path == xds.Path(p.Resource.Type.Name)
 			if !v.Elsewhere && !missingName && !under(v.Path, bound) && !ofPickingPolicy(n, v.Path) {
-				p.Report(validate.Finding{Path: v.Path, Message: v.Message, Help: v.Help, Warning: warning && !checkedAnyway(n, v.Path)})
+				p.Report(validate.Finding{Path: v.Path, Message: v.Message, Help: v.Help, Warning: warning && !checkedAnyway(p.Envoy, n, v.Path)})
 			}
 		}
 	},

@@ -34,7 +34,7 @@ milliseconds.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *clusterv3.Cluster:
-			if k := facts.ClusterKindOf(m); k.Factory == "envoy.cluster.strict_dns" || k.Factory == "envoy.cluster.logical_dns" {
+			if k := p.Envoy.ClusterKindOf(m); k.Factory == "envoy.cluster.strict_dns" || k.Factory == "envoy.cluster.logical_dns" {
 				checkRefreshRate(p, n, m.GetDnsFailureRefreshRate())
 			}
 		case *clusterv3.OutlierDetection:

@@ -9,6 +9,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/envoyapi"
 	"xdspub/validate/facts"
 	"xdspub/xds"
 )
@@ -41,7 +42,7 @@ func isUnchecked(n *xds.Node) bool {
 		return false
 	}
 	_, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy_Policy)
-	return ok && n.Name() != facts.OverrideHostPolicy
+	return ok && n.Name() != envoyapi.OverrideHostPolicy
 }
 
 var (
@@ -53,14 +54,14 @@ var (
 // the same: a hash policy without its kind crashes Envoy, the empty address of a DNS server
 // is malformed where Envoy asks it, and the period of LoadAwareLocality is looked at by code
 // of its own.
-func checkedAnyway(n *xds.Node, at xds.Path) bool {
-	return hashPolicy.MatchString(string(at)) || resolverAddress.MatchString(string(at)) && facts.AsksResolver(n) || n.Name() == facts.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
+func checkedAnyway(v *envoyapi.Version, n *xds.Node, at xds.Path) bool {
+	return hashPolicy.MatchString(string(at)) || resolverAddress.MatchString(string(at)) && facts.AsksResolver(v, n) || n.Name() == envoyapi.LoadAwareLocalityPolicy && at == n.Path().Field("weight_update_period")
 }
 
 // ofPickingPolicy reports whether a place belongs to the policy that LoadAwareLocality
 // hands over to, of which load-balancing says what is missing.
 func ofPickingPolicy(n *xds.Node, at xds.Path) bool {
-	return n.Name() == facts.LoadAwareLocalityPolicy && under(at, []xds.Path{n.Path().Field("endpoint_picking_policy")})
+	return n.Name() == envoyapi.LoadAwareLocalityPolicy && under(at, []xds.Path{n.Path().Field("endpoint_picking_policy")})
 }
 
 // under reports whether path is one of those or stands below one.

@@ -97,7 +97,7 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 	misplaced := false
 	for _, f := range chain[:last] {
 		for _, c := range f.Configs {
-			if ends, _ := kind.Ends(c); ends {
+			if ends, _ := kind.Ends(p.Envoy, c); ends {
 				misplaced = true
 				report(f, c.From, "is terminal, and not the last of its chain", "move it to the end, or remove it")
 				break
@@ -112,7 +112,7 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 		return
 	}
 	for _, c := range chain[last].Configs {
-		if ends, known := kind.Ends(c); known && !ends {
+		if ends, known := kind.Ends(p.Envoy, c); known && !ends {
 			report(chain[last], c.From, "is the last of its chain, but not terminal", "end the chain with "+kind.End)
 			return
 		}

@@ -61,10 +61,10 @@ func checkListenerFilters(p *validate.Pass, l *listenerv3.Listener) {
 			})
 		case discovery != nil && kind == facts.QUIC:
 			for j, url := range discovery.GetTypeUrls() {
-				checkFilterKind(p, kind, facts.NameInURL(url), path.Field("config_discovery").Field("type_urls").Index(j))
+				checkFilterKind(p, kind, xds.NameInURL(url), path.Field("config_discovery").Field("type_urls").Index(j))
 			}
 		case f.GetTypedConfig() != nil:
-			checkFilterKind(p, kind, facts.TypeOf(f.GetTypedConfig()), path)
+			checkFilterKind(p, kind, xds.PayloadType(f.GetTypedConfig()), path)
 		}
 	}
 }

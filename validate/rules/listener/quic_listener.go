@@ -60,10 +60,10 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 			Message: "filter chain of a QUIC listener has no transport socket",
 			Help:    "add a transport_socket with QuicDownstreamTransport",
 		})
-	case socket.GetTypedConfig() != nil && facts.TypeOf(socket.GetTypedConfig()) != quicTransport:
+	case socket.GetTypedConfig() != nil && xds.PayloadType(socket.GetTypedConfig()) != quicTransport:
 		p.Report(validate.Finding{
 			Path:    c.path.Field("transport_socket"),
-			Message: fmt.Sprintf("transport socket %s in a QUIC listener", facts.TypeOf(socket.GetTypedConfig()).Name()),
+			Message: fmt.Sprintf("transport socket %s in a QUIC listener", xds.PayloadType(socket.GetTypedConfig()).Name()),
 			Help:    "use QuicDownstreamTransport; it has the DownstreamTlsContext in it",
 		})
 	}
@@ -78,7 +78,7 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 	last := len(c.GetFilters()) - 1
 	f := c.GetFilters()[last]
 	if f.GetTypedConfig() != nil {
-		if ends, _ := facts.NetworkChain.Ends(facts.FilterConfig{Any: f.GetTypedConfig()}); !ends {
+		if ends, _ := facts.NetworkChain.Ends(p.Envoy, facts.FilterConfig{Any: f.GetTypedConfig()}); !ends {
 			return // terminal-filter
 		}
 	}
@@ -92,7 +92,7 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 }
 
 func checkNoQUIC(p *validate.Pass, c placedChain) {
-	if a := c.GetTransportSocket().GetTypedConfig(); a != nil && facts.TypeOf(a) == quicTransport {
+	if a := c.GetTransportSocket().GetTypedConfig(); a != nil && xds.PayloadType(a) == quicTransport {
 		p.Report(validate.Finding{
 			Path: c.path.Field("transport_socket"), Warning: true,
 			Message: "QuicDownstreamTransport in a listener that is not for QUIC: no connection gets through it",

@@ -90,7 +90,7 @@ func finds(l *listenerv3.Listener, filters []inspector) bool {
 		if f.GetTypedConfig() == nil {
 			return true
 		}
-		name := facts.TypeOf(f.GetTypedConfig())
+		name := xds.PayloadType(f.GetTypedConfig())
 		return name == "envoy.extensions.filters.listener.dynamic_modules.v3.DynamicModuleListenerFilter" ||
 			slices.ContainsFunc(filters, func(i inspector) bool { return i.typ == name })
 	})
@@ -182,5 +182,5 @@ func endsInHTTP(c *listenerv3.FilterChain) bool {
 		return false
 	}
 	last := c.GetFilters()[len(c.GetFilters())-1].GetTypedConfig()
-	return last != nil && facts.TypeOf(last).Name() == "HttpConnectionManager"
+	return last != nil && xds.PayloadType(last).Name() == "HttpConnectionManager"
 }

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -82,7 +81,7 @@ func extensionType(a *anypb.Any) protoreflect.FullName {
 	if a == nil {
 		return ""
 	}
-	return facts.TypeOf(a)
+	return xds.PayloadType(a)
 }
 
 type matcherCheck struct {

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -62,11 +61,11 @@ configuration"). With is_optional the second and third are taken, without effect
 }
 
 func checkPerFilter(p *validate.Pass, path func() xds.Path, key string, config *anypb.Any, optional bool) {
-	name := facts.TypeOf(config)
-	if !facts.IsKnownType(string(name)) || !xds.InEnvoy(name) {
+	name := xds.PayloadType(config)
+	if !p.Envoy.Holds(name) {
 		return // unknown-type
 	}
-	route, ok := facts.PerRouteType(name)
+	route, ok := p.Envoy.PerRouteType(name)
 	f := validate.Finding{Help: "remove it, or correct its type"}
 	switch {
 	case !ok && !optional:

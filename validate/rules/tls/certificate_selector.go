@@ -5,7 +5,6 @@ import (
 
 	"xdspub/diag"
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -27,7 +26,7 @@ with session resumption support").`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
 		selector := c.common().GetCustomTlsCertificateSelector().GetTypedConfig()
-		if !ok || selector == nil || facts.TypeOf(selector) != onDemandSelector {
+		if !ok || selector == nil || xds.PayloadType(selector) != onDemandSelector {
 			return
 		}
 		f := validate.Finding{Path: c.commonPath("custom_tls_certificate_selector")}

@@ -1,8 +1,9 @@
-package xds_test
+package envoyapi_test
 
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,8 +16,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"sigs.k8s.io/yaml"
 
+	"xdspub/envoyapi"
+	"xdspub/internal/configfields"
 	"xdspub/internal/envoytest"
 	"xdspub/xds"
+	_ "xdspub/xds/alltypes"
 )
 
 // TestExtensionPointsAreComplete finds the fields that could take an extension. Each is one,
@@ -24,10 +28,14 @@ import (
 // the bootstrap, hands it to a module, or what fits depends on the matcher around.
 func TestExtensionPointsAreComplete(t *testing.T) {
 	classed := make(map[protoreflect.FullName]bool)
-	for _, s := range xds.ExtensionPoints {
+	for _, s := range envoyapi.Latest.ExtensionPoints {
 		classed[s.Field] = true
 	}
-	for _, name := range lines(t, "testdata/no_extension_points.txt") {
+	unclassed, err := os.ReadFile("testdata/no_extension_points.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(unclassed)) {
 		if classed[protoreflect.FullName(name)] {
 			t.Errorf("%s is classed twice", name)
 		}
@@ -42,7 +50,7 @@ func TestExtensionPointsAreComplete(t *testing.T) {
 		}
 		return true
 	})
-	eachConfigField(func(fd protoreflect.FieldDescriptor) { checkClassed(t, fd, classed) })
+	configfields.Each(func(fd protoreflect.FieldDescriptor) { checkClassed(t, fd, classed) })
 	for name := range classed {
 		t.Errorf("%s is classed, but the API has no such field", name)
 	}
@@ -69,7 +77,7 @@ func checkClassed(t *testing.T, fd protoreflect.FieldDescriptor, classed map[pro
 // extensionPlace is a place of an extension point in a bootstrap, from testdata/extension_points.txtar.
 type extensionPlace struct {
 	name       string
-	point      xds.ExtensionPoint
+	point      envoyapi.ExtensionPoint
 	categories []string
 	// around is the bootstrap, with the extension point's content left out.
 	around string
@@ -88,16 +96,16 @@ func extensionPlaces(t *testing.T) (list []extensionPlace) {
 			continue
 		}
 		field, _, _ := strings.Cut(f.Name, "#")
-		i := slices.IndexFunc(xds.ExtensionPoints, func(s xds.ExtensionPoint) bool { return string(s.Field) == field })
+		i := slices.IndexFunc(envoyapi.Latest.ExtensionPoints, func(s envoyapi.ExtensionPoint) bool { return string(s.Field) == field })
 		if i < 0 {
 			t.Fatalf("%s is no extension point", field)
 		}
 		head, snippet, _ := strings.Cut(string(f.Data), "\n")
 		place := strings.Fields(head)
-		if s := xds.ExtensionPoints[i]; len(s.Also) > 0 && !slices.Equal(place[1:], append([]string{s.Category}, s.Also...)) {
+		if s := envoyapi.Latest.ExtensionPoints[i]; len(s.Also) > 0 && !slices.Equal(place[1:], append([]string{s.Category}, s.Also...)) {
 			t.Errorf("%s takes %v in extension_points.txtar, and %s, %v in ExtensionPoints", f.Name, place[1:], s.Category, s.Also)
 		}
-		list = append(list, extensionPlace{f.Name, xds.ExtensionPoints[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
+		list = append(list, extensionPlace{f.Name, envoyapi.Latest.ExtensionPoints[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
 	}
 	return list
 }
@@ -130,7 +138,7 @@ func TestExtensionPoints(t *testing.T) {
 			}
 		})
 	}
-	for _, s := range xds.ExtensionPoints {
+	for _, s := range envoyapi.Latest.ExtensionPoints {
 		if !tried[s.Field] {
 			t.Errorf("%s: not in testdata/extension_points.txtar", s.Field)
 		}
@@ -146,7 +154,7 @@ func messageTypes() (list []string) {
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		name := mt.Descriptor().FullName()
 		_, nested := mt.Descriptor().Parent().(protoreflect.MessageDescriptor)
-		if len(xds.Categories(name)) > 0 || *every && !nested && xds.InEnvoy(name) && name != stranger {
+		if len(envoyapi.Latest.Categories(name)) > 0 || *every && !nested && envoyapi.Latest.Holds(name) && name != stranger {
 			list = append(list, string(name))
 		}
 		return true
@@ -158,7 +166,7 @@ func messageTypes() (list []string) {
 // fitting returns the types of the place's categories.
 func (p extensionPlace) fitting() (list []string) {
 	for _, category := range p.categories {
-		for _, e := range xds.Extensions(category) {
+		for _, e := range envoyapi.Latest.Extensions(category) {
 			for _, config := range []protoreflect.FullName{e.Config, e.Route} {
 				if config != "" && !slices.Contains(list, string(config)) {
 					list = append(list, string(config))
@@ -307,7 +315,7 @@ func (p extensionPlace) checkNamed(t *testing.T) {
 	if ok, output := envoytest.Validate(t, p.holding(stranger)); ok || !notFound.MatchString(output) {
 		t.Errorf("of no category, accepted %v:\n%s", ok, output)
 	}
-	for _, e := range xds.Extensions(p.categories[0]) {
+	for _, e := range envoyapi.Latest.Extensions(p.categories[0]) {
 		if e.Config == "" {
 			continue
 		}

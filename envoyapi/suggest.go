@@ -1,34 +1,34 @@
-package xds
+package envoyapi
 
 import (
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
+	"xdspub/xds"
 )
 
 var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 
 // SuggestType says what to write in place of a type URL that Envoy does not know, and which
 // one was meant, where that can be told.
-func SuggestType(url string) (help, meant string) {
+func (v *Version) SuggestType(url string) (help, meant string) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 	_, err := protoregistry.GlobalTypes.FindMessageByName(name)
-	switch near := heldTypes().nearest(string(name)); {
-	case err == nil && !InEnvoy(name):
-		return "the Envoy 1.40.0 binary leaves this type out", ""
+	switch near := v.held().nearest(string(name)); {
+	case err == nil && !v.Holds(name):
+		return "the Envoy " + v.Name + " binary leaves this type out", ""
 	case err == nil && strings.LastIndexByte(url, '/') < 1:
-		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", URLPrefix, name), URLPrefix + string(name)
+		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", xds.URLPrefix, name), xds.URLPrefix + string(name)
 	case versionTwo.MatchString(url):
 		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose", ""
 	case near != "":
-		return fmt.Sprintf("did you mean %s%s?", URLPrefix, near), URLPrefix + near
+		return fmt.Sprintf("did you mean %s%s?", xds.URLPrefix, near), xds.URLPrefix + near
 	default:
 		return "check the spelling; types of contrib extensions are not in the released binary", ""
 	}
@@ -41,12 +41,12 @@ type typeNames struct {
 	short map[string][]string
 }
 
-var heldTypes = sync.OnceValue(func() typeNames {
+func namesOf(holds func(protoreflect.FullName) bool) typeNames {
 	var list []string
 	short := make(map[string][]string)
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		md := mt.Descriptor()
-		if _, nested := md.Parent().(protoreflect.MessageDescriptor); !nested && InEnvoy(md.FullName()) {
+		if _, nested := md.Parent().(protoreflect.MessageDescriptor); !nested && holds(md.FullName()) {
 			list = append(list, string(md.FullName()))
 			short[string(md.Name())] = append(short[string(md.Name())], string(md.FullName()))
 		}
@@ -54,7 +54,7 @@ var heldTypes = sync.OnceValue(func() typeNames {
 	})
 	slices.Sort(list)
 	return typeNames{diag.NewCandidates(list), short}
-})
+}
 
 // nearest returns the type whose name is a typing error away, or the only one with
 // that last part: packages are long, and easily taken for each other.

@@ -1,4 +1,4 @@
-package xds_test
+package envoyapi_test
 
 import (
 	"encoding/json"
@@ -82,7 +82,7 @@ const extensionsHead = `# The extensions that the Envoy 1.40.0 binary (without c
 // compareExtensions holds extensions.txt against its lines as they should be.
 func compareExtensions(t *testing.T, lines map[string]bool) {
 	t.Helper()
-	data, err := os.ReadFile("extensions.txt")
+	data, err := os.ReadFile("v1.40.0/extensions.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func compareExtensions(t *testing.T, lines map[string]bool) {
 	}
 	t.Errorf("extensions.txt is not what Envoy says; make extensions rewrites it (-file +Envoy):\n%s", cmp.Diff(strings.Split(got, "\n"), strings.Split(want, "\n")))
 	if *update {
-		if err := os.WriteFile("extensions.txt", []byte(want), 0o644); err != nil {
+		if err := os.WriteFile("v1.40.0/extensions.txt", []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,8 +1,10 @@
-package facts
+package envoyapi
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
 )
 
 // ClusterKind is what makes a cluster in Envoy: a cluster factory of its binary.
@@ -22,9 +24,9 @@ type ClusterKind struct {
 	Resolves bool
 }
 
-// ClusterKinds are the cluster factories of Envoy 1.40.0. redis and
+// clusterKinds are those of Envoy 1.40.0. redis and
 // dynamic_modules choose endpoints where lb_policy is CLUSTER_PROVIDED.
-var ClusterKinds = []ClusterKind{
+var clusterKinds = []ClusterKind{
 	{Factory: "envoy.cluster.dns", Config: "envoy.extensions.clusters.dns.v3.DnsCluster", Inline: true},
 	{Factory: "envoy.cluster.eds"},
 	{Factory: "envoy.cluster.logical_dns", Inline: true, Resolves: true},
@@ -48,16 +50,16 @@ var kindOfType = map[clusterv3.Cluster_DiscoveryType]string{
 	clusterv3.Cluster_ORIGINAL_DST: "envoy.cluster.original_dst",
 }
 
-// ClusterKindOf tells what makes a cluster. cluster_type is found by the type of its
+// ClusterKindOf returns what makes a cluster. cluster_type is found by the type of its
 // typed_config, whatever its name; by its name only where it has none.
-func ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
+func (v *Version) ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
 	custom := c.GetClusterType()
 	factory := kindOfType[c.GetType()]
 	if custom != nil {
 		factory = custom.GetName()
 	}
 	config := CustomClusterConfig(custom)
-	for _, k := range ClusterKinds {
+	for _, k := range v.ClusterKinds {
 		if config != "" && k.Config == config || config == "" && k.Factory == factory {
 			return k
 		}
@@ -68,22 +70,22 @@ func ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
 // CustomClusterConfig is the type by which Envoy looks for the factory of a cluster_type,
 // empty where it looks by the name.
 func CustomClusterConfig(custom *clusterv3.Cluster_CustomClusterType) protoreflect.FullName {
-	if config := TypeOf(custom.GetTypedConfig()); config != "google.protobuf.Struct" {
+	if config := xds.PayloadType(custom.GetTypedConfig()); config != "google.protobuf.Struct" {
 		return config
 	}
 	return ""
 }
 
 // ResolvesInDNS reports whether the cluster's endpoints may be host names.
-func ResolvesInDNS(c *clusterv3.Cluster) bool {
-	k := ClusterKindOf(c)
+func (v *Version) ResolvesInDNS(c *clusterv3.Cluster) bool {
+	k := v.ClusterKindOf(c)
 	return k.Resolves || k.Factory == "envoy.cluster.dns"
 }
 
 // ClusterTypeText names the cluster's type as its author wrote it.
-func ClusterTypeText(c *clusterv3.Cluster) string {
+func (v *Version) ClusterTypeText(c *clusterv3.Cluster) string {
 	if c.GetClusterType() != nil {
-		return ClusterKindOf(c).Factory
+		return v.ClusterKindOf(c).Factory
 	}
 	return c.GetType().String()
 }

@@ -1,10 +1,14 @@
-package xds
+package envoyapi
 
 import (
+	"slices"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
 )
 
 // ExtensionPoint is a field that takes the configuration of an extension: an Any beside a
@@ -12,8 +16,8 @@ import (
 type ExtensionPoint struct {
 	Field protoreflect.FullName
 	// Category is the category of the extensions that fit. Where it depends on the
-	// message around, it is one of several: see CategoryAt. Of some categories Envoy
-	// 1.40.0 has no extension.
+	// message around, it is one of several: see CategoryAt. Of some categories there is no
+	// extension.
 	Category string
 	// Also are further categories that fit: Envoy looks there for an extension that is not
 	// in Category.
@@ -26,32 +30,33 @@ type ExtensionPoint struct {
 	Bare bool
 }
 
-// CategoryAt returns the category that fits an extension point of the node's message.
+// CategoryAt returns the category that fits an extension point of that Category in the node's
+// message.
 // Transport sockets, certificate selectors and HTTP filters have one category for downstream
 // and one for upstream; listener filters have others for UDP and QUIC; the name of a
 // resource monitor decides whether it is proactive.
-func (n *Node) CategoryAt(s ExtensionPoint) string {
-	switch s.Category {
+func (v *Version) CategoryAt(n *xds.Node, category string) string {
+	switch category {
 	case "envoy.transport_sockets":
-		if n.within("envoy.config.listener.v3.FilterChain") {
+		if within(n, "envoy.config.listener.v3.FilterChain") {
 			return "envoy.transport_sockets.downstream"
 		}
 		return "envoy.transport_sockets.upstream"
 	case "envoy.tls.certificate_selectors", "envoy.tls.certificate_mappers":
-		if !n.within("envoy.config.listener.v3.FilterChain") {
-			return "envoy.tls.upstream_" + s.Category[len("envoy.tls."):]
+		if !within(n, "envoy.config.listener.v3.FilterChain") {
+			return "envoy.tls.upstream_" + category[len("envoy.tls."):]
 		}
 	case "envoy.resource_monitors":
-		if m, ok := n.Message.(*overloadv3.ResourceMonitor); ok && isProactive(m.GetName()) {
+		if m, ok := n.Message.(*overloadv3.ResourceMonitor); ok && v.isProactive(m.GetName()) {
 			return "envoy.resource_monitors.proactive"
 		}
 	case "envoy.filters.http":
-		if n.within("envoy.extensions.filters.http.router.v3.Router.upstream_http_filters") ||
-			n.within("envoy.extensions.upstreams.http.v3.HttpProtocolOptions.http_filters") {
+		if within(n, "envoy.extensions.filters.http.router.v3.Router.upstream_http_filters") ||
+			within(n, "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.http_filters") {
 			return "envoy.filters.http.upstream"
 		}
 	case "envoy.filters.listener":
-		switch l, _ := Enclosing[*listenerv3.Listener](n); {
+		switch l, _ := xds.Enclosing[*listenerv3.Listener](n); {
 		case l.GetAddress().GetSocketAddress().GetProtocol() != corev3.SocketAddress_UDP:
 		case l.GetUdpListenerConfig().GetQuicOptions() != nil:
 			return "envoy.filters.quic_listener"
@@ -59,29 +64,51 @@ func (n *Node) CategoryAt(s ExtensionPoint) string {
 			return "envoy.filters.udp_listener"
 		}
 	}
-	return s.Category
+	return category
 }
 
-func isProactive(monitor string) bool {
-	_, ok := ExtensionNamed("envoy.resource_monitors.proactive", monitor)
+func (v *Version) isProactive(monitor string) bool {
+	_, ok := v.ExtensionNamed("envoy.resource_monitors.proactive", monitor)
 	return ok
 }
 
 // within reports whether the node is, or stands in, a message of that name or what
 // a field of that name holds.
-func (n *Node) within(name protoreflect.FullName) bool {
+func within(n *xds.Node, name protoreflect.FullName) bool {
 	for ; n != nil; n = n.Parent {
-		if n.Name() == name || n.field != nil && n.field.FullName() == name {
+		if n.Name() == name || n.Field() == name {
 			return true
 		}
 	}
 	return false
 }
 
-// ExtensionPoints are the fields of the v3 API that take the configuration of an extension
-// and that Envoy looks at when it takes a resource, each tried on Envoy 1.40.0.
-// What stands in a matcher depends on what is matched, and is not here.
-var ExtensionPoints = []ExtensionPoint{
+// ExtensionPointsOf returns the extension points of a message.
+func (v *Version) ExtensionPointsOf(message protoreflect.FullName) []ExtensionPoint {
+	return v.points()[message]
+}
+
+// Extended returns the messages that have extension points in some version, sorted.
+func Extended() (list []protoreflect.FullName) {
+	for _, v := range Versions {
+		for message := range v.points() {
+			list = append(list, message)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func pointsByMessage(points []ExtensionPoint) map[protoreflect.FullName][]ExtensionPoint {
+	byMessage := make(map[protoreflect.FullName][]ExtensionPoint)
+	for _, p := range points {
+		byMessage[p.Field.Parent()] = append(byMessage[p.Field.Parent()], p)
+	}
+	return byMessage
+}
+
+// extensionPoints are those of Envoy 1.40.0, each tried on it.
+var extensionPoints = []ExtensionPoint{
 	{Field: "envoy.config.accesslog.v3.AccessLog.typed_config", Category: "envoy.access_loggers"},
 	{Field: "envoy.config.accesslog.v3.ExtensionFilter.typed_config", Category: "envoy.access_loggers.extension_filters"},
 	{Field: "envoy.config.bootstrap.v3.Bootstrap.bootstrap_extensions", Category: "envoy.bootstrap"},

@@ -1,4 +1,4 @@
-package facts
+package envoyapi
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ const (
 	SubsetPolicy             = protoreflect.FullName("envoy.extensions.load_balancing_policies.subset.v3.Subset")
 )
 
-// loadBalancingPolicies are the policies of Envoy 1.40.0.
+// loadBalancingPolicies are those of Envoy 1.40.0.
 var loadBalancingPolicies = []protoreflect.FullName{
 	ClientSideWeightedPolicy,
 	ClusterProvidedPolicy,
@@ -38,10 +38,10 @@ var loadBalancingPolicies = []protoreflect.FullName{
 
 // PickPolicy is the one of the policies that Envoy takes, the first that it knows,
 // and its type; nil where it knows none. It does not look at the others.
-func PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolicy_Policy, protoreflect.FullName) {
+func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolicy_Policy, protoreflect.FullName) {
 	for _, policy := range l.GetPolicies() {
-		name := TypeOf(policy.GetTypedExtensionConfig().GetTypedConfig())
-		if slices.Contains(loadBalancingPolicies, name) {
+		name := xds.PayloadType(policy.GetTypedExtensionConfig().GetTypedConfig())
+		if slices.Contains(v.policies, name) {
 			return policy, name
 		}
 	}
@@ -49,11 +49,11 @@ func PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolic
 }
 
 // HasNoPolicy reports whether Envoy finds no policy, and no other rule says why.
-func HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
+func (v *Version) HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	for _, policy := range l.GetPolicies() {
 		config := policy.GetTypedExtensionConfig()
-		name := TypeOf(config.GetTypedConfig())
-		if config.GetTypedConfig() != nil && !InBinary(name) || slices.Contains(loadBalancingPolicies, name) {
+		name := xds.PayloadType(config.GetTypedConfig())
+		if config.GetTypedConfig() != nil && !v.Holds(name) || slices.Contains(v.policies, name) {
 			return false
 		}
 	}
@@ -62,13 +62,13 @@ func HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 
 // IsPickedPolicy reports whether Envoy looks at the load balancing policy that n is or
 // stands in: it and those around it must be the ones that are picked.
-func IsPickedPolicy(n *xds.Node) bool {
+func (v *Version) IsPickedPolicy(n *xds.Node) bool {
 	for {
 		policy, at := xds.Enclosing[*clusterv3.LoadBalancingPolicy_Policy](n)
 		if at == nil {
 			return true
 		}
-		if picked, _ := PickPolicy(at.Parent.Message.(*clusterv3.LoadBalancingPolicy)); picked != policy {
+		if picked, _ := v.PickPolicy(at.Parent.Message.(*clusterv3.LoadBalancingPolicy)); picked != policy {
 			return false
 		}
 		n = at.Parent

@@ -1,15 +1,13 @@
-package xds
+package envoyapi
 
 import (
-	_ "embed"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Extension is an extension of the Envoy 1.40.0 binary.
+// Extension is an extension of a binary.
 type Extension struct {
 	// Category is the kind of place that it fits, such as envoy.filters.http.
 	Category string
@@ -22,9 +20,6 @@ type Extension struct {
 	Route protoreflect.FullName
 }
 
-//go:embed extensions.txt
-var extensionsText string
-
 // extensionTable is the extensions of a category, and of all by what they are
 // looked for.
 type extensionTable struct {
@@ -36,9 +31,9 @@ type extensionTable struct {
 // extensionKey is a category and, in it, a type or a name.
 type extensionKey struct{ category, value string }
 
-var extensions = sync.OnceValue(func() extensionTable {
+func parseExtensions(text string) extensionTable {
 	t := extensionTable{make(map[string][]Extension), make(map[extensionKey]Extension), make(map[extensionKey]Extension)}
-	for line := range strings.Lines(extensionsText) {
+	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if fields[0] == "#" {
 			continue
@@ -60,28 +55,28 @@ var extensions = sync.OnceValue(func() extensionTable {
 		}
 	}
 	return t
-})
+}
 
 // Extensions returns the extensions of a category, sorted by name.
-func Extensions(category string) []Extension { return extensions().byCategory[category] }
+func (v *Version) Extensions(category string) []Extension { return v.extensions().byCategory[category] }
 
 // ExtensionOf returns the extension of a category that a configuration is for.
-func ExtensionOf(category string, config protoreflect.FullName) (Extension, bool) {
-	e, ok := extensions().byConfig[extensionKey{category, string(config)}]
+func (v *Version) ExtensionOf(category string, config protoreflect.FullName) (Extension, bool) {
+	e, ok := v.extensions().byConfig[extensionKey{category, string(config)}]
 	return e, ok
 }
 
 // ExtensionNamed returns the extension of a category by its name.
-func ExtensionNamed(category, name string) (Extension, bool) {
-	e, ok := extensions().byName[extensionKey{category, name}]
+func (v *Version) ExtensionNamed(category, name string) (Extension, bool) {
+	e, ok := v.extensions().byName[extensionKey{category, name}]
 	return e, ok
 }
 
 // Categories returns the kinds of extensions that take a configuration, sorted.
-func Categories(config protoreflect.FullName) []string {
+func (v *Version) Categories(config protoreflect.FullName) []string {
 	var list []string
-	for category := range extensions().byCategory {
-		if _, ok := ExtensionOf(category, config); ok {
+	for category := range v.extensions().byCategory {
+		if _, ok := v.ExtensionOf(category, config); ok {
 			list = append(list, category)
 		}
 	}

@@ -1,4 +1,4 @@
-package facts
+package envoyapi
 
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -6,12 +6,11 @@ import (
 	"xdspub/xds"
 )
 
-// PerRouteType is the type that Envoy 1.40.0 reads the configuration of an HTTP
-// filter as where a route holds it, found by giving it every filter of its
-// binary. It is empty for a filter that routes can't configure; ok is false for
+// PerRouteType returns the type that Envoy reads the configuration of an HTTP filter as where
+// a route holds it. It is empty for a filter that routes can't configure; ok is false for
 // what configures no HTTP filter.
-func PerRouteType(name protoreflect.FullName) (route protoreflect.FullName, ok bool) {
-	route, ok = perRouteTypes[name]
+func (v *Version) PerRouteType(name protoreflect.FullName) (route protoreflect.FullName, ok bool) {
+	route, ok = v.perRoute[name]
 	switch route {
 	case same:
 		return name, ok
@@ -22,13 +21,13 @@ func PerRouteType(name protoreflect.FullName) (route protoreflect.FullName, ok b
 	}
 }
 
-// In perRouteTypes, what is neither same nor none is a message beside the
-// filter's own.
+// In perRouteTypes, what is neither same nor none is a message beside the filter's own.
 const (
 	same = "="
 	none = ""
 )
 
+// perRouteTypes are those of Envoy 1.40.0, found by giving it every filter of its binary.
 var perRouteTypes = map[protoreflect.FullName]protoreflect.FullName{
 	"envoy.extensions.common.matching.v3.ExtensionWithMatcher":                                "ExtensionWithMatcherPerRoute",
 	"envoy.extensions.common.matching.v3.ExtensionWithMatcherPerRoute":                        same,
@@ -132,14 +131,14 @@ var perRouteTypes = map[protoreflect.FullName]protoreflect.FullName{
 
 // IsReadAsAnother reports whether the node is a per-route configuration that Envoy
 // unpacks as a message of another type, which is a fault of its own.
-func IsReadAsAnother(n *xds.Node) bool {
+func (v *Version) IsReadAsAnother(n *xds.Node) bool {
 	switch n.Field() {
 	case "envoy.config.route.v3.FilterConfig.config",
 		"envoy.config.route.v3.Route.typed_per_filter_config",
 		"envoy.config.route.v3.RouteConfiguration.typed_per_filter_config",
 		"envoy.config.route.v3.VirtualHost.typed_per_filter_config",
 		"envoy.config.route.v3.WeightedCluster.ClusterWeight.typed_per_filter_config":
-		route, ok := PerRouteType(n.Name())
+		route, ok := v.PerRouteType(n.Name())
 		return ok && route != n.Name()
 	}
 	return false

@@ -1,4 +1,4 @@
-package facts
+package xds
 
 import (
 	"strings"
@@ -8,17 +8,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
-
-	"xdspub/xds"
 )
 
-// InBinary reports whether Envoy's binary holds a type.
-func InBinary(name protoreflect.FullName) bool {
-	return IsKnownType(string(name)) && xds.InEnvoy(name)
-}
-
-// TypeOf is the type that an Any holds, or that the TypedStruct in it stands for.
-func TypeOf(a *anypb.Any) protoreflect.FullName {
+// PayloadType returns the type that an Any holds, or that the TypedStruct in it stands for.
+func PayloadType(a *anypb.Any) protoreflect.FullName {
 	name := NameInURL(a.GetTypeUrl())
 	if name != "xds.type.v3.TypedStruct" && name != "udpa.type.v1.TypedStruct" {
 		return name // most are, and need not be unpacked
@@ -32,12 +25,12 @@ func TypeOf(a *anypb.Any) protoreflect.FullName {
 	return name
 }
 
-// NameInURL is the message name in a type URL.
+// NameInURL returns the message name in a type URL.
 func NameInURL(url string) protoreflect.FullName {
 	return protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 }
 
-// IsKnownType reports whether the API has the message that a type URL, or its name, names.
+// IsKnownType reports whether the API has the message that a type URL names.
 func IsKnownType(url string) bool {
 	_, err := protoregistry.GlobalTypes.FindMessageByName(NameInURL(url))
 	return err == nil
