@@ -30,15 +30,18 @@ type decoder struct {
 
 func (d *decoder) report(list ...diag.Diagnostic) { d.file.findings.Add(list...) }
 
-// enough reports whether the file has so many errors that it is read no further. It is
-// asked where there is more to read.
+// enough reports whether the file has so many errors that it is read no further, or nobody
+// waits for it any more. It is asked where there is more to read.
 func (d *decoder) enough() bool {
-	if d.file.findings.HasRoom(diag.Error) {
+	if d.file.findings.HasRoom(diag.Error) && !d.ended() {
 		return false
 	}
 	d.file.giveUp()
 	return true
 }
+
+// ended reports whether nobody waits for what is read.
+func (d *decoder) ended() bool { return d.tree != nil && d.tree.ended != nil && d.tree.ended() }
 
 // lose is report where a resource, or what may be one, can't be read at all.
 func (d *decoder) lose(f diag.Diagnostic) {

@@ -76,6 +76,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 		return nil, err
 	}
 	defer t.close()
+	t.ended = func() bool { return ctx.Err() != nil }
 	found, in := []entry{{path: root, format: formatOf(root), single: true, beyond: true}}, folders{}
 	if !single {
 		if found, in, err = l.find(ctx, t); err != nil {
@@ -132,6 +133,7 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 		i := todo[n]
 		if errs[i] = ctx.Err(); errs[i] == nil {
 			files[i], errs[i] = l.read(t, found[i], known[i])
+			errs[i] = cmp.Or(ctx.Err(), errs[i]) // where ctx has ended it is not all
 		}
 		if errs[i] != nil {
 			return 0

@@ -125,11 +125,15 @@ func (n *textNode) find(text []byte, tokens []string) (at *textNode, whole bool)
 		if i+1 == len(tokens) {
 			return n, len(values) == 1
 		}
-		if entry := entryOf(text, values, tokens[i+1]); entry != nil {
+		index, err := strconv.Atoi(tokens[i+1])
+		if err == nil && index >= 0 && index < len(values) && !values[index].isEntry() {
+			n = values[index] // of a list: no key has to be looked for
+			i++
+		} else if entry := entryOf(text, values, tokens[i+1]); entry != nil {
 			n = entry
 			i++
-		} else if index, err := strconv.Atoi(tokens[i+1]); err == nil {
-			if index >= len(values) {
+		} else if err == nil {
+			if index < 0 || index >= len(values) {
 				return n, false
 			}
 			n = values[index]
@@ -142,12 +146,19 @@ func (n *textNode) find(text []byte, tokens []string) (at *textNode, whole bool)
 // entryOf is the value of a map's entry: each is a message of key and value.
 func entryOf(text []byte, values []*textNode, key string) *textNode {
 	for _, v := range values {
-		keys, entries := v.named("key"), v.named("value")
-		if len(v.children) == 2 && len(keys) == 1 && len(entries) == 1 && unquoted(text[keys[0].value:keys[0].end]) == key {
-			return entries[0]
+		if !v.isEntry() {
+			continue
+		}
+		if k := v.named("key")[0]; unquoted(text[k.value:k.end]) == key {
+			return v.named("value")[0]
 		}
 	}
 	return nil
+}
+
+// isEntry reports whether a message looks like an entry of a map.
+func (n *textNode) isEntry() bool {
+	return len(n.children) == 2 && len(n.named("key")) == 1 && len(n.named("value")) == 1
 }
 
 // unquoted is the text of a scalar: literals that stand side by side are one.

@@ -22,6 +22,7 @@ type tree struct {
 	most    int64        // bytes
 	now     func() time.Time
 	overlay overlay
+	ended   func() bool // whether nobody waits for what is read; nil where somebody surely does
 
 	resources atomic.Int64 // that were read
 }

@@ -26,6 +26,7 @@ func (l *Loader) Update(ctx context.Context, root string, changed []string) (*Re
 		return l.Load(ctx, root)
 	}
 	defer t.close()
+	t.ended = func() bool { return ctx.Err() != nil }
 	next, ok := l.update(ctx, t, changed)
 	if !ok {
 		return l.Load(ctx, root)

@@ -380,6 +380,9 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 	n := (l.len() + piece - 1) / piece
 	whole := make([]bool, n)
 	l.parts = d.inParts(n, func(one *decoder, p int) {
+		if whole[p] = one.ended(); whole[p] {
+			return
+		}
 		from, to := p*piece, min((p+1)*piece, l.len())
 		text, findings := v.doc.source.document(v.doc.text[l.starts[from]:l.starts[to]], 0).parsed()
 		var items []json.RawMessage
@@ -388,6 +391,9 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 		}
 		whole[p] = true
 		for i, item := range items {
+			if one.ended() {
+				return
+			}
 			element(one, v.at(v.path.Index(from+i), item))
 		}
 	})

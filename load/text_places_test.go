@@ -1,0 +1,30 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestManyInText: what is looked for in a long list of a text proto is found without a look at all
+// of it, also where the key of a map is a number. By a look at each this would take hours.
+func TestManyInText(t *testing.T) {
+	const n = 300_000
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "routes { match { path: \"/%d\" } }\n", i)
+	}
+	b.WriteString("entries { key: \"1\" value { a: 2 } }\nentries { value { a: 1 } key: \"0\" }\n")
+	doc := newSource("a.txtpb", formatText, []byte(b.String())).document([]byte(b.String()), 0)
+	for i := range n {
+		l, ok := doc.literalText([]string{"routes", fmt.Sprint(i), "match", "path"}, false)
+		if want := fmt.Sprintf("/%d", i); !ok || l.means != want {
+			t.Fatalf("%v, %q, want %q", ok, l.means, want)
+		}
+	}
+	for key, want := range map[string]string{"0": "1", "1": "2"} {
+		if l, ok := doc.literalText([]string{"entries", key, "a"}, false); !ok || string(doc.text[l.from:l.to]) != want {
+			t.Errorf("%s: %v, %v", key, ok, l)
+		}
+	}
+}
