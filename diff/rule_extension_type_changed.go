@@ -52,9 +52,9 @@ then has no config at all, and answers 500, or closes the connections.`,
 			becomesLast, stays := moved[s.Name]
 			switch {
 			case !slices.Contains(listed, name):
-				f.Message = fmt.Sprintf("%s runs with filter %q of type %s: Envoy would refuse another one", s.in.Key, s.Name, strings.Join(listed, " or "))
+				f.Message = fmt.Sprintf("%s runs with filter %q of type %s: Envoy would refuse another one", s.Resource.Key, s.Name, strings.Join(listed, " or "))
 			case hasPlace && stays && last != becomesLast:
-				f.Message = fmt.Sprintf("filter %q is the last one either where it runs, in %s, or in the new one, but not in both: Envoy would refuse its config", s.Name, s.in.Key)
+				f.Message = fmt.Sprintf("filter %q is the last one either where it runs, in %s, or in the new one, but not in both: Envoy would refuse its config", s.Name, s.Resource.Key)
 			default:
 				continue
 			}

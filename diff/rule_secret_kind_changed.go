@@ -43,7 +43,7 @@ warnings.`,
 			default:
 				consequence, f.Warning = "it gets an empty one", true
 			}
-			f.Message = fmt.Sprintf("%s runs with this secret as %s: %s", s.in.Key, noun(want), consequence)
+			f.Message = fmt.Sprintf("%s runs with this secret as %s: %s", s.Resource.Key, noun(want), consequence)
 			p.Report(f)
 		}
 		return nil

@@ -21,7 +21,7 @@ type memory struct {
 	// until is when the first of the findings may become another one; zero for never.
 	until time.Time
 	// subscribers and collected are those of all resources.
-	subscribers []Subscriber
+	subscribers []xds.Subscriber
 	collected   []Occurrence
 	// silent are the rules with Snapshot that found nothing.
 	silent map[*Rule]bool
@@ -32,7 +32,7 @@ func newMemory(s *xds.Snapshot, resources []*xds.Resource, all []*judged) *memor
 	for i, r := range resources {
 		m.collected = append(m.collected, all[i].gathered...)
 		for _, s := range r.Facts().Subscriptions {
-			m.subscribers = append(m.subscribers, Subscriber{s, r})
+			m.subscribers = append(m.subscribers, xds.Subscriber{Subscription: s, Resource: r})
 		}
 	}
 	return m

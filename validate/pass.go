@@ -46,15 +46,9 @@ type SnapshotPass struct {
 	LookupPass
 	// Subscribers are all places that ask a config source for resources, in the
 	// order of the walk.
-	Subscribers []Subscriber
+	Subscribers []xds.Subscriber
 	// Collected are the messages that the rule's Collect names, in the order of the walk.
 	Collected []Occurrence
-}
-
-// Subscriber is a Subscription and the resource that it stands in.
-type Subscriber struct {
-	xds.Subscription
-	Resource *xds.Resource
 }
 
 // Occurrence is a message and the resource that holds it.

@@ -28,6 +28,12 @@ type Subscription struct {
 	Set func(*corev3.ConfigSource)
 }
 
+// Subscriber is a Subscription and the resource that it stands in.
+type Subscriber struct {
+	Subscription
+	Resource *Resource
+}
+
 // Subscribing are the messages that have a Subscription.
 var Subscribing = []protoreflect.FullName{
 	"envoy.config.cluster.v3.Cluster",

@@ -138,3 +138,27 @@ func TestPicture(t *testing.T) {
 		t.Error("docs/imports.svg is old: go generate ./internal/imports")
 	}
 }
+
+// TestVersionIsHandedOn: what an Envoy has is asked of the Version that was handed on. Only
+// where options may leave it out, the latest one is chosen.
+func TestVersionIsHandedOn(t *testing.T) {
+	chooses := []string{"load/source.go", "validate/judge.go"}
+	for _, p := range listed(t) {
+		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
+		if _, part := may[name]; !part && !isFamily(name) || name == "envoyapi" {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := name + "/" + file
+			for _, known := range []string{"envoyapi.Latest", "envoyapi.Versions"} {
+				if bytes.Contains(text, []byte(known)) != (known == "envoyapi.Latest" && slices.Contains(chooses, at)) {
+					t.Errorf("%s: %s is for %v alone; ask the Version of Pass, or of the options", at, known, chooses)
+				}
+			}
+		}
+	}
+}

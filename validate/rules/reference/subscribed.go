@@ -55,7 +55,7 @@ func checkSubscriptions(p *validate.SnapshotPass) {
 }
 
 // reportMissing reports that a subscription asks for what does not exist.
-func reportMissing(p *validate.LookupPass, s validate.Subscriber, consequence string) {
+func reportMissing(p *validate.LookupPass, s xds.Subscriber, consequence string) {
 	f := validate.Finding{
 		Resource: s.Resource,
 		Path:     s.NamePath,
@@ -67,7 +67,7 @@ func reportMissing(p *validate.LookupPass, s validate.Subscriber, consequence st
 
 // checkSecret: without a config source, a secret that is not in the Snapshot is a
 // static one of the bootstrap.
-func checkSecret(p *validate.LookupPass, s validate.Subscriber, served bool) {
+func checkSecret(p *validate.LookupPass, s xds.Subscriber, served bool) {
 	switch {
 	case s.Name == "" || !p.Snapshot.FromBootstrap() && p.Snapshot.Lookup(xds.Secret, s.Name) != nil: // field-constraint, or found
 	case served:
@@ -77,7 +77,7 @@ func checkSecret(p *validate.LookupPass, s validate.Subscriber, served bool) {
 	}
 }
 
-func checkEndpoints(p *validate.LookupPass, s validate.Subscriber, c claims) {
+func checkEndpoints(p *validate.LookupPass, s xds.Subscriber, c claims) {
 	if s.Name == "" || p.Snapshot.Lookup(xds.Endpoints, s.Name) != nil {
 		return // name-missing, or found
 	}

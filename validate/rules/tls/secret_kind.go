@@ -79,7 +79,7 @@ func noun(kind protoreflect.Name) string {
 }
 
 // consequence is what Envoy does about a secret of another kind than the wanted one.
-func consequence(s validate.Subscriber, secret *xds.Resource, want protoreflect.Name) string {
+func consequence(s xds.Subscriber, secret *xds.Resource, want protoreflect.Name) string {
 	switch static := s.Source.GetConfigSourceSpecifier() == nil; {
 	case static && want == "generic_secret":
 		return "it crashes Envoy"

@@ -99,8 +99,8 @@ func (c tlsContext) commonPath(field string) xds.Path {
 }
 
 // secretUsers are the subscribers of each secret of the Snapshot.
-func secretUsers(p *validate.SnapshotPass) map[*xds.Resource][]validate.Subscriber {
-	users := make(map[*xds.Resource][]validate.Subscriber)
+func secretUsers(p *validate.SnapshotPass) map[*xds.Resource][]xds.Subscriber {
+	users := make(map[*xds.Resource][]xds.Subscriber)
 	for _, s := range p.Subscribers {
 		if s.Target != xds.Secret {
 			continue
