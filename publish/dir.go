@@ -36,6 +36,7 @@ type Dir struct {
 	reader  *Reader
 	encoder encoder
 	started bool
+	bulk    bool // what is written now is flushed together, in the end
 }
 
 // Open makes the directory out when it is missing, locks it, and clears away

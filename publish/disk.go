@@ -21,6 +21,10 @@ type disk interface {
 	Rename(from folder, name string, to folder, toName string) error
 	// Remove removes a file or an empty folder.
 	Remove(in folder, name string) error
+	// SyncAll flushes the file system that a folder is on. It is for at least Many files and
+	// folders.
+	SyncAll(in folder) error
+	Many() int
 }
 
 // file is what is opened by way of a disk: a file to write or a folder to flush.

@@ -15,7 +15,8 @@
 // goes unseen. The rename is also what makes the change whole, since it swaps
 // one inode for another. So every new byte is written under .xdspub/stage
 // first, flushed, and read back; a disk that is full or damaged is found out
-// there, before the first published file moves. The stage is no subscription's
+// there, before the first published file moves. (Of many files the whole file system is flushed
+// once, where the system can.) The stage is no subscription's
 // folder, as each write in a watched folder wakes every watcher of it.
 //
 // # Why one folder for each subscription, for ever

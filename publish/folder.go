@@ -45,8 +45,10 @@ func (d *Dir) makeFolder(in folder, name string) (folder, error) {
 	if err := d.disk.Mkdir(in, name, 0o700); err != nil {
 		return folder{}, err
 	}
-	if err := d.syncFolder(in); err != nil {
-		return folder{}, err
+	if !d.bulk {
+		if err := d.syncFolder(in); err != nil {
+			return folder{}, err
+		}
 	}
 	return in.folder(name)
 }

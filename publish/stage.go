@@ -36,13 +36,16 @@ func (d *Dir) free(at string) string {
 	return at
 }
 
-// write writes files into one of our own folders and makes them durable there.
+// write writes files into one of our own folders and makes them durable there: many of them
+// at once.
 func (d *Dir) write(ctx context.Context, folder string, files []staged) error {
 	in, err := d.root.folder(folder)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
+	d.bulk = len(files) >= d.disk.Many()
+	defer func() { d.bulk = false }()
 	for _, f := range files {
 		if ctx.Err() != nil {
 			return d.stopped(ctx, "before the first step")
@@ -50,6 +53,9 @@ func (d *Dir) write(ctx context.Context, folder string, files []staged) error {
 		if err := d.stage(in, f); err != nil {
 			return fmt.Errorf("stage %s: %w", f.Path, err)
 		}
+	}
+	if d.bulk {
+		return d.disk.SyncAll(in)
 	}
 	return d.syncFolder(in)
 }
@@ -91,6 +97,9 @@ func (d *Dir) fill(w file, f File) error {
 	}
 	if err := d.disk.Chmod(w, f.mode()); err != nil {
 		return err
+	}
+	if d.bulk {
+		return nil // all are flushed together
 	}
 	return w.Sync()
 }

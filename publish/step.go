@@ -17,6 +17,8 @@ func (d *Dir) step(s Step, ready []staged) (StepResult, error) {
 	if err := d.holding(); err != nil {
 		return done, err
 	}
+	d.bulk = len(ready)+len(s.Remove) >= d.disk.Many()
+	defer func() { d.bulk = false }()
 	for _, f := range ready {
 		gid := anyGroup
 		if f.Secret {
@@ -79,8 +81,11 @@ func (d *Dir) unlink(file string) error {
 	return err
 }
 
-// syncFolders flushes the folders of the files, each once.
+// syncFolders flushes the folders of the files, each once, or all of them together.
 func (d *Dir) syncFolders(files []string) error {
+	if d.bulk && len(files) > 0 {
+		return d.disk.SyncAll(d.root)
+	}
 	flushed := map[string]bool{}
 	for _, name := range files {
 		folder := path.Dir(name)
