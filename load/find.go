@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"xdspub/internal/fspath"
 	"xdspub/safefile"
 )
 
@@ -73,16 +73,16 @@ type location struct {
 	names  int  // of files and folders in it
 }
 
-// without are folders without the one at a path and those in it.
-func (f folders) without(path string) folders {
-	next := folders{make(map[string]location, len(f.at)), make(map[string]string, len(f.at)), 0}
-	for p, at := range f.at {
-		if !fspath.Within(p, path) {
-			next.at[p], next.paths[at.real] = at, p
-			next.names += at.names
-		}
+// clone are the same folders, which may be changed.
+func (f folders) clone() folders { return folders{maps.Clone(f.at), maps.Clone(f.paths), f.names} }
+
+// drop takes the folder at a path out, if there is one, but none of those in it.
+func (f *folders) drop(path string) {
+	if at, ok := f.at[path]; ok {
+		delete(f.at, path)
+		delete(f.paths, at.real)
+		f.names -= at.names
 	}
-	return next
 }
 
 // find lists the files of the tree in the order of their paths.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,12 +43,13 @@ func (l *Loader) update(ctx context.Context, t *tree, changed []string) (next co
 	if err != nil || l.known.folders.at[filepath.Clean(t.root)].real != t.folders[0].real {
 		return contents{}, false
 	}
-	u := updater{finder: finder{l: l, tree: t, folders: l.known.folders}, base: base, again: make(map[string]*file)}
+	u := updater{finder: finder{l: l, tree: t, folders: l.known.folders}, base: base, again: make(map[string]*file), wide: make(map[string]bool)}
 	for _, path := range slices.Sorted(slices.Values(changed)) {
 		if !u.look(ctx, path) {
 			return contents{}, false
 		}
 	}
+	u.lookAtUsers()
 	edits, ok := u.edits(ctx)
 	if !ok {
 		return contents{}, false
@@ -67,6 +69,11 @@ type updater struct {
 	base  string           // the root, absolute
 	seen  []string         // folders that were gone through
 	again map[string]*file // what was known of files that may be gone or changed, by path
+	// paths are those of the folders before, sorted; nil as long as none of them has changed.
+	paths []string
+	// changed are the paths that changed, and wide those of them that may be folders.
+	changed []string
+	wide    map[string]bool
 }
 
 // look takes one path up that changed.
@@ -78,8 +85,9 @@ func (u *updater) look(ctx context.Context, path string) (ok bool) {
 	if err != nil {
 		return false
 	}
+	u.changed = append(u.changed, path)
 	if !filepath.IsLocal(below) || u.l.leftOut(below) {
-		u.lookAtUsers(path)
+		u.wide[path] = true
 		return true
 	}
 	at := filepath.Join(u.tree.root, below)
@@ -98,7 +106,7 @@ func (u *updater) look(ctx context.Context, path string) (ok bool) {
 	case wasFile:
 		u.again[at] = known
 	}
-	u.lookAtUsers(path)
+	u.wide[path] = wasFolder || !exists || info.IsDir()
 	if wasFolder || exists && info.IsDir() {
 		u.leave(at)
 	}
@@ -121,28 +129,56 @@ func (u *updater) known(path string) (f *file, ok bool) {
 
 // leave takes a folder out of the tree, with all in it.
 func (u *updater) leave(dir string) {
-	u.folders = u.folders.without(dir)
+	inside := dir + string(filepath.Separator)
+	if u.paths == nil { // the folders are still those of the contents before
+		u.paths, u.folders = slices.Sorted(maps.Keys(u.folders.at)), u.folders.clone()
+	}
+	u.folders.drop(dir)
+	for i, _ := slices.BinarySearch(u.paths, inside); i < len(u.paths) && strings.HasPrefix(u.paths[i], inside); i++ {
+		u.folders.drop(u.paths[i])
+	}
 	u.seen = append(u.seen, dir)
 	files := u.l.known.files
-	i, _ := searchFile(files, dir+string(filepath.Separator))
+	i, _ := searchFile(files, inside)
 	for _, f := range files[i:] {
-		if !strings.HasPrefix(f.source.name, dir+string(filepath.Separator)) {
+		if !strings.HasPrefix(f.source.name, inside) {
 			break
 		}
 		u.again[f.source.name] = f
 	}
 }
 
-// lookAtUsers takes up the files into whose resources goes what is at a path, or below it.
-func (u *updater) lookAtUsers(path string) {
-	for at, users := range u.l.known.inlined {
-		if fspath.Within(at, path) {
-			for _, f := range users.of {
-				if u.again[f.source.name] == nil {
-					u.again[f.source.name] = f
-					u.found = append(u.found, f.found)
-				}
+// lookAtUsers takes up the files into whose resources goes what is at a path that changed, or
+// below it. Only for one that may be a folder does it go through all that goes into resources.
+func (u *updater) lookAtUsers() {
+	inlined := u.l.known.inlined
+	wide := false
+	for _, path := range u.changed {
+		u.readAgain(inlined[path].of)
+		wide = wide || u.wide[path]
+	}
+	if !wide {
+		return
+	}
+	for path, users := range inlined {
+		for dir := path; ; dir = filepath.Dir(dir) {
+			if u.wide[dir] {
+				u.readAgain(users.of)
+				break
 			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+}
+
+// readAgain takes up files that were known.
+func (u *updater) readAgain(files []*file) {
+	for _, f := range files {
+		if u.again[f.source.name] == nil {
+			u.again[f.source.name] = f
+			u.found = append(u.found, f.found)
 		}
 	}
 }

@@ -33,55 +33,62 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	if facts.Inside(n, "envoy.config.endpoint.v3.LedsClusterLocalityConfig") && facts.Inside(n, "envoy.config.cluster.v3.Cluster.load_assignment") {
 		return // never asked: leds-endpoints
 	}
-	f := validate.Finding{Path: use.Path}
-	if facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config") {
-		if !p.BootstrapFacts.Has(use.Target, use.Name) && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
-			f := validate.Finding{
-				Path:    use.Path,
-				Message: fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name),
-			}
-			suggest(p, &f, use.Target, use.Name)
-			p.Report(f)
+	static := p.BootstrapFacts.Has(use.Target, use.Name)
+	switch load := loadAt(n, use); {
+	case facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config"):
+		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
+			reportUnknown(p, use, fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name), false)
 		}
-		return
-	}
-	switch load := loadAt(n, use); load {
-	case xds.Static, xds.BootstrapOnly:
-		if p.BootstrapFacts.Has(use.Target, use.Name) {
-			return
+	case load == xds.Static, load == xds.BootstrapOnly:
+		if !static {
+			reportNotStatic(p, use)
 		}
-		f.Message = fmt.Sprintf("%s %q is no static one of the bootstrap: %s", use.Target.Noun, use.Name, p.Resource.Refusal())
-		f.Help = "define it in the bootstrap, and say which bootstrap Envoy has"
-		if other := p.Snapshot.Lookup(use.Target, use.Name); other != nil {
-			f.Related = facts.Related(other, "name", "this one comes too late: Envoy looks for it in the bootstrap only")
-		}
-	case xds.Refused, xds.BreaksTraffic, xds.Ignored:
+	case load != xds.Refused && load != xds.BreaksTraffic && load != xds.Ignored: // chosen at run time
+	case exists:
 		if l := outerListener(p, n, use); l != nil {
-			f.Message = fmt.Sprintf("listener %q is no internal listener: Envoy accepts it, and %s", use.Name, requestsFail)
-			f.Help = "give it internal_listener: {} in the place of its address"
-			f.Related = facts.Related(l, "name", "this one has an address")
-			break
+			p.Report(validate.Finding{
+				Path:    use.Path,
+				Message: fmt.Sprintf("listener %q is no internal listener: Envoy accepts it, and %s", use.Name, requestsFail),
+				Help:    "give it internal_listener: {} in the place of its address",
+				Related: facts.Related(l, "name", "this one has an address"),
+			})
 		}
-		if exists {
-			return
-		}
-		suggest(p, &f, use.Target, use.Name)
-		f.Message = fmt.Sprintf("unknown %s %q: ", use.Target.Noun, use.Name)
-		switch {
-		case load == xds.Refused:
-			f.Message += p.Resource.Refusal()
-		case load == xds.Ignored:
-			f.Message += "Envoy accepts it, and " + noEffect
-			f.Warning = true
-		default:
-			words, fatal := aftermath(p, n)
-			f.Message += "Envoy accepts it, and " + words
-			f.Warning = !fatal
-		}
-	default: // chosen at run time
-		return
+	default:
+		does, warning := consequence(p, n, load)
+		reportUnknown(p, use, fmt.Sprintf("unknown %s %q: %s", use.Target.Noun, use.Name, does), warning)
+	}
+}
+
+// reportUnknown reports a name that nothing has, or something like it.
+func reportUnknown(p *validate.LookupPass, use xds.Use, message string, warning bool) {
+	f := validate.Finding{Path: use.Path, Message: message, Warning: warning}
+	suggest(p, &f, use.Target, use.Name)
+	p.Report(f)
+}
+
+// reportNotStatic reports a name that Envoy looks for in the bootstrap only.
+func reportNotStatic(p *validate.LookupPass, use xds.Use) {
+	f := validate.Finding{
+		Path:    use.Path,
+		Message: fmt.Sprintf("%s %q is no static one of the bootstrap: %s", use.Target.Noun, use.Name, p.Resource.Refusal()),
+		Help:    "define it in the bootstrap, and say which bootstrap Envoy has",
+	}
+	if other := p.Snapshot.Lookup(use.Target, use.Name); other != nil {
+		f.Related = facts.Related(other, "name", "this one comes too late: Envoy looks for it in the bootstrap only")
 	}
 	p.Report(f)
+}
+
+// consequence says what Envoy does with a name that nothing has, and whether that is a warning.
+func consequence(p *validate.LookupPass, n *xds.Node, load xds.OnMissing) (does string, warning bool) {
+	switch load {
+	case xds.Refused:
+		return p.Resource.Refusal(), false
+	case xds.Ignored:
+		return "Envoy accepts it, and " + noEffect, true
+	}
+	words, fatal := aftermath(p, n)
+	return "Envoy accepts it, and " + words, !fatal
 }
 
 // outerListener is the listener that an endpoint names, where that one takes no
