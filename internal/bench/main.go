@@ -82,7 +82,18 @@ func run(xdspub, envoy string) error {
 			return err
 		}
 	}
-	return measureEdits(dir, xdspub, []int{1_000, clusters})
+	sizes := []int{1_000, clusters}
+	for _, measure := range []func() error{
+		func() error { return measureEdits(dir, xdspub, sizes) },
+		func() error { return measureConfirmation(dir, xdspub, envoy, sizes) },
+		func() error { return measureRaw(dir, xdspub, envoy, sizes) },
+		func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) },
+	} {
+		if err := measure(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // world is where the configurations stand, and the programs that judge them.
