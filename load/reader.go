@@ -250,19 +250,11 @@ func emptyOf(md protoreflect.MessageDescriptor) string {
 // members reads the members of an object, but skipped, as the fields of md. Where that
 // is set they follow other members.
 func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place, skipped *jsonNode) {
-	fields := make([]protoreflect.FieldDescriptor, len(n.children))
-	last := make(map[protoreflect.FieldDescriptor]int, len(n.children))
-	for i := range n.children {
-		if fields[i] = fieldNamed(md, n.children[i].name); fields[i] != nil {
-			last[fields[i]] = i
-		}
-	}
+	o := newFieldsRead(md, n, p)
 	first := skipped == nil
-	seen := make(map[protoreflect.FieldDescriptor]bool, len(n.children))
-	oneofs := make(map[protoreflect.OneofDescriptor]*jsonNode)
 	unknown := false // in a way that leaves open what was meant
 	for i := range n.children {
-		c, fd := &n.children[i], fields[i]
+		c := &n.children[i]
 		if c == skipped {
 			continue
 		}
@@ -270,42 +262,13 @@ func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place
 			r.lost.Add(p.path)
 			return
 		}
-		name := ""
+		fd, at := r.memberField(o, c, i)
 		if fd == nil {
-			fd = meant(md, c.name, last)
-			r.unknown(p.at(c.name, c.name, nil), fd)
-			if fd == nil {
-				unknown = true
-				continue
-			}
-			last[fd] = i
-			r.lost.Add(p.path.Field(string(fd.Name()))) // whether that was meant is for a person to say
-			name = c.name
-		} else {
-			name = string(fd.Name())
-		}
-		at := p.at(name, c.name, fd)
-		if seen[fd] {
-			again := p.at(c.name, c.name, fd)
-			if !r.byEnvoy() {
-				r.fault(again, true, "duplicate field "+name)
-				continue
-			}
-			r.taken(again, true, "duplicate field "+name)
-		}
-		seen[fd] = true
-		if last[fd] != i && r.byEnvoy() { // Envoy's parser takes the last one
+			unknown = true
 			continue
 		}
-		if r.kind(c) == 'n' && !takesNull(fd) {
+		if !r.counts(o, c, i, at) {
 			continue
-		}
-		if oneof := fd.ContainingOneof(); oneof != nil && !oneof.IsSynthetic() {
-			if other := oneofs[oneof]; other != nil {
-				r.bothSet(at, c, other)
-				continue
-			}
-			oneofs[oneof] = c
 		}
 		start := r.out.Len()
 		if !first {
@@ -320,11 +283,78 @@ func (r *reader) members(md protoreflect.MessageDescriptor, n *jsonNode, p place
 	}
 	if unknown { // what was meant is not there
 		for i := range md.Fields().Len() {
-			if _, ok := last[md.Fields().Get(i)]; !ok {
+			if _, ok := o.last[md.Fields().Get(i)]; !ok {
 				r.lost.Add(p.path.Field(string(md.Fields().Get(i).Name())))
 			}
 		}
 	}
+}
+
+// fieldsRead is what was met of an object whose members are read.
+type fieldsRead struct {
+	md     protoreflect.MessageDescriptor
+	at     place
+	last   map[protoreflect.FieldDescriptor]int // member of each field
+	seen   map[protoreflect.FieldDescriptor]bool
+	oneofs map[protoreflect.OneofDescriptor]*jsonNode
+}
+
+func newFieldsRead(md protoreflect.MessageDescriptor, n *jsonNode, at place) fieldsRead {
+	o := fieldsRead{
+		md: md, at: at,
+		last:   make(map[protoreflect.FieldDescriptor]int, len(n.children)),
+		seen:   make(map[protoreflect.FieldDescriptor]bool, len(n.children)),
+		oneofs: make(map[protoreflect.OneofDescriptor]*jsonNode),
+	}
+	for i := range n.children {
+		if fd := fieldNamed(md, n.children[i].name); fd != nil {
+			o.last[fd] = i
+		}
+	}
+	return o
+}
+
+// memberField is the field that the i-th member of an object is, or is meant to be, and its
+// place. It is nil where nobody can tell.
+func (r *reader) memberField(o fieldsRead, c *jsonNode, i int) (protoreflect.FieldDescriptor, place) {
+	if fd := fieldNamed(o.md, c.name); fd != nil {
+		return fd, o.at.at(string(fd.Name()), c.name, fd)
+	}
+	fd := meant(o.md, c.name, o.last)
+	r.unknown(o.at.at(c.name, c.name, nil), fd)
+	if fd != nil {
+		o.last[fd] = i
+		r.lost.Add(o.at.path.Field(string(fd.Name()))) // whether that was meant is for a person to say
+	}
+	return fd, o.at.at(c.name, c.name, fd)
+}
+
+// counts reports whether the i-th member of an object, at its place, is one that is read: not of
+// a field that is read already, or may not stand beside another.
+func (r *reader) counts(o fieldsRead, c *jsonNode, i int, at place) bool {
+	fd := at.field
+	if o.seen[fd] {
+		again, reason := o.at.at(c.name, c.name, fd), "duplicate field "+string(fd.Name())
+		if !r.byEnvoy() {
+			return r.fault(again, true, reason)
+		}
+		r.taken(again, true, reason)
+	}
+	o.seen[fd] = true
+	if o.last[fd] != i && r.byEnvoy() { // Envoy's parser takes the last one
+		return false
+	}
+	if r.kind(c) == 'n' && !takesNull(fd) {
+		return false
+	}
+	if oneof := fd.ContainingOneof(); oneof != nil && !oneof.IsSynthetic() {
+		if other := o.oneofs[oneof]; other != nil {
+			r.bothSet(at, c, other)
+			return false
+		}
+		o.oneofs[oneof] = c
+	}
+	return true
 }
 
 func takesNull(fd protoreflect.FieldDescriptor) bool {
