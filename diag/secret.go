@@ -12,16 +12,23 @@ import (
 // hold a password. What looks like one is not shown. This knows common shapes and no more:
 // a token that looks like any other word is printed.
 
-// values are secrets by what they look like. Where an expression has a group, the group is
-// the secret.
-var values = []*regexp.Regexp{
-	regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY-----|(?s:.*))`),
-	regexp.MustCompile(`(?i)\b(?:basic|bearer|digest|negotiate|apikey)\s+([A-Za-z0-9+/=._~:-]{6,})`),
-	regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"']*:([^\s/@"']+)@`),
-	regexp.MustCompile(`\$(?:1|2[abxy]?|5|6|7|y|gy|argon2[a-z]*|scrypt|pbkdf2[a-z0-9-]*|apr1)\$[./A-Za-z0-9$=,+-]{4,}`),
-	regexp.MustCompile(`\{SHA\}[A-Za-z0-9+/=]{8,}`),
-	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), // a JWT
-	regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bAIza[\w-]{30,}|\b[sr]k_live_\w{10,}`),
+// shape is what a secret looks like. Where the expression has a group, the group is the secret.
+type shape struct {
+	*regexp.Regexp
+	// marks are texts, in small letters, of which each that matches has one: most texts have
+	// none, and the expressions take long.
+	marks []string
+}
+
+// values are secrets by what they look like.
+var values = []shape{
+	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY-----|(?s:.*))`), []string{"-----begin "}},
+	{regexp.MustCompile(`(?i)\b(?:basic|bearer|digest|negotiate|apikey)\s+([A-Za-z0-9+/=._~:-]{6,})`), []string{"basic", "bearer", "digest", "negotiate", "apikey"}},
+	{regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"']*:([^\s/@"']+)@`), []string{"://"}},
+	{regexp.MustCompile(`\$(?:1|2[abxy]?|5|6|7|y|gy|argon2[a-z]*|scrypt|pbkdf2[a-z0-9-]*|apr1)\$[./A-Za-z0-9$=,+-]{4,}`), []string{"$"}},
+	{regexp.MustCompile(`\{SHA\}[A-Za-z0-9+/=]{8,}`), []string{"{sha}"}},
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), []string{"eyj"}}, // a JWT
+	{regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bAIza[\w-]{30,}|\b[sr]k_live_\w{10,}`), []string{"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "aiza", "_live_"}},
 }
 
 // names are of what holds a secret, with its value on the same line.
@@ -33,8 +40,11 @@ var names = []*regexp.Regexp{
 
 // Hide puts … where a text holds what looks like a secret.
 func Hide(text string) string {
+	small := strings.ToLower(text)
 	for _, shape := range values {
-		text = hide(shape, text)
+		if slices.ContainsFunc(shape.marks, func(mark string) bool { return strings.Contains(small, mark) }) {
+			text = hide(shape.Regexp, text)
+		}
 	}
 	return text
 }
