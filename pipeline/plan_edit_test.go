@@ -240,3 +240,41 @@ func TestOpenedAgain(t *testing.T) {
 		t.Error("the plan for a directory that was opened again lacks the files that stay")
 	}
 }
+
+// TestEditForgetsWhatHasGone: a retired file that is neither out nor on record, as after a trim
+// that ended early, is forgotten by the plan of an edit as by any other.
+func TestEditForgetsWhatHasGone(t *testing.T) {
+	s := newFixture(t, func(o *Options) { o.Endpoints = EndpointsFile })
+	dir, err := publish.Open(s.p.options.Out, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	s.p.Opened(dir)
+	edit := func(factor string) {
+		t.Helper()
+		s.tree(tree(green, strings.TrimSuffix(greenEndpoints, "}")+", policy: {overprovisioning_factor: "+factor+"}}"))
+		if _, err := s.p.Publish(t.Context(), dir, s.plan()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := func() publish.Manifest {
+		t.Helper()
+		m, err := s.p.out.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	edit("150")
+	m := record()
+	m.Retired = []publish.Retired{{File: "eds/blue/eds.json", Since: s.now}}
+	if _, err := dir.Publish(t.Context(), publish.Plan{Manifest: m}); err != nil {
+		t.Fatal(err)
+	}
+	s.p.Trust(true)
+	edit("160")
+	if m := record(); len(m.Retired) > 0 {
+		t.Errorf("%v wait for their trim", m.Retired)
+	}
+}

@@ -45,6 +45,12 @@ func (p *Pipeline) readState() (*state, error) {
 	if s.files, err = p.out.List(folders(p.options.Format)); err != nil {
 		return nil, err
 	}
+	// What is neither out nor on record, as after a trim that ended early, waits for no trim.
+	s.manifest.Retired = slices.DeleteFunc(slices.Clone(m.Retired), func(g publish.Retired) bool {
+		_, recorded := m.Files[g.File]
+		_, out := slices.BinarySearch(s.files, g.File)
+		return g.File != "" && !recorded && !out
+	})
 	if s.clusters, err = p.published(xds.Cluster); err != nil {
 		return nil, err
 	}
