@@ -76,8 +76,11 @@ func (r *Resource) Walk(visit func(*Node)) {
 	r.facts.Store(f)
 }
 
-// Edit is Edit over the message of a resource that is in no Snapshot yet. The same walk finds
-// the Facts of what it becomes, and packs its payloads so that Canonical needs no walk.
+// Edit calls edit for the message of a resource that is in no Snapshot yet, and for every message
+// below it, like Walk. edit may change the node's message and returns true where it did; payloads
+// that were changed are packed again, a changed TypedStruct as the message it stands for. Edit
+// reports whether anything was changed. The same walk finds the Facts of what the resource
+// becomes, and packs all its payloads so that Canonical needs no walk.
 func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 	var visited []*Node
 	w := walker{visit: func(n *Node) bool { visited = append(visited, n); return edit(n) }, pack: true}

@@ -92,7 +92,7 @@ func TestVersionOfDifferentMessages(t *testing.T) {
 	for i := range n {
 		m := listener(t)
 		at, visited := "", 0
-		changed := xds.Edit(m, func(n *xds.Node) bool {
+		changed := (&xds.Resource{Message: m}).Edit(func(n *xds.Node) bool {
 			if visited++; visited != i+1 {
 				return false
 			}

@@ -168,15 +168,6 @@ func Walk(m proto.Message, visit func(*Node)) {
 	w.walk(&Node{Message: m})
 }
 
-// Edit calls edit for m and every message below it like Walk. edit may change
-// the node's message and returns true where it did; payloads that were changed
-// are packed again, a changed TypedStruct as the message it stands for. Edit
-// reports whether anything was changed.
-func Edit(m proto.Message, edit func(*Node) bool) bool {
-	w := walker{visit: edit}
-	return w.walk(&Node{Message: m})
-}
-
 // Search is a Walk for messages of some types. It skips fields that can hold none of them,
 // most of the endpoints of a cluster for example.
 type Search struct {

@@ -268,13 +268,13 @@ func TestEdit(t *testing.T) {
 	}
 	m := listener(t)
 	before := proto.CloneOf(m)
-	if xds.Edit(m, func(*xds.Node) bool { return false }) {
+	if (&xds.Resource{Message: m}).Edit(func(*xds.Node) bool { return false }) {
 		t.Error("nothing was changed, but Edit says so")
 	}
 	if diff := cmp.Diff(before, m, protocmp.Transform()); diff != "" {
 		t.Errorf("Edit changes what it need not:\n%s", diff)
 	}
-	if !xds.Edit(m, rename) {
+	if !(&xds.Resource{Message: m}).Edit(rename) {
 		t.Error("Edit says that nothing was changed")
 	}
 	var names, structs []string
@@ -307,7 +307,7 @@ func TestEdit(t *testing.T) {
 			t.Errorf("http_filters[%d] holds a %s, want a %s", i, got, want)
 		}
 	}
-	if !xds.Edit(&clusterv3.Cluster{}, func(*xds.Node) bool { return true }) {
+	if !(&xds.Resource{Message: &clusterv3.Cluster{}}).Edit(func(*xds.Node) bool { return true }) {
 		t.Error("the root was changed, but Edit says no")
 	}
 }
