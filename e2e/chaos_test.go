@@ -2,12 +2,10 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -227,10 +225,10 @@ func (c *chaos) port() string {
 func (c *chaos) byHand() string {
 	m, err := publish.ReadManifest(c.out)
 	c.must(err)
-	if len(m.Files) == 0 {
+	if m.Files.IsZero() {
 		return "nothing" // there is no record
 	}
-	name := filepath.Join(c.out, choose(c.soak, slices.Sorted(maps.Keys(m.Files))))
+	name := filepath.Join(c.out, choose(c.soak, m.Files.Names()))
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return err.Error() // trimmed meanwhile

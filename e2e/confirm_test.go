@@ -67,7 +67,7 @@ func (s *fixture) bytesOut(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	files := make(map[string]string)
-	for name := range m.Files {
+	for _, name := range m.Files.Names() {
 		text, err := os.ReadFile(filepath.Join(s.out, name))
 		if err != nil {
 			t.Error(err)
@@ -96,7 +96,7 @@ func (s *fixture) sameOut(t *testing.T, before map[string]string) {
 			t.Errorf("%s is not what it was", name)
 		}
 	}
-	for name := range now {
+	for _, name := range now {
 		if _, going := goes[publish.Retired{File: name}]; before[name] == "" && !going {
 			t.Errorf("%s has come, and does not go", name)
 		}

@@ -56,7 +56,7 @@ func TestGoingFileByHand(t *testing.T) {
 					t.Fatal(err)
 				}
 				clusters, err := os.ReadFile(filepath.Join(s.out, "cds/cds.json"))
-				_, known := m.Files[file]
+				_, known := m.Files.Get(file)
 				return err == nil && !known && len(m.Retired) == 0 && !s.exists(file) && !strings.Contains(string(clusters), `"blue"`), fmt.Sprint(m, err)
 			})
 			s.took(t)

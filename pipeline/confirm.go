@@ -98,7 +98,8 @@ func (c *confirmation) version(file string) string {
 	if _, there := slices.BinarySearch(c.st.files, file); !there {
 		return ""
 	}
-	version := c.st.manifest.Files[file].Version
+	was, _ := c.st.manifest.Files.Get(file)
+	version := was.Version
 	// No publish repairs a retired file: Envoy has to run what it holds, be it edited or
 	// not on record.
 	if c.retired[file] {

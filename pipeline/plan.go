@@ -266,7 +266,7 @@ func (st *state) retired(clusters []*xds.Resource, out *render.Output) []publish
 		wanted[i] = f.Path
 	}
 	// A file on record is retired also where it was removed by hand.
-	names := without(slices.Collect(maps.Keys(st.manifest.Files)), st.files)
+	names := without(st.manifest.Files.Names(), st.files)
 	for _, f := range without(slices.Concat(names, st.files), wanted) {
 		// The bootstrap names a layer that can't be read, and nothing replaces it.
 		if !isLayer(f) {

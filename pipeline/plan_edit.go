@@ -40,7 +40,7 @@ func (p *Pipeline) planEdit(s *xds.Snapshot, st *state, now time.Time) (*Plan, e
 	p.planned.snapshot = s
 	listeners := p.derive(xds.Listener, st.listeners)
 	m := st.manifest
-	m.Layout, m.Files, m.Resources = 0, nil, counts(s) // Publish sets the first two
+	m.Layout, m.Files, m.Resources = 0, publish.PublishedFiles{}, counts(s) // Publish sets the first two
 	if len(m.Retired) == 0 {
 		m.Retired = nil
 	}

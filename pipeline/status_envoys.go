@@ -60,7 +60,7 @@ func setOf(names []string) map[string]bool {
 // version returns the version_info of a published file. While a change is under way, the
 // record does not have the files that it has moved.
 func (m *diskState) version(name string, differs bool) string {
-	if was, ok := m.manifest.Files[name]; ok && (!differs || m.intent == nil) {
+	if was, ok := m.manifest.Files.Get(name); ok && (!differs || m.intent == nil) {
 		return was.Version
 	}
 	return m.p.versionInfo(name)

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -90,7 +89,7 @@ func (p *Pipeline) startTrimDelays(ctx context.Context, d *publish.Dir, now time
 
 // due returns what Trim may remove now, and when to check the rest.
 func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (due []publish.Retired, next time.Time, err error) {
-	edited, err := p.edited(m)
+	edited, err := m.DriftedAt(p.options.Out, p.options.Format.Path(xds.Cluster, ""))
 	if err != nil || edited {
 		return nil, next, err // the next publish mends the file
 	}
@@ -108,15 +107,6 @@ func (p *Pipeline) due(ctx context.Context, m publish.Manifest, now time.Time) (
 		}
 	}
 	return due, next, nil
-}
-
-// edited reports whether somebody has edited the published CDS file by hand.
-func (p *Pipeline) edited(m publish.Manifest) (bool, error) {
-	cds := p.options.Format.Path(xds.Cluster, "")
-	m.Files = maps.Clone(m.Files)
-	maps.DeleteFunc(m.Files, func(name string, _ publish.Published) bool { return name != cds })
-	list, err := m.Drifted(p.options.Out)
-	return len(list) > 0, err
 }
 
 // usableUntil returns a function that says when Trim may remove something; where that is not

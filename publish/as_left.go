@@ -17,9 +17,10 @@ func (d *Dir) Moves() int { return d.reader.moves }
 // none. Where it reports false, it may not have looked at all.
 func (d *Dir) AsLeft() bool {
 	r := d.reader
-	if r.listed == nil || !isCurrent(r, d.root, manifestPath, r.manifest) {
+	if r.listed == nil || !r.knowsManifest(d.root, r.knownBase(d.root)) {
 		return false
 	}
+	r.update()
 	if _, err := d.root.stat(intentPath); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}

@@ -152,7 +152,7 @@ func checkPrivate(t *testing.T, out string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if !slices.Contains([]string{"intent", "lock", "manifest.json", "refused.json", "stage", "undo"}, e.Name()) {
+		if !slices.Contains([]string{"files", "intent", "lock", "manifest.json", "refused.json", "stage", "undo"}, e.Name()) {
 			t.Errorf("%s/%s left over", private, e.Name())
 		}
 	}

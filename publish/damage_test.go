@@ -30,7 +30,7 @@ var damages = []struct {
 	{"garbage", instead(func(name string) error { return os.WriteFile(name, []byte("\x00{]\xff"), 0o600) })},
 	{"of another kind", instead(func(name string) error { return os.WriteFile(name, []byte(`["layout"]`), 0o600) })},
 	{"newer", instead(func(name string) error {
-		return os.WriteFile(name, []byte(`{"layout": 2, "steps": 7, "going": {}}`), 0o600)
+		return os.WriteFile(name, []byte(`{"layout": 3, "steps": 7, "going": {}}`), 0o600)
 	})},
 	{"a folder", instead(func(name string) error { return os.Mkdir(name, 0o700) })},
 	{"a folder with something in it", instead(func(name string) error { return os.MkdirAll(filepath.Join(name, "x", "y"), 0o700) })},
@@ -114,7 +114,7 @@ func refusedOnce(out string) error {
 func parts(t *testing.T, out string) []string {
 	t.Helper()
 	list := []string{private}
-	for _, pattern := range []string{private + "/*", undoPath + "/*"} {
+	for _, pattern := range []string{private + "/*", basesPath + "/*", undoPath + "/*"} {
 		names, err := filepath.Glob(filepath.Join(out, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func parts(t *testing.T, out string) []string {
 func (w world) damaged(t *testing.T, out, name string, damage func(string) error, running bool) {
 	w.at(t, out)
 	before := files(published(t, out))
-	reopen := func() (*Dir, error) { return open(out, Options{}, &probe{root: out, quick: true}) }
+	reopen := func() (*Dir, error) { return open(out, Options{maxChanged: 1}, &probe{root: out, quick: true}) }
 	var d *Dir
 	var err error
 	if running {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,10 @@ type Options struct {
 	Group string
 	// Log is told what goes out; nil discards.
 	Log *slog.Logger
+
+	// maxChanged is how many files a record holds beside its base; 0 stands for the constant
+	// of that name. Tests have fewer files.
+	maxChanged int
 }
 
 // Dir is an output directory that is open for writing. At any time it has one
@@ -34,9 +39,10 @@ type Dir struct {
 	// below OUT.
 	stuck   map[string]bool
 	reader  *Reader
-	encoder encoder
 	started bool
 	bulk    bool // what is written now is flushed together, in the end
+	// maxChanged is how many files a record holds beside its base.
+	maxChanged int
 }
 
 // Open makes the directory out when it is missing, locks it, and clears away
@@ -47,7 +53,7 @@ func Open(out string, o Options) (*Dir, error) {
 }
 
 func open(out string, o Options, real disk) (*Dir, error) {
-	d := &Dir{log: o.Log, disk: real, stuck: make(map[string]bool)}
+	d := &Dir{log: o.Log, disk: real, stuck: make(map[string]bool), maxChanged: cmp.Or(o.maxChanged, maxChanged)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -130,7 +136,7 @@ func (d *Dir) begin() error {
 }
 
 // tidy has our own folders as they should be: they are there, the stage is empty,
-// and no bytes are saved that no way back needs.
+// no bytes are saved that no way back needs, and no bases are there that no record needs.
 func (d *Dir) tidy() error {
 	if err := d.holding(); err != nil {
 		return err
@@ -143,7 +149,26 @@ func (d *Dir) tidy() error {
 	if ierr != nil {
 		return errors.Join(err, ierr)
 	}
-	return errors.Join(err, d.clear(undoPath, in.needs()))
+	return errors.Join(err, d.clear(undoPath, in.needs()), d.clearBases(in))
+}
+
+// clearBases removes the bases that neither the manifest nor the intent in refers to.
+func (d *Dir) clearBases(in *Intent) error {
+	if _, err := d.root.stat(basesPath); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	m, err := d.reader.manifestIn(d.root)
+	if err != nil {
+		return nil // the next Plan or Publish says why
+	}
+	keep := make(map[string]bool)
+	if b := m.Files.base; b != nil {
+		keep[b.sum] = true
+	}
+	if in != nil && in.Manifest.Files.base != nil {
+		keep[in.Manifest.Files.base.sum] = true
+	}
+	return d.clear(basesPath, keep)
 }
 
 func (d *Dir) emptyStage() error {

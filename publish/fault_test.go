@@ -49,6 +49,16 @@ func faultsOf(call string) []fault {
 	return list
 }
 
+func (s scenario) open(t *testing.T, out string, real disk) *Dir {
+	t.Helper()
+	d, err := open(out, s.options(), real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
 // trace returns the calls of a scenario that nothing disturbs. The invariants hold
 // before and after each of them.
 func (s scenario) trace(t *testing.T) []string {
@@ -56,7 +66,7 @@ func (s scenario) trace(t *testing.T) []string {
 	out := filepath.Join(scratch(t), "out")
 	w := s.found(t).at(t, out)
 	p := &probe{root: out, quick: true}
-	d := mustOpen(t, out, p)
+	d := s.open(t, out, p)
 	defer d.Close()
 	p.calls, p.fault = nil, func(n int, call string) error {
 		w.check(t, out)
@@ -82,7 +92,7 @@ func (s scenario) calls(t *testing.T) (opening int, rest []string) {
 	out := filepath.Join(scratch(t), "out")
 	s.found(t).at(t, out)
 	p := &probe{root: out, quick: true}
-	d := mustOpen(t, out, p)
+	d := s.open(t, out, p)
 	defer d.Close()
 	opening = len(p.calls)
 	e := s.envoy(out)
@@ -141,9 +151,9 @@ func (w world) settle(t *testing.T, d *Dir) {
 		return
 	}
 	// Nobody saw the answer to what was out already.
-	moved, last := in.paths(), w.plan.after(nil, NewReader(""))
-	for name, f := range last {
-		if moved[name] && e.took[name] != f.Version {
+	moved, last := in.paths(), w.plan.after(PublishedFiles{}, NewReader(""))
+	for _, name := range last.Names() {
+		if f, _ := last.Get(name); moved[name] && e.took[name] != f.Version {
 			t.Errorf("nobody confirmed %s, but %q", name, e.took[name])
 		}
 	}
@@ -155,7 +165,7 @@ func (w world) disturb(t *testing.T, out string, at int, call string, f fault) {
 	w = w.at(t, out)
 	defer os.RemoveAll(out)
 	p := &probe{root: out, quick: true, late: f.late}
-	d, err := open(out, Options{}, p)
+	d, err := open(out, w.options(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +191,7 @@ func (w world) disturb(t *testing.T, out string, at int, call string, f fault) {
 	// A watch goes on with what it has, or is restarted.
 	if f.late || f.on {
 		d.Close()
-		if d, err = open(out, Options{}, &probe{root: out, quick: true}); err != nil {
+		if d, err = open(out, w.options(), &probe{root: out, quick: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -528,11 +528,14 @@ func (p *play) records() {
 	}
 	drifted, err := m.Drifted(p.out)
 	p.must(err)
-	if len(drifted) > 0 || len(m.Files) != len(p.held.disk) {
-		p.wrong("the record has %d files, there are %d, other than published are %v", len(m.Files), len(p.held.disk), drifted)
+	if len(drifted) > 0 || len(m.Files.Names()) != len(p.held.disk) {
+		p.wrong("the record has %d files, there are %d, other than published are %v", len(m.Files.Names()), len(p.held.disk), drifted)
 	}
 	if in, err := publish.ReadIntent(p.out); in != nil || err != nil {
 		p.wrong("left over: %+v, %v", in, err)
+	}
+	if bases, err := os.ReadDir(filepath.Join(p.out, ".xdspub/files")); len(bases) > 1 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.wrong("more than one base: %v, %v", bases, err)
 	}
 	for _, name := range []string{"stage", "undo"} {
 		if left, err := os.ReadDir(filepath.Join(p.out, ".xdspub", name)); err != nil || len(left) > 0 {

@@ -91,7 +91,7 @@ func TestLinksInOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := published(t, out)
-				d, err := open(out, Options{}, &probe{root: out, quick: true})
+				d, err := open(out, Options{maxChanged: 1}, &probe{root: out, quick: true})
 				if err == nil {
 					_, err = d.Publish(t.Context(), newPlan())
 					d.Close()
@@ -194,7 +194,7 @@ func TestSwapped(t *testing.T) {
 					}
 					return nil
 				}
-				d, err := open(out, Options{}, p)
+				d, err := open(out, Options{maxChanged: 1}, p)
 				if err == nil {
 					_, err = d.Publish(t.Context(), newPlan())
 					d.Close()

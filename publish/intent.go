@@ -135,13 +135,20 @@ type intentRestored struct {
 // returns nil where there is none, and takes no lock.
 func ReadIntent(out string) (*Intent, error) { return reading(out, readIntent) }
 
-func readIntent(root folder) (*Intent, error) {
-	var in Intent
-	there, err := readRecord(root, intentPath, &in, func() error { return in.check() }, "remove the file "+publishAgain)
-	if err != nil || !there {
+func readIntent(root folder) (in *Intent, err error) {
+	err = completed(root, nil, func() (*PublishedFiles, error) {
+		in = new(Intent)
+		there, err := readRecord(root, intentPath, in, func() error { return in.check() }, "remove the file "+publishAgain)
+		if !there || err != nil {
+			in = nil
+			return nil, err
+		}
+		return &in.Manifest.Files, nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	return &in, nil
+	return in, nil
 }
 
 func (in *Intent) check() error {
@@ -182,7 +189,7 @@ func (in *Intent) files() iter.Seq[saved] {
 
 // done reports whether m, which is on disk, is the last file that the change writes.
 func (in *Intent) done(m Manifest) (bool, error) {
-	f, err := m.file(new(encoder))
+	f, err := m.file()
 	return err == nil && in.Record == sum(f.Data), err
 }
 
@@ -233,9 +240,9 @@ func (in *Intent) reversible() bool { return in.From != "" }
 // intend returns the intent of p, and the bytes to save for a rollback. Where a change was
 // interrupted the rollback leads to the snapshot before that one.
 func (d *Dir) intend(p Plan, prev Manifest, interrupted *Intent) (Intent, []staged, error) {
-	in := Intent{Layout: layout, From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward, Started: time.Now().UTC().Round(0), Attempt: 1, Manifest: prev}
+	in := Intent{Layout: prev.Files.layout(), From: prev.Snapshot, To: p.Manifest.Snapshot, Direction: Forward, Started: time.Now().UTC().Round(0), Attempt: 1, Manifest: prev}
 	if interrupted != nil {
-		in.From, in.Manifest, in.Attempt = interrupted.From, interrupted.Manifest, interrupted.Attempt+1
+		in.Layout, in.From, in.Manifest, in.Attempt = interrupted.Layout, interrupted.From, interrupted.Manifest, interrupted.Attempt+1
 	}
 	if p.Confirm == nil {
 		return in, nil, nil
@@ -336,7 +343,7 @@ var errEdited = errors.New("not as it was published")
 // current returns the published file name. The error is errEdited where it was edited by
 // hand or removed since.
 func (d *Dir) current(name string, m Manifest) (File, error) {
-	was, known := m.Files[name]
+	was, known := m.Files.Get(name)
 	f := File{Path: name, Version: was.Version}
 	data, info, err := d.root.read(name, MaxFile)
 	f.Data = data

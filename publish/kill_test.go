@@ -36,7 +36,7 @@ func die() error {
 		}
 		return nil
 	}
-	d, err := open(out, Options{}, p)
+	d, err := open(out, s.options(), p)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (w world) kill(t *testing.T, binary, out string, at int) {
 		return
 	}
 	w.check(t, out)
-	d, err := open(out, Options{}, &probe{root: out, quick: true})
+	d, err := open(out, w.options(), &probe{root: out, quick: true})
 	if err != nil {
 		t.Fatal(err)
 	}

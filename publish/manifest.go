@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -14,9 +13,10 @@ import (
 
 const (
 	manifestPath = private + "/manifest.json"
-	// layout is the version of the files on disk, .xdspub included. Another
-	// number means that an older program must keep its hands off.
-	layout = 1
+	// layout is the latest version of the files on disk, .xdspub included. A program that
+	// knows only older ones must not touch them. Version 2 has bases (PublishedFiles); a
+	// record without one keeps version 1.
+	layout = 2
 )
 
 // Manifest is the record of an output directory, in .xdspub/manifest.json: it holds what
@@ -42,14 +42,8 @@ type Manifest struct {
 	Resources       map[string]int  `json:"resources,omitempty"`
 	Retired         []Retired       `json:"going"`
 	DrainingWatches []DrainingWatch `json:"draining,omitempty"`
-	// Files are the published files by path. Publish sets it.
-	Files map[string]Published `json:"files,omitempty"`
-}
-
-// Published identifies the content of a published file.
-type Published struct {
-	Version string `json:"version"` // its version_info
-	Sum     string `json:"sum"`     // a hash of its bytes
+	// Files are the published files. Publish sets it.
+	Files PublishedFiles `json:"files,omitzero"`
 }
 
 // DrainingWatch is a path subscription that only draining listeners or filter chains have:
@@ -97,11 +91,17 @@ func (m Manifest) shifted(by time.Duration) Manifest {
 // zero Manifest.
 func ReadManifest(out string) (Manifest, error) { return reading(out, readManifest) }
 
-func readManifest(root folder) (Manifest, error) {
-	var m Manifest
-	there, err := readRecord(root, manifestPath, &m, func() error { return m.check() },
-		"remove the file and publish again with the format and the Envoy path of before; clusters and files that waited for their trim are then forgotten")
-	if err != nil || !there {
+func readManifest(root folder) (Manifest, error) { return readManifestKnowing(root, nil) }
+
+// readManifestKnowing is readManifest where a base need not be read again.
+func readManifestKnowing(root folder, known *base) (m Manifest, err error) {
+	const wayOut = "remove the file and publish again with the format and the Envoy path of before; clusters and files that waited for their trim are then forgotten"
+	err = completed(root, known, func() (*PublishedFiles, error) {
+		m = Manifest{}
+		_, err := readRecord(root, manifestPath, &m, func() error { return m.check() }, wayOut)
+		return &m.Files, err
+	})
+	if err != nil {
 		return Manifest{}, err
 	}
 	return m, nil
@@ -118,10 +118,8 @@ func (m Manifest) check() error {
 			}
 		}
 	}
-	for name := range m.Files {
-		if err := checkName(name); err != nil {
-			return fmt.Errorf("manifest: %w", err)
-		}
+	if err := m.Files.check(); err != nil {
+		return fmt.Errorf("manifest: %w", err)
 	}
 	return nil
 }
@@ -168,7 +166,7 @@ func (m Manifest) restartTrimDelays(other Manifest) Manifest {
 // same reports whether prev, which is on disk, equals m but for the time of publishing and
 // the commit: a plan that changes nothing keeps the record.
 func (m Manifest) same(prev Manifest) bool {
-	if prev.Layout != layout || !maps.Equal(m.Files, prev.Files) {
+	if prev.Layout == 0 || !m.Files.Equal(prev.Files) {
 		return false
 	}
 	m.Published, m.Revision, m.Files = prev.Published, prev.Revision, prev.Files
@@ -177,7 +175,7 @@ func (m Manifest) same(prev Manifest) bool {
 
 // normal returns m in the form in which it is written and compared.
 func (m Manifest) normal() Manifest {
-	m.Layout = layout
+	m.Layout = m.Files.layout()
 	m.Published = m.Published.UTC().Round(0)
 	going := make([]Retired, len(m.Retired)) // never null in JSON
 	for i, g := range m.Retired {
@@ -193,31 +191,25 @@ func (m Manifest) normal() Manifest {
 	if len(m.Resources) == 0 {
 		m.Resources = nil
 	}
-	if len(m.Files) == 0 {
-		m.Files = nil
-	}
 	return m
 }
 
 // file returns m as a file.
-func (m Manifest) file(e *encoder) (File, error) { return e.recordFile(manifestPath, m.normal()) }
+func (m Manifest) file() (File, error) { return recordFile(manifestPath, m.normal()) }
 
-// after returns the record of files once the steps of p are published. What known knows to
+// after returns the published files once the steps of p are published. What known knows to
 // be out has a hash there.
-func (p Plan) after(files map[string]Published, known *Reader) map[string]Published {
-	out := maps.Clone(files)
-	if out == nil {
-		out = make(map[string]Published)
-	}
+func (p Plan) after(files PublishedFiles, known *Reader) PublishedFiles {
+	change := make(map[string]*Published)
 	for _, s := range p.Steps {
 		for _, f := range s.Write {
-			out[f.Path] = Published{f.Version, known.sum(f)}
+			change[f.Path] = &Published{f.Version, known.sum(f)}
 		}
 		for _, name := range s.Remove {
-			delete(out, name)
+			change[name] = nil
 		}
 	}
-	return out
+	return files.with(change)
 }
 
 // sum is short: it detects an edit by hand, and no forgery.
@@ -233,14 +225,31 @@ func (m Manifest) Drifted(out string) ([]string, error) { return reading(out, m.
 
 func (m Manifest) drifted(root folder) ([]string, error) {
 	var list []string
-	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
-		data, _, err := root.read(name, MaxFile)
-		switch {
-		case isOther(err), errors.Is(err, fs.ErrNotExist), err == nil && sum(data) != m.Files[name].Sum:
-			list = append(list, name)
-		case err != nil:
+	for _, name := range m.Files.Names() {
+		drifted, err := m.driftedAt(root, name)
+		if err != nil {
 			return nil, err
+		}
+		if drifted {
+			list = append(list, name)
 		}
 	}
 	return list, nil
+}
+
+// DriftedAt is Drifted for one file. It reports false where none is on record.
+func (m Manifest) DriftedAt(out, file string) (bool, error) {
+	return reading(out, func(root folder) (bool, error) { return m.driftedAt(root, file) })
+}
+
+func (m Manifest) driftedAt(root folder, file string) (bool, error) {
+	was, known := m.Files.Get(file)
+	if !known {
+		return false, nil
+	}
+	data, _, err := root.read(file, MaxFile)
+	if isOther(err) || errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return err == nil && sum(data) != was.Sum, err
 }

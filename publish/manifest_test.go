@@ -98,8 +98,8 @@ func TestBadManifest(t *testing.T) {
 		{"tail", `{"layout": 1} {}`, "damaged: invalid character '{' after top-level value"},
 		{"no layout", `{"format": "json"}`, "damaged: no layout"},
 		{"going", `{"layout": 1, "going": [{}]}`, "damaged: manifest: going {Cluster: File:"},
-		{"newer", `{"layout": 2, "going": {}}`, "layout 2 is newer than this program's 1: use the newer program"},
-		{"newer alike", `{"layout": 2}`, "layout 2 is newer than this program's 1: use the newer program"},
+		{"newer", `{"layout": 3, "going": {}}`, "layout 3 is newer than this program's 2: use the newer program"},
+		{"newer alike", `{"layout": 3}`, "layout 3 is newer than this program's 2: use the newer program"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, err := filepath.EvalSymlinks(t.TempDir())

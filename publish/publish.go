@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 )
 
@@ -89,33 +88,34 @@ func (d *Dir) state() (*Intent, Manifest, error) {
 	return in, m, err
 }
 
-// refreshRecord returns the record of files where those that the change in may have moved are
+// refreshRecord returns the published files where those that the change in may have moved are
 // as they are on disk. A change without a Confirmer may have moved any.
-func (d *Dir) refreshRecord(files map[string]Published, in *Intent) (map[string]Published, error) {
-	out, moves := maps.Clone(files), in.paths()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
+func (d *Dir) refreshRecord(files PublishedFiles, in *Intent) (PublishedFiles, error) {
+	change, moves := make(map[string]*Published), in.paths()
+	for _, name := range files.Names() {
 		if len(moves) > 0 && !moves[name] {
 			continue
 		}
+		was, _ := files.Get(name)
 		data, _, err := d.root.read(name, MaxFile)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			delete(out, name)
+			change[name] = nil
 		case isOther(err):
 		case err != nil:
-			return nil, err
-		case sum(data) != files[name].Sum:
-			out[name] = Published{Sum: sum(data)}
+			return PublishedFiles{}, err
+		case sum(data) != was.Sum:
+			change[name] = &Published{Sum: sum(data)}
 		}
 	}
-	return out, nil
+	return files.with(change), nil
 }
 
 // records returns our own files around the steps of p: before them the intent and the
 // manifest for their time, after them the manifest of p. It leaves out a manifest that
 // equals the one on disk.
-func (e *encoder) records(p Plan, prev Manifest, in Intent) (before, after []File, err error) {
-	last, err := p.Manifest.file(e)
+func (p Plan) records(prev Manifest, in Intent) (before, after []File, err error) {
+	last, err := p.Manifest.file()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,19 +126,30 @@ func (e *encoder) records(p Plan, prev Manifest, in Intent) (before, after []Fil
 		return nil, after, nil
 	}
 	in.Record = sum(last.Data)
-	first, err := e.recordFile(intentPath, in)
+	first, err := recordFile(intentPath, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	before = []File{first}
 	if m := p.Manifest.during(prev); !m.same(prev) {
-		f, err := m.file(e)
+		f, err := m.file()
 		if err != nil {
 			return nil, nil, err
 		}
 		before = append(before, f)
 	}
 	return before, after, nil
+}
+
+// fold gives the record of p a base of its own where it would hold too many changes, and returns
+// that base as a file.
+func (d *Dir) fold(p *Plan) ([]File, error) {
+	if len(p.Manifest.Files.changed) <= d.maxChanged {
+		return nil, nil
+	}
+	files, base := p.Manifest.Files.folded()
+	p.Manifest.Files = files
+	return []File{base}, d.ensureFolder(basesPath, 0o700, anyGroup)
 }
 
 // carryOut stages the records and all that p writes, saves what it replaces, then
@@ -155,10 +166,15 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 			return Result{}, err
 		}
 	}
-	before, after, err := d.encoder.records(p, prev, in)
+	base, err := d.fold(&p)
 	if err != nil {
 		return Result{}, err
 	}
+	before, after, err := p.records(prev, in)
+	if err != nil {
+		return Result{}, err
+	}
+	before = slices.Concat(base, before)
 	ready, err := d.stageAll(ctx, slices.Concat(before, after, p.files()))
 	if err == nil && len(replaced) > 0 {
 		err = d.write(ctx, undoPath, replaced)

@@ -18,11 +18,14 @@ type Reader struct {
 	out      string
 	trusts   bool
 	manifest cached[Manifest]
+	base     cached[*base] // of manifest, where it has one
 	files    map[string]cached[[]byte]
 	settled  map[string]settledFile
-	// listed are the files that List found last in the folders; nil before that.
+	// listed are the files that List found last in the folders; nil before that. came tells
+	// of those that were written (true) or removed since.
 	listed  []string
 	folders map[string]string
+	came    map[string]bool
 	moves   int             // that moved was told of
 	others  map[string]Info // of the listed files that no plan has published (Dir.AsLeft)
 }
@@ -62,20 +65,47 @@ func isCurrent[T any](r *Reader, root folder, file string, c cached[T]) bool {
 func (r *Reader) Manifest() (Manifest, error) { return reading(r.out, r.manifestIn) }
 
 func (r *Reader) manifestIn(root folder) (Manifest, error) {
-	if c := r.manifest; isCurrent(r, root, manifestPath, c) {
-		return c.value.shallow(), nil
+	known := r.knownBase(root)
+	if r.knowsManifest(root, known) {
+		return r.manifest.value.shallow(), nil
 	}
 	now := time.Now()
 	info, serr := root.stat(manifestPath)
-	m, err := readManifest(root)
+	m, err := readManifestKnowing(root, known)
 	r.manifest = cached[Manifest]{err == nil && serr == nil, info, info.Settled(now), m}
+	r.keepBase(root, m.Files.base, func(info Info) bool { return info.Settled(now) })
 	return m.shallow(), err
+}
+
+// knowsManifest reports whether the manifest that was read last is that on disk, known being the
+// base that is.
+func (r *Reader) knowsManifest(root folder, known *base) bool {
+	return isCurrent(r, root, manifestPath, r.manifest) && r.manifest.value.Files.base == known
+}
+
+// knownBase returns the base of the manifest that was read last, where it is as it was.
+func (r *Reader) knownBase(root folder) *base {
+	if b := r.base; b.known && isCurrent(r, root, b.value.path(), b) {
+		return b.value
+	}
+	return nil
+}
+
+// keepBase keeps the base of the manifest.
+func (r *Reader) keepBase(root folder, b *base, settled func(Info) bool) {
+	if b == nil {
+		r.base = cached[*base]{}
+	} else if r.base.value != b {
+		info, err := root.stat(b.path())
+		r.base = cached[*base]{err == nil, info, settled(info), b}
+	}
 }
 
 // wrote notes that this process has written m into the record.
 func (r *Reader) wrote(root folder, m Manifest) {
 	info, err := root.stat(manifestPath)
 	r.manifest = cached[Manifest]{err == nil, info, true, m}
+	r.keepBase(root, m.Files.base, func(Info) bool { return true })
 }
 
 // shallow returns m with lists of its own; Files and Resources are shared.
@@ -105,6 +135,7 @@ func (r *Reader) ReadFile(file string) ([]byte, error) {
 // sorted.
 func (r *Reader) List(folders map[string]string) ([]string, error) {
 	if r.trusts && r.listed != nil && maps.Equal(folders, r.folders) {
+		r.update()
 		return r.listed, nil
 	}
 	listed := []string{}
@@ -116,8 +147,28 @@ func (r *Reader) List(folders map[string]string) ([]string, error) {
 		listed = slices.AppendSeq(listed, maps.Keys(files))
 	}
 	slices.Sort(listed)
-	r.listed, r.folders = listed, folders
+	r.listed, r.folders, r.came = listed, folders, nil
 	return listed, nil
+}
+
+// update brings the list of files up to date with what was written and removed. Whoever has
+// the list from before keeps it.
+func (r *Reader) update() {
+	if len(r.came) == 0 {
+		return
+	}
+	listed, rest := make([]string, 0, len(r.listed)+len(r.came)), r.listed
+	for _, file := range slices.Sorted(maps.Keys(r.came)) {
+		i, found := slices.BinarySearch(rest, file)
+		listed, rest = append(listed, rest[:i]...), rest[i:]
+		if found {
+			rest = rest[1:]
+		}
+		if r.came[file] {
+			listed = append(listed, file)
+		}
+	}
+	r.listed, r.came = append(listed, rest...), nil
 }
 
 // moved notes that this process has written or removed a file, or tried to; there tells
@@ -134,12 +185,14 @@ func (r *Reader) moved(file string, there bool) {
 	if base, ok := r.folders[top]; r.listed == nil || !ok || base != path.Base(file) {
 		return
 	}
-	switch i, found := slices.BinarySearch(r.listed, file); {
-	case there && !found:
-		r.listed = slices.Insert(slices.Clone(r.listed), i, file) // who has the list keeps it
-	case !there && found:
-		r.listed = slices.Delete(slices.Clone(r.listed), i, i+1)
+	if _, listed := slices.BinarySearch(r.listed, file); listed == there {
+		delete(r.came, file)
+		return
 	}
+	if r.came == nil {
+		r.came = make(map[string]bool)
+	}
+	r.came[file] = there
 }
 
 // published notes that this process has renamed f into place.

@@ -5,18 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 )
 
 // recordFile returns one of our own records as it stands on disk.
-func (e *encoder) recordFile(path string, record any) (File, error) {
-	data, err := e.encode(record)
+func recordFile(path string, record any) (File, error) {
+	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return File{}, fmt.Errorf("encode %s: %w", path, err)
 	}
 	return File{Path: path, Data: append(data, '\n')}, nil
 }
 
-// maxRecord bounds a record, in bytes: of 100,000 files it has some 30 MiB.
+// maxRecord bounds a record, in bytes: the base of 100,000 files has some 12 MiB.
 const maxRecord = 64 << 20
 
 // readRecord reads one of our own records below root; false is that there is none.
@@ -57,7 +58,7 @@ func readRecord(root folder, path string, record any, check func() error, wayOut
 
 // put writes one record by itself.
 func (d *Dir) put(path string, record any) error {
-	f, err := d.encoder.recordFile(path, record)
+	f, err := recordFile(path, record)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (d *Dir) record(ready []staged) error {
 		if err := d.rename(r); err != nil {
 			return err
 		}
-		if err := d.sync(private); err != nil {
+		if err := d.sync(path.Dir(r.Path)); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func (d *Dir) Release() error {
 }
 
 func (d *Dir) putRefused(r Refused) error {
-	r.Layout = layout
+	r.Layout = 1 // which older programs know, too
 	if r.Held == nil {
 		r.Held = []Refusal{} // never null in JSON
 	}

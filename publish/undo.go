@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 )
 
@@ -67,36 +66,33 @@ func (d *Dir) startRollback(in Intent, out []string, moved Plan, refused *Refuse
 		return nil, err
 	}
 	in.Manifest.Files = in.record(moved)
+	in.Layout = in.Manifest.Files.layout()
 	return &in, d.put(intentPath, in)
 }
 
-// record returns the record of files after the rollback of what has moved.
-func (in *Intent) record(moved Plan) map[string]Published {
-	goes := in.paths()
-	files := maps.Clone(in.Manifest.Files)
-	if files == nil {
-		files = make(map[string]Published)
-	}
-	for name, as := range moved.after(nil, NewReader("")) {
-		if !goes[name] {
-			files[name] = as
-		}
-	}
+// record returns the published files after the rollback of what has moved.
+func (in *Intent) record(moved Plan) PublishedFiles {
+	goes, change := in.paths(), make(map[string]*Published)
 	for _, s := range moved.Steps {
+		for _, f := range s.Write {
+			if !goes[f.Path] {
+				change[f.Path] = &Published{f.Version, sum(f.Data)}
+			}
+		}
 		for _, name := range s.Remove {
 			if !goes[name] {
-				delete(files, name)
+				change[name] = nil
 			}
 		}
 	}
 	for _, s := range slices.Backward(in.Steps) {
 		for _, f := range s.Files {
 			if f.Saved != "" { // what was kept is not as it was
-				files[f.Path] = Published{f.Version, f.Sum}
+				change[f.Path] = &Published{f.Version, f.Sum}
 			}
 		}
 	}
-	return files
+	return in.Manifest.Files.with(change)
 }
 
 // keepAdded makes the rollback give the file of in.Rollback the bytes for a change of which

@@ -1,0 +1,271 @@
+package publish
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	basesPath = private + "/files"
+
+	// maxChanged is how many files a record holds itself. With more of them, it refers to a
+	// base and holds the changes: an edit writes two records, and must not write the names of
+	// all files each time.
+	maxChanged = 256
+	// baseTries bounds how often a record is read that refers to a base which is not there.
+	baseTries = 3
+)
+
+// Published identifies the content of a published file.
+type Published struct {
+	Version string `json:"version"` // its version_info
+	Sum     string `json:"sum"`     // a hash of its bytes
+}
+
+// PublishedFiles are the published files by path. The zero value holds none. A value never
+// changes: with returns another one, which shares with it what stays.
+type PublishedFiles struct {
+	base *base // nil for none
+	// changed are the files that differ from base; nil for one that is no longer published.
+	changed map[string]*Published
+}
+
+// base is a set of published files in a file of its own, which never changes.
+type base struct {
+	sum   string // of its bytes, and its name
+	files map[string]Published
+}
+
+// baseFile is the form of a base on disk.
+type baseFile struct {
+	Layout int                  `json:"layout"`
+	Files  map[string]Published `json:"files"`
+}
+
+// Get returns the published file at a path.
+func (p PublishedFiles) Get(file string) (Published, bool) {
+	if f, ok := p.changed[file]; ok {
+		if f == nil {
+			return Published{}, false
+		}
+		return *f, true
+	}
+	if p.base == nil {
+		return Published{}, false
+	}
+	f, ok := p.base.files[file]
+	return f, ok
+}
+
+// Names returns the paths of the published files, sorted.
+func (p PublishedFiles) Names() []string {
+	var names []string
+	for name, f := range p.changed {
+		if f != nil {
+			names = append(names, name)
+		}
+	}
+	if p.base != nil {
+		for name := range p.base.files {
+			if _, changed := p.changed[name]; !changed {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// IsZero reports whether there are no published files, and no base to refer to.
+func (p PublishedFiles) IsZero() bool { return p.base == nil && len(p.changed) == 0 }
+
+// with returns the published files after a change: nil stands for a file that is removed.
+func (p PublishedFiles) with(change map[string]*Published) PublishedFiles {
+	next := PublishedFiles{p.base, maps.Clone(p.changed)}
+	if next.changed == nil {
+		next.changed = make(map[string]*Published)
+	}
+	for name, f := range change {
+		is := PublishedFiles{base: p.base}
+		switch was, out := is.Get(name); {
+		case f == nil && !out, f != nil && out && *f == was:
+			delete(next.changed, name)
+		default:
+			next.changed[name] = f
+		}
+	}
+	return next
+}
+
+// Equal reports whether both hold the same files.
+func (p PublishedFiles) Equal(o PublishedFiles) bool {
+	if p.base != o.base {
+		names := p.Names()
+		same := func(name string) bool { return p.sameAt(o, name) }
+		return slices.Equal(names, o.Names()) && !slices.ContainsFunc(names, func(name string) bool { return !same(name) })
+	}
+	for _, changed := range []map[string]*Published{p.changed, o.changed} {
+		for name := range changed {
+			if !p.sameAt(o, name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p PublishedFiles) sameAt(o PublishedFiles, name string) bool {
+	is, out := p.Get(name)
+	was, had := o.Get(name)
+	return out == had && is == was
+}
+
+// layout is that of a record that holds p.
+func (p PublishedFiles) layout() int {
+	if p.base == nil {
+		return 1
+	}
+	return layout
+}
+
+// folded returns p with a base of its own, as a file, and no changes.
+func (p PublishedFiles) folded() (PublishedFiles, File) {
+	all := baseFile{Layout: layout, Files: make(map[string]Published)}
+	names := p.Names()
+	b := fmt.Appendf(make([]byte, 0, 160*len(names)), `{"layout":%d,"files":{`, layout)
+	for i, name := range names {
+		f, _ := p.Get(name)
+		all.Files[name] = f
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, '\n'), name)
+		b = appendString(append(b, `:{"version":`...), f.Version)
+		b = appendString(append(b, `,"sum":`...), f.Sum)
+		b = append(b, '}')
+	}
+	b = append(b, "\n}}\n"...)
+	is := &base{sum(b), all.Files}
+	return PublishedFiles{base: is}, File{Path: is.path(), Data: b}
+}
+
+// appendString appends a string in JSON.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // a string can be encoded
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+func (b *base) path() string { return path.Join(basesPath, b.sum) }
+
+// onDisk is the form of PublishedFiles in a record, where there is a base. Without one it is
+// the files alone.
+type onDisk struct {
+	Base    string                `json:"base"`
+	Changed map[string]*Published `json:"changed,omitempty"`
+}
+
+// MarshalJSON encodes p for a record.
+func (p PublishedFiles) MarshalJSON() ([]byte, error) {
+	if p.base == nil {
+		return json.Marshal(p.changed)
+	}
+	return json.Marshal(onDisk{p.base.sum, p.changed})
+}
+
+// UnmarshalJSON decodes p from a record. Its base has yet to be read.
+func (p *PublishedFiles) UnmarshalJSON(data []byte) error {
+	var head struct {
+		Base json.RawMessage `json:"base"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return err
+	}
+	if head.Base == nil { // no file has that path
+		return json.Unmarshal(data, &p.changed)
+	}
+	var is onDisk
+	if err := json.Unmarshal(data, &is); err != nil {
+		return err
+	}
+	if strings.Trim(is.Base, "0123456789abcdef") != "" || len(is.Base) != len(sum(nil)) {
+		return fmt.Errorf("%q is no name of a base", is.Base)
+	}
+	*p = PublishedFiles{&base{sum: is.Base}, is.Changed}
+	return nil
+}
+
+// check refuses paths that are no published file's, of what the record itself holds.
+func (p PublishedFiles) check() error {
+	for name, f := range p.changed {
+		if f == nil && p.base == nil {
+			return fmt.Errorf("nothing is said of %q", name)
+		}
+		if err := checkName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completed reads a record that may refer to a base, and the base: known, where that is the
+// one. A base that is not there a writer has replaced meanwhile, with the record; or somebody
+// has removed it: then only the changes are known, until all files are published again.
+func completed(root folder, known *base, read func() (*PublishedFiles, error)) error {
+	for n := 1; ; n++ {
+		p, err := read()
+		if err != nil || p == nil || p.base == nil {
+			return err
+		}
+		if known != nil && known.sum == p.base.sum {
+			p.base = known
+			return nil
+		}
+		if there, err := p.base.read(root); there || err != nil {
+			return err
+		}
+		if n == baseTries {
+			*p = PublishedFiles{}.with(p.changed)
+			return nil
+		}
+	}
+}
+
+// read reads a base of which only the name is known, and reports whether it is there.
+func (b *base) read(root folder) (there bool, err error) {
+	data, _, err := root.read(b.path(), maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	var is baseFile
+	switch {
+	case err != nil:
+		if isOther(err) {
+			err = errors.Unwrap(err) // the path is told below
+		}
+	case sum(data) != b.sum:
+		err = errors.New("not as it was written")
+	default:
+		err = json.Unmarshal(data, &is)
+	}
+	for name := range is.Files {
+		if err == nil {
+			err = checkName(name)
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: damaged: %w (remove the file and publish again; until then it is not known which files were edited by hand)", root.path(b.path()), err)
+	}
+	b.files = is.Files
+	return true, nil
+}

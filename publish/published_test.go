@@ -1,0 +1,246 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// eds is a plan of endpoint files: version i of the i-th.
+func eds(versions ...string) Plan {
+	var s Step
+	for i, v := range versions {
+		if v != "" {
+			s.Write = append(s.Write, text(fmt.Sprintf("eds/%03d/eds.json", i), v))
+		}
+	}
+	return snapshot(strings.Join(versions, ""), s)
+}
+
+// bases returns the bases of the directory.
+func bases(t *testing.T, out string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(out, basesPath, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func sizeOf(t *testing.T, out, name string) int64 {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(out, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// TestRecordOfAnEdit: what an edit of one file writes on record does not grow with the number
+// of files.
+func TestRecordOfAnEdit(t *testing.T) {
+	var sizes []int64
+	for _, n := range []int{300, 900} {
+		out := t.TempDir()
+		d := mustOpen(t, out, &probe{root: out, quick: true})
+		mustPublish(t, d, eds(slices.Repeat([]string{"a"}, n)...))
+		if len(bases(t, out)) != 1 {
+			t.Fatalf("bases %v", bases(t, out))
+		}
+		mustPublish(t, d, eds("b"))
+		sizes = append(sizes, sizeOf(t, out, manifestPath))
+		m, err := ReadManifest(out)
+		if err != nil || len(m.Files.Names()) != n || m.Files.layout() != layout {
+			t.Errorf("the record has %d files, %v", len(m.Files.Names()), err)
+		}
+		if f, ok := m.Files.Get("eds/000/eds.json"); !ok || f.Version != "b" {
+			t.Errorf("the edited file is %v", f)
+		}
+		if drifted, err := m.Drifted(out); err != nil || len(drifted) > 0 {
+			t.Errorf("drifted %v, %v", drifted, err)
+		}
+	}
+	if sizes[0] != sizes[1] {
+		t.Errorf("the record has %d bytes of 300 files, %d of 900", sizes[0], sizes[1])
+	}
+}
+
+// TestFold: a base is replaced once many files have changed, and the one before it is removed.
+func TestFold(t *testing.T) {
+	out := t.TempDir()
+	d, err := open(out, Options{maxChanged: 2}, &probe{root: out, quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	mustPublish(t, d, eds("a", "a", "a"))
+	first := bases(t, out)
+	mustPublish(t, d, eds("b", "b"))
+	if got := bases(t, out); len(got) != 1 || !slices.Equal(got, first) {
+		t.Errorf("bases %v, want %v", got, first)
+	}
+	mustPublish(t, d, eds("a")) // as it is in the base: one change is left
+	mustPublish(t, d, eds("", "", "b"))
+	if got := bases(t, out); !slices.Equal(got, first) {
+		t.Errorf("bases %v, want %v", got, first)
+	}
+	p := eds("b")
+	p.Steps = append(p.Steps, Step{Remove: []string{"eds/001/eds.json"}})
+	mustPublish(t, d, p)
+	if got := bases(t, out); len(got) != 1 || slices.Equal(got, first) {
+		t.Errorf("bases %v, want another one", got)
+	}
+	m, err := ReadManifest(out)
+	if err != nil || !slices.Equal(m.Files.Names(), []string{"eds/000/eds.json", "eds/002/eds.json"}) {
+		t.Errorf("files %v, %v", m.Files.Names(), err)
+	}
+}
+
+// TestLostBase: without its base a record says what it says itself, until all is published
+// again. A base that is not as it was written is an error.
+func TestLostBase(t *testing.T) {
+	out, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := eds("a", "a", "a")
+	again := func() *Dir {
+		t.Helper()
+		d, err := open(out, Options{maxChanged: 2}, &probe{root: out, quick: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return d
+	}
+	d := again()
+	mustPublish(t, d, all)
+	mustPublish(t, d, eds("b"))
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := bases(t, out)[0]
+	if err := os.WriteFile(name, []byte(`{"layout": 2, "files": {}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadManifest(out); err == nil || !strings.HasPrefix(err.Error(), "read "+name+": damaged: not as it was written (remove the file and publish again") {
+		t.Errorf("error %v", err)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Files.Names(), []string{"eds/000/eds.json"}) {
+		t.Errorf("files %v, %v", m.Files.Names(), err)
+	}
+	mustPublish(t, again(), all)
+	if m, err := ReadManifest(out); err != nil || len(m.Files.Names()) != 3 || len(bases(t, out)) != 1 {
+		t.Errorf("files %v, %v", m.Files.Names(), err)
+	}
+}
+
+// TestOlderRecord: a record of all files, which older programs write, is read; and one that an
+// older program can read is written as long as there are few files.
+func TestOlderRecord(t *testing.T) {
+	out := t.TempDir()
+	d := mustOpen(t, out, &probe{root: out, quick: true})
+	mustPublish(t, d, eds("a", "a", "a"))
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(out, manifestPath))
+	var older struct {
+		Layout int
+		Files  map[string]Published
+	}
+	if jerr := json.Unmarshal(data, &older); err != nil || jerr != nil || older.Layout != 1 || len(older.Files) != 3 {
+		t.Fatalf("%s, %v, %v", data, err, jerr)
+	}
+	if d, err = open(out, Options{maxChanged: 1}, &probe{root: out, quick: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	mustPublish(t, d, eds("b"))
+	if m, err := ReadManifest(out); err != nil || m.Layout != layout || len(m.Files.Names()) != 3 || len(bases(t, out)) != 1 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// TestPublishedFiles holds random changes against a map.
+func TestPublishedFiles(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	name := func() string { return fmt.Sprintf("eds/%d\u2028\"%d/eds.json", random.IntN(9), random.IntN(3)) }
+	var is PublishedFiles
+	want := map[string]Published{}
+	for range 3000 {
+		change := map[string]*Published{}
+		for range random.IntN(4) {
+			if n := name(); random.IntN(3) == 0 {
+				change[n] = nil
+				delete(want, n)
+			} else {
+				f := Published{fmt.Sprint(random.IntN(3)), "<s>"}
+				change[n] = &f
+				want[n] = f
+			}
+		}
+		before := is
+		names := before.Names()
+		is = is.with(change)
+		if !slices.Equal(before.Names(), names) {
+			t.Fatal("with has changed what was there before")
+		}
+		if random.IntN(20) == 0 {
+			folded, file := is.folded()
+			var read baseFile
+			if err := json.Unmarshal(file.Data, &read); err != nil || len(read.Files) != len(want) || !folded.Equal(is) {
+				t.Fatalf("%v: %s", err, file.Data)
+			}
+			is = folded
+		}
+		if got := is.Names(); len(got) != len(want) {
+			t.Fatalf("%d files, want %d", len(got), len(want))
+		}
+		for n, w := range want {
+			if f, ok := is.Get(n); !ok || f != w {
+				t.Fatalf("%s is %v, want %v", n, f, w)
+			}
+		}
+		data, err := json.Marshal(is)
+		var back PublishedFiles
+		if err == nil {
+			err = json.Unmarshal(data, &back)
+		}
+		if back.base != nil {
+			back.base = is.base
+		}
+		if err != nil || !back.Equal(is) {
+			t.Fatalf("%v: %s", err, data)
+		}
+	}
+}
+
+// BenchmarkRecords is the encoding of what an edit writes on record.
+func BenchmarkRecords(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			change := make(map[string]*Published, n)
+			for i := range n {
+				change[fmt.Sprintf("eds/service-%05d/eds.json", i)] = &Published{"v0123456789abcdef", "0123456789abcdef0123456789abcdef"}
+			}
+			files, _ := PublishedFiles{}.with(change).folded()
+			prev := Manifest{Snapshot: "a", Files: files}
+			p := eds("a")
+			for b.Loop() {
+				p.Manifest.Files = p.after(files, NewReader(""))
+				if _, _, err := p.records(prev, Intent{Manifest: prev}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
