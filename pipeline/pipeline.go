@@ -109,10 +109,10 @@ type Pipeline struct {
 	out      *publish.Reader
 	derived  map[*xds.Type]*derived // from the published clusters and listeners
 	// readOut are the published files that were read back, by path.
-	readOut map[string]readOut
+	readOut map[string]*readOut
 	// rendered are the files that were rendered last, by path: they need not be read back
 	// once they are published.
-	rendered map[string]readOut
+	rendered map[string]*readOut
 	planned  planned
 	// subscribed are the subscriptions that were found last to the published files.
 	subscribed *subscribers
@@ -130,8 +130,8 @@ func New(o Options) *Pipeline {
 		judge:    validate.NewJudge(rules.All),
 		out:      publish.NewReader(o.Out),
 		derived:  make(map[*xds.Type]*derived),
-		readOut:  make(map[string]readOut),
-		rendered: make(map[string]readOut),
+		readOut:  make(map[string]*readOut),
+		rendered: make(map[string]*readOut),
 	}
 }
 

@@ -117,7 +117,7 @@ func (p *Pipeline) manifest(s *xds.Snapshot, st *state, t *render.Target, out *r
 func (p *Pipeline) remember(files []render.File) {
 	for _, f := range files {
 		if f.Type == xds.Cluster || f.Type == xds.Listener {
-			p.rendered[f.Path] = readOut{data: f.Data, resources: f.Resources}
+			p.rendered[f.Path] = &readOut{data: f.Data, resources: f.Resources}
 		}
 	}
 }

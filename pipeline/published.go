@@ -28,11 +28,11 @@ func (o published) Of(t *xds.Type) ([]*xds.Resource, error) {
 		if !strings.HasPrefix(file, strings.ToLower(t.API)+"/") {
 			continue
 		}
-		resources, _, err := o.p.readBack(file)
+		out, err := o.p.readBack(file)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, only(t, resources)...)
+		all = append(all, out.only(t)...)
 	}
 	return all, nil
 }

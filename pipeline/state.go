@@ -109,11 +109,14 @@ func (p *Pipeline) compatible(m publish.Manifest) error {
 // or was damaged by hand holds none: it is going to be replaced.
 func (p *Pipeline) published(t *xds.Type) ([]*xds.Resource, error) {
 	file := p.options.Format.Path(t, "")
-	resources, damage, err := p.readBack(file)
-	if damage != "" {
-		p.log.Warn("a published file was changed and can't be read, it will be replaced", "file", file, "error", damage)
+	out, err := p.readBack(file)
+	if err != nil {
+		return nil, err
 	}
-	return only(t, resources), err
+	if out.damage != "" {
+		p.log.Warn("a published file was changed and can't be read, it will be replaced", "file", file, "error", out.damage)
+	}
+	return out.only(t), nil
 }
 
 // versionInfo is the version_info in a published file, whoever wrote it; "" where
@@ -131,33 +134,44 @@ func (p *Pipeline) document(file string, data []byte) load.Input {
 	return load.Input{Name: filepath.Join(p.options.Out, filepath.FromSlash(file)), Format: p.options.Format.Name, Data: data}
 }
 
-// readOut is a published file and what is in it.
+// readOut is a published file and what is in it, or why that can't be read.
 type readOut struct {
 	data      []byte
 	resources []*xds.Resource
 	damage    string
+	// of are the resources of one type; nil before somebody asks.
+	of []*xds.Resource
 }
 
-// readBack reads the resources of a published file, or says why that can't be. It
-// decodes again only what changed: the file may be large, and is looked at in each
-// pass.
-func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage string, err error) {
+// only returns the resources of type t, which is that of the file. What somebody wrote among
+// them by hand Envoy refuses, with the whole file.
+func (r *readOut) only(t *xds.Type) []*xds.Resource {
+	if r.of == nil {
+		r.of = only(t, r.resources)
+	}
+	return r.of
+}
+
+// readBack reads the resources of a published file. It decodes again only what changed: the
+// file may be large, and is looked at in each pass.
+func (p *Pipeline) readBack(file string) (*readOut, error) {
 	data, err := p.out.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, "", nil
+		return &readOut{}, nil
 	case publish.Unreadable(err):
-		return nil, err.Error(), nil
+		return &readOut{damage: err.Error()}, nil
 	case err != nil:
-		return nil, "", err
+		return nil, err
 	}
-	for _, known := range []map[string]readOut{p.readOut, p.rendered} {
-		if was, ok := known[file]; ok && bytes.Equal(was.data, data) {
+	for _, known := range []map[string]*readOut{p.readOut, p.rendered} {
+		if was := known[file]; was != nil && bytes.Equal(was.data, data) {
+			was.data = data // which are the same bytes the next time
 			p.readOut[file] = was
-			return was.resources, was.damage, nil
+			return was, nil
 		}
 	}
-	is := readOut{data: data}
+	is := &readOut{data: data}
 	result := load.AsWritten(p.document(file, data))
 	if result.Diagnostics.HasErrors() {
 		is.damage = result.Diagnostics[0].Message
@@ -165,19 +179,18 @@ func (p *Pipeline) readBack(file string) (resources []*xds.Resource, damage stri
 		is.resources = result.Resources()
 	}
 	p.readOut[file] = is
-	return is.resources, is.damage, nil
+	return is, nil
 }
 
 // forgetGone drops what was read of files that are no longer published.
 func (p *Pipeline) forgetGone(files []string) {
-	maps.DeleteFunc(p.readOut, func(file string, _ readOut) bool {
+	maps.DeleteFunc(p.readOut, func(file string, _ *readOut) bool {
 		_, there := slices.BinarySearch(files, file)
 		return !there
 	})
 }
 
-// only are the resources of type t. What somebody wrote among them by hand Envoy
-// refuses, with the whole file.
+// only returns the resources of type t.
 func only(t *xds.Type, resources []*xds.Resource) []*xds.Resource {
 	other := func(r *xds.Resource) bool { return r.Type != t }
 	if !slices.ContainsFunc(resources, other) {
@@ -194,14 +207,14 @@ func (p *Pipeline) layers(files []string) (names, damaged []string, err error) {
 		if !isLayer(f) {
 			continue
 		}
-		resources, damage, err := p.readBack(f)
+		out, err := p.readBack(f)
 		if err != nil {
 			return nil, nil, err
 		}
-		if damage != "" {
-			damaged = append(damaged, fmt.Sprintf("%s: %s", f, damage))
+		if out.damage != "" {
+			damaged = append(damaged, fmt.Sprintf("%s: %s", f, out.damage))
 		}
-		for _, r := range resources {
+		for _, r := range out.resources {
 			if p.options.Format.Path(xds.Runtime, r.Name) == f {
 				names = append(names, r.Name)
 			}

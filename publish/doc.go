@@ -6,7 +6,7 @@
 //	OUT/cds/cds.json            one folder for each subscription, 0755
 //	OUT/eds/web/eds.json        files 0644
 //	OUT/sds/cert/sds.json       secrets 0640 in a folder 0750, with OUT's group
-//	OUT/.xdspub/                0700: lock, manifest.json, refused.json, intent, stage/, undo/
+//	OUT/.xdspub/                0700: lock, manifest.json, files/, refused.json, intent, stage/, undo/
 //
 // # Why rename
 //
@@ -55,6 +55,14 @@
 // The record .xdspub/intent holds the direction of a change. When the writer is killed, the
 // next one plans again from the files on disk, or completes the rollback. With a Confirmer
 // it moves once more what the killed writer had moved, since nobody saw Envoy's answer.
+//
+// # Records in proportion to the change
+//
+// The manifest and the intent name every published file with a hash, and each change writes
+// both. Of more than a few hundred files they refer to a base, .xdspub/files/<its hash>, which
+// never changes, and hold what differs from it. When that has become much, the next change
+// writes a new base before the manifest that refers to it; a base that no record refers to is
+// removed. So every crash leaves a manifest with its base.
 //
 // # Caveats
 //

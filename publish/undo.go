@@ -278,7 +278,7 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 	return done, d.finish()
 }
 
-// finish removes the intent.
+// finish removes the intent, and what only it refers to.
 func (d *Dir) finish() error {
 	if err := d.holding(); err != nil {
 		return err
@@ -289,5 +289,5 @@ func (d *Dir) finish() error {
 	if err := d.sync(private); err != nil {
 		return err
 	}
-	return d.clear(undoPath, nil)
+	return errors.Join(d.clear(undoPath, nil), d.clearBases(nil))
 }

@@ -51,7 +51,7 @@ func (f *findings) full() bool { return f.always.Full() || f.whole.Full() }
 func (f *findings) list(resources []*xds.Resource, rules []*Rule, o Options) diag.List {
 	all := f.always
 	if !o.Partial {
-		if slices.ContainsFunc(resources, func(r *xds.Resource) bool { return r.Lost != nil }) {
+		if f.whole.Len() > 0 && slices.ContainsFunc(resources, func(r *xds.Resource) bool { return r.Lost != nil }) {
 			unused := unusedCodes(rules)
 			f.whole.Drop(func(d diag.Diagnostic) bool { return slices.Contains(unused, d.Code) })
 		}

@@ -100,6 +100,9 @@ func (c tlsContext) commonPath(field string) xds.Path {
 
 // secretUsers are the subscribers of each secret of the Snapshot.
 func secretUsers(p *validate.SnapshotPass) map[*xds.Resource][]xds.Subscriber {
+	if len(p.Snapshot.Of(xds.Secret)) == 0 {
+		return nil
+	}
 	users := make(map[*xds.Resource][]xds.Subscriber)
 	for _, s := range p.Subscribers {
 		if s.Target != xds.Secret {
