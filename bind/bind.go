@@ -4,12 +4,14 @@
 // for it. The rest stays as it is.
 //
 //	var binder bind.Binder
-//	bound := binder.Bind(snapshot, medium)
+//	bound := binder.Bind(ctx, snapshot, medium)
 //
 // How resources are written is not known here, nor where to.
 package bind
 
 import (
+	"context"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -49,6 +51,10 @@ type Inline struct {
 type Binder struct {
 	medium Medium
 	known  map[*xds.Resource]*bound
+	pass   *pass // of the last Bind or Edit
+	// users are the Keys of the resources that subscribe to what may be inlined, by its Key;
+	// nil before an edit asks for them.
+	users map[xds.Key][]xds.Key
 }
 
 // bound is a resource as the client is to see it, and what it was made of.
@@ -82,8 +88,9 @@ func (b *bound) holdsFor(s *xds.Snapshot) bool {
 	return true
 }
 
-// Bind binds all resources of s. What is carried inside others only is left out.
-func (b *Binder) Bind(s *xds.Snapshot, m Medium) *xds.Snapshot {
+// Bind binds all resources of s. What is carried inside others only is left out. It returns nil
+// where ctx has ended.
+func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snapshot {
 	if b.medium != m {
 		b.medium, b.known = m, nil
 	}
@@ -91,6 +98,9 @@ func (b *Binder) Bind(s *xds.Snapshot, m Medium) *xds.Snapshot {
 	known := make(map[*xds.Resource]*bound, s.Len())
 	resources := make([]*xds.Resource, 0, s.Len())
 	for _, r := range s.All() {
+		if ctx.Err() != nil {
+			return nil
+		}
 		if r.Type == xds.VirtualHost && p.inline.VirtualHosts || r.Type == xds.Endpoints && p.inlined[r.Name] {
 			continue
 		}
@@ -105,7 +115,7 @@ func (b *Binder) Bind(s *xds.Snapshot, m Medium) *xds.Snapshot {
 		known[r] = out
 		resources = append(resources, out.resource)
 	}
-	b.known = known
+	b.known, b.pass, b.users = known, p, nil
 	return xds.NewSnapshot(resources)
 }
 
@@ -133,9 +143,8 @@ func newPass(s *xds.Snapshot, m Medium) *pass {
 	p.foldScopes = p.inline.ScopeRoutes && scopesAskHere(s)
 	if p.inline.Endpoints {
 		for _, r := range s.Of(xds.Cluster) {
-			sub, ok := (&xds.Node{Message: r.Message}).Subscription()
-			if ok && s.Serves(sub) && s.Lookup(xds.Endpoints, sub.Name) != nil {
-				p.inlined[sub.Name] = true
+			if name := p.inlinedInto(r); name != "" {
+				p.inlined[name] = true
 			}
 		}
 	}
@@ -164,7 +173,7 @@ func (p *pass) bind(r *xds.Resource) *bound {
 		out.unlisted = out.unlisted || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || p.inlinesHosts(sub))
 		out.asked = append(out.asked, answer{
 			xds.Key{Type: sub.Target, Name: sub.Name}, p.snapshot.Lookup(sub.Target, sub.Name),
-			sub.Target == xds.Endpoints && p.inline.Endpoints || sub.Target == xds.RouteConfiguration && p.inline.Routes,
+			p.inlines(sub.Target),
 		})
 	}
 	if needed {

@@ -40,7 +40,7 @@ func parse(t *testing.T, text string) *xds.Snapshot {
 func TestNothingToBind(t *testing.T) {
 	s := parse(t, tree)
 	var b bind.Binder
-	if bound := b.Bind(s, stream{}); !slices.Equal(bound.All(), s.All()) || bound.ID() != s.ID() {
+	if bound := b.Bind(t.Context(), s, stream{}); !slices.Equal(bound.All(), s.All()) || bound.ID() != s.ID() {
 		t.Errorf("bound are %v", bound.All())
 	}
 }
@@ -51,17 +51,17 @@ func TestBindAgain(t *testing.T) {
 	without := xds.NewSnapshot(slices.DeleteFunc(s.All(), func(r *xds.Resource) bool { return r.Type == xds.Endpoints }))
 	var b bind.Binder
 	inline := inlining{bind.Inline{Endpoints: true, ScopeRoutes: true, VirtualHosts: true}}
-	first := b.Bind(s, inline)
-	if again := b.Bind(s, inline); !slices.Equal(again.All(), first.All()) {
+	first := b.Bind(t.Context(), s, inline)
+	if again := b.Bind(t.Context(), s, inline); !slices.Equal(again.All(), first.All()) {
 		t.Error("the same snapshot is bound again")
 	}
-	second := b.Bind(without, inline)
+	second := b.Bind(t.Context(), without, inline)
 	for name, same := range map[string]bool{"web": false, "api": true} {
 		if is := first.Lookup(xds.Cluster, name) == second.Lookup(xds.Cluster, name); is != same {
 			t.Errorf("%s is the same: %v", name, is)
 		}
 	}
-	if other := b.Bind(without, files{}); other.Lookup(xds.Cluster, "api") == second.Lookup(xds.Cluster, "api") {
+	if other := b.Bind(t.Context(), without, files{}); other.Lookup(xds.Cluster, "api") == second.Lookup(xds.Cluster, "api") {
 		t.Error("another medium gets what was bound for the first")
 	}
 }
@@ -80,7 +80,7 @@ func TestInline(t *testing.T) {
 	} {
 		var b bind.Binder
 		var got []string
-		for _, r := range b.Bind(s, inlining{tt.inline}).All() {
+		for _, r := range b.Bind(t.Context(), s, inlining{tt.inline}).All() {
 			got = append(got, r.Type.API+" "+r.Name)
 		}
 		slices.Sort(got)

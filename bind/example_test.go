@@ -1,6 +1,7 @@
 package bind_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -29,7 +30,7 @@ func ExampleBinder() {
 		log.Fatal(err)
 	}
 	var binder bind.Binder
-	bound := binder.Bind(xds.NewSnapshot([]*xds.Resource{cluster}), files{})
+	bound := binder.Bind(context.Background(), xds.NewSnapshot([]*xds.Resource{cluster}), files{})
 	for _, s := range bound.Lookup(xds.Cluster, "web").Facts().Subscriptions {
 		fmt.Println(s.Target, s.Name, xds.PathOf(s.Source))
 	}

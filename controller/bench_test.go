@@ -104,7 +104,7 @@ func (t *tree) pass(changed ...string) {
 	if len(changed) == 0 && t.c.Settled() {
 		return
 	}
-	plan, err := t.c.Plan(checked)
+	plan, err := t.c.Plan(ctx, checked)
 	if err != nil {
 		t.b.Fatal(err)
 	}

@@ -9,7 +9,7 @@
 //	err = c.Open()
 //	defer c.Close()
 //	err = c.Prepare(ctx)
-//	plan, err := c.Plan(checked)
+//	plan, err := c.Plan(ctx, checked)
 //	outcome, err := c.Publish(ctx, checked, plan)
 //	next, err := c.Trim(ctx)
 //
@@ -79,11 +79,11 @@ func (c *Controller) Check(ctx context.Context) (*pipeline.Checked, error) {
 // on disk, and the output directory need not be open. The plan is nil where the findings
 // make the source tree invalid. A *pipeline.UsageError means that the output directory does
 // not allow the options.
-func (c *Controller) Plan(checked *pipeline.Checked) (*pipeline.Plan, error) {
+func (c *Controller) Plan(ctx context.Context, checked *pipeline.Checked) (*pipeline.Plan, error) {
 	if checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, nil
 	}
-	plan, findings, err := c.pipeline.Plan(checked.Snapshot, time.Now())
+	plan, findings, err := c.pipeline.Plan(ctx, checked.Snapshot, time.Now())
 	checked.Add(findings)
 	if err != nil || checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, err

@@ -65,7 +65,7 @@ func (s *site) pass(c *Controller) Outcome {
 	if err := c.Prepare(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	plan, err := c.Plan(checked)
+	plan, err := c.Plan(ctx, checked)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ name: web
 	if err := c.Prepare(ctx); err != nil {
 		log.Fatal(err)
 	}
-	plan, err := c.Plan(checked)
+	plan, err := c.Plan(ctx, checked)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -429,7 +429,7 @@ func (s *seen) pass(ctx context.Context, c *Controller, reason string) error {
 		if err := c.Prepare(ctx); err != nil {
 			return err
 		}
-		plan, err := c.Plan(checked)
+		plan, err := c.Plan(ctx, checked)
 		if err != nil {
 			return err
 		}

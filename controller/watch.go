@@ -233,7 +233,10 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	}
 	pass := idle{checked.Snapshot, slices.Clone(checked.Diagnostics), w.dir.Moves()}
 	w.idle = idle{}
-	plan, err := w.Plan(checked)
+	plan, err := w.Plan(ctx, checked)
+	if ctx.Err() != nil { // nothing has moved
+		return o, nil
+	}
 	if err != nil {
 		return o, err
 	}

@@ -8,6 +8,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/xds"
 )
@@ -82,6 +83,25 @@ type sockets struct {
 	leave, ran byPort
 	// listeners are the new ones, by name.
 	listeners []*listening
+}
+
+// aboveSockets are the fields of a listener that no rule about sockets goes by.
+var aboveSockets = map[protoreflect.Name]bool{
+	"filter_chains": true, "default_filter_chain": true, "listener_filters": true,
+	"access_log": true, "stat_prefix": true, "metadata": true, "per_connection_buffer_limit_bytes": true,
+}
+
+// KeepsSockets reports whether two listeners of one name are the same to the rules about
+// sockets.
+func KeepsSockets(was, is *xds.Resource) bool {
+	a, b := was.Message.ProtoReflect(), is.Message.ProtoReflect()
+	fields := a.Descriptor().Fields()
+	for i := range fields.Len() {
+		if f := fields.Get(i); !aboveSockets[f.Name()] && (a.Has(f) != b.Has(f) || !a.Get(f).Equal(b.Get(f))) {
+			return false
+		}
+	}
+	return true
 }
 
 func socketsOf(p *Pass) (*sockets, error) {

@@ -111,7 +111,7 @@ func (c *change) judge(t *testing.T, code string) {
 		if !checked.Accepted() {
 			t.Fatalf("%s is not valid: %v", tree, checked.Diagnostics)
 		}
-		plan, list, err := p.Plan(checked.Snapshot, certs.Now)
+		plan, list, err := p.Plan(t.Context(), checked.Snapshot, certs.Now)
 		if err != nil {
 			t.Fatal(err)
 		}

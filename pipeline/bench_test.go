@@ -65,7 +65,7 @@ func BenchmarkRender(b *testing.B) {
 				s := loaded(b, dir)
 				for b.Loop() {
 					var r render.Renderer
-					if _, list := r.Render(s, render.Target{EnvoyPath: "/xds", Format: f}); list.HasErrors() {
+					if _, list := r.Render(b.Context(), s, render.Target{EnvoyPath: "/xds", Format: f}); list.HasErrors() {
 						b.Fatal(list)
 					}
 				}

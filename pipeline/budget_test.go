@@ -95,7 +95,7 @@ func (s *fixture) findings() string {
 	if err != nil || !checked.Accepted() {
 		s.t.Fatal(err, checked)
 	}
-	_, list, err := s.p.Plan(checked.Snapshot, s.now)
+	_, list, err := s.p.Plan(s.t.Context(), checked.Snapshot, s.now)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,33 +1,90 @@
 package pipeline
 
 import (
+	"path"
+	"strings"
+
 	"xdspub/render"
 	"xdspub/xds"
 )
 
 // derived is what follows from the resources of a published file. It is computed again only
-// once the file holds others.
+// for the resources that are others.
 type derived struct {
 	resources []*xds.Resource
 	// watches are the path subscriptions that Envoy holds for them.
-	watches []string
+	watches counts
 	// named are the files that they subscribe to.
-	named map[string]bool
+	named counts
 }
 
-// derive returns what follows from the published clusters, or the published listeners.
+// counts are names, each with how often it was added.
+type counts map[string]int
+
+func (c counts) add(names []string, n int) {
+	for _, name := range names {
+		if c[name] += n; c[name] == 0 {
+			delete(c, name)
+		}
+	}
+}
+
+// derive returns what follows from the published clusters, or the published listeners. It holds
+// until the next call.
 func (p *Pipeline) derive(t *xds.Type, resources []*xds.Resource) *derived {
-	if d := p.derived[t]; d != nil && sameSlice(d.resources, resources) {
+	d := p.derived[t]
+	if d == nil {
+		d = &derived{watches: make(counts), named: make(counts)}
+		p.derived[t] = d
+	}
+	if sameSlice(d.resources, resources) {
 		return d
 	}
-	d := &derived{resources: resources, watches: render.Watches(resources)}
-	if t == xds.Cluster {
-		d.named = p.named(resources, nil)
-	} else {
-		d.named = p.named(nil, resources)
+	ours := p.ours()
+	add := func(list []*xds.Resource, n int) {
+		d.watches.add(render.Watches(list), n)
+		d.named.add(ours.named(list), n)
 	}
-	p.derived[t] = d
+	was, is := d.resources, resources
+	for len(was) > 0 && len(is) > 0 {
+		switch {
+		case was[0] == is[0]:
+			was, is = was[1:], is[1:]
+		case was[0].Name < is[0].Name:
+			add(was[:1], -1)
+			was = was[1:]
+		default:
+			add(is[:1], 1)
+			is = is[1:]
+		}
+	}
+	add(was, -1)
+	add(is, 1)
+	d.resources = resources
 	return d
+}
+
+// ours is the output directory as Envoy sees it, with a slash at its end.
+type ours string
+
+func (p *Pipeline) ours() ours { return ours(strings.TrimSuffix(p.envoyPath(), "/") + "/") }
+
+// file returns the published file that a subscription of a bound resource is for.
+func (o ours) file(sub xds.Subscription) (file string, ok bool) {
+	file, ok = strings.CutPrefix(xds.PathOf(sub.Source), string(o))
+	return path.Clean(file), ok
+}
+
+// named returns the published files that bound resources subscribe to.
+func (o ours) named(resources []*xds.Resource) (files []string) {
+	for _, r := range resources {
+		for _, sub := range r.Facts().Subscriptions {
+			if file, ok := o.file(sub); ok {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
 }
 
 // sameSlice reports whether two slices are one.

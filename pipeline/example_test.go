@@ -41,7 +41,7 @@ name: web
 		log.Fatal(err)
 	}
 	defer dir.Close()
-	plan, list, err := p.Plan(checked.Snapshot, time.Now())
+	plan, list, err := p.Plan(context.Background(), checked.Snapshot, time.Now())
 	if err != nil || list.HasErrors() {
 		log.Fatal(err, list)
 	}

@@ -43,6 +43,23 @@ func FuzzEdits(f *testing.F) {
 		}
 		f.Add(edits)
 	}
+	for seed := range 2 * seeds { // mostly content
+		random := rand.New(rand.NewPCG(seed, 1))
+		edits := []byte{byte(random.IntN(48)), put, listenerIn, 0, 0, put, secretToken, 0, 2}
+		if seed%4 == 1 {
+			edits = append(edits, put, listenerScoped, 1, 6)
+		}
+		for range 40 {
+			edits = append(edits, alter, []byte{clusterBlue, clusterGreen, endpointsBlue, endpointsGreen, routesMain, listenerIn, secretToken}[random.IntN(7)], byte(random.IntN(2)))
+			switch random.IntN(12) {
+			case 0:
+				edits = append(edits, []byte{tick, restart, drop, put}[random.IntN(4)], byte(random.Uint32()), 0, 0)
+			case 1:
+				edits = append(edits, stop)
+			}
+		}
+		f.Add(edits)
+	}
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		const most = 300 // bytes: what takes longer finds no more
 		d := newWorkbench(t, stock, &script{edits[:min(len(edits), most)]})
@@ -69,6 +86,7 @@ const (
 	restart           // mode of endpoints: the pipeline forgets what it knows
 	stop              // the next publish ends after its first step
 	batch             // the next edit is one with the one behind it
+	alter             // resource, variant: where it stands
 	put               // resource, variant, file: and what it needs
 	kinds   = put + 4 // it is what all higher numbers mean
 )

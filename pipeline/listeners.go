@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"slices"
 
 	"xdspub/diag"
@@ -11,7 +12,7 @@ import (
 // intermediateLDS returns the LDS files to publish before that of a Snapshot. In each of them
 // the listeners that can't have their address yet stay as they are published, or are left
 // out.
-func (p *Pipeline) intermediateLDS(s *xds.Snapshot, st *state, t render.Target, waits map[string]int) ([]render.File, diag.List) {
+func (p *Pipeline) intermediateLDS(ctx context.Context, s *xds.Snapshot, st *state, t render.Target, waits map[string]int) ([]render.File, diag.List) {
 	var files []render.File
 	last := 0
 	for _, n := range waits {
@@ -29,8 +30,8 @@ func (p *Pipeline) intermediateLDS(s *xds.Snapshot, st *state, t render.Target, 
 				t.Pinned[r.Name] = r
 			}
 		}
-		out, list := p.renderer.Render(s, t)
-		if list.HasErrors() {
+		out, list := p.renderer.Render(ctx, s, t)
+		if out == nil {
 			return nil, list
 		}
 		i := slices.IndexFunc(out.Files, func(f render.File) bool { return f.Type == xds.Listener })

@@ -72,7 +72,7 @@ func TestAddressesSwap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+		plan, list, err := s.p.Plan(t.Context(), checked.Snapshot, s.now)
 		if plan != nil || err != nil || len(list) != 1 || list[0].Message != c.want || list[0].Line == 0 {
 			t.Errorf("%s to %s: %v, %v", c.old, c.new, list, err)
 		}
@@ -152,7 +152,7 @@ func TestSwapBehindAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+	plan, list, err := s.p.Plan(t.Context(), checked.Snapshot, s.now)
 	if plan != nil || err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Message, `listeners "b" and "c" take`) {
 		t.Error(plan, list, err)
 	}

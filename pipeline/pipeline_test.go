@@ -66,7 +66,7 @@ func (s *fixture) plan() *Plan {
 	if !checked.Accepted() {
 		s.t.Fatal(checked.Diagnostics)
 	}
-	plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+	plan, list, err := s.p.Plan(s.t.Context(), checked.Snapshot, s.now)
 	if err != nil || plan == nil {
 		s.t.Fatal(err, list)
 	}
@@ -307,7 +307,7 @@ func TestInotifyBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, err := s.p.Plan(checked.Snapshot, s.now)
+	_, list, err := s.p.Plan(s.t.Context(), checked.Snapshot, s.now)
 	if err != nil || len(list) != 1 || list[0].Code != "inotify-budget" || !strings.Contains(list[0].Message, "need 121 ") {
 		t.Errorf("119 clusters by file: %v, %v", list, err)
 	}
@@ -324,11 +324,11 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	var usage *UsageError
-	if _, _, err := s.p.Plan(checked.Snapshot, s.now); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--envoy-path=/xds") {
+	if _, _, err := s.p.Plan(s.t.Context(), checked.Snapshot, s.now); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--envoy-path=/xds") {
 		t.Errorf("another --envoy-path: %v", err)
 	}
 	s.p.options.EnvoyPath, s.p.options.Format = "/xds", render.Binary
-	if _, _, err := s.p.Plan(checked.Snapshot, s.now); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--format=json") {
+	if _, _, err := s.p.Plan(s.t.Context(), checked.Snapshot, s.now); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--format=json") {
 		t.Errorf("another --format: %v", err)
 	}
 

@@ -39,15 +39,47 @@ type Plan struct {
 
 // Plan renders an accepted Snapshot, and plans the steps from what is published to it. It
 // changes nothing on disk. Findings of severity Error mean that there is no plan; a
-// *UsageError means that the output directory does not allow the Options.
-func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error) {
+// *UsageError means that the output directory does not allow the Options. An error may also
+// mean that ctx has ended.
+func (p *Pipeline) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Plan, diag.List, error) {
 	st, err := p.readState()
 	if err != nil {
 		return nil, nil, err
 	}
-	if plan, err := p.planEdit(s, st, now); plan != nil || err != nil {
+	if r, ok := p.renderEdit(s, st, now); ok {
+		plan, err := p.planOf(s, st, r, now)
 		return plan, nil, err
 	}
+	r, list, err := p.renderWhole(ctx, s, st, now)
+	if err != nil || list.HasErrors() {
+		return nil, list, err
+	}
+	plan, err := p.planOf(s, st, r, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.planned = planned{
+		snapshot: s, target: r.target, silent: len(list) == 0,
+		clusters: resourcesIn(r.files, xds.Cluster), listeners: resourcesIn(r.files, xds.Listener),
+	}
+	return plan, list, nil
+}
+
+// rendered is a Snapshot as it is to be published.
+type rendered struct {
+	target render.Target
+	files  []render.File // all, or those that differ from the published ones
+	// intermediate are LDS files to publish before that of the Snapshot.
+	intermediate []render.File
+	id           string
+	watches      []string
+	retired      []publish.Retired
+	rollback     *publish.Rollback
+}
+
+// renderWhole renders a Snapshot of which nothing is known. Findings of severity Error mean
+// that there is nothing to publish.
+func (p *Pipeline) renderWhole(ctx context.Context, s *xds.Snapshot, st *state, now time.Time) (*rendered, diag.List, error) {
 	p.forgetGone(st.files)
 	layers, _, err := p.layers(st.files)
 	if err != nil {
@@ -57,60 +89,73 @@ func (p *Pipeline) Plan(s *xds.Snapshot, now time.Time) (*Plan, diag.List, error
 	if err != nil || transitions.HasErrors() {
 		return nil, transitions, err
 	}
-	target := render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, Retired: p.retiredClusters(st, s), EmptyLayers: layers}
-	out, list := p.renderWithin(s, &target, st, now)
+	r := &rendered{target: render.Target{EnvoyPath: p.envoyPath(), Format: p.options.Format, EmptyLayers: layers}}
+	if r.target.Retired = p.retiredClusters(ctx, st, s); ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	out, list := p.renderWithin(ctx, s, &r.target, st, now)
 	list = append(transitions, list...)
-	if list.HasErrors() {
-		return nil, list, nil
+	if ctx.Err() != nil || list.HasErrors() {
+		return nil, list, ctx.Err()
 	}
-	p.remember(out.Files)
-	p.planned = planned{s, out.Watches, len(list) == 0}
-	refused, err := publish.ReadRefused(p.options.Out)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), out.ID), snapshot: s, delivery: out.ID, changed: s.ID() != st.manifest.Snapshot}
-	clusters, listeners := p.derive(xds.Cluster, st.clusters), p.derive(xds.Listener, st.listeners)
-	intermediate, findings := p.intermediateLDS(s, st, target, diff.Waits(st.listeners, s.Of(xds.Listener)))
-	if findings.HasErrors() {
+	r.files, r.id, r.watches, r.retired = out.Files, out.ID, out.Watches, st.retired(r.target.Retired, out)
+	intermediate, findings := p.intermediateLDS(ctx, s, st, r.target, diff.Waits(st.listeners, s.Of(xds.Listener)))
+	if r.intermediate = intermediate; findings.HasErrors() {
 		return nil, append(list, findings...), nil
 	}
-	back, err := p.rollback(s, st, target.Retired)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan.Change = publish.Plan{
-		Steps: steps(out.Files, intermediate, st, clusters.named, listeners.named, p.upstream(s)),
-		Gap:   p.options.StepGap, Rollback: back, Manifest: p.manifest(s, st, &target, out, now),
-	}
-	if fresh := !slices.Contains(st.files, p.options.Format.Path(xds.Cluster, "")); fresh {
-		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
-	}
-	return plan, list, nil
+	r.rollback, err = p.rollback(s, st, r.target.Retired)
+	return r, list, cmp.Or(err, ctx.Err())
 }
 
-// manifest returns the record of a publish of s, rendered for t as out.
-func (p *Pipeline) manifest(s *xds.Snapshot, st *state, t *render.Target, out *render.Output, now time.Time) publish.Manifest {
+// planOf plans the steps from what is published to a rendered Snapshot.
+func (p *Pipeline) planOf(s *xds.Snapshot, st *state, r *rendered, now time.Time) (*Plan, error) {
+	p.remember(r.files)
+	refused, err := publish.ReadRefused(p.options.Out)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{ID: s.ID(), Held: refused.Holds(s.ID(), r.id), snapshot: s, delivery: r.id, changed: s.ID() != st.manifest.Snapshot}
+	plan.Change = publish.Plan{
+		Steps: p.steps(s, st, r),
+		Gap:   p.options.StepGap, Rollback: r.rollback, Manifest: p.manifest(s, st, r, now),
+	}
+	if _, out := slices.BinarySearch(st.files, p.options.Format.Path(xds.Cluster, "")); !out {
+		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
+	}
+	return plan, nil
+}
+
+// manifest returns the record of a publish.
+func (p *Pipeline) manifest(s *xds.Snapshot, st *state, r *rendered, now time.Time) publish.Manifest {
 	m := publish.Manifest{
 		Format: p.options.Format.Name, EnvoyPath: p.envoyPath(), EDSMode: string(EndpointsFile),
-		Snapshot: s.ID(), Published: now, Resources: counts(s), Revision: st.manifest.Revision,
+		Snapshot: s.ID(), Published: now, Resources: countsOf(s), Revision: st.manifest.Revision,
 	}
 	if m.Snapshot == st.manifest.Snapshot {
 		m.Published = st.manifest.Published // a repair does not change the time
 	}
-	if t.InlineEndpoints {
+	if r.target.InlineEndpoints {
 		m.EDSMode = string(EndpointsInline)
 	}
-	if t.InlineRoutes {
+	if r.target.InlineRoutes {
 		m.InlineRoutesBudget = max(st.manifest.InlineRoutesBudget, p.options.InotifyBudget)
 	}
 	retiredAt := st.manifest.RetiredAt()
-	for _, g := range st.retired(t.Retired, out) {
-		g.Since = retiredAt[g]
+	for _, g := range r.retired {
+		g.Since = retiredAt[publish.Retired{Cluster: g.Cluster, File: g.File}]
 		m.Retired = append(m.Retired, g)
 	}
-	m.DrainingWatches = st.drainingWatches(p.derive(xds.Listener, st.listeners).watches, out.Watches, now.Add(-p.options.TrimDelay), now)
+	m.DrainingWatches = st.drainingWatches(p.derive(xds.Listener, st.listeners).watches, r.watches, now.Add(-p.options.TrimDelay), now)
 	return m
+}
+
+// resourcesIn returns the resources of the file of a type.
+func resourcesIn(files []render.File, t *xds.Type) []*xds.Resource {
+	i := slices.IndexFunc(files, func(f render.File) bool { return f.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return files[i].Resources
 }
 
 // remember keeps the resources of the CDS and LDS files, which take long to decode.
@@ -122,8 +167,8 @@ func (p *Pipeline) remember(files []render.File) {
 	}
 }
 
-// counts returns how many resources of each type there are.
-func counts(s *xds.Snapshot) map[string]int {
+// countsOf returns how many resources of each type there are.
+func countsOf(s *xds.Snapshot) map[string]int {
 	n := make(map[string]int)
 	for _, t := range xds.Types {
 		if of := len(s.Of(t)); of > 0 {
@@ -135,18 +180,16 @@ func counts(s *xds.Snapshot) map[string]int {
 
 // renderWithin renders s so that the path subscriptions that run, drain and are new fit into
 // the inotify budget. It sets in t what it inlines for that.
-func (p *Pipeline) renderWithin(s *xds.Snapshot, t *render.Target, st *state, now time.Time) (*render.Output, diag.List) {
-	running := slices.Concat(p.derive(xds.Cluster, st.clusters).watches, p.derive(xds.Listener, st.listeners).watches)
-	for _, d := range st.manifest.DrainingWatches {
-		if d.Since.After(now.Add(-p.options.TrimDelay)) {
-			running = append(running, d.Watch)
-		}
+func (p *Pipeline) renderWithin(ctx context.Context, s *xds.Snapshot, t *render.Target, st *state, now time.Time) (*render.Output, diag.List) {
+	running := st.draining(now.Add(-p.options.TrimDelay))
+	for _, d := range []*derived{p.derive(xds.Cluster, st.clusters), p.derive(xds.Listener, st.listeners)} {
+		running = slices.AppendSeq(running, maps.Keys(d.watches))
 	}
 	var needed []int // by inline mode
 	for _, way := range p.inlineModes(st) {
 		t.InlineEndpoints, t.InlineRoutes = way.endpoints, way.routes
-		out, list := p.renderer.Render(s, *t)
-		if list.HasErrors() {
+		out, list := p.renderer.Render(ctx, s, *t)
+		if out == nil {
 			return nil, list
 		}
 		needed = append(needed, len(out.Watches)+len(without(running, out.Watches)))
@@ -223,10 +266,10 @@ func (p *Pipeline) warnInlined(w inlineMode, st *state, needed int) diag.List {
 // retiredClusters returns the published clusters that the Snapshot has no longer, as they
 // were bound. They are published once more, and so validated like any other: the file may
 // have been edited by hand.
-func (p *Pipeline) retiredClusters(st *state, s *xds.Snapshot) []*xds.Resource {
+func (p *Pipeline) retiredClusters(ctx context.Context, st *state, s *xds.Snapshot) []*xds.Resource {
 	going := xds.NewSnapshot(slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return s.Lookup(xds.Cluster, r.Name) != nil }))
 	bad := make(map[string]bool)
-	for _, d := range validate.Run(context.Background(), going, rules.All, validate.Options{Envoy: p.options.Envoy, Disable: p.options.Disable, Partial: true}) {
+	for _, d := range validate.Run(ctx, going, rules.All, validate.Options{Envoy: p.options.Envoy, Disable: p.options.Disable, Partial: true}) {
 		if d.Severity == diag.Error {
 			bad[d.Resource.Name] = true
 			p.log.Warn("a published cluster was changed by hand and goes at once", "cluster", d.Resource.Name, "error", d.Message)
@@ -288,9 +331,19 @@ func without(list, sorted []string) []string {
 	return slices.Compact(rest)
 }
 
+// draining returns the watches that began to drain after a time.
+func (st *state) draining(after time.Time) (watches []string) {
+	for _, d := range st.manifest.DrainingWatches {
+		if d.Since.After(after) {
+			watches = append(watches, d.Watch)
+		}
+	}
+	return watches
+}
+
 // drainingWatches returns the path subscriptions that published listeners have and that are
 // none of watches, which is sorted, and those that began to drain after a time.
-func (st *state) drainingWatches(listening, watches []string, after, now time.Time) []publish.DrainingWatch {
+func (st *state) drainingWatches(listening counts, watches []string, after, now time.Time) []publish.DrainingWatch {
 	var list []publish.DrainingWatch
 	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {
@@ -300,7 +353,7 @@ func (st *state) drainingWatches(listening, watches []string, after, now time.Ti
 			list = append(list, publish.DrainingWatch{Watch: watch, Since: earlier(since, now)})
 		}
 	}
-	for _, watch := range listening {
+	for watch := range listening {
 		add(watch, now)
 	}
 	for _, d := range st.manifest.DrainingWatches {
@@ -311,10 +364,8 @@ func (st *state) drainingWatches(listening, watches []string, after, now time.Ti
 }
 
 // steps sorts files into the order that Envoy needs: a resource is published before the ones
-// that name it, while what named it before stays. byClusters and byListeners are the files
-// that published clusters and listeners name; upstream are the extensions that new clusters
-// name.
-func steps(files, leaving []render.File, st *state, byClusters, byListeners, upstream map[string]bool) []publish.Step {
+// that name it, while what named it before stays.
+func (p *Pipeline) steps(s *xds.Snapshot, st *state, r *rendered) []publish.Step {
 	const (
 		born = iota
 		early
@@ -329,7 +380,8 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners, ups
 		{Name: "new names"}, {Name: "secrets, extensions, runtime"}, {Name: "clusters"}, {Name: "endpoints"}, {Name: "extensions"},
 		{Name: "routes that no listener asks for yet"}, {Name: "listeners"}, {Name: "routes"},
 	}
-	for _, f := range files {
+	byClusters, byListeners := p.derive(xds.Cluster, st.clusters).named, p.derive(xds.Listener, st.listeners).named
+	for _, f := range r.files {
 		_, out := slices.BinarySearch(st.files, f.Path)
 		at := born
 		switch t := f.Type; {
@@ -339,18 +391,18 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners, ups
 			at = listeners
 		// Filters call clusters, and a filter of a draining listener may read a new file
 		// at once. But clusters with filters of their own need the files of these.
-		case t == xds.ExtensionConfig && !byClusters[f.Path] && !upstream[f.Path]:
+		case t == xds.ExtensionConfig && byClusters[f.Path] == 0 && !p.isUpstream(s, f):
 			at = extensions
 		case !out:
 		// No Envoy has taken the file that is there, and no listener must read it. But a
 		// draining one may, so the clusters that it leads to come first.
-		case isRoutes(t) && !byListeners[f.Path]:
+		case isRoutes(t) && byListeners[f.Path] == 0:
 			at = unasked
 		case isRoutes(t):
 			at = routes
 		case t == xds.Runtime: // which the bootstrap names
 			at = early
-		case !byClusters[f.Path] && !byListeners[f.Path]:
+		case byClusters[f.Path]+byListeners[f.Path] == 0:
 		case t == xds.Endpoints:
 			at = endpoints
 		default:
@@ -359,7 +411,7 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners, ups
 		list[at].Write = append(list[at].Write, publishFile(f))
 	}
 	var leave []publish.Step
-	for _, f := range leaving {
+	for _, f := range r.intermediate {
 		leave = append(leave, publish.Step{Name: "listeners that leave an address", Write: []publish.File{publishFile(f)}})
 	}
 	return slices.Insert(list, listeners, leave...)
@@ -369,26 +421,13 @@ func steps(files, leaving []render.File, st *state, byClusters, byListeners, ups
 // follow them.
 func isRoutes(t *xds.Type) bool { return t == xds.RouteConfiguration || t == xds.ScopedRoutes }
 
-// named returns the files that clusters and listeners subscribe to.
-func (p *Pipeline) named(clusters, listeners []*xds.Resource) map[string]bool {
-	files := make(map[string]bool)
-	for _, sub := range p.subscribers(clusters, listeners, nil) {
-		files[sub.file] = true
-	}
-	return files
-}
-
-// upstream returns the files of extensions that clusters of s subscribe to.
-func (p *Pipeline) upstream(s *xds.Snapshot) map[string]bool {
-	files := make(map[string]bool)
-	for _, r := range s.Of(xds.Cluster) {
-		for _, sub := range r.Facts().Subscriptions {
-			if sub.Target == xds.ExtensionConfig && s.Serves(sub) {
-				files[p.options.Format.Path(sub.Target, sub.Name)] = true
-			}
-		}
-	}
-	return files
+// isUpstream reports whether a cluster of s subscribes to the extension in a file.
+func (p *Pipeline) isUpstream(s *xds.Snapshot, f render.File) bool {
+	return slices.ContainsFunc(s.Of(xds.Cluster), func(r *xds.Resource) bool {
+		return slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool {
+			return sub.Target == xds.ExtensionConfig && sub.Name == f.Name && s.Serves(sub)
+		})
+	})
 }
 
 func publishFile(f render.File) publish.File {

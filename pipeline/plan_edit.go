@@ -4,56 +4,78 @@ import (
 	"slices"
 	"time"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
 	"xdspub/diff"
-	"xdspub/publish"
+	"xdspub/render"
 	"xdspub/xds"
 )
 
-// planned is what the last full plan came to.
+// planned is what the last plan came to.
 type planned struct {
 	snapshot *xds.Snapshot
-	watches  []string
-	// silent tells that it had no findings.
+	target   render.Target
+	// clusters and listeners are the resources of the CDS and LDS files.
+	clusters, listeners []*xds.Resource
+	// silent means that it had no findings.
 	silent bool
 }
 
-// planEdit plans the most frequent change in time that does not depend on the size of the
-// tree: the last plan is published, and since then only the content of endpoint
-// assignments, route configurations or runtime layers was edited, each in a file of its
-// own, and no transition rule goes by them. The plan is the one that Plan would make,
-// without the files that stay. It is nil for all other changes.
-func (p *Pipeline) planEdit(s *xds.Snapshot, st *state, now time.Time) (*Plan, error) {
-	if !p.out.Trusts() || !p.planned.silent || st.manifest.Snapshot != p.planned.snapshot.ID() {
-		return nil, nil
+// renderEdit renders the most frequent change without looking at all resources: the last plan is
+// published, and since then only the content of resources was edited, by which no transition
+// rule goes. It returns the files that differ. ok is false for all other changes.
+func (p *Pipeline) renderEdit(s *xds.Snapshot, st *state, now time.Time) (r *rendered, ok bool) {
+	last := &p.planned
+	if !p.out.Trusts() || !last.silent || st.manifest.Snapshot != last.snapshot.ID() ||
+		!sameSlice(st.clusters, last.clusters) || !sameSlice(st.listeners, last.listeners) {
+		return nil, false
 	}
-	if change, known := s.Since(p.planned.snapshot); !known || slices.ContainsFunc(change.Added, diff.UsesSingletons) {
-		return nil, nil
+	edits, ok := s.EditsSince(last.snapshot)
+	if !ok || slices.ContainsFunc(edits, func(e xds.Edited) bool { return !keepsTransitions(e) }) {
+		return nil, false
 	}
-	files, delivery, ok := p.renderer.Edited(s)
-	if !ok {
-		return nil, nil
+	edit, ok := p.renderer.Edited(s)
+	if !ok || p.exceedsBudget(edit, st, now) {
+		return nil, false
 	}
-	refused, err := publish.ReadRefused(p.options.Out)
-	if err != nil {
-		return nil, err
+	last.snapshot = s
+	for _, f := range edit.Files {
+		switch f.Type {
+		case xds.Cluster:
+			last.clusters = f.Resources
+		case xds.Listener:
+			last.listeners = f.Resources
+		}
 	}
-	p.planned.snapshot = s
-	listeners := p.derive(xds.Listener, st.listeners)
-	m := st.manifest
-	m.Layout, m.Files, m.Resources = 0, publish.PublishedFiles{}, counts(s) // Publish sets the first two
-	if len(m.Retired) == 0 {
-		m.Retired = nil
+	return &rendered{target: last.target, files: edit.Files, id: edit.ID, watches: edit.Watches, retired: st.manifest.Retired}, true
+}
+
+// keepsTransitions reports whether no transition rule goes by an edit.
+func keepsTransitions(e xds.Edited) bool {
+	if e.Is.Same(e.Was) { // another one of its file was edited
+		return true
 	}
-	m.Snapshot, m.DrainingWatches = s.ID(), st.drainingWatches(listeners.watches, p.planned.watches, now.Add(-p.options.TrimDelay), now)
-	changed := s.ID() != st.manifest.Snapshot
-	if changed {
-		m.Published = now
+	if diff.UsesSingletons(e.Is) || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
+		return false
 	}
-	return &Plan{
-		ID: s.ID(), Held: refused.Holds(s.ID(), delivery), snapshot: s, delivery: delivery, changed: changed,
-		Change: publish.Plan{
-			Steps: steps(files, nil, st, p.derive(xds.Cluster, st.clusters).named, listeners.named, nil),
-			Gap:   p.options.StepGap, Manifest: m,
-		},
-	}, nil
+	switch e.Is.Type {
+	case xds.Listener:
+		return diff.KeepsSockets(e.Was, e.Is)
+	case xds.Secret:
+		return xds.SecretKind(e.Was.Message.(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message.(*tlsv3.Secret))
+	case xds.Cluster, xds.Endpoints, xds.RouteConfiguration, xds.Runtime:
+		return true
+	}
+	return false
+}
+
+func asksForExtensions(r *xds.Resource) bool {
+	return slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool { return sub.Target == xds.ExtensionConfig })
+}
+
+// exceedsBudget reports whether Envoy may need more inotify instances than it has while an edit
+// is published: for what runs, drains and is new.
+func (p *Pipeline) exceedsBudget(e render.Edit, st *state, now time.Time) bool {
+	running := append(st.draining(now.Add(-p.options.TrimDelay)), e.Gone...)
+	return len(e.Watches)+len(without(running, e.Watches)) > p.options.InotifyBudget
 }

@@ -164,7 +164,7 @@ func (p *Pipeline) readBack(file string) (*readOut, error) {
 	case err != nil:
 		return nil, err
 	}
-	for _, known := range []map[string]*readOut{p.readOut, p.rendered} {
+	for _, known := range []map[string]*readOut{p.rendered, p.readOut} {
 		if was := known[file]; was != nil && bytes.Equal(was.data, data) {
 			was.data = data // which are the same bytes the next time
 			p.readOut[file] = was

@@ -3,9 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -96,15 +94,15 @@ func (p *Pipeline) subscribers(clusters, listeners []*xds.Resource, layers []str
 		file := p.options.Format.Path(xds.Runtime, name)
 		add(&subscriber{file: file, t: xds.Runtime, name: name, statPrefixes: []string{envoy.RTDS()}, entrypoints: []string{file}})
 	}
-	below := strings.TrimSuffix(p.envoyPath(), "/") + "/"
+	ours := p.ours()
 	for _, from := range []struct {
 		via       string
 		resources []*xds.Resource
 	}{{cds, clusters}, {lds, listeners}} {
 		for _, r := range from.resources {
 			for _, sub := range r.Facts().Subscriptions {
-				if file, ours := strings.CutPrefix(xds.PathOf(sub.Source), below); ours {
-					add(&subscriber{file: path.Clean(file), t: sub.Target, name: sub.Name, statPrefixes: statPrefixesOf(sub), entrypoints: []string{from.via}})
+				if file, ok := ours.file(sub); ok {
+					add(&subscriber{file: file, t: sub.Target, name: sub.Name, statPrefixes: statPrefixesOf(sub), entrypoints: []string{from.via}})
 				}
 			}
 		}

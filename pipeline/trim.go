@@ -169,7 +169,7 @@ func (p *Pipeline) trimPlan(due []publish.Retired) (publish.Plan, error) {
 		goes[publish.Retired{Cluster: g.Cluster, File: g.File}] = true
 	}
 	stay := slices.DeleteFunc(slices.Clone(st.clusters), func(r *xds.Resource) bool { return goes[publish.Retired{Cluster: r.Name}] })
-	for file := range p.named(stay, st.listeners) {
+	for _, file := range p.ours().named(slices.Concat(stay, st.listeners)) {
 		delete(goes, publish.Retired{File: file})
 	}
 	clusters, files := publish.Step{Name: "trim clusters"}, publish.Step{Name: "trim files"}

@@ -188,7 +188,7 @@ func (s *fixture) reconcile(t *testing.T, dir *publish.Dir, changed []string) {
 	if err != nil || !checked.Accepted() {
 		t.Fatal(err, checked)
 	}
-	plan, list, err := s.p.Plan(checked.Snapshot, s.now)
+	plan, list, err := s.p.Plan(t.Context(), checked.Snapshot, s.now)
 	if err != nil || len(list) > 0 {
 		t.Fatal(err, list)
 	}

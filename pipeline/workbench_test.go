@@ -100,6 +100,8 @@ func (d *workbench) edit() bool {
 		r, n, name := resource(), s.below(5), file()
 		d.leave(r)
 		d.add(r, n, name, true)
+	case alter:
+		d.alter(resource(), s.below(5))
 	case copied:
 		d.add(resource(), s.below(5), file(), false)
 	case drop:
@@ -165,6 +167,19 @@ func (d *workbench) add(r, n int, name string, needs bool) {
 		}
 	}
 	d.save(name)
+}
+
+// alter gives a resource another content where it stands.
+func (d *workbench) alter(r, n int) {
+	for _, name := range slices.Sorted(maps.Keys(d.held)) {
+		for i, v := range d.held[name] {
+			if v.resource == r {
+				d.held[name][i].variant = n % len(d.variants[r].text)
+				d.save(name)
+				return
+			}
+		}
+	}
 }
 
 func (d *workbench) holds(r int) bool {
@@ -244,9 +259,9 @@ func (d *workbench) pass(trimmed bool) {
 	d.p.Trust(d.settled != nil && checked.Snapshot.SameNames(d.settled)) // as a watch does after an event
 	if checked.Accepted() {
 		var list diag.List
-		plan, list, err = d.p.Plan(checked.Snapshot, d.now)
+		plan, list, err = d.p.Plan(d.t.Context(), checked.Snapshot, d.now)
 		d.must(err)
-		want, more, err := cold.Plan(fresh.Snapshot, d.now)
+		want, more, err := cold.Plan(d.t.Context(), fresh.Snapshot, d.now)
 		d.must(err)
 		d.leaveOutSettled(want)
 		d.leaveOutSettled(plan)
@@ -321,7 +336,7 @@ func (d *workbench) record() publish.Manifest {
 // and files that wait for their trim are out beside that, and not for too short.
 func (d *workbench) compare(s *xds.Snapshot, trimmed bool) {
 	d.t.Helper()
-	plan, _, err := d.cold().Plan(s, d.now)
+	plan, _, err := d.cold().Plan(d.t.Context(), s, d.now)
 	d.must(err)
 	m, out := d.record(), d.read(d.p.options.Out)
 	maps.DeleteFunc(out, func(name string, _ []byte) bool { return strings.HasPrefix(name, ".xdspub/") })

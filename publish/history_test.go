@@ -402,7 +402,7 @@ func (p *play) attempt(ctx context.Context, e event) error {
 	if err := p.recover(ctx); err != nil {
 		return err
 	}
-	plan, list, err := p.p.Plan(p.quarry.snapshot(e.Tree), p.now())
+	plan, list, err := p.p.Plan(context.Background(), p.quarry.snapshot(e.Tree), p.now())
 	p.must(err)
 	p.last = plan
 	switch {

@@ -27,7 +27,7 @@ func TestEditedTakesNoSpace(t *testing.T) {
 	var r Renderer
 	is := endpoints(false)
 	s := xds.NewSnapshot([]*xds.Resource{is})
-	if _, list := r.Render(s, Target{EnvoyPath: "/out"}); len(list) > 0 {
+	if _, list := r.Render(t.Context(), s, Target{EnvoyPath: "/out"}); len(list) > 0 {
 		t.Fatal(list)
 	}
 	kept := len(r.written)
@@ -35,8 +35,8 @@ func TestEditedTakesNoSpace(t *testing.T) {
 		edited := endpoints(i%2 == 0)
 		s = s.Apply(xds.Change{Removed: []*xds.Resource{is}, Added: []*xds.Resource{edited}})
 		is = edited
-		if files, _, ok := r.Edited(s); !ok || len(files) != 1 {
-			t.Fatalf("edit %d: %v, %d files", i, ok, len(files))
+		if edit, ok := r.Edited(s); !ok || len(edit.Files) != 1 {
+			t.Fatalf("edit %d: %v, %d files", i, ok, len(edit.Files))
 		}
 	}
 	if len(r.written) != kept {

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -20,7 +21,7 @@ eds_cluster_config: {eds_config: {ads: {}}}
 cluster_name: web
 `)})
 	var r render.Renderer
-	out, list := r.Render(loaded.Snapshot(), render.Target{EnvoyPath: "/var/lib/xds", Format: render.YAML})
+	out, list := r.Render(context.Background(), loaded.Snapshot(), render.Target{EnvoyPath: "/var/lib/xds", Format: render.YAML})
 	if list.HasErrors() {
 		log.Fatal(list)
 	}

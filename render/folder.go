@@ -42,8 +42,7 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 	var list diag.List
 	seen := make(map[string]*xds.Resource)
 	for _, r := range s.All() {
-		switch r.Type {
-		case xds.Cluster, xds.Listener, xds.ScopedRoutes, xds.VirtualHost:
+		if inOneFile(r.Type) || r.Type == xds.VirtualHost {
 			continue
 		}
 		lower := strings.ToLower(folder(r.Type, r.Name))

@@ -24,7 +24,7 @@ func TestFolderCollisions(t *testing.T) {
 			}
 			resources = append(resources, r)
 		}
-		_, list := new(Renderer).Render(xds.NewSnapshot(resources), Target{EnvoyPath: "/out"})
+		_, list := new(Renderer).Render(t.Context(), xds.NewSnapshot(resources), Target{EnvoyPath: "/out"})
 		if tt.want == "" && len(list) > 0 || tt.want != "" && (len(list) != 1 || !strings.Contains(list[0].Message, tt.want)) {
 			t.Errorf("%q and %q: %v, want %q", tt.a, tt.b, list, tt.want)
 		}

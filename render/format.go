@@ -76,8 +76,7 @@ func (f *Format) Path(t *xds.Type, name string) string {
 // folder returns the directory of a resource's file, below the output directory.
 func folder(t *xds.Type, name string) string {
 	api := strings.ToLower(t.API)
-	switch t {
-	case xds.Cluster, xds.Listener, xds.ScopedRoutes:
+	if inOneFile(t) {
 		return api
 	}
 	return path.Join(api, Folder(name))

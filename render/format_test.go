@@ -69,13 +69,13 @@ func TestFormatsAgree(t *testing.T) {
 		}
 		s := snapshot(t, src)
 		var r render.Renderer // one for all: nothing of a format may be kept for the next
-		want, list := r.Render(s, render.Target{EnvoyPath: "/xds"})
+		want, list := r.Render(t.Context(), s, render.Target{EnvoyPath: "/xds"})
 		if list.HasErrors() {
 			continue // the tree is about what is refused
 		}
 		for _, format := range render.Formats {
 			t.Run(fmt.Sprintf("%s/%s", filepath.Base(name), format.Name), func(t *testing.T) {
-				got, list := r.Render(s, render.Target{EnvoyPath: "/xds", Format: format})
+				got, list := r.Render(t.Context(), s, render.Target{EnvoyPath: "/xds", Format: format})
 				if list.HasErrors() {
 					if format != render.YAML || list[0].Code != "number-in-yaml" {
 						t.Error(list)
@@ -149,7 +149,7 @@ func FuzzYAML(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, list := (&render.Renderer{}).Render(xds.NewSnapshot([]*xds.Resource{resource}), render.Target{EnvoyPath: "/xds", Format: render.YAML})
+		out, list := (&render.Renderer{}).Render(t.Context(), xds.NewSnapshot([]*xds.Resource{resource}), render.Target{EnvoyPath: "/xds", Format: render.YAML})
 		if list.HasErrors() {
 			t.Fatal(list)
 		}

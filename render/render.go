@@ -17,6 +17,7 @@ package render
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -91,10 +92,12 @@ type Renderer struct {
 	written map[*xds.Resource]*encoded
 	// several are the files of several resources that were made last, by type.
 	several map[*xds.Type]*several
-	// last is the last Render that came to an Output.
+	// last is the last Render or Edited that came to an Output; its snapshot is nil where there
+	// is none, or one that failed came after it.
 	last struct {
 		snapshot, bound *xds.Snapshot
 		target          Target
+		watches         *counted
 	}
 }
 
@@ -104,13 +107,21 @@ type several struct {
 	file File
 }
 
-// Render renders s. Findings of severity Error mean that there is no Output.
-func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
+// Render renders s. Findings of severity Error mean that there is no Output; without any there
+// is none where ctx has ended.
+func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Output, diag.List) {
 	t.Format = cmp.Or(t.Format, JSON)
 	r.use(t.Format)
+	r.last.snapshot = nil
 	list := append(r.changed(s), folderCollisions(s)...)
-	bound := r.binder.Bind(s, byPath{t.EnvoyPath, t.Format, t.InlineEndpoints, t.InlineRoutes})
-	byType, failed := r.write(bound)
+	bound := r.binder.Bind(ctx, s, byPath{t.EnvoyPath, t.Format, t.InlineEndpoints, t.InlineRoutes})
+	if bound == nil {
+		return nil, nil
+	}
+	byType, failed := r.write(ctx, bound)
+	if ctx.Err() != nil {
+		return nil, nil
+	}
 	if list = append(list, failed...); list.HasErrors() {
 		return nil, list.Sort()
 	}
@@ -122,17 +133,18 @@ func (r *Renderer) Render(s *xds.Snapshot, t Target) (*Output, diag.List) {
 	if out.Files, err = r.files(byType, scopesAsked(t, bound)); err != nil {
 		return nil, append(list, diag.Diagnostic{Code: codeUnencodable.Name, Message: err.Error()})
 	}
+	watches := newCounted()
 	for _, list := range byType {
 		for _, e := range list {
-			out.Watches = append(out.Watches, e.watches...)
+			watches.add(e.watches, 1)
 		}
 	}
 	for _, f := range out.Files {
-		out.Watches = append(out.Watches, subscribedByBootstrap(f)...)
+		watches.add(subscribedByBootstrap(f), 1)
 	}
-	slices.Sort(out.Watches)
-	out.Watches = slices.Compact(out.Watches)
-	r.last.snapshot, r.last.bound, r.last.target = s, bound, t
+	watches.settle()
+	out.Watches = watches.sorted
+	r.last.snapshot, r.last.bound, r.last.target, r.last.watches = s, bound, t, watches
 	return &out, list
 }
 
@@ -169,10 +181,13 @@ func (r *Renderer) use(f *Format) {
 }
 
 // write writes bound resources.
-func (r *Renderer) write(bound *xds.Snapshot) (byType map[*xds.Type][]*encoded, list diag.List) {
+func (r *Renderer) write(ctx context.Context, bound *xds.Snapshot) (byType map[*xds.Type][]*encoded, list diag.List) {
 	byType = make(map[*xds.Type][]*encoded)
 	written := make(map[*xds.Resource]*encoded, bound.Len())
 	for _, res := range bound.All() {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
 		e, err := r.encode(res)
 		if err != nil {
 			list = append(list, res.Diagnostic(codeUnencodable.Name, "", err.Error()))
@@ -276,22 +291,21 @@ func (r *Renderer) files(byType map[*xds.Type][]*encoded, scopesAsked bool) ([]F
 		files = append(files, f)
 	}
 	for _, t := range xds.Types {
-		switch t {
-		case xds.Cluster, xds.Listener:
+		switch {
+		case t == xds.ScopedRoutes && len(byType[t]) == 0 && !scopesAsked:
+		case inOneFile(t):
 			add(r.severalIn(t, byType[t]))
-		case xds.ScopedRoutes:
-			if len(byType[t]) > 0 || scopesAsked {
-				add(r.severalIn(t, byType[t]))
-			}
 		default:
 			for _, e := range byType[t] {
 				add(e.alone(r.format))
 			}
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(files, inOrder)
 	return files, failed
 }
+
+func inOrder(a, b File) int { return cmp.Compare(a.Path, b.Path) }
 
 // severalIn returns the file of all resources of a type.
 func (r *Renderer) severalIn(t *xds.Type, resources []*encoded) (File, error) {

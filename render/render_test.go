@@ -55,7 +55,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			var r render.Renderer
-			out, list := r.Render(snapshot(t, src), target)
+			out, list := r.Render(t.Context(), snapshot(t, src), target)
 			if len(list) > 0 {
 				var text bytes.Buffer
 				if err := diag.WriteText(&text, list, diag.TextOptions{}); err != nil {
@@ -96,7 +96,7 @@ func TestSecret(t *testing.T) {
   validation_context: {trusted_ca: {inline_string: c}}
 `))
 	var r render.Renderer
-	out, list := r.Render(snapshot(t, src), render.Target{EnvoyPath: "/xds"})
+	out, list := r.Render(t.Context(), snapshot(t, src), render.Target{EnvoyPath: "/xds"})
 	if list.HasErrors() {
 		t.Fatal(list)
 	}
@@ -148,8 +148,8 @@ func TestAgain(t *testing.T) {
 			}
 			s := loaded.Snapshot()
 			var cold render.Renderer
-			want, _ := cold.Render(s, target)
-			got, _ := warm.Render(s, target)
+			want, _ := cold.Render(t.Context(), s, target)
+			got, _ := warm.Render(t.Context(), s, target)
 			if diff := cmp.Diff(want, got, bytesOnly); diff != "" {
 				t.Fatalf("%v, %+v (-cold +warm):\n%s", trees, target, diff)
 			}
@@ -188,7 +188,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		for _, format := range render.Formats {
 			target := render.Target{EnvoyPath: "/xds", Format: format}
-			first, list := (&render.Renderer{}).Render(s, target)
+			first, list := (&render.Renderer{}).Render(t.Context(), s, target)
 			if list.HasErrors() {
 				continue
 			}
@@ -196,7 +196,7 @@ func FuzzRoundTrip(f *testing.F) {
 			for _, file := range first.Files {
 				write(t, filepath.Join(again, file.Path), file.Data)
 			}
-			second, list := (&render.Renderer{}).Render(snapshot(t, again), target)
+			second, list := (&render.Renderer{}).Render(t.Context(), snapshot(t, again), target)
 			if list.HasErrors() {
 				t.Fatalf("rendered files don't render: %v", list)
 			}

@@ -62,7 +62,7 @@ func renderOnce(v values, o controller.Options) error {
 		return err
 	}
 	// Planned before the directory is opened: a refusal must not even make it.
-	plan, err := r.Plan(checked)
+	plan, err := r.Plan(v.c.Context, checked)
 	switch {
 	case err != nil:
 		return err
@@ -94,7 +94,7 @@ func publishChecked(c *cli.Context, r *controller.Controller, checked *pipeline.
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
-	plan, err := r.Plan(checked) // again, now that no other writer can change what is out
+	plan, err := r.Plan(ctx, checked) // again, now that no other writer can change what is out
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func published(t *testing.T, example string) base {
 	if err != nil || !checked.Accepted() {
 		t.Fatalf("%s: %v %v", example, err, checked.Diagnostics)
 	}
-	plan, list, err := p.Plan(checked.Snapshot, time.Now())
+	plan, list, err := p.Plan(t.Context(), checked.Snapshot, time.Now())
 	if err != nil || list.HasErrors() {
 		t.Fatalf("%s: %v %v", example, err, list)
 	}

@@ -68,7 +68,7 @@ func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 	if err != nil {
 		return err
 	}
-	_, list, err := p.Plan(checked.Snapshot, certs.Now)
+	_, list, err := p.Plan(context.Background(), checked.Snapshot, certs.Now)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func publishTree(dir, tree string) error {
 	if err != nil {
 		return err
 	}
-	plan, list, err := p.Plan(checked.Snapshot, certs.Now)
+	plan, list, err := p.Plan(context.Background(), checked.Snapshot, certs.Now)
 	if err != nil || plan == nil {
 		return errors.Join(err, fmt.Errorf("no plan: %v", list))
 	}
