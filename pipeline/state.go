@@ -47,7 +47,7 @@ func (p *Pipeline) readState() (*state, error) {
 	}
 	// What is neither out nor on record, as after a trim that ended early, waits for no trim.
 	s.manifest.Retired = slices.DeleteFunc(slices.Clone(m.Retired), func(g publish.Retired) bool {
-		_, recorded := m.Files[g.File]
+		_, recorded := m.Files.Get(g.File)
 		_, out := slices.BinarySearch(s.files, g.File)
 		return g.File != "" && !recorded && !out
 	})
