@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,8 +35,8 @@ import (
 // At each point it does what a process would do that knows nothing: it says the same, and
 // leaves the same bytes.
 //
-// XDSPUB_SOAK is for how long it plays, such as 10m (scripts/soak); XDSPUB_SOAK_SEED repeats
-// one history.
+// It plays the same histories each time. With XDSPUB_SOAK, such as 10m, it plays others for
+// that long (scripts/soak); XDSPUB_SOAK_SEED repeats one.
 func TestWatchHistories(t *testing.T) {
 	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -45,31 +46,43 @@ func TestWatchHistories(t *testing.T) {
 		play(t, seed)
 		return
 	}
-	length := time.Minute
-	if text := os.Getenv("XDSPUB_SOAK"); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for seed := range uint64(3) {
 		play(t, seed)
 	}
 	if testing.Short() {
 		return
 	}
-	end := time.Now().Add(length)
-	for range 4 { // at a time
+	goOn, seeds := func(played int) bool { return played < histories/atATime }, rand.New(rand.NewPCG(1, 0)).Uint64
+	if text := os.Getenv("XDSPUB_SOAK"); text != "" {
+		length, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := time.Now().Add(length)
+		goOn, seeds = func(int) bool { return time.Now().Before(end) }, rand.Uint64
+	}
+	var mu sync.Mutex
+	next := func() uint64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return seeds()
+	}
+	for range atATime {
 		t.Run("random", func(t *testing.T) {
 			t.Parallel()
 			played := 0
-			for ; time.Now().Before(end) && !t.Failed(); played++ {
-				play(t, rand.Uint64())
+			for ; goOn(played) && !t.Failed(); played++ {
+				play(t, next())
 			}
 			t.Logf("%d histories", played)
 		})
 	}
 }
+
+const (
+	histories = 120 // of each run of the tests: about a minute
+	atATime   = 4
+)
 
 // play plays one history. Its clock stands still but where the history says otherwise.
 func play(t *testing.T, seed uint64) {

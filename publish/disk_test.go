@@ -81,7 +81,7 @@ func (p *probe) Remove(in folder, name string) error {
 }
 
 // Many lets the larger scenarios flush all at once, and the others each file.
-func (p *probe) Many() int { return 7 }
+func (p *probe) Many() int { return 8 }
 
 func (p *probe) SyncAll(in folder) error {
 	return p.call("sync all", func() error {
