@@ -281,9 +281,11 @@ func (h *history) harm() {
 func (h *history) end() {
 	h.o.WarningsAsErrors, h.o.InotifyBudget, h.edited = false, 100, true
 	h.tree.heal()
-	h.turn(string(watch.Rescan), noAnswers)
-	h.pass(2 * h.o.TrimDelay)
-	h.turn(trimming, noAnswers)
+	for range 2 { // a trim can open the way for what the first rescan can't publish
+		h.turn(string(watch.Rescan), noAnswers)
+		h.pass(2 * h.o.TrimDelay)
+		h.turn(trimming, noAnswers)
+	}
 	if result := h.turn(string(watch.Rescan), noAnswers); result.Outcome != control.Published {
 		return // the tree is not right, or not on the way from what is out
 	}
