@@ -98,7 +98,7 @@ func TestAsk(t *testing.T) {
 		{PID: 12, Source: "/src", Out: out, Since: at, Running: &Reconcile{Reason: "start", Began: at}},
 		{
 			PID: 12, Source: "/src", Out: out, Since: at, Snapshot: "v1", Failed: "open x: too bad", NextTrim: at,
-			Refused: &Refusal{Since: at, Snapshot: "v2", Message: "refused", Findings: diag.List{{Code: "x", Severity: diag.Warning, Position: diag.Position{File: "a", Line: 1}, Message: "<&>"}}},
+			Refused: &Refusal{Since: at, Snapshot: "v2", Message: "refused", Findings: diag.List{{Code: "x", Severity: diag.Warning, Position: diag.Position{File: "a", Line: 1}, End: diag.End{EndLine: 1}, Message: "<&>"}}},
 			Last:    &Reconcile{Reason: "change", Began: at, Ended: at, Outcome: Refused},
 		},
 	} {

@@ -80,7 +80,7 @@ func TestWatchHistories(t *testing.T) {
 }
 
 const (
-	histories = 120 // of each run of the tests: about a minute
+	histories = 60 // of each run of the tests: a minute of CPU
 	atATime   = 4
 )
 

@@ -96,7 +96,7 @@ func (s *fixture) sameOut(t *testing.T, before map[string]string) {
 			t.Errorf("%s is not what it was", name)
 		}
 	}
-	for _, name := range now {
+	for name := range now {
 		if _, going := goes[publish.Retired{File: name}]; before[name] == "" && !going {
 			t.Errorf("%s has come, and does not go", name)
 		}
