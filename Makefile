@@ -47,8 +47,8 @@ soak: ## edit trees at random for T (default 10m), with a watch and a real Envoy
 traffic: ## publish N times (default 200) under traffic, and by plain renames for the contrast (docs/reliability.md)
 	@scripts/traffic $(N)
 
-bench: ## measure, side by side with envoy --mode validate (docs/performance.md)
-	@scripts/bench
+bench: ## measure, or a PART of it, side by side with Envoy (docs/performance.md)
+	@scripts/bench $(PART)
 
 new-rule: ## make the files of a new validation rule: make new-rule CODE=some-code FAMILY=cluster
 	@scripts/new-rule $(CODE) $(FAMILY)

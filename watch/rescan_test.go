@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +29,8 @@ func TestRescanPace(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var used time.Duration
-				w.rescan.used = func() time.Duration { return used }
+				var used atomic.Int64
+				w.rescan.used = func() time.Duration { return time.Duration(used.Load()) }
 				go w.Run(t.Context())
 				next := func() time.Duration {
 					start := time.Now()
@@ -41,7 +42,7 @@ func TestRescanPace(t *testing.T) {
 				if first := next(); first != c.every {
 					t.Errorf("the first rescan comes after %v", first)
 				}
-				used += c.cost
+				used.Add(int64(c.cost))
 				if c.nothing {
 					w.FoundNothing()
 				}

@@ -3,7 +3,10 @@
 // a static bootstrap, for the other as that bootstrap. Wall time and peak memory are the best of several
 // rounds; what counts is the ratio.
 //
-//	bench XDSPUB ENVOY
+//	bench XDSPUB ENVOY [PART...]
+//
+// The parts are validate, edits, confirmation, envoy (until Envoy has taken an edit) and idle; all of them
+// where none is named.
 package main
 
 import (
@@ -12,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -29,11 +33,11 @@ const (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: bench XDSPUB ENVOY")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: bench XDSPUB ENVOY [PART...]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -42,15 +46,46 @@ func main() {
 // size is that of the larger measurement.
 var size = sample.Topology{Clusters: clusters, Routes: 1_000, Listeners: 100}
 
-func run(xdspub, envoy string) error {
+func run(xdspub, envoy string, names []string) error {
 	dir, err := os.MkdirTemp("", "xdspub-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	w := world{dir: dir, xdspub: xdspub, envoy: envoy}
+	w, sizes := world{dir: dir, xdspub: xdspub, envoy: envoy}, []int{1_000, clusters}
+	parts := []part{
+		{"validate", w.measureValidate},
+		{"edits", func() error { return measureEdits(dir, xdspub, append(sizes, 10*clusters)) }},
+		{"confirmation", func() error { return measureConfirmation(dir, xdspub, envoy, sizes) }},
+		{"envoy", func() error { return measureRaw(dir, xdspub, envoy, sizes) }},
+		{"idle", func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) }},
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			return fmt.Errorf("unknown part %q", name)
+		}
+	}
+	for _, p := range parts {
+		if len(names) == 0 || slices.Contains(names, p.name) {
+			if err := p.measure(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// part is a part of the measurements.
+type part struct {
+	name    string
+	measure func() error
+}
+
+// measureValidate prints validate beside envoy --mode validate.
+func (w world) measureValidate() error {
+	dir := w.dir
 	plain, found := filepath.Join(dir, "clusters"), filepath.Join(dir, "found")
-	err = errors.Join(
+	err := errors.Join(
 		w.write("clusters", map[string]string{"clusters.yaml": sample.Clusters(clusters)}),
 		w.write(".", map[string]string{"clusters.yaml": sample.Bootstrap(clusters)}),
 		w.topology("mesh", size),
@@ -79,17 +114,6 @@ func run(xdspub, envoy string) error {
 		{all + ", in binary", mesh + ".pb", []form{{"of a source tree", mesh + "-pb"}, {"of the same bootstrap", mesh + ".pb"}}},
 	} {
 		if err := w.compare(c.what, c.theirs, c.ours); err != nil {
-			return err
-		}
-	}
-	sizes := []int{1_000, clusters}
-	for _, measure := range []func() error{
-		func() error { return measureEdits(dir, xdspub, sizes) },
-		func() error { return measureConfirmation(dir, xdspub, envoy, sizes) },
-		func() error { return measureRaw(dir, xdspub, envoy, sizes) },
-		func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) },
-	} {
-		if err := measure(); err != nil {
 			return err
 		}
 	}
