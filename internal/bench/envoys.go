@@ -110,7 +110,7 @@ dynamic_resources:
 			return nil
 		}
 	}
-	return fmt.Errorf("Envoy is not live\n%s", &e.log)
+	return fmt.Errorf("an Envoy is not live\n%s", &e.log)
 }
 
 func (s *site) end() {
@@ -137,7 +137,7 @@ func takes(admin, statistic, was string) (string, error) {
 			return is, nil
 		}
 	}
-	return "", fmt.Errorf("Envoy does not take %s", statistic)
+	return "", fmt.Errorf("an Envoy does not take %s", statistic)
 }
 
 // gone waits until there is no such file.
