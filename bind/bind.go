@@ -156,12 +156,18 @@ func scopesAskHere(s *xds.Snapshot) bool {
 	here, elsewhere := false, false
 	for _, r := range s.Of(xds.Listener) {
 		for _, sub := range r.Facts().Subscriptions {
-			if _, scopes := sub.Node.Message.(*hcmv3.ScopedRoutes); scopes {
+			if isForScopes(sub) {
 				here, elsewhere = here || s.Serves(sub), elsewhere || !s.Serves(sub)
 			}
 		}
 	}
 	return here || !elsewhere
+}
+
+// isForScopes reports whether a subscription is for the route configurations of scopes.
+func isForScopes(sub xds.Subscription) bool {
+	_, is := sub.Node.Message.(*hcmv3.ScopedRoutes)
+	return is
 }
 
 // bind binds one resource. It is the same one where nothing has to change.

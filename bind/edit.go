@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-
 	"xdspub/xds"
 )
 
@@ -129,10 +127,5 @@ func (p *pass) inlinedInto(cluster *xds.Resource) string {
 
 // asksForScopes reports whether a listener asks for the route configurations of scopes.
 func asksForScopes(listener *xds.Resource) bool {
-	for _, sub := range listener.Facts().Subscriptions {
-		if _, scopes := sub.Node.Message.(*hcmv3.ScopedRoutes); scopes {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(listener.Facts().Subscriptions, isForScopes)
 }

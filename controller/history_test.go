@@ -22,6 +22,7 @@ import (
 
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/internal/memdir"
 	"xdspub/load"
 	"xdspub/pipeline"
 	"xdspub/publish"
@@ -126,7 +127,7 @@ type history struct {
 
 func newHistory(t *testing.T, random *rand.Rand) *history {
 	start := time.Now()
-	dir := quickDir(t)
+	dir := memdir.New(t)
 	if info, err := os.Stat(dir); err == nil { // the files' clock
 		time.Sleep(info.ModTime().Sub(start))
 	}
@@ -139,22 +140,6 @@ func newHistory(t *testing.T, random *rand.Rand) *history {
 	t.Cleanup(h.stop)
 	h.turn(starting, noAnswers)
 	return h
-}
-
-// quickDir returns a temporary directory, where it can be one in memory: a disk is waited for at
-// each fsync.
-func quickDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "xdspub-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 // configure changes settings.

@@ -213,7 +213,7 @@ func (c *confirmation) expect(s publish.Step) error {
 		written[f.Path] = true
 		for t, resources := range map[*xds.Type]*[]*xds.Resource{xds.Cluster: &c.clusters, xds.Listener: &c.listeners} {
 			if f.Path == c.p.options.Format.Path(t, "") {
-				*resources = c.p.resourcesIn(f)
+				*resources = c.p.resourcesOf(f)
 			}
 		}
 	}
@@ -237,9 +237,9 @@ func (c *confirmation) expect(s publish.Step) error {
 	return nil
 }
 
-// resourcesIn returns the resources in a file of clusters or listeners. Mostly they were
+// resourcesOf returns the resources in a file of clusters or listeners. Mostly they were
 // rendered into it.
-func (p *Pipeline) resourcesIn(f publish.File) []*xds.Resource {
+func (p *Pipeline) resourcesOf(f publish.File) []*xds.Resource {
 	if was, ok := p.rendered[f.Path]; ok && bytes.Equal(was.data, f.Data) {
 		return was.resources
 	}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"xdspub/internal/names"
 	"xdspub/render"
 	"xdspub/xds"
 )
@@ -13,20 +14,9 @@ import (
 type derived struct {
 	resources []*xds.Resource
 	// watches are the path subscriptions that Envoy holds for them.
-	watches counts
+	watches names.Counts
 	// named are the files that they subscribe to.
-	named counts
-}
-
-// counts are names, each with how often it was added.
-type counts map[string]int
-
-func (c counts) add(names []string, n int) {
-	for _, name := range names {
-		if c[name] += n; c[name] == 0 {
-			delete(c, name)
-		}
-	}
+	named names.Counts
 }
 
 // derive returns what follows from the published clusters, or the published listeners. It holds
@@ -34,7 +24,7 @@ func (c counts) add(names []string, n int) {
 func (p *Pipeline) derive(t *xds.Type, resources []*xds.Resource) *derived {
 	d := p.derived[t]
 	if d == nil {
-		d = &derived{watches: make(counts), named: make(counts)}
+		d = &derived{watches: make(names.Counts), named: make(names.Counts)}
 		p.derived[t] = d
 	}
 	if sameSlice(d.resources, resources) {
@@ -42,8 +32,8 @@ func (p *Pipeline) derive(t *xds.Type, resources []*xds.Resource) *derived {
 	}
 	ours := p.ours()
 	add := func(list []*xds.Resource, n int) {
-		d.watches.add(render.Watches(list), n)
-		d.named.add(ours.named(list), n)
+		d.watches.Add(render.Watches(list), n)
+		d.named.Add(ours.named(list), n)
 	}
 	was, is := d.resources, resources
 	for len(was) > 0 && len(is) > 0 {

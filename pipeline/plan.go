@@ -7,11 +7,13 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"xdspub/diag"
 	"xdspub/diff"
 	"xdspub/internal/fspath"
+	"xdspub/internal/names"
 	"xdspub/publish"
 	"xdspub/render"
 	"xdspub/validate"
@@ -343,7 +345,7 @@ func (st *state) draining(after time.Time) (watches []string) {
 
 // drainingWatches returns the path subscriptions that published listeners have and that are
 // none of watches, which is sorted, and those that began to drain after a time.
-func (st *state) drainingWatches(listening counts, watches []string, after, now time.Time) []publish.DrainingWatch {
+func (st *state) drainingWatches(listening names.Counts, watches []string, after, now time.Time) []publish.DrainingWatch {
 	var list []publish.DrainingWatch
 	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {
@@ -381,6 +383,7 @@ func (p *Pipeline) steps(s *xds.Snapshot, st *state, r *rendered) []publish.Step
 		{Name: "routes that no listener asks for yet"}, {Name: "listeners"}, {Name: "routes"},
 	}
 	byClusters, byListeners := p.derive(xds.Cluster, st.clusters).named, p.derive(xds.Listener, st.listeners).named
+	upstream := sync.OnceValue(func() map[string]bool { return upstreamExtensions(s) })
 	for _, f := range r.files {
 		_, out := slices.BinarySearch(st.files, f.Path)
 		at := born
@@ -391,7 +394,7 @@ func (p *Pipeline) steps(s *xds.Snapshot, st *state, r *rendered) []publish.Step
 			at = listeners
 		// Filters call clusters, and a filter of a draining listener may read a new file
 		// at once. But clusters with filters of their own need the files of these.
-		case t == xds.ExtensionConfig && byClusters[f.Path] == 0 && !p.isUpstream(s, f):
+		case t == xds.ExtensionConfig && byClusters[f.Path] == 0 && !upstream()[f.Name]:
 			at = extensions
 		case !out:
 		// No Envoy has taken the file that is there, and no listener must read it. But a
@@ -421,13 +424,17 @@ func (p *Pipeline) steps(s *xds.Snapshot, st *state, r *rendered) []publish.Step
 // follow them.
 func isRoutes(t *xds.Type) bool { return t == xds.RouteConfiguration || t == xds.ScopedRoutes }
 
-// isUpstream reports whether a cluster of s subscribes to the extension in a file.
-func (p *Pipeline) isUpstream(s *xds.Snapshot, f render.File) bool {
-	return slices.ContainsFunc(s.Of(xds.Cluster), func(r *xds.Resource) bool {
-		return slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool {
-			return sub.Target == xds.ExtensionConfig && sub.Name == f.Name && s.Serves(sub)
-		})
-	})
+// upstreamExtensions returns the names of the extensions that clusters of s subscribe to.
+func upstreamExtensions(s *xds.Snapshot) map[string]bool {
+	names := make(map[string]bool)
+	for _, r := range s.Of(xds.Cluster) {
+		for _, sub := range r.Facts().Subscriptions {
+			if sub.Target == xds.ExtensionConfig && s.Serves(sub) {
+				names[sub.Name] = true
+			}
+		}
+	}
+	return names
 }
 
 func publishFile(f render.File) publish.File {

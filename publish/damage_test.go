@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"xdspub/internal/memdir"
 )
 
 // damages are what may have become of a file or folder in .xdspub.
@@ -97,7 +99,7 @@ func TestDamage(t *testing.T) {
 					}
 					at := strings.Join([]string{situation.name, name, damage.name, map[bool]string{false: "between", true: "under a writer"}[running]}, ", ")
 					t.Run(at, func(t *testing.T) {
-						w.damaged(t, filepath.Join(scratch(t), "out"), name, damage.do, running)
+						w.damaged(t, filepath.Join(memdir.New(t), "out"), name, damage.do, running)
 					})
 				}
 			}

@@ -6,6 +6,3 @@ package publish
 func OpenUnder(out string, before func(call string) error) (*Dir, error) {
 	return open(out, Options{maxChanged: 2}, &probe{root: out, quick: true, fault: func(_ int, call string) error { return before(call) }})
 }
-
-// Scratch is a directory for a test that makes many.
-var Scratch = scratch

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"xdspub/internal/memdir"
 )
 
 // fault is a way for a system call to fail.
@@ -63,7 +65,7 @@ func (s scenario) open(t *testing.T, out string, real disk) *Dir {
 // before and after each of them.
 func (s scenario) trace(t *testing.T) []string {
 	t.Helper()
-	out := filepath.Join(scratch(t), "out")
+	out := filepath.Join(memdir.New(t), "out")
 	w := s.found(t).at(t, out)
 	p := &probe{root: out, quick: true}
 	d := s.open(t, out, p)
@@ -89,7 +91,7 @@ func (s scenario) trace(t *testing.T) []string {
 // calls returns those of a scenario: how many open its directory, and the others.
 func (s scenario) calls(t *testing.T) (opening int, rest []string) {
 	t.Helper()
-	out := filepath.Join(scratch(t), "out")
+	out := filepath.Join(memdir.New(t), "out")
 	s.found(t).at(t, out)
 	p := &probe{root: out, quick: true}
 	d := s.open(t, out, p)
@@ -204,7 +206,7 @@ func TestFaults(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			w, out, turn := s.found(t), filepath.Join(scratch(t), "out"), 0
+			w, out, turn := s.found(t), filepath.Join(memdir.New(t), "out"), 0
 			for i, call := range s.trace(t) {
 				for _, f := range faultsOf(call) {
 					if turn++; testing.Short() && turn%29 != 0 {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/internal/memdir"
 	"xdspub/pipeline"
 	"xdspub/publish"
 	"xdspub/render"
@@ -609,7 +610,7 @@ func TestHistories(t *testing.T) {
 	for player := range runtime.GOMAXPROCS(0) {
 		t.Run(fmt.Sprint("player ", player), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(publish.Scratch(t))
+			s := newStage(memdir.New(t))
 			defer func() { calls.Add(int64(s.calls)) }()
 			for n := next.Add(1) - 1; n < int64(count); n = next.Add(1) - 1 {
 				h := newHistory(rand.New(rand.NewPCG(seed, uint64(n))))

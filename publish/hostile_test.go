@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"xdspub/internal/memdir"
 )
 
 // outside is a folder beside the output directory that must stay as it is.
@@ -171,7 +173,7 @@ func TestSwapped(t *testing.T) {
 	w := scenario{before: []func(string) error{done(oldPlan())}}.found(t)
 	for _, name := range []string{"eds", "eds/api", "cds", private, stagePath} {
 		for _, inside := range []bool{false, true} {
-			o, dir := newOutside(t), scratch(t)
+			o, dir := newOutside(t), memdir.New(t)
 			for at, last := 1, false; !last; at++ {
 				if testing.Short() && at%5 != 0 {
 					last = at > 100

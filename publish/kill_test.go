@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"xdspub/internal/memdir"
 )
 
 // die carries a scenario out and has itself killed at its n-th call, those of Open
@@ -70,7 +72,7 @@ func TestKill(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			w, out := s.found(t), filepath.Join(scratch(t), "out")
+			w, out := s.found(t), filepath.Join(memdir.New(t), "out")
 			opening, calls := s.calls(t)
 			for at := 1; at <= kills(opening+len(calls)); at++ {
 				w.kill(t, light, out, at)

@@ -197,9 +197,14 @@ func (m Manifest) normal() Manifest {
 // file returns m as a file.
 func (m Manifest) file() (File, error) { return recordFile(manifestPath, m.normal()) }
 
-// after returns the published files once the steps of p are published. What known knows to
-// be out has a hash there.
+// after returns the published files once the steps of p are published (Plan.change).
 func (p Plan) after(files PublishedFiles, known *Reader) PublishedFiles {
+	return files.with(p.change(known))
+}
+
+// change returns what the steps of p change in the published files. What known knows to be out
+// has a hash there.
+func (p Plan) change(known *Reader) map[string]*Published {
 	change := make(map[string]*Published)
 	for _, s := range p.Steps {
 		for _, f := range s.Write {
@@ -209,7 +214,7 @@ func (p Plan) after(files PublishedFiles, known *Reader) PublishedFiles {
 			change[name] = nil
 		}
 	}
-	return files.with(change)
+	return change
 }
 
 // sum is short: it detects an edit by hand, and no forgery.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"xdspub/internal/names"
 )
 
 // Reader reads the record and the published files of one output directory. It reads again
@@ -157,18 +159,7 @@ func (r *Reader) update() {
 	if len(r.came) == 0 {
 		return
 	}
-	listed, rest := make([]string, 0, len(r.listed)+len(r.came)), r.listed
-	for _, file := range slices.Sorted(maps.Keys(r.came)) {
-		i, found := slices.BinarySearch(rest, file)
-		listed, rest = append(listed, rest[:i]...), rest[i:]
-		if found {
-			rest = rest[1:]
-		}
-		if r.came[file] {
-			listed = append(listed, file)
-		}
-	}
-	r.listed, r.came = append(listed, rest...), nil
+	r.listed, r.came = names.Merge(r.listed, r.came), nil
 }
 
 // moved notes that this process has written or removed a file, or tried to; there tells

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"xdspub/internal/memdir"
 )
 
 // generation returns a file that says which one it is and can be checked, of a
@@ -48,7 +50,7 @@ func TestReaders(t *testing.T) {
 		}
 		return p
 	}
-	out := scratch(t)
+	out := memdir.New(t)
 	d := mustOpen(t, out, &probe{root: out, quick: true})
 	mustPublish(t, d, plan(1))
 

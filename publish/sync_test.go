@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xdspub/internal/memdir"
 )
 
 // TestManyFiles: many files are flushed together, once before the first one moves and once after the
@@ -12,7 +14,7 @@ import (
 // waited for.
 func TestManyFiles(t *testing.T) {
 	for _, n := range []int{2, 20} {
-		out := scratch(t)
+		out := memdir.New(t)
 		p := &probe{root: out, quick: true}
 		d := mustOpen(t, out, p)
 		plan := Plan{Steps: []Step{{Name: "endpoints"}, {Name: "clusters", Write: []File{{Path: "cds/cds.json"}}}}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 )
 
@@ -72,19 +73,8 @@ func (d *Dir) startRollback(in Intent, out []string, moved Plan, refused *Refuse
 
 // record returns the published files after the rollback of what has moved.
 func (in *Intent) record(moved Plan) PublishedFiles {
-	goes, change := in.paths(), make(map[string]*Published)
-	for _, s := range moved.Steps {
-		for _, f := range s.Write {
-			if !goes[f.Path] {
-				change[f.Path] = &Published{f.Version, sum(f.Data)}
-			}
-		}
-		for _, name := range s.Remove {
-			if !goes[name] {
-				change[name] = nil
-			}
-		}
-	}
+	goes, change := in.paths(), moved.change(NewReader(""))
+	maps.DeleteFunc(change, func(name string, _ *Published) bool { return goes[name] })
 	for _, s := range slices.Backward(in.Steps) {
 		for _, f := range s.Files {
 			if f.Saved != "" { // what was kept is not as it was

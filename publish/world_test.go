@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xdspub/internal/memdir"
 )
 
 // world is what a scenario finds, and where it may lead.
@@ -56,30 +58,10 @@ func (w world) at(t *testing.T, out string) world {
 	return w
 }
 
-// scratch returns a directory for a test that makes many: in memory where there is such a
-// file system, since what a process sees is the same there.
-func scratch(t *testing.T) string {
-	t.Helper()
-	const shm = "/dev/shm"
-	if fi, err := os.Stat(shm); err != nil || !fi.IsDir() {
-		return t.TempDir()
-	}
-	dir, err := os.MkdirTemp(shm, "xdspub-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // found makes a directory as the scenario finds it.
 func (s scenario) found(t *testing.T) world {
 	t.Helper()
-	out := scratch(t)
+	out := memdir.New(t)
 	for _, do := range s.before {
 		if err := do(out); err != nil {
 			t.Fatal(err)

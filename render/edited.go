@@ -1,10 +1,10 @@
 package render
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
+	"xdspub/internal/names"
 	"xdspub/xds"
 )
 
@@ -114,41 +114,32 @@ func inOneFile(t *xds.Type) bool {
 
 // counted is a set of watches: those that several resources share count several times.
 type counted struct {
-	times   map[string]int
+	times   names.Counts
 	sorted  []string        // as of the last settle
 	changed map[string]bool // since then
 }
 
 func newCounted() *counted {
-	return &counted{times: make(map[string]int), changed: make(map[string]bool)}
+	return &counted{times: make(names.Counts), changed: make(map[string]bool)}
 }
 
 // add adds each of the watches n times.
 func (c *counted) add(watches []string, n int) {
 	for _, w := range watches {
 		c.changed[w] = true
-		if c.times[w] += n; c.times[w] == 0 {
-			delete(c.times, w)
-		}
 	}
+	c.times.Add(watches, n)
 }
 
-// settle brings sorted up to date, and returns the watches that are gone from it.
+// settle brings sorted up to date, and returns the watches that are gone from it, sorted.
 func (c *counted) settle() (gone []string) {
-	sorted, rest := make([]string, 0, len(c.sorted)+len(c.changed)), c.sorted
-	for _, w := range slices.Sorted(maps.Keys(c.changed)) {
-		i, had := slices.BinarySearch(rest, w)
-		sorted, rest = append(sorted, rest[:i]...), rest[i:]
-		if had {
-			rest = rest[1:]
-		}
-		switch {
-		case c.times[w] > 0:
-			sorted = append(sorted, w)
-		case had:
+	for w := range c.changed {
+		c.changed[w] = c.times[w] > 0
+		if _, had := slices.BinarySearch(c.sorted, w); had && !c.changed[w] {
 			gone = append(gone, w)
 		}
 	}
-	c.sorted, c.changed = append(sorted, rest...), make(map[string]bool)
+	c.sorted, c.changed = names.Merge(c.sorted, c.changed), make(map[string]bool)
+	slices.Sort(gone)
 	return gone
 }
