@@ -24,24 +24,24 @@ type ClusterKind struct {
 	Resolves bool
 }
 
-// clusterKinds are those of Envoy 1.40.0. redis and
-// dynamic_modules choose endpoints where lb_policy is CLUSTER_PROVIDED.
-var clusterKinds = []ClusterKind{
-	{Factory: "envoy.cluster.dns", Config: "envoy.extensions.clusters.dns.v3.DnsCluster", Inline: true},
-	{Factory: "envoy.cluster.eds"},
-	{Factory: "envoy.cluster.logical_dns", Inline: true, Resolves: true},
-	{Factory: "envoy.cluster.original_dst", Config: "envoy.extensions.clusters.original_dst.v3.OriginalDstCluster", Balances: true},
-	{Factory: "envoy.cluster.static", Inline: true},
-	{Factory: "envoy.cluster.strict_dns", Inline: true, Resolves: true},
-	{Factory: "envoy.clusters.aggregate", Config: "envoy.extensions.clusters.aggregate.v3.ClusterConfig", NeedsConfig: true, Balances: true},
-	{Factory: "envoy.clusters.composite", Config: "envoy.extensions.clusters.composite.v3.ClusterConfig", NeedsConfig: true, Balances: true},
-	{Factory: "envoy.clusters.dynamic_forward_proxy", Config: "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig", Balances: true},
-	{Factory: "envoy.clusters.dynamic_modules", Config: "envoy.extensions.clusters.dynamic_modules.v3.ClusterConfig", NeedsConfig: true},
-	{Factory: "envoy.clusters.mcp_multicluster", Config: "envoy.extensions.clusters.mcp_multicluster.v3.ClusterConfig", NeedsConfig: true, Balances: true},
-	{Factory: "envoy.clusters.redis", Config: "envoy.extensions.clusters.redis.v3.RedisClusterConfig", Inline: true, Resolves: true},
-	{Factory: "envoy.clusters.reverse_connection", Config: "envoy.extensions.clusters.reverse_connection.v3.ReverseConnectionClusterConfig", NeedsConfig: true, Balances: true},
+// clusterKinds reads a file of factories. What is no extension is no factory of the version.
+func (r *reader) clusterKinds(file string, extensions extensionTable) (kinds []ClusterKind) {
+	for _, words := range r.rows(file, 1) {
+		e, ok := extensions.byName[extensionKey{"envoy.clusters", words[0]}]
+		if !ok {
+			continue
+		}
+		k := ClusterKind{Factory: e.Name, Config: e.Config}
+		r.flags(file, words[1:], flag{"needs-config", &k.NeedsConfig}, flag{"balances", &k.Balances}, flag{"inline", &k.Inline}, flag{"resolves", &k.Resolves})
+		kinds = append(kinds, k)
+	}
+	return kinds
 }
 
+// ClusterKinds returns the cluster factories.
+func (v *Version) ClusterKinds() []ClusterKind { return v.tables().clusters }
+
+// kindOfType is the API's own: what type means.
 var kindOfType = map[clusterv3.Cluster_DiscoveryType]string{
 	clusterv3.Cluster_STATIC:       "envoy.cluster.static",
 	clusterv3.Cluster_STRICT_DNS:   "envoy.cluster.strict_dns",
@@ -59,7 +59,7 @@ func (v *Version) ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
 		factory = custom.GetName()
 	}
 	config := CustomClusterConfig(custom)
-	for _, k := range v.ClusterKinds {
+	for _, k := range v.tables().clusters {
 		if config != "" && k.Config == config || config == "" && k.Factory == factory {
 			return k
 		}

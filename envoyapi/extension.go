@@ -2,7 +2,6 @@ package envoyapi
 
 import (
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -31,15 +30,11 @@ type extensionTable struct {
 // extensionKey is a category and, in it, a type or a name.
 type extensionKey struct{ category, value string }
 
-func parseExtensions(text string) extensionTable {
+func (r *reader) extensions(file string) extensionTable {
 	t := extensionTable{make(map[string][]Extension), make(map[extensionKey]Extension), make(map[extensionKey]Extension)}
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if fields[0] == "#" {
-			continue
-		}
-		e := Extension{Category: fields[0], Name: fields[1]}
-		for i, value := range fields[2:] {
+	for _, words := range r.rows(file, 2) {
+		e := Extension{Category: words[0], Name: words[1]}
+		for i, value := range words[2:] {
 			if i == 0 {
 				e.Config = protoreflect.FullName(value)
 			} else {
@@ -58,24 +53,26 @@ func parseExtensions(text string) extensionTable {
 }
 
 // Extensions returns the extensions of a category, sorted by name.
-func (v *Version) Extensions(category string) []Extension { return v.extensions().byCategory[category] }
+func (v *Version) Extensions(category string) []Extension {
+	return v.tables().extensions.byCategory[category]
+}
 
 // ExtensionOf returns the extension of a category that a configuration is for.
 func (v *Version) ExtensionOf(category string, config protoreflect.FullName) (Extension, bool) {
-	e, ok := v.extensions().byConfig[extensionKey{category, string(config)}]
+	e, ok := v.tables().extensions.byConfig[extensionKey{category, string(config)}]
 	return e, ok
 }
 
 // ExtensionNamed returns the extension of a category by its name.
 func (v *Version) ExtensionNamed(category, name string) (Extension, bool) {
-	e, ok := v.extensions().byName[extensionKey{category, name}]
+	e, ok := v.tables().extensions.byName[extensionKey{category, name}]
 	return e, ok
 }
 
 // Categories returns the kinds of extensions that take a configuration, sorted.
 func (v *Version) Categories(config protoreflect.FullName) []string {
 	var list []string
-	for category := range v.extensions().byCategory {
+	for category := range v.tables().extensions.byCategory {
 		if _, ok := v.ExtensionOf(category, config); ok {
 			list = append(list, category)
 		}

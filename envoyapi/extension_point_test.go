@@ -28,7 +28,7 @@ import (
 // the bootstrap, hands it to a module, or what fits depends on the matcher around.
 func TestExtensionPointsAreComplete(t *testing.T) {
 	classed := make(map[protoreflect.FullName]bool)
-	for _, s := range envoyapi.Latest.ExtensionPoints {
+	for _, s := range envoyapi.Latest.ExtensionPoints() {
 		classed[s.Field] = true
 	}
 	unclassed, err := os.ReadFile("testdata/no_extension_points.txt")
@@ -96,16 +96,16 @@ func extensionPlaces(t *testing.T) (list []extensionPlace) {
 			continue
 		}
 		field, _, _ := strings.Cut(f.Name, "#")
-		i := slices.IndexFunc(envoyapi.Latest.ExtensionPoints, func(s envoyapi.ExtensionPoint) bool { return string(s.Field) == field })
+		i := slices.IndexFunc(envoyapi.Latest.ExtensionPoints(), func(s envoyapi.ExtensionPoint) bool { return string(s.Field) == field })
 		if i < 0 {
 			t.Fatalf("%s is no extension point", field)
 		}
 		head, snippet, _ := strings.Cut(string(f.Data), "\n")
 		place := strings.Fields(head)
-		if s := envoyapi.Latest.ExtensionPoints[i]; len(s.Also) > 0 && !slices.Equal(place[1:], append([]string{s.Category}, s.Also...)) {
+		if s := envoyapi.Latest.ExtensionPoints()[i]; len(s.Also) > 0 && !slices.Equal(place[1:], append([]string{s.Category}, s.Also...)) {
 			t.Errorf("%s takes %v in extension_points.txtar, and %s, %v in ExtensionPoints", f.Name, place[1:], s.Category, s.Also)
 		}
-		list = append(list, extensionPlace{f.Name, envoyapi.Latest.ExtensionPoints[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
+		list = append(list, extensionPlace{f.Name, envoyapi.Latest.ExtensionPoints()[i], place[1:], strings.Replace(around[place[0]], "HERE", strings.TrimSpace(snippet), 1)})
 	}
 	return list
 }
@@ -138,7 +138,7 @@ func TestExtensionPoints(t *testing.T) {
 			}
 		})
 	}
-	for _, s := range envoyapi.Latest.ExtensionPoints {
+	for _, s := range envoyapi.Latest.ExtensionPoints() {
 		if !tried[s.Field] {
 			t.Errorf("%s: not in testdata/extension_points.txtar", s.Field)
 		}

@@ -1,8 +1,6 @@
 package envoyapi
 
 import (
-	"slices"
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -20,28 +18,14 @@ const (
 	SubsetPolicy             = protoreflect.FullName("envoy.extensions.load_balancing_policies.subset.v3.Subset")
 )
 
-// loadBalancingPolicies are those of Envoy 1.40.0.
-var loadBalancingPolicies = []protoreflect.FullName{
-	ClientSideWeightedPolicy,
-	ClusterProvidedPolicy,
-	"envoy.extensions.load_balancing_policies.dynamic_modules.v3.DynamicModulesLoadBalancerConfig",
-	"envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest",
-	LoadAwareLocalityPolicy,
-	MaglevPolicy,
-	OverrideHostPolicy,
-	"envoy.extensions.load_balancing_policies.random.v3.Random",
-	RingHashPolicy,
-	"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
-	SubsetPolicy,
-	"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality",
-}
+const loadBalancingPolicies = "envoy.load_balancing_policies"
 
 // PickPolicy is the one of the policies that Envoy takes, the first that it knows,
 // and its type; nil where it knows none. It does not look at the others.
 func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolicy_Policy, protoreflect.FullName) {
 	for _, policy := range l.GetPolicies() {
 		name := xds.PayloadType(policy.GetTypedExtensionConfig().GetTypedConfig())
-		if slices.Contains(v.policies, name) {
+		if _, ok := v.ExtensionOf(loadBalancingPolicies, name); ok {
 			return policy, name
 		}
 	}
@@ -53,7 +37,8 @@ func (v *Version) HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	for _, policy := range l.GetPolicies() {
 		config := policy.GetTypedExtensionConfig()
 		name := xds.PayloadType(config.GetTypedConfig())
-		if config.GetTypedConfig() != nil && !v.Holds(name) || slices.Contains(v.policies, name) {
+		_, ok := v.ExtensionOf(loadBalancingPolicies, name)
+		if ok || config.GetTypedConfig() != nil && !v.Holds(name) {
 			return false
 		}
 	}

@@ -1,12 +1,14 @@
 // Package envoyapi knows what the binaries of Envoy hold, a Version each: types of messages,
-// extensions and the fields that take them, cluster types, load balancing policies, filters
-// that end a chain. Envoy says all of that itself, and tests ask it again. A Version is
-// handed to those who judge by it.
+// extensions and the fields that take them, cluster types, filters that end a chain, the words
+// and functions of its languages. Envoy says all of that itself, and tests ask it again. A
+// Version is handed to those who judge by it.
+//
+// A version is a folder of texts here and a row in Versions. New makes one of any folder.
 package envoyapi
 
 import (
-	_ "embed"
-	"strings"
+	"embed"
+	"io/fs"
 	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -17,64 +19,46 @@ import (
 type Version struct {
 	// Name is the version, as in 1.40.0.
 	Name string
-	// ExtensionPoints are the fields of the API that take the configuration of an extension
-	// and that Envoy looks at when it takes a resource. What stands in a matcher depends on
-	// what is matched, and is not here.
-	ExtensionPoints []ExtensionPoint
-	// ClusterKinds are the cluster factories.
-	ClusterKinds []ClusterKind
 
-	policies   []protoreflect.FullName // of load balancing
-	terminal   map[string][]protoreflect.FullName
-	perRoute   map[protoreflect.FullName]protoreflect.FullName
-	absent     func() map[protoreflect.FullName]bool
-	extensions func() extensionTable
-	held       func() typeNames
-	points     func() map[protoreflect.FullName][]ExtensionPoint
+	tables func() *tables
+	points func() pointTable
+	held   func() typeNames
 }
 
 // Versions are all that are known, the newest first.
-var Versions = []*Version{Latest}
-
-// Latest is the version that the Go packages of the API belong to.
-var Latest = version(Version{
-	Name:            "1.40.0",
-	ExtensionPoints: extensionPoints,
-	ClusterKinds:    clusterKinds,
-	policies:        loadBalancingPolicies,
-	terminal:        terminalFilters,
-	perRoute:        perRouteTypes,
-}, extensionsText, absentTypes)
-
-//go:embed v1.40.0/extensions.txt
-var extensionsText string
-
-//go:embed v1.40.0/absent-types.txt
-var absentTypes string
-
-// version completes a Version by the texts of its folder, which are read once somebody asks.
-func version(v Version, extensions, absent string) *Version {
-	v.extensions = sync.OnceValue(func() extensionTable { return parseExtensions(extensions) })
-	v.absent = sync.OnceValue(func() map[protoreflect.FullName]bool { return parseAbsent(absent) })
-	v.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds) })
-	v.points = sync.OnceValue(func() map[protoreflect.FullName][]ExtensionPoint { return pointsByMessage(v.ExtensionPoints) })
-	return &v
+var Versions = []*Version{
+	linked("1.40.0"),
 }
 
-func parseAbsent(text string) map[protoreflect.FullName]bool {
-	set := make(map[protoreflect.FullName]bool)
-	for line := range strings.Lines(text) {
-		if name := strings.TrimSpace(line); name != "" && name[0] != '#' {
-			set[protoreflect.FullName(name)] = true
-		}
+// Latest is the version that the Go packages of the API belong to.
+var Latest = Versions[0]
+
+//go:embed v*/*.txt
+var folders embed.FS
+
+func linked(name string) *Version {
+	folder, err := fs.Sub(folders, "v"+name)
+	if err != nil {
+		panic(err) // the name is one of ours
 	}
-	return set
+	return New(name, folder)
+}
+
+// New returns the version that a folder describes, by the same files as v1.40.0 has. They are
+// read when something is first asked; a file that is missing or malformed is a panic then, as
+// folders are part of a program.
+func New(name string, folder fs.FS) *Version {
+	v := &Version{Name: name}
+	v.tables = sync.OnceValue(func() *tables { return must(readTables(folder)) })
+	v.points = sync.OnceValue(func() pointTable { return must(readPoints(folder)) })
+	v.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds) })
+	return v
 }
 
 // Holds reports whether the binary holds a message type of the API that is linked. Where it does not, "could not find
 // @type" loses the whole file, however deep the type stands.
 func (v *Version) Holds(name protoreflect.FullName) bool {
-	if v.absent()[name] {
+	if v.tables().absent[name] {
 		return false
 	}
 	_, err := protoregistry.GlobalTypes.FindMessageByName(name)

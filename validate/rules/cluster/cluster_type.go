@@ -86,7 +86,7 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 		})
 	default:
 		var factories []string
-		for _, k := range p.Envoy.ClusterKinds {
+		for _, k := range p.Envoy.ClusterKinds() {
 			factories = append(factories, k.Factory)
 		}
 		f := validate.Finding{

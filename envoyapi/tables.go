@@ -1,0 +1,105 @@
+package envoyapi
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// tables are the files of a version's folder, but for its extension points. Each says in its
+// head what its lines are.
+type tables struct {
+	absent     map[protoreflect.FullName]bool
+	extensions extensionTable
+	clusters   []ClusterKind
+	terminal   map[extensionKey]bool
+	perRoute   map[protoreflect.FullName]protoreflect.FullName
+}
+
+func readTables(folder fs.FS) (*tables, error) {
+	r := reader{folder: folder}
+	t := &tables{
+		absent:     r.set("absent-types.txt"),
+		extensions: r.extensions("extensions.txt"),
+		terminal:   r.terminalFilters("terminal-filters.txt"),
+		perRoute:   r.perRouteTypes("per-route-types.txt"),
+	}
+	t.clusters = r.clusterKinds("cluster-factories.txt", t.extensions)
+	return t, r.err
+}
+
+func must[T any](read T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return read
+}
+
+// reader reads the files of a folder, and keeps the first error.
+type reader struct {
+	folder fs.FS
+	err    error
+}
+
+// row is a line of a file: its words, of which there are as many as were asked for at least.
+type row []string
+
+// rows returns the lines of a file that are no remark, each of at least so many words.
+func (r *reader) rows(file string, least int) (rows []row) {
+	text, err := fs.ReadFile(r.folder, file)
+	if err != nil {
+		r.fail(err)
+		return nil
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		words := row(strings.Fields(line))
+		switch {
+		case len(words) == 0, strings.HasPrefix(words[0], "#"):
+		case len(words) < least:
+			r.fail(fmt.Errorf("%s:%d: a line has at least %d words", file, n, least))
+		default:
+			rows = append(rows, words)
+		}
+	}
+	return rows
+}
+
+// set returns the names of a file that has one in each line.
+func (r *reader) set(file string) map[protoreflect.FullName]bool {
+	set := make(map[protoreflect.FullName]bool)
+	for _, words := range r.rows(file, 1) {
+		set[protoreflect.FullName(words[0])] = true
+	}
+	return set
+}
+
+// flag is a word that may stand in a line, and what it sets.
+type flag struct {
+	word string
+	set  *bool
+}
+
+// flags sets what the words of a line say.
+func (r *reader) flags(file string, words row, flags ...flag) {
+	for _, word := range words {
+		known := false
+		for _, f := range flags {
+			if f.word == word {
+				*f.set, known = true, true
+			}
+		}
+		if !known {
+			r.fail(fmt.Errorf("%s: unknown word %q", file, word))
+		}
+	}
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}

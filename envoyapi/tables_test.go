@@ -1,0 +1,61 @@
+package envoyapi
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestFolders: the folder of each version can be read, and has no file that nothing reads.
+func TestFolders(t *testing.T) {
+	for _, v := range Versions {
+		folder, err := fs.Sub(folders, "v"+v.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := fs.Glob(folder, "*")
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		asked := asking{folder, make(map[string]bool)}
+		if _, err := readTables(asked); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		if _, err := readPoints(asked); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		for _, file := range files {
+			if !asked.files[file] {
+				t.Errorf("%s: nothing reads %s", v.Name, file)
+			}
+		}
+	}
+}
+
+// asking is a folder that takes down which of its files are read.
+type asking struct {
+	fs.FS
+	files map[string]bool
+}
+
+func (a asking) Open(name string) (fs.File, error) {
+	a.files[name] = true
+	return a.FS.Open(name)
+}
+
+// TestMalformed: a line that can't be read is an error that says where it is.
+func TestMalformed(t *testing.T) {
+	for text, want := range map[string]string{
+		"# a remark\nenvoy.config.accesslog.v3.AccessLog.typed_config": "extension-points.txt:2",
+		"envoy.config.accesslog.v3.AccessLog.typed_config c nude":      `unknown word "nude"`,
+	} {
+		_, err := readPoints(fstest.MapFS{"extension-points.txt": {Data: []byte(text)}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	if _, err := readTables(fstest.MapFS{}); err == nil {
+		t.Error("an empty folder is read")
+	}
+}
