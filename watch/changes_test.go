@@ -15,7 +15,9 @@ import (
 func TestChanges(t *testing.T) {
 	top := t.TempDir()
 	root := filepath.Join(top, "root")
-	sh(t, top, "mkdir -p root/x out/y; echo 1 >root/a.yaml; echo 1 >root/.key; ln -s ../out/y root/l; echo 1 >out/target; ln -s ../out/target root/t.yaml")
+	sh(t, top, `mkdir -p root/x out/y root/f/g root/.h/i
+		for f in root/a.yaml root/.key out/target root/f/g/k root/.h/i/k; do echo 1 >$f; done
+		ln -s ../out/y root/l; ln -s ../out/target root/t.yaml; ln -s f/g/k root/k.yaml; ln -s .h/i/k root/h.yaml`)
 	w, _ := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Skip: litter, Files: []string{filepath.Join(root, ".key")}})
 	run(t, w)
 	read := func() (got Changes) {
@@ -45,9 +47,13 @@ func TestChanges(t *testing.T) {
 		{do: "echo 2 >out/y/a.yaml", want: []string{"l/a.yaml"}},
 		{do: "echo 2 >out/target", want: []string{"t.yaml"}},
 		{do: "echo 2 >root/.key", want: []string{".key"}},
+		{do: "mv root/f away; cp -r away next; mv next root/f", want: []string{"f", "k.yaml"}},
+		{do: "echo 2 >root/f/g/k", want: []string{"f/g/k", "k.yaml"}},
+		{do: "mv root/.h .h; mv .h root/.h", want: []string{"h.yaml"}},
+		{do: "echo 2 >root/.h/i/k", want: []string{"h.yaml"}},
 		{do: "rm root/l; ln -s ../out root/l", all: true},
 		{do: fmt.Sprintf("for i in $(seq %d); do : >root/x/$i; done", maxChanged+1), all: true},
-		{do: "mv root away; mv away root", all: true},
+		{do: "mv root away/root; mv away/root root", all: true},
 	} {
 		sh(t, top, s.do)
 		var got Changes

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"xdspub/internal/fspath"
 )
 
 // setWatchpoints watches the folders of the watchpoints of path: a rename there leads path
@@ -21,6 +23,17 @@ func (t *tree) setWatchpoints(path string) error {
 		if t.ignore != nil && t.ignore(point) {
 			continue
 		}
+		if err := t.setWatchpoint(point, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setWatchpoint watches the folder of one watchpoint of path. Below root it watches those above
+// it, too: whoever replaces one of them by a rename replaces what path leads to.
+func (t *tree) setWatchpoint(point, path string) error {
+	for {
 		// What can't be watched for another reason than a limit is left to the
 		// rescan: the way there may be closed to us for good.
 		dir := filepath.Dir(point)
@@ -28,19 +41,24 @@ func (t *tree) setWatchpoints(path string) error {
 			return t.judge(path, err)
 		}
 		t.addWatchpoint(point, path)
-		if _, ok := t.byReal[dir]; !ok {
-			t.addWatchpoint(dir, path) // for when dir itself goes
+		if dir == t.real || !fspath.Within(dir, t.real) {
+			if _, ok := t.byReal[dir]; !ok {
+				t.addWatchpoint(dir, path) // for when dir itself goes
+			}
+			return nil
 		}
+		point = dir
 	}
-	return nil
 }
 
 func (t *tree) addWatchpoint(point, path string) {
 	if t.watchpoints[point] == nil {
 		t.watchpoints[point] = set{}
 	}
-	t.watchpoints[point][path] = true
-	t.watchpointsOf[path] = append(t.watchpointsOf[path], point)
+	if !t.watchpoints[point][path] {
+		t.watchpoints[point][path] = true
+		t.watchpointsOf[path] = append(t.watchpointsOf[path], point)
+	}
 }
 
 // dropWatchpoints removes the watchpoints of path. The watches stay until the rescan: other

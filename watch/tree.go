@@ -41,7 +41,7 @@ type tree struct {
 	errors        *errorQueue         // of fsw
 	limit         error               // why it is polled, unless always
 	info          fs.FileInfo         // root's; nil while it is missing
-	real          string              // root, resolved when it was last there
+	real          string              // root, resolved
 	byReal        map[string]string   // resolved path → path as reached from root
 	byPath        map[string]string   // the other way
 	watchpoints   map[string]set      // resolved path → paths that a rename there may lead elsewhere
@@ -99,6 +99,7 @@ func (t *tree) scan(ctx context.Context) error {
 	t.watchpoints, t.watchpointsOf = map[string]set{}, map[string][]string{}
 	t.denied, t.gits, t.stamps = set{}, set{}, map[string]stamp{}
 	t.met = 0
+	t.real = fspath.Resolve(t.root)
 	// They come first, or else root could come in between.
 	for _, path := range append([]string{t.root}, t.files...) {
 		if err := t.setWatchpoints(path); err != nil {
@@ -112,7 +113,6 @@ func (t *tree) scan(ctx context.Context) error {
 		t.info = nil
 		return fmt.Errorf("watch: %w", missing)
 	}
-	t.real, _ = filepath.EvalSymlinks(t.root)
 	if err := t.follow(ctx, t.root); err != nil {
 		return err
 	}
