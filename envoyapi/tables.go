@@ -16,6 +16,9 @@ type tables struct {
 	clusters   []ClusterKind
 	terminal   map[extensionKey]bool
 	perRoute   map[protoreflect.FullName]protoreflect.FullName
+	// fileFields has fields by their messages.
+	fileFields    map[protoreflect.FullName][]protoreflect.Name
+	optionalFiles map[protoreflect.FullName]bool
 }
 
 func readTables(folder fs.FS) (*tables, error) {
@@ -25,6 +28,9 @@ func readTables(folder fs.FS) (*tables, error) {
 		extensions: r.extensions("extensions.txt"),
 		terminal:   r.terminalFilters("terminal-filters.txt"),
 		perRoute:   r.perRouteTypes("per-route-types.txt"),
+
+		fileFields:    r.fields("file-fields.txt"),
+		optionalFiles: r.set("optional-files.txt"),
 	}
 	t.clusters = r.clusterKinds("cluster-factories.txt", t.extensions)
 	return t, r.err

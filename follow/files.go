@@ -12,7 +12,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
 	"xdspub/load"
@@ -27,7 +26,7 @@ func (f *follower) read(to *file) {
 		return
 	}
 	name := f.resolve(to.path)
-	loaded, err := load.Subscribed(name, first.Target)
+	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
 	if err != nil {
 		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, reason(err)), "")
 		f.missing(first)
@@ -231,7 +230,7 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 		data, err := load.ReadData(path)
 		if err != nil {
 			report := f.report
-			if idle || slices.Contains(doesWithout, n.Field()) {
+			if idle || f.envoy.DoesWithoutFile(n.Field()) {
 				report = f.warn
 			}
 			report(r, codeMissingPath, n.Path().Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err), f.rootHelp(m.GetFilename()))
@@ -246,40 +245,13 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 	})
 }
 
-// doesWithout are the data sources whose file may be missing: the filter or cluster that
-// has one is taken, without the data.
-var doesWithout = []protoreflect.FullName{
-	"envoy.config.grpc_credential.v3.FileBasedMetadataConfig.secret_data",
-	"envoy.config.trace.v3.XRayConfig.sampling_rule_manifest",
-	"envoy.extensions.common.aws.v3.AssumeRoleWithWebIdentityCredentialProvider.web_identity_token_data_source",
-	"envoy.extensions.common.aws.v3.CredentialsFileCredentialProvider.credentials_data_source",
-	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.certificate",
-	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.certificate_chain",
-	"envoy.extensions.common.aws.v3.IAMRolesAnywhereCredentialProvider.private_key",
-	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.Credential.auth_password",
-	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.Credential.auth_username",
-	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_password",
-	"envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions.auth_username",
-	"envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig.ServerContextConfig.external_dns_table",
-	"envoy.extensions.transport_sockets.tls.v3.TlsCertificate.signed_certificate_timestamp", // not read at all
-}
-
-// readByEnvoy are the fields, beside data sources, that name a file or directory which Envoy
-// opens when it loads the resource.
-var readByEnvoy = map[protoreflect.FullName][]protoreflect.Name{
-	"envoy.config.core.v3.WatchedDirectory":                                                   {"path"},
-	"envoy.extensions.filters.http.grpc_json_reverse_transcoder.v3.GrpcJsonReverseTranscoder": {"descriptor_path"},
-	"envoy.extensions.filters.http.grpc_json_transcoder.v3.GrpcJsonTranscoder":                {"proto_descriptor"},
-	"envoy.extensions.geoip_providers.maxmind.v3.MaxMindConfig":                               {"anon_db_path", "asn_db_path", "city_db_path", "country_db_path", "isp_db_path"},
-}
-
 // named checks that the files which a message names are there.
 func (f *follower) named(r *xds.Resource, n *xds.Node) {
 	m := n.Message.ProtoReflect()
-	for _, name := range readByEnvoy[n.Name()] {
+	for _, name := range f.envoy.FileFields(n.Name()) {
 		fd := m.Descriptor().Fields().ByName(name)
 		path := m.Get(fd).String()
-		if path == "" || !isWatched(r, n) || opensNothing(n) {
+		if path == "" || !f.isWatched(r, n) || opensNothing(n) {
 			continue
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil {
@@ -297,7 +269,7 @@ func opensNothing(n *xds.Node) bool {
 
 // isWatched reports whether Envoy watches a directory, if the node is one, and nothing
 // else judges it.
-func isWatched(r *xds.Resource, n *xds.Node) bool {
+func (f *follower) isWatched(r *xds.Resource, n *xds.Node) bool {
 	if n.Name() != "envoy.config.core.v3.WatchedDirectory" || n.Parent == nil {
 		return true
 	}
@@ -307,7 +279,7 @@ func isWatched(r *xds.Resource, n *xds.Node) bool {
 	case *corev3.DataSource:
 		_, certificate := xds.Enclosing[*tlsv3.TlsCertificate](n)
 		_, validation := xds.Enclosing[*tlsv3.CertificateValidationContext](n)
-		return owner.GetFilename() != "" && certificate == nil && validation == nil && !slices.Contains(doesWithout, n.Parent.Field())
+		return owner.GetFilename() != "" && certificate == nil && validation == nil && !f.envoy.DoesWithoutFile(n.Parent.Field())
 	case *tlsv3.TlsCertificate, *tlsv3.CertificateValidationContext:
 		return r.Type == xds.Secret && r.DeliveredBy != xds.StaticResources
 	}

@@ -12,13 +12,14 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -28,12 +29,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/load"
 	"xdspub/xds"
 )
 
 // Options for Bootstrap.
 type Options struct {
+	// Envoy is the version that begins there; nil means the latest that is known.
+	Envoy *envoyapi.Version
 	// Root is the Envoy's working directory, where relative paths begin; empty is
 	// the program's own.
 	Root string
@@ -81,12 +85,13 @@ func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 
 // bootstrap is Bootstrap for files of at most that many bytes together.
 func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result, error) {
-	b, loaded, err := load.BootstrapResources(path)
+	b, loaded, err := load.BootstrapResources(path, o.Envoy)
 	if err != nil {
 		return nil, err
 	}
 	f := follower{
 		options: o,
+		envoy:   cmp.Or(o.Envoy, envoyapi.Latest),
 		result:  &Result{Files: []string{path}, sources: map[string]*load.Result{path: loaded}, Diagnostics: loaded.Diagnostics},
 		found:   diag.NewBounded(load.MaxTreeFindings),
 		files:   make(map[string]*file),
@@ -127,6 +132,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 // follower is what is known while files are followed.
 type follower struct {
 	options   Options
+	envoy     *envoyapi.Version
 	result    *Result
 	found     diag.Bounded
 	resources []*xds.Resource
@@ -260,22 +266,24 @@ func (f *follower) take(r *xds.Resource) {
 }
 
 // followed are the messages that look looks at.
-var followed = xds.NewSearch(slices.Concat(
-	slices.Collect(maps.Keys(readByEnvoy)),
-	xds.Subscribing,
-	[]protoreflect.FullName{
-		"envoy.config.core.v3.ConfigSource",
-		"envoy.config.core.v3.DataSource",
-		"envoy.config.route.v3.ScopedRouteConfiguration",
-		"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig",
-		"envoy.extensions.transport_sockets.tls.v3.TlsCertificate",
-	},
-)...)
+var followed = sync.OnceValue(func() *xds.Search {
+	return xds.NewSearch(slices.Concat(
+		envoyapi.NamingFiles(),
+		xds.Subscribing,
+		[]protoreflect.FullName{
+			"envoy.config.core.v3.ConfigSource",
+			"envoy.config.core.v3.DataSource",
+			"envoy.config.route.v3.ScopedRouteConfiguration",
+			"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig",
+			"envoy.extensions.transport_sockets.tls.v3.TlsCertificate",
+		},
+	)...)
+})
 
 // look notes what a resource subscribes to, and the files that it names.
 func (f *follower) look(r *xds.Resource) {
 	namesData := false
-	followed.Walk(r.Message, func(n *xds.Node) {
+	followed().Walk(r.Message, func(n *xds.Node) {
 		if n.InMetadata() {
 			return
 		}

@@ -19,15 +19,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
 // Bootstrap reads an Envoy bootstrap, in the format that Envoy takes from its suffix, as
 // strictly as Envoy does. An error means that the file can't be
 // read; what is wrong in it is in the list, and what could not be read for that is not
-// in the Bootstrap. There is none where nothing could be read.
-func Bootstrap(path string) (*bootstrapv3.Bootstrap, diag.List, error) {
-	b, result, err := BootstrapResources(path)
+// in the Bootstrap. There is none where nothing could be read. v is the version that is to
+// take it; nil means the latest that is known.
+func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.List, error) {
+	b, result, err := BootstrapResources(path, v)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,13 +39,13 @@ func Bootstrap(path string) (*bootstrapv3.Bootstrap, diag.List, error) {
 // BootstrapResources is Bootstrap with what can be judged in it: the Result's
 // Resources are the bootstrap itself, of type xds.Bootstrap and without its static
 // resources, then these.
-func BootstrapResources(path string) (*bootstrapv3.Bootstrap, *Result, error) {
+func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, *Result, error) {
 	s, err := readSource(path, envoyFormat(path))
 	if err != nil {
 		return nil, nil, err
 	}
 	s.byEnvoy, s.isBootstrap = true, true
-	f, result := parse(s, nil)
+	f, result := parse(s.forEnvoy(v), nil)
 	if f.bootstrap == nil {
 		return nil, result, nil
 	}

@@ -92,7 +92,7 @@ func TestBootstrap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, name, c.content)
-			b, findings, err := load.Bootstrap(filepath.Join(dir, name))
+			b, findings, err := load.Bootstrap(filepath.Join(dir, name), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestBootstrap(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := load.Bootstrap(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, _, err := load.Bootstrap(filepath.Join(t.TempDir(), "none"), nil); err == nil {
 		t.Error("a missing file was read")
 	}
 }

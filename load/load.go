@@ -222,8 +222,7 @@ func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
 	if err != nil {
 		return unread(e, err)
 	}
-	s := newSource(e.path, e.format, read.data)
-	s.envoy = cmp.Or(l.options.Envoy, s.envoy)
+	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
 	f := known
 	if f != nil && !f.unread && bytes.Equal(f.source.data, s.data) && f.upToDate(t) {
 		t.takeFile(f)

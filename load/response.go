@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -19,6 +20,12 @@ type Input struct {
 	// Format is one of Formats.
 	Format string
 	Data   []byte
+	// Envoy is the version that is to take it; nil means the latest that is known.
+	Envoy *envoyapi.Version
+}
+
+func (in Input) source() *source {
+	return newSource(in.Name, formatNames[in.Format], in.Data).forEnvoy(in.Envoy)
 }
 
 // Formats are the names of the formats of an Input.
@@ -36,7 +43,7 @@ func Open(path string) (Input, error) {
 			if err != nil {
 				return Input{}, err
 			}
-			return Input{path, name, s.data}, nil
+			return Input{Name: path, Format: name, Data: s.data}, nil
 		}
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -53,13 +60,13 @@ func Parse(in Input) *Result {
 		return AsWritten(in)
 	}
 	defer t.close()
-	_, result := parse(newSource(in.Name, formatNames[in.Format], in.Data), t)
+	_, result := parse(in.source(), t)
 	return result
 }
 
 // AsWritten is Parse without the files that are named: they are not taken in.
 func AsWritten(in Input) *Result {
-	_, result := parse(newSource(in.Name, formatNames[in.Format], in.Data), nil)
+	_, result := parse(in.source(), nil)
 	return result
 }
 
@@ -77,7 +84,7 @@ func parse(s *source, t *tree) (*file, *Result) {
 // stay, and files that are named are not taken in. Several documents become one.
 // It is nil where the Result has errors.
 func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
-	f, result := parse(newSource(in.Name, formatNames[in.Format], in.Data), nil)
+	f, result := parse(in.source(), nil)
 	if result.Diagnostics.HasErrors() {
 		return nil, result
 	}

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"sort"
@@ -58,6 +59,12 @@ func newSource(name string, f format, data []byte) *source {
 		data, marked = bytes.CutPrefix(data, []byte("\ufeff"))
 	}
 	return &source{envoy: envoyapi.Latest, name: name, format: f, data: data, marked: marked}
+}
+
+// forEnvoy says which version is to take what is in the source; nil leaves it as it is.
+func (s *source) forEnvoy(v *envoyapi.Version) *source {
+	s.envoy = cmp.Or(v, s.envoy)
+	return s
 }
 
 func (s *source) views() *sourceViews {

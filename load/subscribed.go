@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -15,14 +16,15 @@ import (
 // DiscoveryResponse,
 // in the format that Envoy takes from the suffix, with what Envoy's parser reads
 // otherwise than it is written as findings. Files that resources name are not
-// taken in. An error means that the file can't be read.
-func Subscribed(path string, of *xds.Type) (*Result, error) {
+// taken in. v is the version that reads it; nil means the latest that is known. An error
+// means that the file can't be read.
+func Subscribed(path string, of *xds.Type, v *envoyapi.Version) (*Result, error) {
 	s, err := readSource(path, envoyFormat(path))
 	if err != nil {
 		return nil, err
 	}
 	s.byEnvoy, s.of = true, of
-	_, result := parse(s, nil)
+	_, result := parse(s.forEnvoy(v), nil)
 	return result, nil
 }
 

@@ -243,7 +243,7 @@ func (p *Pipeline) resourcesOf(f publish.File) []*xds.Resource {
 	if was, ok := p.rendered[f.Path]; ok && bytes.Equal(was.data, f.Data) {
 		return was.resources
 	}
-	return load.Parse(load.Input{Name: f.Path, Format: p.options.Format.Name, Data: f.Data}).Resources()
+	return load.Parse(load.Input{Name: f.Path, Format: p.options.Format.Name, Data: f.Data, Envoy: p.options.Envoy}).Resources()
 }
 
 // expect returns the subscription as Envoys are asked for it.

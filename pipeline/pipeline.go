@@ -293,7 +293,7 @@ func (c *Checked) rules() *validate.Timings {
 // follow checks a bootstrap.
 func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 	start := time.Now()
-	followed, err := follow.Bootstrap(ctx, p.options.Source, follow.Options{Root: p.options.Root, Disable: p.options.Disable})
+	followed, err := follow.Bootstrap(ctx, p.options.Source, follow.Options{Envoy: p.options.Envoy, Root: p.options.Root, Disable: p.options.Disable})
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +316,9 @@ func (p *Pipeline) follow(ctx context.Context) (*Checked, error) {
 
 func (p *Pipeline) load(ctx context.Context) (*load.Result, error) {
 	if p.options.Input != nil {
-		return load.Parse(*p.options.Input), nil
+		in := *p.options.Input
+		in.Envoy = p.options.Envoy
+		return load.Parse(in), nil
 	}
 	return p.loader.Load(ctx, p.options.Source)
 }
@@ -326,7 +328,7 @@ func (p *Pipeline) known() (xds.BootstrapFacts, diag.List, error) {
 	if p.options.Bootstrap == "" {
 		return xds.BootstrapFacts{}, nil, nil
 	}
-	b, list, err := load.Bootstrap(p.options.Bootstrap)
+	b, list, err := load.Bootstrap(p.options.Bootstrap, p.options.Envoy)
 	if err != nil || list.HasErrors() {
 		return xds.BootstrapFacts{}, list, err
 	}

@@ -131,7 +131,7 @@ func (p *Pipeline) versionInfo(file string) string {
 }
 
 func (p *Pipeline) document(file string, data []byte) load.Input {
-	return load.Input{Name: filepath.Join(p.options.Out, filepath.FromSlash(file)), Format: p.options.Format.Name, Data: data}
+	return load.Input{Name: filepath.Join(p.options.Out, filepath.FromSlash(file)), Format: p.options.Format.Name, Data: data, Envoy: p.options.Envoy}
 }
 
 // readOut is a published file and what is in it, or why that can't be read.

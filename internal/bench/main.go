@@ -159,7 +159,7 @@ func (w world) topology(name string, t sample.Topology) error {
 			}
 		}
 	}
-	b, found, err := load.Bootstrap(path + ".yaml")
+	b, found, err := load.Bootstrap(path+".yaml", nil)
 	if err != nil || found.HasErrors() {
 		return fmt.Errorf("%v, %v", err, found)
 	}

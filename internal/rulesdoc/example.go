@@ -237,7 +237,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 			return nil, "", err
 		}
 		if f.name == bootstrap {
-			b, _, err := load.Bootstrap(path)
+			b, _, err := load.Bootstrap(path, nil)
 			if err != nil || b == nil {
 				return nil, "", err
 			}

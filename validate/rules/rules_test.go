@@ -234,7 +234,7 @@ func known(t *testing.T, path string) xds.BootstrapFacts {
 	if _, err := os.Stat(path); err != nil {
 		return xds.BootstrapFacts{}
 	}
-	b, list, err := load.Bootstrap(path)
+	b, list, err := load.Bootstrap(path, nil)
 	if err != nil || len(list) > 0 {
 		t.Fatal(err, list)
 	}

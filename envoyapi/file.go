@@ -1,0 +1,40 @@
+package envoyapi
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// FileFields returns the fields of a message, beside data sources, that name a file or
+// directory which Envoy opens when it loads the resource.
+func (v *Version) FileFields(message protoreflect.FullName) []protoreflect.Name {
+	return v.tables().fileFields[message]
+}
+
+// NamingFiles returns the messages that have FileFields in some version, sorted.
+func NamingFiles() (list []protoreflect.FullName) {
+	for _, v := range Versions {
+		for message := range v.tables().fileFields {
+			list = append(list, message)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// DoesWithoutFile reports whether the file of a data source in that field may be missing: Envoy
+// takes what has it, without the data.
+func (v *Version) DoesWithoutFile(field protoreflect.FullName) bool {
+	return v.tables().optionalFiles[field]
+}
+
+// fields returns the fields of a file that has one in each line, by their messages.
+func (r *reader) fields(file string) map[protoreflect.FullName][]protoreflect.Name {
+	fields := make(map[protoreflect.FullName][]protoreflect.Name)
+	for _, words := range r.rows(file, 1) {
+		field := protoreflect.FullName(words[0])
+		fields[field.Parent()] = append(fields[field.Parent()], field.Name())
+	}
+	return fields
+}
