@@ -36,7 +36,7 @@ func TestConfig(t *testing.T) {
 		"nothing":  {"a:\n", nil, "xdspub.yaml:1:3: a: a flag's value is text, a number or a boolean, or a list of these [invalid-value]"},
 		"list":     {"- a\n", nil, "xdspub.yaml:1:1: the file is a mapping of flag names to values [invalid-value]"},
 		"twice":    {"a: 1\na: 2\n", nil, `xdspub.yaml:2:1: key "a" stands twice in one mapping [duplicate-key]`},
-		"syntax":   {"a: [\n", nil, "xdspub.yaml:1:1: not valid YAML: did not find expected node content [invalid-syntax]"},
+		"syntax":   {"a: [\n", nil, "xdspub.yaml:1:4: this [ is not closed [invalid-syntax]"},
 		"utf8":     {"a: \xff\n", nil, "xdspub.yaml:1:4: byte 0xff is not valid UTF-8 [invalid-utf8]"},
 		"two":      {"a: 1\n---\nb: 1\n", nil, "xdspub.yaml:2:1: the file is one document [unknown-document]"},
 	} {
@@ -76,7 +76,7 @@ func TestBootstrap(t *testing.T) {
 		"a.json":        {"{\n\t\"node\": {\"id\": \"one\"}\n}", "one", ""},
 		"typed.yaml":    {"\"@type\": type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap\nnode: {id: one}\n", "one", `typed.yaml:1:10: unknown field "@type": a bootstrap has none, and Envoy does not start [unknown-field]`},
 		"field.yaml":    {"node: {id: one}\nstatic_resources: {clusters: [{nme: c}]}\n", "one", `field.yaml:2:32: unknown field "nme" [unknown-field]`},
-		"syntax.yaml":   {"node: {\n", "", "syntax.yaml:1:1: not valid YAML: did not find expected node content [invalid-syntax]"},
+		"syntax.yaml":   {"node: {\n", "", "syntax.yaml:1:7: this { is not closed [invalid-syntax]"},
 		"two.yaml":      {"node: {id: one}\n---\nnode: {id: m}\n", "one", "two.yaml:2:1: Envoy reads the first document of a file only: this one is lost [read-otherwise]"},
 		"two.json":      {"{\"node\": {\"id\": \"one\"}}\n{}\n", "", "two.json:2:1: not valid JSON: more text after the end of the document [invalid-syntax]"},
 		"empty.yaml":    {"", "", "empty.yaml:1:1: the file holds no document: Envoy does not start with it [empty-file]"},

@@ -218,14 +218,16 @@ func parseYAML(text []byte) *yaml.Node {
 
 // lineRange is what stands on line n of the document. Behind the last line it is that line:
 // there something is missing.
-func (d *document) lineRange(n int) diag.Range {
+func (d *document) lineRange(n int) diag.Range { return d.span(d.lineSpan(n)) }
+
+func (d *document) lineSpan(n int) span {
 	starts := d.lines()
 	for n = min(n, len(starts)); n > 1 && len(bytes.TrimSpace(d.text[starts[n-1]:])) == 0; n-- {
 	}
 	start := starts[max(n, 1)-1]
 	line := d.text[start:]
 	line = bytes.TrimRight(line[:yamlLine(line)], " \t\r\n\u0085\u2028\u2029")
-	return d.span(span{start + len(line) - len(bytes.TrimLeft(line, " \t")), start + len(line)})
+	return span{start + len(line) - len(bytes.TrimLeft(line, " \t")), start + len(line)}
 }
 
 // ignores reports whether some key of the document has the tag !ignore: Envoy drops it, with

@@ -36,6 +36,12 @@ func (d *document) yamlError(err error) diag.List {
 		return doubled
 	}
 	reason := yamlNoise.ReplaceAllString(err.Error(), "")
+	starts := d.lines()
+	for _, m := range []*mistake{notYetText(d.text, starts[min(parserLine(err)+1, len(starts)-1)]), d.foreignText()} {
+		if m != nil {
+			return diag.List{m.finding(d)}
+		}
+	}
 	syntax := func(p diag.Range, message, help string) diag.List {
 		return diag.List{d.source.finding(codeSyntax, p, "not valid YAML: "+message, help)}
 	}
@@ -44,6 +50,8 @@ func (d *document) yamlError(err error) diag.List {
 		return diag.List{d.tooManyAliases("too far")}
 	case strings.Contains(reason, "unsupported value"):
 		return diag.List{d.source.finding(codeInvalidValue, d.find(isNotFinite), "the value is no finite number", "Envoy can crash on such a number; if it is text, put it in quotes")}
+	case strings.Contains(reason, "exceeded max depth"):
+		return diag.List{d.source.finding(codeSyntax, d.lineRange(parserLine(err)), "the file is nested too deeply", tooDeepHelp)}
 	case strings.Contains(reason, "control characters"):
 		return syntax(d.point(controlCharacter(d.text)), "control characters are not allowed", `write it as "\x…", in double quotes`)
 	case strings.HasPrefix(reason, "unknown anchor"):
@@ -59,14 +67,38 @@ func (d *document) yamlError(err error) diag.List {
 		return syntax(d.find(isBadMerge), "a merge key wants a mapping, or a list of mappings", "")
 	}
 	at := parserLine(err)
-	if starts := d.lines(); at >= 1 && at <= len(starts) {
-		line := d.text[starts[at-1]:]
-		line = line[:yamlLine(line)]
-		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.IndexByte(indent, '\t') >= 0 {
-			return syntax(d.lineRange(at), "a tab stands in front of this", "indent with spaces: YAML allows no tab there")
+	if m := d.yamlMistake(at + 1); m != nil {
+		return diag.List{m.finding(d)}
+	}
+	return diag.List{d.inParserWords(reason, at).finding(d)}
+}
+
+// parserWords are sentences for what a YAML parser says, where the search knows no better.
+var parserWords = []struct{ says, message, help string }{
+	{"mapping values are not allowed", "a key stands where none can stand", "line the keys up, or put a value with a colon in quotes"},
+	{"did not find expected '-' indicator", "this line is no entry of the list above", `put "- " in front of it, or indent it below an entry`},
+	{"did not find expected key", "this line does not line up with the keys above", "begin it in the column of its neighbours"},
+	{"could not find expected ':'", "a colon is missing behind the key", `write "key: value"`},
+	{"did not find expected ',' or", "a bracket is not closed, or a comma is missing", "write a comma between two entries, and close each bracket"},
+	{"did not find expected node content", "a value is missing here", "write the value, or remove the key"},
+	{"did not find expected <document start>", "the document ended before this line", "indent it like the lines above, or put --- between two documents"},
+	{"found character that cannot start", "a value begins with a character that needs quotes", "put the value in quotes"},
+	{"found undefined tag handle", "a value begins with ! and names no tag", "put the value in quotes"},
+	{"found unexpected end of stream", "the file ends within a text in quotes", "close the quote"},
+	{"found unexpected document indicator", "a document ends within a text in quotes", "close the quote"},
+	{"unknown escape", "a backslash stands in double quotes that is no escape", "double it, or put the text in single quotes"},
+	{"block sequence entries are not allowed", "a list entry stands on the line of its key", "put the entry on a line of its own, below the key"},
+}
+
+// inParserWords is what the parser says of a line as a mistake.
+func (d *document) inParserWords(reason string, line int) mistake {
+	r := d.lineSpan(line)
+	for _, w := range parserWords {
+		if strings.Contains(reason, w.says) {
+			return mistake{at: r, message: w.message, help: w.help}
 		}
 	}
-	return syntax(d.lineRange(at), reason, "")
+	return mistake{at: r, message: "not valid YAML: " + reason, help: "look at this line and the one above: their indents, quotes and brackets"}
 }
 
 // find is the place of the first mapping key or other node of which is says

@@ -1,0 +1,91 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+)
+
+// foreignTexts are the kinds of text that stand in files of a tree by mistake, known by their
+// first line that is neither empty nor a comment. The first that matches wins.
+var foreignTexts = []struct {
+	first *regexp.Regexp
+	is    format // what a file of such a text should be called, if it can be read at all
+	what  string
+}{
+	{regexp.MustCompile(`(?i)^<(?:!doctype html|html|head|body)\b`), formatOther, "an HTML page"},
+	{regexp.MustCompile(`^<(?:\?xml|[A-Za-z][\w:.-]*[\s/>])`), formatOther, "XML"},
+	{regexp.MustCompile(`^-----BEGIN [A-Z ]+-----`), formatOther, "a certificate or key in PEM"},
+	{regexp.MustCompile(`^#!`), formatOther, "a script"},
+	{regexp.MustCompile(`^(?:export\s+)?[A-Z][A-Z0-9_]*=`), formatOther, "a file of environment variables (.env)"},
+	{regexp.MustCompile(`^(?:\[\[?[\w."' -]+\]\]?|[\w.-]+\s*=\s*\S.*)$`), formatOther, "TOML or INI"},
+	{regexp.MustCompile(`^(?:(?:resource|variable|provider|module|output|data)\s+(?:"[^"]*"\s*)+|terraform\s*|locals\s*)\{`), formatOther, "Terraform"},
+	{regexp.MustCompile(`^(?:(?:http|events|server|stream|upstream\s+\S+)\s*\{|(?:user|worker_processes|include|listen)\s+[^:]*;)`), formatOther, "a configuration of nginx"},
+	{regexp.MustCompile(`^(?:FROM|ARG)\s+\S+`), formatOther, "a Dockerfile"},
+	{regexp.MustCompile(`^(?:global|defaults|frontend\s+\S+|backend\s+\S+)$`), formatOther, "a configuration of HAProxy"},
+	{regexp.MustCompile(`^package\s+\w+;?$`), formatOther, "source code"},
+	{regexp.MustCompile(`^(?:syntax|edition)\s*=\s*"`), formatOther, "a .proto file: the definition of messages, and none of them"},
+	{regexp.MustCompile(`^[a-z_]+\s*(?:\{|:\s*<)`), formatText, "a text proto"},
+	{regexp.MustCompile(`^\{\s*(?:$|["'}])`), formatJSON, "JSON"},
+	{regexp.MustCompile(`^(?:---(?:\s|$)|- |["']?[@\w.-]+["']?:(?:\s|$))`), formatYAML, "YAML"},
+}
+
+var suffixes = map[format]string{formatYAML: ".yaml", formatJSON: ".json", formatText: ".txtpb"}
+
+// foreignText is the mistake of a text that is of another kind than the file's suffix says. It is
+// asked only where the text can't be read as that.
+func (d *document) foreignText() *mistake {
+	at, first := firstLine(d.text)
+	for _, kind := range foreignTexts {
+		if !kind.first.Match(first) {
+			continue
+		}
+		m := &mistake{at: span{at, at + len(first)}, message: fmt.Sprintf("the file is %s", kind.what)}
+		switch suffix := suffixes[kind.is]; {
+		case kind.is == d.source.format || kind.is == formatJSON && d.source.format == formatYAML:
+			return nil
+		case suffix != "" && d.source.byEnvoy:
+			m.message += ", and its suffix says " + formatWords[d.source.format]
+			m.help = "Envoy goes by the suffix: call the file …" + suffix
+		case suffix != "":
+			m.message += ", and its suffix says " + formatWords[d.source.format]
+			m.help = "call the file …" + suffix
+		default:
+			m.message += ", and no configuration of Envoy"
+			m.help = d.source.removal()
+		}
+		return m
+	}
+	return nil
+}
+
+var formatWords = map[format]string{formatYAML: "YAML", formatJSON: "JSON", formatText: "text proto"}
+
+// removal says what to do with a file that holds nothing for Envoy.
+func (s *source) removal() string {
+	switch {
+	case s.isBootstrap:
+		return "give the bootstrap of an Envoy here"
+	case s.byEnvoy:
+		return responseHelp
+	}
+	return notOurs
+}
+
+const notOurs = "move it out of the source tree, or list it under ignore: in xdspub.yaml"
+
+// firstLine is the first line of a text that is neither empty nor a comment, and where it stands.
+func firstLine(text []byte) (at int, line []byte) {
+	for at < len(text) {
+		size := bytes.IndexByte(text[at:], '\n') + 1
+		if size == 0 {
+			size = len(text) - at
+		}
+		line := bytes.TrimSpace(text[at : at+size])
+		if len(line) > 0 && (line[0] != '#' || at == 0 && bytes.HasPrefix(line, []byte("#!"))) {
+			return at + bytes.Index(text[at:at+size], line), line
+		}
+		at += size
+	}
+	return 0, nil
+}

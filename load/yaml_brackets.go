@@ -1,0 +1,147 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// bracket is one that is open.
+type bracket struct {
+	at   int
+	open byte
+	// colons counts those since the last comma, filled says that a value stands behind the
+	// last comma or colon.
+	colons int
+	filled bool
+	end    int // of that value
+	before int // end of the key in front of it
+}
+
+// brackets reads a list in [] or a mapping in {}, which may go on for several lines.
+func (s *yamlSearch) brackets(at int) *mistake {
+	var open []bracket
+	for i := at; i < len(s.text); {
+		if i >= s.starts[s.line] { // the next line
+			if m := s.unclosedAt(open, i); m != nil {
+				return m
+			}
+			s.line++
+		}
+		c := s.text[i]
+		top := func() *bracket { return &open[len(open)-1] }
+		switch {
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			i++
+		case c == '#':
+			_, i = s.bounds(s.line - 1)
+			i = max(i, 1)
+		case c == '{' || c == '[':
+			if len(open) > 0 {
+				if m := top().fill(); m != nil {
+					return m
+				}
+			}
+			open = append(open, bracket{at: i, open: c})
+			i++
+		case c == '}' || c == ']':
+			if c != top().open+2 {
+				return &mistake{at: span{i, i + 1}, message: fmt.Sprintf("%c stands where the %c of an open bracket is missing", c, top().open+2),
+					help: fmt.Sprintf("write %c: it closes the bracket", top().open+2), other: &otherPlace{span{top().at, top().at + 1}, "the bracket opens here"}}
+			}
+			i++
+			if open = open[:len(open)-1]; len(open) == 0 {
+				_, end := s.bounds(s.line - 1)
+				return s.behind(i, end)
+			}
+			top().end = i
+		case c == ',':
+			top().colons, top().filled = 0, false
+			i++
+		case c == ':':
+			if top().colons++; top().colons > 1 {
+				return missingComma(top().before)
+			}
+			top().filled, top().before = false, top().end
+			i++
+		case c == '"' || c == '\'':
+			if m := top().fill(); m != nil {
+				return m
+			}
+			_, end := s.bounds(s.line - 1)
+			closed := i + endOfQuoted(s.text[i:], 0)
+			if closed > end || !closesQuote(s.text[i:], closed-i) {
+				return &mistake{at: span{i, end}, message: "the quote is not closed", help: fmt.Sprintf("write %c at the end of the text", c)}
+			}
+			if m := s.escapes(i, closed); m != nil {
+				return m
+			}
+			i, top().end = closed, closed
+		case propertiesOf(s.text[i:]) > 0:
+			i += propertiesOf(s.text[i:])
+			for s.line < len(s.starts)-1 && s.starts[s.line] <= i {
+				s.line++
+			}
+		default:
+			_, end := s.bounds(s.line - 1)
+			if m := s.badStart(i, end); m != nil {
+				return m
+			}
+			if m := top().fill(); m != nil {
+				return m
+			}
+			i += max(plainInBrackets(s.text[i:end]), 1)
+			top().end = i
+		}
+	}
+	if len(open) > 0 {
+		return s.unclosed(open[len(open)-1])
+	}
+	return nil
+}
+
+// fill takes a value up. It must not stand behind another one.
+func (b *bracket) fill() *mistake {
+	if b.filled {
+		return missingComma(b.end)
+	}
+	b.filled = true
+	return nil
+}
+
+// missingComma is the mistake of two entries without a comma between them.
+func missingComma(end int) *mistake {
+	return &mistake{at: span{end, end}, message: "a comma is missing between two entries", help: "write a comma here"}
+}
+
+// unclosedAt is the mistake of brackets that are open where a line begins that looks like
+// one outside of them.
+func (s *yamlSearch) unclosedAt(open []bracket, at int) *mistake {
+	start, end := s.bounds(s.line)
+	content := bytes.TrimLeft(s.text[start:end], " ")
+	if len(open) == 0 || len(content) == 0 || !looksLikeEntry.Match(content) {
+		return nil
+	}
+	if isItem(content) || end-len(content)-start <= s.column() && content[0] != '"' {
+		return s.unclosed(open[len(open)-1])
+	}
+	return nil
+}
+
+func (s *yamlSearch) unclosed(b bracket) *mistake {
+	return &mistake{at: span{b.at, b.at + 1}, message: fmt.Sprintf("this %c is not closed", b.open), help: fmt.Sprintf("write %c behind its last entry", b.open+2)}
+}
+
+// plainInBrackets is the length of a value without quotes between brackets.
+func plainInBrackets(text []byte) int {
+	for i, c := range text {
+		switch {
+		case c == ',' || c == '[' || c == ']' || c == '{' || c == '}':
+			return i
+		case c == ':' && (i+1 == len(text) || bytes.IndexByte([]byte(" \t,[]{}"), text[i+1]) >= 0):
+			return i
+		case c == '#' && i > 0 && text[i-1] == ' ':
+			return i
+		}
+	}
+	return len(text)
+}

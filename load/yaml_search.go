@@ -1,0 +1,342 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+
+	"xdspub/diag"
+)
+
+// A YAML parser names the place where it gave up, which is mostly behind the mistake, in its own
+// words. The search for the mistake goes through the lines as a person does: which of them line
+// up, what stands behind a key, which quote is not closed. Only a text that the parser has
+// refused is searched.
+type yamlSearch struct {
+	doc    *document
+	text   []byte
+	starts []int // of lines, and the end of the text
+	line   int   // the next line to read, from 0
+	open   []yamlBlock
+	// lost says that the text has something that the search does not know.
+	lost bool
+}
+
+// yamlBlock is a list or a mapping that the search is in.
+type yamlBlock struct {
+	column int // of its dashes or keys, from 0
+	isList bool
+	last   span // its last key or dash
+	// empty says that nothing stands behind the last key or dash: a value may follow on the
+	// lines below.
+	empty bool
+	// entries counts its keys or dashes.
+	entries int
+}
+
+// mistake is what is wrong in a text that can't be parsed, and what would be right.
+type mistake struct {
+	at            span
+	message, help string
+	// other is a place that the message speaks of, and says what stands there; it may be nil.
+	other *otherPlace
+}
+
+type otherPlace struct {
+	at   span
+	says string
+}
+
+// finding is the mistake as one.
+func (m mistake) finding(d *document) diag.Diagnostic {
+	f := d.source.finding(codeSyntax, d.span(m.at), m.message, m.help)
+	if m.other != nil {
+		f.Related = []diag.Related{{Position: d.span(m.other.at).Position, Message: m.other.says}}
+	}
+	return f
+}
+
+// yamlMistake is the first mistake in the text up to a line, counted from 1. It is nil where the
+// search knows none.
+func (d *document) yamlMistake(before int) *mistake {
+	s := yamlSearch{doc: d, text: d.text, starts: d.lines()}
+	for s.line < min(before, len(s.starts)-1) && !s.lost {
+		if m := s.entry(); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// bounds are the first byte of a line and the one behind its last, without the line break.
+func (s *yamlSearch) bounds(line int) (start, end int) {
+	start = s.starts[line]
+	return start, start + len(bytes.TrimRight(s.text[start:s.starts[line+1]], "\r\n\u0085\u2028\u2029"))
+}
+
+// entry reads the next line, and those that its value goes on.
+func (s *yamlSearch) entry() *mistake {
+	start, end := s.bounds(s.line)
+	s.line++
+	line := s.text[start:end]
+	if len(line) > 0 && line[0] == '%' && len(s.open) == 0 {
+		return nil // a directive
+	}
+	at := start
+	if isMarker(line, "---") {
+		at += len("---")
+	}
+	content := bytes.TrimLeft(s.text[at:end], " ")
+	at = end - len(content)
+	switch {
+	case len(bytes.TrimSpace(content)) == 0 || content[0] == '#':
+		return nil
+	case isMarker(line, "..."):
+		s.lost = true
+		return nil
+	}
+	if m := badIndent(content, at); m != nil {
+		return m
+	}
+	for first := true; isItem(content); first = false {
+		column := at - start
+		if m := s.enter(yamlBlock{column: column, isList: true, last: span{at, at + 1}}, first); m != nil {
+			return m
+		}
+		content = bytes.TrimLeft(content[1:], " ")
+		if at = end - len(content); len(content) == 0 || content[0] == '#' {
+			s.top().empty = true
+			return nil
+		}
+		if !isItem(content) {
+			return s.content(at, end, at-start, false)
+		}
+	}
+	return s.content(at, end, at-start, true)
+}
+
+// badIndent is the mistake of a line that is indented by other than spaces.
+func badIndent(content []byte, at int) *mistake {
+	if content[0] == '\t' {
+		end := len(content) - len(bytes.TrimLeft(content, "\t "))
+		return &mistake{at: span{at, at + end}, message: "the line is indented with a tab", help: "indent with spaces: YAML allows no tab there"}
+	}
+	for _, odd := range []string{"\u00a0", "\u3000", "\u2003", "\u2002", "\u2009", "\u200b", "\ufeff"} {
+		if bytes.HasPrefix(content, []byte(odd)) {
+			return &mistake{at: span{at, at + len(odd)}, message: fmt.Sprintf("the line begins with a character that looks like a space and is none: %U", []rune(odd)[0]),
+				help: "type the spaces again: the text was copied from a page or a word processor"}
+		}
+	}
+	return nil
+}
+
+func (s *yamlSearch) top() *yamlBlock {
+	if len(s.open) == 0 {
+		return nil
+	}
+	return &s.open[len(s.open)-1]
+}
+
+// content reads what stands on a line behind its dashes: a key and its value, or a value.
+// isFirst says that there were no dashes.
+func (s *yamlSearch) content(at, end, column int, isFirst bool) *mistake {
+	if m := s.badStart(at, end); m != nil {
+		return m
+	}
+	key, value, isKey := s.key(at, end)
+	if !isKey {
+		return s.withoutKey(at, end, column, isFirst)
+	}
+	if m := s.enter(yamlBlock{column: column, last: key}, isFirst); m != nil {
+		return m
+	}
+	return s.value(value, end)
+}
+
+// key is where the key of a line stands, and where its value begins.
+func (s *yamlSearch) key(at, end int) (key span, value int, ok bool) {
+	from := at + propertiesOf(s.text[at:end])
+	if from >= end {
+		return span{}, 0, false
+	}
+	colon := -1
+	switch rest := s.text[from:end]; rest[0] {
+	case '"', '\'':
+		closed := endOfQuoted(rest, 0)
+		if next := bytes.TrimLeft(rest[closed:], " "); closesQuote(rest, closed) && len(next) > 0 && next[0] == ':' {
+			colon = end - len(next)
+		}
+	case '{', '[', '|', '>', '?':
+		s.lost = s.lost || rest[0] == '?' && (len(rest) == 1 || rest[1] == ' ')
+	default:
+		if i := colonIn(rest); i >= 0 {
+			colon = from + i
+		}
+	}
+	if colon < 0 {
+		return span{}, 0, false
+	}
+	return span{from, from + len(bytes.TrimRight(s.text[from:colon], " "))}, colon + 1, true
+}
+
+// colonIn is the offset of the colon behind a key without quotes, -1 where there is none.
+func colonIn(text []byte) int {
+	for i, c := range text {
+		switch {
+		case c == '#' && i > 0 && (text[i-1] == ' ' || text[i-1] == '\t'):
+			return -1
+		case c == ':' && (i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\t'):
+			return i
+		}
+	}
+	return -1
+}
+
+// closesQuote reports whether a quoted text that ends at an offset has its closing quote.
+func closesQuote(text []byte, end int) bool {
+	return end > 1 && text[end-1] == text[0] && endOfQuoted(text[:end], 0) == end
+}
+
+// enter goes to the block that an entry belongs to. Behind a dash on the same line it is a new
+// one; a first entry must line up with what stands above.
+func (s *yamlSearch) enter(b yamlBlock, isFirst bool) *mistake {
+	if !isFirst {
+		s.open = append(s.open, b)
+		s.top().entries = 1
+		return nil
+	}
+	var left *yamlBlock // the outermost block that ends above this line
+	for top := s.top(); top != nil && top.column > b.column; top = s.top() {
+		block := *top
+		left = &block
+		s.open = s.open[:len(s.open)-1]
+	}
+	top := s.top()
+	switch {
+	case top != nil && top.column == b.column:
+		return s.beside(b)
+	case top == nil && left == nil:
+	case top == nil:
+		return s.misaligned(b, *left, nil)
+	case left != nil:
+		return s.misaligned(b, *left, top)
+	case !top.empty:
+		return s.tooDeep(b)
+	default:
+		top.empty = false
+	}
+	b.entries = 1
+	s.open = append(s.open, b)
+	return nil
+}
+
+// beside takes an entry up that stands in the column of the block around it.
+func (s *yamlSearch) beside(b yamlBlock) *mistake {
+	top := s.top()
+	switch {
+	case top.isList == b.isList:
+		top.last, top.empty = b.last, false
+		top.entries++
+		return nil
+	case b.isList && top.empty: // a list may stand in the column of its key
+		top.empty = false
+		b.entries = 1
+		s.open = append(s.open, b)
+		return nil
+	case b.isList:
+		return &mistake{at: b.last, message: fmt.Sprintf("a list entry stands among keys: %s above has its value already", s.named(top.last)),
+			help: "remove the dash, or put it below the key whose list it belongs to", other: s.standsAt(*top)}
+	case len(s.open) > 1 && s.open[len(s.open)-2].column == b.column: // the key behind such a list
+		s.open = s.open[:len(s.open)-1]
+		return s.beside(b)
+	}
+	if text := s.text[b.last.from:b.last.to]; len(text) > 1 && text[0] == '-' {
+		return &mistake{at: b.last, message: "a space is missing behind the dash", help: `begin the list entry with "- "`}
+	}
+	return &mistake{at: b.last, message: fmt.Sprintf("%s stands in the column of the dashes, and has none", s.named(b.last)),
+		help: `put "- " in front of it if it begins an entry of the list; indent it if it belongs to the entry above`, other: s.standsAt(*top)}
+}
+
+// misaligned is the mistake of a line that lines up with nothing above it: further out than one
+// block, and further in than the next, which may be nil.
+func (s *yamlSearch) misaligned(b yamlBlock, inner yamlBlock, outer *yamlBlock) *mistake {
+	if outer != nil && inner.entries == 1 && outer.empty {
+		outer = nil
+	}
+	at := b.last
+	message := fmt.Sprintf("%s lines up with nothing above it: it begins in column %d, %s in column %d", s.named(at), b.column+1, s.named(inner.last), inner.column+1)
+	if outer != nil {
+		message += fmt.Sprintf(", %s in column %d", s.named(outer.last), outer.column+1)
+	}
+	return &mistake{at: at, message: message, help: fmt.Sprintf("indent it by %d spaces to put it beside %s", inner.column, s.named(inner.last)), other: s.standsAt(inner)}
+}
+
+// tooDeep is the mistake of a line that is indented below one that has its value already.
+func (s *yamlSearch) tooDeep(b yamlBlock) *mistake {
+	top := *s.top()
+	m := &mistake{at: b.last, other: s.standsAt(top)}
+	m.message = fmt.Sprintf("%s is indented too far: %s above has its value already", s.named(b.last), s.named(top.last))
+	m.help = fmt.Sprintf("begin it in column %d, as the line above", top.column+1)
+	if top.isList {
+		m.message = fmt.Sprintf("%s is indented below a list entry that has its value already", s.named(b.last))
+	}
+	return m
+}
+
+// named is what a message calls a key or a dash.
+func (s *yamlSearch) named(at span) string {
+	text := string(bytes.Trim(s.text[at.from:at.to], `"'`))
+	if text == "-" {
+		return "the dash"
+	}
+	if s.doc.source.keyIn(text) == "a key" {
+		return "the key"
+	}
+	return fmt.Sprintf("%q", shorten(text))
+}
+
+func (s *yamlSearch) standsAt(b yamlBlock) *otherPlace {
+	return &otherPlace{b.last, fmt.Sprintf("%s begins in column %d", s.named(b.last), b.column+1)}
+}
+
+var (
+	noSpace  = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?:[^\s:/]`)
+	equals   = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?\s*=`)
+	oneWord  = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?\s*(?:#.*)?$`)
+	twoWords = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?[ \t]+\S`)
+)
+
+// withoutKey reads a line, or what stands behind a dash, that has no key.
+func (s *yamlSearch) withoutKey(at, end, column int, isFirst bool) *mistake {
+	if !isFirst {
+		return s.value(at, end)
+	}
+	for top := s.top(); top != nil && top.column > column; top = s.top() {
+		s.open = s.open[:len(s.open)-1]
+	}
+	top := s.top()
+	if top == nil || top.empty && top.column < column {
+		if top != nil {
+			top.empty = false
+		}
+		return s.value(at, end)
+	}
+	m := &mistake{at: span{at, end}}
+	switch line := s.text[at:end]; {
+	case line[0] == '}' || line[0] == ']':
+		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c closes nothing", line[0]), help: "remove it, or write the bracket that it closes"}
+	case len(line) > 1 && line[0] == '-' && line[1] != '-':
+		m.message, m.help = "a space is missing behind the dash", `begin the list entry with "- "`
+	case noSpace.Match(line):
+		m.message, m.help = "a space is missing behind the colon", `write "key: value"`
+	case equals.Match(line):
+		m.message, m.help = "this line has an = where YAML has a colon", `write "key: value"`
+	case oneWord.Match(line):
+		m.message, m.help = "this line has a key without a colon", `write "key: value", or "key:" where the value stands below`
+	case twoWords.Match(line):
+		m.message, m.help = "a colon is missing behind the key", `write "key: value"`
+	default:
+		m.message, m.help = "this line has neither a key nor a dash", `write "key: value", or "- " in front of an entry of a list`
+	}
+	return m
+}

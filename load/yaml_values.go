@@ -1,0 +1,226 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// value reads what stands behind a key or a dash, and the lines that it goes on.
+func (s *yamlSearch) value(at, end int) *mistake {
+	at = end - len(bytes.TrimLeft(s.text[at:end], " \t"))
+	top := s.top()
+	if at == end || s.text[at] == '#' {
+		if top != nil {
+			top.empty = true
+		}
+		return nil
+	}
+	if m := s.badStart(at, end); m != nil {
+		return m
+	}
+	if size := propertiesOf(s.text[at:end]); size > 0 {
+		return s.value(at+size, end)
+	}
+	switch c := s.text[at]; {
+	case c == '|' || c == '>':
+		return s.lines(at, end)
+	case c == '"' || c == '\'':
+		return s.quoted(at, end)
+	case c == '{' || c == '[':
+		return s.brackets(at)
+	case isItem(s.text[at:end]):
+		return &mistake{at: span{at, at + 1}, message: "a list entry stands on the line of its key", help: "put the entry on a line of its own, below the key"}
+	}
+	return s.plain(at, end)
+}
+
+// column is that of the block around, -1 outside of all.
+func (s *yamlSearch) column() int {
+	if top := s.top(); top != nil {
+		return top.column
+	}
+	return -1
+}
+
+var (
+	alias       = regexp.MustCompile(`^\*[\w-]+\s*(?:$|[,\]}#]|:\s)`)
+	anchor      = regexp.MustCompile(`^&[\w-]`)
+	blockHeader = regexp.MustCompile(`^[|>][-+0-9]*\s*(?:#.*)?$`)
+)
+
+// badStart is the mistake of a key or value without quotes that begins with a character that
+// YAML keeps for itself.
+func (s *yamlSearch) badStart(at, end int) *mistake {
+	rest := s.text[at:end]
+	word := bytes.TrimRight(rest[:plainEnd(rest)], " ")
+	quote := fmt.Sprintf("put it in quotes: %s", s.quote(word))
+	switch c := rest[0]; {
+	case c == '@' && bytes.HasPrefix(rest, []byte("@type")):
+		return &mistake{at: span{at, at + len("@type")}, message: `the key @type begins with an @`, help: `put it in quotes: "@type"`}
+	case c == '@' || c == '`' || c == '%':
+		return &mistake{at: span{at, at + len(word)}, message: fmt.Sprintf("text that begins with %c has no quotes", c), help: quote}
+	case c == '*' && !alias.Match(rest):
+		return &mistake{at: span{at, at + len(word)}, message: "text that begins with * has no quotes: YAML takes it for an alias", help: quote}
+	case c == '&' && !anchor.Match(rest):
+		return &mistake{at: span{at, at + len(word)}, message: "text that begins with & has no quotes: YAML takes it for an anchor", help: quote}
+	case c == ',' || c == ']' || c == '}':
+		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value begins with %c", c), help: "remove it, or put the value in quotes"}
+	}
+	if r, size := utf8.DecodeRune(rest); r == '“' || r == '”' || r == '„' || r == '‘' || r == '’' {
+		return &mistake{at: span{at, at + size}, message: fmt.Sprintf("%c is no quote of YAML", r), help: `write " in its place: the text was copied from a page or a word processor`}
+	}
+	return nil
+}
+
+// plainEnd is where a value without quotes ends on its line.
+func plainEnd(text []byte) int {
+	if i := colonIn(text); i >= 0 {
+		text = text[:i]
+	}
+	if i := bytes.Index(text, []byte(" #")); i >= 0 {
+		text = text[:i]
+	}
+	if i := bytes.IndexAny(text, ",]}"); i > 0 {
+		text = text[:i]
+	}
+	return len(text)
+}
+
+// quote is a word in quotes for a help; where it may be secret, any other.
+func (s *yamlSearch) quote(word []byte) string {
+	if s.doc.source.sensitive() || len(word) > 80 {
+		return `"…"`
+	}
+	if bytes.ContainsAny(word, `"\`) {
+		return "'" + strings.ReplaceAll(string(word), "'", "''") + "'"
+	}
+	return `"` + string(word) + `"`
+}
+
+// lines passes over a text of several lines behind | or >.
+func (s *yamlSearch) lines(at, end int) *mistake {
+	if !blockHeader.Match(s.text[at:end]) {
+		return &mistake{at: span{at, end}, message: fmt.Sprintf("text stands behind the %c of a text of several lines", s.text[at]),
+			help: "begin the text on the next line, or put it in quotes"}
+	}
+	for s.line < len(s.starts)-1 {
+		start, end := s.bounds(s.line)
+		content := bytes.TrimLeft(s.text[start:end], " ")
+		if len(content) > 0 && end-len(content)-start <= s.column() {
+			return nil
+		}
+		s.line++
+	}
+	return nil
+}
+
+// lineOf goes to the line behind the one that an offset is in, and returns where that ends.
+func (s *yamlSearch) lineOf(offset int) (end int) {
+	for s.line < len(s.starts)-1 && s.starts[s.line] <= offset {
+		s.line++
+	}
+	_, end = s.bounds(s.line - 1)
+	return end
+}
+
+var looksLikeEntry = regexp.MustCompile(`^\s*(?:- |-$|["']?[@\w][\w.-]*["']?:(?:\s|$))`)
+
+// quoted reads a text in quotes, and what stands behind it.
+func (s *yamlSearch) quoted(at, end int) *mistake {
+	closed := at + endOfQuoted(s.text[at:], 0)
+	if m := s.escapes(at, min(closed, end)); m != nil {
+		return m
+	}
+	unclosed := &mistake{at: span{at, end}, message: "the quote is not closed", help: fmt.Sprintf("write %c at the end of the text", s.text[at])}
+	if closed > end {
+		if !closesQuote(s.text[at:], closed-at) {
+			return unclosed
+		}
+		for line := s.line; line < len(s.starts)-1 && s.starts[line] < closed; line++ {
+			if start, to := s.bounds(line); looksLikeEntry.Match(s.text[start:to]) {
+				return unclosed
+			}
+		}
+		if end = s.lineOf(closed - 1); s.behind(closed, end) != nil {
+			return unclosed
+		}
+		return nil
+	}
+	if !closesQuote(s.text[at:], closed-at) {
+		return unclosed
+	}
+	return s.behind(closed, end)
+}
+
+// escapes is the mistake of a backslash in double quotes that YAML does not know.
+func (s *yamlSearch) escapes(from, to int) *mistake {
+	if s.text[from] != '"' {
+		return nil
+	}
+	for i := from + 1; i+1 < to; i++ {
+		if s.text[i] != '\\' {
+			continue
+		}
+		i++
+		if strings.IndexByte("0abt\tnvfre \"/\\N_LPxuU\r\n", s.text[i]) < 0 {
+			if s.doc.source.sensitive() {
+				return &mistake{at: span{i - 1, i}, message: "a backslash stands in double quotes that begins no escape", help: "double it, or put the text in single quotes"}
+			}
+			_, size := utf8.DecodeRune(s.text[i:])
+			return &mistake{at: span{i - 1, i + size}, message: fmt.Sprintf("%s is no escape of YAML", s.text[i-1:i+size]),
+				help: fmt.Sprintf("double the backslash, as in \\%s, or put the text in single quotes", s.text[i-1:i+size])}
+		}
+	}
+	return nil
+}
+
+// behind is the mistake of what stands on a line behind a value.
+func (s *yamlSearch) behind(at, end int) *mistake {
+	rest := s.text[at:end]
+	content := bytes.TrimLeft(rest, " \t")
+	switch {
+	case len(content) == 0 || content[0] == '#' && len(content) < len(rest):
+		return nil
+	case content[0] == ',':
+		return &mistake{at: span{end - len(content), end - len(content) + 1}, message: "a comma stands behind the value", help: "remove it: YAML has commas between brackets only"}
+	case content[0] == '}' || content[0] == ']':
+		return &mistake{at: span{end - len(content), end - len(content) + 1}, message: fmt.Sprintf("this %c closes nothing", content[0]), help: "remove it, or write the bracket that it closes"}
+	}
+	return &mistake{at: span{end - len(content), end}, message: "text stands behind the end of the value", help: "put the whole value in one pair of quotes, or remove the rest"}
+}
+
+// plain reads a value without quotes.
+func (s *yamlSearch) plain(at, end int) *mistake {
+	if colon := colonIn(s.text[at:end]); colon >= 0 {
+		return &mistake{at: span{at, end}, message: "a colon stands in a value without quotes",
+			help: `put the value in quotes, or begin a new line for the second key`}
+	}
+	for s.line < len(s.starts)-1 {
+		start, end := s.bounds(s.line)
+		content := bytes.TrimLeft(s.text[start:end], " ")
+		column := end - len(content) - start
+		switch {
+		case len(bytes.TrimSpace(content)) == 0:
+		case column <= s.column() || content[0] == '#' || content[0] == '\t':
+			return nil
+		case s.top() == nil:
+			return nil
+		case colonIn(content) >= 0:
+			at := end - len(content)
+			item := yamlBlock{column: column, isList: isItem(content), last: span{at, at + 1}}
+			if !item.isList {
+				if key, _, ok := s.key(at, end); ok {
+					item.last = key
+				} else {
+					item.last = span{at, end}
+				}
+			}
+			return s.tooDeep(item)
+		}
+		s.line++
+	}
+	return nil
+}
