@@ -1,8 +1,6 @@
 package envoyapi
 
 import (
-	"io/fs"
-	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -88,39 +86,19 @@ func within(n *xds.Node, name protoreflect.FullName) bool {
 // ExtensionPoints returns the fields of the API that take the configuration of an extension
 // and that Envoy looks at when it takes a resource. What stands in a matcher depends on
 // what is matched, and is not here.
-func (v *Version) ExtensionPoints() []ExtensionPoint { return v.points().all }
+func (v *Version) ExtensionPoints() []ExtensionPoint { return v.tables().points }
 
 // ExtensionPointsOf returns the extension points of a message.
 func (v *Version) ExtensionPointsOf(message protoreflect.FullName) []ExtensionPoint {
-	return v.points().of[message]
+	return v.tables().pointsOf[message]
 }
 
-// Extended returns the messages that have extension points in some version, sorted.
-func Extended() (list []protoreflect.FullName) {
-	for _, v := range Versions {
-		for message := range v.points().of {
-			list = append(list, message)
-		}
+func pointsByMessage(points []ExtensionPoint) map[protoreflect.FullName][]ExtensionPoint {
+	byMessage := make(map[protoreflect.FullName][]ExtensionPoint)
+	for _, p := range points {
+		byMessage[p.Field.Parent()] = append(byMessage[p.Field.Parent()], p)
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// pointTable is read apart from other tables: what rules are made of asks for it, in every
-// process.
-type pointTable struct {
-	all []ExtensionPoint
-	// of has them by the message that the field belongs to.
-	of map[protoreflect.FullName][]ExtensionPoint
-}
-
-func readPoints(folder fs.FS) (pointTable, error) {
-	r := reader{folder: folder}
-	t := pointTable{r.extensionPoints("extension-points.txt"), make(map[protoreflect.FullName][]ExtensionPoint)}
-	for _, p := range t.all {
-		t.of[p.Field.Parent()] = append(t.of[p.Field.Parent()], p)
-	}
-	return t, r.err
+	return byMessage
 }
 
 func (r *reader) extensionPoints(file string) (points []ExtensionPoint) {

@@ -1,6 +1,7 @@
 package envoyapi
 
 import (
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -12,15 +13,9 @@ func (v *Version) FileFields(message protoreflect.FullName) []protoreflect.Name 
 	return v.tables().fileFields[message]
 }
 
-// NamingFiles returns the messages that have FileFields in some version, sorted.
-func NamingFiles() (list []protoreflect.FullName) {
-	for _, v := range Versions {
-		for message := range v.tables().fileFields {
-			list = append(list, message)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
+// NamingFiles returns the messages that have FileFields.
+func (v *Version) NamingFiles() []protoreflect.FullName {
+	return slices.Sorted(maps.Keys(v.tables().fileFields))
 }
 
 // DoesWithoutFile reports whether the file of a data source in that field may be missing: Envoy

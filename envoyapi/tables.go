@@ -8,39 +8,63 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// tables are the files of a version's folder, but for its extension points. Each says in its
-// head what its lines are.
+// tables are the files of a version's folder. Each says in its head what its lines are.
 type tables struct {
 	absent     map[protoreflect.FullName]bool
 	extensions extensionTable
-	clusters   []ClusterKind
-	terminal   map[extensionKey]bool
-	perRoute   map[protoreflect.FullName]protoreflect.FullName
+	points     []ExtensionPoint
+	// pointsOf has the points by the message that the field belongs to.
+	pointsOf map[protoreflect.FullName][]ExtensionPoint
+	clusters []ClusterKind
+	terminal map[extensionKey]bool
+	perRoute map[protoreflect.FullName]protoreflect.FullName
 	// fileFields has fields by their messages.
 	fileFields    map[protoreflect.FullName][]protoreflect.Name
 	optionalFiles map[protoreflect.FullName]bool
+
+	uncheckedMessages, checkedPolicies, nanRefused map[protoreflect.FullName]bool
+	optionalReferences, partialReferences          []protoreflect.FullName
+
+	retryReasons, luaModules []string
+	formatFields             map[protoreflect.FullName][]protoreflect.Name
+	formatHeaders            map[protoreflect.FullName]bool
+	eagerServices            []protoreflect.FullName
 }
 
-func readTables(folder fs.FS) (*tables, error) {
+func read(folder fs.FS) (*tables, error) {
 	r := reader{folder: folder}
 	t := &tables{
 		absent:     r.set("absent-types.txt"),
 		extensions: r.extensions("extensions.txt"),
+		points:     r.extensionPoints("extension-points.txt"),
 		terminal:   r.terminalFilters("terminal-filters.txt"),
 		perRoute:   r.perRouteTypes("per-route-types.txt"),
 
 		fileFields:    r.fields("file-fields.txt"),
 		optionalFiles: r.set("optional-files.txt"),
+
+		uncheckedMessages:  r.set("unchecked-messages.txt"),
+		checkedPolicies:    r.set("checked-policies.txt"),
+		nanRefused:         r.set("nan-refused.txt"),
+		optionalReferences: list[protoreflect.FullName](&r, "optional-references.txt"),
+		partialReferences:  list[protoreflect.FullName](&r, "partial-references.txt"),
+
+		retryReasons:  list[string](&r, "retry-on.txt"),
+		luaModules:    list[string](&r, "lua-modules.txt"),
+		formatFields:  r.fields("format-fields.txt"),
+		formatHeaders: r.set("format-headers.txt"),
+		eagerServices: list[protoreflect.FullName](&r, "eager-grpc-services.txt"),
 	}
+	t.pointsOf = pointsByMessage(t.points)
 	t.clusters = r.clusterKinds("cluster-factories.txt", t.extensions)
 	return t, r.err
 }
 
-func must[T any](read T, err error) T {
+func must(t *tables, err error) *tables {
 	if err != nil {
 		panic(err)
 	}
-	return read
+	return t
 }
 
 // reader reads the files of a folder, and keeps the first error.
@@ -74,13 +98,21 @@ func (r *reader) rows(file string, least int) (rows []row) {
 	return rows
 }
 
-// set returns the names of a file that has one in each line.
+// set is list as a set.
 func (r *reader) set(file string) map[protoreflect.FullName]bool {
 	set := make(map[protoreflect.FullName]bool)
-	for _, words := range r.rows(file, 1) {
-		set[protoreflect.FullName(words[0])] = true
+	for _, name := range list[protoreflect.FullName](r, file) {
+		set[name] = true
 	}
 	return set
+}
+
+// list returns the names of a file that has one in each line.
+func list[Name ~string](r *reader, file string) (names []Name) {
+	for _, words := range r.rows(file, 1) {
+		names = append(names, Name(words[0]))
+	}
+	return names
 }
 
 // flag is a word that may stand in a line, and what it sets.

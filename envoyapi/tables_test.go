@@ -19,10 +19,7 @@ func TestFolders(t *testing.T) {
 			t.Fatal(files, err)
 		}
 		asked := asking{folder, make(map[string]bool)}
-		if _, err := readTables(asked); err != nil {
-			t.Errorf("%s: %v", v.Name, err)
-		}
-		if _, err := readPoints(asked); err != nil {
+		if _, err := read(asked); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 		for _, file := range files {
@@ -47,15 +44,15 @@ func (a asking) Open(name string) (fs.File, error) {
 // TestMalformed: a line that can't be read is an error that says where it is.
 func TestMalformed(t *testing.T) {
 	for text, want := range map[string]string{
-		"# a remark\nenvoy.config.accesslog.v3.AccessLog.typed_config": "extension-points.txt:2",
+		"# a remark\nenvoy.config.accesslog.v3.AccessLog.typed_config": "points.txt:2",
 		"envoy.config.accesslog.v3.AccessLog.typed_config c nude":      `unknown word "nude"`,
 	} {
-		_, err := readPoints(fstest.MapFS{"extension-points.txt": {Data: []byte(text)}})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
+		r := reader{folder: fstest.MapFS{"points.txt": {Data: []byte(text)}}}
+		if r.extensionPoints("points.txt"); r.err == nil || !strings.Contains(r.err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, r.err, want)
 		}
 	}
-	if _, err := readTables(fstest.MapFS{}); err == nil {
+	if _, err := read(fstest.MapFS{}); err == nil {
 		t.Error("an empty folder is read")
 	}
 }

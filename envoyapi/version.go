@@ -21,7 +21,6 @@ type Version struct {
 	Name string
 
 	tables func() *tables
-	points func() pointTable
 	held   func() typeNames
 }
 
@@ -49,8 +48,7 @@ func linked(name string) *Version {
 // folders are part of a program.
 func New(name string, folder fs.FS) *Version {
 	v := &Version{Name: name}
-	v.tables = sync.OnceValue(func() *tables { return must(readTables(folder)) })
-	v.points = sync.OnceValue(func() pointTable { return must(readPoints(folder)) })
+	v.tables = sync.OnceValue(func() *tables { return must(read(folder)) })
 	v.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds) })
 	return v
 }

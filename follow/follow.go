@@ -19,7 +19,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -89,14 +88,16 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 	if err != nil {
 		return nil, err
 	}
+	v := cmp.Or(o.Envoy, envoyapi.Latest)
 	f := follower{
-		options: o,
-		envoy:   cmp.Or(o.Envoy, envoyapi.Latest),
-		result:  &Result{Files: []string{path}, sources: map[string]*load.Result{path: loaded}, Diagnostics: loaded.Diagnostics},
-		found:   diag.NewBounded(load.MaxTreeFindings),
-		files:   make(map[string]*file),
-		asked:   make(map[string]bool),
-		left:    most - loaded.Bytes,
+		options:  o,
+		envoy:    v,
+		followed: followed(v),
+		result:   &Result{Files: []string{path}, sources: map[string]*load.Result{path: loaded}, Diagnostics: loaded.Diagnostics},
+		found:    diag.NewBounded(load.MaxTreeFindings),
+		files:    make(map[string]*file),
+		asked:    make(map[string]bool),
+		left:     most - loaded.Bytes,
 	}
 	if b == nil {
 		f.result.Snapshot, f.result.Partial = xds.NewFromBootstrap(nil), true
@@ -133,6 +134,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 type follower struct {
 	options   Options
 	envoy     *envoyapi.Version
+	followed  *xds.Search
 	result    *Result
 	found     diag.Bounded
 	resources []*xds.Resource
@@ -265,10 +267,10 @@ func (f *follower) take(r *xds.Resource) {
 	f.look(r)
 }
 
-// followed are the messages that look looks at.
-var followed = sync.OnceValue(func() *xds.Search {
+// followed finds the messages that look looks at.
+func followed(v *envoyapi.Version) *xds.Search {
 	return xds.NewSearch(slices.Concat(
-		envoyapi.NamingFiles(),
+		v.NamingFiles(),
 		xds.Subscribing,
 		[]protoreflect.FullName{
 			"envoy.config.core.v3.ConfigSource",
@@ -278,12 +280,12 @@ var followed = sync.OnceValue(func() *xds.Search {
 			"envoy.extensions.transport_sockets.tls.v3.TlsCertificate",
 		},
 	)...)
-})
+}
 
 // look notes what a resource subscribes to, and the files that it names.
 func (f *follower) look(r *xds.Resource) {
 	namesData := false
-	followed().Walk(r.Message, func(n *xds.Node) {
+	f.followed.Walk(r.Message, func(n *xds.Node) {
 		if n.InMetadata() {
 			return
 		}

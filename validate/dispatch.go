@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -12,11 +13,12 @@ import (
 // first meets the type, so that a message costs one lookup. Not for concurrent use.
 type dispatcher struct {
 	rules []*Rule
+	envoy *envoyapi.Version
 	known map[protoreflect.MessageDescriptor]*audience
 }
 
-func newDispatcher(rules []*Rule) dispatcher {
-	return dispatcher{rules, make(map[protoreflect.MessageDescriptor]*audience)}
+func newDispatcher(rules []*Rule, v *envoyapi.Version) dispatcher {
+	return dispatcher{rules, v, make(map[protoreflect.MessageDescriptor]*audience)}
 }
 
 // audience is who looks at messages of a type.
@@ -36,8 +38,8 @@ func (d dispatcher) audience(n *xds.Node) *audience {
 		for _, r := range d.rules {
 			known.gathered = known.gathered || slices.Contains(r.Collect, md.FullName())
 			switch {
-			case r.Node == nil && r.Lookup == nil || !r.looksAt(md):
-			case len(r.Messages) > 0:
+			case r.Node == nil && r.Lookup == nil || !r.looksAt(md, d.envoy):
+			case len(r.Messages) > 0, r.MessagesOf != nil:
 				known.rules = append(known.rules, r)
 			default:
 				known.everywhere = append(known.everywhere, r)
@@ -49,10 +51,12 @@ func (d dispatcher) audience(n *xds.Node) *audience {
 }
 
 // looksAt reports whether the rule judges messages of a type.
-func (r *Rule) looksAt(md protoreflect.MessageDescriptor) bool {
+func (r *Rule) looksAt(md protoreflect.MessageDescriptor, v *envoyapi.Version) bool {
 	switch {
 	case r.Wants != nil:
 		return r.Wants(md)
+	case r.MessagesOf != nil:
+		return r.MessagesOf(v, md.FullName())
 	case len(r.Messages) > 0:
 		return slices.Contains(r.Messages, md.FullName())
 	}

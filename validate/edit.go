@@ -191,7 +191,7 @@ func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list di
 	}
 	rules := j.options.leftIn(j.rules)
 	a := newAnswers(s)
-	w := worker{options: j.options, answers: a, to: newDispatcher(rules), watch: j.options.Timings.stopwatch(), keep: true}
+	w := worker{options: j.options, answers: a, to: newDispatcher(rules, j.options.envoy()), watch: j.options.Timings.stopwatch(), keep: true}
 	defer w.watch.stop(j.options.Timings)
 	fresh, before, ok := j.judgeEdited(e, &w, most)
 	if !ok || ctx.Err() != nil {

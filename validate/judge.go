@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 	"runtime"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"xdspub/diag"
-	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -97,7 +95,7 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	}
 	rules := o.leftIn(j.rules)
 	all := j.judgeEach(ctx, resources, found, func() *worker {
-		return &worker{options: o, answers: a, to: newDispatcher(rules), watch: o.Timings.stopwatch(), keep: keep}
+		return &worker{options: o, answers: a, to: newDispatcher(rules, o.envoy()), watch: o.Timings.stopwatch(), keep: keep}
 	})
 	if ctx.Err() != nil { // all may have gaps
 		return found.list(resources, j.rules, o)
@@ -240,5 +238,5 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 // pass is what rules see with these options. What they look up is taken down by taker.
 func (a *answers) pass(o Options, taker *judged, into *findings) LookupPass {
 	v := View{from: a, taker: taker}
-	return LookupPass{Pass: Pass{Envoy: cmp.Or(o.Envoy, envoyapi.Latest), BootstrapFacts: o.BootstrapFacts, view: v, now: o.Now, findings: into}, Snapshot: v}
+	return LookupPass{Pass: Pass{Envoy: o.envoy(), BootstrapFacts: o.BootstrapFacts, view: v, now: o.Now, findings: into}, Snapshot: v}
 }

@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -27,6 +28,8 @@ type Rule struct {
 	// Messages are the types for which Node or Lookup is called, but for what stands in
 	// typed_filter_metadata: Envoy never looks at it. Empty means every message.
 	Messages []protoreflect.FullName
+	// MessagesOf says it instead of Messages where it depends on the version of Envoy.
+	MessagesOf func(*envoyapi.Version, protoreflect.FullName) bool
 	// Wants says it instead of Messages where it depends on what messages of a type
 	// can hold. It is asked about each type that is met.
 	Wants func(protoreflect.MessageDescriptor) bool

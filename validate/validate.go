@@ -7,6 +7,7 @@
 package validate
 
 import (
+	"cmp"
 	"time"
 
 	"xdspub/envoyapi"
@@ -37,3 +38,5 @@ type Options struct {
 	// Timings, where it is set, is told how long each rule took.
 	Timings *Timings
 }
+
+func (o Options) envoy() *envoyapi.Version { return cmp.Or(o.Envoy, envoyapi.Latest) }

@@ -50,10 +50,10 @@ func unsound(r *validate.Rule) string {
 		return "nothing to run"
 	case r.Node != nil && r.Lookup != nil:
 		return "both Node and Lookup"
-	case (len(r.Messages) > 0 || r.Wants != nil) && r.Node == nil && r.Lookup == nil:
+	case (len(r.Messages) > 0 || r.MessagesOf != nil || r.Wants != nil) && r.Node == nil && r.Lookup == nil:
 		return "Messages without Node or Lookup"
-	case len(r.Messages) > 0 && r.Wants != nil:
-		return "both Messages and Wants"
+	case len(r.Messages) > 0 && r.Wants != nil, len(r.Messages) > 0 && r.MessagesOf != nil, r.Wants != nil && r.MessagesOf != nil:
+		return "two of Messages, MessagesOf and Wants"
 	case len(r.Collect) > 0 && r.Snapshot == nil:
 		return "Collect without Snapshot"
 	}

@@ -31,7 +31,9 @@ filter has for routes is none for the filter chain ("Unable to unpack as …Buff
 A custom_value of a rate limit quota is taken, and ends Envoy at a request. An
 upstream_config is a warning: Envoy goes on with its own connection pool. What
 stands in a matcher, and in typed_per_filter_config, is not judged here.`,
-	Messages: envoyapi.Extended(),
+	MessagesOf: func(v *envoyapi.Version, message protoreflect.FullName) bool {
+		return len(v.ExtensionPointsOf(message)) > 0
+	},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		fields := n.Message.ProtoReflect().Descriptor().Fields()
 		for _, point := range p.Envoy.ExtensionPointsOf(n.Name()) {

@@ -27,7 +27,7 @@ without its kind crashes Envoy. A config source that xdspub replaces is not judg
 		if err == nil || facts.IsUnread(n) || p.Envoy.IsReadAsAnother(n) || !p.Envoy.IsPickedPolicy(n) || facts.Inside(n, "envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig") {
 			return
 		}
-		warning := isUnchecked(n)
+		warning := isUnchecked(p.Envoy, n)
 		bound := boundSources(p)
 		for _, v := range facts.Violations(err, n.Message.ProtoReflect(), n.Path()) {
 			// name-missing has that one.

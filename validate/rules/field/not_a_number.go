@@ -3,7 +3,6 @@ package field
 import (
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -33,7 +32,7 @@ comparisons go wrong without a word: a warning.`,
 				if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) && keepsConstraints(n) {
 					p.Report(validate.Finding{
 						Path: path(), Message: fmt.Sprintf("%s is %v", fd.Name(), f), Help: "give a finite number",
-						Warning: !slices.Contains(refusesNaN, n.Field()),
+						Warning: !p.Envoy.RefusesNaN(n.Field()),
 					})
 				}
 			}
@@ -48,26 +47,6 @@ comparisons go wrong without a word: a warning.`,
 			}
 		}
 	},
-}
-
-// refusesNaN are the fields whose number Envoy 1.40.0 takes no NaN for, or none that
-// it could work with; each holds it in a message.
-var refusesNaN = []protoreflect.FullName{
-	"envoy.config.cluster.v3.Cluster.CommonLbConfig.ZoneAwareLbConfig.routing_enabled",
-	"envoy.config.cluster.v3.Cluster.CommonLbConfig.healthy_panic_threshold",
-	"envoy.config.cluster.v3.Cluster.PreconnectPolicy.per_upstream_preconnect_ratio",
-	"envoy.config.cluster.v3.Cluster.SlowStartConfig.min_weight_percent",
-	"envoy.config.core.v3.RateLimitSettings.fill_rate",
-	"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams.buffer",
-	"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams.jitter",
-	"envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.sample_aggregate_percentile",
-	"envoy.extensions.filters.http.health_check.v3.HealthCheck.cluster_min_healthy_percentages",
-	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.overall_sampling",
-	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.random_sampling",
-	"envoy.extensions.load_balancing_policies.common.v3.LocalityLbConfig.ZoneAwareLbConfig.routing_enabled",
-	"envoy.extensions.load_balancing_policies.common.v3.SlowStartConfig.min_weight_percent",
-	"envoy.extensions.load_balancing_policies.load_aware_locality.v3.LoadAwareLocality.remote_probe_fraction",
-	"envoy.extensions.load_balancing_policies.load_aware_locality.v3.LoadAwareLocality.utilization_variance_threshold",
 }
 
 // keepsConstraints reports whether no constraint stands against an infinite number

@@ -2,39 +2,20 @@ package field
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/envoyapi"
 	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
-// unchecked are configurations that Envoy 1.40.0 does not hold against the
-// constraints of its API. Each was tried with a value that breaks one.
-var unchecked = []protoreflect.FullName{
-	"envoy.config.core.v3.HealthCheck.GrpcHealthCheck",
-	"envoy.config.core.v3.HealthCheck.HttpHealthCheck",
-	"envoy.config.core.v3.HealthCheck.TcpHealthCheck",
-	"envoy.extensions.health_checkers.udp.v3.UdpHealthCheck",
-	"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig",
-	"envoy.extensions.internal_redirect.filter_state.v3.FilterStateConfig",
-	"envoy.extensions.matching.common_inputs.transport_socket.v3.EndpointMetadataInput",
-	"envoy.extensions.matching.common_inputs.transport_socket.v3.FilterStateInput",
-	"envoy.extensions.matching.common_inputs.transport_socket.v3.LocalityMetadataInput",
-	"envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
-	"envoy.extensions.network.dns_resolver.hickory.v3.HickoryDnsResolverConfig",
-	"envoy.extensions.transport_sockets.tls.handshakers.dynamic_modules.v3.DynamicModuleTlsHandshaker",
-}
-
-// isUnchecked reports whether n is such a configuration. Most load balancing policies
-// are.
-func isUnchecked(n *xds.Node) bool {
-	if slices.Contains(unchecked, n.Name()) {
+// isUnchecked reports whether n is a configuration that Envoy does not hold against the
+// constraints of its API. Most load balancing policies are.
+func isUnchecked(v *envoyapi.Version, n *xds.Node) bool {
+	if v.IsUnchecked(n.Name()) {
 		return true
 	}
 	_, at := xds.Enclosing[*corev3.TypedExtensionConfig](n)
@@ -42,7 +23,7 @@ func isUnchecked(n *xds.Node) bool {
 		return false
 	}
 	_, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy_Policy)
-	return ok && n.Name() != envoyapi.OverrideHostPolicy
+	return ok && !v.IsCheckedPolicy(n.Name())
 }
 
 var (

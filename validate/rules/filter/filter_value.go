@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -21,6 +20,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -70,7 +70,7 @@ crashes it.`,
 				checkDictionary(xds.Path("dictionaries").Index(i), d, unusable)
 			}
 		case *setfilterstatev3.FilterStateValue:
-			checkFilterState(m, unusable)
+			checkFilterState(p.Envoy, m, unusable)
 		case *admissionv3.AdmissionControl:
 			checkAdmission(m, unusable)
 		case *awslambdav3.Config:
@@ -136,37 +136,12 @@ func checkDictionary(path xds.Path, source *corev3.DataSource, unusable func(pat
 	}
 }
 
-// filterStateFactories are the objects that set_filter_state can make.
-var filterStateFactories = []string{
-	"envoy.ai.llm_protocol.request",
-	"envoy.ai.model.request",
-	"envoy.bool",
-	"envoy.filters.listener.original_dst.local_ip",
-	"envoy.filters.listener.original_dst.remote_ip",
-	"envoy.hashable_string",
-	"envoy.network.application_protocols",
-	"envoy.network.ip",
-	"envoy.network.network_namespace",
-	"envoy.network.transport_socket.http_11_proxy.info",
-	"envoy.network.transport_socket.original_dst_address",
-	"envoy.network.upstream_server_name",
-	"envoy.network.upstream_subject_alt_names",
-	"envoy.ratelimit.hits_addend",
-	"envoy.router.debug_config",
-	"envoy.string",
-	"envoy.tcp_proxy.cluster",
-	"envoy.tcp_proxy.disable_tunneling",
-	"envoy.tcp_proxy.per_connection_idle_timeout_ms",
-	"envoy.upstream.dynamic_host",
-	"envoy.upstream.dynamic_port",
-}
-
-func checkFilterState(m *setfilterstatev3.FilterStateValue, unusable func(path xds.Path, message, help string)) {
+func checkFilterState(v *envoyapi.Version, m *setfilterstatev3.FilterStateValue, unusable func(path xds.Path, message, help string)) {
 	factory, path := m.GetFactoryKey(), xds.Path("factory_key")
 	if factory == "" {
 		factory, path = m.GetObjectKey(), "object_key"
 	}
-	if factory != "" && !slices.Contains(filterStateFactories, factory) {
+	if _, known := v.ExtensionNamed("filter_state.object", factory); factory != "" && !known {
 		unusable(path, fmt.Sprintf("no factory makes filter state %q", factory), "set factory_key, to envoy.string for text of your own")
 	}
 }

@@ -2,8 +2,6 @@ package listener
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -27,16 +25,6 @@ A UDP listener without filters is taken and drops every datagram.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		checkListenerFilters(p, n.Message.(*listenerv3.Listener))
 	},
-}
-
-// streamFilters and datagramFilters are the listener filters of Envoy 1.40.0; the
-// streams' are all in one package.
-const streamFilters = "envoy.extensions.filters.listener."
-
-var datagramFilters = []protoreflect.FullName{
-	"envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig",
-	"envoy.extensions.filters.udp.dynamic_modules.v3.DynamicModuleUdpListenerFilter",
-	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
 }
 
 func checkListenerFilters(p *validate.Pass, l *listenerv3.Listener) {
@@ -72,8 +60,8 @@ func checkListenerFilters(p *validate.Pass, l *listenerv3.Listener) {
 // checkFilterKind reports a filter of another kind of listener. What is no listener
 // filter of any kind stands in the wrong slot.
 func checkFilterKind(p *validate.Pass, kind facts.Transport, name protoreflect.FullName, path xds.Path) {
-	forStreams := strings.HasPrefix(string(name), streamFilters)
-	forDatagrams := slices.Contains(datagramFilters, name)
+	_, forStreams := p.Envoy.ExtensionOf("envoy.filters.listener", name)
+	_, forDatagrams := p.Envoy.ExtensionOf("envoy.filters.udp_listener", name)
 	f := validate.Finding{Path: path}
 	switch {
 	case kind == facts.QUIC && (forStreams || forDatagrams):

@@ -13,7 +13,6 @@ import (
 	procv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
 	"xdspub/validate"
@@ -216,54 +215,13 @@ func aftermath(p *validate.LookupPass, n *xds.Node) (words string, fatal bool) {
 	switch {
 	case routes != nil && !taken(n, routes):
 		return noEffect, false
-	case failsOpen(n) || othersServe(p, n) || facts.Inside(n, optional...):
+	case failsOpen(n) || othersServe(p, n) || facts.Inside(n, p.Envoy.OptionalReferences()...):
 		return goesOn, false
-	case facts.Inside(n, partial...):
+	case facts.Inside(n, p.Envoy.PartialReferences()...):
 		return someFail, false
 	default:
 		return requestsFail, true
 	}
-}
-
-// optional are messages and fields whose owner goes on without what they name.
-var optional = []protoreflect.FullName{
-	"envoy.config.accesslog.v3.AccessLog",
-	"envoy.config.bootstrap.v3.Bootstrap.stats_sinks",
-	"envoy.config.cluster.v3.Cluster.lrs_server",
-	"envoy.config.core.v3.EventServiceConfig",
-	"envoy.config.ratelimit.v3.RateLimitServiceConfig",
-	"envoy.config.route.v3.RouteAction.RequestMirrorPolicy",
-	"envoy.extensions.dynamic_modules.v3.DynamicModuleConfig.module",
-	"envoy.extensions.filters.http.gcp_authn.v3.GcpAuthnFilterConfig",
-	"envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig",
-	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing",
-	"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route.RequestMirrorPolicy",
-	"envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.RequestMirrorPolicy",
-}
-
-// partial are those where a part of the traffic fails: the branch of a matcher, a
-// route's override, a command of another protocol, or what Envoy fetches on its
-// own, such as keys and tokens.
-var partial = []protoreflect.FullName{
-	"envoy.config.route.v3.VirtualHost.matcher",
-	"envoy.data.dns.v3.DnsTable",
-	"envoy.extensions.filters.common.jwks.v3.RemoteJwks",
-	"envoy.extensions.filters.http.ext_authz.v3.CheckSettings",
-	"envoy.extensions.filters.http.ext_proc.v3.ExtProcOverrides",
-	"envoy.extensions.filters.http.health_check.v3.HealthCheck",
-	"envoy.extensions.filters.http.jwt_authn.v3.RemoteJwks",
-	"envoy.extensions.filters.http.mcp_router.v3.McpRouter",
-	"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
-	"envoy.extensions.filters.network.dubbo_proxy.v3.RouteAction",
-	"envoy.extensions.filters.network.ext_authz.v3.ExtAuthz",
-	"envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor",
-	"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
-	"envoy.extensions.filters.network.thrift_proxy.v3.ThriftProxy",
-	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
-	"envoy.extensions.http.injected_credentials.oauth2.v3.OAuth2",
-	"envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig",
-	"envoy.extensions.router.cluster_specifiers.matcher.v3.ClusterAction",
-	"envoy.extensions.wasm.v3.VmConfig",
 }
 
 // failsOpen reports whether a filter around the node says that requests go on where

@@ -28,11 +28,11 @@ warning ("Unknown retry_on policy token(s)"): nothing is retried for it.`,
 		checkBackOff(p, n, m.GetRetryBackOff())
 		for _, word := range strings.Split(m.GetRetryOn(), ",") {
 			word = strings.TrimSpace(word)
-			if word != "" && !slices.Contains(retryReasons, word) && !facts.IsUnread(n) {
+			if word != "" && !slices.Contains(p.Envoy.RetryReasons(), word) && !facts.IsUnread(n) {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("retry_on"),
 					Message: fmt.Sprintf("retry_on %q is unknown: Envoy ignores it", word),
-					Help:    "words are separated by commas; one of " + strings.Join(retryReasons, ", "),
+					Help:    "words are separated by commas; one of " + strings.Join(p.Envoy.RetryReasons(), ", "),
 					Warning: true,
 				})
 			}
@@ -53,12 +53,4 @@ func checkBackOff(p *validate.Pass, n *xds.Node, m *routev3.RetryPolicy_RetryBac
 			Help:    "give a max_interval of at least base_interval; without one it is ten times as long",
 		})
 	}
-}
-
-// retryReasons are the words that Envoy 1.40.0 knows in retry_on, for HTTP and
-// for gRPC.
-var retryReasons = []string{
-	"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "envoy-ratelimited",
-	"retriable-4xx", "refused-stream", "retriable-status-codes", "retriable-headers", "http3-post-connect-failure",
-	"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable",
 }

@@ -35,10 +35,10 @@ redis_proxy crashes it with the first command. In both places %CEL(…)% always 
 Also a warning is what Envoy takes, but in another way than it looks:
 %PER_REQUEST_STATE(…)% and JSON in %DYNAMIC_METADATA(…)%, which are obsolete, and
 a mask that is no prefix length.`,
-	Messages: formatMessages(),
+	MessagesOf: holdsFormats,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		generic := facts.Inside(n, "envoy.extensions.filters.network.generic_proxy.v3.GenericProxy.access_log")
-		for _, f := range formatsOf(n) {
+		for _, f := range formatsOf(p.Envoy, n) {
 			f.extensions.Generic = generic
 			for _, fault := range f.faults() {
 				if facts.Inside(n, facts.TLVsOfHealthCheck) {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"xdspub/envoyapi"
 	"xdspub/validate/facts"
 	"xdspub/validate/substitution"
 	"xdspub/xds"
@@ -34,52 +35,30 @@ type format struct {
 	single bool
 }
 
-// formatFields are the text fields that are formats. Each was tried on Envoy with
-// an unknown command; many that look alike are plain text: prefix_rewrite,
-// host_rewrite_literal, what rate limit actions send, metadata to set.
-var formatFields = map[protoreflect.FullName][]protoreflect.Name{
-	"envoy.config.route.v3.RateLimit.HitsAddend": {"format"},
-	"envoy.config.route.v3.RedirectAction":       {"path_rewrite"},
-	"envoy.config.route.v3.RouteAction":          {"host_rewrite", "path_rewrite"},
-	"envoy.config.route.v3.Tracing":              {"operation", "upstream_operation"},
-	"envoy.type.tracing.v3.CustomTag":            {"value"},
-
-	"envoy.extensions.access_loggers.stats.v3.Config.Counter":   {"value_format"},
-	"envoy.extensions.access_loggers.stats.v3.Config.Gauge":     {"value_format"},
-	"envoy.extensions.access_loggers.stats.v3.Config.Histogram": {"value_format"},
-	"envoy.extensions.access_loggers.stats.v3.Config.Tag":       {"value_format"},
-
-	"envoy.extensions.clusters.reverse_connection.v3.ReverseConnectionClusterConfig":            {"host_id_format", "tenant_id_format"},
-	"envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry":                            {"value"},
-	"envoy.extensions.filters.http.oauth2.v3.OAuth2Config":                                      {"redirect_uri"},
-	"envoy.extensions.filters.network.geoip.v3.Geoip":                                           {"client_ip"},
-	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing": {"operation", "upstream_operation"},
-	"envoy.extensions.filters.network.reverse_tunnel.v3.Validation":                             {"node_id_format", "cluster_id_format", "tenant_id_format"},
-	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.TunnelingConfig":                    {"hostname"},
-	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.UdpTunnelingConfig":               {"proxy_host", "target_host"},
+// holdsFormats reports whether messages of a type hold formats.
+func holdsFormats(v *envoyapi.Version, message protoreflect.FullName) bool {
+	return slices.Contains(formatMessages, message) || len(v.FormatFields(message)) > 0
 }
 
-// formatMessages are those that hold formats.
-func formatMessages() []protoreflect.FullName {
-	return append(slices.Sorted(maps.Keys(formatFields)),
-		"envoy.config.core.v3.HeaderValue",
-		"envoy.config.core.v3.HeaderValueOption",
-		"envoy.config.core.v3.KeyValueAppend",
-		"envoy.config.core.v3.SubstitutionFormatString",
-		"envoy.extensions.access_loggers.file.v3.FileAccessLog",
-		"envoy.extensions.access_loggers.fluentd.v3.FluentdAccessLogConfig",
-		"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
-		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
-	)
+// formatMessages are those whose formats formatsOf finds itself.
+var formatMessages = []protoreflect.FullName{
+	"envoy.config.core.v3.HeaderValue",
+	"envoy.config.core.v3.HeaderValueOption",
+	"envoy.config.core.v3.KeyValueAppend",
+	"envoy.config.core.v3.SubstitutionFormatString",
+	"envoy.extensions.access_loggers.file.v3.FileAccessLog",
+	"envoy.extensions.access_loggers.fluentd.v3.FluentdAccessLogConfig",
+	"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
+	"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
 }
 
 // formatsOf are the formats directly in a message.
-func formatsOf(n *xds.Node) []format {
+func formatsOf(v *envoyapi.Version, n *xds.Node) []format {
 	switch m := n.Message.(type) {
 	case *corev3.HeaderValue:
-		return initialMetadata(n, m)
+		return initialMetadata(v, n, m)
 	case *corev3.HeaderValueOption:
-		return addedHeader(n, m)
+		return addedHeader(v, n, m)
 	case *corev3.KeyValueAppend:
 		x := extensionsAround(n)
 		return jsonFormats(xds.Path("record").Field("value"), m.GetRecord().GetValue(), x)
@@ -105,11 +84,11 @@ func formatsOf(n *xds.Node) []format {
 			extensions: substitution.Extensions{NoCEL: true},
 		}}
 	}
-	return textFormats(n)
+	return textFormats(v, n)
 }
 
-// textFormats are those in formatFields.
-func textFormats(n *xds.Node) (list []format) {
+// textFormats are those in FormatFields.
+func textFormats(v *envoyapi.Version, n *xds.Node) (list []format) {
 	switch {
 	case n.Name() == "envoy.config.route.v3.RateLimit.HitsAddend" && facts.Inside(n, "envoy.config.route.v3.RouteAction.rate_limits", "envoy.config.route.v3.VirtualHost.rate_limits"):
 		return nil // it is in effect in the filters' own lists only
@@ -121,7 +100,7 @@ func textFormats(n *xds.Node) (list []format) {
 		}
 	}
 	r := n.Message.ProtoReflect()
-	for _, name := range formatFields[n.Name()] {
+	for _, name := range v.FormatFields(n.Name()) {
 		text := r.Get(r.Descriptor().Fields().ByName(name)).String()
 		if text == "" {
 			continue

@@ -1,8 +1,6 @@
 package syntax
 
 import (
-	"slices"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
@@ -15,6 +13,7 @@ import (
 	reqwithoutqueryv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/req_without_query/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/envoyapi"
 	"xdspub/validate/cel"
 	"xdspub/validate/facts"
 	"xdspub/validate/substitution"
@@ -23,33 +22,8 @@ import (
 
 const transformFilter protoreflect.FullName = "envoy.extensions.filters.http.transform.v3.TransformConfig"
 
-// headerFields are the fields with headers whose values are formats.
-var headerFields = []protoreflect.FullName{
-	"envoy.config.common.mutation_rules.v3.HeaderMutation.append",
-	"envoy.config.core.v3.HealthCheck.GrpcHealthCheck.initial_metadata",
-	"envoy.config.core.v3.HealthCheck.HttpHealthCheck.request_headers_to_add",
-	"envoy.config.core.v3.HttpService.request_headers_to_add",
-	"envoy.config.route.v3.Route.request_headers_to_add",
-	"envoy.config.route.v3.Route.response_headers_to_add",
-	"envoy.config.route.v3.RouteConfiguration.request_headers_to_add",
-	"envoy.config.route.v3.RouteConfiguration.response_headers_to_add",
-	"envoy.config.route.v3.VirtualHost.request_headers_to_add",
-	"envoy.config.route.v3.VirtualHost.response_headers_to_add",
-	"envoy.config.route.v3.WeightedCluster.ClusterWeight.request_headers_to_add",
-	"envoy.config.route.v3.WeightedCluster.ClusterWeight.response_headers_to_add",
-	"envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.request_headers_to_add_when_not_enforced",
-	"envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.response_headers_to_add",
-	"envoy.extensions.filters.http.ratelimit.v3.RateLimit.response_headers_to_add",
-	"envoy.extensions.filters.network.http_connection_manager.v3.ResponseMapper.headers_to_add",
-	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.TunnelingConfig.headers_to_add",
-	"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.UdpTunnelingConfig.headers_to_add",
-	"envoy.extensions.http.custom_response.local_response_policy.v3.LocalResponsePolicy.response_headers_to_add",
-	"envoy.extensions.http.custom_response.redirect_policy.v3.RedirectPolicy.request_headers_to_add",
-	"envoy.extensions.http.custom_response.redirect_policy.v3.RedirectPolicy.response_headers_to_add",
-}
-
-func addedHeader(n *xds.Node, m *corev3.HeaderValueOption) []format {
-	if !slices.Contains(headerFields, n.Field()) || facts.Inside(n, "envoy.extensions.tracers.opentelemetry.samplers.v3.DynatraceSamplerConfig") {
+func addedHeader(v *envoyapi.Version, n *xds.Node, m *corev3.HeaderValueOption) []format {
+	if !v.IsFormattedHeader(n.Field()) || facts.Inside(n, "envoy.extensions.tracers.opentelemetry.samplers.v3.DynatraceSamplerConfig") {
 		return nil
 	}
 	x := extensionsAround(n)
@@ -60,24 +34,14 @@ func addedHeader(n *xds.Node, m *corev3.HeaderValueOption) []format {
 	}}
 }
 
-// eagerServices are where Envoy makes the client of a gRPC service when it loads
-// it, or crashes when it can't make it later.
-var eagerServices = []protoreflect.FullName{
-	"envoy.config.accesslog.v3.AccessLog",
-	"envoy.config.ratelimit.v3.RateLimitServiceConfig",
-	"envoy.config.trace.v3.SkyWalkingConfig",
-	"envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
-	"envoy.extensions.filters.network.ext_authz.v3.ExtAuthz",
-}
-
 // initialMetadata is a header of a gRPC service, or one that ext_authz adds. The
 // clients of config sources alone are made by the main thread.
-func initialMetadata(n *xds.Node, m *corev3.HeaderValue) []format {
+func initialMetadata(v *envoyapi.Version, n *xds.Node, m *corev3.HeaderValue) []format {
 	f := format{path: "value", text: m.GetValue(), header: true}
 	switch n.Field() {
 	case "envoy.config.core.v3.GrpcService.initial_metadata":
 		source := facts.Inside(n, "envoy.config.core.v3.ApiConfigSource")
-		f.lazy = !source && !facts.Inside(n, eagerServices...)
+		f.lazy = !source && !facts.Inside(n, v.EagerGRPCServices()...)
 		f.extensions.NoCEL = !source
 		return []format{f}
 	case "envoy.extensions.filters.http.ext_authz.v3.AuthorizationRequest.headers_to_add":

@@ -77,7 +77,7 @@ func checkScript(p *validate.Pass, path xds.Path, script []byte) {
 		})
 	}
 	for _, module := range modules {
-		if !slices.Contains(ownModules, module) {
+		if !slices.Contains(p.Envoy.LuaModules(), module) {
 			p.Report(validate.Finding{
 				Path: path, Warning: true,
 				Message: fmt.Sprintf("the Lua script requires %q, which Envoy looks for below its working directory: without it, it refuses the script", module),
@@ -86,10 +86,4 @@ func checkScript(p *validate.Pass, path xds.Path, script []byte) {
 			return
 		}
 	}
-}
-
-// ownModules are the modules that the LuaJIT in Envoy brings.
-var ownModules = []string{
-	"_G", "bit", "coroutine", "debug", "ffi", "io", "jit", "jit.opt", "jit.profile", "jit.util", "math", "os", "package",
-	"string", "string.buffer", "table", "table.clear", "table.new",
 }

@@ -1,0 +1,29 @@
+package envoyapi
+
+import "google.golang.org/protobuf/reflect/protoreflect"
+
+// IsUnchecked reports whether Envoy does not hold messages of that name against the
+// constraints of its API.
+func (v *Version) IsUnchecked(message protoreflect.FullName) bool {
+	return v.tables().uncheckedMessages[message]
+}
+
+// IsCheckedPolicy reports whether Envoy holds a load balancing policy against the constraints
+// of its API. It does not do so with most.
+func (v *Version) IsCheckedPolicy(message protoreflect.FullName) bool {
+	return v.tables().checkedPolicies[message]
+}
+
+// RefusesNaN reports whether Envoy takes no NaN in the message of that field, or could not
+// work with one.
+func (v *Version) RefusesNaN(field protoreflect.FullName) bool { return v.tables().nanRefused[field] }
+
+// OptionalReferences returns the messages and fields whose owner goes on without what they
+// name where Envoy does not find it.
+func (v *Version) OptionalReferences() []protoreflect.FullName {
+	return v.tables().optionalReferences
+}
+
+// PartialReferences returns the messages and fields without whose target a part of the traffic
+// fails.
+func (v *Version) PartialReferences() []protoreflect.FullName { return v.tables().partialReferences }
