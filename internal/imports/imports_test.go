@@ -142,7 +142,7 @@ func TestPicture(t *testing.T) {
 // TestVersionIsHandedOn: what an Envoy has is asked of the Version that was handed on. Only
 // where options may leave it out, the latest one is chosen.
 func TestVersionIsHandedOn(t *testing.T) {
-	chooses := []string{"follow/follow.go", "load/source.go", "validate/judge.go"}
+	chooses := []string{"follow/follow.go", "load/source.go", "validate/validate.go"}
 	for _, p := range listed(t) {
 		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
 		if _, part := may[name]; !part && !isFamily(name) || name == "envoyapi" {
