@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -201,8 +200,8 @@ func namesBootstrap(url string) bool {
 
 // bootstrapDocument takes over a document that is a Bootstrap.
 func (d *decoder) bootstrapDocument(v value) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(v.text, &members) != nil {
+	members, ok := objectOf(v.text)
+	if !ok {
 		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), ""))
 		return
 	}

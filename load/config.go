@@ -80,8 +80,8 @@ func config(s *source) ([]Setting, diag.List) {
 	if len(findings) > 0 {
 		return nil, findings
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
+	members, ok := objectOf(text)
+	if !ok {
 		d.report(s.finding(codeInvalidValue, s.point(0), "the file is a mapping of flag names to values", ""))
 		return nil, d.file.diagnostics()
 	}

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,11 +115,7 @@ func (d *decoder) document(doc *document, text []byte) {
 const documentHelp = `a document is a resource ("@type": …), a list of resources, a DiscoveryResponse (resources: […]) or a Bootstrap (static_resources: …); what is none of these belongs into ignore: of xdspub.yaml`
 
 func (d *decoder) object(v value) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(v.text, &members); err != nil { // checked before: not to be expected
-		d.report(v.finding(codeSyntax, err.Error(), ""))
-		return
-	}
+	members, _ := objectOf(v.text)
 	name := protoreflect.FullName("")
 	typed := has(members, "@type")
 	if typed {
@@ -164,8 +161,8 @@ func isBootstrap(members map[string]json.RawMessage) bool {
 
 // list takes over a list of resources.
 func (d *decoder) list(v value) {
-	var items []json.RawMessage
-	if err := json.Unmarshal(v.text, &items); err != nil {
+	items, ok := listOf(v.text)
+	if !ok {
 		f := v.finding(codeInvalidValue, "a list of resources is wanted here", "")
 		if v.doc.source.byEnvoy && jsontext.Value(v.text).Kind() == '{' {
 			d.report(leniently(diag.List{f})[0])
@@ -217,8 +214,8 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 		return
 	}
 	in := v.field(key, static)
-	var lists map[string]json.RawMessage
-	if err := json.Unmarshal(static, &lists); err != nil {
+	lists, ok := objectOf(static)
+	if !ok {
 		d.lose(in.finding(codeInvalidValue, "static_resources is an object of lists", ""))
 		return
 	}
@@ -232,9 +229,9 @@ func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded
 		if raw == nil || string(raw) == "null" {
 			continue
 		}
-		var items []json.RawMessage
 		at := in.field(s.name, raw)
-		if err := json.Unmarshal(raw, &items); err != nil {
+		items, ok := listOf(raw)
+		if !ok {
 			f := at.finding(codeInvalidValue, fmt.Sprintf("%s is a list", s.name), "")
 			if !v.doc.source.byEnvoy || jsontext.Value(raw).Kind() != '{' {
 				d.lose(f)
@@ -347,11 +344,7 @@ func (d *decoder) element(v value) {
 
 // wrapper unpacks an envoy.service.discovery.v3.Resource.
 func (d *decoder) wrapper(v value) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(v.text, &members); err != nil {
-		d.report(v.finding(codeSyntax, err.Error(), ""))
-		return
-	}
+	members, _ := objectOf(v.text)
 	inner := members["resource"]
 	w := &discoveryv3.Resource{}
 	if _, ok := d.message(v.at(v.path, without(members, "resource")), w); !ok {
@@ -453,42 +446,35 @@ func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 // splitType returns the @type of an object and the object with that member
 // blanked out, so that every offset stays what it was.
 func splitType(text []byte) (url string, rest []byte, err error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
-	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
-		return "", nil, fmt.Errorf("a resource is an object, this is %s", kindName(text))
-	}
-	for first := true; dec.PeekKind() == '"'; first = false {
-		start := int(dec.InputOffset())
-		name, err := dec.ReadToken()
-		if err != nil {
-			return "", nil, err
+	err = errors.New("the resource has no @type")
+	first := true
+	isObject := eachMember(text, func(m jsonMember) bool {
+		if m.name != "@type" {
+			first = false
+			return true
 		}
-		if name.String() != "@type" {
-			if err := dec.SkipValue(); err != nil {
-				return "", nil, err
-			}
-			continue
+		if !beginsWith(m.value, '"') || string(m.value) == `""` {
+			err = errors.New("the @type must be the text of a type URL")
+			return false
 		}
-		raw, err := dec.ReadValue()
-		if err != nil {
-			return "", nil, err
+		url, rest, err = stringOf(m.value), bytes.Clone(text), nil
+		end := spaceEnd(text, m.end)
+		if !first || !beginsWith(text[end:], ',') {
+			end = m.end
+		} else {
+			end++ // the comma
 		}
-		if err := json.Unmarshal(raw, &url); err != nil || url == "" {
-			return "", nil, fmt.Errorf("the @type must be the text of a type URL")
-		}
-		end := int(dec.InputOffset())
-		if first && dec.PeekKind() == '"' {
-			end += bytes.IndexByte(text[end:], ',') + 1
-		}
-		rest = bytes.Clone(text)
-		for i := start; i < end; i++ {
+		for i := m.start; i < end; i++ {
 			if rest[i] != '\n' {
 				rest[i] = ' '
 			}
 		}
-		return url, rest, nil
+		return false
+	})
+	if !isObject {
+		err = fmt.Errorf("a resource is an object, this is %s", kindName(text))
 	}
-	return "", nil, fmt.Errorf("the resource has no @type")
+	return url, rest, err
 }
 
 func kindName(text []byte) string {

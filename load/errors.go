@@ -296,13 +296,11 @@ func fieldOf(path xds.Path) string {
 
 // nameIn is the name of a resource that could not be decoded.
 func nameIn(text []byte, t *xds.Type) string {
-	var members map[string]json.RawMessage
 	var name string
-	if json.Unmarshal(text, &members) == nil {
-		for key, raw := range members {
-			if sameField(key, string(t.Name)) && json.Unmarshal(raw, &name) != nil {
-				return ""
-			}
+	members, _ := objectOf(text)
+	for key, raw := range members {
+		if sameField(key, string(t.Name)) && json.Unmarshal(raw, &name) != nil {
+			return ""
 		}
 	}
 	return name

@@ -74,10 +74,7 @@ func (r rewriter) any(raw jsontext.Value, at xds.Path) jsontext.Value {
 	if raw.Kind() != '{' {
 		return raw
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return raw
-	}
+	members, _ := objectOf(raw)
 	mt, err := resolver{}.FindMessageByURL(urlIn(members))
 	if err != nil {
 		return raw
@@ -91,25 +88,11 @@ type member struct {
 }
 
 // membersOf are the members of an object, in order.
-func membersOf(raw jsontext.Value) []member {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
-	if _, err := dec.ReadToken(); err != nil {
-		return nil
-	}
-	var list []member
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil
-		}
-		m := member{name: name.String()}
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil
-		}
-		m.value = value.Clone()
-		list = append(list, m)
-	}
+func membersOf(raw jsontext.Value) (list []member) {
+	eachMember(raw, func(m jsonMember) bool {
+		list = append(list, member{m.name, jsontext.Value(m.value)})
+		return true
+	})
 	return list
 }
 
@@ -161,8 +144,8 @@ func (r rewriter) field(fd protoreflect.FieldDescriptor, raw jsontext.Value, at 
 		return object(members)
 	case fd.IsList():
 		items := []json.RawMessage{json.RawMessage(raw)} // one value stands for a list of it
-		if raw.Kind() == '[' && json.Unmarshal(raw, &items) != nil {
-			return raw
+		if raw.Kind() == '[' {
+			items, _ = listOf(raw)
 		}
 		out := []byte{'['}
 		for i, item := range items {

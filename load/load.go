@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "google.golang.org/protobuf/types/known/fieldmaskpb" // and its own types too
@@ -275,37 +276,41 @@ func unread(e entry, err error) (*file, error) {
 func inParallel(n, most int, f func(i int) (errors int)) (count int) {
 	var (
 		mu    sync.Mutex
-		met   = make(map[int]int) // errors of the calls that are done and not counted
+		met   map[int]int // errors of the calls that are done and not counted
 		total int
 		wg    sync.WaitGroup
-		next  = make(chan int)
+		next  atomic.Int64
 	)
-	done := func(i, errors int) {
+	done := func(i, errors int) (enough bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		met[i] = errors
-		for errors, ok := met[count]; ok && total < most; errors, ok = met[count] {
+		if i != count {
+			if met == nil {
+				met = make(map[int]int)
+			}
+			met[i] = errors
+			return total >= most
+		}
+		for ok := true; ok && total < most; errors, ok = met[count] {
 			delete(met, count)
 			total += errors
 			count++
 		}
-	}
-	enough := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
 		return total >= most
 	}
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			for i := range next {
-				done(i, f(i))
+	work := func() {
+		for enough := false; !enough; {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
 			}
-		})
+			enough = done(i, f(i))
+		}
 	}
-	for i := 0; i < n && !enough(); i++ {
-		next <- i
+	for range min(runtime.GOMAXPROCS(0), n) - 1 {
+		wg.Go(work)
 	}
-	close(next)
+	work() // one alone needs no goroutine
 	wg.Wait()
 	return count
 }

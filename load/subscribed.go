@@ -1,7 +1,6 @@
 package load
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -46,10 +45,9 @@ func envoyFormat(path string) format {
 // subscribedDocument is document for a file that Envoy reads: nothing but a
 // DiscoveryResponse is one there.
 func (d *decoder) subscribedDocument(v value) {
-	var members map[string]json.RawMessage
-	isObject := jsontext.Value(v.text).Kind() == '{' && json.Unmarshal(v.text, &members) == nil
+	members, ok := objectOf(v.text)
 	switch {
-	case !isObject:
+	case !ok || jsontext.Value(v.text).Kind() == 'n':
 		d.lose(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy refuses the whole file", kindName(v.text)), responseHelp))
 	case has(members, "@type") && !has(members, "resources"):
 		d.lose(v.field("@type", nil).finding(codeNoResponse,

@@ -343,8 +343,11 @@ func (d *decoder) longResponse(doc *document, lists yamlLists) bool {
 func (d *decoder) longBootstrap(doc *document, lists yamlLists) bool {
 	v := value{doc: doc}
 	members, ok := around(doc, lists)
-	var static map[string]json.RawMessage
-	if !ok || has(members, "@type") || has(members, "resources") || has(members, "staticResources") || json.Unmarshal(members["static_resources"], &static) != nil {
+	if !ok || has(members, "@type") || has(members, "resources") || has(members, "staticResources") {
+		return false
+	}
+	static, ok := objectOf(members["static_resources"])
+	if !ok {
 		return false
 	}
 	for _, s := range staticResources {
@@ -365,7 +368,10 @@ func (d *decoder) longBootstrap(doc *document, lists yamlLists) bool {
 // around is what stands around lists.
 func around(doc *document, lists yamlLists) (members map[string]json.RawMessage, ok bool) {
 	text, findings := doc.source.document(doc.without(lists), 0).toJSON()
-	return members, len(findings) == 0 && json.Unmarshal(text, &members) == nil
+	if len(findings) > 0 {
+		return nil, false
+	}
+	return objectOf(text)
 }
 
 // isNull reports whether a member is there and has no value.
@@ -385,8 +391,11 @@ func (d *decoder) pieces(v value, l *yamlList, element func(one *decoder, item v
 		}
 		from, to := p*piece, min((p+1)*piece, l.len())
 		text, findings := v.doc.source.document(v.doc.text[l.starts[from]:l.starts[to]], 0).parsed()
-		var items []json.RawMessage
-		if len(findings) > 0 || json.Unmarshal(text, &items) != nil || len(items) != to-from {
+		if len(findings) > 0 {
+			return
+		}
+		items, _ := listOf(text)
+		if len(items) != to-from {
 			return
 		}
 		whole[p] = true

@@ -1,0 +1,148 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// The functions here take JSON apart that was read before: they look for no faults in it, copy
+// nothing, and go through the text once. What they return is a part of the text.
+
+// jsonMember is a member of an object. start is where it begins, behind what stands before its
+// comma, and end the place behind its value.
+type jsonMember struct {
+	name       string
+	value      json.RawMessage
+	start, end int
+}
+
+// eachMember calls f for the members of an object, in order, until f returns false. It is false
+// for a text that is no object.
+func eachMember(text []byte, f func(jsonMember) bool) bool {
+	pos := spaceEnd(text, 0)
+	if !beginsWith(text[pos:], '{') {
+		return false
+	}
+	for start := pos + 1; ; {
+		pos = spaceEnd(text, start)
+		if beginsWith(text[pos:], ',') {
+			pos = spaceEnd(text, pos+1)
+		}
+		if !beginsWith(text[pos:], '"') {
+			return true
+		}
+		name := text[pos:stringEnd(text, pos)]
+		pos = spaceEnd(text, spaceEnd(text, pos+len(name))+1) // behind the colon
+		m := jsonMember{name: stringOf(name), start: start, end: valueEnd(text, pos)}
+		m.value = text[pos:m.end:m.end]
+		if !f(m) {
+			return true
+		}
+		start = m.end
+	}
+}
+
+// objectOf returns the members of an object by their names, the last of two equal ones. It is
+// false for a text that is no object; null has no members.
+func objectOf(text []byte) (members map[string]json.RawMessage, ok bool) {
+	members = make(map[string]json.RawMessage)
+	ok = eachMember(text, func(m jsonMember) bool {
+		members[m.name] = m.value
+		return true
+	})
+	return members, ok || isNullText(text)
+}
+
+// listOf returns the elements of a list. It is false for a text that is no list; null has no
+// elements.
+func listOf(text []byte) (items []json.RawMessage, ok bool) {
+	pos := spaceEnd(text, 0)
+	if !beginsWith(text[pos:], '[') {
+		return nil, isNullText(text)
+	}
+	items = []json.RawMessage{}
+	for pos = spaceEnd(text, pos+1); pos < len(text) && text[pos] != ']'; pos = spaceEnd(text, pos) {
+		if text[pos] == ',' {
+			pos++
+			continue
+		}
+		end := valueEnd(text, pos)
+		items = append(items, text[pos:end:end])
+		pos = end
+	}
+	return items, true
+}
+
+func isNullText(text []byte) bool { return string(bytes.Trim(text, jsonSpace)) == "null" }
+
+func beginsWith(text []byte, c byte) bool { return len(text) > 0 && text[0] == c }
+
+// stringOf is the text of a string.
+func stringOf(quoted []byte) (text string) {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(bytes.Trim(quoted, `"`))
+	}
+	_ = json.Unmarshal(quoted, &text) // read before: can't fail
+	return text
+}
+
+// spaceEnd is the first place from pos on where no space stands.
+func spaceEnd(text []byte, pos int) int {
+	for pos < len(text) && (text[pos] == ' ' || text[pos] == '\n' || text[pos] == '\r' || text[pos] == '\t') {
+		pos++
+	}
+	return min(pos, len(text))
+}
+
+// stringEnd is the place behind the string that begins at pos.
+func stringEnd(text []byte, pos int) int {
+	for pos++; pos < len(text); pos++ {
+		i := bytes.IndexByte(text[pos:], '"')
+		if i < 0 {
+			break
+		}
+		escapes := 0
+		for ; escapes < i && text[pos+i-1-escapes] == '\\'; escapes++ {
+		}
+		if pos += i; escapes%2 == 0 {
+			return pos + 1
+		}
+	}
+	return len(text)
+}
+
+// valueEnd is the place behind the value that begins at pos.
+func valueEnd(text []byte, pos int) int {
+	for depth := 0; pos < len(text); {
+		switch text[pos] {
+		case '"':
+			pos = stringEnd(text, pos)
+		case '{', '[':
+			depth++
+			pos++
+			continue
+		case '}', ']':
+			if depth--; depth < 0 {
+				return pos // of what is around
+			}
+			pos++
+		case ',', ':', ' ', '\n', '\r', '\t':
+			if depth == 0 {
+				return pos
+			}
+			pos++
+			continue
+		default: // of a number or a word
+			if pos++; depth > 0 {
+				continue
+			}
+			for pos < len(text) && bytes.IndexByte([]byte(",:]} \n\r\t"), text[pos]) < 0 {
+				pos++
+			}
+		}
+		if depth == 0 {
+			return pos
+		}
+	}
+	return len(text)
+}
