@@ -177,6 +177,9 @@ func (d *decoder) settle(v value, r *xds.Resource) {
 	names := d.tree != nil && v.mayNameFiles()
 	switch v.doc.source.format {
 	case formatBinary, formatText:
+		if r.Packed = !names && xds.HoldsKnownFields(r.Message); r.Packed {
+			return
+		}
 		r.Edit(func(n *xds.Node) bool {
 			d.unknownNumber(r, n)
 			return names && d.inline(r, n, v.doc.source)

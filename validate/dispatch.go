@@ -31,7 +31,7 @@ type audience struct {
 }
 
 func (d dispatcher) audience(n *xds.Node) *audience {
-	md := n.Message.ProtoReflect().Descriptor()
+	md := n.Type()
 	known := d.known[md]
 	if known == nil {
 		known = &audience{}

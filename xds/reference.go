@@ -72,8 +72,8 @@ func Refers(message protoreflect.FullName) bool { return len(referencesByMessage
 // Uses returns the references that stand directly in the node's message, empty
 // names left out: in every field of the catalogue "" means "not set".
 func (n *Node) Uses() []Use {
-	refs := referencesByMessage()[n.Name()]
-	if len(refs) == 0 {
+	names := n.shapeIn().names
+	if len(names) == 0 {
 		return nil
 	}
 	var uses []Use
@@ -83,9 +83,9 @@ func (n *Node) Uses() []Use {
 			uses = append(uses, Use{ref, name, at(n.Path().Field(string(ref.Field.Name())))})
 		}
 	}
-	for _, ref := range refs {
-		fd := r.Descriptor().Fields().ByName(ref.Field.Name())
-		if fd == nil || !r.Has(fd) {
+	for _, named := range names {
+		ref, fd := named.Reference, named.fd
+		if !r.Has(fd) {
 			continue
 		}
 		switch {

@@ -15,8 +15,8 @@ import (
 // the API marks as sensitive is set. A DataSource that only names a file or variable is no
 // secret content. Of a payload that can't be read nobody knows what it holds.
 func holdsSecret(n *Node) bool {
-	r := n.Message.ProtoReflect()
-	return n.Err != nil || slices.ContainsFunc(sensitiveFields(r.Descriptor()), func(fd protoreflect.FieldDescriptor) bool {
+	return n.Err != nil || slices.ContainsFunc(n.shape.sensitive, func(fd protoreflect.FieldDescriptor) bool {
+		r := n.Message.ProtoReflect()
 		return r.Has(fd) && holdsContent(fd, r.Get(fd))
 	})
 }
@@ -57,21 +57,14 @@ func holdsContent(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 	}
 }
 
-func sensitiveFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
-	if known, ok := sensitiveOf.Load(md); ok {
-		return known.([]protoreflect.FieldDescriptor)
-	}
-	var fields []protoreflect.FieldDescriptor
+func sensitiveFields(md protoreflect.MessageDescriptor) (fields []protoreflect.FieldDescriptor) {
 	for i := range md.Fields().Len() {
 		if fd := md.Fields().Get(i); proto.GetExtension(fd.Options(), udpaannotations.E_Sensitive).(bool) {
 			fields = append(fields, fd)
 		}
 	}
-	sensitiveOf.Store(md, fields)
 	return fields
 }
-
-var sensitiveOf sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
 
 // SensitiveFieldName reports whether any message of the API has a sensitive field
 // of that name, in its proto or JSON form. It is for text that could not be

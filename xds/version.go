@@ -6,14 +6,13 @@ import (
 	"encoding/hex"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Marshal returns the binary form of a message that equal messages share: fields in
 // order, maps sorted, and every Any payload marshalled again in the same way,
 // because payloads keep the bytes that their source format gave them.
 func Marshal(m proto.Message) ([]byte, error) {
-	if holdsAny(m.ProtoReflect()) {
+	if all.shapeOf(m.ProtoReflect().Descriptor()).contains(m, isAny) {
 		m = proto.Clone(m)
 		// A TypedStruct stays one: what it stands for is another message on the wire.
 		w := walker{visit: func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() }, shallow: true}
@@ -29,30 +28,6 @@ func marshalPacked(m proto.Message) ([]byte, error) {
 
 // payload reports whether the node stands directly in an Any.
 func (n *Node) payload() bool { return n.Parent != nil && n.field == nil }
-
-// holdsAny reports whether there is an Any in a message. It looks into none.
-func holdsAny(r protoreflect.Message) (found bool) {
-	if r.Descriptor().FullName() == "google.protobuf.Any" {
-		return true
-	}
-	for _, fd := range messageFields(r.Descriptor()) {
-		switch value := r.Get(fd); {
-		case found || !r.Has(fd):
-		case fd.IsMap():
-			value.Map().Range(func(_ protoreflect.MapKey, entry protoreflect.Value) bool {
-				found = holdsAny(entry.Message())
-				return !found
-			})
-		case fd.IsList():
-			for i := 0; i < value.List().Len() && !found; i++ {
-				found = holdsAny(value.List().Get(i).Message())
-			}
-		default:
-			found = holdsAny(value.Message())
-		}
-	}
-	return found
-}
 
 // Version returns a version_info for a list of resources in the form of Marshal: a hash of the
 // content, so that equal content has one version on any machine. It starts with a letter:

@@ -32,7 +32,8 @@ type Node struct {
 	field protoreflect.FieldDescriptor // in Parent; nil for the root and for payloads
 	index int32                        // in a list
 
-	payloads int32 // how many Anys are around
+	payloads int32  // how many Anys are around
+	shape    *shape // of Message; nil for a root of which nobody asked for it
 	*rare
 }
 
@@ -44,8 +45,14 @@ type rare struct {
 }
 
 // Name returns the full name of the node's message.
-func (n *Node) Name() protoreflect.FullName {
-	return n.Message.ProtoReflect().Descriptor().FullName()
+func (n *Node) Name() protoreflect.FullName { return n.Type().FullName() }
+
+// Type returns the type of the node's message.
+func (n *Node) Type() protoreflect.MessageDescriptor {
+	if n.shape == nil {
+		return n.Message.ProtoReflect().Descriptor()
+	}
+	return n.shape.md
 }
 
 // Field returns the full name of the field that holds the node, or holds the Any
@@ -164,15 +171,14 @@ var ProtocolOptions = map[string]protoreflect.FullName{
 // in the same order. A payload that can't be read is a Node with Err. visit must not change
 // a Node.
 func Walk(m proto.Message, visit func(*Node)) {
-	w := walker{visit: func(n *Node) bool { visit(n); return false }}
-	w.walk(&Node{Message: m})
+	all.Walk(m, visit)
 }
 
 // Search is a Walk for messages of some types. It skips fields that can hold none of them,
 // most of the endpoints of a cluster for example.
 type Search struct {
 	wanted []protoreflect.FullName
-	known  sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
+	shapes sync.Map // protoreflect.MessageDescriptor → *shape
 }
 
 // NewSearch returns a Search for messages of those names.
@@ -181,27 +187,8 @@ func NewSearch(messages ...protoreflect.FullName) *Search { return &Search{wante
 // Walk calls visit for m, for every message of the wanted types below it, and for
 // what is around them, like Walk.
 func (s *Search) Walk(m proto.Message, visit func(*Node)) {
-	w := walker{visit: func(n *Node) bool { visit(n); return false }, search: s}
-	w.walk(&Node{Message: m})
-}
-
-// fields returns the fields of md that lead to wanted messages, or to an Any that may
-// hold one; without a Search all that hold messages.
-func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
-	if s == nil {
-		return messageFields(md)
-	}
-	if known, ok := s.known.Load(md); ok {
-		return known.([]protoreflect.FieldDescriptor)
-	}
-	var fields []protoreflect.FieldDescriptor
-	for _, fd := range messageFields(md) {
-		if s.reaches(held(fd), make(map[protoreflect.MessageDescriptor]bool)) {
-			fields = append(fields, fd)
-		}
-	}
-	s.known.Store(md, fields)
-	return fields
+	w := walker{visit: func(n *Node) bool { visit(n); return false }}
+	w.walk(&Node{Message: m, shape: s.shapeOf(m.ProtoReflect().Descriptor())})
 }
 
 // reaches reports whether md is wanted, or a message in it may be. seen are those that
@@ -237,7 +224,6 @@ var errTooDeep = errors.New("nested too deeply")
 type walker struct {
 	visit   func(*Node) bool
 	shallow bool // TypedStructs are not looked into
-	search  *Search
 	// pack packs all payloads in the form of Marshal, but for those whose type URL
 	// Marshal writes in another way: rules have yet to see that.
 	pack bool
@@ -247,6 +233,7 @@ type walker struct {
 
 func (w *walker) walk(n *Node) (changed bool) {
 	var payload proto.Message
+	shape := n.shapeIn()
 	if n.Parent != nil {
 		n.payloads = max(n.payloads, n.Parent.payloads)
 	}
@@ -265,36 +252,20 @@ func (w *walker) walk(n *Node) (changed bool) {
 	}
 	changed = w.visit(n)
 	if payload != nil && n.Err == nil {
-		child := &Node{Message: payload, Parent: n, payloads: n.payloads + 1}
+		child := &Node{Message: payload, Parent: n, payloads: n.payloads + 1, shape: shape.search.shapeOf(payload.ProtoReflect().Descriptor())}
 		edited := w.walk(child)
 		if edited || w.pack {
 			w.restructured = n.replace(child, edited) || w.restructured
 		}
 		return changed || edited
 	}
-	r := n.Message.ProtoReflect()
-	for _, fd := range w.search.fields(r.Descriptor()) {
-		if !r.Has(fd) {
-			continue
+	shape.each(n.Message, func(s *slot, m proto.Message, index int, key protoreflect.MapKey) {
+		child := Node{Message: m, Parent: n, field: s.fd, index: int32(index), shape: s.of}
+		if s.fd.IsMap() {
+			child.rare = &rare{key: key}
 		}
-		switch {
-		case fd.IsList():
-			list := r.Get(fd).List()
-			for i := range list.Len() {
-				child := Node{Message: list.Get(i).Message().Interface(), Parent: n, field: fd, index: int32(i)}
-				changed = w.walk(&child) || changed
-			}
-		case fd.IsMap():
-			entries := r.Get(fd).Map()
-			for _, k := range sortedKeys(entries) {
-				child := Node{Message: entries.Get(k).Message().Interface(), Parent: n, field: fd, rare: &rare{key: k}}
-				changed = w.walk(&child) || changed
-			}
-		default:
-			child := Node{Message: r.Get(fd).Message().Interface(), Parent: n, field: fd}
-			changed = w.walk(&child) || changed
-		}
-	}
+		changed = w.walk(&child) || changed
+	})
 	return changed
 }
 
@@ -398,24 +369,3 @@ func sortedKeys(m protoreflect.Map) []protoreflect.MapKey {
 	slices.SortFunc(keys, func(a, b protoreflect.MapKey) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }
-
-// messageFields returns the fields of md that hold messages, in the order of their
-// numbers. The answer is kept: it never changes, and a walk over ten thousand
-// clusters asks for it often.
-func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
-	if known, ok := fieldsOf.Load(md); ok {
-		return known.([]protoreflect.FieldDescriptor)
-	}
-	var fields []protoreflect.FieldDescriptor
-	if !strings.HasPrefix(string(md.FullName()), "google.protobuf.") { // Duration, Struct, …: leaves
-		for i := range md.Fields().Len() {
-			if fd := md.Fields().Get(i); fd.Message() != nil && held(fd) != nil {
-				fields = append(fields, fd)
-			}
-		}
-	}
-	fieldsOf.Store(md, fields)
-	return fields
-}
-
-var fieldsOf sync.Map // protoreflect.MessageDescriptor → []protoreflect.FieldDescriptor
