@@ -53,3 +53,25 @@ func TestManyFindings(t *testing.T) {
 		}
 	}
 }
+
+// TestHasRoom: a rule can tell that a finding would not be listed, but for those that wait for
+// the end of the walk.
+func TestHasRoom(t *testing.T) {
+	room := 0
+	found := &Rule{Code: "found", Messages: []protoreflect.FullName{"envoy.config.route.v3.Route"}, Node: func(p *Pass, n *xds.Node) {
+		f := Finding{Path: n.Path(), Message: "it is there"}
+		if p.HasRoom(f) {
+			room++
+		}
+		p.Report(f)
+	}}
+	r, err := xds.NewResource(&routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{Routes: slices.Repeat([]*routev3.Route{{}}, 5000)}}}, "", nowhere{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 300
+	run(t.Context(), xds.NewSnapshot([]*xds.Resource{r}), []*Rule{found}, Options{}, most)
+	if room < most || room > most+maxReported {
+		t.Errorf("there is room for %d findings, want %d and those that wait", room, most)
+	}
+}

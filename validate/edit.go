@@ -142,14 +142,14 @@ func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
 // judgeEdited judges the resources that are edited, and those that get other answers by it.
 // It also returns what was found in all of them before. It is not ok where
 // the edit touches what rules see of all resources, or where findings are left out.
-func (j *Judge) judgeEdited(e edit, w *worker, most int) (fresh, before map[*xds.Resource]*judged, ok bool) {
+func (j *Judge) judgeEdited(ctx context.Context, e edit, w *worker, most int) (fresh, before map[*xds.Resource]*judged, ok bool) {
 	fresh, before = make(map[*xds.Resource]*judged), make(map[*xds.Resource]*judged)
 	for _, r := range e.resources {
 		was := j.kept[r.Was]
 		if was == nil || len(was.gathered)+len(r.Was.Facts().Subscriptions) > 0 {
 			return nil, nil, false
 		}
-		is := w.judge(r.Is, newFindings(most))
+		is := w.judge(ctx, r.Is, newFindings(most))
 		if len(is.gathered)+len(r.Is.Facts().Subscriptions) > 0 {
 			return nil, nil, false
 		}
@@ -157,7 +157,7 @@ func (j *Judge) judgeEdited(e edit, w *worker, most int) (fresh, before map[*xds
 	}
 	for r := range j.memory.askersOf(e) {
 		if was := j.kept[r]; was != nil && before[r] == nil && !was.holdsFor(w.answers, j.options.Now) {
-			fresh[r], before[r] = w.judge(r, newFindings(most)), was
+			fresh[r], before[r] = w.judge(ctx, r, newFindings(most)), was
 		}
 	}
 	for _, is := range fresh {
@@ -193,7 +193,7 @@ func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list di
 	a := newAnswers(s)
 	w := worker{options: j.options, answers: a, to: newDispatcher(rules, j.options.envoy()), watch: j.options.Timings.stopwatch(), keep: true}
 	defer w.watch.stop(j.options.Timings)
-	fresh, before, ok := j.judgeEdited(e, &w, most)
+	fresh, before, ok := j.judgeEdited(ctx, e, &w, most)
 	if !ok || ctx.Err() != nil {
 		return nil, false
 	}

@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -87,6 +88,31 @@ func TestEditStopped(t *testing.T) {
 	j.Run(ctx, s, Options{})
 	if list := j.Run(t.Context(), s, Options{}); len(list) != 1 {
 		t.Errorf("after a Run that was stopped: %v", list)
+	}
+}
+
+// TestStoppedWithin: a Run whose context ends while one huge resource is judged leaves the
+// rest of it, and the next one judges all of it.
+func TestStoppedWithin(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	seen := 0
+	sees := &Rule{Code: "sees", Messages: []protoreflect.FullName{"envoy.config.route.v3.Route"}, Node: func(p *Pass, n *xds.Node) {
+		end()
+		seen++
+		p.Report(Finding{Path: n.Path(), Message: "it is there"})
+	}}
+	const routes = 50_000
+	r, err := xds.NewResource(&routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{Name: "v", Routes: slices.Repeat([]*routev3.Route{{}}, routes)}}}, "", nowhere{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, j := xds.NewSnapshot([]*xds.Resource{r}), NewJudge([]*Rule{sees})
+	j.Run(ctx, s, Options{})
+	if seen > routes/10 {
+		t.Errorf("%d of %d routes were judged though the context had ended", seen, routes)
+	}
+	if list := j.Run(t.Context(), s, Options{}); len(list) != routes {
+		t.Errorf("after a Run that was stopped: %d findings, want %d", len(list), routes)
 	}
 }
 

@@ -174,7 +174,7 @@ func (j *Judge) judgeEach(ctx context.Context, resources []*xds.Resource, found 
 					r := resources[batch*i+at]
 					out := j.kept[r]
 					if out == nil || !out.holdsFor(w.answers, j.options.Now) {
-						out = w.judge(r, part.rest())
+						out = w.judge(ctx, r, part.rest())
 					}
 					part.take(out.findings)
 					batches[i][at] = out
@@ -200,16 +200,17 @@ type worker struct {
 	keep    bool // what comes out
 }
 
-// judge judges one resource by the rules that look at its messages.
-func (w *worker) judge(r *xds.Resource, into *findings) *judged {
+// judge judges one resource by the rules that look at its messages. Where ctx ends it is not
+// all.
+func (w *worker) judge(ctx context.Context, r *xds.Resource, into *findings) *judged {
 	out := &judged{findings: into}
 	var taker *judged
 	if w.keep {
 		taker = out
 	}
 	p := w.answers.pass(w.options, taker, into)
-	p.Resource, p.later = r, new([]reported)
-	r.Walk(func(n *xds.Node) {
+	p.Resource, p.later, p.memo = r, new([]reported), make(memo)
+	err := r.Walk(ctx, func(n *xds.Node) {
 		audience := w.to.audience(n)
 		for _, rule := range audience.everywhere {
 			p.rule = rule
@@ -226,6 +227,9 @@ func (w *worker) judge(r *xds.Resource, into *findings) *judged {
 			w.watch.node(rule, &p, n)
 		}
 	})
+	if err != nil {
+		return out
+	}
 	found := *p.later
 	p.later = nil
 	for _, f := range found {

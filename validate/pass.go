@@ -18,6 +18,7 @@ type Pass struct {
 	Resource *xds.Resource
 
 	view     View
+	memo     memo      // nil in Rule.Snapshot
 	now      time.Time // zero where it does not matter
 	rule     *Rule
 	findings *findings
@@ -91,18 +92,9 @@ func (p *Pass) Report(f Finding) {
 		*p.later = append(*p.later, reported{p.rule, f})
 		return
 	}
-	severity := p.rule.Severity
-	switch {
-	case f.Warning:
-		severity = diag.Warning
-	case f.Error:
-		severity = diag.Error
-	}
-	if severity == diag.Error && !f.Eager && p.rule.Idle != nil {
-		if why := p.rule.Idle(p.view, r, f); why != "" {
-			severity = diag.Warning
-			f.Message += "; " + why
-		}
+	severity, idle := p.severity(r, f)
+	if idle != "" {
+		f.Message += "; " + idle
 	}
 	to := p.findings.of(p.rule)
 	if !to.HasRoom(severity) {
@@ -118,6 +110,31 @@ func (p *Pass) Report(f Finding) {
 		}
 	}
 	to.Add(d)
+}
+
+// severity returns that of a finding about r, and, where Envoy does not use yet what it is
+// about, why.
+func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, idle string) {
+	s = p.rule.Severity
+	switch {
+	case f.Warning:
+		s = diag.Warning
+	case f.Error:
+		s = diag.Error
+	}
+	if s == diag.Error && !f.Eager && p.rule.Idle != nil {
+		if idle = p.rule.Idle(p.view, r, f); idle != "" {
+			s = diag.Warning
+		}
+	}
+	return s, idle
+}
+
+// HasRoom reports whether Report lists a finding, as far as that depends on how many there
+// are. A rule asks before it looks for words that nobody would see.
+func (p *Pass) HasRoom(f Finding) bool {
+	severity, _ := p.severity(cmp.Or(f.Resource, p.Resource), f)
+	return p.findings.of(p.rule).HasRoom(severity)
 }
 
 // Timed reports whether the time matters at all.

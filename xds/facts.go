@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"context"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -65,15 +66,19 @@ func (f *Facts) note(n *Node) {
 }
 
 // Walk is Walk over the resource's message. The first one of all finds the Facts as
-// well.
-func (r *Resource) Walk(visit func(*Node)) {
-	if r.facts.Load() != nil {
-		Walk(r.Message, visit)
-		return
+// well. Where ctx ends the walk does, and returns the error of ctx.
+func (r *Resource) Walk(ctx context.Context, visit func(*Node)) error {
+	f, each := r.facts.Load(), visit
+	if f == nil {
+		f = &Facts{}
+		each = func(n *Node) { f.note(n); visit(n) }
 	}
-	f := &Facts{}
-	Walk(r.Message, func(n *Node) { f.note(n); visit(n) })
-	r.facts.Store(f)
+	w := walker{visit: func(n *Node) bool { each(n); return false }, ctx: ctx}
+	w.walk(&Node{Message: r.Message})
+	if w.ended == nil {
+		r.facts.Store(f)
+	}
+	return w.ended
 }
 
 // Edit calls edit for the message of a resource that is in no Snapshot yet, and for every message
@@ -101,7 +106,7 @@ func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 // Facts returns the facts of the resource. They must not be changed.
 func (r *Resource) Facts() *Facts {
 	if r.facts.Load() == nil {
-		r.Walk(func(*Node) {})
+		_ = r.Walk(context.Background(), func(*Node) {}) // which does not end
 	}
 	return r.facts.Load()
 }

@@ -3,6 +3,7 @@ package xds
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -229,9 +230,27 @@ type walker struct {
 	pack bool
 	// restructured means that a message has taken the place of a TypedStruct.
 	restructured bool
+
+	ctx   context.Context // nil where nothing ends the walk
+	ended error           // of ctx, once it has
+	nodes int
+}
+
+// askEach is after how many nodes a walk asks its ctx, which takes as long as a node.
+const askEach = 256
+
+// over reports whether the ctx of the walk has ended.
+func (w *walker) over() bool {
+	if w.nodes++; w.ctx != nil && w.ended == nil && w.nodes%askEach == 0 {
+		w.ended = w.ctx.Err()
+	}
+	return w.ended != nil
 }
 
 func (w *walker) walk(n *Node) (changed bool) {
+	if w.over() {
+		return false
+	}
 	var payload proto.Message
 	shape := n.shapeIn()
 	if n.Parent != nil {

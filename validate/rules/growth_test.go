@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -192,6 +193,35 @@ var kinds = map[string]func(n int) string{
 			return strings.Replace(manager("http_filters: ["+router+"], rds: {route_config_name: r, config_source: {ads: {}}}"), "name: l", fmt.Sprint("name: l", i), 1)
 		})
 	},
+	"JWT providers that rules name": func(n int) string {
+		return manager("route_config: {}, http_filters: [{name: jwt, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication, providers: {" +
+			repeat(n, func(i int) string {
+				return fmt.Sprintf("p%d: {local_jwks: {inline_string: '{\"keys\":[{\"kty\":\"oct\",\"k\":\"AQAB\"}]}'}}, ", i)
+			}) +
+			"}, rules: [" + repeat(n, func(i int) string { return fmt.Sprintf("{match: {path: /%d}, requires: {provider_name: p%d}}, ", i, i) }) + "]}}, " + router + "]")
+	},
+	"named filter chains that actions name": func(n int) string {
+		const composite = "type.googleapis.com/envoy.extensions.filters.http.composite.v3"
+		return manager("route_config: {}, http_filters: [{name: c, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.common.matching.v3.ExtensionWithMatcher, extension_config: {name: c, typed_config: {\"@type\": " + composite + ".Composite, named_filter_chains: {" +
+			repeat(n, func(i int) string { return fmt.Sprintf("chain%d: {typed_config: []}, ", i) }) + "}}}, xds_matcher: {matcher_tree: {" +
+			"input: {name: i, typed_config: {\"@type\": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput, header_name: x}}, exact_match_map: {map: {" +
+			repeat(n, func(i int) string {
+				return fmt.Sprintf("v%d: {action: {name: a, typed_config: {\"@type\": %s.ExecuteFilterAction, filter_chain_name: chain%d}}}, ", i, composite, i)
+			}) + "}}}}}}, " + router + "]")
+	},
+	"routes that allow redirects to routes": func(n int) string {
+		const policy = "internal_redirect_policy: {predicates: [{name: a, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig"
+		return hosts("- {name: v, domains: ['*'], routes: ["+repeat(n, func(i int) string {
+			return fmt.Sprintf("{name: r%d, match: {path: /r%d}, route: {cluster: c, %s, allowed_route_names: [r%d]}}]}}}, ", i, i, policy, i)
+		})+"]}\n") + cluster("c", "")
+	},
+	"unknown names of configurations per filter": func(n int) string {
+		return manager("http_filters: [" + repeat(n, func(i int) string {
+			return fmt.Sprintf("{name: f%d, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 1}}, ", i)
+		}) + router + "], route_config: {virtual_hosts: [{name: v, domains: ['*'], routes: [], typed_per_filter_config: {" + repeat(n, func(i int) string {
+			return fmt.Sprintf("g%d: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}, ", i)
+		}) + "}}]}")
+	},
 	"secrets": func(n int) string {
 		return repeat(n, func(i int) string {
 			return fmt.Sprintf("- {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: s%d, generic_secret: {secret: {inline_string: x}}}\n", i)
@@ -230,6 +260,30 @@ func chain(serverName string) string {
 
 func manager(more string) string {
 	return listener("l", "10.0.0.1", fmt.Sprintf("\n  - {filters: [{name: h, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, %s}}]}", more))
+}
+
+// TestGrowth counts what is allocated for references to names that stand beside them: it must
+// not grow faster than they do.
+func TestGrowth(t *testing.T) {
+	for _, kind := range []string{
+		"JWT providers that rules name", "named filter chains that actions name",
+		"routes that allow redirects to routes", "unknown names of configurations per filter",
+	} {
+		allocated := func(n int) uint64 {
+			loaded := load.Parse(load.Input{Name: "a.yaml", Format: "yaml", Data: []byte(kinds[kind](n))})
+			if loaded.Diagnostics.HasErrors() || len(loaded.Resources()) == 0 {
+				t.Fatal(kind, loaded.Diagnostics[0])
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{})
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		if few, many := allocated(500), allocated(2000); many > 7*few {
+			t.Errorf("%s: %d bytes are allocated for 500, %d for 2000", kind, few, many)
+		}
+	}
 }
 
 // BenchmarkGrowth judges trees that double. What counts is ns/unit, the time for one of

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -12,6 +13,7 @@ import (
 	matchingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
 	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -24,45 +26,83 @@ import (
 // local is where a name inside one resource is defined.
 type local struct {
 	noun string
-	// defined are the names that count around a node; ok is false where what
-	// would define them is not around it.
-	defined func(*xds.Node) (names []string, ok bool)
+	// around returns the message around a node that defines the names, and how they are
+	// found in it; nil where there is none.
+	around func(*xds.Node) (definer proto.Message, find func() (names []string, ok bool))
 }
 
 var locals = map[protoreflect.FullName]local{
 	"envoy.config.cluster.v3.Cluster.typed_extension_protocol_options": {"protocol options key", protocolOptions},
-	"envoy.config.overload.v3.Trigger.name":                            {"resource monitor", resourceMonitors},
-	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin":       {"cluster specifier plugin", specifierPlugins},
+	"envoy.config.overload.v3.Trigger.name":                            {"resource monitor", in(resourceMonitors)},
+	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin":       {"cluster specifier plugin", in(specifierPlugins)},
 
 	"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction.filter_chain_name":                      {"named filter chain", namedChains},
-	"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig.allowed_route_names": {"route", routeNames},
+	"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig.allowed_route_names": {"route", in(routeNames)},
 
-	"envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.provider_name":                    {"JWT provider", jwtProviders},
-	"envoy.extensions.filters.http.jwt_authn.v3.ProviderWithAudiences.provider_name":             {"JWT provider", jwtProviders},
-	"envoy.extensions.filters.http.jwt_authn.v3.RequirementRule.requirement_name":                {"JWT requirement", jwtRequirements},
-	"envoy.extensions.matching.common_inputs.transport_socket.v3.TransportSocketNameAction.name": {"transport socket", transportSockets},
+	"envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.provider_name":                    {"JWT provider", in(jwtProviders)},
+	"envoy.extensions.filters.http.jwt_authn.v3.ProviderWithAudiences.provider_name":             {"JWT provider", in(jwtProviders)},
+	"envoy.extensions.filters.http.jwt_authn.v3.RequirementRule.requirement_name":                {"JWT requirement", in(jwtRequirements)},
+	"envoy.extensions.matching.common_inputs.transport_socket.v3.TransportSocketNameAction.name": {"transport socket", in(transportSockets)},
+}
+
+// in is the local.around of names that stand in a message of type M.
+func in[M proto.Message](find func(M) (names []string, ok bool)) func(*xds.Node) (proto.Message, func() ([]string, bool)) {
+	return func(n *xds.Node) (proto.Message, func() ([]string, bool)) {
+		m, at := xds.Enclosing[M](n)
+		if at == nil {
+			return nil, nil
+		}
+		return m, func() ([]string, bool) { return find(m) }
+	}
+}
+
+// defined are the names that count at some place.
+type defined struct {
+	list []string
+	has  map[string]bool
+	ok   bool // they are known
+
+	candidates func() *diag.Candidates
+}
+
+func newDefined(list []string, ok bool) *defined {
+	d := &defined{list: list, has: make(map[string]bool, len(list)), ok: ok}
+	for _, name := range list {
+		d.has[name] = true
+	}
+	d.candidates = sync.OnceValue(func() *diag.Candidates { return diag.NewCandidates(list) })
+	return d
+}
+
+// definedBy is the key of the names that a message defines, as an HTTP filter of some name where
+// it holds several.
+type definedBy struct {
+	definer      proto.Message
+	noun, filter string
 }
 
 // checkLocal checks a name whose target stands around it.
 func checkLocal(p *validate.Pass, n *xds.Node, use xds.Use) {
-	if l, known := locals[use.Field]; known {
-		if names, ok := l.defined(n); ok {
-			checkAmong(p, use, l.noun, names)
-		}
+	l, known := locals[use.Field]
+	if !known {
+		return
+	}
+	definer, find := l.around(n)
+	if definer == nil {
+		return
+	}
+	names := validate.Once(p, definedBy{definer: definer, noun: l.noun}, func() *defined { return newDefined(find()) })
+	if names.ok {
+		checkAmong(p, use, l.noun, names)
 	}
 }
 
 // checkAmong checks that a name is one of those.
-func checkAmong(p *validate.Pass, use xds.Use, noun string, names []string) {
-	if slices.Contains(names, use.Name) {
+func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
+	if names.has[use.Name] {
 		return
 	}
-	f := validate.Finding{Path: use.Path, Help: "one of " + facts.Quoted(names)}
-	if near := diag.NewCandidates(names).Nearest(use.Name); near != "" {
-		f.Help, f.Correction = "", diag.Correction{Wrong: use.Name, Right: near}
-	} else if len(names) == 0 {
-		f.Help = fmt.Sprintf("define the %s", noun)
-	}
+	f := validate.Finding{Path: use.Path, Help: "one of " + facts.Quoted(names.list)}
 	f.Message = fmt.Sprintf("unknown %s %q: ", noun, use.Name)
 	switch use.OnMissing {
 	case xds.Warned:
@@ -77,49 +117,61 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names []string) {
 	default:
 		f.Message += p.Resource.Refusal()
 	}
+	if !p.HasRoom(f) {
+		p.Report(f)
+		return
+	}
+	if near := names.candidates().Nearest(use.Name); near != "" {
+		f.Help, f.Correction = "", diag.Correction{Wrong: use.Name, Right: near}
+	} else if len(names.list) == 0 {
+		f.Help = fmt.Sprintf("define the %s", noun)
+	}
 	p.Report(f)
 }
 
-func specifierPlugins(n *xds.Node) (names []string, ok bool) {
-	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
+func specifierPlugins(routes *routev3.RouteConfiguration) (names []string, ok bool) {
 	for _, plugin := range routes.GetClusterSpecifierPlugins() {
 		names = append(names, plugin.GetExtension().GetName())
 	}
-	return names, routes != nil
+	return names, true
 }
 
-func jwtProviders(n *xds.Node) ([]string, bool) {
-	jwt, _ := xds.Enclosing[*jwtv3.JwtAuthentication](n)
-	return slices.Sorted(maps.Keys(jwt.GetProviders())), jwt != nil
+func jwtProviders(jwt *jwtv3.JwtAuthentication) ([]string, bool) {
+	return slices.Sorted(maps.Keys(jwt.GetProviders())), true
 }
 
-func jwtRequirements(n *xds.Node) ([]string, bool) {
-	jwt, _ := xds.Enclosing[*jwtv3.JwtAuthentication](n)
-	return slices.Sorted(maps.Keys(jwt.GetRequirementMap())), jwt != nil
+func jwtRequirements(jwt *jwtv3.JwtAuthentication) ([]string, bool) {
+	return slices.Sorted(maps.Keys(jwt.GetRequirementMap())), true
 }
 
-func transportSockets(n *xds.Node) (names []string, ok bool) {
-	cluster, _ := xds.Enclosing[*clusterv3.Cluster](n)
+func transportSockets(cluster *clusterv3.Cluster) (names []string, ok bool) {
 	for _, match := range cluster.GetTransportSocketMatches() {
 		names = append(names, match.GetName())
 	}
-	return names, cluster != nil
+	return names, true
 }
 
 // namedChains are the filter chains of the composite filter that a matcher is for.
-func namedChains(n *xds.Node) ([]string, bool) {
-	composite, _ := xds.Enclosing[*compositev3.Composite](n)
-	if around, _ := xds.Enclosing[*matchingv3.ExtensionWithMatcher](n); composite == nil && around != nil {
-		m, _ := around.GetExtensionConfig().GetTypedConfig().UnmarshalNew()
-		composite, _ = m.(*compositev3.Composite)
+func namedChains(n *xds.Node) (proto.Message, func() ([]string, bool)) {
+	chains := func(m *compositev3.Composite) []string { return slices.Sorted(maps.Keys(m.GetNamedFilterChains())) }
+	if composite, at := xds.Enclosing[*compositev3.Composite](n); at != nil {
+		return composite, func() ([]string, bool) { return chains(composite), true }
 	}
-	return slices.Sorted(maps.Keys(composite.GetNamedFilterChains())), composite != nil
+	around, at := xds.Enclosing[*matchingv3.ExtensionWithMatcher](n)
+	if at == nil {
+		return nil, nil
+	}
+	return around, func() ([]string, bool) {
+		m, _ := around.GetExtensionConfig().GetTypedConfig().UnmarshalNew()
+		composite, ok := m.(*compositev3.Composite)
+		return chains(composite), ok
+	}
 }
 
-// routeNames are the names of the routes around a node, where all of them stand there.
-func routeNames(n *xds.Node) (names []string, ok bool) {
-	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
-	if routes == nil || routes.GetVhds() != nil {
+// routeNames are the names of the routes of a route configuration, where all of them stand
+// there.
+func routeNames(routes *routev3.RouteConfiguration) (names []string, ok bool) {
+	if routes.GetVhds() != nil {
 		return nil, false
 	}
 	for _, host := range routes.GetVirtualHosts() {
@@ -150,39 +202,43 @@ func checkChainAction(p *validate.Pass, n *xds.Node) {
 	if listener.GetFcdsConfig() != nil {
 		return
 	}
-	var names []string
-	for _, chain := range listener.GetFilterChains() {
-		if chain.GetName() == name.GetValue() {
-			return
+	chains := validate.Once(p, definedBy{definer: listener, noun: "filter chain"}, func() *defined {
+		var names []string
+		for _, chain := range listener.GetFilterChains() {
+			names = append(names, chain.GetName())
 		}
-		names = append(names, chain.GetName())
+		return newDefined(names, true)
+	})
+	if chains.has[name.GetValue()] {
+		return
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path().Field("value"),
 		Message: fmt.Sprintf("unknown filter chain %q: Envoy closes the connections that it is picked for", name.GetValue()),
-		Help:    "one of " + facts.Quoted(names),
+		Help:    "one of " + facts.Quoted(chains.list),
 	})
 }
 
-func resourceMonitors(n *xds.Node) (names []string, ok bool) {
-	manager, _ := xds.Enclosing[*overloadv3.OverloadManager](n)
+func resourceMonitors(manager *overloadv3.OverloadManager) (names []string, ok bool) {
 	for _, monitor := range manager.GetResourceMonitors() {
 		names = append(names, monitor.GetName())
 	}
-	return names, manager != nil
+	return names, true
 }
 
 // protocolOptions are the keys that Envoy 1.40.0 takes, found by trying every
 // extension of its binary.
-func protocolOptions(*xds.Node) ([]string, bool) {
-	return []string{
-		"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
-		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-		"envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions",
-		"envoy.filters.network.redis_proxy",
-		"envoy.filters.network.thrift_proxy",
-		"envoy.redis_proxy",
-		"envoy.upstreams.http.http_protocol_options",
-		"envoy.upstreams.tcp.tcp_protocol_options",
-	}, true
+func protocolOptions(*xds.Node) (proto.Message, func() ([]string, bool)) {
+	return (*clusterv3.Cluster)(nil), func() ([]string, bool) { return protocolOptionsKeys, true }
+}
+
+var protocolOptionsKeys = []string{
+	"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
+	"envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+	"envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions",
+	"envoy.filters.network.redis_proxy",
+	"envoy.filters.network.thrift_proxy",
+	"envoy.redis_proxy",
+	"envoy.upstreams.http.http_protocol_options",
+	"envoy.upstreams.tcp.tcp_protocol_options",
 }

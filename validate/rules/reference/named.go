@@ -13,6 +13,7 @@ import (
 	procv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
+	"google.golang.org/protobuf/proto"
 
 	"xdspub/diag"
 	"xdspub/validate"
@@ -33,7 +34,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		return // never asked: leds-endpoints
 	}
 	static := p.BootstrapFacts.Has(use.Target, use.Name)
-	switch load := loadAt(n, use); {
+	switch load := loadAt(&p.Pass, n, use); {
 	case facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config"):
 		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
 			reportUnknown(p, use, fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name), false)
@@ -61,7 +62,9 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 // reportUnknown reports a name that nothing has, or something like it.
 func reportUnknown(p *validate.LookupPass, use xds.Use, message string, warning bool) {
 	f := validate.Finding{Path: use.Path, Message: message, Warning: warning}
-	suggest(p, &f, use.Target, use.Name)
+	if p.HasRoom(f) {
+		suggest(p, &f, use.Target, use.Name)
+	}
 	p.Report(f)
 }
 
@@ -105,8 +108,9 @@ func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resour
 
 // suggest says in a finding what would be right instead of a missing name.
 func suggest(p *validate.LookupPass, f *validate.Finding, t *xds.Type, name string) {
-	if near := p.Snapshot.Nearest(t, name); near != "" {
-		f.Correction = diag.Correction{Wrong: name, Right: near}
+	nearest := validate.Once(&p.Pass, nearestTo{t, name}, func() string { return p.Snapshot.Nearest(t, name) })
+	if nearest != "" {
+		f.Correction = diag.Correction{Wrong: name, Right: nearest}
 	} else {
 		f.Help = fmt.Sprintf("define the %s, or correct the name", t.Noun)
 	}
@@ -114,7 +118,7 @@ func suggest(p *validate.LookupPass, f *validate.Finding, t *xds.Type, name stri
 
 // loadAt is what Envoy does about a missing target just here, where the
 // catalogue says that it depends.
-func loadAt(n *xds.Node, use xds.Use) xds.OnMissing {
+func loadAt(p *validate.Pass, n *xds.Node, use xds.Use) xds.OnMissing {
 	switch use.Field {
 	case "envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name", "envoy.config.core.v3.ApiConfigSource.cluster_names":
 		return loadInConfigSource(n, use.OnMissing)
@@ -124,7 +128,7 @@ func loadAt(n *xds.Node, use xds.Use) xds.OnMissing {
 		}
 	}
 	if use.OnMissing == xds.Conditional {
-		if validatesClusters(n) {
+		if validatesClusters(p, n) {
 			return xds.Refused
 		}
 		return xds.BreaksTraffic
@@ -158,7 +162,7 @@ func loadInConfigSource(n *xds.Node, otherwise xds.OnMissing) xds.OnMissing {
 // validatesClusters reports whether Envoy looks the clusters of a route up when it
 // loads the route: in an inline route configuration unless told not to, in RDS
 // only if told to, and never in a matcher.
-func validatesClusters(n *xds.Node) bool {
+func validatesClusters(p *validate.Pass, n *xds.Node) bool {
 	routes, at := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {
 	case facts.Inside(n, "envoy.config.route.v3.VirtualHost.matcher"):
@@ -168,7 +172,7 @@ func validatesClusters(n *xds.Node) bool {
 		// without a route configuration comes by VHDS.
 		thrift, _ := xds.Enclosing[*thriftv3.RouteConfiguration](n)
 		return thrift != nil && (thrift.GetValidateClusters() == nil || thrift.GetValidateClusters().GetValue())
-	case !taken(n, routes):
+	case !taken(p, n, routes):
 		return false
 	case routes.GetValidateClusters() != nil:
 		return routes.GetValidateClusters().GetValue()
@@ -179,24 +183,49 @@ func validatesClusters(n *xds.Node) bool {
 
 // taken reports whether a route takes over what stands above the routes: mirrors, if
 // it has none of its own, and cluster specifier plugins, if it names them.
-func taken(n *xds.Node, routes *routev3.RouteConfiguration) bool {
-	hosts, takes := routes.GetVirtualHosts(), func(r *routev3.RouteAction) bool { return len(r.GetRequestMirrorPolicies()) == 0 }
+func taken(p *validate.Pass, n *xds.Node, routes *routev3.RouteConfiguration) bool {
+	mirrors := func(r *routev3.RouteAction) bool { return len(r.GetRequestMirrorPolicies()) == 0 }
 	switch around := n.Parent.Message.(type) {
 	case *routev3.VirtualHost:
-		hosts = []*routev3.VirtualHost{around}
+		return validate.Once(p, takersOf{around}, func() bool { return someRoute([]*routev3.VirtualHost{around}, mirrors) })
 	case *routev3.RouteConfiguration:
-		hosts = slices.DeleteFunc(slices.Clone(hosts), func(h *routev3.VirtualHost) bool { return len(h.GetRequestMirrorPolicies()) > 0 })
-	default:
-		plugin, at := xds.Enclosing[*routev3.ClusterSpecifierPlugin](n)
-		if plugin == nil || at.Field() != "envoy.config.route.v3.RouteConfiguration.cluster_specifier_plugins" {
-			return true
-		}
-		takes = func(r *routev3.RouteAction) bool {
-			return r.GetClusterSpecifierPlugin() == plugin.GetExtension().GetName()
-		}
+		return validate.Once(p, takersOf{around}, func() bool {
+			own := func(h *routev3.VirtualHost) bool { return len(h.GetRequestMirrorPolicies()) > 0 }
+			return someRoute(slices.DeleteFunc(slices.Clone(routes.GetVirtualHosts()), own), mirrors)
+		})
 	}
+	plugin, at := xds.Enclosing[*routev3.ClusterSpecifierPlugin](n)
+	if plugin == nil || at.Field() != "envoy.config.route.v3.RouteConfiguration.cluster_specifier_plugins" {
+		return true
+	}
+	named := validate.Once(p, pluginsOf{routes}, func() map[string]bool { return namedPlugins(routes.GetVirtualHosts()) })
+	return named[plugin.GetExtension().GetName()]
+}
+
+// Keys of what is found once: whether a route takes over the mirrors of a message above it,
+// the plugins that routes name, whether a cluster has members that exist, and the name most
+// like one that nothing has.
+type (
+	takersOf  struct{ proto.Message }
+	pluginsOf struct{ *routev3.RouteConfiguration }
+	membersOf struct{ proto.Message }
+	nearestTo xds.Key
+)
+
+// namedPlugins are the cluster specifier plugins that routes name.
+func namedPlugins(hosts []*routev3.VirtualHost) map[string]bool {
+	named := make(map[string]bool)
+	someRoute(hosts, func(r *routev3.RouteAction) bool {
+		named[r.GetClusterSpecifierPlugin()] = true
+		return false
+	})
+	return named
+}
+
+// someRoute reports whether an action of a route is such a one.
+func someRoute(hosts []*routev3.VirtualHost, such func(*routev3.RouteAction) bool) bool {
 	return slices.ContainsFunc(hosts, func(h *routev3.VirtualHost) bool {
-		return slices.ContainsFunc(h.GetRoutes(), func(r *routev3.Route) bool { return takes(r.GetRoute()) })
+		return slices.ContainsFunc(h.GetRoutes(), func(r *routev3.Route) bool { return such(r.GetRoute()) })
 	})
 }
 
@@ -213,7 +242,7 @@ const (
 func aftermath(p *validate.LookupPass, n *xds.Node) (words string, fatal bool) {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	switch {
-	case routes != nil && !taken(n, routes):
+	case routes != nil && !taken(&p.Pass, n, routes):
 		return noEffect, false
 	case failsOpen(n) || othersServe(p, n) || facts.Inside(n, p.Envoy.OptionalReferences()...):
 		return goesOn, false
@@ -258,17 +287,14 @@ func failsOpen(n *xds.Node) bool {
 func othersServe(p *validate.LookupPass, n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *aggregatev3.ClusterConfig:
-		for _, name := range m.GetClusters() {
-			if p.Exists(xds.Cluster, name) {
-				return true
-			}
-		}
+		return validate.Once(&p.Pass, membersOf{m}, func() bool {
+			return slices.ContainsFunc(m.GetClusters(), func(name string) bool { return p.Exists(xds.Cluster, name) })
+		})
 	case *compositev3.ClusterConfig_ClusterEntry:
-		for _, entry := range n.Parent.Message.(*compositev3.ClusterConfig).GetClusters() {
-			if p.Exists(xds.Cluster, entry.GetName()) {
-				return true
-			}
-		}
+		around := n.Parent.Message.(*compositev3.ClusterConfig)
+		return validate.Once(&p.Pass, membersOf{around}, func() bool {
+			return slices.ContainsFunc(around.GetClusters(), func(e *compositev3.ClusterConfig_ClusterEntry) bool { return p.Exists(xds.Cluster, e.GetName()) })
+		})
 	case *routev3.WeightedCluster_ClusterWeight:
 		return m.GetWeight() != nil && m.GetWeight().GetValue() == 0
 	}

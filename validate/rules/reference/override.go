@@ -32,12 +32,15 @@ var perFilter = []protoreflect.FullName{
 func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	switch {
 	case slices.Contains(perFilter, use.Field):
-		managers := managersOf(p, n)
-		names := filterNames(managers)
-		if len(managers) == 0 || slices.Contains(names, use.Name) || slices.Contains(upstreamFilters(p, managers), use.Name) {
+		managers, around := managersOf(p, n)
+		filters := validate.Once(&p.Pass, definedBy{definer: around, noun: "HTTP filter"}, func() *defined { return newDefined(filterNames(managers), true) })
+		if len(managers) == 0 || filters.has[use.Name] {
 			return
 		}
-		checkAmong(&p.Pass, use, "HTTP filter", names)
+		upstream := validate.Once(&p.Pass, definedBy{definer: around, noun: "upstream HTTP filter"}, func() *defined { return newDefined(upstreamFilters(p, managers), true) })
+		if !upstream.has[use.Name] {
+			checkAmong(&p.Pass, use, "HTTP filter", filters)
+		}
 	case use.Field == "envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig.requirement_name":
 		checkDefined(p, n, use, "JWT requirement", func(m *jwtv3.JwtAuthentication) []string {
 			return slices.Sorted(maps.Keys(m.GetRequirementMap()))
@@ -51,7 +54,7 @@ func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 
 // checkDefined checks a name in a route's configuration of a filter, which the
 // filter of type M defines.
-func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun string, defined func(M) []string) {
+func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun string, find func(M) []string) {
 	at := n
 	for at != nil && !slices.Contains(perFilter, at.Field()) {
 		at = at.Parent
@@ -59,41 +62,45 @@ func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun 
 	if at == nil {
 		return
 	}
-	var names []string
-	known := false
-	for _, manager := range managersOf(p, n) {
-		for _, f := range manager.GetHttpFilters() {
-			if f.GetName() != at.Key() {
-				continue
-			}
-			for _, config := range facts.FilterConfigs(p, f.GetName(), f.GetTypedConfig(), f.GetConfigDiscovery()) {
-				m, _ := config.UnmarshalNew()
-				if filter, ok := m.(M); ok {
-					names, known = append(names, defined(filter)...), true
+	managers, around := managersOf(p, n)
+	names := validate.Once(&p.Pass, definedBy{around, noun, at.Key()}, func() *defined {
+		var names []string
+		known := false
+		for _, manager := range managers {
+			for _, f := range manager.GetHttpFilters() {
+				if f.GetName() != at.Key() {
+					continue
+				}
+				for _, config := range facts.FilterConfigs(p, f.GetName(), f.GetTypedConfig(), f.GetConfigDiscovery()) {
+					m, _ := config.UnmarshalNew()
+					if filter, ok := m.(M); ok {
+						names, known = append(names, find(filter)...), true
+					}
 				}
 			}
 		}
-	}
-	if known {
+		return newDefined(names, known)
+	})
+	if names.ok {
 		checkAmong(&p.Pass, use, noun, names)
 	}
 }
 
 // managersOf are the connection managers whose requests come to a route: the one
 // around it, or those in the Snapshot that ask for its route configuration.
-func managersOf(p *validate.LookupPass, n *xds.Node) []*hcmv3.HttpConnectionManager {
+func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConnectionManager, around *hcmv3.HttpConnectionManager) {
 	if around, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n); around != nil {
-		return []*hcmv3.HttpConnectionManager{around}
+		return []*hcmv3.HttpConnectionManager{around}, around
 	}
 	switch p.Resource.Type {
 	case xds.RouteConfiguration:
-		return managersOfRoutes.Lookup(p.Snapshot, p.Resource.Name)
+		managers = managersOfRoutes.Lookup(p.Snapshot, p.Resource.Name)
 	case xds.VirtualHost:
-		return managersOfRoutes.Lookup(p.Snapshot, xds.RoutesOfHost(p.Resource.Name))
+		managers = managersOfRoutes.Lookup(p.Snapshot, xds.RoutesOfHost(p.Resource.Name))
 	case xds.ScopedRoutes:
-		return managersOfRoutes.Lookup(p.Snapshot, "")
+		managers = managersOfRoutes.Lookup(p.Snapshot, "")
 	}
-	return nil
+	return managers, nil
 }
 
 // managersOfRoutes are the connection managers by the route configuration that they ask
@@ -121,11 +128,14 @@ func findManagers(s *xds.Snapshot) map[string][]*hcmv3.HttpConnectionManager {
 	return found
 }
 
+// filterNames are the names of the HTTP filters of connection managers, each once.
 func filterNames(managers []*hcmv3.HttpConnectionManager) (names []string) {
+	seen := make(map[string]bool)
 	for _, m := range managers {
 		for _, f := range m.GetHttpFilters() {
-			if !slices.Contains(names, f.GetName()) {
-				names = append(names, f.GetName())
+			if name := f.GetName(); !seen[name] {
+				seen[name] = true
+				names = append(names, name)
 			}
 		}
 	}
