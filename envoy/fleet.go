@@ -35,7 +35,7 @@ type Fleet struct {
 	mu           sync.Mutex
 	unanswered   map[*Admin]bool        // those whose missing answer was logged
 	incarnations map[*Admin]Incarnation // the process that was found to read Dir
-	known        map[*Admin]*Observation
+	known        map[*Admin]*memory
 }
 
 // NewFleet returns a Fleet. It asks no Envoy yet.
@@ -43,7 +43,7 @@ func NewFleet(o FleetOptions) *Fleet {
 	o.AckTimeout = cmp.Or(o.AckTimeout, 15*time.Second)
 	o.WarmTimeout = cmp.Or(o.WarmTimeout, 15*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Fleet{o: o, unanswered: make(map[*Admin]bool), incarnations: make(map[*Admin]Incarnation), known: make(map[*Admin]*Observation)}
+	return &Fleet{o: o, unanswered: make(map[*Admin]bool), incarnations: make(map[*Admin]Incarnation), known: make(map[*Admin]*memory)}
 }
 
 // Begin observes all Envoys, side by side, before the files of the subscriptions are

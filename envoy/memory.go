@@ -6,15 +6,22 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // What Envoy says of its statistics costs it time in proportion to all that it has, so an AckWait
 // asks as little as it can. Nobody else publishes into the directory: what an Envoy was seen to
 // run when it acknowledged a step it still runs at the next one, as long as it is the same
-// process. Where a version_text is another one than that, Envoy has taken a file since, and
+// process and no file of the next one has changed since (Subscription.Changed). Where a version_text is another one than that, Envoy has taken a file since, and
 // the texts, which are few, are all that has to be asked for. All else is as without a
 // memory: where the texts do not show an ACK, and for CDS, whose clusters have to be warm,
 // everything is asked for.
+
+// memory is what an Envoy was seen to run.
+type memory struct {
+	Observation
+	seen map[string]time.Time // by stat prefix: when the question was sent
+}
 
 // remember keeps what an Envoy was seen to run.
 func (f *Fleet) remember(a *Admin, o *Observation) {
@@ -22,13 +29,16 @@ func (f *Fleet) remember(a *Admin, o *Observation) {
 	defer f.mu.Unlock()
 	known := f.known[a]
 	if known == nil || known.Incarnation != o.Incarnation || len(known.Counters) > 2*len(o.Counters)+maxRemembered {
-		known = &Observation{Counters: make(map[string]Counters), expanded: make(map[string][]string)}
+		known = &memory{Observation{Counters: make(map[string]Counters), expanded: make(map[string][]string)}, make(map[string]time.Time)}
 	}
 	next := *o
 	next.Counters, next.expanded = known.Counters, known.expanded
 	maps.Copy(next.Counters, o.Counters)
 	maps.Copy(next.expanded, o.expanded)
-	f.known[a] = &next
+	for prefix := range o.Counters {
+		known.seen[prefix] = o.asked
+	}
+	f.known[a] = &memory{next, known.seen}
 }
 
 // maxRemembered bounds the stat prefixes that are remembered of clusters that are gone.
@@ -46,6 +56,7 @@ func (f *Fleet) unlearn(a *Admin, subs []Subscription) {
 	for _, s := range subs {
 		for _, prefix := range known.statPrefixes(s) {
 			delete(known.Counters, prefix)
+			delete(known.seen, prefix)
 		}
 		for _, prefix := range s.StatPrefixes {
 			delete(known.expanded, prefix)
@@ -76,7 +87,8 @@ func (f *Fleet) recall(ctx context.Context, a *Admin, subs []Subscription) *Obse
 	return base
 }
 
-// remembered returns what an Envoy was seen to run of the files of subs, or nil.
+// remembered returns what an Envoy was seen to run of the files of subs. It is nil where that may
+// not be so any more: somebody else has changed a file, and who knows what Envoy made of it.
 func (f *Fleet) remembered(a *Admin, subs []Subscription) *Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +96,7 @@ func (f *Fleet) remembered(a *Admin, subs []Subscription) *Observation {
 	if known == nil {
 		return nil
 	}
-	o := *known
+	o := known.Observation
 	o.Counters, o.expanded = make(map[string]Counters), make(map[string][]string)
 	for _, s := range subs {
 		for _, prefix := range s.StatPrefixes {
@@ -93,6 +105,9 @@ func (f *Fleet) remembered(a *Admin, subs []Subscription) *Observation {
 			}
 		}
 		for _, prefix := range known.statPrefixes(s) {
+			if !s.Changed.Before(known.seen[prefix]) {
+				return nil
+			}
 			o.Counters[prefix] = known.Counters[prefix]
 		}
 	}
@@ -121,11 +136,12 @@ func (o *Observation) turnsBy(subs []Subscription) bool {
 func (a *Admin) readTexts(ctx context.Context, base *Observation, subs []Subscription) *Observation {
 	s := a.session()
 	defer s.close()
+	now := *base
+	now.asked = time.Now()
 	stats, err := s.texts(ctx, statPrefixesOf(subs))
 	if err != nil {
 		return nil
 	}
-	now := *base
 	now.Counters = maps.Clone(base.Counters)
 	for prefix, c := range now.Counters {
 		if text := stats.texts[prefix+versionText]; text != c.Version {

@@ -7,11 +7,15 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xdspub/envoy"
 	"xdspub/internal/envoytest"
@@ -104,6 +108,71 @@ func TestFewQuestions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEditedByHand: somebody publishes by hand what Envoy refuses, and replaces the folder of
+// another file, which Envoy then no longer follows. The refusal is not one of the step after that.
+func TestEditedByHand(t *testing.T) {
+	s := newEverything(newFixture(t))
+	_, a := s.start(s.more)
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir, AckTimeout: 3 * time.Second})
+	subscribed := func(version string, apis ...string) (subs []envoy.Subscription) {
+		for _, api := range apis {
+			sub := sub(api, map[string]string{"EDS": envoy.EDS("c"), "SDS": envoy.SDS("sds")}[api], version)
+			sub.File, sub.Changed = strings.ToLower(api)+"/file.json", changed(t, s.path(strings.ToLower(api)))
+			subs = append(subs, sub)
+		}
+		return subs
+	}
+	publish := func(version string, folders ...string) func() {
+		return func() {
+			for _, folder := range folders {
+				s.publish(folder, version, s.good(folder)...)
+			}
+		}
+	}
+	byHand := func(folder string) {
+		rejected := map[string]string{"eds": envoy.EDS("c"), "sds": envoy.SDS("sds")}[folder]
+		was := read(t, a, rejected).Counters[rejected].Rejections
+		s.publish(folder, "by-hand", object{"@type": typeURL + "envoy.config.core.v3.Address"})
+		eventually(t, a, "Envoy refuses what is published by hand", []string{rejected}, func(o *envoy.Observation) bool { return o.Counters[rejected].Rejections > was })
+	}
+	for _, version := range []string{"v2", "v3"} { // the second time from memory
+		expect(t, version, step(t, f, envoy.AwaitOptions{}, publish(version, "eds", "sds"), subscribed(version, "EDS", "SDS")...), envoy.Confirmed, 1)
+	}
+	byHand("eds")
+	if err := os.RemoveAll(filepath.Dir(s.path("sds"))); err != nil {
+		t.Fatal(err)
+	}
+	s.publish("sds", "by-hand")
+	got := step(t, f, envoy.AwaitOptions{}, publish("v4", "eds", "sds"), subscribed("v4", "EDS", "SDS")...)
+	expect(t, "beside a folder that Envoy does not follow", got, envoy.Unconfirmed, 1)
+	if eds := got.Envoys[0].States[0]; eds.State != envoy.Acked || eds.Refusals != 0 {
+		t.Errorf("the file that Envoy took: %+v", eds)
+	}
+
+	// The same of one file.
+	expect(t, "v5", step(t, f, envoy.AwaitOptions{}, publish("v5", "eds"), subscribed("v5", "EDS")...), envoy.Confirmed, 1)
+	byHand("eds")
+	if err := os.RemoveAll(filepath.Dir(s.path("eds"))); err != nil {
+		t.Fatal(err)
+	}
+	s.publish("eds", "by-hand")
+	expect(t, "in a folder that Envoy does not follow", step(t, f, envoy.AwaitOptions{}, publish("v6", "eds"), subscribed("v6", "EDS")...), envoy.Unconfirmed, 1)
+}
+
+// changed returns when a file, or the folder that it is in, last changed.
+func changed(t *testing.T, path string) (last time.Time) {
+	for _, p := range []string{path, filepath.Dir(path)} {
+		var s unix.Stat_t
+		if err := unix.Stat(p, &s); err != nil {
+			t.Fatal(err)
+		}
+		if at := time.Unix(s.Ctim.Unix()); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // TestAnotherProcess: what one process was seen to run says nothing of another one.

@@ -20,6 +20,7 @@ func (i Incarnation) time() time.Time {
 
 // Observation is what the admin interface of an Envoy says at one time.
 type Observation struct {
+	asked       time.Time // when
 	Incarnation Incarnation
 	State       string // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 	// DrainTime is how long listeners and filter chains drain.
@@ -77,7 +78,7 @@ func (a *Admin) readOnce(ctx context.Context, prefixes []string) (o *Observation
 	if err != nil {
 		return nil, false, err
 	}
-	o = &Observation{Incarnation: p.incarnation, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher, Paths: p.paths, bootstrapPaths: newBootstrapPaths(ctx, p.paths)}
+	o = &Observation{asked: time.Now(), Incarnation: p.incarnation, DrainTime: p.drainTime, Epoch: p.epoch, Matcher: p.matcher, Paths: p.paths, bootstrapPaths: newBootstrapPaths(ctx, p.paths)}
 	if err := s.observe(ctx, o, prefixes); err != nil {
 		return nil, false, err
 	}

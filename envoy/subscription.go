@@ -1,5 +1,7 @@
 package envoy
 
+import "time"
+
 // Subscription is a path subscription that Envoys may have to one published file.
 // A file that two clusters name is two subscriptions.
 type Subscription struct {
@@ -18,4 +20,8 @@ type Subscription struct {
 	// Unmoved means that this step does not move the file. Then it is enough that the
 	// Envoy runs its version, whenever it read that.
 	Unmoved bool
+	// Changed is when the file or the folder that it is in last changed before the step, by the
+	// clock of this machine: Envoy may have read what somebody wrote there by hand, and have
+	// refused it. Zero means that nobody but the steps changes it.
+	Changed time.Time
 }
