@@ -50,6 +50,8 @@ type unsaved struct {
 	path string // empty where there is none
 	text []byte
 	used bool // some tree has the file
+	// followed is a bootstrap that is judged, too.
+	followed string
 }
 
 // readUnsaved reads standard input, where --stdin-filename says so.
@@ -75,13 +77,33 @@ func readUnsaved(c *cli.Context) (unsaved, error) {
 
 // in has the text read as part of a source tree, where that has the file.
 func (u *unsaved) in(o *pipeline.Options) error {
-	if u.path == "" || !load.Contains(o.Source, o.Allow, u.path) {
+	switch {
+	case u.path == "":
 		return nil
+	case o.Follow && load.Contains(o.Source, nil, u.path):
+		return u.beside(o.Source)
+	case o.Follow:
+		u.followed = o.Source
+	case o.Bootstrap != "" && load.Contains(o.Bootstrap, nil, u.path):
+		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file first, or leave one of the two out", u.path, o.Bootstrap)
+	case load.Contains(o.Source, o.Allow, u.path):
+		o.Overlay = map[string][]byte{u.path: u.text}
+		u.used = true
 	}
-	if o.Follow {
-		return usagef("--stdin-filename %s: %s is a bootstrap, and this is for a file of a source tree", u.path, o.Source)
-	}
-	o.Overlay = map[string][]byte{u.path: u.text}
-	u.used = true
 	return nil
+}
+
+// unused returns an error where no tree has the file.
+func (u *unsaved) unused(paths []string) error {
+	switch {
+	case u.path == "" || u.used:
+		return nil
+	case u.followed != "":
+		return u.beside(u.followed)
+	}
+	return usagef("--stdin-filename %s is in no source tree that is judged: %s", u.path, strings.Join(paths, ", "))
+}
+
+func (u *unsaved) beside(bootstrap string) error {
+	return usagef("--stdin-filename %s is for a file of a source tree: %s is a bootstrap, and what it leads to is read from the disk; save the file first", u.path, bootstrap)
 }

@@ -139,8 +139,8 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		}
 		all.Merge(checked)
 	}
-	if unsaved.path != "" && !unsaved.used {
-		return nil, false, usagef("--stdin-filename %s is in no source tree that is judged: %s", unsaved.path, strings.Join(c.Args().Slice(), ", "))
+	if err := unsaved.unused(c.Args().Slice()); err != nil {
+		return nil, false, err
 	}
 	if c.IsSet("root") && !followed {
 		return nil, false, usagef("--root is for a bootstrap: %s is none", strings.Join(c.Args().Slice(), ", "))
