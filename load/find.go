@@ -49,6 +49,29 @@ func formatOf(path string) format {
 	}
 }
 
+// readSuffixes are those of the files that are read.
+const readSuffixes = ".yaml, .yml, .json, .pb, .pb_text, .txtpb or .textproto"
+
+// noFormat says that a file that was asked for can't be read, as it has another suffix or is a
+// folder.
+func noFormat(path string) error {
+	if dir, err := isDir(path); err != nil {
+		return err
+	} else if dir {
+		return fmt.Errorf("%s is a directory, and one file is needed", path)
+	}
+	return fmt.Errorf("can't tell the format of %s: its name must end in %s; or give it on standard input, with - in the place of the name", path, readSuffixes)
+}
+
+// isDir reports whether a path that was asked for leads to a folder.
+func isDir(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return false, &fs.PathError{Op: "read", Path: path, Err: failed.Err}
+	}
+	return err == nil && info.IsDir(), err
+}
+
 // finder goes through a tree, or through a folder of it.
 type finder struct {
 	l       *Loader

@@ -79,6 +79,9 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	defer t.close()
 	t.ended = func() bool { return ctx.Err() != nil }
 	found, in := []entry{{path: root, format: formatOf(root), single: true, beyond: true}}, folders{}
+	if single && found[0].format == formatOther {
+		return nil, noFormat(root)
+	}
 	if !single {
 		if found, in, err = l.find(ctx, t); err != nil {
 			return nil, err
@@ -100,7 +103,7 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 
 // open opens the tree at root, or the folder of the single file at root.
 func (l *Loader) open(root string) (t *tree, single bool, err error) {
-	isDir, err := l.overlay.stat(root)
+	isDir, err := l.overlay.isDir(root)
 	if err != nil {
 		return nil, false, err
 	}

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,14 +91,10 @@ func Contains(root string, allow []string, path string) bool {
 	return slices.ContainsFunc(append([]string{root}, allow...), func(dir string) bool { return fspath.Within(real, fspath.Resolve(dir)) })
 }
 
-// stat asks the overlay, then the file system what a root is.
-func (o overlay) stat(root string) (isDir bool, err error) {
+// isDir asks the overlay, then the file system whether a root is a folder.
+func (o overlay) isDir(root string) (bool, error) {
 	if _, _, ok := o.text(root); ok {
 		return false, nil
 	}
-	var info fs.FileInfo
-	if info, err = os.Stat(root); err != nil {
-		return false, err
-	}
-	return info.IsDir(), nil
+	return isDir(root)
 }

@@ -1,10 +1,6 @@
 package load
 
 import (
-	"fmt"
-	"os"
-	"strings"
-
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -46,10 +42,7 @@ func Open(path string) (Input, error) {
 			return Input{Name: path, Format: name, Data: s.data}, nil
 		}
 	}
-	if _, err := os.Stat(path); err != nil {
-		return Input{}, err
-	}
-	return Input{}, fmt.Errorf("read %s: the suffix says none of the formats %s", path, strings.Join(Formats, ", "))
+	return Input{}, noFormat(path)
 }
 
 // Parse decodes an Input like a file of a source tree. A file that it names by a

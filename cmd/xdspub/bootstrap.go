@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,32 +16,37 @@ import (
 func bootstrapCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "bootstrap",
-		Usage: "write a bootstrap for a client",
+		Usage: "write a bootstrap for a client of the published files",
 		Subcommands: []*cli.Command{{
 			Name:  "envoy",
-			Usage: "write the bootstrap of an Envoy that reads the output directory to standard output",
+			Usage: "write the bootstrap of an Envoy that reads the output directory",
+			Description: `Publish first: Envoy exits when a file of its bootstrap is missing.
+
+Examples:
+  xdspub bootstrap envoy --out /var/lib/xds > envoy.yaml
+  xdspub bootstrap envoy --out /var/lib/xds --envoy-path /xds --admin unix:/run/envoy.sock`,
 			Flags: []cli.Flag{
-				&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch"},
-				&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "the output directory as Envoy sees it, an absolute `DIR` (default: as it was published)"},
-				&cli.StringFlag{Name: "format", EnvVars: env("format"), Usage: "format of the published files, `" + formatNames("|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
+				&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required)"},
+				&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it (default: as it was published)"},
+				&cli.StringFlag{Name: "format", EnvVars: env("format"), Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
 				&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: "127.0.0.1:9901", Usage: "Envoy's admin address, `IP:PORT` or unix:PATH"},
-				&cli.StringFlag{Name: "node-id", EnvVars: env("node-id"), Value: "envoy", Usage: "node `ID`"},
-				&cli.StringFlag{Name: "node-cluster", EnvVars: env("node-cluster"), Value: "envoy", Usage: "node cluster `NAME`"},
+				&cli.StringFlag{Name: "node-id", EnvVars: env("node-id"), Value: "envoy", Usage: "`ID` of the node"},
+				&cli.StringFlag{Name: "node-cluster", EnvVars: env("node-cluster"), Value: "envoy", Usage: "cluster `NAME` of the node"},
 			},
 			Action: bootstrapEnvoy,
 		}},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("unknown client %q: see %s", c.Args().First(), helpFor("bootstrap"))
+				return usagef("unknown client %q: use envoy", c.Args().First())
 			}
-			return usagef("bootstrap wants a client: see %s", helpFor("bootstrap"))
+			return usagef("bootstrap needs a client, such as envoy: see %s", helpFor("bootstrap"))
 		},
 	}
 }
 
 func bootstrapEnvoy(c *cli.Context) error {
 	if c.NArg() > 0 {
-		return usagef("bootstrap envoy wants no arguments, the output directory is --out")
+		return usagef("bootstrap envoy takes no arguments: name the output directory by --out")
 	}
 	out := c.Path("out")
 	if out == "" {
@@ -61,7 +67,7 @@ func bootstrapEnvoy(c *cli.Context) error {
 	case o.Dir == "":
 		o.Dir = m.EnvoyPath
 	case m.EnvoyPath != "" && filepath.Clean(o.Dir) != m.EnvoyPath:
-		return usagef("--envoy-path %s: %s was published with %s, which stands in its files", o.Dir, out, m.EnvoyPath)
+		return usagef("invalid --envoy-path %q: the files in %s were published with --envoy-path %s", o.Dir, out, m.EnvoyPath)
 	}
 	layers, err := pipeline.RuntimeLayers(out, format)
 	if err != nil {
@@ -83,7 +89,12 @@ func bootstrapEnvoy(c *cli.Context) error {
 func publishedFormat(c *cli.Context, m publish.Manifest) (*render.Format, error) {
 	asked := c.String("format")
 	if asked != "" && m.Format != "" && asked != m.Format {
-		return nil, usagef("--format %s: %s was published with %s, which its files are in", asked, c.Path("out"), m.Format)
+		return nil, usagef("invalid --format %q: the files in %s were published with --format %s", asked, c.Path("out"), m.Format)
 	}
-	return formatNamed(cmp.Or(asked, m.Format, render.JSON.Name))
+	name := cmp.Or(asked, m.Format, render.JSON.Name)
+	format := render.FormatNamed(name)
+	if format == nil {
+		return nil, values{c: c}.invalid("format", name, oneOf(formatNames()))
+	}
+	return format, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,10 +17,13 @@ func convertCommand() *cli.Command {
 		Name:      "convert",
 		Usage:     "write the resources of one file as a DiscoveryResponse in another format",
 		ArgsUsage: "FILE|-",
+		Description: `Examples:
+  xdspub convert --to json clusters.yaml
+  xdspub convert --to yaml --output cds.yaml /var/lib/xds/cds/cds.pb`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "the wanted `" + formatNames("|") + "`"},
+			&cli.StringFlag{Name: "to", Usage: "format to write: `" + strings.Join(formatNames(), "|") + "` (required)"},
 			stdinFormatFlag(),
-			&cli.StringFlag{Name: "output", Value: "-", Usage: "write to `FILE`, - for standard output"},
+			&cli.StringFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE`, - for standard output"},
 			maxFindingsFlag(),
 		},
 		Action: convertAction,
@@ -37,7 +41,7 @@ func convertAction(c *cli.Context) error {
 	case to == "":
 		return usagef("--to is required: see %s", helpFor(c.Command.Name))
 	case format == nil:
-		return usagef("--to %q is none of %s", to, formatNames(", "))
+		return usagef("invalid --to %q: %s", to, oneOf(formatNames()))
 	}
 	var in load.Input
 	if name == "-" {

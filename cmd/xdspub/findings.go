@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,11 +18,11 @@ const mostOnTerminal = 100
 
 func maxFindingsFlag() cli.Flag {
 	return &cli.IntFlag{
-		Name: "max-findings", EnvVars: env("max-findings"), DefaultText: fmt.Sprintf("%d on a terminal, else all", mostOnTerminal),
-		Usage: "print `N` findings as text and count the rest, errors first; 0 for all; files that --output names hold all",
+		Category: groupPrint, Name: "max-findings", EnvVars: env("max-findings"), DefaultText: fmt.Sprintf("%d on a terminal, else all", mostOnTerminal),
+		Usage: "print at most `N` findings as text, errors first, and count the rest; 0 prints all; a file named by --output has all",
 		Action: func(_ *cli.Context, n int) error {
 			if n < 0 {
-				return usagef("--max-findings %d can't be negative", n)
+				return usagef("invalid --max-findings %d: write 0 for all, or more", n)
 			}
 			return nil
 		},
@@ -48,7 +49,22 @@ func writeText(w io.Writer, checked *pipeline.Checked, n int) error {
 
 // printFindings writes to a log, which like any other may fail unheard.
 func printFindings(c *cli.Context, checked *pipeline.Checked) {
-	_ = writeText(c.App.ErrWriter, checked, maxFindings(c, c.App.ErrWriter))
+	_ = writeText(c.App.ErrWriter, shown(c, checked), maxFindings(c, c.App.ErrWriter))
+}
+
+// shown leaves out what --quiet does: all but errors, or, where warnings are why nothing is
+// published, all but these.
+func shown(c *cli.Context, checked *pipeline.Checked) *pipeline.Checked {
+	if !c.Bool("quiet") {
+		return checked
+	}
+	least := diag.Error
+	if checked.Accepted() && c.Bool("warnings-as-errors") {
+		least = diag.Warning
+	}
+	few := *checked
+	few.Diagnostics = slices.DeleteFunc(slices.Clone(checked.Diagnostics), func(d diag.Diagnostic) bool { return d.Severity > least })
+	return &few
 }
 
 // colored reports whether w is a terminal that wants colours (no-color.org).

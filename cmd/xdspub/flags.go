@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,36 +19,31 @@ import (
 	"xdspub/render"
 )
 
-// env names the environment variable of a flag: XDSPUB_<NAME>.
-func env(flag string) []string {
-	return []string{"XDSPUB_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
-}
-
 // sourceFlags say how a source tree is read and judged.
 func sourceFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.PathFlag{Name: "config", EnvVars: env("config"), Usage: "settings `FILE` (default: xdspub.yaml in the source tree)"},
-		&cli.StringSliceFlag{Name: "ignore", EnvVars: env("ignore"), Usage: "glob `PATTERN` of files in the tree that are no resources"},
-		&cli.StringSliceFlag{Name: "allow-path", EnvVars: env("allow-path"), Usage: "`DIR` outside the tree that its links and relative paths may lead into"},
-		&cli.PathFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's own bootstrap `FILE`: its static resources count as known"},
-		&cli.StringSliceFlag{Name: "disable", EnvVars: env("disable"), Usage: "leave out the validation `RULE`"},
-		&cli.StringSliceFlag{Name: "enable", EnvVars: env("enable"), Usage: "take in the validation `RULE` that is off by default"},
-		&cli.BoolFlag{Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "refuse what has warnings", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "take a tree without resources as what is wanted", DisableDefaultText: true},
+		&cli.PathFlag{Category: groupSource, Name: "config", EnvVars: env("config"), Usage: "settings `FILE` (default: xdspub.yaml in the source tree)"},
+		&cli.StringSliceFlag{Category: groupSource, Name: "ignore", EnvVars: env("ignore"), Usage: "skip files of the tree that match the glob `PATTERN`"},
+		&cli.StringSliceFlag{Category: groupSource, Name: "allow-path", EnvVars: env("allow-path"), Usage: "links and relative paths in the tree may lead into `DIR`, which is outside of it"},
+		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: references to its static resources are valid"},
+		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree without resources; published, it removes everything from Envoy", DisableDefaultText: true},
+		&cli.StringSliceFlag{Category: groupRules, Name: "disable", EnvVars: env("disable"), Usage: "turn off `RULE`"},
+		&cli.StringSliceFlag{Category: groupRules, Name: "enable", EnvVars: env("enable"), Usage: "turn on `RULE`, which is off by default"},
+		&cli.BoolFlag{Category: groupRules, Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "treat warnings as errors: nothing is published, exit status 1", DisableDefaultText: true},
 	}
 }
 
 // publishFlags say how and where a Snapshot is published.
 func publishFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR`, which Envoy reads"},
-		&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "the output directory as Envoy sees it, an absolute `DIR` (default: --out)"},
-		&cli.StringFlag{Name: "format", EnvVars: env("format"), Value: render.JSON.Name, Usage: "format of the published files, `" + formatNames("|") + "`"},
-		&cli.StringFlag{Name: "eds", EnvVars: env("eds"), Value: "auto", Usage: "where endpoints go, `file|inline|auto`: auto starts with files and goes inline past the inotify budget"},
-		&cli.IntFlag{Name: "inotify-budget", EnvVars: env("inotify-budget"), Value: 120, Usage: "path subscriptions that Envoy can hold, `N`; halve it for hot restart"},
-		&cli.DurationFlag{Name: "step-gap", EnvVars: env("step-gap"), Value: time.Second, Usage: "`TIME` between the steps of a change"},
-		&cli.DurationFlag{Name: "trim-delay", EnvVars: env("trim-delay"), Value: 10 * time.Minute, Usage: "`TIME` that a removed cluster stays for connections that drain"},
-		&cli.StringFlag{Name: "group", EnvVars: env("group"), Usage: "`GROUP` that may read secret files (default: the output directory's)"},
+		&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR`, which Envoy reads (required)"},
+		&cli.StringFlag{Category: groupPublish, Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it, such as its mount in Envoy's container (default: the path of --out)"},
+		&cli.StringFlag{Category: groupPublish, Name: "format", EnvVars: env("format"), Value: render.JSON.Name, Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "`"},
+		&cli.StringFlag{Category: groupPublish, Name: "eds", EnvVars: env("eds"), Value: "auto", Usage: "where endpoints go: `file|inline|auto`; auto means files, and inline for good once they exceed the inotify budget"},
+		&cli.IntFlag{Category: groupPublish, Name: "inotify-budget", EnvVars: env("inotify-budget"), Value: 120, Usage: "number `N` of files that one Envoy can watch; halve it if you hot restart"},
+		&cli.DurationFlag{Category: groupPublish, Name: "step-gap", EnvVars: env("step-gap"), Value: time.Second, Usage: "wait `TIME` between the steps of a change, where no Envoy confirms them"},
+		&cli.DurationFlag{Category: groupPublish, Name: "trim-delay", EnvVars: env("trim-delay"), Value: 10 * time.Minute, Usage: "keep a removed cluster for `TIME`, for connections that still drain"},
+		&cli.StringFlag{Category: groupPublish, Name: "group", EnvVars: env("group"), Usage: "`GROUP` that may read files with secrets (default: the output directory's)"},
 	}
 }
 
@@ -54,27 +51,31 @@ func publishFlags() []cli.Flag {
 func confirmFlags() []cli.Flag {
 	return []cli.Flag{
 		envoyAdminFlag(),
-		&cli.StringSliceFlag{Name: "envoy-log", EnvVars: env("envoy-log"), Usage: "`FILE` that such an Envoy logs to, for its words when it refuses something; with Envoy's --log-path, give it --file-flush-interval-msec 100"},
-		&cli.StringFlag{Name: "ack-quorum", EnvVars: env("ack-quorum"), Value: envoy.Quorum{}.String(), Usage: "how many of the Envoys that answer must take a step in, `all|any|N`"},
-		&cli.DurationFlag{Name: "ack-timeout", EnvVars: env("ack-timeout"), Value: 15 * time.Second, Usage: "`TIME` that Envoys have to take a step in; then it counts as unconfirmed and the change goes on"},
-		&cli.DurationFlag{Name: "warm-timeout", EnvVars: env("warm-timeout"), Value: 30 * time.Second, Usage: "`TIME` that new clusters have to get warm before something uses them"},
+		&cli.StringSliceFlag{Category: groupEnvoy, Name: "envoy-log", EnvVars: env("envoy-log"), Usage: "`FILE` that this Envoy logs to, for the reason when it refuses something; start Envoy with --log-path FILE --file-flush-interval-msec 100"},
+		&cli.StringFlag{Category: groupEnvoy, Name: "ack-quorum", EnvVars: env("ack-quorum"), Value: envoy.Quorum{}.String(), Usage: "how many of the Envoys that answer must acknowledge a step before the next one starts: `all|any|N`"},
+		&cli.DurationFlag{Category: groupEnvoy, Name: "ack-timeout", EnvVars: env("ack-timeout"), Value: 15 * time.Second, Usage: "wait `TIME` for the acknowledgements of a step; after that it counts as unconfirmed, and the change continues"},
+		&cli.DurationFlag{Category: groupEnvoy, Name: "warm-timeout", EnvVars: env("warm-timeout"), Value: 30 * time.Second, Usage: "wait `TIME` for new clusters to warm before listeners and routes use them"},
 	}
 }
 
 func envoyAdminFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "envoy-admin", EnvVars: env("envoy-admin"), Usage: "`URL` of the admin interface of an Envoy that reads the output directory: http://HOST:PORT or unix:PATH"}
+	return &cli.StringSliceFlag{Category: groupEnvoy, Name: "envoy-admin", EnvVars: env("envoy-admin"), Usage: "`URL` of the admin interface of an Envoy that reads the output directory: http://HOST:PORT or unix:PATH"}
 }
 
 func retryHeldFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "retry-held", EnvVars: env("retry-held"), Usage: "try once more what Envoy refused", DisableDefaultText: true}
+	return &cli.BoolFlag{Category: groupRun, Name: "retry-held", EnvVars: env("retry-held"), Usage: "publish once more what is held since Envoy refused it", DisableDefaultText: true}
+}
+
+func quietFlag() cli.Flag {
+	return &cli.BoolFlag{Category: groupPrint, Name: "quiet", Aliases: []string{"q"}, EnvVars: env("quiet"), Usage: "print errors only, and log warnings and errors only", DisableDefaultText: true}
 }
 
 // watchFlags say when a source tree is looked at.
 func watchFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "a change is taken up once the tree was quiet for `TIME`, or after 2s; that of one file, on Linux, once the file is whole"},
-		&cli.DurationFlag{Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "look at the whole tree every `TIME` even without an event, or less often where that costs more than a thousandth of a core"},
-		&cli.DurationFlag{Name: "poll", EnvVars: env("poll"), Usage: "look for changes every `TIME` instead of waiting for events: for network file systems (0: off)"},
+		&cli.DurationFlag{Category: groupWatch, Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "publish once nothing in the tree has changed for `TIME`, or after 2s; on Linux, a change of one file at once when it is complete"},
+		&cli.DurationFlag{Category: groupWatch, Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "read the whole tree every `TIME` even if no event says so; less often if that takes more than a thousandth of a core"},
+		&cli.DurationFlag{Category: groupWatch, Name: "poll", EnvVars: env("poll"), Usage: "look for changes every `TIME` instead of waiting for events, for network file systems; 0s waits for events"},
 	}
 }
 
@@ -86,20 +87,35 @@ func sourceOptions(v values, source string) (pipeline.Options, error) {
 	}
 	for _, pattern := range o.Ignore {
 		if _, err := filepath.Match(pattern, ""); err != nil {
-			return o, usagef("--ignore %q is not a glob pattern", pattern)
+			return o, v.invalid("ignore", pattern, "write a glob pattern such as *.conf or old/*")
 		}
 	}
-	for _, named := range []struct {
-		flag  string
-		codes []string
-	}{{"disable", o.Disable}, {"enable", o.Enable}} {
-		for _, code := range named.codes {
-			if !slices.ContainsFunc(pipeline.RuleCodes(), func(r diag.Code) bool { return r.Name == code }) {
-				return o, usagef("--%s %s: there is no such rule: see xdspub rules", named.flag, code)
+	for flag, codes := range map[string][]string{"disable": o.Disable, "enable": o.Enable} {
+		for _, code := range codes {
+			if err := checkRule(v, flag, code); err != nil {
+				return o, err
 			}
 		}
 	}
 	return o, nil
+}
+
+// checkRule returns an error where there is no rule of a name that a flag gives.
+func checkRule(v values, flag, name string) error {
+	var names []string
+	for _, code := range pipeline.RuleCodes() {
+		names = append(names, code.Name)
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	if slices.ContainsFunc(pipeline.Codes(), func(c diag.Code) bool { return c.Name == name }) {
+		return v.invalid(flag, name, "this finding can't be turned off, since the file can't be read")
+	}
+	if meant := nearest(names, name); meant != "" {
+		return v.invalid(flag, name, fmt.Sprintf("did you mean %s?", meant))
+	}
+	return v.invalid(flag, name, "xdspub rules lists the rules")
 }
 
 // publishOptions returns the options for all stages.
@@ -111,8 +127,10 @@ func publishOptions(v values, source string, log *slog.Logger) (controller.Optio
 	}
 	o.Log = log
 	o.Out, o.EnvoyPath = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String)
-	if o.Format, err = formatNamed(value(v, "format", v.c.String)); err != nil {
-		return o, err
+	if name := value(v, "format", v.c.String); true {
+		if o.Format = render.FormatNamed(name); o.Format == nil {
+			return o, v.invalid("format", name, oneOf(formatNames()))
+		}
 	}
 	o.Endpoints, o.InotifyBudget = pipeline.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
 	o.StepGap, o.TrimDelay = value(v, "step-gap", v.c.Duration), value(v, "trim-delay", v.c.Duration)
@@ -120,13 +138,15 @@ func publishOptions(v values, source string, log *slog.Logger) (controller.Optio
 	case o.Out == "":
 		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
 	case o.EnvoyPath != "" && !strings.HasPrefix(o.EnvoyPath, "/"):
-		return o, usagef("--envoy-path %q is not absolute", o.EnvoyPath)
+		return o, v.invalid("envoy-path", o.EnvoyPath, "write an absolute path, as Envoy sees it")
 	case o.Endpoints != pipeline.EndpointsAuto && o.Endpoints != pipeline.EndpointsFile && o.Endpoints != pipeline.EndpointsInline:
-		return o, usagef("--eds %q is none of file, inline, auto", o.Endpoints)
+		return o, v.invalid("eds", string(o.Endpoints), "use file, inline or auto")
 	case o.InotifyBudget < 2:
-		return o, usagef("--inotify-budget %d: CDS and LDS alone need 2", o.InotifyBudget)
-	case o.StepGap < 0 || o.TrimDelay < 0:
-		return o, usagef("--step-gap and --trim-delay can't be negative")
+		return o, v.invalid("inotify-budget", strconv.Itoa(o.InotifyBudget), "write 2 or more, since CDS and LDS take one each")
+	case o.StepGap < 0:
+		return o, v.invalid("step-gap", o.StepGap.String(), "write 0s or more")
+	case o.TrimDelay < 0:
+		return o, v.invalid("trim-delay", o.TrimDelay.String(), "write 0s or more")
 	}
 	o.Envoys, err = fleet(v, o.Options)
 	return o, err
@@ -134,68 +154,62 @@ func publishOptions(v values, source string, log *slog.Logger) (controller.Optio
 
 // fleet returns the Envoys that flags name, nil where they name none.
 func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
-	quorum, err := envoy.ParseQuorum(value(v, "ack-quorum", v.c.String))
+	text := value(v, "ack-quorum", v.c.String)
+	quorum, err := envoy.ParseQuorum(text)
 	if err != nil {
-		return nil, usagef("--ack-quorum: %v", err)
+		return nil, v.invalid("ack-quorum", text, "use all, any, or a number from 1")
 	}
 	f := envoy.FleetOptions{
 		Quorum: quorum, Dir: cmp.Or(o.EnvoyPath, pipeline.DefaultEnvoyPath(o.Out)), Log: o.Log,
 		AckTimeout: value(v, "ack-timeout", v.c.Duration), WarmTimeout: value(v, "warm-timeout", v.c.Duration),
 	}
-	if f.AckTimeout <= 0 || f.WarmTimeout <= 0 {
-		return nil, usagef("--ack-timeout and --warm-timeout must be above 0")
+	switch {
+	case f.AckTimeout <= 0:
+		return nil, v.invalid("ack-timeout", f.AckTimeout.String(), "write a time above 0s")
+	case f.WarmTimeout <= 0:
+		return nil, v.invalid("warm-timeout", f.WarmTimeout.String(), "write a time above 0s")
 	}
 	for _, file := range value(v, "envoy-log", v.c.StringSlice) {
 		f.Logs = append(f.Logs, envoy.NewLog(file))
 	}
-	if f.Admins, err = admins(value(v, "envoy-admin", v.c.StringSlice)); err != nil {
+	if f.Admins, err = admins(v); err != nil {
 		return nil, err
 	}
 	if len(f.Admins) == 0 {
 		if len(f.Logs) > 0 {
-			return nil, usagef("--envoy-log says why Envoy refuses something, and only --envoy-admin tells that it does")
+			return nil, usagef("--envoy-log needs --envoy-admin: the log says why Envoy refuses a change, the admin interface that it does")
 		}
 		return nil, nil
 	}
 	if !quorum.Within(len(f.Admins)) {
-		return nil, usagef("--ack-quorum %s is more than there are of --envoy-admin: %d", quorum, len(f.Admins))
+		return nil, v.invalid("ack-quorum", text, fmt.Sprintf("--envoy-admin is given %d times", len(f.Admins)))
 	}
 	return envoy.NewFleet(f), nil
 }
 
 // admins returns those that --envoy-admin names. One that is named twice would count twice
 // in a quorum.
-func admins(urls []string) ([]*envoy.Admin, error) {
+func admins(v values) ([]*envoy.Admin, error) {
 	var list []*envoy.Admin
 	named := make(map[string]bool)
-	for _, url := range urls {
+	for _, url := range value(v, "envoy-admin", v.c.StringSlice) {
 		key := strings.TrimSuffix(url, "/")
 		if named[key] {
-			return nil, usagef("--envoy-admin %s is given twice", url)
+			return nil, v.invalid("envoy-admin", url, "it is given twice")
 		}
 		named[key] = true
 		admin, err := envoy.NewAdmin(url)
 		if err != nil {
-			return nil, usagef("--envoy-admin: %v", err)
+			return nil, v.invalid("envoy-admin", url, "write http://HOST:PORT or unix:PATH")
 		}
 		list = append(list, admin)
 	}
 	return list, nil
 }
 
-// formatNamed returns the format of published files that a flag names.
-func formatNamed(name string) (*render.Format, error) {
-	f := render.FormatNamed(name)
-	if f == nil {
-		return nil, usagef("--format %q is none of %s", name, formatNames(", "))
-	}
-	return f, nil
-}
-
-func formatNames(separator string) string {
-	var names []string
+func formatNames() (names []string) {
 	for _, f := range render.Formats {
 		names = append(names, f.Name)
 	}
-	return strings.Join(names, separator)
+	return names
 }

@@ -15,14 +15,14 @@ import (
 )
 
 func stdinFormatFlag() cli.Flag {
-	return &cli.StringFlag{Name: "stdin-format", Value: "yaml", Usage: "format of standard input, which - stands for: `" + strings.Join(load.Formats, "|") + "`"}
+	return &cli.StringFlag{Category: groupSource, Name: "stdin-format", Value: "yaml", Usage: "format of standard input, where a path is -: `" + strings.Join(load.Formats, "|") + "`"}
 }
 
 // standardInput reads what - stands for.
 func standardInput(c *cli.Context) (load.Input, error) {
 	in := load.Input{Name: "<stdin>", Format: c.String("stdin-format")}
 	if !slices.Contains(load.Formats, in.Format) {
-		return in, usagef("--stdin-format %q is none of %s", in.Format, strings.Join(load.Formats, ", "))
+		return in, usagef("invalid --stdin-format %q: %s", in.Format, oneOf(load.Formats))
 	}
 	data, err := readStandardInput(c)
 	in.Data = data
@@ -42,7 +42,7 @@ func readStandardInput(c *cli.Context) ([]byte, error) {
 }
 
 func stdinFilenameFlag() cli.Flag {
-	return &cli.PathFlag{Name: "stdin-filename", Usage: "judge standard input as if it were the `FILE` of the source tree, there or not: what an editor has not saved"}
+	return &cli.PathFlag{Category: groupSource, Name: "stdin-filename", Usage: "check the tree with standard input in the place of its `FILE`, which need not exist: the text that an editor has not saved"}
 }
 
 // unsaved is the text of a file of a source tree, read from standard input.
@@ -67,7 +67,7 @@ func readUnsaved(c *cli.Context) (unsaved, error) {
 	case slices.Contains(c.Args().Slice(), "-"):
 		return unsaved{}, usagef("--stdin-filename %s reads standard input, and so does -: leave one of them out", path)
 	case err == nil && !info.Mode().IsRegular():
-		return unsaved{}, usagef("--stdin-filename %s is no file", path)
+		return unsaved{}, usagef("--stdin-filename %s is not a file", path)
 	case load.Hidden(filepath.Base(path)):
 		return unsaved{}, usagef("--stdin-filename %s: a file of that name is never read as resources", path)
 	}
@@ -101,7 +101,7 @@ func (u *unsaved) unused(paths []string) error {
 	case u.followed != "":
 		return u.beside(u.followed)
 	}
-	return usagef("--stdin-filename %s is in no source tree that is judged: %s", u.path, strings.Join(paths, ", "))
+	return usagef("--stdin-filename %s is in none of the source trees that are checked: %s", u.path, strings.Join(paths, ", "))
 }
 
 func (u *unsaved) beside(bootstrap string) error {

@@ -25,10 +25,18 @@ import (
 func renderCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "render",
-		Usage:     "check a source tree and publish it once",
+		Usage:     "check a source tree, and publish it once",
 		ArgsUsage: "SRC",
+		Description: `Examples:
+  xdspub render --out /var/lib/xds --dry-run config/
+  xdspub render --out /var/lib/xds config/
+  xdspub render --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
+
+Exit status: 0 published, or nothing to do; 1 errors, nothing was published; 2 wrong usage;
+3 could not run.`,
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags()), maxFindingsFlag(), retryHeldFlag(),
-			&cli.BoolFlag{Name: "dry-run", EnvVars: env("dry-run"), Usage: "show the plan and write nothing", DisableDefaultText: true}),
+			quietFlag(),
+			&cli.BoolFlag{Category: groupRun, Name: "dry-run", EnvVars: env("dry-run"), Usage: "show what would be published, step by step, and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			source, err := oneArgument(c, "SRC")
 			if err != nil {
@@ -38,7 +46,7 @@ func renderCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			o, err := publishOptions(v, source, newLogger(c.App.ErrWriter))
+			o, err := publishOptions(v, source, newLogger(c))
 			if err != nil {
 				return err
 			}
@@ -57,7 +65,9 @@ func renderOnce(v values, o controller.Options) error {
 		}
 	}
 	r := controller.New(o)
+	end := showProgress(v.c, "checking "+o.Source)
 	checked, err := r.Check(v.c.Context)
+	end()
 	if err != nil {
 		return err
 	}
@@ -123,9 +133,12 @@ func published(ctx context.Context, c *cli.Context, r *controller.Controller, ou
 		return err
 	}
 	outcome.Moved.Steps = append(outcome.Moved.Steps, trimmed.Steps...)
+	if c.Bool("quiet") {
+		return nil
+	}
 	fmt.Fprintln(c.App.Writer, outcome.Message())
 	if !next.IsZero() {
-		fmt.Fprintf(c.App.Writer, "what went stays for connections that drain: a run after %s trims it\n", next.Format(time.RFC3339))
+		fmt.Fprintf(c.App.Writer, "removed clusters stay for connections that still drain: run render again after %s to remove them\n", next.Format(time.RFC3339))
 	}
 	return nil
 }

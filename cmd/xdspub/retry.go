@@ -33,7 +33,7 @@ func handOver(v values, o controller.Options) (done bool, err error) {
 	fmt.Fprintf(v.c.App.ErrWriter, "process %d watches %s and is asked to try again what is held\n", running.PID, running.Source)
 	result, err := control.Retry(v.c.Context, o.Out, control.RetryHeld{Source: source, Flags: given(v)})
 	if conflict, ok := errors.AsType[*control.ConflictError](err); ok {
-		return true, usagef("process %d publishes into %s, but %w: leave away what differs, or end that watch", running.PID, o.Out, conflict)
+		return true, usagef("process %d publishes into %s, but %w: omit the options that differ, or stop that watch", running.PID, o.Out, conflict)
 	}
 	if err != nil {
 		return true, err

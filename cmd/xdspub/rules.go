@@ -12,10 +12,10 @@ import (
 func rulesCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "rules",
-		Usage: "list every rule",
+		Usage: "list all rules with their severity",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usagef("rules wants no arguments: see xdspub explain")
+				return usagef("rules takes no arguments: xdspub explain RULE explains one")
 			}
 			w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
 			for _, code := range pipeline.Codes() {
@@ -29,7 +29,7 @@ func rulesCommand() *cli.Command {
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "say what a rule means and why",
+		Usage:     "explain a rule: what it finds, why, and what to write instead",
 		ArgsUsage: "RULE",
 		Action: func(c *cli.Context) error {
 			name, err := oneArgument(c, "RULE")
@@ -42,7 +42,19 @@ func explainCommand() *cli.Command {
 					return err
 				}
 			}
-			return usagef("there is no rule %q: see xdspub rules", name)
+			return unknownRule(name)
 		},
 	}
+}
+
+// unknownRule says that there is no rule of a name, and which may have been meant.
+func unknownRule(name string) error {
+	var names []string
+	for _, code := range pipeline.Codes() {
+		names = append(names, code.Name)
+	}
+	if meant := nearest(names, name); meant != "" {
+		return usagef("unknown rule %q: did you mean %s?", name, meant)
+	}
+	return usagef("unknown rule %q: xdspub rules lists them", name)
 }

@@ -4,33 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
 	"xdspub/load"
 )
-
-// values are what the flags of a command say, completed by the settings file of
-// a source tree: flags win, then the environment, then the file.
-type values struct {
-	c    *cli.Context
-	file map[string]any // the settings that no flag and no variable overrides
-}
-
-// value is that of one flag. lookup is the context's for flags of its kind, such
-// as c.String.
-func value[T any](v values, name string, lookup func(string) T) T {
-	if x, ok := v.file[name]; ok {
-		return x.(T)
-	}
-	return lookup(name)
-}
 
 // trusted are the settings that say what is read, asked and written outside the source
 // tree. The tree's own settings file can't say that: whoever may change the tree is
@@ -39,12 +22,15 @@ var trusted = []string{"allow-path", "bootstrap", "out", "group", "envoy-admin",
 
 // settings reads the settings file of a source tree, if there is one.
 func settings(c *cli.Context, source string) (values, error) {
-	v := values{c, map[string]any{}}
+	v := values{c, map[string]any{}, map[string]diag.Position{}}
 	name, ofTree := c.Path("config"), false
 	read := load.Config
 	if name == "" {
 		name, ofTree = load.ConfigFile(source), true
 		read = func(string) ([]load.Setting, diag.List, error) { return load.TreeConfig(source) }
+	}
+	if other := misnamed(source); ofTree && other != "" {
+		return v, usagef("%s: the settings file is named %s: rename it", other, filepath.Base(name))
 	}
 	list, findings, err := read(name)
 	switch {
@@ -55,14 +41,14 @@ func settings(c *cli.Context, source string) (values, error) {
 	}
 	flags := slices.Concat(sourceFlags()[1:], publishFlags(), confirmFlags(), watchFlags()) // all but config itself
 	for _, s := range list {
-		x, wrong := parse(flags, s, filepath.Dir(name))
+		x, wrong := setting(flags, s, filepath.Dir(name))
 		if wrong == nil && ofTree && slices.Contains(trusted, s.Name) {
-			wrong = fmt.Errorf("%s can't be set by the source tree itself: who changes the tree must not choose what is read or written beside it; use --%[1]s, %s, or --config %s", s.Name, env(s.Name)[0], name)
+			wrong = fmt.Errorf("%s can't be set in the source tree: a change of the tree must not decide what is read or written outside of it; use --%[1]s, %s, or --config %s", s.Name, env(s.Name)[0], name)
 		}
 		if wrong != nil {
 			findings = append(findings, diag.Diagnostic{Position: s.Position, Message: wrong.Error()})
 		} else if !c.IsSet(s.Name) {
-			v.file[s.Name] = x
+			v.file[s.Name], v.at[s.Name] = x, s.Position
 		}
 	}
 	if len(findings) > 0 {
@@ -75,13 +61,29 @@ func settings(c *cli.Context, source string) (values, error) {
 	return v, nil
 }
 
-// parse makes what a setting says the type of its flag. A file serves several
-// commands, so it may have settings that this one has no flag for; they have to
-// be right all the same.
-func parse(flags []cli.Flag, s load.Setting, dir string) (any, error) {
-	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return f.Names()[0] == s.Name })
+// misnamed returns the file at the root of a tree that has the settings file's name but for the
+// suffix, or "".
+func misnamed(source string) string {
+	other := strings.TrimSuffix(load.ConfigFile(source), ".yaml") + ".yml"
+	if _, err := os.Lstat(other); err != nil {
+		return ""
+	}
+	return other
+}
+
+// setting makes what a setting says the type of its flag. A file serves several commands, so it
+// may have settings that this one has no flag for; they have to be valid all the same.
+func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
+	var names []string
+	for _, f := range flags {
+		names = append(names, f.Names()[0])
+	}
+	i := slices.Index(names, s.Name)
 	if i < 0 {
-		return nil, fmt.Errorf("unknown setting %q: settings are named like flags of validate, render and watch", s.Name)
+		if meant := nearest(names, s.Name); meant != "" {
+			return nil, fmt.Errorf("unknown setting %q: did you mean %s?", s.Name, meant)
+		}
+		return nil, fmt.Errorf("unknown setting %q: settings have the names of options of validate, render and watch", s.Name)
 	}
 	if _, ok := flags[i].(*cli.StringSliceFlag); ok {
 		if s.Name == "allow-path" {
@@ -92,27 +94,14 @@ func parse(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		return s.Values, nil
 	}
 	if len(s.Values) != 1 {
-		return nil, fmt.Errorf("%s wants one value, not a list of %d", s.Name, len(s.Values))
+		return nil, fmt.Errorf("%s takes one value, not a list of %d", s.Name, len(s.Values))
 	}
-	text := s.Values[0]
-	var x any = text
-	var err error
-	wanted := ""
-	switch flags[i].(type) {
-	case *cli.PathFlag: // a path in a file is seen from there
-		x = from(dir, text)
-	case *cli.BoolFlag:
-		x, err = strconv.ParseBool(text)
-		wanted = "true or false"
-	case *cli.IntFlag:
-		x, err = strconv.Atoi(text)
-		wanted = "a number"
-	case *cli.DurationFlag:
-		x, err = time.ParseDuration(text)
-		wanted = "a time such as 90s or 10m"
-	}
+	x, err := parse(flags[i], s.Values[0])
 	if err != nil {
-		return nil, fmt.Errorf("%s wants %s, not %q", s.Name, wanted, text)
+		return nil, fmt.Errorf("invalid %s %q: %w", s.Name, s.Values[0], err)
+	}
+	if _, isPath := flags[i].(*cli.PathFlag); isPath { // as seen from the file
+		x = from(dir, s.Values[0])
 	}
 	return x, nil
 }

@@ -18,16 +18,20 @@ import (
 func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "say what is published, and what runs in each Envoy",
-		Description: `Exit status: 0 all is in sync, 1 it is not, 2 wrong usage, 3 it can't be told. Beside
-files that Envoys do not run it is also not in sync where a change was interrupted, a
-published file was changed by hand or is missing, a snapshot is held since Envoy refused
-it, or a running watch can't publish its source tree.`,
+		Usage: "show what is published, and which of it each Envoy runs",
+		Description: `Examples:
+  xdspub status --out /var/lib/xds
+  xdspub status --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 --format json
+
+Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
+It is in sync if every Envoy runs the published files, no change was interrupted, no published
+file was changed by hand or is missing, no snapshot is held since Envoy refused it, and a
+running watch can publish its source tree.`,
 		Flags: []cli.Flag{
-			&cli.PathFlag{Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch"},
+			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required)"},
 			envoyAdminFlag(),
 			// No variable: XDSPUB_FORMAT is the format of published files.
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "print it as `text|json`"},
+			&cli.StringFlag{Category: groupPrint, Name: "format", Value: "text", Usage: "print the status as `text|json`"},
 		},
 		Action: statusAction,
 	}
@@ -38,14 +42,14 @@ func statusAction(c *cli.Context) error {
 	format := c.String("format")
 	switch {
 	case c.NArg() > 0:
-		return usagef("status wants no arguments, the output directory is --out")
+		return usagef("status takes no arguments: name the output directory by --out")
 	case o.Out == "":
 		return usagef("--out is required: see %s", helpFor("status"))
 	case format != "text" && format != "json":
-		return usagef("--format %q is none of text, json", format)
+		return usagef("invalid --format %q: use text or json", format)
 	}
 	var err error
-	if o.Admins, err = admins(c.StringSlice("envoy-admin")); err != nil {
+	if o.Admins, err = admins(values{c: c}); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)

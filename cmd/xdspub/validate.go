@@ -18,17 +18,25 @@ import (
 func validateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
-		Usage:     "check a source tree, or what an Envoy gets from its bootstrap on; nothing is written",
+		Usage:     "check a source tree, or a bootstrap and every file that it leads Envoy to (read-only)",
 		ArgsUsage: "PATH…|-",
+		Description: `Examples:
+  xdspub validate config/                       every resource of a directory
+  xdspub validate envoy.yaml                    a bootstrap, and every file that Envoy would read
+  xdspub validate --format json config/         for a program
+  kustomize build . | xdspub validate -         standard input
+
+Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run.`,
 		Flags: append(sourceFlags(),
-			// No variables: XDSPUB_FORMAT is the format of published files.
-			&cli.StringSliceFlag{Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; may be repeated, each with its --output"},
+			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "Envoy's working directory `DIR`, where relative paths of a bootstrap begin (default: the current one)"},
 			stdinFormatFlag(),
 			stdinFilenameFlag(),
+			// No variables: XDSPUB_FORMAT is the format of published files.
+			&cli.StringSliceFlag{Category: groupPrint, Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; each format needs its --output"},
+			&cli.StringSliceFlag{Category: groupPrint, Name: "output", Usage: "write the findings to `FILE`, - for standard output"},
 			maxFindingsFlag(),
-			&cli.BoolFlag{Name: "timings", Usage: "print to standard error what took how long, the slowest rule first", DisableDefaultText: true},
-			&cli.PathFlag{Name: "root", Usage: "Envoy's working directory `DIR`, where relative paths of a bootstrap begin (default: the current one)"},
-			&cli.StringSliceFlag{Name: "output", Usage: "write the findings to `FILE`, - for standard output"},
+			quietFlag(),
+			&cli.BoolFlag{Category: groupPrint, Name: "timings", Usage: "print to standard error how long each rule took, the slowest first", DisableDefaultText: true},
 		),
 		Action: validateAction,
 	}
@@ -36,22 +44,22 @@ func validateCommand() *cli.Command {
 
 func validateAction(c *cli.Context) error {
 	if c.NArg() == 0 || slices.Contains(c.Args().Slice(), "") {
-		return usagef("validate wants a PATH: see %s", helpFor(c.Command.Name))
+		return usagef("validate needs a PATH: see %s", helpFor(c.Command.Name))
 	}
 	if i := slices.Index(c.Args().Slice(), "-"); i >= 0 && slices.Contains(c.Args().Slice()[i+1:], "-") {
-		return usagef("- stands twice, standard input can be read once")
+		return usagef("- is given twice: standard input can be read only once")
 	}
 	formats, outputs := c.StringSlice("format"), c.StringSlice("output")
 	for _, f := range formats {
 		if f != "text" && f != "json" {
-			return usagef("--format %q is none of text, json", f)
+			return usagef("invalid --format %q: use text or json", f)
 		}
 	}
 	if len(outputs) == 0 && len(formats) == 1 {
 		outputs = []string{"-"}
 	}
 	if len(outputs) != len(formats) {
-		return usagef("%d times --format and %d times --output: each format needs its output", len(formats), len(outputs))
+		return usagef("--format is given %d times and --output %d times: give each format its output", len(formats), len(outputs))
 	}
 	checked, ok, err := checkAll(c)
 	if err != nil {
@@ -62,13 +70,16 @@ func validateAction(c *cli.Context) error {
 		if outputs[i] == "-" {
 			most = maxFindings(c, c.App.Writer)
 		}
-		err := writeTo(c.App.Writer, outputs[i], func(w io.Writer) error { return writeFormat(w, format, checked, most) })
+		err := writeTo(c.App.Writer, outputs[i], func(w io.Writer) error { return writeFormat(c, w, format, checked, most) })
 		if err != nil {
 			return err
 		}
 	}
 	if checked.Timings != nil {
 		writeTimings(c.App.ErrWriter, checked.Timings)
+	}
+	if !ok && checked.Accepted() {
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: exit status %d, because of --warnings-as-errors\n", exitRefused)
 	}
 	if !ok {
 		return &exit{status: exitRefused}
@@ -120,7 +131,7 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 			o.Input = &in
 		case isBootstrap(path), c.IsSet("root") && isFile(path):
 			if o.Bootstrap != "" {
-				return nil, false, usagef("--bootstrap %s: %s is a bootstrap itself", o.Bootstrap, path)
+				return nil, false, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, path)
 			}
 			o.Follow, o.Root = true, c.Path("root")
 			followed = true
@@ -128,7 +139,9 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		if err := unsaved.in(&o); err != nil {
 			return nil, false, err
 		}
+		end := showProgress(c, "checking "+path)
 		checked, err := pipeline.New(o).Check(c.Context)
+		end()
 		if err != nil {
 			return nil, false, err
 		}
@@ -143,7 +156,7 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		return nil, false, err
 	}
 	if c.IsSet("root") && !followed {
-		return nil, false, usagef("--root is for a bootstrap: %s is none", strings.Join(c.Args().Slice(), ", "))
+		return nil, false, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
 	}
 	return all, ok, nil
 }
@@ -175,11 +188,11 @@ func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error
 }
 
 // writeFormat writes all findings, or as text at most so many; 0 stands for all.
-func writeFormat(w io.Writer, format string, checked *pipeline.Checked, most int) error {
+func writeFormat(c *cli.Context, w io.Writer, format string, checked *pipeline.Checked, most int) error {
 	if format == "json" {
 		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
 	}
-	if err := writeText(w, checked, most); err != nil {
+	if err := writeText(w, shown(c, checked), most); err != nil || c.Bool("quiet") {
 		return err
 	}
 	_, err := fmt.Fprintln(w, checked.Summary)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -11,22 +12,30 @@ import (
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
-		Usage: "say which version this is, and for which Envoy",
+		Usage: "print the version of xdspub, and of Envoy's API that it knows",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usagef("version wants no arguments")
+				return usagef("version takes no arguments")
 			}
-			version, api := "unknown", "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
-				for _, m := range info.Deps {
-					if m.Path == "github.com/envoyproxy/go-control-plane/envoy" {
-						api = m.Version
-					}
-				}
-			}
-			_, err := fmt.Fprintf(c.App.Writer, "xdspub %s, Envoy API %s, %s %s/%s\n", version, api, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			return writeVersion(c.App.Writer)
 		},
 	}
+}
+
+func versionFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}
+}
+
+func writeVersion(w io.Writer) error {
+	version, api := "unknown", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		for _, m := range info.Deps {
+			if m.Path == "github.com/envoyproxy/go-control-plane/envoy" {
+				api = m.Version
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "xdspub %s, Envoy API %s, %s %s/%s\n", version, api, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }

@@ -21,10 +21,19 @@ import (
 func watchCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "watch",
-		Usage:     "publish a source tree whenever it changes",
+		Usage:     "publish a source tree, and again whenever it changes",
 		ArgsUsage: "SRC",
+		Description: `An invalid tree changes nothing: the last valid files stay. SIGHUP reads the tree again,
+SIGTERM ends the watch after the step that is under way.
+
+Examples:
+  xdspub watch --out /var/lib/xds config/
+  xdspub watch --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
+
+Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, that of render.`,
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), watchFlags()), maxFindingsFlag(), retryHeldFlag(),
-			&cli.BoolFlag{Name: "once", EnvVars: env("once"), Usage: "make one pass and end, with the exit status of render", DisableDefaultText: true}),
+			quietFlag(),
+			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and end, like render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			// First of all: a supervisor may send one at any time, and it ends a
 			// process that does not ask for it.
@@ -39,15 +48,17 @@ func watchCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			o, err := publishOptions(v, source, newLogger(c.App.ErrWriter))
+			o, err := publishOptions(v, source, newLogger(c))
 			if err != nil {
 				return err
 			}
-			if value(v, "quiet-period", c.Duration) <= 0 || value(v, "rescan", c.Duration) <= 0 {
-				return usagef("--quiet-period and --rescan must be above 0")
+			for _, name := range []string{"quiet-period", "rescan"} {
+				if d := value(v, name, c.Duration); d <= 0 {
+					return v.invalid(name, d.String(), "write a time above 0s")
+				}
 			}
-			if value(v, "poll", c.Duration) < 0 {
-				return usagef("--poll can't be negative")
+			if d := value(v, "poll", c.Duration); d < 0 {
+				return v.invalid("poll", d.String(), "write 0s or more")
 			}
 			if c.Bool("once") {
 				return renderOnce(v, o)

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The groups of flags in the help of a command, in the order that they are shown in.
+const (
+	groupSource  = "Source tree"
+	groupRules   = "Rules"
+	groupPublish = "Publishing"
+	groupEnvoy   = "Confirmation by Envoy"
+	groupWatch   = "Watching"
+	groupRun     = "This run"
+	groupPrint   = "What is printed"
+)
+
+var groups = []string{"", groupSource, groupRules, groupPublish, groupEnvoy, groupWatch, groupRun, groupPrint}
+
+const (
+	// helpWidth is how long a line of help becomes.
+	helpWidth = 96
+	// helpColumn is where what a flag means begins.
+	helpColumn = 26
+)
+
+// withHelp gives each command its help, and what the library does not hand down. names are those
+// of the program and the commands above.
+func withHelp(names []string, commands []*cli.Command) {
+	for _, c := range commands {
+		names := append(slices.Clone(names), c.Name)
+		c.OnUsageError, c.HideHelpCommand = onUsageError, true
+		c.CustomHelpTemplate = literal(commandHelp(strings.Join(names, " "), c))
+		withHelp(names, c.Subcommands)
+	}
+}
+
+// literal makes a text a template that prints it.
+func literal(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
+
+// appHelp returns the help of the program.
+func appHelp(app *cli.App) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage: %s COMMAND [options] …\n\nCommands:\n", sentence(app.Usage), app.Name)
+	for _, c := range app.Commands {
+		fmt.Fprintf(&b, "  %-12s%s\n", c.Name, c.Usage)
+	}
+	fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(app.Description))
+	return b.String()
+}
+
+// commandHelp returns the help of a command: what it does, examples, its flags by groups.
+func commandHelp(name string, c *cli.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage: %s", sentence(c.Usage), name)
+	if len(c.Flags) > 0 {
+		b.WriteString(" [options]")
+	}
+	if len(c.Subcommands) > 0 {
+		b.WriteString(" COMMAND")
+	}
+	if c.ArgsUsage != "" {
+		b.WriteString(" " + c.ArgsUsage)
+	}
+	b.WriteString("\n")
+	if c.Description != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.Description))
+	}
+	if len(c.Subcommands) > 0 {
+		b.WriteString("\nCommands:\n")
+		for _, sub := range c.Subcommands {
+			fmt.Fprintf(&b, "  %-12s%s\n", sub.Name, sub.Usage)
+		}
+	}
+	for _, group := range groups {
+		writeFlags(&b, group, c.Flags)
+	}
+	return b.String()
+}
+
+// writeFlags writes the flags of one group.
+func writeFlags(b *strings.Builder, group string, flags []cli.Flag) {
+	title := group
+	if group == "" {
+		title = "Options"
+	}
+	for _, f := range flags {
+		if f.(cli.CategorizableFlag).GetCategory() != group {
+			continue
+		}
+		if title != "" {
+			fmt.Fprintf(b, "\n%s:\n", title)
+			title = ""
+		}
+		head, usage := flagHelp(f)
+		column := helpColumn
+		if len(head)+4 > column {
+			fmt.Fprintf(b, "  %s\n%*s", head, column, "")
+		} else {
+			fmt.Fprintf(b, "  %-*s", column-2, head)
+		}
+		for _, word := range strings.Fields(usage) {
+			if column+len(word) > helpWidth {
+				fmt.Fprintf(b, "\n%*s", helpColumn, "")
+				column = helpColumn
+			}
+			if column > helpColumn {
+				b.WriteByte(' ')
+			}
+			b.WriteString(word)
+			column += len(word) + 1
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// flagHelp returns a flag as it is written, and what it means, with its default and its
+// environment variable.
+func flagHelp(f cli.Flag) (head, usage string) {
+	d := f.(cli.DocGenerationFlag)
+	before, rest, _ := strings.Cut(d.GetUsage(), "`")
+	placeholder, after, _ := strings.Cut(rest, "`")
+	for _, name := range f.Names() {
+		dashes := "--"
+		if len(name) == 1 {
+			dashes = "-"
+		}
+		head += ", " + dashes + name
+	}
+	head = strings.TrimPrefix(head, ", ")
+	if placeholder != "" {
+		head += " " + placeholder
+	}
+	usage = before + placeholder + after
+	if _, repeated := f.(*cli.StringSliceFlag); repeated {
+		usage += "; may be repeated"
+	}
+	if _, isBool := f.(*cli.BoolFlag); !isBool && d.GetDefaultText() != "" {
+		usage += fmt.Sprintf(" (default: %s)", strings.Trim(d.GetDefaultText(), `"`))
+	}
+	for _, variable := range d.GetEnvVars() {
+		usage += fmt.Sprintf(" [$%s]", variable)
+	}
+	return head, usage
+}
+
+// sentence makes a phrase one.
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
+
+// helpFor returns the command line that shows the help of a command. The library has
+// its full name, beginning with the program's.
+func helpFor(name string) string {
+	return strings.Join(append(append([]string{"xdspub"}, strings.Fields(strings.TrimPrefix(name, "xdspub"))...), "--help"), " ")
+}
+
+// helpCommand replaces the library's, which knows no subcommands and takes a name that does
+// not exist for a failure.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "help",
+		Usage:     "show the help of a command",
+		ArgsUsage: "[COMMAND]…",
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return cli.ShowAppHelp(c)
+			}
+			names := c.Args().Slice()
+			commands := c.App.Commands
+			for i, name := range names {
+				command := find(commands, name)
+				if command == nil {
+					return unknownCommand(commands, names[:i+1])
+				}
+				commands = command.Subcommands
+			}
+			return c.App.Run(slices.Concat([]string{c.App.Name}, names, []string{"--help"}))
+		},
+	}
+}
