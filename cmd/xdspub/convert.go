@@ -61,7 +61,7 @@ func convertAction(c *cli.Context) error {
 		data, list = format.Convert(response, result.Resources())
 		checked.Add(list)
 	}
-	printFindings(c, checked)
+	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}
 	}

@@ -48,18 +48,18 @@ func writeText(w io.Writer, checked *pipeline.Checked, n int) error {
 }
 
 // printFindings writes to a log, which like any other may fail unheard.
-func printFindings(c *cli.Context, checked *pipeline.Checked) {
-	_ = writeText(c.App.ErrWriter, shown(c, checked), maxFindings(c, c.App.ErrWriter))
+func printFindings(c *cli.Context, checked *pipeline.Checked, refused bool) {
+	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), maxFindings(c, c.App.ErrWriter))
 }
 
-// shown leaves out what --quiet does: all but errors, or, where warnings are why nothing is
-// published, all but these.
-func shown(c *cli.Context, checked *pipeline.Checked) *pipeline.Checked {
+// shown leaves out what --quiet does: all but errors, or, where warnings are why a tree is
+// refused, all but these.
+func shown(c *cli.Context, checked *pipeline.Checked, refused bool) *pipeline.Checked {
 	if !c.Bool("quiet") {
 		return checked
 	}
 	least := diag.Error
-	if checked.Accepted() && c.Bool("warnings-as-errors") {
+	if refused && checked.Accepted() {
 		least = diag.Warning
 	}
 	few := *checked

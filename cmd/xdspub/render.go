@@ -79,7 +79,7 @@ func renderOnce(v values, o controller.Options) error {
 	case plan == nil:
 		return refuse(v.c, checked)
 	case v.c.Bool("dry-run"):
-		printFindings(v.c, checked)
+		printFindings(v.c, checked, false)
 		return showPlan(v.c.App.Writer, o, plan)
 	}
 	err = r.Open()
@@ -108,7 +108,7 @@ func publishChecked(c *cli.Context, r *controller.Controller, checked *pipeline.
 	if err != nil {
 		return err
 	}
-	printFindings(c, checked)
+	printFindings(c, checked, false)
 	outcome, err := r.Publish(ctx, checked, plan)
 	if outcome.Verdict == controller.Published {
 		return published(ctx, c, r, outcome)
@@ -147,12 +147,12 @@ func published(ctx context.Context, c *cli.Context, r *controller.Controller, ou
 func printList(c *cli.Context, list diag.List) {
 	printed := &pipeline.Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
 	printed.Add(list)
-	printFindings(c, printed)
+	printFindings(c, printed, true)
 }
 
 // refuse prints why nothing is published.
 func refuse(c *cli.Context, checked *pipeline.Checked) error {
-	printFindings(c, checked)
+	printFindings(c, checked, true)
 	fmt.Fprintln(c.App.ErrWriter, controller.InvalidMessage(checked.Summary))
 	return &exit{status: exitRefused}
 }

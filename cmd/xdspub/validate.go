@@ -70,7 +70,7 @@ func validateAction(c *cli.Context) error {
 		if outputs[i] == "-" {
 			most = maxFindings(c, c.App.Writer)
 		}
-		err := writeTo(c.App.Writer, outputs[i], func(w io.Writer) error { return writeFormat(c, w, format, checked, most) })
+		err := writeTo(c.App.Writer, outputs[i], func(w io.Writer) error { return writeFormat(c, w, format, checked, most, ok) })
 		if err != nil {
 			return err
 		}
@@ -188,11 +188,11 @@ func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error
 }
 
 // writeFormat writes all findings, or as text at most so many; 0 stands for all.
-func writeFormat(c *cli.Context, w io.Writer, format string, checked *pipeline.Checked, most int) error {
+func writeFormat(c *cli.Context, w io.Writer, format string, checked *pipeline.Checked, most int, ok bool) error {
 	if format == "json" {
 		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
 	}
-	if err := writeText(w, shown(c, checked), most); err != nil || c.Bool("quiet") {
+	if err := writeText(w, shown(c, checked, !ok), most); err != nil || c.Bool("quiet") {
 		return err
 	}
 	_, err := fmt.Fprintln(w, checked.Summary)
