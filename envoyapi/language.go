@@ -1,6 +1,15 @@
 package envoyapi
 
-import "google.golang.org/protobuf/reflect/protoreflect"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+)
 
 // RetryReasons returns the words that Envoy knows in retry_on.
 func (v *Version) RetryReasons() []string { return v.tables().retryReasons }
@@ -22,3 +31,59 @@ func (v *Version) IsFormattedHeader(field protoreflect.FullName) bool {
 // EagerGRPCServices returns the messages where Envoy makes the client of a gRPC service when it
 // loads it, or crashes when it can't make it later.
 func (v *Version) EagerGRPCServices() []protoreflect.FullName { return v.tables().eagerServices }
+
+// FormatCommands are the commands of format strings.
+type FormatCommands struct {
+	// BuiltIn has them by name, and for each the words that say what it takes
+	// (format-commands.txt).
+	BuiltIn map[string][]string
+	// Names are those of BuiltIn.
+	Names *diag.Candidates
+	// Generic are those that generic_proxy brings for its access logs.
+	Generic map[string]bool
+}
+
+// FormatCommands returns the commands that Envoy knows without further formatters.
+func (v *Version) FormatCommands() FormatCommands { return v.tables().formatCommands }
+
+func (r *reader) formatCommands(builtIn, generic string) FormatCommands {
+	c := FormatCommands{BuiltIn: make(map[string][]string), Generic: make(map[string]bool)}
+	for _, words := range r.rows(builtIn, 1) {
+		c.BuiltIn[words[0]] = words[1:]
+	}
+	c.Names = diag.NewCandidates(slices.Sorted(maps.Keys(c.BuiltIn)))
+	for _, name := range list[string](r, generic) {
+		c.Generic[name] = true
+	}
+	return c
+}
+
+// CELFunctions are the functions of CEL by name, with how many arguments each can be called.
+type CELFunctions struct {
+	// Global are called as f(x), Member as x.f(y), x not counted.
+	Global, Member map[string][]int
+	// With enable_string_functions there are these too.
+	StringGlobal, StringMember map[string][]int
+}
+
+// CELFunctions returns the functions that Envoy's CEL has.
+func (v *Version) CELFunctions() CELFunctions { return v.tables().celFunctions }
+
+func (r *reader) celFunctions(file string) CELFunctions {
+	byKind := map[string]map[string][]int{"global": {}, "member": {}, "string-global": {}, "string-member": {}}
+	for _, words := range r.rows(file, 3) {
+		functions, known := byKind[words[0]]
+		if !known {
+			r.fail(fmt.Errorf("%s: unknown word %q", file, words[0]))
+			continue
+		}
+		for _, word := range words[2:] {
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				r.fail(fmt.Errorf("%s: %s: %w", file, words[1], err))
+			}
+			functions[words[1]] = append(functions[words[1]], n)
+		}
+	}
+	return CELFunctions{byKind["global"], byKind["member"], byKind["string-global"], byKind["string-member"]}
+}

@@ -29,6 +29,8 @@ type tables struct {
 	formatFields             map[protoreflect.FullName][]protoreflect.Name
 	formatHeaders            map[protoreflect.FullName]bool
 	eagerServices            []protoreflect.FullName
+	formatCommands           FormatCommands
+	celFunctions             CELFunctions
 }
 
 func read(folder fs.FS) (*tables, error) {
@@ -54,6 +56,9 @@ func read(folder fs.FS) (*tables, error) {
 		formatFields:  r.fields("format-fields.txt"),
 		formatHeaders: r.set("format-headers.txt"),
 		eagerServices: list[protoreflect.FullName](&r, "eager-grpc-services.txt"),
+
+		formatCommands: r.formatCommands("format-commands.txt", "generic-proxy-commands.txt"),
+		celFunctions:   r.celFunctions("cel-functions.txt"),
 	}
 	t.pointsOf = pointsByMessage(t.points)
 	t.clusters = r.clusterKinds("cluster-factories.txt", t.extensions)

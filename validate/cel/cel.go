@@ -1,12 +1,11 @@
 // Package cel says whether Envoy takes a CEL expression when it loads one. What
 // an expression yields is known at run time only, and is not judged.
 //
-//	err := cel.Check(`request.headers["x"].startsWith("a")`, cel.Options{})
+//	err := cel.Check(`request.headers["x"].startsWith("a")`, cel.Options{Functions: functions})
 //
 // The syntax is read by cel.dev/cel-go's parser, held to Envoy's depth of 32. What
-// Envoy 1.40.0 then refuses is in functions.go: it has no comprehensions, and only
-// some of the functions. testdata/envoy.txt holds what Envoy said to a list of
-// expressions.
+// Envoy then refuses is in functions.go: it has no comprehensions, and only the functions that
+// the caller gives. testdata/envoy.txt holds what Envoy 1.40.0 said to a list of expressions.
 package cel
 
 import (
@@ -21,8 +20,10 @@ import (
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
 
-// Options are what a CelExpressionConfig adds to the language.
+// Options are the functions of the language, and what a CelExpressionConfig adds.
 type Options struct {
+	// Functions are those that a version of Envoy has.
+	Functions Functions
 	// StringConversion adds string().
 	StringConversion bool
 	// StringFunctions adds lowerAscii, replace, split and the like.

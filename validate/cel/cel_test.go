@@ -6,13 +6,17 @@ import (
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"xdspub/envoyapi"
 	"xdspub/internal/envoytest"
 	"xdspub/validate/cel"
 )
 
+// functions are those of the Envoy that testdata/envoy.txt was tried on.
+var functions = cel.Functions(envoyapi.Latest.CELFunctions())
+
 func TestCheck(t *testing.T) {
 	for _, v := range envoytest.Verdicts(t, "testdata/envoy.txt") {
-		err := cel.Check(v.Text, cel.Options{})
+		err := cel.Check(v.Text, cel.Options{Functions: functions})
 		if (err == nil) != v.Taken {
 			t.Errorf("%q: %v, and Envoy takes it: %t", v.Text, err, v.Taken)
 		}
@@ -55,7 +59,7 @@ func TestMessages(t *testing.T) {
 		{"[1].exists(x, x == 1)", "comprehensions (all, exists, exists_one, filter, map) are disabled"},
 		{`a.matches("(")`, "the regular expression in matches(): missing closing ): `(`"},
 	} {
-		if err := cel.Check(c.text, cel.Options{}); err == nil || err.Error() != c.want {
+		if err := cel.Check(c.text, cel.Options{Functions: functions}); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.text, err, c.want)
 		}
 	}
@@ -66,10 +70,10 @@ func TestOptions(t *testing.T) {
 		text    string
 		options cel.Options
 	}{
-		{"string(1)", cel.Options{StringConversion: true}},
-		{`a.lowerAscii().split(",").join() + strings.quote(a)`, cel.Options{StringFunctions: true}},
+		{"string(1)", cel.Options{Functions: functions, StringConversion: true}},
+		{`a.lowerAscii().split(",").join() + strings.quote(a)`, cel.Options{Functions: functions, StringFunctions: true}},
 	} {
-		if cel.Check(c.text, cel.Options{}) == nil {
+		if cel.Check(c.text, cel.Options{Functions: functions}) == nil {
 			t.Errorf("%s: taken without options", c.text)
 		}
 		if err := cel.Check(c.text, c.options); err != nil {
@@ -97,7 +101,7 @@ func TestCheckExpr(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := cel.CheckExpr(&e, cel.Options{}); err != nil {
+		if err := cel.CheckExpr(&e, cel.Options{Functions: functions}); err != nil {
 			got = err.Error()
 		}
 		if got != c.want {
@@ -111,6 +115,6 @@ func FuzzCheck(f *testing.F) {
 		f.Add(v.Text)
 	}
 	f.Fuzz(func(_ *testing.T, text string) {
-		_ = cel.Check(text, cel.Options{StringConversion: true, StringFunctions: true})
+		_ = cel.Check(text, cel.Options{Functions: functions, StringConversion: true, StringFunctions: true})
 	})
 }

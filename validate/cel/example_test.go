@@ -6,10 +6,14 @@ import (
 	"xdspub/validate/cel"
 )
 
-// Check knows the grammar, and which functions Envoy has.
+// Check knows the grammar, and is told which functions Envoy has.
 func ExampleCheck() {
+	functions := cel.Functions{
+		Global: map[string][]int{"size": {1}}, Member: map[string][]int{"startsWith": {1}},
+		StringMember: map[string][]int{"split": {1, 2}},
+	}
 	for _, text := range []string{`request.method == "GET"`, `request.path.split("/")[1] == "api"`, `request.method ==`} {
-		fmt.Println(cel.Check(text, cel.Options{}))
+		fmt.Println(cel.Check(text, cel.Options{Functions: functions}))
 	}
 	// Output:
 	// <nil>

@@ -10,9 +10,18 @@ import (
 	"xdspub/validate/re2"
 )
 
-// global are the functions that are called as f(x), with how many arguments each
-// takes. Operators are functions too, as CEL's abstract syntax has them.
-var global = map[string][]int{
+// Functions are the functions that Envoy's CEL has, by name, with how many arguments each
+// takes.
+type Functions struct {
+	// Global are called as f(x), Member as x.f(y), x not counted.
+	Global, Member map[string][]int
+	// With enable_string_functions there are these too.
+	StringGlobal, StringMember map[string][]int
+}
+
+// operators are functions too, as CEL's abstract syntax has them. They are the language's, not a
+// version's.
+var operators = map[string][]int{
 	"_?_:_": {3},
 	"_&&_":  {2, 3}, "_||_": {2, 3},
 	"_==_": {2}, "_!=_": {2}, "_<_": {2}, "_<=_": {2}, "_>_": {2}, "_>=_": {2},
@@ -20,30 +29,7 @@ var global = map[string][]int{
 	"!_": {1}, "-_": {1}, "_[_]": {2},
 	"@in": {2}, "_in_": {2}, "in": {2},
 	"@not_strictly_false": {1}, "__not_strictly_false__": {1},
-
-	"size": {1}, "type": {1}, "dyn": {1},
-	"int": {1}, "uint": {1}, "double": {1}, "bool": {1}, "bytes": {1}, "timestamp": {1}, "duration": {1},
-	"matches": {2}, "contains": {2}, "startsWith": {2}, "endsWith": {2},
-	"re.extract": {3}, "re.capture": {2}, "re.captureN": {2},
 }
-
-// member are those that are called as x.f(y), x not counted.
-var member = map[string][]int{
-	"_[_]": {1},
-	"size": {0}, "matches": {1}, "contains": {1}, "startsWith": {1}, "endsWith": {1},
-	"getFullYear": {0, 1}, "getMonth": {0, 1}, "getDate": {0, 1},
-	"getDayOfMonth": {0, 1}, "getDayOfWeek": {0, 1}, "getDayOfYear": {0, 1},
-	"getHours": {0, 1}, "getMinutes": {0, 1}, "getSeconds": {0, 1}, "getMilliseconds": {0, 1},
-}
-
-// With enable_string_functions there are these too.
-var (
-	stringGlobal = map[string][]int{"strings.quote": {1}, "strings.format": {1}}
-	stringMember = map[string][]int{
-		"charAt": {1}, "format": {1}, "indexOf": {1, 2}, "join": {0, 1}, "lastIndexOf": {1, 2}, "lowerAscii": {0},
-		"replace": {2, 3}, "reverse": {0}, "split": {1, 2}, "substring": {1, 2}, "trim": {0}, "upperAscii": {0},
-	}
-)
 
 func checkCall(c *exprpb.Expr_Call, o Options) error {
 	name, args := c.GetFunction(), len(c.GetArgs())
@@ -53,28 +39,30 @@ func checkCall(c *exprpb.Expr_Call, o Options) error {
 		known = isMember(name, args, o) || isGlobal(dotted(target)+"."+name, args, o)
 	}
 	if !known {
-		return unknownFunction(c)
+		return unknownFunction(c, o.Functions)
 	}
 	return checkRegex(c)
 }
 
 func isGlobal(name string, args int, o Options) bool {
-	return slices.Contains(global[name], args) ||
+	return slices.Contains(operators[name], args) || slices.Contains(o.Functions.Global[name], args) ||
 		o.StringConversion && name == "string" && args == 1 ||
-		o.StringFunctions && slices.Contains(stringGlobal[name], args)
+		o.StringFunctions && slices.Contains(o.Functions.StringGlobal[name], args)
 }
 
 func isMember(name string, args int, o Options) bool {
-	return slices.Contains(member[name], args) || o.StringFunctions && slices.Contains(stringMember[name], args)
+	return name == "_[_]" && args == 1 || slices.Contains(o.Functions.Member[name], args) ||
+		o.StringFunctions && slices.Contains(o.Functions.StringMember[name], args)
 }
 
-func unknownFunction(c *exprpb.Expr_Call) error {
+func unknownFunction(c *exprpb.Expr_Call, known Functions) error {
 	name, args := c.GetFunction(), len(c.GetArgs())
-	_, anyGlobal := global[name]
-	_, anyMember := member[name]
-	_, anyString := stringMember[name]
+	_, anyOperator := operators[name]
+	_, anyGlobal := known.Global[name]
+	_, anyMember := known.Member[name]
+	_, anyString := known.StringMember[name]
 	switch {
-	case anyGlobal || anyMember:
+	case anyOperator || anyGlobal || anyMember:
 		return fmt.Errorf("%s can't be called like this, with %d arguments", name, args)
 	case name == "string" && c.GetTarget() == nil:
 		return fmt.Errorf("string() wants enable_string_conversion in a cel_config")

@@ -40,24 +40,13 @@ func isHeaderName(name string) bool {
 	})
 }
 
-// oneOf is an argument that is left out or one of those words.
-func oneOf(words ...string) func(call) *Fault {
-	return func(c call) *Fault { return option(c.arg, words) }
-}
-
+// option is an argument that is left out or one of those words.
 func option(arg string, words []string) *Fault {
 	if arg == "" || slices.Contains(words, arg) {
 		return nil
 	}
 	return &Fault{Message: fmt.Sprintf("%q is no option", arg), Help: "use " + strings.Join(words, " or ") + ", in capitals"}
 }
-
-var (
-	pathQuery  = []string{"WQ", "NQ"}
-	pathSource = []string{"ORIG", "PATH", "ORIG_OR_PATH"}
-	nameFrom   = []string{"SNI_ONLY", "SNI_FIRST", "HOST_FIRST"}
-	hostSource = []string{"ORIG", "HOST", "ORIG_OR_HOST"}
-)
 
 // options are two words with a colon between them, each of which may be left out.
 // Envoy does not look at what follows.
@@ -71,13 +60,14 @@ func options(first, second []string) func(call) *Fault {
 	}
 }
 
-var xfccKeys = []string{"by", "cert", "chain", "dns", "hash", "subject", "uri"}
-
-func xfccKey(c call) *Fault {
-	if slices.Contains(xfccKeys, strings.ToLower(c.arg)) {
-		return nil
+// xfccKey is one of the keys of x-forwarded-client-cert, in any case.
+func xfccKey(keys []string) func(call) *Fault {
+	return func(c call) *Fault {
+		if slices.Contains(keys, strings.ToLower(c.arg)) {
+			return nil
+		}
+		return &Fault{Message: fmt.Sprintf("%q is no key of x-forwarded-client-cert", c.arg), Help: "use one of " + strings.Join(keys, ", ")}
 	}
-	return &Fault{Message: fmt.Sprintf("%q is no key of x-forwarded-client-cert", c.arg), Help: "use one of " + strings.Join(xfccKeys, ", ")}
 }
 
 // duration is START:END or START:END:PRECISION. The points may be any words: a
@@ -93,14 +83,15 @@ func duration(c call) *Fault {
 	return nil
 }
 
-var metadataTypes = []string{"DYNAMIC", "CLUSTER", "ROUTE", "UPSTREAM_HOST", "LISTENER", "LISTENER_FILTER_CHAIN", "VIRTUAL_HOST"}
-
-func metadata(c call) *Fault {
-	kind, _, _ := strings.Cut(c.arg, ":")
-	if slices.Contains(metadataTypes, kind) {
-		return nil
+// metadata is one of those types of metadata, and perhaps more behind a colon.
+func metadata(types []string) func(call) *Fault {
+	return func(c call) *Fault {
+		kind, _, _ := strings.Cut(c.arg, ":")
+		if slices.Contains(types, kind) {
+			return nil
+		}
+		return &Fault{Message: fmt.Sprintf("%q is no type of metadata", kind), Help: "use one of " + strings.Join(types, ", ")}
 	}
-	return &Fault{Message: fmt.Sprintf("%q is no type of metadata", kind), Help: "use one of " + strings.Join(metadataTypes, ", ")}
 }
 
 // filterState is KEY, KEY:PLAIN, KEY:TYPED or KEY:FIELD:NAME.
@@ -125,7 +116,9 @@ func celExpression(c call) *Fault {
 	if c.x.NoCEL {
 		return &Fault{Message: "Envoy crashes on CEL here, where a worker thread reads it", Help: "use another command", Crash: true}
 	}
-	if err := cel.Check(c.arg, c.x.CEL); err != nil {
+	o := c.x.CEL
+	o.Functions = c.of.Functions
+	if err := cel.Check(c.arg, o); err != nil {
 		return &Fault{Message: err.Error()}
 	}
 	return nil

@@ -25,7 +25,7 @@ func coalesce(c call) *Fault {
 		return &Fault{Message: "the argument is no JSON object with a list of operators", Help: coalesceHelp}
 	}
 	for i, o := range operators {
-		if f := operator(o, Extensions{NoCEL: c.x.NoCEL}); f != nil {
+		if f := c.of.operator(o, Extensions{NoCEL: c.x.NoCEL}); f != nil {
 			f.Message = fmt.Sprintf("operator %d: %s", i+1, f.Message)
 			return f
 		}
@@ -35,16 +35,16 @@ func coalesce(c call) *Fault {
 
 // operator is a built-in command, as its name or as an object. Those of
 // formatters are not known here.
-func operator(o any, x Extensions) *Fault {
+func (l *Language) operator(o any, x Extensions) *Fault {
 	if name, ok := o.(string); ok {
-		return call{name: name, x: x}.check()
+		return call{name: name, of: l, x: x}.check()
 	}
 	object, ok := o.(map[string]any)
 	name, isString := object["command"].(string)
 	if !ok || !isString {
 		return &Fault{Message: "it is neither a command nor an object with a command", Help: coalesceHelp}
 	}
-	c := call{name: name, x: x}
+	c := call{name: name, of: l, x: x}
 	if param, given := object["param"]; given {
 		if c.arg, ok = param.(string); !ok {
 			return &Fault{Message: "param is no string", Help: coalesceHelp}

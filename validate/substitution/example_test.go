@@ -3,14 +3,19 @@ package substitution_test
 import (
 	"fmt"
 
+	"xdspub/diag"
 	"xdspub/validate/substitution"
 )
 
-// A format string is judged with the commands that its formatters add.
-func ExampleCheck() {
+// A format string is judged by the commands of a version, and those that its formatters add.
+func ExampleLanguage_Check() {
+	language := &substitution.Language{
+		BuiltIn: map[string][]string{"REQ": {"argument", "length", "headers"}, "RESPONSE_CODE": {"plain"}},
+		Names:   diag.NewCandidates([]string{"REQ", "RESPONSE_CODE"}),
+	}
 	for _, format := range []string{"%REQ(:METHOD)% %RESPONSE_CODE%", "%REQUEST(:METHOD)%", "%SECRET(token)%"} {
 		fmt.Println(format)
-		for _, fault := range substitution.Check(format, substitution.Extensions{}) {
+		for _, fault := range language.Check(format, substitution.Extensions{}) {
 			fmt.Println("  " + fault.Message)
 		}
 	}

@@ -14,7 +14,7 @@ var (
 
 // CheckHeader is Check for the value of a header that a route adds. Envoy takes
 // two forms of old there, and writes them as what they are called now.
-func CheckHeader(value string, x Extensions) []Fault {
+func (l *Language) CheckHeader(value string, x Extensions) []Fault {
 	if !strings.Contains(value, "%") {
 		return nil
 	}
@@ -37,7 +37,7 @@ func CheckHeader(value string, x Extensions) []Fault {
 	value = oldState.ReplaceAllStringFunc(value, func(form string) string {
 		return renew(form, fmt.Sprintf("%%FILTER_STATE(%s:PLAIN)%%", oldState.FindStringSubmatch(form)[1]))
 	})
-	faults := Check(value, x)
+	faults := l.Check(value, x)
 	if len(faults) > 0 {
 		return faults
 	}

@@ -1,11 +1,10 @@
-// Package substitution knows the format strings of Envoy 1.40.0: what stands in
-// access logs, in headers to add, in bodies and in rewrites as
+// Package substitution knows the format strings of Envoy: what stands in access logs, in headers to add, in bodies and in rewrites as
 //
 //	[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH):80%" %RESPONSE_CODE%
 //
 // A command is %NAME%, %NAME(argument)% or %NAME(argument):LENGTH%, and %% is a
-// percent sign. Check finds what Envoy refuses to load. The commands are the table
-// in command.go, and testdata/envoy.txt holds what Envoy said to a list of formats.
+// percent sign. A Language has the commands of a version of Envoy, and its Check finds what that
+// refuses to load. testdata/envoy.txt holds what Envoy 1.40.0 said to a list of formats.
 //
 // Of a format only its commands are ever told: what stands between them may be a
 // password in a header.
@@ -52,18 +51,33 @@ type Extensions struct {
 	// Generic are the commands of the access logs of generic_proxy. They take any
 	// argument and length, also those that have the name of another command.
 	Generic bool
-	// CEL is for the expressions in %CEL(…)%.
+	// CEL is for the expressions in %CEL(…)%; the functions are the Language's.
 	CEL cel.Options
 	// NoCEL says that the format is read by Envoy's worker threads, which have no
 	// CEL.
 	NoCEL bool
 }
 
-// Check returns what is wrong with a format, in the order of the text.
-func Check(format string, x Extensions) []Fault { return parse(format, x).faults }
+// Language is what a version of Envoy has for format strings.
+type Language struct {
+	// BuiltIn are its commands by their names, and for each the words that say what it takes.
+	// A plain one takes neither an argument nor a length. With argument it needs one, with
+	// length it takes one; a further word is the kind of argument, such as headers or
+	// one-of:A,B. Without that, any argument will do.
+	BuiltIn map[string][]string
+	// Names are those of BuiltIn.
+	Names *diag.Candidates
+	// Generic are the commands that generic_proxy brings for its access logs.
+	Generic map[string]bool
+	// Functions are for the expressions in %CEL(…)%.
+	Functions cel.Functions
+}
 
-// Commands counts the commands and the stretches of text between them.
-func Commands(format string, x Extensions) int { return parse(format, x).parts }
+// Check returns what is wrong with a format, in the order of the text.
+func (l *Language) Check(format string, x Extensions) []Fault { return l.parse(format, x).faults }
+
+// Parts counts the commands and the stretches of text between them.
+func (l *Language) Parts(format string, x Extensions) int { return l.parse(format, x).parts }
 
 // commandForm is the expression that Envoy takes a command with.
 var commandForm = regexp.MustCompile(`^%([A-Z0-9_]+)(?:\((.*?)\))?(?::([0-9]+))?%`)
@@ -73,7 +87,7 @@ type parsed struct {
 	parts  int
 }
 
-func parse(format string, x Extensions) (p parsed) {
+func (l *Language) parse(format string, x Extensions) (p parsed) {
 	text := false
 	for at := 0; at < len(format); {
 		switch {
@@ -97,7 +111,7 @@ func parse(format string, x Extensions) (p parsed) {
 		p.parts++
 		text = false
 		c := call{
-			name: group(format[at:], m, 1), arg: group(format[at:], m, 2), length: group(format[at:], m, 3) != "", x: x,
+			name: group(format[at:], m, 1), arg: group(format[at:], m, 2), length: group(format[at:], m, 3) != "", of: l, x: x,
 		}
 		if f := c.check(); f != nil {
 			f.Message = fmt.Sprintf("%s: %s", format[at:at+m[1]], f.Message)

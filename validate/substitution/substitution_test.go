@@ -2,9 +2,11 @@ package substitution_test
 
 import (
 	"encoding/base64"
+	"maps"
 	"slices"
 	"testing"
 
+	"xdspub/envoyapi"
 	"xdspub/internal/envoytest"
 	"xdspub/validate/cel"
 	"xdspub/validate/substitution"
@@ -14,12 +16,18 @@ func refusedBy(faults []substitution.Fault) bool {
 	return slices.ContainsFunc(faults, func(f substitution.Fault) bool { return !f.Taken })
 }
 
+// language is that of the Envoy that testdata was tried on.
+var language = func() *substitution.Language {
+	c := envoyapi.Latest.FormatCommands()
+	return &substitution.Language{BuiltIn: c.BuiltIn, Names: c.Names, Generic: c.Generic, Functions: cel.Functions(envoyapi.Latest.CELFunctions())}
+}()
+
 func checkFormat(text string) []substitution.Fault {
-	return substitution.Check(text, substitution.Extensions{})
+	return language.Check(text, substitution.Extensions{})
 }
 
 func checkHeader(text string) []substitution.Fault {
-	return substitution.CheckHeader(text, substitution.Extensions{})
+	return language.CheckHeader(text, substitution.Extensions{})
 }
 
 func TestCheck(t *testing.T) {
@@ -79,7 +87,7 @@ func TestEnvoyCrashes(t *testing.T) {
 // everyCommand is each command in eight forms, with what Check says. COALESCE
 // with an argument that is no object crashes Envoy.
 func everyCommand() (list []envoytest.Verdict) {
-	for _, name := range substitution.Names() {
+	for _, name := range slices.Sorted(maps.Keys(language.BuiltIn)) {
 		for _, form := range []string{"", "()", "(a)", "(1)", "(999)", ":5", "(a):5", "(1):5"} {
 			if name != "COALESCE" {
 				format := "%" + name + form + "%"
@@ -160,7 +168,7 @@ func TestExtensions(t *testing.T) {
 		{"%ANYTHING(a)%", substitution.Extensions{Unknown: true}, true},
 		{"%ANYTHING(a)", substitution.Extensions{Unknown: true}, false},
 	} {
-		if faults := substitution.Check(c.format, c.x); (len(faults) == 0) != c.taken {
+		if faults := language.Check(c.format, c.x); (len(faults) == 0) != c.taken {
 			t.Errorf("%q with %+v: %+v, taken should be %t", c.format, c.x, faults, c.taken)
 		}
 	}
@@ -179,7 +187,7 @@ func TestObsolete(t *testing.T) {
 
 func TestCommands(t *testing.T) {
 	for format, want := range map[string]int{"": 0, "%BYTES_SENT%": 1, "%%": 1, "a%%b": 1, "%BYTES_SENT%%BYTES_SENT%": 2, "a %BYTES_SENT% b": 3} {
-		if got := substitution.Commands(format, substitution.Extensions{}); got != want {
+		if got := language.Parts(format, substitution.Extensions{}); got != want {
 			t.Errorf("%q: %d parts, want %d", format, got, want)
 		}
 	}
@@ -193,7 +201,7 @@ func FuzzCheck(f *testing.F) {
 	}
 	everything := substitution.Extensions{RequestWithoutQuery: true, FileContent: true, Secrets: []string{"a"}, Bodies: true}
 	f.Fuzz(func(t *testing.T, format string) {
-		all := len(substitution.Check(format, everything))
+		all := len(language.Check(format, everything))
 		if n := len(checkFormat(format)); n < all {
 			t.Errorf("%d faults with extensions, %d without", all, n)
 		}

@@ -5,6 +5,7 @@ import (
 
 	celexpr "cel.dev/expr"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	celfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/cel"
 	"xdspub/xds"
@@ -48,29 +50,29 @@ Expressions in %CEL(…)% are in bad-format-string.`,
 			if err != nil {
 				p.Report(validate.Finding{
 					Path: n.Path().Join(path), Message: fmt.Sprintf("CEL expression: %v", err),
-					Help: "see https://www.envoyproxy.io/docs/envoy/v1.40.0/intro/arch_overview/advanced/attributes",
+					Help: "see https://www.envoyproxy.io/docs/envoy/v" + p.Envoy.Name + "/intro/arch_overview/advanced/attributes",
 				})
 			}
 		}
 		switch m := n.Message.(type) {
 		case *rbacv3.Policy:
 			if m.GetCondition() != nil {
-				report("condition", cel.CheckExpr(m.GetCondition(), celOptions(m.GetCelConfig())))
+				report("condition", cel.CheckExpr(m.GetCondition(), celOptions(p.Envoy, m.GetCelConfig())))
 			}
 		case *celfilterv3.ExpressionFilter:
-			report("expression", cel.Check(m.GetExpression(), celOptions(m.GetCelConfig())))
+			report("expression", cel.Check(m.GetExpression(), celOptions(p.Envoy, m.GetCelConfig())))
 		case *extprocv3.ExternalProcessor:
 			for i, text := range m.GetRequestAttributes() {
-				report(xds.Path("request_attributes").Index(i), cel.Check(text, cel.Options{}))
+				report(xds.Path("request_attributes").Index(i), cel.Check(text, celOptions(p.Envoy, nil)))
 			}
 			for i, text := range m.GetResponseAttributes() {
-				report(xds.Path("response_attributes").Index(i), cel.Check(text, cel.Options{}))
+				report(xds.Path("response_attributes").Index(i), cel.Check(text, celOptions(p.Envoy, nil)))
 			}
 		case *celdescriptorv3.Descriptor:
-			checkDescriptor(m, report)
+			checkDescriptor(p.Envoy, m, report)
 		case *xdstypev3.CelExpression:
 			if path, expr := parsedExpression(m); path != "" {
-				report(path, cel.CheckExpr(expr, cel.Options{}))
+				report(path, cel.CheckExpr(expr, celOptions(p.Envoy, nil)))
 			} else if n.Parent.Name() != "xds.type.matcher.v3.CelMatcher" { // malformed-matcher
 				p.Report(validate.Finding{
 					Path: n.Path(), Message: "no CEL expression that Envoy reads here",
@@ -81,14 +83,14 @@ Expressions in %CEL(…)% are in bad-format-string.`,
 	},
 }
 
-func checkDescriptor(m *celdescriptorv3.Descriptor, report func(xds.Path, error)) {
+func checkDescriptor(v *envoyapi.Version, m *celdescriptorv3.Descriptor, report func(xds.Path, error)) {
 	switch expr := m.GetExprSpecifier().(type) {
 	case *celdescriptorv3.Descriptor_Text:
 		if expr.Text != "" { // field-constraint
-			report("text", cel.Check(expr.Text, cel.Options{}))
+			report("text", cel.Check(expr.Text, celOptions(v, nil)))
 		}
 	case *celdescriptorv3.Descriptor_Parsed:
-		report("parsed", cel.CheckExpr(expr.Parsed, cel.Options{}))
+		report("parsed", cel.CheckExpr(expr.Parsed, celOptions(v, nil)))
 	default:
 		report("", fmt.Errorf("neither text nor parsed is set"))
 	}
@@ -118,4 +120,17 @@ func older(e *celexpr.Expr) *exprpb.Expr {
 		return nil
 	}
 	return &same
+}
+
+// celOptions returns what a version has for expressions with that configuration, which may
+// be nil.
+func celOptions(v *envoyapi.Version, c *corev3.CelExpressionConfig) cel.Options {
+	o := celAdds(c)
+	o.Functions = cel.Functions(v.CELFunctions())
+	return o
+}
+
+// celAdds returns what a configuration adds to the language.
+func celAdds(c *corev3.CelExpressionConfig) cel.Options {
+	return cel.Options{StringConversion: c.GetEnableStringConversion(), StringFunctions: c.GetEnableStringFunctions()}
 }

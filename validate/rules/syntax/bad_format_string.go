@@ -4,7 +4,9 @@ import (
 	"strings"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/validate"
+	"xdspub/validate/cel"
 	"xdspub/validate/facts"
 	"xdspub/validate/substitution"
 	"xdspub/xds"
@@ -38,9 +40,10 @@ a mask that is no prefix length.`,
 	MessagesOf: holdsFormats,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		generic := facts.Inside(n, "envoy.extensions.filters.network.generic_proxy.v3.GenericProxy.access_log")
+		l := language(p.Envoy)
 		for _, f := range formatsOf(p.Envoy, n) {
 			f.extensions.Generic = generic
-			for _, fault := range f.faults() {
+			for _, fault := range f.faults(l) {
 				if facts.Inside(n, facts.TLVsOfHealthCheck) {
 					return // Envoy never looks into it
 				}
@@ -53,17 +56,23 @@ a mask that is no prefix length.`,
 	},
 }
 
-func (f format) faults() []substitution.Fault {
+func (f format) faults(l *substitution.Language) []substitution.Fault {
 	if f.header && strings.ContainsAny(f.text, "\x00\n\r") {
 		return nil // field-constraint has that one
 	}
-	check := substitution.Check
+	check := l.Check
 	if f.header {
-		check = substitution.CheckHeader
+		check = l.CheckHeader
 	}
 	faults := check(f.text, f.extensions)
-	if len(faults) == 0 && f.single && substitution.Commands(f.text, f.extensions) > 1 {
+	if len(faults) == 0 && f.single && l.Parts(f.text, f.extensions) > 1 {
 		return []substitution.Fault{{Message: "the format has more than one command", Help: "leave one command and nothing else, such as %BYTES_SENT%"}}
 	}
 	return faults
+}
+
+// language returns what a version has for format strings.
+func language(v *envoyapi.Version) *substitution.Language {
+	c := v.FormatCommands()
+	return &substitution.Language{BuiltIn: c.BuiltIn, Names: c.Names, Generic: c.Generic, Functions: cel.Functions(v.CELFunctions())}
 }

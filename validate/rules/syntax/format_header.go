@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/envoyapi"
-	"xdspub/validate/cel"
 	"xdspub/validate/facts"
 	"xdspub/validate/substitution"
 	"xdspub/xds"
@@ -83,15 +82,11 @@ func extensionsOf(formatters []*corev3.TypedExtensionConfig) (x substitution.Ext
 				x.Secrets = append(x.Secrets, name)
 			}
 		case *celformatterv3.Cel:
-			x.CEL = celOptions(m.GetCelConfig())
+			x.CEL = celAdds(m.GetCelConfig())
 		case *metadataformatterv3.Metadata:
 		default: // a module, or nothing that Envoy holds
 			x.Unknown = true
 		}
 	}
 	return x
-}
-
-func celOptions(c *corev3.CelExpressionConfig) cel.Options {
-	return cel.Options{StringConversion: c.GetEnableStringConversion(), StringFunctions: c.GetEnableStringFunctions()}
 }

@@ -1,0 +1,18 @@
+package substitution
+
+import (
+	"testing"
+
+	"xdspub/envoyapi"
+)
+
+// TestBuiltIn: what a version says of a command is known here.
+func TestBuiltIn(t *testing.T) {
+	for _, v := range envoyapi.Versions {
+		for name, words := range v.FormatCommands().BuiltIn {
+			if _, err := parse(words); err != nil {
+				t.Errorf("Envoy %s, %s: %v", v.Name, name, err)
+			}
+		}
+	}
+}
