@@ -1,7 +1,10 @@
 package envoyapi
 
 import (
+	"maps"
 	"slices"
+
+	"xdspub/xds"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -79,4 +82,19 @@ func (v *Version) Categories(config protoreflect.FullName) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// ProtocolOptionsKeys returns the keys that Envoy takes in the protocol options of a cluster,
+// sorted: names of its extensions.
+func (v *Version) ProtocolOptionsKeys() []string { return v.tables().optionsKeys }
+
+func (t extensionTable) protocolOptionsKeys() (keys []string) {
+	for _, key := range slices.Sorted(maps.Keys(xds.ProtocolOptions)) {
+		_, upstream := t.byName[extensionKey{"envoy.upstream_options", key}]
+		_, filter := t.byName[extensionKey{"envoy.filters.network", key}]
+		if upstream || filter {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

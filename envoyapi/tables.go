@@ -16,8 +16,10 @@ type tables struct {
 	// pointsOf has the points by the message that the field belongs to.
 	pointsOf map[protoreflect.FullName][]ExtensionPoint
 	clusters []ClusterKind
-	terminal map[extensionKey]bool
-	perRoute map[protoreflect.FullName]protoreflect.FullName
+	// optionsKeys are those of protocol options.
+	optionsKeys []string
+	terminal    map[extensionKey]bool
+	perRoute    map[protoreflect.FullName]protoreflect.FullName
 	// fileFields has fields by their messages.
 	fileFields    map[protoreflect.FullName][]protoreflect.Name
 	optionalFiles map[protoreflect.FullName]bool
@@ -31,6 +33,8 @@ type tables struct {
 	eagerServices            []protoreflect.FullName
 	formatCommands           FormatCommands
 	celFunctions             CELFunctions
+
+	matchers matcherTable
 }
 
 func read(folder fs.FS) (*tables, error) {
@@ -59,8 +63,11 @@ func read(folder fs.FS) (*tables, error) {
 
 		formatCommands: r.formatCommands("format-commands.txt", "generic-proxy-commands.txt"),
 		celFunctions:   r.celFunctions("cel-functions.txt"),
+
+		matchers: r.matchers("matchers.txt"),
 	}
 	t.pointsOf = pointsByMessage(t.points)
+	t.optionsKeys = t.extensions.protocolOptionsKeys()
 	t.clusters = r.clusterKinds("cluster-factories.txt", t.extensions)
 	return t, r.err
 }

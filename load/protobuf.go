@@ -201,6 +201,6 @@ func (d *decoder) unknownNumber(r *xds.Resource, n *xds.Node) {
 	}
 	number, _, _ := protowire.ConsumeTag(unknown)
 	f := r.Diagnostic(codeUnknownField.Name, n.Path(), fmt.Sprintf("unknown field number %d of %s", number, n.Name()))
-	f.Help = "it was written for another version of the API: write the resource again with the one of Envoy 1.40.0"
+	f.Help = "it was written for another version of the API: write the resource again with the one of Envoy " + d.file.source.envoy.Name
 	d.report(f)
 }

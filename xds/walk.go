@@ -154,8 +154,8 @@ func (n *Node) OptionsType() string {
 
 const protocolOptions = "envoy.config.cluster.v3.Cluster.typed_extension_protocol_options"
 
-// ProtocolOptions are the keys of a cluster's protocol options that Envoy 1.40.0 knows,
-// and their messages.
+// ProtocolOptions are the keys of a cluster's protocol options, and the messages that the API
+// has for them. A version of Envoy takes those that are names of its extensions.
 var ProtocolOptions = map[string]protoreflect.FullName{
 	"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions": "envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
 	"envoy.extensions.upstreams.http.v3.HttpProtocolOptions":                              "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",

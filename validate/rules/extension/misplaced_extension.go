@@ -182,7 +182,7 @@ func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string
 		p.Report(validate.Finding{
 			Path:    path,
 			Message: fmt.Sprintf("unknown extension %q: Envoy goes by the name here", e.name),
-			Help:    "the Envoy 1.40.0 binary has " + facts.Quoted(names),
+			Help:    "the Envoy " + p.Envoy.Name + " binary has " + facts.Quoted(names),
 		})
 	case known.Config != "" && known.Config != config && len(e.config.GetValue()) > 0 && !isStruct(e):
 		p.Report(validate.Finding{

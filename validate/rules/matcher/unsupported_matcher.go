@@ -39,7 +39,7 @@ matcher_tree takes strings only.`,
 		"xds.type.matcher.v3.Matcher.OnMatch",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		place, known := placeOfMatcher(n)
+		place, known := placeOfMatcher(p.Envoy, n)
 		c := matcherCheck{Pass: p, Node: n, place: place}
 		if !known {
 			return
@@ -55,7 +55,7 @@ matcher_tree takes strings only.`,
 			c.tree(ofCore(m.GetInput()), ofCore(m.GetCustomMatch()))
 		case *xdsmatcherv3.Matcher_OnMatch:
 			c.action(ofXDS(m.GetAction()))
-			if m.GetKeepMatching() && !place.keeps {
+			if m.GetKeepMatching() && !place.Keeps {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("keep_matching"),
 					Message: fmt.Sprintf("a %s can't keep matching", place.noun),
@@ -90,30 +90,12 @@ type matcherCheck struct {
 	place matcherPlace
 }
 
-// inputMatchers are what the input of a predicate can be compared by, beside
-// value_match, and the input that alone goes with it; the rest take strings.
-var inputMatchers = map[protoreflect.FullName]protoreflect.FullName{
-	celMatcher:     celInput,
-	genericMatcher: genericInput,
-	moduleMatcher:  moduleInput,
-	"envoy.extensions.matching.input_matchers.consistent_hashing.v3.ConsistentHashing": "",
-	"envoy.extensions.matching.input_matchers.ip.v3.Ip":                                "",
-	"envoy.extensions.matching.input_matchers.metadata.v3.Metadata":                    "",
-	"envoy.extensions.matching.input_matchers.runtime_fraction.v3.RuntimeFraction":     "",
-}
-
-// partner is what an input that is no string goes with.
-var partner = map[protoreflect.FullName]protoreflect.FullName{
-	celInput:     celMatcher,
-	genericInput: genericMatcher,
-	moduleInput:  moduleMatcher,
-}
-
 func (c matcherCheck) predicate(input, custom protoreflect.FullName) {
 	if !c.input(input) {
 		return
 	}
-	wanted, known := inputMatchers[custom]
+	_, known := c.Envoy.ExtensionOf("envoy.matching.input_matchers", custom)
+	wanted, paired := c.Envoy.PairedInput(custom), c.Envoy.PairedMatcher(input)
 	switch {
 	case custom != "" && !known:
 		c.unknown("custom_match", custom, "custom matcher in a predicate", "use value_match; IPMatcher and ServerNameMatcher stand in a matcher_tree")
@@ -123,7 +105,7 @@ func (c matcherCheck) predicate(input, custom protoreflect.FullName) {
 			Message: fmt.Sprintf("%s can't be compared with %s", custom.Name(), input.Name()),
 			Help:    fmt.Sprintf("it goes with the input %s", wanted),
 		})
-	case partner[input] != "" && custom != partner[input]:
+	case paired != "" && custom != paired:
 		c.notAString(input)
 	}
 }
@@ -133,18 +115,19 @@ func (c matcherCheck) tree(input, custom protoreflect.FullName) {
 		return
 	}
 	switch {
-	case partner[input] != "":
+	case c.Envoy.PairedMatcher(input) != "":
 		c.notAString(input)
-	case custom != "" && !slices.Contains(c.place.trees, custom):
+	case custom != "" && !slices.Contains(c.place.Trees, custom):
 		c.unknown("custom_match", custom, "custom matcher of a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
 	}
 }
 
 func (c matcherCheck) notAString(input protoreflect.FullName) {
+	paired := c.Envoy.PairedMatcher(input)
 	c.Report(validate.Finding{
 		Path:    c.Path().Field("input"),
-		Message: fmt.Sprintf("%s is no string, and goes with a %s only", input.Name(), partner[input].Name()),
-		Help:    fmt.Sprintf("put it into a matcher_list, with custom_match of %s", partner[input]),
+		Message: fmt.Sprintf("%s is no string, and goes with a %s only", input.Name(), paired.Name()),
+		Help:    fmt.Sprintf("put it into a matcher_list, with custom_match of %s", paired),
 	})
 }
 
@@ -153,16 +136,16 @@ func (c matcherCheck) input(name protoreflect.FullName) (ok bool) {
 	if name == "" {
 		return false // it has no type
 	}
-	if slices.Contains(c.place.inputs, name) || slices.Contains(everywhere, name) {
+	if _, everywhere := c.Envoy.ExtensionOf("envoy.matching.common_inputs", name); everywhere || slices.Contains(c.place.Inputs, name) {
 		return true
 	}
-	c.unknown("input", name, "input of a "+c.place.noun, "it can match on "+shortNames(c.place.inputs))
+	c.unknown("input", name, "input of a "+c.place.noun, "it can match on "+shortNames(c.place.Inputs))
 	return false
 }
 
 func (c matcherCheck) action(name protoreflect.FullName) {
-	if name != "" && !slices.Contains(c.place.actions, name) {
-		c.unknown("action", name, "action of a "+c.place.noun, "it can decide "+shortNames(c.place.actions))
+	if name != "" && !slices.Contains(c.place.Actions, name) {
+		c.unknown("action", name, "action of a "+c.place.noun, "it can decide "+shortNames(c.place.Actions))
 	}
 }
 

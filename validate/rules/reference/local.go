@@ -32,9 +32,8 @@ type local struct {
 }
 
 var locals = map[protoreflect.FullName]local{
-	"envoy.config.cluster.v3.Cluster.typed_extension_protocol_options": {"protocol options key", protocolOptions},
-	"envoy.config.overload.v3.Trigger.name":                            {"resource monitor", in(resourceMonitors)},
-	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin":       {"cluster specifier plugin", in(specifierPlugins)},
+	"envoy.config.overload.v3.Trigger.name":                      {"resource monitor", in(resourceMonitors)},
+	"envoy.config.route.v3.RouteAction.cluster_specifier_plugin": {"cluster specifier plugin", in(specifierPlugins)},
 
 	"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction.filter_chain_name":                      {"named filter chain", namedChains},
 	"envoy.extensions.internal_redirect.allow_listed_routes.v3.AllowListedRoutesConfig.allowed_route_names": {"route", in(routeNames)},
@@ -83,6 +82,11 @@ type definedBy struct {
 
 // checkLocal checks a name whose target stands around it.
 func checkLocal(p *validate.Pass, n *xds.Node, use xds.Use) {
+	if use.Field == "envoy.config.cluster.v3.Cluster.typed_extension_protocol_options" {
+		keys := validate.Once(p, definedBy{noun: "protocol options key"}, func() *defined { return newDefined(p.Envoy.ProtocolOptionsKeys(), true) })
+		checkAmong(p, use, "protocol options key", keys)
+		return
+	}
 	l, known := locals[use.Field]
 	if !known {
 		return
@@ -224,21 +228,4 @@ func resourceMonitors(manager *overloadv3.OverloadManager) (names []string, ok b
 		names = append(names, monitor.GetName())
 	}
 	return names, true
-}
-
-// protocolOptions are the keys that Envoy 1.40.0 takes, found by trying every
-// extension of its binary.
-func protocolOptions(*xds.Node) (proto.Message, func() ([]string, bool)) {
-	return (*clusterv3.Cluster)(nil), func() ([]string, bool) { return protocolOptionsKeys, true }
-}
-
-var protocolOptionsKeys = []string{
-	"envoy.extensions.upstreams.http.reverse_tunnel.v3.ReverseTunnelUpstreamCodecOptions",
-	"envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-	"envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions",
-	"envoy.filters.network.redis_proxy",
-	"envoy.filters.network.thrift_proxy",
-	"envoy.redis_proxy",
-	"envoy.upstreams.http.http_protocol_options",
-	"envoy.upstreams.tcp.tcp_protocol_options",
 }

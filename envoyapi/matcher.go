@@ -1,0 +1,100 @@
+package envoyapi
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// MatcherPlace is what Envoy takes in the matcher of one field.
+type MatcherPlace struct {
+	// Inputs are what it can match on, beside the extensions of envoy.matching.common_inputs.
+	Inputs []protoreflect.FullName
+	// Actions are what it can decide.
+	Actions []protoreflect.FullName
+	// Trees are the custom matchers that can stand in its matcher_tree.
+	Trees []protoreflect.FullName
+	// Keeps reports whether keep_matching is taken.
+	Keeps bool
+}
+
+// matcherTable is the places by their fields, and the custom matcher that alone goes with an
+// input that is no string.
+type matcherTable struct {
+	places map[protoreflect.FullName]*MatcherPlace
+	pairs  map[protoreflect.FullName]protoreflect.FullName
+}
+
+// MatcherPlaceOf returns what Envoy takes in the matcher of a field; nil where the field holds
+// none.
+func (v *Version) MatcherPlaceOf(field protoreflect.FullName) *MatcherPlace {
+	return v.tables().matchers.places[field]
+}
+
+// PairedMatcher returns the custom matcher that alone goes with an input; empty where the input
+// is a string.
+func (v *Version) PairedMatcher(input protoreflect.FullName) protoreflect.FullName {
+	return v.tables().matchers.pairs[input]
+}
+
+// PairedInput returns the input that a custom matcher alone goes with; empty where it takes
+// strings.
+func (v *Version) PairedInput(matcher protoreflect.FullName) protoreflect.FullName {
+	for input, with := range v.tables().matchers.pairs {
+		if with == matcher {
+			return input
+		}
+	}
+	return ""
+}
+
+func (r *reader) matchers(file string) matcherTable {
+	t := matcherTable{make(map[protoreflect.FullName]*MatcherPlace), make(map[protoreflect.FullName]protoreflect.FullName)}
+	lists := make(map[string][]protoreflect.FullName)
+	for _, words := range r.rows(file, 2) {
+		subject, verb, types := words[0], words[1], typesOf(words[2:], lists)
+		if len(types) == 0 && verb != "keeps" {
+			r.fail(fmt.Errorf("%s: %s %s nothing that lines above know", file, subject, verb))
+			continue
+		}
+		switch verb {
+		case "contains":
+			lists[subject] = append(lists[subject], types...)
+			continue
+		case "pairs":
+			t.pairs[protoreflect.FullName(subject)] = types[0]
+			continue
+		}
+		place := t.places[protoreflect.FullName(subject)]
+		if place == nil {
+			place = &MatcherPlace{}
+			t.places[protoreflect.FullName(subject)] = place
+		}
+		switch verb {
+		case "input":
+			place.Inputs = append(place.Inputs, types...)
+		case "action":
+			place.Actions = append(place.Actions, types...)
+		case "tree":
+			place.Trees = append(place.Trees, types...)
+		case "keeps":
+			place.Keeps = true
+		default:
+			r.fail(fmt.Errorf("%s: unknown word %q", file, verb))
+		}
+	}
+	return t
+}
+
+// typesOf returns the types that words stand for: themselves, or those of a list.
+func typesOf(words row, lists map[string][]protoreflect.FullName) (types []protoreflect.FullName) {
+	for _, word := range words {
+		if strings.HasPrefix(word, "@") {
+			types = append(types, lists[word]...)
+		} else {
+			types = append(types, protoreflect.FullName(word))
+		}
+	}
+	return types
+}
