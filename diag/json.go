@@ -36,22 +36,12 @@ func Few(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// WriteJSON prints {"diagnostics": […], "summary": {…}}, indented, with every
-// key present in every finding, so that a reader needs no special cases.
+// WriteJSON prints {"diagnostics": […], "summary": {…}}, indented.
 func WriteJSON(w io.Writer, l List, s Summary) error {
 	out := struct {
 		Diagnostics List    `json:"diagnostics"`
 		Summary     Summary `json:"summary"`
-	}{make(List, len(l)), s}
-	for i, d := range l {
-		if d.Related == nil {
-			d.Related = []Related{}
-		}
-		if d.Fixes == nil {
-			d.Fixes = []Fix{}
-		}
-		out.Diagnostics[i] = d
-	}
+	}{append(List{}, l...), s}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")

@@ -1,6 +1,7 @@
 package diag_test
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -92,6 +93,14 @@ func TestWriteJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "json-empty.golden", b.String())
+}
+
+// TestNoNull: a finding has no list that is null, wherever it is printed: in a status, too.
+func TestNoNull(t *testing.T) {
+	b, err := json.Marshal(diag.Diagnostic{})
+	if err != nil || strings.Contains(string(b), "null") {
+		t.Errorf("%s, %v", b, err)
+	}
 }
 
 // full is a writer without room.

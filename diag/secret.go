@@ -105,12 +105,19 @@ func (d Diagnostic) shown() Diagnostic {
 }
 
 // MarshalJSON writes the finding for whoever it is: a pipe, the control socket, or a record
-// on disk.
+// on disk. Every key is present and no list is null, so that a reader needs no special cases.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	type plain Diagnostic
+	d = d.shown()
+	if d.Related == nil {
+		d.Related = []Related{}
+	}
+	if d.Fixes == nil {
+		d.Fixes = []Fix{}
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // whoever marshals says whether it is to be
-	err := enc.Encode(plain(d.shown()))
+	err := enc.Encode(plain(d))
 	return b.Bytes(), err
 }

@@ -162,19 +162,14 @@ func (m *diskState) records(out string) *Report {
 	return r
 }
 
-// withFindings returns r with empty lists in place of nil, which would be null in JSON.
+// withFindings returns r with an empty list of findings in place of nil, which would be null in
+// JSON.
 func withFindings(r *publish.Refusal) *publish.Refusal {
 	if r == nil {
 		return nil
 	}
 	with := *r
-	with.Findings = make(diag.List, len(r.Findings))
-	for i, d := range r.Findings {
-		if d.Related == nil {
-			d.Related = []diag.Related{}
-		}
-		with.Findings[i] = d
-	}
+	with.Findings = append(diag.List{}, r.Findings...)
 	return &with
 }
 
