@@ -68,20 +68,34 @@ func yamlLines(text []byte) []int {
 	return starts
 }
 
-// yamlLine is the length of the first line of text with its line break.
+// yamlLine is the length of the first line of text with its line break. It looks no further than
+// in proportion to that: a text may have no \n.
 func yamlLine(text []byte) int {
-	end := len(text)
-	if i := bytes.IndexByte(text, '\n'); i >= 0 {
-		end = i + 1
+	for part := 512; part < len(text); part *= 4 {
+		if n := yamlBreak(text, part); n > 0 {
+			return n
+		}
 	}
-	line := text[:end]
+	if n := yamlBreak(text, len(text)); n > 0 {
+		return n
+	}
+	return len(text)
+}
+
+// yamlBreak is where the first line break ends that begins in a part of text, 0 where there is
+// none.
+func yamlBreak(text []byte, part int) int {
+	line, end := text[:part], 0
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		line, end = text[:i], i+1
+	}
 	if bytes.IndexByte(line, '\r') < 0 && bytes.IndexByte(line, 0xc2) < 0 && bytes.IndexByte(line, 0xe2) < 0 {
 		return end
 	}
 	for i, r := range string(line) {
 		switch r {
 		case '\r':
-			if i+1 < len(line) && line[i+1] == '\n' {
+			if i+1 < len(text) && text[i+1] == '\n' {
 				return i + 2
 			}
 			return i + 1

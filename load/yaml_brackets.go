@@ -20,21 +20,26 @@ type bracket struct {
 // brackets reads a list in [] or a mapping in {}, which may go on for several lines.
 func (s *yamlSearch) brackets(at int) *mistake {
 	var open []bracket
+	_, end := s.bounds(s.line - 1)
 	for i := at; i < len(s.text); {
-		if i >= s.starts[s.line] { // the next line
+		if i >= end { // the next line
+			if i = s.starts[s.line]; i == len(s.text) {
+				break
+			}
 			if m := s.unclosedAt(open, i); m != nil {
 				return m
 			}
+			_, end = s.bounds(s.line)
 			s.line++
+			continue
 		}
 		c := s.text[i]
 		top := func() *bracket { return &open[len(open)-1] }
 		switch {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		case c == ' ' || c == '\t' || c == '\r':
 			i++
 		case c == '#':
-			_, i = s.bounds(s.line - 1)
-			i = max(i, 1)
+			i = end
 		case c == '{' || c == '[':
 			if len(open) > 0 {
 				if m := top().fill(); m != nil {
@@ -50,7 +55,6 @@ func (s *yamlSearch) brackets(at int) *mistake {
 			}
 			i++
 			if open = open[:len(open)-1]; len(open) == 0 {
-				_, end := s.bounds(s.line - 1)
 				return s.behind(i, end)
 			}
 			top().end = i
@@ -67,7 +71,6 @@ func (s *yamlSearch) brackets(at int) *mistake {
 			if m := top().fill(); m != nil {
 				return m
 			}
-			_, end := s.bounds(s.line - 1)
 			closed := i + endOfQuoted(s.text[i:], 0)
 			if closed > end || !closesQuote(s.text[i:], closed-i) {
 				return &mistake{at: span{i, end}, message: "the quote is not closed", help: fmt.Sprintf("write %c at the end of the text", c)}
@@ -76,13 +79,9 @@ func (s *yamlSearch) brackets(at int) *mistake {
 				return m
 			}
 			i, top().end = closed, closed
-		case propertiesOf(s.text[i:]) > 0:
-			i += propertiesOf(s.text[i:])
-			for s.line < len(s.starts)-1 && s.starts[s.line] <= i {
-				s.line++
-			}
+		case c == '&' || c == '!':
+			i += propertyInBrackets(s.text[i:end])
 		default:
-			_, end := s.bounds(s.line - 1)
 			if m := s.badStart(i, end); m != nil {
 				return m
 			}
@@ -129,6 +128,18 @@ func (s *yamlSearch) unclosedAt(open []bracket, at int) *mistake {
 
 func (s *yamlSearch) unclosed(b bracket) *mistake {
 	return &mistake{at: span{b.at, b.at + 1}, message: fmt.Sprintf("this %c is not closed", b.open), help: fmt.Sprintf("write %c behind its last entry", b.open+2)}
+}
+
+// propertyInBrackets is the length of an anchor or a tag between brackets.
+func propertyInBrackets(text []byte) int {
+	ends := " \t,[]{}"
+	if bytes.HasPrefix(text, []byte("!<")) {
+		ends = " \t"
+	}
+	if i := bytes.IndexAny(text[1:], ends); i >= 0 {
+		return 1 + i
+	}
+	return len(text)
 }
 
 // plainInBrackets is the length of a value without quotes between brackets.

@@ -55,17 +55,15 @@ var (
 // YAML keeps for itself.
 func (s *yamlSearch) badStart(at, end int) *mistake {
 	rest := s.text[at:end]
-	word := bytes.TrimRight(rest[:plainEnd(rest)], " ")
-	quote := fmt.Sprintf("put it in quotes: %s", s.quote(word))
 	switch c := rest[0]; {
 	case c == '@' && bytes.HasPrefix(rest, []byte("@type")):
 		return &mistake{at: span{at, at + len("@type")}, message: `the key @type begins with an @`, help: `put it in quotes: "@type"`}
 	case c == '@' || c == '`' || c == '%':
-		return &mistake{at: span{at, at + len(word)}, message: fmt.Sprintf("text that begins with %c has no quotes", c), help: quote}
+		return s.withoutQuotes(at, rest, fmt.Sprintf("text that begins with %c has no quotes", c))
 	case c == '*' && !alias.Match(rest):
-		return &mistake{at: span{at, at + len(word)}, message: "text that begins with * has no quotes: YAML takes it for an alias", help: quote}
+		return s.withoutQuotes(at, rest, "text that begins with * has no quotes: YAML takes it for an alias")
 	case c == '&' && !anchor.Match(rest):
-		return &mistake{at: span{at, at + len(word)}, message: "text that begins with & has no quotes: YAML takes it for an anchor", help: quote}
+		return s.withoutQuotes(at, rest, "text that begins with & has no quotes: YAML takes it for an anchor")
 	case c == ',' || c == ']' || c == '}':
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value begins with %c", c), help: "remove it, or put the value in quotes"}
 	}
@@ -73,6 +71,12 @@ func (s *yamlSearch) badStart(at, end int) *mistake {
 		return &mistake{at: span{at, at + size}, message: fmt.Sprintf("%c is no quote of YAML", r), help: `write " in its place: the text was copied from a page or a word processor`}
 	}
 	return nil
+}
+
+// withoutQuotes is the mistake of a text that needs quotes, rest being its line from there on.
+func (s *yamlSearch) withoutQuotes(at int, rest []byte, message string) *mistake {
+	word := bytes.TrimRight(rest[:plainEnd(rest)], " ")
+	return &mistake{at: span{at, at + len(word)}, message: message, help: fmt.Sprintf("put it in quotes: %s", s.quote(word))}
 }
 
 // plainEnd is where a value without quotes ends on its line.

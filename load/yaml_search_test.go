@@ -1,0 +1,31 @@
+package load
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSearchLongLine: the search for a mistake takes time in proportion to the text, on one line
+// too: JSON without line breaks is what programs write. A search that takes the square of it does
+// not end within the time of a test.
+func TestSearchLongLine(t *testing.T) {
+	const many = 500_000
+	for what, tt := range map[string]struct {
+		text string
+		want string // in the message
+	}{
+		"numbers":  {"[" + strings.Repeat(`{"a":1},`, many), "this [ is not closed"},
+		"words":    {"a: [" + strings.Repeat("a,", many), "this [ is not closed"},
+		"anchors":  {"a: [" + strings.Repeat("&a,", many), "this [ is not closed"},
+		"brackets": {"a: " + strings.Repeat("[", many), "this [ is not closed"},
+		"texts":    {"a: {" + strings.Repeat(`'b':1,`, many), "this { is not closed"},
+		"tags":     {"a: " + strings.Repeat("!a ", many) + "\n}", "a value begins with }"},
+		"breaks":   {"a: [1,\u2028\n \u0085,2" + strings.Repeat("\u2028", many) + "\n}", "} stands where the ]"},
+	} {
+		s := newSource("a.yaml", formatYAML, []byte(tt.text))
+		m := (&document{source: s, text: s.data}).yamlMistake(2)
+		if m == nil || !strings.HasPrefix(m.message, tt.want) {
+			t.Errorf("%s: %+v, want %s", what, m, tt.want)
+		}
+	}
+}
