@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"xdspub/check"
 	"xdspub/internal/sample"
 	"xdspub/pipeline"
+	"xdspub/planner"
 )
 
 // BenchmarkPass is a pass of a watch after an edit of one file, from the look at the
@@ -18,7 +20,7 @@ import (
 func BenchmarkPass(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		topology := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
-		for _, endpoints := range []pipeline.EndpointsMode{pipeline.EndpointsFile, pipeline.EndpointsInline} {
+		for _, endpoints := range []planner.EndpointsMode{planner.EndpointsFile, planner.EndpointsInline} {
 			tree := newTree(b, topology, endpoints)
 			for _, edit := range []struct {
 				name, file string
@@ -37,7 +39,7 @@ func BenchmarkPass(b *testing.B) {
 					for change := 1; b.Loop(); change++ {
 						if edit.file != "" {
 							tree.write(edit.file, edit.resource(7, change))
-							tree.pass(filepath.Join(tree.o.Source, edit.file))
+							tree.pass(filepath.Join(tree.o.Source.Path, edit.file))
 						} else {
 							tree.pass()
 						}
@@ -57,13 +59,13 @@ type tree struct {
 	c *Controller
 }
 
-func newTree(b *testing.B, topology sample.Topology, endpoints pipeline.EndpointsMode) *tree {
+func newTree(b *testing.B, topology sample.Topology, endpoints planner.EndpointsMode) *tree {
 	dir := b.TempDir()
 	t := &tree{b: b, o: Options{Options: pipeline.Options{
-		Source: filepath.Join(dir, "src"), Out: filepath.Join(dir, "out"), Endpoints: endpoints, InotifyBudget: 1_000_000,
+		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), Endpoints: endpoints, InotifyBudget: 1_000_000,
 	}}}
 	for name, text := range topology.Files() {
-		if err := os.MkdirAll(filepath.Join(t.o.Source, filepath.Dir(name)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(t.o.Source.Path, filepath.Dir(name)), 0o755); err != nil {
 			b.Fatal(err)
 		}
 		t.write(name, text)
@@ -77,7 +79,7 @@ func newTree(b *testing.B, topology sample.Topology, endpoints pipeline.Endpoint
 }
 
 func (t *tree) write(name, text string) {
-	file := filepath.Join(t.o.Source, name)
+	file := filepath.Join(t.o.Source.Path, name)
 	err := os.WriteFile(file+".new", []byte(text), 0o644)
 	if err == nil {
 		err = os.Rename(file+".new", file)
@@ -90,11 +92,11 @@ func (t *tree) write(name, text string) {
 // pass is that after events of files; without any, that of a rescan.
 func (t *tree) pass(changed ...string) {
 	ctx := context.Background()
-	check := t.c.Check
+	read := t.c.Check
 	if len(changed) > 0 {
-		check = func(ctx context.Context) (*pipeline.Checked, error) { return t.c.pipeline.Update(ctx, changed) }
+		read = func(ctx context.Context) (*check.Result, error) { return t.c.pipeline.Update(ctx, changed) }
 	}
-	checked, err := check(ctx)
+	checked, err := read(ctx)
 	if err != nil {
 		t.b.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"reflect"
 
+	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 // changeLog logs what a Watch does. It logs a state once, and again only after it changed.
@@ -24,7 +24,7 @@ type changeLog struct {
 func (l *changeLog) forget() { l.findings, l.failed = nil, "" }
 
 // checked logs the findings of a source tree.
-func (l *changeLog) checked(c *pipeline.Checked, invalid bool) {
+func (l *changeLog) checked(c *check.Result, invalid bool) {
 	if reflect.DeepEqual(l.findings, c.Diagnostics) {
 		return
 	}

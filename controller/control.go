@@ -10,7 +10,7 @@ import (
 
 // announce sets the state that the control socket shows first.
 func (w *watching) announce() error {
-	source, err := filepath.Abs(w.options.Source)
+	source, err := filepath.Abs(w.options.Source.Path)
 	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Since: now(), Snapshot: w.out()}
 	w.control.Tell(w.shown)
 	return err

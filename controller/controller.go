@@ -4,7 +4,7 @@
 // a killed process, and trims what nothing uses any more. It knows no flags and prints
 // nothing.
 //
-//	c := controller.New(controller.Options{Options: pipeline.Options{Source: "config", Out: "out"}})
+//	c := controller.New(controller.Options{Options: pipeline.Options{Source: check.Options{Path: "config"}, Out: "out"}})
 //	checked, err := c.Check(ctx)
 //	err = c.Open()
 //	defer c.Close()
@@ -23,7 +23,9 @@ import (
 	"log/slog"
 	"time"
 
+	"xdspub/check"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 )
 
@@ -67,19 +69,16 @@ func (c *Controller) Configure(o Options) {
 // output directory. What it does costs less then.
 func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 
-// Overlap calls Pipeline.Overlap.
-func (c *Controller) Overlap() *pipeline.Checked { return c.pipeline.Overlap() }
-
 // Check calls Pipeline.Check.
-func (c *Controller) Check(ctx context.Context) (*pipeline.Checked, error) {
+func (c *Controller) Check(ctx context.Context) (*check.Result, error) {
 	return c.pipeline.Check(ctx)
 }
 
 // Plan plans the publish of a checked source tree, and adds findings to it. It changes nothing
 // on disk, and the output directory need not be open. The plan is nil where the findings
-// make the source tree invalid. A *pipeline.UsageError means that the output directory does
+// make the source tree invalid. A *published.UsageError means that the output directory does
 // not allow the options.
-func (c *Controller) Plan(ctx context.Context, checked *pipeline.Checked) (*pipeline.Plan, error) {
+func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
 	if checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, nil
 	}
@@ -95,9 +94,7 @@ func (c *Controller) Plan(ctx context.Context, checked *pipeline.Checked) (*pipe
 // Controller uses the directory that the path leads to now. A *publish.LockedError means
 // that another process publishes there.
 func (c *Controller) Open() error {
-	at := c.options.Options
-	at.Out = c.given
-	if checked := pipeline.New(at).Overlap(); checked != nil {
+	if checked := check.Overlap(c.options.Source.Path, c.given); checked != nil {
 		return errors.New(checked.Diagnostics[0].Message)
 	}
 	dir, err := publish.Open(c.given, publish.Options{Group: c.options.Group, Log: c.options.Log})
@@ -150,7 +147,7 @@ func (c *Controller) Prepare(ctx context.Context) error {
 // starts from there. With the Verdict RefusedByEnvoy it means that the rollback is not
 // complete. It is publish.ErrLost where the output directory was removed or replaced: then
 // all files have to be published again.
-func (c *Controller) Publish(ctx context.Context, checked *pipeline.Checked, plan *pipeline.Plan) (Outcome, error) {
+func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *planner.Plan) (Outcome, error) {
 	switch {
 	case plan == nil:
 		return outcomeOf(Invalid, checked, nil, pipeline.Result{}), nil

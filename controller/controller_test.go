@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"xdspub/check"
 	"xdspub/control"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/watch"
 )
@@ -33,9 +35,9 @@ type site struct {
 func newSite(t *testing.T, text string) *site {
 	dir := t.TempDir()
 	s := &site{t, Options{Options: pipeline.Options{
-		Source: filepath.Join(dir, "src"), Out: filepath.Join(dir, "out"), Endpoints: pipeline.EndpointsAuto, InotifyBudget: 100,
+		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), Endpoints: planner.EndpointsAuto, InotifyBudget: 100,
 	}}}
-	if err := os.Mkdir(s.o.Source, 0o755); err != nil {
+	if err := os.Mkdir(s.o.Source.Path, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s.write(text)
@@ -44,10 +46,10 @@ func newSite(t *testing.T, text string) *site {
 
 func (s *site) write(text string) {
 	s.t.Helper()
-	file := filepath.Join(filepath.Dir(s.o.Source), "new")
+	file := filepath.Join(filepath.Dir(s.o.Source.Path), "new")
 	err := os.WriteFile(file, []byte(text), 0o644)
 	if err == nil {
-		err = os.Rename(file, filepath.Join(s.o.Source, "web.yaml"))
+		err = os.Rename(file, filepath.Join(s.o.Source.Path, "web.yaml"))
 	}
 	if err != nil {
 		s.t.Fatal(err)

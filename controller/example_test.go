@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/pipeline"
+	"xdspub/planner"
 )
 
 // A source tree is published once.
@@ -29,7 +31,7 @@ name: web
 
 	ctx := context.Background()
 	c := controller.New(controller.Options{Options: pipeline.Options{
-		Source: source, Out: filepath.Join(tmp, "out"), Endpoints: pipeline.EndpointsAuto, InotifyBudget: 100,
+		Source: check.Options{Path: source}, Out: filepath.Join(tmp, "out"), Endpoints: planner.EndpointsAuto, InotifyBudget: 100,
 	}})
 	checked, err := c.Check(ctx)
 	if err != nil {

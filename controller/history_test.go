@@ -20,11 +20,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"xdspub/check"
 	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/internal/memdir"
 	"xdspub/load"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/render"
 	"xdspub/watch"
@@ -133,7 +135,7 @@ func newHistory(t *testing.T, random *rand.Rand) *history {
 	}
 	h := &history{t: t, random: random, dir: dir, tree: newSourceTree(t, random, filepath.Join(dir, "src"))}
 	h.o = Options{Options: pipeline.Options{
-		Source: h.tree.src, Out: filepath.Join(dir, "out"), EnvoyPath: "/envoy", Format: one(random, render.Formats[:]), TrimDelay: 10 * time.Minute,
+		Source: check.Options{Path: h.tree.src}, Out: filepath.Join(dir, "out"), EnvoyPath: "/envoy", Format: one(random, render.Formats[:]), TrimDelay: 10 * time.Minute,
 	}}
 	h.configure()
 	h.start()
@@ -144,11 +146,11 @@ func newHistory(t *testing.T, random *rand.Rand) *history {
 
 // configure changes settings.
 func (h *history) configure() {
-	h.o.Endpoints = one(h.random, []pipeline.EndpointsMode{pipeline.EndpointsAuto, pipeline.EndpointsAuto, pipeline.EndpointsFile, pipeline.EndpointsInline})
+	h.o.Endpoints = one(h.random, []planner.EndpointsMode{planner.EndpointsAuto, planner.EndpointsAuto, planner.EndpointsFile, planner.EndpointsInline})
 	h.o.InotifyBudget = one(h.random, []int{4, 8, 12, 100, 100, 100}) // for some trees too little
-	h.o.AllowEmpty = h.random.IntN(2) == 0
+	h.o.Source.AllowEmpty = h.random.IntN(2) == 0
 	h.o.WarningsAsErrors = h.random.IntN(20) == 0
-	h.o.Disable = one(h.random, [][]string{{"bad-trusted-ca"}, {"bad-trusted-ca", "orphan-endpoints"}}) // no certificates are at hand
+	h.o.Source.Disable = one(h.random, [][]string{{"bad-trusted-ca"}, {"bad-trusted-ca", "orphan-endpoints"}}) // no certificates are at hand
 	h.edited = true
 }
 
@@ -166,7 +168,7 @@ func (h *history) start() {
 	}
 	var err error
 	// Nothing is watched: a history tells what changed.
-	h.w.watcher, err = watch.New(h.t.Context(), h.o.Source, watch.Options{Poll: time.Hour, Skip: load.Hidden})
+	h.w.watcher, err = watch.New(h.t.Context(), h.o.Source.Path, watch.Options{Poll: time.Hour, Skip: load.Hidden})
 	h.tree.must(err)
 	h.tree.must(h.w.Open())
 	h.w.retry = h.random.IntN(4) == 0
@@ -287,7 +289,7 @@ func (h *history) end() {
 	if m.InlineRoutesBudget > 0 {
 		return // which is not of the tree
 	}
-	h.o.Endpoints = pipeline.EndpointsMode(m.EDSMode)
+	h.o.Endpoints = planner.EndpointsMode(m.EDSMode)
 	published := h.cold(filepath.Join(h.dir, "empty"), starting, noAnswers, false).Files
 	for _, files := range []map[string]string{before, published} {
 		maps.DeleteFunc(files, func(name, _ string) bool {

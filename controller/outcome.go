@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 )
 
@@ -47,7 +49,7 @@ type Outcome struct {
 	Restored bool
 }
 
-func outcomeOf(v Verdict, checked *pipeline.Checked, plan *pipeline.Plan, result pipeline.Result) Outcome {
+func outcomeOf(v Verdict, checked *check.Result, plan *planner.Plan, result pipeline.Result) Outcome {
 	o := Outcome{Verdict: v, Summary: checked.Summary, Findings: checked.Diagnostics, Moved: result.Result, Answers: result.Outcomes}
 	if plan != nil {
 		o.Snapshot, o.Refusal = plan.ID, plan.Held

@@ -12,12 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"xdspub/check"
 	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/load"
-	"xdspub/pipeline"
 	"xdspub/publish"
+	"xdspub/published"
 	"xdspub/watch"
 	"xdspub/xds"
 )
@@ -89,7 +90,7 @@ func (c *Controller) Watch(ctx context.Context, o WatchOptions) error {
 func (w *watching) run(ctx context.Context) (err error) {
 	at := w.o.Watch
 	at.Ignore, at.Skip, at.Files, at.Log = ignored(w.options.Out), load.Hidden, w.extraFiles(), w.log
-	w.watcher, err = watch.New(ctx, w.options.Source, at)
+	w.watcher, err = watch.New(ctx, w.options.Source.Path, at)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -106,7 +107,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 		return err
 	}
 	w.retry = w.o.RetryHeld
-	w.log.Info("watching", "source", w.options.Source, "out", w.options.Out, "pid", os.Getpid())
+	w.log.Info("watching", "source", w.options.Source.Path, "out", w.options.Out, "pid", os.Getpid())
 	defer w.control.Close()
 	if err := w.announce(); err != nil {
 		return err
@@ -162,7 +163,7 @@ func ignored(out string) func(string) bool {
 // extraFiles returns the files that a reconcile reads outside the tree.
 func (w *watching) extraFiles() []string {
 	files := slices.Clone(w.inlined)
-	for _, f := range []string{w.o.Settings, w.options.Bootstrap} {
+	for _, f := range []string{w.o.Settings, w.options.Source.Bootstrap} {
 		if f != "" {
 			files = append(files, f)
 		}
@@ -180,7 +181,7 @@ func (w *watching) trimTimer() (<-chan time.Time, func()) {
 }
 
 func isUsage(err error) bool {
-	_, ok := errors.AsType[*pipeline.UsageError](err)
+	_, ok := errors.AsType[*published.UsageError](err)
 	return ok
 }
 
@@ -203,7 +204,7 @@ func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err
 // reconcileOnce is one attempt of a reconcile. It ends with ErrLost where the output directory
 // was removed or replaced: a plan is made for the files that are there.
 func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
-	var checked *pipeline.Checked
+	var checked *check.Result
 	whole := false // the tree was looked at
 	w.watcher.Read(ctx, func(c watch.Changes) {
 		// What somebody asks for comes before the events of what was done just before it.
@@ -263,7 +264,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 // isIdle reports whether nothing has changed since a pass that planned everything anew and found
 // nothing to do: neither the source tree, which was looked at whole, nor what is found in it,
 // nor the output directory. What waits for its trim has a timer of its own.
-func (w *watching) isIdle(checked *pipeline.Checked) bool {
+func (w *watching) isIdle(checked *check.Result) bool {
 	return checked.Snapshot == w.idle.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idle.found) &&
 		w.dir.Moves() == w.idle.moves && w.Settled()
 }
@@ -329,7 +330,7 @@ func readAside[T any](ctx context.Context, read func(context.Context) (T, error)
 
 // check reads the settings and the source tree. Wrong settings stop only the publish, as a
 // wrong resource does.
-func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
+func (w *watching) check(ctx context.Context) (*check.Result, error) {
 	if err := w.reload(ctx); err != nil {
 		return nil, err
 	}
@@ -338,7 +339,7 @@ func (w *watching) check(ctx context.Context) (*pipeline.Checked, error) {
 	}
 	// What reads aside may go on once ctx has ended: it touches nothing of w.
 	p, changes := w.pipeline, w.unread
-	checked, err := readAside(ctx, func(ctx context.Context) (*pipeline.Checked, error) {
+	checked, err := readAside(ctx, func(ctx context.Context) (*check.Result, error) {
 		if changes.All {
 			return p.Check(ctx)
 		}

@@ -44,7 +44,7 @@ func newWatching(t *testing.T, s *site) *watching {
 	w := &watching{Controller: New(s.o), control: control.New(log), changeLog: changeLog{log: log}}
 	t.Cleanup(w.Close)
 	var err error
-	if w.watcher, err = watch.New(t.Context(), s.o.Source, watch.Options{}); err != nil {
+	if w.watcher, err = watch.New(t.Context(), s.o.Source.Path, watch.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

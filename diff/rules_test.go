@@ -13,10 +13,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/diff"
 	"xdspub/internal/certs"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/render"
 )
@@ -102,7 +104,7 @@ func (c *change) judge(t *testing.T, code string) {
 	}
 	for i, tree := range c.trees {
 		p := pipeline.New(pipeline.Options{
-			Source: tree, Out: out, Format: render.JSON, Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
+			Source: check.Options{Path: tree}, Out: out, Format: render.JSON, Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
 		})
 		checked, err := p.Check(t.Context())
 		if err != nil {

@@ -17,10 +17,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/internal/certs"
 	"xdspub/internal/envoytest"
-	"xdspub/pipeline"
 )
 
 // facts is testdata/facts.yaml.
@@ -205,7 +205,7 @@ func (f fact) live() bool { return f.Live || f.Send != "" || len(f.Files) > 0 }
 // validate holds the rules against it.
 func (f *factTrial) validate(t *testing.T) {
 	t.Helper()
-	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(f.dir, "envoy.json"), Follow: true, Root: f.dir}).Check(t.Context())
+	checked, err := check.Bootstrap(t.Context(), check.BootstrapOptions{Path: filepath.Join(f.dir, "envoy.json"), Root: f.dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func (s *soak) refuses(round int) {
 // usage is what a process holds of the system.
 type usage struct{ descriptors, threads, memory int }
 
-var status = regexp.MustCompile(`(?m)^(VmRSS|Threads):\s*(\d+)`)
+var procStatus = regexp.MustCompile(`(?m)^(VmRSS|Threads):\s*(\d+)`)
 
 // usageOf is known on Linux only; elsewhere it is zero.
 func usageOf(t *testing.T, p *process) usage {
@@ -173,7 +173,7 @@ func usageOf(t *testing.T, p *process) usage {
 		t.Fatal(err)
 	}
 	u := usage{descriptors: len(open)}
-	for _, m := range status.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range procStatus.FindAllStringSubmatch(string(text), -1) {
 		n, err := strconv.Atoi(m[2])
 		if err != nil {
 			t.Fatal(err)

@@ -15,20 +15,20 @@ import (
 	"time"
 
 	"xdspub/internal/envoytest"
-	"xdspub/pipeline"
 	"xdspub/publish"
+	"xdspub/status"
 )
 
 // status asks "xdspub status" about a fixture and these Envoys. The exit status must
 // fit what it says.
-func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) pipeline.Report {
+func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) status.Report {
 	t.Helper()
 	args := []string{"status", "--format", "json", "--out", s.out}
 	for _, e := range envoys {
 		args = append(args, "--envoy-admin", adminURL(t, e))
 	}
 	stdout, stderr, exit := xdspub(t, args...)
-	var r pipeline.Report
+	var r status.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || stderr != "" {
 		t.Fatalf("exit status %d, %v\n%s%s", exit, err, stdout, stderr)
 	}
@@ -39,7 +39,7 @@ func (s *fixture) status(t *testing.T, envoys ...*envoytest.Envoy) pipeline.Repo
 }
 
 // words returns what an Envoy makes of the published files, a line each.
-func words(e pipeline.EnvoyReport) string {
+func words(e status.EnvoyReport) string {
 	var list []string
 	for _, row := range e.Subscriptions {
 		list = append(list, fmt.Sprintf("%s %s", row.Sync, row.File))
@@ -48,7 +48,7 @@ func words(e pipeline.EnvoyReport) string {
 }
 
 // shows waits until the Envoys make that of the published files.
-func (s *fixture) shows(t *testing.T, what string, inSync bool, want string, envoys ...*envoytest.Envoy) (r pipeline.Report) {
+func (s *fixture) shows(t *testing.T, what string, inSync bool, want string, envoys ...*envoytest.Envoy) (r status.Report) {
 	t.Helper()
 	want = strings.ReplaceAll(strings.TrimSpace(want), ".json", "."+s.format)
 	envoytest.Eventually(t, patience, what, func() (bool, string) {
@@ -106,7 +106,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, row := range r.Envoys[0].Subscriptions {
-		if row.Sync == pipeline.Synced && (row.Version == "" || row.Runs != row.Version || row.Stats == "") {
+		if row.Sync == status.Synced && (row.Version == "" || row.Runs != row.Version || row.Stats == "") {
 			t.Errorf("%+v", row)
 		}
 	}
@@ -333,7 +333,7 @@ func TestStatusBesideWatch(t *testing.T) {
 	}()
 	for looks := 0; looks < 30 || edits.Load() < 30; looks++ {
 		r := s.status(t, e)
-		if n := r.Envoys[0].Count(pipeline.Rejected); n > 0 || r.Envoys[0].Error != "" {
+		if n := r.Envoys[0].Count(status.Rejected); n > 0 || r.Envoys[0].Error != "" {
 			t.Errorf("after %d edits: %+v", edits.Load(), r.Envoys[0])
 		}
 	}

@@ -127,7 +127,7 @@ func TestUndoneWhileDraining(t *testing.T) {
 
 // TestExtensionComesBack has a filter by ECDS come back that a listener which drains is
 // subscribed to, and call a cluster that comes with it: what drains goes on, and Envoy
-// refuses nothing. That the cluster is there first is pipeline.TestExtensionsAfterClusters.
+// refuses nothing. That the cluster is there first is planner.TestExtensionsAfterClusters.
 func TestExtensionComesBack(t *testing.T) {
 	t.Parallel()
 	web := envoytest.NewUpstream(t, "web")

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"xdspub/diff"
 	"xdspub/internal/sample"
 	"xdspub/load"
+	"xdspub/published"
 	"xdspub/render"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -78,10 +79,13 @@ func BenchmarkRender(b *testing.B) {
 func BenchmarkTransitions(b *testing.B) {
 	bySize(b, func(b *testing.B, dir string, _ int) {
 		s := loaded(b, dir)
-		p := New(Options{Source: dir, Out: b.TempDir(), Format: render.JSON, InotifyBudget: 120})
-		st := &state{clusters: s.Of(xds.Cluster), listeners: s.Of(xds.Listener)}
+		st, err := published.New(published.Options{Dir: b.TempDir()}).State()
+		if err != nil {
+			b.Fatal(err)
+		}
+		st.Clusters, st.Listeners = s.Of(xds.Cluster), s.Of(xds.Listener)
 		for b.Loop() {
-			if list, err := diff.Transitions(published{p, st}, s, diff.Options{}); err != nil || len(list) > 0 {
+			if list, err := diff.Transitions(st, s, diff.Options{}); err != nil || len(list) > 0 {
 				b.Fatal(err, list)
 			}
 		}

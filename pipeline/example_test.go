@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"xdspub/check"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 )
 
@@ -31,7 +33,7 @@ name: web
 	}
 
 	ctx := context.Background()
-	p := pipeline.New(pipeline.Options{Source: tree, Out: out, Endpoints: pipeline.EndpointsAuto, InotifyBudget: 100})
+	p := pipeline.New(pipeline.Options{Source: check.Options{Path: tree}, Out: out, Endpoints: planner.EndpointsAuto, InotifyBudget: 100})
 	checked, err := p.Check(ctx)
 	if err != nil || !checked.Accepted() {
 		log.Fatal(err, checked)

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"xdspub/internal/fixture"
 	"xdspub/load"
 )
 
@@ -131,26 +132,26 @@ func newVariants(f *testing.F) []variants {
 	at := func(listener string, port int) string {
 		return regexp.MustCompile(`port_value: \d+`).ReplaceAllString(listener, fmt.Sprint("port_value: ", port))
 	}
-	in := fmt.Sprintf(listener, "a")
+	in := fmt.Sprintf(fixture.Listener, "a")
 	other := at(strings.Replace(in, "name: in,", "name: other,", 1), 10001)
 	policy := func(assignment string) string {
 		return strings.TrimSuffix(assignment, "}") + ", policy: {overprovisioning_factor: 150}}"
 	}
 	stock := []variants{
-		clusterBlue:     {needs: []int{endpointsBlue}, text: []string{blue, strings.TrimSuffix(blue, "}") + ", connect_timeout: 3s}", strings.Replace(blue, "type: EDS", "type: STATIC", 1)}},
-		clusterGreen:    {needs: []int{endpointsGreen}, text: []string{green, strings.TrimSuffix(green, "}") + ", eds_cluster_config: {service_name: blue}}"}},
+		clusterBlue:     {needs: []int{endpointsBlue}, text: []string{fixture.Blue, strings.TrimSuffix(fixture.Blue, "}") + ", connect_timeout: 3s}", strings.Replace(fixture.Blue, "type: EDS", "type: STATIC", 1)}},
+		clusterGreen:    {needs: []int{endpointsGreen}, text: []string{fixture.Green, strings.TrimSuffix(fixture.Green, "}") + ", eds_cluster_config: {service_name: blue}}"}},
 		clusterTLS:      {needs: []int{secretCA}, text: []string{fmt.Sprintf(tls, ""), fmt.Sprintf(tls, ", sds_config: {ads: {}}")}},
-		endpointsBlue:   {needs: []int{clusterBlue}, text: []string{blueEndpoints, policy(blueEndpoints)}},
-		endpointsGreen:  {needs: []int{clusterGreen}, text: []string{greenEndpoints, policy(greenEndpoints)}},
-		routesMain:      {needs: []int{clusterBlue, clusterGreen}, text: []string{fmt.Sprintf(routesTo, "blue"), fmt.Sprintf(routesTo, "green"), hosts}},
+		endpointsBlue:   {needs: []int{clusterBlue}, text: []string{fixture.BlueEndpoints, policy(fixture.BlueEndpoints)}},
+		endpointsGreen:  {needs: []int{clusterGreen}, text: []string{fixture.GreenEndpoints, policy(fixture.GreenEndpoints)}},
+		routesMain:      {needs: []int{clusterBlue, clusterGreen}, text: []string{fmt.Sprintf(fixture.RoutesTo, "blue"), fmt.Sprintf(fixture.RoutesTo, "green"), hosts}},
 		hostMain:        {needs: []int{routesMain}, text: []string{fmt.Sprintf(host, "h"), fmt.Sprintf(host, "h, i")}},
 		scopeMain:       {needs: []int{routesMain, listenerScoped}, text: []string{fmt.Sprintf(scope, "k"), fmt.Sprintf(scope, "l")}},
-		listenerIn:      {needs: []int{routesMain, extensionMarker}, text: []string{in, fmt.Sprintf(listener, "b"), strings.Replace(in, "http_filters: [", asked, 1), at(in, 10001), at(in, 10002)}},
+		listenerIn:      {needs: []int{routesMain, extensionMarker}, text: []string{in, fmt.Sprintf(fixture.Listener, "b"), strings.Replace(in, "http_filters: [", asked, 1), at(in, 10001), at(in, 10002)}},
 		listenerScoped:  {needs: []int{scopeMain}, text: []string{strings.Replace(other, scoped, scopes, 1), other, at(other, 10000), at(other, 10002)}},
 		extensionMarker: {text: []string{fmt.Sprintf(marker, ""), fmt.Sprintf(marker, ", mutations: {response_mutations: [{remove: x}]}")}},
 		secretCA:        {text: []string{fmt.Sprintf(ca, "x"), fmt.Sprintf(ca, "y")}},
-		secretToken:     {text: []string{fmt.Sprintf(secret, "x"), fmt.Sprintf(secret, "y")}},
-		layerFlags:      {text: []string{layer, strings.Replace(layer, "a: 1", "a: 1.5", 1)}}, // which YAML does not carry
+		secretToken:     {text: []string{fmt.Sprintf(fixture.Secret, "x"), fmt.Sprintf(fixture.Secret, "y")}},
+		layerFlags:      {text: []string{fixture.Layer, strings.Replace(fixture.Layer, "a: 1", "a: 1.5", 1)}}, // which YAML does not carry
 	}
 	for i := range stock {
 		for _, text := range stock[i].text {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"xdspub/envoy"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/revision"
-	"xdspub/xds"
 )
 
 // Result is the result of a Publish.
@@ -22,19 +22,11 @@ type Result struct {
 // Recover completes the rollback that a killed writer began. Call it before Plan, since it
 // may change the published files.
 func (p *Pipeline) Recover(ctx context.Context, d *publish.Dir) error {
-	c := p.confirmation(nil, publish.Refusal{})
-	if c != nil {
-		unfinished, err := publish.ReadIntent(p.options.Out)
-		if err != nil {
-			return err
-		}
-		if unfinished != nil { // a file that can't be read is an error before anything moves
-			if err := c.read(); err != nil {
-				return err
-			}
-		}
+	c := p.envoys.Change(nil, publish.Refusal{})
+	if err := c.Recovers(); err != nil {
+		return err
 	}
-	_, err := d.Recover(ctx, publish.Plan{Gap: p.options.StepGap, Confirm: p.confirmer(c, publish.Refusal{})})
+	_, err := d.Recover(ctx, publish.Plan{Gap: p.stepGap, Confirm: c.Confirmer()})
 	return err
 }
 
@@ -44,22 +36,11 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 	if err := d.Release(); err != nil {
 		return err
 	}
-	if p.options.Envoys == nil {
-		return nil
+	files, err := p.envoys.NotRunning(ctx)
+	if err == nil {
+		p.republish = files
 	}
-	subs, err := p.currentSubscriptions()
-	if err != nil {
-		return err
-	}
-	p.republish = nil
-	for _, probe := range p.options.Envoys.ProbeInDetail(ctx, subs) {
-		for _, s := range probe.States {
-			if s.StatPrefix != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(probe.Refused) > 0 {
-				p.republish = append(p.republish, s.File)
-			}
-		}
-	}
-	return nil
+	return err
 }
 
 // Settled reports whether the output directory is as the last Plan and Publish left it, and no
@@ -70,27 +51,23 @@ func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
 	}
 	m, err := p.out.Manifest()
 	return err == nil && !slices.ContainsFunc(m.DrainingWatches, func(w publish.DrainingWatch) bool {
-		return w.Since.After(now) || !w.Since.After(now.Add(-p.options.TrimDelay))
+		return w.Since.After(now) || !w.Since.After(now.Add(-p.trimDelay))
 	})
 }
 
 // Publish carries a plan out. An error means that it stopped: each published file is whole,
 // and the next plan starts from there. A *publish.RefusedError alone means that Envoy
 // refused it, and that the rollback is complete.
-func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *Plan) (Result, error) {
-	of := publish.Refusal{Snapshot: plan.ID, Delivery: plan.delivery}
-	c := p.confirmation(plan.snapshot, of)
+func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Plan) (Result, error) {
+	c := p.envoys.Change(plan.Snapshot, publish.Refusal{Snapshot: plan.ID, Delivery: plan.Delivery})
 	change := plan.Change
-	change.Confirm, change.Republish = p.confirmer(c, of), p.republish
+	change.Confirm, change.Republish = c.Confirmer(), p.republish
 	p.republish = nil
-	if plan.changed { // not in each reconcile: git may be slow
-		change.Manifest.Revision = revision.Of(ctx, p.options.Source)
+	if plan.Replaces { // not in each reconcile: git may be slow
+		change.Manifest.Revision = revision.Of(ctx, p.source)
 	}
 	published, err := d.Publish(ctx, change)
-	result := Result{Result: published}
-	if c != nil {
-		result.Outcomes = c.outcomes
-	}
+	result := Result{Result: published, Outcomes: c.Outcomes()}
 	if err != nil {
 		return result, err
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"xdspub/internal/fixture"
+	"xdspub/pipeline"
 	"xdspub/publish"
 )
 
@@ -32,10 +34,10 @@ func TestPublishedRevision(t *testing.T) {
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	dir := t.TempDir()
 	sh(t, dir, "git init -q; git config user.name me; git config user.email me@example.com")
-	s := newFixture(t, func(o *Options) { o.Source = filepath.Join(dir, "tree") })
+	s := fixture.New(t, func(o *pipeline.Options) { o.Source.Path = filepath.Join(dir, "tree") })
 	recorded := func() string {
 		t.Helper()
-		m, err := publish.ReadManifest(s.p.options.Out)
+		m, err := publish.ReadManifest(s.Options.Out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,29 +45,29 @@ func TestPublishedRevision(t *testing.T) {
 	}
 	commit := func(cluster string) string {
 		t.Helper()
-		s.tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: " + cluster + "\n")
+		s.Tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: " + cluster + "\n")
 		return sh(t, dir, "git add tree; git commit -q --allow-empty -m more; git rev-parse HEAD")
 	}
 	first := commit("one")
-	s.publish()
+	s.Publish()
 	if got := recorded(); got != first {
 		t.Errorf("%q, want %q", got, first)
 	}
 	commit("one")
-	s.publish()
+	s.Publish()
 	if got := recorded(); got != first {
 		t.Errorf("after a commit that changes nothing: %q, want %q", got, first)
 	}
-	if err := os.Remove(filepath.Join(s.p.options.Out, "cds/cds.json")); err != nil {
+	if err := os.Remove(filepath.Join(s.Options.Out, "cds/cds.json")); err != nil {
 		t.Fatal(err)
 	}
-	s.publish()
+	s.Publish()
 	if got := recorded(); got != first {
 		t.Errorf("after the file was put back: %q, want %q", got, first)
 	}
 	third := commit("two")
-	s.tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: three\n")
-	s.publish()
+	s.Tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: three\n")
+	s.Publish()
 	if got := recorded(); got != third+"+dirty" {
 		t.Errorf("%q, want %q", got, third+"+dirty")
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"bytes"
@@ -23,7 +23,10 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/internal/fixture"
 	"xdspub/load"
+	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/render"
 )
@@ -104,16 +107,11 @@ func TestWalks(t *testing.T) {
 	for _, format := range []string{"json", "yaml", "pb"} {
 		for _, out := range render.Formats {
 			t.Run(format+" to "+out.Name, func(t *testing.T) {
-				s := newFixture(t, func(o *Options) { o.Endpoints, o.Format = EndpointsFile, out })
-				if err := os.MkdirAll(s.src, 0o755); err != nil {
+				s := fixture.New(t, func(o *pipeline.Options) { o.Endpoints, o.Format = planner.EndpointsFile, out })
+				if err := os.MkdirAll(s.Src, 0o755); err != nil {
 					t.Fatal(err)
 				}
-				dir, err := publish.Open(s.p.options.Out, publish.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer dir.Close()
-				s.p.Opened(dir)
+				dir := s.Open()
 
 				text := probed
 				known := make(map[string][]byte)
@@ -133,7 +131,7 @@ func TestWalks(t *testing.T) {
 					text = strings.ReplaceAll(text, step.old, step.new)
 					var changed []string
 					for name, data := range resourceFiles(t, text, format) {
-						if path := filepath.Join(s.src, name); !bytes.Equal(known[name], data) {
+						if path := filepath.Join(s.Src, name); !bytes.Equal(known[name], data) {
 							known[name], changed = data, append(changed, path)
 							if err := os.WriteFile(path, data, 0o644); err != nil {
 								t.Fatal(err)
@@ -143,7 +141,7 @@ func TestWalks(t *testing.T) {
 					for _, p := range all {
 						p.made.Store(0)
 					}
-					s.reconcile(t, dir, changed)
+					reconcile(t, s, dir, changed)
 					for name, p := range all {
 						want := int64(0)
 						if slices.Contains(step.edited, name) {
@@ -183,17 +181,17 @@ func resourceFiles(t *testing.T, list, format string) map[string][]byte {
 }
 
 // reconcile publishes the tree as a watch does that was told what has changed.
-func (s *fixture) reconcile(t *testing.T, dir *publish.Dir, changed []string) {
-	checked, err := s.p.Update(t.Context(), changed)
+func reconcile(t *testing.T, s *fixture.Fixture, dir *publish.Dir, changed []string) {
+	checked, err := s.P.Update(t.Context(), changed)
 	if err != nil || !checked.Accepted() {
 		t.Fatal(err, checked)
 	}
-	plan, list, err := s.p.Plan(t.Context(), checked.Snapshot, s.now)
+	plan, list, err := s.P.Plan(t.Context(), checked.Snapshot, s.Now)
 	if err != nil || len(list) > 0 {
 		t.Fatal(err, list)
 	}
-	if _, err := s.p.Publish(t.Context(), dir, plan); err != nil {
+	if _, err := s.P.Publish(t.Context(), dir, plan); err != nil {
 		t.Fatal(err)
 	}
-	s.p.Trust(true)
+	s.P.Trust(true)
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"bytes"
@@ -24,8 +24,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/diag"
+	"xdspub/internal/fixture"
 	"xdspub/load"
+	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
+	"xdspub/published"
 	"xdspub/render"
 	"xdspub/xds"
 )
@@ -45,7 +49,7 @@ func (s *script) below(n int) int {
 
 // workbench is where a tree is edited: a fixture, and what is known of its tree.
 type workbench struct {
-	*fixture
+	*fixture.Fixture
 	variants []variants
 	script   *script
 	dir      *publish.Dir
@@ -55,33 +59,33 @@ type workbench struct {
 	good    map[string][]byte    // the tree that was accepted last
 	settled *xds.Snapshot        // what the last publish left, and nothing else; nil where that is not known
 	stopped bool                 // the next publish is to end early
-	ender   ender
+	ender   fixture.Ender
 	wanted  map[string]time.Time // when what is out was wanted last
 }
 
 type variant struct{ resource, variant int }
 
-var endpointsModes = []EndpointsMode{EndpointsAuto, EndpointsFile, EndpointsInline}
+var endpointsModes = []planner.EndpointsMode{planner.EndpointsAuto, planner.EndpointsFile, planner.EndpointsInline}
 
 var deskFiles = []string{"a.yaml", "b.yml", "c.json", "d.pb", "e.pb_text", "f.txtpb", "FOLDER/a.yaml", "FOLDER/x/b.json", ".g.yaml"}
 
 func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 	how := s.below(4 * 2 * 3 * 2)
 	d := &workbench{variants: stock, script: s, held: map[string][]variant{}, wanted: map[string]time.Time{}, folder: "folder"}
-	d.fixture = newFixture(t, func(o *Options) {
-		o.Format, o.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
+	d.Fixture = fixture.New(t, func(o *pipeline.Options) {
+		o.Format, o.Source.AllowEmpty, o.Endpoints = render.Formats[how%4], how/4%2 == 1, endpointsModes[how/8%3]
 		if how >= 24 {
 			o.InotifyBudget = 4 // for some trees too little, for others with all inline
 		}
 	})
-	if err := os.MkdirAll(filepath.Join(d.src, d.folder, "x"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(d.Src, d.folder, "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if d.dir, err = publish.Open(d.p.options.Out, publish.Options{Log: slog.New(&d.ender)}); err != nil {
+	if d.dir, err = publish.Open(d.Options.Out, publish.Options{Log: slog.New(&d.ender)}); err != nil {
 		t.Fatal(err)
 	}
-	d.p.Opened(d.dir)
+	d.P.Opened(d.dir)
 	t.Cleanup(func() {
 		if err := d.dir.Close(); err != nil {
 			t.Error(err)
@@ -125,16 +129,15 @@ func (d *workbench) edit() bool {
 			d.save(name)
 		}
 	case fold:
-		old := filepath.Join(d.src, d.folder)
+		old := filepath.Join(d.Src, d.folder)
 		d.folder = map[string]string{"folder": "renamed", "renamed": ".hidden", ".hidden": "folder"}[d.folder]
-		d.must(os.Rename(old, filepath.Join(d.src, d.folder)))
+		d.must(os.Rename(old, filepath.Join(d.Src, d.folder)))
 	case tick:
-		d.now = d.now.Add(time.Duration(s.below(16)) * time.Minute)
+		d.Now = d.Now.Add(time.Duration(s.below(16)) * time.Minute)
 	case restart:
-		o := d.p.options
-		o.Endpoints = endpointsModes[s.below(3)]
-		d.p = New(o)
-		d.p.Opened(d.dir)
+		mode := endpointsModes[s.below(3)]
+		d.Restart(func(o *pipeline.Options) { o.Endpoints = mode })
+		d.P.Opened(d.dir)
 	case stop:
 		d.stopped = true
 		return false
@@ -148,14 +151,14 @@ func (d *workbench) edit() bool {
 }
 
 func (d *workbench) must(err error) {
-	d.t.Helper()
+	d.T.Helper()
 	if err != nil {
-		d.t.Fatal(err)
+		d.T.Fatal(err)
 	}
 }
 
 func (d *workbench) path(name string) string {
-	return filepath.Join(d.src, strings.Replace(name, "FOLDER", d.folder, 1))
+	return filepath.Join(d.Src, strings.Replace(name, "FOLDER", d.folder, 1))
 }
 
 // add puts a resource into a file, with what it needs and no file has.
@@ -245,50 +248,50 @@ func (d *workbench) save(name string) {
 
 // pass makes one reconcile, as watch does, and compares.
 func (d *workbench) pass(trimmed bool) {
-	d.t.Helper()
+	d.T.Helper()
 	before := d.stamps()
-	checked, err := d.p.Check(d.t.Context())
+	checked, err := d.P.Check(d.T.Context())
 	d.must(err)
-	cold := New(d.p.options)
-	fresh, err := cold.Check(d.t.Context())
+	cold := pipeline.New(d.Options)
+	fresh, err := cold.Check(d.T.Context())
 	d.must(err)
 	if diff := cmp.Diff(fresh.Diagnostics, checked.Diagnostics); diff != "" {
-		d.t.Fatalf("findings (-cold +warm):\n%s", diff)
+		d.T.Fatalf("findings (-cold +warm):\n%s", diff)
 	}
-	var plan *Plan
-	d.p.Trust(d.settled != nil && checked.Snapshot.SameNames(d.settled)) // as a watch does after an event
+	var plan *planner.Plan
+	d.P.Trust(d.settled != nil && checked.Snapshot.SameNames(d.settled)) // as a watch does after an event
 	if checked.Accepted() {
 		var list diag.List
-		plan, list, err = d.p.Plan(d.t.Context(), checked.Snapshot, d.now)
+		plan, list, err = d.P.Plan(d.T.Context(), checked.Snapshot, d.Now)
 		d.must(err)
-		want, more, err := cold.Plan(d.t.Context(), fresh.Snapshot, d.now)
+		want, more, err := cold.Plan(d.T.Context(), fresh.Snapshot, d.Now)
 		d.must(err)
 		d.leaveOutSettled(want)
 		d.leaveOutSettled(plan)
-		if diff := cmp.Diff(more, list) + cmp.Diff(want, plan, cmpopts.IgnoreUnexported(Plan{})); diff != "" {
-			d.t.Fatalf("the plan (-cold +warm):\n%s", diff)
+		if diff := cmp.Diff(more, list) + cmp.Diff(want, plan, cmpopts.IgnoreFields(planner.Plan{}, "Snapshot")); diff != "" {
+			d.T.Fatalf("the plan (-cold +warm):\n%s", diff)
 		}
 	}
 	stopped := d.stopped
 	d.stopped = false
 	if plan == nil {
 		if diff := cmp.Diff(before, d.stamps()); diff != "" {
-			d.t.Fatalf("the tree is wrong, and something moved (-before +after):\n%s", diff)
+			d.T.Fatalf("the tree is wrong, and something moved (-before +after):\n%s", diff)
 		}
 		return
 	}
-	d.good, d.settled = d.read(d.src), nil
-	ctx, cancel := context.WithCancel(d.t.Context())
+	d.good, d.settled = d.read(d.Src), nil
+	ctx, cancel := context.WithCancel(d.T.Context())
 	defer cancel()
 	if stopped {
-		d.ender = ender{1, cancel}
+		d.ender = fixture.Ender{Steps: 1, End: cancel}
 	}
-	switch _, err := d.p.Publish(ctx, d.dir, plan); {
+	switch _, err := d.P.Publish(ctx, d.dir, plan); {
 	case stopped && (err == nil || errors.Is(err, context.Canceled)):
 	case err != nil:
-		d.t.Fatal(err)
+		d.T.Fatal(err)
 	default:
-		_, _, err := d.p.Trim(d.t.Context(), d.dir, d.now)
+		_, _, err := d.P.Trim(d.T.Context(), d.dir, d.Now)
 		d.must(err)
 		d.compare(fresh.Snapshot, trimmed)
 		d.settled = checked.Snapshot
@@ -296,38 +299,38 @@ func (d *workbench) pass(trimmed bool) {
 }
 
 // leaveOutSettled leaves the files out of a plan that are published as it wants them.
-func (d *workbench) leaveOutSettled(plan *Plan) {
-	d.t.Helper()
+func (d *workbench) leaveOutSettled(plan *planner.Plan) {
+	d.T.Helper()
 	if plan != nil {
 		var err error
-		plan.Change, err = publish.Pending(d.p.options.Out, plan.Change, publish.Options{})
+		plan.Change, err = publish.Pending(d.Options.Out, plan.Change, publish.Options{})
 		d.must(err)
 	}
 }
 
 // cold returns a pipeline that knows nothing, for a directory without files. What went
 // inline, once and for all, is no matter of the tree alone: the record says that.
-func (d *workbench) cold() *Pipeline {
-	d.t.Helper()
-	o := d.p.options
-	o.Out = filepath.Join(d.t.TempDir(), "cold")
+func (d *workbench) cold() *pipeline.Pipeline {
+	d.T.Helper()
+	o := d.Options
+	o.Out = filepath.Join(d.T.TempDir(), "cold")
 	m := d.record()
-	if o.Endpoints == EndpointsAuto && m.EDSMode != "" {
-		o.Endpoints = EndpointsMode(m.EDSMode)
+	if o.Endpoints == planner.EndpointsAuto && m.EDSMode != "" {
+		o.Endpoints = planner.EndpointsMode(m.EDSMode)
 	}
 	if m.InlineRoutesBudget > 0 {
 		dir, err := publish.Open(o.Out, publish.Options{})
 		d.must(err)
-		_, err = dir.Publish(d.t.Context(), publish.Plan{Manifest: publish.Manifest{Format: m.Format, EnvoyPath: m.EnvoyPath, EDSMode: m.EDSMode, InlineRoutesBudget: m.InlineRoutesBudget}})
+		_, err = dir.Publish(d.T.Context(), publish.Plan{Manifest: publish.Manifest{Format: m.Format, EnvoyPath: m.EnvoyPath, EDSMode: m.EDSMode, InlineRoutesBudget: m.InlineRoutesBudget}})
 		d.must(err)
 		d.must(dir.Close())
 	}
-	return New(o)
+	return pipeline.New(o)
 }
 
 func (d *workbench) record() publish.Manifest {
-	d.t.Helper()
-	m, err := publish.ReadManifest(d.p.options.Out)
+	d.T.Helper()
+	m, err := publish.ReadManifest(d.Options.Out)
 	d.must(err)
 	return m
 }
@@ -335,42 +338,42 @@ func (d *workbench) record() publish.Manifest {
 // compare holds what is out against what a cold pipeline would publish. Clusters
 // and files that wait for their trim are out beside that, and not for too short.
 func (d *workbench) compare(s *xds.Snapshot, trimmed bool) {
-	d.t.Helper()
-	plan, _, err := d.cold().Plan(d.t.Context(), s, d.now)
+	d.T.Helper()
+	plan, _, err := d.cold().Plan(d.T.Context(), s, d.Now)
 	d.must(err)
-	m, out := d.record(), d.read(d.p.options.Out)
+	m, out := d.record(), d.read(d.Options.Out)
 	maps.DeleteFunc(out, func(name string, _ []byte) bool { return strings.HasPrefix(name, ".xdspub/") })
 	if m.Snapshot != plan.ID || trimmed && len(m.Retired) > 0 {
-		d.t.Errorf("the record says snapshot %s, and that %v go; want %s", m.Snapshot, m.Retired, plan.ID)
+		d.T.Errorf("the record says snapshot %s, and that %v go; want %s", m.Snapshot, m.Retired, plan.ID)
 	}
 	left := maps.Clone(out)
-	for _, c := range d.clusters() {
+	for _, c := range d.Clusters() {
 		out[cluster+c], left[cluster+c] = nil, nil
 	}
 	for _, r := range s.Of(xds.Cluster) {
 		delete(left, cluster+r.Name)
-		d.wanted[cluster+r.Name] = d.now
+		d.wanted[cluster+r.Name] = d.Now
 	}
 	more := slices.ContainsFunc(m.Retired, func(g publish.Retired) bool { return g.Cluster != "" })
 	for _, step := range plan.Change.Steps {
 		for _, f := range step.Write {
-			isCDS := f.Path == d.p.options.Format.Path(xds.Cluster, "")
+			isCDS := f.Path == d.Options.Format.Path(xds.Cluster, "")
 			if got, ok := out[f.Path]; !ok || !(isCDS && more) && !bytes.Equal(got, f.Data) {
-				d.t.Errorf("%s (-cold +out):\n%s", f.Path, cmp.Diff(string(f.Data), string(got)))
+				d.T.Errorf("%s (-cold +out):\n%s", f.Path, cmp.Diff(string(f.Data), string(got)))
 			}
 			delete(left, f.Path)
-			d.wanted[f.Path] = d.now
+			d.wanted[f.Path] = d.Now
 		}
 	}
 	for name := range left {
 		waits := slices.ContainsFunc(m.Retired, func(g publish.Retired) bool { return name == g.File || name == cluster+g.Cluster })
 		if !waits && !d.standsIn(name) {
-			d.t.Errorf("%s is out, is not wanted, and does not wait for its trim", name)
+			d.T.Errorf("%s is out, is not wanted, and does not wait for its trim", name)
 		}
 	}
 	for name, last := range d.wanted {
-		if _, isOut := out[name]; !isOut && d.now.Before(last.Add(d.p.options.TrimDelay)) {
-			d.t.Errorf("%s was wanted %v ago, and is gone", name, d.now.Sub(last))
+		if _, isOut := out[name]; !isOut && d.Now.Before(last.Add(d.Options.TrimDelay)) {
+			d.T.Errorf("%s was wanted %v ago, and is gone", name, d.Now.Sub(last))
 		}
 	}
 }
@@ -380,11 +383,11 @@ const cluster = "cluster "
 
 // standsIn reports whether a published file is that of an empty layer.
 func (d *workbench) standsIn(name string) bool {
-	d.t.Helper()
-	if !isLayer(name) {
+	d.T.Helper()
+	if !published.IsLayer(name) {
 		return false
 	}
-	result, err := load.New(load.Options{}).Load(d.t.Context(), filepath.Join(d.p.options.Out, name))
+	result, err := load.New(load.Options{}).Load(d.T.Context(), filepath.Join(d.Options.Out, name))
 	d.must(err)
 	if len(result.Resources()) != 1 {
 		return false
@@ -396,28 +399,28 @@ func (d *workbench) standsIn(name string) bool {
 // end takes a tree that is wrong back to the one that was right, and waits until
 // all is gone that has to go.
 func (d *workbench) end() {
-	d.t.Helper()
-	d.must(os.RemoveAll(d.src))
-	d.must(os.Mkdir(d.src, 0o755))
+	d.T.Helper()
+	d.must(os.RemoveAll(d.Src))
+	d.must(os.Mkdir(d.Src, 0o755))
 	for name, data := range d.good {
-		name = filepath.Join(d.src, name)
+		name = filepath.Join(d.Src, name)
 		d.must(os.MkdirAll(filepath.Dir(name), 0o755))
 		d.must(os.WriteFile(name, data, 0o644))
 	}
 	d.stopped = false
 	d.pass(false)
-	d.now = d.now.Add(d.p.options.TrimDelay)
+	d.Now = d.Now.Add(d.Options.TrimDelay)
 	d.pass(d.good != nil)
 	before := d.stamps()
 	d.pass(d.good != nil)
 	if diff := cmp.Diff(before, d.stamps()); diff != "" {
-		d.t.Errorf("nothing changed, and something moved (-before +after):\n%s", diff)
+		d.T.Errorf("nothing changed, and something moved (-before +after):\n%s", diff)
 	}
 }
 
 // read returns the files below a directory.
 func (d *workbench) read(dir string) map[string][]byte {
-	d.t.Helper()
+	d.T.Helper()
 	files := map[string][]byte{}
 	d.must(fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -431,9 +434,9 @@ func (d *workbench) read(dir string) map[string][]byte {
 
 // stamps returns the published files and folders, each with what a rewrite changes.
 func (d *workbench) stamps() []string {
-	d.t.Helper()
+	d.T.Helper()
 	var list []string
-	d.must(fs.WalkDir(os.DirFS(d.p.options.Out), ".", func(name string, e fs.DirEntry, err error) error {
+	d.must(fs.WalkDir(os.DirFS(d.Options.Out), ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -20,11 +20,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/internal/memdir"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/render"
+	"xdspub/trim"
 )
 
 // event is one change of the tree in a history, and what becomes of its publish.
@@ -166,7 +169,7 @@ type play struct {
 	// next one that is time. unseen is what the writer has not made out yet.
 	passed, unseen time.Duration
 	next           time.Time // when there is more to trim
-	last           *pipeline.Plan
+	last           *planner.Plan
 
 	// What the disk does: the call that is under way, how many there were, all or only
 	// those that rename or remove, and what happens to one of them.
@@ -257,10 +260,10 @@ func (p *play) open(inline bool) {
 		p.made()
 	}
 	start := time.Now()
-	clock := pipeline.NewClock(func() (time.Time, time.Duration) { return p.now().Round(0), time.Since(start) })
-	o := pipeline.Options{Clock: clock, Source: p.out + "-source", Out: p.out, EnvoyPath: "/xds", Format: render.Binary, InotifyBudget: 120, StepGap: time.Second, TrimDelay: trimDelay, Endpoints: pipeline.EndpointsFile}
+	clock := trim.NewClock(func() (time.Time, time.Duration) { return p.now().Round(0), time.Since(start) })
+	o := pipeline.Options{Clock: clock, Source: check.Options{Path: p.out + "-source"}, Out: p.out, EnvoyPath: "/xds", Format: render.Binary, InotifyBudget: 120, StepGap: time.Second, TrimDelay: trimDelay, Endpoints: planner.EndpointsFile}
 	if inline {
-		o.Endpoints = pipeline.EndpointsInline
+		o.Endpoints = planner.EndpointsInline
 	}
 	if p.Confirmed {
 		o.StepGap = 0

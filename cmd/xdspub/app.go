@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/pipeline"
+	"xdspub/published"
 )
 
 // The exit statuses. CI scripts tell "your config is wrong" from "the tool could
@@ -54,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	status := exitFailed
 	var e *exit
-	var usage *pipeline.UsageError
+	var usage *published.UsageError
 	switch {
 	case errors.As(err, &e):
 		if status = e.status; e.err == nil {

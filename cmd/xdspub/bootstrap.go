@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/bootstrap"
-	"xdspub/pipeline"
 	"xdspub/publish"
+	"xdspub/published"
 	"xdspub/render"
 )
 
@@ -63,13 +63,13 @@ func bootstrapEnvoy(c *cli.Context) error {
 	o := bootstrap.EnvoyOptions{Dir: c.String("envoy-path"), Format: format.Name, NodeID: c.String("node-id"), NodeCluster: c.String("node-cluster"), Admin: c.String("admin")}
 	switch {
 	case o.Dir == "" && m.EnvoyPath == "": // nothing was published yet
-		o.Dir = pipeline.DefaultEnvoyPath(out)
+		o.Dir = published.DefaultEnvoyPath(out)
 	case o.Dir == "":
 		o.Dir = m.EnvoyPath
 	case m.EnvoyPath != "" && filepath.Clean(o.Dir) != m.EnvoyPath:
 		return usagef("invalid --envoy-path %q: the files in %s were published with --envoy-path %s", o.Dir, out, m.EnvoyPath)
 	}
-	layers, err := pipeline.RuntimeLayers(out, format)
+	layers, err := published.RuntimeLayers(out, format)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/load"
-	"xdspub/pipeline"
 	"xdspub/render"
 )
 
@@ -53,7 +53,7 @@ func convertAction(c *cli.Context) error {
 		return err
 	}
 	response, result := load.Response(in)
-	checked := &pipeline.Checked{Line: result.Line}
+	checked := &check.Result{Line: result.Line}
 	checked.Add(result.Diagnostics)
 	var data []byte
 	if response != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 // mostOnTerminal is how many findings a person is shown at once, who asks for no
@@ -38,7 +38,7 @@ func maxFindings(c *cli.Context, w io.Writer) int {
 }
 
 // writeText prints at most n findings as text, and how many it leaves out.
-func writeText(w io.Writer, checked *pipeline.Checked, n int) error {
+func writeText(w io.Writer, checked *check.Result, n int) error {
 	most, left := checked.Diagnostics.Most(n)
 	if err := diag.WriteText(w, most, diag.TextOptions{Line: checked.Line, Color: colored(w)}); err != nil || left == 0 {
 		return err
@@ -48,13 +48,13 @@ func writeText(w io.Writer, checked *pipeline.Checked, n int) error {
 }
 
 // printFindings writes to a log, which like any other may fail unheard.
-func printFindings(c *cli.Context, checked *pipeline.Checked, refused bool) {
+func printFindings(c *cli.Context, checked *check.Result, refused bool) {
 	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), maxFindings(c, c.App.ErrWriter))
 }
 
 // shown leaves out what --quiet does: all but errors, or, where warnings are why a tree is
 // refused, all but these.
-func shown(c *cli.Context, checked *pipeline.Checked, refused bool) *pipeline.Checked {
+func shown(c *cli.Context, checked *check.Result, refused bool) *check.Result {
 	if !c.Bool("quiet") {
 		return checked
 	}

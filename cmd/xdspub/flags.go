@@ -12,10 +12,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/pipeline"
+	"xdspub/planner"
+	"xdspub/published"
 	"xdspub/render"
 )
 
@@ -79,11 +82,12 @@ func watchFlags() []cli.Flag {
 	}
 }
 
-// sourceOptions returns the pipeline's options for reading and judging.
-func sourceOptions(v values, source string) (pipeline.Options, error) {
-	o := pipeline.Options{
-		Source: source, Ignore: value(v, "ignore", v.c.StringSlice), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
-		Bootstrap: value(v, "bootstrap", v.c.Path), Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice),
+// sourceOptions returns the options for reading and judging a source tree.
+func sourceOptions(v values, source string) (check.Options, error) {
+	o := check.Options{
+		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
+		Bootstrap: value(v, "bootstrap", v.c.Path),
+		Rules:     check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice)},
 	}
 	for _, pattern := range o.Ignore {
 		if _, err := filepath.Match(pattern, ""); err != nil {
@@ -121,7 +125,7 @@ func checkRule(v values, flag, name string) error {
 // publishOptions returns the options for all stages.
 func publishOptions(v values, source string, log *slog.Logger) (controller.Options, error) {
 	of, err := sourceOptions(v, source)
-	o := controller.Options{Options: of, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
+	o := controller.Options{Options: pipeline.Options{Source: of}, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
 	if err != nil {
 		return o, err
 	}
@@ -132,14 +136,14 @@ func publishOptions(v values, source string, log *slog.Logger) (controller.Optio
 			return o, v.invalid("format", name, oneOf(formatNames()))
 		}
 	}
-	o.Endpoints, o.InotifyBudget = pipeline.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
+	o.Endpoints, o.InotifyBudget = planner.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
 	o.StepGap, o.TrimDelay = value(v, "step-gap", v.c.Duration), value(v, "trim-delay", v.c.Duration)
 	switch {
 	case o.Out == "":
 		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
 	case o.EnvoyPath != "" && !strings.HasPrefix(o.EnvoyPath, "/"):
 		return o, v.invalid("envoy-path", o.EnvoyPath, "write an absolute path, as Envoy sees it")
-	case o.Endpoints != pipeline.EndpointsAuto && o.Endpoints != pipeline.EndpointsFile && o.Endpoints != pipeline.EndpointsInline:
+	case o.Endpoints != planner.EndpointsAuto && o.Endpoints != planner.EndpointsFile && o.Endpoints != planner.EndpointsInline:
 		return o, v.invalid("eds", string(o.Endpoints), "use file, inline or auto")
 	case o.InotifyBudget < 2:
 		return o, v.invalid("inotify-budget", strconv.Itoa(o.InotifyBudget), "write 2 or more, since CDS and LDS take one each")
@@ -160,7 +164,7 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 		return nil, v.invalid("ack-quorum", text, "use all, any, or a number from 1")
 	}
 	f := envoy.FleetOptions{
-		Quorum: quorum, Dir: cmp.Or(o.EnvoyPath, pipeline.DefaultEnvoyPath(o.Out)), Log: o.Log,
+		Quorum: quorum, Dir: cmp.Or(o.EnvoyPath, published.DefaultEnvoyPath(o.Out)), Log: o.Log,
 		AckTimeout: value(v, "ack-timeout", v.c.Duration), WarmTimeout: value(v, "warm-timeout", v.c.Duration),
 	}
 	switch {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/load"
-	"xdspub/pipeline"
 )
 
 func stdinFormatFlag() cli.Flag {
@@ -75,20 +75,27 @@ func readUnsaved(c *cli.Context) (unsaved, error) {
 	return unsaved{path: path, text: text}, err
 }
 
-// in has the text read as part of a source tree, where that has the file.
-func (u *unsaved) in(o *pipeline.Options) error {
+// inTree has the text read as part of a source tree, where that has the file.
+func (u *unsaved) inTree(o *check.Options) error {
 	switch {
 	case u.path == "":
-		return nil
-	case o.Follow && load.Contains(o.Source, nil, u.path):
-		return u.beside(o.Source)
-	case o.Follow:
-		u.followed = o.Source
 	case o.Bootstrap != "" && load.Contains(o.Bootstrap, nil, u.path):
 		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file first, or leave one of the two out", u.path, o.Bootstrap)
-	case load.Contains(o.Source, o.Allow, u.path):
+	case load.Contains(o.Path, o.Allow, u.path):
 		o.Overlay = map[string][]byte{u.path: u.text}
 		u.used = true
+	}
+	return nil
+}
+
+// inBootstrap returns an error where the text is that of a bootstrap.
+func (u *unsaved) inBootstrap(path string) error {
+	if u.path == "" {
+		return nil
+	}
+	u.followed = path
+	if load.Contains(path, nil, u.path) {
+		return u.beside(path)
 	}
 	return nil
 }

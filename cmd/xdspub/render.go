@@ -15,9 +15,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/diag"
-	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/xds"
 )
@@ -65,7 +66,7 @@ func renderOnce(v values, o controller.Options) error {
 		}
 	}
 	r := controller.New(o)
-	end := showProgress(v.c, "checking "+o.Source)
+	end := showProgress(v.c, "checking "+o.Source.Path)
 	checked, err := r.Check(v.c.Context)
 	end()
 	if err != nil {
@@ -94,7 +95,7 @@ func renderOnce(v values, o controller.Options) error {
 }
 
 // publishChecked publishes a source tree into the open output directory, and prints the outcome.
-func publishChecked(c *cli.Context, r *controller.Controller, checked *pipeline.Checked) error {
+func publishChecked(c *cli.Context, r *controller.Controller, checked *check.Result) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
@@ -111,7 +112,7 @@ func publishChecked(c *cli.Context, r *controller.Controller, checked *pipeline.
 	printFindings(c, checked, false)
 	outcome, err := r.Publish(ctx, checked, plan)
 	if outcome.Verdict == controller.Published {
-		return published(ctx, c, r, outcome)
+		return trimPublished(ctx, c, r, outcome)
 	}
 	if outcome.Verdict == "" {
 		return err
@@ -126,8 +127,8 @@ func publishChecked(c *cli.Context, r *controller.Controller, checked *pipeline.
 	return &exit{status: exitRefused}
 }
 
-// published trims, and prints what came out.
-func published(ctx context.Context, c *cli.Context, r *controller.Controller, outcome controller.Outcome) error {
+// trimPublished trims, and prints what came out.
+func trimPublished(ctx context.Context, c *cli.Context, r *controller.Controller, outcome controller.Outcome) error {
 	trimmed, next, err := r.Trim(ctx)
 	if err != nil {
 		return err
@@ -145,13 +146,13 @@ func published(ctx context.Context, c *cli.Context, r *controller.Controller, ou
 
 // printList prints findings whose source is not at hand.
 func printList(c *cli.Context, list diag.List) {
-	printed := &pipeline.Checked{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
+	printed := &check.Result{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
 	printed.Add(list)
 	printFindings(c, printed, true)
 }
 
 // refuse prints why nothing is published.
-func refuse(c *cli.Context, checked *pipeline.Checked) error {
+func refuse(c *cli.Context, checked *check.Result) error {
 	printFindings(c, checked, true)
 	fmt.Fprintln(c.App.ErrWriter, controller.InvalidMessage(checked.Summary))
 	return &exit{status: exitRefused}
@@ -159,7 +160,7 @@ func refuse(c *cli.Context, checked *pipeline.Checked) error {
 
 // showPlan prints what a publish would do: each step with its files, + for a new
 // one, ~ for a changed one, - for one that goes; then what would go later.
-func showPlan(w io.Writer, o controller.Options, plan *pipeline.Plan) error {
+func showPlan(w io.Writer, o controller.Options, plan *planner.Plan) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "snapshot %s\n", plan.ID)
 	pending, err := publish.Pending(o.Out, plan.Change, publish.Options{Group: o.Group})

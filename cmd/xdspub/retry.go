@@ -26,7 +26,7 @@ func handOver(v values, o controller.Options) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	source, err := filepath.Abs(o.Source)
+	source, err := filepath.Abs(o.Source.Path)
 	if err != nil {
 		return true, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/control"
-	"xdspub/pipeline"
+	"xdspub/status"
 )
 
 func statusCommand() *cli.Command {
@@ -38,7 +38,7 @@ running watch can publish its source tree.`,
 }
 
 func statusAction(c *cli.Context) error {
-	o := pipeline.StatusOptions{Out: c.Path("out")}
+	o := status.Options{Out: c.Path("out")}
 	format := c.String("format")
 	switch {
 	case c.NArg() > 0:
@@ -54,11 +54,11 @@ func statusAction(c *cli.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	found, err := pipeline.Status(ctx, o)
+	found, err := status.Of(ctx, o)
 	if err != nil {
 		return err
 	}
-	report := &status{Report: found}
+	report := &statusReport{Report: found}
 	report.ask(ctx)
 	if format == "json" {
 		encoder := json.NewEncoder(c.App.Writer)
@@ -74,9 +74,9 @@ func statusAction(c *cli.Context) error {
 	return err
 }
 
-// status is a Report with what only a running watch knows.
-type status struct {
-	*pipeline.Report
+// statusReport is a Report with what only a running watch knows.
+type statusReport struct {
+	*status.Report
 	// Watch is nil where none runs, or can't be asked.
 	Watch *control.Watch `json:"watch"`
 	// WatchError is why one that runs can't be asked.
@@ -84,7 +84,7 @@ type status struct {
 }
 
 // ask asks the running watch, if there is one.
-func (s *status) ask(ctx context.Context) {
+func (s *statusReport) ask(ctx context.Context) {
 	w, err := control.Ask(ctx, s.Out)
 	switch {
 	case errors.Is(err, control.ErrNoWatch):

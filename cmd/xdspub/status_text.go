@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"xdspub/diag"
-	"xdspub/pipeline"
 	"xdspub/publish"
+	"xdspub/status"
 )
 
 // mostOfAKind is how many of one kind are printed as text, such as files that an
@@ -19,7 +19,7 @@ import (
 const mostOfAKind = 10
 
 // writeStatus prints a report for a person: what is wrong comes first.
-func writeStatus(w io.Writer, r *status, now time.Time) error {
+func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 	p := &statusPrinter{now: now}
 	p.verdict(r)
 	p.published(r)
@@ -35,7 +35,7 @@ func writeStatus(w io.Writer, r *status, now time.Time) error {
 		p.refusal("held", h)
 	}
 	envoys := slices.Clone(r.Envoys)
-	slices.SortStableFunc(envoys, func(a, b pipeline.EnvoyReport) int { return cmp.Compare(badness(a), badness(b)) })
+	slices.SortStableFunc(envoys, func(a, b status.EnvoyReport) int { return cmp.Compare(badness(a), badness(b)) })
 	for _, e := range envoys {
 		p.envoy(e)
 	}
@@ -48,7 +48,7 @@ func writeStatus(w io.Writer, r *status, now time.Time) error {
 }
 
 // mends says what publishes again what is missing or not as it was published.
-func mends(r *status) string {
+func mends(r *statusReport) string {
 	if r.Watch != nil {
 		return "the next pass of the watch mends that"
 	}
@@ -56,16 +56,16 @@ func mends(r *status) string {
 }
 
 // badness orders Envoys, the worst first.
-func badness(e pipeline.EnvoyReport) int {
+func badness(e status.EnvoyReport) int {
 	if e.Error != "" {
 		return 0
 	}
-	for i, s := range pipeline.Syncs {
-		if s != pipeline.NotSent && e.Count(s) > 0 {
+	for i, s := range status.Syncs {
+		if s != status.NotSent && e.Count(s) > 0 {
 			return 1 + i
 		}
 	}
-	return 1 + len(pipeline.Syncs)
+	return 1 + len(status.Syncs)
 }
 
 type statusPrinter struct {
@@ -76,7 +76,7 @@ type statusPrinter struct {
 func (p *statusPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
 // verdict is the first line.
-func (p *statusPrinter) verdict(r *status) {
+func (p *statusPrinter) verdict(r *statusReport) {
 	if r.InSync {
 		if p.printf("in sync"); len(r.Envoys) == 0 {
 			p.printf(", as far as the output directory tells: no Envoy was asked")
@@ -118,7 +118,7 @@ func (p *statusPrinter) verdict(r *status) {
 	p.printf("not in sync: %s\n", strings.Join(wrong, ", "))
 }
 
-func (p *statusPrinter) published(r *status) {
+func (p *statusPrinter) published(r *statusReport) {
 	s := r.Published
 	if s == nil {
 		return
@@ -144,7 +144,7 @@ func (p *statusPrinter) at(t time.Time) string {
 }
 
 // watch is what the running watch says.
-func (p *statusPrinter) watch(r *status) {
+func (p *statusPrinter) watch(r *statusReport) {
 	w := r.Watch
 	if r.WatchError != "" {
 		p.printf("watch: can't be asked: %s\n", r.WatchError)
@@ -167,7 +167,7 @@ func (p *statusPrinter) watch(r *status) {
 	}
 }
 
-func (p *statusPrinter) change(r *status) {
+func (p *statusPrinter) change(r *statusReport) {
 	c := r.Change
 	if c == nil {
 		return
@@ -210,7 +210,7 @@ func (p *statusPrinter) findings(r publish.Refusal) {
 }
 
 // envoy prints a line for an Envoy, and one for each file that it does not run.
-func (p *statusPrinter) envoy(e pipeline.EnvoyReport) {
+func (p *statusPrinter) envoy(e status.EnvoyReport) {
 	if e.Error != "" {
 		p.printf("Envoy %s\n", strings.TrimPrefix(e.Error, "envoy "))
 		return
@@ -220,7 +220,7 @@ func (p *statusPrinter) envoy(e pipeline.EnvoyReport) {
 		verdict = "not in sync"
 	}
 	p.printf("Envoy %s: %s, %s", e.URL, verdict, e.State)
-	for _, s := range pipeline.Syncs {
+	for _, s := range status.Syncs {
 		if n := e.Count(s); n > 0 {
 			p.printf(", %d %s", n, s)
 		}
@@ -228,8 +228,8 @@ func (p *statusPrinter) envoy(e pipeline.EnvoyReport) {
 	p.unrest("drains", e.DrainingListeners, "listener", e.DrainingFilterChains, "filter chain")
 	p.unrest("warms", e.WarmingListeners, "listener", len(e.WarmingClusters), "cluster")
 	p.printf("\n")
-	for _, s := range pipeline.Syncs {
-		if s != pipeline.Synced {
+	for _, s := range status.Syncs {
+		if s != status.Synced {
 			p.rows(e, s)
 		}
 	}
@@ -253,7 +253,7 @@ func (p *statusPrinter) unrest(verb string, n int, noun string, m int, other str
 }
 
 // rows prints the files of which an Envoy makes one thing.
-func (p *statusPrinter) rows(e pipeline.EnvoyReport, s pipeline.Sync) {
+func (p *statusPrinter) rows(e status.EnvoyReport, s status.Sync) {
 	printed := 0
 	for _, row := range e.Subscriptions {
 		if row.Sync != s {
@@ -268,13 +268,13 @@ func (p *statusPrinter) rows(e pipeline.EnvoyReport, s pipeline.Sync) {
 	}
 }
 
-func (p *statusPrinter) row(r pipeline.Row) {
+func (p *statusPrinter) row(r status.Row) {
 	p.printf("  %-8s  %s", r.Sync, r.File)
 	switch r.Sync {
-	case pipeline.Rejected, pipeline.Stale:
+	case status.Rejected, status.Stale:
 		p.printf(" (%s): %s is out, it runs %s", r.Stats, cmp.Or(r.Version, "none"), cmp.Or(r.Runs, "none"))
 	}
-	if r.Sync == pipeline.Rejected {
+	if r.Sync == status.Rejected {
 		p.printf(", and has refused %s since its start", diag.Count(int(r.Refusals), "file"))
 	}
 	p.printf("\n")

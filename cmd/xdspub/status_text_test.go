@@ -8,29 +8,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"xdspub/pipeline"
 	"xdspub/publish"
+	"xdspub/status"
 )
 
 // TestStatusText prints a report with much in it: what is many is counted, and what
 // is wrong stands before what is not.
 func TestStatusText(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	rows := func(s pipeline.Sync, n int) []pipeline.Row {
-		list := make([]pipeline.Row, n)
+	rows := func(s status.Sync, n int) []status.Row {
+		list := make([]status.Row, n)
 		for i := range list {
-			list[i] = pipeline.Row{Sync: s, API: "EDS", File: fmt.Sprintf("eds/%d/eds.json", i), Stats: fmt.Sprintf("cluster.%d", i), Version: "v2", Runs: "v1"}
+			list[i] = status.Row{Sync: s, API: "EDS", File: fmt.Sprintf("eds/%d/eds.json", i), Stats: fmt.Sprintf("cluster.%d", i), Version: "v2", Runs: "v1"}
 		}
 		return list
 	}
-	lds := pipeline.Row{Sync: pipeline.Rejected, API: "LDS", File: "lds/lds.json", Stats: "listener_manager.lds", Version: "v2", Refusals: 1, Reasons: []string{`listener "edge": no`}}
-	r := &pipeline.Report{
-		Published: &pipeline.Publication{Snapshot: "v2", Time: now.Add(-90 * time.Second), Revision: "abc+dirty", Resources: map[string]int{"CDS": 10000, "LDS": 1}},
-		Change:    &pipeline.Change{To: "v3", Direction: publish.Forward, Started: now.Add(-time.Second), Attempt: 1},
-		Envoys: []pipeline.EnvoyReport{
-			{URL: "http://good", InSync: true, State: "LIVE", Subscriptions: rows(pipeline.Synced, 10000)},
-			{URL: "http://stale", State: "LIVE", DrainingListeners: 1, DrainingFilterChains: 2, Subscriptions: append(rows(pipeline.Stale, 12), rows(pipeline.Synced, 9988)...)},
-			{URL: "http://bad", State: "INITIALIZING", WarmingListeners: 1, WarmingClusters: []string{"a", "b"}, Subscriptions: append(rows(pipeline.NotSent, 1), lds)},
+	lds := status.Row{Sync: status.Rejected, API: "LDS", File: "lds/lds.json", Stats: "listener_manager.lds", Version: "v2", Refusals: 1, Reasons: []string{`listener "edge": no`}}
+	r := &status.Report{
+		Published: &status.Publication{Snapshot: "v2", Time: now.Add(-90 * time.Second), Revision: "abc+dirty", Resources: map[string]int{"CDS": 10000, "LDS": 1}},
+		Change:    &status.Change{To: "v3", Direction: publish.Forward, Started: now.Add(-time.Second), Attempt: 1},
+		Envoys: []status.EnvoyReport{
+			{URL: "http://good", InSync: true, State: "LIVE", Subscriptions: rows(status.Synced, 10000)},
+			{URL: "http://stale", State: "LIVE", DrainingListeners: 1, DrainingFilterChains: 2, Subscriptions: append(rows(status.Stale, 12), rows(status.Synced, 9988)...)},
+			{URL: "http://bad", State: "INITIALIZING", WarmingListeners: 1, WarmingClusters: []string{"a", "b"}, Subscriptions: append(rows(status.NotSent, 1), lds)},
 			{URL: "http://down", Error: "envoy http://down: is down: refused"},
 		},
 		Retired: []publish.Retired{{Cluster: "old", Since: now.Add(-time.Hour)}, {File: "rds/old/rds.json"}},
@@ -77,7 +77,7 @@ going, once nothing that drains can use it:
   … and 3 more: --format json has them all
 `
 	var b strings.Builder
-	if err := writeStatus(&b, &status{Report: r}, now); err != nil {
+	if err := writeStatus(&b, &statusReport{Report: r}, now); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), b.String()); diff != "" {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/load"
-	"xdspub/pipeline"
 )
 
 func validateCommand() *cli.Command {
@@ -88,7 +88,7 @@ func validateAction(c *cli.Context) error {
 }
 
 // writeTimings prints where the time of a check went.
-func writeTimings(w io.Writer, t *pipeline.Timings) {
+func writeTimings(w io.Writer, t *check.Timings) {
 	var all time.Duration
 	for _, r := range t.Rules.Sorted() {
 		all += r.Took
@@ -105,7 +105,7 @@ func milliseconds(d time.Duration) string {
 
 // checkAll judges each path as a tree or a bootstrap of its own, with its own
 // settings, and puts the findings together. It is not ok when one is refused.
-func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
+func checkAll(c *cli.Context) (all *check.Result, ok bool, err error) {
 	ok = true
 	followed := false
 	unsaved, err := readUnsaved(c)
@@ -122,26 +122,11 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 			return nil, false, err
 		}
 		o.Timings = c.Bool("timings")
-		switch {
-		case path == "-":
-			in, err := standardInput(c)
-			if err != nil {
-				return nil, false, err
-			}
-			o.Input = &in
-		case isBootstrap(path), c.IsSet("root") && isFile(path):
-			if o.Bootstrap != "" {
-				return nil, false, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, path)
-			}
-			o.Follow, o.Root = true, c.Path("root")
-			followed = true
+		checkOne := checkTree
+		if path != "-" && (isBootstrap(path) || c.IsSet("root") && isFile(path)) {
+			checkOne, followed = checkBootstrap, true
 		}
-		if err := unsaved.in(&o); err != nil {
-			return nil, false, err
-		}
-		end := showProgress(c, "checking "+path)
-		checked, err := pipeline.New(o).Check(c.Context)
-		end()
+		checked, err := checkOne(c, o, &unsaved)
 		if err != nil {
 			return nil, false, err
 		}
@@ -159,6 +144,34 @@ func checkAll(c *cli.Context) (all *pipeline.Checked, ok bool, err error) {
 		return nil, false, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
 	}
 	return all, ok, nil
+}
+
+// checkTree judges a source tree, one of its files, or standard input.
+func checkTree(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
+	if o.Path == "-" {
+		in, err := standardInput(c)
+		if err != nil {
+			return nil, err
+		}
+		o.Input = &in
+	}
+	if err := u.inTree(&o); err != nil {
+		return nil, err
+	}
+	defer showProgress(c, "checking "+o.Path)()
+	return check.New(o).Check(c.Context)
+}
+
+// checkBootstrap judges a bootstrap, and what an Envoy gets by it.
+func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
+	if o.Bootstrap != "" {
+		return nil, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, o.Path)
+	}
+	if err := u.inBootstrap(o.Path); err != nil {
+		return nil, err
+	}
+	defer showProgress(c, "checking "+o.Path)()
+	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Path("root")})
 }
 
 // isBootstrap reports whether a path is a file that holds an Envoy's bootstrap.
@@ -188,7 +201,7 @@ func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error
 }
 
 // writeFormat writes all findings, or as text at most so many; 0 stands for all.
-func writeFormat(c *cli.Context, w io.Writer, format string, checked *pipeline.Checked, most int, ok bool) error {
+func writeFormat(c *cli.Context, w io.Writer, format string, checked *check.Result, most int, ok bool) error {
 	if format == "json" {
 		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
 	}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/control"
 	"xdspub/controller"
 	"xdspub/load"
-	"xdspub/pipeline"
+	"xdspub/trim"
 	"xdspub/watch"
 )
 
@@ -74,19 +75,19 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, t
 
 // watchUntil watches until ctx ends. v becomes what the settings file says later.
 func watchUntil(ctx context.Context, v *values, o controller.Options, hangup <-chan os.Signal) error {
-	o.Clock = pipeline.SystemClock()
-	w := controller.New(o)
+	o.Clock = trim.SystemClock()
 	// Asked first: the lock is written into the output directory, which must not be in the
 	// source tree.
-	if checked := w.Overlap(); checked != nil {
+	if checked := check.Overlap(o.Source.Path, o.Out); checked != nil {
 		return refuse(v.c, checked)
 	}
+	w := controller.New(o)
 	defer w.Close()
 	return w.Watch(ctx, controller.WatchOptions{
 		Watch: watch.Options{
 			QuietPeriod: value(*v, "quiet-period", v.c.Duration), Rescan: value(*v, "rescan", v.c.Duration), Poll: value(*v, "poll", v.c.Duration),
 		},
-		Settings:    cmp.Or(v.c.Path("config"), load.ConfigFile(o.Source)),
+		Settings:    cmp.Or(v.c.Path("config"), load.ConfigFile(o.Source.Path)),
 		Reload:      func() (controller.Options, bool, error) { return reload(v, o) },
 		Hangup:      hangup,
 		Conflict:    func(source string, r control.RetryHeld) string { return differs(*v, source, r) },
@@ -98,7 +99,7 @@ func watchUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 // reload reads the settings file of a running watch again, whose options at the start were
 // o, and reports whether v changed with that.
 func reload(v *values, o controller.Options) (_ controller.Options, changed bool, err error) {
-	is, err := settings(v.c, o.Source)
+	is, err := settings(v.c, o.Source.Path)
 	if err != nil {
 		return o, false, err
 	}
@@ -109,7 +110,7 @@ func reload(v *values, o controller.Options) (_ controller.Options, changed bool
 		return o, false, nil
 	}
 	log := o.Log
-	if o, err = publishOptions(is, o.Source, log); err != nil {
+	if o, err = publishOptions(is, o.Source.Path, log); err != nil {
 		return o, false, err
 	}
 	for _, name := range []string{"out", "group", "quiet-period", "rescan", "poll"} {

@@ -25,8 +25,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"xdspub/check"
 	"xdspub/diag"
-	"xdspub/pipeline"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/findings.txt and docs/agreement.md, and fail")
@@ -194,11 +194,11 @@ func (c *testCase) judge(side, dir, certs string) (findings, error) {
 	if err := os.Symlink(certs, filepath.Join(dir, "certs")); err != nil {
 		return findings{}, err
 	}
-	checked, err := pipeline.New(pipeline.Options{
-		Source: filepath.Join(dir, "boot.yaml"), Follow: true, Root: dir,
+	checked, err := check.Bootstrap(context.Background(), check.BootstrapOptions{
+		Path: filepath.Join(dir, "boot.yaml"), Root: dir,
 		// All files of the cases stand in one directory.
-		Disable: []string{"shared-directory"},
-	}).Check(context.Background())
+		Rules: check.Rules{Disable: []string{"shared-directory"}},
+	})
 	if err != nil {
 		return findings{}, err
 	}

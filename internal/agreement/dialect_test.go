@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"xdspub/check"
 	"xdspub/internal/envoytest"
 	"xdspub/load"
-	"xdspub/pipeline"
 )
 
 // TestDialects holds what is read of a bootstrap against `envoy --mode validate`: what
@@ -84,7 +84,7 @@ func TestDialects(t *testing.T) {
 			if !load.HoldsBootstrap(path) {
 				t.Error("not recognised as a bootstrap")
 			}
-			checked, err := pipeline.New(pipeline.Options{Source: path, Follow: true, Root: dir}).Check(context.Background())
+			checked, err := check.Bootstrap(context.Background(), check.BootstrapOptions{Path: path, Root: dir})
 			if err != nil {
 				t.Fatal(err)
 			}

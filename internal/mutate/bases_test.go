@@ -18,9 +18,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"xdspub/check"
 	"xdspub/internal/certs"
 	"xdspub/internal/mutate"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/xds"
 )
@@ -137,8 +139,8 @@ func published(t *testing.T, example string) base {
 		}
 	}
 	p := pipeline.New(pipeline.Options{
-		Source: source, Ignore: []string{"ci", "README.md", "*.pb", "*.go"},
-		Out: out, EnvoyPath: placeholder, Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
+		Source: check.Options{Path: source, Ignore: []string{"ci", "README.md", "*.pb", "*.go"}},
+		Out:    out, EnvoyPath: placeholder, Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
 	})
 	checked, err := p.Check(t.Context())
 	if err != nil || !checked.Accepted() {

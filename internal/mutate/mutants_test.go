@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/internal/envoytest"
 	"xdspub/internal/mutate"
-	"xdspub/pipeline"
 )
 
 var (
@@ -240,7 +240,7 @@ func (b base) judge(t *testing.T) (v verdict, err error) {
 
 // validate judges what stands in a directory.
 func validate(dir string) (diag.List, error) {
-	checked, err := pipeline.New(pipeline.Options{Source: filepath.Join(dir, "boot.json"), Follow: true, Root: dir}).Check(context.Background())
+	checked, err := check.Bootstrap(context.Background(), check.BootstrapOptions{Path: filepath.Join(dir, "boot.json"), Root: dir})
 	if err != nil {
 		return nil, err
 	}

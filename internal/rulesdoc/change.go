@@ -13,9 +13,11 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/internal/certs"
 	"xdspub/pipeline"
+	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/render"
 )
@@ -64,7 +66,7 @@ func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 	if err := publishTree(dir, "old"); err != nil {
 		return err
 	}
-	p, checked, err := check(dir, "new")
+	p, checked, err := checkTree(dir, "new")
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func writeChange(b *bytes.Buffer, root string, code diag.Code) error {
 
 // publishTree publishes one of the trees below dir.
 func publishTree(dir, tree string) error {
-	p, checked, err := check(dir, tree)
+	p, checked, err := checkTree(dir, tree)
 	if err != nil {
 		return err
 	}
@@ -96,10 +98,10 @@ func publishTree(dir, tree string) error {
 	return errors.Join(err, out.Close())
 }
 
-func check(dir, tree string) (*pipeline.Pipeline, *pipeline.Checked, error) {
+func checkTree(dir, tree string) (*pipeline.Pipeline, *check.Result, error) {
 	p := pipeline.New(pipeline.Options{
-		Source: filepath.Join(dir, tree), Out: filepath.Join(dir, "out"), Format: render.JSON,
-		Endpoints: pipeline.EndpointsAuto, InotifyBudget: 120,
+		Source: check.Options{Path: filepath.Join(dir, tree)}, Out: filepath.Join(dir, "out"), Format: render.JSON,
+		Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
 	})
 	checked, err := p.Check(context.Background())
 	if err == nil && !checked.Accepted() {

@@ -1,0 +1,44 @@
+package check
+
+import (
+	"context"
+	"time"
+
+	"xdspub/follow"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+)
+
+// BootstrapOptions of Bootstrap.
+type BootstrapOptions struct {
+	Rules
+	// Path is that of an Envoy's bootstrap.
+	Path string
+	// Root is the folder that relative paths begin at; empty for the current one.
+	Root string
+}
+
+// Bootstrap checks what an Envoy gets: the static resources of its bootstrap, and the files
+// that it subscribes to. Diagnostics says what is wrong in them; an error means that a file
+// could not be read, or that ctx has ended.
+func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
+	start := time.Now()
+	followed, err := follow.Bootstrap(ctx, o.Path, follow.Options{Envoy: o.Envoy, Root: o.Root, Disable: o.Disable})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Snapshot: followed.Snapshot, Line: followed.Line, Inlined: followed.Data, Timings: o.timings(start)}
+	r.Summary.Files, r.Summary.Resources = len(followed.Files), r.Snapshot.Len()
+	r.Add(followed.Diagnostics)
+	judged := o.rules(r)
+	judged.BootstrapFacts, judged.Bootstrap, judged.Partial = followed.BootstrapFacts, followed.Bootstrap, followed.Partial
+	r.Add(validate.Run(ctx, r.Snapshot, rules.All, judged))
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // the findings are incomplete
+	}
+	r.Add(takenAsBootstrap(o.Path, followed))
+	return r, nil
+}

@@ -1,0 +1,100 @@
+// Package check reads the resources of a source tree, or those that an Envoy gets from its
+// bootstrap on, and validates them. It writes nothing, and does not know what becomes of the
+// Snapshot.
+//
+//	tree := check.New(check.Options{Path: "config"})
+//	result, err := tree.Check(ctx) // err: a file can't be read; findings: result.Diagnostics
+package check
+
+import (
+	"time"
+
+	"xdspub/diag"
+	"xdspub/envoyapi"
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+// Rules says how resources are judged.
+type Rules struct {
+	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	Envoy *envoyapi.Version
+	// Disable holds the codes of validation rules that do not run.
+	Disable []string
+	// Enable holds the codes of opt-in rules that run.
+	Enable []string
+	// Timings makes a check measure its stages.
+	Timings bool
+}
+
+// timings returns the Timings of a check that began to load at a time, or nil.
+func (o Rules) timings(start time.Time) *Timings {
+	if !o.Timings {
+		return nil
+	}
+	return &Timings{Load: time.Since(start)}
+}
+
+// rules returns the options of the engine, which measures into the Timings of r.
+func (o Rules) rules(r *Result) validate.Options {
+	all := validate.Options{Envoy: o.Envoy, Disable: o.Disable, Enable: o.Enable}
+	if r.Timings != nil {
+		all.Timings = &r.Timings.Rules
+	}
+	return all
+}
+
+// Result is what a check found.
+type Result struct {
+	Snapshot    *xds.Snapshot
+	Diagnostics diag.List
+	Summary     diag.Summary
+	// Line returns the source line at a position.
+	Line func(diag.Position) (string, bool)
+	// Inlined are the files that resources name by a relative path: their content was put
+	// into the resources.
+	Inlined []string
+	// Timings is nil unless Rules ask for it.
+	Timings *Timings
+}
+
+// Timings is the time that a check took.
+type Timings struct {
+	// Load is the time of reading and decoding.
+	Load time.Duration
+	// Rules is the time of the rules, over all cores.
+	Rules validate.Timings
+}
+
+// Accepted reports whether there is no finding of severity Error.
+func (r *Result) Accepted() bool { return !r.Diagnostics.HasErrors() }
+
+// Invalid reports whether the findings forbid to publish the Snapshot: errors do, and with
+// warningsAsErrors warnings do too.
+func (r *Result) Invalid(warningsAsErrors bool) bool {
+	return !r.Accepted() || warningsAsErrors && r.Summary.Warnings > 0
+}
+
+// Add adds findings, such as those of a plan.
+func (r *Result) Add(list diag.List) {
+	r.Diagnostics = append(r.Diagnostics, list...).Sort()
+	r.Summary.Errors, r.Summary.Warnings = r.Diagnostics.Count(diag.Error), r.Diagnostics.Count(diag.Warning)
+}
+
+// Merge adds the findings and the counts of another check. It keeps the Snapshot of r.
+func (r *Result) Merge(other *Result) {
+	mine := r.Line
+	r.Line = func(p diag.Position) (string, bool) {
+		if line, ok := mine(p); ok {
+			return line, ok
+		}
+		return other.Line(p)
+	}
+	if r.Timings != nil && other.Timings != nil {
+		r.Timings.Load += other.Timings.Load
+		r.Timings.Rules.Add(&other.Timings.Rules)
+	}
+	r.Summary.Files += other.Summary.Files
+	r.Summary.Resources += other.Summary.Resources
+	r.Add(other.Diagnostics)
+}

@@ -1,0 +1,64 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"xdspub/diag"
+	"xdspub/internal/fspath"
+	"xdspub/xds"
+)
+
+// KeepApart has Check refuse a source tree that is not apart from an output directory.
+func (t *Tree) KeepApart(out string) { t.out = out }
+
+// Overlap returns a finding where an output directory is inside a source tree, or the reverse:
+// published files would be read as sources again. It returns nil where the two are apart.
+// Check begins with it; do not write into the output directory before.
+func Overlap(tree, dir string) *Result {
+	source, out := fspath.Resolve(tree), fspath.Resolve(dir)
+	for _, c := range []struct{ inner, outer, message string }{
+		{out, source, "the output directory %s lies inside the source tree %s"},
+		{source, out, "the source tree %[2]s lies inside the output directory %[1]s"},
+	} {
+		if fspath.Within(c.inner, c.outer) {
+			r := &Result{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
+			r.Add(diag.List{{
+				Code: codeOutputInSource.Name, Position: diag.Position{File: dir},
+				Message: fmt.Sprintf(c.message, dir, tree),
+				Help:    "keep the two apart: side by side, or on different volumes",
+			}})
+			return r
+		}
+	}
+	return nil
+}
+
+// linksToOut finds links of the source tree that lead into the output directory.
+func (t *Tree) linksToOut(files []string) diag.List {
+	if t.out == "" {
+		return nil
+	}
+	out := fspath.Resolve(t.out)
+	folders := make(map[string]string)
+	var list diag.List
+	for _, f := range files {
+		dir := filepath.Dir(f)
+		if _, ok := folders[dir]; !ok {
+			folders[dir] = fspath.Resolve(dir)
+		}
+		real := filepath.Join(folders[dir], filepath.Base(f))
+		if info, err := os.Lstat(f); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			real = fspath.Resolve(f)
+		}
+		if fspath.Within(real, out) {
+			list = append(list, diag.Diagnostic{
+				Code: codeOutputInSource.Name, Position: diag.Position{File: f},
+				Message: fmt.Sprintf("a link of the source tree leads to %s, in the output directory %s", real, t.out),
+				Help:    "remove the link, or name it in ignore: of xdspub.yaml",
+			})
+		}
+	}
+	return list
+}

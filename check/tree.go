@@ -1,0 +1,136 @@
+package check
+
+import (
+	"context"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+	"xdspub/xds"
+)
+
+// Options of a Tree.
+type Options struct {
+	Rules
+	// Path is that of the source tree, or of one file.
+	Path string
+	// Input replaces the source tree by one document; nil for none.
+	Input *load.Input
+	// Ignore holds glob patterns of files in the tree that hold no resources.
+	Ignore []string
+	// Allow names folders outside the tree that its links and relative paths may lead
+	// into.
+	Allow []string
+	// Overlay has texts that are read in the place of files of the tree (load.Options).
+	Overlay map[string][]byte
+	// AllowEmpty accepts a tree without resources.
+	AllowEmpty bool
+	// Bootstrap is the path of the Envoy's bootstrap, whose static resources rules then
+	// know. Empty for none.
+	Bootstrap string
+}
+
+// Tree is a source tree that is checked again and again. It keeps what it knows of the files
+// that did not change. Not for concurrent use.
+type Tree struct {
+	options Options
+	out     string // the output directory; empty for none
+	loader  *load.Loader
+	judge   *validate.Judge
+	unread  bool // a Check ended well, and did not read the source tree
+}
+
+// New returns a Tree. It reads nothing yet.
+func New(o Options) *Tree {
+	return &Tree{
+		options: o,
+		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay}),
+		judge:   validate.NewJudge(rules.All),
+	}
+}
+
+// Check loads and validates the source tree. Diagnostics says what is wrong in it; an error
+// means that a file could not be read, or that ctx has ended.
+func (t *Tree) Check(ctx context.Context) (*Result, error) { return t.checkLoaded(ctx, t.load) }
+
+// Update is Check where the paths are known that changed in the source tree since the last
+// call (load.Loader.Update).
+func (t *Tree) Update(ctx context.Context, changed []string) (*Result, error) {
+	return t.checkLoaded(ctx, func(ctx context.Context) (*load.Result, error) {
+		if t.unread { // other paths may have changed too
+			return t.load(ctx)
+		}
+		return t.loader.Update(ctx, t.options.Path, changed)
+	})
+}
+
+func (t *Tree) load(ctx context.Context) (*load.Result, error) {
+	if t.options.Input != nil {
+		in := *t.options.Input
+		in.Envoy = t.options.Envoy
+		return load.Parse(in), nil
+	}
+	return t.loader.Load(ctx, t.options.Path)
+}
+
+func (t *Tree) checkLoaded(ctx context.Context, load func(context.Context) (*load.Result, error)) (*Result, error) {
+	r, err := t.check(ctx, load)
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // the findings are incomplete
+	}
+	if err == nil {
+		r.Add(t.takenAsResources(r.Diagnostics))
+	}
+	return r, err
+}
+
+func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Result, error)) (*Result, error) {
+	if t.out != "" {
+		if r := Overlap(t.options.Path, t.out); r != nil {
+			t.unread = true
+			return r, nil
+		}
+	}
+	known, knownDiagnostics, err := t.bootstrapFacts()
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	loaded, err := load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.unread = false
+	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
+	r.Summary.Files, r.Summary.Resources = loaded.FileCount(), r.Snapshot.Len()
+	r.Add(knownDiagnostics)
+	r.Add(loaded.Diagnostics)
+	r.Add(t.linksToOut(loaded.Linked()))
+	if r.Snapshot.Len() == 0 && r.Accepted() && !t.options.AllowEmpty {
+		r.Add(diag.List{{
+			Code: codeEmptyTree.Name, Position: diag.Position{File: t.options.Path},
+			Message: "the source tree holds no resource; published, it would remove everything from Envoy",
+			Help:    "check the path; where nothing is what you want, use --allow-empty",
+		}})
+		return r, nil
+	}
+	o := t.options.rules(r)
+	o.BootstrapFacts, o.Now = known, time.Now()
+	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
+	r.Add(t.judge.Run(ctx, r.Snapshot, o))
+	return r, nil
+}
+
+// bootstrapFacts reads Options.Bootstrap.
+func (t *Tree) bootstrapFacts() (xds.BootstrapFacts, diag.List, error) {
+	if t.options.Bootstrap == "" {
+		return xds.BootstrapFacts{}, nil, nil
+	}
+	b, list, err := load.Bootstrap(t.options.Bootstrap, t.options.Envoy)
+	if err != nil || list.HasErrors() {
+		return xds.BootstrapFacts{}, list, err
+	}
+	return xds.BootstrapFactsOf(b), list, nil
+}

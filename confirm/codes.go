@@ -1,0 +1,13 @@
+package confirm
+
+import "xdspub/diag"
+
+// Codes are those of the refusals.
+var Codes = []diag.Code{codeRefusedByEnvoy}
+
+var codeRefusedByEnvoy = diag.Code{Name: "refused-by-envoy", Doc: `An Envoy refused what was published.
+
+With --envoy-admin each step is confirmed by the Envoys that read the output
+directory. When one refuses a step, the steps that were out are put back, and the
+snapshot is held until the source tree changes: --retry-held tries it again. The
+message is Envoy's own, from its admin interface or from --envoy-log.`}

@@ -1,0 +1,81 @@
+// Package confirm asks Envoys whether they take what is published: it knows which Envoy is
+// subscribed to which file of an output directory, and which version each is to run after a step.
+package confirm
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+
+	"xdspub/envoy"
+	"xdspub/publish"
+	"xdspub/published"
+	"xdspub/xds"
+)
+
+// Options of Envoys.
+type Options struct {
+	// Fleet has the Envoys that confirm each step; nil where none is asked.
+	Fleet *envoy.Fleet
+	// Instead makes what confirms each step in place of Envoys, where Fleet is nil. of has
+	// the ids that its refusals go on record with. nil where nothing does.
+	Instead func(of publish.Refusal) publish.Confirmer
+	// Source is the path of the source tree: findings on resources that it does not have
+	// stand there.
+	Source string
+	// Log gets the log lines; nil discards them.
+	Log *slog.Logger
+}
+
+// Envoys are those that read one output directory. Not for concurrent use.
+type Envoys struct {
+	options Options
+	out     *published.Reader
+}
+
+// New returns the Envoys of an output directory.
+func New(out *published.Reader, o Options) *Envoys {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Envoys{options: o, out: out}
+}
+
+// Asked reports whether there are Envoys to ask.
+func (e *Envoys) Asked() bool { return e.options.Fleet != nil }
+
+// subscriptions returns the subscriptions of Envoys to the published files.
+func (e *Envoys) subscriptions() ([]envoy.Subscription, error) {
+	now := e.Change(nil, publish.Refusal{})
+	if err := now.read(); err != nil {
+		return nil, err
+	}
+	return now.running(publish.Step{})(), nil
+}
+
+// Probe asks the Envoys what they run of the published files.
+func (e *Envoys) Probe(ctx context.Context) ([]envoy.Probe, error) {
+	subs, err := e.subscriptions()
+	if err != nil {
+		return nil, err
+	}
+	return e.options.Fleet.Probe(ctx, subs), nil
+}
+
+// NotRunning returns the published files that an Envoy does not run, though it is subscribed to
+// them. Where no Envoy is asked there are none.
+func (e *Envoys) NotRunning(ctx context.Context) (files []string, err error) {
+	if !e.Asked() {
+		return nil, nil
+	}
+	subs, err := e.subscriptions()
+	if err != nil {
+		return nil, err
+	}
+	for _, probe := range e.options.Fleet.ProbeInDetail(ctx, subs) {
+		for _, s := range probe.States {
+			if s.StatPrefix != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(probe.Refused) > 0 {
+				files = append(files, s.File)
+			}
+		}
+	}
+	return files, nil
+}

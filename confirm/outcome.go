@@ -1,0 +1,72 @@
+package confirm
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/envoy"
+	"xdspub/xds"
+)
+
+// logOutcome logs the answers of the Envoys to a step.
+func (e *Envoys) logOutcome(step string, o envoy.Outcome) {
+	level := slog.LevelInfo
+	if o.Verdict != envoy.Confirmed {
+		level = slog.LevelWarn
+	}
+	e.options.Log.Log(context.Background(), level, "Envoy "+o.Verdict.String(), "step", step, "answering", o.Answering, "envoys", len(o.Envoys))
+	for _, of := range o.Envoys {
+		for _, s := range of.States {
+			if s.State != envoy.Acked {
+				e.options.Log.Warn("not taken", "envoy", of.URL, "file", s.File, "state", s.State, "want", s.Version, "runs", s.Runs)
+			}
+		}
+		if len(of.NotWarm) > 0 {
+			e.options.Log.Warn("clusters are not warm yet, requests to them fail until they are", "envoy", of.URL, "clusters", of.NotWarm)
+		}
+	}
+}
+
+// refusals returns the reasons of the Envoys as findings, at the position of the resource where
+// it is known.
+func (c *Change) refusals(o envoy.Outcome) diag.List {
+	var list diag.List
+	for _, e := range o.Envoys {
+		for _, r := range e.Refusals {
+			list = append(list, c.refused(e.URL, r))
+		}
+	}
+	return list.Sort()
+}
+
+func (c *Change) refused(url string, r envoy.Refusal) diag.Diagnostic {
+	d := diag.Diagnostic{Position: diag.Position{File: c.options.Source}}
+	if i := slices.IndexFunc(xds.Types, func(t *xds.Type) bool { return t.API == r.API }); i >= 0 && r.Resource != "" {
+		d.Resource = diag.Resource{Type: xds.Types[i].URL(), Name: r.Resource}
+		if res := c.resource(xds.Types[i], r.Resource); res != nil {
+			d = res.Diagnostic(codeRefusedByEnvoy.Name, "", "")
+		}
+	}
+	d.Code, d.Severity = codeRefusedByEnvoy.Name, codeRefusedByEnvoy.Severity
+	what := r.API
+	if r.Resource != "" {
+		what = fmt.Sprintf("%s %q", r.API, r.Resource)
+	}
+	d.Message = fmt.Sprintf("Envoy %s refused %s: %s", url, what, r.Message)
+	if r.Message == "" {
+		d.Message = fmt.Sprintf("Envoy %s refused %s and gave no reason", url, what)
+		d.Help = "Envoy's log has the reason: --envoy-log FILE shows it here"
+	}
+	return d
+}
+
+// resource returns the resource in the source tree, or nil.
+func (c *Change) resource(t *xds.Type, name string) *xds.Resource {
+	if c.snapshot == nil {
+		return nil
+	}
+	return c.snapshot.Lookup(t, name)
+}

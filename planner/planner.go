@@ -1,0 +1,185 @@
+// Package planner plans the way from what is published to a Snapshot: which files change, in
+// steps in the order that Envoy needs, and what a rollback and a trim do. It changes nothing on
+// disk.
+//
+//	p := planner.New(published.New(published.Options{Dir: "out"}), planner.Options{InotifyBudget: 120})
+//	plan, findings, err := p.Plan(ctx, snapshot, time.Now())
+//
+// A Planner keeps what it planned last: where only the content of resources was edited since,
+// it renders and compares only what is edited.
+package planner
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/diff"
+	"xdspub/envoyapi"
+	"xdspub/publish"
+	"xdspub/published"
+	"xdspub/render"
+	"xdspub/xds"
+)
+
+// Options of a Planner.
+type Options struct {
+	// Source is the path of the source tree: findings stand there.
+	Source string
+	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	Envoy *envoyapi.Version
+	// Disable holds the codes of rules that do not run.
+	Disable []string
+	// Endpoints says where endpoint assignments are published; empty means EndpointsAuto.
+	Endpoints EndpointsMode
+	// InotifyBudget is how many path subscriptions Envoy can hold.
+	InotifyBudget int
+	// StepGap is the wait between two steps of a plan that both moved files.
+	StepGap time.Duration
+	// TrimDelay is how long a retired cluster stays, for connections on a draining
+	// listener.
+	TrimDelay time.Duration
+	// Log gets the log lines; nil discards them.
+	Log *slog.Logger
+}
+
+// Planner plans for one output directory, again and again. Not for concurrent use.
+type Planner struct {
+	options  Options
+	out      *published.Reader
+	renderer render.Renderer
+	planned  planned
+}
+
+// New returns a Planner for an output directory.
+func New(out *published.Reader, o Options) *Planner {
+	o.Log, o.Endpoints = cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Endpoints, EndpointsAuto)
+	return &Planner{options: o, out: out}
+}
+
+// Plan is the steps from what is published to a Snapshot. It is a value: it can be shown
+// without being carried out.
+type Plan struct {
+	// Change publishes the new resources. What they replace stays until its trim.
+	Change publish.Plan
+	// ID is the id of the Snapshot.
+	ID string
+	// Held is the refusal for which the Snapshot is held; nil where it is not. A held
+	// Snapshot is published again only on request.
+	Held *publish.Refusal
+	// Snapshot is what the plan leads to.
+	Snapshot *xds.Snapshot
+	// Delivery is the hash of the resources as they are delivered.
+	Delivery string
+	// Replaces means that another Snapshot is published now, or none.
+	Replaces bool
+}
+
+// change is a change that is being planned: from what is published to a Snapshot.
+type change struct {
+	*Planner
+	s   *xds.Snapshot
+	st  *published.State
+	now time.Time
+}
+
+// Plan renders an accepted Snapshot, and plans the steps from what is published to it. It
+// changes nothing on disk. Findings of severity Error mean that there is no plan; a
+// *published.UsageError means that the output directory does not allow its Options. An error
+// may also mean that ctx has ended.
+func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Plan, diag.List, error) {
+	st, err := p.out.State()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &change{p, s, st, now}
+	if r, ok := c.renderEdit(); ok {
+		plan, err := c.plan(r)
+		return plan, nil, err
+	}
+	r, list, err := c.renderWhole(ctx)
+	if err != nil || list.HasErrors() {
+		return nil, list, err
+	}
+	plan, err := c.plan(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.planned = planned{
+		snapshot: s, target: r.target, silent: len(list) == 0,
+		clusters: resourcesIn(r.files, xds.Cluster), listeners: resourcesIn(r.files, xds.Listener),
+	}
+	return plan, list, nil
+}
+
+// rendered is a Snapshot as it is to be published.
+type rendered struct {
+	target render.Target
+	files  []render.File // all, or those that differ from the published ones
+	// intermediate are LDS files to publish before that of the Snapshot.
+	intermediate []render.File
+	id           string
+	watches      []string
+	retired      []publish.Retired
+	rollback     *publish.Rollback
+}
+
+// renderWhole renders a Snapshot of which nothing is known. Findings of severity Error mean
+// that there is nothing to publish.
+func (c *change) renderWhole(ctx context.Context) (*rendered, diag.List, error) {
+	c.st.ForgetGone()
+	layers, _, err := c.out.Layers(c.st.Files)
+	if err != nil {
+		return nil, nil, err
+	}
+	transitions, err := diff.Transitions(c.st, c.s, diff.Options{Disable: c.options.Disable})
+	if err != nil || transitions.HasErrors() {
+		return nil, transitions, err
+	}
+	r := &rendered{target: render.Target{EnvoyPath: c.out.EnvoyPath(), Format: c.out.Format(), EmptyLayers: layers}}
+	if r.target.Retired = c.retiredClusters(ctx); ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	out, list := c.renderWithin(ctx, &r.target)
+	list = append(transitions, list...)
+	if ctx.Err() != nil || list.HasErrors() {
+		return nil, list, ctx.Err()
+	}
+	r.files, r.id, r.watches, r.retired = out.Files, out.ID, out.Watches, c.retired(r.target.Retired, out)
+	intermediate, findings := c.intermediateLDS(ctx, r.target)
+	if r.intermediate = intermediate; findings.HasErrors() {
+		return nil, append(list, findings...), nil
+	}
+	r.rollback, err = c.rollback(r.target.Retired)
+	return r, list, cmp.Or(err, ctx.Err())
+}
+
+// plan plans the steps from what is published to a rendered Snapshot.
+func (c *change) plan(r *rendered) (*Plan, error) {
+	c.out.Rendered(r.files)
+	refused, err := publish.ReadRefused(c.out.Dir())
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{ID: c.s.ID(), Held: refused.Holds(c.s.ID(), r.id), Snapshot: c.s, Delivery: r.id, Replaces: c.s.ID() != c.st.Manifest.Snapshot}
+	plan.Change = publish.Plan{
+		Steps: c.steps(r),
+		Gap:   c.options.StepGap, Rollback: r.rollback, Manifest: c.manifest(r),
+	}
+	if !c.st.Has(c.out.Format().Path(xds.Cluster, "")) {
+		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
+	}
+	return plan, nil
+}
+
+// resourcesIn returns the resources of the file of a type.
+func resourcesIn(files []render.File, t *xds.Type) []*xds.Resource {
+	i := slices.IndexFunc(files, func(f render.File) bool { return f.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return files[i].Resources
+}

@@ -1,0 +1,90 @@
+package published
+
+import (
+	"path"
+	"strings"
+
+	"xdspub/internal/names"
+	"xdspub/render"
+	"xdspub/xds"
+)
+
+// derived is what follows from the resources of a published file. It is computed again only
+// for the resources that are others.
+type derived struct {
+	resources []*xds.Resource
+	// watches are the path subscriptions that Envoy holds for them.
+	watches names.Counts
+	// named are the files that they subscribe to.
+	named names.Counts
+}
+
+// derive returns what follows from the published clusters, or the published listeners. It holds
+// until the next call.
+func (r *Reader) derive(t *xds.Type, resources []*xds.Resource) *derived {
+	d := r.derived[t]
+	if d == nil {
+		d = &derived{watches: make(names.Counts), named: make(names.Counts)}
+		r.derived[t] = d
+	}
+	if sameSlice(d.resources, resources) {
+		return d
+	}
+	ours := r.ours()
+	add := func(list []*xds.Resource, n int) {
+		d.watches.Add(render.Watches(list), n)
+		d.named.Add(ours.named(list), n)
+	}
+	was, is := d.resources, resources
+	for len(was) > 0 && len(is) > 0 {
+		switch {
+		case was[0] == is[0]:
+			was, is = was[1:], is[1:]
+		case was[0].Name < is[0].Name:
+			add(was[:1], -1)
+			was = was[1:]
+		default:
+			add(is[:1], 1)
+			is = is[1:]
+		}
+	}
+	add(was, -1)
+	add(is, 1)
+	d.resources = resources
+	return d
+}
+
+// File returns the published file that a subscription of a bound resource is for. ok is false
+// where it is for none of the output directory.
+func (r *Reader) File(sub xds.Subscription) (file string, ok bool) { return r.ours().file(sub) }
+
+// Named returns the published files that bound resources subscribe to.
+func (r *Reader) Named(resources []*xds.Resource) []string { return r.ours().named(resources) }
+
+// ours is the output directory as Envoy sees it, with a slash at its end.
+type ours string
+
+func (r *Reader) ours() ours { return ours(strings.TrimSuffix(r.EnvoyPath(), "/") + "/") }
+
+// file returns the published file that a subscription of a bound resource is for.
+func (o ours) file(sub xds.Subscription) (file string, ok bool) {
+	file, ok = strings.CutPrefix(xds.PathOf(sub.Source), string(o))
+	return path.Clean(file), ok
+}
+
+// named returns the published files that bound resources subscribe to.
+func (o ours) named(resources []*xds.Resource) (files []string) {
+	for _, r := range resources {
+		for _, sub := range r.Facts().Subscriptions {
+			if file, ok := o.file(sub); ok {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// sameSlice reports whether two slices are one.
+func sameSlice(a, b []*xds.Resource) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}

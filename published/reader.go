@@ -1,0 +1,96 @@
+// Package published reads what is published, as resources: those of the output directory's
+// files, which of its files they subscribe to, and by which statistics an Envoy tells what it
+// runs of them. It writes nothing.
+//
+//	reader := published.New(published.Options{Dir: "out"})
+//	state, err := reader.State()
+package published
+
+import (
+	"cmp"
+	"log/slog"
+	"path/filepath"
+
+	"xdspub/envoyapi"
+	"xdspub/internal/fspath"
+	"xdspub/publish"
+	"xdspub/render"
+	"xdspub/xds"
+)
+
+// Options of a Reader.
+type Options struct {
+	// Dir is the output directory.
+	Dir string
+	// EnvoyPath is Dir as Envoy sees it; empty means Dir made absolute.
+	EnvoyPath string
+	// Format of the published files; nil means JSON.
+	Format *render.Format
+	// Envoy is the version that is to take the resources; nil means the latest that is known.
+	Envoy *envoyapi.Version
+	// Log gets the log lines; nil discards them.
+	Log *slog.Logger
+}
+
+// Reader reads one output directory, again and again. It decodes again only what changed. Not
+// for concurrent use.
+type Reader struct {
+	options Options
+	files   *publish.Reader
+	derived map[*xds.Type]*derived // from the published clusters and listeners
+	// readOut are the published files that were read back, by path.
+	readOut map[string]*readOut
+	// rendered are the files that were rendered last, by path: they need not be read back
+	// once they are published.
+	rendered map[string]*readOut
+	// subscribers are those that were found last.
+	subscribers *Subscribers
+}
+
+// New returns a Reader. It reads nothing yet.
+func New(o Options) *Reader {
+	o.Format, o.Log = cmp.Or(o.Format, render.JSON), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Reader{
+		options:  o,
+		files:    publish.NewReader(o.Dir),
+		derived:  make(map[*xds.Type]*derived),
+		readOut:  make(map[string]*readOut),
+		rendered: make(map[string]*readOut),
+	}
+}
+
+// Opened has the Reader read the output directory as d knows it, and where d has it: a
+// link on the path that was given may come to lead elsewhere. It ends the trust in what was
+// there before.
+func (r *Reader) Opened(d *publish.Dir) {
+	r.options.Dir, r.files = d.Path(), d.Reader()
+	r.Trust(false)
+}
+
+// Trust has the Reader believe, until Trust(false), that the plan before was published whole
+// and that nobody else has changed the output directory since (publish.Reader.Trust).
+func (r *Reader) Trust(trust bool) { r.files.Trust(trust) }
+
+// Trusts reports what Trust was called with last.
+func (r *Reader) Trusts() bool { return r.files.Trusts() }
+
+// Dir returns the path of the output directory.
+func (r *Reader) Dir() string { return r.options.Dir }
+
+// Format returns the format of the published files.
+func (r *Reader) Format() *render.Format { return r.options.Format }
+
+// EnvoyPath returns the output directory as Envoy sees it.
+func (r *Reader) EnvoyPath() string {
+	if r.options.EnvoyPath != "" {
+		return filepath.Clean(r.options.EnvoyPath)
+	}
+	return DefaultEnvoyPath(r.options.Dir)
+}
+
+// DefaultEnvoyPath returns an output directory as an Envoy of the same file system sees it:
+// absolute, and without links, which may change.
+func DefaultEnvoyPath(dir string) string { return fspath.Resolve(dir) }
+
+// Manifest returns the record.
+func (r *Reader) Manifest() (publish.Manifest, error) { return r.files.Manifest() }
