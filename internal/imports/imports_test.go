@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
@@ -167,4 +168,48 @@ func TestVersionIsHandedOn(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestVersionIsSet: whoever has options in which the version stands sets it in those that it
+// makes of them. A command chooses none.
+func TestVersionIsSet(t *testing.T) {
+	takers := []string{"load.Options", "load.Input", "follow.Options", "validate.Options"}
+	for _, p := range listed(t) {
+		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
+		if _, part := may[name]; !part || name == "cmd/xdspub" {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, filepath.Join(p.Dir, file), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if made, ok := n.(*ast.CompositeLit); ok && slices.Contains(takers, typeName(made)) && !slices.ContainsFunc(made.Elts, setsVersion) {
+					t.Errorf("%s: %s without its Envoy", set.Position(made.Pos()), typeName(made))
+				}
+				return true
+			})
+		}
+	}
+}
+
+// typeName returns the type of a literal where another package has it.
+func typeName(made *ast.CompositeLit) string {
+	if of, ok := made.Type.(*ast.SelectorExpr); ok {
+		if from, ok := of.X.(*ast.Ident); ok {
+			return from.Name + "." + of.Sel.Name
+		}
+	}
+	return ""
+}
+
+func setsVersion(element ast.Expr) bool {
+	pair, ok := element.(*ast.KeyValueExpr)
+	if !ok {
+		return false
+	}
+	key, ok := pair.Key.(*ast.Ident)
+	return ok && key.Name == "Envoy"
 }
