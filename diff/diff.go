@@ -8,7 +8,8 @@
 // in no file any more: that Envoy refuses something for its sake, no rule can tell.
 //
 // What the rules know about Envoy was tried on Envoy 1.40.0, in the order in which
-// files are published; their examples are (e2e).
+// files are published; their examples are (e2e). All of it is behaviour, and nothing that a
+// binary knows by name: no rule asks for a version of Envoy.
 package diff
 
 import (

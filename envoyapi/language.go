@@ -60,17 +60,17 @@ func (r *reader) formatCommands(builtIn, generic string) FormatCommands {
 
 // CELFunctions are the functions of CEL by name, with how many arguments each can be called.
 type CELFunctions struct {
-	// Global are called as f(x), Member as x.f(y), x not counted.
-	Global, Member map[string][]int
+	// Global are called as f(x), Receiver as x.f(y), x not counted.
+	Global, Receiver map[string][]int
 	// With enable_string_functions there are these too.
-	StringGlobal, StringMember map[string][]int
+	StringGlobal, StringReceiver map[string][]int
 }
 
 // CELFunctions returns the functions that Envoy's CEL has.
 func (v *Version) CELFunctions() CELFunctions { return v.tables().celFunctions }
 
 func (r *reader) celFunctions(file string) CELFunctions {
-	byKind := map[string]map[string][]int{"global": {}, "member": {}, "string-global": {}, "string-member": {}}
+	byKind := map[string]map[string][]int{"global": {}, "receiver": {}, "string-global": {}, "string-receiver": {}}
 	for _, words := range r.rows(file, 3) {
 		functions, known := byKind[words[0]]
 		if !known {
@@ -85,5 +85,5 @@ func (r *reader) celFunctions(file string) CELFunctions {
 			functions[words[1]] = append(functions[words[1]], n)
 		}
 	}
-	return CELFunctions{byKind["global"], byKind["member"], byKind["string-global"], byKind["string-member"]}
+	return CELFunctions{byKind["global"], byKind["receiver"], byKind["string-global"], byKind["string-receiver"]}
 }

@@ -33,7 +33,8 @@ type SingletonUse struct {
 	Tolerated bool
 }
 
-// SingletonMessages are the messages that use a Singleton.
+// SingletonMessages are the messages that use a Singleton. Envoy compares each kind in a way of
+// its own, which Singletons knows: a table could not say it.
 var SingletonMessages = []protoreflect.FullName{
 	"envoy.extensions.common.async_files.v3.AsyncFileManagerConfig",
 	"envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheConfig",

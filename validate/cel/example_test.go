@@ -9,8 +9,8 @@ import (
 // Check knows the grammar, and is told which functions Envoy has.
 func ExampleCheck() {
 	functions := cel.Functions{
-		Global: map[string][]int{"size": {1}}, Member: map[string][]int{"startsWith": {1}},
-		StringMember: map[string][]int{"split": {1, 2}},
+		Global: map[string][]int{"size": {1}}, Receiver: map[string][]int{"startsWith": {1}},
+		StringReceiver: map[string][]int{"split": {1, 2}},
 	}
 	for _, text := range []string{`request.method == "GET"`, `request.path.split("/")[1] == "api"`, `request.method ==`} {
 		fmt.Println(cel.Check(text, cel.Options{Functions: functions}))

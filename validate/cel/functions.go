@@ -13,10 +13,10 @@ import (
 // Functions are the functions that Envoy's CEL has, by name, with how many arguments each
 // takes.
 type Functions struct {
-	// Global are called as f(x), Member as x.f(y), x not counted.
-	Global, Member map[string][]int
+	// Global are called as f(x), Receiver as x.f(y), x not counted.
+	Global, Receiver map[string][]int
 	// With enable_string_functions there are these too.
-	StringGlobal, StringMember map[string][]int
+	StringGlobal, StringReceiver map[string][]int
 }
 
 // operators are functions too, as CEL's abstract syntax has them. They are the language's, not a
@@ -36,7 +36,7 @@ func checkCall(c *exprpb.Expr_Call, o Options) error {
 	known := isGlobal(strings.TrimPrefix(name, "."), args, o)
 	if target := c.GetTarget(); target != nil {
 		// In re.extract(…), what looks like a target is part of the name.
-		known = isMember(name, args, o) || isGlobal(dotted(target)+"."+name, args, o)
+		known = isReceiver(name, args, o) || isGlobal(dotted(target)+"."+name, args, o)
 	}
 	if !known {
 		return unknownFunction(c, o.Functions)
@@ -50,19 +50,19 @@ func isGlobal(name string, args int, o Options) bool {
 		o.StringFunctions && slices.Contains(o.Functions.StringGlobal[name], args)
 }
 
-func isMember(name string, args int, o Options) bool {
-	return name == "_[_]" && args == 1 || slices.Contains(o.Functions.Member[name], args) ||
-		o.StringFunctions && slices.Contains(o.Functions.StringMember[name], args)
+func isReceiver(name string, args int, o Options) bool {
+	return name == "_[_]" && args == 1 || slices.Contains(o.Functions.Receiver[name], args) ||
+		o.StringFunctions && slices.Contains(o.Functions.StringReceiver[name], args)
 }
 
 func unknownFunction(c *exprpb.Expr_Call, known Functions) error {
 	name, args := c.GetFunction(), len(c.GetArgs())
 	_, anyOperator := operators[name]
 	_, anyGlobal := known.Global[name]
-	_, anyMember := known.Member[name]
-	_, anyString := known.StringMember[name]
+	_, anyReceiver := known.Receiver[name]
+	_, anyString := known.StringReceiver[name]
 	switch {
-	case anyOperator || anyGlobal || anyMember:
+	case anyOperator || anyGlobal || anyReceiver:
 		return fmt.Errorf("%s can't be called like this, with %d arguments", name, args)
 	case name == "string" && c.GetTarget() == nil:
 		return fmt.Errorf("string() wants enable_string_conversion in a cel_config")

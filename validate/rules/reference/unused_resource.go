@@ -67,7 +67,8 @@ func clusterNamers() (names []protoreflect.FullName) {
 	return names
 }
 
-// choosers are messages of what picks clusters by a name that stands in no field.
+// choosers are messages of what picks clusters by a name that stands in no field: what the API
+// has these messages for, in whatever version.
 var choosers = []protoreflect.FullName{
 	"envoy.extensions.dynamic_modules.v3.DynamicModuleConfig",
 	"envoy.extensions.filters.http.lua.v3.Lua",
