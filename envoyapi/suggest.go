@@ -19,12 +19,15 @@ var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)
 // one was meant, where that can be told.
 func (v *Version) SuggestType(url string) (help, meant string) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
+	successor, isOld := Successor(name)
 	_, err := protoregistry.GlobalTypes.FindMessageByName(name)
 	switch near := v.held().nearest(string(name)); {
 	case err == nil && !v.Holds(name):
 		return "the Envoy " + v.Name + " binary leaves this type out", ""
 	case err == nil && strings.LastIndexByte(url, '/') < 1:
 		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", xds.URLPrefix, name), xds.URLPrefix + string(name)
+	case isOld && v.Holds(successor):
+		return fmt.Sprintf("this is the v2 API, which Envoy has dropped: write %s%s", xds.URLPrefix, successor), xds.URLPrefix + string(successor)
 	case versionTwo.MatchString(url):
 		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose", ""
 	case near != "":

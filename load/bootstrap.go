@@ -202,7 +202,15 @@ func namesBootstrap(url string) bool {
 func (d *decoder) bootstrapDocument(v value) {
 	members, ok := objectOf(v.text)
 	if !ok {
-		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), ""))
+		if m := v.doc.foreignText(); m != nil {
+			d.lose(m.finding(v.doc))
+			return
+		}
+		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), "write static_resources: or dynamic_resources: at the top"))
+		return
+	}
+	if f := v.foreignDocument(members); f != nil && !has(members, "static_resources") {
+		d.lose(v.notXDS(*f))
 		return
 	}
 	if has(members, "@type") {

@@ -78,7 +78,7 @@ func TestBootstrap(t *testing.T) {
 		"field.yaml":    {"node: {id: one}\nstatic_resources: {clusters: [{nme: c}]}\n", "one", `field.yaml:2:32: unknown field "nme" [unknown-field]`},
 		"syntax.yaml":   {"node: {\n", "", "syntax.yaml:1:7: this { is not closed [invalid-syntax]"},
 		"two.yaml":      {"node: {id: one}\n---\nnode: {id: m}\n", "one", "two.yaml:2:1: Envoy reads the first document of a file only: this one is lost [read-otherwise]"},
-		"two.json":      {"{\"node\": {\"id\": \"one\"}}\n{}\n", "", "two.json:2:1: not valid JSON: more text after the end of the document [invalid-syntax]"},
+		"two.json":      {"{\"node\": {\"id\": \"one\"}}\n{}\n", "", "two.json:2:1: a second document stands behind the first [invalid-syntax]"},
 		"empty.yaml":    {"", "", "empty.yaml:1:1: the file holds no document: Envoy does not start with it [empty-file]"},
 		"twice.json":    {`{"node": {}, "node": {}}`, "", `twice.json:1:14: key "node" stands twice in one object [duplicate-key]`},
 		"pair.json":     {`{"node": {"id": "\ud83d\ude00"}}`, "\U0001f600", ""},

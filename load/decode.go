@@ -108,11 +108,19 @@ func (d *decoder) document(doc *document, text []byte) {
 	case '{':
 		d.object(v)
 	default:
-		d.lose(v.finding(codeUnknownDocument, "the document is neither an object nor a list", documentHelp))
+		d.lose(v.noObject())
 	}
 }
 
-const documentHelp = `a document is a resource ("@type": …), a list of resources, a DiscoveryResponse (resources: […]) or a Bootstrap (static_resources: …); what is none of these belongs into ignore: of xdspub.yaml`
+const documentHelp = `a document is a resource ("@type": …), a list of resources, a DiscoveryResponse (resources: […]) or a Bootstrap (static_resources: …). To skip this file, list it under ignore: in xdspub.yaml`
+
+// noObject is the finding about a document that is text, a number or nothing.
+func (v value) noObject() diag.Diagnostic {
+	if m := v.doc.foreignText(); m != nil {
+		return m.finding(v.doc)
+	}
+	return v.finding(codeUnknownDocument, fmt.Sprintf("the document is %s, and no xDS resource", kindName(v.text)), documentHelp)
+}
 
 func (d *decoder) object(v value) {
 	members, _ := objectOf(v.text)
@@ -123,6 +131,12 @@ func (d *decoder) object(v value) {
 			name = mt.Descriptor().FullName()
 		}
 	}
+	if !typed {
+		if f := v.foreignDocument(members); f != nil {
+			d.lose(v.notXDS(*f))
+			return
+		}
+	}
 	switch {
 	case name == "envoy.service.discovery.v3.DiscoveryResponse", !typed && has(members, "resources"):
 		d.response(v, members)
@@ -131,7 +145,11 @@ func (d *decoder) object(v value) {
 	case typed:
 		d.elements([]value{v}) // says so too where the type is none
 	default:
-		d.lose(v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", documentHelp))
+		help, ok := typeMissing(members)
+		if !ok {
+			help = documentHelp
+		}
+		d.lose(v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", help))
 	}
 }
 
@@ -198,6 +216,7 @@ func (d *decoder) response(v value, members map[string]json.RawMessage) {
 // static configuration moves over. The rest of it is only checked: it stays in
 // the Envoy's own bootstrap. Lists that were decoded before are not in members.
 func (d *decoder) bootstrap(v value, members map[string]json.RawMessage, decoded yamlLists) {
+	v.doc.isBootstrap = true
 	key := "static_resources"
 	if !has(members, key) && has(members, "staticResources") {
 		key = "staticResources"
@@ -320,7 +339,7 @@ func (d *decoder) element(v value) {
 	}
 	url, text, err := splitType(v.text)
 	if err != nil {
-		d.lose(v.finding(codeUnknownType, err.Error(), `write the type, as in "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`))
+		d.lose(v.withoutType(err))
 		return
 	}
 	at := v.field("@type", nil)
@@ -340,6 +359,21 @@ func (d *decoder) element(v value) {
 		return
 	}
 	d.resource(v.at(v.path, text), t, nil)
+}
+
+// withoutType is the finding about a resource that says no type.
+func (v value) withoutType(reason error) diag.Diagnostic {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(v.text, &members) == nil {
+		if has(members, "hosts") && (has(members, "tasks") || has(members, "roles")) {
+			return v.notXDS(foreign{what: "a playbook of Ansible"})
+		}
+		if f := v.foreignDocument(members); f != nil {
+			return v.notXDS(*f)
+		}
+	}
+	help, _ := typeMissing(members)
+	return v.finding(codeUnknownType, reason.Error(), help)
 }
 
 // wrapper unpacks an envoy.service.discovery.v3.Resource.
@@ -484,7 +518,7 @@ func kindName(text []byte) string {
 	case '[':
 		return "a list"
 	case '"':
-		return "a string"
+		return "text"
 	case '0':
 		return "a number"
 	case 't', 'f':

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -55,6 +56,7 @@ var (
 	badValue     = regexp.MustCompile(`^invalid value for (\S+) field [^:]*: (.*)$`)
 	farDuration  = regexp.MustCompile(`^google\.protobuf\.Duration value out of range: (.*)$`)
 	badDuration  = regexp.MustCompile(`^invalid google\.protobuf\.Duration value (.*)$`)
+	badTime      = regexp.MustCompile(`^invalid google\.protobuf\.Timestamp value (.*)$`)
 	badToken     = regexp.MustCompile(`^unexpected token (.*)$`)
 	setTwice     = regexp.MustCompile(`^error parsing "?([^",]*)"?, oneof (\S+) is already set`)
 	duplicate    = regexp.MustCompile(`^duplicate (?:field|map key) `)
@@ -73,7 +75,7 @@ func unknownTypeMessage(url string) string { return fmt.Sprintf("unknown type %q
 // fix adds what corrects the value at a path, or where key is set its key, to the finding about
 // it; nothing where there is nothing to correct, or the right key is there too.
 func (d *document) fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Correction) {
-	if last := len(tokens) - 1; c.Right == "" || key && d.has(append(tokens[:last:last], c.Right)) {
+	if last := len(tokens) - 1; c.Right == "" || key && !sameField(c.Wrong, c.Right) && d.has(append(tokens[:last:last], c.Right)) {
 		return
 	}
 	if e, ok := d.correct(tokens, key, c); ok {
@@ -82,8 +84,6 @@ func (d *document) fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Cor
 }
 
 const tooDeepHelp = "Envoy refuses what is nested over 100 deep"
-
-const aDuration = `a duration such as "1.5s"`
 
 // decodeError turns what protojson says of v into a finding at its place.
 func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
@@ -103,31 +103,33 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
 	code, message, help := codeInvalidValue, "", ""
 	var meant diag.Correction
+	wish := func(pattern *regexp.Regexp) wish {
+		found := pattern.FindStringSubmatch(reason)
+		return here().wishAt(said.field, v.asWritten(found[len(found)-1], path), steps(path), v.doc.source.format)
+	}
 	switch {
 	case unknownField.MatchString(reason):
-		code, message = codeUnknownField, fmt.Sprintf("unknown field %q", said.field)
-		if help = here().suggestField(said.field); help == "" {
-			help = v.doc.source.reaction(drops) + "; check the spelling and the indentation"
-			if said.secret {
-				message = "unknown field" // perhaps a value that lost its place
-			}
-		}
+		code = codeUnknownField
+		message, help = v.unknownField(here(), said)
 	case unresolved.MatchString(reason):
 		meant.Wrong = unresolved.FindStringSubmatch(reason)[1]
 		code, message = codeUnknownType, unknownTypeMessage(meant.Wrong)
 		help, meant.Right = v.doc.source.envoy.SuggestType(meant.Wrong)
 	case badType.MatchString(reason):
-		code, message = codeUnknownType, "the configuration of an extension needs an @type, the text of a type URL"
+		code, message, help = codeUnknownType, `the configuration of an extension has no "@type"`, typeHelp
+		if strings.HasPrefix(reason, "@type") {
+			message = `the "@type" is no text`
+		}
 	case badEnum.MatchString(reason):
-		got := badEnum.FindStringSubmatch(reason)[1]
-		if strings.ContainsAny(got[:1], "{[") {
-			message = fmt.Sprintf("%s wants the name of a value, not %s", said.field, said.value(got))
+		w := wish(badEnum)
+		if w.got == "{" || w.got == "[" || w.got == "null" {
+			message, help = said.wants(w)
 			break
 		}
-		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
-		meant.Wrong = unquotedJSON(got)
-		if help, meant.Right = here().suggestValue(got); help == "" {
-			help = v.doc.source.reaction(takesDefault) + "; enum names are written in capitals"
+		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(w.got))
+		meant.Wrong = w.text
+		if help, meant.Right = here().suggestValue(w.text); help == "" {
+			help = v.reaction(takesDefault) + "; the API's documentation has the names, in capitals"
 		}
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
@@ -138,19 +140,13 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	case farDuration.MatchString(reason):
 		message, help = fmt.Sprintf("%s is out of range: %s", said.field, said.value(farDuration.FindStringSubmatch(reason)[1])), durationRange
 	case badDuration.MatchString(reason):
-		message = fmt.Sprintf("%s wants %s, not %s", said.field, aDuration, said.value(badDuration.FindStringSubmatch(reason)[1]))
+		message, help = said.wants(wish(badDuration))
+	case badTime.MatchString(reason):
+		message, help = said.wants(wish(badTime))
 	case badValue.MatchString(reason):
-		found := badValue.FindStringSubmatch(reason)
-		message = fmt.Sprintf("%s wants a value of type %s, not %s", said.field, found[1], said.value(found[2]))
-		if found[1] == "string" && !strings.ContainsAny(found[2], "{[") {
-			help = "put the value in quotes"
-		}
+		message, help = said.wants(wish(badValue))
 	case badToken.MatchString(reason):
-		got := said.value(badToken.FindStringSubmatch(reason)[1])
-		message = fmt.Sprintf("%s has the wrong kind of value: %s", said.field, got)
-		if want := here().wanted(steps(path)); want != "" {
-			message = fmt.Sprintf("%s wants %s, not %s", said.field, want, got)
-		}
+		message, help = said.wants(wish(badToken))
 	case strings.Contains(reason, "recursion depth"):
 		message, help = "the resource is nested too deeply", tooDeepHelp
 	case said.secret:
@@ -162,6 +158,68 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	f.Sensitive = said.secret
 	v.doc.fix(&f, steps(v.path.Join(path)), key, meant)
 	return f
+}
+
+// unknownField says of a field that its message has not what was meant.
+func (v value) unknownField(here spot, said said) (message, help string) {
+	message = fmt.Sprintf("unknown field %q", said.field)
+	if help = here.suggestField(said.field); help != "" {
+		return message, help
+	}
+	help = v.reaction(drops) + "; check the spelling and the indentation"
+	if v.doc.source.format != formatYAML {
+		help = v.reaction(drops) + "; check the spelling, and the object that it stands in"
+	}
+	if said.secret {
+		return "unknown field", help // perhaps a value that lost its place
+	}
+	if n := len(here.around); n > 0 {
+		if fields := fieldsOf(here.around[n-1]); fields != "" {
+			help = fmt.Sprintf("%s has none of that name%s", here.around[n-1].Name(), fields)
+		}
+	}
+	return message, help
+}
+
+const typeHelp = `write "@type": type.googleapis.com/… with the message of the extension`
+
+// reaction is that of an Envoy that reads the document.
+func (v value) reaction(lax string) string {
+	if v.doc.isBootstrap && !v.doc.source.byEnvoy {
+		return "an Envoy that has it in its bootstrap does not start"
+	}
+	return v.doc.source.reaction(lax)
+}
+
+// asWritten is a value as the source has it, where JSON has another form of it: a number that
+// YAML reads, such as 1.10, or a word such as yes.
+func (v value) asWritten(got string, path xds.Path) string {
+	if v.doc.source.format != formatYAML || got == "" || strings.IndexByte(`{["`, got[0]) >= 0 {
+		return got
+	}
+	if n := v.doc.nodeAt(steps(v.path.Join(path))); n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value != "" {
+		return n.Value
+	}
+	return got
+}
+
+// wants says that a field wants another kind of value, and what to write.
+func (s said) wants(w wish) (message, help string) {
+	got := s.value(w.got)
+	message = fmt.Sprintf("%s wants %s, not %s", s.field, w.what(), got)
+	if w.got == "null" {
+		message = fmt.Sprintf("%s wants %s, and has no value", s.field, w.what())
+	}
+	if w.fd == nil {
+		message = fmt.Sprintf("%s has the wrong kind of value: %s", s.field, got)
+	}
+	if s.secret {
+		w.got, w.text = "", "" // the help would quote it
+	}
+	if help = w.write(); help == "" {
+		help = "write " + w.what()
+	}
+	return message, help
 }
 
 // unquotedJSON is the text of a JSON string, and any other value as it is.

@@ -17,14 +17,14 @@ var foreignTexts = []struct {
 	{regexp.MustCompile(`^<(?:\?xml|[A-Za-z][\w:.-]*[\s/>])`), formatOther, "XML"},
 	{regexp.MustCompile(`^-----BEGIN [A-Z ]+-----`), formatOther, "a certificate or key in PEM"},
 	{regexp.MustCompile(`^#!`), formatOther, "a script"},
-	{regexp.MustCompile(`^(?:export\s+)?[A-Z][A-Z0-9_]*=`), formatOther, "a file of environment variables (.env)"},
+	{regexp.MustCompile(`^(?:syntax|edition)\s*=\s*"`), formatOther, "a .proto file, which defines messages"},
+	{regexp.MustCompile(`^(?:export\s+)?[A-Z][A-Z0-9_]*=`), formatOther, "a list of environment variables (.env)"},
 	{regexp.MustCompile(`^(?:\[\[?[\w."' -]+\]\]?|[\w.-]+\s*=\s*\S.*)$`), formatOther, "TOML or INI"},
-	{regexp.MustCompile(`^(?:(?:resource|variable|provider|module|output|data)\s+(?:"[^"]*"\s*)+|terraform\s*|locals\s*)\{`), formatOther, "Terraform"},
+	{regexp.MustCompile(`^(?:(?:resource|variable|provider|module|output|data)\s+(?:"[^"]*"\s*)+|terraform\s*|locals\s*)\{`), formatOther, "a module of Terraform"},
 	{regexp.MustCompile(`^(?:(?:http|events|server|stream|upstream\s+\S+)\s*\{|(?:user|worker_processes|include|listen)\s+[^:]*;)`), formatOther, "a configuration of nginx"},
 	{regexp.MustCompile(`^(?:FROM|ARG)\s+\S+`), formatOther, "a Dockerfile"},
 	{regexp.MustCompile(`^(?:global|defaults|frontend\s+\S+|backend\s+\S+)$`), formatOther, "a configuration of HAProxy"},
 	{regexp.MustCompile(`^package\s+\w+;?$`), formatOther, "source code"},
-	{regexp.MustCompile(`^(?:syntax|edition)\s*=\s*"`), formatOther, "a .proto file: the definition of messages, and none of them"},
 	{regexp.MustCompile(`^[a-z_]+\s*(?:\{|:\s*<)`), formatText, "a text proto"},
 	{regexp.MustCompile(`^\{\s*(?:$|["'}])`), formatJSON, "JSON"},
 	{regexp.MustCompile(`^(?:---(?:\s|$)|- |["']?[@\w.-]+["']?:(?:\s|$))`), formatYAML, "YAML"},
@@ -52,7 +52,7 @@ func (d *document) foreignText() *mistake {
 			m.help = "call the file …" + suffix
 		default:
 			m.message += ", and no configuration of Envoy"
-			m.help = d.source.removal()
+			m.help, m.isForeign = d.source.removal(), true
 		}
 		return m
 	}
@@ -81,9 +81,9 @@ func firstLine(text []byte) (at int, line []byte) {
 		if size == 0 {
 			size = len(text) - at
 		}
-		line := bytes.TrimSpace(text[at : at+size])
+		line := bytes.TrimSpace(text[at : at+min(size, longLine)])
 		if len(line) > 0 && (line[0] != '#' || at == 0 && bytes.HasPrefix(line, []byte("#!"))) {
-			return at + bytes.Index(text[at:at+size], line), line
+			return at + bytes.Index(text[at:at+size], line[:1]), line
 		}
 		at += size
 	}

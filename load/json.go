@@ -40,13 +40,13 @@ func (d *decoder) jsonSource() {
 // notJSON says why a text is no JSON; also of doubled names: Envoy takes the last of
 // two.
 func notJSON(doc *document) diag.List {
-	s, text := doc.source, doc.text
+	text := doc.text
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	if err := dec.SkipValue(); err != nil {
 		return diag.List{jsonError(doc, err)}
 	}
 	if rest := bytes.TrimLeft(text[dec.InputOffset():], jsonSpace); len(rest) > 0 {
-		return diag.List{s.finding(codeSyntax, doc.point(len(text)-len(rest)), "not valid JSON: more text after the end of the document", "")}
+		return diag.List{doc.behindJSON(len(text) - len(rest)).finding(doc)}
 	}
 	return nil
 }
@@ -70,11 +70,7 @@ func jsonError(doc *document, err error) diag.Diagnostic {
 		f.Related = []diag.Related{{Position: doc.rangeOf(tokens, true).Position, Message: "first here"}}
 		return f
 	}
-	offset = min(offset, len(bytes.TrimRight(doc.text, jsonSpace))) // behind the end: there something is missing
-	if strings.Contains(reason, "surrogate") {
-		reason = "half a surrogate pair in a string" // jsontext quotes what follows, perhaps a secret
-	}
-	return doc.source.finding(codeSyntax, doc.point(offset), "not valid JSON: "+strings.TrimPrefix(reason, "jsontext: "), "")
+	return doc.jsonMistake(offset, reason).finding(doc)
 }
 
 func pointerTokens(p jsontext.Pointer) []string {

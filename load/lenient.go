@@ -22,12 +22,17 @@ import (
 // Envoy reads is therefore read a second time, rewritten to what protojson takes, when
 // protojson refuses it; what is taken then is a warning. Tried on Envoy 1.40.0.
 
-const readOnlyHelp = "Envoy's parser takes it; other readers of the API refuse it, or take it for something else"
+const readOnlyHelp = "Envoy accepts this, but it is not valid proto JSON"
 
 // leniently makes warnings of what Envoy's parser takes nevertheless.
 func leniently(list diag.List) diag.List {
 	for i := range list {
-		list[i].Severity, list[i].Help = diag.Warning, readOnlyHelp
+		list[i].Severity = diag.Warning
+		if help := list[i].Help; help != "" {
+			list[i].Help = readOnlyHelp + "; " + help
+		} else {
+			list[i].Help = readOnlyHelp
+		}
 	}
 	return list
 }

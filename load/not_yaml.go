@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -47,7 +46,7 @@ func templateAt(text []byte, at int) *mistake {
 			break
 		}
 	}
-	return &mistake{at: span{at, at + len(shown)}, message: fmt.Sprintf("the file is a template: this is %s", what), help: run + "; xdspub fills in nothing"}
+	return &mistake{at: span{at, at + len(shown)}, message: what, help: run}
 }
 
 func lineLength(text []byte) int {
@@ -61,15 +60,15 @@ func lineLength(text []byte) int {
 func templateKind(mark []byte) (what, run string) {
 	switch {
 	case goTemplate.Match(mark):
-		return "a Go template, as Helm has them", "render it first (helm template …), and check what comes out"
+		return "the file is a Go template, as Helm has them", "render it first (helm template …), and check what comes out: xdspub fills in nothing"
 	case handlebars.Match(mark):
-		return "a Mustache template", "render it first, and check what comes out"
+		return "the file is a Mustache template", "render it first, and check what comes out: xdspub fills in nothing"
 	case bytes.HasPrefix(mark, []byte("{{")), bytes.HasPrefix(mark, []byte("{%")), bytes.HasPrefix(mark, []byte("{#")):
-		return "a Jinja template, as Ansible has them", "render it first, and check what comes out"
+		return "the file is a Jinja template, as Ansible has them", "render it first, and check what comes out: xdspub fills in nothing"
 	case bytes.HasPrefix(mark, []byte("<%")):
-		return "an ERB template", "render it first (erb …), and check what comes out"
+		return "the file is an ERB template", "render it first (erb …), and check what comes out: xdspub fills in nothing"
 	case bytes.HasPrefix(mark, []byte("${")):
-		return "a variable of the shell", "write the value here, or run envsubst first and check what comes out"
+		return "a variable of the shell stands here, and nothing fills it in", "write the value here, or run envsubst first and check what comes out"
 	}
 	return "", ""
 }

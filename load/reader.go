@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -33,6 +34,8 @@ type place struct {
 	path xds.Path
 	// written is the name of the field, or the key, as the source has it.
 	written string
+	// object is the object that the field stands in.
+	object *jsonNode
 	spot
 	// depth counts messages, an Any twice.
 	depth int
@@ -55,6 +58,9 @@ func (p place) at(name, written string, fd protoreflect.FieldDescriptor) place {
 	p.written, p.field = written, fd
 	return p
 }
+
+// within is the place of an object's members.
+func (p place) within(n *jsonNode) place { p.object = n; return p }
 
 // element is the place of an element of the list at p, entry that of a map.
 func (p place) element(i int) place    { p.path = p.path.Index(i); return p }
@@ -180,7 +186,7 @@ func (r *reader) any(n *jsonNode, p place) bool {
 	}
 	at := n.child("@type")
 	if at == nil || at.name != "@type" {
-		return r.fault(p, false, `missing "@type" field`)
+		return r.noType(n, p)
 	}
 	var url string
 	if json.Unmarshal(r.raw(at), &url) != nil || url == "" {
@@ -202,6 +208,44 @@ func (r *reader) any(n *jsonNode, p place) bool {
 	}
 	r.out.WriteByte('}')
 	return true
+}
+
+// noType reports an Any that names no type.
+func (r *reader) noType(n *jsonNode, p place) bool {
+	r.lost.Add(p.path)
+	f := r.explain(p, false, `missing "@type" field`)
+	var fields []string
+	for i := range n.children {
+		c := &n.children[i]
+		if url := jsonText(r.raw(c)); strings.Contains(url, "/envoy.") && !strings.ContainsAny(url, " {") {
+			f = r.explain(p.at(c.name, c.name, nil), true, `missing "@type" field`)
+			f.Help = fmt.Sprintf(`write "@type" in the place of %s`, c.name)
+			r.v.doc.fix(&f, steps(r.v.path.Join(p.path.Field(c.name))), true, diag.Correction{Wrong: c.name, Right: "@type"})
+			r.d.report(f)
+			return false
+		}
+		fields = append(fields, c.name)
+	}
+	name := p.written // the key of a map
+	if !p.field.IsMap() && p.object != nil {
+		if c := p.object.child("name"); c != nil {
+			name = jsonText(r.raw(c))
+		}
+	}
+	if t := typeFor(r.v.doc.source.envoy, p.spot, name, fields); t != "" {
+		f.Help = fmt.Sprintf(`write "@type": %s%s`, xds.URLPrefix, t)
+	}
+	r.d.report(f)
+	return false
+}
+
+// jsonText is the text that a JSON string holds, nothing for any other value.
+func jsonText(raw jsontext.Value) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
 }
 
 // payload reads a message with a form of its own in an Any. Without a value it is the
@@ -301,7 +345,7 @@ type fieldsRead struct {
 
 func newFieldsRead(md protoreflect.MessageDescriptor, n *jsonNode, at place) fieldsRead {
 	o := fieldsRead{
-		md: md, at: at,
+		md: md, at: at.within(n),
 		last:   make(map[protoreflect.FieldDescriptor]int, len(n.children)),
 		seen:   make(map[protoreflect.FieldDescriptor]bool, len(n.children)),
 		oneofs: make(map[protoreflect.OneofDescriptor]*jsonNode),
@@ -366,6 +410,9 @@ func takesNull(fd protoreflect.FieldDescriptor) bool {
 // the field is not present: what stands in it is read too, and nothing seems to be
 // missing that was only misspelled.
 func meant[V any](md protoreflect.MessageDescriptor, name string, present map[protoreflect.FieldDescriptor]V) protoreflect.FieldDescriptor {
+	if envoyapi.Removed(md.FullName(), name) != "" {
+		return nil
+	}
 	near := nearestField(md, name)
 	if _, ok := present[near]; ok || !isName(name) || name[0] == '@' {
 		return nil

@@ -87,7 +87,9 @@ type document struct {
 	source *source
 	text   []byte
 	offset int // of text in the source
-	asked  lazy[documentViews]
+	// isBootstrap says that the document of a source tree is a Bootstrap.
+	isBootstrap bool
+	asked       lazy[documentViews]
 }
 
 // documentViews are made when they are first asked for. Most documents have none.

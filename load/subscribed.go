@@ -46,9 +46,16 @@ func envoyFormat(path string) format {
 // DiscoveryResponse is one there.
 func (d *decoder) subscribedDocument(v value) {
 	members, ok := objectOf(v.text)
+	if f := v.foreignDocument(members); f != nil && !has(members, "resources") {
+		d.lose(v.notXDS(*f))
+		return
+	}
+	bare := typeOf(members)
 	switch {
 	case !ok || jsontext.Value(v.text).Kind() == 'n':
 		d.lose(v.finding(codeNoResponse, fmt.Sprintf("the file holds %s: Envoy refuses the whole file", kindName(v.text)), responseHelp))
+	case !has(members, "resources") && !has(members, "@type") && bare != nil:
+		d.lose(v.finding(codeNoResponse, "the file holds a bare "+bare.Noun+", and Envoy reads a response without resources: "+d.file.source.of.WithoutAny(), responseHelp))
 	case has(members, "@type") && !has(members, "resources"):
 		d.lose(v.field("@type", nil).finding(codeNoResponse,
 			"the file holds a bare resource, and Envoy reads a response without resources: "+d.file.source.of.WithoutAny(), responseHelp))

@@ -3,13 +3,13 @@ package load
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 )
 
 // spot is what the API says of a path: the field there, and the messages around it.
@@ -98,6 +98,18 @@ func (s spot) suggestField(name string) string {
 		return "remove it: the type is known here"
 	}
 	md := s.around[len(s.around)-1]
+	if successor := envoyapi.Removed(md.FullName(), name); successor != "" {
+		return "the API had this field once: " + successor
+	}
+	if entry := strings.TrimLeft(name, "-–—"); entry != name {
+		return fmt.Sprintf(`write "- %s": a list entry begins with a dash and a space`, strings.TrimSpace(entry))
+	}
+	if md.FullName() == headerOption && fieldNamed(md, name) == nil && name != "key" && name != "value" {
+		return "write header: {key: …, value: …}"
+	}
+	if plain := strings.Trim(name, curlyQuotes); plain != name {
+		return fmt.Sprintf("write %q: these are no quotes of YAML", plain)
+	}
 	if near := nearestField(md, name); near != nil {
 		return fmt.Sprintf("did you mean %s?", near.Name())
 	}
@@ -124,8 +136,15 @@ func (s spot) suggestField(name string) string {
 	return ""
 }
 
+// curlyQuotes are those of word processors.
+const curlyQuotes = "“”„‘’«»"
+
 // nearestField is the field that a name is most like, nil where none is like it.
 func nearestField(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	name = strings.NewReplacer("-", "_", " ", "_").Replace(name)
+	if fd := md.Fields().ByName(protoreflect.Name(snakeCase(name))); fd != nil {
+		return fd
+	}
 	names := make([]string, md.Fields().Len())
 	for i := range names {
 		names[i] = string(md.Fields().Get(i).Name())
@@ -154,14 +173,21 @@ func (s spot) suggestValue(name string) (help, meant string) {
 	if s.field == nil || s.field.Enum() == nil {
 		return "", ""
 	}
+	if isVariable.MatchString(name) {
+		return "write the value here: neither xdspub nor Envoy fills in variables", ""
+	}
 	values := s.field.Enum().Values()
 	names := make([]string, values.Len())
 	for i := range names {
 		names[i] = string(values.Get(i).Name())
 	}
-	written := strings.ToUpper(strings.Trim(name, `"`))
+	written := strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(strings.Trim(name, `"`)))
+	written = written[strings.LastIndexByte(written, '.')+1:]
 	for _, n := range names {
 		if n == written {
+			if !strings.EqualFold(strings.Trim(name, `"`), n) {
+				return "write " + n, n
+			}
 			return fmt.Sprintf("write it in capitals: %s", n), n
 		}
 	}
@@ -172,31 +198,4 @@ func (s spot) suggestValue(name string) (help, meant string) {
 		return "it is one of " + strings.Join(names, ", "), ""
 	}
 	return "", ""
-}
-
-// wanted says in words what kind of value the field has, where that is of use.
-func (s spot) wanted(tokens []string) string {
-	if s.field == nil {
-		return ""
-	}
-	element := false // of a list or map
-	if n := len(tokens); n > 0 {
-		_, err := strconv.Atoi(tokens[n-1])
-		element = err == nil || s.field.IsMap() && fieldNamed(s.around[len(s.around)-1], tokens[n-1]) != s.field
-	}
-	md := s.field.Message()
-	if s.field.IsMap() && element {
-		md = s.field.MapValue().Message()
-	}
-	switch {
-	case s.field.IsMap() && !element:
-		return "an object"
-	case s.field.IsList() && !element:
-		return "a list"
-	case md != nil && md.FullName() == "google.protobuf.Duration":
-		return aDuration
-	case md != nil && !strings.HasPrefix(string(md.FullName()), "google.protobuf."):
-		return "an object"
-	}
-	return ""
 }

@@ -147,37 +147,27 @@ func (d *document) explain(m proto.Message, at span, here spot, said said, reaso
 		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(got))
 		meant.Wrong = got
 		if help, meant.Right = here.suggestValue(got); help == "" {
-			help = d.source.reaction(takesDefault)
+			help = d.source.reaction(takesDefault) + "; the API's documentation has the names, in capitals"
+		} else if strings.HasPrefix(got, `"`) {
+			help, meant = "remove the quotes: the text format has the names of enums without", diag.Correction{}
 		}
 	case textValue.MatchString(reason):
 		found := textValue.FindStringSubmatch(reason)
-		message = fmt.Sprintf("%s wants a value of type %s, not %s", said.field, found[1], said.value(found[2]))
-		if found[1] == "string" {
-			help = "put the value in quotes"
-		}
+		message, help = said.wants(here.wishAt(said.field, found[len(found)-1], nil, formatText).element())
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
 		message, help = fmt.Sprintf("%s can't stand beside another field of %s", strings.Trim(found[1], `"`), found[2]), "keep one of them"
 	case textTwice.MatchString(reason):
 		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q stands twice", textTwice.FindStringSubmatch(reason)[1]), "keep one of them"
 	case d.tree().whole && textToken.MatchString(reason):
-		got := said.value(textToken.FindStringSubmatch(reason)[1])
-		message = fmt.Sprintf("%s has the wrong kind of value: %s", said.field, got)
-		if md := here.message(); md != nil {
-			message = fmt.Sprintf("%s is a message, not %s", said.field, got)
-			help = fmt.Sprintf("write %s { … }", said.field)
-			if md.FullName() == "google.protobuf.Duration" {
-				help = fmt.Sprintf("write %s { seconds: 1 }", said.field)
-			}
-		}
+		message, help = said.wants(here.wishAt(said.field, textToken.FindStringSubmatch(reason)[1], nil, formatText).element())
 	case strings.Contains(reason, "recursion depth"):
 		message, help = "the resource is nested too deeply", tooDeepHelp
 	case strings.Contains(reason, "missing field separator"):
-		code, message = codeSyntax, "not a valid text proto: a : is missing behind the field's name"
-	case said.secret || d.source.sensitive():
-		code, message = codeSyntax, "not a valid text proto"
+		code, message, help = codeSyntax, "a colon is missing behind the field's name", fmt.Sprintf("write %s: and the value", said.field)
 	default:
-		code, message = codeSyntax, "not a valid text proto: "+shorten(strings.Replace(reason, "unexpected EOF", "the file ends too early", 1))
+		m := d.textMistake(at.from, reason)
+		code, message, help, at = codeSyntax, m.message, m.help, m.at
 	}
 	f := d.source.finding(code, d.span(at), message, help)
 	f.Sensitive = f.Sensitive && code == codeSyntax || said.secret

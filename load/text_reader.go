@@ -354,14 +354,16 @@ func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode) string
 		return ""
 	}
 	if err := prototextOptions.Unmarshal(text, mt.New().Interface()); err != nil {
-		if r.doc.source.byEnvoy && fd.Kind() == protoreflect.StringKind && r.lax(n) {
+		reason, _ := cleaned(err)
+		if noColon := strings.HasPrefix(reason, "missing field separator"); !noColon && r.doc.source.byEnvoy && fd.Kind() == protoreflect.StringKind && r.lax(n) {
 			return ""
 		}
-		reason, _ := cleaned(err)
 		return reason
 	}
 	return ""
 }
+
+const readOnlyTextHelp = "Envoy accepts this, but it is not valid in the text format"
 
 // lax takes a string that Envoy's parser reads and prototext does not: escapes that give
 // no UTF-8, or are written in another way.
@@ -371,9 +373,9 @@ func (r *textReader) lax(n *textNode) bool {
 	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
 		return false
 	}
-	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string give no UTF-8", readOnlyHelp)
+	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string give no UTF-8", readOnlyTextHelp)
 	if utf8.Valid(v.GetValue()) {
-		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is none of the text format", readOnlyHelp)
+		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is none of the text format", readOnlyTextHelp)
 	}
 	f.Severity = diag.Warning
 	f.Resource, f.Path = r.doc.resourceAt(r.root, n.value)

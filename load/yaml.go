@@ -84,8 +84,11 @@ func (d *document) toJSON() ([]byte, diag.List) {
 	json, findings := d.parsed()
 	if len(findings) == 0 && d.mayEndEarly() {
 		if at, ok := d.secondRoot(); ok {
+			if m := d.foreignText(); m != nil {
+				return nil, diag.List{m.finding(d)}
+			}
 			return nil, diag.List{d.source.finding(codeSyntax, at,
-				"not valid YAML: the document ended before this line", "indent it like the lines above, or put --- between two documents")}
+				"the document ended before this line", "indent it like the lines above, or put --- between two documents")}
 		}
 	}
 	return json, findings

@@ -43,7 +43,7 @@ func (d *document) yamlError(err error) diag.List {
 		}
 	}
 	syntax := func(p diag.Range, message, help string) diag.List {
-		return diag.List{d.source.finding(codeSyntax, p, "not valid YAML: "+message, help)}
+		return diag.List{d.source.finding(codeSyntax, p, message, help)}
 	}
 	switch {
 	case strings.Contains(reason, "excessive aliasing"):
@@ -58,13 +58,13 @@ func (d *document) yamlError(err error) diag.List {
 		name := strings.TrimSuffix(strings.TrimPrefix(reason, "unknown anchor '"), "' referenced")
 		at := max(bytes.Index(d.text, []byte("*"+name)), 0)
 		return syntax(d.span(span{at, at + 1 + len(name)}), "an alias names no anchor of this document",
-			"anchors end with their document; put text that begins with * in quotes")
+			"put text that begins with * in quotes; an anchor (&…) holds for its own document")
 	case strings.Contains(reason, "map key"):
-		return syntax(d.find(isOddKey), "the key of a mapping must be text", "")
+		return syntax(d.find(isOddKey), "the key of a mapping must be text", "put it in quotes")
 	case strings.HasPrefix(reason, "cannot decode"), strings.HasPrefix(reason, "!!binary"):
 		return syntax(d.find(isTagged), "a value does not fit its tag", "remove the tag: Envoy ignores it")
 	case strings.HasPrefix(reason, "map merge"):
-		return syntax(d.find(isBadMerge), "a merge key wants a mapping, or a list of mappings", "")
+		return syntax(d.find(isBadMerge), "a merge key wants a mapping, or a list of mappings", "name such a mapping by its alias: <<: *name")
 	}
 	at := parserLine(err)
 	if m := d.yamlMistake(at + 1); m != nil {

@@ -32,12 +32,17 @@ type yamlBlock struct {
 	empty bool
 	// entries counts its keys or dashes.
 	entries int
+	// inner is the column of the keys in a list that ended in front of the last key, which stands
+	// in the column of its dashes; 0 elsewhere.
+	inner int
 }
 
 // mistake is what is wrong in a text that can't be parsed, and what would be right.
 type mistake struct {
 	at            span
 	message, help string
+	// isForeign says that the text belongs to another program.
+	isForeign bool
 	// other is a place that the message speaks of, and says what stands there; it may be nil.
 	other *otherPlace
 }
@@ -49,7 +54,11 @@ type otherPlace struct {
 
 // finding is the mistake as one.
 func (m mistake) finding(d *document) diag.Diagnostic {
-	f := d.source.finding(codeSyntax, d.span(m.at), m.message, m.help)
+	code := codeSyntax
+	if m.isForeign {
+		code = codeUnknownDocument
+	}
+	f := d.source.finding(code, d.span(m.at), m.message, m.help)
 	if m.other != nil {
 		f.Related = []diag.Related{{Position: d.span(m.other.at).Position, Message: m.other.says}}
 	}
@@ -214,6 +223,9 @@ func (s *yamlSearch) enter(b yamlBlock, isFirst bool) *mistake {
 	top := s.top()
 	switch {
 	case top != nil && top.column == b.column:
+		if left != nil {
+			b.inner = left.column
+		}
 		return s.beside(b)
 	case top == nil && left == nil:
 	case top == nil:
@@ -235,7 +247,7 @@ func (s *yamlSearch) beside(b yamlBlock) *mistake {
 	top := s.top()
 	switch {
 	case top.isList == b.isList:
-		top.last, top.empty = b.last, false
+		top.last, top.empty, top.inner = b.last, false, b.inner
 		top.entries++
 		return nil
 	case b.isList && top.empty: // a list may stand in the column of its key
@@ -250,11 +262,18 @@ func (s *yamlSearch) beside(b yamlBlock) *mistake {
 		s.open = s.open[:len(s.open)-1]
 		return s.beside(b)
 	}
-	if text := s.text[b.last.from:b.last.to]; len(text) > 1 && text[0] == '-' {
-		return &mistake{at: b.last, message: "a space is missing behind the dash", help: `begin the list entry with "- "`}
+	m := s.withoutDash(b.last)
+	m.other = s.standsAt(*top)
+	return m
+}
+
+// withoutDash is the mistake of a key in the column of a list's dashes.
+func (s *yamlSearch) withoutDash(key span) *mistake {
+	if text := s.text[key.from:key.to]; len(text) > 1 && text[0] == '-' {
+		return &mistake{at: key, message: "a space is missing behind the dash", help: `begin the list entry with "- "`}
 	}
-	return &mistake{at: b.last, message: fmt.Sprintf("%s stands in the column of the dashes, and has none", s.named(b.last)),
-		help: `put "- " in front of it if it begins an entry of the list; indent it if it belongs to the entry above`, other: s.standsAt(*top)}
+	return &mistake{at: key, message: fmt.Sprintf("%s stands in the column of the dashes, and has none", s.named(key)),
+		help: `put "- " in front of it if it begins an entry of the list; indent it if it belongs to the entry above`}
 }
 
 // misaligned is the mistake of a line that lines up with nothing above it: further out than one
@@ -274,6 +293,9 @@ func (s *yamlSearch) misaligned(b yamlBlock, inner yamlBlock, outer *yamlBlock) 
 // tooDeep is the mistake of a line that is indented below one that has its value already.
 func (s *yamlSearch) tooDeep(b yamlBlock) *mistake {
 	top := *s.top()
+	if top.inner == b.column && b.column > 0 && !b.isList {
+		return s.withoutDash(top.last)
+	}
 	m := &mistake{at: b.last, other: s.standsAt(top)}
 	m.message = fmt.Sprintf("%s is indented too far: %s above has its value already", s.named(b.last), s.named(top.last))
 	m.help = fmt.Sprintf("begin it in column %d, as the line above", top.column+1)
@@ -300,10 +322,11 @@ func (s *yamlSearch) standsAt(b yamlBlock) *otherPlace {
 }
 
 var (
-	noSpace  = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?:[^\s:/]`)
-	equals   = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?\s*=`)
-	oneWord  = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?\s*(?:#.*)?$`)
-	twoWords = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?[ \t]+\S`)
+	noSpace   = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?:[^\s:/]`)
+	semicolon = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?;`)
+	equals    = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?\s*=`)
+	oneWord   = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?\s*(?:#.*)?$`)
+	twoWords  = regexp.MustCompile(`^["']?@?[A-Za-z_][\w.-]*["']?[ \t]+\S`)
 )
 
 // withoutKey reads a line, or what stands behind a dash, that has no key.
@@ -329,6 +352,10 @@ func (s *yamlSearch) withoutKey(at, end, column int, isFirst bool) *mistake {
 		m.message, m.help = "a space is missing behind the dash", `begin the list entry with "- "`
 	case noSpace.Match(line):
 		m.message, m.help = "a space is missing behind the colon", `write "key: value"`
+	case bytes.ContainsRune(line, '：'):
+		m.message, m.help = "： is no colon of YAML", `write "key: value", with the colon of a plain keyboard`
+	case semicolon.Match(line):
+		m.message, m.help = "this line has a ; where YAML has a colon", `write "key: value"`
 	case equals.Match(line):
 		m.message, m.help = "this line has an = where YAML has a colon", `write "key: value"`
 	case oneWord.Match(line):

@@ -48,6 +48,7 @@ func (s *yamlSearch) column() int {
 var (
 	alias       = regexp.MustCompile(`^\*[\w-]+\s*(?:$|[,\]}#]|:\s)`)
 	anchor      = regexp.MustCompile(`^&[\w-]`)
+	namedTag    = regexp.MustCompile(`^![\w-]+!`)
 	blockHeader = regexp.MustCompile(`^[|>][-+0-9]*\s*(?:#.*)?$`)
 )
 
@@ -64,8 +65,13 @@ func (s *yamlSearch) badStart(at, end int) *mistake {
 		return s.withoutQuotes(at, rest, "text that begins with * has no quotes: YAML takes it for an alias")
 	case c == '&' && !anchor.Match(rest):
 		return s.withoutQuotes(at, rest, "text that begins with & has no quotes: YAML takes it for an anchor")
+	case c == '!' && namedTag.Match(rest):
+		return s.withoutQuotes(at, rest, "text that begins with ! has no quotes: YAML takes it for a tag")
 	case c == ',' || c == ']' || c == '}':
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value begins with %c", c), help: "remove it, or put the value in quotes"}
+	}
+	if r, size := utf8.DecodeRune(rest); r == '–' || r == '—' {
+		return &mistake{at: span{at, at + size}, message: fmt.Sprintf("%c is no dash of YAML", r), help: `write "- " in its place: the text was copied from a page or a word processor`}
 	}
 	if r, size := utf8.DecodeRune(rest); r == '“' || r == '”' || r == '„' || r == '‘' || r == '’' {
 		return &mistake{at: span{at, at + size}, message: fmt.Sprintf("%c is no quote of YAML", r), help: `write " in its place: the text was copied from a page or a word processor`}
@@ -130,6 +136,9 @@ func (s *yamlSearch) lineOf(offset int) (end int) {
 	return end
 }
 
+// quotedKey matches a key with one quote.
+var quotedKey = regexp.MustCompile(`^["']@?[\w.-]+:(?:\s|$)`)
+
 var looksLikeEntry = regexp.MustCompile(`^\s*(?:- |-$|["']?[@\w][\w.-]*["']?:(?:\s|$))`)
 
 // quoted reads a text in quotes, and what stands behind it.
@@ -139,6 +148,9 @@ func (s *yamlSearch) quoted(at, end int) *mistake {
 		return m
 	}
 	unclosed := &mistake{at: span{at, end}, message: "the quote is not closed", help: fmt.Sprintf("write %c at the end of the text", s.text[at])}
+	if quotedKey.Match(s.text[at:end]) {
+		unclosed.help = fmt.Sprintf("write %c in front of the colon", s.text[at])
+	}
 	if closed > end {
 		if !closesQuote(s.text[at:], closed-at) {
 			return unclosed
@@ -193,7 +205,11 @@ func (s *yamlSearch) behind(at, end int) *mistake {
 	case content[0] == '}' || content[0] == ']':
 		return &mistake{at: span{end - len(content), end - len(content) + 1}, message: fmt.Sprintf("this %c closes nothing", content[0]), help: "remove it, or write the bracket that it closes"}
 	}
-	return &mistake{at: span{end - len(content), end}, message: "text stands behind the end of the value", help: "put the whole value in one pair of quotes, or remove the rest"}
+	m := &mistake{at: span{end - len(content), end}, message: "text stands behind the end of the value", help: "put the whole value in one pair of quotes, or remove the rest"}
+	if at > 0 && s.text[at-1] == '\'' {
+		m.help = "write '' for an apostrophe within single quotes, or put the text in double quotes"
+	}
+	return m
 }
 
 // plain reads a value without quotes.

@@ -1,0 +1,122 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// bracketScan is what stands in front of an offset of a text that is no JSON, or no text proto.
+type bracketScan struct {
+	text []byte
+	open []int // offsets of the brackets that are open
+	// lines has the line of each of them, line that which the scan is on.
+	lines []lineStart
+	line  lineStart
+	// last and end are where the value, or bracket, in front of the offset begins and ends.
+	last, end int
+	inText    int // where the text in quotes that the offset is in begins, or -1
+	// odd is the first bracket that does not stand under the line of the one that it closes.
+	odd *mistake
+}
+
+// scanBrackets goes through a text up to an offset. A text proto has comments, and quotes of two
+// kinds.
+func scanBrackets(text []byte, to int, isProto bool) bracketScan {
+	s := bracketScan{text: text, inText: -1}
+	s.line.content = len(text) - len(bytes.TrimLeft(text, " \t"))
+	for i := 0; i < min(to, len(text)); {
+		start := i
+		switch c := text[i]; {
+		case c == '\n':
+			i++
+			s.line = lineStart{at: i, content: i + len(text[i:]) - len(bytes.TrimLeft(text[i:], " \t"))}
+			i = s.line.content
+			continue
+		case bytes.IndexByte([]byte(jsonSpace+",:;"), c) >= 0:
+			i++
+			continue
+		case c == '#' && isProto:
+			i += lineLength(text[i:])
+			continue
+		case c == '{' || c == '[':
+			s.open = append(s.open, i)
+			s.lines = append(s.lines, s.line)
+			i++
+		case c == '}' || c == ']':
+			s.close(i)
+			i++
+		case c == '"' || c == '\'' && isProto:
+			end := i + 1
+			for end < len(text) && text[end] != c && text[end] != '\n' {
+				if text[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			if i = min(end+1, len(text)); end >= to {
+				s.inText = start
+				return s
+			}
+		default:
+			for i++; i < min(to, len(text)) && bytes.IndexByte([]byte(" \t\r\n,:;[]{}\""), text[i]) < 0; i++ {
+			}
+		}
+		s.last, s.end = start, i
+	}
+	return s
+}
+
+// close takes a bracket up that closes the last one that is open.
+func (s *bracketScan) close(at int) {
+	if len(s.open) == 0 {
+		return
+	}
+	last := len(s.open) - 1
+	opened, on := s.open[last], s.lines[last]
+	s.open, s.lines = s.open[:last], s.lines[:last]
+	if s.odd != nil || s.line.content != at || s.line == on || s.line.indent() == on.indent() {
+		return
+	}
+	s.odd = &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c closes a bracket that is opened in another column: a bracket is missing above, or too many", s.text[at]),
+		help: "close each bracket in the column of the line that opens it", other: &otherPlace{span{opened, opened + 1}, "the bracket that it closes"}}
+}
+
+// lineStart is where a line begins, and what stands on it.
+type lineStart struct{ at, content int }
+
+func (l lineStart) indent() int { return l.content - l.at }
+
+// unclosed is the mistake of a text that ends too early.
+func (s *bracketScan) unclosed() *mistake {
+	switch {
+	case s.odd != nil:
+		return s.odd
+	case s.inText >= 0:
+		return &mistake{at: span{s.inText, s.inText + 1}, message: "the quote is not closed", help: `write " at the end of the text`}
+	case len(s.open) == 0:
+		end := len(bytes.TrimRight(s.text, jsonSpace))
+		return &mistake{at: span{end, end}, message: "the file ends too early", help: "write the rest of it"}
+	}
+	at := s.open[len(s.open)-1]
+	return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c is not closed", s.text[at]), help: fmt.Sprintf("write %c behind its last entry", s.text[at]+2)}
+}
+
+// wrongBracket is the mistake of a bracket that does not close the one that is open.
+func (s *bracketScan) wrongBracket(at int) *mistake {
+	c := s.text[at]
+	if len(s.open) == 0 {
+		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c closes nothing", c), help: "remove it, or write the bracket that it closes"}
+	}
+	opened := s.open[len(s.open)-1]
+	switch want := s.text[opened] + 2; {
+	case want == c && s.text[s.last] == '"' && c == '}':
+		return &mistake{at: span{at, at + 1}, message: "a name has no value", help: `write "name": value`}
+	case want == c:
+		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value is missing in front of this %c", c), help: "write the value, or remove what wants one"}
+	case s.odd != nil:
+		return s.odd
+	default:
+		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("%c stands where the %c of an open bracket is missing", c, want),
+			help: fmt.Sprintf("write %c: it closes the bracket", want), other: &otherPlace{span{opened, opened + 1}, "the bracket opens here"}}
+	}
+}

@@ -1,0 +1,196 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// foreign is what a document is that belongs to another program.
+type foreign struct {
+	what string // as "a Compose file"
+	help string // what to do about it; empty where it is only to be moved away
+	// path is where the finding stands; the document where it is empty.
+	path xds.Path
+	key  bool
+}
+
+// foreignKeys are documents of other programs that are known by the names at their top: all of
+// them have to be there.
+var foreignKeys = []struct {
+	keys []string
+	what string
+}{
+	{[]string{"openapi", "paths"}, "an OpenAPI document"},
+	{[]string{"swagger", "paths"}, "an OpenAPI document"},
+	{[]string{"scrape_configs"}, "a configuration of Prometheus"},
+	{[]string{"receivers", "exporters"}, "a configuration of the OpenTelemetry Collector"},
+	{[]string{"domain", "descriptors"}, "a configuration of Envoy's rate limit service"},
+	{[]string{"entryPoints"}, "a configuration of Traefik"},
+	{[]string{"jobs", "on"}, "a workflow of GitHub"},
+	{[]string{"jobs", "true"}, "a workflow of GitHub"}, // what YAML makes of on:
+	{[]string{"stages"}, "a pipeline of GitLab"},
+	{[]string{"version", "scripts"}, "a package.json"},
+	{[]string{"version", "dependencies"}, "a package file of another language"},
+	{[]string{"compilerOptions"}, "a tsconfig.json"},
+	{[]string{"terraform_version"}, "the state of Terraform"},
+	{[]string{"repos"}, "a configuration of pre-commit"},
+	{[]string{"version", "plugins"}, "a configuration of buf or of another tool"},
+	{[]string{"404"}, "what a download of a missing file leaves"},
+	{[]string{"$schema"}, "a document with a schema of its own"},
+}
+
+// objectHelp has what is to be done about objects of Kubernetes, by the group of their API.
+var objectHelp = []struct{ group, of, help string }{
+	{"gateway.networking.k8s.io", "the Gateway API", "a controller, such as Envoy Gateway, turns it into Envoy's configuration"},
+	{"gateway.envoyproxy.io", "Envoy Gateway", "Envoy Gateway turns it into Envoy's configuration: egctl x translate shows that"},
+	{"networking.istio.io", "Istio", "istiod turns it into Envoy's configuration"},
+	{"projectcontour.io", "Contour", "Contour turns it into Envoy's configuration"},
+	{"getambassador.io", "Emissary", "Emissary turns it into Envoy's configuration"},
+	{"cilium.io", "Cilium", "its Envoy resources stand under spec.resources: write that list into a file of its own"},
+	{"kustomize.config.k8s.io", "Kustomize", "kustomize build writes what it stands for"},
+}
+
+// foreignDocument says which other program an object is for; nil where it may be Envoy's, or
+// nobody knows.
+func (v value) foreignDocument(members map[string]json.RawMessage) *foreign {
+	text := func(name string) string { return jsonText(jsontext.Value(members[name])) }
+	base := strings.ToLower(filepath.Base(v.doc.source.name))
+	switch {
+	case len(members) == 0:
+		return nil
+	case text("apiVersion") != "" && has(members, "kind"):
+		return v.kubernetes(text("apiVersion"), text("kind"), members)
+	case base == "kustomization.yaml" || base == "kustomization.yml":
+		return &foreign{what: "a kustomization", help: "its resources are names of files; " + notOurs}
+	case text("apiVersion") != "" && has(members, "version"), base == "chart.yaml":
+		return &foreign{what: "the Chart.yaml of a Helm chart", help: "render the chart first (helm template …); " + notOurs}
+	case valuesFile.MatchString(base):
+		return &foreign{what: "a file of values for a Helm chart", help: "render the chart first (helm template …); " + notOurs}
+	case isCompose(members):
+		return &foreign{what: "a Compose file"}
+	case base == "xdspub.yml" || base == "xdspub.json":
+		return &foreign{what: "a settings file of xdspub under a name that is not read", help: "call it xdspub.yaml, at the root of the source tree"}
+	case strings.Contains(string(members["configs"]), "envoy.admin.v3."):
+		return &foreign{what: "what /config_dump of an Envoy prints", path: "configs", key: true,
+			help: "it has each resource in the form that Envoy keeps it in, with its state: write the resources themselves into files"}
+	case has(members, "cluster_manager") && has(members, "listeners"):
+		return &foreign{what: "a bootstrap of the v1 API, which Envoy dropped in 2018", help: "write it again for v3: the resources stand under static_resources"}
+	case slices.ContainsFunc(staticResources[:], func(s staticList) bool { return has(members, s.name) }) && !isBootstrap(members):
+		return &foreign{what: "static resources without the field that holds them", help: "put static_resources: in front, and indent the lists below it", key: true, path: firstOf(members, staticResources[:])}
+	case text("http") == "" && has(members, "http") && strings.Contains(string(members["http"]), `"routers"`):
+		return &foreign{what: "a configuration of Traefik"}
+	}
+	for _, f := range foreignKeys {
+		if !slices.ContainsFunc(f.keys, func(key string) bool { return !has(members, key) }) {
+			return &foreign{what: f.what}
+		}
+	}
+	return nil
+}
+
+var valuesFile = regexp.MustCompile(`^values([._-].*)?\.ya?ml$`)
+
+func firstOf(members map[string]json.RawMessage, lists []staticList) xds.Path {
+	for _, s := range lists {
+		if has(members, s.name) {
+			return xds.Path("").Field(s.name)
+		}
+	}
+	return ""
+}
+
+// isCompose reports whether an object has services that have an image, or are built.
+func isCompose(members map[string]json.RawMessage) bool {
+	var services map[string]map[string]json.RawMessage
+	if json.Unmarshal(members["services"], &services) != nil {
+		return false
+	}
+	for _, s := range services {
+		if has(s, "image") || has(s, "build") {
+			return true
+		}
+	}
+	return false
+}
+
+// kubernetes says what an object of Kubernetes is for.
+func (v value) kubernetes(api, kind string, members map[string]json.RawMessage) *foreign {
+	for _, o := range objectHelp {
+		if strings.HasPrefix(api, o.group+"/") {
+			return &foreign{what: fmt.Sprintf("an object of %s (%s)", o.of, shorten(kind)), help: o.help + "; " + notOurs}
+		}
+	}
+	f := &foreign{what: fmt.Sprintf("an object of Kubernetes (%s)", shorten(kind))}
+	var data map[string]string
+	if kind != "ConfigMap" || json.Unmarshal(members["data"], &data) != nil {
+		return f
+	}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		if envoyText.MatchString(data[name]) {
+			return &foreign{what: f.what + fmt.Sprintf(" with a file of Envoy's in it, %q", shorten(name)), path: xds.Path("data").Key(name), key: true,
+				help: fmt.Sprintf("write that text into a file of its own: yq '.data[%q]' %s", shorten(name), filepath.Base(v.doc.source.name))}
+		}
+	}
+	return f
+}
+
+// envoyText matches a text that holds a bootstrap or resources.
+var envoyText = regexp.MustCompile(`(?m)^\s*["']?(?:static_resources|dynamic_resources|staticResources|dynamicResources)["']?\s*:|type\.googleapis\.com/envoy\.`)
+
+// notXDS is the finding about a document that belongs to another program.
+func (v value) notXDS(f foreign) diag.Diagnostic {
+	help := f.help
+	switch {
+	case help == "":
+		help = v.doc.source.removal()
+	case v.doc.source.byEnvoy:
+		help = strings.TrimSuffix(help, "; "+notOurs)
+	}
+	return v.findingIn(f.path, f.key, codeUnknownDocument, "the document is "+f.what, help)
+}
+
+// typeOf is the resource type whose fields an object without @type has. It is nil where none, or
+// several, have all of them.
+func typeOf(members map[string]json.RawMessage) (found *xds.Type) {
+	for _, t := range xds.Types {
+		mt, err := (resolver{}).FindMessageByName(t.Message)
+		if err != nil || len(members) == 0 || len(members) == 1 && has(members, "name") {
+			continue
+		}
+		if all := hasAll(mt.Descriptor(), members); all && found != nil {
+			return nil
+		} else if all {
+			found = t
+		}
+	}
+	return found
+}
+
+func hasAll(md protoreflect.MessageDescriptor, members map[string]json.RawMessage) bool {
+	for name := range members {
+		if fieldNamed(md, name) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// typeMissing says which type a resource without @type is likely of.
+func typeMissing(members map[string]json.RawMessage) (help string, ok bool) {
+	t := typeOf(members)
+	if t == nil {
+		return `write the type, as in "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`, false
+	}
+	return fmt.Sprintf(`it has the fields of a %s: write "@type": %s`, t.Message.Name(), t.URL()), true
+}
