@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"xdspub/safefile"
@@ -79,7 +80,11 @@ func realPath(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(abs)
+	real, err := filepath.EvalSymlinks(abs)
+	if _, named := errors.AsType[*fs.PathError](err); err != nil && !named { // a loop of links
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+	}
+	return real, err
 }
 
 // locate is the folder that a path leads into, and the path from there; an

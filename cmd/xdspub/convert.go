@@ -43,6 +43,9 @@ func convertAction(c *cli.Context) error {
 	case format == nil:
 		return usagef("invalid --to %q: %s", to, oneOf(formatNames()))
 	}
+	if err := stdinFormatUsed(c); err != nil {
+		return err
+	}
 	var in load.Input
 	if name == "-" {
 		in, err = standardInput(c)

@@ -18,6 +18,14 @@ func stdinFormatFlag() cli.Flag {
 	return &cli.StringFlag{Category: groupSource, Name: "stdin-format", Value: "yaml", Usage: "format of standard input, where a path is -: `" + strings.Join(load.Formats, "|") + "`"}
 }
 
+// stdinFormatUsed refuses a --stdin-format where nothing is read by it.
+func stdinFormatUsed(c *cli.Context) error {
+	if c.IsSet("stdin-format") && !slices.Contains(c.Args().Slice(), "-") {
+		return usagef("--stdin-format %s is for standard input, and no path is -: the format of a file goes by its suffix", c.String("stdin-format"))
+	}
+	return nil
+}
+
 // standardInput reads what - stands for.
 func standardInput(c *cli.Context) (load.Input, error) {
 	in := load.Input{Name: "<stdin>", Format: c.String("stdin-format")}

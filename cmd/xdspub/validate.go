@@ -61,6 +61,9 @@ func validateAction(c *cli.Context) error {
 	if len(outputs) != len(formats) {
 		return usagef("--format is given %d times and --output %d times: give each format its output", len(formats), len(outputs))
 	}
+	if err := stdinFormatUsed(c); err != nil {
+		return err
+	}
 	checked, ok, err := checkAll(c)
 	if err != nil {
 		return err
