@@ -2,214 +2,162 @@ package validate
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"time"
 
 	"xdspub/diag"
 	"xdspub/xds"
 )
 
-// memory is what a Judge keeps of a Snapshot beside what it found in each resource, so that
-// the cost of an edit does not depend on how many resources there are.
-type memory struct {
-	snapshot *xds.Snapshot
-	// askers are the resources whose rules have asked a question, each once.
-	askers map[question][]*xds.Resource
-	// found are the resources with findings.
-	found map[*xds.Resource]bool
-	// until is when the first of the findings may become another one; zero for never.
-	until time.Time
-	// subscribers and collected are those of all resources.
-	subscribers []xds.Subscriber
-	collected   []Occurrence
-	// silent are the rules with Snapshot that found nothing.
-	silent map[*Rule]bool
-}
+// mostEdited is the number of names up to which an edit is judged as one. What is more is judged
+// as a whole, on all cores.
+const mostEdited = 1_000
 
-func newMemory(s *xds.Snapshot, resources []*xds.Resource, all []*judged) *memory {
-	m := &memory{snapshot: s, askers: make(map[question][]*xds.Resource), found: make(map[*xds.Resource]bool), silent: make(map[*Rule]bool)}
-	for i, r := range resources {
-		m.collected = append(m.collected, all[i].gathered...)
-		for _, s := range r.Facts().Subscriptions {
-			m.subscribers = append(m.subscribers, xds.Subscriber{Subscription: s, Resource: r})
-		}
-	}
-	return m
-}
-
-// remember keeps what is known of a resource of the Snapshot.
-func (m *memory) remember(r *xds.Resource, j *judged) {
-	for q := range j.askedByEdits() {
-		m.askers[q] = append(m.askers[q], r)
-	}
-	if !j.findings.empty() {
-		m.found[r] = true
-	}
-	if !j.until.IsZero() && (m.until.IsZero() || j.until.Before(m.until)) {
-		m.until = j.until
-	}
-}
-
-// forget drops what is known of resources that are gone, or are judged again.
-func (m *memory) forget(resources map[*xds.Resource]*judged) {
-	asked := make(map[question]bool)
-	for r, j := range resources {
-		maps.Copy(asked, j.askedByEdits())
-		delete(m.found, r)
-	}
-	for q := range asked {
-		m.askers[q] = slices.DeleteFunc(m.askers[q], func(r *xds.Resource) bool { return resources[r] != nil })
-		if len(m.askers[q]) == 0 {
-			delete(m.askers, q)
-		}
-	}
-}
-
-// askedByEdits returns the questions of a resource to which an edit can change the answer, in
-// the form that byEdits gives them.
-func (j *judged) askedByEdits() map[question]bool {
-	asked := make(map[question]bool)
-	for q := range j.asked {
-		if q, edits := q.byEdits(); edits {
-			asked[q] = true
-		}
-	}
-	return asked
-}
-
-// byEdits reports whether an edit of some resource can change the answer to a question, and
-// returns what all questions have in common that this edit changes the answers to.
-func (q question) byEdits() (question, bool) {
-	switch q.about {
-	case aboutPresence, aboutNearest:
-		return q, false // they go by names
-	case aboutIndex:
-		q.name = ""
-	}
-	return q, true
-}
-
-// edit is what is edited, and the types of that.
+// edit is how a Snapshot differs from the one before.
 type edit struct {
-	resources []xds.Edited
-	types     map[*xds.Type]bool
+	before *xds.Snapshot
+	change xds.Change
+	// keys are those of the change, each once, and types their types; came are the keys of
+	// which there was none before, or is none now, and renamed the types of these.
+	keys, came     []xds.Key
+	types, renamed map[*xds.Type]bool
+	// names are those under which an Index has something else, renamedIn the Indexes in
+	// which one of them is new or gone.
+	names     map[anyIndex][]string
+	renamedIn map[anyIndex]bool
+	// gathered says that it touches what Snapshot rules collect.
+	gathered bool
+}
+
+// editSince returns how s differs from the Snapshot that m is of; nil where it is more than an
+// edit, or not known.
+func (m *memory) editSince(s *xds.Snapshot) *edit {
+	if m == nil {
+		return nil
+	}
+	c, known := s.Since(m.snapshot)
+	if !known || len(c.Added)+len(c.Removed) > mostEdited {
+		return nil
+	}
+	e := &edit{
+		before: m.snapshot, change: c, types: make(map[*xds.Type]bool), renamed: make(map[*xds.Type]bool),
+		names: make(map[anyIndex][]string), renamedIn: make(map[anyIndex]bool),
+	}
+	seen := make(map[xds.Key]bool)
+	for _, r := range slices.Concat(c.Removed, c.Added) {
+		if seen[r.Key] {
+			continue
+		}
+		seen[r.Key], e.types[r.Type] = true, true
+		e.keys = append(e.keys, r.Key)
+		if len(m.snapshot.Named(r.Key)) == 0 || len(s.Named(r.Key)) == 0 {
+			e.came, e.renamed[r.Type] = append(e.came, r.Key), true
+		}
+	}
+	return e
+}
+
+// note takes down that an Index has something else under a name, and whether the name is new in
+// it or gone.
+func (e *edit) note(x anyIndex, name string, renamed bool) {
+	e.names[x] = append(e.names[x], name)
+	e.renamedIn[x] = e.renamedIn[x] || renamed
 }
 
 // concerns reports whether the edit can change what a rule with Snapshot finds.
-func (e *edit) concerns(r *Rule) bool {
-	return !r.ByName || slices.ContainsFunc(r.Reads, func(t *xds.Type) bool { return e.types[t] })
+func (e *edit) concerns(r *Rule) bool { return e == nil || !r.ByName || e.gathered || len(e.came) > 0 }
+
+// runEdit judges s by what is known of the Snapshot of the Run before. It is not ok where the
+// difference is too large or not known, or where findings are left out: then all of s has to
+// be judged.
+func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
+	m := j.memory
+	e := m.editSince(s)
+	if e == nil || !m.until.IsZero() && j.options.Now.After(m.until) {
+		return nil, false
+	}
+	j.memory = nil // until all of it has followed
+	rules := j.options.leftIn(j.rules)
+	a := newAnswersAfter(s, j.options, e, m.made)
+	w := newWorker(a, rules, true)
+	defer w.watch.stop(j.options.Timings)
+	fresh, before := j.judgeEdited(ctx, m, w, most)
+	if ctx.Err() != nil || slices.ContainsFunc(fresh, func(is *judged) bool { return is.findings.full() }) {
+		return nil, false
+	}
+	j.replace(m, e, before, fresh)
+	m.follow(j.kept, e, s)
+	found := newFindings(most)
+	for known := range m.found {
+		found.take(known.findings)
+	}
+	if !found.full() {
+		j.judgeTogether(ctx, a, m, rules, found)
+	}
+	if ctx.Err() != nil || found.full() {
+		return nil, false
+	}
+	j.memory = m
+	return found.list(a, j.rules), true
 }
 
-// editSince returns how s differs from the Snapshot before; false where it is more than an
-// edit, or not known.
-func (m *memory) editSince(s *xds.Snapshot) (e edit, ok bool) {
-	if m == nil {
-		return e, false
-	}
-	if e.resources, ok = s.EditsSince(m.snapshot); !ok {
-		return e, false
-	}
-	e.types = make(map[*xds.Type]bool)
-	for _, r := range e.resources {
-		e.types[r.Is.Type] = true
-	}
-	return e, true
-}
-
-// askersOf returns the resources that may get other answers by the edit.
-func (m *memory) askersOf(e edit) map[*xds.Resource]bool {
-	askers := make(map[*xds.Resource]bool)
-	add := func(q question) {
-		for _, r := range m.askers[q] {
-			askers[r] = true
+// judgeEdited judges the resources that are new in the Snapshot, and those that get other answers
+// by the edit. It also returns what was found in all of them before, and in those that are gone.
+func (j *Judge) judgeEdited(ctx context.Context, m *memory, w *worker, most int) (fresh, before []*judged) {
+	a := w.answers
+	e := a.edit
+	stays := make(map[*xds.Resource]bool)
+	for _, r := range e.change.Added {
+		stays[r] = true
+		if j.kept[r] == nil {
+			fresh = append(fresh, w.walk(ctx, r, newFindings(most)))
 		}
 	}
-	for _, r := range e.resources {
-		add(question{about: aboutResource, t: r.Is.Type, name: r.Is.Name})
-	}
-	for t := range e.types {
-		add(question{about: aboutType, t: t})
-	}
-	for q := range m.askers {
-		if q.about == aboutIndex && slices.ContainsFunc(q.index.types(), func(t *xds.Type) bool { return e.types[t] }) {
-			add(q)
+	gone := make(map[*judged]bool)
+	for _, r := range e.change.Removed {
+		if !stays[r] {
+			gone[j.kept[r]], gone[m.after[r]] = true, true
+			before = append(before, j.kept[r], m.after[r])
 		}
 	}
-	return askers
-}
-
-// judgeEdited judges the resources that are edited, and those that get other answers by it.
-// It also returns what was found in all of them before. It is not ok where
-// the edit touches what rules see of all resources, or where findings are left out.
-func (j *Judge) judgeEdited(ctx context.Context, e edit, w *worker, most int) (fresh, before map[*xds.Resource]*judged, ok bool) {
-	fresh, before = make(map[*xds.Resource]*judged), make(map[*xds.Resource]*judged)
-	for _, r := range e.resources {
-		was := j.kept[r.Was]
-		if was == nil || len(was.gathered)+len(r.Was.Facts().Subscriptions) > 0 {
-			return nil, nil, false
-		}
-		is := w.judge(ctx, r.Is, newFindings(most))
-		if len(is.gathered)+len(r.Is.Facts().Subscriptions) > 0 {
-			return nil, nil, false
-		}
-		before[r.Was], fresh[r.Is] = was, is
-	}
-	for r := range j.memory.askersOf(e) {
-		if was := j.kept[r]; was != nil && before[r] == nil && !was.holdsFor(w.answers, j.options.Now) {
-			fresh[r], before[r] = w.judge(ctx, r, newFindings(most)), was
+	a.bringAll()
+	after := make(map[*xds.Resource]bool) // are to be judged again after the walk
+	for _, k := range e.keys {
+		for _, r := range a.Named(k) {
+			after[r] = true
 		}
 	}
-	for _, is := range fresh {
-		if is.findings.full() {
-			return nil, nil, false
+	for known := range m.askersOf(e) {
+		switch {
+		case gone[known] || known.holdsFor(a):
+		case known.after:
+			after[known.of] = true
+		default:
+			fresh, before = append(fresh, w.walk(ctx, known.of, newFindings(most))), append(before, known)
 		}
 	}
-	return fresh, before, true
+	for r := range after {
+		before = append(before, m.after[r])
+		if is := w.afterWalk(r, newFindings(most)); is != nil {
+			fresh = append(fresh, is)
+		}
+	}
+	isNil := func(known *judged) bool { return known == nil }
+	return fresh, slices.DeleteFunc(before, isNil)
 }
 
 // replace keeps what was found now in the place of what was found before.
-func (j *Judge) replace(before, fresh map[*xds.Resource]*judged) {
-	j.memory.forget(before)
-	for r := range before {
-		delete(j.kept, r)
+func (j *Judge) replace(m *memory, e *edit, before, fresh []*judged) {
+	m.forget(before)
+	for _, known := range before {
+		e.gathered = e.gathered || len(known.gathered) > 0
+		if known.after {
+			delete(m.after, known.of)
+		} else {
+			delete(j.kept, known.of)
+		}
 	}
-	for r, is := range fresh {
-		j.kept[r] = is
-		j.memory.remember(r, is)
+	for _, known := range fresh {
+		e.gathered = e.gathered || len(known.gathered) > 0
+		j.remember(m, known)
 	}
-}
-
-// runEdit judges s where only the content of some resources was edited since the Run before.
-// It is not ok where that is not so, where the edit touches what rules see of all resources,
-// or where findings are left out: then all of s has to be judged.
-func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list diag.List, ok bool) {
-	m := j.memory
-	e, ok := m.editSince(s)
-	if !ok || !m.until.IsZero() && j.options.Now.After(m.until) {
-		return nil, false
-	}
-	rules := j.options.leftIn(j.rules)
-	a := newAnswers(s)
-	w := worker{options: j.options, answers: a, to: newDispatcher(rules, j.options.envoy()), watch: j.options.Timings.stopwatch(), keep: true}
-	defer w.watch.stop(j.options.Timings)
-	fresh, before, ok := j.judgeEdited(ctx, e, &w, most)
-	if !ok || ctx.Err() != nil {
-		return nil, false
-	}
-	j.replace(before, fresh)
-	m.snapshot = s
-	found := newFindings(most)
-	for r := range m.found {
-		found.take(j.kept[r].findings)
-	}
-	if found.full() {
-		j.memory = nil
-		return nil, false
-	}
-	j.judgeTogether(ctx, a.pass(j.options, nil, found), m, rules, &e)
-	if ctx.Err() != nil {
-		j.memory = nil // some rules did not run
-	}
-	return found.list(s.All(), j.rules, j.options), true
 }

@@ -17,8 +17,9 @@ import (
 // TestEditsTakeNoSpace: a Judge keeps nothing of a resource that an edit has replaced, and
 // nothing twice of one that is judged again because of that.
 func TestEditsTakeNoSpace(t *testing.T) {
-	index := NewIndex([]*xds.Type{xds.Endpoints}, func(s *xds.Snapshot) map[string][]*xds.Resource {
-		return map[string][]*xds.Resource{"one": s.Of(xds.Endpoints), "two": s.Of(xds.Endpoints)}
+	index := NewIndex([]*xds.Type{xds.Endpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+		add("one", r)
+		add("two", r)
 	})
 	looks := &Rule{Code: "looks", Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration", "envoy.config.endpoint.v3.ClusterLoadAssignment"}, Lookup: func(p *LookupPass, n *xds.Node) {
 		index.Lookup(p.Snapshot, "one")
@@ -50,8 +51,8 @@ func TestEditsTakeNoSpace(t *testing.T) {
 			t.Fatalf("edit %d was not judged as one", i)
 		}
 	}
-	if len(j.kept) != 2 || len(j.memory.found) != 2 || len(j.memory.askers) != 3 {
-		t.Errorf("%d resources, %d with findings, %d questions are kept, want 2, 2, 3", len(j.kept), len(j.memory.found), len(j.memory.askers))
+	if len(j.kept) != 2 || len(j.memory.found) != 2 || len(j.memory.askers) != 4 {
+		t.Errorf("%d resources, %d with findings, %d questions are kept, want 2, 2, 4", len(j.kept), len(j.memory.found), len(j.memory.askers))
 	}
 	for q, askers := range j.memory.askers {
 		if len(askers) != 2 {
@@ -72,7 +73,7 @@ func TestEditStopped(t *testing.T) {
 		if r := p.Snapshot.Lookup(xds.Endpoints, "e"); r.Message.(*endpointv3.ClusterLoadAssignment).Policy != nil {
 			p.Report(Finding{Resource: r, Message: "it has a policy"})
 		}
-	}, ByName: true, Reads: []*xds.Type{xds.Endpoints}}
+	}}
 	resource := func(m proto.Message) *xds.Resource {
 		r, err := xds.NewResource(m, "", nowhere{})
 		if err != nil {

@@ -33,6 +33,9 @@ func (f *findings) of(r *Rule) *diag.Bounded {
 func (f *findings) rest() *findings { return &findings{f.always.Rest(), f.whole.Rest()} }
 
 func (f *findings) take(other *findings) {
+	if other == nil {
+		return
+	}
 	f.always.Take(&other.always)
 	f.whole.Take(&other.whole)
 }
@@ -44,14 +47,17 @@ func (f *findings) empty() bool { return !f.full() && f.size() == 0 }
 func (f *findings) size() int { return f.always.Len() + f.whole.Len() }
 
 // full reports whether something was left out.
-func (f *findings) full() bool { return f.always.Full() || f.whole.Full() }
+func (f *findings) full() bool { return f != nil && (f.always.Full() || f.whole.Full()) }
 
-// list is what is to be said of a Snapshot of these resources. What may be found only
-// because something could not be read is left out.
-func (f *findings) list(resources []*xds.Resource, rules []*Rule, o Options) diag.List {
+// list is what is to be said of a Snapshot. What may be found only because something could not
+// be read is left out.
+func (f *findings) list(a *answers, rules []*Rule) diag.List {
 	all := f.always
-	if !o.Partial {
-		if f.whole.Len() > 0 && slices.ContainsFunc(resources, func(r *xds.Resource) bool { return r.Lost != nil }) {
+	if !a.options.Partial {
+		lost := func(t *xds.Type) bool {
+			return slices.ContainsFunc(a.of(t), func(r *xds.Resource) bool { return r.Lost != nil })
+		}
+		if f.whole.Len() > 0 && slices.ContainsFunc(allTypes, lost) {
 			unused := unusedCodes(rules)
 			f.whole.Drop(func(d diag.Diagnostic) bool { return slices.Contains(unused, d.Code) })
 		}

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -8,44 +9,130 @@ import (
 )
 
 // Index is what rules look up by a name and no resource has of itself, such as who asks
-// for a route configuration. It is made once a Snapshot, when the first rule asks.
+// for a route configuration. It is made when the first rule asks, and follows edits: each costs
+// what the edited resources have in it.
 type Index[E comparable] struct {
 	reads []*xds.Type
-	find  func(*xds.Snapshot) map[string][]E
+	find  func(s *xds.Snapshot, r *xds.Resource, add func(name string, e E))
 }
 
-// NewIndex returns an Index of what find finds in the resources of a Snapshot that are of
-// the types that it reads: it must not look at others.
-func NewIndex[E comparable](reads []*xds.Type, find func(*xds.Snapshot) map[string][]E) *Index[E] {
+// NewIndex returns an Index of what find finds in resources of the types that it reads; nil
+// means all, and the bootstrap. In the Snapshot find may look at those that share the
+// resource's Key, and at no others.
+func NewIndex[E comparable](reads []*xds.Type, find func(s *xds.Snapshot, r *xds.Resource, add func(name string, e E))) *Index[E] {
 	return &Index[E]{reads, find}
 }
 
-// Lookup returns what x has under a name.
+// Lookup returns what x has under a name, in the order of Types, then by the resource's name.
 func (x *Index[E]) Lookup(v View, name string) []E {
-	list := x.of(v.from)[name]
+	list := x.of(v.from).byName[name].entries
 	v.taker.note(question{about: aboutIndex, index: x, name: name}, list)
 	return list
 }
 
+// First returns the first of what Lookup does; false where there is none. What else is there
+// does not matter then to the rule that asks.
+func (x *Index[E]) First(v View, name string) (first E, ok bool) {
+	answer := x.first(v.from, name)
+	v.taker.note(question{about: aboutFirst, index: x, name: name}, answer)
+	return answer.entry, answer.ok
+}
+
+// Names returns the names in x, sorted. It is for a Table: nothing is taken down.
+func (x *Index[E]) Names(v View) []string { return slices.Sorted(maps.Keys(x.of(v.from).byName)) }
+
+type firstOf[E comparable] struct {
+	entry E
+	ok    bool
+}
+
+func (x *Index[E]) first(a *answers, name string) (f firstOf[E]) {
+	if list := x.of(a).byName[name].entries; len(list) > 0 {
+		f = firstOf[E]{list[0], true}
+	}
+	return f
+}
+
+// indexed is what an Index has found in a Snapshot.
+type indexed[E comparable] struct {
+	once   sync.Once
+	byName map[string]column[E]
+}
+
 // of is the index of one Snapshot.
-func (x *Index[E]) of(a *answers) map[string][]E {
+func (x *Index[E]) of(a *answers) *indexed[E] {
 	made, ok := a.made.Load(x)
 	if !ok {
-		made, _ = a.made.LoadOrStore(x, sync.OnceValue(func() map[string][]E { return x.find(a.Snapshot) }))
+		made, _ = a.made.LoadOrStore(x, &indexed[E]{})
 	}
-	return made.(func() map[string][]E)()
+	is := made.(*indexed[E])
+	is.once.Do(func() {
+		is.byName = make(map[string]column[E])
+		for _, t := range allTypes {
+			if x.readsType(t) {
+				x.collect(a.Snapshot, a.of(t), is.byName)
+			}
+		}
+	})
+	if a.behind[x] {
+		delete(a.behind, x)
+		x.follow(a, is)
+	}
+	return is
 }
 
-// anyIndex is an Index of whatever.
+func (x *Index[E]) readsType(t *xds.Type) bool { return x.reads == nil || slices.Contains(x.reads, t) }
+
+// collect adds what is found in resources of a Snapshot.
+func (x *Index[E]) collect(s *xds.Snapshot, resources []*xds.Resource, to map[string]column[E]) {
+	for _, r := range resources {
+		x.find(s, r, func(name string, e E) {
+			c := to[name]
+			c.add(r, e)
+			to[name] = c
+		})
+	}
+}
+
+// follow makes the index of the Snapshot before that of this one.
+func (x *Index[E]) follow(a *answers, is *indexed[E]) {
+	for _, k := range a.edit.keys {
+		if !x.readsType(k.Type) {
+			continue
+		}
+		was, now := make(map[string]column[E]), make(map[string]column[E])
+		x.collect(a.edit.before, a.edit.before.Named(k), was)
+		x.collect(a.Snapshot, a.Snapshot.Named(k), now)
+		for name := range was {
+			if _, stays := now[name]; !stays {
+				now[name] = column[E]{}
+			}
+		}
+		for name, entries := range now {
+			had := len(is.byName[name].entries) > 0
+			next := is.byName[name].replace(k, entries)
+			is.byName[name] = next
+			if len(next.entries) == 0 {
+				delete(is.byName, name)
+			}
+			a.edit.note(x, name, had != (len(next.entries) > 0))
+		}
+	}
+}
+
+// anyIndex is an Index, or a Table, of whatever.
 type anyIndex interface {
-	// still reports whether the index has under a name what it had.
-	still(a *answers, name string, was any) bool
-	// types are those that it reads.
-	types() []*xds.Type
+	// still reports whether the answer to a question is what it was.
+	still(a *answers, q question, was any) bool
+	// bring brings what is made of the Snapshot before to this one.
+	bring(a *answers)
 }
 
-func (x *Index[E]) types() []*xds.Type { return x.reads }
+func (x *Index[E]) bring(a *answers) { x.of(a) }
 
-func (x *Index[E]) still(a *answers, name string, was any) bool {
-	return slices.Equal(was.([]E), x.of(a)[name])
+func (x *Index[E]) still(a *answers, q question, was any) bool {
+	if q.about == aboutFirst {
+		return was.(firstOf[E]) == x.first(a, q.name)
+	}
+	return slices.Equal(was.([]E), x.of(a).byName[q.name].entries)
 }

@@ -25,43 +25,23 @@ type Judge struct {
 // NewJudge returns a Judge that goes by these rules and has seen nothing yet.
 func NewJudge(rules []*Rule) *Judge { return &Judge{rules: rules} }
 
-// judged is what the rules found in one resource.
+// judged is what the rules found in one resource: those that look at its messages, or, apart
+// from these, those that look at it after the walk.
 type judged struct {
-	findings *findings
+	of       *xds.Resource
+	after    bool      // the walk
+	findings *findings // nil where nothing was found
 	gathered []Occurrence
-	asked    map[question]any
+	asked    []answered
 	until    time.Time // zero for as long as asked holds
 }
 
-// note takes down what a rule looked up.
-func (j *judged) note(q question, answer any) {
-	if j == nil {
-		return
-	}
-	if j.asked == nil {
-		j.asked = make(map[question]any)
-	}
-	j.asked[q] = answer
-}
-
-// wait takes down a moment from which on a rule may find another thing.
-func (j *judged) wait(moment time.Time) {
-	if j != nil && (j.until.IsZero() || moment.Before(j.until)) {
-		j.until = moment
-	}
-}
-
 // holdsFor reports whether the rules would find the same.
-func (j *judged) holdsFor(a *answers, now time.Time) bool {
-	if !j.until.IsZero() && now.After(j.until) {
+func (j *judged) holdsFor(a *answers) bool {
+	if !j.until.IsZero() && a.options.Now.After(j.until) {
 		return false
 	}
-	for q, answer := range j.asked {
-		if !a.still(q, answer) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(j.asked, func(q answered) bool { return !a.still(q.question, q.answer) })
 }
 
 // Run judges a Snapshot by those of the rules that o leaves in. The result is sorted
@@ -88,32 +68,55 @@ func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 }
 
 func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) diag.List {
-	o, a, found := j.options, newAnswers(s), newFindings(most)
-	resources := s.All()
-	if o.Bootstrap != nil {
-		resources = append(resources, o.Bootstrap)
+	o, a, found := j.options, newAnswers(s, j.options), newFindings(most)
+	var resources []*xds.Resource
+	for _, t := range allTypes {
+		resources = append(resources, a.of(t)...)
 	}
 	rules := o.leftIn(j.rules)
-	all := j.judgeEach(ctx, resources, found, func() *worker {
-		return &worker{options: o, answers: a, to: newDispatcher(rules, o.envoy()), watch: o.Timings.stopwatch(), keep: keep}
+	newWorker := func() *worker { return newWorker(a, rules, keep) }
+	walked := judgeEach(ctx, resources, found, newWorker, func(w *worker, r *xds.Resource, into *findings) *judged {
+		if known := j.kept[r]; known != nil && known.holdsFor(a) {
+			return known
+		}
+		return w.walk(ctx, r, into)
 	})
-	if ctx.Err() != nil { // all may have gaps
-		return found.list(resources, j.rules, o)
+	after := judgeEach(ctx, resources, found, newWorker, (*worker).afterWalk)
+	if ctx.Err() != nil { // both may have gaps
+		return found.list(a, j.rules)
 	}
-	m := newMemory(s, resources, all)
-	j.judgeTogether(ctx, a.pass(o, nil, found), m, rules, nil)
+	m := newMemory(a, walked)
+	j.judgeTogether(ctx, a, m, rules, found)
 	if keep && ctx.Err() == nil {
-		j.kept, j.memory = make(map[*xds.Resource]*judged, len(resources)), m
-		for i, r := range resources {
-			if all[i].findings.full() {
+		j.keep(m, walked, after)
+	}
+	return found.list(a, j.rules)
+}
+
+// keep keeps what was found for the next Run. What is not all is judged again then.
+func (j *Judge) keep(m *memory, walked, after []*judged) {
+	j.kept, j.memory = make(map[*xds.Resource]*judged, len(walked)), m
+	for _, list := range [][]*judged{walked, after} {
+		for _, known := range list {
+			switch {
+			case known == nil:
+			case known.findings.full():
 				j.memory = nil
-				continue
+			default:
+				j.remember(m, known)
 			}
-			j.kept[r] = all[i]
-			m.remember(r, all[i])
 		}
 	}
-	return found.list(resources, j.rules, o)
+}
+
+// remember keeps what was found in a resource.
+func (j *Judge) remember(m *memory, known *judged) {
+	if known.after {
+		m.after[known.of] = known
+	} else {
+		j.kept[known.of] = known
+	}
+	m.remember(known)
 }
 
 // leftIn are those of the rules that o leaves in.
@@ -126,35 +129,37 @@ func (o Options) leftIn(rules []*Rule) []*Rule {
 // findAlike reports whether the rules find the same in a resource with other options.
 func (o Options) findAlike(other Options) bool {
 	return o.Envoy == other.Envoy && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
-		o.Now.IsZero() == other.Now.IsZero() && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
+		o.Now.IsZero() == other.Now.IsZero() && o.Bootstrap == other.Bootstrap && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
-// judgeTogether judges what stands in several resources. After an edit, which is nil in a
-// whole run, rules are left out that would find nothing again.
-func (j *Judge) judgeTogether(ctx context.Context, pass LookupPass, m *memory, rules []*Rule, e *edit) {
+// judgeTogether judges what stands in several resources. After an edit, what the rules found that
+// it does not concern is what they would find again.
+func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules []*Rule, found *findings) {
 	watch := j.options.Timings.stopwatch()
 	defer watch.stop(j.options.Timings)
 	for _, r := range rules {
-		if r.Snapshot == nil || ctx.Err() != nil || e != nil && m.silent[r] && !e.concerns(r) {
+		if r.Snapshot == nil || ctx.Err() != nil {
 			continue
 		}
-		p := SnapshotPass{LookupPass: pass, Subscribers: m.subscribers}
-		p.rule = r
-		for _, o := range m.collected {
-			if slices.Contains(r.Collect, o.Node.Name()) {
-				p.Collected = append(p.Collected, o)
+		if m.together[r] == nil || a.edit.concerns(r) {
+			part := found.rest()
+			p := SnapshotPass{LookupPass: a.pass(j.options, nil, part)}
+			p.rule = r
+			for _, o := range m.collected.entries {
+				if slices.Contains(r.Collect, o.Node.Name()) {
+					p.Collected = append(p.Collected, o)
+				}
 			}
+			watch.snapshot(r, &p)
+			m.together[r] = part
 		}
-		before := pass.findings.size()
-		watch.snapshot(r, &p)
-		m.silent[r] = pass.findings.size() == before
+		found.take(m.together[r])
 	}
 }
 
-// judgeEach judges resources one by one, on as many goroutines as there are cores, as far
-// as it does not know what comes out. Each has a worker of its own. It walks each resource
-// once. Where ctx ends it is not all.
-func (j *Judge) judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, newWorker func() *worker) []*judged {
+// judgeEach judges resources one by one, on as many goroutines as there are cores. Each has a
+// worker of its own. Where ctx ends it is not all.
+func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, newWorker func() *worker, judge func(*worker, *xds.Resource, *findings) *judged) []*judged {
 	const batch = 64
 	all := make([]*judged, len(resources))
 	batches := slices.Collect(slices.Chunk(all, batch))
@@ -164,20 +169,17 @@ func (j *Judge) judgeEach(ctx context.Context, resources []*xds.Resource, found 
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			w := newWorker()
-			defer w.watch.stop(j.options.Timings)
+			defer w.watch.stop(w.answers.options.Timings)
 			for i := range work {
 				part := order.begin()
 				for at := range batches[i] {
 					if ctx.Err() != nil {
 						break
 					}
-					r := resources[batch*i+at]
-					out := j.kept[r]
-					if out == nil || !out.holdsFor(w.answers, j.options.Now) {
-						out = w.judge(ctx, r, part.rest())
+					if out := judge(w, resources[batch*i+at], part.rest()); out != nil {
+						part.take(out.findings)
+						batches[i][at] = out
 					}
-					part.take(out.findings)
-					batches[i][at] = out
 				}
 				order.end(i, part)
 			}
@@ -191,56 +193,8 @@ func (j *Judge) judgeEach(ctx context.Context, resources []*xds.Resource, found 
 	return all
 }
 
-// worker judges resources on one goroutine.
-type worker struct {
-	options Options
-	answers *answers
-	to      dispatcher
-	watch   stopwatch
-	keep    bool // what comes out
-}
-
-// judge judges one resource by the rules that look at its messages. Where ctx ends it is not
-// all.
-func (w *worker) judge(ctx context.Context, r *xds.Resource, into *findings) *judged {
-	out := &judged{findings: into}
-	var taker *judged
-	if w.keep {
-		taker = out
-	}
-	p := w.answers.pass(w.options, taker, into)
-	p.Resource, p.later, p.memo = r, new([]reported), make(memo)
-	err := r.Walk(ctx, func(n *xds.Node) {
-		audience := w.to.audience(n)
-		for _, rule := range audience.everywhere {
-			p.rule = rule
-			w.watch.node(rule, &p, n)
-		}
-		if !audience.gathered && len(audience.rules) == 0 || n.InMetadata() {
-			return
-		}
-		if audience.gathered {
-			out.gathered = append(out.gathered, Occurrence{r, n})
-		}
-		for _, rule := range audience.rules {
-			p.rule = rule
-			w.watch.node(rule, &p, n)
-		}
-	})
-	if err != nil {
-		return out
-	}
-	found := *p.later
-	p.later = nil
-	for _, f := range found {
-		p.rule = f.by
-		p.Report(f.Finding)
-	}
-	return out
-}
-
 // pass is what rules see with these options. What they look up is taken down by taker.
-func (a *answers) pass(o Options, taker *judged, into *findings) LookupPass {
+func (a *answers) pass(o Options, taker *notes, into *findings) LookupPass {
 	v := View{from: a, taker: taker}
 	return LookupPass{Pass: Pass{Envoy: o.envoy(), BootstrapFacts: o.BootstrapFacts, view: v, now: o.Now, findings: into}, Snapshot: v}
 }

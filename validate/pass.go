@@ -45,9 +45,6 @@ type LookupPass struct {
 // SnapshotPass is what a rule sees that judges a whole Snapshot.
 type SnapshotPass struct {
 	LookupPass
-	// Subscribers are all places that ask a config source for resources, in the
-	// order of the walk.
-	Subscribers []xds.Subscriber
 	// Collected are the messages that the rule's Collect names, in the order of the walk.
 	Collected []Occurrence
 }
@@ -147,6 +144,28 @@ func (p *Pass) Passed(moment time.Time) bool {
 		p.view.taker.wait(moment)
 	}
 	return over
+}
+
+// Namesakes returns the resources with the Key of the one that is judged, in the order of the
+// source. It is for Rule.Resource.
+func (p *LookupPass) Namesakes() []*xds.Resource { return p.view.from.Named(p.Resource.Key) }
+
+// IsFirst reports whether none of the Namesakes stands before the resource.
+func (p *LookupPass) IsFirst() bool {
+	return p.view.from.Lookup(p.Resource.Type, p.Resource.Name) == p.Resource
+}
+
+// Subscribers returns all places that ask a config source for resources, in the order of the
+// walk.
+func (p *SnapshotPass) Subscribers() (list []xds.Subscriber) {
+	for _, t := range allTypes {
+		for _, r := range p.view.from.of(t) {
+			for _, s := range r.Facts().Subscriptions {
+				list = append(list, xds.Subscriber{Subscription: s, Resource: r})
+			}
+		}
+	}
+	return list
 }
 
 // Exists reports whether a resource is in the Snapshot or in the bootstrap.

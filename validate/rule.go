@@ -9,8 +9,8 @@ import (
 )
 
 // Rule is one judgement. It holds no state: its functions may run on several goroutines
-// at once. Which of them it has says what it goes by: Node by one resource alone, Lookup
-// by what it looks up about others as well, Snapshot by all of them together.
+// at once. Which of them it has says what it goes by: Node by one resource alone, Lookup and
+// Resource by what they look up about others as well, Snapshot by all of them together.
 type Rule struct {
 	// Code is the rule's name in kebab-case, never used again once retired.
 	Code string
@@ -38,16 +38,18 @@ type Rule struct {
 	// Lookup judges one message, and can ask for other resources. A rule has Node or
 	// Lookup, not both.
 	Lookup func(*LookupPass, *xds.Node)
+	// Resource judges one resource by its Facts and by what it looks up, once all resources
+	// were walked. It is called again for all resources of a Key that an edit touches.
+	Resource func(*LookupPass)
 	// Collect are the types of the messages that Snapshot finds in SnapshotPass.Collected,
 	// with the same exception.
 	Collect []protoreflect.FullName
-	// Snapshot judges what stands in several resources, once a Run.
+	// Snapshot judges what stands in several resources, once a Run. It costs what the Snapshot
+	// has, not what an edit changes: for what is rare in it.
 	Snapshot func(*SnapshotPass)
-	// ByName means that Snapshot goes by nothing but the names of resources, Subscribers,
-	// Collected and the content of the types that Reads lists: an edit of anything else
-	// can't change what it finds.
+	// ByName means that Snapshot goes by nothing but the names of resources and Collected:
+	// an edit of anything else can't change what it finds.
 	ByName bool
-	Reads  []*xds.Type
 	// Idle returns why Envoy does not use yet what a finding is about, empty where it does. An
 	// error is a warning then, unless the Finding is Eager. It is nil where there is no such thing.
 	Idle func(View, *xds.Resource, Finding) string

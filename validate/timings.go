@@ -73,6 +73,16 @@ func (s stopwatch) node(r *Rule, p *LookupPass, n *xds.Node) {
 	s.took[r] += time.Since(start)
 }
 
+func (s stopwatch) resource(r *Rule, p *LookupPass) {
+	if s.took == nil {
+		r.Resource(p)
+		return
+	}
+	start := time.Now()
+	r.Resource(p)
+	s.took[r] += time.Since(start)
+}
+
 func (s stopwatch) snapshot(r *Rule, p *SnapshotPass) {
 	if s.took == nil {
 		r.Snapshot(p)

@@ -12,7 +12,7 @@ import (
 // down with the answer: a resource is judged again once one of the answers is another.
 type View struct {
 	from  *answers
-	taker *judged // nil where nothing is taken down
+	taker *notes // nil where nothing is taken down
 }
 
 // question is what a rule looks up.
@@ -28,20 +28,28 @@ type questionAbout uint8
 const (
 	aboutResource questionAbout = iota // → *xds.Resource
 	aboutPresence                      // is there one of that name? → bool
+	aboutNamed                         // all of that name → []*xds.Resource
 	aboutType                          // all of a type → []*xds.Resource
 	aboutNearest                       // the name most like this one → string
 	aboutIndex                         // what an Index has under a name → its list
+	aboutFirst                         // the first of that → firstOf
+	aboutTable                         // what a Table has under a name → string
 )
 
 // answers are a Snapshot, and what was found in it once somebody asked.
 type answers struct {
 	*xds.Snapshot
-	words map[*xds.Type]func() *diag.Candidates
-	made  sync.Map // *Index → func() of what it is of this Snapshot
+	options Options
+	words   map[*xds.Type]func() *diag.Candidates
+	// made is what Indexes and Tables are of this Snapshot, once they were asked; behind are
+	// those that are of the Snapshot before still, and edit is what has happened since.
+	made   *sync.Map
+	behind map[anyIndex]bool
+	edit   *edit
 }
 
-func newAnswers(s *xds.Snapshot) *answers {
-	a := &answers{Snapshot: s, words: make(map[*xds.Type]func() *diag.Candidates)}
+func newAnswers(s *xds.Snapshot, o Options) *answers {
+	a := &answers{Snapshot: s, options: o, words: make(map[*xds.Type]func() *diag.Candidates), made: new(sync.Map)}
 	for _, t := range xds.Types {
 		a.words[t] = sync.OnceValue(func() *diag.Candidates {
 			var names []string
@@ -56,6 +64,38 @@ func newAnswers(s *xds.Snapshot) *answers {
 	return a
 }
 
+// newAnswersAfter returns the answers after an edit. It takes over what was made for the Snapshot
+// before: nobody may ask that one any more.
+func newAnswersAfter(s *xds.Snapshot, o Options, e *edit, made *sync.Map) *answers {
+	a := newAnswers(s, o)
+	a.made, a.edit, a.behind = made, e, make(map[anyIndex]bool)
+	made.Range(func(x, _ any) bool {
+		a.behind[x.(anyIndex)] = true
+		return true
+	})
+	return a
+}
+
+// bringAll brings all that is made to this Snapshot. By then the Facts of its resources are known.
+func (a *answers) bringAll() {
+	for len(a.behind) > 0 {
+		for x := range a.behind {
+			x.bring(a)
+		}
+	}
+}
+
+// of returns the resources of a type, and the bootstrap as its.
+func (a *answers) of(t *xds.Type) []*xds.Resource {
+	if t != xds.Bootstrap {
+		return a.Of(t)
+	}
+	if a.options.Bootstrap == nil {
+		return nil
+	}
+	return []*xds.Resource{a.options.Bootstrap}
+}
+
 // to is the answer to a question that is not an Index's.
 func (a *answers) to(q question) any {
 	switch q.about {
@@ -63,6 +103,8 @@ func (a *answers) to(q question) any {
 		return a.Lookup(q.t, q.name)
 	case aboutPresence:
 		return a.Lookup(q.t, q.name) != nil
+	case aboutNamed:
+		return a.Named(xds.Key{Type: q.t, Name: q.name})
 	case aboutType:
 		return a.Of(q.t)
 	default:
@@ -72,8 +114,8 @@ func (a *answers) to(q question) any {
 
 // still reports whether the answer to a question is what it was.
 func (a *answers) still(q question, was any) bool {
-	if q.about == aboutIndex {
-		return q.index.still(a, q.name, was)
+	if q.index != nil {
+		return q.index.still(a, q, was)
 	}
 	if list, ok := was.([]*xds.Resource); ok {
 		return slices.Equal(list, a.to(q).([]*xds.Resource))
@@ -95,6 +137,11 @@ func (v View) Lookup(t *xds.Type, name string) *xds.Resource {
 // Has reports whether there is a resource of that type and name.
 func (v View) Has(t *xds.Type, name string) bool {
 	return ask[bool](v, question{about: aboutPresence, t: t, name: name})
+}
+
+// Named returns all resources of that type and name, in the order of the source.
+func (v View) Named(t *xds.Type, name string) []*xds.Resource {
+	return ask[[]*xds.Resource](v, question{about: aboutNamed, t: t, name: name})
 }
 
 // Of returns the resources of type t, sorted by name.

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"net/netip"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -24,6 +25,11 @@ func (s Socket) String() string {
 	default:
 		return s.address.String()
 	}
+}
+
+// Key returns a text that two sockets share only where they are the same.
+func (s Socket) Key() string {
+	return fmt.Sprintf("%d %s %q %q", s.protocol, s.address, s.namespace, s.pipe)
 }
 
 // SocketOf returns the socket of an address. Port 0 has none: it is a new port each time.

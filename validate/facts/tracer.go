@@ -12,8 +12,10 @@ import (
 // IdleTracer is the Idle of all rules. It is about findings in the tracer of the bootstrap:
 // as long as nothing traces by it, Envoy looks up its type, and goes no further.
 func IdleTracer(v validate.View, r *xds.Resource, f validate.Finding) string {
-	if r.Type != xds.Bootstrap || !strings.HasPrefix(string(f.Path), "tracing.http.typed_config") ||
-		len(tracesByBootstrap.Lookup(v, "")) > 0 {
+	if r.Type != xds.Bootstrap || !strings.HasPrefix(string(f.Path), "tracing.http.typed_config") {
+		return ""
+	}
+	if _, traced := tracesByBootstrap.First(v, ""); traced {
 		return ""
 	}
 	return "no connection manager traces by this tracer yet"
@@ -21,21 +23,15 @@ func IdleTracer(v validate.View, r *xds.Resource, f validate.Finding) string {
 
 // tracesByBootstrap has, under the empty name, the resources with a connection manager that
 // traces and names no provider of its own: Envoy makes the tracer of the bootstrap for it.
-var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig}, func(s *xds.Snapshot) map[string][]*xds.Resource {
-	found := make(map[string][]*xds.Resource)
-	for _, t := range []*xds.Type{xds.Listener, xds.ExtensionConfig} {
-		for _, r := range s.Of(t) {
-			traces := false
-			tracing.Walk(r.Message, func(n *xds.Node) {
-				m, ok := n.Message.(*hcmv3.HttpConnectionManager_Tracing)
-				traces = traces || ok && m.GetProvider() == nil
-			})
-			if traces {
-				found[""] = append(found[""], r)
-			}
-		}
+var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	traces := false
+	tracing.Walk(r.Message, func(n *xds.Node) {
+		m, ok := n.Message.(*hcmv3.HttpConnectionManager_Tracing)
+		traces = traces || ok && m.GetProvider() == nil
+	})
+	if traces {
+		add("", r)
 	}
-	return found
 })
 
 var tracing = xds.NewSearch("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing")

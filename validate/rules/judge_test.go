@@ -3,10 +3,12 @@ package rules_test
 import (
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -102,8 +104,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeEdits gives resources of each example, one after another, the content of others
-// of their type, and then their own again.
+// TestJudgeEdits changes the resources of each example step by step, and takes steps back: some get
+// the content of others of their type, some go, others come, beside others of their name too.
+// It counts that each step is judged as an edit.
 func TestJudgeEdits(t *testing.T) {
 	pool := make(map[*xds.Type][]*xds.Resource)
 	var trees [][]*xds.Resource
@@ -125,16 +128,29 @@ func TestJudgeEdits(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	o := validate.Options{Now: certs.Now}
+	o := validate.Options{Now: certs.Now, Enable: []string{"unused-resource"}}
+	// An edit does not touch a layer that is only there.
+	bystander, err := xds.NewResource(&runtimev3.Runtime{Name: "bystander"}, "", pool[xds.Runtime][0].Origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wholes := 0
+	counts := &validate.Rule{Code: "counts", Resource: func(p *validate.LookupPass) {
+		if p.Resource == bystander {
+			wholes++
+		}
+	}}
+	all := append(slices.Clone(rules.All), counts)
 	for _, tree := range trees {
 		if testing.Short() && random.IntN(5) > 0 || len(tree) == 0 {
 			continue
 		}
-		judge, s := validate.NewJudge(rules.All), xds.NewSnapshot(tree)
+		judge, s := validate.NewJudge(all), xds.NewSnapshot(append(slices.Clone(tree), bystander))
 		judge.Run(t.Context(), s, o)
+		wholes = 0
 		var back []xds.Change
-		for range 12 {
-			c := edited(random, s, pool)
+		for range 16 {
+			c := changed(random, s, pool, bystander)
 			if n := len(back); n > 0 && random.IntN(2) == 0 {
 				c, back = back[n-1], back[:n-1]
 			} else {
@@ -142,10 +158,54 @@ func TestJudgeEdits(t *testing.T) {
 			}
 			s = s.Apply(c)
 			if diff := cmp.Diff(validate.Run(t.Context(), s, rules.All, o), judge.Run(t.Context(), s, o)); diff != "" {
-				t.Fatalf("seed %d, after an edit of %v (-cold +warm):\n%s", seed, c.Added[0].Key, diff)
+				t.Fatalf("seed %d, after a change %+v (-cold +warm):\n%s", seed, c, diff)
 			}
 		}
+		if wholes > 0 {
+			t.Errorf("%d of the changes to %v were judged as a whole", wholes, tree)
+		}
 	}
+}
+
+// changed is a Change of any kind that leaves one resource alone.
+func changed(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resource, alone *xds.Resource) (c xds.Change) {
+	all := slices.DeleteFunc(s.All(), func(r *xds.Resource) bool { return r == alone })
+	for range 1 + random.IntN(3) {
+		switch kind := random.IntN(4); {
+		case kind == 0 && len(all) > 0: // one goes
+			i := random.IntN(len(all))
+			c.Removed, all = append(c.Removed, all[i]), slices.Delete(all, i, i+1)
+		case kind == 1: // one comes, maybe with the name of another
+			of := pool[xds.Types[random.IntN(len(xds.Types))]]
+			like := of[random.IntN(len(of))]
+			name := like.Name
+			if named := s.Of(like.Type); len(named) > 0 && random.IntN(3) == 0 {
+				name = named[random.IntN(len(named))].Name
+			}
+			if r := renamed(like, name); r.Key != alone.Key {
+				c.Added = append(c.Added, r)
+			}
+		case len(all) > 0: // one is edited
+			i := random.IntN(len(all))
+			of := pool[all[i].Type]
+			c.Removed, c.Added = append(c.Removed, all[i]), append(c.Added, renamed(of[random.IntN(len(of))], all[i].Name))
+			all = slices.Delete(all, i, i+1)
+		}
+	}
+	return c
+}
+
+// renamed is a resource of another name with the content of r.
+func renamed(r *xds.Resource, name string) *xds.Resource {
+	m := proto.Clone(r.Message).ProtoReflect()
+	if r.Type != xds.VirtualHost { // which a wrapper names
+		m.Set(m.Descriptor().Fields().ByName(r.Type.Name), protoreflect.ValueOfString(name))
+	}
+	next, err := xds.NewResource(m.Interface(), name, r.Origin)
+	if err != nil {
+		panic(err)
+	}
+	return next
 }
 
 // edited is a Change in which some resources, of those that are alone with their Key, get
@@ -160,13 +220,7 @@ func edited(random *rand.Rand, s *xds.Snapshot, pool map[*xds.Type][]*xds.Resour
 		}
 		had[r.Key] = true
 		like := pool[r.Type][random.IntN(len(pool[r.Type]))]
-		m := proto.Clone(like.Message).ProtoReflect()
-		m.Set(m.Descriptor().Fields().ByName(r.Type.Name), protoreflect.ValueOfString(r.Name))
-		next, err := xds.NewResource(m.Interface(), "", like.Origin)
-		if err != nil {
-			panic(err)
-		}
-		c.Removed, c.Added = append(c.Removed, r), append(c.Added, next)
+		c.Removed, c.Added = append(c.Removed, r), append(c.Added, renamed(like, r.Name))
 	}
 	return c
 }

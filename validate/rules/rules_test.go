@@ -46,7 +46,7 @@ func unsound(r *validate.Rule) string {
 		return "Doc needs a summary line, an empty line and a reason"
 	case r.OptIn != strings.HasSuffix(summary, "(off by default)."):
 		return "the summary of a rule that is off ends with (off by default), that of no other"
-	case r.Node == nil && r.Lookup == nil && r.Snapshot == nil:
+	case r.Node == nil && r.Lookup == nil && r.Resource == nil && r.Snapshot == nil:
 		return "nothing to run"
 	case r.Node != nil && r.Lookup != nil:
 		return "both Node and Lookup"

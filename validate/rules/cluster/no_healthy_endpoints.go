@@ -37,21 +37,20 @@ sends requests to all of them. Envoy does not read load_balancer_endpoints.`,
 }
 
 // clustersOfEndpoints are the clusters that ask for an endpoint assignment.
-var clustersOfEndpoints = validate.NewIndex([]*xds.Type{xds.Cluster}, func(s *xds.Snapshot) map[string][]*xds.Resource {
-	clusters := make(map[string][]*xds.Resource)
-	for _, r := range s.Of(xds.Cluster) {
-		for _, sub := range r.Facts().Subscriptions {
-			if sub.Target == xds.Endpoints && sub.Name != "" {
-				clusters[sub.Name] = append(clusters[sub.Name], r)
-			}
+var clustersOfEndpoints = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	for _, sub := range r.Facts().Subscriptions {
+		if sub.Target == xds.Endpoints && sub.Name != "" {
+			add(sub.Name, r)
 		}
 	}
-	return clusters
 })
 
 // checkEmptyAssignment judges the endpoint assignment that a resource is.
 func checkEmptyAssignment(p *validate.LookupPass, m *endpointv3.ClusterLoadAssignment) {
-	if endpointCount(m) > 0 || asksForEndpoints(m) || p.Snapshot.Lookup(xds.Endpoints, p.Resource.Name) != p.Resource || len(clustersOfEndpoints.Lookup(p.Snapshot, p.Resource.Name)) == 0 {
+	if endpointCount(m) > 0 || asksForEndpoints(m) || p.Snapshot.Lookup(xds.Endpoints, p.Resource.Name) != p.Resource {
+		return
+	}
+	if _, asked := clustersOfEndpoints.First(p.Snapshot, p.Resource.Name); !asked {
 		return
 	}
 	p.Report(validate.Finding{

@@ -26,35 +26,33 @@ first, and so does its admin interface ("Address already in use"), which takes
 0.0.0.0 and 127.0.0.1 are two addresses, UDP and TCP are apart, and port 0 is a new
 one each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0
 once only: Envoy takes both listeners, and one of them never listens.`,
-	ByName: true,
-	Reads:  []*xds.Type{xds.Listener},
-	Snapshot: func(p *validate.SnapshotPass) {
-		bound := listenerAddresses(&p.LookupPass)
-		seen := make(map[xds.Socket]boundAddress)
-		for _, a := range bound {
-			first, twice := seen[a.socket]
-			switch {
-			case !twice:
-				seen[a.socket] = a
+	Resource: func(p *validate.LookupPass) {
+		for _, a := range addressesOf(p.Resource, p.IsFirst) {
+			switch first, _ := listenersAt.First(p.Snapshot, a.socket.Key()); {
+			case first == a:
 			case first.Resource != a.Resource:
 				p.Report(validate.Finding{
-					Resource: a.Resource,
-					Path:     a.Path,
-					Message:  fmt.Sprintf("address %s belongs to another listener too", a.socket),
-					Help:     "give each listener an address of its own; one listener can have several filter chains",
-					Related:  facts.Related(first.Resource, first.Path, fmt.Sprintf("%s has it", first.Key)),
+					Path:    a.Path,
+					Message: fmt.Sprintf("address %s belongs to another listener too", a.socket),
+					Help:    "give each listener an address of its own; one listener can have several filter chains",
+					Related: facts.Related(first.Resource, first.Path, fmt.Sprintf("%s has it", first.Key)),
 				})
 			case a.alone:
 				// With SO_REUSEPORT, Envoy binds it twice.
 				reportNeverListens(&p.Pass, a, facts.Related(a.Resource, first.Path, "here it is, too"))
 			}
-		}
-		for _, a := range bound {
-			checkWildcard(&p.Pass, a, seen)
-			checkBootstrapSockets(&p.LookupPass, a)
+			checkWildcard(p, a)
+			checkBootstrapSockets(p, a)
 		}
 	},
 }
+
+// listenersAt are the addresses of listeners, by their sockets.
+var listenersAt = validate.NewIndex([]*xds.Type{xds.Listener}, func(s *xds.Snapshot, r *xds.Resource, add func(string, boundAddress)) {
+	for _, a := range addressesOf(r, func() bool { return s.Lookup(r.Type, r.Name) == r }) {
+		add(a.socket.Key(), a)
+	}
+})
 
 // boundAddress is one address of a listener.
 type boundAddress struct {
@@ -66,31 +64,33 @@ type boundAddress struct {
 	alone bool
 }
 
-func listenerAddresses(p *validate.LookupPass) (list []boundAddress) {
-	for _, r := range p.Snapshot.Of(xds.Listener) {
-		if r.Name != "" && p.Snapshot.Lookup(r.Type, r.Name) != r {
-			continue // duplicate-resource
+// addressesOf are the addresses of a listener. One that is not the first of its name has none.
+func addressesOf(r *xds.Resource, isFirst func() bool) (list []boundAddress) {
+	l, ok := r.Message.(*listenerv3.Listener)
+	if !ok || r.Name != "" && !isFirst() {
+		return nil // duplicate-resource
+	}
+	add := func(a *corev3.Address, path xds.Path) {
+		if s, ok := xds.SocketOf(a); ok {
+			list = append(list, boundAddress{facts.Place{Resource: r, Path: path}, s, bindsToPort(l), bindsToPort(l) && !reusesPort(l)})
 		}
-		l := r.Message.(*listenerv3.Listener)
-		add := func(a *corev3.Address, path xds.Path) {
-			if s, ok := xds.SocketOf(a); ok {
-				list = append(list, boundAddress{facts.Place{Resource: r, Path: path}, s, bindsToPort(l), bindsToPort(l) && !reusesPort(l)})
-			}
-		}
-		add(l.GetAddress(), "address")
-		for i, a := range l.GetAdditionalAddresses() {
-			add(a.GetAddress(), xds.Path("additional_addresses").Index(i).Field("address"))
-		}
+	}
+	add(l.GetAddress(), "address")
+	for i, a := range l.GetAdditionalAddresses() {
+		add(a.GetAddress(), xds.Path("additional_addresses").Index(i).Field("address"))
 	}
 	return list
 }
 
 // checkWildcard finds a listener whose port another one has on all addresses.
-func checkWildcard(p *validate.Pass, a boundAddress, seen map[xds.Socket]boundAddress) {
+func checkWildcard(p *validate.LookupPass, a boundAddress) {
 	wildcard, ok := a.socket.Wildcard()
-	all, taken := seen[wildcard]
-	if ok && taken && wildcard != a.socket && a.binds && all.binds && (a.alone || all.alone) {
-		reportNeverListens(p, a, facts.Related(all.Resource, all.Path, fmt.Sprintf("%s has the port on all addresses", all.Key)))
+	if !ok || wildcard == a.socket || !a.binds {
+		return
+	}
+	all, taken := listenersAt.First(p.Snapshot, wildcard.Key())
+	if taken && all.binds && (a.alone || all.alone) {
+		reportNeverListens(&p.Pass, a, facts.Related(all.Resource, all.Path, fmt.Sprintf("%s has the port on all addresses", all.Key)))
 	}
 }
 

@@ -1,59 +1,88 @@
 package reference
 
 import (
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+
 	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
-// claims is which clusters ask for which endpoint assignments.
-type claims struct {
-	// meant is, by a name that some cluster asks for in vain, the assignment that
-	// it most likely means.
-	meant map[string]*xds.Resource
-	// orphans are the assignments that no cluster asks for or means.
-	orphans []*xds.Resource
-}
+// subscribers are the resources that ask for endpoint assignments, by the name asked for.
+var subscribers = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	for _, sub := range r.Facts().Subscriptions {
+		if sub.Target == xds.Endpoints && sub.Name != "" {
+			add(sub.Name, r)
+		}
+	}
+})
 
-func claimEndpoints(p *validate.SnapshotPass) claims {
-	asked := make(map[string]bool)
-	var missing []string
-	for _, s := range p.Subscribers {
-		if s.Target != xds.Endpoints || s.Name == "" || asked[s.Name] {
+// served are the resources that ask this Snapshot for endpoint assignments, for virtual hosts,
+// or for the route configurations that scopes name, by what is asked for.
+var served = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	for _, sub := range r.Facts().Subscriptions {
+		switch sub.Target {
+		case xds.Endpoints, xds.VirtualHost:
+		case xds.RouteConfiguration:
+			if _, named := sub.Node.Message.(*hcmv3.Rds); named {
+				continue
+			}
+		default:
 			continue
 		}
-		asked[s.Name] = true
-		if p.Snapshot.Serves(s.Subscription) && p.Snapshot.Lookup(xds.Endpoints, s.Name) == nil {
-			missing = append(missing, s.Name)
+		if s.Serves(sub) {
+			add(askedFor(sub.Target, sub.Name), r)
 		}
 	}
-	unclaimed := make(map[string]*xds.Resource)
-	var names []string
+})
+
+// askedFor is the name of a subscription in served.
+func askedFor(t *xds.Type, name string) string { return t.API + " " + name }
+
+// isServed reports whether anything asks this Snapshot for that.
+func isServed(p *validate.LookupPass, t *xds.Type, name string) bool {
+	_, ok := served.First(p.Snapshot, askedFor(t, name))
+	return ok
+}
+
+// isUnclaimed reports whether no cluster asks for the endpoint assignment of a name. A static
+// EDS cluster of the bootstrap may ask for it too.
+func isUnclaimed(p *validate.LookupPass, name string) bool {
+	if name == "" || p.BootstrapFacts.Has(xds.Cluster, name) {
+		return false
+	}
+	_, asked := subscribers.First(p.Snapshot, name)
+	return !asked
+}
+
+// claims has, under a name that some cluster asks for in vain, the assignment that it most likely
+// means, and under the name of an assignment that is meant so, one that means it.
+var claims = validate.NewTable([]*xds.Type{xds.Endpoints}, func(p *validate.LookupPass) map[string]string {
+	var missing, unclaimed []string
+	seen := make(map[string]bool)
+	for _, name := range subscribers.Names(p.Snapshot) {
+		seen[name] = true
+		if isServed(p, xds.Endpoints, name) && p.Snapshot.Lookup(xds.Endpoints, name) == nil {
+			missing = append(missing, name)
+		}
+	}
 	for _, r := range facts.Named(p.Snapshot.Of(xds.Endpoints)) {
-		// A static EDS cluster of the bootstrap may ask for it too.
-		if !asked[r.Name] && unclaimed[r.Name] == nil && !p.BootstrapFacts.Has(xds.Cluster, r.Name) {
-			unclaimed[r.Name] = r
-			names = append(names, r.Name)
+		if !seen[r.Name] && isUnclaimed(p, r.Name) {
+			seen[r.Name] = true
+			unclaimed = append(unclaimed, r.Name)
 		}
 	}
-	c := claims{meant: make(map[string]*xds.Resource)}
-	meant := make(map[string]bool)
-	words := diag.NewCandidates(names)
+	means := make(map[string]string)
+	words := diag.NewCandidates(unclaimed)
 	for _, name := range missing {
 		near := words.Nearest(name)
-		if near == "" && len(missing) == 1 && len(names) == 1 {
-			near = names[0]
+		if near == "" && len(missing) == 1 && len(unclaimed) == 1 {
+			near = unclaimed[0]
 		}
 		if near != "" {
-			c.meant[name] = unclaimed[near]
-			meant[near] = true
+			means[name], means[near] = near, name
 		}
 	}
-	for _, name := range names {
-		if !meant[name] {
-			c.orphans = append(c.orphans, unclaimed[name])
-		}
-	}
-	return c
-}
+	return means
+}, subscribers, served)

@@ -20,30 +20,24 @@ Envoy keeps the first of two clusters or listeners and rejects the update
 exactly one resource, and is refused as a whole. Two listeners without a name are two of
 the same in a file of LDS, and stand side by side in a bootstrap. Static secrets of
 different kinds may share a name.`,
-	ByName: true,
-	Snapshot: func(p *validate.SnapshotPass) {
-		for _, t := range xds.Types {
-			firsts := make(map[delivered]*xds.Resource)
-			for _, r := range p.Snapshot.Of(t) {
-				if r.Name == "" && !sharesNoName(&p.LookupPass, r) {
-					continue // name-missing
-				}
-				key := delivered{name: r.Name, via: r.DeliveredBy}
-				if s, ok := r.Message.(*tlsv3.Secret); ok && r.DeliveredBy == xds.StaticResources {
-					key.kind = xds.SecretKind(s)
-				}
-				first := firsts[key]
-				if first == nil {
-					firsts[key] = r
-					continue
-				}
+	Resource: func(p *validate.LookupPass) {
+		r := p.Resource
+		if r.Name == "" && !sharesNoName(p, r) {
+			return // name-missing
+		}
+		is := deliveryOf(r)
+		for _, first := range p.Namesakes() {
+			switch {
+			case first == r:
+				return
+			case deliveryOf(first) == is:
 				p.Report(validate.Finding{
-					Resource: r,
-					Path:     xds.Path(t.Name),
-					Message:  fmt.Sprintf("%s is defined twice", r.Key),
-					Help:     "remove or rename one of them",
-					Related:  facts.Related(first, xds.Path(t.Name), "first defined here"),
+					Path:    xds.Path(r.Type.Name),
+					Message: fmt.Sprintf("%s is defined twice", r.Key),
+					Help:    "remove or rename one of them",
+					Related: facts.Related(first, xds.Path(r.Type.Name), "first defined here"),
 				})
+				return
 			}
 		}
 	},
@@ -56,9 +50,17 @@ func sharesNoName(p *validate.LookupPass, r *xds.Resource) bool {
 	return p.Snapshot.FromBootstrap() && (r.Type == xds.Listener && !static || r.Type == xds.Secret && static)
 }
 
-// delivered is a resource's name, and what delivers it: Envoy takes a cluster of
-// the name of a static one for that, and EDS, RDS and SDS files each have their own.
-type delivered struct {
-	name, via string
-	kind      protoreflect.Name // of a static secret
+// delivery is what delivers a resource: Envoy takes a cluster of the name of a static one
+// for that, and EDS, RDS and SDS files each have their own.
+type delivery struct {
+	via  string
+	kind protoreflect.Name // of a static secret
+}
+
+func deliveryOf(r *xds.Resource) delivery {
+	d := delivery{via: r.DeliveredBy}
+	if s, ok := r.Message.(*tlsv3.Secret); ok && r.DeliveredBy == xds.StaticResources {
+		d.kind = xds.SecretKind(s)
+	}
+	return d
 }

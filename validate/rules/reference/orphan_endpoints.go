@@ -20,20 +20,20 @@ A cluster of type EDS asks for the assignment whose cluster_name is its
 eds_cluster_config.service_name, or its own name. An assignment that none asks
 for is never used; mostly one of the two names was changed, or the cluster is not
 of type EDS.`,
-	ByName: true,
-	Snapshot: func(p *validate.SnapshotPass) {
-		for _, r := range claimEndpoints(p).orphans {
-			f := validate.Finding{
-				Resource: r,
-				Path:     xds.Path(r.Type.Name),
-				Message:  fmt.Sprintf("no cluster asks for endpoint assignment %q", r.Name),
-				Help:     "an EDS cluster asks by its eds_cluster_config.service_name, or by its name",
-			}
-			if cluster := p.Snapshot.Lookup(xds.Cluster, r.Name); cluster != nil {
-				f.Help = "give the cluster type EDS, or remove the assignment"
-				f.Related = facts.Related(cluster, "type", "this cluster does not take its endpoints from here")
-			}
-			p.Report(f)
+	Resource: func(p *validate.LookupPass) {
+		r := p.Resource
+		if r.Type != xds.Endpoints || !p.IsFirst() || !isUnclaimed(p, r.Name) || claims.Lookup(p.Snapshot, r.Name) != "" {
+			return
 		}
+		f := validate.Finding{
+			Path:    xds.Path(r.Type.Name),
+			Message: fmt.Sprintf("no cluster asks for endpoint assignment %q", r.Name),
+			Help:    "an EDS cluster asks by its eds_cluster_config.service_name, or by its name",
+		}
+		if cluster := p.Snapshot.Lookup(xds.Cluster, r.Name); cluster != nil {
+			f.Help = "give the cluster type EDS, or remove the assignment"
+			f.Related = facts.Related(cluster, "type", "this cluster does not take its endpoints from here")
+		}
+		p.Report(f)
 	},
 }

@@ -37,8 +37,8 @@ func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		if len(managers) == 0 || filters.has[use.Name] {
 			return
 		}
-		upstream := validate.Once(&p.Pass, definedBy{definer: around, noun: "upstream HTTP filter"}, func() *defined { return newDefined(upstreamFilters(p, managers), true) })
-		if !upstream.has[use.Name] {
+		upstream := validate.Once(&p.Pass, definedBy{definer: around, noun: "upstream HTTP filter"}, func() *defined { return newDefined(upstreamFilters(managers), true) })
+		if _, ofCluster := upstreamFiltersOfClusters.First(p.Snapshot, use.Name); !ofCluster && !upstream.has[use.Name] {
 			checkAmong(&p.Pass, use, "HTTP filter", filters)
 		}
 	case use.Field == "envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig.requirement_name":
@@ -94,39 +94,57 @@ func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConn
 	}
 	switch p.Resource.Type {
 	case xds.RouteConfiguration:
-		managers = managersOfRoutes.Lookup(p.Snapshot, p.Resource.Name)
+		managers = managersByName(p, p.Resource.Name)
 	case xds.VirtualHost:
-		managers = managersOfRoutes.Lookup(p.Snapshot, xds.RoutesOfHost(p.Resource.Name))
+		managers = managersByName(p, xds.RoutesOfHost(p.Resource.Name))
 	case xds.ScopedRoutes:
 		managers = managersOfRoutes.Lookup(p.Snapshot, "")
 	}
 	return managers, nil
 }
 
-// managersOfRoutes are the connection managers by the route configuration that they ask
-// for, those with scoped routes under "" and under the route configurations of all scopes.
-var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Listener, xds.ScopedRoutes}, findManagers)
-
-func findManagers(s *xds.Snapshot) map[string][]*hcmv3.HttpConnectionManager {
-	found := make(map[string][]*hcmv3.HttpConnectionManager)
-	for _, r := range slices.Concat(s.Of(xds.ExtensionConfig), s.Of(xds.Listener)) {
-		for _, s := range r.Facts().Subscriptions {
-			switch s.Node.Message.(type) {
-			case *hcmv3.Rds, *hcmv3.ScopedRds:
-				manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](s.Node)
-				found[s.Name] = append(found[s.Name], manager)
-			}
+// managersByName are the connection managers that ask for a route configuration, and those that
+// get it by a scope.
+func managersByName(p *validate.LookupPass, routes string) []*hcmv3.HttpConnectionManager {
+	managers := slices.Clip(managersOfRoutes.Lookup(p.Snapshot, routes))
+	if scoped := managersOfRoutes.Lookup(p.Snapshot, ""); routes != "" && len(scoped) > 0 {
+		for range scopesOfRoutes.Lookup(p.Snapshot, routes) {
+			managers = append(managers, scoped...)
 		}
 	}
-	if scoped := found[""]; len(scoped) > 0 {
-		for _, r := range s.Of(xds.ScopedRoutes) {
-			if name := r.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
-				found[name] = append(found[name], scoped...)
-			}
-		}
-	}
-	return found
+	return managers
 }
+
+// managersOfRoutes are the connection managers by the route configuration that they ask
+// for, those with scoped routes under "".
+var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Listener}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *hcmv3.HttpConnectionManager)) {
+	for _, s := range r.Facts().Subscriptions {
+		switch s.Node.Message.(type) {
+		case *hcmv3.Rds, *hcmv3.ScopedRds:
+			manager, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](s.Node)
+			add(s.Name, manager)
+		}
+	}
+})
+
+// scopesOfRoutes are the scopes by the route configuration that they name.
+var scopesOfRoutes = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	if name := r.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
+		add(name, r)
+	}
+})
+
+// upstreamFiltersOfClusters are the clusters by the HTTP filters behind the router that they have.
+var upstreamFiltersOfClusters = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	for _, options := range r.Message.(*clusterv3.Cluster).GetTypedExtensionProtocolOptions() {
+		var http httpv3.HttpProtocolOptions
+		if options.UnmarshalTo(&http) == nil {
+			for _, f := range http.GetHttpFilters() {
+				add(f.GetName(), r)
+			}
+		}
+	}
+})
 
 // filterNames are the names of the HTTP filters of connection managers, each once.
 func filterNames(managers []*hcmv3.HttpConnectionManager) (names []string) {
@@ -142,25 +160,15 @@ func filterNames(managers []*hcmv3.HttpConnectionManager) (names []string) {
 	return names
 }
 
-// upstreamFilters are the names of the HTTP filters behind the router, which take a
-// route's configuration as well: the router's own, and those of clusters.
-func upstreamFilters(p *validate.LookupPass, managers []*hcmv3.HttpConnectionManager) (names []string) {
+// upstreamFilters are the names of the HTTP filters behind the router of connection managers,
+// which take a route's configuration as well.
+func upstreamFilters(managers []*hcmv3.HttpConnectionManager) (names []string) {
 	for _, m := range managers {
 		for _, f := range m.GetHttpFilters() {
 			var router routerv3.Router
 			if f.GetTypedConfig().UnmarshalTo(&router) == nil {
 				for _, upstream := range router.GetUpstreamHttpFilters() {
 					names = append(names, upstream.GetName())
-				}
-			}
-		}
-	}
-	for _, r := range p.Snapshot.Of(xds.Cluster) {
-		for _, options := range r.Message.(*clusterv3.Cluster).GetTypedExtensionProtocolOptions() {
-			var http httpv3.HttpProtocolOptions
-			if options.UnmarshalTo(&http) == nil {
-				for _, f := range http.GetHttpFilters() {
-					names = append(names, f.GetName())
 				}
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -14,19 +13,17 @@ var shadowedByBootstrap = &validate.Rule{
 
 Envoy ignores it without a word, counts update_success, and keeps the static one:
 no change to it would ever take effect.`,
-	ByName: true,
-	Snapshot: func(p *validate.SnapshotPass) {
-		for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
-			for _, r := range facts.Named(p.Snapshot.Of(t)) {
-				if p.BootstrapFacts.Has(t, r.Name) && r.DeliveredBy != xds.StaticResources {
-					p.Report(validate.Finding{
-						Resource: r,
-						Path:     xds.Path(t.Name),
-						Message:  fmt.Sprintf("%s stands in the bootstrap too: Envoy would ignore this one", r.Key),
-						Help:     "rename it, or take it out of the bootstrap",
-					})
-				}
-			}
+	Resource: func(p *validate.LookupPass) {
+		r := p.Resource
+		if r.Type != xds.Cluster && r.Type != xds.Listener || r.Name == "" || r.DeliveredBy == xds.StaticResources {
+			return
+		}
+		if p.BootstrapFacts.Has(r.Type, r.Name) {
+			p.Report(validate.Finding{
+				Path:    xds.Path(r.Type.Name),
+				Message: fmt.Sprintf("%s stands in the bootstrap too: Envoy would ignore this one", r.Key),
+				Help:    "rename it, or take it out of the bootstrap",
+			})
 		}
 	},
 }

@@ -47,7 +47,5 @@ be a static one of the bootstrap. Of a source of type DELTA_GRPC Envoy asks noth
 		}
 		checkChainAction(&p.Pass, n)
 	},
-	ByName:   true,
-	Reads:    []*xds.Type{xds.ScopedRoutes},
-	Snapshot: checkSubscriptions,
+	Resource: checkSubscriptions,
 }

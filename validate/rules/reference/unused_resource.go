@@ -86,7 +86,7 @@ var choosers = []protoreflect.FullName{
 // subscriptions that ask another source for what the tree holds as well.
 func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere map[xds.Key]xds.Subscriber) {
 	used, elsewhere = make(map[xds.Key]bool), make(map[xds.Key]xds.Subscriber)
-	for _, s := range p.Subscribers {
+	for _, s := range p.Subscribers() {
 		key := xds.Key{Type: s.Target, Name: s.Name}
 		if p.Snapshot.Serves(s.Subscription) {
 			used[key] = true

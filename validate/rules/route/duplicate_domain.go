@@ -55,14 +55,8 @@ well.`,
 
 // hostsOfRoutes are the virtual hosts of VHDS by the route configuration that they belong
 // to, the first of those with one name.
-var hostsOfRoutes = validate.NewIndex([]*xds.Type{xds.VirtualHost}, findHosts)
-
-func findHosts(s *xds.Snapshot) map[string][]*xds.Resource {
-	hosts := make(map[string][]*xds.Resource)
-	for _, r := range facts.Named(s.Of(xds.VirtualHost)) {
-		if s.Lookup(r.Type, r.Name) == r {
-			hosts[xds.RoutesOfHost(r.Name)] = append(hosts[xds.RoutesOfHost(r.Name)], r)
-		}
+var hostsOfRoutes = validate.NewIndex([]*xds.Type{xds.VirtualHost}, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	if r.Name != "" && s.Lookup(r.Type, r.Name) == r {
+		add(xds.RoutesOfHost(r.Name), r)
 	}
-	return hosts
-}
+})

@@ -49,68 +49,85 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 			}
 		}
 	},
-	ByName:   true,
-	Reads:    []*xds.Type{xds.ScopedRoutes},
-	Snapshot: checkScopeKeys,
+	Resource: func(p *validate.LookupPass) {
+		if p.Resource.Type == xds.ScopedRoutes && p.Resource.Name != "" {
+			checkScope(p, p.Resource.Message.(*routev3.ScopedRouteConfiguration))
+		}
+		checkRouteSources(p)
+	},
 }
 
-// checkScopeKeys compares the scopes of the Snapshot, which go into one file.
-func checkScopeKeys(p *validate.SnapshotPass) {
-	first := make(map[string]*xds.Resource)
-	byName := false // some scope names its routes
-	for _, r := range facts.Named(p.Snapshot.Of(xds.ScopedRoutes)) {
-		m := r.Message.(*routev3.ScopedRouteConfiguration)
-		if m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil {
-			p.Report(validate.Finding{
-				Resource: r,
-				Message:  fmt.Sprintf("scope %q has no routes", m.GetName()),
-				Help:     "set route_configuration_name",
-			})
-		}
-		byName = byName || m.GetRouteConfigurationName() != ""
-		key := scopeKey(m)
-		other, taken := first[key]
-		if !taken {
-			first[key] = r
-			continue
-		}
-		if key != "" && other.Name != r.Name { // otherwise duplicate-resource
-			p.Report(validate.Finding{
-				Resource: r,
-				Path:     "key",
-				Message:  fmt.Sprintf("scope %q has the key of scope %q", r.Name, other.Name),
-				Help:     "give each scope a key of its own",
-				Related:  facts.Related(other, "key", "this one has it first"),
-			})
-		}
+// scopesByKey are the scopes of the Snapshot, which go into one file, by their keys; those that
+// name their routes are also under namesRoutes.
+var scopesByKey = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	if r.Name == "" {
+		return
 	}
-	if byName {
-		checkRouteSources(p)
+	m := r.Message.(*routev3.ScopedRouteConfiguration)
+	if key := scopeKey(m); key != "" {
+		add(key, r)
+	}
+	if m.GetRouteConfigurationName() != "" {
+		add(namesRoutes, r)
+	}
+})
+
+// namesRoutes is no key: those begin with a quote.
+const namesRoutes = "names its routes"
+
+func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
+	if m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil {
+		p.Report(validate.Finding{
+			Message: fmt.Sprintf("scope %q has no routes", m.GetName()),
+			Help:    "set route_configuration_name",
+		})
+	}
+	key := scopeKey(m)
+	if key == "" {
+		return
+	}
+	if other, taken := scopesByKey.First(p.Snapshot, key); taken && other.Name != p.Resource.Name { // otherwise duplicate-resource
+		p.Report(validate.Finding{
+			Path:    "key",
+			Message: fmt.Sprintf("scope %q has the key of scope %q", p.Resource.Name, other.Name),
+			Help:    "give each scope a key of its own",
+			Related: facts.Related(other, "key", "this one has it first"),
+		})
 	}
 }
+
+// scopedRDS is what scoped routes ask for their scopes.
+func scopedRDS(m *hcmv3.ScopedRoutes) xds.Subscription {
+	return xds.Subscription{Target: xds.ScopedRoutes, Source: m.GetScopedRds().GetScopedRdsConfigSource()}
+}
+
+// routeSources has, under the empty name, the resources that take scopes from this Snapshot, and
+// the route configurations that these name.
+var routeSources = validate.NewIndex(nil, func(s *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
+	for _, sub := range r.Facts().Subscriptions {
+		if m, ok := sub.Node.Message.(*hcmv3.ScopedRoutes); ok && s.Serves(scopedRDS(m)) && s.Serves(sub) {
+			add("", r)
+		}
+	}
+})
 
 // checkRouteSources finds listeners that take scopes with route configurations by
 // name, and have no source for these. Where one has this tree for it, the scopes
 // carry their routes.
-func checkRouteSources(p *validate.SnapshotPass) {
-	var without []validate.Finding
-	for _, s := range p.Subscribers {
+func checkRouteSources(p *validate.LookupPass) {
+	for _, s := range p.Resource.Facts().Subscriptions {
 		scopes, ok := s.Node.Message.(*hcmv3.ScopedRoutes)
-		switch {
-		case !ok || !p.Snapshot.Serves(xds.Subscription{Target: xds.ScopedRoutes, Source: scopes.GetScopedRds().GetScopedRdsConfigSource()}):
-		case p.Snapshot.Serves(s.Subscription):
-			return
-		case s.Source.GetConfigSourceSpecifier() == nil:
-			without = append(without, validate.Finding{
-				Resource: s.Resource,
-				Path:     s.NamePath,
-				Message:  fmt.Sprintf("scoped routes %q have no rds_config_source, and scopes name their routes", scopes.GetName()),
-				Help:     "set rds_config_source, for route configurations of this tree to {ads: {}}",
+		if !ok || s.Source.GetConfigSourceSpecifier() != nil || !p.Snapshot.Serves(scopedRDS(scopes)) {
+			continue
+		}
+		_, named := scopesByKey.First(p.Snapshot, namesRoutes)
+		if _, carried := routeSources.First(p.Snapshot, ""); named && !carried {
+			p.Report(validate.Finding{
+				Path:    s.NamePath,
+				Message: fmt.Sprintf("scoped routes %q have no rds_config_source, and scopes name their routes", scopes.GetName()),
+				Help:    "set rds_config_source, for route configurations of this tree to {ads: {}}",
 			})
 		}
-	}
-	for _, f := range without {
-		p.Report(f)
 	}
 }
 

@@ -40,12 +40,16 @@ peer's certificate is accepted then, unless allow_expired_certificate is set.`,
 			checkTrustDates(p, t, m)
 		}
 	},
-	Snapshot: func(p *validate.SnapshotPass) {
+	Resource: func(p *validate.LookupPass) {
 		if !p.Timed() {
 			return
 		}
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { checkDates(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
-		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) { checkTrustDates(&p.Pass, t, s.GetValidationContext()) })
+		if s, t, ok := secretPart(p, "tls_certificate"); ok {
+			checkDates(&p.Pass, certificate{s.GetTlsCertificate(), t})
+		}
+		if s, t, ok := secretPart(p, "validation_context"); ok {
+			checkTrustDates(&p.Pass, t, s.GetValidationContext())
+		}
 	},
 }
 

@@ -29,38 +29,37 @@ A secret of the bootstrap that holds nothing keeps Envoy from starting ("Secret 
 implemented"). One is found by its kind and its name, so that one of another kind is
 none: Envoy refuses what asks for it ("Unknown static certificate validation context"),
 and a generic one that is missing crashes it.`,
-	ByName: true,
-	Reads:  []*xds.Type{xds.Secret},
-	Snapshot: func(p *validate.SnapshotPass) {
-		users := secretUsers(p)
-		for _, r := range p.Snapshot.Of(xds.Secret) {
-			kind := xds.SecretKind(r.Message.(*tlsv3.Secret))
-			switch {
-			case kind == "" && r.DeliveredBy == xds.StaticResources:
-				p.Report(validate.Finding{Resource: r, Message: "the secret holds nothing: " + r.Refusal(), Help: kindsHelp})
+	Resource: func(p *validate.LookupPass) {
+		secret, ok := p.Resource.Message.(*tlsv3.Secret)
+		if !ok {
+			return
+		}
+		r, kind, users := p.Resource, xds.SecretKind(secret), secretUsers(p)
+		switch {
+		case kind == "" && r.DeliveredBy == xds.StaticResources:
+			p.Report(validate.Finding{Message: "the secret holds nothing: " + r.Refusal(), Help: kindsHelp})
+			return
+		case kind == "" && len(users) == 0:
+			p.Report(validate.Finding{Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
+		}
+		for _, u := range users {
+			want := xds.WantedSecret(u.Node.Field())
+			if kind == want {
 				continue
-			case kind == "" && len(users[r]) == 0:
-				p.Report(validate.Finding{Resource: r, Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
 			}
-			for _, s := range users[r] {
-				want := xds.WantedSecret(s.Node.Field())
-				if kind == want {
-					continue
-				}
-				static := s.Source.GetConfigSourceSpecifier() == nil
-				f := validate.Finding{
-					Resource: s.Resource, Path: s.NamePath,
-					Message: fmt.Sprintf("secret %q holds %s, not %s: %s", s.Name, noun(kind), noun(want), consequence(s, r, want)),
-					Help:    "name a secret that holds one, or change the secret",
-					Related: facts.Related(r, "name", "the secret"),
-					Warning: want != "tls_certificate" && !static,
-				}
-				if kind == "" {
-					f.Resource, f.Path, f.Help = r, "", kindsHelp
-					f.Related = facts.Related(s.Resource, s.NamePath, "asked for here")
-				}
-				p.Report(f)
+			static := u.Source.GetConfigSourceSpecifier() == nil
+			f := validate.Finding{
+				Resource: u.in, Path: u.NamePath,
+				Message: fmt.Sprintf("secret %q holds %s, not %s: %s", u.Name, noun(kind), noun(want), consequence(u, r, want)),
+				Help:    "name a secret that holds one, or change the secret",
+				Related: facts.Related(r, "name", "the secret"),
+				Warning: want != "tls_certificate" && !static,
 			}
+			if kind == "" {
+				f.Resource, f.Path, f.Help = r, "", kindsHelp
+				f.Related = facts.Related(u.in, u.NamePath, "asked for here")
+			}
+			p.Report(f)
 		}
 	},
 }
@@ -79,12 +78,12 @@ func noun(kind protoreflect.Name) string {
 }
 
 // consequence is what Envoy does about a secret of another kind than the wanted one.
-func consequence(s xds.Subscriber, secret *xds.Resource, want protoreflect.Name) string {
-	switch static := s.Source.GetConfigSourceSpecifier() == nil; {
+func consequence(u secretUser, secret *xds.Resource, want protoreflect.Name) string {
+	switch static := u.Source.GetConfigSourceSpecifier() == nil; {
 	case static && want == "generic_secret":
 		return "it crashes Envoy"
 	case static:
-		return s.Resource.Refusal()
+		return u.in.Refusal()
 	case want == "tls_certificate":
 		return secret.Refusal()
 	case want == "validation_context":

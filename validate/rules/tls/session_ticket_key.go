@@ -32,10 +32,10 @@ Keys of 48 bytes are those of other servers. "openssl rand 80 makes one" makes o
 		t := part{Place: facts.Place{Resource: p.Resource, Path: n.Path().Field("session_ticket_keys")}, users: []tlsContext{c}}
 		checkTicketKeys(p, t, c.down.GetSessionTicketKeys())
 	},
-	ByName: true,
-	Reads:  []*xds.Type{xds.Secret},
-	Snapshot: func(p *validate.SnapshotPass) {
-		secretParts(p, "session_ticket_keys", func(s *tlsv3.Secret, t part) { checkTicketKeys(&p.Pass, t, s.GetSessionTicketKeys()) })
+	Resource: func(p *validate.LookupPass) {
+		if s, t, ok := secretPart(p, "session_ticket_keys"); ok {
+			checkTicketKeys(&p.Pass, t, s.GetSessionTicketKeys())
+		}
 	},
 }
 

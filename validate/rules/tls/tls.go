@@ -2,7 +2,6 @@ package tls
 
 import (
 	"slices"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -98,38 +97,56 @@ func (c tlsContext) commonPath(field string) xds.Path {
 	return c.node.Path().Field("common_tls_context").Field(field)
 }
 
-// secretUsers are the subscribers of each secret of the Snapshot.
-func secretUsers(p *validate.SnapshotPass) map[*xds.Resource][]xds.Subscriber {
-	if len(p.Snapshot.Of(xds.Secret)) == 0 {
-		return nil
-	}
-	users := make(map[*xds.Resource][]xds.Subscriber)
-	for _, s := range p.Subscribers {
-		if s.Target != xds.Secret {
-			continue
-		}
-		if r := secretFor(&p.LookupPass, s.Name, xds.WantedSecret(s.Node.Field())); r != nil {
-			users[r] = append(users[r], s)
-		}
-	}
-	return users
+// secretUser is a place that asks for a secret.
+type secretUser struct {
+	*xds.Subscription
+	in *xds.Resource
 }
 
-// secretFor is the secret that a reference gets: Envoy keeps those of a bootstrap by
-// kind, so that one of another kind can have the same name. Where there is none of the
-// wanted kind it is one of another, and nil where there is none at all.
-func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *xds.Resource {
-	all := p.Snapshot.Of(xds.Secret)
-	first, _ := slices.BinarySearchFunc(all, name, func(r *xds.Resource, name string) int { return strings.Compare(r.Name, name) })
-	for _, r := range all[first:] {
-		if r.Name != name {
-			break
+// usersOfSecrets are the places that ask for a secret, by its name.
+var usersOfSecrets = validate.NewIndex(nil, func(_ *xds.Snapshot, r *xds.Resource, add func(string, secretUser)) {
+	list := r.Facts().Subscriptions
+	for i := range list {
+		if list[i].Target == xds.Secret {
+			add(list[i].Name, secretUser{&list[i], r})
 		}
+	}
+})
+
+// usersOf is the key of what secretUsers returns.
+type usersOf struct{ *xds.Resource }
+
+// secretUsers are the places that get the secret that is judged. Envoy keeps those of a bootstrap by
+// kind, so that one of another kind can have the same name. Where there is none of the
+// wanted kind they get the first of another.
+func secretUsers(p *validate.LookupPass) []secretUser {
+	return validate.Once(&p.Pass, usersOf{p.Resource}, func() (users []secretUser) {
+		firsts := make(map[protoreflect.Name]*xds.Resource) // by kind
+		for _, r := range slices.Backward(p.Namesakes()) {
+			firsts[xds.SecretKind(r.Message.(*tlsv3.Secret))] = r
+		}
+		for _, u := range usersOfSecrets.Lookup(p.Snapshot, p.Resource.Name) {
+			gets := firsts[xds.WantedSecret(u.Node.Field())]
+			if gets == p.Resource || gets == nil && p.IsFirst() {
+				users = append(users, u)
+			}
+		}
+		return users
+	})
+}
+
+// secretFor is the secret that a reference gets, as in secretUsers; nil where there is none.
+func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *xds.Resource {
+	all := p.Snapshot.Named(xds.Secret, name)
+	for _, r := range all {
 		if xds.SecretKind(r.Message.(*tlsv3.Secret)) == wanted {
 			return r
 		}
 	}
-	return p.Snapshot.Lookup(xds.Secret, name)
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
 }
 
 // part is a message of TLS that a rule judges, inline or in a secret.
@@ -169,32 +186,27 @@ func (t part) any(is func(tlsContext) bool) bool {
 
 func (t part) isServers() bool { return t.any(tlsContext.isServer) }
 
-// secretParts are the secrets whose field holds a message, with their users that
-// want one.
-func secretParts(p *validate.SnapshotPass, field protoreflect.Name, visit func(*tlsv3.Secret, part)) {
+// secretPart is the secret that is judged, where its field holds a message, with those of its
+// users that want one; false where it is none, or nobody who wants one looks at it.
+func secretPart(p *validate.LookupPass, field protoreflect.Name) (secret *tlsv3.Secret, t part, ok bool) {
+	secret, ok = p.Resource.Message.(*tlsv3.Secret)
+	if m := secret.ProtoReflect(); !ok || !m.Has(m.Descriptor().Fields().ByName(field)) {
+		return nil, part{}, false
+	}
+	t = part{Place: facts.Place{Resource: p.Resource, Path: xds.Path(field)}, secret: true}
 	users := secretUsers(p)
-	for _, r := range p.Snapshot.Of(xds.Secret) {
-		secret := r.Message.(*tlsv3.Secret)
-		m := secret.ProtoReflect()
-		if !m.Has(m.Descriptor().Fields().ByName(field)) {
+	judged := len(users) == 0
+	for _, u := range users {
+		if xds.WantedSecret(u.Node.Field()) != field {
 			continue
 		}
-		t := part{Place: facts.Place{Resource: r, Path: xds.Path(field)}, secret: true}
-		judged := len(users[r]) == 0
-		for _, s := range users[r] {
-			if xds.WantedSecret(s.Node.Field()) != field {
-				continue
-			}
-			if c, ok := tlsContextAt(s.Node); ok {
-				t.users = append(t.users, c)
-				t.sds = t.sds || s.Source.GetConfigSourceSpecifier() != nil
-				judged = true
-			}
-		}
-		if judged {
-			visit(secret, t)
+		if c, ok := tlsContextAt(u.Node); ok {
+			t.users = append(t.users, c)
+			t.sds = t.sds || u.Source.GetConfigSourceSpecifier() != nil
+			judged = true
 		}
 	}
+	return secret, t, judged
 }
 
 // certificate is a TLS certificate that a rule judges.
@@ -217,8 +229,10 @@ func certificateRule(r *validate.Rule, check func(*validate.Pass, certificate)) 
 		}
 		check(p, certificate{m, part{Place: facts.Place{Resource: p.Resource, Path: n.Path()}, users: []tlsContext{c}}})
 	}
-	r.Snapshot = func(p *validate.SnapshotPass) {
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { check(&p.Pass, certificate{s.GetTlsCertificate(), t}) })
+	r.Resource = func(p *validate.LookupPass) {
+		if s, t, ok := secretPart(p, "tls_certificate"); ok {
+			check(&p.Pass, certificate{s.GetTlsCertificate(), t})
+		}
 	}
 	return r
 }

@@ -57,10 +57,10 @@ secret when it comes, or crashes: no connection ever works.`,
 			}
 		}
 	},
-	ByName: true,
-	Reads:  []*xds.Type{xds.Secret},
-	Snapshot: func(p *validate.SnapshotPass) {
-		secretParts(p, "tls_certificate", func(s *tlsv3.Secret, t part) { checkOverrides(&p.LookupPass, certificate{s.GetTlsCertificate(), t}) })
+	Resource: func(p *validate.LookupPass) {
+		if s, t, ok := secretPart(p, "tls_certificate"); ok {
+			checkOverrides(p, certificate{s.GetTlsCertificate(), t})
+		}
 	},
 }
 

@@ -53,10 +53,10 @@ func validationRule(r *validate.Rule, check func(*validate.Pass, validation)) *v
 		}
 		check(&p.Pass, v)
 	}
-	r.Snapshot = func(p *validate.SnapshotPass) {
-		secretParts(p, "validation_context", func(s *tlsv3.Secret, t part) {
+	r.Resource = func(p *validate.LookupPass) {
+		if s, t, ok := secretPart(p, "validation_context"); ok {
 			check(&p.Pass, validation{CertificateValidationContext: s.GetValidationContext(), part: t})
-		})
+		}
 	}
 	return r
 }

@@ -1,0 +1,42 @@
+package validate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"xdspub/xds"
+)
+
+// column is a list of what was found in resources, in the order of Types, then by name. It never
+// changes: an edit makes another one.
+type column[E any] struct {
+	entries []E
+	of      []*xds.Resource // the resource of each entry
+}
+
+func (c *column[E]) add(r *xds.Resource, e E) {
+	c.entries, c.of = append(c.entries, e), append(c.of, r)
+}
+
+// replace returns c with other entries of the resources of one Key.
+func (c column[E]) replace(k xds.Key, with column[E]) column[E] {
+	from, _ := slices.BinarySearchFunc(c.of, k, func(r *xds.Resource, k xds.Key) int { return byKey(r.Key, k) })
+	to := from
+	for to < len(c.of) && c.of[to].Key == k {
+		to++
+	}
+	return column[E]{
+		slices.Concat(c.entries[:from], with.entries, c.entries[to:]),
+		slices.Concat(c.of[:from], with.of, c.of[to:]),
+	}
+}
+
+func byKey(a, b xds.Key) int {
+	return cmp.Or(cmp.Compare(position(a.Type), position(b.Type)), strings.Compare(a.Name, b.Name))
+}
+
+// allTypes are the types of all resources that are judged, in the order in which they are.
+var allTypes = append(slices.Clone(xds.Types), xds.Bootstrap)
+
+func position(t *xds.Type) int { return slices.Index(allTypes, t) }

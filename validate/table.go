@@ -1,0 +1,60 @@
+package validate
+
+import (
+	"slices"
+	"sync"
+
+	"xdspub/xds"
+)
+
+// Table is what rules look up by a name, and what follows from the names in a Snapshot as a
+// whole, such as the name that each of those that are missing is most like. It is made anew where
+// one of these names comes or goes.
+type Table struct {
+	types   []*xds.Type
+	indexes []anyIndex
+	find    func(*LookupPass) map[string]string
+}
+
+// NewTable returns a Table of what find makes of the names of resources of some types, and of
+// the names that indexes have.
+func NewTable(types []*xds.Type, find func(*LookupPass) map[string]string, indexes ...anyIndex) *Table {
+	return &Table{types, indexes, find}
+}
+
+// Lookup returns what t has under a name.
+func (t *Table) Lookup(v View, name string) string {
+	answer := t.of(v.from)[name]
+	v.taker.note(question{about: aboutTable, index: t, name: name}, answer)
+	return answer
+}
+
+// of is the table of one Snapshot.
+func (t *Table) of(a *answers) map[string]string {
+	t.bring(a)
+	made, ok := a.made.Load(t)
+	if !ok {
+		made, _ = a.made.LoadOrStore(t, sync.OnceValue(func() map[string]string {
+			p := a.pass(a.options, nil, nil)
+			return t.find(&p)
+		}))
+	}
+	return made.(func() map[string]string)()
+}
+
+func (t *Table) bring(a *answers) {
+	if !a.behind[t] {
+		return
+	}
+	delete(a.behind, t)
+	for _, x := range t.indexes {
+		x.bring(a)
+	}
+	if slices.ContainsFunc(t.types, func(t *xds.Type) bool { return a.edit.renamed[t] }) ||
+		slices.ContainsFunc(t.indexes, func(x anyIndex) bool { return a.edit.renamedIn[x] }) {
+		a.made.Delete(t)
+		a.edit.note(t, "", false)
+	}
+}
+
+func (t *Table) still(a *answers, q question, was any) bool { return was == t.of(a)[q.name] }

@@ -1,0 +1,98 @@
+package validate
+
+import (
+	"context"
+	"time"
+
+	"xdspub/xds"
+)
+
+// worker judges resources on one goroutine.
+type worker struct {
+	answers *answers
+	to      dispatcher
+	after   []*Rule // those with Resource
+	watch   stopwatch
+	keep    bool // what comes out
+	notes   notes
+}
+
+func newWorker(a *answers, rules []*Rule, keep bool) *worker {
+	w := &worker{answers: a, to: newDispatcher(rules, a.options.envoy()), watch: a.options.Timings.stopwatch(), keep: keep}
+	for _, r := range rules {
+		if r.Resource != nil {
+			w.after = append(w.after, r)
+		}
+	}
+	return w
+}
+
+// pass is what rules see of a resource that the worker judges.
+func (w *worker) pass(r *xds.Resource, into *findings) LookupPass {
+	var taker *notes
+	if w.keep {
+		taker = &w.notes
+	}
+	p := w.answers.pass(w.answers.options, taker, into)
+	p.Resource, p.memo = r, make(memo)
+	return p
+}
+
+// found fills in what the rules have found, and looked up, since the last call.
+func (w *worker) found(j *judged, into *findings) *judged {
+	if !into.empty() {
+		j.findings = into
+	}
+	j.asked, j.until = w.notes.list(), w.notes.until
+	w.notes.until = time.Time{}
+	return j
+}
+
+// walk judges one resource by the rules that look at its messages. Where ctx ends it is not
+// all.
+func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *judged {
+	out := &judged{of: r}
+	p := w.pass(r, into)
+	p.later = new([]reported)
+	err := r.Walk(ctx, func(n *xds.Node) {
+		audience := w.to.audience(n)
+		for _, rule := range audience.everywhere {
+			p.rule = rule
+			w.watch.node(rule, &p, n)
+		}
+		if !audience.gathered && len(audience.rules) == 0 || n.InMetadata() {
+			return
+		}
+		if audience.gathered {
+			out.gathered = append(out.gathered, Occurrence{r, n})
+		}
+		for _, rule := range audience.rules {
+			p.rule = rule
+			w.watch.node(rule, &p, n)
+		}
+	})
+	if err == nil {
+		found := *p.later
+		p.later = nil
+		for _, f := range found {
+			p.rule = f.by
+			p.Report(f.Finding)
+		}
+	}
+	return w.found(out, into)
+}
+
+// afterWalk judges one resource by the rules that look at it once all were walked; nil where
+// they neither find nor look up anything.
+func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
+	p := w.pass(r, into)
+	for _, rule := range w.after {
+		p.rule = rule
+		w.watch.resource(rule, &p)
+	}
+	out := w.found(&judged{of: r, after: true}, into)
+	if out.findings == nil && out.asked == nil && out.until.IsZero() {
+		return nil
+	}
+	return out
+}
