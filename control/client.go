@@ -24,7 +24,7 @@ func Ask(ctx context.Context, out string) (Watch, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var w Watch
-	err := exchange(ctx, out, http.MethodGet, watchPath, nil, &w)
+	err := exchange(ctx, out, request{http.MethodGet, watchPath, nil}, &w)
 	return w, err
 }
 
@@ -34,13 +34,19 @@ func Ask(ctx context.Context, out string) (Watch, error) {
 // *ConflictError.
 func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
 	var result Result
-	err := exchange(ctx, out, http.MethodPost, retryPath, r, &result)
+	err := exchange(ctx, out, request{http.MethodPost, retryPath, r}, &result)
 	return result, err
 }
 
+// request is what a watch is asked.
+type request struct {
+	method, path string
+	body         any // nil for none
+}
+
 // exchange sends one request, and reads the answer whole. Its errors name the socket.
-func exchange(ctx context.Context, out, method, path string, body, into any) error {
-	err := request(ctx, Path(out), method, path, body, into)
+func exchange(ctx context.Context, out string, r request, into any) error {
+	err := r.send(ctx, Path(out), into)
 	switch _, conflict := errors.AsType[*ConflictError](err); {
 	case err == nil || conflict:
 		return err
@@ -54,15 +60,15 @@ func exchange(ctx context.Context, out, method, path string, body, into any) err
 	return fmt.Errorf("control socket %s: %w", Path(out), err)
 }
 
-func request(ctx context.Context, socket, method, path string, body, into any) error {
+func (r request) send(ctx context.Context, socket string, into any) error {
 	var data []byte
-	if body != nil {
+	if r.body != nil {
 		var err error
-		if data, err = json.Marshal(body); err != nil {
+		if data, err = json.Marshal(r.body); err != nil {
 			return err
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://xdspub"+path, bytes.NewReader(data))
+	sent, err := http.NewRequestWithContext(ctx, r.method, "http://xdspub"+r.path, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func request(ctx context.Context, socket, method, path string, body, into any) e
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	response, err := client.Do(r)
+	response, err := client.Do(sent)
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err // the made URL says nothing
 	}

@@ -152,27 +152,39 @@ func (d *Dir) fold(p *Plan) ([]File, error) {
 	return []File{base}, d.ensureFolder(basesPath, 0o700, anyGroup)
 }
 
-// carryOut stages the records and all that p writes, saves what it replaces, then
-// moves it. The last record is staged with the rest: a disk that fills up once the
-// first file has moved can't keep it from being written.
-func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *Intent) (Result, error) {
+// prepared is a plan of which all is staged that it writes.
+type prepared struct {
+	Plan
+	intent Intent
+	// first and last are the records from before the first step and after the last one; files
+	// are what the steps write.
+	first, last, files []staged
+	// added are the files that an interrupted change before it has added.
+	added []string
+}
+
+// prepare stages the records and all that p writes, and saves what it replaces. The last record
+// is staged with the rest: a disk that fills up once the first file has moved can't keep it
+// from being written.
+func (d *Dir) prepare(ctx context.Context, p Plan, prev Manifest, interrupted *Intent) (*prepared, error) {
 	in, replaced, err := d.intend(p, prev, interrupted)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	var out []string
+	c := &prepared{intent: in}
 	if interrupted != nil {
-		if out, err = d.added(interrupted.Steps); err != nil {
-			return Result{}, err
+		if c.added, err = d.added(interrupted.Steps); err != nil {
+			return nil, err
 		}
 	}
 	base, err := d.fold(&p)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
+	c.Plan = p
 	before, after, err := p.records(prev, in)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	before = slices.Concat(base, before)
 	ready, err := d.stageAll(ctx, slices.Concat(before, after, p.files()))
@@ -180,33 +192,33 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 		err = d.write(ctx, undoPath, replaced)
 	}
 	if err != nil {
+		return nil, err
+	}
+	c.first, ready = ready[:len(before)], ready[len(before):]
+	c.last, c.files = ready[:len(after)], ready[len(after):]
+	return c, nil
+}
+
+// carryOut prepares p, and moves what it writes.
+func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *Intent) (Result, error) {
+	c, err := d.prepare(ctx, p, prev, interrupted)
+	if err != nil {
 		return Result{}, err
 	}
-	first, last, files := ready[:len(before)], ready[len(before):len(before)+len(after)], ready[len(before)+len(after):]
-	if err := d.record(first); err != nil {
+	if err := d.record(c.first); err != nil {
 		return Result{}, err
 	}
 	var res Result
 	var refused *RefusedError
-	res.Steps, refused, err = d.move(ctx, p, files, in.reversible())
+	res.Steps, refused, err = d.move(ctx, c.Plan, c.files, c.intent.reversible())
 	switch {
 	case err != nil:
-	case refused != nil && in.reversible():
-		res.Undone, err = d.rollBack(ctx, in, out, p, res.Steps, refused)
-	case refused != nil: // it stays, and is not held
-		if err = d.refused(refused.Refusal, false); err == nil {
-			err = d.put(manifestPath, p.Manifest.normal())
-		}
-		if err == nil {
-			err = d.finish()
-		}
+	case refused == nil:
+		err = d.complete(c)
+	case c.intent.reversible():
+		res.Undone, err = d.rollBack(ctx, c, res.Steps, refused)
 	default:
-		if err = d.record(last); err == nil && len(last) > 0 {
-			d.reader.wrote(d.root, p.Manifest.normal())
-		}
-		if err == nil {
-			err = d.finish()
-		}
+		err = d.keepRefused(c, refused)
 	}
 	switch {
 	case refused != nil && err != nil:
@@ -215,6 +227,28 @@ func (d *Dir) carryOut(ctx context.Context, p Plan, prev Manifest, interrupted *
 		err = refused
 	}
 	return res, err
+}
+
+// complete puts the last record of a change of which all has moved.
+func (d *Dir) complete(c *prepared) error {
+	if err := d.record(c.last); err != nil {
+		return err
+	}
+	if len(c.last) > 0 {
+		d.reader.wrote(d.root, c.Manifest.normal())
+	}
+	return d.finish()
+}
+
+// keepRefused puts the record of a change that Envoy refused, and that stays and is not held.
+func (d *Dir) keepRefused(c *prepared, refused *RefusedError) error {
+	if err := d.refused(refused.Refusal, false); err != nil {
+		return err
+	}
+	if err := d.put(manifestPath, c.Manifest.normal()); err != nil {
+		return err
+	}
+	return d.finish()
 }
 
 // move carries the steps out. When Envoy refuses one it stops there, or goes on with

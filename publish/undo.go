@@ -29,21 +29,20 @@ func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	return true, errors.Join(err, d.tidy())
 }
 
-// rollBack rolls back what p has done; Envoy refused the last step of it. The files out were
-// added before p, by a change that ended early.
-func (d *Dir) rollBack(ctx context.Context, in Intent, out []string, p Plan, done []StepResult, refused *RefusedError) ([]StepResult, error) {
-	moved := Plan{Steps: p.Steps[:len(done)]}
-	back, err := d.startRollback(in, out, moved, refused)
+// rollBack rolls back what c has done; Envoy refused the last step of it.
+func (d *Dir) rollBack(ctx context.Context, c *prepared, done []StepResult, refused *RefusedError) ([]StepResult, error) {
+	back, err := d.startRollback(c, done, refused)
 	if err != nil {
 		return nil, fmt.Errorf("put back: %w", err)
 	}
-	return d.undo(ctx, back, p)
+	return d.undo(ctx, back, c.Plan)
 }
 
 // startRollback begins the rollback of what has moved: if this writer is killed, the next one
 // completes it. Files that the rollback leaves are not in the intent, and its record has
 // them as they are on disk.
-func (d *Dir) startRollback(in Intent, out []string, moved Plan, refused *RefusedError) (*Intent, error) {
+func (d *Dir) startRollback(c *prepared, done []StepResult, refused *RefusedError) (*Intent, error) {
+	in, moved := c.intent, Plan{Steps: c.Steps[:len(done)]}
 	in.Direction, in.Refusal = Back, &refused.Refusal
 	last := len(moved.Steps) - 1
 	going := in.keepAdded(moved.Steps[:last])
@@ -55,7 +54,7 @@ func (d *Dir) startRollback(in Intent, out []string, moved Plan, refused *Refuse
 	for _, f := range moved.Steps[last].Write {
 		goes[f.Path] = true
 	}
-	for _, name := range out {
+	for _, name := range c.added {
 		delete(goes, name)
 	}
 	came = slices.DeleteFunc(came, func(name string) bool { return goes[name] })

@@ -182,16 +182,7 @@ func (p *parser) statement() {
 	switch {
 	case p.accept(";"):
 	case p.accept("if"):
-		p.condition("then")
-		p.block()
-		for p.accept("elseif") {
-			p.condition("then")
-			p.block()
-		}
-		if p.accept("else") {
-			p.block()
-		}
-		p.expect("end")
+		p.ifElse()
 	case p.accept("while"):
 		p.condition("do")
 		p.loop()
@@ -206,31 +197,11 @@ func (p *parser) statement() {
 		p.expect("until")
 		p.expression()
 	case p.accept("function"):
-		p.name()
-		for p.accept(".") {
-			p.name()
-		}
-		if p.accept(":") {
-			p.name()
-		}
-		p.body()
+		p.namedFunction()
 	case p.accept("local"):
-		if p.accept("function") {
-			p.name()
-			p.body()
-			return
-		}
-		p.names()
-		if p.accept("=") {
-			p.expressions()
-		}
+		p.local()
 	case p.accept("::"):
-		b := p.fn.blocks[len(p.fn.blocks)-1]
-		if b.labels[p.token] {
-			p.fail("duplicate label '%s'", p.token)
-		}
-		b.labels[p.name()] = true
-		p.expect("::")
+		p.label()
 	case p.accept("break"):
 		if p.fn.loops == 0 {
 			panic(&Error{Line: p.line, Message: "no loop to break"})
@@ -242,6 +213,51 @@ func (p *parser) statement() {
 	default:
 		p.assignmentOrCall()
 	}
+}
+
+func (p *parser) ifElse() {
+	p.condition("then")
+	p.block()
+	for p.accept("elseif") {
+		p.condition("then")
+		p.block()
+	}
+	if p.accept("else") {
+		p.block()
+	}
+	p.expect("end")
+}
+
+func (p *parser) namedFunction() {
+	p.name()
+	for p.accept(".") {
+		p.name()
+	}
+	if p.accept(":") {
+		p.name()
+	}
+	p.body()
+}
+
+func (p *parser) local() {
+	if p.accept("function") {
+		p.name()
+		p.body()
+		return
+	}
+	p.names()
+	if p.accept("=") {
+		p.expressions()
+	}
+}
+
+func (p *parser) label() {
+	b := p.fn.blocks[len(p.fn.blocks)-1]
+	if b.labels[p.token] {
+		p.fail("duplicate label '%s'", p.token)
+	}
+	b.labels[p.name()] = true
+	p.expect("::")
 }
 
 func (p *parser) condition(then string) {
