@@ -98,7 +98,7 @@ func TestAsk(t *testing.T) {
 		{PID: 12, Source: "/src", Out: out, Since: at, Running: &Reconcile{Reason: "start", Began: at}},
 		{
 			PID: 12, Source: "/src", Out: out, Since: at, Snapshot: "v1", Failed: "open x: too bad", NextTrim: at,
-			Refused: &Refusal{Since: at, Snapshot: "v2", Message: "refused", Findings: diag.List{{Code: "x", Severity: diag.Warning, Position: diag.Position{File: "a", Line: 1}, End: diag.End{EndLine: 1}, Message: "<&>"}}},
+			Refused: &Refusal{Since: at, Snapshot: "v2", Message: "refused", Findings: diag.List{{Code: "x", Severity: diag.Warning, Position: diag.Position{File: "a", Line: 1}, End: diag.End{EndLine: 1}, Message: "<&>", Related: []diag.Related{}, Fixes: []diag.Fix{}}}},
 			Last:    &Reconcile{Reason: "change", Began: at, Ended: at, Outcome: Refused},
 		},
 	} {
@@ -113,7 +113,7 @@ func TestRetry(t *testing.T) {
 	out := newOut(t)
 	s := serve(t, out)
 	want := RetryHeld{Source: "/src", Flags: map[string][]string{"format": {"json"}, "disable": {"a", "b"}}}
-	result := Result{Outcome: Refused, Snapshot: "v1", Message: "no", Findings: diag.List{{Code: "x", Message: "y"}}}
+	result := Result{Outcome: Refused, Snapshot: "v1", Message: "no", Findings: diag.List{{Code: "x", Message: "y", Related: []diag.Related{}, Fixes: []diag.Fix{}}}}
 	loop(t, s, func(r *Request) {
 		switch {
 		case r.Source == "/other":

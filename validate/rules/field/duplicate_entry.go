@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	apikeyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/api_key_auth/v3"
 	localratev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	redisv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/redis_proxy/v3"
@@ -43,26 +44,24 @@ named twice.`,
 		case *apikeyv3.ApiKeyAuthPerRoute:
 			credentials(p, n, m.GetCredentials())
 		case *localratev3.LocalRateLimit:
-			unique(p, n, "descriptors", "descriptor stands twice", m.GetDescriptors(), func(i int) string {
+			unique(p, n.Path().Field("descriptors"), "descriptor stands twice", keysOf(m.GetDescriptors(), func(d *ratelimitv3.LocalRateLimitDescriptor) string {
 				var key strings.Builder
-				for _, e := range m.GetDescriptors()[i].GetEntries() {
+				for _, e := range d.GetEntries() {
 					fmt.Fprintf(&key, "%q=%q ", e.GetKey(), e.GetValue())
 				}
 				return key.String()
-			})
+			}))
 		case *redisv3.RedisProxy_PrefixRoutes:
-			routes := m.GetRoutes()
-			unique(p, n, "routes", "two routes have the same prefix", routes, func(i int) string {
+			unique(p, n.Path().Field("routes"), "two routes have the same prefix", keysOf(m.GetRoutes(), func(r *redisv3.RedisProxy_PrefixRoutes_Route) string {
 				if m.GetCaseInsensitive() {
-					return facts.LowerASCII(routes[i].GetPrefix())
+					return facts.LowerASCII(r.GetPrefix())
 				}
-				return routes[i].GetPrefix()
-			})
+				return r.GetPrefix()
+			}))
 		case *zookeeperv3.ZooKeeperProxy:
-			overrides := m.GetLatencyThresholdOverrides()
-			unique(p, n, "latency_threshold_overrides", "two thresholds for this opcode", overrides, func(i int) string {
-				return overrides[i].GetOpcode().String()
-			})
+			unique(p, n.Path().Field("latency_threshold_overrides"), "two thresholds for this opcode", keysOf(m.GetLatencyThresholdOverrides(), func(o *zookeeperv3.LatencyThresholdOverride) string {
+				return o.GetOpcode().String()
+			}))
 		case *wasmv3.EnvironmentVariables:
 			environment(p, n, m)
 		}
@@ -70,19 +69,27 @@ named twice.`,
 }
 
 func credentials(p *validate.Pass, n *xds.Node, list []*apikeyv3.Credential) {
-	unique(p, n, "credentials", "two credentials have one key", list, func(i int) string { return list[i].GetKey() })
+	unique(p, n.Path().Field("credentials"), "two credentials have one key", keysOf(list, (*apikeyv3.Credential).GetKey))
 }
 
-// unique reports the elements of a list whose key is that of one before.
-func unique[E any](p *validate.Pass, n *xds.Node, field, message string, list []E, key func(int) string) {
-	first := make(map[string]int, len(list))
-	for i := range list {
-		at, twice := first[key(i)]
+// keysOf returns the keys of the elements of a list.
+func keysOf[E any](list []E, key func(E) string) []string {
+	keys := make([]string, len(list))
+	for i, e := range list {
+		keys[i] = key(e)
+	}
+	return keys
+}
+
+// unique reports the elements of the list at a path whose key is that of one before.
+func unique(p *validate.Pass, path xds.Path, message string, keys []string) {
+	first := make(map[string]int, len(keys))
+	for i, key := range keys {
+		at, twice := first[key]
 		if !twice {
-			first[key(i)] = i
+			first[key] = i
 			continue
 		}
-		path := n.Path().Field(field)
 		p.Report(validate.Finding{
 			Path:    path.Index(i),
 			Message: message,

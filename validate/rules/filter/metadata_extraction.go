@@ -67,27 +67,37 @@ with any of on_present, on_missing and on_error, and takes no value for empty.`,
 				}
 				return
 			}
-			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing()), wrong)
+			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing())}.check(wrong)
 			if hasNoValue(m.GetOnError()) {
 				wrong("on_error", "on_error has no value", "say in value what to write")
 			}
 		case *thriftmetadatav3.Rule:
-			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing()), wrong)
+			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing())}.check(wrong)
 		case *thriftheaderv3.HeaderToMetadata_Rule:
-			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, m.GetOnMissing().GetValue() == "", wrong)
+			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, m.GetOnMissing().GetValue() == ""}.check(wrong)
 		case *payloadv3.PayloadToMetadata_Rule:
-			extraction("on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, m.GetOnMissing().GetValue() == "", wrong)
+			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, m.GetOnMissing().GetValue() == ""}.check(wrong)
 		}
 	},
 }
 
-// extraction checks what a rule does with a value and without it.
-func extraction(present string, hasPresent bool, missing string, hasMissing, withoutValue bool, wrong func(path xds.Path, message, help string)) {
+// written is what a rule writes to the metadata, with a value and without one: the names of the
+// two fields, and whether they are set.
+type written struct {
+	present    string
+	hasPresent bool
+	missing    string
+	hasMissing bool
+	// withoutValue means that missing has nothing to write.
+	withoutValue bool
+}
+
+func (w written) check(wrong func(path xds.Path, message, help string)) {
 	switch {
-	case !hasPresent && !hasMissing:
-		wrong("", fmt.Sprintf("the rule has neither %s nor %s", present, missing), "say what to write to the metadata")
-	case hasMissing && withoutValue:
-		wrong(xds.Path(missing), missing+" has no value", "say in value what to write")
+	case !w.hasPresent && !w.hasMissing:
+		wrong("", fmt.Sprintf("the rule has neither %s nor %s", w.present, w.missing), "say what to write to the metadata")
+	case w.hasMissing && w.withoutValue:
+		wrong(xds.Path(w.missing), w.missing+" has no value", "say in value what to write")
 	}
 }
 
@@ -103,7 +113,7 @@ func headerExtraction(m *headerv3.Config_Rule, wrong func(path xds.Path, message
 	if m.GetOnHeaderPresent().GetValue() != "" && m.GetOnHeaderPresent().GetRegexValueRewrite() != nil {
 		wrong("on_header_present.regex_value_rewrite", "on_header_present has both value and regex_value_rewrite", "keep one of them")
 	}
-	extraction("on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == "", wrong)
+	written{"on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == ""}.check(wrong)
 }
 
 // hasNoValue reports whether something is to be written that has no value.

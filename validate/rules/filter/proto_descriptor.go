@@ -69,7 +69,7 @@ Sets in files of Envoy's machine are not looked at.`,
 			for name, e := range m.GetExtractionsByMethod() {
 				methods[name] = extracted{request: slices.Sorted(maps.Keys(e.GetRequestFieldExtractions()))}
 			}
-			checkExtraction("descriptor_set", m.GetDescriptorSet(), "extractions_by_method", "request_field_extractions", methods, wrong)
+			extraction{"descriptor_set", m.GetDescriptorSet(), "extractions_by_method", "request_field_extractions", methods}.check(wrong)
 		case *messagev3.ProtoMessageExtractionConfig:
 			methods := make(map[string]extracted)
 			for name, e := range m.GetExtractionByMethod() {
@@ -79,7 +79,7 @@ Sets in files of Envoy's machine are not looked at.`,
 				}
 			}
 			if m.GetProtoDescriptorTypedMetadata() == "" {
-				checkExtraction("data_source", m.GetDataSource(), "extraction_by_method", "request_extraction_by_field", methods, wrong)
+				extraction{"data_source", m.GetDataSource(), "extraction_by_method", "request_extraction_by_field", methods}.check(wrong)
 			}
 		}
 	},
@@ -103,30 +103,40 @@ func checkTranscoder(m *transcoderv3.GrpcJsonTranscoder, wrong func(path xds.Pat
 // extracted are the paths of fields that a filter takes from a method's messages.
 type extracted struct{ request, response []string }
 
-func checkExtraction(sourcePath xds.Path, source *corev3.DataSource, methodsField, requestField string, methods map[string]extracted, wrong func(path xds.Path, message, help string)) {
-	if source.GetFilename() != "" {
+// extraction is what a filter takes from messages that a descriptor set describes, and the names
+// of the fields that say so.
+type extraction struct {
+	sourceField  xds.Path
+	source       *corev3.DataSource
+	methodsField xds.Path
+	requestField string
+	methods      map[string]extracted
+}
+
+func (e extraction) check(wrong func(path xds.Path, message, help string)) {
+	if e.source.GetFilename() != "" {
 		return
 	}
-	binary, ok := source.GetSpecifier().(*corev3.DataSource_InlineBytes)
+	binary, ok := e.source.GetSpecifier().(*corev3.DataSource_InlineBytes)
 	if !ok {
-		wrong(sourcePath, "the descriptor set is neither a file nor inline_bytes", describeHelp)
+		wrong(e.sourceField, "the descriptor set is neither a file nor inline_bytes", describeHelp)
 		return
 	}
-	set, err := readDescriptors(binary.InlineBytes, len(methods) > 0)
+	set, err := readDescriptors(binary.InlineBytes, len(e.methods) > 0)
 	if err != nil {
-		wrong(sourcePath, err.Error(), describeHelp)
+		wrong(e.sourceField, err.Error(), describeHelp)
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(methods)) {
-		at := xds.Path(methodsField).Key(name)
+	for _, name := range slices.Sorted(maps.Keys(e.methods)) {
+		at := e.methodsField.Key(name)
 		dot := strings.LastIndexByte(name, '.')
 		method := set.services[name[:max(dot, 0)]][name[dot+1:]]
 		if method == nil {
 			wrong(at, fmt.Sprintf("method %q is not in the descriptor set", name), "write it as in package.Service.Method")
 			continue
 		}
-		checkFields(set, method.GetInputType(), methods[name].request, at.Field(requestField), wrong)
-		checkFields(set, method.GetOutputType(), methods[name].response, at.Field("response_extraction_by_field"), wrong)
+		checkFields(set, method.GetInputType(), e.methods[name].request, at.Field(e.requestField), wrong)
+		checkFields(set, method.GetOutputType(), e.methods[name].response, at.Field("response_extraction_by_field"), wrong)
 	}
 }
 

@@ -30,29 +30,37 @@ far above all that there are, one that can only be read, and keepalive times abo
 		if t := facts.TransportOf(l); t == facts.LibraryCalls || l.GetInternalListener() != nil || !bindsToPort(l) {
 			return
 		}
-		checkSocket(p, l, l.GetAddress(), "", l.GetSocketOptions(), l.GetTcpKeepalive())
+		checkSocket(p, l, ownSocket{"", l.GetAddress(), l.GetSocketOptions(), l.GetTcpKeepalive()})
 		for i, a := range l.GetAdditionalAddresses() {
-			path := xds.Path("additional_addresses").Index(i)
 			// Where an additional address has none, the listener's own count, and were
 			// reported there.
-			checkSocket(p, l, a.GetAddress(), path, a.GetSocketOptions().GetSocketOptions(), a.GetTcpKeepalive())
+			path := xds.Path("additional_addresses").Index(i)
+			checkSocket(p, l, ownSocket{path, a.GetAddress(), a.GetSocketOptions().GetSocketOptions(), a.GetTcpKeepalive()})
 		}
 	},
 }
 
-func checkSocket(p *validate.Pass, l *listenerv3.Listener, a *corev3.Address, at xds.Path, options []*corev3.SocketOption, keepalive *corev3.TcpKeepalive) {
-	if a.GetSocketAddress() == nil {
+// ownSocket is what a listener, or an additional address at a path, says of its own socket.
+type ownSocket struct {
+	at        xds.Path
+	address   *corev3.Address
+	options   []*corev3.SocketOption
+	keepalive *corev3.TcpKeepalive
+}
+
+func checkSocket(p *validate.Pass, l *listenerv3.Listener, own ownSocket) {
+	if own.address.GetSocketAddress() == nil {
 		return // a pipe gets none of them
 	}
 	if facts.TransportOf(l) == facts.Connections {
-		checkKeepalive(p, at.Field("tcp_keepalive"), keepalive)
+		checkKeepalive(p, own.at.Field("tcp_keepalive"), own.keepalive)
 	}
-	list := at.Field("socket_options")
-	if at != "" {
+	list := own.at.Field("socket_options")
+	if own.at != "" {
 		list = list.Field("socket_options")
 	}
-	s := socketOf(l, a.GetSocketAddress())
-	for i, o := range options {
+	s := socketOf(l, own.address.GetSocketAddress())
+	for i, o := range own.options {
 		if !s.gets(o) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	statslogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stats/v3"
 	otelv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"xdspub/diag"
 	"xdspub/validate"
@@ -105,17 +106,23 @@ func checkStatsLogger(m *statslogv3.Config, report reporting) {
 		report("", "the logger has no stats_scope", "add one; it may be empty")
 	}
 	for i, c := range m.GetCounters() {
-		checkStatsValue(xds.Path("counters").Index(i), c.GetValueFormat() != "", c.GetValueFixed() != nil, report)
+		checkStatsValue(xds.Path("counters").Index(i), c, report)
 	}
 	for i, g := range m.GetGauges() {
 		path := xds.Path("gauges").Index(i)
-		checkStatsValue(path, g.GetValueFormat() != "", g.GetValueFixed() != nil, report)
+		checkStatsValue(path, g, report)
 		checkGauge(path, g, report)
 	}
 }
 
-func checkStatsValue(path xds.Path, format, fixed bool, report reporting) {
-	switch {
+// measured is a counter, or a gauge.
+type measured interface {
+	GetValueFormat() string
+	GetValueFixed() *wrapperspb.UInt64Value
+}
+
+func checkStatsValue(path xds.Path, m measured, report reporting) {
+	switch format, fixed := m.GetValueFormat() != "", m.GetValueFixed() != nil; {
 	case format && fixed:
 		report(path.Field("value_fixed"), "value_fixed stands beside value_format", "leave one of them")
 	case !format && !fixed:
