@@ -5,7 +5,6 @@ import (
 
 	celexpr "cel.dev/expr"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	celfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
@@ -120,17 +119,4 @@ func older(e *celexpr.Expr) *exprpb.Expr {
 		return nil
 	}
 	return &same
-}
-
-// celOptions returns what a version has for expressions with that configuration, which may
-// be nil.
-func celOptions(v *envoyapi.Version, c *corev3.CelExpressionConfig) cel.Options {
-	o := celAdds(c)
-	o.Functions = cel.Functions(v.CELFunctions())
-	return o
-}
-
-// celAdds returns what a configuration adds to the language.
-func celAdds(c *corev3.CelExpressionConfig) cel.Options {
-	return cel.Options{StringConversion: c.GetEnableStringConversion(), StringFunctions: c.GetEnableStringFunctions()}
 }

@@ -1,0 +1,21 @@
+package syntax
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"xdspub/envoyapi"
+	"xdspub/validate/cel"
+)
+
+// celOptions returns what a version has for expressions with that configuration, which may
+// be nil.
+func celOptions(v *envoyapi.Version, c *corev3.CelExpressionConfig) cel.Options {
+	o := celAdds(c)
+	o.Functions = cel.Functions(v.CELFunctions())
+	return o
+}
+
+// celAdds returns what a configuration adds to the language.
+func celAdds(c *corev3.CelExpressionConfig) cel.Options {
+	return cel.Options{StringConversion: c.GetEnableStringConversion(), StringFunctions: c.GetEnableStringFunctions()}
+}
