@@ -454,5 +454,10 @@ func scenarios() []scenario {
 		run:  func(d *Dir, _ *envoy) error { return d.Release() },
 		want: one, stays: []string{"cds/cds.json", "eds/api/eds.json"}, snapshot: "s1", last: noReason,
 	})
+	add(scenario{
+		name: "commit", before: slices.Clone(out1), plan: state1(),
+		run:  func(d *Dir, _ *envoy) error { return d.SetRevision("s1", "c0ffee") },
+		want: one, snapshot: "s1",
+	})
 	return list
 }
