@@ -175,6 +175,25 @@ func changed(t *testing.T, path string) (last time.Time) {
 	return last
 }
 
+// TestVersionOfEndpoints: of which version the endpoints of a cluster are, Envoy says in a
+// version_text and nowhere else.
+func TestVersionOfEndpoints(t *testing.T) {
+	s := newEverything(newFixture(t))
+	_, a := s.start(s.more)
+	const version = "version-of-endpoints"
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir})
+	expect(t, version, step(t, f, envoy.AwaitOptions{}, func() { s.publish("eds", version, s.good("eds")...) }, sub("EDS", envoy.EDS("c"), version)), envoy.Confirmed, 1)
+	for question, tells := range map[string]bool{
+		"/stats?type=TextReadouts": true, "/config_dump?include_eds": false, "/config_dump?resource=dynamic_endpoint_configs&include_eds": false,
+		"/clusters": false, "/clusters?format=json": false, "/init_dump": false, "/stats?type=Gauges": false, "/listeners?format=json": false,
+	} {
+		_, body, err := envoytest.Get(t, a.String()+question)
+		if err != nil || strings.Contains(body, version) != tells {
+			t.Errorf("%s: %v, it tells the version: %t, want %t", question, err, !tells, tells)
+		}
+	}
+}
+
 // TestAnotherProcess: what one process was seen to run says nothing of another one.
 func TestAnotherProcess(t *testing.T) {
 	s := newEverything(newFixture(t))

@@ -5,8 +5,8 @@
 //
 //	bench XDSPUB ENVOY [PART...]
 //
-// The parts are validate, edits, confirmation, envoy (until Envoy has taken an edit) and idle; all of them
-// where none is named.
+// The parts are validate, edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
+// Envoy has taken an edit) and idle; all of them where none is named.
 package main
 
 import (
@@ -57,6 +57,7 @@ func run(xdspub, envoy string, names []string) error {
 		{"validate", w.measureValidate},
 		{"edits", func() error { return measureEdits(dir, xdspub, append(sizes, 10*clusters)) }},
 		{"confirmation", func() error { return measureConfirmation(dir, xdspub, envoy, sizes) }},
+		{"questions", func() error { return measureQuestions(dir, xdspub, envoy, sizes) }},
 		{"envoy", func() error { return measureRaw(dir, xdspub, envoy, sizes) }},
 		{"idle", func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) }},
 	}
