@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"time"
 )
 
 // ReadFile reads a file of the directory out, by its path below it.
@@ -12,6 +13,26 @@ func ReadFile(out, file string) ([]byte, error) {
 		data, _, err := root.read(file, MaxFile)
 		return data, err
 	})
+}
+
+// Changed returns when a file of the directory out, or the folder that it is in, was last changed,
+// by the clock of its file system: now where one of them is gone, or can't be asked.
+func Changed(out, file string) (last time.Time) {
+	root, err := openOut(out)
+	if err != nil {
+		return time.Now()
+	}
+	defer root.Close()
+	for _, name := range []string{file, path.Dir(file)} {
+		info, err := root.lstat(name)
+		if err != nil {
+			return time.Now()
+		}
+		if at := info.Changed(); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // Unreadable reports whether an error of ReadFile says that something else stands where

@@ -20,6 +20,9 @@ func NewSignature(device, inode uint64, size, modified, changed int64) Signature
 	return Signature{device, inode, size, modified, changed}
 }
 
+// Changed returns when the file, its mode or its owner was last changed.
+func (s Signature) Changed() time.Time { return time.Unix(0, s.changed) }
+
 // Size returns the size of the file.
 func (s Signature) Size() int64 { return s.size }
 
