@@ -232,7 +232,9 @@ func (c *Change) expect(s publish.Step) error {
 	for _, sub := range changed {
 		version := c.version(sub.File)
 		if version != "" && (written[sub.File] || !before.Shares(sub)) {
-			c.expected = append(c.expected, sub.Expect(version, !written[sub.File]))
+			expected := sub.Expect(version, !written[sub.File])
+			expected.Changed = c.out.Changed(sub.File)
+			c.expected = append(c.expected, expected)
 		}
 	}
 	return nil

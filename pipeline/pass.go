@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"xdspub/envoy"
@@ -63,13 +65,19 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Pl
 	change := plan.Change
 	change.Confirm, change.Republish = c.Confirmer(), p.republish
 	p.republish = nil
-	if plan.Replaces { // not in each reconcile: git may be slow
-		change.Manifest.Revision = revision.Of(ctx, p.source)
+	var commit string
+	var asking sync.WaitGroup
+	if plan.Replaces || change.Manifest.Revision == "" { // not in each reconcile
+		// Git may be slow, and no file waits for it. It is asked at once: the tree may be that of
+		// another commit by the time that all Envoys have answered.
+		change.Manifest.Revision = ""
+		asking.Go(func() { commit = revision.Of(ctx, p.source) })
 	}
 	published, err := d.Publish(ctx, change)
+	asking.Wait()
 	result := Result{Result: published, Outcomes: c.Outcomes()}
 	if err != nil {
 		return result, err
 	}
-	return result, d.Release()
+	return result, errors.Join(d.SetRevision(plan.ID, commit), d.Release())
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"xdspub/load"
 	"xdspub/publish"
@@ -102,3 +103,7 @@ func (r *Reader) VersionInfo(file string) string {
 func (r *Reader) document(file string, data []byte) load.Input {
 	return load.Input{Name: filepath.Join(r.options.Dir, filepath.FromSlash(file)), Format: r.options.Format.Name, Data: data, Envoy: r.options.Envoy}
 }
+
+// Changed returns when a published file, or the folder that it is in, was last changed
+// (publish.Changed).
+func (r *Reader) Changed(file string) time.Time { return publish.Changed(r.options.Dir, file) }
