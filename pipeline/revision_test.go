@@ -1,39 +1,24 @@
 package pipeline_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"xdspub/internal/fixture"
+	"xdspub/internal/sh"
 	"xdspub/pipeline"
 	"xdspub/publish"
 )
 
-// sh runs a script in a folder.
-func sh(t *testing.T, dir, script string) (output string) {
-	t.Helper()
-	cmd := exec.Command("sh", "-euc", script)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // TestPublishedRevision: the record has the commit that brought what is out, and
 // keeps it for later commits that change nothing of it.
 func TestPublishedRevision(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED, needs git: ", err)
-	}
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	sh.Git(t)
 	dir := t.TempDir()
-	sh(t, dir, "git init -q; git config user.name me; git config user.email me@example.com")
+	sh.Run(t, dir, "git init -q; git config user.name me; git config user.email me@example.com")
 	s := fixture.New(t, func(o *pipeline.Options) { o.Source.Path = filepath.Join(dir, "tree") })
 	recorded := func() string {
 		t.Helper()
@@ -46,7 +31,7 @@ func TestPublishedRevision(t *testing.T) {
 	commit := func(cluster string) string {
 		t.Helper()
 		s.Tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: " + cluster + "\n")
-		return sh(t, dir, "git add tree; git commit -q --allow-empty -m more; git rev-parse HEAD")
+		return sh.Run(t, dir, "git add tree; git commit -q --allow-empty -m more; git rev-parse HEAD")
 	}
 	first := commit("one")
 	s.Publish()
@@ -70,5 +55,43 @@ func TestPublishedRevision(t *testing.T) {
 	s.Publish()
 	if got := recorded(); got != third+"+dirty" {
 		t.Errorf("%q, want %q", got, third+"+dirty")
+	}
+}
+
+// TestGitIsSlow: no file waits for git, which here answers once the files are published. Its answer
+// goes on record after that.
+func TestGitIsSlow(t *testing.T) {
+	sh.Git(t)
+	dir, bin := t.TempDir(), t.TempDir()
+	sh.Run(t, dir, "git init -q; git config user.name me; git config user.email me@example.com")
+	s := fixture.New(t, func(o *pipeline.Options) { o.Source.Path = filepath.Join(dir, "tree") })
+	s.Tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n")
+	commit := sh.Run(t, dir, "git add tree; git commit -qm one; git rev-parse HEAD")
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s ]; do sleep 0.01; done\nexec %s \"$@\"\n", filepath.Join(s.Options.Out, "cds/cds.json"), git)
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(slow), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	s.Publish()
+	if m, err := publish.ReadManifest(s.Options.Out); err != nil || m.Revision != commit {
+		t.Errorf("%v: %q, want %q", err, m.Revision, commit)
+	}
+}
+
+// TestRevisionLater: a commit that nobody could tell goes on record with the next reconcile.
+func TestRevisionLater(t *testing.T) {
+	sh.Git(t)
+	dir := t.TempDir()
+	s := fixture.New(t, func(o *pipeline.Options) { o.Source.Path = filepath.Join(dir, "tree") })
+	s.Tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n")
+	s.Publish()
+	commit := sh.Run(t, dir, "git init -q; git config user.name me; git config user.email me@example.com; git add tree; git commit -qm one; git rev-parse HEAD")
+	s.Publish()
+	if m, err := publish.ReadManifest(s.Options.Out); err != nil || m.Revision != commit {
+		t.Errorf("%v: %q, want %q", err, m.Revision, commit)
 	}
 }

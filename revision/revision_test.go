@@ -2,35 +2,20 @@ package revision
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// sh runs a script in a folder.
-func sh(t *testing.T, dir, script string) (output string) {
-	t.Helper()
-	cmd := exec.Command("sh", "-euc", script)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
+	"xdspub/internal/sh"
+)
 
 // newRepository returns a git work tree with a source tree in its folder envoy.
 func newRepository(t *testing.T) (dir string) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED, needs git: ", err)
-	}
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	sh.Git(t)
 	dir = filepath.Join(t.TempDir(), "repository")
-	sh(t, ".", "git init -q "+dir)
-	sh(t, dir, `git config user.name me; git config user.email me@example.com
+	sh.Run(t, ".", "git init -q "+dir)
+	sh.Run(t, dir, `git config user.name me; git config user.email me@example.com
 		mkdir envoy ignored; echo a >envoy/a.yaml; echo b >README; echo c >ignored/c.yaml; echo ignored >.gitignore; echo x >'envoy/:x.yaml'
 		git add .; git commit -qm one`)
 	return dir
@@ -39,8 +24,8 @@ func newRepository(t *testing.T) (dir string) {
 func TestRevision(t *testing.T) {
 	dir := newRepository(t)
 	// Two commits, so that the one of a linked work tree can be told apart.
-	sh(t, dir, "git worktree add -q ../linked; git commit -q --allow-empty -m two; ln -s repository/envoy ../link; ln -s repository/envoy/a.yaml ../link.yaml; mkdir ../bare; git init -q --bare ../bare; git init -q ../unborn")
-	one, two := sh(t, dir, "git rev-parse HEAD^"), sh(t, dir, "git rev-parse HEAD")
+	sh.Run(t, dir, "git worktree add -q ../linked; git commit -q --allow-empty -m two; ln -s repository/envoy ../link; ln -s repository/envoy/a.yaml ../link.yaml; mkdir ../bare; git init -q --bare ../bare; git init -q ../unborn")
+	one, two := sh.Run(t, dir, "git rev-parse HEAD^"), sh.Run(t, dir, "git rev-parse HEAD")
 	index := filepath.Join(dir, ".git/index")
 	for _, tt := range []struct{ name, setup, source, want string }{
 		{"work tree", "", ".", two},
@@ -72,7 +57,7 @@ func TestRevision(t *testing.T) {
 		{".git that is a pipe", "mv .git moved; mkfifo .git", "envoy", ""},
 		{".git of other text", "rm .git; echo hello >.git", "envoy", ""},
 	} {
-		sh(t, dir, tt.setup)
+		sh.Run(t, dir, tt.setup)
 		before, _ := os.Stat(index)
 		if got := Of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -109,7 +94,7 @@ func TestRevisionOfSomebodyElse(t *testing.T) {
 		{"but the source", "chown -R 0 envoy", false},
 		{"of root", "chown -R 0 .; chown -R 12345 envoy", true},
 	} {
-		sh(t, dir, tt.setup)
+		sh.Run(t, dir, tt.setup)
 		if got := Of(t.Context(), filepath.Join(dir, "envoy")); (got != "") != tt.told {
 			t.Errorf("%s: %q", tt.name, got)
 		}
@@ -120,9 +105,9 @@ func TestRevisionOfSomebodyElse(t *testing.T) {
 // the one around it.
 func TestRevisionOfSubmodules(t *testing.T) {
 	dir := newRepository(t)
-	sh(t, dir, "git init -q ../other; cd ../other; echo a >a; git add a; git "+asMe+" commit -qm one")
-	sh(t, dir, "git -c protocol.file.allow=always submodule --quiet add ../other envoy/sub; git commit -qm two")
-	outer, inner := sh(t, dir, "git rev-parse HEAD"), sh(t, dir, "git -C envoy/sub rev-parse HEAD")
+	sh.Run(t, dir, "git init -q ../other; cd ../other; echo a >a; git add a; git "+asMe+" commit -qm one")
+	sh.Run(t, dir, "git -c protocol.file.allow=always submodule --quiet add ../other envoy/sub; git commit -qm two")
+	outer, inner := sh.Run(t, dir, "git rev-parse HEAD"), sh.Run(t, dir, "git -C envoy/sub rev-parse HEAD")
 	for _, tt := range []struct{ name, setup, source, want string }{
 		{"submodule", "", "envoy/sub", inner},
 		{"around it", "", "envoy", outer},
@@ -132,7 +117,7 @@ func TestRevisionOfSubmodules(t *testing.T) {
 		{"another commit", "cd envoy/sub; git checkout -q .; git " + asMe + " commit -q --allow-empty -m two", "envoy", outer + "+dirty"},
 		{"not checked out", "git submodule --quiet deinit -f envoy/sub", "envoy", outer},
 	} {
-		sh(t, dir, tt.setup)
+		sh.Run(t, dir, tt.setup)
 		if got := Of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
@@ -145,9 +130,9 @@ const asMe = "-c user.name=me -c user.email=me@example.com"
 func TestRevisionOfSHA256(t *testing.T) {
 	newRepository(t) // for its environment
 	dir := filepath.Join(t.TempDir(), "repository")
-	sh(t, ".", "git init -q --object-format sha256 "+dir)
-	sh(t, dir, "echo a >a; git add a; git "+asMe+" commit -qm one; git pack-refs --all; git gc -q")
-	if got, want := Of(t.Context(), dir), sh(t, dir, "git rev-parse HEAD"); got != want || len(got) != 64 {
+	sh.Run(t, ".", "git init -q --object-format sha256 "+dir)
+	sh.Run(t, dir, "echo a >a; git add a; git "+asMe+" commit -qm one; git pack-refs --all; git gc -q")
+	if got, want := Of(t.Context(), dir), sh.Run(t, dir, "git rev-parse HEAD"); got != want || len(got) != 64 {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -194,7 +179,7 @@ func TestRevisionRunsNothing(t *testing.T) {
 			if err := os.Symlink(command, filepath.Join(home, "post-index-change")); err != nil {
 				t.Fatal(err)
 			}
-			sh(t, dir, hostile+strings.ReplaceAll(tt.setup, "RAN", command))
+			sh.Run(t, dir, hostile+strings.ReplaceAll(tt.setup, "RAN", command))
 			os.Remove(ran) // of git in the setup itself
 			if got := Of(t.Context(), filepath.Join(dir, tt.source)); (got != "") != tt.told {
 				t.Errorf("%q", got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xdspub/internal/fspath"
+	"xdspub/internal/sh"
 )
 
 // TestChanges: Read tells what changed, by the paths as reached from the root, and each
@@ -15,7 +16,7 @@ import (
 func TestChanges(t *testing.T) {
 	top := t.TempDir()
 	root := filepath.Join(top, "root")
-	sh(t, top, `mkdir -p root/x out/y root/f/g root/.h/i
+	sh.Run(t, top, `mkdir -p root/x out/y root/f/g root/.h/i
 		for f in root/a.yaml root/.key out/target root/f/g/k root/.h/i/k; do echo 1 >$f; done
 		ln -s ../out/y root/l; ln -s ../out/target root/t.yaml; ln -s f/g/k root/k.yaml; ln -s .h/i/k root/h.yaml`)
 	w, _ := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Skip: litter, Files: []string{filepath.Join(root, ".key")}})
@@ -55,7 +56,7 @@ func TestChanges(t *testing.T) {
 		{do: fmt.Sprintf("for i in $(seq %d); do : >root/x/$i; done", maxChanged+1), all: true},
 		{do: "mv root away/root; mv away/root root", all: true},
 	} {
-		sh(t, top, s.do)
+		sh.Run(t, top, s.do)
 		var got Changes
 		done := func() bool {
 			many := len(got.Paths) > maxChanged // told by several readings on a slow machine
@@ -96,7 +97,7 @@ func TestChangesUnknown(t *testing.T) {
 // of yet. The Watcher does not run here, so no event comes.
 func TestChangesOnTheirWay(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir .git ..1 ..2; ln -s ..1 ..data; echo 1 >.git/index")
+	sh.Run(t, dir, "mkdir .git ..1 ..2; ln -s ..1 ..data; echo 1 >.git/index")
 	w, _ := newWatcher(t, dir, Options{})
 	defer run(t, w) // frees what New took
 	for _, tt := range []struct {
@@ -110,7 +111,7 @@ func TestChangesOnTheirWay(t *testing.T) {
 		{"ln -s ..2 ..new; mv -T ..new ..data", true},
 		{"true", false},
 	} {
-		sh(t, dir, tt.before)
+		sh.Run(t, dir, tt.before)
 		w.Read(t.Context(), func(c Changes) {
 			if c.All != tt.all {
 				t.Errorf("after %s, all may have changed: %v, want %v", tt.before, c.All, tt.all)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"xdspub/internal/sh"
 )
 
 // TestFiles is about files beside the tree, watched and polled.
@@ -14,13 +16,13 @@ func TestFiles(t *testing.T) {
 		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
 			dir := t.TempDir()
 			at := func(name string) string { return filepath.Join(dir, name) }
-			sh(t, dir, "mkdir root etc; echo 1 >etc/a; echo 1 >root/.hidden; mkdir -p vol/..1; echo 1 >vol/..1/c; ln -s ..1 vol/..data; ln -s ..data/c vol/c")
+			sh.Run(t, dir, "mkdir root etc; echo 1 >etc/a; echo 1 >root/.hidden; mkdir -p vol/..1; echo 1 >vol/..1/c; ln -s ..1 vol/..data; ln -s ..data/c vol/c")
 			w, log := newWatcher(t, at("root"), Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: poll, Skip: litter,
 				Files: []string{at("etc/a"), at("etc/missing/deep/b"), at("root/.hidden"), at("vol/c")}})
 			run(t, w)
 			change := func(do, want string) {
 				t.Helper()
-				sh(t, dir, do)
+				sh.Run(t, dir, do)
 				log.until(t, counts(at(want)))
 				waitSignal(t, w)
 			}
@@ -34,8 +36,8 @@ func TestFiles(t *testing.T) {
 			change("echo 3 >>vol/..2/c", "vol/c")
 
 			// Nothing else in those folders counts.
-			sh(t, dir, "echo 1 >etc/b; echo 1 >vol/d; echo 1 >root/.other; mkdir etc/x")
-			sh(t, dir, "echo 1 >root/end.yaml")
+			sh.Run(t, dir, "echo 1 >etc/b; echo 1 >vol/d; echo 1 >root/.other; mkdir etc/x")
+			sh.Run(t, dir, "echo 1 >root/end.yaml")
 			for _, e := range log.until(t, counts(at("root/end.yaml"))) {
 				if e.path != at("root/end.yaml") && e.path != at("vol/c") {
 					t.Errorf("counted: %+v", e)
@@ -54,7 +56,7 @@ func TestFiles(t *testing.T) {
 			waitSignal(t, w)
 			change("echo 2 >>etc/b", "etc/b")
 			change("echo 2 >>vol/d", "vol/d")
-			sh(t, dir, "echo 5 >>etc/a; echo 5 >>vol/..2/c")
+			sh.Run(t, dir, "echo 5 >>etc/a; echo 5 >>vol/..2/c")
 			set(at("vol/d"), at("etc/b"), at("etc/b")) // the same
 			change("echo 3 >>etc/b", "etc/b")
 			if len(w.Signals()) > 0 {
@@ -69,7 +71,7 @@ func TestFiles(t *testing.T) {
 // TestFilesWhileRunning sets lists from several goroutines, under the race detector.
 func TestFilesWhileRunning(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir root etc")
+	sh.Run(t, dir, "mkdir root etc")
 	w, log := newWatcher(t, filepath.Join(dir, "root"), Options{QuietPeriod: time.Millisecond, Rescan: 50 * time.Millisecond})
 	run(t, w)
 	var all sync.WaitGroup
@@ -90,7 +92,7 @@ func TestFilesWhileRunning(t *testing.T) {
 	waitSignal(t, w)
 	ok := false
 	for try := 0; !ok && try < 10; try++ { // a rescan may drop an event
-		sh(t, dir, "echo 1 >>etc/last")
+		sh.Run(t, dir, "echo 1 >>etc/last")
 		ok = log.counts(last)
 	}
 	if !ok {

@@ -14,17 +14,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"xdspub/internal/sh"
 )
 
 // repository makes one with two branches, one and two, which hold the same files
 // with other texts.
 func repository(t *testing.T, files int) (dir string) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED, needs git: ", err)
-	}
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	sh.Git(t)
 	dir = t.TempDir()
 	fill := func(text string) {
 		for i := range files {
@@ -37,11 +35,11 @@ func repository(t *testing.T, files int) (dir string) {
 			}
 		}
 	}
-	sh(t, dir, "git init -q -b one; git config user.name me; git config user.email me@example.com; git config core.fsync none; git config gc.auto 0")
+	sh.Run(t, dir, "git init -q -b one; git config user.name me; git config user.email me@example.com; git config core.fsync none; git config gc.auto 0")
 	fill("one")
-	sh(t, dir, "git add .; git commit -qm one; git checkout -qb two")
+	sh.Run(t, dir, "git add .; git commit -qm one; git checkout -qb two")
 	fill("two2")
-	sh(t, dir, "git commit -qam two; git checkout -q one")
+	sh.Run(t, dir, "git commit -qam two; git checkout -q one")
 	return dir
 }
 
@@ -71,7 +69,7 @@ func texts(t *testing.T, root string) (map[string]int, int) {
 func TestCheckout(t *testing.T) {
 	const files = 1000
 	dir := repository(t, files)
-	sh(t, dir, "echo '/*/' >.git/info/exclude; echo '!/envoy/' >>.git/info/exclude")
+	sh.Run(t, dir, "echo '/*/' >.git/info/exclude; echo '!/envoy/' >>.git/info/exclude")
 	for _, tt := range []struct {
 		name, root string
 		setup      string
@@ -85,7 +83,7 @@ func TestCheckout(t *testing.T) {
 		{name: "in the tree", root: "all", setup: "mkdir all; git clone -q --no-hardlinks . all/clone; git -C all/clone fetch -q --update-head-ok origin '+refs/heads/*:refs/heads/*'; git -C all/clone checkout -q --detach one"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			sh(t, dir, tt.setup)
+			sh.Run(t, dir, tt.setup)
 			root := filepath.Join(dir, tt.root)
 			repo := root
 			if tt.name == "in the tree" {
@@ -139,12 +137,12 @@ func TestCheckoutSignals(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go w.Run(ctx)
-	sh(t, dir, "git checkout -q two")
+	sh.Run(t, dir, "git checkout -q two")
 	waitSignal(t, w)
 	if found, n := texts(t, filepath.Join(dir, "envoy")); n != 1000 || found["two2"] != n {
 		t.Errorf("at the signal: %v", found)
 	}
-	sh(t, dir, "git status; git branch three; git tag v1; git gc -q; git stash list")
+	sh.Run(t, dir, "git status; git branch three; git tag v1; git gc -q; git stash list")
 	cancel()
 	for r := range w.Signals() {
 		t.Errorf("a needless signal: %s", r)
@@ -156,7 +154,7 @@ func TestLock(t *testing.T) {
 	for _, poll := range []time.Duration{0, time.Millisecond} {
 		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
 			dir := t.TempDir()
-			sh(t, dir, "mkdir -p .git envoy; : >.git/index.lock; echo 1 >envoy/a.yaml")
+			sh.Run(t, dir, "mkdir -p .git envoy; : >.git/index.lock; echo 1 >envoy/a.yaml")
 			w, _ := newWatcher(t, filepath.Join(dir, "envoy"), Options{QuietPeriod: time.Millisecond, MaxDelay: time.Millisecond, Rescan: time.Millisecond, Poll: poll})
 			run(t, w)
 			read := make(chan struct{})
@@ -169,7 +167,7 @@ func TestLock(t *testing.T) {
 			}
 			// Bursts end, get overdue, and a rescan is due all the time.
 			for i := range 50 {
-				sh(t, dir, fmt.Sprintf("echo %d >>envoy/a.yaml", i))
+				sh.Run(t, dir, fmt.Sprintf("echo %d >>envoy/a.yaml", i))
 			}
 			select {
 			case r := <-w.Signals():
@@ -178,7 +176,7 @@ func TestLock(t *testing.T) {
 				t.Error("read under the lock")
 			default:
 			}
-			sh(t, dir, "mv .git/index.lock .git/index")
+			sh.Run(t, dir, "mv .git/index.lock .git/index")
 			waitSignal(t, w)
 			<-read
 		})
@@ -188,11 +186,11 @@ func TestLock(t *testing.T) {
 // TestStaleLock: a git that was killed leaves a lock behind.
 func TestStaleLock(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir -p .git x; : >.git/index.lock")
+	sh.Run(t, dir, "mkdir -p .git x; : >.git/index.lock")
 	lock := filepath.Join(dir, ".git/index.lock")
 	w, log := newWatcher(t, dir, Options{QuietPeriod: time.Millisecond, Rescan: -1, Skip: litter})
 	run(t, w)
-	sh(t, dir, "echo 1 >x/a.yaml")
+	sh.Run(t, dir, "echo 1 >x/a.yaml")
 	log.until(t, counts(filepath.Join(dir, "x/a.yaml")))
 	if !w.git.busy() {
 		t.Fatal("the lock is not seen")
@@ -208,18 +206,18 @@ func TestStaleLock(t *testing.T) {
 	}
 	// It is not waited for again, and not told again.
 	for i := range 3 {
-		sh(t, dir, fmt.Sprintf("echo %d >x/b.yaml", i))
+		sh.Run(t, dir, fmt.Sprintf("echo %d >x/b.yaml", i))
 		waitSignal(t, w)
 		w.Read(t.Context(), func(Changes) {})
 	}
-	sh(t, dir, "echo >x/last.yaml")
+	sh.Run(t, dir, "echo >x/last.yaml")
 	for _, e := range log.until(t, counts(filepath.Join(dir, "x/last.yaml"))) {
 		if e.level != slog.LevelDebug {
 			t.Errorf("logged %+v", e)
 		}
 	}
 	// The next lock is another one.
-	sh(t, dir, "rm .git/index.lock; : >.git/index.lock")
+	sh.Run(t, dir, "rm .git/index.lock; : >.git/index.lock")
 	if !w.git.busy() {
 		t.Error("a new lock is taken for the old one")
 	}
@@ -230,7 +228,7 @@ func TestStaleLock(t *testing.T) {
 // once the clock is set forward.
 func TestLockAndClock(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir .git; : >.git/index.lock")
+	sh.Run(t, dir, "mkdir .git; : >.git/index.lock")
 	path := filepath.Join(dir, ".git/index.lock")
 	old := time.Now().Add(-time.Hour)
 	look := func(g *git) bool {
@@ -249,11 +247,11 @@ func TestLockAndClock(t *testing.T) {
 		t.Error("a lock that was left behind is waited for")
 	}
 	g := first()
-	sh(t, dir, "rm .git/index.lock")
+	sh.Run(t, dir, "rm .git/index.lock")
 	if g.busy() {
 		t.Error("there is no lock")
 	}
-	sh(t, dir, ": >.git/index.lock")
+	sh.Run(t, dir, ": >.git/index.lock")
 	if !look(g) {
 		t.Error("a lock that came since the last look is not waited for")
 	}
@@ -262,7 +260,7 @@ func TestLockAndClock(t *testing.T) {
 // TestLockFromTheFuture: the clock of a file server may be ahead of ours.
 func TestLockFromTheFuture(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir .git; : >.git/index.lock")
+	sh.Run(t, dir, "mkdir .git; : >.git/index.lock")
 	future := time.Now().Add(24 * time.Hour)
 	path := filepath.Join(dir, ".git/index.lock")
 	if err := os.Chtimes(path, future, future); err != nil {
@@ -285,7 +283,7 @@ func TestLocksWithoutEnd(t *testing.T) {
 	path := filepath.Join(dir, ".git/index.lock")
 	log, events := newLog()
 	g := &git{log: log}
-	renew := func() { sh(t, dir, "mkdir -p .git; : >.git/new; mv .git/new .git/index.lock") }
+	renew := func() { sh.Run(t, dir, "mkdir -p .git; : >.git/new; mv .git/new .git/index.lock") }
 	renew()
 	g.setGitDirs(set{filepath.Join(dir, ".git"): true})
 	if !g.busy() {
@@ -303,7 +301,7 @@ func TestLocksWithoutEnd(t *testing.T) {
 	if n := events(); n != 1 {
 		t.Errorf("told %d times", n)
 	}
-	sh(t, dir, "rm .git/index.lock")
+	sh.Run(t, dir, "rm .git/index.lock")
 	g.busy()
 	renew()
 	if !g.busy() {
@@ -320,18 +318,18 @@ func newLog() (*slog.Logger, func() int) {
 // TestGitPipe: a .git that is a pipe blocks nobody, in the tree or above it.
 func TestGitPipe(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir -p above/root/x; mkfifo above/.git above/root/.git above/root/x/.git")
+	sh.Run(t, dir, "mkdir -p above/root/x; mkfifo above/.git above/root/.git above/root/x/.git")
 	w, _ := newWatcher(t, filepath.Join(dir, "above/root"), Options{Rescan: -1})
 	run(t, w)
 	w.Read(t.Context(), func(Changes) {})
-	sh(t, dir, "mkdir above/root/y; mkfifo above/root/y/.git")
+	sh.Run(t, dir, "mkdir above/root/y; mkfifo above/root/y/.git")
 	waitSignal(t, w)
 }
 
 // TestRead: what changes while it is read is read again, but not for ever.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir .git")
+	sh.Run(t, dir, "mkdir .git")
 	w, log := newWatcher(t, dir, Options{Rescan: -1, Skip: litter})
 	run(t, w)
 	made := 0
@@ -345,7 +343,7 @@ func TestRead(t *testing.T) {
 	}
 	change := func() { create("%d.yaml") }
 	swap := func() { create(".%d.swp") }
-	checkout := func() { sh(t, dir, "echo $$ >.git/index.new; mv .git/index.new .git/index") }
+	checkout := func() { sh.Run(t, dir, "echo $$ >.git/index.new; mv .git/index.new .git/index") }
 	tests := []struct {
 		name   string
 		during func() // in each read up to the given one
@@ -413,7 +411,7 @@ func TestReadWithinSave(t *testing.T) {
 // of one revision.
 func TestReadWhileLinksTurn(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir root; "+kubelet(0)+"; ln -s ..data/a.yaml root/a.yaml; ln -s ..data/b.yaml root/b.yaml")
+	sh.Run(t, dir, "mkdir root; "+kubelet(0)+"; ln -s ..data/a.yaml root/a.yaml; ln -s ..data/b.yaml root/b.yaml")
 	w, _ := newWatcher(t, filepath.Join(dir, "root"), Options{QuietPeriod: time.Millisecond, Rescan: time.Hour})
 	run(t, w)
 	text := func(name string) string {
@@ -427,7 +425,7 @@ func TestReadWhileLinksTurn(t *testing.T) {
 	w.Read(t.Context(), func(Changes) {
 		a = text("a.yaml")
 		if n++; n <= 2*reads {
-			sh(t, dir, kubelet(n))
+			sh.Run(t, dir, kubelet(n))
 		}
 		b = text("b.yaml")
 	})

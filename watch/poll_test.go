@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"xdspub/internal/sh"
 )
 
 // TestPoll is about what polling sees, and that nothing else makes a signal.
 func TestPoll(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
-	sh(t, filepath.Dir(root), `mkdir -p root/x/y root/.h out/z; echo 1 >root/x/a.yaml; echo 1 >out/f.yaml; echo 1 >out/z/f.yaml
+	sh.Run(t, filepath.Dir(root), `mkdir -p root/x/y root/.h out/z; echo 1 >root/x/a.yaml; echo 1 >out/f.yaml; echo 1 >out/z/f.yaml
 		ln -s ../out/f.yaml root/f.yaml; ln -s ../out/z root/z; ln -s nowhere root/dangling; ln -s .. root/up; ln -s loop root/loop; `+kubelet(1)+"; ln -s ..data/a.yaml root/cm.yaml")
 	w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: time.Millisecond, Skip: litter, Files: []string{filepath.Join(root, "../out/extra")}})
 	run(t, w)
@@ -40,12 +42,12 @@ func TestPoll(t *testing.T) {
 		{"echo 1 >root/.x.swp; echo 1 >root/x/a.yaml~; mkdir root/.h/x; chmod 640 root/x/a.yaml; touch -a root/x/a.yaml; touch root/x; echo 1 >out/other", nil},
 		{"rm -r root/x/y; mkdir root/x/new", []string{"x/new", "x/y", "x/y/z"}},
 	} {
-		sh(t, filepath.Dir(root), s.do)
+		sh.Run(t, filepath.Dir(root), s.do)
 		if s.want != nil {
 			waitSignal(t, w)
 		}
 		end := filepath.Join(root, fmt.Sprint("zz.", i)) // sorted last, so that nothing of the same look comes behind it
-		sh(t, root, ": >"+end)
+		sh.Run(t, root, ": >"+end)
 		var got []string
 		for _, e := range log.until(t, counts(end)) {
 			if p, err := filepath.Rel(root, e.path); err != nil || e.level != slog.LevelDebug {
@@ -61,10 +63,10 @@ func TestPoll(t *testing.T) {
 		waitSignal(t, w)
 	}
 	// The root goes, and comes back.
-	sh(t, root, "mv ../root ../away")
+	sh.Run(t, root, "mv ../root ../away")
 	waitSignal(t, w)
 	log.until(t, level(slog.LevelWarn))
-	sh(t, filepath.Dir(root), "mv away root")
+	sh.Run(t, filepath.Dir(root), "mv away root")
 	waitSignal(t, w)
 	log.until(t, level(slog.LevelInfo))
 }

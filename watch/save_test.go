@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"xdspub/internal/sh"
 )
 
 // TestSaves: a lone file that is whole is signalled without a quiet time, all else after
@@ -57,7 +59,7 @@ func TestSaves(t *testing.T) {
 			d.must(f.Close())
 		}, false},
 		{"a volume of Kubernetes", func(d workbench) {
-			sh(d.t, d.path(".."), kubelet(2))
+			sh.Run(d.t, d.path(".."), kubelet(2))
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,7 +69,7 @@ func TestSaves(t *testing.T) {
 				quiet = time.Hour
 			}
 			top := t.TempDir()
-			sh(t, top, "mkdir root; echo old >root/a.yaml; ln -s ..data/a.yaml root/volume.yaml; "+kubelet(1))
+			sh.Run(t, top, "mkdir root; echo old >root/a.yaml; ln -s ..data/a.yaml root/volume.yaml; "+kubelet(1))
 			d := workbench{t, filepath.Join(top, "root")}
 			w, _ := newWatcher(t, d.dir, Options{QuietPeriod: quiet, MaxDelay: time.Hour, Rescan: -1, Skip: litter})
 			run(t, w)

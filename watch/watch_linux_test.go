@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xdspub/internal/sh"
 )
 
 // TestOverflow fills the queue before anyone reads it, and then makes a folder,
@@ -48,11 +50,11 @@ func TestOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sh(t, root, "mkdir -p sub/deep")
+	sh.Run(t, root, "mkdir -p sub/deep")
 	run(t, w)
 	log.until(t, level(slog.LevelWarn))
 	waitSignal(t, w)
-	sh(t, root, "echo 1 >sub/deep/a.yaml")
+	sh.Run(t, root, "echo 1 >sub/deep/a.yaml")
 	log.until(t, func(e entry) bool { return e.path == filepath.Join(root, "sub/deep/a.yaml") })
 }
 
@@ -115,13 +117,13 @@ func TestLimits(t *testing.T) {
 		{name: "too few watches", watches: 4, instances: enough, warned: watches},
 		{name: "no instance", watches: 10, instances: 0, warned: instances},
 		{name: "no watch left for new folders", watches: 6, instances: enough,
-			then: func(root string) { sh(t, root, "mkdir d e f") }, warnedThen: watches},
+			then: func(root string) { sh.Run(t, root, "mkdir d e f") }, warnedThen: watches},
 		{name: "no instance left for the rescan", watches: 10, instances: 1,
 			then: func(string) { limit("instances", 0) }, warnedThen: instances},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
-			sh(t, root, "mkdir a b c")
+			sh.Run(t, root, "mkdir a b c")
 			limit("watches", tt.watches)
 			limit("instances", tt.instances)
 			w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: 20 * time.Millisecond})
@@ -142,10 +144,10 @@ func TestLimits(t *testing.T) {
 			for range 5 {
 				waitSignal(t, w) // rescans, each of which meets the limit again
 			}
-			sh(t, root, "mkdir -p c/x; echo 1 >c/x/a.yaml")
+			sh.Run(t, root, "mkdir -p c/x; echo 1 >c/x/a.yaml")
 			var got []entry
 			got = append(got, log.until(t, counts(root+"/c/x/a.yaml"))...)
-			sh(t, root, "echo 22 >c/x/a.yaml")
+			sh.Run(t, root, "echo 22 >c/x/a.yaml")
 			got = append(got, log.until(t, counts(root+"/c/x/a.yaml"))...)
 
 			limit("watches", 20)
@@ -163,7 +165,7 @@ func TestLimits(t *testing.T) {
 			// with a signal of its own.
 			seen, e := false, entry{}
 			for i := 3; i < 30 && !seen; i++ {
-				sh(t, root, fmt.Sprintf("echo %d >c/x/a.yaml", i))
+				sh.Run(t, root, fmt.Sprintf("echo %d >c/x/a.yaml", i))
 				e, seen = log.soon(counts(root + "/c/x/a.yaml"))
 			}
 			if !seen || e.op == "POLL" {
@@ -176,7 +178,7 @@ func TestLimits(t *testing.T) {
 	limit("watches", 4)
 	limit("instances", 1)
 	root := t.TempDir()
-	sh(t, root, "mkdir a b c d")
+	sh.Run(t, root, "mkdir a b c d")
 	w, _ := newWatcher(t, root, Options{})
 	fd, err := unix.InotifyInit()
 	for end := time.Now().Add(deadline); err != nil && time.Now().Before(end); fd, err = unix.InotifyInit() {
@@ -198,12 +200,12 @@ func TestMounts(t *testing.T) {
 		t.Skip(err)
 	}
 	root := filepath.Join(t.TempDir(), "root")
-	sh(t, "/", "mkdir "+root)
+	sh.Run(t, "/", "mkdir "+root)
 	mount := func(t *testing.T) {
 		if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
 			t.Skip(err)
 		}
-		sh(t, root, "mkdir x; echo 1 >x/mounted.yaml")
+		sh.Run(t, root, "mkdir x; echo 1 >x/mounted.yaml")
 	}
 	unmount := func(t *testing.T) {
 		err := unix.Unmount(root, 0)
@@ -227,7 +229,7 @@ func TestMounts(t *testing.T) {
 					// The looks while it was mounted may have dropped one event.
 					ok := false
 					for try := 0; !ok && try < 10; try++ {
-						sh(t, root, fmt.Sprintf("mkdir -p x; echo %d >>x/a.yaml", try))
+						sh.Run(t, root, fmt.Sprintf("mkdir -p x; echo %d >>x/a.yaml", try))
 						ok = log.counts(root + "/x/a.yaml")
 					}
 					if !ok {
@@ -257,8 +259,8 @@ func TestUnreadable(t *testing.T) {
 	for _, poll := range []time.Duration{0, 5 * time.Millisecond} {
 		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
 			root := t.TempDir()
-			sh(t, root, "mkdir -p x/y z; echo 1 >x/y/a.yaml; echo 1 >b.yaml; echo 1 >c.yaml; chmod 0 c.yaml z")
-			t.Cleanup(func() { sh(t, root, "chmod -R u+rwX .") })
+			sh.Run(t, root, "mkdir -p x/y z; echo 1 >x/y/a.yaml; echo 1 >b.yaml; echo 1 >c.yaml; chmod 0 c.yaml z")
+			t.Cleanup(func() { sh.Run(t, root, "chmod -R u+rwX .") })
 			w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: poll})
 			run(t, w)
 			for _, s := range []struct{ do, want string }{
@@ -278,7 +280,7 @@ func TestUnreadable(t *testing.T) {
 				{"echo 1 >v/a.yaml", "v/a.yaml"},
 				{"chmod 600 d.yaml", "d.yaml"},
 			} {
-				sh(t, root, s.do)
+				sh.Run(t, root, s.do)
 				log.until(t, counts(filepath.Join(root, s.want)))
 				waitSignal(t, w)
 			}

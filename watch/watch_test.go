@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"xdspub/internal/sh"
 )
 
 const deadline = 2 * time.Minute // generous: it only bounds a failing test
@@ -128,15 +129,6 @@ func waitSignal(t *testing.T, w *Watcher) Reason {
 	case <-time.After(deadline):
 		t.Fatal("no signal")
 		return ""
-	}
-}
-
-func sh(t *testing.T, dir, script string) {
-	t.Helper()
-	cmd := exec.Command("sh", "-euc", script)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
 }
 
@@ -325,8 +317,8 @@ func TestTree(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			sh(t, dir, "mkdir root out")
-			sh(t, dir, tt.setup)
+			sh.Run(t, dir, "mkdir root out")
+			sh.Run(t, dir, tt.setup)
 			root := filepath.Join(dir, cmp.Or(tt.root, "root"))
 			w, log := newWatcher(t, root, Options{
 				QuietPeriod: time.Millisecond,
@@ -341,14 +333,14 @@ func TestTree(t *testing.T) {
 				root = filepath.Dir(root)
 			}
 			for i, s := range tt.steps {
-				sh(t, dir, s.do)
+				sh.Run(t, dir, s.do)
 				if i == 0 && s.want != nil {
 					if r := waitSignal(t, w); r != Change {
 						t.Errorf("%s: signal %q", s.do, r)
 					}
 				}
 				end := filepath.Join(root, fmt.Sprint("end.", i))
-				sh(t, dir, ": >"+end)
+				sh.Run(t, dir, ": >"+end)
 				var got []string
 				for _, e := range log.until(t, func(e entry) bool { return e.path == end }) {
 					if e.level != slog.LevelDebug {
@@ -393,7 +385,7 @@ func TestBurst(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
-			sh(t, root, "mkdir -p a/b c")
+			sh.Run(t, root, "mkdir -p a/b c")
 			w, log := newWatcher(t, root, Options{QuietPeriod: quiet, Rescan: -1, Poll: tt.poll})
 			run(t, w)
 			before, start := heap(), time.Now()
@@ -458,7 +450,7 @@ func TestRootGone(t *testing.T) {
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, "parent")
 	root := filepath.Join(dir, "root")
-	sh(t, tmp, "mkdir -p parent/root/x")
+	sh.Run(t, tmp, "mkdir -p parent/root/x")
 	w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1})
 	run(t, w)
 	for _, s := range []struct{ gone, back string }{
@@ -466,31 +458,31 @@ func TestRootGone(t *testing.T) {
 		{"mv root away", "mv away root"},
 		{"mv root away; echo >root", "rm root; mkdir -p root/x"},
 	} {
-		sh(t, dir, s.gone)
+		sh.Run(t, dir, s.gone)
 		waitSignal(t, w)
 		log.until(t, level(slog.LevelWarn))
-		sh(t, dir, s.back)
+		sh.Run(t, dir, s.back)
 		waitSignal(t, w)
 		log.until(t, level(slog.LevelInfo))
 		// Root may have come in two events; the second look drops what is queued
 		// (a signal stands for it), so one write may not show up.
 		ok := false
 		for try := 0; !ok && try < 10; try++ {
-			sh(t, dir, "mkdir -p root/x; echo 1 >root/x/a.yaml")
+			sh.Run(t, dir, "mkdir -p root/x; echo 1 >root/x/a.yaml")
 			ok = log.counts(filepath.Join(root, "x/a.yaml"))
 		}
 		if !ok {
 			t.Errorf("%s; %s: not watched again", s.gone, s.back)
 		}
 	}
-	sh(t, tmp, "mv parent away")
+	sh.Run(t, tmp, "mv parent away")
 	log.until(t, level(slog.LevelWarn))
 }
 
 // TestRootTurned swaps a link as root, as deployments do.
 func TestRootTurned(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir -p 1/x 2/y; ln -s 1 current")
+	sh.Run(t, dir, "mkdir -p 1/x 2/y; ln -s 1 current")
 	w, log := newWatcher(t, filepath.Join(dir, "current"), Options{QuietPeriod: time.Millisecond, Rescan: -1})
 	run(t, w)
 	if err := os.Symlink("2", filepath.Join(dir, "new")); err != nil {
@@ -500,7 +492,7 @@ func TestRootTurned(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitSignal(t, w)
-	sh(t, dir, "echo 1 >1/x/a.yaml; echo 1 >2/y/a.yaml")
+	sh.Run(t, dir, "echo 1 >1/x/a.yaml; echo 1 >2/y/a.yaml")
 	for _, e := range log.until(t, func(e entry) bool { return e.path == filepath.Join(dir, "current/y/a.yaml") }) {
 		if e.path == filepath.Join(dir, "current/x/a.yaml") {
 			t.Error("the old folder still counts")
@@ -511,15 +503,15 @@ func TestRootTurned(t *testing.T) {
 // TestRootGoneWithParent leaves no watch at all: only the rescan can find root.
 func TestRootGoneWithParent(t *testing.T) {
 	dir := t.TempDir()
-	sh(t, dir, "mkdir -p base/root")
+	sh.Run(t, dir, "mkdir -p base/root")
 	w, log := newWatcher(t, filepath.Join(dir, "base/root"), Options{QuietPeriod: time.Millisecond, Rescan: 5 * time.Millisecond})
 	run(t, w)
-	sh(t, dir, "rm -r base")
+	sh.Run(t, dir, "rm -r base")
 	log.until(t, level(slog.LevelWarn))
 	for range 5 {
 		waitSignal(t, w)
 	}
-	sh(t, dir, "mkdir -p base/root")
+	sh.Run(t, dir, "mkdir -p base/root")
 	for _, e := range log.until(t, level(slog.LevelInfo)) {
 		if e.level == slog.LevelWarn {
 			t.Errorf("warned again: %s", e.err)
@@ -538,7 +530,7 @@ func TestNew(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	files := func() int { return openFiles(t) }
 	dir := t.TempDir()
-	sh(t, dir, "mkdir -p a/b; echo 1 >a/b/a.yaml") // and lets os/exec open what it keeps
+	sh.Run(t, dir, "mkdir -p a/b; echo 1 >a/b/a.yaml") // and lets os/exec open what it keeps
 	goroutines, open := runtime.NumGoroutine(), files()
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -550,7 +542,7 @@ func TestNothingLeft(t *testing.T) {
 	}()
 	for range 5 {
 		waitSignal(t, w)
-		sh(t, dir, "echo 2 >a/b/a.yaml")
+		sh.Run(t, dir, "echo 2 >a/b/a.yaml")
 	}
 	cancel()
 	<-done
@@ -570,7 +562,7 @@ func TestNothingGrows(t *testing.T) {
 	for _, poll := range []time.Duration{0, time.Millisecond} {
 		t.Run(fmt.Sprint("poll ", poll), func(t *testing.T) {
 			dir := t.TempDir()
-			sh(t, dir, "mkdir root out; echo 1 >out/a.yaml")
+			sh.Run(t, dir, "mkdir root out; echo 1 >out/a.yaml")
 			root := filepath.Join(dir, "root")
 			w, log := newWatcher(t, root, Options{QuietPeriod: time.Millisecond, Rescan: -1, Poll: poll})
 			ctx, cancel := context.WithCancel(t.Context())
