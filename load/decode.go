@@ -373,7 +373,9 @@ func (v value) withoutType(reason error) diag.Diagnostic {
 		}
 	}
 	help, _ := typeMissing(members)
-	return v.finding(codeUnknownType, reason.Error(), help)
+	f := v.finding(codeUnknownType, reason.Error(), help)
+	v.atFirstLine(&f, "")
+	return f
 }
 
 // wrapper unpacks an envoy.service.discovery.v3.Resource.

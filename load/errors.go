@@ -156,8 +156,23 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	}
 	f := v.findingIn(path, key, code, message, help)
 	f.Sensitive = said.secret
+	if badType.MatchString(reason) || strings.HasPrefix(help, addDash) {
+		v.atFirstLine(&f, path)
+	}
 	v.doc.fix(&f, steps(v.path.Join(path)), key, meant)
 	return f
+}
+
+// atFirstLine puts a finding about a block of YAML at its first line, where something is to be
+// written, in the place of the key above.
+func (v value) atFirstLine(f *diag.Diagnostic, path xds.Path) {
+	if v.doc.source.format != formatYAML {
+		return
+	}
+	if at := v.doc.yamlAt(steps(v.path.Join(path))); at.whole && !at.shared && at.value.Kind == yaml.MappingNode && at.value.Style&yaml.FlowStyle == 0 && len(at.value.Content) > 0 {
+		r := at.in.nodeRange(at.value.Content[0])
+		f.Position, f.End = r.Position, r.End
+	}
 }
 
 // unknownField says of a field that its message has not what was meant.

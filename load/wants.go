@@ -159,6 +159,8 @@ func (w wish) pair(value string, isText bool) string {
 	return w.field + ": " + value
 }
 
+const addDash = `put "- " in front of the first key of each entry`
+
 func (w wish) writeList() string {
 	switch {
 	case w.of != nil && w.of.FullName() == headerOption && w.got == "{":
@@ -166,7 +168,7 @@ func (w wish) writeList() string {
 	case w.format == formatText:
 		return fmt.Sprintf("write %s [ … ]", w.field)
 	case w.format == formatYAML && w.got == "{":
-		return `put "- " in front of the first key of each entry, and indent its other keys as that one`
+		return addDash + ", and indent its other keys as that one"
 	case w.got == "{" || w.of != nil && !isSpecial(w.of):
 		return "put brackets around it: " + w.pair("[{…}]", false)
 	case w.format == formatYAML:

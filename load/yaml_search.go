@@ -18,6 +18,8 @@ type yamlSearch struct {
 	starts []int // of lines, and the end of the text
 	line   int   // the next line to read, from 0
 	open   []yamlBlock
+	// steps counts how often the text indents by how many spaces; nil before it is asked for.
+	steps map[int]int
 	// lost says that the text has something that the search does not know.
 	lost bool
 }
@@ -32,6 +34,8 @@ type yamlBlock struct {
 	empty bool
 	// entries counts its keys or dashes.
 	entries int
+	// before is the key above the last one, where nothing stands behind and below that.
+	before span
 	// inner is the column of the keys in a list that ended in front of the last key, which stands
 	// in the column of its dashes; 0 elsewhere.
 	inner int
@@ -223,10 +227,7 @@ func (s *yamlSearch) enter(b yamlBlock, isFirst bool) *mistake {
 	top := s.top()
 	switch {
 	case top != nil && top.column == b.column:
-		if left != nil {
-			b.inner = left.column
-		}
-		return s.beside(b)
+		return s.beside(b, left)
 	case top == nil && left == nil:
 	case top == nil:
 		return s.misaligned(b, *left, nil)
@@ -243,10 +244,14 @@ func (s *yamlSearch) enter(b yamlBlock, isFirst bool) *mistake {
 }
 
 // beside takes an entry up that stands in the column of the block around it.
-func (s *yamlSearch) beside(b yamlBlock) *mistake {
+func (s *yamlSearch) beside(b yamlBlock, left *yamlBlock) *mistake {
 	top := s.top()
 	switch {
 	case top.isList == b.isList:
+		top.before = span{}
+		if top.empty {
+			top.before = top.last
+		}
 		top.last, top.empty, top.inner = b.last, false, b.inner
 		top.entries++
 		return nil
@@ -255,12 +260,17 @@ func (s *yamlSearch) beside(b yamlBlock) *mistake {
 		b.entries = 1
 		s.open = append(s.open, b)
 		return nil
+	case b.isList && top.before != span{}:
+		return s.between(*top)
 	case b.isList:
 		return &mistake{at: b.last, message: fmt.Sprintf("a list entry stands among keys: %s above has its value already", s.named(top.last)),
 			help: "remove the dash, or put it below the key whose list it belongs to", other: s.standsAt(*top)}
 	case len(s.open) > 1 && s.open[len(s.open)-2].column == b.column: // the key behind such a list
 		s.open = s.open[:len(s.open)-1]
-		return s.beside(b)
+		if left != nil {
+			b.inner = left.column
+		}
+		return s.beside(b, nil)
 	}
 	m := s.withoutDash(b.last)
 	m.other = s.standsAt(*top)
@@ -279,8 +289,8 @@ func (s *yamlSearch) withoutDash(key span) *mistake {
 // misaligned is the mistake of a line that lines up with nothing above it: further out than one
 // block, and further in than the next, which may be nil.
 func (s *yamlSearch) misaligned(b yamlBlock, inner yamlBlock, outer *yamlBlock) *mistake {
-	if outer != nil && inner.entries == 1 && outer.empty {
-		outer = nil
+	if outer != nil && s.isOdd(inner, outer.column, b.column) {
+		return s.oddIndent(inner, b)
 	}
 	at := b.last
 	message := fmt.Sprintf("%s lines up with nothing above it: it begins in column %d, %s in column %d", s.named(at), b.column+1, s.named(inner.last), inner.column+1)
@@ -296,6 +306,12 @@ func (s *yamlSearch) tooDeep(b yamlBlock) *mistake {
 	if top.inner == b.column && b.column > 0 && !b.isList {
 		return s.withoutDash(top.last)
 	}
+	if top.before != (span{}) {
+		return s.between(top)
+	}
+	if n := len(s.open); n > 1 && s.isOdd(top, s.open[n-2].column, b.column) {
+		return s.oddIndent(top, b)
+	}
 	m := &mistake{at: b.last, other: s.standsAt(top)}
 	m.message = fmt.Sprintf("%s is indented too far: %s above has its value already", s.named(b.last), s.named(top.last))
 	m.help = fmt.Sprintf("begin it in column %d, as the line above", top.column+1)
@@ -303,6 +319,53 @@ func (s *yamlSearch) tooDeep(b yamlBlock) *mistake {
 		m.message = fmt.Sprintf("%s is indented below a list entry that has its value already", s.named(b.last))
 	}
 	return m
+}
+
+// between is the mistake of a key that stands between another one and the lines that belong there.
+func (s *yamlSearch) between(b yamlBlock) *mistake {
+	return &mistake{at: b.last, message: fmt.Sprintf("%s stands between %s and what belongs to that", s.named(b.last), s.named(b.before)),
+		help: "swap the two lines, or indent this one", other: &otherPlace{b.before, s.named(b.before) + " stands here"}}
+}
+
+// isOdd reports whether it is the only line of a block that is indented otherwise than the text
+// is, and not the line below it in another column.
+func (s *yamlSearch) isOdd(b yamlBlock, outer, column int) bool {
+	step := s.step()
+	return b.entries == 1 && !b.isList && b.column-outer != step && column-outer == step
+}
+
+// step is by how many spaces the text mostly indents.
+func (s *yamlSearch) step() int {
+	if s.steps == nil {
+		s.steps = map[int]int{2: 2} // what nearly everybody indents by
+		before := 0
+		for _, start := range s.starts[:len(s.starts)-1] {
+			depth, content := indented(s.text[start:min(start+maxIndent, len(s.text))])
+			if content == nil {
+				continue
+			}
+			if depth > before {
+				s.steps[depth-before]++
+			}
+			before = depth
+		}
+	}
+	step := 2
+	for n, times := range s.steps {
+		if best := s.steps[step]; times > best || times == best && n < step {
+			step = n
+		}
+	}
+	return step
+}
+
+// maxIndent is how far a line is looked at for its indent.
+const maxIndent = 256
+
+// oddIndent is the mistake of a line that is indented otherwise than its neighbour below.
+func (s *yamlSearch) oddIndent(odd, b yamlBlock) *mistake {
+	return &mistake{at: odd.last, message: fmt.Sprintf("%s begins in column %d, and its neighbour %s in column %d", s.named(odd.last), odd.column+1, s.named(b.last), b.column+1),
+		help: fmt.Sprintf("indent it by %d spaces, as its neighbour", b.column), other: s.standsAt(b)}
 }
 
 // named is what a message calls a key or a dash.
