@@ -15,14 +15,19 @@ type bracketScan struct {
 	// last and end are where the value, or bracket, in front of the offset begins and ends.
 	last, end int
 	inText    int // where the text in quotes that the offset is in begins, or -1
-	// odd is the first bracket that does not stand under the line of the one that it closes.
+	// neighbours has the indent of the first line in each open bracket, and outside of all; -1
+	// before there is one.
+	neighbours []int
+	// odd is the first line that is indented otherwise than its neighbours, or the first bracket
+	// otherwise than the line of the one that it closes. Where people lay their brackets out by
+	// lines, one is missing above it, or too many.
 	odd *mistake
 }
 
 // scanBrackets goes through a text up to an offset. A text proto has comments, and quotes of two
 // kinds.
 func scanBrackets(text []byte, to int, isProto bool) bracketScan {
-	s := bracketScan{text: text, inText: -1}
+	s := bracketScan{text: text, inText: -1, neighbours: []int{-1}}
 	s.line.content = len(text) - len(bytes.TrimLeft(text, " \t"))
 	for i := 0; i < min(to, len(text)); {
 		start := i
@@ -31,6 +36,7 @@ func scanBrackets(text []byte, to int, isProto bool) bracketScan {
 			i++
 			s.line = lineStart{at: i, content: i + len(text[i:]) - len(bytes.TrimLeft(text[i:], " \t"))}
 			i = s.line.content
+			s.lineUp(to)
 			continue
 		case bytes.IndexByte([]byte(jsonSpace+",:;"), c) >= 0:
 			i++
@@ -40,7 +46,7 @@ func scanBrackets(text []byte, to int, isProto bool) bracketScan {
 			continue
 		case c == '{' || c == '[':
 			s.open = append(s.open, i)
-			s.lines = append(s.lines, s.line)
+			s.lines, s.neighbours = append(s.lines, s.line), append(s.neighbours, -1)
 			i++
 		case c == '}' || c == ']':
 			s.close(i)
@@ -73,12 +79,27 @@ func (s *bracketScan) close(at int) {
 	}
 	last := len(s.open) - 1
 	opened, on := s.open[last], s.lines[last]
-	s.open, s.lines = s.open[:last], s.lines[:last]
+	s.open, s.lines, s.neighbours = s.open[:last], s.lines[:last], s.neighbours[:last+1]
 	if s.odd != nil || s.line.content != at || s.line == on || s.line.indent() == on.indent() {
 		return
 	}
 	s.odd = &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c closes a bracket that is opened in another column: a bracket is missing above, or too many", s.text[at]),
 		help: "close each bracket in the column of the line that opens it", other: &otherPlace{span{opened, opened + 1}, "the bracket that it closes"}}
+}
+
+// lineUp compares the indent of the line that begins with that of its neighbours.
+func (s *bracketScan) lineUp(to int) {
+	at := s.line.content
+	if at > to || at == len(s.text) || bytes.IndexByte([]byte("}]#\r\n"), s.text[at]) >= 0 {
+		return
+	}
+	switch first := &s.neighbours[len(s.neighbours)-1]; {
+	case *first < 0:
+		*first = s.line.indent()
+	case *first != s.line.indent() && s.odd == nil:
+		s.odd = &mistake{at: span{at, at + 1}, message: "this line is indented otherwise than its neighbours: a bracket is missing above, or too many",
+			help: "open a bracket at the end of the line above, or close one"}
+	}
 }
 
 // lineStart is where a line begins, and what stands on it.
@@ -104,6 +125,9 @@ func (s *bracketScan) unclosed() *mistake {
 // wrongBracket is the mistake of a bracket that does not close the one that is open.
 func (s *bracketScan) wrongBracket(at int) *mistake {
 	c := s.text[at]
+	if s.odd != nil {
+		return s.odd
+	}
 	if len(s.open) == 0 {
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c closes nothing", c), help: "remove it, or write the bracket that it closes"}
 	}
@@ -113,8 +137,6 @@ func (s *bracketScan) wrongBracket(at int) *mistake {
 		return &mistake{at: span{at, at + 1}, message: "a name has no value", help: `write "name": value`}
 	case want == c:
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value is missing in front of this %c", c), help: "write the value, or remove what wants one"}
-	case s.odd != nil:
-		return s.odd
 	default:
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("%c stands where the %c of an open bracket is missing", c, want),
 			help: fmt.Sprintf("write %c: it closes the bracket", want), other: &otherPlace{span{opened, opened + 1}, "the bracket opens here"}}

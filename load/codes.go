@@ -88,8 +88,9 @@ for a file; 600,000 for a YAML document that is no plain list of resources.`}
 	codeUnknownDocument = diag.Code{Name: "unknown-document", Doc: `A document of the source tree is no xDS resource.
 
 A document is a resource with an @type, a list of them, a DiscoveryResponse, or a
-Bootstrap whose static_resources are taken over. Files that are for other tools
-(kustomization.yaml, CI files) are named in ignore: of xdspub.yaml.`}
+Bootstrap whose static_resources are taken over. Of a file for another program, such
+as an object of Kubernetes, a Compose file or values of a Helm chart, the finding says
+what it is. To skip it, list it under ignore: in xdspub.yaml.`}
 
 	codeUnknownEnum = diag.Code{Name: "unknown-enum-value", Doc: `A name is none of its enum's values.
 

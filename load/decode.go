@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -149,7 +150,9 @@ func (d *decoder) object(v value) {
 		if !ok {
 			help = documentHelp
 		}
-		d.lose(v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", help))
+		f := v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", help)
+		v.meantType(&f, "", members)
+		d.lose(f)
 	}
 }
 
@@ -375,7 +378,24 @@ func (v value) withoutType(reason error) diag.Diagnostic {
 	help, _ := typeMissing(members)
 	f := v.finding(codeUnknownType, reason.Error(), help)
 	v.atFirstLine(&f, "")
+	v.meantType(&f, "", members)
 	return f
+}
+
+// meantType puts the finding about an object without @type at the member that is meant to be
+// one: its value is a type URL.
+func (v value) meantType(f *diag.Diagnostic, path xds.Path, members map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if url := jsonText(jsontext.Value(members[name])); !strings.Contains(url, "/envoy.") || strings.ContainsAny(url, " {") {
+			continue
+		}
+		tokens := append(steps(v.path.Join(path)), name)
+		r := v.doc.rangeOf(tokens, true)
+		f.Position, f.End = r.Position, r.End
+		f.Help = fmt.Sprintf(`write "@type" in the place of %s`, shorten(name))
+		v.doc.fix(f, tokens, true, diag.Correction{Wrong: name, Right: "@type"})
+		return
+	}
 }
 
 // wrapper unpacks an envoy.service.discovery.v3.Resource.

@@ -30,6 +30,9 @@ var foreignTexts = []struct {
 	{regexp.MustCompile(`^(?:---(?:\s|$)|- |["']?[@\w.-]+["']?:(?:\s|$))`), formatYAML, "YAML"},
 }
 
+// yamlOnly matches a first line of YAML that no text proto has.
+var yamlOnly = regexp.MustCompile(`^(?:---|- |["'][@\w.-]+["']:|[\w.-]+:$)`)
+
 var suffixes = map[format]string{formatYAML: ".yaml", formatJSON: ".json", formatText: ".txtpb"}
 
 // foreignText is the mistake of a text that is of another kind than the file's suffix says. It is
@@ -42,6 +45,8 @@ func (d *document) foreignText() *mistake {
 		}
 		m := &mistake{at: span{at, at + len(first)}, message: fmt.Sprintf("the file is %s", kind.what)}
 		switch suffix := suffixes[kind.is]; {
+		case kind.is == formatYAML && d.source.format == formatText && !yamlOnly.Match(first):
+			return nil // both begin with name: value
 		case kind.is == d.source.format || kind.is == formatJSON && d.source.format == formatYAML:
 			return nil
 		case suffix != "" && d.source.byEnvoy:

@@ -96,6 +96,8 @@ func (d *document) behindJSONValue(s bracketScan, offset int) *mistake {
 	c := d.text[offset]
 	between := d.text[s.end:offset]
 	switch {
+	case len(between) > 0 && s.odd != nil:
+		return s.odd
 	case c == ':':
 		return &mistake{at: span{offset, offset + 1}, message: "a colon stands behind a value", help: "write a comma, if another entry begins; a list has no names"}
 	case len(between) == 0 && offset > 0 && isDigit(d.text[offset-1]):

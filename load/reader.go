@@ -215,16 +215,10 @@ func (r *reader) noType(n *jsonNode, p place) bool {
 	r.lost.Add(p.path)
 	f := r.explain(p, false, `missing "@type" field`)
 	var fields []string
+	members := make(map[string]json.RawMessage, len(n.children))
 	for i := range n.children {
 		c := &n.children[i]
-		if url := jsonText(r.raw(c)); strings.Contains(url, "/envoy.") && !strings.ContainsAny(url, " {") {
-			f = r.explain(p.at(c.name, c.name, nil), true, `missing "@type" field`)
-			f.Help = fmt.Sprintf(`write "@type" in the place of %s`, c.name)
-			r.v.doc.fix(&f, steps(r.v.path.Join(p.path.Field(c.name))), true, diag.Correction{Wrong: c.name, Right: "@type"})
-			r.d.report(f)
-			return false
-		}
-		fields = append(fields, c.name)
+		fields, members[c.name] = append(fields, c.name), json.RawMessage(r.raw(c))
 	}
 	name := p.written // the key of a map
 	if !p.field.IsMap() && p.object != nil {
@@ -235,6 +229,7 @@ func (r *reader) noType(n *jsonNode, p place) bool {
 	if t := typeFor(r.v.doc.source.envoy, p.spot, name, fields); t != "" {
 		f.Help = fmt.Sprintf(`write "@type": %s%s`, xds.URLPrefix, t)
 	}
+	r.v.meantType(&f, p.path, members)
 	r.d.report(f)
 	return false
 }

@@ -23,6 +23,9 @@ func (d *document) textMistake(offset int, reason string) *mistake {
 	if offset == len(d.text) || strings.Contains(reason, "EOF") {
 		return s.unclosed()
 	}
+	if s.odd != nil {
+		return s.odd
+	}
 	here := span{offset, offset + 1}
 	if strings.Contains(reason, "escape") {
 		return &mistake{at: here, message: "a backslash stands in a text that begins no escape", help: `double it: \\`}
