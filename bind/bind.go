@@ -11,6 +11,7 @@ package bind
 
 import (
 	"context"
+	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -51,41 +52,35 @@ type Inline struct {
 type Binder struct {
 	medium Medium
 	known  map[*xds.Resource]*bound
-	pass   *pass // of the last Bind or Edit
-	// users are the Keys of the resources that subscribe to what may be inlined, by its Key;
-	// nil before an edit asks for them.
-	users map[xds.Key][]xds.Key
+	pass   *pass // of the last Bind or Edit; nil where one of them came to no end
+	// users are the resources whose form depends on others, by the Keys of these
+	// (dependency); nil before an edit asks for them.
+	users map[xds.Key][]*xds.Resource
 }
 
-// bound is a resource as the client is to see it, and what it was made of.
+// bound is a resource as the client is to see it, and what else that depends on.
 type bound struct {
-	resource *xds.Resource
-	// asked are the resources that it asks for.
-	asked []answer
-	// unlisted means that the resources inlined into it can't be listed by name.
-	unlisted bool
+	resource     *xds.Resource
+	dependencies []dependency
+	scopes       bool // pass.inlinesScopes, of a scope
 }
 
-// answer is a resource that another one asks for, nil where it is missing.
-type answer struct {
+// dependency is what a resource takes from others of the Snapshot, or would take.
+type dependency struct {
+	// Key is theirs; all virtual hosts of a route configuration have the name of that.
 	xds.Key
-	resource *xds.Resource
-	// inlined means that its content went into the one that asks.
-	inlined bool
+	resources []*xds.Resource
 }
 
-// holdsFor reports whether binding to s would give the same.
-func (b *bound) holdsFor(s *xds.Snapshot) bool {
-	if b.unlisted {
-		return false
-	}
-	for _, was := range b.asked {
-		is := s.Lookup(was.Type, was.Name)
-		if is != was.resource && (was.inlined || is == nil || was.resource == nil) {
-			return false
+// holdsFor reports whether a pass would bind the same.
+func (b *bound) holdsFor(p *pass) bool {
+	return b.scopes == p.inlinesScope(b.resource) && !slices.ContainsFunc(b.dependencies, func(d dependency) bool {
+		is := p.answers(d.Key)
+		if d.Type == xds.Secret { // whose content stays where it is
+			return len(is) != len(d.resources)
 		}
-	}
-	return true
+		return !slices.Equal(is, d.resources)
+	})
 }
 
 // Bind binds all resources of s. What is carried inside others only is left out. It returns nil
@@ -95,22 +90,20 @@ func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snaps
 		b.medium, b.known = m, nil
 	}
 	p := newPass(s, m)
+	b.pass = nil
 	known := make(map[*xds.Resource]*bound, s.Len())
 	resources := make([]*xds.Resource, 0, s.Len())
 	for _, r := range s.All() {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if r.Type == xds.VirtualHost && p.inline.VirtualHosts || r.Type == xds.Endpoints && p.inlined[r.Name] {
+		if p.isInside(r) {
 			continue
 		}
 		was := b.known[r]
 		out := was
-		if was == nil || !was.holdsFor(s) {
-			out = p.bind(r)
-			if was != nil && was.resource.Same(out.resource) {
-				out.resource = was.resource
-			}
+		if was == nil || !was.holdsFor(p) {
+			out = p.bindAgain(r, was)
 		}
 		known[r] = out
 		resources = append(resources, out.resource)
@@ -124,44 +117,74 @@ type pass struct {
 	snapshot *xds.Snapshot
 	medium   Medium
 	inline   Inline
-	// foldScopes tells that scopes get their route configurations from this
-	// snapshot: some listener says so, or none says otherwise. Where no listener
-	// asks for scopes, one that was dropped may still drain, and read them.
-	foldScopes bool
-	// inlined are the endpoint assignments that move into clusters.
-	inlined map[string]bool
+	// scopesHere and scopesElsewhere count the subscriptions of listeners for the route
+	// configurations of scopes, by who answers them.
+	scopesHere, scopesElsewhere int
+	// inlined counts the clusters that take an endpoint assignment in, by its name.
+	inlined map[string]int
 	// hosts are the virtual hosts of VHDS by their route configuration, in order.
-	hosts map[string][]*routev3.VirtualHost
+	hosts map[string][]*xds.Resource
 }
 
 func newPass(s *xds.Snapshot, m Medium) *pass {
-	p := &pass{snapshot: s, medium: m, inline: m.Inline(), inlined: make(map[string]bool), hosts: make(map[string][]*routev3.VirtualHost)}
+	p := &pass{snapshot: s, medium: m, inline: m.Inline(), inlined: make(map[string]int), hosts: make(map[string][]*xds.Resource)}
 	for _, r := range s.Of(xds.VirtualHost) {
 		routes := xds.RoutesOfHost(r.Name)
-		p.hosts[routes] = append(p.hosts[routes], r.Message.(*routev3.VirtualHost))
+		p.hosts[routes] = append(p.hosts[routes], r)
 	}
-	p.foldScopes = p.inline.ScopeRoutes && scopesAskHere(s)
-	if p.inline.Endpoints {
-		for _, r := range s.Of(xds.Cluster) {
-			if name := p.inlinedInto(r); name != "" {
-				p.inlined[name] = true
-			}
+	for _, t := range []*xds.Type{xds.Listener, xds.Cluster} {
+		for _, r := range s.Of(t) {
+			p.count(r, 1)
 		}
 	}
 	return p
 }
 
-// scopesAskHere reports whether scopes get their route configurations from s.
-func scopesAskHere(s *xds.Snapshot) bool {
-	here, elsewhere := false, false
-	for _, r := range s.Of(xds.Listener) {
+// count adds, n times, what a listener or a cluster says about other resources.
+func (p *pass) count(r *xds.Resource, n int) {
+	switch r.Type {
+	case xds.Listener:
 		for _, sub := range r.Facts().Subscriptions {
-			if isForScopes(sub) {
-				here, elsewhere = here || s.Serves(sub), elsewhere || !s.Serves(sub)
+			switch {
+			case !isForScopes(sub):
+			case p.snapshot.Serves(sub):
+				p.scopesHere += n
+			default:
+				p.scopesElsewhere += n
 			}
 		}
+	case xds.Cluster:
+		if name := p.takesIn(r); name != "" {
+			p.inlined[name] += n
+		}
 	}
-	return here || !elsewhere
+}
+
+// takesIn returns the name of the endpoint assignment that goes into a cluster, if it is there;
+// "" for none.
+func (p *pass) takesIn(cluster *xds.Resource) string {
+	sub, ok := (&xds.Node{Message: cluster.Message}).Subscription()
+	if !ok || !p.inline.Endpoints || !p.snapshot.Serves(sub) {
+		return ""
+	}
+	return sub.Name
+}
+
+// inlinesScope reports whether a resource is a scope that gets its route configuration.
+func (p *pass) inlinesScope(r *xds.Resource) bool {
+	return r.Type == xds.ScopedRoutes && p.inlinesScopes()
+}
+
+// inlinesScopes reports whether scopes get their route configurations from this snapshot: some
+// listener says so, or none says otherwise. Where no listener asks for scopes, one that was
+// dropped may still drain, and read them.
+func (p *pass) inlinesScopes() bool {
+	return p.inline.ScopeRoutes && (p.scopesHere > 0 || p.scopesElsewhere == 0)
+}
+
+// isInside reports whether a resource is carried inside others only.
+func (p *pass) isInside(r *xds.Resource) bool {
+	return r.Type == xds.VirtualHost && p.inline.VirtualHosts || r.Type == xds.Endpoints && p.inlined[r.Name] > 0
 }
 
 // isForScopes reports whether a subscription is for the route configurations of scopes.
@@ -170,18 +193,20 @@ func isForScopes(sub xds.Subscription) bool {
 	return is
 }
 
+// bindAgain is bind for a resource that was bound before, unless was is nil: where it comes to
+// the same, it is the same one.
+func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
+	out := p.bind(r)
+	if was != nil && was.resource.Same(out.resource) {
+		out.resource = was.resource
+	}
+	return out
+}
+
 // bind binds one resource. It is the same one where nothing has to change.
 func (p *pass) bind(r *xds.Resource) *bound {
-	out := &bound{resource: r, unlisted: r.Type == xds.ScopedRoutes && p.inline.ScopeRoutes}
-	needed := r.Type == xds.ScopedRoutes && p.foldScopes
-	for _, sub := range r.Facts().Subscriptions {
-		needed = needed || p.snapshot.Serves(sub)
-		out.unlisted = out.unlisted || sub.Target == xds.VirtualHost || sub.Target == xds.RouteConfiguration && (sub.Name == "" || p.inlinesHosts(sub))
-		out.asked = append(out.asked, answer{
-			xds.Key{Type: sub.Target, Name: sub.Name}, p.snapshot.Lookup(sub.Target, sub.Name),
-			p.inlines(sub.Target),
-		})
-	}
+	out := &bound{resource: r, dependencies: p.dependencies(nil, r), scopes: p.inlinesScope(r)}
+	needed := out.scopes || slices.ContainsFunc(r.Facts().Subscriptions, p.snapshot.Serves)
 	if needed {
 		if changed := r.With(proto.Clone(r.Message)); changed.Edit(p.edit) {
 			out.resource = changed
@@ -190,13 +215,72 @@ func (p *pass) bind(r *xds.Resource) *bound {
 	return out
 }
 
+// dependencies adds to a list what the form of a resource depends on.
+func (p *pass) dependencies(list []dependency, r *xds.Resource) []dependency {
+	for _, sub := range r.Facts().Subscriptions {
+		switch sub.Target {
+		case xds.Secret: // Snapshot.Serves looks whether it is there
+			if sub.Source.GetConfigSourceSpecifier() == nil {
+				list = p.depends(list, sub.Target, sub.Name)
+			}
+		case xds.Endpoints, xds.RouteConfiguration, xds.VirtualHost:
+			if p.inlines(sub) {
+				list = p.depends(list, sub.Target, sub.Name)
+			}
+		}
+	}
+	if scope, ok := r.Message.(*routev3.ScopedRouteConfiguration); ok && p.inline.ScopeRoutes {
+		list = p.depends(list, xds.RouteConfiguration, scope.GetRouteConfigurationName())
+	}
+	return list
+}
+
+// depends adds a dependency to a list, and what that depends on in turn.
+func (p *pass) depends(list []dependency, t *xds.Type, name string) []dependency {
+	key := xds.Key{Type: t, Name: name}
+	if slices.ContainsFunc(list, func(d dependency) bool { return d.Key == key }) {
+		return list
+	}
+	is := p.answers(key)
+	list = append(list, dependency{key, is})
+	for _, r := range is {
+		list = p.dependencies(list, r)
+	}
+	return list
+}
+
+// inlines reports whether what a subscription asks for goes into the resource that asks.
+func (p *pass) inlines(sub xds.Subscription) bool {
+	if !p.snapshot.Serves(sub) {
+		return false
+	}
+	switch sub.Target {
+	case xds.Endpoints:
+		return p.inline.Endpoints
+	case xds.VirtualHost:
+		return p.inline.VirtualHosts
+	}
+	return p.inline.Routes && !isForScopes(sub)
+}
+
+// answers returns the resources of a dependency.
+func (p *pass) answers(k xds.Key) []*xds.Resource {
+	if k.Type == xds.VirtualHost {
+		return p.hosts[k.Name]
+	}
+	if r := p.snapshot.Lookup(k.Type, k.Name); r != nil {
+		return []*xds.Resource{r}
+	}
+	return nil
+}
+
 // edit binds one message and reports whether it changed.
 func (p *pass) edit(n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *routev3.RouteConfiguration:
 		return p.inline.VirtualHosts && p.inlineHosts(m)
 	case *routev3.ScopedRouteConfiguration:
-		return p.foldScopes && p.inlineScopeRoutes(m)
+		return p.inlinesScopes() && p.inlineScopeRoutes(m)
 	case *hcmv3.HttpConnectionManager:
 		return p.inline.Routes && p.inlineRoutes(m)
 	}
@@ -206,8 +290,7 @@ func (p *pass) edit(n *xds.Node) bool {
 	}
 	switch m := n.Message.(type) {
 	case *clusterv3.Cluster:
-		if p.inlined[sub.Name] {
-			assignment := p.snapshot.Lookup(xds.Endpoints, sub.Name)
+		if assignment := p.snapshot.Lookup(xds.Endpoints, sub.Name); assignment != nil && p.inlined[sub.Name] > 0 {
 			m.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 			m.EdsClusterConfig = nil
 			m.LoadAssignment = proto.CloneOf(assignment.Message.(*endpointv3.ClusterLoadAssignment))
@@ -236,7 +319,7 @@ func (p *pass) inlineHosts(m *routev3.RouteConfiguration) bool {
 	}
 	m.Vhds = nil
 	for _, host := range p.hosts[m.GetName()] {
-		m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host))
+		m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host.Message.(*routev3.VirtualHost)))
 	}
 	leaveClusters(m)
 	return true
@@ -279,13 +362,6 @@ func (p *pass) routes(name string) *routev3.RouteConfiguration {
 	}
 	leaveClusters(m)
 	return m
-}
-
-// inlinesHosts reports whether what a subscription asks for goes into the one who asks,
-// and has virtual hosts going into it in turn.
-func (p *pass) inlinesHosts(sub xds.Subscription) bool {
-	r := p.snapshot.Lookup(xds.RouteConfiguration, sub.Name)
-	return p.inline.Routes && r != nil && xds.FromSnapshot(r.Message.(*routev3.RouteConfiguration).GetVhds().GetConfigSource())
 }
 
 func leaveClusters(m *routev3.RouteConfiguration) {

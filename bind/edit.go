@@ -7,125 +7,136 @@ import (
 	"xdspub/xds"
 )
 
-// Edit binds s, which differs from the Snapshot bound last by the edits alone. It returns the
-// bound resources that differ from before: of what is edited, and of what it is inlined into.
-// ok is false where that does not tell enough, and Bind is needed.
-func (b *Binder) Edit(s *xds.Snapshot, edits []xds.Edited) (changed []xds.Edited, ok bool) {
-	if b.pass == nil {
+// Edit binds s, which differs from the Snapshot bound last by the changes alone. It returns how
+// the bound resources differ from before: those that have changed, and those that they are
+// inlined into. ok is false where the Snapshot of before is not known, and Bind is needed.
+func (b *Binder) Edit(s *xds.Snapshot, changes []xds.Edited) (changed []xds.Edited, ok bool) {
+	p := b.pass
+	if p == nil {
 		return nil, false
 	}
-	p := *b.pass
+	inlinedScopes := p.inlinesScopes()
 	p.snapshot = s
-	again, listed := make(map[*xds.Resource]bool), make(map[*xds.Resource]bool)
+	for _, e := range changes {
+		p.take(e)
+	}
+	reached := b.reachedBy(changes)
+	if inlinedScopes != p.inlinesScopes() {
+		reached = append(reached, s.Of(xds.ScopedRoutes)...)
+	}
+	edits, listed := slices.Clone(changes), make(map[*xds.Resource]bool)
+	for _, e := range changes {
+		listed[e.Was], listed[e.Is] = true, true
+	}
+	for _, r := range reached {
+		if !listed[r] {
+			edits, listed[r] = append(edits, xds.Edited{Was: r, Is: r}), true
+		}
+	}
 	for _, e := range edits {
-		listed[e.Is] = true
-		if again[e.Is] = !e.Is.Same(e.Was); again[e.Is] && !p.holdsAfter(e) {
-			return nil, false
-		}
-	}
-	for _, user := range b.usersOf(s, again) {
-		if again[user] = true; !listed[user] {
-			edits = append(edits, xds.Edited{Was: user, Is: user})
-		}
-	}
-	fresh := make([]*bound, len(edits))
-	for i, e := range edits {
-		was := b.known[e.Was]
-		switch {
-		case was == nil && e.Is.Type == xds.Endpoints && p.inlined[e.Is.Name]:
-			continue // it is in clusters only
-		case was == nil:
-			return nil, false
-		case !again[e.Is]: // another one of its file was edited
-			fresh[i] = was
-			continue
-		}
-		fresh[i] = p.bind(e.Is)
-		if was.resource.Same(fresh[i].resource) {
-			fresh[i].resource = was.resource
-			continue
-		}
-		changed = append(changed, xds.Edited{Was: was.resource, Is: fresh[i].resource})
-	}
-	b.pass = &p
-	for i, is := range fresh {
-		if is != nil {
-			b.replace(edits[i], is)
+		if bound := b.edit(e); bound.Was != bound.Is {
+			changed = append(changed, bound)
 		}
 	}
 	return changed, true
 }
 
-// replace keeps a resource as it is bound after an edit.
-func (b *Binder) replace(e xds.Edited, is *bound) {
-	had := b.known[e.Was].asked
-	for _, a := range is.asked {
-		if a.inlined && !slices.ContainsFunc(had, func(was answer) bool { return was.Key == a.Key }) {
-			b.users = nil
-		}
+// take brings what a pass knows of all resources up to date.
+func (p *pass) take(e xds.Edited) {
+	if e.Key().Type == xds.VirtualHost {
+		p.takeHost(e)
+		return
 	}
-	delete(b.known, e.Was)
-	b.known[e.Is] = is
+	if e.Was != nil {
+		p.count(e.Was, -1)
+	}
+	if e.Is != nil {
+		p.count(e.Is, 1)
+	}
 }
 
-// usersOf returns the resources of s that any of the edited ones may be inlined into.
-func (b *Binder) usersOf(s *xds.Snapshot, edited map[*xds.Resource]bool) (users []*xds.Resource) {
-	for r, content := range edited {
-		if !content || !b.pass.inlines(r.Type) {
+// takeHost puts a virtual host into those of its route configuration. Dependencies have the list
+// of before.
+func (p *pass) takeHost(e xds.Edited) {
+	name := e.Key().Name
+	routes := xds.RoutesOfHost(name)
+	hosts := slices.Clone(p.hosts[routes])
+	i, found := slices.BinarySearchFunc(hosts, name, func(r *xds.Resource, name string) int { return strings.Compare(r.Name, name) })
+	if found {
+		hosts = slices.Delete(hosts, i, i+1)
+	}
+	if e.Is != nil {
+		hosts = slices.Insert(hosts, i, e.Is)
+	}
+	if p.hosts[routes] = hosts; len(hosts) == 0 {
+		delete(p.hosts, routes)
+	}
+}
+
+// reachedBy returns the resources that may be bound in another way because of the changes.
+func (b *Binder) reachedBy(changes []xds.Edited) (reached []*xds.Resource) {
+	users := b.usersByKey()
+	for _, e := range changes {
+		key := e.Key()
+		switch {
+		case e.Same(), key.Type == xds.Secret && e.Was != nil && e.Is != nil:
 			continue
-		}
-		for _, key := range b.usersByKey()[r.Key] {
-			users = append(users, s.Named(key)...)
-		}
-	}
-	slices.SortFunc(users, func(a, b *xds.Resource) int { return strings.Compare(a.Name, b.Name) })
-	return slices.Compact(users)
-}
-
-func (b *Binder) usersByKey() map[xds.Key][]xds.Key {
-	if b.users == nil {
-		b.users = make(map[xds.Key][]xds.Key)
-		for r, bound := range b.known {
-			for _, a := range bound.asked {
-				if a.inlined {
-					b.users[a.Key] = append(b.users[a.Key], r.Key)
+		case key.Type == xds.VirtualHost:
+			key.Name = xds.RoutesOfHost(key.Name)
+		case key.Type == xds.Cluster: // an endpoint assignment may go into it, or come out of it
+			for _, r := range []*xds.Resource{e.Was, e.Is} {
+				if r != nil {
+					reached = append(reached, b.pass.answers(xds.Key{Type: xds.Endpoints, Name: b.pass.takesIn(r)})...)
 				}
 			}
 		}
+		reached = append(reached, users[key]...)
+	}
+	return reached
+}
+
+// edit binds one resource, and returns what is bound for it, before and now.
+func (b *Binder) edit(e xds.Edited) (is xds.Edited) {
+	p, was := b.pass, b.known[e.Was]
+	if was != nil {
+		is.Was = was.resource
+		b.forget(e.Was, was)
+	}
+	if e.Is == nil || p.isInside(e.Is) {
+		return is
+	}
+	out := was
+	if was == nil || !e.Same() || !was.holdsFor(p) {
+		out = p.bindAgain(e.Is, was)
+	}
+	b.remember(e.Is, out)
+	is.Is = out.resource
+	return is
+}
+
+func (b *Binder) forget(r *xds.Resource, was *bound) {
+	delete(b.known, r)
+	for _, d := range was.dependencies {
+		users := slices.DeleteFunc(b.users[d.Key], func(user *xds.Resource) bool { return user == r })
+		if b.users[d.Key] = users; len(users) == 0 {
+			delete(b.users, d.Key)
+		}
+	}
+}
+
+func (b *Binder) remember(r *xds.Resource, is *bound) {
+	b.known[r] = is
+	for _, d := range is.dependencies {
+		b.users[d.Key] = append(b.users[d.Key], r)
+	}
+}
+
+func (b *Binder) usersByKey() map[xds.Key][]*xds.Resource {
+	if b.users == nil {
+		b.users = make(map[xds.Key][]*xds.Resource)
+		for r, is := range b.known {
+			b.remember(r, is)
+		}
 	}
 	return b.users
-}
-
-// inlines reports whether resources of a type go into those that subscribe to them.
-func (p *pass) inlines(t *xds.Type) bool {
-	return t == xds.Endpoints && p.inline.Endpoints || t == xds.RouteConfiguration && p.inline.Routes
-}
-
-// holdsAfter reports whether what the pass knows of all resources is the same after an edit.
-func (p *pass) holdsAfter(e xds.Edited) bool {
-	switch e.Is.Type {
-	case xds.VirtualHost, xds.ScopedRoutes:
-		return false
-	case xds.RouteConfiguration: // which may be in a scope, and in what names that
-		return len(p.snapshot.Of(xds.ScopedRoutes))+len(p.snapshot.Of(xds.VirtualHost)) == 0
-	case xds.Listener:
-		return !asksForScopes(e.Was) && !asksForScopes(e.Is)
-	case xds.Cluster:
-		return !p.inline.Endpoints || p.inlinedInto(e.Was) == p.inlinedInto(e.Is)
-	}
-	return true
-}
-
-// inlinedInto returns the name of the endpoint assignment that goes into a cluster, or "".
-func (p *pass) inlinedInto(cluster *xds.Resource) string {
-	sub, ok := (&xds.Node{Message: cluster.Message}).Subscription()
-	if !ok || !p.snapshot.Serves(sub) || p.snapshot.Lookup(xds.Endpoints, sub.Name) == nil {
-		return ""
-	}
-	return sub.Name
-}
-
-// asksForScopes reports whether a listener asks for the route configurations of scopes.
-func asksForScopes(listener *xds.Resource) bool {
-	return slices.ContainsFunc(listener.Facts().Subscriptions, isForScopes)
 }

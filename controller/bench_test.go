@@ -15,40 +15,83 @@ import (
 	"xdspub/planner"
 )
 
-// BenchmarkPass is a pass of a watch after an edit of one file, from the look at the
-// source tree to the last rename, by the size of the tree. cpu-ms/op is processor time.
+// BenchmarkPass is a pass of a watch after an edit, from the look at the source tree to the
+// last rename, by the size of the tree. cpu-ms/op is processor time.
 func BenchmarkPass(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		topology := sample.Topology{Clusters: n, Routes: n / 10, Listeners: n / 100}
 		for _, endpoints := range []planner.EndpointsMode{planner.EndpointsFile, planner.EndpointsInline} {
 			tree := newTree(b, topology, endpoints)
-			for _, edit := range []struct {
-				name, file string
-				resource   func(i, change int) string
-			}{
-				{"none", "", nil},
-				{"eds", "endpoints/000007.yaml", topology.Endpoints},
-				{"rds", "routes/000007.yaml", topology.RouteConfiguration},
-				{"cds", "clusters/000007.yaml", topology.Cluster},
-				{"lds", "listeners/000007.yaml", topology.Listener},
-			} {
-				b.Run(fmt.Sprintf("clusters=%d/eds=%s/edit=%s", n, endpoints, edit.name), func(b *testing.B) {
+			for _, e := range editsOf(topology) {
+				b.Run(fmt.Sprintf("clusters=%d/eds=%s/edit=%s", n, endpoints, e.name), func(b *testing.B) {
 					b.ReportAllocs()
-					tree.c.Trust(edit.file != "") // as after an event; a rescan looks at all
-					begun := processorTime()
+					var used time.Duration
 					for change := 1; b.Loop(); change++ {
-						if edit.file != "" {
-							tree.write(edit.file, edit.resource(7, change))
-							tree.pass(filepath.Join(tree.o.Source.Path, edit.file))
-						} else {
-							tree.pass()
+						b.StopTimer()
+						if e.before != nil {
+							tree.pass(tree.write(e.before(change))...)
 						}
+						changed := tree.write(e.files(change))
+						tree.c.Trust(len(changed) > 0) // as after an event; a rescan looks at all
+						begun := processorTime()
+						b.StartTimer()
+						tree.pass(changed...)
+						used += processorTime() - begun
 					}
-					b.ReportMetric(float64((processorTime()-begun).Milliseconds())/float64(b.N), "cpu-ms/op")
+					b.ReportMetric(float64(used.Microseconds())/1000/float64(b.N), "cpu-ms/op")
 				})
 			}
 			tree.c.Close()
 		}
+	}
+}
+
+// benchEdit is an edit of the source tree: files by name, an empty one is removed.
+type benchEdit struct {
+	name string
+	// before is the edit that goes before each; nil for none.
+	before, files func(change int) map[string]string
+}
+
+func editsOf(t sample.Topology) []benchEdit {
+	none := func(int) map[string]string { return nil }
+	one := func(file string, resource func(i, change int) string) func(int) map[string]string {
+		return func(change int) map[string]string { return map[string]string{file: resource(7, change)} }
+	}
+	come := func(change int, resources ...string) map[string]string {
+		files := make(map[string]string)
+		for i, text := range resources {
+			files[fmt.Sprintf("extra/%06d-%d.yaml", change, i)] = text
+		}
+		return files
+	}
+	gone := func(come func(int) map[string]string) func(int) map[string]string {
+		return func(change int) map[string]string {
+			files := come(change)
+			for name := range files {
+				files[name] = ""
+			}
+			return files
+		}
+	}
+	cluster := func(change int) map[string]string {
+		i := t.Clusters + change
+		return come(i, t.Cluster(i, 0), t.Endpoints(i, 0))
+	}
+	listener := func(change int) map[string]string {
+		i, own := t.Routes+change, sample.Topology{Clusters: t.Clusters, Routes: 1, Listeners: 1} // it asks for one
+		return come(i, own.Listener(i, 0), own.RouteConfiguration(i, 0))
+	}
+	return []benchEdit{
+		{"none", nil, none},
+		{"eds", nil, one("endpoints/000007.yaml", t.Endpoints)},
+		{"rds", nil, one("routes/000007.yaml", t.RouteConfiguration)},
+		{"cds", nil, one("clusters/000007.yaml", t.Cluster)},
+		{"lds", nil, one("listeners/000007.yaml", t.Listener)},
+		{"cluster-comes", nil, cluster},
+		{"cluster-goes", cluster, gone(cluster)},
+		{"listener-comes", nil, listener},
+		{"listener-goes", listener, gone(listener)},
 	}
 }
 
@@ -62,14 +105,9 @@ type tree struct {
 func newTree(b *testing.B, topology sample.Topology, endpoints planner.EndpointsMode) *tree {
 	dir := b.TempDir()
 	t := &tree{b: b, o: Options{Options: pipeline.Options{
-		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), Endpoints: endpoints, InotifyBudget: 1_000_000,
+		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), Endpoints: endpoints, InotifyBudget: 1_000_000, TrimDelay: time.Hour,
 	}}}
-	for name, text := range topology.Files() {
-		if err := os.MkdirAll(filepath.Join(t.o.Source.Path, filepath.Dir(name)), 0o755); err != nil {
-			b.Fatal(err)
-		}
-		t.write(name, text)
-	}
+	t.write(topology.Files())
 	t.c = New(t.o)
 	if err := t.c.Open(); err != nil {
 		b.Fatal(err)
@@ -78,15 +116,26 @@ func newTree(b *testing.B, topology sample.Topology, endpoints planner.Endpoints
 	return t
 }
 
-func (t *tree) write(name, text string) {
-	file := filepath.Join(t.o.Source.Path, name)
-	err := os.WriteFile(file+".new", []byte(text), 0o644)
-	if err == nil {
-		err = os.Rename(file+".new", file)
+// write writes files of the source tree, and removes those without a text. It returns their
+// paths.
+func (t *tree) write(files map[string]string) (changed []string) {
+	for name, text := range files {
+		file := filepath.Join(t.o.Source.Path, name)
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		switch {
+		case err == nil && text == "":
+			err = os.Remove(file)
+		case err == nil:
+			if err = os.WriteFile(file+".new", []byte(text), 0o644); err == nil {
+				err = os.Rename(file+".new", file)
+			}
+		}
+		if err != nil {
+			t.b.Fatal(err)
+		}
+		changed = append(changed, file)
 	}
-	if err != nil {
-		t.b.Fatal(err)
-	}
+	return changed
 }
 
 // pass is that after events of files; without any, that of a rescan.

@@ -1,8 +1,10 @@
 package xds
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -49,8 +51,48 @@ func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
 	return Change{}, false
 }
 
-// Edited is one resource with another content: as it was and as it is, with one Key.
+// Edited is one resource that has changed: as it was and as it is, with one Key. Was is nil for
+// one that is added, Is for one that is removed.
 type Edited struct{ Was, Is *Resource }
+
+// Key returns the Key of the resource.
+func (e Edited) Key() Key {
+	if e.Is == nil {
+		return e.Was.Key
+	}
+	return e.Is.Key
+}
+
+// Same reports whether the content of the resource is as it was.
+func (e Edited) Same() bool { return e.Was != nil && e.Is != nil && e.Is.Same(e.Was) }
+
+// ChangesSince returns the Change of Since by resources, in the order of Types, then by name, where each
+// resource in it is the only one of its Key, before and now. ok is false where it is more than
+// that, or not known.
+func (s *Snapshot) ChangesSince(old *Snapshot) (changes []Edited, ok bool) {
+	c, known := s.Since(old)
+	if !known {
+		return nil, false
+	}
+	byKey := make(map[Key]Edited, len(c.Removed))
+	for _, r := range c.Removed {
+		byKey[r.Key] = Edited{Was: r}
+	}
+	for _, r := range c.Added {
+		byKey[r.Key] = Edited{byKey[r.Key].Was, r}
+	}
+	for key, e := range byKey {
+		if len(s.Named(key)) > 1 || len(old.Named(key)) > 1 {
+			return nil, false
+		}
+		changes = append(changes, e)
+	}
+	slices.SortFunc(changes, func(a, b Edited) int {
+		a1, b1 := a.Key(), b.Key()
+		return cmp.Or(cmp.Compare(slices.Index(Types, a1.Type), slices.Index(Types, b1.Type)), strings.Compare(a1.Name, b1.Name))
+	})
+	return changes, true
+}
 
 // EditsSince returns the Change of Since where it keeps all Keys, and each resource in it is
 // the only one of its Key. ok is false where it is more than that, or not known.

@@ -69,7 +69,36 @@ func TestApply(t *testing.T) {
 			if since, known := next.Since(next); !known || !since.Empty() {
 				t.Fatal("a snapshot differs from itself")
 			}
+			compareChanges(t, s, next)
 			s = next
 		}
+	}
+}
+
+// compareChanges holds ChangesSince against all resources of both snapshots.
+func compareChanges(t *testing.T, old, is *xds.Snapshot) {
+	t.Helper()
+	c, _ := is.Since(old)
+	changes, ok := is.ChangesSince(old)
+	doubled := slices.ContainsFunc(slices.Concat(c.Removed, c.Added), func(r *xds.Resource) bool {
+		return len(old.Named(r.Key)) > 1 || len(is.Named(r.Key)) > 1
+	})
+	if ok == doubled {
+		t.Fatalf("ChangesSince: %v, want %v", ok, !doubled)
+	}
+	if !ok {
+		return
+	}
+	var want []xds.Edited
+	for _, typ := range xds.Types {
+		for _, name := range []string{"0", "1", "10", "11", "2", "3", "4", "5", "6", "7", "8", "9"} {
+			e := xds.Edited{Was: old.Lookup(typ, name), Is: is.Lookup(typ, name)}
+			if e.Was != e.Is || slices.Contains(c.Added, e.Is) {
+				want = append(want, e)
+			}
+		}
+	}
+	if !slices.Equal(changes, want) {
+		t.Fatalf("ChangesSince: %v, want %v", changes, want)
 	}
 }
