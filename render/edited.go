@@ -1,6 +1,7 @@
 package render
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,8 @@ import (
 type Edit struct {
 	// Files are those that differ, sorted by path.
 	Files []File
+	// Removed are the paths of files that the Output before has and this one has not, sorted.
+	Removed []string
 	// ID and Watches are those of the Output.
 	ID      string
 	Watches []string
@@ -19,36 +22,38 @@ type Edit struct {
 	Gone []string
 }
 
-// Edited returns how the Output of s differs from that of the last Render or Edited, where s
-// differs from the Snapshot of then in the content of some resources only. It makes only the
-// files that differ. ok is false where that is not so, or not known: then Render is needed.
+// Edited returns how the Output of s differs from that of the last Render or Edited, where s is
+// made of the Snapshot of then by a known Change. It makes only the files that differ. A cluster
+// that is removed is Retired from then on, a layer is one of EmptyLayers. ok is false where
+// the change does not tell enough: then Render is needed.
 func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
-	if r.last.snapshot == nil || len(r.last.target.Pinned) > 0 {
-		return Edit{}, false
-	}
-	edits, ok := s.EditsSince(r.last.snapshot)
-	if !ok {
-		return Edit{}, false
-	}
-	for _, e := range edits {
-		if delete(r.sound, e.Was); len(r.changes(e.Is)) > 0 {
-			return Edit{}, false
-		}
-	}
-	if edits, ok = r.binder.Edit(s, edits); !ok {
+	last := r.last.snapshot
+	if last == nil || len(r.last.target.Pinned) > 0 {
 		return Edit{}, false
 	}
 	r.last.snapshot = nil // until all is as in s
-	fresh, ok := r.replace(edits)
+	changes, ok := s.ChangesSince(last)
+	if !ok || !r.carries(changes) || r.collides(last, changes) {
+		return Edit{}, false
+	}
+	if changes, ok = r.binder.Edit(s, changes); !ok || r.changesScopes(s, changes) {
+		return Edit{}, false
+	}
+	fresh, ok := r.replace(changes)
 	if !ok {
 		return Edit{}, false
 	}
-	if edit.Files, ok = r.filesOf(fresh); !ok {
+	if edit.Files, edit.Removed, ok = r.filesOf(fresh); !ok {
 		return Edit{}, false
 	}
 	var change xds.Change
-	for _, e := range edits {
-		change.Removed, change.Added = append(change.Removed, e.Was), append(change.Added, e.Is)
+	for _, e := range changes {
+		if e.Was != nil {
+			change.Removed = append(change.Removed, e.Was)
+		}
+		if e.Is != nil {
+			change.Added = append(change.Added, e.Is)
+		}
 	}
 	r.last.snapshot, r.last.bound = s, r.last.bound.Apply(change)
 	edit.ID = r.last.bound.ID()
@@ -57,54 +62,165 @@ func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
 	return edit, true
 }
 
-// replace writes bound resources in the place of others.
-func (r *Renderer) replace(edits []xds.Edited) (fresh []*encoded, ok bool) {
-	for _, e := range edits {
-		was := r.written[e.Was]
-		is, err := r.encode(e.Is)
-		if was == nil || err != nil {
-			return nil, false
+// carries reports whether the format carries all that has changed.
+func (r *Renderer) carries(changes []xds.Edited) bool {
+	for _, e := range changes {
+		if delete(r.sound, e.Was); e.Is != nil && len(r.changes(e.Is)) > 0 {
+			return false
 		}
-		delete(r.written, e.Was)
-		r.written[e.Is] = is
-		r.last.watches.add(was.watches, -1)
-		r.last.watches.add(is.watches, 1)
-		fresh = append(fresh, is)
+	}
+	return true
+}
+
+// collides reports whether a resource that is added shares its folder with another, as
+// folderCollisions finds it.
+func (r *Renderer) collides(last *xds.Snapshot, changes []xds.Edited) bool {
+	renamed := func(e xds.Edited) bool { return (e.Was == nil || e.Is == nil) && hasFolder(e.Key().Type) }
+	if !slices.ContainsFunc(changes, renamed) {
+		return false
+	}
+	if r.last.folders == nil {
+		r.last.folders = make(map[string]int)
+		for _, res := range last.All() {
+			if hasFolder(res.Type) {
+				r.last.folders[lowerFolder(res.Key)]++
+			}
+		}
+	}
+	for _, e := range changes {
+		if !renamed(e) {
+			continue
+		}
+		at := lowerFolder(e.Key())
+		if e.Is != nil {
+			r.last.folders[at]++
+		} else if r.last.folders[at]--; r.last.folders[at] == 0 {
+			delete(r.last.folders, at)
+		}
+	}
+	return slices.ContainsFunc(changes, func(e xds.Edited) bool { return e.Is != nil && r.last.folders[lowerFolder(e.Key())] > 1 })
+}
+
+// changesScopes reports whether the file of the scopes may come or go: it is there for scopes,
+// and for listeners that ask for some (files).
+func (r *Renderer) changesScopes(s *xds.Snapshot, changes []xds.Edited) bool {
+	if len(s.Of(xds.ScopedRoutes)) > 0 && len(r.last.bound.Of(xds.ScopedRoutes)) > 0 {
+		return false
+	}
+	asks := func(res *xds.Resource) bool {
+		return res != nil && (res.Type == xds.ScopedRoutes || slices.ContainsFunc(res.Facts().Subscriptions, func(sub xds.Subscription) bool { return sub.Target == xds.ScopedRoutes }))
+	}
+	return slices.ContainsFunc(changes, func(e xds.Edited) bool { return asks(e.Was) || asks(e.Is) })
+}
+
+// change is a resource of an Output that has changed, as it was written and as it is now; nil
+// for none.
+type change struct {
+	xds.Key
+	was, is *encoded
+}
+
+// replace writes bound resources in the place of others.
+func (r *Renderer) replace(changes []xds.Edited) (fresh []change, ok bool) {
+	for _, e := range changes {
+		c := change{Key: e.Key()}
+		if e.Was != nil {
+			if c.was = r.written[e.Was]; c.was == nil {
+				return nil, false
+			}
+			delete(r.written, e.Was)
+		}
+		if e.Is != nil {
+			var err error
+			if c.is, err = r.encode(e.Is); err != nil {
+				return nil, false
+			}
+			r.written[e.Is] = c.is
+		}
+		fresh = append(fresh, c)
 	}
 	return fresh, true
 }
 
-// filesOf returns the files that written resources are in, with those in them that stay.
-func (r *Renderer) filesOf(fresh []*encoded) (files []File, ok bool) {
-	of := make(map[*xds.Type][]*encoded)
-	for _, e := range fresh {
-		t := e.resource.Type
-		if !inOneFile(t) {
-			f, err := e.alone(r.format)
-			if err != nil {
-				return nil, false
+// filesOf returns the files that changed resources are in, with those in them that stay, and
+// the paths of the files that are removed. It counts the watches of all of them.
+func (r *Renderer) filesOf(fresh []change) (files []File, removed []string, ok bool) {
+	together := make(map[*xds.Type]map[string]*encoded)
+	for _, c := range fresh {
+		if inOneFile(c.Type) {
+			if together[c.Type] == nil {
+				together[c.Type] = make(map[string]*encoded)
 			}
-			files = append(files, f)
+			together[c.Type][c.Name] = c.is
 			continue
 		}
-		if of[t] == nil {
-			of[t] = slices.Clone(r.several[t].of)
+		if c.is == nil && c.Type == xds.Runtime {
+			var err error
+			if c.is, err = r.encode(emptyLayer(c.Name)); err != nil {
+				return nil, nil, false
+			}
 		}
-		i, found := slices.BinarySearchFunc(of[t], e.resource.Name, func(e *encoded, name string) int { return strings.Compare(e.resource.Name, name) })
-		if !found {
-			return nil, false
+		r.count(c.was, c.is)
+		if c.is == nil {
+			removed = append(removed, r.format.Path(c.Type, c.Name))
+			continue
 		}
-		of[t][i] = e
-	}
-	for t, all := range of {
-		f, err := r.severalIn(t, all)
+		f, err := c.is.alone(r.format)
 		if err != nil {
-			return nil, false
+			return nil, nil, false
+		}
+		if c.was == nil {
+			r.last.watches.add(subscribedByBootstrap(f), 1) // for good: a layer stays
 		}
 		files = append(files, f)
 	}
+	for t, change := range together {
+		was := r.several[t]
+		f, err := r.severalIn(t, r.merged(t, was.of, change))
+		if err != nil {
+			return nil, nil, false
+		}
+		if r.several[t] != was {
+			files = append(files, f)
+		}
+	}
 	slices.SortFunc(files, inOrder)
-	return files, true
+	slices.Sort(removed)
+	return files, removed, true
+}
+
+// merged returns the resources of a file, sorted by name, after a change, in which nil stands for
+// one that is removed. Clusters stay then.
+func (r *Renderer) merged(t *xds.Type, sorted []*encoded, change map[string]*encoded) []*encoded {
+	all := make([]*encoded, 0, len(sorted)+len(change))
+	for _, name := range slices.Sorted(maps.Keys(change)) {
+		i, found := slices.BinarySearchFunc(sorted, name, func(e *encoded, name string) int { return strings.Compare(e.resource.Name, name) })
+		all, sorted = append(all, sorted[:i]...), sorted[i:]
+		is := change[name]
+		if found {
+			if is == nil && t == xds.Cluster {
+				is = sorted[0]
+			}
+			r.count(sorted[0], is)
+			sorted = sorted[1:]
+		} else {
+			r.count(nil, is)
+		}
+		if is != nil {
+			all = append(all, is)
+		}
+	}
+	return append(all, sorted...)
+}
+
+// count counts the watches of a resource that has changed.
+func (r *Renderer) count(was, is *encoded) {
+	if was != nil {
+		r.last.watches.add(was.watches, -1)
+	}
+	if is != nil {
+		r.last.watches.add(is.watches, 1)
+	}
 }
 
 // inOneFile reports whether all resources of a type are in one file.

@@ -1,11 +1,17 @@
 package render
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"xdspub/diag"
+	"xdspub/load"
 	"xdspub/xds"
 )
 
@@ -42,4 +48,96 @@ func TestEditedTakesNoSpace(t *testing.T) {
 	if len(r.written) != kept {
 		t.Errorf("%d resources are kept, want %d", len(r.written), kept)
 	}
+}
+
+// contents are the resources of TestEdited, each in its contents.
+var contents = func() (list [][]string) {
+	hcm := `{"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, %s}`
+	for n := range 3 {
+		cluster := fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c%d, connect_timeout: %%s}`, n)
+		listener := fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: l%d, filter_chains: [{filters: [{name: hcm, typed_config: %s}]}]}`, n, hcm)
+		scoped := `scoped_routes: {name: s, scope_key_builder: {fragments: [{}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}`
+		list = append(list,
+			[]string{fmt.Sprintf(cluster, "1s"), fmt.Sprintf(cluster, "2s"), fmt.Sprintf(cluster, "1s, type: EDS"), fmt.Sprintf(cluster, "2s, type: EDS, health_checks: [{}]")},
+			[]string{fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%d}`, n)},
+			[]string{fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: r%d}`, n)},
+			[]string{fmt.Sprintf(`{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: y%d, layer: {a: 1}}`, n), fmt.Sprintf(`{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: y%d, layer: {a: 1.5}}`, n)},
+			[]string{
+				fmt.Sprintf(`{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: t%d, generic_secret: {secret: {filename: /x}}}`, n),
+				fmt.Sprintf(`{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: t%d, generic_secret: {secret: {inline_string: x}}}`, n),
+			},
+			[]string{fmt.Sprintf(listener, fmt.Sprintf("rds: {route_config_name: r%d, config_source: {ads: {}}}", n)), fmt.Sprintf(listener, scoped)},
+		)
+	}
+	const other = `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: R0}` // a folder like that of another
+	return append(list, []string{other}, []string{`{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: s, route_configuration_name: r0, key: {fragments: [{string_key: k}]}}`})
+}()
+
+// TestEdited: what Edited says of random changes makes of the Output before the one that a
+// Renderer makes that knows nothing.
+func TestEdited(t *testing.T) {
+	edited, whole := 0, 0
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		target := Target{EnvoyPath: "/out", Format: Formats[random.IntN(len(Formats))], InlineEndpoints: random.IntN(2) == 0, InlineRoutes: random.IntN(2) == 0}
+		var r Renderer
+		s, out := xds.NewSnapshot(nil), &Output{}
+		for range 30 {
+			var c xds.Change
+			for range 1 + random.IntN(3) {
+				texts := contents[random.IntN(len(contents))]
+				is := load.Parse(load.Input{Name: "r.yaml", Format: "yaml", Data: []byte(texts[random.IntN(len(texts))])}).Resources()[0]
+				if slices.ContainsFunc(slices.Concat(c.Added, c.Removed), func(o *xds.Resource) bool { return o.Key == is.Key }) {
+					continue
+				}
+				c.Removed = append(c.Removed, s.Named(is.Key)...)
+				if random.IntN(3) > 0 {
+					c.Added = append(c.Added, is)
+				}
+			}
+			s = s.Apply(c)
+			target.Retired, target.EmptyLayers = nil, nil
+			for _, f := range out.Files {
+				switch f.Type {
+				case xds.Cluster:
+					target.Retired = slices.DeleteFunc(slices.Clone(f.Resources), func(c *xds.Resource) bool { return s.Lookup(xds.Cluster, c.Name) != nil })
+				case xds.Runtime:
+					target.EmptyLayers = append(target.EmptyLayers, f.Name)
+				}
+			}
+			want, list := new(Renderer).Render(t.Context(), s, target)
+			edit, ok := r.Edited(s)
+			if ok {
+				edited++
+				out = edit.of(out)
+				if len(list) > 0 {
+					t.Fatalf("%d: Edited does not say: %v", seed, list)
+				}
+				if diff := cmp.Diff(want, out, cmpopts.IgnoreFields(File{}, "Type", "Resources")); diff != "" {
+					t.Fatalf("%d (-Render +Edited):\n%s", seed, diff)
+				}
+				continue
+			}
+			whole++
+			if out, _ = r.Render(t.Context(), s, target); out == nil {
+				out = &Output{}
+			}
+		}
+	}
+	if edited < whole {
+		t.Errorf("%d edits, %d others", edited, whole)
+	}
+}
+
+// of returns what an edit makes of the Output before.
+func (e Edit) of(before *Output) *Output {
+	is := &Output{ID: e.ID, Watches: e.Watches}
+	for _, f := range before.Files {
+		if !slices.Contains(e.Removed, f.Path) && !slices.ContainsFunc(e.Files, func(o File) bool { return o.Path == f.Path }) {
+			is.Files = append(is.Files, f)
+		}
+	}
+	is.Files = append(is.Files, e.Files...)
+	slices.SortFunc(is.Files, inOrder)
+	return is
 }

@@ -42,10 +42,10 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 	var list diag.List
 	seen := make(map[string]*xds.Resource)
 	for _, r := range s.All() {
-		if inOneFile(r.Type) || r.Type == xds.VirtualHost {
+		if !hasFolder(r.Type) {
 			continue
 		}
-		lower := strings.ToLower(folder(r.Type, r.Name))
+		lower := lowerFolder(r.Key)
 		first, ok := seen[lower]
 		if !ok {
 			seen[lower] = r
@@ -62,3 +62,10 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 	}
 	return list
 }
+
+// hasFolder reports whether each resource of a type has a folder of its own.
+func hasFolder(t *xds.Type) bool { return !inOneFile(t) && t != xds.VirtualHost }
+
+// lowerFolder returns the folder of a resource on a file system that does not tell upper from
+// lower case.
+func lowerFolder(k xds.Key) string { return strings.ToLower(folder(k.Type, k.Name)) }

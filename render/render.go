@@ -98,6 +98,7 @@ type Renderer struct {
 		snapshot, bound *xds.Snapshot
 		target          Target
 		watches         *counted
+		folders         map[string]int // how many resources have each (lowerFolder); nil before an edit asks
 	}
 }
 
@@ -144,7 +145,7 @@ func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Outp
 	}
 	watches.settle()
 	out.Watches = watches.sorted
-	r.last.snapshot, r.last.bound, r.last.target, r.last.watches = s, bound, t, watches
+	r.last.snapshot, r.last.bound, r.last.target, r.last.watches, r.last.folders = s, bound, t, watches, nil
 	return &out, list
 }
 
@@ -222,7 +223,7 @@ func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*e
 	}
 	for _, name := range t.EmptyLayers {
 		if s.Lookup(xds.Runtime, name) == nil {
-			e, err := r.encode(&xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}, Message: &runtimev3.Runtime{Name: name}})
+			e, err := r.encode(emptyLayer(name))
 			if err != nil {
 				return diag.List{{Code: codeUnencodable.Name, Message: err.Error()}}
 			}
@@ -230,6 +231,11 @@ func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*e
 		}
 	}
 	return nil
+}
+
+// emptyLayer returns what stands in for a runtime layer.
+func emptyLayer(name string) *xds.Resource {
+	return &xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}, Message: &runtimev3.Runtime{Name: name}}
 }
 
 // scopesAsked reports whether some listener subscribes to the SRDS file.
@@ -246,21 +252,33 @@ func scopesAsked(t Target, bound *xds.Snapshot) bool {
 // an earlier render, which win where the names are the same.
 func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 	r.use(f)
-	list, wins := make([]*encoded, 0, len(before)), make(map[string]bool)
-	for _, c := range before {
+	var last []*encoded
+	if was := r.several[xds.Cluster]; was != nil {
+		last = was.of
+	}
+	all := make([]*encoded, 0, len(before)+len(last))
+	for _, c := range slices.SortedStableFunc(slices.Values(before), func(a, b *xds.Resource) int { return cmp.Compare(a.Name, b.Name) }) {
+		for len(last) > 0 && last[0].resource != c && last[0].resource.Name <= c.Name {
+			if last[0].resource.Name < c.Name {
+				all = append(all, last[0])
+			}
+			last = last[1:]
+		}
+		if len(last) > 0 && last[0].resource == c { // so it is written already
+			all, last = append(all, last[0]), last[1:]
+			continue
+		}
 		e, err := r.encode(c)
 		if err != nil {
 			return File{}, err
 		}
-		list, wins[c.Name] = append(list, e), true
+		all = append(all, e)
 	}
-	for c, e := range r.written {
-		if c.Type == xds.Cluster && !wins[c.Name] {
-			list = append(list, e)
-		}
+	all = append(all, last...)
+	if was := r.several[xds.Cluster]; was != nil && slices.Equal(was.of, all) {
+		return was.file, nil
 	}
-	slices.SortFunc(list, func(a, b *encoded) int { return cmp.Compare(a.resource.Name, b.resource.Name) })
-	return file(f, xds.Cluster, "", list)
+	return file(f, xds.Cluster, "", all)
 }
 
 // pin puts listeners of before in the place of those that have to wait.
