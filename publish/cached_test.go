@@ -76,6 +76,35 @@ func TestReaderKnowsWhatIsWritten(t *testing.T) {
 	}
 }
 
+// TestTrustAsksNothing: a Reader that trusts knows the bytes that were published, and need not
+// read them, nor what they replace.
+func TestTrustAsksNothing(t *testing.T) {
+	out := t.TempDir()
+	d := mustOpen(t, out, osDisk{})
+	f := File{Path: "cds/cds.json", Data: []byte("1")}
+	if _, err := d.Publish(t.Context(), Plan{Steps: []Step{{Write: []File{f}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(out, f.Path)); err != nil {
+		t.Fatal(err)
+	}
+	r := d.Reader()
+	r.Trust(true)
+	if data, err := r.ReadFile(f.Path); err != nil || &data[0] != &f.Data[0] {
+		t.Errorf("it reads %q, %v", data, err)
+	}
+	other := f
+	other.Data = []byte("2")
+	for _, tt := range []struct {
+		file File
+		out  bool
+	}{{f, true}, {other, false}} {
+		if is, err := r.isOut(d.root, tt.file, d.gid, make(links)); err != nil || is != tt.out {
+			t.Errorf("%q is out: %v, %v", tt.file.Data, is, err)
+		}
+	}
+}
+
 // TestReaderSeesOthers: what somebody else does is seen at once, or once the Reader trusts
 // no longer, and mended by the next Publish.
 func TestReaderSeesOthers(t *testing.T) {
@@ -117,6 +146,14 @@ func TestReaderSeesOthers(t *testing.T) {
 			d.Reader().Trust(true)
 			if result, err := d.Publish(t.Context(), p); err != nil || len(result.Steps) > 0 {
 				t.Errorf("a Dir that trusts looked: %+v, %v", result, err)
+			}
+			for file, want := range map[string]bool{
+				"cds/cds.json":   name != "another content" && name != "another mode" && name != "a link to the same",
+				"eds/a/eds.json": name != "a removed file", "eds/b/eds.json": false,
+			} {
+				if is := d.Reader().StillOut(file); is != want {
+					t.Errorf("StillOut(%s): %v", file, is)
+				}
 			}
 			d.Reader().Trust(false)
 			if _, err := d.Publish(t.Context(), p); err != nil {

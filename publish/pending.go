@@ -85,8 +85,8 @@ func pending(root folder, p Plan, gid int, interrupted *Intent, known *Reader) (
 
 // isOut reports whether f is out as it should be. It fails when f can't go out.
 func (r *Reader) isOut(root folder, f File, gid int, asked links) (bool, error) {
-	if r.foundOut(root, f, asked) {
-		return true, nil
+	if out, known := r.foundOut(root, f, asked); known {
+		return out, nil
 	}
 	return r.look(root, f, gid)
 }

@@ -119,6 +119,9 @@ func (m Manifest) shallow() Manifest {
 // ReadFile is the function ReadFile for the Reader's directory. The bytes are the same slice
 // as long as the file does not change.
 func (r *Reader) ReadFile(file string) ([]byte, error) {
+	if was, out := r.settled[file]; out && r.trusts {
+		return was.Data, nil
+	}
 	return reading(r.out, func(root folder) ([]byte, error) {
 		if c := r.files[file]; isCurrent(r, root, file, c) {
 			return c.value, nil
@@ -131,6 +134,25 @@ func (r *Reader) ReadFile(file string) ([]byte, error) {
 		}
 		return data, err
 	})
+}
+
+// StillOut reports whether a file that is known to be published is on disk as it was. It asks the
+// file system also while the Reader trusts.
+func (r *Reader) StillOut(file string) bool {
+	was, known := r.settled[file]
+	if !known {
+		return false
+	}
+	out, err := reading(r.out, func(root folder) (bool, error) {
+		in, err := root.folder(path.Dir(file))
+		if err != nil {
+			return false, err
+		}
+		defer in.Close()
+		_, ok, err := holds(in, path.Base(file), was.File, anyGroup)
+		return ok, err
+	})
+	return out && err == nil
 }
 
 // List lists the files that Files finds in folders, each with the base name of its files,
@@ -213,24 +235,27 @@ func (r *Reader) sum(f File) string {
 	return sum(f.Data)
 }
 
-// foundOut reports whether f was found to be out before, and is still.
-func (r *Reader) foundOut(root folder, f File, asked links) bool {
+// foundOut reports whether f was found to be out before, and is still. known reports whether
+// that is certain; otherwise false means that it has to be looked at.
+func (r *Reader) foundOut(root folder, f File, asked links) (out, known bool) {
 	was, known := r.settled[f.Path]
-	if !known || was.Secret != f.Secret || !bytes.Equal(was.Data, f.Data) {
-		return false
+	same := known && was.Secret == f.Secret && bytes.Equal(was.Data, f.Data)
+	if r.trusts && known {
+		return same, true
 	}
-	if r.trusts {
-		return true
+	if !same {
+		return false, false
 	}
 	if !was.settled || asked.above(root, path.Dir(f.Path)) {
-		return false
+		return false, false
 	}
 	folder, err := root.lstat(path.Dir(f.Path))
 	if err != nil {
-		return false
+		return false, false
 	}
 	info, err := root.lstat(f.Path)
-	return err == nil && was.holds(folder, info)
+	out = err == nil && was.holds(folder, info)
+	return out, out
 }
 
 // links tells where links are, and asks of each folder once.
