@@ -219,9 +219,8 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		return o, err
 	}
 	// What looks at the whole tree looks at the whole output directory: a rescan that comes
-	// in a burst of events, too. So does what adds or removes a resource: other files may
-	// come to need one that somebody has removed by hand.
-	w.Trust(!whole && w.settled != nil && checked.Snapshot.SameNames(w.settled))
+	// in a burst of events, too.
+	w.Trust(!whole && w.settled != nil)
 	retry := w.retry
 	if err := w.ready(ctx); err != nil {
 		return o, err

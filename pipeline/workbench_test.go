@@ -259,7 +259,7 @@ func (d *workbench) pass(trimmed bool) {
 		d.T.Fatalf("findings (-cold +warm):\n%s", diff)
 	}
 	var plan *planner.Plan
-	d.P.Trust(d.settled != nil && checked.Snapshot.SameNames(d.settled)) // as a watch does after an event
+	d.P.Trust(d.settled != nil) // as a watch does after an event
 	if checked.Accepted() {
 		var list diag.List
 		plan, list, err = d.P.Plan(d.T.Context(), checked.Snapshot, d.Now)

@@ -1,11 +1,14 @@
 package planner
 
 import (
+	"cmp"
+	"context"
 	"slices"
 
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
 	"xdspub/diff"
+	"xdspub/publish"
 	"xdspub/render"
 	"xdspub/xds"
 )
@@ -16,28 +19,38 @@ type planned struct {
 	target   render.Target
 	// clusters and listeners are the resources of the CDS and LDS files.
 	clusters, listeners []*xds.Resource
-	// silent means that it had no findings.
+	// silent means that rendering it had no findings.
 	silent bool
+	// still means that transition rules find nothing on the way from the Snapshot to itself.
+	still bool
 }
 
-// renderEdit renders the most frequent change without looking at all resources: the last plan is
-// published, and since then only the content of resources was edited, by which no transition
-// rule goes. It returns the files that differ. ok is false for all other changes.
-func (c *change) renderEdit() (r *rendered, ok bool) {
+// renderEdit renders a change without looking at all resources: the last plan is published, and
+// it is known how the Snapshot differs from that of then. It returns the files that differ. ok
+// is false where that does not tell enough, or where there are findings.
+func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	last := &c.planned
 	if !c.out.Trusts() || !last.silent || c.st.Manifest.Snapshot != last.snapshot.ID() ||
 		!c.st.Holds(last.clusters, last.listeners) {
 		return nil, false
 	}
-	edits, ok := c.s.EditsSince(last.snapshot)
-	if !ok || slices.ContainsFunc(edits, func(e xds.Edited) bool { return !keepsTransitions(e) }) {
+	changes, ok := c.s.ChangesSince(last.snapshot)
+	if !ok || c.movesAddress(changes) {
+		return nil, false
+	}
+	keeps := !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !c.keepsTransitions(e) })
+	if !(keeps && last.still) && !c.makesTransition() {
+		return nil, false
+	}
+	retired, ok := c.retires(ctx, changes)
+	if !ok {
 		return nil, false
 	}
 	edit, ok := c.renderer.Edited(c.s)
 	if !ok || c.exceedsBudget(edit) {
 		return nil, false
 	}
-	last.snapshot = c.s
+	last.snapshot, last.still = c.s, keeps
 	for _, f := range edit.Files {
 		switch f.Type {
 		case xds.Cluster:
@@ -46,30 +59,80 @@ func (c *change) renderEdit() (r *rendered, ok bool) {
 			last.listeners = f.Resources
 		}
 	}
-	return &rendered{target: last.target, files: edit.Files, id: edit.ID, watches: edit.Watches, retired: c.st.Manifest.Retired}, true
+	if !c.findsNamed(changes, edit) {
+		c.out.Trust(false)
+		return nil, false
+	}
+	back, err := c.rollback(nil, added(changes, xds.Cluster))
+	if err != nil {
+		return nil, false
+	}
+	listening := c.st.Watches(xds.Listener)
+	return &rendered{
+		target: last.target, files: edit.Files, id: edit.ID, watches: edit.Watches, rollback: back,
+		leaving: slices.DeleteFunc(edit.Gone, func(watch string) bool { return listening[watch] == 0 }),
+		retired: c.retiredAfter(changes, retired, edit),
+	}, true
 }
 
-// keepsTransitions reports whether no transition rule goes by an edit.
-func keepsTransitions(e xds.Edited) bool {
-	if e.Is.Same(e.Was) { // another one of its file was edited
-		return true
+// movesAddress reports whether a listener has to leave an address before another one takes it.
+func (c *change) movesAddress(changes []xds.Edited) bool {
+	keepsAddress := func(e xds.Edited) bool {
+		return e.Key().Type != xds.Listener || e.Is == nil || e.Was != nil && diff.KeepsSockets(e.Was, e.Is)
 	}
-	if diff.UsesSingletons(e.Is) || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
+	if !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keepsAddress(e) }) {
 		return false
 	}
-	switch e.Is.Type {
-	case xds.Listener:
-		return diff.KeepsSockets(e.Was, e.Is)
-	case xds.Secret:
-		return xds.SecretKind(e.Was.Message.(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message.(*tlsv3.Secret))
-	case xds.Cluster, xds.Endpoints, xds.RouteConfiguration, xds.Runtime:
-		return true
+	for _, n := range diff.Waits(c.st.Listeners, c.s.Of(xds.Listener)) {
+		if n > 0 {
+			return true
+		}
 	}
 	return false
 }
 
+// makesTransition reports whether transition rules find nothing on the way from what is published
+// to the Snapshot.
+func (c *change) makesTransition() bool {
+	found, err := diff.Transitions(c.st, c.s, diff.Options{Disable: c.options.Disable})
+	return err == nil && len(found) == 0
+}
+
+// keepsTransitions reports whether transition rules find the same with what has changed as without
+// it, be it published or in the Snapshot.
+func (c *change) keepsTransitions(e xds.Edited) bool {
+	if e.Same() { // another one of its file was edited
+		return true
+	}
+	if e.Is != nil && diff.UsesSingletons(e.Is) || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
+		return false
+	}
+	switch e.Key().Type {
+	case xds.Listener:
+		return e.Was != nil && e.Is != nil && diff.KeepsSockets(e.Was, e.Is) && c.getsSecrets(e.Is)
+	case xds.Cluster:
+		return e.Is == nil || c.getsSecrets(e.Is)
+	case xds.Secret:
+		return e.Is == nil || e.Was != nil && xds.SecretKind(e.Was.Message.(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message.(*tlsv3.Secret))
+	case xds.ExtensionConfig:
+		return e.Is == nil
+	}
+	return true
+}
+
 func asksForExtensions(r *xds.Resource) bool {
-	return slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool { return sub.Target == xds.ExtensionConfig })
+	return r != nil && slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool { return sub.Target == xds.ExtensionConfig })
+}
+
+// getsSecrets reports whether the secrets that a resource asks for are of the kinds that it wants.
+func (c *change) getsSecrets(r *xds.Resource) bool {
+	return !slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool {
+		if sub.Target != xds.Secret {
+			return false
+		}
+		secret := c.s.Lookup(xds.Secret, sub.Name)
+		return secret != nil && xds.SecretKind(secret.Message.(*tlsv3.Secret)) != xds.WantedSecret(sub.Node.Field())
+	})
 }
 
 // exceedsBudget reports whether Envoy may need more inotify instances than it has while an edit
@@ -77,4 +140,99 @@ func asksForExtensions(r *xds.Resource) bool {
 func (c *change) exceedsBudget(e render.Edit) bool {
 	running := append(c.draining(), e.Gone...)
 	return len(e.Watches)+len(without(running, e.Watches)) > c.options.InotifyBudget
+}
+
+// retires returns the published clusters that the changes remove. It is not ok where one of them
+// can't stay until its trim.
+func (c *change) retires(ctx context.Context, changes []xds.Edited) (retired []*xds.Resource, ok bool) {
+	for _, e := range changes {
+		if e.Key().Type != xds.Cluster || e.Is != nil {
+			continue
+		}
+		r := named(c.st.Clusters, e.Was.Name)
+		if r == nil {
+			return nil, false
+		}
+		retired = append(retired, r)
+	}
+	if len(retired) == 0 {
+		return nil, true
+	}
+	return retired, len(c.unfit(ctx, xds.NewSnapshot(retired))) == 0
+}
+
+// retiredAfter returns what is published and not in the Snapshot: what it was before the changes,
+// without what is added, and with what is removed.
+func (c *change) retiredAfter(changes []xds.Edited, clusters []*xds.Resource, edit render.Edit) (going []publish.Retired) {
+	retired := make(map[publish.Retired]bool)
+	for _, g := range c.st.Manifest.Retired {
+		retired[publish.Retired{Cluster: g.Cluster, File: g.File}] = true
+	}
+	for _, r := range clusters {
+		retired[publish.Retired{Cluster: r.Name}] = true
+	}
+	for _, file := range edit.Removed {
+		retired[publish.Retired{File: file}] = true
+	}
+	for _, r := range added(changes, xds.Cluster) {
+		delete(retired, publish.Retired{Cluster: r.Name})
+	}
+	for _, f := range edit.Files {
+		delete(retired, publish.Retired{File: f.Path})
+	}
+	for g := range retired {
+		going = append(going, g)
+	}
+	slices.SortFunc(going, func(a, b publish.Retired) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	return going
+}
+
+// findsNamed reports whether the published files that changed resources name from now on are on
+// disk: somebody may have removed one by hand, and nothing named it until then.
+func (c *change) findsNamed(changes []xds.Edited, edit render.Edit) bool {
+	for _, e := range changes {
+		var was, is []*xds.Resource
+		switch e.Key().Type {
+		case xds.Cluster:
+			was, is = c.st.Clusters, c.planned.clusters
+		case xds.Listener:
+			was, is = c.st.Listeners, c.planned.listeners
+		}
+		now := named(is, e.Key().Name)
+		if e.Is == nil || now == nil {
+			continue
+		}
+		var before []string
+		if r := named(was, now.Name); r != nil {
+			before = c.out.Named([]*xds.Resource{r})
+		}
+		for _, file := range c.out.Named([]*xds.Resource{now}) {
+			_, written := slices.BinarySearchFunc(edit.Files, file, func(f render.File, path string) int { return cmp.Compare(f.Path, path) })
+			if !written && !slices.Contains(before, file) && !c.out.StillOut(file) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// added returns the resources of a type that changes add.
+func added(changes []xds.Edited, t *xds.Type) (list []*xds.Resource) {
+	for _, e := range changes {
+		if e.Was == nil && e.Is.Type == t {
+			list = append(list, e.Is)
+		}
+	}
+	return list
+}
+
+// named returns the resource of a name in a list that is sorted by name; nil for none.
+func named(sorted []*xds.Resource, name string) *xds.Resource {
+	i, found := slices.BinarySearchFunc(sorted, name, func(r *xds.Resource, name string) int { return cmp.Compare(r.Name, name) })
+	if !found {
+		return nil
+	}
+	return sorted[i]
 }

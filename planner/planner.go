@@ -5,14 +5,15 @@
 //	p := planner.New(published.New(published.Options{Dir: "out"}), planner.Options{InotifyBudget: 120})
 //	plan, findings, err := p.Plan(ctx, snapshot, time.Now())
 //
-// A Planner keeps what it planned last: where only the content of resources was edited since,
-// it renders and compares only what is edited.
+// A Planner keeps what it planned last: where it knows which resources have changed since, it
+// renders and compares only these.
 package planner
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -95,10 +96,15 @@ func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Pl
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &change{p, s, st, now}
-	if r, ok := c.renderEdit(); ok {
+	c, trusted := &change{p, s, st, now}, p.out.Trusts()
+	if r, ok := c.renderEdit(ctx); ok && ctx.Err() == nil {
 		plan, err := c.plan(r)
 		return plan, nil, err
+	}
+	if trusted && !p.out.Trusts() {
+		if c.st, err = p.out.State(); err != nil {
+			return nil, nil, err
+		}
 	}
 	r, list, err := c.renderWhole(ctx)
 	if err != nil || list.HasErrors() {
@@ -109,7 +115,7 @@ func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Pl
 		return nil, nil, err
 	}
 	p.planned = planned{
-		snapshot: s, target: r.target, silent: len(list) == 0,
+		snapshot: s, target: r.target, silent: r.silent,
 		clusters: resourcesIn(r.files, xds.Cluster), listeners: resourcesIn(r.files, xds.Listener),
 	}
 	return plan, list, nil
@@ -123,8 +129,11 @@ type rendered struct {
 	intermediate []render.File
 	id           string
 	watches      []string
-	retired      []publish.Retired
-	rollback     *publish.Rollback
+	// leaving are the watches of published listeners that are none of these.
+	leaving  []string
+	retired  []publish.Retired
+	rollback *publish.Rollback
+	silent   bool // there was nothing to say
 }
 
 // renderWhole renders a Snapshot of which nothing is known. Findings of severity Error mean
@@ -144,16 +153,18 @@ func (c *change) renderWhole(ctx context.Context) (*rendered, diag.List, error) 
 		return nil, nil, ctx.Err()
 	}
 	out, list := c.renderWithin(ctx, &r.target)
+	r.silent = len(list) == 0
 	list = append(transitions, list...)
 	if ctx.Err() != nil || list.HasErrors() {
 		return nil, list, ctx.Err()
 	}
 	r.files, r.id, r.watches, r.retired = out.Files, out.ID, out.Watches, c.retired(r.target.Retired, out)
+	r.leaving = without(slices.Collect(maps.Keys(c.st.Watches(xds.Listener))), r.watches)
 	intermediate, findings := c.intermediateLDS(ctx, r.target)
 	if r.intermediate = intermediate; findings.HasErrors() {
 		return nil, append(list, findings...), nil
 	}
-	r.rollback, err = c.rollback(r.target.Retired)
+	r.rollback, err = c.rollback(r.target.Retired, c.s.Of(xds.Cluster))
 	return r, list, cmp.Or(err, ctx.Err())
 }
 

@@ -29,7 +29,7 @@ func (c *change) manifest(r *rendered) publish.Manifest {
 		g.Since = retiredAt[publish.Retired{Cluster: g.Cluster, File: g.File}]
 		m.Retired = append(m.Retired, g)
 	}
-	m.DrainingWatches = c.drainingWatches(r.watches)
+	m.DrainingWatches = c.drainingWatches(r)
 	return m
 }
 
@@ -55,20 +55,20 @@ func (c *change) draining() (watches []string) {
 	return watches
 }
 
-// drainingWatches returns the path subscriptions that published listeners have and that are
-// none of watches, which is sorted, and those on record that may still drain.
-func (c *change) drainingWatches(watches []string) []publish.DrainingWatch {
+// drainingWatches returns the path subscriptions that only published listeners have, and those on
+// record that may still drain.
+func (c *change) drainingWatches(r *rendered) []publish.DrainingWatch {
 	after := c.now.Add(-c.options.TrimDelay)
 	var list []publish.DrainingWatch
 	had := make(map[string]bool)
 	add := func(watch string, since time.Time) {
-		_, stays := slices.BinarySearch(watches, watch)
+		_, stays := slices.BinarySearch(r.watches, watch)
 		if !stays && since.After(after) && !had[watch] {
 			had[watch] = true
 			list = append(list, publish.DrainingWatch{Watch: watch, Since: earlier(since, c.now)})
 		}
 	}
-	for watch := range c.st.Watches(xds.Listener) {
+	for _, watch := range r.leaving {
 		add(watch, c.now)
 	}
 	for _, d := range c.st.Manifest.DrainingWatches {

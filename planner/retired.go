@@ -14,10 +14,16 @@ import (
 )
 
 // retiredClusters returns the published clusters that the Snapshot has no longer, as they
-// were bound. They are published once more, and so validated like any other: the file may
-// have been edited by hand.
+// were bound.
 func (c *change) retiredClusters(ctx context.Context) []*xds.Resource {
 	going := xds.NewSnapshot(slices.DeleteFunc(slices.Clone(c.st.Clusters), func(r *xds.Resource) bool { return c.s.Lookup(xds.Cluster, r.Name) != nil }))
+	unfit := c.unfit(ctx, going)
+	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool { return unfit[r.Name] })
+}
+
+// unfit returns the names of published clusters that can't be published once more, and says why:
+// somebody has changed files by hand. They are validated like any others.
+func (c *change) unfit(ctx context.Context, going *xds.Snapshot) map[string]bool {
 	bad := make(map[string]bool)
 	for _, d := range validate.Run(ctx, going, rules.All, validate.Options{Envoy: c.options.Envoy, Disable: c.options.Disable, Partial: true}) {
 		if d.Severity == diag.Error {
@@ -31,7 +37,7 @@ func (c *change) retiredClusters(ctx context.Context) []*xds.Resource {
 			c.options.Log.Warn("a file of a cluster that goes was removed by hand, an Envoy that starts would refuse it: the cluster goes at once", "cluster", r.Name, "file", file)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(going.Of(xds.Cluster)), func(r *xds.Resource) bool { return bad[r.Name] })
+	return bad
 }
 
 // missingFile returns the first file that a published cluster subscribes to and that is neither

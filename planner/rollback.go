@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 
 	"xdspub/publish"
@@ -9,31 +10,28 @@ import (
 	"xdspub/xds"
 )
 
-// rollback returns the CDS file for a rollback from the Snapshot: the clusters from before, and beside
-// them those that the Snapshot adds. Connections of a listener that Envoy took, and that then drains,
-// route to these. It returns nil where it adds no cluster: then the file gets the bytes from
-// before.
-func (c *change) rollback(going []*xds.Resource) (*publish.Rollback, error) {
-	if c.st.Manifest.Snapshot == "" {
+// rollback returns the CDS file for a rollback from the Snapshot: the clusters from before, and
+// beside them those of the Snapshot that were not published, which are some of its clusters.
+// Connections of a listener that Envoy took, and that then drains, route to these. It returns
+// nil where there are none: then the file gets the bytes from before.
+func (c *change) rollback(going, clusters []*xds.Resource) (*publish.Rollback, error) {
+	if c.st.Manifest.Snapshot == "" || len(going)+len(clusters) == 0 {
 		return nil, nil // a first publish is not rolled back
 	}
 	before, past, err := c.st.ClustersBefore()
 	if err != nil {
 		return nil, err
 	}
-	had := make(map[string]bool, len(before))
-	for _, r := range before {
-		had[r.Name] = true
-	}
+	before = slices.SortedStableFunc(slices.Values(before), func(a, b *xds.Resource) int { return cmp.Compare(a.Name, b.Name) })
 	came := func(list []*xds.Resource) []*xds.Resource {
-		return slices.DeleteFunc(slices.Clone(list), func(r *xds.Resource) bool { return had[r.Name] })
+		return slices.DeleteFunc(slices.Clone(list), func(r *xds.Resource) bool { return named(before, r.Name) != nil })
 	}
-	stay := came(going)
-	if len(stay)+len(came(c.s.Of(xds.Cluster))) == 0 {
+	clusters, stay := came(clusters), came(going)
+	if len(stay)+len(clusters) == 0 {
 		return nil, nil
 	}
 	back := new(publish.Rollback)
-	if back.Taken, err = c.restoredFile(&c.renderer, slices.Concat(before, stay), slices.Concat(came(c.s.Of(xds.Cluster)), stay)); err != nil {
+	if back.Taken, err = c.restoredFile(&c.renderer, slices.Concat(before, stay), slices.Concat(clusters, stay)); err != nil {
 		return nil, err
 	}
 	// A change that ended early before this one may have published listeners.

@@ -71,6 +71,10 @@ func (r *Reader) Opened(d *publish.Dir) {
 // and that nobody else has changed the output directory since (publish.Reader.Trust).
 func (r *Reader) Trust(trust bool) { r.files.Trust(trust) }
 
+// StillOut asks the file system whether a published file is as it was published
+// (publish.Reader.StillOut).
+func (r *Reader) StillOut(file string) bool { return r.files.StillOut(file) }
+
 // Trusts reports what Trust was called with last.
 func (r *Reader) Trusts() bool { return r.files.Trusts() }
 

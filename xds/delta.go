@@ -42,16 +42,6 @@ func (s *Snapshot) Diff(old *Snapshot) Delta {
 	return d
 }
 
-// SameNames reports whether both have resources of the same Keys.
-func (s *Snapshot) SameNames(old *Snapshot) bool {
-	sameName := func(a, b *Resource) bool { return a == b || a.Name == b.Name }
-	return !slices.ContainsFunc(Types, func(t *Type) bool {
-		is, was := s.byType[t], old.byType[t]
-		shared := len(is) > 0 && len(is) == len(was) && &is[0] == &was[0]
-		return !shared && !slices.EqualFunc(is, was, sameName)
-	})
-}
-
 // firsts are the resources of a type without those that another of their Key stands
 // before.
 func (s *Snapshot) firsts(t *Type) []*Resource {
