@@ -64,6 +64,16 @@ func TestWatchHistories(t *testing.T) {
 		end := time.Now().Add(length)
 		goOn, seeds = func(int) bool { return time.Now().Before(end) }, rand.Uint64
 	}
+	t.Cleanup(func() {
+		t.Log(planned.seen)
+		for _, typ := range xds.Types {
+			for _, kind := range []string{" added", " removed", " edited"} {
+				if planned.seen[typ.API+kind] == 0 {
+					t.Errorf("no %s was %s", typ.Noun, kind)
+				}
+			}
+		}
+	})
 	var mu sync.Mutex
 	next := func() uint64 {
 		mu.Lock()
@@ -322,6 +332,9 @@ func (h *history) turn(reason string, a answers) control.Result {
 	}
 	if before != nil && h.w.settled != nil {
 		compareDelta(h.t, before, h.w.settled)
+		if changes, ok := h.w.settled.ChangesSince(before); ok && reason == string(watch.Change) {
+			planned.count(changes)
+		}
 	}
 	if ended {
 		h.stop()
@@ -329,6 +342,33 @@ func (h *history) turn(reason string, a answers) control.Result {
 		return h.turn(starting, noAnswers)
 	}
 	return got.Result
+}
+
+// planned counts the changes of resources that the histories of a process have published by what is
+// known of the plan before, by type and kind.
+var planned changes
+
+type changes struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (c *changes) count(list []xds.Edited) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = make(map[string]int)
+	}
+	for _, e := range list {
+		kind := "edited"
+		switch {
+		case e.Was == nil:
+			kind = "added"
+		case e.Is == nil:
+			kind = "removed"
+		}
+		c.seen[e.Key().Type.API+" "+kind]++
+	}
 }
 
 // copy replaces the output directory to by a copy of another.
