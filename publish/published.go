@@ -34,6 +34,8 @@ type PublishedFiles struct {
 	base *base // nil for none
 	// changed are the files that differ from base; nil for one that is no longer published.
 	changed map[string]*Published
+	// lost means that there was a base, and somebody has removed it: files are missing here.
+	lost bool
 }
 
 // base is a set of published files in a file of its own, which never changes.
@@ -87,7 +89,7 @@ func (p PublishedFiles) IsZero() bool { return p.base == nil && len(p.changed) =
 
 // with returns the published files after a change: nil stands for a file that is removed.
 func (p PublishedFiles) with(change map[string]*Published) PublishedFiles {
-	next := PublishedFiles{p.base, maps.Clone(p.changed)}
+	next := PublishedFiles{base: p.base, changed: maps.Clone(p.changed)}
 	if next.changed == nil {
 		next.changed = make(map[string]*Published)
 	}
@@ -103,8 +105,15 @@ func (p PublishedFiles) with(change map[string]*Published) PublishedFiles {
 	return next
 }
 
-// Equal reports whether both hold the same files.
+// Incomplete reports whether files are missing, since somebody has removed the base. That ends
+// when all files are published again.
+func (p PublishedFiles) Incomplete() bool { return p.lost }
+
+// Equal reports whether both hold the same files, all of them.
 func (p PublishedFiles) Equal(o PublishedFiles) bool {
+	if p.lost || o.lost {
+		return false
+	}
 	if p.base != o.base {
 		names := p.Names()
 		same := func(name string) bool { return p.sameAt(o, name) }
@@ -201,7 +210,7 @@ func (p *PublishedFiles) UnmarshalJSON(data []byte) error {
 	if strings.Trim(is.Base, "0123456789abcdef") != "" || len(is.Base) != len(sum(nil)) {
 		return fmt.Errorf("%q is no name of a base", is.Base)
 	}
-	*p = PublishedFiles{&base{sum: is.Base}, is.Changed}
+	*p = PublishedFiles{base: &base{sum: is.Base}, changed: is.Changed}
 	return nil
 }
 
@@ -236,6 +245,7 @@ func completed(root folder, known *base, read func() (*PublishedFiles, error)) e
 		}
 		if n == baseTries {
 			*p = PublishedFiles{}.with(p.changed)
+			p.lost = true
 			return nil
 		}
 	}

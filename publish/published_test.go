@@ -134,10 +134,13 @@ func TestLostBase(t *testing.T) {
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Files.Names(), []string{"eds/000/eds.json"}) {
-		t.Errorf("files %v, %v", m.Files.Names(), err)
+	if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Files.Names(), []string{"eds/000/eds.json"}) || !m.Files.Incomplete() {
+		t.Errorf("files %v, incomplete: %v, %v", m.Files.Names(), m.Files.Incomplete(), err)
 	}
 	mustPublish(t, again(), all)
+	if m, err := ReadManifest(out); err != nil || m.Files.Incomplete() {
+		t.Errorf("incomplete when all is published again: %v, %v", m.Files.Incomplete(), err)
+	}
 	if m, err := ReadManifest(out); err != nil || len(m.Files.Names()) != 3 || len(bases(t, out)) != 1 {
 		t.Errorf("files %v, %v", m.Files.Names(), err)
 	}

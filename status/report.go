@@ -10,7 +10,8 @@ import (
 // Report is the status of an output directory. As JSON it has every key, and all times in UTC.
 type Report struct {
 	// InSync means that a snapshot is published, that each Envoy runs it, that no change was
-	// interrupted, no file was edited or is missing, and no snapshot is held.
+	// interrupted, no file was edited or is missing as far as that can be told of all, and no
+	// snapshot is held.
 	InSync bool   `json:"in_sync"`
 	Out    string `json:"out"`
 	// Published is the published snapshot; nil where none was ever published whole.
@@ -20,6 +21,9 @@ type Report struct {
 	// Drifted are the published files that were edited, replaced or removed by hand. It is
 	// empty while there is a Change.
 	Drifted []string `json:"drifted"`
+	// Incomplete means that somebody has removed the part of the record that lists most of the
+	// published files: which of them were edited by hand can't be told.
+	Incomplete bool `json:"incomplete"`
 	// Missing are further files that published clusters and listeners name and that do not
 	// exist: an Envoy that starts refuses the resources that name them.
 	Missing []string `json:"missing"`
@@ -112,7 +116,7 @@ type Row struct {
 
 // setInSync sets InSync.
 func (r *Report) setInSync() {
-	r.InSync = r.Published != nil && r.Change == nil && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
+	r.InSync = r.Published != nil && r.Change == nil && !r.Incomplete && len(r.Drifted)+len(r.Missing)+len(r.Held) == 0
 	for i := range r.Envoys {
 		e := &r.Envoys[i]
 		e.InSync = e.Error == "" && !slices.ContainsFunc(e.Subscriptions, func(row Row) bool { return row.Sync != Synced && row.Sync != NotSent })

@@ -159,6 +159,7 @@ func (m *diskState) records(out string) *Report {
 	if in := m.intent; in != nil {
 		r.Change = &Change{From: in.From, To: in.To, Direction: in.Direction, Started: in.Started, Attempt: in.Attempt, Refusal: withFindings(in.Refusal)}
 	}
+	r.Incomplete = m.manifest.Files.Incomplete()
 	r.Retired = append(r.Retired, m.manifest.Retired...)
 	for i := range m.refused.Held {
 		r.Held = append(r.Held, *withFindings(&m.refused.Held[i]))

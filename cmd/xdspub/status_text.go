@@ -25,6 +25,9 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 	p.published(r)
 	p.watch(r)
 	p.change(r)
+	if r.Incomplete {
+		p.printf("record: the list of published files was removed, so that it is not known which of them were changed by hand; %s\n", mends(r))
+	}
 	if len(r.Drifted) > 0 {
 		p.printf("changed by hand: %s; %s\n", diag.Few(r.Drifted, mostOfAKind), mends(r))
 	}
@@ -90,6 +93,9 @@ func (p *statusPrinter) verdict(r *statusReport) {
 	}
 	if r.Change != nil {
 		wrong = append(wrong, "a change is under way or was interrupted")
+	}
+	if r.Incomplete {
+		wrong = append(wrong, "the record of published files is incomplete")
 	}
 	if n := len(r.Drifted); n > 0 {
 		wrong = append(wrong, diag.Count(n, "file")+" changed by hand")
