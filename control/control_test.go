@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"xdspub/diag"
 )
@@ -103,7 +104,7 @@ func TestAsk(t *testing.T) {
 		},
 	} {
 		s.Tell(want)
-		if diff := cmp.Diff(want, answers(t, out)); diff != "" {
+		if diff := cmp.Diff(want, answers(t, out), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
@@ -126,7 +127,7 @@ func TestRetry(t *testing.T) {
 		}
 	})
 	got, err := Retry(t.Context(), out, want)
-	if diff := cmp.Diff(result, got); diff != "" || err != nil {
+	if diff := cmp.Diff(result, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
 	_, err = Retry(t.Context(), out, RetryHeld{Source: "/other"})
