@@ -2,9 +2,8 @@ package load
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
-	"strconv"
+	"sync"
 )
 
 // plainJSON is a YAML document as JSON, as sigs.k8s.io/yaml writes it, where the document
@@ -13,7 +12,9 @@ import (
 // a parser. It is false for all else, an error among it: a parser then says what it is.
 // A fuzz test holds the two against each other.
 func plainJSON(text []byte) (json []byte, ok bool) {
-	p := plain{text: text}
+	p := plains.Get().(*plain)
+	defer plains.Put(p)
+	*p = plain{text: text, nodes: p.nodes[:0], entries: p.entries[:0], open: p.open[:0]}
 	if !p.isPlainText() || !p.next() || p.done {
 		return nil, false
 	}
@@ -23,6 +24,9 @@ func plainJSON(text []byte) (json []byte, ok bool) {
 	}
 	return p.appendJSON(make([]byte, 0, len(text)+len(text)/2), root), true
 }
+
+// plains are parsers that were used before: what they parsed into takes more than the text.
+var plains = sync.Pool{New: func() any { return new(plain) }}
 
 // plain parses a plain document. Its lines come one by one.
 type plain struct {
@@ -34,19 +38,21 @@ type plain struct {
 	indent int
 	done   bool // there is no further line
 
-	nodes []plainNode
+	nodes   []plainNode
+	entries []plainEntry // of mappings and lists that are read
+	open    []plainEntry // of those that are being read, the innermost last
 }
 
-// plainNode is a value: a scalar as JSON, or the entries of a mapping or list.
+// plainNode is a value: a scalar, or the entries of a mapping or list.
 type plainNode struct {
-	kind    byte   // 's' for a scalar, '{', '['
-	scalar  []byte // JSON
-	entries []plainEntry
+	kind     byte   // 's' for a scalar that is JSON, '"' for one that is text, '{', '['
+	scalar   []byte // as it stands there, without quotes
+	from, to int32  // in entries
 }
 
 type plainEntry struct {
-	key  string // of a mapping
-	node int
+	key  []byte // of a mapping
+	node int32
 }
 
 // maxPlain bounds how deeply values nest.
@@ -71,7 +77,7 @@ func (p *plain) next() bool {
 		}
 		start := p.pos
 		p.pos += len(line) + 1
-		content := bytes.TrimLeft(line, " ")
+		content := withoutIndent(line)
 		if len(content) == 0 || content[0] == '#' {
 			continue
 		}
@@ -88,6 +94,14 @@ func (p *plain) next() bool {
 	return true
 }
 
+// withoutIndent is a line without the spaces that it begins with.
+func withoutIndent(line []byte) []byte {
+	for len(line) > 0 && line[0] == ' ' {
+		line = line[1:]
+	}
+	return line
+}
+
 // withoutComment cuts a comment off a line, if the line has no quotes: in them # is text.
 // Behind quotes it is found later.
 func withoutComment(content []byte) []byte {
@@ -99,15 +113,15 @@ func withoutComment(content []byte) []byte {
 	return bytes.TrimRight(content, " ")
 }
 
-func (p *plain) add(n plainNode) int {
+func (p *plain) add(n plainNode) int32 {
 	p.nodes = append(p.nodes, n)
-	return len(p.nodes) - 1
+	return int32(len(p.nodes) - 1)
 }
 
 func isItem(line []byte) bool { return line[0] == '-' && (len(line) == 1 || line[1] == ' ') }
 
 // block parses the mapping or list whose first line is the next one, in column indent.
-func (p *plain) block(indent, depth int) (int, bool) {
+func (p *plain) block(indent, depth int) (int32, bool) {
 	if depth > maxPlain {
 		return 0, false
 	}
@@ -117,11 +131,11 @@ func (p *plain) block(indent, depth int) (int, bool) {
 	return p.mapping(indent, depth)
 }
 
-func (p *plain) list(indent, depth int) (int, bool) {
-	n := plainNode{kind: '['}
+func (p *plain) list(indent, depth int) (int32, bool) {
+	first := len(p.open)
 	for !p.done && p.indent == indent && isItem(p.line) {
-		rest := bytes.TrimLeft(p.line[1:], " ")
-		var value int
+		rest := withoutIndent(p.line[1:])
+		var value int32
 		ok := false
 		switch {
 		case len(rest) == 0:
@@ -136,22 +150,22 @@ func (p *plain) list(indent, depth int) (int, bool) {
 		if !ok {
 			return 0, false
 		}
-		n.entries = append(n.entries, plainEntry{node: value})
+		p.open = append(p.open, plainEntry{node: value})
 	}
 	if !p.done && p.indent > indent {
 		return 0, false
 	}
-	return p.finish(n)
+	return p.finish('[', first)
 }
 
-func (p *plain) mapping(indent, depth int) (int, bool) {
-	n := plainNode{kind: '{'}
+func (p *plain) mapping(indent, depth int) (int32, bool) {
+	first := len(p.open)
 	for !p.done && p.indent == indent && !isItem(p.line) {
 		key, rest, ok := cutKey(p.line)
 		if !ok {
 			return 0, false
 		}
-		var value int
+		var value int32
 		if len(rest) == 0 {
 			value, ok = p.below(indent, depth, true)
 		} else {
@@ -160,31 +174,34 @@ func (p *plain) mapping(indent, depth int) (int, bool) {
 		if !ok {
 			return 0, false
 		}
-		n.entries = append(n.entries, plainEntry{key, value})
+		p.open = append(p.open, plainEntry{key, value})
 	}
 	if !p.done && p.indent > indent {
 		return 0, false
 	}
-	return p.finish(n)
+	return p.finish('{', first)
 }
 
-// finish takes a mapping or list that is read; a mapping gets sorted. It is false for one
-// with a doubled key.
-func (p *plain) finish(n plainNode) (int, bool) {
-	if n.kind == '{' {
-		slices.SortFunc(n.entries, func(a, b plainEntry) int { return cmp.Compare(a.key, b.key) })
-		for i := 1; i < len(n.entries); i++ {
-			if n.entries[i].key == n.entries[i-1].key {
+// finish takes a mapping or list that is read, whose entries are open from first on; a mapping
+// gets sorted. It is false for one with a doubled key.
+func (p *plain) finish(kind byte, first int) (int32, bool) {
+	entries := p.open[first:]
+	if kind == '{' {
+		slices.SortFunc(entries, func(a, b plainEntry) int { return bytes.Compare(a.key, b.key) })
+		for i := 1; i < len(entries); i++ {
+			if bytes.Equal(entries[i].key, entries[i-1].key) {
 				return 0, false
 			}
 		}
 	}
-	return p.add(n), true
+	from := len(p.entries)
+	p.entries, p.open = append(p.entries, entries...), p.open[:first]
+	return p.add(plainNode{kind: kind, from: int32(from), to: int32(len(p.entries))}), true
 }
 
 // below parses what stands on the lines below a key, or a lone "-", in column indent. A
 // list may stand in the column of its key.
-func (p *plain) below(indent, depth int, key bool) (int, bool) {
+func (p *plain) below(indent, depth int, key bool) (int32, bool) {
 	if !p.next() {
 		return 0, false
 	}
@@ -196,7 +213,7 @@ func (p *plain) below(indent, depth int, key bool) (int, bool) {
 
 // inline parses a value that stands on the line of its key, or behind its "-", in column
 // indent. The next line must not go on with it.
-func (p *plain) inline(text []byte, indent, depth int) (int, bool) {
+func (p *plain) inline(text []byte, indent, depth int) (int32, bool) {
 	value, rest, ok := p.flow(text, depth, false)
 	if !ok || len(rest) > 0 && (rest[0] != '#' || text[len(text)-len(rest)-1] != ' ') || !p.next() {
 		return 0, false
@@ -209,7 +226,7 @@ func (p *plain) inline(text []byte, indent, depth int) (int, bool) {
 
 // flow parses a value in flow style, or a scalar. rest is what stands behind it, without
 // spaces; a comment behind spaces begins with #.
-func (p *plain) flow(text []byte, depth int, within bool) (value int, rest []byte, ok bool) {
+func (p *plain) flow(text []byte, depth int, within bool) (value int32, rest []byte, ok bool) {
 	if depth > maxPlain || len(text) == 0 {
 		return 0, nil, false
 	}
@@ -221,33 +238,35 @@ func (p *plain) flow(text []byte, depth int, within bool) (value int, rest []byt
 		if !ok {
 			return 0, nil, false
 		}
-		return p.add(plainNode{kind: 's', scalar: appendString(nil, s)}), bytes.TrimLeft(rest, " "), true
+		return p.add(plainNode{kind: '"', scalar: s}), withoutIndent(rest), true
 	}
 	end := len(text)
 	if within {
-		end = bytes.IndexAny(text, ",[]{}")
-		if end < 0 {
+		if end = bytes.IndexFunc(text, endsScalar); end < 0 {
 			return 0, nil, false
 		}
 	}
 	scalar := bytes.TrimRight(text[:end], " ")
-	json, ok := plainScalar(scalar)
+	kind, ok := plainScalar(scalar)
 	if !ok {
 		return 0, nil, false
 	}
-	return p.add(plainNode{kind: 's', scalar: json}), text[end:], true
+	return p.add(plainNode{kind: kind, scalar: scalar}), text[end:], true
 }
 
+// endsScalar reports whether a character ends a scalar without quotes in flow style.
+func endsScalar(c rune) bool { return c == ',' || c == '[' || c == ']' || c == '{' || c == '}' }
+
 // flowBlock parses the mapping or list whose bracket, kind, was read.
-func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int, rest []byte, ok bool) {
-	n := plainNode{kind: kind}
-	for text = bytes.TrimLeft(text, " "); ; {
+func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int32, rest []byte, ok bool) {
+	first := len(p.open)
+	for text = withoutIndent(text); ; {
 		if len(text) == 0 {
 			return 0, nil, false
 		}
 		if text[0] == closing(kind) {
-			value, ok = p.finish(n)
-			return value, bytes.TrimLeft(text[1:], " "), ok
+			value, ok = p.finish(kind, first)
+			return value, withoutIndent(text[1:]), ok
 		}
 		var entry plainEntry
 		if kind == '{' {
@@ -258,10 +277,10 @@ func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int, rest []
 		if entry.node, rest, ok = p.flow(text, depth+1, true); !ok || len(rest) == 0 {
 			return 0, nil, false
 		}
-		n.entries = append(n.entries, entry)
+		p.open = append(p.open, entry)
 		switch rest[0] {
 		case ',':
-			text = bytes.TrimLeft(rest[1:], " ")
+			text = withoutIndent(rest[1:])
 		case closing(kind):
 			text = rest
 		default:
@@ -274,13 +293,13 @@ func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int, rest []
 func closing(kind byte) byte { return kind + 2 }
 
 // cutKey cuts the key off that a text begins with, and what stands between it and its value.
-func cutKey(text []byte) (key string, rest []byte, ok bool) {
+func cutKey(text []byte) (key, rest []byte, ok bool) {
 	end := keyEnd(text)
 	if end < 0 {
-		return "", nil, false
+		return nil, nil, false
 	}
 	key, ok = plainKey(text[:end])
-	return key, bytes.TrimLeft(text[end+1:], " "), ok
+	return key, withoutIndent(text[end+1:]), ok
 }
 
 // keyEnd is where the colon behind a key stands, -1 where the line does not begin with a
@@ -315,15 +334,12 @@ func isWord(c byte) bool {
 }
 
 // plainKey is the text of a key.
-func plainKey(text []byte) (string, bool) {
+func plainKey(text []byte) (key []byte, ok bool) {
 	if text[0] == '"' || text[0] == '\'' {
-		s, _, ok := quotedText(text)
-		return string(s), ok
+		key, _, ok = quotedText(text)
+		return key, ok
 	}
-	if !isPlainWord(text) {
-		return "", false
-	}
-	return string(text), true
+	return text, isPlainWord(text)
 }
 
 // quotedText is what stands in the quotes that a text begins with, and what is behind them.
@@ -339,21 +355,21 @@ func quotedText(text []byte) (s, rest []byte, ok bool) {
 	return s, rest, true
 }
 
-// plainScalar is a scalar without quotes as JSON.
-func plainScalar(text []byte) ([]byte, bool) {
+// plainScalar is the kind of a scalar without quotes.
+func plainScalar(text []byte) (kind byte, ok bool) {
 	switch string(text) {
 	case "":
-		return nil, false
+		return 0, false
 	case "true", "false", "null":
-		return text, true
+		return 's', true
 	}
 	switch {
 	case isPlainWord(text), isPlainNumeric(text):
-		return appendString(nil, text), true
+		return '"', true
 	case isPlainNumber(text):
-		return text, true
+		return 's', true
 	}
-	return nil, false
+	return 0, false
 }
 
 // isPlainWord reports whether a scalar is text to every parser: it begins with a letter, a
@@ -377,15 +393,11 @@ func isPlainWord(text []byte) bool {
 			return false
 		}
 	}
-	if len(text) > 5 {
-		return true
-	}
-	switch string(bytes.ToLower(text)) {
-	case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
-		return false
-	}
-	return true
+	return !slices.ContainsFunc(otherWords, func(word []byte) bool { return len(word) == len(text) && bytes.EqualFold(word, text) })
 }
+
+// otherWords are words that some parser reads as something else than text, in any case of letters.
+var otherWords = bytes.Fields([]byte("y n yes no on off true false null nan inf"))
 
 // isPlainNumeric reports whether a scalar of digits and dots is text all the same: an
 // address, or a duration in seconds.
@@ -408,13 +420,11 @@ func isPlainNumeric(text []byte) bool {
 // isPlainNumber reports whether a scalar is a number that is written in the one way in which
 // JSON would have it.
 func isPlainNumber(text []byte) bool {
-	if len(text) > 15 {
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	if len(digits) == 0 || len(text) > 15 || digits[0] == '0' && len(text) > 1 {
 		return false
 	}
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		return strconv.FormatInt(n, 10) == string(text)
-	}
-	return false
+	return !bytes.ContainsFunc(digits, func(c rune) bool { return c < '0' || c > '9' })
 }
 
 const hexDigits = "0123456789abcdef"
@@ -435,18 +445,21 @@ func appendString(json, s []byte) []byte {
 	return append(json, '"')
 }
 
-func (p *plain) appendJSON(json []byte, at int) []byte {
+func (p *plain) appendJSON(json []byte, at int32) []byte {
 	n := &p.nodes[at]
-	if n.kind == 's' {
+	switch n.kind {
+	case 's':
 		return append(json, n.scalar...)
+	case '"':
+		return appendString(json, n.scalar)
 	}
 	json = append(json, n.kind)
-	for i, e := range n.entries {
+	for i, e := range p.entries[n.from:n.to] {
 		if i > 0 {
 			json = append(json, ',')
 		}
 		if n.kind == '{' {
-			json = append(appendString(json, []byte(e.key)), ':')
+			json = append(appendString(json, e.key), ':')
 		}
 		json = p.appendJSON(json, e.node)
 	}
