@@ -158,11 +158,10 @@ func (d *decoder) object(v value) {
 
 // urlIn is the @type of an object, empty where that is no text.
 func urlIn(members map[string]json.RawMessage) string {
-	var url string
-	if json.Unmarshal(members["@type"], &url) != nil {
+	if !beginsWith(members["@type"], '"') {
 		return ""
 	}
-	return url
+	return stringOf(members["@type"])
 }
 
 func has(members map[string]json.RawMessage, name string) bool {
@@ -290,10 +289,16 @@ func (d *decoder) elements(values []value) {
 	d.each(len(values), func(one *decoder, i int) { one.element(values[i]) })
 }
 
-// each calls f for 0 … n-1, each with a decoder of its own, side by side, and
-// takes their results over in order.
+// each calls f for 0 … n-1, each with a decoder of its own if there are several, side by side,
+// and takes their results over in order.
 func (d *decoder) each(n int, f func(one *decoder, i int)) {
 	const batch = 64
+	if n == 1 {
+		if !d.enough() {
+			f(d, 0)
+		}
+		return
+	}
 	d.takeOver(d.inParts((n+batch-1)/batch, func(one *decoder, p int) {
 		for i := p * batch; i < min(n, (p+1)*batch) && !one.enough(); i++ {
 			f(one, i)

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,19 +134,23 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 		}
 	}
 	errs := make([]error, len(found))
-	read := inParallel(len(todo), l.findings, func(n int) (errors int) {
-		i := todo[n]
-		if errs[i] = ctx.Err(); errs[i] == nil {
-			files[i], errs[i] = l.read(t, found[i], known[i])
-			errs[i] = cmp.Or(ctx.Err(), errs[i]) // where ctx has ended it is not all
+	batches := slices.Collect(slices.Chunk(todo, max(1, min(len(todo)/manyFiles, 32))))
+	read := inParallel(len(batches), l.findings, func(n int) (errors int) {
+		in := &batch{tree: t}
+		defer in.close()
+		for _, i := range batches[n] {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				files[i], errs[i] = l.read(in, found[i], known[i])
+				errs[i] = cmp.Or(ctx.Err(), errs[i]) // where ctx has ended it is not all
+			}
+			if errs[i] == nil {
+				errors += files[i].errors()
+			}
 		}
-		if errs[i] != nil {
-			return 0
-		}
-		return files[i].errors()
+		return errors
 	})
-	if read < len(todo) {
-		files = files[:todo[read]]
+	if read < len(batches) {
+		files = files[:batches[read][0]]
 	}
 	met := 0
 	for i, f := range files {
@@ -158,6 +163,9 @@ func (l *Loader) readAll(ctx context.Context, t *tree, found []entry) ([]*file, 
 	}
 	return files, nil
 }
+
+// manyFiles is how many files are worth to be read in batches. Fewer may each be large.
+const manyFiles = 64
 
 // knownOf is what is known of files, nil where nothing is. They stand in the order of
 // their paths, as do those that are known.
@@ -202,7 +210,8 @@ func (l *Loader) keep(ctx context.Context, t *tree, found []entry, known, files 
 
 // read reads one file, or takes what is known of it where its bytes are the same.
 // The single file that somebody names by itself may be anywhere.
-func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
+func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
+	t := in.tree
 	var read bytesOf
 	var err error
 	switch {
@@ -221,7 +230,7 @@ func (l *Loader) read(t *tree, e entry, known *file) (*file, error) {
 			read.data, err = safefile.Read(e.path, MaxBytes)
 		}
 	default:
-		read, err = t.read(e.path, MaxBytes)
+		read, err = in.read(e.path, MaxBytes)
 	}
 	if err != nil {
 		return unread(e, err)

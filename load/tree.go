@@ -156,11 +156,54 @@ func (t *tree) read(path string, limit int64) (bytesOf, error) {
 	if read, err, ok := t.unsaved(path, limit); ok {
 		return read, err
 	}
-	return within(t, path, func(root *os.Root, below string) (bytesOf, error) {
-		before := t.now()
-		data, signature, err := safefile.ReadIn(root, below, limit)
-		return bytesOf{data, stampOf(signature, before)}, err
-	})
+	return within(t, path, func(root *os.Root, below string) (bytesOf, error) { return t.readIn(root, below, limit) })
+}
+
+func (t *tree) readIn(root *os.Root, below string, limit int64) (bytesOf, error) {
+	before := t.now()
+	data, signature, err := safefile.ReadIn(root, below, limit)
+	return bytesOf{data, stampOf(signature, before)}, err
+}
+
+// batch reads files of a tree one after another. It keeps the folder of the last one open: the
+// next mostly stands beside it.
+type batch struct {
+	tree *tree
+	dir  string
+	root *os.Root // of dir; nil where it is not below the root of the tree
+}
+
+// read is that of the tree, faster.
+func (b *batch) read(path string, limit int64) (bytesOf, error) {
+	if read, err, ok := b.tree.unsaved(path, limit); ok {
+		return read, err
+	}
+	b.enter(filepath.Dir(path))
+	if b.root != nil {
+		if read, err := b.tree.readIn(b.root, filepath.Base(path), limit); err == nil {
+			return read, nil
+		}
+	}
+	return b.tree.read(path, limit) // a link, or an error
+}
+
+// enter opens a folder, if it is not open already.
+func (b *batch) enter(dir string) {
+	if b.dir == dir {
+		return
+	}
+	b.close()
+	b.dir = dir
+	if below, err := filepath.Rel(b.tree.root, dir); err == nil && filepath.IsLocal(below) {
+		b.root, _ = b.tree.folders[0].OpenRoot(below) // where it can't be opened, no file in it can
+	}
+}
+
+func (b *batch) close() {
+	if b.root != nil {
+		b.root.Close()
+		b.root = nil
+	}
 }
 
 // stat asks the file system about the file that a path leads to.

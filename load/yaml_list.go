@@ -291,7 +291,7 @@ func (d *document) without(lists yamlLists) []byte {
 // long decodes a document with long lists of resources in pieces. It is false where
 // the document has to be parsed as a whole; nothing was reported then.
 func (d *decoder) long(doc *document) bool {
-	if len(doc.text) < longList || connected(doc.text) {
+	if bytes.Count(doc.text, []byte("-")) < longList || connected(doc.text) {
 		return false
 	}
 	if !doc.source.byEnvoy {
