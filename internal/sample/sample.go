@@ -37,9 +37,9 @@ load_assignment:
     - endpoint:
         address:
           socket_address:
-            address: 10.0.%[2]d.%[3]d
+            address: 10.%[2]d.%[3]d.%[4]d
             port_value: 8080
-`, i, i/256, i%256)
+`, i, i>>16, i>>8&255, i%256)
 		b.WriteString(indent + "- " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  "+indent) + "\n")
 	}
 	return b.String()

@@ -106,7 +106,7 @@ func assignment(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster_name: service-%05d\nendpoints:\n- lb_endpoints:\n", i)
 	for e := range 3 {
-		fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 8080}}}\n", e, i/256, i%256)
+		fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 8080}}}\n", e+3*(i>>16), i>>8&255, i%256)
 	}
 	return b.String()
 }
