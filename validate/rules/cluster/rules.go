@@ -6,6 +6,7 @@ import "xdspub/validate"
 // Rules are all of them, sorted by code.
 var Rules = []*validate.Rule{
 	circuitBreakers,
+	cleartextUpstream,
 	clusterOfClusters,
 	clusterProtocolOptions,
 	clusterType,

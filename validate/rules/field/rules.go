@@ -12,5 +12,7 @@ var Rules = []*validate.Rule{
 	fieldConstraint,
 	maxBelowBase,
 	nestedTooDeeply,
+	notAHost,
 	notANumber,
+	portOutOfRange,
 }

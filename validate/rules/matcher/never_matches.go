@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -18,24 +20,31 @@ import (
 var neverMatches = &validate.Rule{
 	Code:     "never-matches",
 	Severity: diag.Warning,
-	Doc: `A route, a domain or a header matcher matches nothing that comes.
+	Doc: `A route, a domain, a header matcher or an origin matches nothing that comes.
 
 Envoy takes it, and what was meant for it gets 404 or another route. A path begins
 with a slash and is compared without its query; a regular expression must match the
 path from its beginning to its end, so that /a does not match /a/b, and one without
 any operator is an exact path; * is a wildcard at the beginning or at the end of a
 domain only; a domain has no path and, under ignore_port_in_host_matching, no port;
-a range does not include its end.`,
+a range does not include its end; a browser sends an origin with its scheme and
+without a path.`,
 	Messages: []protoreflect.FullName{
+		"envoy.config.route.v3.CorsPolicy",
 		"envoy.config.route.v3.HeaderMatcher",
 		"envoy.config.route.v3.RouteMatch",
 		"envoy.config.route.v3.VirtualHost",
+		"envoy.extensions.filters.http.cors.v3.CorsPolicy",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		report := func(field xds.Path, message, help string) {
 			p.Report(validate.Finding{Path: n.Path().Join(field), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
+		case *routev3.CorsPolicy:
+			checkOrigins(m.GetAllowOriginStringMatch(), report)
+		case *corsv3.CorsPolicy:
+			checkOrigins(m.GetAllowOriginStringMatch(), report)
 		case *routev3.HeaderMatcher:
 			if r := m.GetRangeMatch(); r != nil && r.GetStart() >= r.GetEnd() && !m.GetInvertMatch() {
 				report("range_match", fmt.Sprintf("the range from %d to %d is empty", r.GetStart(), r.GetEnd()), "end is the first number behind the range")
@@ -51,6 +60,25 @@ a range does not include its end.`,
 			}
 		}
 	},
+}
+
+// checkOrigins reports exact origins that no browser sends (RFC 6454).
+func checkOrigins(origins []*matcherv3.StringMatcher, report func(field xds.Path, message, help string)) {
+	for i, m := range origins {
+		exact, is := m.GetMatchPattern().(*matcherv3.StringMatcher_Exact)
+		if !is || exact.Exact == "*" || exact.Exact == "null" || exact.Exact == "" {
+			continue
+		}
+		_, host, hasScheme := strings.Cut(exact.Exact, "://")
+		field := xds.Path("allow_origin_string_match").Index(i).Field("exact")
+		switch {
+		case !hasScheme:
+			report(field, fmt.Sprintf("origin %q matches none that a browser sends: it has no scheme", exact.Exact), fmt.Sprintf("write %q", "https://"+exact.Exact))
+		case strings.Contains(host, "/"):
+			host, _, _ = strings.Cut(host, "/")
+			report(field, fmt.Sprintf("origin %q matches none that a browser sends: it has a path", exact.Exact), fmt.Sprintf("end it behind %q", host))
+		}
+	}
 }
 
 func checkPath(m *routev3.RouteMatch, report func(field xds.Path, message, help string)) {

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/facts"
+	"xdspub/xds"
+)
+
+var cleartextUpstream = &validate.Rule{
+	Code:     "cleartext-upstream",
+	Severity: diag.Warning,
+	OptIn:    true,
+	Doc: `A cluster without TLS has an endpoint at port 443 or 8443 (off by default).
+
+Envoy sends such an endpoint plain HTTP, and most servers at these ports answer with 400, or
+close the connection. --enable cleartext-upstream turns the rule on; where the other side really
+expects plain text there, a transport_socket of type raw_buffer says so.`,
+	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
+	Lookup: func(p *validate.LookupPass, n *xds.Node) {
+		c := n.Message.(*clusterv3.Cluster)
+		if c.GetTransportSocket() != nil || len(c.GetTransportSocketMatches()) > 0 || c.GetTransportSocketMatcher() != nil {
+			return
+		}
+		if at, port := httpsEndpoint(c.GetLoadAssignment()); port != 0 {
+			p.Report(validate.Finding{
+				Path: n.Path().Field("load_assignment").Join(at), Message: fmt.Sprintf("an endpoint at port %d gets no TLS", port), Help: helpTLS,
+			})
+			return
+		}
+		if c.GetType() != clusterv3.Cluster_EDS {
+			return
+		}
+		assignment := p.Snapshot.Lookup(xds.Endpoints, cmp.Or(c.GetEdsClusterConfig().GetServiceName(), c.GetName()))
+		if assignment == nil {
+			return
+		}
+		if at, port := httpsEndpoint(assignment.Message.(*endpointv3.ClusterLoadAssignment)); port != 0 {
+			p.Report(validate.Finding{
+				Path: n.Path().Field("name"), Message: fmt.Sprintf("an endpoint at port %d gets no TLS", port), Help: helpTLS,
+				Related: facts.Related(assignment, at, "this endpoint"),
+			})
+		}
+	},
+}
+
+const helpTLS = "give the cluster a transport_socket with an UpstreamTlsContext, or one of type raw_buffer where plain text is meant"
+
+// httpsEndpoint returns the place and the port of the first endpoint at a port of HTTPS; the
+// port is 0 where there is none.
+func httpsEndpoint(a *endpointv3.ClusterLoadAssignment) (at xds.Path, port uint32) {
+	for i, locality := range a.GetEndpoints() {
+		for j, endpoint := range locality.GetLbEndpoints() {
+			switch port := endpoint.GetEndpoint().GetAddress().GetSocketAddress().GetPortValue(); port {
+			case 443, 8443:
+				at := xds.Path("endpoints").Index(i).Field("lb_endpoints").Index(j).Field("endpoint").Field("address").Field("socket_address").Field("port_value")
+				return at, port
+			}
+		}
+	}
+	return "", 0
+}
