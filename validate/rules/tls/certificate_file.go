@@ -3,6 +3,7 @@ package tls
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -30,9 +31,11 @@ from the source tree, beside the file that names it, and goes into the resource.
 		}
 		field, name := "filename", n.Message.(*corev3.DataSource).GetFilename()
 		if variable := n.Message.(*corev3.DataSource).GetEnvironmentVariable(); variable != "" {
-			field, name = "environment_variable", "in the variable "+variable
+			field, name = "environment_variable", fmt.Sprintf("in the variable %q", variable)
 		} else if !path.IsAbs(name) {
 			return
+		} else {
+			name = strconv.Quote(name)
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field(field),
