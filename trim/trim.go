@@ -118,10 +118,6 @@ func (t *Trimmer) startTrimDelays(ctx context.Context, d *publish.Dir, now time.
 
 // due returns what Trim may remove now, and when to check the rest.
 func (t *Trimmer) due(ctx context.Context, m publish.Manifest, now time.Time) (due []publish.Retired, next time.Time, err error) {
-	edited, err := m.DriftedAt(t.out.Dir(), t.out.Format().Path(xds.Cluster, ""))
-	if err != nil || edited {
-		return nil, next, err // the next publish mends the file
-	}
 	drained, err := t.usableUntil(ctx)
 	if err != nil {
 		return nil, next, err
@@ -134,6 +130,13 @@ func (t *Trimmer) due(ctx context.Context, m publish.Manifest, now time.Time) (d
 		case next.IsZero() || at.Before(next):
 			next = at
 		}
+	}
+	if len(due) == 0 { // the file of all clusters need not be read
+		return nil, next, nil
+	}
+	edited, err := m.DriftedAt(t.out.Dir(), t.out.Format().Path(xds.Cluster, ""))
+	if err != nil || edited {
+		return nil, time.Time{}, err // the next publish mends the file
 	}
 	return due, next, nil
 }

@@ -211,3 +211,24 @@ func TestStopped(t *testing.T) {
 		t.Errorf("clusters (-want +got):\n%s", diff)
 	}
 }
+
+// TestTrimReadsWhenDue: while nothing is due, the file of all clusters is not read: this would take
+// as long as the tree is large, in each pass.
+func TestTrimReadsWhenDue(t *testing.T) {
+	s := fixture.New(t, nil)
+	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, fixture.Green, fixture.GreenEndpoints))
+	s.Publish()
+	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints))
+	s.Publish()
+	due := s.Next
+	dir := s.Open()
+	if err := os.WriteFile(filepath.Join(s.Options.Out, "cds/cds.json"), []byte("edited by hand"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ now, next time.Time }{{s.Now, due}, {due, time.Time{}}} {
+		result, next, err := s.P.Trim(t.Context(), dir, step.now)
+		if err != nil || len(result.Steps) > 0 || !next.Equal(step.next) {
+			t.Errorf("at %v: %v, again at %v, want %v; %v", step.now, result.Steps, next, step.next, err)
+		}
+	}
+}

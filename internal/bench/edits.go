@@ -19,17 +19,22 @@ import (
 // edits is how often each kind of edit is measured.
 const edits = 15
 
-// kind is an edit of one resource, and the file that it is published in.
+// kind is an edit of one file of the source tree, and the file that it is published in. Where
+// adds is true, each edit is a file more, at a path that has its number.
 type kind struct {
 	name, mode, file, published string
+	adds                        bool
 	resource                    func(t sample.Topology, i, change int) string
 }
 
 var kinds = []kind{
-	{"an endpoint assignment, `--eds file`", "file", "endpoints/000007.yaml", "eds/service-00007/eds.pb", sample.Topology.Endpoints},
-	{"a route configuration, `--eds file`", "file", "routes/000007.yaml", "rds/routes-0007/rds.pb", sample.Topology.RouteConfiguration},
-	{"a cluster, `--eds file`", "file", "clusters/000007.yaml", "cds/cds.pb", sample.Topology.Cluster},
-	{"an endpoint assignment, `--eds inline`", "inline", "endpoints/000007.yaml", "cds/cds.pb", sample.Topology.Endpoints},
+	{"an endpoint assignment, `--eds file`", "file", "endpoints/000007.yaml", "eds/service-00007/eds.pb", false, sample.Topology.Endpoints},
+	{"a route configuration, `--eds file`", "file", "routes/000007.yaml", "rds/routes-0007/rds.pb", false, sample.Topology.RouteConfiguration},
+	{"a cluster, `--eds file`", "file", "clusters/000007.yaml", "cds/cds.pb", false, sample.Topology.Cluster},
+	{"a cluster and its endpoint assignment are added, `--eds file`", "file", "clusters/added-%d.yaml", "cds/cds.pb", true, func(t sample.Topology, i, change int) string {
+		return t.Cluster(t.Clusters+change, 0) + "---\n" + t.Endpoints(t.Clusters+change, 0)
+	}},
+	{"an endpoint assignment, `--eds inline`", "inline", "endpoints/000007.yaml", "cds/cds.pb", false, sample.Topology.Endpoints},
 }
 
 // measureEdits prints how long an edit takes from its rename in the source tree until the
@@ -92,8 +97,13 @@ func measureEdit(dir, xdspub string, n int, k kind) (wall, cpu time.Duration, er
 	}
 	time.Sleep(12 * time.Second) // what was read before is then known by its signature
 	var walls []time.Duration
-	began, file := processorTime(cmd.Process.Pid), filepath.Join(source, filepath.FromSlash(k.file))
+	began := processorTime(cmd.Process.Pid)
 	for change := range edits {
+		name := k.file
+		if k.adds {
+			name = fmt.Sprintf(name, change)
+		}
+		file := filepath.Join(source, filepath.FromSlash(name))
 		if err := os.WriteFile(file+"~", []byte(k.resource(t, 7, change+1)), 0o644); err != nil {
 			return 0, 0, err
 		}
