@@ -1,14 +1,20 @@
 package confirm
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"xdspub/envoy"
+	"xdspub/publish"
+	"xdspub/published"
 	"xdspub/xds"
 )
 
@@ -34,6 +40,31 @@ func TestNote(t *testing.T) {
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.acked))); diff != "" {
 			t.Errorf("%d answer (-want +got):\n%s", answering, diff)
 		}
+	}
+}
+
+// TestChangedByHand: Envoys are asked about a file with the time at which it last changed, or its
+// folder, by whoever.
+func TestChangedByHand(t *testing.T) {
+	out := t.TempDir()
+	file := filepath.Join(out, "cds/cds.json")
+	c := New(published.New(published.Options{Dir: out}), Options{}).Change(nil, publish.Refusal{})
+	if err := c.read(); err != nil {
+		t.Fatal(err)
+	}
+	var before time.Time
+	for _, text := range []string{"{}", "{ }"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.expect(publish.Step{Write: []publish.File{{Path: "cds/cds.json", Data: []byte("{}"), Version: "v1"}}}); err != nil {
+			t.Fatal(err)
+		}
+		at := c.expected[0].Changed
+		if at.Before(before) || at.IsZero() || !at.Equal(publish.Changed(out, "cds/cds.json")) {
+			t.Errorf("%v, after %v", at, before)
+		}
+		before = at
 	}
 }
 

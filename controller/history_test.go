@@ -23,6 +23,7 @@ import (
 	"xdspub/check"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/internal/fixture"
 	"xdspub/internal/memdir"
 	"xdspub/load"
 	"xdspub/pipeline"
@@ -128,7 +129,7 @@ type history struct {
 	w      *watching
 	o      Options // what the settings say now
 	edited bool    // since the watch read them
-	log    stepLog
+	log    fixture.Ender
 	answers
 	// said is what happened so far, for whoever reads a failure.
 	said []string
@@ -430,7 +431,7 @@ func (h *history) warm(reason string, a answers) seen {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
 	h.answers = a
-	h.log.end(a.ends, cancel)
+	h.log = fixture.Ender{Steps: a.ends + 1, End: cancel}
 	result, err := h.w.turn(ctx, reason)
 	return seen{Findings: slices.Clip(h.w.changeLog.findings), Checked: true, Result: result, Error: said(err, h.w.options.Out), NextTrim: h.w.nextTrim, Files: h.contents(h.w.options.Out)}
 }
@@ -440,10 +441,8 @@ func (h *history) cold(out, reason string, a answers, retry bool) seen {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
-	var log stepLog
-	log.end(a.ends, cancel)
 	o := h.o
-	o.Out, o.Log, o.Confirm = out, slog.New(&log), a.confirmer
+	o.Out, o.Log, o.Confirm = out, slog.New(&fixture.Ender{Steps: a.ends + 1, End: cancel}), a.confirmer
 	c := New(o)
 	defer c.Close()
 	if retry {
@@ -612,25 +611,4 @@ func (c *chance) After(_ context.Context, s publish.Step) (answered bool, err er
 	refusal.Time, refusal.Step = time.Now().UTC().Round(0), s.Name
 	refusal.Findings = diag.List{{Code: "refused-by-envoy", Message: "by chance"}}
 	return true, &publish.RefusedError{Refusal: refusal, Keep: c.kept}
-}
-
-// stepLog is a log that ends something once so many steps are published.
-type stepLog struct {
-	left int
-	then func()
-}
-
-func (l *stepLog) end(step int, then func()) { l.left, l.then = step+1, then }
-
-func (l *stepLog) Enabled(context.Context, slog.Level) bool { return true }
-func (l *stepLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *stepLog) WithGroup(string) slog.Handler            { return l }
-
-func (l *stepLog) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "published" {
-		if l.left--; l.left == 0 {
-			l.then()
-		}
-	}
-	return nil
 }
