@@ -8,6 +8,7 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -140,5 +141,61 @@ func TestStopped(t *testing.T) {
 	}
 	if list := j.Run(t.Context(), s, Options{}); len(list) != len(resources) {
 		t.Errorf("after a Run that was stopped: %d findings, want %d", len(list), len(resources))
+	}
+}
+
+// TestEditNames: a resource comes, and others get another answer: what they look up by its name,
+// by an Index and by likeness, and what shares its Key. Once it is gone they get the first again.
+func TestEditNames(t *testing.T) {
+	index := NewIndex([]*xds.Type{xds.Endpoints}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) { add("all", r) })
+	asks := func(code string, answer func(View) any) []*Rule {
+		return []*Rule{{Code: code, Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration"}, Lookup: func(p *LookupPass, n *xds.Node) {
+			p.Report(Finding{Message: fmt.Sprint(answer(p.Snapshot))})
+		}}}
+	}
+	shares := &Rule{Code: "shares", Resource: func(p *LookupPass) {
+		p.Report(Finding{Message: fmt.Sprint(len(p.Namesakes()), p.IsFirst())})
+	}}
+	resource := func(m proto.Message) *xds.Resource {
+		r, err := xds.NewResource(m, "", nowhere{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	endpoints := func(name string) *xds.Resource {
+		return resource(&endpointv3.ClusterLoadAssignment{ClusterName: name})
+	}
+	s := xds.NewSnapshot([]*xds.Resource{resource(&routev3.RouteConfiguration{Name: "r"}), endpoints("other"), endpoints("b")})
+	for _, rules := range [][]*Rule{ // one does not lead to what another asks
+		asks("index", func(v View) any { return len(index.Lookup(v, "all")) }),
+		asks("first", func(v View) any { r, _ := index.First(v, "all"); return r.Name }),
+		asks("nearest", func(v View) any { return v.Nearest(xds.Endpoints, "name") }),
+		asks("presence", func(v View) any { return v.Has(xds.Endpoints, "nam") }),
+		asks("named", func(v View) any { return len(v.Named(xds.Endpoints, "nam")) }),
+		asks("resource", func(v View) any { return v.Lookup(xds.Endpoints, "nam") }),
+		asks("type", func(v View) any { return len(v.Of(xds.Endpoints)) }),
+		{shares},
+	} {
+		s, j := s, NewJudge(rules)
+		j.Run(t.Context(), s, Options{})
+		memory := j.memory
+		var came []*xds.Resource
+		step := func(c xds.Change) {
+			s = s.Apply(c)
+			if diff := cmp.Diff(Run(t.Context(), s, rules, Options{}), j.Run(t.Context(), s, Options{})); diff != "" {
+				t.Errorf("%s, after %+v (-cold +warm):\n%s", rules[0].Code, c, diff)
+			}
+			if j.memory != memory {
+				t.Error("a change was not judged as an edit")
+			}
+		}
+		for _, name := range []string{"nam", "a", "nam", "z", "names"} {
+			came = append(came, endpoints(name))
+			step(xds.Change{Added: came[len(came)-1:]})
+		}
+		for _, r := range came {
+			step(xds.Change{Removed: []*xds.Resource{r}})
+		}
 	}
 }
