@@ -61,7 +61,7 @@ func editsOf(t sample.Topology) []benchEdit {
 	come := func(change int, resources ...string) map[string]string {
 		files := make(map[string]string)
 		for i, text := range resources {
-			files[fmt.Sprintf("extra/%06d-%d.yaml", change, i)] = text
+			files[fmt.Sprintf("clusters/added-%06d-%d.yaml", change, i)] = text
 		}
 		return files
 	}
