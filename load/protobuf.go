@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -177,7 +178,7 @@ func (d *decoder) settle(v value, r *xds.Resource) {
 	names := d.tree != nil && v.mayNameFiles()
 	switch v.doc.source.format {
 	case formatBinary, formatText:
-		if r.Packed = !names && xds.HoldsKnownFields(r.Message); r.Packed {
+		if r.Packed = !xds.Contains(r.Message, needsLook); r.Packed {
 			return
 		}
 		r.Edit(func(n *xds.Node) bool {
@@ -190,6 +191,20 @@ func (d *decoder) settle(v value, r *xds.Resource) {
 			r.Edit(func(n *xds.Node) bool { return d.inline(r, n, v.doc.source) })
 		}
 	}
+}
+
+// needsLook reports whether a message can make settle do something: an Any, whose payload may, a
+// file's name, or a field that is not known.
+func needsLook(m proto.Message) bool {
+	switch m := m.(type) {
+	case *anypb.Any:
+		return true
+	case *corev3.DataSource:
+		if isRelative(m) {
+			return true
+		}
+	}
+	return len(m.ProtoReflect().GetUnknown()) > 0
 }
 
 // unknownNumber reports a field of a message that is not known. In binary form, also that of

@@ -63,24 +63,25 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestHoldsKnownFields looks for an Any and for fields that are not known, however deep.
-func TestHoldsKnownFields(t *testing.T) {
+// TestContains looks for an Any and for fields that are not known, however deep.
+func TestContains(t *testing.T) {
 	unknown := []byte{0xf8, 0xff, 0x01, 0x01} // field 4095
 	for name, test := range map[string]struct {
 		edit func(*listenerv3.Listener)
 		want bool
 	}{
-		"nothing":           {func(*listenerv3.Listener) {}, true},
-		"unknown":           {func(l *listenerv3.Listener) { l.ProtoReflect().SetUnknown(unknown) }, false},
-		"an Any":            {func(l *listenerv3.Listener) { set(l, "filter_chains.filters.typed_config") }, false},
-		"an unknown below":  {func(l *listenerv3.Listener) { set(l, "filter_chains.filters").SetUnknown(unknown) }, false},
-		"an unknown choice": {func(l *listenerv3.Listener) { set(l, "address.socket_address").SetUnknown(unknown) }, false},
-		"all known":         {func(l *listenerv3.Listener) { set(l, "filter_chains.filters"); set(l, "address.socket_address") }, true},
+		"nothing":           {func(*listenerv3.Listener) {}, false},
+		"unknown":           {func(l *listenerv3.Listener) { l.ProtoReflect().SetUnknown(unknown) }, true},
+		"an Any":            {func(l *listenerv3.Listener) { set(l, "filter_chains.filters.typed_config") }, true},
+		"an unknown below":  {func(l *listenerv3.Listener) { set(l, "filter_chains.filters").SetUnknown(unknown) }, true},
+		"an unknown choice": {func(l *listenerv3.Listener) { set(l, "address.socket_address").SetUnknown(unknown) }, true},
+		"all known":         {func(l *listenerv3.Listener) { set(l, "filter_chains.filters"); set(l, "address.socket_address") }, false},
 	} {
 		l := &listenerv3.Listener{}
 		test.edit(l)
-		if got := HoldsKnownFields(l); got != test.want {
-			t.Errorf("%s: HoldsKnownFields = %t, want %t", name, got, test.want)
+		got := Contains(l, func(m proto.Message) bool { return isAny(m) || len(m.ProtoReflect().GetUnknown()) > 0 })
+		if got != test.want {
+			t.Errorf("%s: Contains = %t, want %t", name, got, test.want)
 		}
 	}
 }

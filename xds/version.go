@@ -12,7 +12,7 @@ import (
 // order, maps sorted, and every Any payload marshalled again in the same way,
 // because payloads keep the bytes that their source format gave them.
 func Marshal(m proto.Message) ([]byte, error) {
-	if all.shapeOf(m.ProtoReflect().Descriptor()).contains(m, isAny) {
+	if Contains(m, isAny) {
 		m = proto.Clone(m)
 		// A TypedStruct stays one: what it stands for is another message on the wire.
 		w := walker{visit: func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() }, shallow: true}
