@@ -62,7 +62,7 @@ type Binder struct {
 type bound struct {
 	resource     *xds.Resource
 	dependencies []dependency
-	scopes       bool // pass.inlinesScopes, of a scope
+	scopes       bool // pass.inlinesScope
 }
 
 // dependency is what a resource takes from others of the Snapshot, or would take.
@@ -72,9 +72,9 @@ type dependency struct {
 	resources []*xds.Resource
 }
 
-// holdsFor reports whether a pass would bind the same.
-func (b *bound) holdsFor(p *pass) bool {
-	return b.scopes == p.inlinesScope(b.resource) && !slices.ContainsFunc(b.dependencies, func(d dependency) bool {
+// holdsFor reports whether a pass would bind the resource that b was made of to the same.
+func (b *bound) holdsFor(p *pass, r *xds.Resource) bool {
+	return b.scopes == p.inlinesScope(r) && !slices.ContainsFunc(b.dependencies, func(d dependency) bool {
 		is := p.answers(d.Key)
 		if d.Type == xds.Secret { // whose content stays where it is
 			return len(is) != len(d.resources)
@@ -102,7 +102,7 @@ func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snaps
 		}
 		was := b.known[r]
 		out := was
-		if was == nil || !was.holdsFor(p) {
+		if was == nil || !was.holdsFor(p, r) {
 			out = p.bindAgain(r, was)
 		}
 		known[r] = out
@@ -170,9 +170,23 @@ func (p *pass) takesIn(cluster *xds.Resource) string {
 	return sub.Name
 }
 
-// inlinesScope reports whether a resource is a scope that gets its route configuration.
+// inlinesScope reports whether a resource is a scope, or has a list of scopes, that get their
+// route configurations.
 func (p *pass) inlinesScope(r *xds.Resource) bool {
-	return r.Type == xds.ScopedRoutes && p.inlinesScopes()
+	return p.inlinesScopes() && len(scopesOf(r)) > 0
+}
+
+// scopesOf returns the scope that a resource is, or those that a listener lists.
+func scopesOf(r *xds.Resource) (scopes []*routev3.ScopedRouteConfiguration) {
+	if scope, ok := r.Message.(*routev3.ScopedRouteConfiguration); ok {
+		return []*routev3.ScopedRouteConfiguration{scope}
+	}
+	for _, sub := range r.Facts().Subscriptions {
+		if asks, ok := sub.Node.Message.(*hcmv3.ScopedRoutes); ok {
+			scopes = append(scopes, asks.GetScopedRouteConfigurationsList().GetScopedRouteConfigurations()...)
+		}
+	}
+	return scopes
 }
 
 // inlinesScopes reports whether scopes get their route configurations from this snapshot: some
@@ -229,8 +243,10 @@ func (p *pass) dependencies(list []dependency, r *xds.Resource) []dependency {
 			}
 		}
 	}
-	if scope, ok := r.Message.(*routev3.ScopedRouteConfiguration); ok && p.inline.ScopeRoutes {
-		list = p.depends(list, xds.RouteConfiguration, scope.GetRouteConfigurationName())
+	if p.inline.ScopeRoutes {
+		for _, scope := range scopesOf(r) {
+			list = p.depends(list, xds.RouteConfiguration, scope.GetRouteConfigurationName())
+		}
 	}
 	return list
 }

@@ -22,7 +22,7 @@ func (b *Binder) Edit(s *xds.Snapshot, changes []xds.Edited) (changed []xds.Edit
 	}
 	reached := b.reachedBy(changes)
 	if inlinedScopes != p.inlinesScopes() {
-		reached = append(reached, s.Of(xds.ScopedRoutes)...)
+		reached = append(append(reached, s.Of(xds.ScopedRoutes)...), s.Of(xds.Listener)...)
 	}
 	edits, listed := slices.Clone(changes), make(map[*xds.Resource]bool)
 	for _, e := range changes {
@@ -106,7 +106,7 @@ func (b *Binder) edit(e xds.Edited) (is xds.Edited) {
 		return is
 	}
 	out := was
-	if was == nil || !e.Same() || !was.holdsFor(p) {
+	if was == nil || !e.Same() || !was.holdsFor(p, e.Is) {
 		out = p.bindAgain(e.Is, was)
 	}
 	b.remember(e.Is, out)

@@ -20,6 +20,9 @@ var contents = func() (list [][]string) {
 	scoped := func(source string) string {
 		return "scoped_routes: {name: s, scope_key_builder: {fragments: [{}]}, rds_config_source: {" + source + "}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}"
 	}
+	listed := func(source string, routes int) string {
+		return fmt.Sprintf("scoped_routes: {name: s, scope_key_builder: {fragments: [{}]}, rds_config_source: {%s}, scoped_route_configurations_list: {scoped_route_configurations: [{name: s, route_configuration_name: r%d, key: {fragments: [{string_key: k}]}}]}}", source, routes)
+	}
 	for n := range 3 {
 		eds := fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c%d, `, n)
 		tls := `transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {validation_context_sds_secret_config: {name: a%d}}}}`
@@ -38,6 +41,7 @@ var contents = func() (list [][]string) {
 			[]string{
 				fmt.Sprintf(in, n, fmt.Sprintf("rds: {route_config_name: r%d, config_source: {ads: {}}}", n)), fmt.Sprintf(in, n, "route_config: {name: r0, vhds: {config_source: {ads: {}}}}"),
 				fmt.Sprintf(in, n, scoped("ads: {}")), fmt.Sprintf(in, n, scoped("path: /r")),
+				fmt.Sprintf(in, n, listed("ads: {}", n)), fmt.Sprintf(in, n, listed("path: /r", n)),
 			},
 			[]string{
 				fmt.Sprintf(`{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: a%d, validation_context: {}}`, n),

@@ -400,7 +400,7 @@ func TestBadAdmins(t *testing.T) {
 		exit            int
 	}{
 		{"two Envoys behind one address", balancer.URL, "is unstable: another process answers each time", 3},
-		{"no URL", "localhost", "want http://HOST:PORT or unix:PATH", 2},
+		{"no URL", "localhost", "write http://HOST:PORT or unix:PATH", 2},
 		{"another program", page.URL, "is no admin interface of an Envoy", 3},
 		{"an Envoy that reads another directory", "http://" + address(elsewhere.admin), "reads nothing below " + s.out, 3},
 		{"an Envoy that hides its statistics", hides("{reject_all: true}"), "stats_matcher", 3},

@@ -48,13 +48,10 @@ func (r *Result) Snapshot() *xds.Snapshot {
 	return r.snapshot
 }
 
-// Files returns the resource files that were read, sorted.
-func (r *Result) Files() []string { return resourceFiles(r.files) }
-
-// FileCount returns the number of Files.
+// FileCount returns the number of resource files that were read.
 func (r *Result) FileCount() int { return r.count }
 
-// Linked returns those of the Files that a link leads to, or to a folder that they are in.
+// Linked returns those of the resource files that a link leads to, or to a folder that they are in.
 func (r *Result) Linked() []string { return resourceFiles(r.linked) }
 
 func resourceFiles(files []*file) (paths []string) {

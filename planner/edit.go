@@ -153,6 +153,11 @@ func (c *change) retires(ctx context.Context, changes []xds.Edited) (retired []*
 		if r == nil {
 			return nil, false
 		}
+		// Without the trust, the whole plan sees that a file of it was removed by hand.
+		if slices.ContainsFunc(c.out.Named([]*xds.Resource{r}), func(file string) bool { return !c.out.StillOut(file) }) {
+			c.out.Trust(false)
+			return nil, false
+		}
 		retired = append(retired, r)
 	}
 	if len(retired) == 0 {

@@ -249,8 +249,9 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		return nil, "", err
 	}
 	list, line, snapshot := result.Diagnostics, result.Line, result.Snapshot()
-	if files := result.Files(); len(files) == 1 && filepath.Base(files[0]) == "boot.yaml" { // what Envoy starts with
-		followed, err := follow.Bootstrap(context.Background(), files[0], follow.Options{Root: tree, Disable: []string{"missing-path"}})
+	boot := filepath.Join(tree, "boot.yaml") // what Envoy starts with
+	if _, err := os.Stat(boot); err == nil {
+		followed, err := follow.Bootstrap(context.Background(), boot, follow.Options{Root: tree, Disable: []string{"missing-path"}})
 		if err != nil {
 			return nil, "", err
 		}
