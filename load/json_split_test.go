@@ -20,7 +20,7 @@ func FuzzSplitJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if !jsontext.Value(text).IsValid() {
-			t.Skip("not read before")
+			return // such a text is not read
 		}
 		var members map[string]json.RawMessage
 		err := json.Unmarshal([]byte(text), &members)
