@@ -2,39 +2,46 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
 )
 
-// showProgress tells a person at a terminal what is being done, and for how long, once that
-// takes longer than a second. The function that it returns ends this; until then nothing else is
-// printed.
+// showProgress tells a person at a terminal what is being done. The function that it returns
+// ends that; until then nothing else is printed.
 func showProgress(c *cli.Context, what string) (end func()) {
-	w := c.App.ErrWriter
-	if c.Bool("quiet") || !isTerminal(w) {
-		return func() {}
+	if w := c.App.ErrWriter; !c.Bool("quiet") && isTerminal(w) {
+		return writeProgress(w, what)
 	}
-	start, done := time.Now(), make(chan struct{})
-	var shows sync.WaitGroup
-	shows.Go(func() {
-		second := time.NewTicker(time.Second)
-		defer second.Stop()
-		for shown := false; ; shown = true {
-			select {
-			case <-second.C:
-				fmt.Fprintf(w, "\r%s … %.0f s", what, time.Since(start).Seconds())
-			case <-done:
-				if shown {
-					fmt.Fprint(w, "\r\x1b[K")
-				}
-				return
-			}
+	return func() {}
+}
+
+// writeProgress writes what is being done, and for how long, each second from the first one on,
+// until the function that it returns removes that.
+func writeProgress(w io.Writer, what string) (end func()) {
+	var mu sync.Mutex
+	var shown, ended bool
+	start := time.Now()
+	mu.Lock()
+	defer mu.Unlock()
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Second, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			fmt.Fprintf(w, "\r%s … %.0f s", what, time.Since(start).Seconds())
+			shown = true
+			timer.Reset(time.Second)
 		}
 	})
 	return func() {
-		close(done)
-		shows.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+		if ended = true; shown {
+			fmt.Fprint(w, "\r\x1b[K")
+		}
 	}
 }
