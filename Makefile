@@ -20,13 +20,13 @@ check: ## what to run before a commit: formatting, vet on three systems, staticc
 deadcode: ## look for functions that the program does not reach
 	@scripts/deadcode
 
-generate: ## write generated files again: type imports, docs/rules.md
+generate: ## write generated files again: type imports, docs/rules
 	go generate ./...
 
 extensions: ## ask the real Envoy for its extensions, and try every message type at every extension point
 	@scripts/extensions
 
-agreement: ## compare validate with the real Envoy's verdicts, case by case (docs/agreement.md)
+agreement: ## compare validate with the real Envoy's verdicts, case by case (docs/evidence/agreement.md)
 	@scripts/agreement
 
 mutate: ## make random faults for T (default 10m), judged by validate and by a real Envoy; S is the seed
@@ -44,10 +44,10 @@ histories: ## play N (default 20000) random histories of an output directory, wi
 soak: ## edit trees at random for T (default 10m), with a watch and a real Envoy at work
 	@scripts/soak $(T)
 
-traffic: ## publish N times (default 200) under traffic, and by plain renames for the contrast (docs/reliability.md)
+traffic: ## publish N times (default 200) under traffic, and by plain renames for the contrast (docs/evidence/reliability.md)
 	@scripts/traffic $(N)
 
-bench: ## measure, or a PART of it, side by side with Envoy (docs/performance.md)
+bench: ## measure, or a PART of it, side by side with Envoy (docs/evidence/performance.md)
 	@scripts/bench $(PART)
 
 new-rule: ## make the files of a new validation rule: make new-rule CODE=some-code FAMILY=cluster

@@ -185,7 +185,7 @@ func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Code documents what findings of one code mean, for docs/rules.md, rules and
+// Code documents what findings of one code mean, for docs/rules, rules and
 // explain.
 type Code struct {
 	Name     string

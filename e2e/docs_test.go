@@ -252,7 +252,11 @@ func TestNamesOfTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range pages {
+	inFolders, err := filepath.Glob(filepath.Join(root, "docs/*/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(pages, inFolders...) {
 		for _, m := range regexp.MustCompile("`([a-z0-9/]+)\\.(Test|Fuzz|Benchmark)(\\w+)`").FindAllStringSubmatch(page(t, strings.TrimPrefix(name, root+"/")), -1) {
 			files, err := filepath.Glob(filepath.Join(root, m[1], "*_test.go"))
 			if err != nil {

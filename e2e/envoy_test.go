@@ -11,7 +11,7 @@ import (
 )
 
 // The tests here are of Envoy alone: what it does with files that nobody checks
-// is why xdspub is as it is (docs/envoy-behaviour.md).
+// is why xdspub is as it is (docs/evidence/envoy-behaviour.md).
 
 // bare is an Envoy that reads cds/cds.yaml and lds/lds.yaml.
 type bare struct {

@@ -68,7 +68,7 @@ func (f *fact) UnmarshalJSON(text []byte) error {
 }
 
 // TestFacts shows what Envoy does with each row of testdata/facts.yaml, and that
-// validate knows. docs/envoy-behaviour.md says it in words.
+// validate knows. docs/evidence/envoy-behaviour.md says it in words.
 func TestFacts(t *testing.T) {
 	envoytest.Binary(t)
 	table := readFacts(t)
@@ -87,18 +87,18 @@ func TestFacts(t *testing.T) {
 // TestFactsAreNamed: each fact of the table stands on the page, and the other way round.
 func TestFactsAreNamed(t *testing.T) {
 	named := make(map[string]bool)
-	for _, m := range regexp.MustCompile("`e2e\\.TestFacts/([a-z0-9-]+)`").FindAllStringSubmatch(page(t, "docs/envoy-behaviour.md"), -1) {
+	for _, m := range regexp.MustCompile("`e2e\\.TestFacts/([a-z0-9-]+)`").FindAllStringSubmatch(page(t, "docs/evidence/envoy-behaviour.md"), -1) {
 		named[m[1]] = true
 	}
 	table := readFacts(t)
 	for name := range named {
 		if len(table.Facts[name]) == 0 {
-			t.Errorf("docs/envoy-behaviour.md names the fact %s, which is not in the table", name)
+			t.Errorf("docs/evidence/envoy-behaviour.md names the fact %s, which is not in the table", name)
 		}
 	}
 	for name := range table.Facts {
 		if !named[name] {
-			t.Errorf("docs/envoy-behaviour.md does not name the fact %s", name)
+			t.Errorf("docs/evidence/envoy-behaviour.md does not name the fact %s", name)
 		}
 	}
 }

@@ -22,5 +22,5 @@
 //
 // The names of a subscription's counters begin with a stat prefix, which Envoy makes
 // from names by rules of its own. CDS, EDS and the others return it; each rule was tried
-// on Envoy 1.40.0 (docs/envoy-behaviour.md).
+// on Envoy 1.40.0 (docs/evidence/envoy-behaviour.md).
 package envoy

@@ -17,7 +17,7 @@ import (
 )
 
 // firstOf is the document of a YAML file that Envoy reads; what it loses of the
-// file is reported. Tried on Envoy 1.40.0 (docs/envoy-behaviour.md).
+// file is reported. Tried on Envoy 1.40.0 (docs/evidence/envoy-behaviour.md).
 func (d *decoder) firstOf(docs []*document) []*document {
 	if len(docs) == 0 {
 		return nil

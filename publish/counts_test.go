@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the counts in docs/reliability.md again, and fail")
+var update = flag.Bool("update", false, "write the counts in docs/evidence/reliability.md again, and fail")
 
-// TestCounts holds docs/reliability.md to what TestFaults and TestKill do.
+// TestCounts holds docs/evidence/reliability.md to what TestFaults and TestKill do.
 func TestCounts(t *testing.T) {
-	const name = "../docs/reliability.md"
+	const name = "../docs/evidence/reliability.md"
 	table := "| scenario | system calls | faults | kills |\n|---|---:|---:|---:|\n"
 	var calls, faults, killed int
 	for _, s := range scenarios() {

@@ -18,7 +18,7 @@ import (
 // What Envoy shares has one name; what runs side by side during a change has two,
 // so that the names of what is out and what comes, put together, are what Envoy
 // needs meanwhile. All of it was counted on the real Envoy
-// (docs/envoy-behaviour.md).
+// (docs/evidence/envoy-behaviour.md).
 func watches(r *xds.Resource) []string {
 	var names []string
 	f := r.Facts()

@@ -5,7 +5,7 @@ package xds
 // Envoy 1.40.0. A new reference is a new row.
 //
 // Source: envoy/config and envoy/extensions protos of the Envoy API v1.40.0 and
-// runs of the real binary (docs/envoy-behaviour.md).
+// runs of the real binary (docs/evidence/envoy-behaviour.md).
 var References = []Reference{
 	// Cluster by name, direct.
 	{"envoy.config.route.v3.RouteAction.cluster", ClusterName, Cluster, Conditional, "Cluster.name"},

@@ -4,7 +4,7 @@
 // them, with what Envoy 1.40.0 did when bad/ was renamed over a running good/ (a
 // case begins with its outcome, Envoy's words, and what requests got). Each side is
 // judged as `xdspub validate boot.yaml` would. testdata/findings.txt holds every
-// finding with the line that it points at, docs/agreement.md the sums.
+// finding with the line that it points at, docs/evidence/agreement.md the sums.
 package agreement
 
 import (
@@ -29,7 +29,7 @@ import (
 	"xdspub/diag"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/findings.txt and docs/agreement.md, and fail")
+var update = flag.Bool("update", false, "rewrite testdata/findings.txt and docs/evidence/agreement.md, and fail")
 
 // bootstrap is what Envoy starts with where a case brings none of its own.
 const bootstrap = `admin: {address: {socket_address: {address: 127.0.0.1, port_value: 29901}}}
@@ -118,7 +118,7 @@ func TestAgreement(t *testing.T) {
 		}
 	}
 	golden(t, filepath.Join("testdata", "findings.txt"), describe(cases))
-	golden(t, filepath.Join("..", "..", "docs", "agreement.md"), document(t, sums))
+	golden(t, filepath.Join("..", "..", "docs", "evidence", "agreement.md"), document(t, sums))
 }
 
 // golden compares a file with what it should be.

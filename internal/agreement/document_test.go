@@ -42,7 +42,7 @@ func (s sums) of(c *testCase, side string) *sum {
 	return s[key]
 }
 
-// document is docs/agreement.md.
+// document is docs/evidence/agreement.md.
 func document(t *testing.T, s sums) []byte {
 	t.Helper()
 	var b bytes.Buffer

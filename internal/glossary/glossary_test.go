@@ -51,10 +51,14 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	inFolders, err := filepath.Glob(root + "/docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	word := regexp.MustCompile(`(?i)\b(` + strings.Join(words, "|") + `)\b`)
 	name := regexp.MustCompile("`(?:[a-z]+\\.)?(" + strings.Join(names, "|") + ")`")
 	code := regexp.MustCompile("`[^`]*`")
-	for _, file := range append(documents, root+"/README.md", root+"/CONTRIBUTING.md") {
+	for _, file := range slices.Concat(documents, inFolders, []string{root + "/README.md", root + "/CONTRIBUTING.md"}) {
 		if filepath.Base(file) == "glossary.md" {
 			continue
 		}

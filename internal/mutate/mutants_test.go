@@ -288,7 +288,7 @@ func knownDisagreements(t *testing.T) (known []*regexp.Regexp) {
 	return known
 }
 
-// document returns the part of docs/agreement.md about mutants.
+// document returns the part of docs/evidence/agreement.md about mutants.
 func document(judged int, took time.Duration, found map[string]int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `## Random faults

@@ -1,5 +1,5 @@
 // Package rules is the list of all rules. Each family of them has a folder, each rule
-// there its file and its examples, testdata/<code>.txtar; docs/rules.md has every rule
+// there its file and its examples, testdata/<code>.txtar; docs/rules has every rule
 // with its reason and an example.
 //
 // What the rules know about Envoy was tried on Envoy 1.40.0. What rules of several

@@ -1,0 +1,170 @@
+// Package links holds the test that each link of the documents leads somewhere, its anchor
+// too, and that the documents which the code names are there.
+package links
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+const root = "../.."
+
+// files returns what stands in the repository, by paths from its root: no hidden folders, no
+// test data.
+func files(t *testing.T) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (strings.HasPrefix(e.Name(), ".") && path != root || e.Name() == "testdata" || e.Name() == "bin"):
+			return fs.SkipDir
+		case e.Type().IsRegular():
+			name, err := filepath.Rel(root, path)
+			list = append(list, name)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	listing = regexp.MustCompile("(?ms)^( *)```.*?^ *```$")
+	code    = regexp.MustCompile("`[^`\n]*`")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:href|src|srcset)="([^"]+)"`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	words   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+func TestLinks(t *testing.T) {
+	links := 0
+	for _, name := range files(t) {
+		if filepath.Ext(name) != ".md" {
+			continue
+		}
+		text := code.ReplaceAllString(listing.ReplaceAllString(read(t, name), ""), "")
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			links++
+			if err := check(t, name, m[1]+m[2]); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// check follows a link of a document. What is elsewhere is not asked for.
+func check(t *testing.T, from, target string) error {
+	if strings.Contains(target, "://") {
+		return nil
+	}
+	path, anchor, _ := strings.Cut(target, "#")
+	to := filepath.Join(filepath.Dir(from), path)
+	if path == "" {
+		to = from
+	}
+	if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+		return fmt.Errorf("%s leads nowhere", target)
+	}
+	if anchor != "" && !slices.Contains(anchors(read(t, to)), anchor) {
+		return fmt.Errorf("%s: %s has no such heading", target, to)
+	}
+	return nil
+}
+
+// anchors returns those of the headings of a document, as GitHub makes them.
+func anchors(text string) (list []string) {
+	for _, m := range heading.FindAllStringSubmatch(listing.ReplaceAllString(text, ""), -1) {
+		anchor := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, words.ReplaceAllString(m[1], "$1"))
+		same := 0
+		for slices.Contains(list, numbered(anchor, same)) {
+			same++
+		}
+		list = append(list, numbered(anchor, same))
+	}
+	return list
+}
+
+// numbered is the anchor of a heading that as many others before it have.
+func numbered(anchor string, same int) string {
+	if same == 0 {
+		return anchor
+	}
+	return fmt.Sprintf("%s-%d", anchor, same)
+}
+
+// TestNamedDocuments: the documents that comments, scripts and messages name are there.
+func TestNamedDocuments(t *testing.T) {
+	document := regexp.MustCompile(`(?m)(?:^|[\s(\x60])(docs/[a-z/-]+\.(?:md|svg))\b`)
+	found := 0
+	for _, name := range files(t) {
+		for _, m := range document.FindAllStringSubmatch(read(t, name), -1) {
+			found++
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+				t.Errorf("%s names %s, which is not there", name, m[1])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d names of documents were found", found)
+	}
+}
+
+// TestEveryDocumentIsLinked: each document can be reached from the README.
+func TestEveryDocumentIsLinked(t *testing.T) {
+	reached := map[string]bool{}
+	var visit func(string)
+	visit = func(name string) {
+		if reached[name] {
+			return
+		}
+		reached[name] = true
+		if filepath.Ext(name) != ".md" {
+			return
+		}
+		for _, m := range link.FindAllStringSubmatch(listing.ReplaceAllString(read(t, name), ""), -1) {
+			path, _, _ := strings.Cut(m[1]+m[2], "#")
+			if to := filepath.Join(filepath.Dir(name), path); path != "" && !strings.Contains(path, "://") {
+				if info, err := os.Stat(filepath.Join(root, to)); err == nil && info.Mode().IsRegular() {
+					visit(to)
+				}
+			}
+		}
+	}
+	visit("README.md")
+	for _, name := range files(t) {
+		if strings.HasPrefix(name, "docs/") && !reached[name] {
+			t.Errorf("no link leads from README.md to %s", name)
+		}
+	}
+}
