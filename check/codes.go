@@ -26,17 +26,17 @@ func RuleCodes() []diag.Code {
 }
 
 var (
-	codeEmptyTree = diag.Code{Name: "empty-tree", Doc: `The source tree holds no resource.
+	codeEmptyTree = diag.Code{Name: "empty-tree", Doc: `The source tree has no resources.
 
 Envoy takes an empty file as an order to remove all clusters or listeners, and
 calls that a success. A tree without resources is mostly a wrong path, a failed
 checkout or a failed template; --allow-empty says that it is meant.`}
 
-	codeOutputInSource = diag.Code{Name: "output-in-source", Doc: `The output directory and the source tree lie one inside the other.
+	codeOutputInSource = diag.Code{Name: "output-in-source", Doc: `The output directory and the source tree overlap.
 
 What is published would be read as a source the next time.`}
 
-	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `A path that is one file was taken as a bootstrap or as a file of resources, and may be the other.
+	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `It is not clear whether a file is a bootstrap or holds resources.
 
 validate follows the bootstrap of an Envoy and reads any other file as a part of a source
 tree. It tells them apart by the names at the top of the file: a bootstrap has one of its

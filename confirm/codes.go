@@ -5,7 +5,7 @@ import "xdspub/diag"
 // Codes are those of the refusals.
 var Codes = []diag.Code{codeRefusedByEnvoy}
 
-var codeRefusedByEnvoy = diag.Code{Name: "refused-by-envoy", Doc: `An Envoy refused what was published.
+var codeRefusedByEnvoy = diag.Code{Name: "refused-by-envoy", Doc: `Envoy rejected a published file.
 
 With --envoy-admin each step is confirmed by the Envoys that read the output
 directory. When one refuses a step, the steps that were out are put back, and the

@@ -6,7 +6,7 @@ import (
 )
 
 // TooMany is the code of the finding that stands for those which are not listed.
-var TooMany = Code{Name: "too-many-findings", Doc: `There are more findings than anybody reads, and not all of them are listed.
+var TooMany = Code{Name: "too-many-findings", Doc: `There are too many findings to list all of them.
 
 A script that goes wrong, or somebody who wants xdspub to fall over, makes millions of
 them. Of one file 10,000 errors and 10,000 warnings are listed, of a source tree and of all

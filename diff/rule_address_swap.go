@@ -9,7 +9,7 @@ import (
 
 var addressSwap = &Rule{
 	Code: "address-swap",
-	Doc: `Listeners that run take each other's address.
+	Doc: `Running listeners exchange their addresses in one change.
 
 Envoy takes listeners in one by one, and refuses one whose address another listener
 has at that moment ("has duplicate address"). One that leaves an address can go out

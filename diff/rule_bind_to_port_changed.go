@@ -6,7 +6,7 @@ import (
 
 var bindToPortChanged = &Rule{
 	Code: "bind-to-port-changed",
-	Doc: `A listener that runs changes bind_to_port.
+	Doc: `A running listener changes bind_to_port.
 
 Envoy hands the sockets of a listener to its next version, and to one of another name
 that comes as they go, where addresses and socket options stay as they are. A listener

@@ -14,7 +14,7 @@ import (
 
 var extensionTypeChanged = &Rule{
 	Code: "extension-type-changed",
-	Doc: `An extension config becomes one that the filter which runs can't take.
+	Doc: `An extension config changes to a type that the running filter rejects.
 
 Extension configs go out before clusters and listeners, so that the filters which run get
 them first, and hold on to them while they drain. Envoy refuses a type that is not

@@ -6,7 +6,7 @@ import (
 
 var reusePortChanged = &Rule{
 	Code: "reuse-port-changed",
-	Doc: `A listener that runs changes enable_reuse_port.
+	Doc: `A running listener changes enable_reuse_port.
 
 Envoy refuses it ("reuse port cannot be changed during an update"), even where the
 address changes as well. A field that is not there means true. Under a new name Envoy

@@ -11,7 +11,7 @@ import (
 
 var secretKindChanged = &Rule{
 	Code: "secret-kind-changed",
-	Doc: `A secret becomes another kind of secret while something that runs is subscribed to it.
+	Doc: `A secret changes its kind while a running resource uses it.
 
 Secrets go out before clusters and listeners, so that those which run get it first, and
 hold on to it while they drain. Envoy takes another kind for an empty one: where a

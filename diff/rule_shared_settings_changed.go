@@ -8,7 +8,7 @@ import (
 
 var sharedSettingsChanged = &Rule{
 	Code: "shared-settings-changed",
-	Doc: `A cache, file manager or bandwidth bucket that runs changes its settings.
+	Doc: `A running cache, file manager or bandwidth bucket changes its settings.
 
 Some things belong to the whole Envoy, and everyone who names one shares it: the DNS cache
 of a dynamic forward proxy, the manager of asynchronous files by its id, the HTTP cache in

@@ -10,7 +10,7 @@ import (
 var socketKept = &Rule{
 	Code:     "socket-kept",
 	Severity: diag.Warning,
-	Doc: `A listener changes what its socket has had since it was made.
+	Doc: `A listener changes a socket setting that has no effect until a restart.
 
 Envoy hands the sockets of a listener to its next version, and to one of another name
 that comes as they go, where addresses and socket options stay as they are. It then

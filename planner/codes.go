@@ -23,7 +23,7 @@ func RuleCodes() []diag.Code {
 }
 
 var (
-	codeEndpointsInlined = diag.Code{Name: "endpoints-inlined", Severity: diag.Warning, Doc: `Endpoint assignments go into their clusters, to save inotify instances.
+	codeEndpointsInlined = diag.Code{Name: "endpoints-inlined", Severity: diag.Warning, Doc: `Endpoint assignments are inlined into their clusters, to save inotify instances.
 
 Every path subscription costs Envoy an inotify instance, 128 a user by default
 (sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.
@@ -31,7 +31,7 @@ Past --inotify-budget the endpoints of EDS clusters are written into the cluster
 and stay there, until --eds=file. Each change of an endpoint then replaces its
 cluster and closes the connections of its pool.`}
 
-	codeInotifyBudget = diag.Code{Name: "inotify-budget", Doc: `The path subscriptions do not fit into the inotify budget.
+	codeInotifyBudget = diag.Code{Name: "inotify-budget", Doc: `The path subscriptions exceed the inotify budget.
 
 Every path subscription costs Envoy an inotify instance, 128 a user by default
 (sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.
@@ -40,7 +40,7 @@ Endpoints (unless --eds=file) and routes have gone inline as far as that helps.
 Raise the sysctl and --inotify-budget, use --eds=inline, or use fewer secrets and
 extension configs.`}
 
-	codeRoutesInlined = diag.Code{Name: "routes-inlined", Severity: diag.Warning, Doc: `Route configurations go into their listeners, to save inotify instances.
+	codeRoutesInlined = diag.Code{Name: "routes-inlined", Severity: diag.Warning, Doc: `Route configurations are inlined into their listeners, to save inotify instances.
 
 Every path subscription costs Envoy an inotify instance, 128 a user by default
 (sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.

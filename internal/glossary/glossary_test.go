@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xdspub/pipeline"
 )
 
 const root = "../.."
@@ -76,6 +78,28 @@ func TestDocuments(t *testing.T) {
 			if found != "" && !listing {
 				t.Errorf("%s:%d: %q: docs/glossary.md has another word", strings.TrimPrefix(file, root+"/"), n, found)
 			}
+		}
+	}
+}
+
+// riddles are turns of phrase that a reader has to read twice. docs/glossary.md has what is
+// written in their place.
+var riddles = regexp.MustCompile(`\b(?:` + strings.Join([]string{
+	`(?:is|are) none\b`, `none that`, `none of (?:them|its|an?)\b`, `is no (?:longer)?[A-Za-z]`, `what can't be`, `asks? for what`,
+	`(?:stands?|standing) (?:in|at|on|beside|behind|twice|alone|among|where|here|there|once|together|without)`,
+	`(?:is|are) taken`, `goes by`, `go(?:es)? with\b`, `let go`, `without a word`, `(?:is|are) not looked at`,
+	`(?:has|of) another \w+ than`, `what comes`, `is to be got`,
+}, "|") + `)`)
+
+// TestSummaries: the first line of a rule's Doc is a sentence in plain words, and fits a line.
+func TestSummaries(t *testing.T) {
+	for _, code := range pipeline.Codes() {
+		summary := code.Summary()
+		if found := riddles.FindString(summary); found != "" {
+			t.Errorf("%s: %q: %q has to be read twice", code.Name, summary, found)
+		}
+		if len(summary) > 85 || !strings.HasSuffix(summary, ".") {
+			t.Errorf("%s: %q is no sentence of 85 characters at most", code.Name, summary)
 		}
 	}
 }

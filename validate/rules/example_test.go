@@ -14,6 +14,6 @@ func Example() {
 		fmt.Printf("%s: %s\n", r.Code, summary)
 	}
 	// Output:
-	// backoff-interval: The longest pause between retries is shorter than the shortest.
-	// bad-cel-expression: A CEL expression is none that Envoy takes.
+	// backoff-interval: A retry policy's max_interval is below its base_interval.
+	// bad-cel-expression: Envoy can't parse or compile a CEL expression.
 }

@@ -14,7 +14,7 @@ import (
 
 var endpointAddress = &validate.Rule{
 	Code: "endpoint-address",
-	Doc: `An endpoint has no address, or one that its cluster can't use.
+	Doc: `An endpoint's address is missing, or its cluster can't use it.
 
 In STATIC and EDS clusters an endpoint needs an address ("Address must be set"),
 without a network namespace. One that is no IP address, a pipe or an internal

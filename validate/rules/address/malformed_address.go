@@ -22,7 +22,7 @@ import (
 
 var malformedAddress = &validate.Rule{
 	Code: "malformed-address",
-	Doc: `An IP address is wanted, and something else is given.
+	Doc: `An address is not a valid IP address.
 
 Envoy looks names up only for the endpoints of clusters that do DNS (STRICT_DNS,
 LOGICAL_DNS), and looks at a cluster's resolvers only there. Everywhere else a host name, an IPv4 address with leading zeros or

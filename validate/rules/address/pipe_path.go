@@ -14,7 +14,7 @@ import (
 
 var pipePath = &validate.Rule{
 	Code: "pipe-path",
-	Doc: `The path of a Unix domain socket is one that the system does not have.
+	Doc: `The path of a Unix domain socket is invalid.
 
 A path has 107 bytes at most ("exceeds maximum UNIX domain socket path size of
 108") and no NUL in it. One that starts with @ is abstract, no file, and has no

@@ -17,7 +17,7 @@ import (
 var rangeWithoutLength = &validate.Rule{
 	Code:     "range-without-length",
 	Severity: diag.Warning,
-	Doc: `A range of addresses has no prefix_len.
+	Doc: `An address range has no prefix_len, and matches every address.
 
 The length is 0 then, and the range is every address, whichever address it begins with:
 an RBAC policy for 10.0.0.1 is one for the world. Envoy says nothing. For one address

@@ -12,7 +12,7 @@ import (
 
 var sourceAddress = &validate.Rule{
 	Code: "source-address",
-	Doc: `The source addresses of a cluster's connections do not go together.
+	Doc: `The source addresses of a cluster conflict with each other.
 
 upstream_bind_config has a source_address, and may have one more of the other IP
 version in extra_source_addresses, or, as it was called before, in

@@ -21,7 +21,7 @@ const (
 var bootstrapExtension = &validate.Rule{
 	Code:     "bootstrap-extension",
 	Severity: diag.Error,
-	Doc: `A listener needs an extension that the bootstrap does not have.
+	Doc: `A listener needs a bootstrap extension that is missing.
 
 The filter reverse_tunnel needs the upstream socket interface among the
 bootstrap_extensions ("the upstream reverse_tunnel socket interface bootstrap extension … is

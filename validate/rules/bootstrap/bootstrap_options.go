@@ -18,7 +18,7 @@ import (
 
 var bootstrapOptions = &validate.Rule{
 	Code: "bootstrap-options",
-	Doc: `A bootstrap says what can't be, and Envoy does not start.
+	Doc: `A bootstrap has invalid or conflicting options, and Envoy does not start.
 
 Of two ways to say one thing only one may be used: "Only one of watchdog or watchdogs
 should be set!", "Only one of stats_flush_interval or stats_flush_on_admin should be

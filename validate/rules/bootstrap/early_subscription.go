@@ -14,7 +14,7 @@ import (
 var earlySubscription = &validate.Rule{
 	Code:     "early-subscription",
 	Severity: diag.Error,
-	Doc: `A static cluster asks for something over ADS before Envoy has any: Envoy crashes.
+	Doc: `A static cluster needs ADS before Envoy has set it up, and Envoy crashes.
 
 Envoy makes the static clusters first, then its connection for ADS, then static clusters
 of type EDS whose endpoints come over the network. What one of the first asks ADS for, a

@@ -15,7 +15,7 @@ import (
 
 var runtimeValue = &validate.Rule{
 	Code: "runtime-value",
-	Doc: `A runtime layer holds a value that is none.
+	Doc: `A runtime layer has an invalid value.
 
 A value of a runtime layer is a number, a text, a boolean, or a fraction by its
 numerator and denominator; other mappings are parts of longer keys. A list or null

@@ -14,7 +14,7 @@ import (
 
 var circuitBreakers = &validate.Rule{
 	Code: "circuit-breakers",
-	Doc: `Thresholds of circuit breakers that Envoy can't have, or does not look at.
+	Doc: `Circuit breaker thresholds are duplicate or unsupported.
 
 For each priority Envoy takes the first thresholds, and never looks at another. Of
 per_host_thresholds it supports max_connections only: "Unsupported field in

@@ -18,7 +18,7 @@ var cleartextUpstream = &validate.Rule{
 	Code:     "cleartext-upstream",
 	Severity: diag.Warning,
 	OptIn:    true,
-	Doc: `A cluster without TLS has an endpoint at port 443 or 8443 (off by default).
+	Doc: `A cluster without TLS connects to port 443 or 8443 (off by default).
 
 Envoy sends such an endpoint plain HTTP, and most servers at these ports answer with 400, or
 close the connection. --enable cleartext-upstream turns the rule on; where the other side really

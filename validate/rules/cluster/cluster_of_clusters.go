@@ -16,7 +16,7 @@ import (
 var clusterOfClusters = &validate.Rule{
 	Code:  "cluster-of-clusters",
 	Whole: true,
-	Doc: `A cluster that is made of clusters has a member that can't serve.
+	Doc: `An aggregate or composite cluster has a member that can't serve requests.
 
 An aggregate cluster takes the hosts of its members. A member that is an aggregate
 or composite cluster itself has none of its own, be it the cluster itself, part of

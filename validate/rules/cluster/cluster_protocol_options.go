@@ -17,7 +17,7 @@ import (
 
 var clusterProtocolOptions = &validate.Rule{
 	Code: "cluster-protocol-options",
-	Doc: `A cluster's protocol options contradict each other, or its transport socket.
+	Doc: `A cluster's protocol options conflict, or do not fit its transport socket.
 
 The key in typed_extension_protocol_options says whose options they are, and so
 which message ("Unable to unpack as …"). For HTTP the key is

@@ -16,7 +16,7 @@ import (
 
 var clusterType = &validate.Rule{
 	Code: "cluster-type",
-	Doc: `A cluster's type is unknown, or does not go with its other fields.
+	Doc: `A cluster's type is unknown, or conflicts with its other fields.
 
 cluster_type names a cluster factory of Envoy, by the type of its typed_config or,
 without one, by its name: "Didn't find a registered cluster factory

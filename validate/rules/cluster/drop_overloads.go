@@ -13,7 +13,7 @@ import (
 
 var dropOverloads = &validate.Rule{
 	Code: "drop-overloads",
-	Doc: `The requests that an assignment drops are more than Envoy can have.
+	Doc: `drop_overloads has several categories, or drops more than 100 %.
 
 drop_overloads has one category ("Cluster drop_overloads config has 2 categories.
 Envoy only support one."), and drops 100 % at most.`,

@@ -14,7 +14,7 @@ import (
 
 var dynamicForwardProxy = &validate.Rule{
 	Code: "dynamic-forward-proxy",
-	Doc: `A dynamic forward proxy is less safe, or larger, than Envoy allows.
+	Doc: `A dynamic forward proxy skips TLS checks, or preresolves too many hostnames.
 
 A cluster that connects to whatever host is asked for must tell that host's name in
 TLS and check its certificate for it: "dynamic_forward_proxy cluster must have

@@ -19,7 +19,7 @@ import (
 
 var healthCheck = &validate.Rule{
 	Code: "health-check",
-	Doc: `A health check of a cluster can't run as it is written.
+	Doc: `A health check has missing or invalid settings.
 
 Several health checks need a name each, all different. The text of a payload is
 pairs of hexadecimal digits ("invalid hex string"). Of HTTP, a range of statuses

@@ -16,7 +16,7 @@ import (
 
 var http2Settings = &validate.Rule{
 	Code: "http2-settings",
-	Doc: `HTTP/2 settings contradict each other, or are none that Envoy sends.
+	Doc: `HTTP/2 settings conflict or are not allowed.
 
 Of custom_settings_parameters, two with one identifier and different values are
 "inconsistent"; one that has a field of its own (hpack_table_size,

@@ -15,7 +15,7 @@ import (
 
 var ledsEndpoints = &validate.Rule{
 	Code: "leds-endpoints",
-	Doc: `A locality asks for its endpoints where it can't get them.
+	Doc: `A locality's LEDS settings are invalid or unsupported.
 
 leds_cluster_locality_config is for the assignments of EDS clusters ("LEDS is only
 supported when EDS is used"), instead of lb_endpoints and not beside them. Its

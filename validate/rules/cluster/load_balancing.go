@@ -17,7 +17,7 @@ import (
 
 var loadBalancing = &validate.Rule{
 	Code: "load-balancing",
-	Doc: `The load balancing of a cluster does not work as it is written.
+	Doc: `A cluster's load balancing settings are invalid or conflict.
 
 Of load_balancing_policy Envoy takes the first policy that it knows, and refuses a
 list without one. Beside it stand neither lb_subset_config nor the locality,

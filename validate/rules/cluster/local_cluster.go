@@ -16,7 +16,7 @@ import (
 var localCluster = &validate.Rule{
 	Code:     "local-cluster",
 	Severity: diag.Error,
-	Doc: `The cluster that Envoy is a member of has endpoints of another priority than 0.
+	Doc: `The local cluster has endpoints of a priority other than 0.
 
 local_cluster_name in the bootstrap names it. Envoy looks there for its own zone, and
 refuses any locality of it that has a priority ("Unexpected non-zero priority for local

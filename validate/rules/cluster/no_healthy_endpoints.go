@@ -17,7 +17,7 @@ import (
 var noHealthyEndpoints = &validate.Rule{
 	Code:     "no-healthy-endpoints",
 	Severity: diag.Warning,
-	Doc: `A cluster has no endpoint that could get a request.
+	Doc: `A cluster has no endpoint that can receive requests.
 
 An assignment without endpoints is taken, and every request gets 503 "no healthy
 upstream". So it is where all endpoints are UNHEALTHY, DRAINING or TIMEOUT and the

@@ -13,7 +13,7 @@ import (
 var proxyProtocolTLV = &validate.Rule{
 	Code:     "proxy-protocol-tlv",
 	Severity: diag.Error,
-	Doc: `A TLV for the PROXY protocol has no value, or two.
+	Doc: `A PROXY protocol TLV has no value, or two.
 
 Envoy takes either value or format_string for a TLV that it adds, and refuses both
 ("only one of 'value' or 'format_string' may be set") and none ("one of 'value' or

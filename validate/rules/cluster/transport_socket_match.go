@@ -13,7 +13,7 @@ import (
 
 var transportSocketMatch = &validate.Rule{
 	Code: "transport-socket-match",
-	Doc: `The transport sockets that a cluster chooses from are incomplete or doubled.
+	Doc: `A transport socket match is incomplete, or has a duplicate name.
 
 Each of transport_socket_matches needs its transport_socket. A
 transport_socket_matcher chooses them by name, so that two must not have the same

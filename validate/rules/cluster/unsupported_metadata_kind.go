@@ -15,7 +15,7 @@ import (
 var unsupportedMetadataKind = &validate.Rule{
 	Code:     "unsupported-metadata-kind",
 	Severity: diag.Error,
-	Doc: `Metadata of a request or route is to pass through an internal upstream.
+	Doc: `internal_upstream can't pass on metadata of requests or routes.
 
 The internal_upstream transport socket hands on the metadata of a host or a cluster.
 Envoy refuses the other kinds ("metadata type is not supported").`,

@@ -16,7 +16,7 @@ import (
 
 var weightSum = &validate.Rule{
 	Code: "weight-sum",
-	Doc: `Weights are missing, add up to nothing, or to more than 32 bits.
+	Doc: `Weights are missing, are all 0, or exceed 32 bits together.
 
 Of the weighted clusters of a route each needs a weight ("Field 'weight' is
 missing"), of an HTTP route one of them more than 0 ("Sum of weights in the

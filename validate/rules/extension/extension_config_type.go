@@ -17,7 +17,7 @@ import (
 var extensionConfigType = &validate.Rule{
 	Code:  "extension-config-type",
 	Whole: true,
-	Doc: `A filter by discovery gets a configuration of a type that does not fit.
+	Doc: `An extension config has a type that its filter does not accept.
 
 config_discovery.type_urls names the types that a filter may get. Envoy refuses
 another one, by ECDS as well as in default_config: "filter config has type URL …

@@ -17,7 +17,7 @@ import (
 
 var misplacedExtension = &validate.Rule{
 	Code: "misplaced-extension",
-	Doc: `An extension stands where Envoy looks for one of another kind, or without configuration.
+	Doc: `An extension has the wrong type for its field, or no configuration.
 
 Envoy finds an extension by the type of its typed_config, among those of the kind
 that the place is for; the name beside it is free. An HTTP filter among network

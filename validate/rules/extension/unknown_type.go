@@ -22,7 +22,7 @@ import (
 
 var unknownType = &validate.Rule{
 	Code: "unknown-type",
-	Doc: `A typed configuration is of a type that Envoy does not hold, or does not fit it.
+	Doc: `A typed configuration has an unknown type, or does not fit its type.
 
 "could not find @type" loses the whole file, however deep in a resource the type
 stands: the types of the v2 API, of contrib extensions, and those that the

@@ -13,7 +13,7 @@ import (
 
 var backoffInterval = &validate.Rule{
 	Code: "backoff-interval",
-	Doc: `The longest pause between retries is shorter than the shortest.
+	Doc: `A retry policy's max_interval is below its base_interval.
 
 Envoy refuses a retry policy whose max_interval is below its base_interval ("max_interval
 must be greater than or equal to the base_interval", "max_backoff_interval must be

@@ -20,7 +20,7 @@ import (
 var deprecatedField = &validate.Rule{
 	Code:     "deprecated-field",
 	Severity: diag.Warning,
-	Doc: `A field, or a value of an enum, is deprecated.
+	Doc: `A field or an enum value is deprecated.
 
 Envoy takes it, counts runtime.deprecated_feature_use and writes a warning: "Using
 deprecated option … This configuration will be removed from Envoy soon".

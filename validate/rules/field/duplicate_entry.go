@@ -21,7 +21,7 @@ import (
 
 var duplicateEntry = &validate.Rule{
 	Code: "duplicate-entry",
-	Doc: `An entry stands twice in a list where each may stand once.
+	Doc: `A list has a duplicate entry.
 
 Envoy refuses the listener: two routes of redis_proxy with one prefix ("prefix ` + "`a`" + `
 already exists"; with case_insensitive, a and A are one), two equal keys of api_key_auth

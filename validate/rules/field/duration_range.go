@@ -13,7 +13,7 @@ import (
 
 var durationRange = &validate.Rule{
 	Code: "duration-range",
-	Doc: `A duration is negative, or longer than Envoy takes.
+	Doc: `A duration is negative or too long.
 
 Envoy refuses every duration below zero ("Expected positive duration") and from
 9223372036 s on ("Duration out-of-range"), wherever it stands. Protobuf itself

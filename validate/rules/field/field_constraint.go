@@ -8,7 +8,7 @@ import (
 
 var fieldConstraint = &validate.Rule{
 	Code: "field-constraint",
-	Doc: `A field breaks a constraint that the Envoy API sets on it.
+	Doc: `A field violates a constraint of the Envoy API.
 
 The API's proto files say which fields are required and which values they may
 have (protoc-gen-validate). Envoy checks them when it unpacks a message, refuses

@@ -17,7 +17,7 @@ import (
 
 var maxBelowBase = &validate.Rule{
 	Code: "max-below-base",
-	Doc: `A time that grows ends below where it starts.
+	Doc: `A maximum interval or time is below its base value.
 
 "outlier detector's max_ejection_time cannot be smaller than base_ejection_time",
 which is 30s where it is not given; without a max_ejection_time it is the larger of

@@ -15,7 +15,7 @@ import (
 
 var nestedTooDeeply = &validate.Rule{
 	Code: "nested-too-deeply",
-	Doc: `Messages stand in messages more deeply than Envoy reads.
+	Doc: `Messages are nested more deeply than Envoy can read.
 
 Envoy unpacks 100 levels of messages below a resource, or below a typed_config
 ("Unable to unpack as …"): in a Struct, each object is three of them and each list

@@ -23,7 +23,7 @@ import (
 var notAHost = &validate.Rule{
 	Code:     "not-a-host",
 	Severity: diag.Warning,
-	Doc: `A field for a host name holds a URL, or a port that belongs elsewhere.
+	Doc: `A hostname field contains a URL or a port.
 
 Envoy takes the text as it is. An address with a scheme or a port in it is looked up in DNS, where
 nothing has such a name, so that the cluster stays without endpoints (update_failure); an SNI or a

@@ -11,7 +11,7 @@ import (
 
 var conflictingCache = &validate.Rule{
 	Code: "conflicting-cache",
-	Doc: `Two caches, or bandwidth buckets, of one name have different settings.
+	Doc: `Two caches or bandwidth buckets have the same name and different settings.
 
 DNS caches of the dynamic forward proxy, caches of alternate protocols, HTTP caches in a
 directory and the buckets of bandwidth_share belong to the whole Envoy: a filter and its

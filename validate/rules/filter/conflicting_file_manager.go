@@ -8,7 +8,7 @@ import (
 
 var conflictingFileManager = &validate.Rule{
 	Code: "conflicting-file-manager",
-	Doc: `Two file managers of one id have different settings.
+	Doc: `Two file managers have the same id and different settings.
 
 The file managers of file_system_buffer, file_server and of caches on disk belong to the
 whole Envoy, one for each id, and all without an id are the same. Envoy refuses the

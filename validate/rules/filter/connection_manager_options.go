@@ -11,7 +11,7 @@ import (
 
 var connectionManagerOptions = &validate.Rule{
 	Code: "connection-manager-options",
-	Doc: `Options of an HTTP connection manager exclude each other, or are none for it.
+	Doc: `Options of an HTTP connection manager conflict or are unsupported.
 
 Envoy refuses the listener where the address of the client comes from an extension
 and from use_remote_address or xff_num_trusted_hops too ("may not be mixed"), or

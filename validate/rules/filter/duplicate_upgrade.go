@@ -15,7 +15,7 @@ import (
 
 var duplicateUpgrade = &validate.Rule{
 	Code: "duplicate-upgrade",
-	Doc: `An upgrade stands twice in one list.
+	Doc: `A list has a duplicate upgrade type.
 
 Envoy refuses the route ("Duplicate upgrade websocket") or the listener ("multiple
 upgrade configs with the same name"). Upper and lower case are the same. A route

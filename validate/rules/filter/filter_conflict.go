@@ -28,7 +28,7 @@ import (
 
 var filterConflict = &validate.Rule{
 	Code: "filter-conflict",
-	Doc: `Two settings of a filter exclude each other.
+	Doc: `Two settings of a filter conflict with each other.
 
 Envoy refuses the listener. ext_authz: path_prefix and path_override, two lists of
 allowed_headers, a body that is both sent and not buffered. ext_proc: gRPC and HTTP

@@ -35,7 +35,7 @@ import (
 
 var filterIncomplete = &validate.Rule{
 	Code: "filter-incomplete",
-	Doc: `A filter lacks a setting that it can't do without.
+	Doc: `A required setting of a filter is missing.
 
 The API does not call these fields required, but Envoy refuses a filter without them:
 the service of ext_proc, the token_secret of oauth2 (TLS client authentication alone

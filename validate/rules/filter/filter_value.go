@@ -28,7 +28,7 @@ import (
 
 var filterValue = &validate.Rule{
 	Code: "filter-value",
-	Doc: `A setting of a filter has a value that Envoy can't use.
+	Doc: `A setting of a filter has an invalid value.
 
 Envoy refuses the listener: a path_prefix or path_override of ext_authz that does
 not start with a slash, a cdn_id that is no token or host, an ARN of aws_lambda that is

@@ -18,7 +18,7 @@ import (
 
 var metadataExtraction = &validate.Rule{
 	Code: "metadata-extraction",
-	Doc: `A rule that takes metadata from a request or response can't work.
+	Doc: `A metadata extraction rule is incomplete or has conflicting settings.
 
 A rule of header_to_metadata, json_to_metadata, thrift_to_metadata and of the Thrift
 filters header_to_metadata and payload_to_metadata says what to do when the value is

@@ -23,7 +23,7 @@ import (
 
 var protoDescriptor = &validate.Rule{
 	Code: "proto-descriptor",
-	Doc: `A proto descriptor set can't be read, or lacks what a filter looks for in it.
+	Doc: `A proto descriptor set is invalid, or lacks a service, method or field.
 
 grpc_json_transcoder, grpc_json_reverse_transcoder, grpc_field_extraction and
 proto_message_extraction need a FileDescriptorSet with all imports, as protoc

@@ -17,7 +17,7 @@ import (
 
 var rateLimit = &validate.Rule{
 	Code: "rate-limit",
-	Doc: `A rate limit is set up in a way that Envoy can't keep.
+	Doc: `A rate limit has missing, invalid or unsupported settings.
 
 A local token bucket fills every 50 ms at most ("local rate limit token bucket fill
 timer must be >= 50ms"), for descriptors too. Envoy counts whole milliseconds there, and

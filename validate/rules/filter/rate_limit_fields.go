@@ -12,7 +12,7 @@ import (
 
 var rateLimitFields = &validate.Rule{
 	Code: "rate-limit-fields",
-	Doc: `A rate limit of a filter has fields that only one of a route has.
+	Doc: `A filter's rate limit has fields that only a route's rate limit supports.
 
 Routes, virtual hosts and the filters ratelimit and local_ratelimit describe rate
 limits by the same message, and read it differently. Envoy refuses stage and

@@ -20,7 +20,7 @@ const (
 
 var rbacPolicy = &validate.Rule{
 	Code: "rbac-policy",
-	Doc: `A policy of an RBAC filter asks for what can't be.
+	Doc: `An RBAC policy has a rule that is invalid or unsupported.
 
 Envoy refuses a destination_port_range that is empty or leaves the ports ("range start
 10 cannot be greater or equal than range end 5"; the end is not included), and a

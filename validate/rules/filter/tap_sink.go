@@ -12,7 +12,7 @@ import (
 
 var tapSink = &validate.Rule{
 	Code: "tap-sink",
-	Doc: `A tap writes to a sink that it can't have.
+	Doc: `A tap uses a sink that is not supported here.
 
 The admin interface gets traces only of a tap that it has set up itself, by admin_config.
 In static_config Envoy refuses streaming_admin ("Specifying admin streaming output

@@ -19,7 +19,7 @@ import (
 var terminalFilter = &validate.Rule{
 	Code:  "terminal-filter",
 	Whole: true,
-	Doc: `A filter chain does not end in its terminal filter.
+	Doc: `A filter chain does not end with a terminal filter.
 
 A chain of network filters ends in a filter that takes the connection
 (http_connection_manager, tcp_proxy, redis_proxy, …), one of HTTP filters in one

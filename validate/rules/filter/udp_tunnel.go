@@ -13,7 +13,7 @@ import (
 
 var udpTunnel = &validate.Rule{
 	Code: "udp-tunnel",
-	Doc: `A udp_proxy tunnels to a path or a port that there is none of.
+	Doc: `A udp_proxy tunnel has an invalid path or port.
 
 Envoy refuses a post_path that does not begin with a slash ("Path must start with
 '/'"), and a proxy_port that is none ("Port value not in range").`,

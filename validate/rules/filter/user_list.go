@@ -15,7 +15,7 @@ import (
 
 var userList = &validate.Rule{
 	Code: "user-list",
-	Doc: `The users of basic_auth are none that Envoy can read.
+	Doc: `The user list of basic_auth is invalid.
 
 Each line is name:{SHA}hash, as htpasswd -s writes it; empty lines, and those that
 start with #, are skipped. Envoy refuses other hashes ("unsupported htpasswd format:

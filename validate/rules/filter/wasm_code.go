@@ -19,7 +19,7 @@ const (
 
 var wasmCode = &validate.Rule{
 	Code: "wasm-code",
-	Doc: `A Wasm plugin has no code that Envoy can run.
+	Doc: `The code of a Wasm plugin is missing or can't run.
 
 Envoy refuses the listener ("Unable to create Wasm plugin a") where the code is missing
 or empty, is no module of the proxy-wasm ABI ("Missing or unknown Proxy-Wasm ABI

@@ -14,7 +14,7 @@ import (
 
 var filterChainMatch = &validate.Rule{
 	Code: "filter-chain-match",
-	Doc: `A filter chain is matched by something that Envoy does not match.
+	Doc: `A filter_chain_match has a criterion that Envoy does not support.
 
 In server_names, Envoy takes *.example.com as a wildcard and refuses a * anywhere else
 ("partial wildcards are not supported"), also alone: a chain for every name has no

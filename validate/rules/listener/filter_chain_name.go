@@ -13,7 +13,7 @@ import (
 
 var filterChainName = &validate.Rule{
 	Code: "filter-chain-name",
-	Doc: `A filter chain can't be picked by its name.
+	Doc: `A filter chain's name is missing or duplicate.
 
 Beside a filter_chain_matcher, which picks chains by name, Envoy refuses a chain
 without a name ("field is required when using a listener matcher") and two of one name

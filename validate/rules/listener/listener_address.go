@@ -13,7 +13,7 @@ import (
 
 var listenerAddress = &validate.Rule{
 	Code: "listener-address",
-	Doc: `A listener can't listen at its address, or has none.
+	Doc: `A listener's address is missing, invalid or unsupported.
 
 A listener needs an address ("address is necessary"), an internal listener has none
 ("address should not be used when an internal listener config is provided") and

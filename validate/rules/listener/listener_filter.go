@@ -13,7 +13,7 @@ import (
 
 var listenerFilter = &validate.Rule{
 	Code: "listener-filter",
-	Doc: `A listener filter does not go with its listener.
+	Doc: `A listener filter does not fit its kind of listener.
 
 A TCP listener has the filters of envoy.filters.listener, a UDP listener those for
 datagrams (udp_proxy, dns_filter), a QUIC listener none at all; another one is refused

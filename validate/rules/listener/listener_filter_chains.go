@@ -11,7 +11,7 @@ import (
 
 var listenerFilterChains = &validate.Rule{
 	Code: "listener-filter-chains",
-	Doc: `A listener lacks filter chains, or has some where it can't.
+	Doc: `A listener's filter chains are missing or not allowed.
 
 A listener for connections needs filter_chains or a default_filter_chain ("no
 filter chains specified"), one for QUIC as well. A plain UDP listener has no

@@ -18,7 +18,7 @@ import (
 var listenerLoop = &validate.Rule{
 	Code:  "listener-loop",
 	Whole: true,
-	Doc: `An internal listener sends what it gets back to itself.
+	Doc: `An internal listener sends its traffic back to itself.
 
 An endpoint can be an internal listener (envoy_internal_address). Where that
 listener proxies to a cluster whose endpoint leads to it again, one connection from

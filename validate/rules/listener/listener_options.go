@@ -14,7 +14,7 @@ import (
 
 var listenerOptions = &validate.Rule{
 	Code: "listener-options",
-	Doc: `A listener has an option that its kind can't have.
+	Doc: `A listener has an option that its kind of listener does not support.
 
 Envoy refuses enable_mptcp for UDP and for pipes, bind_to_port: false for UDP, a
 connection_balance_config for QUIC ("doesn't work with connection balancer"), and for

@@ -18,7 +18,7 @@ import (
 
 var preferredAddress = &validate.Rule{
 	Code: "preferred-address",
-	Doc: `The address that a QUIC listener offers its clients is none.
+	Doc: `A QUIC listener's preferred address is invalid.
 
 The addresses of server_preferred_address_config are IP addresses ("bad v4 server
 preferred address"), each of its family ("wrong address type"). Only an address with a

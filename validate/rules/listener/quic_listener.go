@@ -15,7 +15,7 @@ import (
 
 var quicListener = &validate.Rule{
 	Code: "quic-listener",
-	Doc: `QUIC, its transport socket and HTTP/3 do not stand together.
+	Doc: `A listener's QUIC options, transport socket and codec do not match.
 
 A listener with udp_listener_config.quic_options speaks QUIC. Envoy refuses it if a
 filter chain has no transport socket ("no transport socket specified for connection

@@ -15,7 +15,7 @@ import (
 
 var socketOption = &validate.Rule{
 	Code: "socket-option",
-	Doc: `A listener sets a socket option that the kernel refuses.
+	Doc: `A listener sets a socket option that the kernel rejects.
 
 Envoy sets the options when it binds the socket, and refuses the listener if one fails
 ("Setting socket options failed"); one of STATE_LISTENING fails later, and the

@@ -16,7 +16,7 @@ import (
 var unreachableFilterChain = &validate.Rule{
 	Code:     "unreachable-filter-chain",
 	Severity: diag.Warning,
-	Doc: `No connection reaches a filter chain, or none that it understands.
+	Doc: `No connection reaches a filter chain, or it gets TLS that it can't decrypt.
 
 What a filter chain matches of the first bytes of a connection, a listener filter has to
 find out: server_names and transport_protocol: tls need tls_inspector,

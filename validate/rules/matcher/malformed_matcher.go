@@ -14,7 +14,7 @@ import (
 
 var malformedMatcher = &validate.Rule{
 	Code: "malformed-matcher",
-	Doc: `A matcher is incomplete, or compares with something that can't be.
+	Doc: `A matcher is incomplete or has an invalid value.
 
 An entry of an IPMatcher or ServerNameMatcher without on_match crashes Envoy. A
 ServerNameMatcher takes *, *.example.com and names without a *; it refuses everything

@@ -20,7 +20,7 @@ import (
 var neverMatches = &validate.Rule{
 	Code:     "never-matches",
 	Severity: diag.Warning,
-	Doc: `A route, a domain, a header matcher or an origin matches nothing that comes.
+	Doc: `A route, domain, header matcher or origin never matches.
 
 Envoy takes it, and what was meant for it gets 404 or another route. A path begins
 with a slash and is compared without its query; a regular expression must match the

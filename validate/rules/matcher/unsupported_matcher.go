@@ -18,7 +18,7 @@ import (
 
 var unsupportedMatcher = &validate.Rule{
 	Code: "unsupported-matcher",
-	Doc: `A matcher matches on, or decides, what it can't where it stands.
+	Doc: `A matcher has an input or action that is not supported here.
 
 Each place of a matcher has its inputs and its actions. Envoy refuses an input of
 another place ("Didn't find a registered implementation", "Route table can only match

@@ -12,7 +12,7 @@ import (
 
 var configSource = &validate.Rule{
 	Code: "config-source",
-	Doc: `A config source of its own that Envoy can't open.
+	Doc: `A config source has missing, conflicting or unsupported fields.
 
 A source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluster
 names, one of type REST exactly one cluster name, no gRPC service and a

@@ -14,7 +14,7 @@ var orphanEndpoints = &validate.Rule{
 	Severity: diag.Warning,
 	Whole:    true,
 	Unused:   true,
-	Doc: `No cluster asks for an endpoint assignment.
+	Doc: `No cluster uses an endpoint assignment.
 
 A cluster of type EDS asks for the assignment whose cluster_name is its
 eds_cluster_config.service_name, or its own name. An assignment that none asks

@@ -11,7 +11,7 @@ import (
 var unresolvedReference = &validate.Rule{
 	Code:  "unresolved-reference",
 	Whole: true,
-	Doc: `A name stands for something that does not exist.
+	Doc: `A reference names a resource that does not exist.
 
 What a name refers to must be in the source tree, or in the Envoy's bootstrap
 where that is known. Where it is missing, Envoy refuses the resource that names it

@@ -10,7 +10,7 @@ import (
 
 var unsupportedConfigSource = &validate.Rule{
 	Code: "unsupported-config-source",
-	Doc: `A config source asks this snapshot for what it can't hold.
+	Doc: `A config source uses this snapshot for something that files can't deliver.
 
 ads and self mean "from this snapshot". For the types of the source tree that
 becomes the path of a file. Envoy has other subscriptions: endpoint and filter

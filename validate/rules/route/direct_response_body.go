@@ -13,7 +13,7 @@ import (
 
 var directResponseBody = &validate.Rule{
 	Code: "direct-response-body",
-	Doc: `The body of a direct response is longer than the route configuration allows.
+	Doc: `A direct response body exceeds the limit of its route configuration.
 
 Envoy takes 4096 bytes, or max_direct_response_body_size_bytes of the route
 configuration, where 0 is no limit; it refuses more ("response body size is 4097

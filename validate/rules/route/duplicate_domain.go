@@ -13,7 +13,7 @@ import (
 
 var duplicateDomain = &validate.Rule{
 	Code: "duplicate-domain",
-	Doc: `A domain stands twice in one route configuration.
+	Doc: `A route configuration has a duplicate domain.
 
 Envoy refuses the route configuration: "Only unique values for domains are
 permitted", for * "Only a single wildcard domain is permitted". Upper and lower

@@ -14,7 +14,7 @@ import (
 var emptyRoutes = &validate.Rule{
 	Code:     "empty-routes",
 	Severity: diag.Warning,
-	Doc: `A route configuration has no virtual hosts, or a virtual host no routes.
+	Doc: `A route configuration has no virtual hosts, or a virtual host has no routes.
 
 Envoy takes both, and answers every request with 404. A virtual host without
 routes that requires TLS has a use: it redirects to https.`,

@@ -16,7 +16,7 @@ import (
 
 var headerMutation = &validate.Rule{
 	Code: "header-mutation",
-	Doc: `A header is added or removed that Envoy does not let go.
+	Doc: `A header can't be added, removed or copied.
 
 Host, in any case, and what begins with a colon (:path, :authority, :status)
 belong to Envoy. It refuses to add them (":-prefixed or host headers may not be

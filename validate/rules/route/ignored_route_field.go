@@ -14,7 +14,7 @@ import (
 var ignoredRouteField = &validate.Rule{
 	Code:     "ignored-route-field",
 	Severity: diag.Warning,
-	Doc: `A field of a route has no effect in Envoy.
+	Doc: `A route sets a field that has no effect in Envoy.
 
 The API has fields that Envoy 1.40.0 takes and does not follow: filter_action and
 non_forwarding_action, whose requests get 503, and retry_policy_typed_config, by

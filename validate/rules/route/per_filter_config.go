@@ -14,7 +14,7 @@ import (
 
 var perFilterConfig = &validate.Rule{
 	Code: "per-filter-config",
-	Doc: `The configuration of a filter for a route is of a type that routes can't have.
+	Doc: `The configuration of a filter for a route has the wrong type.
 
 Most filters have a message of their own for routes, such as BufferPerRoute beside
 Buffer. Envoy picks the filter by the type, not by the key, and refuses the route

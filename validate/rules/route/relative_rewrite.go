@@ -15,7 +15,7 @@ import (
 var relativeRewrite = &validate.Rule{
 	Code:     "relative-rewrite",
 	Severity: diag.Warning,
-	Doc: `A route rewrites the path to one without a slash at its beginning.
+	Doc: `A route rewrites the path to one that does not begin with a slash.
 
 Envoy takes it, and sends the path as it is written: an upstream answers such a
 request with 400. A redirect adds the slash itself.`,

@@ -15,7 +15,7 @@ import (
 
 var retryPolicy = &validate.Rule{
 	Code: "retry-policy",
-	Doc: `A retry policy can't be followed.
+	Doc: `A retry policy has an invalid interval or an unknown condition.
 
 Envoy refuses a back-off whose max_interval is shorter than its base_interval, in
 whole milliseconds ("retry_policy.max_interval must greater than or equal to the

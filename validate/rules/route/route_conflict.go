@@ -13,7 +13,7 @@ import (
 
 var routeConflict = &validate.Rule{
 	Code: "route-conflict",
-	Doc: `Two fields of a route exclude each other.
+	Doc: `Two fields of a route or virtual host conflict with each other.
 
 Envoy refuses the route configuration where a virtual host has routes and a
 matcher; a route rewrites the path in two ways ("Specify only one of

@@ -15,7 +15,7 @@ import (
 
 var routeIncomplete = &validate.Rule{
 	Code: "route-incomplete",
-	Doc: `Something of a route lacks what it can't do without.
+	Doc: `A required field of a route is missing.
 
 Envoy refuses a mirror policy and a weighted cluster without a cluster ("Exactly
 one of cluster or cluster_header …", "At least one of name or cluster_header need

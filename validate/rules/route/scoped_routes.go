@@ -16,7 +16,7 @@ import (
 
 var scopedRoutes = &validate.Rule{
 	Code: "scoped-routes",
-	Doc: `Scopes of routes are incomplete, or stand in each other's way.
+	Doc: `Scoped routes are incomplete, or have duplicate keys.
 
 Envoy refuses a listener whose inline scopes take their routes by RDS ("is not
 supported with inline scoped routes"; those of this tree are written into the scope)

@@ -13,7 +13,7 @@ import (
 var unreachableRoute = &validate.Rule{
 	Code:     "unreachable-route",
 	Severity: diag.Warning,
-	Doc: `A route stands behind one that takes all its requests.
+	Doc: `A route is unreachable: an earlier route matches all its requests.
 
 Envoy takes the first route that matches, not the longest. A route is reported only
 where that is certain: the one before it matches by the path alone, without headers,

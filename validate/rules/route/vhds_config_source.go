@@ -11,7 +11,7 @@ import (
 
 var vhdsConfigSource = &validate.Rule{
 	Code: "vhds-config-source",
-	Doc: `Virtual hosts on demand come from a source that has none.
+	Doc: `VHDS has a config source that Envoy does not support.
 
 Envoy takes virtual hosts over delta gRPC or delta ADS only, and refuses a route
 configuration that asks a file, a REST server or a plain gRPC stream for them

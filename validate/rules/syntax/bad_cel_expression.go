@@ -23,7 +23,7 @@ import (
 var badCELExpression = &validate.Rule{
 	Code:     "bad-cel-expression",
 	Severity: diag.Error,
-	Doc: `A CEL expression is none that Envoy takes.
+	Doc: `Envoy can't parse or compile a CEL expression.
 
 Envoy parses the expressions of access log filters, rate limit descriptors and
 ext_proc attributes when it loads them ("Not able to parse expression"), and

@@ -15,7 +15,7 @@ import (
 var badFormatString = &validate.Rule{
 	Code:     "bad-format-string",
 	Severity: diag.Error,
-	Doc: `A format string has a command that Envoy does not have, or not like that.
+	Doc: `A format string has an unknown or invalid command.
 
 Access logs, headers to add, bodies, rewrites and other texts have commands such
 as %REQ(:authority)%. Envoy reads them when it loads the resource, and refuses it

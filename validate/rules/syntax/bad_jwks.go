@@ -14,7 +14,7 @@ import (
 
 var badJWKS = &validate.Rule{
 	Code: "bad-jwks",
-	Doc: `A JSON Web Key Set holds no key that Envoy can use.
+	Doc: `A JSON Web Key Set has no valid key.
 
 jwt_authn reads local_jwks when the listener is loaded, and refuses it where the set
 is no JSON, has no keys, or none of them is good ("Provider 'p' in jwt_authn config has

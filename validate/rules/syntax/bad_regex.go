@@ -15,7 +15,7 @@ import (
 
 var badRegex = &validate.Rule{
 	Code: "bad-regex",
-	Doc: `A regular expression is none that Envoy takes.
+	Doc: `A regular expression is invalid, or too large for Envoy.
 
 Envoy compiles RE2 in Latin-1: lookaround, back-references and possessive
 repetitions do not exist, and escapes end at \xFF. A program of more than 100

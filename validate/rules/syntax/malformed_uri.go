@@ -17,7 +17,7 @@ import (
 
 var malformedURI = &validate.Rule{
 	Code: "malformed-uri",
-	Doc: `A URI is none that Envoy can read.
+	Doc: `A URI is invalid.
 
 Envoy wants an absolute URI, with a scheme and a host: in the remote_jwks of jwt_authn
 ("Provider 'p' has an invalid URI"), in the authorization_endpoint of oauth2 ("invalid

@@ -17,7 +17,7 @@ import (
 
 var pathTemplate = &validate.Rule{
 	Code: "path-template",
-	Doc: `A URI template is none that Envoy takes.
+	Doc: `A URI template is invalid.
 
 Envoy reads templates by a grammar of its own: /users/* for a segment, /files/**
 for all that follows, {name} and {name=pattern} for what a rewrite uses, at most

@@ -16,7 +16,7 @@ import (
 
 var incompleteTracer = &validate.Rule{
 	Code: "incomplete-tracer",
-	Doc: `A tracer does not say, or not so that Envoy can use it, where spans go or what is sampled.
+	Doc: `A tracer's collector or sampler is missing or invalid.
 
 Envoy refuses the listener: zipkin needs collector_cluster and collector_endpoint, or
 a collector_service with an http_uri ("collector_cluster and collector_endpoint must be

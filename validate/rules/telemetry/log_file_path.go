@@ -19,7 +19,7 @@ import (
 var logFilePath = &validate.Rule{
 	Code:     "log-file-path",
 	Severity: diag.Error,
-	Doc: `A log goes to a path where no file can be.
+	Doc: `Envoy can't open a log file at this path.
 
 Envoy opens the files of access logs and of health check events when it loads the
 resource, makes those that are not there, and refuses the resource where it can't:

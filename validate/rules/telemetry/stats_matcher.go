@@ -16,7 +16,7 @@ import (
 
 var statsMatcher = &validate.Rule{
 	Code: "stats-matcher",
-	Doc: `The stats matcher in the metadata of a listener or cluster is none.
+	Doc: `The stats matcher in the metadata of a listener or cluster is invalid.
 
 Envoy does not look into typed_filter_metadata but for this: what stands at
 envoy.stats_matcher in the metadata of a listener or cluster must be a StatsMatcher by

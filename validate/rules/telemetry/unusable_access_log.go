@@ -19,7 +19,7 @@ import (
 var unusableAccessLog = &validate.Rule{
 	Code:     "unusable-access-log",
 	Severity: diag.Error,
-	Doc: `An access logger has settings that it can't work with.
+	Doc: `An access logger has missing or conflicting settings.
 
 Beyond what the API says of single fields, Envoy refuses an OpenTelemetry logger
 that has no way to its collector or several ("can only have one transport

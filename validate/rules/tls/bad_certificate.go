@@ -10,7 +10,7 @@ import (
 var badCertificate = certificateRule(&validate.Rule{
 	Code:     "bad-certificate",
 	Severity: diag.Error,
-	Doc: `A certificate is none that Envoy can use as its own.
+	Doc: `Envoy can't load a certificate.
 
 Envoy reads a certificate chain as PEM, the certificate of the key first. It refuses
 a text without a certificate, a block that is damaged, wherever it stands ("Failed

@@ -12,7 +12,7 @@ import (
 var badPrivateKey = certificateRule(&validate.Rule{
 	Code:     "bad-private-key",
 	Severity: diag.Error,
-	Doc: `A private key can't be loaded, or is not that of the certificate.
+	Doc: `A private key can't be loaded, or does not match its certificate.
 
 Envoy refuses a key that is no PEM, that is encrypted without a password or with
 another one (a line end behind the password counts), that is encrypted in a way

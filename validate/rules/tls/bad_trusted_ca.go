@@ -19,7 +19,7 @@ import (
 var badTrustedCA = validationRule(&validate.Rule{
 	Code:     "bad-trusted-ca",
 	Severity: diag.Error,
-	Doc: `The certificates to verify peers by, or a revocation list, can't be loaded.
+	Doc: `Trusted CA certificates or a revocation list can't be loaded.
 
 Envoy refuses a trusted_ca without a certificate, or with a damaged block in it
 ("Failed to load trusted CA certificates from"), a crl with a damaged block, and

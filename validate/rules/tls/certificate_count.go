@@ -13,7 +13,7 @@ import (
 
 var certificateCount = &validate.Rule{
 	Code: "certificate-count",
-	Doc: `A TLS context has no certificate of its own, or too many.
+	Doc: `A TLS context has no certificate, or too many.
 
 A listener needs one at least ("No TLS certificates found for server context"), a
 certificate with nothing in it does not count ("Server TlsCertificates must have a

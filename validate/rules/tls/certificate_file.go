@@ -17,7 +17,7 @@ import (
 var certificateFile = &validate.Rule{
 	Code:     "certificate-file",
 	Severity: diag.Warning,
-	Doc: `A certificate or key is named by an absolute path, or by an environment variable.
+	Doc: `A certificate or key comes from an absolute path or an environment variable.
 
 Envoy reads such a file or variable itself, when it takes the resource: nobody can
 check it here, and where it is missing there the resource is refused ("Invalid

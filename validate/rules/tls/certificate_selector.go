@@ -14,7 +14,7 @@ const onDemandSelector protoreflect.FullName = "envoy.extensions.transport_socke
 var certificateSelector = &validate.Rule{
 	Code:     "certificate-selector",
 	Severity: diag.Error,
-	Doc: `Certificates are to be got on demand where Envoy can't do that.
+	Doc: `On-demand certificates are not supported here.
 
 The selector on_demand_secret asks for a certificate when a connection needs it.
 QUIC has no place for that ("Does not support QUIC listeners", "Client certificate

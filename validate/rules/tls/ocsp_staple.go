@@ -14,7 +14,7 @@ import (
 var ocspStaple = certificateRule(&validate.Rule{
 	Code:     "ocsp-staple",
 	Severity: diag.Error,
-	Doc: `An OCSP response is missing, or is not one for the certificate.
+	Doc: `An OCSP response is missing, invalid or expired.
 
 A listener's ocsp_staple is an OCSP response in DER, given as a file or in
 inline_bytes. Envoy refuses one that is text ("OCSP staple cannot be provided via

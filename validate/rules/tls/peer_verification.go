@@ -18,7 +18,7 @@ import (
 var peerVerification = validationRule(&validate.Rule{
 	Code:     "peer-verification",
 	Severity: diag.Error,
-	Doc: `The settings by which peers are verified do not work together.
+	Doc: `TLS peer verification has missing, invalid or conflicting settings.
 
 Envoy refuses names without a CA that vouches for them ("SAN-based verification of
 peer certificates without trusted CA is insecure and not allowed"), a crl, an

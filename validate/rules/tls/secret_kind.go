@@ -16,7 +16,7 @@ import (
 var secretKind = &validate.Rule{
 	Code:     "secret-kind",
 	Severity: diag.Error,
-	Doc: `A secret is of another kind than what asks for it wants, or of none.
+	Doc: `A secret is empty, or of the wrong kind for its use.
 
 A secret holds a TLS certificate, a validation context, session ticket keys or a
 generic secret. Envoy takes another kind for an empty one: where it wants a

@@ -18,7 +18,7 @@ const ticketKeyLength = 80
 var sessionTicketKey = &validate.Rule{
 	Code:     "session-ticket-key",
 	Severity: diag.Error,
-	Doc: `A key for TLS session tickets has another length than 80 bytes.
+	Doc: `A TLS session ticket key is not 80 bytes long.
 
 Envoy takes 16 bytes of name, 32 for HMAC and 32 for AES-256, and refuses another
 length ("Incorrect TLS session ticket key length. Length 48, expected length 80.").

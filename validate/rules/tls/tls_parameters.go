@@ -18,7 +18,7 @@ import (
 var tlsParameters = &validate.Rule{
 	Code:     "tls-parameters",
 	Severity: diag.Error,
-	Doc: `A cipher suite, curve, signature algorithm, TLS version, ALPN protocol or SNI can't be used.
+	Doc: `A TLS parameter, ALPN protocol or SNI is invalid or unsupported.
 
 Envoy hands tls_params to BoringSSL, joined with colons, and refuses a name that it
 does not know ("Failed to initialize cipher suites", "ECDH curves", "TLS signature
