@@ -14,7 +14,6 @@ import (
 
 	"xdspub/check"
 	"xdspub/controller"
-	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/pipeline"
 	"xdspub/planner"
@@ -94,32 +93,25 @@ func sourceOptions(v values, source string) (check.Options, error) {
 			return o, v.invalid("ignore", pattern, "write a glob pattern such as *.conf or old/*")
 		}
 	}
-	for flag, codes := range map[string][]string{"disable": o.Disable, "enable": o.Enable} {
-		for _, code := range codes {
-			if err := checkRule(v, flag, code); err != nil {
-				return o, err
-			}
-		}
-	}
-	return o, nil
+	return o, cmp.Or(checkRules(v, "disable", o.Disable), checkRules(v, "enable", o.Enable))
 }
 
-// checkRule returns an error where there is no rule of a name that a flag gives.
-func checkRule(v values, flag, name string) error {
-	var names []string
-	for _, code := range pipeline.RuleCodes() {
-		names = append(names, code.Name)
+// checkRules returns an error where there is no rule of a name that a flag gives.
+func checkRules(v values, flag string, given []string) error {
+	rules := codeNames(pipeline.RuleCodes())
+	for _, name := range given {
+		switch {
+		case slices.Contains(rules, name):
+			continue
+		case slices.Contains(codeNames(pipeline.Codes()), name):
+			return v.invalid(flag, name, "this finding can't be turned off, since the file can't be read")
+		}
+		if meant := nearest(rules, name); meant != "" {
+			return v.invalid(flag, name, fmt.Sprintf("did you mean %s?", meant))
+		}
+		return v.invalid(flag, name, "xdspub rules lists the rules")
 	}
-	if slices.Contains(names, name) {
-		return nil
-	}
-	if slices.ContainsFunc(pipeline.Codes(), func(c diag.Code) bool { return c.Name == name }) {
-		return v.invalid(flag, name, "this finding can't be turned off, since the file can't be read")
-	}
-	if meant := nearest(names, name); meant != "" {
-		return v.invalid(flag, name, fmt.Sprintf("did you mean %s?", meant))
-	}
-	return v.invalid(flag, name, "xdspub rules lists the rules")
+	return nil
 }
 
 // publishOptions returns the options for all stages.
@@ -131,16 +123,15 @@ func publishOptions(v values, source string, log *slog.Logger) (controller.Optio
 	}
 	o.Log = log
 	o.Out, o.EnvoyPath = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String)
-	if name := value(v, "format", v.c.String); true {
-		if o.Format = render.FormatNamed(name); o.Format == nil {
-			return o, v.invalid("format", name, oneOf(formatNames()))
-		}
-	}
+	format := value(v, "format", v.c.String)
+	o.Format = render.FormatNamed(format)
 	o.Endpoints, o.InotifyBudget = planner.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
 	o.StepGap, o.TrimDelay = value(v, "step-gap", v.c.Duration), value(v, "trim-delay", v.c.Duration)
 	switch {
 	case o.Out == "":
 		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
+	case o.Format == nil:
+		return o, v.invalid("format", format, oneOf(formatNames()))
 	case o.EnvoyPath != "" && !strings.HasPrefix(o.EnvoyPath, "/"):
 		return o, v.invalid("envoy-path", o.EnvoyPath, "write an absolute path, as Envoy sees it")
 	case o.Endpoints != planner.EndpointsAuto && o.Endpoints != planner.EndpointsFile && o.Endpoints != planner.EndpointsInline:

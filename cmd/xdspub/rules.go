@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/diag"
 	"xdspub/pipeline"
 )
 
@@ -49,12 +50,15 @@ func explainCommand() *cli.Command {
 
 // unknownRule says that there is no rule of a name, and which may have been meant.
 func unknownRule(name string) error {
-	var names []string
-	for _, code := range pipeline.Codes() {
-		names = append(names, code.Name)
-	}
-	if meant := nearest(names, name); meant != "" {
+	if meant := nearest(codeNames(pipeline.Codes()), name); meant != "" {
 		return usagef("unknown rule %q: did you mean %s?", name, meant)
 	}
 	return usagef("unknown rule %q: xdspub rules lists them", name)
+}
+
+func codeNames(codes []diag.Code) (names []string) {
+	for _, c := range codes {
+		names = append(names, c.Name)
+	}
+	return names
 }

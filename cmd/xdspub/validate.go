@@ -69,12 +69,7 @@ func validateAction(c *cli.Context) error {
 		return err
 	}
 	for i, format := range formats {
-		most := 0
-		if outputs[i] == "-" {
-			most = maxFindings(c, c.App.Writer)
-		}
-		err := writeTo(c.App.Writer, outputs[i], func(w io.Writer) error { return writeFormat(c, w, format, checked, most, ok) })
-		if err != nil {
+		if err := writeResult(c, checked, ok, format, outputs[i]); err != nil {
 			return err
 		}
 	}
@@ -203,14 +198,20 @@ func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error
 	return err
 }
 
-// writeFormat writes all findings, or as text at most so many; 0 stands for all.
-func writeFormat(c *cli.Context, w io.Writer, format string, checked *check.Result, most int, ok bool) error {
-	if format == "json" {
-		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
+// writeResult writes the findings in a format to an output. Only standard output is spared any.
+func writeResult(c *cli.Context, checked *check.Result, ok bool, format, output string) error {
+	most := 0 // all
+	if output == "-" {
+		most = maxFindings(c, c.App.Writer)
 	}
-	if err := writeText(w, shown(c, checked, !ok), most); err != nil || c.Bool("quiet") {
+	return writeTo(c.App.Writer, output, func(w io.Writer) error {
+		if format == "json" {
+			return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
+		}
+		if err := writeText(w, shown(c, checked, !ok), most); err != nil || c.Bool("quiet") {
+			return err
+		}
+		_, err := fmt.Fprintln(w, checked.Summary)
 		return err
-	}
-	_, err := fmt.Fprintln(w, checked.Summary)
-	return err
+	})
 }
