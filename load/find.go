@@ -23,35 +23,6 @@ type entry struct {
 	single bool // somebody named it by itself
 }
 
-type format int
-
-const (
-	formatOther format = iota // only looked at: does it look like xDS?
-	formatYAML
-	formatJSON
-	formatText
-	formatBinary
-	formatOutside // a folder that is no part of the tree
-)
-
-func formatOf(path string) format {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml":
-		return formatYAML
-	case ".json":
-		return formatJSON
-	case ".pb_text", ".txtpb", ".textproto":
-		return formatText
-	case ".pb":
-		return formatBinary
-	default:
-		return formatOther
-	}
-}
-
-// readSuffixes are those of the files that are read.
-const readSuffixes = ".yaml, .yml, .json, .pb, .pb_text, .txtpb or .textproto"
-
 // noFormat says that a file that was asked for can't be read, as it has another suffix or is a
 // folder.
 func noFormat(path string) error {
@@ -60,7 +31,7 @@ func noFormat(path string) error {
 	} else if dir {
 		return fmt.Errorf("%s is a directory, and one file is needed", path)
 	}
-	return fmt.Errorf("can't tell the format of %s: its name must end in %s; or give it on standard input, with - in the place of the name", path, readSuffixes)
+	return fmt.Errorf("can't tell the format of %s: its name must end in %s; or give it on standard input, with - in the place of the name", path, readSuffixes())
 }
 
 // isDir reports whether a path that was asked for leads to a folder.

@@ -33,8 +33,6 @@ var foreignTexts = []struct {
 // yamlOnly matches a first line of YAML that no text proto has.
 var yamlOnly = regexp.MustCompile(`^(?:---|- |["'][@\w.-]+["']:|[\w.-]+:$)`)
 
-var suffixes = map[format]string{formatYAML: ".yaml", formatJSON: ".json", formatText: ".txtpb"}
-
 // foreignText is the mistake of a text that is of another kind than the file's suffix says. It is
 // asked only where the text can't be read as that.
 func (d *document) foreignText() *mistake {
@@ -44,27 +42,24 @@ func (d *document) foreignText() *mistake {
 			continue
 		}
 		m := &mistake{at: span{at, at + len(first)}, message: fmt.Sprintf("the file is %s", kind.what)}
-		switch suffix := suffixes[kind.is]; {
+		switch {
 		case kind.is == formatYAML && d.source.format == formatText && !yamlOnly.Match(first):
 			return nil // both begin with name: value
 		case kind.is == d.source.format || kind.is == formatJSON && d.source.format == formatYAML:
 			return nil
-		case suffix != "" && d.source.byEnvoy:
-			m.message += ", and its suffix says " + formatWords[d.source.format]
-			m.help = "Envoy goes by the suffix: call the file …" + suffix
-		case suffix != "":
-			m.message += ", and its suffix says " + formatWords[d.source.format]
-			m.help = "call the file …" + suffix
-		default:
+		case kind.is == formatOther:
 			m.message += ", and no configuration of Envoy"
 			m.help, m.isForeign = d.source.removal(), true
+		default:
+			m.message += ", and its suffix says " + d.source.format.row().word
+			if m.help = "call the file …" + kind.is.row().suffixes[0]; d.source.byEnvoy {
+				m.help = "Envoy goes by the suffix: " + m.help
+			}
 		}
 		return m
 	}
 	return nil
 }
-
-var formatWords = map[format]string{formatYAML: "YAML", formatJSON: "JSON", formatText: "text proto"}
 
 // removal says what to do with a file that holds nothing for Envoy.
 func (s *source) removal() string {

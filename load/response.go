@@ -21,28 +21,21 @@ type Input struct {
 }
 
 func (in Input) source() *source {
-	return newSource(in.Name, formatNames[in.Format], in.Data).forEnvoy(in.Envoy)
+	return newSource(in.Name, formatNamed(in.Format), in.Data).forEnvoy(in.Envoy)
 }
-
-// Formats are the names of the formats of an Input.
-var Formats = []string{"json", "yaml", "pb", "pb_text"}
-
-var formatNames = map[string]format{"json": formatJSON, "yaml": formatYAML, "pb": formatBinary, "pb_text": formatText}
 
 // Open reads a file as an Input, its format known by its suffix. It is an error
 // that there is none that is known.
 func Open(path string) (Input, error) {
 	f := formatOf(path)
-	for _, name := range Formats {
-		if formatNames[name] == f {
-			s, err := readSource(path, f)
-			if err != nil {
-				return Input{}, err
-			}
-			return Input{Name: path, Format: name, Data: s.data}, nil
-		}
+	if f == formatOther {
+		return Input{}, noFormat(path)
 	}
-	return Input{}, noFormat(path)
+	s, err := readSource(path, f)
+	if err != nil {
+		return Input{}, err
+	}
+	return Input{Name: path, Format: f.row().name, Data: s.data}, nil
 }
 
 // Parse decodes an Input like a file of a source tree. A file that it names by a

@@ -2,8 +2,6 @@ package load
 
 import (
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,21 +23,6 @@ func Subscribed(path string, of *xds.Type, v *envoyapi.Version) (*Result, error)
 	s.byEnvoy, s.of = true, of
 	_, result := parse(s.forEnvoy(v), nil)
 	return result, nil
-}
-
-// envoyFormat is the format that Envoy takes from a suffix: all but a few are JSON
-// (MessageUtil::loadFromFile, in any case of letters).
-func envoyFormat(path string) format {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml":
-		return formatYAML
-	case ".pb_text":
-		return formatText
-	case ".pb":
-		return formatBinary
-	default:
-		return formatJSON
-	}
 }
 
 // subscribedDocument is document for a file that Envoy reads: nothing but a
