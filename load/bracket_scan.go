@@ -119,7 +119,7 @@ func (s *bracketScan) unclosed() *mistake {
 		return &mistake{at: span{end, end}, message: "the file ends too early", help: "write the rest of it"}
 	}
 	at := s.open[len(s.open)-1]
-	return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c is not closed", s.text[at]), help: fmt.Sprintf("write %c behind its last entry", s.text[at]+2)}
+	return notClosed(at, s.text[at])
 }
 
 // wrongBracket is the mistake of a bracket that does not close the one that is open.
@@ -129,16 +129,15 @@ func (s *bracketScan) wrongBracket(at int) *mistake {
 		return s.odd
 	}
 	if len(s.open) == 0 {
-		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c closes nothing", c), help: "remove it, or write the bracket that it closes"}
+		return closesNothing(at, c)
 	}
 	opened := s.open[len(s.open)-1]
-	switch want := s.text[opened] + 2; {
+	switch want := closing(s.text[opened]); {
 	case want == c && s.text[s.last] == '"' && c == '}':
 		return &mistake{at: span{at, at + 1}, message: "a name has no value", help: `write "name": value`}
 	case want == c:
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value is missing in front of this %c", c), help: "write the value, or remove what wants one"}
 	default:
-		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("%c stands where the %c of an open bracket is missing", c, want),
-			help: fmt.Sprintf("write %c: it closes the bracket", want), other: &otherPlace{span{opened, opened + 1}, "the bracket opens here"}}
+		return closesOther(at, c, opened, s.text[opened])
 	}
 }

@@ -37,9 +37,9 @@ func (d *document) jsonMistake(offset int, reason string) *mistake {
 	case r == '\'':
 		return &mistake{at: here, message: "the text stands in single quotes", help: `write " in their place`}
 	case strings.ContainsRune(curlyQuotes+"‘’", r):
-		return &mistake{at: here, message: fmt.Sprintf("%c is no quote of JSON", r), help: `write " in its place: the text was copied from a page or a word processor`}
+		return proseQuote(here, r, "JSON")
 	case r > unicode.MaxASCII && (unicode.IsSpace(r) || !unicode.IsPrint(r)):
-		return &mistake{at: here, message: fmt.Sprintf("a character stands here that looks like a space and is none: %U", r), help: "type the space again: the text was copied from a page or a word processor"}
+		return copied(here, fmt.Sprintf("a character stands here that looks like a space and is none: %U", r), "type the space again")
 	case r == ',' && len(next) > 0 && (next[0] == '}' || next[0] == ']'):
 		return &mistake{at: here, message: "a comma stands behind the last entry", help: "remove it"}
 	case r == ',':
@@ -66,14 +66,14 @@ func (d *document) behindJSON(offset int) *mistake {
 	if s.odd != nil {
 		return s.odd
 	}
-	m := &mistake{at: span{offset, offset}, message: "text stands behind the end of the document", help: "remove it"}
+	here := span{offset, offset}
 	switch c := d.text[offset]; c {
 	case '}', ']':
-		m.message, m.help = fmt.Sprintf("this %c closes nothing", c), "remove it, or write the bracket that it closes"
+		return closesNothing(offset, c)
 	case '{', '[':
-		m.message, m.help = "a second document stands behind the first", "put both into one list, with brackets around and a comma between them"
+		return &mistake{at: here, message: "a second document stands behind the first", help: "put both into one list, with brackets around and a comma between them"}
 	}
-	return m
+	return &mistake{at: here, message: "text stands behind the end of the document", help: "remove it"}
 }
 
 // inJSONText is the mistake of a text in quotes.

@@ -272,7 +272,7 @@ func (p *textParser) value(n *textNode, depth int) bool {
 	case '{', '<':
 		n.message = true
 		p.at++
-		if !p.fields(n, depth+1) || p.peek() != c+2 { // { | } and < = >
+		if !p.fields(n, depth+1) || p.peek() != closing(c) {
 			return false
 		}
 		p.at++

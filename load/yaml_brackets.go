@@ -49,9 +49,8 @@ func (s *yamlSearch) brackets(at int) *mistake {
 			open = append(open, bracket{at: i, open: c})
 			i++
 		case c == '}' || c == ']':
-			if c != top().open+2 {
-				return &mistake{at: span{i, i + 1}, message: fmt.Sprintf("%c stands where the %c of an open bracket is missing", c, top().open+2),
-					help: fmt.Sprintf("write %c: it closes the bracket", top().open+2), other: &otherPlace{span{top().at, top().at + 1}, "the bracket opens here"}}
+			if c != closing(top().open) {
+				return closesOther(i, c, top().at, top().open)
 			}
 			i++
 			if open = open[:len(open)-1]; len(open) == 0 {
@@ -93,10 +92,12 @@ func (s *yamlSearch) brackets(at int) *mistake {
 		}
 	}
 	if len(open) > 0 {
-		return s.unclosed(open[len(open)-1])
+		return open[len(open)-1].notClosed()
 	}
 	return nil
 }
+
+func (b bracket) notClosed() *mistake { return notClosed(b.at, b.open) }
 
 // fill takes a value up. It must not stand behind another one.
 func (b *bracket) fill() *mistake {
@@ -105,11 +106,6 @@ func (b *bracket) fill() *mistake {
 	}
 	b.filled = true
 	return nil
-}
-
-// missingComma is the mistake of two entries without a comma between them.
-func missingComma(end int) *mistake {
-	return &mistake{at: span{end, end}, message: "a comma is missing between two entries", help: "write a comma here"}
 }
 
 // unclosedAt is the mistake of brackets that are open where a line begins that looks like
@@ -121,13 +117,9 @@ func (s *yamlSearch) unclosedAt(open []bracket, at int) *mistake {
 		return nil
 	}
 	if isItem(content) || end-len(content)-start <= s.column() && content[0] != '"' {
-		return s.unclosed(open[len(open)-1])
+		return open[len(open)-1].notClosed()
 	}
 	return nil
-}
-
-func (s *yamlSearch) unclosed(b bracket) *mistake {
-	return &mistake{at: span{b.at, b.at + 1}, message: fmt.Sprintf("this %c is not closed", b.open), help: fmt.Sprintf("write %c behind its last entry", b.open+2)}
 }
 
 // propertyInBrackets is the length of an anchor or a tag between brackets.

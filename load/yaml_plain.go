@@ -289,7 +289,7 @@ func (p *plain) flowBlock(kind byte, text []byte, depth int) (value int32, rest 
 	}
 }
 
-// closing is the bracket that ends what kind begins: in ASCII, it stands two behind it.
+// closing is the bracket that ends what kind begins, a {, [ or <: in ASCII, it stands two behind it.
 func closing(kind byte) byte { return kind + 2 }
 
 // cutKey cuts the key off that a text begins with, and what stands between it and its value.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-
-	"xdspub/diag"
 )
 
 // A YAML parser names the place where it gave up, which is mostly behind the mistake, in its own
@@ -39,34 +37,6 @@ type yamlBlock struct {
 	// inner is the column of the keys in a list that ended in front of the last key, which stands
 	// in the column of its dashes; 0 elsewhere.
 	inner int
-}
-
-// mistake is what is wrong in a text that can't be parsed, and what would be right.
-type mistake struct {
-	at            span
-	message, help string
-	// isForeign says that the text belongs to another program.
-	isForeign bool
-	// other is a place that the message speaks of, and says what stands there; it may be nil.
-	other *otherPlace
-}
-
-type otherPlace struct {
-	at   span
-	says string
-}
-
-// finding is the mistake as one.
-func (m mistake) finding(d *document) diag.Diagnostic {
-	code := codeSyntax
-	if m.isForeign {
-		code = codeUnknownDocument
-	}
-	f := d.source.finding(code, d.span(m.at), m.message, m.help)
-	if m.other != nil {
-		f.Related = []diag.Related{{Position: d.span(m.other.at).Position, Message: m.other.says}}
-	}
-	return f
 }
 
 // yamlMistake is the first mistake in the text up to a line, counted from 1. It is nil where the
@@ -136,8 +106,7 @@ func badIndent(content []byte, at int) *mistake {
 	}
 	for _, odd := range []string{"\u00a0", "\u3000", "\u2003", "\u2002", "\u2009", "\u200b", "\ufeff"} {
 		if bytes.HasPrefix(content, []byte(odd)) {
-			return &mistake{at: span{at, at + len(odd)}, message: fmt.Sprintf("the line begins with a character that looks like a space and is none: %U", []rune(odd)[0]),
-				help: "type the spaces again: the text was copied from a page or a word processor"}
+			return copied(span{at, at + len(odd)}, fmt.Sprintf("the line begins with a character that looks like a space and is none: %U", []rune(odd)[0]), "type the spaces again")
 		}
 	}
 	return nil
@@ -410,7 +379,7 @@ func (s *yamlSearch) withoutKey(at, end, column int, isFirst bool) *mistake {
 	m := &mistake{at: span{at, end}}
 	switch line := s.text[at:end]; {
 	case line[0] == '}' || line[0] == ']':
-		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("this %c closes nothing", line[0]), help: "remove it, or write the bracket that it closes"}
+		return closesNothing(at, line[0])
 	case len(line) > 1 && line[0] == '-' && line[1] != '-':
 		m.message, m.help = "a space is missing behind the dash", `begin the list entry with "- "`
 	case noSpace.Match(line):

@@ -71,10 +71,10 @@ func (s *yamlSearch) badStart(at, end int) *mistake {
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value begins with %c", c), help: "remove it, or put the value in quotes"}
 	}
 	if r, size := utf8.DecodeRune(rest); r == '–' || r == '—' {
-		return &mistake{at: span{at, at + size}, message: fmt.Sprintf("%c is no dash of YAML", r), help: `write "- " in its place: the text was copied from a page or a word processor`}
+		return copied(span{at, at + size}, fmt.Sprintf("%c is no dash of YAML", r), `write "- " in its place`)
 	}
 	if r, size := utf8.DecodeRune(rest); r == '“' || r == '”' || r == '„' || r == '‘' || r == '’' {
-		return &mistake{at: span{at, at + size}, message: fmt.Sprintf("%c is no quote of YAML", r), help: `write " in its place: the text was copied from a page or a word processor`}
+		return proseQuote(span{at, at + size}, r, "YAML")
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (s *yamlSearch) behind(at, end int) *mistake {
 	case content[0] == ',':
 		return &mistake{at: span{end - len(content), end - len(content) + 1}, message: "a comma stands behind the value", help: "remove it: YAML has commas between brackets only"}
 	case content[0] == '}' || content[0] == ']':
-		return &mistake{at: span{end - len(content), end - len(content) + 1}, message: fmt.Sprintf("this %c closes nothing", content[0]), help: "remove it, or write the bracket that it closes"}
+		return closesNothing(end-len(content), content[0])
 	}
 	m := &mistake{at: span{end - len(content), end}, message: "text stands behind the end of the value", help: "put the whole value in one pair of quotes, or remove the rest"}
 	if at > 0 && s.text[at-1] == '\'' {
