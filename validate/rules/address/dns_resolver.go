@@ -15,10 +15,10 @@ var dnsResolver = &validate.Rule{
 	Code: "dns-resolver",
 	Doc: `A DNS resolver is not an IP address.
 
-Envoy asks DNS servers by IP address and port only: a pipe or an internal listener
-is refused ("DNS resolver … is not an IP address"). Of a cluster it looks at the
-first of typed_dns_resolver_config, dns_resolution_config and dns_resolvers, and
-at none where the cluster's type does not look names up.`,
+Envoy connects to DNS servers by IP address and port. It rejects a pipe or an internal
+listener ("DNS resolver … is not an IP address"). Of a cluster it checks the first of
+typed_dns_resolver_config, dns_resolution_config and dns_resolvers that is set, and only if
+the cluster's type uses DNS. Write a socket_address with an IP address.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Address"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		address := n.Message.(*corev3.Address)
@@ -27,8 +27,8 @@ at none where the cluster's type does not look names up.`,
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path(),
-			Message: "a DNS resolver that is not an IP address",
-			Help:    "give its socket_address",
+			Message: "the DNS resolver is not an IP address",
+			Help:    "write a socket_address with the resolver's IP address and port",
 		})
 	},
 }

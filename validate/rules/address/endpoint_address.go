@@ -16,14 +16,14 @@ var endpointAddress = &validate.Rule{
 	Code: "endpoint-address",
 	Doc: `An endpoint's address is missing, or its cluster can't use it.
 
-In STATIC and EDS clusters an endpoint needs an address ("Address must be set"),
-without a network namespace. One that is no IP address, a pipe or an internal
-listener, has no port for its health checks ("Invalid host configuration: non-zero
-port for non-IP address"); and where the health check's own address is such a one,
-a port beside it crashes Envoy.
+Endpoints of STATIC and EDS clusters need an address ("Address must be set"), without a
+network namespace. A pipe or an internal listener has no port, so Envoy rejects a health
+check port beside it ("Invalid host configuration: non-zero port for non-IP address").
+If the address of the health check itself is a pipe or an internal listener, a port beside
+it crashes Envoy.
 
-A cluster that does DNS looks a name up that stands in a socket_address: an
-endpoint by pipe is taken and gets no requests, one with a named_port gets port 0.`,
+A cluster that uses DNS resolves the name in socket_address. Envoy accepts a pipe there,
+and the endpoint gets no requests; it accepts a named_port, and connects to port 0.`,
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.LbEndpoint"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		e := n.Message.(*endpointv3.LbEndpoint)
@@ -42,20 +42,20 @@ func checkLiteralEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoin
 		p.Report(validate.Finding{
 			Path:    n.Path(),
 			Message: "the endpoint has no address",
-			Help:    "give it endpoint: {address: {socket_address: …}}",
+			Help:    "add endpoint: {address: {socket_address: …}}",
 		})
 		return
 	}
 	for i, additional := range endpoint.GetAdditionalAddresses() {
 		if additional.GetAddress() == nil {
-			p.Report(validate.Finding{Path: n.Path().Field("endpoint").Field("additional_addresses").Index(i), Message: "additional address has no address", Help: "give the address, or remove it"})
+			p.Report(validate.Finding{Path: n.Path().Field("endpoint").Field("additional_addresses").Index(i), Message: "the additional address is empty", Help: "add the address, or remove the entry"})
 		}
 	}
 	if namespace := endpoint.GetAddress().GetSocketAddress().GetNetworkNamespaceFilepath(); namespace != "" {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("endpoint").Field("address").Field("socket_address").Field("network_namespace_filepath"),
-			Message: fmt.Sprintf("an endpoint in the network namespace %q", namespace),
-			Help:    "remove it: only listeners and source addresses can have one",
+			Message: fmt.Sprintf("an endpoint can't have a network namespace, and this one has %q", namespace),
+			Help:    "remove it: only listeners and source addresses support network namespaces",
 		})
 	}
 	port := endpoint.GetHealthCheckConfig().GetPortValue()
@@ -64,8 +64,8 @@ func checkLiteralEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoin
 	} else if port != 0 {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("endpoint").Field("health_check_config").Field("port_value"),
-			Message: fmt.Sprintf("health check port %d of an endpoint whose address has no port", port),
-			Help:    "remove it, or give the health check an address of its own and leave the port to that",
+			Message: fmt.Sprintf("the endpoint's address has no port, and its health check has port %d", port),
+			Help:    "remove the port, or set the health check's own address with its port",
 		})
 	}
 }
@@ -76,15 +76,15 @@ func checkLookedUpEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoi
 	case address.GetSocketAddress() == nil && (address == nil || notIP(address)):
 		p.Report(validate.Finding{
 			Path:    n.Path(),
-			Message: "the endpoint has no name to look up, and gets no requests",
-			Help:    "give it a socket_address, or make the cluster's type STATIC",
+			Message: "the cluster uses DNS and the endpoint has no hostname to resolve: it gets no requests",
+			Help:    "write a socket_address, or set the cluster's type to STATIC",
 			Warning: true,
 		})
 	case address.GetSocketAddress().GetNamedPort() != "":
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("endpoint").Field("address").Field("socket_address").Field("named_port"),
-			Message: fmt.Sprintf("named port %q, which becomes port 0", address.GetSocketAddress().GetNamedPort()),
-			Help:    "give its number in port_value",
+			Message: fmt.Sprintf("Envoy does not resolve the named port %q and connects to port 0", address.GetSocketAddress().GetNamedPort()),
+			Help:    "write the port number in port_value",
 			Warning: true,
 		})
 	}
@@ -96,7 +96,7 @@ func checkHealthCheckAddress(p *validate.Pass, n *xds.Node, endpoint *endpointv3
 	if check.GetPortValue() != 0 && notIP(check.GetAddress()) {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("endpoint").Field("health_check_config").Field("port_value"),
-			Message: fmt.Sprintf("health check port %d beside a health check address that has no port, which crashes Envoy", check.GetPortValue()),
+			Message: fmt.Sprintf("health check port %d beside a health check address that is not an IP address crashes Envoy", check.GetPortValue()),
 			Help:    "remove the port",
 		})
 	}

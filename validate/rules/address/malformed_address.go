@@ -24,17 +24,18 @@ var malformedAddress = &validate.Rule{
 	Code: "malformed-address",
 	Doc: `An address is not a valid IP address.
 
-Envoy looks names up only for the endpoints of clusters that do DNS (STRICT_DNS,
-LOGICAL_DNS), and looks at a cluster's resolvers only there. Everywhere else a host name, an IPv4 address with leading zeros or
-less than four parts, or an IPv6 address in brackets is a "malformed IP address",
-and a named_port is one that the "IP resolver can't handle": in the endpoints of
-static clusters and of EDS, in listeners, source addresses, resolvers, health
-checks, the tables of dns_filter, and address ranges, where Envoy may even crash (rate
-limits by remote_address_match). A cluster that does DNS takes no resolver_name. XFF's
-trusted ranges alone are taken, and trust
-nobody. Of a resolver_name the released binary knows envoy.ip, and
-envoy.resolvers.reverse_connection, which takes rc://NODE:CLUSTER:TENANT@TARGET:COUNT and
-port 0 only.`,
+Envoy resolves hostnames only for the endpoints of clusters that use DNS (STRICT_DNS,
+LOGICAL_DNS). Everywhere else it needs an IP address: in static and EDS endpoints,
+listeners, source addresses, DNS resolvers, health checks, the tables of dns_filter and
+address ranges. It rejects a hostname, an IPv4 address with leading zeros or fewer than
+four parts, and an IPv6 address in brackets ("malformed IP address"), and a named_port
+("IP resolver can't handle"). In some address ranges it crashes instead (rate limits by
+remote_address_match). The trusted ranges of the XFF extension are the exception: Envoy
+accepts an invalid one, and trusts nobody by it.
+
+A cluster that uses DNS must not set resolver_name. Elsewhere the released binary knows
+envoy.ip and envoy.resolvers.reverse_connection; the latter reads
+rc://NODE:CLUSTER:TENANT@TARGET:COUNT, with port 0.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.CidrRange",
 		"envoy.config.core.v3.SocketAddress",
@@ -52,8 +53,8 @@ port 0 only.`,
 				if address != "" && !isIP(address) {
 					p.Report(validate.Finding{
 						Path:    n.Path().Field("address").Index(i),
-						Message: fmt.Sprintf("%q is no IP address", address),
-						Help:    addressHelp(address, "give an IP address"),
+						Message: fmt.Sprintf("%q is not an IP address", address),
+						Help:    addressHelp(address, "write an IP address"),
 					})
 				}
 			}
@@ -72,8 +73,8 @@ func checkRange(p *validate.Pass, n *xds.Node, address string) {
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path().Field("address_prefix"),
-		Message: fmt.Sprintf("%q is no IP address", address),
-		Help:    addressHelp(address, "an address range starts with an IP address; its length goes into prefix_len"),
+		Message: fmt.Sprintf("%q is not an IP address", address),
+		Help:    addressHelp(address, "write an IP address; the length of the range goes into prefix_len"),
 		Warning: ignoredRange(n),
 	})
 }
@@ -91,14 +92,14 @@ func checkResolverName(p *validate.Pass, n *xds.Node, name string) {
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("resolver_name"),
-			Message: fmt.Sprintf("address resolver %q in a cluster that does DNS", name),
-			Help:    "remove it: the cluster's type says how names are looked up",
+			Message: fmt.Sprintf("a cluster that uses DNS can't set resolver_name, and this one has %q", name),
+			Help:    "remove resolver_name: the cluster's type says how names are resolved",
 		})
 	case name != "envoy.ip" && name != facts.ReverseConnectionResolver:
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("resolver_name"),
 			Message: fmt.Sprintf("unknown address resolver %q", name),
-			Help:    "remove it; Envoy has envoy.ip and " + facts.ReverseConnectionResolver + ", and DNS by the cluster's type",
+			Help:    "remove it; Envoy has envoy.ip and " + facts.ReverseConnectionResolver + ", and uses DNS by the cluster's type",
 		})
 	}
 }
@@ -111,13 +112,13 @@ func checkReverseConnection(p *validate.Pass, n *xds.Node, m *corev3.SocketAddre
 	case !reverseConnection.MatchString(m.GetAddress()):
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("address"),
-			Message: fmt.Sprintf("%q is no address of a reverse connection", m.GetAddress()),
+			Message: fmt.Sprintf("%q is not a valid reverse connection address", m.GetAddress()),
 			Help:    "write rc://NODE:CLUSTER:TENANT@TARGET:COUNT",
 		})
 	case m.GetPortValue() != 0 || m.GetNamedPort() != "":
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("port_value"),
-			Message: "a reverse connection has no port",
+			Message: "a reverse connection address must have port 0",
 			Help:    "write port_value: 0",
 		})
 	}
@@ -129,21 +130,21 @@ func checkSocketAddress(p *validate.Pass, n *xds.Node, m *corev3.SocketAddress) 
 		return
 	}
 	if address := m.GetAddress(); address != "" && !isIP(address) {
-		help := "give an IP address"
+		help := "write an IP address"
 		if _, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil {
-			help = "give an IP address, or make the cluster's type STRICT_DNS or LOGICAL_DNS"
+			help = "write an IP address, or set the cluster's type to STRICT_DNS or LOGICAL_DNS"
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("address"),
-			Message: fmt.Sprintf("%q is no IP address, and Envoy does not look names up here", address),
+			Message: fmt.Sprintf("%q is not an IP address, and Envoy does not resolve hostnames here", address),
 			Help:    addressHelp(address, help),
 		})
 	}
 	if name := m.GetNamedPort(); name != "" {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("named_port"),
-			Message: fmt.Sprintf("named port %q beside an IP address: Envoy can't look it up", name),
-			Help:    "give its number in port_value",
+			Message: fmt.Sprintf("Envoy can't resolve the named port %q of an IP address", name),
+			Help:    "write the port number in port_value",
 		})
 	}
 }

@@ -16,9 +16,10 @@ var pipePath = &validate.Rule{
 	Code: "pipe-path",
 	Doc: `The path of a Unix domain socket is invalid.
 
-A path has 107 bytes at most ("exceeds maximum UNIX domain socket path size of
-108") and no NUL in it. One that starts with @ is abstract, no file, and has no
-mode ("Cannot set mode for Abstract AF_UNIX sockets").`,
+The operating system limits the path of a Unix domain socket to 107 bytes ("exceeds maximum
+UNIX domain socket path size of 108"), without a NUL character. A path that begins with @
+is an abstract socket: no file belongs to it, so Envoy rejects a mode ("Cannot set mode for
+Abstract AF_UNIX sockets").`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Pipe"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		const most = 107
@@ -31,13 +32,13 @@ mode ("Cannot set mode for Abstract AF_UNIX sockets").`,
 		case len(m.GetPath()) > most:
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("path"),
-				Message: fmt.Sprintf("the path of a Unix domain socket has %d bytes, Envoy takes at most %d", len(m.GetPath()), most),
-				Help:    "give a shorter path",
+				Message: fmt.Sprintf("the path of a Unix domain socket has %d bytes, the limit is %d", len(m.GetPath()), most),
+				Help:    "write a shorter path",
 			})
 		case !abstract && strings.ContainsRune(m.GetPath(), 0):
-			p.Report(validate.Finding{Path: n.Path().Field("path"), Message: "the path of a Unix domain socket has a NUL in it", Help: "only abstract ones, that start with @, can have it"})
+			p.Report(validate.Finding{Path: n.Path().Field("path"), Message: "the path of a Unix domain socket contains a NUL character", Help: "remove it: only abstract paths, which begin with @, may contain NUL"})
 		case abstract && m.GetMode() != 0:
-			p.Report(validate.Finding{Path: n.Path().Field("mode"), Message: "a mode for an abstract Unix domain socket", Help: "remove it: there is no file that could have it"})
+			p.Report(validate.Finding{Path: n.Path().Field("mode"), Message: "an abstract Unix domain socket can't have a mode", Help: "remove the mode: no file belongs to an abstract socket"})
 		}
 	},
 }

@@ -19,9 +19,10 @@ var rangeWithoutLength = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `An address range has no prefix_len, and matches every address.
 
-The length is 0 then, and the range is every address, whichever address it begins with:
-an RBAC policy for 10.0.0.1 is one for the world. Envoy says nothing. For one address
-the prefix_len is 32, or 128 of IPv6; for every address write prefix_len: 0.`,
+Without prefix_len the length is 0, and the range matches every address: an RBAC policy for
+10.0.0.1 then applies to the whole world. Envoy accepts this without a warning. Write
+prefix_len: 32 for one IPv4 address and 128 for one IPv6 address; write prefix_len: 0 if
+you mean every address.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.CidrRange", "xds.core.v3.CidrRange"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		var (
@@ -40,8 +41,8 @@ the prefix_len is 32, or 128 of IPv6; for every address write prefix_len: 0.`,
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path(),
-			Message: fmt.Sprintf("range of address %q has no prefix_len: it is every address", address),
-			Help:    fmt.Sprintf("for this address alone, add prefix_len: %d", ip.BitLen()),
+			Message: fmt.Sprintf("the range of address %q has no prefix_len: it matches every address", address),
+			Help:    fmt.Sprintf("add prefix_len: %d to match this address only", ip.BitLen()),
 		})
 	},
 }

@@ -14,10 +14,10 @@ var sourceAddress = &validate.Rule{
 	Code: "source-address",
 	Doc: `The source addresses of a cluster conflict with each other.
 
-upstream_bind_config has a source_address, and may have one more of the other IP
-version in extra_source_addresses, or, as it was called before, in
-additional_source_addresses: not in both, not two of them, not of the same IP
-version, and not without source_address.`,
+upstream_bind_config has one source_address, and may have one more address of the other IP
+version in extra_source_addresses (or in its older form, additional_source_addresses).
+Envoy rejects both lists together, more than one extra address, two addresses of the same
+IP version, and an extra address is set without source_address.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.BindConfig"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if n.Field() != "envoy.config.cluster.v3.Cluster.upstream_bind_config" {
@@ -39,18 +39,18 @@ version, and not without source_address.`,
 		switch {
 		case len(m.GetExtraSourceAddresses()) > 0 && len(m.GetAdditionalSourceAddresses()) > 0:
 			f.Path = n.Path().Field("additional_source_addresses")
-			f.Message = "additional_source_addresses beside extra_source_addresses"
-			f.Help = "they are the same: leave extra_source_addresses"
+			f.Message = "both additional_source_addresses and extra_source_addresses are set"
+			f.Help = "keep extra_source_addresses: it replaces the other"
 		case m.GetSourceAddress() == nil:
-			f.Message = field + " without source_address"
-			f.Help = "make it the source_address"
+			f.Message = field + " is set without source_address"
+			f.Help = "move the address to source_address"
 		case len(others) > 1:
 			f.Path = n.Path().Field(field).Index(1)
-			f.Message = "more than one source address in " + field
-			f.Help = "leave one, of the IP version that source_address is not"
+			f.Message = "more than one address in " + field
+			f.Help = "keep one address, of the IP version that source_address does not have"
 		case sameVersion(m.GetSourceAddress(), others[0]):
-			f.Message = "a second source address of the same IP version"
-			f.Help = "leave one IPv4 and one IPv6 address"
+			f.Message = "both source addresses have the same IP version"
+			f.Help = "keep one IPv4 and one IPv6 address"
 		default:
 			return
 		}

@@ -23,18 +23,18 @@ var bootstrapExtension = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `A listener needs a bootstrap extension that is missing.
 
-The filter reverse_tunnel needs the upstream socket interface among the
-bootstrap_extensions ("the upstream reverse_tunnel socket interface bootstrap extension … is
-not configured"), a listener at an rc:// address the downstream one: its --mode validate
-says OK, and a live Envoy refuses it ("failed to create socket using custom interface").
-Where the bootstrap is not known, it is a warning. listener-address has the same for
-internal listeners.`,
+The filter reverse_tunnel needs the upstream socket interface in bootstrap_extensions ("the
+upstream reverse_tunnel socket interface bootstrap extension … is not configured"). A
+listener with an rc:// address needs the downstream one: envoy --mode validate accepts it,
+and a running Envoy rejects it ("failed to create socket using custom interface"). If the
+bootstrap is not known, the finding is a warning. For internal listeners, listener-address
+reports the missing extension.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.SocketAddress", reverseTunnelFilter},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *corev3.SocketAddress:
 			if m.GetResolverName() == facts.ReverseConnectionResolver && facts.Inside(n, "envoy.config.listener.v3.Listener.address", "envoy.config.listener.v3.AdditionalAddress.address") {
-				needsExtension(p, n, initiateReverseTunnels, "a listener at an rc:// address")
+				needsExtension(p, n, initiateReverseTunnels, "a listener with an rc:// address")
 			}
 		default:
 			needsExtension(p, n, acceptsReverseTunnels, "reverse_tunnel")
@@ -49,7 +49,7 @@ func needsExtension(p *validate.Pass, n *xds.Node, extension protoreflect.FullNa
 	p.Report(validate.Finding{
 		Path:    n.Path(),
 		Message: fmt.Sprintf("%s needs the bootstrap extension %s", what, extension.Name()),
-		Help:    "add it to bootstrap_extensions, and say which bootstrap Envoy has",
+		Help:    "add it to bootstrap_extensions, and name that bootstrap with --bootstrap",
 		Warning: !p.BootstrapFacts.Given(),
 	})
 }

@@ -20,25 +20,25 @@ var bootstrapOptions = &validate.Rule{
 	Code: "bootstrap-options",
 	Doc: `A bootstrap has invalid or conflicting options, and Envoy does not start.
 
-Of two ways to say one thing only one may be used: "Only one of watchdog or watchdogs
-should be set!", "Only one of stats_flush_interval or stats_flush_on_admin should be
-set!". Runtime layers have names of their own ("Duplicate layer name: a") and at most
-one of them is the admin's ("Too many admin layers specified"). Resource monitors stand
-once ("Duplicate resource monitor"), a heap has a size ("max heap size must be greater
-than 0"), a scaled trigger begins before it is saturated, and reduce_timeouts has a
-configuration. lds_resources_locator begins with xdstp: or file:.
+Some fields are alternatives: "Only one of watchdog or watchdogs should be set!", "Only one
+of stats_flush_interval or stats_flush_on_admin should be set!". Each runtime layer needs
+its own name ("Duplicate layer name: a"), and only one may be an admin layer ("Too many
+admin layers specified"). In the overload manager each resource monitor may appear once
+("Duplicate resource monitor"), a fixed heap needs a size ("max heap size must be greater
+than 0"), scaling_threshold must be below saturation_threshold, and reduce_timeouts needs a
+typed_config. lds_resources_locator must begin with xdstp: or file:.
 
-ads_config is a gRPC one ("must be of non-aggregated gRPC") with one service ("must have
-no more than 1 gRPC services specified"). default_config_source and config_sources are API
-ones ("Only api_config_source type is currently supported") of an aggregated type ("only
-supports AGGREGATED_GRPC and AGGREGATED_DELTA_GRPC types"), with one service too. One of
-config_sources needs an authority, and none stands in it twice ("is configured more than
-once").
+ads_config must be gRPC ("must be of non-aggregated gRPC") with one service ("must have no
+more than 1 gRPC services specified"). default_config_source and config_sources must use
+api_config_source ("Only api_config_source type is currently supported") with an aggregated
+type ("only supports AGGREGATED_GRPC and AGGREGATED_DELTA_GRPC types") and one service.
+Each entry of config_sources needs an authority, and may list it once ("is configured more
+than once").
 
-hds_config and load_stats_config are such as ads_config. Envoy looks at them late: its
---mode validate says OK, and a live Envoy logs "Skipping initialization", shuts down, and
-exits with 0. An access log of the admin interface that needs a cluster, by gRPC, HTTP or
-fluentd, crashes Envoy: it makes the log before there is any cluster.`,
+hds_config and load_stats_config follow the same rules as ads_config. Envoy checks them
+late: --mode validate accepts them, and a running Envoy logs "Skipping initialization",
+shuts down, and exits with status 0. An access log of the admin interface that needs a
+cluster (gRPC, HTTP or fluentd) crashes Envoy, because no cluster exists yet.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.accesslog.v3.AccessLog",
 		"envoy.config.bootstrap.v3.Bootstrap",
@@ -54,7 +54,7 @@ fluentd, crashes Envoy: it makes the log before there is any cluster.`,
 		switch m := n.Message.(type) {
 		case *accesslogv3.AccessLog:
 			if n.Field() == "envoy.config.bootstrap.v3.Admin.access_log" && callsCluster(m) {
-				report("", "an access log of the admin interface that needs a cluster: Envoy crashes", "write it to a file, or to stdout")
+				report("", "the access log of the admin interface needs a cluster: Envoy crashes", "use a file or stdout access log")
 			}
 		case *bootstrapv3.Bootstrap:
 			checkBootstrap(m, report)
@@ -66,11 +66,11 @@ fluentd, crashes Envoy: it makes the log before there is any cluster.`,
 			checkOverload(m, report)
 		case *overloadv3.ScaledTrigger:
 			if m.GetScalingThreshold() >= m.GetSaturationThreshold() {
-				report("saturation_threshold", fmt.Sprintf("saturation_threshold %v is not above scaling_threshold %v", m.GetSaturationThreshold(), m.GetScalingThreshold()), "let the action begin before it is saturated")
+				report("saturation_threshold", fmt.Sprintf("saturation_threshold %v is not above scaling_threshold %v", m.GetSaturationThreshold(), m.GetScalingThreshold()), "set scaling_threshold below saturation_threshold")
 			}
 		case *heapv3.FixedHeapConfig:
 			if m.GetMaxHeapSizeBytes() == 0 {
-				report("max_heap_size_bytes", "max_heap_size_bytes is 0", "say how large the heap may become")
+				report("max_heap_size_bytes", "max_heap_size_bytes is 0", "set max_heap_size_bytes to the largest heap size")
 			}
 		}
 	},
@@ -80,17 +80,17 @@ var locatorScheme = regexp.MustCompile(`^(?:xdstp|http|file):`)
 
 func checkBootstrap(b *bootstrapv3.Bootstrap, report func(at xds.Path, message, help string)) {
 	if b.GetWatchdog() != nil && b.GetWatchdogs() != nil {
-		report("watchdog", "watchdog stands beside watchdogs", "keep watchdogs")
+		report("watchdog", "both watchdog and watchdogs are set", "keep watchdogs")
 	}
 	if b.GetStatsFlushInterval() != nil && b.GetStatsFlushOnAdmin() {
-		report("stats_flush_interval", "stats_flush_interval stands beside stats_flush_on_admin", "keep one of them")
+		report("stats_flush_interval", "both stats_flush_interval and stats_flush_on_admin are set", "keep one of them")
 	}
 	dynamic := b.GetDynamicResources()
 	if ads := dynamic.GetAdsConfig(); ads != nil {
 		checkClient("dynamic_resources.ads_config", ads, "", report)
 	}
 	if locator := dynamic.GetLdsResourcesLocator(); locator != "" && !locatorScheme.MatchString(locator) {
-		report("dynamic_resources.lds_resources_locator", fmt.Sprintf("locator %q is none of xdstp: or file:", locator), "write xdstp://AUTHORITY/envoy.config.listener.v3.Listener/…")
+		report("dynamic_resources.lds_resources_locator", fmt.Sprintf("lds_resources_locator %q does not begin with xdstp: or file:", locator), "write xdstp://AUTHORITY/envoy.config.listener.v3.Listener/…")
 	}
 }
 
@@ -108,15 +108,15 @@ func checkClient(at xds.Path, api *corev3.ApiConfigSource, consequence string, r
 func checkServices(at xds.Path, api *corev3.ApiConfigSource, consequence string, report func(at xds.Path, message, help string)) {
 	switch count := len(api.GetGrpcServices()); {
 	case len(api.GetClusterNames()) > 0:
-		report(at.Field("cluster_names"), "cluster_names in a source by gRPC"+consequence, "name the cluster in grpc_services")
+		report(at.Field("cluster_names"), "a gRPC config source can't have cluster_names"+consequence, "name the cluster in grpc_services")
 	case count != 1:
-		report(at.Field("grpc_services"), fmt.Sprintf("a source by gRPC with %d gRPC services%s", count, consequence), "give it exactly one")
+		report(at.Field("grpc_services"), fmt.Sprintf("a gRPC config source needs one gRPC service, and has %d%s", count, consequence), "list exactly one in grpc_services")
 	}
 }
 
 // checkLateClients checks what Envoy sets up when its clusters are there.
 func checkLateClients(b *bootstrapv3.Bootstrap, report func(at xds.Path, message, help string)) {
-	const consequence = ": Envoy shuts down at its start"
+	const consequence = ": Envoy shuts down when it starts"
 	if hds := b.GetHdsConfig(); hds != nil {
 		checkClient("hds_config", hds, consequence, report)
 	}
@@ -133,7 +133,7 @@ func checkAuthorities(b *bootstrapv3.Bootstrap, report func(at xds.Path, message
 	for i, source := range b.GetConfigSources() {
 		at := xds.Path("config_sources").Index(i)
 		if source.GetApiConfigSource() != nil && len(source.GetAuthorities()) == 0 {
-			report(at, "a source for xdstp names without an authority", "say whose names it answers, or make it the default_config_source")
+			report(at, "the entry of config_sources has no authority", "add the authority of its xdstp names, or move it to default_config_source")
 		}
 		checkAuthority(at, source, report)
 	}
@@ -143,16 +143,16 @@ func checkAuthority(at xds.Path, source *corev3.ConfigSource, report func(at xds
 	api := source.GetApiConfigSource()
 	switch t := api.GetApiType(); {
 	case api == nil:
-		report(at, "a source for xdstp names that is no api_config_source", "give it an api_config_source, or remove it")
+		report(at, "a config source for xdstp names must be an api_config_source", "write api_config_source, or remove the entry")
 	case t != corev3.ApiConfigSource_AGGREGATED_GRPC && t != corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
-		report(at.Field("api_config_source").Field("api_type"), fmt.Sprintf("a source for xdstp names of type %s", t), "write AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC")
+		report(at.Field("api_config_source").Field("api_type"), fmt.Sprintf("a config source for xdstp names can't have the type %s", t), "write AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC")
 	default:
 		checkServices(at.Field("api_config_source"), api, "", report)
 	}
 	names := make(map[string]bool)
 	for i, authority := range source.GetAuthorities() {
 		if names[authority.GetName()] {
-			report(at.Field("authorities").Index(i).Field("name"), fmt.Sprintf("authority %q stands twice", authority.GetName()), "keep one of them")
+			report(at.Field("authorities").Index(i).Field("name"), fmt.Sprintf("duplicate authority %q", authority.GetName()), "keep one of them")
 		}
 		names[authority.GetName()] = true
 	}
@@ -176,7 +176,7 @@ func checkLayers(m *bootstrapv3.LayeredRuntime, report func(at xds.Path, message
 	for i, layer := range m.GetLayers() {
 		at := xds.Path("layers").Index(i)
 		if names[layer.GetName()] {
-			report(at.Field("name"), fmt.Sprintf("runtime layer %q stands twice", layer.GetName()), "give each layer a name of its own")
+			report(at.Field("name"), fmt.Sprintf("duplicate runtime layer %q", layer.GetName()), "give each layer a name of its own")
 		}
 		names[layer.GetName()] = true
 		if layer.GetAdminLayer() != nil {
@@ -192,13 +192,13 @@ func checkOverload(m *overloadv3.OverloadManager, report func(at xds.Path, messa
 	names := make(map[string]bool)
 	for i, monitor := range m.GetResourceMonitors() {
 		if names[monitor.GetName()] {
-			report(xds.Path("resource_monitors").Index(i).Field("name"), fmt.Sprintf("resource monitor %q stands twice", monitor.GetName()), "keep one of them")
+			report(xds.Path("resource_monitors").Index(i).Field("name"), fmt.Sprintf("duplicate resource monitor %q", monitor.GetName()), "keep one of them")
 		}
 		names[monitor.GetName()] = true
 	}
 	for i, action := range m.GetActions() {
 		if action.GetName() == "envoy.overload_actions.reduce_timeouts" && action.GetTypedConfig() == nil {
-			report(xds.Path("actions").Index(i), "reduce_timeouts has no typed_config", "give it an envoy.config.overload.v3.ScaleTimersOverloadActionConfig")
+			report(xds.Path("actions").Index(i), "reduce_timeouts has no typed_config", "add a typed_config of type envoy.config.overload.v3.ScaleTimersOverloadActionConfig")
 		}
 	}
 }

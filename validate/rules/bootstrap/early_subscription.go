@@ -16,15 +16,14 @@ var earlySubscription = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `A static cluster needs ADS before Envoy has set it up, and Envoy crashes.
 
-Envoy makes the static clusters first, then its connection for ADS, then static clusters
-of type EDS whose endpoints come over the network. What one of the first asks ADS for, a
-secret of SDS or a filter of ECDS, ends Envoy by a segmentation fault (signal 11), in
-whatever order the clusters stand, with and without ads_config. For the clusters aggregate,
-composite and mcp_multicluster its --mode validate says OK, and a live Envoy crashes.
+Envoy creates static clusters first, then its ADS connection, then static EDS clusters
+whose endpoints come over the network. If one of the first clusters asks ADS for an SDS
+secret or an ECDS filter, Envoy ends with a segmentation fault (signal 11), in whatever
+order the clusters are written, with or without ads_config. For aggregate, composite and
+mcp_multicluster clusters envoy --mode validate reports OK, and a running Envoy crashes.
 
-A source of its own (api_config_source of type GRPC, or a file) works, as does ads: {} in
-a listener, in a cluster of CDS, and in a static cluster of type EDS with endpoints by ADS
-or gRPC.`,
+What works: an api_config_source of type GRPC, a file, ads: {} in a listener or in a CDS
+cluster, and ads: {} in a static EDS cluster whose endpoints come by ADS or gRPC.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.ExtensionConfigSource",
 		"envoy.extensions.transport_sockets.tls.cert_selectors.on_demand_secret.v3.Config",
@@ -46,8 +45,8 @@ or gRPC.`,
 			if source, ok := m.Get(fd).Message().Interface().(*corev3.ConfigSource); ok && source.GetAds() != nil {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field(string(field)).Field("ads"),
-					Message: "a static cluster asks ADS before Envoy has it: Envoy crashes",
-					Help:    "give it an api_config_source of type GRPC or a path_config_source, or let the cluster come by CDS",
+					Message: "a static cluster uses ADS before Envoy has set it up: Envoy crashes",
+					Help:    "use an api_config_source of type GRPC or a path_config_source, or deliver the cluster by CDS",
 				})
 			}
 		}

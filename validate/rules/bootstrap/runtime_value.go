@@ -17,9 +17,9 @@ var runtimeValue = &validate.Rule{
 	Code: "runtime-value",
 	Doc: `A runtime layer has an invalid value.
 
-A value of a runtime layer is a number, a text, a boolean, or a fraction by its
-numerator and denominator; other mappings are parts of longer keys. A list or null
-anywhere else makes Envoy refuse the layer ("Invalid runtime entry value for …").`,
+A runtime value is a number, a string, a boolean, or a fraction with numerator and
+denominator; any other mapping adds a part to the key. Envoy rejects a layer with a list or
+null ("Invalid runtime entry value for …").`,
 	Messages: []protoreflect.FullName{"envoy.config.bootstrap.v3.RuntimeLayer", "envoy.service.runtime.v3.Runtime"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -36,9 +36,9 @@ func checkRuntime(p *validate.Pass, path xds.Path, layer *structpb.Struct) {
 		at := path.Key(key)
 		switch value := layer.GetFields()[key].GetKind().(type) {
 		case *structpb.Value_ListValue:
-			p.Report(validate.Finding{Path: at, Message: "runtime value is a list", Help: "write a number, a text, a boolean or a fraction"})
+			p.Report(validate.Finding{Path: at, Message: "the runtime value is a list", Help: "write a number, a string, a boolean or a fraction"})
 		case *structpb.Value_NullValue:
-			p.Report(validate.Finding{Path: at, Message: "runtime value is null", Help: "leave the key out, or give it a value"})
+			p.Report(validate.Finding{Path: at, Message: "the runtime value is null", Help: "remove the key, or set a value"})
 		case *structpb.Value_StructValue:
 			fields := value.StructValue.GetFields()
 			if fields["numerator"] == nil && fields["denominator"] == nil {

@@ -16,9 +16,9 @@ var circuitBreakers = &validate.Rule{
 	Code: "circuit-breakers",
 	Doc: `Circuit breaker thresholds are duplicate or unsupported.
 
-For each priority Envoy takes the first thresholds, and never looks at another. Of
-per_host_thresholds it supports max_connections only: "Unsupported field in
-per_host_thresholds".`,
+For each priority Envoy applies the first entry of thresholds and ignores every later one
+(a warning). In per_host_thresholds it supports max_connections only ("Unsupported field in
+per_host_thresholds").`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.CircuitBreakers"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*clusterv3.CircuitBreakers)
@@ -43,9 +43,9 @@ func checkThresholds(p *validate.Pass, path xds.Path, list []*clusterv3.CircuitB
 		}
 		p.Report(validate.Finding{
 			Path:    path.Index(i),
-			Message: fmt.Sprintf("second thresholds of priority %s, which are not in effect", t.GetPriority()),
-			Help:    "put them into the first, or give another priority",
-			Related: facts.Related(p.Resource, path.Index(earlier), "the first ones"),
+			Message: fmt.Sprintf("duplicate thresholds for priority %s: Envoy ignores these", t.GetPriority()),
+			Help:    "merge them into the first entry, or set another priority",
+			Related: facts.Related(p.Resource, path.Index(earlier), "Envoy applies these"),
 			Warning: true,
 		})
 	}
@@ -66,8 +66,8 @@ func checkPerHost(p *validate.Pass, path xds.Path, t *clusterv3.CircuitBreakers_
 		if unsupported.set {
 			p.Report(validate.Finding{
 				Path:    path.Field(unsupported.field),
-				Message: unsupported.field + " in per_host_thresholds",
-				Help:    "it supports max_connections only; move this into thresholds",
+				Message: unsupported.field + " is not supported in per_host_thresholds",
+				Help:    "move it to thresholds; per_host_thresholds supports max_connections only",
 			})
 		}
 	}

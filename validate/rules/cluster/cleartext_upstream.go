@@ -20,9 +20,10 @@ var cleartextUpstream = &validate.Rule{
 	OptIn:    true,
 	Doc: `A cluster without TLS connects to port 443 or 8443 (off by default).
 
-Envoy sends such an endpoint plain HTTP, and most servers at these ports answer with 400, or
-close the connection. --enable cleartext-upstream turns the rule on; where the other side really
-expects plain text there, a transport_socket of type raw_buffer says so.`,
+Envoy sends plain HTTP to such an endpoint. Most servers on these ports answer with 400, or
+close the connection. Add a transport_socket with an UpstreamTlsContext. If the server really
+expects plain text on that port, set a transport_socket of type raw_buffer to say so.
+--enable cleartext-upstream turns the rule on.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c := n.Message.(*clusterv3.Cluster)
@@ -31,7 +32,7 @@ expects plain text there, a transport_socket of type raw_buffer says so.`,
 		}
 		if at, port := httpsEndpoint(c.GetLoadAssignment()); port != 0 {
 			p.Report(validate.Finding{
-				Path: n.Path().Field("load_assignment").Join(at), Message: fmt.Sprintf("an endpoint at port %d gets no TLS", port), Help: helpTLS,
+				Path: n.Path().Field("load_assignment").Join(at), Message: fmt.Sprintf("the endpoint has port %d, and the cluster does not use TLS", port), Help: helpTLS,
 			})
 			return
 		}
@@ -44,14 +45,14 @@ expects plain text there, a transport_socket of type raw_buffer says so.`,
 		}
 		if at, port := httpsEndpoint(assignment.Message.(*endpointv3.ClusterLoadAssignment)); port != 0 {
 			p.Report(validate.Finding{
-				Path: n.Path().Field("name"), Message: fmt.Sprintf("an endpoint at port %d gets no TLS", port), Help: helpTLS,
+				Path: n.Path().Field("name"), Message: fmt.Sprintf("the endpoint has port %d, and the cluster does not use TLS", port), Help: helpTLS,
 				Related: facts.Related(assignment, at, "this endpoint"),
 			})
 		}
 	},
 }
 
-const helpTLS = "give the cluster a transport_socket with an UpstreamTlsContext, or one of type raw_buffer where plain text is meant"
+const helpTLS = "add a transport_socket with an UpstreamTlsContext to the cluster; if you mean plain text, one of type raw_buffer"
 
 // httpsEndpoint returns the place and the port of the first endpoint at a port of HTTPS; the
 // port is 0 where there is none.

@@ -18,14 +18,14 @@ var clusterOfClusters = &validate.Rule{
 	Whole: true,
 	Doc: `An aggregate or composite cluster has a member that can't serve requests.
 
-An aggregate cluster takes the hosts of its members. A member that is an aggregate
-or composite cluster itself has none of its own, be it the cluster itself, part of
-a cycle, or not: Envoy accepts it and never sends a request there, and where no other
-member is left, all requests get 503.
+An aggregate cluster uses the hosts of its members. A member that is itself an aggregate or
+composite cluster has no hosts of its own, whether or not the two form a cycle. Envoy
+accepts it and never sends it a request (a warning); if no other member is left, every
+request gets 503.
 
-A composite cluster hands a request on to its members. One that comes back to itself
-makes Envoy recurse until it crashes, at the first request, or at the first retry
-when an earlier member has answered.`,
+A composite cluster passes a request on to its members. If a member leads back to it, Envoy
+recurses until it crashes: at the first request, or at the first retry if an earlier member
+has answered.`,
 	Collect: []protoreflect.FullName{
 		"envoy.extensions.clusters.aggregate.v3.ClusterConfig",
 		"envoy.extensions.clusters.composite.v3.ClusterConfig",
@@ -74,14 +74,14 @@ func checkAggregate(p *validate.LookupPass, made map[string]validate.Occurrence,
 			Resource: at.Resource,
 			Path:     at.Node.Path().Field("clusters").Index(i),
 			Message:  fmt.Sprintf("cluster %q has no hosts of its own: requests get 503", name),
-			Help:     "name the clusters that it is made of",
+			Help:     "list the members of that cluster instead",
 		}
 		if serves {
 			f.Message = fmt.Sprintf("cluster %q has no hosts of its own: it is never used", name)
 			f.Warning = true
 		}
 		if member.Resource != at.Resource {
-			f.Related = facts.Related(member.Resource, "cluster_type", "is made of clusters")
+			f.Related = facts.Related(member.Resource, "cluster_type", "this cluster consists of other clusters")
 		}
 		p.Report(f)
 	}
@@ -108,13 +108,13 @@ func checkComposite(p *validate.Pass, made map[string]validate.Occurrence, start
 	f := validate.Finding{
 		Resource: made[start].Resource,
 		Path:     made[start].Node.Path().Field("clusters").Index(i).Field("name"),
-		Message:  fmt.Sprintf("cluster %q leads back to %q: Envoy crashes", next, start),
-		Help:     "break the cycle",
+		Message:  fmt.Sprintf("cluster %q leads back to composite cluster %q: Envoy crashes", next, start),
+		Help:     "remove one of the clusters from the cycle",
 	}
 	for _, name := range way {
 		round[name] = true
 		if name != start {
-			f.Related = append(f.Related, facts.Related(made[name].Resource, "cluster_type", "is on the way")...)
+			f.Related = append(f.Related, facts.Related(made[name].Resource, "cluster_type", "this cluster is part of the cycle")...)
 		}
 	}
 	p.Report(f)

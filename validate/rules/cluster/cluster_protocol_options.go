@@ -19,21 +19,22 @@ var clusterProtocolOptions = &validate.Rule{
 	Code: "cluster-protocol-options",
 	Doc: `A cluster's protocol options conflict, or do not fit its transport socket.
 
-The key in typed_extension_protocol_options says whose options they are, and so
-which message ("Unable to unpack as …"). For HTTP the key is
-envoy.extensions.upstreams.http.v3.HttpProtocolOptions: under the older one Envoy
-checks the options and does not use them.
+The key in typed_extension_protocol_options names the extension, and Envoy unpacks the
+value as that extension's message ("Unable to unpack as …"). For HTTP the key is
+envoy.extensions.upstreams.http.v3.HttpProtocolOptions. Under the older key
+envoy.upstreams.http.http_protocol_options Envoy checks the options and does not apply them.
 
-With auto_config the cluster's transport sockets must all do ALPN, as TLS does, and
-with HTTP/3 it needs alternate_protocols_cache_options; a key_value_store_config in
-them is refused unless Envoy runs with --concurrency 1. HTTP/3 needs a transport
-socket that is called envoy.transport_sockets.quic, or the same inside one called
-envoy.transport_sockets.http_11_proxy: here the name counts. The released binary
-has no header validation extensions.
+auto_config needs transport sockets with ALPN, such as TLS. With HTTP/3 it also needs
+alternate_protocols_cache_options; Envoy rejects a key_value_store_config in them unless it
+runs with --concurrency 1. HTTP/3 needs a transport socket named
+envoy.transport_sockets.quic, or one inside envoy.transport_sockets.http_11_proxy: here
+Envoy checks the name, not only the type. The released binary has no header validation
+extensions.
 
-The older fields of the cluster are not in effect beside these options, but for
-max_requests_per_connection, which may stand in one place only; of HTTP/1 and
-HTTP/2 they can have one, unless protocol_selection is USE_DOWNSTREAM_PROTOCOL.`,
+Beside these options the older fields of the cluster have no effect, except
+max_requests_per_connection, which may be set in one of the two places only. Without them a
+cluster can't have both http_protocol_options and http2_protocol_options, unless
+protocol_selection is USE_DOWNSTREAM_PROTOCOL.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", httpProtocolOptions},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -71,18 +72,18 @@ func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) 
 	case !known:
 		return // unresolved-reference
 	case key == facts.OlderHTTPProtocolOptions || key == olderTCPProtocolOptions:
-		f.Message = fmt.Sprintf("options under %q are not in effect", key)
-		f.Help = fmt.Sprintf("make their key %s", want)
+		f.Message = fmt.Sprintf("Envoy does not apply options under the older key %q", key)
+		f.Help = fmt.Sprintf("change the key to %s", want)
 		f.Warning = true
 	case got == "google.protobuf.Struct" && xds.UnpackOptions(map[string]*anypb.Any{key: a}, key) == nil:
 		f.Path = path.Field("value")
-		f.Message = fmt.Sprintf("value does not fit %s", want)
-		f.Help = "check the spelling and the kind of the fields"
+		f.Message = fmt.Sprintf("the value does not match %s", want)
+		f.Help = "check the names and types of the fields"
 	case got == want || !p.Envoy.Holds(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
 		return // Envoy reads nothing as whatever it wants; HTTP options need something
 	default:
-		f.Message = fmt.Sprintf("%s stands under the key %q", got, key)
-		f.Help = fmt.Sprintf("give it a %s, or correct the key", want)
+		f.Message = fmt.Sprintf("%s does not match the key %q", got, key)
+		f.Help = fmt.Sprintf("write a %s, or correct the key", want)
 	}
 	p.Report(f)
 }
@@ -114,8 +115,8 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 			if older.set {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field(older.field),
-					Message: older.field + " is not in effect beside HttpProtocolOptions",
-					Help:    "move it into typed_extension_protocol_options",
+					Message: older.field + " has no effect beside HttpProtocolOptions",
+					Help:    "move it to HttpProtocolOptions in typed_extension_protocol_options",
 					Warning: true,
 				})
 			}
@@ -124,15 +125,15 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if c.GetMaxRequestsPerConnection() != nil && common.GetMaxRequestsPerConnection() != nil {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("max_requests_per_connection"),
-			Message: "max_requests_per_connection in the cluster and in its HTTP options",
-			Help:    "leave the one in common_http_protocol_options",
+			Message: "max_requests_per_connection is set in both the cluster and its HTTP options",
+			Help:    "keep the one in common_http_protocol_options",
 		})
 	}
 	if !set && c.GetHttpProtocolOptions() != nil && c.GetHttp2ProtocolOptions() != nil && c.GetProtocolSelection() == clusterv3.Cluster_USE_CONFIGURED_PROTOCOL {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("http2_protocol_options"),
-			Message: "http2_protocol_options beside http_protocol_options",
-			Help:    "leave one of them, or set protocol_selection: USE_DOWNSTREAM_PROTOCOL",
+			Message: "both http_protocol_options and http2_protocol_options are set",
+			Help:    "keep one of them, or set protocol_selection: USE_DOWNSTREAM_PROTOCOL",
 		})
 	}
 }
@@ -142,7 +143,7 @@ func checkHTTPOptions(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptio
 	if m.GetHeaderValidationConfig() != nil {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("header_validation_config"),
-			Message: "header_validation_config: Envoy's binary has no header validation extensions",
+			Message: "header_validation_config is not supported: the released Envoy has no header validation extensions",
 			Help:    "remove it",
 		})
 	}
@@ -157,14 +158,14 @@ func checkProtocolsCache(p *validate.Pass, path xds.Path, auto *httpv3.HttpProto
 	case cache == nil:
 		p.Report(validate.Finding{
 			Path:    path.Field("http3_protocol_options"),
-			Message: "HTTP/3 in auto_config without alternate_protocols_cache_options",
-			Help:    "give it alternate_protocols_cache_options: {name: …}, where Envoy keeps who speaks HTTP/3",
+			Message: "http3_protocol_options in auto_config needs alternate_protocols_cache_options",
+			Help:    "add alternate_protocols_cache_options: {name: …}, the cache of hosts that support HTTP/3",
 		})
 	case cache.GetKeyValueStoreConfig() != nil:
 		p.Report(validate.Finding{
 			Path:    path.Field("alternate_protocols_cache_options").Field("key_value_store_config"),
-			Message: "Envoy refuses a key value store here, unless it runs with --concurrency 1",
-			Help:    "remove it: Envoy then keeps the protocols in memory",
+			Message: "Envoy rejects key_value_store_config here, unless it runs with --concurrency 1",
+			Help:    "remove it: Envoy then keeps the cache in memory",
 			Warning: true,
 		})
 	}

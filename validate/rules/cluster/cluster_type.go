@@ -18,17 +18,15 @@ var clusterType = &validate.Rule{
 	Code: "cluster-type",
 	Doc: `A cluster's type is unknown, or conflicts with its other fields.
 
-cluster_type names a cluster factory of Envoy, by the type of its typed_config or,
-without one, by its name: "Didn't find a registered cluster factory
-implementation". Some factories do not come without a typed_config, and
-envoy.cluster.eds does not come by cluster_type at all. That of Redis needs its own name
-as well ("Redis cluster can only created with redis cluster type").
+cluster_type selects a cluster factory by the type of its typed_config or, without one, by
+its name ("Didn't find a registered cluster factory implementation"). Some factories need a
+typed_config. Envoy does not accept envoy.cluster.eds in cluster_type at all, and a Redis
+cluster also needs its own name ("Redis cluster can only created with redis cluster type").
 
-Refused as well: eds_cluster_config on a cluster whose type is not EDS; a
-LOGICAL_DNS cluster without exactly one endpoint; a load_assignment on
-ORIGINAL_DST, even an empty one, and its http_header_name without
-use_http_header. The other types that have no use for load_assignment take it,
-and its endpoints get no requests.`,
+Envoy also rejects eds_cluster_config on a cluster whose type is not EDS, a LOGICAL_DNS
+cluster without exactly one endpoint, and on ORIGINAL_DST a load_assignment (even an empty
+one) or http_header_name without use_http_header. Other types that do not use
+load_assignment accept it, and its endpoints get no requests (a warning).`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.extensions.clusters.dns.v3.DnsCluster",
@@ -45,8 +43,8 @@ and its endpoints get no requests.`,
 			if k.Factory == redisCluster && m.GetClusterType().GetName() != redisCluster {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("cluster_type").Field("name"),
-					Message: fmt.Sprintf("cluster type %q with the configuration of %s: Envoy goes by the name too", m.GetClusterType().GetName(), redisCluster),
-					Help:    "name it " + redisCluster,
+					Message: fmt.Sprintf("cluster_type is named %q and has the configuration of %s: Envoy needs that name too", m.GetClusterType().GetName(), redisCluster),
+					Help:    "write name: " + redisCluster,
 				})
 			}
 			checkDiscovery(p, n, m, k)
@@ -74,15 +72,15 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("cluster_type"),
 			Message: fmt.Sprintf("cluster type %q has no typed_config", k.Factory),
-			Help:    fmt.Sprintf("give it a typed_config of type %s", k.Config),
+			Help:    fmt.Sprintf("add a typed_config of type %s", k.Config),
 		})
 	case custom.GetTypedConfig() != nil && !p.Envoy.Holds(xds.PayloadType(custom.GetTypedConfig())):
 		// unknown-type
 	case config != "":
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("cluster_type").Field("typed_config"),
-			Message: fmt.Sprintf("%s is no type of cluster", config),
-			Help:    "give the configuration of a cluster, envoy.extensions.clusters.…",
+			Message: fmt.Sprintf("%s is not a cluster type", config),
+			Help:    "write the configuration of a cluster type, envoy.extensions.clusters.…",
 		})
 	default:
 		var factories []string
@@ -92,7 +90,7 @@ func checkClusterFactory(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k 
 		f := validate.Finding{
 			Path:    n.Path().Field("cluster_type").Field("name"),
 			Message: fmt.Sprintf("unknown cluster type %q", custom.GetName()),
-			Help:    "without a typed_config the name must be that of a cluster factory of Envoy, such as envoy.cluster.static",
+			Help:    "write the name of a cluster factory, such as envoy.cluster.static, or add a typed_config",
 		}
 		if near := diag.NewCandidates(factories).Nearest(custom.GetName()); near != "" {
 			f.Help, f.Correction = "", diag.Correction{Wrong: custom.GetName(), Right: near}
@@ -106,14 +104,14 @@ func checkDiscovery(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k envoy
 	case c.GetClusterType() != nil && k.Factory == "envoy.cluster.eds":
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("cluster_type"),
-			Message: "cluster type envoy.cluster.eds: Envoy takes eds_cluster_config with type EDS only, and needs one",
+			Message: "cluster_type can't be envoy.cluster.eds: Envoy accepts eds_cluster_config with type: EDS only",
 			Help:    "write type: EDS instead of cluster_type",
 		})
 	case c.GetEdsClusterConfig() != nil && c.GetType() != clusterv3.Cluster_EDS:
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("eds_cluster_config"),
-			Message: fmt.Sprintf("eds_cluster_config on a cluster of type %s", p.Envoy.ClusterTypeText(c)),
-			Help:    "make the cluster's type EDS, or remove eds_cluster_config",
+			Message: fmt.Sprintf("a cluster of type %s can't have eds_cluster_config", p.Envoy.ClusterTypeText(c)),
+			Help:    "write type: EDS, or remove eds_cluster_config",
 		})
 	}
 }
@@ -127,14 +125,14 @@ func checkEndpointsOfType(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster, k
 	case k.Factory == "envoy.cluster.original_dst" || k.Factory == "envoy.clusters.reverse_connection":
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: fmt.Sprintf("a cluster of type %s has a load_assignment", p.Envoy.ClusterTypeText(c)),
-			Help:    "remove it: such a cluster finds its endpoints itself",
+			Message: fmt.Sprintf("a cluster of type %s can't have a load_assignment", p.Envoy.ClusterTypeText(c)),
+			Help:    "remove it: such a cluster discovers its endpoints itself",
 		})
 	case endpointCount(c.GetLoadAssignment()) > 0:
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: fmt.Sprintf("the endpoints in load_assignment are not used by a cluster of type %s", p.Envoy.ClusterTypeText(c)),
-			Help:    "remove them, or make the cluster's type STATIC",
+			Message: fmt.Sprintf("a cluster of type %s does not use the endpoints in load_assignment", p.Envoy.ClusterTypeText(c)),
+			Help:    "remove them, or set the cluster's type to STATIC",
 			Warning: true,
 		})
 	}
@@ -152,8 +150,8 @@ func checkSingleEndpoint(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path().Field("load_assignment").Field("endpoints"),
-		Message: "a LOGICAL_DNS cluster has " + what + ", Envoy takes exactly one",
-		Help:    "it takes exactly one endpoint, the name to look up; with more, make its type STRICT_DNS",
+		Message: "a LOGICAL_DNS cluster has " + what + ", it needs exactly one",
+		Help:    "keep one endpoint, the hostname to resolve; for several, set the type to STRICT_DNS",
 	})
 }
 
@@ -167,7 +165,7 @@ func checkDestinationHeader(p *validate.Pass, path xds.Path, m destinationHeader
 	if m.GetHttpHeaderName() != "" && !m.GetUseHttpHeader() {
 		p.Report(validate.Finding{
 			Path:    path.Field("http_header_name"),
-			Message: fmt.Sprintf("http_header_name %q without use_http_header", m.GetHttpHeaderName()),
+			Message: fmt.Sprintf("http_header_name %q needs use_http_header", m.GetHttpHeaderName()),
 			Help:    "set use_http_header: true, or remove the name",
 		})
 	}

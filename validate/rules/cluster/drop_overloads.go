@@ -15,8 +15,8 @@ var dropOverloads = &validate.Rule{
 	Code: "drop-overloads",
 	Doc: `drop_overloads has several categories, or drops more than 100 %.
 
-drop_overloads has one category ("Cluster drop_overloads config has 2 categories.
-Envoy only support one."), and drops 100 % at most.`,
+Envoy supports one category in drop_overloads ("Cluster drop_overloads config has 2
+categories. Envoy only support one."), and a drop_percentage of at most 100 %.`,
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		list := n.Message.(*endpointv3.ClusterLoadAssignment_Policy).GetDropOverloads()
@@ -24,8 +24,8 @@ Envoy only support one."), and drops 100 % at most.`,
 		if len(list) > 1 {
 			p.Report(validate.Finding{
 				Path:    path.Index(1),
-				Message: fmt.Sprintf("drop_overloads has %d categories", len(list)),
-				Help:    "leave one: Envoy supports no more",
+				Message: fmt.Sprintf("drop_overloads has %d categories, Envoy supports one", len(list)),
+				Help:    "keep one category",
 			})
 			return
 		}
@@ -34,8 +34,8 @@ Envoy only support one."), and drops 100 % at most.`,
 			if of, ok := denominators[share.GetDenominator()]; ok && share.GetNumerator() > of {
 				p.Report(validate.Finding{
 					Path:    path.Index(i).Field("drop_percentage"),
-					Message: fmt.Sprintf("drops %d requests of %d", share.GetNumerator(), of),
-					Help:    "drop all of them at most",
+					Message: fmt.Sprintf("drop_percentage is %d of %d, more than 100 %%", share.GetNumerator(), of),
+					Help:    "write a fraction of at most 1",
 				})
 			}
 		}

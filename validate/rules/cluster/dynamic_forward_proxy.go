@@ -16,11 +16,11 @@ var dynamicForwardProxy = &validate.Rule{
 	Code: "dynamic-forward-proxy",
 	Doc: `A dynamic forward proxy skips TLS checks, or preresolves too many hostnames.
 
-A cluster that connects to whatever host is asked for must tell that host's name in
-TLS and check its certificate for it: "dynamic_forward_proxy cluster must have
-auto_sni and auto_san_validation true unless allow_insecure_cluster_options is set".
-Both are on by themselves only while the cluster has no HTTP options of its own.
-preresolve_hostnames are not more than max_hosts, 1024 by default.`,
+A dynamic forward proxy connects to whatever host a request names. Over TLS it must send
+that hostname as SNI and verify the certificate for it: "dynamic_forward_proxy cluster must
+have auto_sni and auto_san_validation true unless allow_insecure_cluster_options is set".
+Envoy turns both on by itself only if the cluster has no HTTP options of its own. The number
+of preresolve_hostnames must not exceed max_hosts, which is 1024 by default.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheConfig",
@@ -39,8 +39,8 @@ preresolve_hostnames are not more than max_hosts, 1024 by default.`,
 			if count := len(m.GetPreresolveHostnames()); most > 0 && uint64(count) > uint64(most) {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("preresolve_hostnames"),
-					Message: fmt.Sprintf("%d preresolve_hostnames, and max_hosts is %d", count, most),
-					Help:    "raise max_hosts",
+					Message: fmt.Sprintf("%d preresolve_hostnames exceed max_hosts, which is %d", count, most),
+					Help:    "raise max_hosts, or remove some of the hostnames",
 				})
 			}
 		}

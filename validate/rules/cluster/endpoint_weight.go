@@ -76,7 +76,7 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	}
 	if w.ofHosts[at] > math.MaxUint32 && !w.reported[at] {
 		w.reported[at] = true
-		w.report(validate.Finding{Path: path.Field("lb_endpoints"), Message: tooHeavy(w.ofHosts[at]), Help: "give smaller weights; only their proportions count"})
+		w.report(validate.Finding{Path: path.Field("lb_endpoints"), Message: tooHeavy(w.ofHosts[at]), Help: "write smaller weights; only their proportions count"})
 	}
 	if l.GetLocality() == nil || l.GetLoadBalancingWeight() == nil {
 		return
@@ -90,7 +90,7 @@ func (w *weights) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
 	w.placed[at][key] = weight
 	if w.ofPlaces[at] > math.MaxUint32 && !w.reported[at] {
 		w.reported[at] = true
-		w.report(validate.Finding{Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofPlaces[at]), Help: "give the localities smaller weights; only their proportions count"})
+		w.report(validate.Finding{Path: path.Field("load_balancing_weight"), Message: tooHeavy(w.ofPlaces[at]), Help: "write smaller weights for the localities; only their proportions count"})
 	}
 }
 
@@ -119,5 +119,5 @@ func policyHashes(v *envoyapi.Version, l *clusterv3.LoadBalancingPolicy) bool {
 }
 
 func tooHeavy(sum uint64) string {
-	return fmt.Sprintf("the weights add up to %d, Envoy takes at most %d", sum, uint32(math.MaxUint32))
+	return fmt.Sprintf("the weights add up to %d, the limit is %d", sum, uint32(math.MaxUint32))
 }

@@ -21,16 +21,16 @@ var healthCheck = &validate.Rule{
 	Code: "health-check",
 	Doc: `A health check has missing or invalid settings.
 
-Several health checks need a name each, all different. The text of a payload is
-pairs of hexadecimal digits ("invalid hex string"). Of HTTP, a range of statuses
-starts from 100 and ends, itself not in it, by 600; only POST, PUT, PATCH and
-OPTIONS send a payload; all of receive together is no longer than
-response_buffer_size, 1024 by default, where 0 is no limit. gRPC needs a cluster
-that speaks HTTP/2. Thrift needs a transport and a protocol that are not AUTO, and
-not the protocol TWITTER.
+If a cluster has several health checks, each needs a unique name. The text of a payload is
+a string of hexadecimal digits ("invalid hex string"). An HTTP health check needs status
+ranges between 100 and 600 (the end is excluded), sends a payload only with the methods
+POST, PUT, PATCH and OPTIONS, and its receive payloads together must fit into
+response_buffer_size (1024 by default, 0 for no limit). A gRPC health check needs a cluster
+with HTTP/2. A Thrift health check needs a transport and a protocol other than AUTO, and
+does not support the protocol TWITTER.
 
-codec_client_type HTTP3 is taken, and ends Envoy with std::terminate when it
-connects to the first endpoint.`,
+Envoy accepts codec_client_type HTTP3 and crashes (std::terminate) when it connects to the
+first endpoint.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.config.core.v3.HealthCheck.GrpcHealthCheck",
@@ -46,8 +46,8 @@ connects to the first endpoint.`,
 			if c, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil && !speaksHTTP2(c) {
 				p.Report(validate.Finding{
 					Path:    n.Path(),
-					Message: "a gRPC health check of a cluster that does not speak HTTP/2",
-					Help:    "give the cluster http2_protocol_options, in typed_extension_protocol_options",
+					Message: "a gRPC health check needs HTTP/2, and the cluster does not use it",
+					Help:    "set http2_protocol_options in the cluster's typed_extension_protocol_options",
 				})
 			}
 		case *corev3.HealthCheck_HttpHealthCheck:
@@ -56,8 +56,8 @@ connects to the first endpoint.`,
 			if _, err := hex.DecodeString(m.GetText()); err != nil {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("text"),
-					Message: fmt.Sprintf("payload %.60q is not written in hexadecimal digits", m.GetText()),
-					Help:    "write each byte as two digits, such as 50494e47 for PING, or give it in binary as base64",
+					Message: fmt.Sprintf("the payload %.60q is not hexadecimal", m.GetText()),
+					Help:    "write two digits for each byte, such as 50494e47 for PING, or use binary with base64",
 				})
 			}
 		case *healththriftv3.Thrift:
@@ -81,8 +81,8 @@ func checkHealthCheckNames(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 		case doubled:
 			p.Report(validate.Finding{
 				Path:    path.Field("name"),
-				Message: fmt.Sprintf("two health checks are called %q", name),
-				Help:    "give each a name of its own",
+				Message: fmt.Sprintf("two health checks have the name %q", name),
+				Help:    "give each health check a unique name",
 				Related: facts.Related(p.Resource, earlier, "the first one"),
 			})
 		default:
@@ -94,12 +94,12 @@ func checkHealthCheckNames(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 	}
 	var others []diag.Related
 	for _, path := range nameless[1:] {
-		others = append(others, facts.Related(p.Resource, path, "nor has this one")...)
+		others = append(others, facts.Related(p.Resource, path, "this one has no name either")...)
 	}
 	p.Report(validate.Finding{
 		Path:    nameless[0],
 		Message: "one of several health checks has no name",
-		Help:    "give each a name of its own",
+		Help:    "give each health check a unique name",
 		Related: others,
 	})
 }
@@ -108,8 +108,8 @@ func checkHTTPHealthCheck(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_H
 	if m.GetCodecClientType() == typev3.CodecClientType_HTTP3 {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("codec_client_type"),
-			Message: "a health check by HTTP3 crashes Envoy",
-			Help:    "give HTTP1 or HTTP2, to a TCP port of the endpoint",
+			Message: "a health check with codec_client_type HTTP3 crashes Envoy",
+			Help:    "write HTTP1 or HTTP2, and check a TCP port of the endpoint",
 		})
 	}
 	checkStatuses(p, n.Path().Field("expected_statuses"), m.GetExpectedStatuses())
@@ -125,8 +125,8 @@ func checkHTTPHealthCheck(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_H
 			}
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("send"),
-				Message: fmt.Sprintf("a %s request does not send a payload", method),
-				Help:    "set method to POST, PUT, PATCH or OPTIONS",
+				Message: fmt.Sprintf("a %s request can't send a payload", method),
+				Help:    "set method to POST, PUT, PATCH or OPTIONS, or remove send",
 			})
 		}
 	}
@@ -138,8 +138,8 @@ func checkStatuses(p *validate.Pass, path xds.Path, ranges []*typev3.Int64Range)
 		if r.GetStart() < 100 || r.GetEnd() > 600 || r.GetStart() >= r.GetEnd() {
 			p.Report(validate.Finding{
 				Path:    path.Index(i),
-				Message: fmt.Sprintf("no HTTP status is from %d up to, but not including, %d", r.GetStart(), r.GetEnd()),
-				Help:    "start at 100 or more, and end above the start, at 600 at most",
+				Message: fmt.Sprintf("the range from %d up to, but not including, %d is not a range of HTTP statuses", r.GetStart(), r.GetEnd()),
+				Help:    "write a start of at least 100, and an end above the start and at most 600",
 			})
 		}
 	}
@@ -158,7 +158,7 @@ func checkExpectedResponse(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("receive"),
 			Message: fmt.Sprintf("the expected response has %d bytes, and response_buffer_size is %d", length, most),
-			Help:    "set a response_buffer_size of that size at least, or of 0 for no limit",
+			Help:    "raise response_buffer_size, or set it to 0 for no limit",
 		})
 	}
 }
@@ -167,7 +167,7 @@ func checkThriftHealthCheck(p *validate.Pass, n *xds.Node, m *healththriftv3.Thr
 	if m.GetTransport() == thriftv3.TransportType_AUTO_TRANSPORT {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("transport"),
-			Message: "a Thrift health check can't find the transport out by itself",
+			Message: "a Thrift health check can't use AUTO_TRANSPORT",
 			Help:    "set transport: FRAMED, UNFRAMED or HEADER",
 		})
 	}
@@ -175,7 +175,7 @@ func checkThriftHealthCheck(p *validate.Pass, n *xds.Node, m *healththriftv3.Thr
 	case thriftv3.ProtocolType_AUTO_PROTOCOL, thriftv3.ProtocolType_TWITTER:
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("protocol"),
-			Message: fmt.Sprintf("a Thrift health check can't have the protocol %s", m.GetProtocol()),
+			Message: fmt.Sprintf("a Thrift health check does not support the protocol %s", m.GetProtocol()),
 			Help:    "set protocol: BINARY, LAX_BINARY or COMPACT",
 		})
 	}

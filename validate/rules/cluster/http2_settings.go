@@ -18,14 +18,13 @@ var http2Settings = &validate.Rule{
 	Code: "http2-settings",
 	Doc: `HTTP/2 settings conflict or are not allowed.
 
-Of custom_settings_parameters, two with one identifier and different values are
-"inconsistent"; one that has a field of its own (hpack_table_size,
-max_concurrent_streams, initial_stream_window_size) stands in one of the two
-places; ENABLE_CONNECT_PROTOCOL (8) stands in allow_connect only, and ENABLE_PUSH (2)
-can't be on.
+In custom_settings_parameters Envoy rejects two different values for one identifier
+("inconsistent"), a parameter that is also set in its own field (hpack_table_size,
+max_concurrent_streams, initial_stream_window_size), ENABLE_CONNECT_PROTOCOL (8), which
+belongs in allow_connect, and ENABLE_PUSH (2) with a value other than 0.
 
-max_header_field_size_kb is at most what all headers together may have:
-max_request_headers_kb of the HTTP connection manager, 60 by default, or
+max_header_field_size_kb must not exceed the limit for all headers together:
+max_request_headers_kb of the HTTP connection manager (60 by default), or
 max_response_headers_kb of a cluster.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Http2ProtocolOptions"},
 	Node: func(p *validate.Pass, n *xds.Node) {
@@ -38,8 +37,8 @@ max_response_headers_kb of a cluster.`,
 		if size := m.GetMaxHeaderFieldSizeKb(); size != nil && limit != nil && size.GetValue() > limit.GetValue() {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("max_header_field_size_kb"),
-				Message: fmt.Sprintf("max_header_field_size_kb %d is more than %s %d", size.GetValue(), field, limit.GetValue()),
-				Help:    fmt.Sprintf("raise %s, or lower it", field),
+				Message: fmt.Sprintf("max_header_field_size_kb %d exceeds %s %d", size.GetValue(), field, limit.GetValue()),
+				Help:    fmt.Sprintf("raise %s, or lower max_header_field_size_kb", field),
 			})
 		}
 	},
@@ -88,17 +87,17 @@ func checkCustomSettings(p *validate.Pass, n *xds.Node, m *corev3.Http2ProtocolO
 		values[identifier] = value
 		switch {
 		case identifier == enableConnect:
-			f.Message = "ENABLE_CONNECT_PROTOCOL as a custom parameter"
+			f.Message = "ENABLE_CONNECT_PROTOCOL is not allowed in custom_settings_parameters"
 			f.Help = "set allow_connect instead"
 		case identifier == enablePush && value == 1:
-			f.Message = "ENABLE_PUSH is on: Envoy does not push"
+			f.Message = "ENABLE_PUSH must be 0: Envoy does not push"
 			f.Help = "remove it"
 		case doubled && earlier != value:
-			f.Message = fmt.Sprintf("parameter %d is %d and %d", identifier, earlier, value)
-			f.Help = "leave one of them"
+			f.Message = fmt.Sprintf("conflicting values for parameter %d: %d and %d", identifier, earlier, value)
+			f.Help = "keep one of them"
 		case settingField(identifier, m) != "":
-			f.Message = fmt.Sprintf("parameter %d is %s, which is set too", identifier, settingField(identifier, m))
-			f.Help = "leave one of them"
+			f.Message = fmt.Sprintf("parameter %d is also set in its own field, %s", identifier, settingField(identifier, m))
+			f.Help = "keep one of them"
 		default:
 			continue
 		}

@@ -17,10 +17,9 @@ var ledsEndpoints = &validate.Rule{
 	Code: "leds-endpoints",
 	Doc: `A locality's LEDS settings are invalid or unsupported.
 
-leds_cluster_locality_config is for the assignments of EDS clusters ("LEDS is only
-supported when EDS is used"), instead of lb_endpoints and not beside them. Its
-leds_collection_name is an xdstp: URL whose config source is ADS or DELTA_GRPC, or
-a file: URL; Envoy refuses other names, and an xdstp: name from another source.`,
+leds_cluster_locality_config works in EDS clusters only ("LEDS is only supported when EDS
+is used"), and replaces lb_endpoints. Its leds_collection_name must be a file: URL, or an
+xdstp: URL with a config source of ADS or DELTA_GRPC; Envoy rejects other names and sources.`,
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.LocalityLbEndpoints"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*endpointv3.LocalityLbEndpoints)
@@ -33,21 +32,21 @@ a file: URL; Envoy refuses other names, and an xdstp: name from another source.`
 		f := validate.Finding{Path: path}
 		switch {
 		case facts.Inside(n, "envoy.config.cluster.v3.Cluster"):
-			f.Message = "leds_cluster_locality_config in a STATIC cluster"
-			f.Help = "list the endpoints, or make the cluster's type EDS"
+			f.Message = "a STATIC cluster can't have leds_cluster_locality_config"
+			f.Help = "list the endpoints, or set the cluster's type to EDS"
 		case len(m.GetLbEndpoints()) > 0:
-			f.Message = "leds_cluster_locality_config beside lb_endpoints"
-			f.Help = "leave one of them"
+			f.Message = "both leds_cluster_locality_config and lb_endpoints are set"
+			f.Help = "keep one of them"
 		case strings.HasPrefix(name, "file:"):
 			return
 		case !strings.HasPrefix(name, "xdstp:"):
 			f.Path = path.Field("leds_collection_name")
-			f.Message = fmt.Sprintf("leds_collection_name %q is no xdstp: URL", name)
+			f.Message = fmt.Sprintf("leds_collection_name %q is not an xdstp: URL", name)
 			f.Help = "write it as xdstp://authority/envoy.config.endpoint.v3.LbEndpoint/name/*"
 		case !streams(leds.GetLedsConfig()):
 			f.Path = path.Field("leds_config")
-			f.Message = "a collection of endpoints from a config source that has none"
-			f.Help = "ask ADS or DELTA_GRPC, or list the endpoints"
+			f.Message = "this config source does not support endpoint collections"
+			f.Help = "use ADS or DELTA_GRPC, or list the endpoints in lb_endpoints"
 		default:
 			return
 		}

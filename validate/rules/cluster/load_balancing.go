@@ -19,22 +19,20 @@ var loadBalancing = &validate.Rule{
 	Code: "load-balancing",
 	Doc: `A cluster's load balancing settings are invalid or conflict.
 
-Of load_balancing_policy Envoy takes the first policy that it knows, and refuses a
-list without one. Beside it stand neither lb_subset_config nor the locality,
-zone and hashing parts of common_lb_config; lb_policy and its own settings are
-not in effect.
+From load_balancing_policy Envoy uses the first policy that it knows, and rejects a list
+without one. Beside it, lb_subset_config and the locality, zone and hashing fields of
+common_lb_config are rejected, and lb_policy and its settings have no effect (a warning).
 
-ORIGINAL_DST, aggregate, composite, dynamic_forward_proxy and reverse_connection
-clusters choose endpoints themselves and want CLUSTER_PROVIDED, which others can't
-have; redis can have either. ORIGINAL_DST and reverse_connection look for it in
-lb_policy even beside a load_balancing_policy. A policy that only hands over to
-another crashes Envoy where that one is CLUSTER_PROVIDED.
+ORIGINAL_DST, aggregate, composite, dynamic_forward_proxy and reverse_connection clusters
+choose their endpoints themselves and need CLUSTER_PROVIDED. Other clusters can't have it,
+except redis, which supports both. ORIGINAL_DST and reverse_connection need it in lb_policy,
+even beside a load_balancing_policy. A policy that delegates to another one crashes Envoy if
+that is CLUSTER_PROVIDED.
 
-The sizes of a ring need minimum_ring_size (1024 by default) up to
-maximum_ring_size, the table of maglev a prime number. The fallback keys of a
-subset selector go with KEYS_SUBSET only, and are some but not all of its keys.
-locality_weight_aware needs locality_weighted_lb_config, use_hostname_for_hashing
-the type STRICT_DNS.`,
+minimum_ring_size (1024 by default) must not exceed maximum_ring_size, and the table_size of
+maglev must be a prime. A subset selector may have fallback_keys_subset with KEYS_SUBSET
+only, and they must be some but not all of its keys. locality_weight_aware needs
+locality_weighted_lb_config. use_hostname_for_hashing needs the type STRICT_DNS.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.extensions.clusters.dynamic_forward_proxy.v3.SubClustersConfig",
@@ -54,8 +52,8 @@ the type STRICT_DNS.`,
 			if m.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("lb_policy"),
-					Message: "lb_policy CLUSTER_PROVIDED for the sub clusters of a dynamic forward proxy",
-					Help:    "give another policy, such as ROUND_ROBIN",
+					Message: "the sub-clusters of a dynamic forward proxy can't have lb_policy CLUSTER_PROVIDED",
+					Help:    "write another policy, such as ROUND_ROBIN",
 				})
 			}
 			return

@@ -20,7 +20,7 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 			}
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("load_balancing_policy"),
-				Message: "load_balancing_policy without a policy that Envoy knows",
+				Message: "load_balancing_policy has no policy that Envoy knows",
 				Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 			})
 			return
@@ -28,8 +28,8 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 	case c.GetLbPolicy() == clusterv3.Cluster_LOAD_BALANCING_POLICY_CONFIG:
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("lb_policy"),
-			Message: "lb_policy LOAD_BALANCING_POLICY_CONFIG without load_balancing_policy",
-			Help:    "give the load_balancing_policy, or another lb_policy",
+			Message: "lb_policy LOAD_BALANCING_POLICY_CONFIG needs load_balancing_policy",
+			Help:    "add load_balancing_policy, or set another lb_policy",
 		})
 		return
 	default:
@@ -43,8 +43,8 @@ func checkBesidePolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	conflict := func(path xds.Path, field string) {
 		p.Report(validate.Finding{
 			Path:    path.Field(field),
-			Message: fmt.Sprintf("%s beside load_balancing_policy", field),
-			Help:    "move it into the typed_config of the policy",
+			Message: fmt.Sprintf("%s is not allowed beside load_balancing_policy", field),
+			Help:    "move it to the typed_config of the policy",
 		})
 	}
 	if c.GetLbSubsetConfig() != nil {
@@ -63,8 +63,8 @@ func checkBesidePolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if field, of := lbConfig(c); field != "" && of != clusterv3.Cluster_CLUSTER_PROVIDED {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field(field),
-			Message: fmt.Sprintf("%s is not in effect beside load_balancing_policy", field),
-			Help:    "move it into the typed_config of the policy",
+			Message: fmt.Sprintf("%s has no effect beside load_balancing_policy", field),
+			Help:    "move it to the typed_config of the policy",
 			Warning: true,
 		})
 	}
@@ -93,8 +93,8 @@ func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if field, of := lbConfig(c); field != "" && of != c.GetLbPolicy() {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field(field),
-			Message: fmt.Sprintf("%s is not in effect with lb_policy %s", field, c.GetLbPolicy()),
-			Help:    fmt.Sprintf("set lb_policy: %s, or remove it", of),
+			Message: fmt.Sprintf("%s has no effect with lb_policy %s", field, c.GetLbPolicy()),
+			Help:    fmt.Sprintf("set lb_policy: %s, or remove the settings", of),
 			Warning: true,
 		})
 	}
@@ -110,8 +110,8 @@ func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if c.GetCommonLbConfig().GetConsistentHashingLbConfig().GetUseHostnameForHashing() && c.GetType() != clusterv3.Cluster_STRICT_DNS {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("common_lb_config").Field("consistent_hashing_lb_config").Field("use_hostname_for_hashing"),
-			Message: fmt.Sprintf("use_hostname_for_hashing on a cluster of type %s", p.Envoy.ClusterTypeText(c)),
-			Help:    "it goes with type: STRICT_DNS only; a RingHash or Maglev in load_balancing_policy may have it with any type",
+			Message: fmt.Sprintf("a cluster of type %s can't have use_hostname_for_hashing", p.Envoy.ClusterTypeText(c)),
+			Help:    "set the type to STRICT_DNS, or use RingHash or Maglev in load_balancing_policy, which support it with any type",
 		})
 	}
 }
@@ -122,8 +122,8 @@ func checkSubsetConfig(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED && len(subset.GetSubsetSelectors()) > 0 {
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: "lb_subset_config with lb_policy CLUSTER_PROVIDED",
-			Help:    "remove it: who chooses the endpoints does not know of subsets",
+			Message: "lb_subset_config is not allowed with lb_policy CLUSTER_PROVIDED",
+			Help:    "remove it: a cluster that chooses its endpoints itself does not support subsets",
 		})
 		return
 	}
@@ -133,7 +133,7 @@ func checkSubsetConfig(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if subset.GetLocalityWeightAware() && c.GetCommonLbConfig().GetLocalityWeightedLbConfig() == nil {
 		p.Report(validate.Finding{
 			Path:    path.Field("locality_weight_aware"),
-			Message: "locality_weight_aware without locality_weighted_lb_config",
+			Message: "locality_weight_aware needs locality_weighted_lb_config",
 			Help:    "set common_lb_config: {locality_weighted_lb_config: {}}",
 		})
 	}
@@ -158,14 +158,14 @@ func checkProvided(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	case balances == provided:
 		return
 	case balances:
-		f.Message = fmt.Sprintf("a cluster of type %s chooses its endpoints itself, and has %s %s", p.Envoy.ClusterTypeText(c), field, policy)
-		f.Help = "set lb_policy: CLUSTER_PROVIDED, and no other load_balancing_policy"
+		f.Message = fmt.Sprintf("a cluster of type %s chooses its endpoints itself and can't have %s %s", p.Envoy.ClusterTypeText(c), field, policy)
+		f.Help = "set lb_policy: CLUSTER_PROVIDED, and remove other policies from load_balancing_policy"
 	case k.Factory == "envoy.clusters.redis":
-		f.Message = "a redis cluster with the policy ClusterProvided, but not in lb_policy"
+		f.Message = "a redis cluster with the policy ClusterProvided also needs lb_policy: CLUSTER_PROVIDED"
 		f.Help = "set lb_policy: CLUSTER_PROVIDED"
 	default:
-		f.Message = fmt.Sprintf("a cluster of type %s does not choose its endpoints itself, and has %s %s", p.Envoy.ClusterTypeText(c), field, policy)
-		f.Help = "give another policy, such as ROUND_ROBIN"
+		f.Message = fmt.Sprintf("a cluster of type %s does not choose its endpoints itself and can't have %s %s", p.Envoy.ClusterTypeText(c), field, policy)
+		f.Help = "write another policy, such as ROUND_ROBIN"
 	}
 	p.Report(f)
 }

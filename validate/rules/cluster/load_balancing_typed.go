@@ -37,8 +37,8 @@ func checkRingSizes(p *validate.Pass, path xds.Path, m ringSizes) {
 	if least > most {
 		p.Report(validate.Finding{
 			Path:    path.Field(field),
-			Message: fmt.Sprintf("minimum_ring_size %d is more than maximum_ring_size %d", least, most),
-			Help:    fmt.Sprintf("without a value they are %d and %d", defaultLeast, defaultMost),
+			Message: fmt.Sprintf("minimum_ring_size %d exceeds maximum_ring_size %d", least, most),
+			Help:    fmt.Sprintf("raise maximum_ring_size; the defaults are %d and %d", defaultLeast, defaultMost),
 		})
 	}
 }
@@ -53,8 +53,8 @@ func checkTableSize(p *validate.Pass, path xds.Path, m tableSize) {
 	if size.GetValue() == 1 { // Envoy takes it for a prime
 		p.Report(validate.Finding{
 			Path:    path.Field("table_size"),
-			Message: "the table_size of maglev is 1: Envoy crashes with the first endpoint",
-			Help:    fmt.Sprintf("take a prime far above the number of endpoints, such as the default %d", defaultTableSize),
+			Message: "table_size 1 of maglev crashes Envoy with the first endpoint",
+			Help:    fmt.Sprintf("write a prime far above the number of endpoints, such as the default %d", defaultTableSize),
 		})
 		return
 	}
@@ -63,8 +63,8 @@ func checkTableSize(p *validate.Pass, path xds.Path, m tableSize) {
 	}
 	p.Report(validate.Finding{
 		Path:    path.Field("table_size"),
-		Message: fmt.Sprintf("the table_size of maglev is %d, which is no prime number", size.GetValue()),
-		Help:    fmt.Sprintf("the next one is %d", nextPrime(size.GetValue())),
+		Message: fmt.Sprintf("table_size %d of maglev is not a prime number", size.GetValue()),
+		Help:    fmt.Sprintf("write %d, the next prime number", nextPrime(size.GetValue())),
 	})
 }
 
@@ -90,19 +90,19 @@ func checkSelector(p *validate.Pass, path xds.Path, s selector, keysSubset bool)
 	stranger := slices.IndexFunc(fallback, func(key string) bool { return !slices.Contains(keys, key) })
 	switch {
 	case !keysSubset && len(fallback) > 0:
-		f.Message = "fallback_keys_subset without fallback_policy KEYS_SUBSET"
+		f.Message = "fallback_keys_subset needs fallback_policy KEYS_SUBSET"
 		f.Help = "set fallback_policy: KEYS_SUBSET, or remove it"
 	case !keysSubset:
 		return
 	case len(fallback) == 0:
-		f.Message = "fallback_policy KEYS_SUBSET without fallback_keys_subset"
-		f.Help = "name some of the selector's keys: " + facts.Quoted(keys)
+		f.Message = "fallback_policy KEYS_SUBSET needs fallback_keys_subset"
+		f.Help = "list some of the selector's keys: " + facts.Quoted(keys)
 	case stranger >= 0:
-		f.Message = fmt.Sprintf("fallback_keys_subset has %q, which is none of the selector's keys", fallback[stranger])
+		f.Message = fmt.Sprintf("fallback_keys_subset has %q, which is not a key of the selector", fallback[stranger])
 		f.Help = "the selector's keys are " + facts.Quoted(keys)
 	case len(fallback) == len(keys):
-		f.Message = "fallback_keys_subset has all of the selector's keys"
-		f.Help = "leave one out at least"
+		f.Message = "fallback_keys_subset lists all keys of the selector"
+		f.Help = "remove at least one of them"
 	default:
 		return
 	}
@@ -126,14 +126,14 @@ func checkHandsOver(p *validate.Pass, path xds.Path, inner *clusterv3.LoadBalanc
 	case p.Envoy.HasNoPolicy(inner):
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: "the policy has none that Envoy knows to hand over to",
+			Message: "the policy has no inner policy that Envoy knows",
 			Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 		})
 	case picked == envoyapi.ClusterProvidedPolicy:
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: "the policy hands over to ClusterProvided, which crashes Envoy",
-			Help:    "give another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+			Message: "the inner policy ClusterProvided crashes Envoy",
+			Help:    "write another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 		})
 	}
 }
@@ -145,7 +145,7 @@ func checkLoadAware(p *validate.Pass, n *xds.Node, m *loadawarev3.LoadAwareLocal
 		p.Report(validate.Finding{
 			Path:    path,
 			Message: fmt.Sprintf("LoadAwareLocality can't have %s as its endpoint_picking_policy", picked.Name()),
-			Help:    "give another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+			Help:    "write another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 		})
 	default:
 		checkHandsOver(p, path, m.GetEndpointPickingPolicy())
@@ -158,12 +158,12 @@ func checkWrrLocality(p *validate.Pass, n *xds.Node, m *wrrlocalityv3.WrrLocalit
 	if picked == envoyapi.ClientSideWeightedPolicy {
 		return
 	}
-	f := validate.Finding{Path: path, Help: "it takes " + string(envoyapi.ClientSideWeightedPolicy) + " only"}
+	f := validate.Finding{Path: path, Help: "write " + string(envoyapi.ClientSideWeightedPolicy) + ", the only policy that WrrLocality supports"}
 	switch {
 	case picked != "":
 		f.Message = fmt.Sprintf("WrrLocality can't have %s as its endpoint_picking_policy", picked.Name())
 	case p.Envoy.HasNoPolicy(m.GetEndpointPickingPolicy()):
-		f.Message = "WrrLocality without an endpoint_picking_policy"
+		f.Message = "WrrLocality has no endpoint_picking_policy"
 	default:
 		return // unknown-type
 	}
@@ -178,8 +178,8 @@ func checkOverrideHost(p *validate.Pass, n *xds.Node, m *overridehostv3.Override
 		if (source.GetHeader() != "") == (source.GetMetadata() != nil) {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("override_host_sources").Index(i),
-				Message: "an override_host_source needs one of header and metadata, and only one",
-				Help:    "give a source of its own to each",
+				Message: "an override_host_source needs exactly one of header and metadata",
+				Help:    "write one entry for each source",
 			})
 		}
 	}

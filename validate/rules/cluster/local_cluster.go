@@ -18,10 +18,10 @@ var localCluster = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `The local cluster has endpoints of a priority other than 0.
 
-local_cluster_name in the bootstrap names it. Envoy looks there for its own zone, and
-refuses any locality of it that has a priority ("Unexpected non-zero priority for local
-cluster 'c'."), also one without endpoints, and also in a file of EDS. A cluster of type
-LOGICAL_DNS is not looked at.`,
+local_cluster_name in the bootstrap names the cluster that Envoy itself belongs to; Envoy
+finds its own zone there. It rejects a locality with a priority in that cluster ("Unexpected
+non-zero priority for local cluster 'c'."), even one without endpoints, and also in an EDS
+file. It does not check a cluster of type LOGICAL_DNS.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c := n.Message.(*clusterv3.Cluster)
@@ -34,8 +34,8 @@ LOGICAL_DNS is not looked at.`,
 				p.Report(validate.Finding{
 					Resource: r,
 					Path:     path.Field("endpoints").Index(i).Field("priority"),
-					Message:  fmt.Sprintf("priority %d in cluster %q, which local_cluster_name names", locality.GetPriority(), c.GetName()),
-					Help:     "remove the priority: Envoy finds its own zone in this cluster",
+					Message:  fmt.Sprintf("cluster %q is the local cluster and can't have priority %d", c.GetName(), locality.GetPriority()),
+					Help:     "remove the priority: local_cluster_name names this cluster",
 				})
 			}
 		}

@@ -19,10 +19,10 @@ var noHealthyEndpoints = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A cluster has no endpoint that can receive requests.
 
-An assignment without endpoints is taken, and every request gets 503 "no healthy
-upstream". So it is where all endpoints are UNHEALTHY, DRAINING or TIMEOUT and the
-cluster's healthy_panic_threshold is 0; otherwise the cluster is in panic, and
-sends requests to all of them. Envoy does not read load_balancer_endpoints.`,
+Envoy accepts a cluster without endpoints, and every request gets 503 "no healthy
+upstream". The same happens if all endpoints are UNHEALTHY, DRAINING or TIMEOUT and
+healthy_panic_threshold is 0; with another threshold the cluster is in panic mode and sends
+requests to all of them. Envoy does not read load_balancer_endpoints.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", "envoy.config.endpoint.v3.ClusterLoadAssignment"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -56,7 +56,7 @@ func checkEmptyAssignment(p *validate.LookupPass, m *endpointv3.ClusterLoadAssig
 	p.Report(validate.Finding{
 		Path:    "endpoints",
 		Message: fmt.Sprintf("endpoint assignment %q has no endpoints: requests get 503", m.GetClusterName()),
-		Help:    "list them in lb_endpoints of its endpoints",
+		Help:    "list them in endpoints[].lb_endpoints",
 	})
 }
 
@@ -91,7 +91,7 @@ func checkPanicOff(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) {
 		Resource: r,
 		Path:     path.Field("endpoints"),
 		Message:  fmt.Sprintf("no endpoint of cluster %q is healthy: requests get 503", c.GetName()),
-		Help:     "leave one without health_status, or let the cluster panic with a healthy_panic_threshold over 0",
-		Related:  facts.Related(p.Resource, n.Path().Field("common_lb_config").Field("healthy_panic_threshold"), "the cluster never panics"),
+		Help:     "remove health_status from one of them, or set healthy_panic_threshold above 0",
+		Related:  facts.Related(p.Resource, n.Path().Field("common_lb_config").Field("healthy_panic_threshold"), "this threshold turns panic mode off"),
 	})
 }

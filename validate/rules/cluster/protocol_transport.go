@@ -33,8 +33,8 @@ func checkTransport(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions
 	if http3 != "" && !isQUIC(c.GetTransportSocket()) {
 		p.Report(validate.Finding{
 			Path:    http3,
-			Message: "HTTP/3 without the transport socket for it",
-			Help:    "give the cluster a transport_socket with the name envoy.transport_sockets.quic, which must be its name, and a QuicUpstreamTransport",
+			Message: "HTTP/3 needs a QUIC transport socket",
+			Help:    "add a transport_socket with the name envoy.transport_sockets.quic (Envoy checks the name) and a QuicUpstreamTransport",
 		})
 	}
 }
@@ -43,8 +43,8 @@ func checkALPN(p *validate.Pass, path xds.Path, at *xds.Node, c *clusterv3.Clust
 	if !doesALPN(c.GetTransportSocket()) {
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: "auto_config on a cluster whose transport socket does no ALPN",
-			Help:    "give the cluster a TLS transport_socket, or an explicit_http_config",
+			Message: "auto_config needs ALPN, which the cluster's transport socket does not support",
+			Help:    "add a TLS transport_socket to the cluster, or use explicit_http_config",
 		})
 		return
 	}
@@ -52,9 +52,9 @@ func checkALPN(p *validate.Pass, path xds.Path, at *xds.Node, c *clusterv3.Clust
 		if match.GetTransportSocket() != nil && !doesALPN(match.GetTransportSocket()) {
 			p.Report(validate.Finding{
 				Path:    at.Path().Field("transport_socket_matches").Index(i).Field("transport_socket"),
-				Message: "a transport socket that does no ALPN in a cluster with auto_config",
-				Help:    "make it a TLS transport socket, or give the cluster an explicit_http_config",
-				Related: facts.Related(p.Resource, path, "here the protocol is left to ALPN"),
+				Message: "the cluster has auto_config, and this transport socket does not support ALPN",
+				Help:    "use a TLS transport socket, or explicit_http_config in the cluster",
+				Related: facts.Related(p.Resource, path, "auto_config is here"),
 			})
 		}
 	}

@@ -15,9 +15,9 @@ var proxyProtocolTLV = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `A PROXY protocol TLV has no value, or two.
 
-Envoy takes either value or format_string for a TLV that it adds, and refuses both
-("only one of 'value' or 'format_string' may be set") and none ("one of 'value' or
-'format_string' must be set"); a value without bytes is none. The version of the
+Each TLV that Envoy adds needs exactly one of value and format_string. Envoy rejects both
+together ("only one of 'value' or 'format_string' may be set") and neither ("one of 'value'
+or 'format_string' must be set"). An empty value counts as missing. The version of the PROXY
 protocol makes no difference.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.TlvEntry"},
 	Node: func(p *validate.Pass, n *xds.Node) {
@@ -30,7 +30,7 @@ protocol makes no difference.`,
 		case value && format:
 			p.Report(validate.Finding{Path: n.Path().Field("format_string"), Message: "the TLV has both value and format_string", Help: "keep one of the two"})
 		case !value && !format:
-			p.Report(validate.Finding{Path: n.Path(), Message: "the TLV has no value", Help: "set value, of one byte at least, or format_string"})
+			p.Report(validate.Finding{Path: n.Path(), Message: "the TLV has no value", Help: "set value, with at least one byte, or format_string"})
 		}
 	},
 }

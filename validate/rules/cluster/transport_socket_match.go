@@ -15,9 +15,9 @@ var transportSocketMatch = &validate.Rule{
 	Code: "transport-socket-match",
 	Doc: `A transport socket match is incomplete, or has a duplicate name.
 
-Each of transport_socket_matches needs its transport_socket. A
-transport_socket_matcher chooses them by name, so that two must not have the same
-("Duplicate transport socket name"); without one the names are only for statistics.`,
+Each entry of transport_socket_matches needs a transport_socket. A transport_socket_matcher
+selects entries by name, so two entries must not share one ("Duplicate transport socket
+name"). Without a transport_socket_matcher the names are used for statistics only.`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		c := n.Message.(*clusterv3.Cluster)
@@ -28,7 +28,7 @@ transport_socket_matcher chooses them by name, so that two must not have the sam
 				p.Report(validate.Finding{
 					Path:    path,
 					Message: fmt.Sprintf("transport socket match %q has no transport_socket", match.GetName()),
-					Help:    "give it one; envoy.transport_sockets.raw_buffer is plain TCP",
+					Help:    "add a transport_socket; envoy.transport_sockets.raw_buffer is plain TCP",
 				})
 			}
 			earlier, doubled := first[match.GetName()]
@@ -36,8 +36,8 @@ transport_socket_matcher chooses them by name, so that two must not have the sam
 			case doubled && c.GetTransportSocketMatcher() != nil:
 				p.Report(validate.Finding{
 					Path:    path.Field("name"),
-					Message: fmt.Sprintf("two transport sockets are called %q", match.GetName()),
-					Help:    "give each a name of its own: transport_socket_matcher chooses by it",
+					Message: fmt.Sprintf("two transport socket matches have the name %q", match.GetName()),
+					Help:    "give each a unique name: transport_socket_matcher selects by name",
 					Related: facts.Related(p.Resource, earlier, "the first one"),
 				})
 			case !doubled:

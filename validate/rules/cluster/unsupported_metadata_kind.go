@@ -17,8 +17,8 @@ var unsupportedMetadataKind = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `internal_upstream can't pass on metadata of requests or routes.
 
-The internal_upstream transport socket hands on the metadata of a host or a cluster.
-Envoy refuses the other kinds ("metadata type is not supported").`,
+The transport socket internal_upstream passes on metadata of a host or a cluster. Envoy
+rejects the kinds request and route ("metadata type is not supported").`,
 	Messages: []protoreflect.FullName{"envoy.extensions.transport_sockets.internal_upstream.v3.InternalUpstreamTransport.MetadataValueSource"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		kind := ""
@@ -32,8 +32,8 @@ Envoy refuses the other kinds ("metadata type is not supported").`,
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("kind"),
-			Message: fmt.Sprintf("metadata of kind %s can't pass through an internal upstream", kind),
-			Help:    "host and cluster can",
+			Message: fmt.Sprintf("internal_upstream can't pass on metadata of kind %s", kind),
+			Help:    "use the kind host or cluster",
 		})
 	},
 }

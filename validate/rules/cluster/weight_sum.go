@@ -18,13 +18,14 @@ var weightSum = &validate.Rule{
 	Code: "weight-sum",
 	Doc: `Weights are missing, are all 0, or exceed 32 bits together.
 
-Of the weighted clusters of a route each needs a weight ("Field 'weight' is
-missing"), of an HTTP route one of them more than 0 ("Sum of weights in the
-weighted_cluster must be greater than 0"), and all together at most 4294967295.
-The same limit holds where a cluster hashes (RING_HASH, MAGLEV) for all endpoints
-of one priority together, and for its localities; an endpoint without a weight has
-1. A cluster that does DNS is taken, and its hash is wrong. Other load balancers,
-and tcp_proxy, do not add up.`,
+Each weighted cluster of a route needs a weight ("Field 'weight' is missing"). In an HTTP
+route at least one must be above 0 ("Sum of weights in the weighted_cluster must be greater
+than 0"), and the sum must be at most 4294967295.
+
+The same limit holds in a cluster with RING_HASH or MAGLEV, for the endpoints of one
+priority together and for its localities; an endpoint without a weight counts as 1. If such
+a cluster uses DNS, Envoy accepts a larger sum, and hashes wrongly. Other load balancers and
+tcp_proxy have no such limit.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.config.route.v3.WeightedCluster",
@@ -57,7 +58,7 @@ func addWeights[C interface {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("clusters").Index(i),
 				Message: fmt.Sprintf("weighted cluster %q has no weight", c.GetName()),
-				Help:    "give it a weight; 0 sends it nothing",
+				Help:    "add a weight; 0 sends no requests to it",
 			})
 		}
 		sum += uint64(c.GetWeight().GetValue())
@@ -68,8 +69,8 @@ func addWeights[C interface {
 func checkRouteWeights(p *validate.Pass, n *xds.Node, sum uint64) {
 	switch {
 	case sum == 0:
-		p.Report(validate.Finding{Path: n.Path().Field("clusters"), Message: "the weights of all clusters are 0", Help: "give one of them a weight above 0"})
+		p.Report(validate.Finding{Path: n.Path().Field("clusters"), Message: "all weights are 0", Help: "set at least one weight above 0"})
 	case sum > math.MaxUint32:
-		p.Report(validate.Finding{Path: n.Path().Field("clusters"), Message: tooHeavy(sum), Help: "give smaller weights; only their proportions count"})
+		p.Report(validate.Finding{Path: n.Path().Field("clusters"), Message: tooHeavy(sum), Help: "write smaller weights; only their proportions count"})
 	}
 }
