@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"xdspub/bind"
-	"xdspub/load"
+	"xdspub/internal/edits"
 	"xdspub/xds"
 )
 
@@ -63,20 +63,8 @@ func TestEdit(t *testing.T) {
 		s := xds.NewSnapshot(nil)
 		is := b.Bind(t.Context(), s, m)
 		for range 30 {
-			var c xds.Change
-			for range 1 + random.IntN(3) {
-				texts := contents[random.IntN(len(contents))]
-				r := load.Parse(load.Input{Name: "r.yaml", Format: "yaml", Data: []byte(texts[random.IntN(len(texts))])}).Resources()[0]
-				if slices.ContainsFunc(slices.Concat(c.Added, c.Removed), func(o *xds.Resource) bool { return o.Key == r.Key }) {
-					continue
-				}
-				c.Removed = append(c.Removed, s.Named(r.Key)...)
-				if random.IntN(3) > 0 {
-					c.Added = append(c.Added, r)
-				}
-			}
 			before := s
-			s = s.Apply(c)
+			s = s.Apply(edits.Random(random, s, contents))
 			changes, ok := s.ChangesSince(before)
 			if !ok {
 				t.Fatal("the changes are not known")
@@ -85,17 +73,10 @@ func TestEdit(t *testing.T) {
 			if !ok {
 				t.Fatal("Bind is needed")
 			}
-			var bound xds.Change
 			for _, e := range changed {
 				reached[e.Key().Type.API]++
-				if e.Was != nil {
-					bound.Removed = append(bound.Removed, e.Was)
-				}
-				if e.Is != nil {
-					bound.Added = append(bound.Added, e.Is)
-				}
 			}
-			is = is.Apply(bound)
+			is = is.Apply(xds.ChangeOf(changed))
 			compare(t, fmt.Sprint(seed), new(bind.Binder).Bind(t.Context(), s, m), is)
 			if random.IntN(10) == 0 { // all of it is bound again
 				is = b.Bind(t.Context(), s, m)

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/follow"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/xds"
 )
@@ -16,7 +16,7 @@ import (
 // takenAsResources says that the one file at Path was read as a file of resources,
 // where nothing in it looks like one.
 func (t *Tree) takenAsResources(list diag.List) diag.List {
-	if t.options.Input != nil || !hasOneOf(list, "unknown-document", "empty-file", codeEmptyTree.Name) || !isFile(t.options.Path) {
+	if t.options.Input != nil || !hasOneOf(list, "unknown-document", "empty-file", codeEmptyTree.Name) || !fspath.IsFile(t.options.Path) {
 		return nil
 	}
 	return diag.List{{
@@ -45,11 +45,6 @@ func takenAsBootstrap(path string, f *follow.Result) diag.List {
 		Message: "the file was taken as a bootstrap, " + why,
 		Help:    `where it holds resources, write them under resources: or give each its "@type"; xdspub validate - takes what it reads as a file of resources`,
 	}}
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 func hasOneOf(list diag.List, codes ...string) bool {

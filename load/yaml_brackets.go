@@ -33,68 +33,76 @@ func (s *yamlSearch) brackets(at int) *mistake {
 			s.line++
 			continue
 		}
-		c := s.text[i]
-		top := func() *bracket { return &open[len(open)-1] }
-		switch {
-		case c == ' ' || c == '\t' || c == '\r':
+		switch c := s.text[i]; c {
+		case ' ', '\t', '\r':
 			i++
-		case c == '#':
+		case '#':
 			i = end
-		case c == '{' || c == '[':
+		case '{', '[':
 			if len(open) > 0 {
-				if m := top().fill(); m != nil {
+				if m := open[len(open)-1].fill(); m != nil {
 					return m
 				}
 			}
 			open = append(open, bracket{at: i, open: c})
 			i++
-		case c == '}' || c == ']':
-			if c != closing(top().open) {
-				return closesOther(i, c, top().at, top().open)
+		case '}', ']':
+			top := open[len(open)-1]
+			if c != closing(top.open) {
+				return closesOther(i, c, top.at, top.open)
 			}
 			i++
 			if open = open[:len(open)-1]; len(open) == 0 {
 				return s.behind(i, end)
 			}
-			top().end = i
-		case c == ',':
-			top().colons, top().filled = 0, false
-			i++
-		case c == ':':
-			if top().colons++; top().colons > 1 {
-				return missingComma(top().before)
-			}
-			top().filled, top().before = false, top().end
-			i++
-		case c == '"' || c == '\'':
-			if m := top().fill(); m != nil {
-				return m
-			}
-			closed := i + endOfQuoted(s.text[i:], 0)
-			if closed > end || !closesQuote(s.text[i:], closed-i) {
-				return &mistake{at: span{i, end}, message: "the quote is not closed", help: fmt.Sprintf("write %c at the end of the text", c)}
-			}
-			if m := s.escapes(i, closed); m != nil {
-				return m
-			}
-			i, top().end = closed, closed
-		case c == '&' || c == '!':
-			i += propertyInBrackets(s.text[i:end])
+			open[len(open)-1].end = i
 		default:
-			if m := s.badStart(i, end); m != nil {
+			next, m := s.inBrackets(&open[len(open)-1], i, end)
+			if m != nil {
 				return m
 			}
-			if m := top().fill(); m != nil {
-				return m
-			}
-			i += max(plainInBrackets(s.text[i:end]), 1)
-			top().end = i
+			i = next
 		}
 	}
 	if len(open) > 0 {
 		return open[len(open)-1].notClosed()
 	}
 	return nil
+}
+
+// inBrackets reads the value, or what stands between two, that begins at an offset of a line
+// between brackets, and returns where the next thing begins.
+func (s *yamlSearch) inBrackets(b *bracket, at, end int) (next int, m *mistake) {
+	switch c := s.text[at]; c {
+	case ',':
+		b.colons, b.filled = 0, false
+		return at + 1, nil
+	case ':':
+		if b.colons++; b.colons > 1 {
+			return 0, missingComma(b.before)
+		}
+		b.filled, b.before = false, b.end
+		return at + 1, nil
+	case '&', '!':
+		return at + propertyInBrackets(s.text[at:end]), nil
+	case '"', '\'':
+		if m := b.fill(); m != nil {
+			return 0, m
+		}
+		next = at + endOfQuoted(s.text[at:], 0)
+		if next > end || !closesQuote(s.text[at:], next-at) {
+			return 0, &mistake{at: span{at, end}, message: "the quote is not closed", help: fmt.Sprintf("write %c at the end of the text", c)}
+		}
+		m = s.escapes(at, next)
+	default:
+		if m := s.badStart(at, end); m != nil {
+			return 0, m
+		}
+		next = at + max(plainInBrackets(s.text[at:end]), 1)
+		m = b.fill()
+	}
+	b.end = next
+	return next, m
 }
 
 func (b bracket) notClosed() *mistake { return notClosed(b.at, b.open) }

@@ -46,16 +46,7 @@ func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
 	if edit.Files, edit.Removed, ok = r.filesOf(fresh); !ok {
 		return Edit{}, false
 	}
-	var change xds.Change
-	for _, e := range changes {
-		if e.Was != nil {
-			change.Removed = append(change.Removed, e.Was)
-		}
-		if e.Is != nil {
-			change.Added = append(change.Added, e.Is)
-		}
-	}
-	r.last.snapshot, r.last.bound = s, r.last.bound.Apply(change)
+	r.last.snapshot, r.last.bound = s, r.last.bound.Apply(xds.ChangeOf(changes))
 	edit.ID = r.last.bound.ID()
 	edit.Gone = r.last.watches.settle()
 	edit.Watches = r.last.watches.sorted

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"xdspub/diag"
-	"xdspub/load"
+	"xdspub/internal/edits"
 	"xdspub/xds"
 )
 
@@ -83,19 +83,7 @@ func TestEdited(t *testing.T) {
 		var r Renderer
 		s, out := xds.NewSnapshot(nil), &Output{}
 		for range 30 {
-			var c xds.Change
-			for range 1 + random.IntN(3) {
-				texts := contents[random.IntN(len(contents))]
-				is := load.Parse(load.Input{Name: "r.yaml", Format: "yaml", Data: []byte(texts[random.IntN(len(texts))])}).Resources()[0]
-				if slices.ContainsFunc(slices.Concat(c.Added, c.Removed), func(o *xds.Resource) bool { return o.Key == is.Key }) {
-					continue
-				}
-				c.Removed = append(c.Removed, s.Named(is.Key)...)
-				if random.IntN(3) > 0 {
-					c.Added = append(c.Added, is)
-				}
-			}
-			s = s.Apply(c)
+			s = s.Apply(edits.Random(random, s, contents))
 			target.Retired, target.EmptyLayers = nil, nil
 			for _, f := range out.Files {
 				switch f.Type {

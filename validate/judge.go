@@ -150,7 +150,9 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 					p.Collected = append(p.Collected, o)
 				}
 			}
-			watch.snapshot(r, &p)
+			start := watch.start()
+			r.Snapshot(&p)
+			watch.ran(r, start)
 			m.together[r] = part
 		}
 		found.take(m.together[r])

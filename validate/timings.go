@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"xdspub/xds"
 )
 
 // Timings is the time that each rule took in a Run, over all cores. It says which
@@ -63,34 +61,19 @@ func (t *Timings) stopwatch() stopwatch {
 	return stopwatch{make(map[*Rule]time.Duration)}
 }
 
-func (s stopwatch) node(r *Rule, p *LookupPass, n *xds.Node) {
+// start is when a rule begins.
+func (s stopwatch) start() time.Time {
 	if s.took == nil {
-		r.node(p, n)
-		return
+		return time.Time{}
 	}
-	start := time.Now()
-	r.node(p, n)
-	s.took[r] += time.Since(start)
+	return time.Now()
 }
 
-func (s stopwatch) resource(r *Rule, p *LookupPass) {
-	if s.took == nil {
-		r.Resource(p)
-		return
+// ran adds the time since a start to that of a rule.
+func (s stopwatch) ran(r *Rule, start time.Time) {
+	if s.took != nil {
+		s.took[r] += time.Since(start)
 	}
-	start := time.Now()
-	r.Resource(p)
-	s.took[r] += time.Since(start)
-}
-
-func (s stopwatch) snapshot(r *Rule, p *SnapshotPass) {
-	if s.took == nil {
-		r.Snapshot(p)
-		return
-	}
-	start := time.Now()
-	r.Snapshot(p)
-	s.took[r] += time.Since(start)
 }
 
 // stop hands over what was measured.

@@ -58,7 +58,9 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 		audience := w.to.audience(n)
 		for _, rule := range audience.everywhere {
 			p.rule = rule
-			w.watch.node(rule, &p, n)
+			start := w.watch.start()
+			rule.node(&p, n)
+			w.watch.ran(rule, start)
 		}
 		if !audience.gathered && len(audience.rules) == 0 || n.InMetadata() {
 			return
@@ -68,7 +70,9 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 		}
 		for _, rule := range audience.rules {
 			p.rule = rule
-			w.watch.node(rule, &p, n)
+			start := w.watch.start()
+			rule.node(&p, n)
+			w.watch.ran(rule, start)
 		}
 	})
 	if err == nil {
@@ -88,7 +92,9 @@ func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
 	p := w.pass(r, into)
 	for _, rule := range w.after {
 		p.rule = rule
-		w.watch.resource(rule, &p)
+		start := w.watch.start()
+		rule.Resource(&p)
+		w.watch.ran(rule, start)
 	}
 	out := w.found(&judged{of: r, after: true}, into)
 	if out.findings == nil && out.asked == nil && out.until.IsZero() {

@@ -63,6 +63,19 @@ func (e Edited) Key() Key {
 	return e.Is.Key
 }
 
+// ChangeOf returns the Change that some edits are.
+func ChangeOf(edits []Edited) (c Change) {
+	for _, e := range edits {
+		if e.Was != nil {
+			c.Removed = append(c.Removed, e.Was)
+		}
+		if e.Is != nil {
+			c.Added = append(c.Added, e.Is)
+		}
+	}
+	return c
+}
+
 // Same reports whether the content of the resource is as it was.
 func (e Edited) Same() bool { return e.Was != nil && e.Is != nil && e.Is.Same(e.Was) }
 

@@ -12,6 +12,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 )
 
@@ -121,7 +122,7 @@ func checkAll(c *cli.Context) (all *check.Result, ok bool, err error) {
 		}
 		o.Timings = c.Bool("timings")
 		checkOne := checkTree
-		if path != "-" && (isBootstrap(path) || c.IsSet("root") && isFile(path)) {
+		if path != "-" && (load.HoldsBootstrap(path) || c.IsSet("root") && fspath.IsFile(path)) {
 			checkOne, followed = checkBootstrap, true
 		}
 		checked, err := checkOne(c, o, &unsaved)
@@ -170,16 +171,6 @@ func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result,
 	}
 	defer showProgress(c, "checking "+o.Path)()
 	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Path("root")})
-}
-
-// isBootstrap reports whether a path is a file that holds an Envoy's bootstrap.
-func isBootstrap(path string) bool {
-	return isFile(path) && load.HoldsBootstrap(path)
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // writeTo writes to a file, or for - to standard output.

@@ -1,4 +1,4 @@
-// Package fspath compares paths of the file system.
+// Package fspath compares paths of the file system, and says where they lead.
 package fspath
 
 import (
@@ -29,4 +29,10 @@ func Resolve(path string) string {
 		}
 		rest = filepath.Join(filepath.Base(dir), rest)
 	}
+}
+
+// IsFile reports whether a path leads to a regular file, as opposed to a folder, a pipe or nothing.
+func IsFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

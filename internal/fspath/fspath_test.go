@@ -49,3 +49,19 @@ func TestResolve(t *testing.T) {
 		}
 	}
 }
+
+func TestIsFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"file": true, "link": true, "": false, "missing": false} {
+		if got := IsFile(filepath.Join(dir, name)); got != want {
+			t.Errorf("IsFile(%q) = %v", name, got)
+		}
+	}
+}

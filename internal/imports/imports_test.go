@@ -50,7 +50,7 @@ var may = map[string][]string{
 	"status":                 {"diag", "xds", "render", "publish", "published", "envoy"},
 	"pipeline":               {"diag", "xds", "check", "render", "publish", "published", "planner", "confirm", "trim", "envoy", "revision"},
 	"controller":             {"diag", "xds", "load", "publish", "watch", "envoy", "control", "check", "planner", "published", "pipeline", "internal/fspath"},
-	"cmd/xdspub":             {"diag", "xds", "load", "render", "publish", "watch", "bootstrap", "envoy", "control", "check", "planner", "published", "status", "trim", "controller", "pipeline"},
+	"cmd/xdspub":             {"diag", "xds", "load", "render", "publish", "watch", "bootstrap", "envoy", "control", "check", "planner", "published", "status", "trim", "controller", "pipeline", "internal/fspath"},
 	"control":                {"diag"},
 	"validate/cel":           {"validate/re2"},
 	"validate/substitution":  {"diag", "validate/cel"},

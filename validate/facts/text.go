@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,9 @@ func Quoted(names []string) string {
 	}
 	return b.String()
 }
+
+// PortAtEnd matches the colon and the port at the end of a host.
+var PortAtEnd = regexp.MustCompile(`:[0-9]+$`)
 
 // LowerASCII is how Envoy compares domains: é and É are two.
 func LowerASCII(s string) string {

@@ -85,10 +85,7 @@ scheme is answered with "location: http://https://…".`,
 // portAllowed stands for a field that takes a port behind the host.
 const portAllowed = ""
 
-var (
-	urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	portAtEnd = regexp.MustCompile(`:[0-9]+$`)
-)
+var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // checkHost reports a text that is a URL, or has a port where none is allowed; port says where
 // that belongs.
@@ -100,8 +97,8 @@ func checkHost(p *validate.Pass, n *xds.Node, field xds.Path, text, port string)
 		host, _, _ = strings.Cut(host, "/")
 	}
 	help := fmt.Sprintf("write %q", host)
-	if _, err := netip.ParseAddr(host); err != nil && port != portAllowed && portAtEnd.MatchString(host) {
-		host = portAtEnd.ReplaceAllString(host, "")
+	if _, err := netip.ParseAddr(host); err != nil && port != portAllowed && facts.PortAtEnd.MatchString(host) {
+		host = facts.PortAtEnd.ReplaceAllString(host, "")
 		help = fmt.Sprintf("write %q: %s", host, port)
 		if is == "" {
 			is = "a host with a port"

@@ -2,7 +2,6 @@ package matcher
 
 import (
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/validate"
+	"xdspub/validate/facts"
 	"xdspub/validate/re2"
 	"xdspub/xds"
 )
@@ -158,8 +158,6 @@ func isText(re *syntax.Regexp) bool {
 	return false
 }
 
-var hostPort = regexp.MustCompile(`:[0-9]+$`)
-
 // wrongDomain says why no host matches a domain; what is empty where one can.
 func wrongDomain(domain string, ignorePort bool) (what, help string) {
 	// A wildcard at the beginning is the only one, also before one at the end.
@@ -172,7 +170,7 @@ func wrongDomain(domain string, ignorePort bool) (what, help string) {
 		return "a * inside of it is no wildcard", "a * stands for one or more characters at the beginning or at the end"
 	case strings.ContainsAny(domain, "/ \t"):
 		return "a host has neither a path nor spaces", "write the host alone, with a port where clients send one"
-	case ignorePort && hostPort.MatchString(domain):
+	case ignorePort && facts.PortAtEnd.MatchString(domain):
 		return "ignore_port_in_host_matching takes the port off the host", "write it without the port"
 	}
 	return "", ""
