@@ -101,66 +101,77 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 // what the API says of the path.
 func (v value) explain(reason string, path xds.Path, field string, key bool, here func() spot) diag.Diagnostic {
 	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
-	code, message, help := codeInvalidValue, "", ""
-	var meant diag.Correction
-	wish := func(pattern *regexp.Regexp) wish {
-		found := pattern.FindStringSubmatch(reason)
-		return here().wishAt(said.field, v.asWritten(found[len(found)-1], path), steps(path), v.doc.source.format)
-	}
+	e := explanation{code: codeInvalidValue, key: key}
 	switch {
 	case unknownField.MatchString(reason):
-		code = codeUnknownField
-		message, help = v.unknownField(here(), said)
+		e.code = codeUnknownField
+		e.message, e.help = v.unknownField(here(), said)
 	case unresolved.MatchString(reason):
-		meant.Wrong = unresolved.FindStringSubmatch(reason)[1]
-		code, message = codeUnknownType, unknownTypeMessage(meant.Wrong)
-		help, meant.Right = v.doc.source.envoy.SuggestType(meant.Wrong)
+		e.code, e.meant.Wrong = codeUnknownType, unresolved.FindStringSubmatch(reason)[1]
+		e.message = unknownTypeMessage(e.meant.Wrong)
+		e.help, e.meant.Right = v.doc.source.envoy.SuggestType(e.meant.Wrong)
 	case badType.MatchString(reason):
-		code, message, help = codeUnknownType, `the configuration of an extension has no "@type"`, typeHelp
+		e.code, e.message, e.help = codeUnknownType, `the configuration of an extension has no "@type"`, typeHelp
 		if strings.HasPrefix(reason, "@type") {
-			message = `the "@type" is no text`
-		}
-	case badEnum.MatchString(reason):
-		w := wish(badEnum)
-		if w.got == "{" || w.got == "[" || w.got == "null" {
-			message, help = said.wants(w)
-			break
-		}
-		code, message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(w.got))
-		meant.Wrong = w.text
-		if help, meant.Right = here().suggestValue(w.text); help == "" {
-			help = v.reaction(takesDefault) + "; the API's documentation has the names, in capitals"
+			e.message = `the "@type" is no text`
 		}
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
-		message, help = fmt.Sprintf("%s can't stand beside another field of %s", found[1], found[2]), "keep one of them"
-		key = true
+		e.message, e.help = fmt.Sprintf("%s can't stand beside another field of %s", found[1], found[2]), "keep one of them"
+		e.key = true
 	case duplicate.MatchString(reason):
-		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", said.field), "keep one of them"
-	case farDuration.MatchString(reason):
-		message, help = fmt.Sprintf("%s is out of range: %s", said.field, said.value(farDuration.FindStringSubmatch(reason)[1])), durationRange
-	case badDuration.MatchString(reason):
-		message, help = said.wants(wish(badDuration))
-	case badTime.MatchString(reason):
-		message, help = said.wants(wish(badTime))
-	case badValue.MatchString(reason):
-		message, help = said.wants(wish(badValue))
-	case badToken.MatchString(reason):
-		message, help = said.wants(wish(badToken))
-	case strings.Contains(reason, "recursion depth"):
-		message, help = "the resource is nested too deeply", tooDeepHelp
-	case said.secret:
-		message = fmt.Sprintf("%s has a value that can't be read", said.field)
+		e.code, e.message, e.help = codeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", said.field), "keep one of them"
 	default:
-		message = shorten(reason)
+		v.explainValue(&e, reason, path, said, here)
 	}
-	f := v.findingIn(path, key, code, message, help)
+	f := v.findingIn(path, e.key, e.code, e.message, e.help)
 	f.Sensitive = said.secret
-	if badType.MatchString(reason) || strings.HasPrefix(help, addDash) {
+	if badType.MatchString(reason) || strings.HasPrefix(e.help, addDash) {
 		v.atFirstLine(&f, path)
 	}
-	v.doc.fix(&f, steps(v.path.Join(path)), key, meant)
+	v.doc.fix(&f, steps(v.path.Join(path)), e.key, e.meant)
 	return f
+}
+
+// explanation is what a finding says of a mistake that protojson met.
+type explanation struct {
+	code          diag.Code
+	message, help string
+	key           bool // it is the key that is wrong
+	meant         diag.Correction
+}
+
+// explainValue is explain for a value that does not fit its field, and for all else.
+func (v value) explainValue(e *explanation, reason string, path xds.Path, said said, here func() spot) {
+	if found := farDuration.FindStringSubmatch(reason); found != nil {
+		e.message, e.help = fmt.Sprintf("%s is out of range: %s", said.field, said.value(found[1])), durationRange
+		return
+	}
+	for _, pattern := range []*regexp.Regexp{badEnum, badDuration, badTime, badValue, badToken} {
+		found := pattern.FindStringSubmatch(reason)
+		if found == nil {
+			continue
+		}
+		w := here().wishAt(said.field, v.asWritten(found[len(found)-1], path), steps(path), v.doc.source.format)
+		if pattern != badEnum || w.got == "{" || w.got == "[" || w.got == "null" {
+			e.message, e.help = said.wants(w)
+			return
+		}
+		e.code, e.message = codeUnknownEnum, fmt.Sprintf("%s has no value %s", said.field, said.value(w.got))
+		e.meant.Wrong = w.text
+		if e.help, e.meant.Right = here().suggestValue(w.text); e.help == "" {
+			e.help = v.reaction(takesDefault) + "; the API's documentation has the names, in capitals"
+		}
+		return
+	}
+	switch {
+	case strings.Contains(reason, "recursion depth"):
+		e.message, e.help = "the resource is nested too deeply", tooDeepHelp
+	case said.secret:
+		e.message = fmt.Sprintf("%s has a value that can't be read", said.field)
+	default:
+		e.message = shorten(reason)
+	}
 }
 
 // atFirstLine puts a finding about a block of YAML at its first line, where something is to be
