@@ -35,8 +35,8 @@ typed_config:
 		{"append alone", routes + "  append: false\n", ""},
 		{"append and the default action", routes + "  append: false\n  append_action: APPEND_IF_EXISTS_OR_ADD\n", ""},
 		{"append and another action", routes + "  append: false\n  append_action: ADD_IF_ABSENT\n", `header "x-team" has both append and append_action`},
-		{"log interval", manager + "  access_log_flush_interval: 1s\n", "access_log_flush_interval stands beside access_log_options"},
-		{"log on new request", manager + "  flush_access_log_on_new_request: true\n", "flush_access_log_on_new_request stands beside access_log_options"},
+		{"log interval", manager + "  access_log_flush_interval: 1s\n", "both access_log_flush_interval and access_log_options are set"},
+		{"log on new request", manager + "  flush_access_log_on_new_request: true\n", "both flush_access_log_on_new_request and access_log_options are set"},
 		{"no log on new request", manager + "  flush_access_log_on_new_request: false\n", ""},
 	}
 	for _, test := range tests {

@@ -19,10 +19,10 @@ var extensionConfigType = &validate.Rule{
 	Whole: true,
 	Doc: `An extension config has a type that its filter does not accept.
 
-config_discovery.type_urls names the types that a filter may get. Envoy refuses
-another one, by ECDS as well as in default_config: "filter config has type URL …
-but expect …". It refuses a list with a type that configures no filter of that
-kind, too ("no factory found for a required type URL"; not among network filters).`,
+config_discovery.type_urls lists the types that a filter accepts. Envoy rejects any other
+type, both from ECDS and in default_config ("filter config has type URL … but expect …").
+It also rejects a type_urls entry that does not configure a filter of that kind ("no factory
+found for a required type URL"; it does not check this for network filters).`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ExtensionConfigSource"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		source := n.Message.(*corev3.ExtensionConfigSource)
@@ -48,7 +48,7 @@ kind, too ("no factory found for a required type URL"; not among network filters
 		if r := p.Snapshot.Answer(s); r != nil {
 			check(validate.Finding{
 				Path:    s.NamePath,
-				Related: facts.Related(r, "typed_config", "this is its configuration"),
+				Related: facts.Related(r, "typed_config", "the extension config is here"),
 			}, r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig())
 		}
 	},
@@ -70,7 +70,7 @@ func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfig
 	}
 	for i, url := range source.GetTypeUrls() {
 		if _, ok := p.Envoy.ExtensionOf(category, xds.NameInURL(url)); !ok {
-			f := validate.Finding{Path: n.Path().Field("type_urls").Index(i), Message: fmt.Sprintf("type %q configures no %s", url, kind(category))}
+			f := validate.Finding{Path: n.Path().Field("type_urls").Index(i), Message: fmt.Sprintf("type %q does not configure %s", url, kind(category))}
 			if !xds.IsKnownType(url) {
 				suggestType(p.Envoy, &f, url)
 			}

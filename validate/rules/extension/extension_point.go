@@ -90,28 +90,28 @@ func kind(category string) string {
 	if noun, ok := kinds[category]; ok {
 		return noun
 	}
-	return "extension of " + category
+	return "an extension of " + category
 }
 
 var kinds = map[string]string{
-	"envoy.access_loggers":               "access log",
-	"envoy.clusters":                     "cluster type",
-	"envoy.compression.compressor":       "compressor library",
-	"envoy.compression.decompressor":     "decompressor library",
-	"envoy.filters.http":                 "HTTP filter",
-	"envoy.filters.http.upstream":        "upstream HTTP filter",
-	"envoy.filters.listener":             "listener filter",
-	"envoy.filters.network":              "network filter",
-	"envoy.filters.udp_listener":         "UDP listener filter",
-	"envoy.formatter":                    "formatter",
-	"envoy.health_checkers":              "health checker",
-	"envoy.load_balancing_policies":      "load balancing policy",
-	"envoy.network.dns_resolver":         "DNS resolver",
-	"envoy.resource_monitors":            "resource monitor",
-	"envoy.resource_monitors.proactive":  "resource monitor of the name envoy.resource_monitors.global_downstream_max_connections",
-	"envoy.retry_host_predicates":        "retry host predicate",
-	"envoy.retry_priorities":             "retry priority",
-	"envoy.tracers":                      "tracer",
-	"envoy.transport_sockets.downstream": "transport socket for a listener",
-	"envoy.transport_sockets.upstream":   "transport socket for a cluster",
+	"envoy.access_loggers":               "an access log",
+	"envoy.clusters":                     "a cluster type",
+	"envoy.compression.compressor":       "a compressor library",
+	"envoy.compression.decompressor":     "a decompressor library",
+	"envoy.filters.http":                 "an HTTP filter",
+	"envoy.filters.http.upstream":        "an upstream HTTP filter",
+	"envoy.filters.listener":             "a listener filter",
+	"envoy.filters.network":              "a network filter",
+	"envoy.filters.udp_listener":         "a UDP listener filter",
+	"envoy.formatter":                    "a formatter",
+	"envoy.health_checkers":              "a health checker",
+	"envoy.load_balancing_policies":      "a load balancing policy",
+	"envoy.network.dns_resolver":         "a DNS resolver",
+	"envoy.resource_monitors":            "a resource monitor",
+	"envoy.resource_monitors.proactive":  "a resource monitor named envoy.resource_monitors.global_downstream_max_connections",
+	"envoy.retry_host_predicates":        "a retry host predicate",
+	"envoy.retry_priorities":             "a retry priority",
+	"envoy.tracers":                      "a tracer",
+	"envoy.transport_sockets.downstream": "a transport socket of a listener",
+	"envoy.transport_sockets.upstream":   "a transport socket of a cluster",
 }

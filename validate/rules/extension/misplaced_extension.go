@@ -19,18 +19,18 @@ var misplacedExtension = &validate.Rule{
 	Code: "misplaced-extension",
 	Doc: `An extension has the wrong type for its field, or no configuration.
 
-Envoy finds an extension by the type of its typed_config, among those of the kind
-that the place is for; the name beside it is free. An HTTP filter among network
-filters, a DownstreamTlsContext on a cluster, a name alone: "Didn't find a
-registered implementation for 'x' with type URL: ''". A google.protobuf.Struct is
-no configuration either. In a few places the name decides, such as stateful sessions,
-Dubbo filters and the resource monitor that limits downstream connections. For some, such as tap sinks and connection
-balancers, the released binary holds none. The type that an HTTP
-filter has for routes is none for the filter chain ("Unable to unpack as …Buffer").
+Envoy finds an extension by the type of its typed_config, among those of the kind that the
+field accepts; the name beside it is free. So it rejects an HTTP filter among network
+filters, a DownstreamTlsContext in a cluster, and a name without typed_config ("Didn't find
+a registered implementation for 'x' with type URL: ''"). A google.protobuf.Struct is not a
+configuration either. In a few fields the name decides: stateful sessions, Dubbo filters and
+the resource monitor for downstream connections. For some fields, such as connection
+balancers, the released binary has no extension. In a filter chain, Envoy rejects the
+message that an HTTP filter has for routes ("Unable to unpack as …Buffer").
 
-A custom_value of a rate limit quota is taken, and ends Envoy at a request. An
-upstream_config is a warning: Envoy goes on with its own connection pool. What
-stands in a matcher, and in typed_per_filter_config, is not judged here.`,
+Envoy accepts a custom_value of a rate limit quota, and crashes at a request. An
+upstream_config of the wrong type is a warning: Envoy uses its own connection pool. This
+rule does not check matchers and typed_per_filter_config.`,
 	MessagesOf: func(v *envoyapi.Version, message protoreflect.FullName) bool {
 		return len(v.ExtensionPointsOf(message)) > 0
 	},
@@ -114,7 +114,7 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 		}
 		p.Report(validate.Finding{
 			Path:    e.at(),
-			Message: fmt.Sprintf("%s configures no %s", config, kind(category)),
+			Message: fmt.Sprintf("%s does not configure %s", config, kind(category)),
 			Help:    instead(p.Envoy, e, category, config),
 			Warning: s.Category == "envoy.upstreams",
 			Eager:   e.at() == "tracing.http.typed_config",
@@ -124,8 +124,8 @@ func checkExtension(p *validate.Pass, n *xds.Node, s extensionPoint, e extension
 	if found.Config != config && len(e.config.GetValue()) > 0 && !isStruct(e) {
 		p.Report(validate.Finding{
 			Path:    e.at(),
-			Message: fmt.Sprintf("%s is not what %s takes in the filter chain", config, found.Name),
-			Help:    "give it \"@type\": " + xds.URLPrefix + string(found.Config),
+			Message: fmt.Sprintf("%s is not the configuration of %s in a filter chain", config, found.Name),
+			Help:    "write \"@type\": " + xds.URLPrefix + string(found.Config),
 		})
 	}
 }
@@ -181,14 +181,14 @@ func checkNamed(p *validate.Pass, s extensionPoint, e extension, category string
 		}
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: fmt.Sprintf("unknown extension %q: Envoy goes by the name here", e.name),
-			Help:    "the Envoy " + p.Envoy.Name + " binary has " + facts.Quoted(names),
+			Message: fmt.Sprintf("unknown extension %q: Envoy finds it by its name here", e.name),
+			Help:    "Envoy " + p.Envoy.Name + " has " + facts.Quoted(names),
 		})
 	case known.Config != "" && known.Config != config && len(e.config.GetValue()) > 0 && !isStruct(e):
 		p.Report(validate.Finding{
 			Path:    e.at(),
-			Message: fmt.Sprintf("%s is no configuration of %q", config, e.name),
-			Help:    "give it \"@type\": " + xds.URLPrefix + string(known.Config),
+			Message: fmt.Sprintf("%s is not the configuration of %q", config, e.name),
+			Help:    "write \"@type\": " + xds.URLPrefix + string(known.Config),
 		})
 	}
 }
@@ -202,14 +202,14 @@ func isStruct(e extension) bool {
 // instead says what would be right.
 func instead(v *envoyapi.Version, e extension, category string, config protoreflect.FullName) string {
 	if found, ok := v.ExtensionNamed(category, e.name); ok && found.Config != "" && found.Config != config {
-		return "give it \"@type\": " + xds.URLPrefix + string(found.Config)
+		return "write \"@type\": " + xds.URLPrefix + string(found.Config)
 	}
 	if categories := v.Categories(config); len(categories) > 0 {
 		var nouns []string
 		for _, other := range categories {
 			nouns = append(nouns, kind(other))
 		}
-		return "it configures: " + strings.Join(nouns, ", ")
+		return "this type configures " + strings.Join(nouns, ", ")
 	}
 	return "Envoy finds an extension by the type of its configuration, not by its name"
 }

@@ -24,14 +24,15 @@ var unknownType = &validate.Rule{
 	Code: "unknown-type",
 	Doc: `A typed configuration has an unknown type, or does not fit its type.
 
-"could not find @type" loses the whole file, however deep in a resource the type
-stands: the types of the v2 API, of contrib extensions, and those that the
-released binary leaves out. Without any type, and for the type that a TypedStruct
-stands for, it is "Didn't find a registered implementation", and the resource is
-refused. A TypedStruct with a field that its type does not have is taken, and the
-field is not in effect; in a bootstrap, Envoy does not start with it. An optional HTTP filter, its configuration for a route, or a
-cluster specifier plugin that stands for an unknown type by a TypedStruct is left out.
-What a TypedStruct among a cluster's protocol options says of its type does not count.`,
+Envoy rejects the whole file, however deep in a resource the type is used ("could not find
+@type"): types of the v2 API, of contrib extensions, and others that the released binary
+does not contain. An extension without any type, or a TypedStruct whose type is unknown, has
+its resource rejected ("Didn't find a registered implementation").
+
+If a TypedStruct has a field that its type does not have, Envoy accepts it and ignores the
+field; in a bootstrap it does not start. Envoy skips an optional HTTP filter, its
+configuration for a route, or a cluster specifier plugin, if a TypedStruct gives it an
+unknown type. It ignores the type of a TypedStruct among a cluster's protocol options.`,
 	Messages: []protoreflect.FullName{"google.protobuf.Any", "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -52,8 +53,8 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 		if goesWithoutType(n) {
 			return
 		}
-		f.Message = fmt.Sprintf("%s has no type", n.Field().Name())
-		f.Help = `give it an "@type", as in type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
+		f.Message = fmt.Sprintf("%s has no \"@type\"", n.Field().Name())
+		f.Help = `add one, such as "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
 	case n.Err != nil && xds.IsKnownType(a.GetTypeUrl()):
 		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), xds.NameInURL(a.GetTypeUrl()), n.Err)
 	case n.Err != nil || !p.Envoy.Holds(xds.NameInURL(a.GetTypeUrl())):
@@ -125,7 +126,7 @@ func checkTypedStruct(p *validate.Pass, n *xds.Node, url string) {
 	}
 	switch {
 	case url == "":
-		p.Report(validate.Finding{Path: n.Path(), Eager: true, Message: "TypedStruct has no type_url", Help: "name the type that value stands for"})
+		p.Report(validate.Finding{Path: n.Path(), Eager: true, Message: "TypedStruct has no type_url", Help: "add the type_url of the message in value"})
 	case !p.Envoy.Holds(xds.NameInURL(url)):
 		f := validate.Finding{Path: n.Path().Field("type_url"), Eager: true, Message: fmt.Sprintf("unknown type %q", url)}
 		suggestType(p.Envoy, &f, url)
@@ -133,8 +134,8 @@ func checkTypedStruct(p *validate.Pass, n *xds.Node, url string) {
 	case n.Err != nil:
 		p.Report(validate.Finding{
 			Path: n.Path().Field("value"), Eager: true,
-			Message: fmt.Sprintf("value does not fit %s%s", xds.NameInURL(url), misfit(n.Err)),
-			Help:    "check the spelling and the kind of the fields",
+			Message: fmt.Sprintf("the value does not match %s%s", xds.NameInURL(url), misfit(n.Err)),
+			Help:    "check the names and types of the fields",
 		})
 	}
 }
@@ -151,7 +152,7 @@ func misfit(err error) string {
 		return fmt.Sprintf(": unknown field %q", m[1])
 	}
 	if m := badField.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Sprintf(": %s has a value of another kind", m[1])
+		return fmt.Sprintf(": %s has a value of the wrong type", m[1])
 	}
 	return ""
 }

@@ -15,12 +15,12 @@ var backoffInterval = &validate.Rule{
 	Code: "backoff-interval",
 	Doc: `A retry policy's max_interval is below its base_interval.
 
-Envoy refuses a retry policy whose max_interval is below its base_interval ("max_interval
-must be greater than or equal to the base_interval", "max_backoff_interval must be
-greater or equal to base_backoff_interval"): for remote keys of jwt_authn, for remote
-code of Wasm, for gcp_authn, in tcp_proxy and for the tunnel of udp_proxy. The HTTP
-service of ext_authz, and oauth2, are taken, and Envoy logs a bug ("envoy bug
-failure"). It compares milliseconds. Other retry policies are not looked at.`,
+Envoy rejects a retry policy whose max_interval is below its base_interval ("max_interval
+must be greater than or equal to the base_interval", "max_backoff_interval must be greater
+or equal to base_backoff_interval"): for remote JWKS in jwt_authn, remote Wasm code,
+gcp_authn, tcp_proxy and udp_proxy tunnels. It compares whole milliseconds. In the HTTP
+service of ext_authz and in oauth2 it accepts the policy and logs "envoy bug failure". This
+rule does not check other retry policies; retry-policy checks those of routes.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.BackoffStrategy"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*corev3.BackoffStrategy)
@@ -48,7 +48,7 @@ failure"). It compares milliseconds. Other retry policies are not looked at.`,
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("max_interval"),
 			Message: fmt.Sprintf("max_interval %s is below base_interval %s", longest, base),
-			Help:    "make it at least as long",
+			Help:    "raise max_interval to at least base_interval",
 			Warning: logged,
 		})
 	},

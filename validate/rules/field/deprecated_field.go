@@ -22,15 +22,15 @@ var deprecatedField = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A field or an enum value is deprecated.
 
-Envoy takes it, counts runtime.deprecated_feature_use and writes a warning: "Using
-deprecated option … This configuration will be removed from Envoy soon".
+Envoy accepts the field, counts runtime.deprecated_feature_use, and logs "Using deprecated
+option … This configuration will be removed from Envoy soon".
 
-Some are disallowed by default, and Envoy refuses what uses them: that is an error.
-An enum that is left out can be one of these, such as api_type of an
-ApiConfigSource and collector_endpoint_version of a ZipkinConfig ("Using the default
-now-deprecated value"), and so is transport_api_version V2 of a service by gRPC ("The
-v2 xDS major version has been removed"). The runtime key envoy.deprecated_features:NAME
-would allow a field once more; it is not looked at here.`,
+Some fields and values are disallowed by default, and Envoy rejects their use: an error. An
+enum field that is not set can have such a default: api_type of ApiConfigSource,
+collector_endpoint_version of ZipkinConfig ("Using the default now-deprecated value"), and
+transport_api_version V2 of a gRPC service ("The v2 xDS major version has been removed").
+The runtime key envoy.deprecated_features:NAME allows a disallowed field again; this rule
+does not read it.`,
 	Wants: func(md protoreflect.MessageDescriptor) bool {
 		d := deprecationsOf(md)
 		return len(d.fields)+len(d.values) > 0
@@ -54,7 +54,7 @@ would allow a field once more; it is not looked at here.`,
 			}
 			path, what := n.Path().Field(string(fd.Name())), fmt.Sprintf("%s %s", fd.Name(), v.Name())
 			if !m.Has(fd) {
-				path, what = n.Path(), fmt.Sprintf("%s is not set, and its default %s", fd.Name(), v.Name())
+				path, what = n.Path(), fmt.Sprintf("%s is not set, and its default value %s", fd.Name(), v.Name())
 			}
 			reportDeprecated(p, path, what, otherValues(fd.Enum()), refused)
 		}
@@ -110,7 +110,7 @@ func reportDeprecated(p *validate.Pass, path xds.Path, what, instead string, dis
 		f.Message += ": " + p.Resource.Refusal()
 	}
 	if f.Help = "use " + instead; instead == "" {
-		f.Help = "leave it out: the API names nothing in its place"
+		f.Help = "remove it: the API names no replacement"
 	}
 	p.Report(f)
 }

@@ -23,12 +23,11 @@ var duplicateEntry = &validate.Rule{
 	Code: "duplicate-entry",
 	Doc: `A list has a duplicate entry.
 
-Envoy refuses the listener: two routes of redis_proxy with one prefix ("prefix ` + "`a`" + `
-already exists"; with case_insensitive, a and A are one), two equal keys of api_key_auth
-("Duplicated credential key"), two thresholds of zookeeper_proxy for one opcode, two local
-rate limits for one descriptor ("duplicate descriptor in the local rate descriptor"; its
-entries in another order are another one), an environment variable of Wasm that is
-named twice.`,
+Envoy rejects a listener with two routes of redis_proxy that have one prefix ("prefix ` + "`" + ` already
+exists"; with case_insensitive, a and A are the same), two equal keys of api_key_auth
+("Duplicated credential key"), two zookeeper_proxy thresholds for one opcode, two local rate
+limits for one descriptor ("duplicate descriptor in the local rate descriptor"; the order of
+its entries makes a difference), or a Wasm environment variable that is set twice.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuth",
 		"envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuthPerRoute",
@@ -44,7 +43,7 @@ named twice.`,
 		case *apikeyv3.ApiKeyAuthPerRoute:
 			credentials(p, n, m.GetCredentials())
 		case *localratev3.LocalRateLimit:
-			unique(p, n.Path().Field("descriptors"), "descriptor stands twice", keysOf(m.GetDescriptors(), func(d *ratelimitv3.LocalRateLimitDescriptor) string {
+			unique(p, n.Path().Field("descriptors"), "duplicate descriptor", keysOf(m.GetDescriptors(), func(d *ratelimitv3.LocalRateLimitDescriptor) string {
 				var key strings.Builder
 				for _, e := range d.GetEntries() {
 					fmt.Fprintf(&key, "%q=%q ", e.GetKey(), e.GetValue())
@@ -59,7 +58,7 @@ named twice.`,
 				return r.GetPrefix()
 			}))
 		case *zookeeperv3.ZooKeeperProxy:
-			unique(p, n.Path().Field("latency_threshold_overrides"), "two thresholds for this opcode", keysOf(m.GetLatencyThresholdOverrides(), func(o *zookeeperv3.LatencyThresholdOverride) string {
+			unique(p, n.Path().Field("latency_threshold_overrides"), "two thresholds have the same opcode", keysOf(m.GetLatencyThresholdOverrides(), func(o *zookeeperv3.LatencyThresholdOverride) string {
 				return o.GetOpcode().String()
 			}))
 		case *wasmv3.EnvironmentVariables:
@@ -69,7 +68,7 @@ named twice.`,
 }
 
 func credentials(p *validate.Pass, n *xds.Node, list []*apikeyv3.Credential) {
-	unique(p, n.Path().Field("credentials"), "two credentials have one key", keysOf(list, (*apikeyv3.Credential).GetKey))
+	unique(p, n.Path().Field("credentials"), "two credentials have the same key", keysOf(list, (*apikeyv3.Credential).GetKey))
 }
 
 // keysOf returns the keys of the elements of a list.
@@ -94,7 +93,7 @@ func unique(p *validate.Pass, path xds.Path, message string, keys []string) {
 			Path:    path.Index(i),
 			Message: message,
 			Help:    "remove or change one of them",
-			Related: facts.Related(p.Resource, path.Index(at), "first stands here"),
+			Related: facts.Related(p.Resource, path.Index(at), "the first one is here"),
 		})
 	}
 }
@@ -105,13 +104,13 @@ func environment(p *validate.Pass, n *xds.Node, m *wasmv3.EnvironmentVariables) 
 		var other []diag.Related
 		if at := slices.Index(m.GetHostEnvKeys(), key); at < i {
 			twice = true
-			other = facts.Related(p.Resource, n.Path().Field("host_env_keys").Index(at), "first stands here")
+			other = facts.Related(p.Resource, n.Path().Field("host_env_keys").Index(at), "the first one is here")
 		}
 		if twice {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("host_env_keys").Index(i),
 				Message: fmt.Sprintf("environment variable %q is set twice", key),
-				Help:    "name it once, in host_env_keys or in key_values",
+				Help:    "set it once, in host_env_keys or in key_values",
 				Related: other,
 			})
 		}

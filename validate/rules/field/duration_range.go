@@ -15,10 +15,9 @@ var durationRange = &validate.Rule{
 	Code: "duration-range",
 	Doc: `A duration is negative or too long.
 
-Envoy refuses every duration below zero ("Expected positive duration") and from
-9223372036 s on ("Duration out-of-range"), wherever it stands. Protobuf itself
-would allow both. A text proto and a binary file can hold nanoseconds over 999999999,
-which Envoy refuses as well.`,
+Envoy rejects every duration below zero ("Expected positive duration") and from
+9223372036 s on ("Duration out-of-range"), in any field. Protobuf itself allows both. Text
+and binary proto files can also hold more than 999999999 nanoseconds, which Envoy rejects.`,
 	Messages: []protoreflect.FullName{"google.protobuf.Duration"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		d := n.Message.(*durationpb.Duration)
@@ -26,13 +25,13 @@ which Envoy refuses as well.`,
 			p.Report(validate.Finding{
 				Path:    n.Path(),
 				Message: fmt.Sprintf("duration of %d nanos is out of range", nanos),
-				Help:    "nanos go up to 999999999, whole seconds stand in seconds",
+				Help:    "write at most 999999999 nanos, and whole seconds in seconds",
 			})
 		} else if !facts.InDurationRange(d) {
 			p.Report(validate.Finding{
 				Path:    n.Path(),
 				Message: fmt.Sprintf("duration %s is out of range", facts.DurationText(d)),
-				Help:    "Envoy takes 0s up to 9223372035.999999999s, some 292 years",
+				Help:    "write a duration from 0s to 9223372035.999999999s (292 years)",
 			})
 		}
 	},

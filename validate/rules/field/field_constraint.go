@@ -10,14 +10,14 @@ var fieldConstraint = &validate.Rule{
 	Code: "field-constraint",
 	Doc: `A field violates a constraint of the Envoy API.
 
-The API's proto files say which fields are required and which values they may
-have (protoc-gen-validate). Envoy checks them when it unpacks a message, refuses
-the whole file for a fault in a resource itself, and its log does not say which
-field it was ("goo.gle/debugonly").
+The API's proto files define which fields are required and which values they accept
+(protoc-gen-validate). Envoy checks these constraints when it unpacks a message. It rejects
+the whole file for a violation in a resource, and its log often does not name the field
+("goo.gle/debugonly").
 
-Some configurations are not held against them, such as most policies in a
-load_balancing_policy, and take what they get: a warning; but a hash_policy of theirs
-without its kind crashes Envoy. A config source that xdspub replaces is not judged.`,
+Envoy does not check some messages, such as most policies in a load_balancing_policy: a
+violation there is a warning. A hash_policy there without a policy specifier crashes it.
+This rule does not check config sources that xdspub replaces.`,
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		if n.Parent != nil && !isPacked(n) {
 			return // judged with the message around it

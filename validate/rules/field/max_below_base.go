@@ -19,12 +19,12 @@ var maxBelowBase = &validate.Rule{
 	Code: "max-below-base",
 	Doc: `A maximum interval or time is below its base value.
 
-"outlier detector's max_ejection_time cannot be smaller than base_ejection_time",
-which is 30s where it is not given; without a max_ejection_time it is the larger of
-300s and the base. "dns_failure_refresh_rate must have max_interval greater than or
-equal to the base_interval", where the cluster looks names up; a dynamic forward proxy is
-taken, and ends Envoy with std::terminate at its first request. Envoy compares
-milliseconds.`,
+"outlier detector's max_ejection_time cannot be smaller than base_ejection_time": the base
+is 30s by default, and without max_ejection_time the maximum is 300s or the base, whichever
+is larger. "dns_failure_refresh_rate must have max_interval greater than or equal to the
+base_interval": Envoy checks this in clusters that use DNS. It accepts a dynamic forward
+proxy with this mistake, and crashes (std::terminate) at its first request. Envoy compares
+whole milliseconds.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.config.cluster.v3.OutlierDetection",
@@ -59,7 +59,7 @@ func checkRefreshRate(p *validate.Pass, n *xds.Node, r refreshRate) {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("dns_failure_refresh_rate").Field("max_interval"),
 			Message: fmt.Sprintf("max_interval %s is below base_interval %s", facts.DurationText(most), facts.DurationText(base)),
-			Help:    "give a max_interval of at least the base_interval; it is 10 times that where it is not given",
+			Help:    "raise max_interval to at least base_interval, or remove it: the default is 10 times base_interval",
 		})
 	}
 }
@@ -77,7 +77,7 @@ func checkEjectionTime(p *validate.Pass, n *xds.Node, m *clusterv3.OutlierDetect
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("max_ejection_time"),
 			Message: fmt.Sprintf("max_ejection_time %s is below base_ejection_time %s", facts.DurationText(most), facts.DurationText(base)),
-			Help:    "give a max_ejection_time of at least the base_ejection_time, which is 30s where it is not given",
+			Help:    "raise max_ejection_time to at least base_ejection_time, which is 30s by default",
 		})
 	}
 }

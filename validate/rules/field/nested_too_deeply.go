@@ -17,10 +17,10 @@ var nestedTooDeeply = &validate.Rule{
 	Code: "nested-too-deeply",
 	Doc: `Messages are nested more deeply than Envoy can read.
 
-Envoy unpacks 100 levels of messages below a resource, or below a typed_config
-("Unable to unpack as …"): in a Struct, each object is three of them and each list
-two. A file of JSON or YAML may be nested 100 deep as a whole, counted in braces and
-brackets, or it is not read at all.`,
+Envoy unpacks 100 levels of messages below a resource or a typed_config ("Unable to unpack
+as …"). In a Struct each object counts as three levels and each list as two. In a JSON or
+YAML file, braces and brackets may be nested 100 deep in total; Envoy does not read a file
+with more.`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if isShallow(n) {
 			return
@@ -43,13 +43,13 @@ brackets, or it is not read at all.`,
 			p.Report(validate.Finding{
 				Path:    n.Path(),
 				Message: fmt.Sprintf("messages are nested %d deep here", at.messages),
-				Help:    fmt.Sprintf("Envoy unpacks %d levels below a resource or a typed_config", maxDepth),
+				Help:    fmt.Sprintf("nest less: Envoy unpacks %d levels below a resource or a typed_config", maxDepth),
 			})
 		default:
 			p.Report(validate.Finding{
 				Path:    n.Path(),
 				Message: fmt.Sprintf("braces and brackets are nested %d deep here", at.json),
-				Help:    fmt.Sprintf("Envoy reads files of JSON and YAML that are nested up to %d deep", maxDepth),
+				Help:    fmt.Sprintf("nest less: Envoy reads JSON and YAML files that are nested up to %d deep", maxDepth),
 			})
 		}
 	},

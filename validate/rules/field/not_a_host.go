@@ -25,10 +25,10 @@ var notAHost = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A hostname field contains a URL or a port.
 
-Envoy takes the text as it is. An address with a scheme or a port in it is looked up in DNS, where
-nothing has such a name, so that the cluster stays without endpoints (update_failure); an SNI or a
-server name with a port equals none that a client or a server knows; and a host_redirect with a
-scheme is answered with "location: http://https://…".`,
+Envoy accepts the text as it is. It looks up an endpoint address with a scheme or a port in
+DNS, where no such name exists, and the cluster stays without endpoints (update_failure). An
+SNI or server name with a port matches no client and no server. A host_redirect with a
+scheme gives "location: http://https://…".`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.GrpcService.EnvoyGrpc",
 		"envoy.config.core.v3.HealthCheck.GrpcHealthCheck",
@@ -60,7 +60,7 @@ scheme is answered with "location: http://https://…".`,
 			authority("hostname", m.GetHostname())
 		case *endpointv3.LbEndpoint:
 			if facts.UseOfEndpoints(p.Envoy, n) == facts.EndpointsLookedUp {
-				name("endpoint.address.socket_address.address", m.GetEndpoint().GetAddress().GetSocketAddress().GetAddress(), "the port belongs into port_value")
+				name("endpoint.address.socket_address.address", m.GetEndpoint().GetAddress().GetSocketAddress().GetAddress(), "the port belongs in port_value")
 			}
 		case *listenerv3.FilterChainMatch:
 			for i, server := range m.GetServerNames() {
@@ -101,18 +101,18 @@ func checkHost(p *validate.Pass, n *xds.Node, field xds.Path, text, port string)
 		host = facts.PortAtEnd.ReplaceAllString(host, "")
 		help = fmt.Sprintf("write %q: %s", host, port)
 		if is == "" {
-			is = "a host with a port"
+			is = "a hostname with a port"
 		}
 	}
 	if is == "" {
 		return
 	}
 	if host == "" || strings.Contains(text, "%") {
-		help = "write the host alone"
+		help = "write the hostname only"
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path().Join(field),
-		Message: fmt.Sprintf("%s %q is %s, and a host is needed", last(field), text, is),
+		Message: fmt.Sprintf("%s %q is %s, not a hostname", last(field), text, is),
 		Help:    help,
 	})
 }

@@ -15,12 +15,11 @@ var notANumber = &validate.Rule{
 	Code: "not-a-number",
 	Doc: `A number is NaN or infinite.
 
-The constraints of the API let NaN through, since it is neither too small nor too
-large. Where Envoy rounds a percentage it refuses one ("Value not in the range of
-0..100 range."), and a healthy_panic_threshold of NaN that comes while it runs ends
-it with std::terminate; with a per_upstream_preconnect_ratio of NaN every request
-hangs: an error. Elsewhere it takes NaN and infinity, and
-comparisons go wrong without a word: a warning.`,
+The constraints of the API do not exclude NaN. It is an error in percentages that Envoy
+rounds ("Value not in the range of 0..100 range."), in a healthy_panic_threshold, where an
+update with NaN crashes a running Envoy (std::terminate), and in a
+per_upstream_preconnect_ratio, where every request hangs. In other fields Envoy accepts NaN
+and infinity, and compares wrongly: a warning.`,
 	Wants: func(md protoreflect.MessageDescriptor) bool { return len(floatFields(md)) > 0 },
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.ProtoReflect()
@@ -31,7 +30,7 @@ comparisons go wrong without a word: a warning.`,
 			check := func(v protoreflect.Value, path func() xds.Path) {
 				if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) && keepsConstraints(n) {
 					p.Report(validate.Finding{
-						Path: path(), Message: fmt.Sprintf("%s is %v", fd.Name(), f), Help: "give a finite number",
+						Path: path(), Message: fmt.Sprintf("%s is %v", fd.Name(), f), Help: "write a finite number",
 						Warning: !p.Envoy.RefusesNaN(n.Field()),
 					})
 				}

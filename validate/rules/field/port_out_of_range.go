@@ -23,8 +23,8 @@ var portOutOfRange = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A port is above 65535, in a field that Envoy does not check.
 
-A redirect to such a port leads nowhere, a health check of it always fails, and a range of such
-ports matches nothing. In other fields Envoy refuses it: that is field-constraint.`,
+A redirect to such a port leads nowhere, a health check of it always fails, and a range of
+such ports matches nothing. In the fields that Envoy checks, field-constraint reports it.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.HealthCheck",
 		"envoy.config.listener.v3.ListenerFilterChainMatchPredicate",

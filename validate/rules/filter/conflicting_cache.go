@@ -13,12 +13,12 @@ var conflictingCache = &validate.Rule{
 	Code: "conflicting-cache",
 	Doc: `Two caches or bandwidth buckets have the same name and different settings.
 
-DNS caches of the dynamic forward proxy, caches of alternate protocols, HTTP caches in a
-directory and the buckets of bandwidth_share belong to the whole Envoy: a filter and its
-cluster share one by its name. Envoy refuses the second that differs ("config specified
-DNS cache 'x' with different settings", "mismatched FileSystemHttpCacheConfig with same
-path", "to have different config you must use a distinct bucket_id"), in however small a
-thing; redis_proxy it takes, and its settings are not in effect (a warning).`,
+DNS caches of the dynamic forward proxy, alternate protocols caches, HTTP caches in a
+directory and the buckets of bandwidth_share belong to the whole Envoy: all users of a name
+share one object. Envoy rejects a second user whose settings differ in any detail ("config
+specified DNS cache 'x' with different settings", "mismatched FileSystemHttpCacheConfig with
+same path", "to have different config you must use a distinct bucket_id"). It accepts
+redis_proxy with other settings and ignores them (a warning).`,
 	Collect: slices.DeleteFunc(append(slices.Clone(xds.SingletonMessages), "envoy.config.core.v3.AlternateProtocolsCacheOptions"), func(name protoreflect.FullName) bool {
 		return name == asyncFileManager
 	}),

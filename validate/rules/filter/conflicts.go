@@ -32,9 +32,9 @@ func reportConflicts(p *validate.SnapshotPass) {
 				p.Report(validate.Finding{
 					Resource: m.Resource,
 					Path:     s.Path,
-					Message:  fmt.Sprintf("%s has other settings here than in %s", s.Singleton, other.in.Resource.Key),
-					Help:     "write the same settings in both places, or name them differently",
-					Related:  facts.Related(other.in.Resource, other.Path, "the first"),
+					Message:  fmt.Sprintf("%s has different settings here and in %s", s.Singleton, other.in.Resource.Key),
+					Help:     "write the same settings in both places, or use different names",
+					Related:  facts.Related(other.in.Resource, other.Path, "the first one is here"),
 					Warning:  s.Tolerated,
 				})
 			}
@@ -50,7 +50,7 @@ func singletonsOf(n *xds.Node) []xds.SingletonUse {
 		if err != nil {
 			return nil
 		}
-		return []xds.SingletonUse{{Singleton: xds.Singleton{Noun: "cache of alternate protocols", Name: m.GetName()}, Path: n.Path().Field("name"), Settings: string(settings)}}
+		return []xds.SingletonUse{{Singleton: xds.Singleton{Noun: "alternate protocols cache", Name: m.GetName()}, Path: n.Path().Field("name"), Settings: string(settings)}}
 	}
 	list, err := n.Singletons()
 	if err != nil {

@@ -17,9 +17,9 @@ var duplicateUpgrade = &validate.Rule{
 	Code: "duplicate-upgrade",
 	Doc: `A list has a duplicate upgrade type.
 
-Envoy refuses the route ("Duplicate upgrade websocket") or the listener ("multiple
-upgrade configs with the same name"). Upper and lower case are the same. A route
-may have an upgrade that its connection manager has too.`,
+Envoy rejects the route ("Duplicate upgrade websocket") or the listener ("multiple upgrade
+configs with the same name"). It ignores case here. A route may have an upgrade that its
+connection manager has too.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RouteAction",
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -42,9 +42,9 @@ func checkUpgrades[U interface{ GetUpgradeType() string }](p *validate.Pass, n *
 		if at, twice := first[key]; twice {
 			p.Report(validate.Finding{
 				Path:    path.Index(i).Field("upgrade_type"),
-				Message: fmt.Sprintf("upgrade %q stands twice", upgrade.GetUpgradeType()),
-				Help:    "remove one of them; Envoy ignores the case",
-				Related: facts.Related(p.Resource, path.Index(at).Field("upgrade_type"), "first stands here"),
+				Message: fmt.Sprintf("duplicate upgrade %q", upgrade.GetUpgradeType()),
+				Help:    "remove one of them; Envoy ignores case here",
+				Related: facts.Related(p.Resource, path.Index(at).Field("upgrade_type"), "the first one is here"),
 			})
 			continue
 		}

@@ -30,16 +30,24 @@ var filterConflict = &validate.Rule{
 	Code: "filter-conflict",
 	Doc: `Two settings of a filter conflict with each other.
 
-Envoy refuses the listener. ext_authz: path_prefix and path_override, two lists of
-allowed_headers, a body that is both sent and not buffered. ext_proc: gRPC and HTTP
-service, bodies or trailers over HTTP, FULL_DUPLEX_STREAMED bodies without trailers,
-disable_clear_route_cache and a route_cache_action; over TCP, nothing to process.
-oauth2: two tokens on one header. tcp_proxy and udp_proxy: a post_path without use_post,
-log options at two places, session filters or a tunnel with balancing per packet. lua: two scripts; ip_tagging: two sources of tags;
-health_check: a cache without pass_through_mode; geoip: two sources of the address;
-thrift_proxy and dubbo_proxy: routes at two places; proxy_protocol: no version left.
+Envoy rejects the listener. The conflicts, by filter:
 
-On a route Envoy does not look at the processing modes of ext_proc.`,
+- dubbo_proxy, thrift_proxy: routes in two fields
+- ext_authz: path_prefix and path_override; two lists of allowed_headers; with_request_body
+  and disable_request_body_buffering
+- ext_proc: a gRPC and an HTTP service; bodies or trailers with an HTTP service;
+  FULL_DUPLEX_STREAMED bodies without trailers; disable_clear_route_cache and a
+  route_cache_action; on TCP, nothing to process
+- geoip: two sources of the address
+- health_check: cache_time without pass_through_mode
+- ip_tagging: two sources of tags
+- lua: two scripts
+- oauth2: two tokens in one header
+- proxy_protocol: no version allowed
+- tcp_proxy, udp_proxy: post_path needs use_post; access log options in two fields;
+  session filters or a tunnel with per-packet load balancing
+
+Envoy does not check the processing modes of ext_proc on a route.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.KeyValueMutation",
 		"envoy.extensions.filters.http.ext_authz.v3.CheckSettings",
@@ -65,57 +73,57 @@ On a route Envoy does not look at the processing modes of ext_proc.`,
 		switch m := n.Message.(type) {
 		case *corev3.KeyValueMutation:
 			if m.GetAppend() != nil && m.GetRemove() != "" {
-				conflict("remove", "the mutation both appends and removes", "make two mutations")
+				conflict("remove", "the mutation both appends and removes", "write two mutations")
 			}
 		case *extauthzv3.CheckSettings:
 			if m.GetDisableRequestBodyBuffering() && m.GetWithRequestBody() != nil {
-				conflict("with_request_body", "with_request_body beside disable_request_body_buffering", facts.KeepOne)
+				conflict("with_request_body", "both with_request_body and disable_request_body_buffering are set", facts.KeepOne)
 			}
 		case *extauthzv3.ExtAuthz:
 			if m.GetAllowedHeaders() != nil && m.GetHttpService().GetAuthorizationRequest().GetAllowedHeaders() != nil {
-				conflict("http_service.authorization_request.allowed_headers", "the allowed headers stand twice", "keep allowed_headers of ext_authz itself")
+				conflict("http_service.authorization_request.allowed_headers", "allowed_headers is set in both ext_authz and its http_service", "keep allowed_headers of ext_authz itself")
 			}
 		case *extauthzv3.HttpService:
 			if m.GetPathPrefix() != "" && m.GetPathOverride() != "" && n.Field() == "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.http_service" {
-				conflict("path_override", "path_override beside path_prefix", facts.KeepOne)
+				conflict("path_override", "both path_override and path_prefix are set", facts.KeepOne)
 			}
 		case *extprocv3.ExternalProcessor:
 			extProcConflicts(m, conflict)
 		case *geoipv3.Geoip:
 			if m.GetXffConfig() != nil && m.GetCustomHeaderConfig() != nil {
-				conflict("custom_header_config", "custom_header_config beside xff_config", facts.KeepOne)
+				conflict("custom_header_config", "both custom_header_config and xff_config are set", facts.KeepOne)
 			}
 		case *healthcheckv3.HealthCheck:
 			if !m.GetPassThroughMode().GetValue() && m.GetCacheTime().AsDuration() > 0 {
-				conflict("cache_time", "cache_time without pass_through_mode: there is no answer to keep", "leave it out, or set pass_through_mode")
+				conflict("cache_time", "cache_time needs pass_through_mode: without it there is no response to cache", "remove cache_time, or set pass_through_mode")
 			}
 		case *iptaggingv3.IPTagging:
 			if len(m.GetIpTags()) > 0 && m.GetIpTagsDatasource() != nil {
-				conflict("ip_tags_datasource", "ip_tags_datasource beside ip_tags", facts.KeepOne)
+				conflict("ip_tags_datasource", "both ip_tags_datasource and ip_tags are set", facts.KeepOne)
 			}
 		case *luav3.Lua:
 			if m.GetInlineCode() != "" && m.GetDefaultSourceCode() != nil {
-				conflict("inline_code", "inline_code beside default_source_code", "keep default_source_code; inline_code is deprecated")
+				conflict("inline_code", "both inline_code and default_source_code are set", "keep default_source_code; inline_code is deprecated")
 			}
 		case *oauth2v3.OAuth2Config:
 			oauth2Conflicts(m, conflict)
 		case *proxyprotocolv3.ProxyProtocol:
 			if slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V1) && slices.Contains(m.GetDisallowedVersions(), corev3.ProxyProtocolConfig_V2) {
-				conflict("disallowed_versions", "all versions of the proxy protocol are disallowed", "allow one of them")
+				conflict("disallowed_versions", "disallowed_versions lists all versions of the PROXY protocol", "remove one of them")
 			}
 		case *dubbov3.DubboProxy:
 			if len(m.GetRouteConfig()) > 0 && m.GetRouteSpecifier() != nil {
-				conflict("route_config", "route_config beside drds or multiple_route_config", "keep one of them; route_config is deprecated")
+				conflict("route_config", "route_config is set together with drds or multiple_route_config", "keep one of them; route_config is deprecated")
 			}
 		case *networkextprocv3.ProcessingMode:
 			if m.GetProcessRead() == networkextprocv3.ProcessingMode_SKIP && m.GetProcessWrite() == networkextprocv3.ProcessingMode_SKIP {
-				conflict("", "neither what is read nor what is written is processed", "process one of them, or remove the filter")
+				conflict("", "both process_read and process_write are SKIP: the filter processes nothing", "change one of them, or remove the filter")
 			}
 		case *tcpproxyv3.TcpProxy:
 			tcpProxyConflicts(m, conflict)
 		case *thriftv3.ThriftProxy:
 			if m.GetTrds() != nil && m.GetRouteConfig() != nil {
-				conflict("route_config", "route_config beside trds", facts.KeepOne)
+				conflict("route_config", "both route_config and trds are set", facts.KeepOne)
 			}
 		case *udpproxyv3.UdpProxyConfig:
 			udpProxyConflicts(m, conflict)
@@ -134,22 +142,22 @@ func extProcConflicts(m *extprocv3.ExternalProcessor, conflict func(path xds.Pat
 		{"response", mode.GetResponseBodyMode(), mode.GetResponseTrailerMode()},
 	}
 	if m.GetGrpcService() != nil && m.GetHttpService() != nil {
-		conflict("http_service", "http_service beside grpc_service", facts.KeepOne)
+		conflict("http_service", "both http_service and grpc_service are set", facts.KeepOne)
 	}
 	for _, part := range parts {
 		body, trailers := part.name+"_body_mode", part.name+"_trailer_mode"
 		at := xds.Path("processing_mode")
 		switch {
 		case m.GetHttpService() != nil && part.body != extprocv3.ProcessingMode_NONE:
-			conflict(at.Field(body), fmt.Sprintf("%s is %s, but an http_service gets no bodies", body, part.body), "leave it out, or use a grpc_service")
+			conflict(at.Field(body), fmt.Sprintf("%s is %s, but an http_service gets no bodies", body, part.body), "remove it, or use a grpc_service")
 		case m.GetHttpService() != nil && part.trailers == extprocv3.ProcessingMode_SEND:
-			conflict(at.Field(trailers), fmt.Sprintf("%s is %s, but an http_service gets no trailers", trailers, part.trailers), "leave it out, or use a grpc_service")
+			conflict(at.Field(trailers), fmt.Sprintf("%s is %s, but an http_service gets no trailers", trailers, part.trailers), "remove it, or use a grpc_service")
 		case m.GetHttpService() == nil && part.body == extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED && part.trailers != extprocv3.ProcessingMode_SEND:
 			conflict(at.Field(body), fmt.Sprintf("%s is FULL_DUPLEX_STREAMED, but %s is not SEND", body, trailers), fmt.Sprintf("set %s to SEND", trailers))
 		}
 	}
 	if m.GetDisableClearRouteCache() && m.GetRouteCacheAction() != extprocv3.ExternalProcessor_DEFAULT {
-		conflict("disable_clear_route_cache", fmt.Sprintf("disable_clear_route_cache beside route_cache_action %s", m.GetRouteCacheAction()), "keep route_cache_action")
+		conflict("disable_clear_route_cache", fmt.Sprintf("both disable_clear_route_cache and route_cache_action %s are set", m.GetRouteCacheAction()), "keep route_cache_action")
 	}
 }
 
@@ -169,44 +177,44 @@ func oauth2Conflicts(m *oauth2v3.OAuth2Config, conflict func(path xds.Path, mess
 		}
 	}
 	if len(uses) > 1 {
-		conflict(xds.Path(uses[1]), fmt.Sprintf("%s beside %s: both use the authorization header", uses[1], uses[0]), facts.KeepOne)
+		conflict(xds.Path(uses[1]), fmt.Sprintf("both %s and %s use the authorization header", uses[1], uses[0]), facts.KeepOne)
 	}
 	for i, matcher := range m.GetPassThroughMatcher() {
 		if header != "" && strings.EqualFold(matcher.GetName(), header) {
-			conflict(xds.Path("pass_through_matcher").Index(i), fmt.Sprintf("pass_through_matcher looks at header %q, which forward_id_token writes", header), "use different headers")
+			conflict(xds.Path("pass_through_matcher").Index(i), fmt.Sprintf("pass_through_matcher reads header %q, which forward_id_token writes", header), "use different headers")
 		}
 	}
 	if m.GetEndSessionEndpoint() != "" && !slices.Contains(m.GetAuthScopes(), "openid") {
-		conflict("end_session_endpoint", "end_session_endpoint without OpenID Connect", `add "openid" to auth_scopes, or leave it out`)
+		conflict("end_session_endpoint", "end_session_endpoint needs OpenID Connect", `add "openid" to auth_scopes, or remove end_session_endpoint`)
 	}
 }
 
 func tcpProxyConflicts(m *tcpproxyv3.TcpProxy, conflict func(path xds.Path, message, help string)) {
 	if t := m.GetTunnelingConfig(); t.GetPostPath() != "" && !t.GetUsePost() {
-		conflict("tunneling_config.post_path", "post_path without use_post", "set use_post, or leave post_path out")
+		conflict("tunneling_config.post_path", "post_path needs use_post", "set use_post, or remove post_path")
 	}
 	if m.GetAccessLogOptions() != nil {
 		const help = "keep access_log_options; the other is deprecated"
 		if m.GetAccessLogFlushInterval() != nil {
-			conflict("access_log_flush_interval", "access_log_flush_interval beside access_log_options", help)
+			conflict("access_log_flush_interval", "both access_log_flush_interval and access_log_options are set", help)
 		}
 		if m.GetFlushAccessLogOnConnected() {
-			conflict("flush_access_log_on_connected", "flush_access_log_on_connected beside access_log_options", help)
+			conflict("flush_access_log_on_connected", "both flush_access_log_on_connected and access_log_options are set", help)
 		}
 	}
 }
 
 func udpProxyConflicts(m *udpproxyv3.UdpProxyConfig, conflict func(path xds.Path, message, help string)) {
 	if t := m.GetTunnelingConfig(); t.GetPostPath() != "" && !t.GetUsePost() {
-		conflict("tunneling_config.post_path", "post_path without use_post", "set use_post, or leave post_path out")
+		conflict("tunneling_config.post_path", "post_path needs use_post", "set use_post, or remove post_path")
 	}
 	if !m.GetUsePerPacketLoadBalancing() {
 		return
 	}
 	switch {
 	case len(m.GetSessionFilters()) > 0:
-		conflict("session_filters", "session_filters with use_per_packet_load_balancing, which has no sessions", facts.KeepOne)
+		conflict("session_filters", "session_filters need sessions, which use_per_packet_load_balancing does not have", facts.KeepOne)
 	case m.GetTunnelingConfig() != nil:
-		conflict("tunneling_config", "tunneling_config with use_per_packet_load_balancing, which has no sessions", facts.KeepOne)
+		conflict("tunneling_config", "tunneling_config needs sessions, which use_per_packet_load_balancing does not have", facts.KeepOne)
 	}
 }

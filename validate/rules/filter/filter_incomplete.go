@@ -37,14 +37,24 @@ var filterIncomplete = &validate.Rule{
 	Code: "filter-incomplete",
 	Doc: `A required setting of a filter is missing.
 
-The API does not call these fields required, but Envoy refuses a filter without them:
-the service of ext_proc, the token_secret of oauth2 (TLS client authentication alone
-does without), the tags of ip_tagging, the cache of cache, unless it is disabled, the
-limit of connection_limit, the interval of adaptive_concurrency, the place of a key
-in api_key_auth, what a query parameter mutation does, max_early_data_bytes of a tcp_proxy that waits for data, the routes of redis_proxy,
-a name to compare in an inverted Thrift route, the method's name in a Dubbo route, what a tap or a principal matches, the
-databases of geoip, the filters of composite, the source of on-demand clusters, the function of aws_lambda on a
-route, the providers of a custom chain of AWS credentials.`,
+The API does not mark these fields as required, but Envoy rejects a filter without them:
+
+- adaptive_concurrency: an interval or a fixed value
+- api_key_auth: where the key is
+- aws_lambda on a route: the function; a custom chain of AWS credentials: a provider
+- cache: the cache, unless it is disabled
+- composite: its filters
+- connection_limit: max_connections
+- a Dubbo route: the method's name; an inverted Thrift route: a name
+- ext_proc: the service
+- geoip: a database
+- ip_tagging: the tags
+- oauth2: token_secret, except for TLS client authentication
+- on-demand clusters: the source
+- a query parameter mutation: append or remove
+- redis_proxy: routes
+- a tap and an mTLS principal: what to match
+- tcp_proxy that waits for data: max_early_data_bytes`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.KeyValueMutation",
 		"envoy.config.tap.v3.TapConfig",
@@ -84,19 +94,19 @@ func missingInHTTPFilter(m proto.Message, missing func(path xds.Path, message, h
 	switch m := m.(type) {
 	case *apikeyv3.KeySource:
 		if m.GetHeader() == "" && m.GetQuery() == "" && m.GetCookie() == "" {
-			missing("", "the key source names nothing", "set header, query or cookie")
+			missing("", "the key source has no header, query parameter or cookie", "set header, query or cookie")
 		}
 	case *awslambdav3.PerRouteConfig:
 		if m.GetInvokeConfig() == nil {
-			missing("", "aws_lambda of a route names no function", "set invoke_config")
+			missing("", "aws_lambda of a route has no function", "set invoke_config")
 		}
 	case *cachev3.CacheConfig:
 		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-			missing("", noCache, "set typed_config, or disabled")
+			missing("", noCache, "set typed_config, or disabled: true")
 		}
 	case *cachev2v3.CacheV2Config:
 		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-			missing("", noCache, "set typed_config, or disabled")
+			missing("", noCache, "set typed_config, or disabled: true")
 		}
 	case *compositev3.ExecuteFilterAction:
 		if m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "" {
@@ -104,7 +114,7 @@ func missingInHTTPFilter(m proto.Message, missing func(path xds.Path, message, h
 		}
 	case *compositev3.FilterChainConfiguration:
 		if len(m.GetTypedConfig()) == 0 {
-			missing("", "filter chain of composite has no filters", "name its filters in typed_config")
+			missing("", "the filter chain of composite has no filters", "list its filters in typed_config")
 		}
 	case *extprocv3.ExternalProcessor:
 		if m.GetGrpcService() == nil && m.GetHttpService() == nil {
@@ -116,11 +126,11 @@ func missingInHTTPFilter(m proto.Message, missing func(path xds.Path, message, h
 		}
 	case *oauth2v3.OAuth2Config:
 		if c := m.GetCredentials(); c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH {
-			missing("credentials", fmt.Sprintf("no token_secret, which auth_type %s needs", m.GetAuthType()), "set token_secret")
+			missing("credentials", fmt.Sprintf("auth_type %s needs token_secret", m.GetAuthType()), "set token_secret")
 		}
 	case *ondemandv3.OnDemandCds:
 		if m.GetSource() == nil {
-			missing("", "odcds has no source", "set source, to {ads: {}} for instance")
+			missing("", "odcds has no source", "set source, for example to {ads: {}}")
 		}
 	}
 }
@@ -134,7 +144,7 @@ func missingInNetworkFilter(m proto.Message, missing func(path xds.Path, message
 		}
 	case *dubbov3.RouteMatch:
 		if m.GetMethod().GetName() == nil {
-			missing("", "Dubbo route matches no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
+			missing("", "the Dubbo route has no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
 		}
 	case *networkextprocv3.NetworkExternalProcessor:
 		if m.GetGrpcService() == nil {
@@ -146,13 +156,13 @@ func missingInNetworkFilter(m proto.Message, missing func(path xds.Path, message
 		}
 	case *tcpproxyv3.TcpProxy:
 		if mode := m.GetUpstreamConnectMode(); mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil {
-			missing("upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s without max_early_data_bytes", mode), "say how much to keep until then; 0 is allowed")
+			missing("upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s needs max_early_data_bytes", mode), "set it to the number of bytes to buffer before the connection; 0 is allowed")
 		}
 	case *thriftv3.RouteMatch:
 		method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
 		service, isService := m.GetMatchSpecifier().(*thriftv3.RouteMatch_ServiceName)
 		if m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == "") {
-			missing("invert", "invert without a name: the route matches nothing", "give the name of the method or service that is not to match")
+			missing("invert", "invert needs a name: without one the route matches nothing", "write the name of the method or service that must not match")
 		}
 	}
 }
@@ -166,15 +176,15 @@ func missingInExtension(m proto.Message, missing func(path xds.Path, message, he
 		}
 	case *tapv3.TapConfig:
 		if m.GetMatch() == nil && m.GetMatchConfig() == nil {
-			missing("", "the tap matches nothing", "set match; {any_match: true} taps all")
+			missing("", "the tap has no match", "set match; {any_match: true} matches everything")
 		}
 	case *awsv3.AwsCredentialProvider:
 		if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
-			missing("", "custom_credential_provider_chain without a provider", "set one of the providers")
+			missing("", "custom_credential_provider_chain has no provider", "set one of the providers")
 		}
 	case *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams:
 		if m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond {
-			missing("", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, in milliseconds at least")
+			missing("", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, to at least 1ms")
 		}
 	case *maxmindv3.MaxMindConfig:
 		if m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "" {
@@ -182,7 +192,7 @@ func missingInExtension(m proto.Message, missing func(path xds.Path, message, he
 		}
 	case *mtlsv3.Config:
 		if m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate() {
-			missing("", "the principal asks nothing of the client certificate", "set san_matcher or any_validated_client_certificate")
+			missing("", "the principal has no condition on the client certificate", "set san_matcher or any_validated_client_certificate")
 		}
 	}
 }

@@ -30,15 +30,20 @@ var filterValue = &validate.Rule{
 	Code: "filter-value",
 	Doc: `A setting of a filter has an invalid value.
 
-Envoy refuses the listener: a path_prefix or path_override of ext_authz that does
-not start with a slash, a cdn_id that is no token or host, an ARN of aws_lambda that is
-none, a region with * or a list of them where SigV4 signs, a range of status codes or
-a gRPC code of admission_control that does not exist, and its sr_threshold below 1 %,
-an object of set_filter_state that no factory makes, a query parameter whose value
-is no string, a fragment or a rewrite in the redirect of custom_response, the host header
-for the ID token of oauth2. What
-stands in check_settings of a route is not looked at. A zstd dictionary that is not one ("Illegal Zstd dictionary")
-crashes it.`,
+Envoy rejects the listener. The values, by filter:
+
+- admission_control: a range of HTTP statuses or a gRPC code that does not exist, an
+  sr_threshold below 1 %
+- aws_lambda: an invalid ARN; SigV4 signing: a region with * or a list of regions
+- cdn_loop: a cdn_id that is neither a token nor a host
+- custom_response: a fragment or a rewrite in the redirect
+- ext_authz: a path_prefix or path_override that does not begin with a slash (on a route
+  Envoy does not check it)
+- oauth2: the host header for the ID token
+- a query parameter mutation: a value that is not a string
+- set_filter_state: an object that no factory creates
+
+An invalid zstd dictionary crashes Envoy ("Illegal Zstd dictionary").`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.KeyValueAppend",
 		"envoy.config.route.v3.RedirectAction",
@@ -75,15 +80,15 @@ crashes it.`,
 			checkAdmission(m, unusable)
 		case *awslambdav3.Config:
 			if arn := m.GetArn(); arn != "" && !isARN(arn) {
-				unusable("arn", fmt.Sprintf("%q is no ARN of a function", arn), "write it as in arn:aws:lambda:eu-west-1:123456789012:function:name")
+				unusable("arn", fmt.Sprintf("%q is not the ARN of a function", arn), "write an ARN such as arn:aws:lambda:eu-west-1:123456789012:function:name")
 			}
 		case *awssigningv3.AwsRequestSigning:
 			if m.GetSigningAlgorithm() == awssigningv3.AwsRequestSigning_AWS_SIGV4 && strings.ContainsAny(m.GetRegion(), "*,") {
-				unusable("region", fmt.Sprintf("region %q is a set of regions, which AWS_SIGV4 does not know", m.GetRegion()), "name one region, or set signing_algorithm to AWS_SIGV4A")
+				unusable("region", fmt.Sprintf("region %q is a set of regions, which AWS_SIGV4 does not support", m.GetRegion()), "write one region, or set signing_algorithm to AWS_SIGV4A")
 			}
 		case *cdnloopv3.CdnLoopConfig:
 			if id := m.GetCdnId(); id != "" && !cdnID.MatchString(id) {
-				unusable("cdn_id", fmt.Sprintf("cdn_id %q is neither a token nor a host with or without port", id), "write it as in cdn.example or cdn.example:443")
+				unusable("cdn_id", fmt.Sprintf("cdn_id %q is neither a token nor a host with or without port", id), "write a value such as cdn.example or cdn.example:443")
 			}
 		case *extauthzv3.HttpService:
 			if n.Field() != "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.http_service" {
@@ -91,12 +96,12 @@ crashes it.`,
 			}
 			for _, path := range []struct{ field, value string }{{"path_prefix", m.GetPathPrefix()}, {"path_override", m.GetPathOverride()}} {
 				if path.value != "" && path.value[0] != '/' {
-					unusable(xds.Path(path.field), fmt.Sprintf("%s %q does not start with a slash", path.field, path.value), "write /"+path.value)
+					unusable(xds.Path(path.field), fmt.Sprintf("%s %q does not begin with a slash", path.field, path.value), "write /"+path.value)
 				}
 			}
 		case *oauth2v3.OAuth2Config:
 			if header := m.GetForwardIdToken().GetHeader(); strings.HasPrefix(header, ":") || strings.EqualFold(header, "host") {
-				unusable("forward_id_token.header", fmt.Sprintf("header %q can't carry the ID token", header), "use a header of its own, such as x-id-token")
+				unusable("forward_id_token.header", fmt.Sprintf("header %q can't carry the ID token", header), "use another header, such as x-id-token")
 			}
 		}
 	},
@@ -108,7 +113,7 @@ func checkParameter(m *corev3.KeyValueAppend, unusable func(path xds.Path, messa
 	case m.GetRecord() == nil && m.GetEntry() == nil:
 		unusable("", "the mutation appends nothing", "set record")
 	case m.GetRecord() != nil && !text:
-		unusable("record", fmt.Sprintf("the value of parameter %q is no string", m.GetRecord().GetKey()), "write it in quotes")
+		unusable("record", fmt.Sprintf("the value of parameter %q is not a string", m.GetRecord().GetKey()), "put it in quotes")
 	}
 }
 
@@ -117,7 +122,7 @@ func checkCustomRedirect(m *routev3.RedirectAction, unusable func(path xds.Path,
 	switch rewrite := m.GetPathRewriteSpecifier().(type) {
 	case *routev3.RedirectAction_PathRedirect:
 		if strings.Contains(rewrite.PathRedirect, "#") {
-			unusable("path_redirect", fmt.Sprintf("path_redirect %q has a fragment, which custom_response can't send", rewrite.PathRedirect), "leave out what stands behind #")
+			unusable("path_redirect", fmt.Sprintf("path_redirect %q has a fragment, which custom_response can't send", rewrite.PathRedirect), "remove the # and what follows it")
 		}
 	case *routev3.RedirectAction_PrefixRewrite:
 		unusable("prefix_rewrite", "custom_response can't rewrite a prefix", help)
@@ -132,7 +137,7 @@ const dictionaryMagic = 0xEC30A437
 func checkDictionary(path xds.Path, source *corev3.DataSource, unusable func(path xds.Path, message, help string)) {
 	content, ok := facts.InlineContent(source)
 	if ok && (len(content) < 8 || binary.LittleEndian.Uint32(content) != dictionaryMagic || binary.LittleEndian.Uint32(content[4:]) == 0) {
-		unusable(path, "the dictionary is none of zstd: Envoy crashes", "make it by zstd --train")
+		unusable(path, "the data is not a zstd dictionary: Envoy crashes", "create it with zstd --train")
 	}
 }
 
@@ -142,7 +147,7 @@ func checkFilterState(v *envoyapi.Version, m *setfilterstatev3.FilterStateValue,
 		factory, path = m.GetObjectKey(), "object_key"
 	}
 	if _, known := v.ExtensionNamed("filter_state.object", factory); factory != "" && !known {
-		unusable(path, fmt.Sprintf("no factory makes filter state %q", factory), "set factory_key, to envoy.string for text of your own")
+		unusable(path, fmt.Sprintf("no factory creates the filter state object %q", factory), "set factory_key; envoy.string creates an object from any text")
 	}
 }
 
@@ -150,16 +155,16 @@ func checkAdmission(m *admissionv3.AdmissionControl, unusable func(path xds.Path
 	criteria := xds.Path("success_criteria")
 	for i, r := range m.GetSuccessCriteria().GetHttpCriteria().GetHttpSuccessStatus() {
 		if r.GetStart() < 100 || r.GetEnd() > 600 || r.GetStart() > r.GetEnd() {
-			unusable(criteria.Field("http_criteria").Field("http_success_status").Index(i), fmt.Sprintf("[%d, %d) is no range of HTTP status codes", r.GetStart(), r.GetEnd()), "start is at least 100, end at most 600 and not included")
+			unusable(criteria.Field("http_criteria").Field("http_success_status").Index(i), fmt.Sprintf("[%d, %d) is not a range of HTTP statuses", r.GetStart(), r.GetEnd()), "write a start of at least 100 and an end of at most 600; the end is excluded")
 		}
 	}
 	for i, code := range m.GetSuccessCriteria().GetGrpcCriteria().GetGrpcSuccessStatus() {
 		if code > 16 {
-			unusable(criteria.Field("grpc_criteria").Field("grpc_success_status").Index(i), fmt.Sprintf("%d is no gRPC code", code), "the codes are 0 to 16")
+			unusable(criteria.Field("grpc_criteria").Field("grpc_success_status").Index(i), fmt.Sprintf("%d is not a gRPC status code", code), "write a code from 0 to 16")
 		}
 	}
 	if t := m.GetSrThreshold(); t != nil && t.GetDefaultValue().GetValue() < 1 {
-		unusable("sr_threshold", fmt.Sprintf("sr_threshold %v is below 1 %%", t.GetDefaultValue().GetValue()), "it is a percentage: 95 is 95 %")
+		unusable("sr_threshold", fmt.Sprintf("sr_threshold %v is below 1 %%", t.GetDefaultValue().GetValue()), "write a percentage: 95 means 95 %")
 	}
 }
 

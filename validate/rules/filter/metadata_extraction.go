@@ -20,16 +20,18 @@ var metadataExtraction = &validate.Rule{
 	Code: "metadata-extraction",
 	Doc: `A metadata extraction rule is incomplete or has conflicting settings.
 
-A rule of header_to_metadata, json_to_metadata, thrift_to_metadata and of the Thrift
-filters header_to_metadata and payload_to_metadata says what to do when the value is
-there (on_header_present, on_present) or missing; Envoy refuses one that says neither
-("rule for header 'a' has neither ` + "`on_header_present` nor `on_header_missing`" + ` set").
-What is written when it is missing or broken needs a value ("Cannot specify
-on_header_missing rule with an empty value"). header_to_metadata reads a header or a
-cookie, not both, can remove the header only, and writes either a fixed value or one
-rewritten by a regular expression. A configuration for a route needs rules, and so
-does thrift_to_metadata everywhere. The content parser of sse_to_metadata is content
-with any of on_present, on_missing and on_error, and takes no value for empty.`,
+Rules of header_to_metadata, json_to_metadata, thrift_to_metadata and the Thrift filters
+header_to_metadata and payload_to_metadata say what to write if the value is present
+(on_header_present, on_present) or missing. Envoy rejects a rule without both ("rule for
+header 'a' has neither ` + "`" + `on_header_present` + "`" + ` nor ` + "`" + `on_header_missing` + "`" + ` set"), and an action for
+a missing or invalid value that has no value to write ("Cannot specify on_header_missing
+rule with an empty value").
+
+A rule of header_to_metadata reads a header or a cookie, not both; it can remove a header
+only; and it writes either a fixed value or one that a regular expression rewrites. A
+configuration for a route needs rules, and so does thrift_to_metadata everywhere. The content
+parser of sse_to_metadata needs one of on_present, on_missing and on_error, and does not
+accept an action without a value.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.http.header_to_metadata.v3.Config",
 		"envoy.extensions.filters.http.header_to_metadata.v3.Config.Rule",
@@ -63,13 +65,13 @@ with any of on_present, on_missing and on_error, and takes no value for empty.`,
 		case *jsonv3.JsonToMetadata_Rule:
 			if n.Field() == "envoy.extensions.content_parsers.json.v3.JsonContentParser.RuleConfig.rule" {
 				if m.GetOnPresent() == nil && m.GetOnMissing() == nil && m.GetOnError() == nil {
-					wrong("", "the rule has none of on_present, on_missing and on_error", "say what to write to the metadata")
+					wrong("", "the rule has no on_present, on_missing or on_error", "add one of them, with the metadata to write")
 				}
 				return
 			}
 			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing())}.check(wrong)
 			if hasNoValue(m.GetOnError()) {
-				wrong("on_error", "on_error has no value", "say in value what to write")
+				wrong("on_error", "on_error has no value", "set value to what Envoy must write")
 			}
 		case *thriftmetadatav3.Rule:
 			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing())}.check(wrong)
@@ -95,20 +97,20 @@ type written struct {
 func (w written) check(wrong func(path xds.Path, message, help string)) {
 	switch {
 	case !w.hasPresent && !w.hasMissing:
-		wrong("", fmt.Sprintf("the rule has neither %s nor %s", w.present, w.missing), "say what to write to the metadata")
+		wrong("", fmt.Sprintf("the rule has neither %s nor %s", w.present, w.missing), "add one of them, with the metadata to write")
 	case w.hasMissing && w.withoutValue:
-		wrong(xds.Path(w.missing), w.missing+" has no value", "say in value what to write")
+		wrong(xds.Path(w.missing), w.missing+" has no value", "set value to what Envoy must write")
 	}
 }
 
 func headerExtraction(m *headerv3.Config_Rule, wrong func(path xds.Path, message, help string)) {
 	switch {
 	case m.GetHeader() != "" && m.GetCookie() != "":
-		wrong("cookie", fmt.Sprintf("the rule reads both header %q and cookie %q", m.GetHeader(), m.GetCookie()), "make two rules")
+		wrong("cookie", fmt.Sprintf("the rule reads both header %q and cookie %q", m.GetHeader(), m.GetCookie()), "write two rules")
 	case m.GetHeader() == "" && m.GetCookie() == "":
 		wrong("", "the rule reads neither a header nor a cookie", "set header or cookie")
 	case m.GetCookie() != "" && m.GetRemove():
-		wrong("remove", fmt.Sprintf("cookie %q can't be removed", m.GetCookie()), "leave remove out; it is for headers")
+		wrong("remove", fmt.Sprintf("cookie %q can't be removed", m.GetCookie()), "remove this field; it works for headers only")
 	}
 	if m.GetOnHeaderPresent().GetValue() != "" && m.GetOnHeaderPresent().GetRegexValueRewrite() != nil {
 		wrong("on_header_present.regex_value_rewrite", "on_header_present has both value and regex_value_rewrite", "keep one of them")

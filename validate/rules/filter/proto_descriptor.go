@@ -27,14 +27,14 @@ var protoDescriptor = &validate.Rule{
 
 grpc_json_transcoder, grpc_json_reverse_transcoder, grpc_field_extraction and
 proto_message_extraction need a FileDescriptorSet with all imports, as protoc
---include_imports --descriptor_set_out writes it. Envoy refuses one that it can't parse
-("Unable to parse proto descriptor") or whose imports are missing ("Unable to build
-proto descriptor pool"), and services, methods and fields that are not in it ("Could
-not find 'a.B' in the proto descriptor"). Services and methods are written with dots,
-without one in front. Imports may miss where no service and no method is named.
+--include_imports --descriptor_set_out writes it. Envoy rejects a set that it can't parse
+("Unable to parse proto descriptor") or that lacks imports ("Unable to build proto descriptor
+pool"), and services, methods and fields that are not in it ("Could not find 'a.B' in the
+proto descriptor"). Write names of services and methods with dots, without a leading dot.
+Without any service or method, imports may be missing.
 
-The two extraction filters take the set as a file or as inline_bytes, not as text.
-Sets in files of Envoy's machine are not looked at.`,
+The two extraction filters read the set from a file or from inline_bytes, not from text. This
+rule does not read descriptor sets in files on Envoy's machine.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.http.grpc_field_extraction.v3.GrpcFieldExtractionConfig",
 		"envoy.extensions.filters.http.grpc_json_reverse_transcoder.v3.GrpcJsonReverseTranscoder",
@@ -85,7 +85,7 @@ Sets in files of Envoy's machine are not looked at.`,
 	},
 }
 
-const describeHelp = "make it by protoc --include_imports --descriptor_set_out"
+const describeHelp = "create it with protoc --include_imports --descriptor_set_out"
 
 func checkTranscoder(m *transcoderv3.GrpcJsonTranscoder, wrong func(path xds.Path, message, help string)) {
 	set, err := readDescriptors(m.GetProtoDescriptorBin(), true)
@@ -95,7 +95,7 @@ func checkTranscoder(m *transcoderv3.GrpcJsonTranscoder, wrong func(path xds.Pat
 	}
 	for i, service := range m.GetServices() {
 		if _, ok := set.services[service]; !ok {
-			wrong(xds.Path("services").Index(i), fmt.Sprintf("service %q is not in the descriptor set", service), "it has "+facts.Quoted(slices.Sorted(maps.Keys(set.services))))
+			wrong(xds.Path("services").Index(i), fmt.Sprintf("service %q is not in the descriptor set", service), "the set has "+facts.Quoted(slices.Sorted(maps.Keys(set.services))))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (e extraction) check(wrong func(path xds.Path, message, help string)) {
 		dot := strings.LastIndexByte(name, '.')
 		method := set.services[name[:max(dot, 0)]][name[dot+1:]]
 		if method == nil {
-			wrong(at, fmt.Sprintf("method %q is not in the descriptor set", name), "write it as in package.Service.Method")
+			wrong(at, fmt.Sprintf("method %q is not in the descriptor set", name), "write it as package.Service.Method")
 			continue
 		}
 		checkFields(set, method.GetInputType(), e.methods[name].request, at.Field(e.requestField), wrong)
@@ -146,7 +146,7 @@ func checkFields(set descriptors, message string, paths []string, at xds.Path, w
 	for _, path := range paths {
 		first, _, _ := strings.Cut(path, ".")
 		if m != nil && !slices.ContainsFunc(m.GetField(), func(f *descriptorpb.FieldDescriptorProto) bool { return f.GetName() == first }) {
-			wrong(at.Key(path), fmt.Sprintf("message %s has no field %q", strings.TrimPrefix(message, "."), first), "use the names of the proto file")
+			wrong(at.Key(path), fmt.Sprintf("message %s has no field %q", strings.TrimPrefix(message, "."), first), "use the field names of the .proto file")
 		}
 	}
 }

@@ -19,16 +19,16 @@ var rateLimit = &validate.Rule{
 	Code: "rate-limit",
 	Doc: `A rate limit has missing, invalid or unsupported settings.
 
-A local token bucket fills every 50 ms at most ("local rate limit token bucket fill
-timer must be >= 50ms"), for descriptors too. Envoy counts whole milliseconds there, and
-takes less than one for none: that is a warning, but in a descriptor, where it is refused as
-well. A local_ratelimit or bandwidth_limit of a route needs its own bucket or limit ("local rate limit token bucket must be set for
-per filter configs"); local_cluster_rate_limit can't be kept per connection, and needs a
-local_cluster_name in the bootstrap ("no local cluster name is present").
+A local token bucket must have a fill_interval of at least 50 ms ("local rate limit token
+bucket fill timer must be >= 50ms"), in descriptors too. Envoy rounds down to milliseconds,
+and counts less than 1 ms as not set: a warning, but an error in a descriptor. A
+local_ratelimit or bandwidth_limit on a route needs its own bucket or limit ("local rate limit
+token bucket must be set for per filter configs"). local_cluster_rate_limit does not work per
+connection, and needs local_cluster_name in the bootstrap ("no local cluster name is
+present").
 
-Of a Thrift route's actions only
-source_cluster, destination_cluster, request_headers, remote_address, generic_key and
-header_value_match exist ("unsupported RateLimit Action").`,
+Thrift routes support only the actions source_cluster, destination_cluster, request_headers,
+remote_address, generic_key and header_value_match ("unsupported RateLimit Action").`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RateLimit",
 		"envoy.extensions.filters.http.bandwidth_limit.v3.BandwidthLimit",
@@ -55,16 +55,16 @@ header_value_match exist ("unsupported RateLimit Action").`,
 			switch {
 			case m.GetLocalClusterRateLimit() == nil:
 			case m.GetLocalRateLimitPerDownstreamConnection():
-				wrong("local_rate_limit_per_downstream_connection", "local_rate_limit_per_downstream_connection beside local_cluster_rate_limit", facts.KeepOne)
+				wrong("local_rate_limit_per_downstream_connection", "both local_rate_limit_per_downstream_connection and local_cluster_rate_limit are set", facts.KeepOne)
 			case p.BootstrapFacts.Given() && p.BootstrapFacts.LocalCluster() == "":
-				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs the cluster that Envoy is a member of", "set cluster_manager.local_cluster_name in the bootstrap")
+				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs a local cluster", "set cluster_manager.local_cluster_name in the bootstrap")
 			}
 		case *typev3.TokenBucket:
 			if d := m.GetFillInterval().AsDuration(); d > 0 && d < 50*time.Millisecond && fillsLocally(n) {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("fill_interval"),
-					Message: fmt.Sprintf("the bucket is filled every %s, Envoy needs 50ms at least", d),
-					Help:    "fill it less often, with more tokens_per_fill",
+					Message: fmt.Sprintf("fill_interval %s is below the minimum of 50ms", d),
+					Help:    "write at least 50ms, and raise tokens_per_fill",
 					Warning: d < time.Millisecond && n.Field() != bucketOfDescriptor,
 				})
 			}
@@ -84,7 +84,7 @@ func checkThriftActions(m *routev3.RateLimit, wrong func(path xds.Path, message,
 			*routev3.RateLimit_Action_HeaderValueMatch_,
 			*routev3.RateLimit_Action_DynamicMetadata: // deprecated
 		default:
-			wrong(xds.Path("actions").Index(i), "thrift_proxy does not have this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
+			wrong(xds.Path("actions").Index(i), "thrift_proxy does not support this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
 		}
 	}
 }

@@ -14,12 +14,11 @@ var rateLimitFields = &validate.Rule{
 	Code: "rate-limit-fields",
 	Doc: `A filter's rate limit has fields that only a route's rate limit supports.
 
-Routes, virtual hosts and the filters ratelimit and local_ratelimit describe rate
-limits by the same message, and read it differently. Envoy refuses stage and
-disable_key in a filter ("'stage' field and 'disable_key' field are not
-supported"), limit in local_ratelimit ("'limit' field is not supported"), and a
-hits_addend there with both a number and a format or with neither. Of a route it
-does not look at hits_addend.`,
+Routes, virtual hosts and the filters ratelimit and local_ratelimit use the same message for
+rate limits, and support different fields of it. Envoy rejects stage and disable_key in a
+filter ("'stage' field and 'disable_key' field are not supported"), limit in local_ratelimit
+("'limit' field is not supported"), and hits_addend in a filter unless it has exactly one of
+number and format. It does not check hits_addend on a route.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.RateLimit"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*routev3.RateLimit)
@@ -34,8 +33,8 @@ does not look at hits_addend.`,
 		unsupported := func(field string) {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field(field),
-				Message: fmt.Sprintf("a filter's rate limit can't have %s", field),
-				Help:    "remove it; the rate_limits of a route have it",
+				Message: fmt.Sprintf("a filter's rate limit does not support %s", field),
+				Help:    "remove it; the rate_limits of a route support it",
 			})
 		}
 		if m.GetStage() != nil {
@@ -50,7 +49,7 @@ does not look at hits_addend.`,
 		if hits := m.GetHitsAddend(); hits != nil && (hits.GetFormat() == "") == (hits.GetNumber() == nil) {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("hits_addend"),
-				Message: "hits_addend has not exactly one of number and format",
+				Message: "hits_addend needs exactly one of number and format",
 				Help:    "set number, or format with one command",
 			})
 		}

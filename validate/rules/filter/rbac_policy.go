@@ -22,13 +22,12 @@ var rbacPolicy = &validate.Rule{
 	Code: "rbac-policy",
 	Doc: `An RBAC policy has a rule that is invalid or unsupported.
 
-Envoy refuses a destination_port_range that is empty or leaves the ports ("range start
-10 cannot be greater or equal than range end 5"; the end is not included), and a
-matcher of the upstream's address without address and port. The network filter sees no
-HTTP: "Found header(…) rule, not supported by RBAC network filter", nested and
-shadow rules included.
+Envoy rejects a destination_port_range that is empty or goes beyond the valid ports ("range
+start 10 cannot be greater or equal than range end 5"; the end is excluded), and an upstream
+matcher without address and port. The network filter sees no HTTP headers ("Found header(…)
+rule, not supported by RBAC network filter"), not even in nested and shadow rules.
 
-Where a matcher stands, Envoy does not look at the port ranges of the rules beside it.`,
+If the filter also has a matcher, Envoy does not check the port ranges of its rules.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.rbac.v3.Permission",
 		"envoy.config.rbac.v3.Principal",
@@ -41,24 +40,24 @@ Where a matcher stands, Envoy does not look at the port ranges of the rules besi
 		switch m := n.Message.(type) {
 		case *rbacv3.Permission:
 			if m.GetHeader() != nil && facts.Enclosing(n, networkRBAC) != nil {
-				impossible("header", noHeaders, "match what a connection has, or use the HTTP filter")
+				impossible("header", noHeaders, "match a property of the connection, or use the RBAC HTTP filter")
 			}
 			if r := m.GetDestinationPortRange(); r != nil && (r.GetStart() < 0 || r.GetEnd() > 1<<16 || r.GetStart() >= r.GetEnd()) && !overruled(n) {
-				impossible("destination_port_range", fmt.Sprintf("[%d, %d) is no range of ports", r.GetStart(), r.GetEnd()), "start is at least 0, end above it, at most 65536, and not included")
+				impossible("destination_port_range", fmt.Sprintf("[%d, %d) is not a range of ports", r.GetStart(), r.GetEnd()), "write a start of at least 0, and an end above it and at most 65536; the end is excluded")
 			}
 		case *rbacv3.Principal:
 			if m.GetHeader() != nil && facts.Enclosing(n, networkRBAC) != nil {
-				impossible("header", noHeaders, "match what a connection has, or use the HTTP filter")
+				impossible("header", noHeaders, "match a property of the connection, or use the RBAC HTTP filter")
 			}
 		case *upstreamipv3.UpstreamIpPortMatcher:
 			if m.GetUpstreamIp() == nil && m.GetUpstreamPortRange() == nil {
-				impossible("", "the matcher names neither an address nor a port", "set upstream_ip or upstream_port_range")
+				impossible("", "the matcher has neither an address nor a port", "set upstream_ip or upstream_port_range")
 			}
 		}
 	},
 }
 
-const noHeaders = "the network filter sees no headers"
+const noHeaders = "the RBAC network filter can't match headers"
 
 // overruled reports whether the rule at n stands beside a matcher, which Envoy looks
 // at instead.

@@ -21,15 +21,15 @@ var terminalFilter = &validate.Rule{
 	Whole: true,
 	Doc: `A filter chain does not end with a terminal filter.
 
-A chain of network filters ends in a filter that takes the connection
-(http_connection_manager, tcp_proxy, redis_proxy, …), one of HTTP filters in one
-that takes the request (router), one of upstream HTTP filters in upstream_codec, one
-of generic_proxy in its router ("A terminal L7 filter is necessary").
-Envoy refuses a listener whose terminal filter is not the last, whose last filter
-is not terminal, or whose last filter is disabled; a filter by discovery is judged
-by the configuration that it gets. An http_connection_manager without any filter
-is taken, and every request hangs; a filter chain without filters is taken, and
-every connection is closed.`,
+A chain of network filters ends with a filter that handles the connection
+(http_connection_manager, tcp_proxy, redis_proxy, …), a chain of HTTP filters with one that
+handles the request (router), a chain of upstream HTTP filters with upstream_codec, and
+generic_proxy with its router ("A terminal L7 filter is necessary"). Envoy rejects a listener
+if a terminal filter is not the last one, or if the last filter is not terminal or is
+disabled. A filter with config_discovery counts as the configuration that it receives.
+
+Envoy accepts an http_connection_manager without filters, and every request hangs: an error.
+It accepts a filter chain without filters, and closes every connection: a warning.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.FilterChain",
 		"envoy.extensions.filters.http.router.v3.Router",
@@ -45,7 +45,7 @@ every connection is closed.`,
 			if len(m.GetFilters()) == 0 && facts.TransportOf(l) != facts.QUIC { // quic-listener
 				p.Report(validate.Finding{
 					Path: n.Path(), Warning: true,
-					Message: "filter chain has no filters: Envoy closes every connection",
+					Message: "the filter chain has no filters: Envoy closes every connection",
 					Help:    "add tcp_proxy, http_connection_manager or another terminal filter",
 				})
 			}
@@ -89,7 +89,7 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 	report := func(f facts.Filter, from *xds.Resource, what, help string) {
 		finding := validate.Finding{Path: f.Path, Message: fmt.Sprintf("%s %q %s", kind.Noun, f.Name, what), Help: help}
 		if from != nil {
-			finding.Related = facts.Related(from, "typed_config", "by discovery it is this")
+			finding.Related = facts.Related(from, "typed_config", "its configuration is here")
 		}
 		p.Report(finding)
 	}
@@ -99,7 +99,7 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 		for _, c := range f.Configs {
 			if ends, _ := kind.Ends(p.Envoy, c); ends {
 				misplaced = true
-				report(f, c.From, "is terminal, and not the last of its chain", "move it to the end, or remove it")
+				report(f, c.From, "is terminal, but not the last filter of its chain", "move it to the end, or remove it")
 				break
 			}
 		}
@@ -108,12 +108,12 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 		return // then what stands last is no second fault
 	}
 	if chain[last].Disabled {
-		report(chain[last], nil, "is the last of its chain, and can't be disabled", "enable it; a filter before it can be disabled")
+		report(chain[last], nil, "is the last filter of its chain and can't be disabled", "enable it; only filters before it can be disabled")
 		return
 	}
 	for _, c := range chain[last].Configs {
 		if ends, known := kind.Ends(p.Envoy, c); known && !ends {
-			report(chain[last], c.From, "is the last of its chain, but not terminal", "end the chain with "+kind.End)
+			report(chain[last], c.From, "is the last filter of its chain, but not terminal", "end the chain with "+kind.End)
 			return
 		}
 	}

@@ -15,8 +15,8 @@ var udpTunnel = &validate.Rule{
 	Code: "udp-tunnel",
 	Doc: `A udp_proxy tunnel has an invalid path or port.
 
-Envoy refuses a post_path that does not begin with a slash ("Path must start with
-'/'"), and a proxy_port that is none ("Port value not in range").`,
+Envoy rejects a post_path that does not begin with a slash ("Path must start with '/'"), and
+an invalid proxy_port ("Port value not in range").`,
 	Messages: []protoreflect.FullName{"envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.UdpTunnelingConfig"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*udpproxyv3.UdpProxyConfig_UdpTunnelingConfig)
@@ -30,8 +30,8 @@ Envoy refuses a post_path that does not begin with a slash ("Path must start wit
 		if port := m.GetProxyPort(); port != nil && (port.GetValue() == 0 || port.GetValue() > 65535) {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("proxy_port"),
-				Message: fmt.Sprintf("%d is no port", port.GetValue()),
-				Help:    "give a number from 1 to 65535, or leave it out",
+				Message: fmt.Sprintf("proxy_port %d is not a valid port", port.GetValue()),
+				Help:    "write a port from 1 to 65535, or remove it",
 			})
 		}
 	},

@@ -17,11 +17,11 @@ var userList = &validate.Rule{
 	Code: "user-list",
 	Doc: `The user list of basic_auth is invalid.
 
-Each line is name:{SHA}hash, as htpasswd -s writes it; empty lines, and those that
-start with #, are skipped. Envoy refuses other hashes ("unsupported htpasswd format:
-please use {SHA}"), a hash that is not 28 characters long, carriage returns and spaces
-behind it included, a line without a colon, an empty name or password, two lines for
-one user, and an empty list, unless it is a route's. Users in a file of Envoy's machine are not looked at.`,
+Each line is name:{SHA}hash, as htpasswd -s writes it; Envoy skips empty lines and lines that
+begin with #. It rejects other hashes ("unsupported htpasswd format: please use {SHA}"), a
+hash that is not 28 characters long (a carriage return or space at the end counts), a line
+without a colon, an empty name or password, two lines for one user, and an empty list unless
+it is a route's. This rule does not read user lists in files on Envoy's machine.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.http.basic_auth.v3.BasicAuth",
 		"envoy.extensions.filters.http.basic_auth.v3.BasicAuthPerRoute",
@@ -70,14 +70,14 @@ func faultOfUsers(list string) string {
 		case name == "" || password == "":
 			fault = "has no name or no password"
 		case lines[name] > 0:
-			fault = fmt.Sprintf("names user %q of line %d again", name, lines[name])
+			fault = fmt.Sprintf("repeats user %q of line %d", name, lines[name])
 		case !sha:
-			fault = "has a hash other than {SHA}"
+			fault = "has a hash of another kind than {SHA}"
 		case len(hash) != hashLength:
 			fault = fmt.Sprintf("has a hash of %d characters, not %d", len(hash), hashLength)
 		}
 		if fault != "" {
-			return fmt.Sprintf("line %d of the users %s", i+1, fault)
+			return fmt.Sprintf("line %d of the user list %s", i+1, fault)
 		}
 		lines[name] = i + 1
 	}

@@ -21,12 +21,12 @@ var wasmCode = &validate.Rule{
 	Code: "wasm-code",
 	Doc: `The code of a Wasm plugin is missing or can't run.
 
-Envoy refuses the listener ("Unable to create Wasm plugin a") where the code is missing
-or empty, is no module of the proxy-wasm ABI ("Missing or unknown Proxy-Wasm ABI
-version"), or asks for a runtime that the released binary does not have: it has
-envoy.wasm.runtime.v8, and envoy.wasm.runtime.null without any plugin for it. A
-failure_policy of FAIL_OPEN changes nothing here. Remote code fails when it arrives. It is
-not looked at, nor is code in files of Envoy's machine.`,
+Envoy rejects the listener ("Unable to create Wasm plugin a") if the code is missing or empty,
+is not a module of the proxy-wasm ABI ("Missing or unknown Proxy-Wasm ABI version"), or needs a
+runtime that the released binary does not have. It has envoy.wasm.runtime.v8, and
+envoy.wasm.runtime.null without any plugin. failure_policy FAIL_OPEN makes no difference.
+Remote code fails when it arrives. This rule does not check remote code and code in files on
+Envoy's machine.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.access_loggers.wasm.v3.WasmAccessLog",
 		"envoy.extensions.filters.http.wasm.v3.Wasm",
@@ -37,7 +37,7 @@ not looked at, nor is code in files of Envoy's machine.`,
 		m, ok := n.Message.(*wasmv3.PluginConfig)
 		if !ok {
 			if n.Message.(interface{ GetConfig() *wasmv3.PluginConfig }).GetConfig() == nil {
-				p.Report(validate.Finding{Path: n.Path(), Message: "there is no Wasm plugin here", Help: "set config"})
+				p.Report(validate.Finding{Path: n.Path(), Message: "the filter has no Wasm plugin", Help: "set config"})
 			}
 			return
 		}
@@ -57,9 +57,9 @@ not looked at, nor is code in files of Envoy's machine.`,
 				Warning: vm.GetCode().GetRemote() != nil, // fails when the code is there
 			})
 		case inline && runtime == wasmNull:
-			wrong("vm_config.code", "the released Envoy has no plugin built in for "+wasmNull, "use "+wasmV8+" and a module")
+			wrong("vm_config.code", "the released Envoy has no built-in plugin for "+wasmNull, "use "+wasmV8+" and a module")
 		case inline && !bytes.Contains(code, []byte("proxy_abi_version_")):
-			wrong("vm_config.code", "the code is no module of the proxy-wasm ABI", "build it with an SDK of proxy-wasm")
+			wrong("vm_config.code", "the code is not a module of the proxy-wasm ABI", "build it with a proxy-wasm SDK")
 		}
 	},
 }

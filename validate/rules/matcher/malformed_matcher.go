@@ -16,15 +16,15 @@ var malformedMatcher = &validate.Rule{
 	Code: "malformed-matcher",
 	Doc: `A matcher is incomplete or has an invalid value.
 
-An entry of an IPMatcher or ServerNameMatcher without on_match crashes Envoy. A
-ServerNameMatcher takes *, *.example.com and names without a *; it refuses everything
-else ("Invalid wildcard domain format"), an empty name, and one that stands twice, in
-whatever entries ("Duplicate domain in ServerNameMatcher").
+An entry of IPMatcher or ServerNameMatcher without on_match crashes Envoy. A
+ServerNameMatcher accepts *, *.example.com and names without *. Envoy rejects every other
+wildcard ("Invalid wildcard domain format"), an empty name, and a name that is listed twice,
+in one entry or in two ("Duplicate domain in ServerNameMatcher").
 
-The expression of a CelMatcher is one that a compiler has parsed or checked:
-cel_expr_string counts as none ("CEL expression not set").
+A CelMatcher needs an expression that is parsed or checked already: cel_expr_string counts
+as missing ("CEL expression not set").
 
-A matcher with nothing in it is taken, and matches nothing.`,
+Envoy accepts an empty matcher, which matches nothing (a warning).`,
 	Messages: []protoreflect.FullName{
 		"xds.type.matcher.v3.CelMatcher",
 		"xds.type.matcher.v3.IPMatcher",
@@ -37,7 +37,7 @@ A matcher with nothing in it is taken, and matches nothing.`,
 			if m.GetMatcherType() == nil && m.GetOnNoMatch() == nil {
 				p.Report(validate.Finding{
 					Path: n.Path(), Warning: true,
-					Message: "matcher is empty, and matches nothing",
+					Message: "the matcher is empty and matches nothing",
 					Help:    "add a matcher_list, a matcher_tree or on_no_match",
 				})
 			}
@@ -55,7 +55,7 @@ A matcher with nothing in it is taken, and matches nothing.`,
 
 func checkOnMatch(p *validate.Pass, path xds.Path, onMatch *xdsmatcherv3.Matcher_OnMatch) {
 	if onMatch == nil {
-		p.Report(validate.Finding{Path: path, Message: "entry has no on_match: Envoy crashes", Help: "say what follows from a match"})
+		p.Report(validate.Finding{Path: path, Message: "the entry has no on_match: Envoy crashes", Help: "add on_match with an action or a matcher"})
 	}
 }
 
@@ -68,14 +68,14 @@ func checkServerNames(p *validate.Pass, n *xds.Node, m *xdsmatcherv3.ServerNameM
 			f := validate.Finding{Path: path.Field("domains").Index(j)}
 			switch {
 			case domain == "":
-				f.Message = "domain is empty"
-				f.Help = "for every name, write *"
+				f.Message = "the domain is empty"
+				f.Help = "write *, which matches every name"
 			case badWildcard(domain):
-				f.Message = fmt.Sprintf("domain %q: a wildcard is * alone or the first label, as in *.example.com", domain)
-				f.Help = "match the rest by a matcher_list with a regular expression"
+				f.Message = fmt.Sprintf("domain %q has an invalid wildcard: write * alone, or as the first label, as in *.example.com", domain)
+				f.Help = "for other patterns, use a matcher_list with a regular expression"
 			case seen[domain]:
-				f.Message = fmt.Sprintf("domain %q stands twice", domain)
-				f.Help = "remove one of the two"
+				f.Message = fmt.Sprintf("duplicate domain %q", domain)
+				f.Help = "remove one of them"
 			}
 			seen[domain] = true
 			if f.Message != "" {
@@ -97,12 +97,12 @@ func checkExpression(p *validate.Pass, n *xds.Node, e *xdstypev3.CelExpression) 
 	if e == nil {
 		return // field-constraint
 	}
-	f := validate.Finding{Path: n.Path(), Help: "compile the expression, and give it in cel_expr_parsed or cel_expr_checked"}
+	f := validate.Finding{Path: n.Path(), Help: "parse the expression, and write the result in cel_expr_parsed or cel_expr_checked"}
 	parsed := e.GetCelExprParsed() != nil || e.GetCelExprChecked() != nil || e.GetExprSpecifier() != nil
 	switch {
 	case !parsed && e.GetCelExprString() != "":
 		f.Path = f.Path.Field("expr_match").Field("cel_expr_string")
-		f.Message = "Envoy does not compile CEL text"
+		f.Message = "CelMatcher does not read cel_expr_string"
 	case !parsed:
 		f.Message = "CelMatcher has no expression"
 	default:

@@ -22,13 +22,15 @@ var neverMatches = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A route, domain, header matcher or origin never matches.
 
-Envoy takes it, and what was meant for it gets 404 or another route. A path begins
-with a slash and is compared without its query; a regular expression must match the
-path from its beginning to its end, so that /a does not match /a/b, and one without
-any operator is an exact path; * is a wildcard at the beginning or at the end of a
-domain only; a domain has no path and, under ignore_port_in_host_matching, no port;
-a range does not include its end; a browser sends an origin with its scheme and
-without a path.`,
+Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
+
+- A path begins with a slash, and is compared without its query.
+- A regular expression must match the whole path: /a does not match /a/b, and an expression
+  without operators matches one path only.
+- In a domain, * is a wildcard only at the beginning or at the end. A domain has no path,
+  and with ignore_port_in_host_matching no port.
+- A range excludes its end.
+- An origin has a scheme and no path, as a browser sends it.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.CorsPolicy",
 		"envoy.config.route.v3.HeaderMatcher",
@@ -47,7 +49,7 @@ without a path.`,
 			checkOrigins(m.GetAllowOriginStringMatch(), report)
 		case *routev3.HeaderMatcher:
 			if r := m.GetRangeMatch(); r != nil && r.GetStart() >= r.GetEnd() && !m.GetInvertMatch() {
-				report("range_match", fmt.Sprintf("the range from %d to %d is empty", r.GetStart(), r.GetEnd()), "end is the first number behind the range")
+				report("range_match", fmt.Sprintf("the range from %d to %d is empty", r.GetStart(), r.GetEnd()), "write an end above the start: the range excludes its end")
 			}
 		case *routev3.RouteMatch:
 			checkPath(m, report)
@@ -73,10 +75,10 @@ func checkOrigins(origins []*matcherv3.StringMatcher, report func(field xds.Path
 		field := xds.Path("allow_origin_string_match").Index(i).Field("exact")
 		switch {
 		case !hasScheme:
-			report(field, fmt.Sprintf("origin %q matches none that a browser sends: it has no scheme", exact.Exact), fmt.Sprintf("write %q", "https://"+exact.Exact))
+			report(field, fmt.Sprintf("origin %q never matches: it has no scheme", exact.Exact), fmt.Sprintf("write %q", "https://"+exact.Exact))
 		case strings.Contains(host, "/"):
 			host, _, _ = strings.Cut(host, "/")
-			report(field, fmt.Sprintf("origin %q matches none that a browser sends: it has a path", exact.Exact), fmt.Sprintf("end it behind %q", host))
+			report(field, fmt.Sprintf("origin %q never matches: it has a path", exact.Exact), fmt.Sprintf("remove what follows %q", host))
 		}
 	}
 }
@@ -86,9 +88,9 @@ func checkPath(m *routev3.RouteMatch, report func(field xds.Path, message, help 
 		switch {
 		case path == "" && field == "prefix" || path == "*": // every path, and OPTIONS *
 		case !strings.HasPrefix(path, "/"):
-			report(field, fmt.Sprintf("%s %q matches no path", field, path), "a path begins with a slash")
+			report(field, fmt.Sprintf("%s %q matches no path", field, path), "write a path that begins with a slash")
 		case strings.ContainsAny(path, "?#"):
-			report(field, fmt.Sprintf("%s %q matches no path", field, path), "a path is compared without its query; query_parameters match that")
+			report(field, fmt.Sprintf("%s %q matches no path", field, path), "remove the query: Envoy compares the path without it; query_parameters match it")
 		}
 	}
 	switch s := m.GetPathSpecifier().(type) {
@@ -104,9 +106,9 @@ func checkPath(m *routev3.RouteMatch, report func(field xds.Path, message, help 
 		switch re, err := syntax.Parse(regex, syntax.Perl); {
 		case err != nil: // what RE2 alone has
 		case !canBeginPath(re):
-			report("safe_regex.regex", fmt.Sprintf("regular expression %q matches no path", regex), "a path begins with a slash, and the whole of it must match")
+			report("safe_regex.regex", fmt.Sprintf("regular expression %q matches no path", regex), "begin with a slash; the expression must match the whole path")
 		case isText(re):
-			report("safe_regex.regex", fmt.Sprintf("regular expression %q matches one path only", regex), "the whole path must match: append .*, or use path for an exact match")
+			report("safe_regex.regex", fmt.Sprintf("regular expression %q has no operators and matches one path only", regex), "append .* to match longer paths, or use path for an exact match")
 		}
 	}
 }
@@ -167,11 +169,11 @@ func wrongDomain(domain string, ignorePort bool) (what, help string) {
 	}
 	switch {
 	case strings.Contains(rest, "*"):
-		return "a * inside of it is no wildcard", "a * stands for one or more characters at the beginning or at the end"
+		return "a * in the middle is not a wildcard", "write * at the beginning or at the end only"
 	case strings.ContainsAny(domain, "/ \t"):
-		return "a host has neither a path nor spaces", "write the host alone, with a port where clients send one"
+		return "a host contains neither a path nor spaces", "write the host only, with the port that clients send if it is not the default"
 	case ignorePort && facts.PortAtEnd.MatchString(domain):
-		return "ignore_port_in_host_matching takes the port off the host", "write it without the port"
+		return "ignore_port_in_host_matching removes the port from the host", "remove the port"
 	}
 	return "", ""
 }

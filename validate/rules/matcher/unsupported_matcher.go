@@ -20,16 +20,15 @@ var unsupportedMatcher = &validate.Rule{
 	Code: "unsupported-matcher",
 	Doc: `A matcher has an input or action that is not supported here.
 
-Each place of a matcher has its inputs and its actions. Envoy refuses an input of
-another place ("Didn't find a registered implementation", "Route table can only match
-on request headers", "RBAC HTTP filter cannot match on"), an action of another place,
-and a custom matcher that is none there. It refuses keep_matching where one action is
-all that counts ("keep_matching is not supported in this context").
+Each field that holds a matcher supports its own inputs and actions. Envoy rejects an input
+of another field ("Didn't find a registered implementation", "Route table can only match on
+request headers", "RBAC HTTP filter cannot match on"), an action of another field, and an
+unsupported custom matcher. It rejects keep_matching in a field where only the first action
+counts ("keep_matching is not supported in this context").
 
-An input and what it is compared with must agree ("Unsupported data input type"):
-HttpAttributesCelMatchInput goes with a CelMatcher and nothing else, the
-RequestMatchInput of generic_proxy with its RequestMatcher, all others with strings. A
-matcher_tree takes strings only.`,
+An input must fit its matcher ("Unsupported data input type"): HttpAttributesCelMatchInput
+needs a CelMatcher, RequestMatchInput of generic_proxy needs its RequestMatcher, all other
+inputs are strings. A matcher_tree supports strings only.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.common.matcher.v3.Matcher.MatcherList.Predicate.SinglePredicate",
 		"envoy.config.common.matcher.v3.Matcher.MatcherTree",
@@ -58,8 +57,8 @@ matcher_tree takes strings only.`,
 			if m.GetKeepMatching() && !place.Keeps {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("keep_matching"),
-					Message: fmt.Sprintf("a %s can't keep matching", place.noun),
-					Help:    "remove keep_matching: the first action is the only one",
+					Message: fmt.Sprintf("keep_matching is not supported in a %s", place.noun),
+					Help:    "remove keep_matching: only the first action counts here",
 				})
 			}
 		case *commonmatcherv3.Matcher_OnMatch:
@@ -98,12 +97,12 @@ func (c matcherCheck) predicate(input, custom protoreflect.FullName) {
 	wanted, paired := c.Envoy.PairedInput(custom), c.Envoy.PairedMatcher(input)
 	switch {
 	case custom != "" && !known:
-		c.unknown("custom_match", custom, "custom matcher in a predicate", "use value_match; IPMatcher and ServerNameMatcher stand in a matcher_tree")
+		c.unknown("custom_match", custom, "a custom matcher for a predicate", "use value_match; IPMatcher and ServerNameMatcher belong in a matcher_tree")
 	case wanted != "" && input != wanted:
 		c.Report(validate.Finding{
 			Path:    c.Path().Field("custom_match"),
-			Message: fmt.Sprintf("%s can't be compared with %s", custom.Name(), input.Name()),
-			Help:    fmt.Sprintf("it goes with the input %s", wanted),
+			Message: fmt.Sprintf("%s does not support the input %s", custom.Name(), input.Name()),
+			Help:    fmt.Sprintf("use the input %s", wanted),
 		})
 	case paired != "" && custom != paired:
 		c.notAString(input)
@@ -118,7 +117,7 @@ func (c matcherCheck) tree(input, custom protoreflect.FullName) {
 	case c.Envoy.PairedMatcher(input) != "":
 		c.notAString(input)
 	case custom != "" && !slices.Contains(c.place.Trees, custom):
-		c.unknown("custom_match", custom, "custom matcher of a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
+		c.unknown("custom_match", custom, "a custom matcher for a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
 	}
 }
 
@@ -126,8 +125,8 @@ func (c matcherCheck) notAString(input protoreflect.FullName) {
 	paired := c.Envoy.PairedMatcher(input)
 	c.Report(validate.Finding{
 		Path:    c.Path().Field("input"),
-		Message: fmt.Sprintf("%s is no string, and goes with a %s only", input.Name(), paired.Name()),
-		Help:    fmt.Sprintf("put it into a matcher_list, with custom_match of %s", paired),
+		Message: fmt.Sprintf("the input %s is not a string: it needs a %s", input.Name(), paired.Name()),
+		Help:    fmt.Sprintf("move it to a matcher_list with a custom_match of type %s", paired),
 	})
 }
 
@@ -139,20 +138,20 @@ func (c matcherCheck) input(name protoreflect.FullName) (ok bool) {
 	if _, everywhere := c.Envoy.ExtensionOf("envoy.matching.common_inputs", name); everywhere || slices.Contains(c.place.Inputs, name) {
 		return true
 	}
-	c.unknown("input", name, "input of a "+c.place.noun, "it can match on "+shortNames(c.place.Inputs))
+	c.unknown("input", name, "an input of a "+c.place.noun, "use one of "+shortNames(c.place.Inputs))
 	return false
 }
 
 func (c matcherCheck) action(name protoreflect.FullName) {
 	if name != "" && !slices.Contains(c.place.Actions, name) {
-		c.unknown("action", name, "action of a "+c.place.noun, "it can decide "+shortNames(c.place.Actions))
+		c.unknown("action", name, "an action of a "+c.place.noun, "use one of "+shortNames(c.place.Actions))
 	}
 }
 
 func (c matcherCheck) unknown(field string, name protoreflect.FullName, what, help string) {
 	c.Report(validate.Finding{
 		Path:    c.Path().Field(field),
-		Message: fmt.Sprintf("%s is no %s", name, what),
+		Message: fmt.Sprintf("%s is not %s", name, what),
 		Help:    help,
 	})
 }
