@@ -18,7 +18,7 @@ func Codes() []diag.Code {
 // RuleCodes returns those of the codes that can be disabled: of the validation rules, and of
 // what is said about the files that a bootstrap leads to.
 func RuleCodes() []diag.Code {
-	codes := slices.Clone(follow.Codes)
+	codes := append(slices.Clone(follow.Codes), codeUnusedIgnore)
 	for _, r := range rules.All {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
 	}
@@ -42,4 +42,11 @@ validate follows the bootstrap of an Envoy and reads any other file as a part of
 tree. It tells them apart by the names at the top of the file: a bootstrap has one of its
 fields there, a file of resources an @type, resources or a list. A name that is misspelt
 makes the one look like the other.`}
+
+	codeUnusedIgnore = diag.Code{Name: "unused-ignore", Severity: diag.Info, Doc: `An ignore pattern matches no file and no folder of the source tree.
+
+A pattern with a typing error leaves nothing out, and what it was meant for is read and
+published. This is for your information, and never refuses a tree, also under
+--warnings-as-errors: settings that several trees share have patterns for each of them, and a
+pattern may stand for files that come and go. A watch notices at each look at the whole tree.`}
 )

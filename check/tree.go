@@ -2,6 +2,10 @@ package check
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"xdspub/diag"
@@ -20,6 +24,8 @@ type Options struct {
 	Input *load.Input
 	// Ignore holds glob patterns of files in the tree that hold no resources.
 	Ignore []string
+	// IgnoredAt is where Ignore is set; the zero Position for the command line.
+	IgnoredAt diag.Position
 	// Allow names folders outside the tree that its links and relative paths may lead
 	// into.
 	Allow []string
@@ -108,12 +114,9 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	r.Add(knownDiagnostics)
 	r.Add(loaded.Diagnostics)
 	r.Add(t.linksToOut(loaded.Linked()))
+	r.Add(t.unusedPatterns())
 	if r.Snapshot.Len() == 0 && r.Accepted() && !t.options.AllowEmpty {
-		r.Add(diag.List{{
-			Code: codeEmptyTree.Name, Position: diag.Position{File: t.options.Path},
-			Message: "the source tree holds no resource; published, it would remove everything from Envoy",
-			Help:    "check the path; where nothing is what you want, use --allow-empty",
-		}})
+		r.Add(t.emptyTree(loaded))
 		return r, nil
 	}
 	o := t.options.rules(r)
@@ -133,4 +136,64 @@ func (t *Tree) bootstrapFacts() (xds.BootstrapFacts, diag.List, error) {
 		return xds.BootstrapFacts{}, list, err
 	}
 	return xds.BootstrapFactsOf(b), list, nil
+}
+
+// emptyTree says that the tree has no resource. Where it has no file that is read, the suffixes
+// may be why.
+func (t *Tree) emptyTree(loaded *load.Result) diag.List {
+	d := diag.Diagnostic{
+		Code: codeEmptyTree.Name, Position: diag.Position{File: t.options.Path},
+		Message: "the source tree holds no resource; published, it would remove everything from Envoy",
+		Help:    "check the path; where nothing is what you want, use --allow-empty",
+	}
+	if loaded.FileCount() == 0 {
+		d.Message = "the source tree holds no resource file; published, it would remove everything from Envoy"
+		d.Help = "a resource file ends in " + load.Suffixes()
+		if unread := loaded.Unread(); len(unread) > 0 {
+			d.Help += "; not read: " + t.few(unread)
+		}
+		d.Help += "; where nothing is what you want, use --allow-empty"
+	}
+	return diag.List{d}
+}
+
+// few lists the first of some files of the tree, by their paths below the root.
+func (t *Tree) few(files []string) string {
+	const most = 3
+	var list []string
+	for _, file := range files[:min(len(files), most)] {
+		if below, err := filepath.Rel(t.options.Path, file); err == nil {
+			file = below
+		}
+		list = append(list, file)
+	}
+	if left := len(files) - most; left > 0 {
+		list = append(list, fmt.Sprintf("and %d more", left))
+	}
+	return strings.Join(list, ", ")
+}
+
+// unusedPatterns says which patterns of Options.Ignore leave nothing out.
+func (t *Tree) unusedPatterns() (list diag.List) {
+	if t.options.Input != nil || slices.Contains(t.options.Disable, codeUnusedIgnore.Name) {
+		return nil
+	}
+	at := t.options.IgnoredAt
+	if at.File == "" {
+		at.File = t.options.Path
+	}
+	for _, u := range t.loader.UnusedPatterns() {
+		help := "a pattern without a slash is compared with names, one with a slash with whole paths below the source tree; remove it where it is not needed"
+		switch {
+		case u.Meant != "":
+			help = fmt.Sprintf("did you mean %s?", u.Meant)
+		case strings.Contains(u.Pattern, "**"):
+			help = "** is no more than *, which matches within one name: write a pattern without a slash for a name in any folder"
+		}
+		list = append(list, diag.Diagnostic{
+			Code: codeUnusedIgnore.Name, Severity: codeUnusedIgnore.Severity, Position: at,
+			Message: fmt.Sprintf("the ignore pattern %q matches no file and no folder of the source tree", u.Pattern), Help: help,
+		})
+	}
+	return list
 }

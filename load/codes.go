@@ -23,7 +23,7 @@ save or a failed template.`}
 
 	codeIgnoredFile = diag.Code{Name: "ignored-file", Severity: diag.Warning, Doc: `A file looks like resources, but its suffix keeps it from being read.
 
-A resource file ends in ` + readSuffixes() + `.
+A resource file ends in ` + Suffixes() + `.
 A file such as cds.yaml.bak or cluster.conf would silently be missing.`}
 
 	codeInvalidUTF8 = diag.Code{Name: "invalid-utf8", Doc: `A file is not valid UTF-8.

@@ -31,7 +31,7 @@ func noFormat(path string) error {
 	} else if dir {
 		return fmt.Errorf("%s is a directory, and one file is needed", path)
 	}
-	return fmt.Errorf("can't tell the format of %s: its name must end in %s; or give it on standard input, with - in the place of the name", path, readSuffixes())
+	return fmt.Errorf("can't tell the format of %s: its name must end in %s; or give it on standard input, with - in the place of the name", path, Suffixes())
 }
 
 // isDir reports whether a path that was asked for leads to a folder.
@@ -127,7 +127,7 @@ func (f *finder) list(ctx context.Context, dir, rel string) ([]fs.DirEntry, erro
 			return fmt.Errorf("read %s: the source tree has more than %d files and folders at this place: keep in it what belongs to Envoy", dir, f.l.names)
 		}
 		return nil
-	}, func(e fs.DirEntry) bool { return !Hidden(e.Name()) && !f.l.ignored(filepath.Join(rel, e.Name())) })
+	}, func(e fs.DirEntry) bool { return !f.l.ignored(filepath.Join(rel, e.Name())) && !Hidden(e.Name()) })
 }
 
 // entry takes one file or folder up. What leads out of the tree is a finding once it
@@ -171,20 +171,6 @@ func Hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
 		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		name == "4913" || name == configName
-}
-
-func (l *Loader) ignored(below string) bool {
-	below = filepath.ToSlash(below)
-	for _, pattern := range l.options.Ignore {
-		name := below
-		if !strings.Contains(pattern, "/") {
-			name = filepath.Base(below)
-		}
-		if ok, _ := filepath.Match(strings.Trim(pattern, "/"), name); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // mayBeMistaken reports whether a file of another suffix is worth a look: it could

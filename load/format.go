@@ -85,8 +85,8 @@ func (f format) row() formatRow {
 	return formatRow{}
 }
 
-// readSuffixes lists the suffixes of the files of a source tree that are read.
-func readSuffixes() string {
+// Suffixes lists the suffixes of resource files for a person, as in ".json, .yaml or .pb".
+func Suffixes() string {
 	var all []string
 	for _, f := range formats {
 		all = slices.Concat(all, f.suffixes, f.others)

@@ -55,6 +55,10 @@ type Loader struct {
 	overlay overlay
 	known   contents
 	failed  bool // known may be older than what Update was told
+	// matched has the patterns of Options.Ignore that left something out since the last Load,
+	// unused those that left nothing out then.
+	matched map[string]bool
+	unused  []UnusedPattern
 	now     func() time.Time
 	// Limits of a tree.
 	bytes    int64
@@ -65,7 +69,7 @@ type Loader struct {
 
 // New makes a Loader.
 func New(o Options) *Loader {
-	return &Loader{options: o, overlay: newOverlay(o.Overlay), now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
+	return &Loader{options: o, overlay: newOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
 }
 
 // Load reads the tree at root, or the one file at root. An error means that
@@ -83,10 +87,13 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	if single && found[0].format == formatOther {
 		return nil, noFormat(root)
 	}
+	l.unused = nil
 	if !single {
+		clear(l.matched)
 		if found, in, err = l.find(ctx, t); err != nil {
 			return nil, err
 		}
+		l.unused = l.unusedIn(root, found, in)
 	}
 	files, err := l.readAll(ctx, t, found)
 	if err != nil {

@@ -73,17 +73,6 @@ func (f *finder) unsaved() {
 	}
 }
 
-// leftOut reports whether a path below the root is left out of the tree, or a folder that it
-// is in.
-func (l *Loader) leftOut(below string) bool {
-	for at := below; at != "."; at = filepath.Dir(at) {
-		if Hidden(filepath.Base(at)) || l.ignored(at) {
-			return true
-		}
-	}
-	return false
-}
-
 // Contains reports whether a path is one that a source tree, or one file of it, is read from: the
 // root or below it, or below a folder that is allowed. There need not be such a file.
 func Contains(root string, allow []string, path string) bool {

@@ -51,6 +51,17 @@ func (r *Result) Snapshot() *xds.Snapshot {
 // FileCount returns the number of resource files that were read.
 func (r *Result) FileCount() int { return r.count }
 
+// Unread returns the files that are not read for their suffix, but for those that nobody would
+// take for resources, such as .md and .go.
+func (r *Result) Unread() (paths []string) {
+	for _, f := range r.files {
+		if f.source.format == formatOther {
+			paths = append(paths, f.source.name)
+		}
+	}
+	return paths
+}
+
 // Linked returns those of the resource files that a link leads to, or to a folder that they are in.
 func (r *Result) Linked() []string { return resourceFiles(r.linked) }
 

@@ -84,7 +84,7 @@ func watchFlags() []cli.Flag {
 // sourceOptions returns the options for reading and judging a source tree.
 func sourceOptions(v values, source string) (check.Options, error) {
 	o := check.Options{
-		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
+		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), IgnoredAt: v.at["ignore"], Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
 		Bootstrap: value(v, "bootstrap", v.c.Path),
 		Rules:     check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice)},
 	}

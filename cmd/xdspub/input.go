@@ -58,6 +58,8 @@ type unsaved struct {
 	path string // empty where there is none
 	text []byte
 	used bool // some tree has the file
+	// leftOut is a tree that has the file and does not read it: it is hidden or ignored.
+	leftOut string
 	// followed is a bootstrap that is judged, too.
 	followed string
 }
@@ -89,6 +91,8 @@ func (u *unsaved) inTree(o *check.Options) error {
 	case u.path == "":
 	case o.Bootstrap != "" && load.Contains(o.Bootstrap, nil, u.path):
 		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file first, or leave one of the two out", u.path, o.Bootstrap)
+	case load.LeftOut(o.Path, o.Ignore, u.path):
+		u.leftOut = o.Path
 	case load.Contains(o.Path, o.Allow, u.path):
 		o.Overlay = map[string][]byte{u.path: u.text}
 		u.used = true
@@ -108,10 +112,14 @@ func (u *unsaved) inBootstrap(path string) error {
 	return nil
 }
 
-// unused returns an error where no tree has the file.
-func (u *unsaved) unused(paths []string) error {
+// unused returns an error where no tree has the file. Where one has it and leaves it out, that is
+// no error: an editor asks about any file that somebody opens.
+func (u *unsaved) unused(w io.Writer, paths []string) error {
 	switch {
 	case u.path == "" || u.used:
+		return nil
+	case u.leftOut != "":
+		fmt.Fprintf(w, "xdspub: %s is not part of the source tree %s, since it is hidden or ignored: its text is not checked\n", u.path, u.leftOut)
 		return nil
 	case u.followed != "":
 		return u.beside(u.followed)

@@ -136,7 +136,7 @@ func checkAll(c *cli.Context) (all *check.Result, ok bool, err error) {
 		}
 		all.Merge(checked)
 	}
-	if err := unsaved.unused(c.Args().Slice()); err != nil {
+	if err := unsaved.unused(c.App.ErrWriter, c.Args().Slice()); err != nil {
 		return nil, false, err
 	}
 	if c.IsSet("root") && !followed {
