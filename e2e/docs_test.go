@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"xdspub/internal/envoytest"
@@ -30,60 +29,6 @@ func blocks(text, language string) []string {
 	return found
 }
 
-// TestReadme does what the README tells to do, in its order, and gets the output
-// that stands there, up to an Envoy that serves the tree.
-func TestReadme(t *testing.T) {
-	envoytest.Binary(t)
-	t.Parallel()
-	e := newExample(t, "quickstart", 8081, 8082, 8083, 9901, 10000)
-	readme := page(t, "README.md")
-	var live *envoytest.Envoy
-	var watch *process
-	for _, block := range append(blocks(readme, "sh"), blocks(readme, "console")...) {
-		commands := regexp.MustCompile(`(?m)^\$ `).Split(block, -1)
-		if len(commands) == 1 {
-			commands = strings.SplitAfter(strings.TrimSpace(block), "\n")
-		}
-		for _, c := range commands {
-			command, want, _ := strings.Cut(c, "\n")
-			here := strings.ReplaceAll(e.moved.Replace(command), "envoy.yaml", filepath.Join(e.dir, "..", "envoy.yaml"))
-			switch {
-			case command == "":
-			case strings.HasPrefix(command, "make "): // not done here, and perhaps what runs this test
-				if _, stderr, exit := run(t, "make", "--dry-run", strings.Fields(command)[1]); exit != 0 {
-					t.Errorf("%s: %s", command, stderr)
-				}
-			case strings.Contains(command, " watch "):
-				if watch != nil { // one writer at a time
-					watch.Signal(t, syscall.SIGTERM)
-					watch.Wait(t)
-				}
-				watch = start(t, "/bin/sh", "-c", "exec "+here)
-				watch.WaitLog(t, "snapshot is out")
-			case strings.HasPrefix(command, "envoy -c "):
-				bootstrap, err := os.ReadFile(strings.Fields(here)[2])
-				if err != nil {
-					t.Fatal(err)
-				}
-				live = envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})
-			default:
-				stdout, stderr, exit := run(t, "/bin/sh", "-c", here)
-				if exit != 0 || want != "" && stdout != want {
-					t.Errorf("%s: exit status %d, want 0 and %q\n%s%s", command, exit, want, stdout, stderr)
-				}
-			}
-		}
-	}
-	if live == nil {
-		t.Fatal("the README starts no Envoy")
-	}
-	upstream := e.moved.Replace("127.0.0.1:8081")
-	envoytest.Eventually(t, patience, "Envoy has the tree's clusters", func() (bool, string) {
-		clusters := live.Admin(t, "/clusters")
-		return strings.Contains(clusters, upstream), clusters
-	})
-	content(t, live)
-}
 
 // TestValidationPage does what docs/validation.md shows.
 func TestValidationPage(t *testing.T) {

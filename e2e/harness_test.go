@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -197,6 +198,12 @@ func (p *process) Log() string {
 // is out" is not mistaken for the first.
 func (p *process) WaitLog(t testing.TB, text string) string {
 	t.Helper()
+	return p.WaitMatch(t, regexp.MustCompile(regexp.QuoteMeta(text)))
+}
+
+// WaitMatch is WaitLog for a line that a regular expression matches.
+func (p *process) WaitMatch(t testing.TB, text *regexp.Regexp) string {
+	t.Helper()
 	late := time.After(patience)
 	ended := p.exited
 	for {
@@ -219,7 +226,7 @@ func (p *process) WaitLog(t testing.TB, text string) string {
 
 // next goes through the whole lines that WaitLog has not seen yet. more is closed
 // when there are others.
-func (p *process) next(text string) (line string, found bool, more <-chan struct{}) {
+func (p *process) next(text *regexp.Regexp) (line string, found bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
@@ -229,7 +236,7 @@ func (p *process) next(text string) (line string, found bool, more <-chan struct
 		}
 		line = string(p.log[p.read : p.read+i])
 		p.read += i + 1
-		if strings.Contains(line, text) {
+		if text.MatchString(line) {
 			return line, true, nil
 		}
 	}

@@ -1,0 +1,351 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// typedPages returns the names of all documents whose commands are typed: those of the README,
+// and of the pages for users. What other documents show has tests of its own.
+func typedPages(t *testing.T) []string {
+	t.Helper()
+	names := []string{"README.md"}
+	files, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		names = append(names, "docs/"+filepath.Base(file))
+	}
+	return names
+}
+
+// TestPages types what the pages show, in their order, and wants what stands there.
+//
+// A block in the language console has commands, behind "$ ", each with what it prints. A
+// watch goes on, and later blocks without a command are what it prints next; ^C ends it. A
+// block in another language is a file where the line above it ends with its name and a colon.
+func TestPages(t *testing.T) {
+	envoytest.Binary(t)
+	for _, name := range typedPages(t) {
+		if parts := partsOf(page(t, name)); len(parts) > 0 {
+			t.Run(filepath.Base(name), func(t *testing.T) {
+				t.Parallel()
+				s := newSession(t)
+				for _, p := range parts {
+					s.do(t, p)
+				}
+			})
+		}
+	}
+}
+
+// TestNoOtherCommands: no page hides commands in a language that TestPages does not read.
+func TestNoOtherCommands(t *testing.T) {
+	for _, name := range typedPages(t) {
+		for _, language := range []string{"", "text", "sh", "bash", "shell"} {
+			for _, block := range blocks(page(t, name), language) {
+				if regexp.MustCompile(`(?m)^(\$ |(bin/)?xdspub |curl |make )`).MatchString(block) {
+					t.Errorf("%s: these commands are not in the language console:\n%s", name, block)
+				}
+			}
+		}
+	}
+}
+
+// part is a block of a page.
+type part struct {
+	file  string   // the name of the file that it is, or
+	text  string   // what is in it; or, of a watch, prints
+	lines []string // commands, with what they print
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^(?:[^\n]*`([^`\n]+)`:\n\n)?```(\\w+)\n(.*?)^```$")
+	prompt    = regexp.MustCompile(`(?m)^\$ `)
+)
+
+// partsOf returns the blocks of a page that TestPages does something with.
+func partsOf(text string) (list []part) {
+	for _, m := range codeBlock.FindAllStringSubmatch(text, -1) {
+		switch file, language, text := m[1], m[2], m[3]; {
+		case language == "console" && prompt.MatchString(text):
+			list = append(list, part{lines: prompt.Split(text, -1)[1:]})
+		case language == "console":
+			list = append(list, part{text: text})
+		case strings.Contains(file, "/"):
+			list = append(list, part{file: file, text: text})
+		}
+	}
+	return list
+}
+
+// session is what somebody who reads a page has before him: the repository with its
+// examples, on ports that are free here, a terminal, and one for a watch.
+type session struct {
+	dir   string
+	tmp   string // in the place of /tmp
+	shell *exec.Cmd
+	stdin *os.File
+	done  *os.File // where the shell says that a command has ended
+	watch *process
+	ports map[string]string
+	count int
+}
+
+// fixed are the ports that the pages and the examples name.
+var fixed = regexp.MustCompile(`\b(?:808[1-5]|8443|990[12]|1000[01]|10080|10443)\b`)
+
+func newSession(t *testing.T) *session {
+	t.Helper()
+	dir := t.TempDir()
+	s := &session{dir: filepath.Join(dir, "xdspub"), tmp: filepath.Join(dir, "tmp"), ports: make(map[string]string)}
+	examples := os.DirFS(filepath.Join(root, "examples"))
+	if err := os.CopyFS(filepath.Join(s.dir, "examples"), examples); err != nil {
+		t.Fatal(err)
+	}
+	s.renumber(t)
+	repository, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []string{s.tmp, filepath.Join(s.dir, "bin")} {
+		if err := os.Mkdir(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for to, from := range map[string]string{
+		filepath.Join(repository, "scripts"): "scripts", filepath.Join(repository, "Makefile"): "Makefile", binary: "bin/xdspub",
+	} {
+		if err := os.Symlink(to, filepath.Join(s.dir, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.open(t)
+	return s
+}
+
+// renumber gives the files of the examples the ports of the session.
+func (s *session) renumber(t *testing.T) {
+	t.Helper()
+	e := &example{dir: filepath.Join(s.dir, "examples")}
+	e.edit(t, func(text string) string {
+		return fixed.ReplaceAllStringFunc(text, func(port string) string { return s.port(t, port) })
+	})
+}
+
+func (s *session) port(t *testing.T, port string) string {
+	t.Helper()
+	if s.ports[port] == "" {
+		s.ports[port] = strconv.Itoa(envoytest.FreePort(t))
+	}
+	return s.ports[port]
+}
+
+// open starts the shell, in a process group of its own with all that it starts.
+func (s *session) open(t *testing.T) {
+	t.Helper()
+	input, stdin, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, said, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.shell = exec.Command("bash")
+	s.shell.Dir, s.shell.Stdin, s.shell.ExtraFiles = s.dir, input, []*os.File{said}
+	s.shell.Env = append(environment(), "XDSPUB_ENVOY="+s.envoy(t), "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.org", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.org")
+	s.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	input.Close()
+	said.Close()
+	s.stdin, s.done = stdin, done
+	t.Cleanup(func() {
+		_ = syscall.Kill(-s.shell.Process.Pid, syscall.SIGTERM) // all that it has started
+		stdin.Close()
+		_ = s.shell.Wait()
+		done.Close()
+	})
+}
+
+// envoy returns an Envoy that can run beside others on this machine.
+func (s *session) envoy(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(s.tmp, ".envoy")
+	script := fmt.Sprintf("#!/bin/sh\nexec %q \"$@\" --disable-hot-restart --concurrency 1\n", envoytest.Binary(t))
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (s *session) do(t *testing.T, p part) {
+	t.Helper()
+	switch {
+	case p.file != "":
+		path := s.here(t, p.file)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(s.dir, path)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		envoytest.Publish(t, path, s.here(t, p.text))
+	case p.text != "":
+		s.printed(t, p.text)
+	}
+	status := 0
+	for i, line := range p.lines {
+		command, want, _ := strings.Cut(line, "\n")
+		for strings.HasSuffix(command, `\`) {
+			more, rest, _ := strings.Cut(want, "\n")
+			command, want = command+"\n"+strings.TrimPrefix(more, "> "), rest
+		}
+		if command == "echo $?" {
+			if want != fmt.Sprintln(status) {
+				t.Errorf("after %s$ %s: %d, want %s", p.lines[i-1], command, status, want)
+			}
+			continue
+		}
+		follows := i+1 < len(p.lines) && strings.HasPrefix(p.lines[i+1], "echo $?")
+		status = s.command(t, command, want)
+		if status != 0 && !follows {
+			t.Errorf("%s: exit status %d", command, status)
+		}
+		if t.Failed() {
+			t.FailNow() // what follows would fail, too
+		}
+	}
+}
+
+// here makes a text of the page one of this session.
+func (s *session) here(t *testing.T, text string) string {
+	t.Helper()
+	text = fixed.ReplaceAllStringFunc(text, func(port string) string { return s.port(t, port) })
+	return strings.ReplaceAll(text, "/tmp/", s.tmp+"/")
+}
+
+// command types a command, and wants what it prints. It returns the exit status.
+func (s *session) command(t *testing.T, command, want string) (status int) {
+	t.Helper()
+	words := strings.Fields(command)
+	switch {
+	case words[0] == "make": // perhaps what runs this test
+		command = "make --dry-run " + strings.Join(words[1:], " ") + " >/dev/null"
+	case words[0] == "go" || strings.Contains(command, "go build"): // links for a minute
+		command = fmt.Sprintf("(cd %q && %s)", filepath.Dir(s.link(t, "scripts")), regexp.MustCompile(`go (build|install)`).ReplaceAllString(command, "go $1 -n")) + " >/dev/null 2>&1"
+	case slices.Contains(words, "watch") && strings.HasSuffix(words[0], "xdspub"):
+		if s.watch != nil {
+			s.watch.Signal(t, syscall.SIGINT) // one writer at a time
+			s.watch.Wait(t)
+		}
+		s.watch = start(t, "bash", "-c", fmt.Sprintf("cd %q && exec %s", s.dir, strings.Replace(s.here(t, command), "bin/xdspub", watcher, 1)))
+		s.printed(t, want)
+		return 0
+	}
+	// What comes by a file is there a little later, also where somebody types.
+	later := words[0] == "curl" || slices.Contains(words, "status")
+	pattern := regexp.MustCompile(`(?s)\A` + s.pattern(t, want) + `\z`)
+	said := ""
+	judge := func() (bool, string) {
+		said, status = s.typed(t, s.here(t, command))
+		return want == "" || pattern.MatchString(said), fmt.Sprintf("exit status %d\n%s", status, said)
+	}
+	if later {
+		envoytest.Eventually(t, patience, command+" prints\n"+want, judge)
+	} else if right, _ := judge(); !right {
+		t.Errorf("%s prints\n%s\nwant\n%s", command, said, want)
+	}
+	if status != 0 && !t.Failed() {
+		t.Logf("%s: exit status %d\n%s", command, status, said)
+	}
+	return status
+}
+
+func (s *session) link(t *testing.T, name string) string {
+	t.Helper()
+	to, err := os.Readlink(filepath.Join(s.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// typed runs a command in the shell.
+func (s *session) typed(t *testing.T, command string) (said string, status int) {
+	t.Helper()
+	s.count++
+	output := filepath.Join(s.tmp, fmt.Sprintf(".output-%d", s.count))
+	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} >%q 2>&1 3>&- </dev/null\necho $? >&3\n", command, output); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fscanln(s.done, &status); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	text, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), status
+}
+
+// printed waits for the lines of a block in what the watch prints.
+func (s *session) printed(t *testing.T, want string) {
+	t.Helper()
+	for line := range strings.Lines(want) {
+		if strings.TrimSpace(line) == "^C" {
+			s.watch.Signal(t, syscall.SIGINT)
+			if exit := s.watch.Wait(t); exit != 0 {
+				t.Errorf("%s: exit status %d", s.watch, exit)
+			}
+			s.watch = nil
+			return
+		}
+		s.watch.WaitMatch(t, regexp.MustCompile(s.pattern(t, strings.TrimSuffix(line, "\n"))))
+	}
+}
+
+// volatile are texts that no two runs have in common.
+var volatile = []string{
+	`\bv[0-9a-f]{16}\b`, // the id of a snapshot
+	`\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)`,
+	`\([0-9hms.µn]+ ago\)`,
+	`(?:process |pid[ =])\d+`,
+	`…`,
+}
+
+// pattern returns the regular expression of a text that a page shows. … in it is any text.
+func (s *session) pattern(t *testing.T, want string) string {
+	t.Helper()
+	want = s.here(t, want)
+	var b strings.Builder
+	for {
+		first := []int{len(want), len(want)}
+		like := ""
+		for _, v := range volatile {
+			if at := regexp.MustCompile(v).FindStringIndex(want); at != nil && at[0] < first[0] {
+				first, like = at, v
+			}
+		}
+		b.WriteString(regexp.QuoteMeta(want[:first[0]]))
+		if like == "" {
+			return b.String()
+		}
+		b.WriteString(strings.ReplaceAll(like, "…", ".*?"))
+		want = want[first[1]:]
+	}
+}
