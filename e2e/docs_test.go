@@ -29,30 +29,6 @@ func blocks(text, language string) []string {
 	return found
 }
 
-
-// TestValidationPage does what docs/validation.md shows.
-func TestValidationPage(t *testing.T) {
-	e := newExample(t, "quickstart")
-	shown := 0
-	for _, block := range blocks(page(t, "docs/validation.md"), "console") {
-		for _, c := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1) {
-			command, want, _ := strings.Cut(c, "\n")
-			if command == "" {
-				continue
-			}
-			here := strings.ReplaceAll(e.moved.Replace(command), "envoy.yaml", filepath.Join(e.dir, "..", "envoy.yaml"))
-			stdout, stderr, exit := run(t, "/bin/sh", "-c", here)
-			if exit != 0 || want != "" && stdout != want {
-				t.Errorf("%s: exit status %d, want 0 and %q\n%s%s", command, exit, want, stdout, stderr)
-			}
-			shown++
-		}
-	}
-	if shown == 0 {
-		t.Error("the page shows nothing")
-	}
-}
-
 // TestContributing runs the commands of CONTRIBUTING.md. Of make it is asked what it
 // would do, and of go test whether there is such a test: they may be what runs this one.
 func TestContributing(t *testing.T) {
@@ -128,20 +104,6 @@ func checkTests(t *testing.T, command string) {
 	for name := range strings.SplitSeq(m[2], "|") {
 		if !strings.Contains(code.String(), "\nfunc "+name+"(t *testing.T)") {
 			t.Errorf("%s: there is no %s", command, name)
-		}
-	}
-}
-
-// TestReadmeTree: the tree that the README draws is that of the example.
-func TestReadmeTree(t *testing.T) {
-	for _, line := range strings.Split(page(t, "README.md"), "\n") {
-		if !strings.HasPrefix(line, "├── ") && !strings.HasPrefix(line, "└── ") {
-			continue
-		}
-		for _, name := range strings.Fields(line)[1:] {
-			if _, err := os.Stat(filepath.Join(root, "examples/quickstart", name)); err != nil {
-				t.Error(err)
-			}
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -341,41 +340,6 @@ func TestStatusBesideWatch(t *testing.T) {
 	<-ended
 	s.shows(t, "all has come to rest", true, allSynced, e)
 	t.Logf("%d edits", edits.Load())
-}
-
-// TestStatusPage does what docs/operations.md shows of status, beside an Envoy.
-func TestStatusPage(t *testing.T) {
-	envoytest.Binary(t)
-	t.Parallel()
-	e := newExample(t, "quickstart", 8081, 8082, 8083, 9901, 9902, 10000)
-	run(t, "/bin/sh", "-c", e.moved.Replace("bin/xdspub render --out /tmp/xds examples/quickstart"))
-	bootstrap, _, _ := run(t, "/bin/sh", "-c", e.moved.Replace("bin/xdspub bootstrap envoy --out /tmp/xds --admin 127.0.0.1:9901"))
-	envoytest.Start(t, envoytest.Options{Bootstrap: []byte(bootstrap)})
-	same := func(text string) string {
-		return regexp.MustCompile(`snapshot v[0-9a-f]{16} at \S+Z( \(\S+ ago\))?`).ReplaceAllString(text, "snapshot ID at TIME")
-	}
-	shown := 0
-	for _, block := range blocks(page(t, "docs/operations.md"), "console") {
-		if !strings.Contains(block, "xdspub status") {
-			continue
-		}
-		for _, c := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {
-			command, want, _ := strings.Cut(c, "\n")
-			status := 0
-			if strings.HasPrefix(want, "not in sync") {
-				status = 1
-			}
-			stdout, stderr, exit := run(t, "/bin/sh", "-c", e.moved.Replace(command))
-			want = same(e.moved.Replace(want))
-			if got := same(stdout); exit != status || got != want {
-				t.Errorf("%s: exit status %d, want %d and\n%s\nnot\n%s%s", command, exit, status, want, got, stderr)
-			}
-			shown++
-		}
-	}
-	if shown != 3 {
-		t.Errorf("the page shows %d commands", shown)
-	}
 }
 
 // adminURL returns where an Envoy's admin interface is.
