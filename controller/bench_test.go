@@ -13,6 +13,7 @@ import (
 	"xdspub/internal/sample"
 	"xdspub/pipeline"
 	"xdspub/planner"
+	"xdspub/render"
 )
 
 // BenchmarkPass is a pass of a watch after an edit, from the look at the source tree to the
@@ -28,14 +29,24 @@ func BenchmarkPass(b *testing.B) {
 					var used time.Duration
 					for change := 1; b.Loop(); change++ {
 						b.StopTimer()
-						if e.before != nil {
-							tree.pass(tree.write(e.before(change))...)
+						for _, before := range e.before {
+							tree.pass(tree.write(before(change))...)
+						}
+						if e.trimmed {
+							tree.trim()
 						}
 						changed := tree.write(e.files(change))
+						if e.folder {
+							changed = []string{filepath.Dir(changed[0])}
+						}
 						tree.c.Trust(len(changed) > 0) // as after an event; a rescan looks at all
 						begun := processorTime()
 						b.StartTimer()
-						tree.pass(changed...)
+						if e.trims {
+							tree.trim()
+						} else {
+							tree.pass(changed...)
+						}
 						used += processorTime() - begun
 					}
 					b.ReportMetric(float64(used.Microseconds())/1000/float64(b.N), "cpu-ms/op")
@@ -49,8 +60,13 @@ func BenchmarkPass(b *testing.B) {
 // benchEdit is an edit of the source tree: files by name, an empty one is removed.
 type benchEdit struct {
 	name string
-	// before is the edit that goes before each; nil for none.
-	before, files func(change int) map[string]string
+	// before are the edits that go before each, and trimmed means that a trim does, too.
+	before  []func(change int) map[string]string
+	trimmed bool
+	files   func(change int) map[string]string
+	// folder means that the folder of the file comes with it, trims that what is measured is a
+	// trim and no pass.
+	folder, trims bool
 }
 
 func editsOf(t sample.Topology) []benchEdit {
@@ -82,16 +98,25 @@ func editsOf(t sample.Topology) []benchEdit {
 		i, own := t.Routes+change, sample.Topology{Clusters: t.Clusters, Routes: 1, Listeners: 1} // it asks for one
 		return come(i, own.Listener(i, 0), own.RouteConfiguration(i, 0))
 	}
+	folder := func(change int) map[string]string {
+		i := t.Clusters + change
+		return map[string]string{fmt.Sprintf("folder-%06d/endpoints.yaml", change): t.Endpoints(i, 0)}
+	}
+	eds := one("endpoints/000007.yaml", t.Endpoints)
+	type list = []func(int) map[string]string
 	return []benchEdit{
-		{"none", nil, none},
-		{"eds", nil, one("endpoints/000007.yaml", t.Endpoints)},
-		{"rds", nil, one("routes/000007.yaml", t.RouteConfiguration)},
-		{"cds", nil, one("clusters/000007.yaml", t.Cluster)},
-		{"lds", nil, one("listeners/000007.yaml", t.Listener)},
-		{"cluster-comes", nil, cluster},
-		{"cluster-goes", cluster, gone(cluster)},
-		{"listener-comes", nil, listener},
-		{"listener-goes", listener, gone(listener)},
+		{name: "none", files: none},
+		{name: "eds", files: eds},
+		{name: "rds", files: one("routes/000007.yaml", t.RouteConfiguration)},
+		{name: "cds", files: one("clusters/000007.yaml", t.Cluster)},
+		{name: "lds", files: one("listeners/000007.yaml", t.Listener)},
+		{name: "cluster-comes", files: cluster},
+		{name: "cluster-goes", before: list{cluster}, files: gone(cluster)},
+		{name: "trim", before: list{cluster, gone(cluster)}, files: none, trims: true},
+		{name: "eds-after-trim", before: list{cluster, gone(cluster)}, trimmed: true, files: eds},
+		{name: "folder-comes", files: folder, folder: true},
+		{name: "listener-comes", files: listener},
+		{name: "listener-goes", before: list{listener}, files: gone(listener)},
 	}
 }
 
@@ -105,7 +130,7 @@ type tree struct {
 func newTree(b *testing.B, topology sample.Topology, endpoints planner.EndpointsMode) *tree {
 	dir := b.TempDir()
 	t := &tree{b: b, o: Options{Options: pipeline.Options{
-		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), Endpoints: endpoints, InotifyBudget: 1_000_000, TrimDelay: time.Hour,
+		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), Format: render.Binary, Endpoints: endpoints, InotifyBudget: 1_000_000, TrimDelay: time.Hour,
 	}}}
 	t.write(topology.Files())
 	t.c = New(t.o)
@@ -164,6 +189,14 @@ func (t *tree) pass(changed ...string) {
 	}
 	if _, _, err := t.c.Trim(ctx); err != nil {
 		t.b.Fatal(err)
+	}
+}
+
+// trim is that of a watch, once the trim delay is over.
+func (t *tree) trim() {
+	trimmed, _, err := t.c.pipeline.Trim(context.Background(), t.c.dir, time.Now().Add(2*t.o.TrimDelay))
+	if written, removed := Files(trimmed); err != nil || written+removed == 0 {
+		t.b.Fatal(trimmed, err)
 	}
 }
 
