@@ -1,6 +1,9 @@
 package render
 
 import (
+	"bytes"
+	"errors"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -39,4 +42,36 @@ func responseBinary(version, typeURL string, resources [][]byte) ([]byte, error)
 	}
 	data = field(data, responseTypeURL, typeURL)
 	return data, holds(data, version, typeURL, resources)
+}
+
+// holds checks that a DiscoveryResponse in binary form is what went into it. It reads the fields
+// where they stand and copies none: an edit of one resource writes the response of all.
+func holds(data []byte, version, typeURL string, resources [][]byte) error {
+	same := true
+	next := func(b []byte, n protowire.Number) (value, rest []byte) {
+		number, kind, tag := protowire.ConsumeTag(b)
+		if tag < 0 || number != n || kind != protowire.BytesType {
+			same = false
+			return nil, nil
+		}
+		value, size := protowire.ConsumeBytes(b[tag:])
+		if size < 0 {
+			same = false
+			return nil, nil
+		}
+		return value, b[tag+size:]
+	}
+	is, rest := next(data, responseVersion)
+	same = same && string(is) == version
+	for _, r := range resources {
+		is, rest = next(rest, responseResources)
+		url, behind := next(is, anyTypeURL)
+		value, behind := next(behind, anyValue)
+		same = same && string(url) == typeURL && bytes.Equal(value, r) && len(behind) == 0
+	}
+	is, rest = next(rest, responseTypeURL)
+	if !same || string(is) != typeURL || len(rest) > 0 {
+		return errors.New("the response reads back as something else")
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 // that is missing, is found before the file gets out.
 func TestDamage(t *testing.T) {
 	var resources [][]byte
-	for _, name := range []string{"blue", "green"} {
+	for _, name := range []string{"blue", "", "green"} {
 		m := &clusterv3.Cluster{Name: name, AltStatName: name}
 		canonical, err := xds.Marshal(m)
 		if err != nil {

@@ -82,10 +82,8 @@ func folder(t *xds.Type, name string) string {
 	return path.Join(api, Folder(name))
 }
 
-// The two checks below are for formats that say nothing of damage: of a binary
-// file Envoy applies the readable prefix and counts a success.
-
-// readsBack checks a resource against what its writing says.
+// readsBack checks a resource against what its writing says. It is for formats that say nothing of
+// damage: of a binary file Envoy applies the readable prefix and counts a success.
 func readsBack(m proto.Message, canonical, written []byte, unmarshal func([]byte, proto.Message) error) error {
 	again := m.ProtoReflect().New().Interface()
 	if err := unmarshal(written, again); err != nil {
@@ -99,23 +97,6 @@ func readsBack(m proto.Message, canonical, written []byte, unmarshal func([]byte
 		err = errors.New("it reads back as something else")
 	}
 	return err
-}
-
-// holds checks that a DiscoveryResponse in binary form is what went into it.
-func holds(data []byte, version, typeURL string, resources [][]byte) error {
-	var r discoveryv3.DiscoveryResponse
-	if err := proto.Unmarshal(data, &r); err != nil {
-		return fmt.Errorf("the response can't be read back: %w", err)
-	}
-	same := r.GetVersionInfo() == version && r.GetTypeUrl() == typeURL && len(r.GetResources()) == len(resources) && len(r.ProtoReflect().GetUnknown()) == 0
-	for i := 0; same && i < len(resources); i++ {
-		a := r.GetResources()[i]
-		same = a.GetTypeUrl() == typeURL && bytes.Equal(a.GetValue(), resources[i]) && len(a.ProtoReflect().GetUnknown()) == 0
-	}
-	if !same {
-		return errors.New("the response reads back as something else")
-	}
-	return nil
 }
 
 // sizeOf is about how long a response of these resources gets.
