@@ -379,7 +379,7 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 	w.shown.Running = &running
 	w.control.Tell(w.shown)
 	if reason == trimming {
-		w.Trust(false)
+		w.Trust(w.settled != nil)
 		err = w.trim(ctx)
 	} else {
 		var o Outcome

@@ -80,7 +80,7 @@ func New(o Options) *Pipeline {
 		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
 	})
 	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Log: o.Log})
-	p.trimmer = trim.New(p.out, p.envoys, trim.Options{Delay: o.TrimDelay, StepGap: o.StepGap, Clock: o.Clock, Log: o.Log})
+	p.trimmer = trim.New(p.out, p.envoys, p.planner.Renderer(), trim.Options{Delay: o.TrimDelay, StepGap: o.StepGap, Clock: o.Clock, Log: o.Log})
 	return p
 }
 

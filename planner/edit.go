@@ -17,8 +17,6 @@ import (
 type planned struct {
 	snapshot *xds.Snapshot
 	target   render.Target
-	// clusters and listeners are the resources of the CDS and LDS files.
-	clusters, listeners []*xds.Resource
 	// silent means that rendering it had no findings.
 	silent bool
 	// still means that transition rules find nothing on the way from the Snapshot to itself.
@@ -31,7 +29,7 @@ type planned struct {
 func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	last := &c.planned
 	if !c.out.Trusts() || !last.silent || c.st.Manifest.Snapshot != last.snapshot.ID() ||
-		!c.st.Holds(last.clusters, last.listeners) {
+		!c.st.Holds(c.renderer.Wrote(xds.Cluster), c.renderer.Wrote(xds.Listener)) {
 		return nil, false
 	}
 	changes, ok := c.s.ChangesSince(last.snapshot)
@@ -51,14 +49,6 @@ func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 		return nil, false
 	}
 	last.snapshot, last.still = c.s, keeps
-	for _, f := range edit.Files {
-		switch f.Type {
-		case xds.Cluster:
-			last.clusters = f.Resources
-		case xds.Listener:
-			last.listeners = f.Resources
-		}
-	}
 	if !c.findsNamed(changes, edit) {
 		c.out.Trust(false)
 		return nil, false
@@ -198,14 +188,16 @@ func (c *change) retiredAfter(changes []xds.Edited, clusters []*xds.Resource, ed
 // disk: somebody may have removed one by hand, and nothing named it until then.
 func (c *change) findsNamed(changes []xds.Edited, edit render.Edit) bool {
 	for _, e := range changes {
-		var was, is []*xds.Resource
+		var was []*xds.Resource
 		switch e.Key().Type {
 		case xds.Cluster:
-			was, is = c.st.Clusters, c.planned.clusters
+			was = c.st.Clusters
 		case xds.Listener:
-			was, is = c.st.Listeners, c.planned.listeners
+			was = c.st.Listeners
+		default:
+			continue
 		}
-		now := named(is, e.Key().Name)
+		now := named(c.renderer.Wrote(e.Key().Type), e.Key().Name)
 		if e.Is == nil || now == nil {
 			continue
 		}

@@ -61,6 +61,10 @@ func New(out *published.Reader, o Options) *Planner {
 	return &Planner{options: o, out: out}
 }
 
+// Renderer returns what the Planner renders with. What else is rendered for the output directory,
+// as by a trim, is rendered with it, too: the next plan then follows from that.
+func (p *Planner) Renderer() *render.Renderer { return &p.renderer }
+
 // Plan is the steps from what is published to a Snapshot. It is a value: it can be shown
 // without being carried out.
 type Plan struct {
@@ -114,10 +118,7 @@ func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Pl
 	if err != nil {
 		return nil, nil, err
 	}
-	p.planned = planned{
-		snapshot: s, target: r.target, silent: r.silent,
-		clusters: resourcesIn(r.files, xds.Cluster), listeners: resourcesIn(r.files, xds.Listener),
-	}
+	p.planned = planned{snapshot: s, target: r.target, silent: r.silent}
 	return plan, list, nil
 }
 
@@ -184,13 +185,4 @@ func (c *change) plan(r *rendered) (*Plan, error) {
 		plan.Change.Gap = 0 // no Envoy can have started from here: its bootstrap's files are missing
 	}
 	return plan, nil
-}
-
-// resourcesIn returns the resources of the file of a type.
-func resourcesIn(files []render.File, t *xds.Type) []*xds.Resource {
-	i := slices.IndexFunc(files, func(f render.File) bool { return f.Type == t })
-	if i < 0 {
-		return nil
-	}
-	return files[i].Resources
 }

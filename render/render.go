@@ -281,6 +281,64 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 	return file(f, xds.Cluster, "", all)
 }
 
+// Trimmed returns the CDS file of those published clusters that stay where others go. The Output
+// of then is what it was, without these.
+func (r *Renderer) Trimmed(f *Format, stay []*xds.Resource) (File, error) {
+	r.use(f)
+	kept, gone, known := r.without(stay)
+	if !known {
+		r.last.snapshot = nil
+		for _, c := range slices.SortedStableFunc(slices.Values(stay), func(a, b *xds.Resource) int { return cmp.Compare(a.Name, b.Name) }) {
+			e, err := r.encode(c)
+			if err != nil {
+				return File{}, err
+			}
+			kept = append(kept, e)
+		}
+	}
+	file, err := r.severalIn(xds.Cluster, kept)
+	if err != nil || r.last.snapshot == nil {
+		return file, err
+	}
+	for _, e := range gone {
+		r.count(e, nil)
+	}
+	r.last.watches.settle()
+	return file, nil
+}
+
+// without returns the clusters that were written last and stay, and those that go. It does not know
+// them where they are none of these, or where a cluster goes that is not retired.
+func (r *Renderer) without(stay []*xds.Resource) (kept, gone []*encoded, known bool) {
+	was := r.several[xds.Cluster]
+	if was == nil || r.last.snapshot == nil {
+		return nil, nil, false
+	}
+	for _, e := range was.of {
+		switch {
+		case len(stay) > 0 && stay[0] == e.resource:
+			kept, stay = append(kept, e), stay[1:]
+		case r.last.bound.Lookup(xds.Cluster, e.resource.Name) != nil:
+			return nil, nil, false
+		default:
+			gone = append(gone, e)
+		}
+	}
+	if len(stay) > 0 {
+		return nil, nil, false
+	}
+	return kept, gone, true
+}
+
+// Wrote returns the resources of the file of a type that r wrote last.
+func (r *Renderer) Wrote(t *xds.Type) []*xds.Resource {
+	was := r.several[t]
+	if was == nil {
+		return nil
+	}
+	return was.file.Resources
+}
+
 // pin puts listeners of before in the place of those that have to wait.
 func (r *Renderer) pin(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded

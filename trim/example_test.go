@@ -10,6 +10,7 @@ import (
 	"xdspub/confirm"
 	"xdspub/publish"
 	"xdspub/published"
+	"xdspub/render"
 	"xdspub/trim"
 )
 
@@ -40,7 +41,7 @@ func Example() {
 	}
 
 	reader := published.New(published.Options{Dir: out, EnvoyPath: "/xds"})
-	trimmer := trim.New(reader, confirm.New(reader, confirm.Options{}), trim.Options{Delay: 10 * time.Minute})
+	trimmer := trim.New(reader, confirm.New(reader, confirm.Options{}), new(render.Renderer), trim.Options{Delay: 10 * time.Minute})
 	result, _, err := trimmer.Trim(ctx, dir, now)
 	if err != nil {
 		log.Fatal(err)

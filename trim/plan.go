@@ -1,8 +1,7 @@
 package trim
 
 import (
-	"slices"
-
+	"xdspub/internal/names"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
@@ -20,9 +19,21 @@ func (t *Trimmer) plan(due []publish.Retired) (publish.Plan, error) {
 	for _, g := range due {
 		goes[publish.Retired{Cluster: g.Cluster, File: g.File}] = true
 	}
-	stay := slices.DeleteFunc(slices.Clone(st.Clusters), func(r *xds.Resource) bool { return goes[publish.Retired{Cluster: r.Name}] })
-	for _, file := range t.out.Named(slices.Concat(stay, st.Listeners)) {
-		delete(goes, publish.Retired{File: file})
+	var stay, gone []*xds.Resource
+	for _, r := range st.Clusters {
+		if goes[publish.Retired{Cluster: r.Name}] {
+			gone = append(gone, r)
+		} else {
+			stay = append(stay, r)
+		}
+	}
+	byGone := make(names.Counts)
+	byGone.Add(t.out.Named(gone), 1)
+	byClusters, byListeners := st.Named(xds.Cluster), st.Named(xds.Listener)
+	for g := range goes {
+		if byClusters[g.File]+byListeners[g.File] > byGone[g.File] {
+			delete(goes, g)
+		}
 	}
 	clusters, files := publish.Step{Name: "trim clusters"}, publish.Step{Name: "trim files"}
 	m := st.Manifest
@@ -35,8 +46,8 @@ func (t *Trimmer) plan(due []publish.Retired) (publish.Plan, error) {
 			files.Remove = append(files.Remove, g.File)
 		}
 	}
-	if len(stay) < len(st.Clusters) {
-		file, err := new(render.Renderer).Clusters(t.out.Format(), stay)
+	if len(gone) > 0 {
+		file, err := t.renderer.Trimmed(t.out.Format(), stay)
 		if err != nil {
 			return publish.Plan{}, err
 		}

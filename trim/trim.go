@@ -13,6 +13,7 @@ import (
 	"xdspub/diag"
 	"xdspub/publish"
 	"xdspub/published"
+	"xdspub/render"
 	"xdspub/xds"
 )
 
@@ -43,15 +44,16 @@ type Options struct {
 
 // Trimmer trims one output directory. Not for concurrent use.
 type Trimmer struct {
-	options Options
-	out     *published.Reader
-	envoys  *confirm.Envoys
+	options  Options
+	out      *published.Reader
+	envoys   *confirm.Envoys
+	renderer *render.Renderer
 }
 
-// New returns a Trimmer for an output directory.
-func New(out *published.Reader, envoys *confirm.Envoys, o Options) *Trimmer {
+// New returns a Trimmer for an output directory. The renderer is that of the published files.
+func New(out *published.Reader, envoys *confirm.Envoys, renderer *render.Renderer, o Options) *Trimmer {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Trimmer{options: o, out: out, envoys: envoys}
+	return &Trimmer{options: o, out: out, envoys: envoys, renderer: renderer}
 }
 
 // Trim removes what nothing can use any more: retired clusters, then files that nothing
