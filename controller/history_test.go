@@ -74,6 +74,11 @@ func TestWatchHistories(t *testing.T) {
 				}
 			}
 		}
+		for _, what := range []string{"trim", "change after a trim"} {
+			if planned.seen[what] == 0 {
+				t.Errorf("no history has a %s", what)
+			}
+		}
 	})
 	var mu sync.Mutex
 	next := func() uint64 {
@@ -136,6 +141,8 @@ type history struct {
 	// damaged means that somebody has changed the output directory by hand: only a look at
 	// the whole of it sees that.
 	damaged bool
+	// trimmed means that the last turn trimmed a cluster, by what was known of the directory.
+	trimmed bool
 }
 
 func newHistory(t *testing.T, random *rand.Rand) *history {
@@ -204,7 +211,11 @@ func (h *history) next() {
 	a, reason := h.answersNext(), string(watch.Change)
 	switch n := h.random.IntN(20); {
 	case n < 2:
-		h.pass(time.Duration(h.random.IntN(16)) * time.Minute)
+		d := time.Duration(h.random.IntN(16)) * time.Minute
+		if until := time.Until(h.w.nextTrim); until > 0 && h.random.IntN(2) == 0 {
+			d = until
+		}
+		h.pass(d)
 		if !h.w.nextTrim.IsZero() && !h.w.nextTrim.After(time.Now()) {
 			reason = trimming
 		}
@@ -321,7 +332,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 	out, copied := h.w.options.Out, filepath.Join(h.dir, "cold")
 	h.copy(out, copied)
 	h.w.unread = h.w.unread.And(watch.Changes{Paths: changed})
-	before, retry := h.w.settled, h.w.retry
+	before, retry, waiting := h.w.settled, h.w.retry, h.retiredClusters()
 	got := h.warm(reason, a)
 	want := h.cold(copied, reason, a, retry)
 	ended := a.ends >= 0 && got.Error != ""
@@ -335,7 +346,13 @@ func (h *history) turn(reason string, a answers) control.Result {
 		compareDelta(h.t, before, h.w.settled)
 		if changes, ok := h.w.settled.ChangesSince(before); ok && reason == string(watch.Change) {
 			planned.count(changes)
+			if h.trimmed {
+				planned.add("change after a trim")
+			}
 		}
+	}
+	if h.trimmed = reason == trimming && before != nil && h.w.settled != nil && h.retiredClusters() < waiting; h.trimmed {
+		planned.add("trim")
 	}
 	if ended {
 		h.stop()
@@ -346,7 +363,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 }
 
 // planned counts the changes of resources that the histories of a process have published by what is
-// known of the plan before, by type and kind.
+// known of the plan before, by type and kind, and the trims by that.
 var planned changes
 
 type changes struct {
@@ -354,12 +371,16 @@ type changes struct {
 	seen map[string]int
 }
 
-func (c *changes) count(list []xds.Edited) {
+func (c *changes) add(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
 		c.seen = make(map[string]int)
 	}
+	c.seen[what]++
+}
+
+func (c *changes) count(list []xds.Edited) {
 	for _, e := range list {
 		kind := "edited"
 		switch {
@@ -368,8 +389,21 @@ func (c *changes) count(list []xds.Edited) {
 		case e.Is == nil:
 			kind = "removed"
 		}
-		c.seen[e.Key().Type.API+" "+kind]++
+		c.add(e.Key().Type.API + " " + kind)
 	}
+}
+
+// retiredClusters counts the published clusters that wait for their trim.
+func (h *history) retiredClusters() (n int) {
+	h.t.Helper()
+	m, err := publish.ReadManifest(h.w.options.Out)
+	h.tree.must(err)
+	for _, g := range m.Retired {
+		if g.Cluster != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // copy replaces the output directory to by a copy of another.

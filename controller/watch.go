@@ -233,6 +233,9 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	}
 	pass := idle{checked.Snapshot, slices.Clone(checked.Diagnostics), w.dir.Moves()}
 	w.idle = idle{}
+	if whole {
+		w.settled = nil // what it finds changed by hand is known once it is published
+	}
 	plan, err := w.Plan(ctx, checked)
 	if ctx.Err() != nil { // nothing has moved
 		return o, nil

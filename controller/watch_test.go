@@ -37,6 +37,31 @@ func TestWholeLook(t *testing.T) {
 	}
 }
 
+// TestRescanOfWrongTree: a rescan that can't publish since the tree is wrong leaves nothing of the
+// output directory known. What somebody removed there is back with the next edit that is right.
+func TestRescanOfWrongTree(t *testing.T) {
+	s := newSite(t, web)
+	w := newWatching(t, s)
+	turn := func(reason, text string) {
+		t.Helper()
+		s.write(text)
+		if _, err := w.turn(t.Context(), reason); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn(starting, web)
+	clusters := filepath.Join(s.o.Out, "cds", "cds.json")
+	if err := os.Remove(clusters); err != nil {
+		t.Fatal(err)
+	}
+	turn(string(watch.Rescan), wrong)
+	w.unread.Paths = []string{filepath.Join(s.o.Source.Path, "web.yaml")}
+	turn(string(watch.Change), web)
+	if _, err := os.Stat(clusters); err != nil {
+		t.Errorf("after the edit: %v", err)
+	}
+}
+
 // newWatching returns a Watch of s that takes no turn by itself.
 func newWatching(t *testing.T, s *site) *watching {
 	t.Helper()
