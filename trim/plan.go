@@ -1,7 +1,6 @@
 package trim
 
 import (
-	"xdspub/internal/names"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
@@ -27,8 +26,10 @@ func (t *Trimmer) plan(due []publish.Retired) (publish.Plan, error) {
 			stay = append(stay, r)
 		}
 	}
-	byGone := make(names.Counts)
-	byGone.Add(t.out.Named(gone), 1)
+	byGone := make(map[string]int)
+	for _, file := range t.out.Named(gone) {
+		byGone[file]++
+	}
 	byClusters, byListeners := st.Named(xds.Cluster), st.Named(xds.Listener)
 	for g := range goes {
 		if byClusters[g.File]+byListeners[g.File] > byGone[g.File] {
