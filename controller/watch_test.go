@@ -151,13 +151,21 @@ func (w *watching) draining(since time.Duration) error {
 // nobody knows how far the trim came.
 func TestTrimFails(t *testing.T) {
 	s := newSite(t, web)
+	envoys := noAnswers
+	s.o.Confirm = func(of publish.Refusal) publish.Confirmer { return envoys.confirmer(of) }
 	w := newWatching(t, s)
 	if _, err := w.turn(t.Context(), starting); err != nil || w.settled == nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.o.Out, ".xdspub/manifest.json"), []byte("{"), 0o600); err != nil {
+	m, err := w.dir.Reader().Manifest()
+	if err != nil {
 		t.Fatal(err)
 	}
+	m.Retired = []publish.Retired{{Cluster: "web", Since: time.Now().Add(-time.Hour)}}
+	if _, err := w.dir.Publish(t.Context(), publish.Plan{Manifest: m}); err != nil {
+		t.Fatal(err)
+	}
+	envoys.confirms, envoys.fails = true, 0
 	if _, err := w.turn(t.Context(), trimming); err == nil {
 		t.Fatal("it did not fail")
 	}
