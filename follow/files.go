@@ -42,7 +42,7 @@ func (f *follower) read(to *file) {
 	}
 	for _, r := range loaded.Resources() {
 		if r.Type != first.Target {
-			f.report(r, codeSubscriptionMismatch, "", fmt.Sprintf("a %s in a file of %ss: Envoy refuses the whole file", r.Type.Noun, first.Target.Noun),
+			f.report(r, codeSubscriptionMismatch, "", fmt.Sprintf("a %s in a file of %ss: Envoy rejects the whole file", r.Type.Noun, first.Target.Noun),
 				"put it into the file of its own type", asked(first))
 			continue
 		}
@@ -93,7 +93,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 		f.add(d)
 	case len(to.held) > 1:
 		f.report(to.held[1], codeSubscriptionMismatch, xds.Path(first.Target.Name),
-			fmt.Sprintf("the file holds %d %ss, Envoy takes exactly one: it refuses all of them", len(to.held), first.Target.Noun),
+			fmt.Sprintf("the file holds %d %ss: Envoy accepts exactly one, and rejects the file", len(to.held), first.Target.Noun),
 			"give each a file of its own, and name that in its path_config_source", asked(first))
 	}
 	if len(to.held) > 1 {
@@ -141,7 +141,7 @@ func (f *follower) names(to *file) {
 	case len(wrong) == len(to.subscribers):
 		// Nobody asks for what is there: most likely its name is wrong.
 		f.report(held, codeSubscriptionMismatch, xds.Path(held.Type.Name),
-			fmt.Sprintf("%s, and Envoy asks for %q here: it refuses the file", held.Key, wrong[0].Name), fmt.Sprintf("name it %q, or correct the name that asks", wrong[0].Name), asked(wrong[0]))
+			fmt.Sprintf("%s, but Envoy subscribes to %q here: it rejects the file", held.Key, wrong[0].Name), fmt.Sprintf("name it %q, or correct the name in the subscription", wrong[0].Name), asked(wrong[0]))
 		f.resources = slices.DeleteFunc(f.resources, func(r *xds.Resource) bool { return r == held }) // Envoy never has it
 	default:
 		for _, s := range wrong {

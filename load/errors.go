@@ -83,7 +83,7 @@ func (d *document) fix(f *diag.Diagnostic, tokens []string, key bool, c diag.Cor
 	}
 }
 
-const tooDeepHelp = "Envoy refuses what is nested over 100 deep"
+const tooDeepHelp = "Envoy rejects what is nested more than 100 deep"
 
 // decodeError turns what protojson says of v into a finding at its place.
 func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
@@ -285,9 +285,9 @@ func (s *source) refusal() string {
 	case s.isBootstrap:
 		return "Envoy does not start with it"
 	case s.byEnvoy:
-		return "Envoy refuses the whole file"
+		return "Envoy rejects the whole file"
 	default:
-		return "Envoy would refuse the whole file"
+		return "Envoy would reject the whole file"
 	}
 }
 

@@ -112,12 +112,12 @@ func (r *Resource) Version() string {
 	return Version([][]byte{b})
 }
 
-// Refusal returns, in words, what Envoy does when it can't take the resource.
+// Refusal returns, in words, what Envoy does when it does not accept the resource.
 func (r *Resource) Refusal() string {
 	if r.Type == Bootstrap || r.DeliveredBy == StaticResources {
 		return "Envoy does not start"
 	}
-	return "Envoy refuses the " + r.Type.Noun
+	return "Envoy rejects the " + r.Type.Noun
 }
 
 // Diagnostic returns a finding of severity Error about the field at path.

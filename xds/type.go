@@ -34,7 +34,7 @@ func (t *Type) WithoutAny() string {
 	case Endpoints, RouteConfiguration:
 		return "Envoy keeps what it has, and has none after a restart"
 	default:
-		return "Envoy refuses the file"
+		return "Envoy rejects the file"
 	}
 }
 

@@ -16,16 +16,15 @@ var duplicateAddress = &validate.Rule{
 	Code: "duplicate-address",
 	Doc: `Two listeners have the same address.
 
-Envoy refuses the second ("has duplicate address … as existing listener"): the
-same IP address in any spelling, port, protocol and network namespace, or the same
-pipe, among all addresses of a listener; also with bind_to_port: false, and
-whatever enable_reuse_port says. A static listener of the bootstrap counts as the
-first, and so does its admin interface ("Address already in use"), which takes
-0.0.0.0 with it.
+Envoy rejects the second listener ("has duplicate address … as existing listener"). It
+compares all addresses of a listener: IP address in any spelling, port, protocol and network
+namespace, or the path of a pipe; bind_to_port and enable_reuse_port make no difference. A
+static listener of the bootstrap counts as the first one. So does the admin interface
+("Address already in use"), which also conflicts with 0.0.0.0.
 
-0.0.0.0 and 127.0.0.1 are two addresses, UDP and TCP are apart, and port 0 is a new
-one each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0
-once only: Envoy takes both listeners, and one of them never listens.`,
+0.0.0.0 and 127.0.0.1 are different addresses, UDP and TCP are separate, and port 0 is a new
+port each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0 to one
+socket only: Envoy accepts both listeners, and one of them never listens (a warning).`,
 	Resource: func(p *validate.LookupPass) {
 		for _, a := range addressesOf(p.Resource, p.IsFirst) {
 			switch first, _ := listenersAt.First(p.Snapshot, a.socket.Key()); {
@@ -33,13 +32,13 @@ once only: Envoy takes both listeners, and one of them never listens.`,
 			case first.Resource != a.Resource:
 				p.Report(validate.Finding{
 					Path:    a.Path,
-					Message: fmt.Sprintf("address %s belongs to another listener too", a.socket),
-					Help:    "give each listener an address of its own; one listener can have several filter chains",
-					Related: facts.Related(first.Resource, first.Path, fmt.Sprintf("%s has it", first.Key)),
+					Message: fmt.Sprintf("two listeners have the address %s", a.socket),
+					Help:    "give each listener its own address, or use several filter chains in one listener",
+					Related: facts.Related(first.Resource, first.Path, fmt.Sprintf("the other one is %s", first.Key)),
 				})
 			case a.alone:
 				// With SO_REUSEPORT, Envoy binds it twice.
-				reportNeverListens(&p.Pass, a, facts.Related(a.Resource, first.Path, "here it is, too"))
+				reportNeverListens(&p.Pass, a, facts.Related(a.Resource, first.Path, "the first one is here"))
 			}
 			checkWildcard(p, a)
 			checkBootstrapSockets(p, a)
@@ -90,15 +89,15 @@ func checkWildcard(p *validate.LookupPass, a boundAddress) {
 	}
 	all, taken := listenersAt.First(p.Snapshot, wildcard.Key())
 	if taken && all.binds && (a.alone || all.alone) {
-		reportNeverListens(&p.Pass, a, facts.Related(all.Resource, all.Path, fmt.Sprintf("%s has the port on all addresses", all.Key)))
+		reportNeverListens(&p.Pass, a, facts.Related(all.Resource, all.Path, fmt.Sprintf("%s listens on this port of all addresses", all.Key)))
 	}
 }
 
 func reportNeverListens(p *validate.Pass, a boundAddress, other []diag.Related) {
 	p.Report(validate.Finding{
 		Resource: a.Resource, Path: a.Path, Warning: true,
-		Message: fmt.Sprintf("address %s is taken a second time without enable_reuse_port: one of the two never listens", a.socket),
-		Help:    "give it a port of its own, or leave enable_reuse_port on",
+		Message: fmt.Sprintf("two listeners use the address %s without enable_reuse_port: one of them never listens", a.socket),
+		Help:    "change the port, or remove enable_reuse_port: false",
 		Related: other,
 	})
 }
@@ -111,8 +110,8 @@ func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 	for _, k := range p.BootstrapFacts.Sockets() {
 		f := validate.Finding{
 			Resource: a.Resource, Path: a.Path,
-			Message: fmt.Sprintf("address %s belongs to %s of the bootstrap", a.socket, xds.Key{Type: xds.Listener, Name: k.Listener}),
-			Help:    "give it an address of its own",
+			Message: fmt.Sprintf("address %s is in use by %s of the bootstrap", a.socket, xds.Key{Type: xds.Listener, Name: k.Listener}),
+			Help:    "choose another address",
 		}
 		switch {
 		case !k.Admin && p.Snapshot.FromBootstrap():
@@ -121,7 +120,7 @@ func checkBootstrapSockets(p *validate.LookupPass, a boundAddress) {
 			if !a.binds || !overlap(k.Socket, a.socket) {
 				continue
 			}
-			f.Message = fmt.Sprintf("address %s: the admin interface of the bootstrap has %s", a.socket, k.Socket)
+			f.Message = fmt.Sprintf("address %s conflicts with the admin interface of the bootstrap at %s", a.socket, k.Socket)
 		case k.Socket != a.socket:
 			continue
 		}

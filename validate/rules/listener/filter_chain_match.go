@@ -16,13 +16,13 @@ var filterChainMatch = &validate.Rule{
 	Code: "filter-chain-match",
 	Doc: `A filter_chain_match has a criterion that Envoy does not support.
 
-In server_names, Envoy takes *.example.com as a wildcard and refuses a * anywhere else
-("partial wildcards are not supported"), also alone: a chain for every name has no
-server_names. It refuses address_suffix and suffix_len ("contains unimplemented
-fields"), in any filter chain but the default one.
+In server_names Envoy accepts *.example.com, and rejects * alone or in any other place
+("partial wildcards are not supported"). To match every name, omit server_names. It rejects
+address_suffix and suffix_len ("contains unimplemented fields") in any filter chain but the
+default one.
 
-The filter_chain_match of the default filter chain, and of all chains beside a
-filter_chain_matcher, is never looked at.`,
+Envoy ignores the filter_chain_match of the default filter chain, and of every chain beside a
+filter_chain_matcher (warnings).`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -43,8 +43,8 @@ func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
 	case c.FilterChain == l.GetDefaultFilterChain():
 		p.Report(validate.Finding{
 			Path: at, Warning: true,
-			Message: "the default filter chain gets what no other chain matches: its filter_chain_match is never looked at",
-			Help:    "remove it, or make the chain one of filter_chains",
+			Message: "Envoy ignores the filter_chain_match of the default filter chain",
+			Help:    "remove it, or move the chain to filter_chains",
 		})
 		return
 	case m.GetAddressSuffix() != "":
@@ -54,7 +54,7 @@ func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
 	case l.GetFilterChainMatcher() != nil:
 		p.Report(validate.Finding{
 			Path: at, Warning: true,
-			Message: "beside a filter_chain_matcher, filter_chain_match is never looked at",
+			Message: "Envoy ignores filter_chain_match beside a filter_chain_matcher",
 			Help:    "remove it, and match in the filter_chain_matcher",
 		})
 		return
@@ -63,8 +63,8 @@ func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
 		if strings.Contains(name, "*") && !strings.HasPrefix(name, "*.") {
 			p.Report(validate.Finding{
 				Path:    at.Field("server_names").Index(i),
-				Message: fmt.Sprintf("server name %q: a wildcard can only be the first label, as in *.example.com", name),
-				Help:    "for every name, leave server_names out",
+				Message: fmt.Sprintf("server name %q has an invalid wildcard: only the first label can be *, as in *.example.com", name),
+				Help:    "to match every name, remove server_names",
 			})
 		}
 	}

@@ -15,10 +15,10 @@ var filterChainName = &validate.Rule{
 	Code: "filter-chain-name",
 	Doc: `A filter chain's name is missing or duplicate.
 
-Beside a filter_chain_matcher, which picks chains by name, Envoy refuses a chain
-without a name ("field is required when using a listener matcher") and two of one name
-("field is duplicated"). The default filter chain needs none, and without a matcher
-names are free.`,
+A filter_chain_matcher selects filter chains by name. Beside one, Envoy rejects a chain
+without a name ("field is required when using a listener matcher") and two chains with the
+same name ("field is duplicated"). The default filter chain needs no name, and without a
+filter_chain_matcher names are free.`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -33,15 +33,15 @@ names are free.`,
 			case c.GetName() == "":
 				p.Report(validate.Finding{
 					Path:    path,
-					Message: "filter chain has no name, and the filter_chain_matcher picks chains by name",
-					Help:    "give it a name",
+					Message: "the filter chain has no name, and the filter_chain_matcher selects by name",
+					Help:    "add a name",
 				})
 			case twice:
 				p.Report(validate.Finding{
 					Path:    path.Field("name"),
-					Message: fmt.Sprintf("two filter chains of the name %q", c.GetName()),
-					Help:    "the filter_chain_matcher picks chains by name: give each its own",
-					Related: facts.Related(p.Resource, first.Field("name"), "the first"),
+					Message: fmt.Sprintf("two filter chains have the name %q", c.GetName()),
+					Help:    "give each a unique name: the filter_chain_matcher selects by name",
+					Related: facts.Related(p.Resource, first.Field("name"), "the first one is here"),
 				})
 			default:
 				seen[c.GetName()] = path

@@ -15,20 +15,18 @@ var listenerAddress = &validate.Rule{
 	Code: "listener-address",
 	Doc: `A listener's address is missing, invalid or unsupported.
 
-A listener needs an address ("address is necessary"), an internal listener has none
-("address should not be used when an internal listener config is provided") and
-needs the bootstrap extension envoy.bootstrap.internal_listener; an
-envoy_internal_address is for endpoints only. All addresses of a listener are of one
-kind, TCP or UDP ("has different socket type"); an additional address without address
-aborts Envoy ("panic: unset oneof").
+A listener needs an address ("address is necessary"). An internal listener must not have one
+("address should not be used when an internal listener config is provided"), and needs the
+bootstrap extension envoy.bootstrap.internal_listener; envoy_internal_address is for
+endpoints only. All addresses of a listener must have the same protocol, TCP or UDP ("has
+different socket type"). An additional address without an address crashes Envoy ("panic:
+unset oneof").
 
-ipv4_compat goes with :: or an IPv4-mapped address only; Envoy looks at the main
-address, whichever address says it. An IPv4-mapped address without it can't be bound
-("Invalid argument").
+ipv4_compat works with :: or an IPv4-mapped address only; Envoy checks the main address, for
+additional ones too. An IPv4-mapped address needs ipv4_compat ("Invalid argument").
 
-An api_listener is for Envoy Mobile: the released binary refuses a static one ("missing
-the API listener extension"), and leaves one that comes by LDS out, with no more than a
-line in its log.`,
+api_listener is for Envoy Mobile. The released binary rejects a static one ("missing the API
+listener extension"), and skips one from LDS with only a line in its log.`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -38,7 +36,7 @@ line in its log.`,
 		case l.GetInternalListener() != nil:
 			checkInternalListener(p, l)
 		case l.GetAddress() == nil:
-			p.Report(validate.Finding{Message: "listener has no address", Help: "add address, or internal_listener for connections from inside Envoy"})
+			p.Report(validate.Finding{Message: "the listener has no address", Help: "add address, or internal_listener for connections from inside Envoy"})
 		default:
 			checkAddresses(p, l)
 		}
@@ -49,15 +47,15 @@ func checkAPIListener(p *validate.Pass, l *listenerv3.Listener) {
 	if l.GetInternalListener() != nil {
 		p.Report(validate.Finding{
 			Path:    "internal_listener",
-			Message: "api_listener and internal_listener exclude each other",
-			Help:    "keep the one that the listener is",
+			Message: "both api_listener and internal_listener are set",
+			Help:    "keep one of them",
 		})
 		return
 	}
 	f := validate.Finding{
 		Path: "api_listener", Warning: true,
-		Message: "the released Envoy has no API listeners: it leaves this one out",
-		Help:    "give the listener an address and filter_chains",
+		Message: "the released Envoy has no API listeners: it skips this one",
+		Help:    "replace api_listener by an address and filter_chains",
 	}
 	if p.Resource.DeliveredBy == xds.StaticResources {
 		f.Warning, f.Message = false, "the released Envoy has no API listeners: it does not start"
@@ -69,14 +67,14 @@ const internalListenerExtension = "envoy.extensions.bootstrap.internal_listener.
 
 func checkInternalListener(p *validate.Pass, l *listenerv3.Listener) {
 	for _, a := range addresses(l) {
-		p.Report(validate.Finding{Path: a.path, Message: "an internal listener can have no address", Help: "remove it: endpoints reach the listener by its name"})
+		p.Report(validate.Finding{Path: a.path, Message: "an internal listener can't have an address", Help: "remove the address: endpoints refer to the listener by its name"})
 		return
 	}
 	if !p.BootstrapFacts.HasExtension(internalListenerExtension) {
 		p.Report(validate.Finding{
 			Path:    "internal_listener",
 			Message: "an internal listener needs the bootstrap extension envoy.bootstrap.internal_listener",
-			Help:    "add it to bootstrap_extensions, and say which bootstrap Envoy has",
+			Help:    "add it to bootstrap_extensions, and name that bootstrap with --bootstrap",
 			Warning: !p.BootstrapFacts.Given(),
 		})
 	}
@@ -87,19 +85,19 @@ func checkAddresses(p *validate.Pass, l *listenerv3.Listener) {
 	for _, a := range addresses(l) {
 		switch {
 		case a.Address == nil:
-			p.Report(validate.Finding{Path: a.path, Message: "additional address has no address: Envoy crashes", Help: "add the address, or remove the entry"})
+			p.Report(validate.Finding{Path: a.path, Message: "the additional address is empty: Envoy crashes", Help: "add the address, or remove the entry"})
 		case a.GetEnvoyInternalAddress() != nil:
 			p.Report(validate.Finding{
 				Path:    a.path.Field("envoy_internal_address"),
-				Message: "envoy_internal_address is for endpoints, no listener can listen there",
-				Help:    "set internal_listener in place of the address",
+				Message: "a listener can't have an envoy_internal_address: it is for endpoints",
+				Help:    "replace the address by internal_listener",
 			})
 			return // what else is wrong follows from it
 		case a.GetSocketAddress().GetProtocol() != kind:
 			p.Report(validate.Finding{
 				Path:    a.path,
-				Message: fmt.Sprintf("additional address is for %s, the listener's own for %s", a.GetSocketAddress().GetProtocol(), kind),
-				Help:    "make it a listener of its own",
+				Message: fmt.Sprintf("the additional address uses %s, the listener's address %s", a.GetSocketAddress().GetProtocol(), kind),
+				Help:    "use the same protocol, or write a second listener",
 			})
 		default:
 			checkCompat(p, l, a)
@@ -117,8 +115,8 @@ func checkCompat(p *validate.Pass, l *listenerv3.Listener, a placedAddress) {
 	if err == nil && own.Is4In6() && !s.GetIpv4Compat() && bindsToPort(l) {
 		p.Report(validate.Finding{
 			Path:    a.path.Field("socket_address").Field("address"),
-			Message: fmt.Sprintf("address %q can't be bound without ipv4_compat", s.GetAddress()),
-			Help:    fmt.Sprintf("write it as %s, or set ipv4_compat", own.Unmap()),
+			Message: fmt.Sprintf("Envoy can't bind the address %q without ipv4_compat", s.GetAddress()),
+			Help:    fmt.Sprintf("write %s, or set ipv4_compat", own.Unmap()),
 		})
 		return
 	}
@@ -129,7 +127,7 @@ func checkCompat(p *validate.Pass, l *listenerv3.Listener, a placedAddress) {
 	}
 	p.Report(validate.Finding{
 		Path:    a.path.Field("socket_address").Field("ipv4_compat"),
-		Message: fmt.Sprintf("ipv4_compat with the listener's address %q", first),
-		Help:    "only :: and IPv4-mapped addresses, such as ::ffff:10.0.0.1, can have it",
+		Message: fmt.Sprintf("the listener's address %q does not support ipv4_compat", first),
+		Help:    "remove it, or use :: or an IPv4-mapped address such as ::ffff:10.0.0.1",
 	})
 }

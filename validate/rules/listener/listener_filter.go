@@ -15,12 +15,12 @@ var listenerFilter = &validate.Rule{
 	Code: "listener-filter",
 	Doc: `A listener filter does not fit its kind of listener.
 
-A TCP listener has the filters of envoy.filters.listener, a UDP listener those for
-datagrams (udp_proxy, dns_filter), a QUIC listener none at all; another one is refused
-("Didn't find a registered implementation"). UDP listener filters can't come by
-discovery ("configured with unsupported dynamic configuration").
+A TCP listener supports the filters of envoy.filters.listener, a UDP listener those of
+envoy.filters.udp_listener (udp_proxy, dns_filter), a QUIC listener none. Envoy rejects any
+other ("Didn't find a registered implementation"). UDP listener filters do not support
+config_discovery ("configured with unsupported dynamic configuration").
 
-A UDP listener without filters is taken and drops every datagram.`,
+Envoy accepts a UDP listener without filters, and drops every datagram (a warning).`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		checkListenerFilters(p, n.Message.(*listenerv3.Listener))
@@ -32,7 +32,7 @@ func checkListenerFilters(p *validate.Pass, l *listenerv3.Listener) {
 	if kind == facts.Datagrams && len(l.GetListenerFilters()) == 0 && len(filterChains(l)) == 0 {
 		p.Report(validate.Finding{
 			Warning: true,
-			Message: "UDP listener has no listener_filters: Envoy drops every datagram",
+			Message: "the UDP listener has no listener_filters: Envoy drops every datagram",
 			Help:    "add udp_proxy or dns_filter, or udp_listener_config.quic_options for QUIC",
 		})
 	}
@@ -44,8 +44,8 @@ func checkListenerFilters(p *validate.Pass, l *listenerv3.Listener) {
 		case discovery != nil && kind == facts.Datagrams:
 			p.Report(validate.Finding{
 				Path:    path.Field("config_discovery"),
-				Message: fmt.Sprintf("listener filter %q of a UDP listener can't come by discovery", f.GetName()),
-				Help:    "give its typed_config here",
+				Message: fmt.Sprintf("listener filter %q of a UDP listener can't use config_discovery", f.GetName()),
+				Help:    "write its typed_config here",
 			})
 		case discovery != nil && kind == facts.QUIC:
 			for j, url := range discovery.GetTypeUrls() {
@@ -65,13 +65,13 @@ func checkFilterKind(p *validate.Pass, kind facts.Transport, name protoreflect.F
 	f := validate.Finding{Path: path}
 	switch {
 	case kind == facts.QUIC && (forStreams || forDatagrams):
-		f.Message = fmt.Sprintf("listener filter %s in a QUIC listener", name)
-		f.Help = "remove it: Envoy has no listener filters for QUIC"
+		f.Message = fmt.Sprintf("a QUIC listener can't have the listener filter %s", name)
+		f.Help = "remove it: QUIC listeners do not support listener filters"
 	case kind == facts.Datagrams && forStreams:
-		f.Message = fmt.Sprintf("listener filter %s in a UDP listener", name)
-		f.Help = "remove it: it is for connections"
+		f.Message = fmt.Sprintf("a UDP listener can't have the listener filter %s", name)
+		f.Help = "remove it: this filter is for TCP listeners"
 	case kind == facts.Connections && forDatagrams:
-		f.Message = fmt.Sprintf("listener filter %s in a listener for connections", name)
+		f.Message = fmt.Sprintf("a TCP listener can't have the UDP listener filter %s", name)
 		f.Help = "set protocol: UDP in the listener's address"
 	default:
 		return

@@ -13,11 +13,11 @@ var listenerFilterChains = &validate.Rule{
 	Code: "listener-filter-chains",
 	Doc: `A listener's filter chains are missing or not allowed.
 
-A listener for connections needs filter_chains or a default_filter_chain ("no
-filter chains specified"), one for QUIC as well. A plain UDP listener has no
-connections and works by its listener_filters ("filter chain(s) specified for
-connection-less UDP listener"). A listener whose filter chains come by discovery needs
-a filter_chain_matcher ("FCDS requires a filter chain matcher").`,
+A TCP or QUIC listener needs filter_chains or a default_filter_chain ("no filter chains
+specified"). A plain UDP listener has no connections: it must have no filter chains, and uses
+listener_filters ("filter chain(s) specified for connection-less UDP listener"). A listener
+that gets its filter chains by discovery needs a filter_chain_matcher ("FCDS requires a filter
+chain matcher").`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -27,21 +27,21 @@ a filter_chain_matcher ("FCDS requires a filter chain matcher").`,
 		case kind == facts.Datagrams && len(chains) > 0:
 			p.Report(validate.Finding{
 				Path:    chains[0].path,
-				Message: "a UDP listener has no connections, and can have no filter chains",
+				Message: "a UDP listener can't have filter chains: it has no connections",
 				Help:    "use listener_filters with udp_proxy or dns_filter, or udp_listener_config.quic_options for QUIC",
 			})
 		case l.GetFcdsConfig() != nil:
 			if l.GetFilterChainMatcher() == nil {
 				p.Report(validate.Finding{
 					Path:    "fcds_config",
-					Message: "filter chains by discovery without a filter_chain_matcher",
-					Help:    "add the filter_chain_matcher that picks them by name",
+					Message: "filter chain discovery needs a filter_chain_matcher",
+					Help:    "add a filter_chain_matcher, which selects the chains by name",
 				})
 			}
 		case kind != facts.Datagrams && len(chains) == 0:
 			p.Report(validate.Finding{
 				Path:    n.Path(),
-				Message: "listener has no filter chains",
+				Message: "the listener has no filter chains",
 				Help:    "add filter_chains or a default_filter_chain",
 			})
 		}

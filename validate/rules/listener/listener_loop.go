@@ -20,12 +20,11 @@ var listenerLoop = &validate.Rule{
 	Whole: true,
 	Doc: `An internal listener sends its traffic back to itself.
 
-An endpoint can be an internal listener (envoy_internal_address). Where that
-listener proxies to a cluster whose endpoint leads to it again, one connection from
-outside opens the next one inside, until the circuit breaker of the cluster opens:
-1024 connections by default, and none gets anywhere. Envoy accepts it. It is a
-warning where only some of the traffic goes round: routes, weighted clusters,
-several filter chains or endpoints.`,
+An endpoint can be an internal listener (envoy_internal_address). If that listener proxies to
+a cluster whose endpoint leads back to it, one connection from outside opens the next one
+inside, until the circuit breaker of the cluster opens (1024 connections by default), and no
+request is answered. Envoy accepts this. If only part of the traffic loops (routes, weighted
+clusters, several filter chains or endpoints), it is a warning.`,
 	Collect: []protoreflect.FullName{"envoy.config.core.v3.EnvoyInternalAddress"},
 	Snapshot: func(p *validate.SnapshotPass) {
 		if len(p.Collected) == 0 {
@@ -42,13 +41,13 @@ several filter chains or endpoints.`,
 				Resource: way[0].Resource,
 				Path:     way[0].Path,
 				Message:  fmt.Sprintf("cluster %q leads back to listener %q", way[0].cluster, r.Name),
-				Help:     "send it to a cluster that leads out of this Envoy",
+				Help:     "route to a cluster with endpoints outside of this Envoy",
 				Warning:  slices.ContainsFunc(way, func(h hop) bool { return !h.all }),
 			}
 			for _, h := range way {
 				reported[h.to] = true
 				if h.Place != way[0].Place {
-					f.Related = append(f.Related, facts.Related(h.Resource, h.Path, "on the way")...)
+					f.Related = append(f.Related, facts.Related(h.Resource, h.Path, "part of the loop")...)
 				}
 			}
 			p.Report(f)

@@ -16,16 +16,15 @@ var listenerOptions = &validate.Rule{
 	Code: "listener-options",
 	Doc: `A listener has an option that its kind of listener does not support.
 
-Envoy refuses enable_mptcp for UDP and for pipes, bind_to_port: false for UDP, a
-connection_balance_config for QUIC ("doesn't work with connection balancer"), and for
-an internal listener whatever is about sockets ("has unsupported tcp listener
-feature", "does not support socket option").
+Envoy rejects enable_mptcp for UDP listeners and pipes, bind_to_port: false for UDP,
+connection_balance_config for QUIC ("doesn't work with connection balancer"), and every
+socket setting of an internal listener ("has unsupported tcp listener feature", "does not
+support socket option").
 
-A UDP listener without enable_reuse_port is refused by every Envoy with more than one
-worker, which is an Envoy without --concurrency 1 on more than one core. What
-udp_listener_config says of a TCP listener is never looked at, but for quic_options
-beside an http_connection_manager of another codec ("Non-HTTP/3 codec configured on
-QUIC listener").`,
+A UDP listener with enable_reuse_port: false is rejected unless Envoy has one worker
+(--concurrency 1, or one core): a warning. On a TCP listener Envoy ignores
+udp_listener_config (a warning), except quic_options beside an http_connection_manager with
+another codec, which it rejects ("Non-HTTP/3 codec configured on QUIC listener").`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -36,8 +35,8 @@ QUIC listener").`,
 			if l.GetConnectionBalanceConfig() != nil {
 				p.Report(validate.Finding{
 					Path:    "connection_balance_config",
-					Message: "a QUIC listener can't balance its connections",
-					Help:    "remove connection_balance_config: the kernel spreads them over the workers",
+					Message: "a QUIC listener does not support connection_balance_config",
+					Help:    "remove it: the kernel balances the connections over the workers",
 				})
 			}
 			checkDatagramOptions(p, l)
@@ -61,12 +60,12 @@ func checkConnectionOptions(p *validate.Pass, l *listenerv3.Listener) {
 	if l.GetUdpListenerConfig().GetQuicOptions() != nil {
 		f := validate.Finding{
 			Path: "udp_listener_config", Warning: true,
-			Message: "the listener's address is not for UDP: its udp_listener_config is never looked at",
+			Message: "Envoy ignores udp_listener_config: the listener's address is not UDP",
 			Help:    "set protocol: UDP in the address, or remove udp_listener_config",
 		}
 		if speaksMoreThanHTTP3(l) {
 			f.Warning = false
-			f.Message = "the listener's address is not for UDP, and quic_options allow HTTP3 alone"
+			f.Message = "quic_options need a UDP address and codec_type HTTP3"
 		}
 		p.Report(f)
 	}
@@ -76,7 +75,7 @@ func checkConnectionOptions(p *validate.Pass, l *listenerv3.Listener) {
 	}
 	for _, a := range addresses(l) {
 		if l.GetEnableMptcp() && a.GetPipe() != nil {
-			p.Report(validate.Finding{Path: "enable_mptcp", Message: "a pipe can't have enable_mptcp", Help: "only IP addresses can have it"})
+			p.Report(validate.Finding{Path: "enable_mptcp", Message: "a pipe does not support enable_mptcp", Help: "remove it: MPTCP works with IP addresses only"})
 			return
 		}
 	}
@@ -99,7 +98,7 @@ func checkInternalOptions(p *validate.Pass, l *listenerv3.Listener) {
 		if option.set {
 			p.Report(validate.Finding{
 				Path:    option.name,
-				Message: fmt.Sprintf("an internal listener has no socket, and can't have %s", option.name),
+				Message: fmt.Sprintf("an internal listener has no socket and can't have %s", option.name),
 				Help:    "remove it",
 			})
 		}
@@ -108,7 +107,7 @@ func checkInternalOptions(p *validate.Pass, l *listenerv3.Listener) {
 
 func checkDatagramOptions(p *validate.Pass, l *listenerv3.Listener) {
 	if l.GetEnableMptcp() {
-		p.Report(validate.Finding{Path: "enable_mptcp", Message: "a UDP listener can't have enable_mptcp", Help: "only TCP listeners can have it"})
+		p.Report(validate.Finding{Path: "enable_mptcp", Message: "a UDP listener does not support enable_mptcp", Help: "remove it: MPTCP works with TCP only"})
 	}
 	if !bindsToPort(l) {
 		path := xds.Path("bind_to_port")
@@ -117,14 +116,14 @@ func checkDatagramOptions(p *validate.Pass, l *listenerv3.Listener) {
 		}
 		p.Report(validate.Finding{
 			Path:    path,
-			Message: "a UDP listener can't have bind_to_port: false",
-			Help:    "remove it: no other listener hands datagrams on",
+			Message: "a UDP listener does not support bind_to_port: false",
+			Help:    "remove it: no other listener passes datagrams on",
 		})
 	}
 	if !reusesPort(l) {
 		p.Report(validate.Finding{
 			Path: "enable_reuse_port", Warning: true,
-			Message: "a UDP listener without enable_reuse_port: " + p.Resource.Refusal() + ", unless it has one worker only",
+			Message: "a UDP listener needs enable_reuse_port: " + p.Resource.Refusal() + ", unless it has one worker",
 			Help:    "remove it, or start Envoy with --concurrency 1",
 		})
 	}

@@ -18,17 +18,16 @@ var overlappingFilterChains = &validate.Rule{
 	Code: "overlapping-filter-chains",
 	Doc: `Two filter chains of a listener match the same connections.
 
-Envoy picks a filter chain by destination port, destination address, server name,
-transport protocol, application protocol, directly connected address, source type,
-source address and source port, in that order. It refuses two chains that share a
-value of each ("multiple filter chains with overlapping matching rules", "has the same
-matching rules"): a criterion that is left out is a value of its own, and so is each
-range of addresses, cut to its length; server names are compared in lower case, and
-*.example.com is the same as .example.com. A value that stands twice in one chain is
-refused in the same words.
+Envoy selects a filter chain by destination port, destination address, server name,
+transport protocol, application protocol, directly connected address, source type, source
+address and source port, in this order. It rejects two chains that share a value of every
+criterion ("multiple filter chains with overlapping matching rules", "has the same matching
+rules"). A criterion that is not set counts as a value, and so does each address range, cut
+to its length. Server names are compared in lower case, and *.example.com equals
+.example.com. A duplicate value within one chain is rejected with the same words.
 
-10.0.0.0/8 beside 10.1.0.0/16 is no overlap, the narrower wins. The default filter
-chain and chains that a filter_chain_matcher picks are not compared.`,
+10.0.0.0/8 and 10.1.0.0/16 do not overlap: the narrower range wins. The default filter chain
+and chains beside a filter_chain_matcher are not compared.`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -104,15 +103,15 @@ func checkOverlaps(p *validate.Pass, chains []chainMatch) {
 		if field, value, twice := c.repeats(); twice {
 			p.Report(validate.Finding{
 				Path:    c.path.Field(field),
-				Message: fmt.Sprintf("filter chain matches %s %q twice", field, value),
+				Message: fmt.Sprintf("the filter chain lists %s %q twice", field, value),
 				Help:    "remove one of them",
 			})
 		} else if first, overlaps := earlier.overlapped(c); overlaps {
 			p.Report(validate.Finding{
 				Path:    c.path,
-				Message: fmt.Sprintf("filter chain matches %s, as another one does", earlier.shared(c, first)),
-				Help:    "give each filter chain a match of its own",
-				Related: facts.Related(p.Resource, chains[first].path, "this one does"),
+				Message: fmt.Sprintf("two filter chains match %s", earlier.shared(c, first)),
+				Help:    "change one of the two filter_chain_match",
+				Related: facts.Related(p.Resource, chains[first].path, "the other one is here"),
 			})
 		}
 		earlier.add(i, c)

@@ -20,14 +20,14 @@ var preferredAddress = &validate.Rule{
 	Code: "preferred-address",
 	Doc: `A QUIC listener's preferred address is invalid.
 
-The addresses of server_preferred_address_config are IP addresses ("bad v4 server
-preferred address"), each of its family ("wrong address type"). Only an address with a
-dnat_address, to which it is translated on the way, can have a port ("port must be zero
-unless 'dnat_address' is set"), and the dnat_address has none. What comes from a file
-is not looked at here.
+The addresses of server_preferred_address_config must be IP addresses ("bad v4 server
+preferred address") of the field's family ("wrong address type"). An address may have a port
+only beside a dnat_address, its translation on the way ("port must be zero unless
+'dnat_address' is set"), and the dnat_address itself has no port. This rule does not read
+addresses from files.
 
-In ipv4_address and ipv6_address an address of the other family is taken, and never
-offered.`,
+In ipv4_address and ipv6_address Envoy accepts an address of the other family, and never
+offers it to clients (a warning).`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.quic.server_preferred_address.v3.DataSourceServerPreferredAddressConfig",
 		"envoy.extensions.quic.server_preferred_address.v3.FixedServerPreferredAddressConfig",
@@ -64,8 +64,8 @@ func (f ipFamily) checkIP(p *validate.Pass, path xds.Path, text string, neverOff
 	}
 	p.Report(validate.Finding{
 		Path: path, Warning: err == nil && neverOffered,
-		Message: fmt.Sprintf("%q is no IPv%c address", text, f[3]),
-		Help:    "give the address that clients are to use",
+		Message: fmt.Sprintf("%q is not an IPv%c address", text, f[3]),
+		Help:    "write the address that clients must use",
 	})
 }
 
@@ -78,7 +78,7 @@ func checkFixedAddress(p *validate.Pass, at xds.Path, f ipFamily, address string
 		f.checkIP(p, at.Field(string(f)+"_address"), address, true)
 		return
 	case c.GetAddress() == nil && c.GetDnatAddress() != nil:
-		p.Report(validate.Finding{Path: path, Message: "dnat_address has no address", Help: "add the address that clients are to use"})
+		p.Report(validate.Finding{Path: path, Message: "dnat_address is set without address", Help: "add the address that clients must use"})
 		return
 	}
 	for _, a := range []struct {
@@ -87,8 +87,8 @@ func checkFixedAddress(p *validate.Pass, at xds.Path, f ipFamily, address string
 		noPort bool
 		why    string
 	}{
-		{c.GetAddress(), "address", c.GetDnatAddress() == nil, "a port needs a dnat_address"},
-		{c.GetDnatAddress(), "dnat_address", true, "Envoy translates to its own port"},
+		{c.GetAddress(), "address", c.GetDnatAddress() == nil, "a port is allowed only beside a dnat_address"},
+		{c.GetDnatAddress(), "dnat_address", true, "it has no port"},
 	} {
 		if a.SocketAddress == nil {
 			continue
@@ -97,7 +97,7 @@ func checkFixedAddress(p *validate.Pass, at xds.Path, f ipFamily, address string
 		if a.noPort && a.GetPortValue() != 0 {
 			p.Report(validate.Finding{
 				Path:    path.Field(a.name).Field("port_value"),
-				Message: fmt.Sprintf("%s with port %d: %s", a.name, a.GetPortValue(), a.why),
+				Message: fmt.Sprintf("%s has port %d: %s", a.name, a.GetPortValue(), a.why),
 				Help:    "set port_value: 0",
 			})
 		}
@@ -121,9 +121,9 @@ func checkSourcedAddress(p *validate.Pass, at xds.Path, f ipFamily, c *preferred
 	_, err := strconv.ParseUint(text, 10, 16)
 	switch {
 	case c.GetDnatAddress() == nil:
-		p.Report(validate.Finding{Path: path.Field("port"), Message: "port without dnat_address", Help: "remove the port, or add the dnat_address"})
+		p.Report(validate.Finding{Path: path.Field("port"), Message: "port needs dnat_address", Help: "remove the port, or add the dnat_address"})
 	case ok && err != nil:
-		p.Report(validate.Finding{Path: path.Field("port"), Message: fmt.Sprintf("%q is no port", text), Help: "give a number from 0 to 65535"})
+		p.Report(validate.Finding{Path: path.Field("port"), Message: fmt.Sprintf("%q is not a valid port", text), Help: "write a number from 0 to 65535"})
 	}
 }
 

@@ -17,17 +17,16 @@ var quicListener = &validate.Rule{
 	Code: "quic-listener",
 	Doc: `A listener's QUIC options, transport socket and codec do not match.
 
-A listener with udp_listener_config.quic_options speaks QUIC. Envoy refuses it if a
-filter chain has no transport socket ("no transport socket specified for connection
-oriented UDP listener") or another one than QuicDownstreamTransport ("wrong transport
-socket config"), if the last filter is not an http_connection_manager by its own type
-("requires http_connection_manager filter to be last in the chain"; neither a
-TypedStruct nor a filter by discovery will do), and if that one's codec_type is not
-HTTP3 ("Non-HTTP/3 codec configured on QUIC listener").
+A listener with udp_listener_config.quic_options is a QUIC listener. Each of its filter chains
+needs a QuicDownstreamTransport ("no transport socket specified for connection oriented UDP
+listener", "wrong transport socket config"), and as its last filter an
+http_connection_manager by its own type ("requires http_connection_manager filter to be last
+in the chain"; neither a TypedStruct nor config_discovery works), with codec_type HTTP3
+("Non-HTTP/3 codec configured on QUIC listener").
 
-On any other listener HTTP3 is refused ("HTTP/3 codec configured on non-QUIC
-listener"), and in an http_connection_manager by discovery as well, which QUIC can't
-have. QuicDownstreamTransport is taken on TCP, where no handshake succeeds.`,
+On any other listener, and in an http_connection_manager by discovery, Envoy rejects
+codec_type HTTP3 ("HTTP/3 codec configured on non-QUIC listener"). It accepts
+QuicDownstreamTransport on TCP, where no handshake succeeds.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.Listener",
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -57,20 +56,20 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 	case socket == nil:
 		p.Report(validate.Finding{
 			Path:    c.path,
-			Message: "filter chain of a QUIC listener has no transport socket",
+			Message: "the filter chain of a QUIC listener has no transport socket",
 			Help:    "add a transport_socket with QuicDownstreamTransport",
 		})
 	case socket.GetTypedConfig() != nil && xds.PayloadType(socket.GetTypedConfig()) != quicTransport:
 		p.Report(validate.Finding{
 			Path:    c.path.Field("transport_socket"),
-			Message: fmt.Sprintf("transport socket %s in a QUIC listener", xds.PayloadType(socket.GetTypedConfig()).Name()),
-			Help:    "use QuicDownstreamTransport; it has the DownstreamTlsContext in it",
+			Message: fmt.Sprintf("a QUIC listener can't have the transport socket %s", xds.PayloadType(socket.GetTypedConfig()).Name()),
+			Help:    "use QuicDownstreamTransport, which contains the DownstreamTlsContext",
 		})
 	}
 	if len(c.GetFilters()) == 0 {
 		p.Report(validate.Finding{
 			Path:    c.path,
-			Message: "filter chain of a QUIC listener has no filters",
+			Message: "the filter chain of a QUIC listener has no filters",
 			Help:    "add an http_connection_manager",
 		})
 		return
@@ -85,8 +84,8 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 	if f.GetTypedConfig().GetTypeUrl() != xds.URLPrefix+"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager" {
 		p.Report(validate.Finding{
 			Path:    c.path.Field("filters").Index(last),
-			Message: fmt.Sprintf("network filter %q is the last of a QUIC listener's chain, and is no http_connection_manager by its own type", f.GetName()),
-			Help:    "end the chain with an http_connection_manager in a typed_config, not in a TypedStruct and not by discovery",
+			Message: fmt.Sprintf("the last network filter of a QUIC listener must be an http_connection_manager, and is %q", f.GetName()),
+			Help:    "end the chain with an http_connection_manager in typed_config, without TypedStruct and config_discovery",
 		})
 	}
 }
@@ -95,8 +94,8 @@ func checkNoQUIC(p *validate.Pass, c placedChain) {
 	if a := c.GetTransportSocket().GetTypedConfig(); a != nil && xds.PayloadType(a) == quicTransport {
 		p.Report(validate.Finding{
 			Path: c.path.Field("transport_socket"), Warning: true,
-			Message: "QuicDownstreamTransport in a listener that is not for QUIC: no connection gets through it",
-			Help:    "use DownstreamTlsContext, or make the address UDP and add udp_listener_config.quic_options",
+			Message: "QuicDownstreamTransport needs a QUIC listener: here no handshake succeeds",
+			Help:    "use DownstreamTlsContext, or set protocol: UDP and add udp_listener_config.quic_options",
 		})
 	}
 }
@@ -110,13 +109,13 @@ func checkCodec(p *validate.Pass, n *xds.Node, m *hcmv3.HttpConnectionManager) {
 	case l == nil && !discovered:
 		return
 	case l != nil && facts.TransportOf(l) == facts.QUIC && !isHTTP3:
-		f.Message = fmt.Sprintf("codec_type %s in a QUIC listener", m.GetCodecType())
+		f.Message = fmt.Sprintf("a QUIC listener can't have codec_type %s", m.GetCodecType())
 		f.Help = "set codec_type: HTTP3"
 	case l.GetUdpListenerConfig().GetQuicOptions() != nil:
 		return // on TCP: listener-options
 	case isHTTP3 && (l == nil || facts.TransportOf(l) == facts.Connections):
-		f.Message = "codec_type HTTP3 in a listener that is not for QUIC"
-		f.Help = "set it to AUTO, or make the address UDP and add udp_listener_config.quic_options"
+		f.Message = "codec_type HTTP3 needs a QUIC listener"
+		f.Help = "set codec_type: AUTO, or set protocol: UDP and add udp_listener_config.quic_options"
 	default:
 		return
 	}

@@ -17,13 +17,13 @@ var socketOption = &validate.Rule{
 	Code: "socket-option",
 	Doc: `A listener sets a socket option that the kernel rejects.
 
-Envoy sets the options when it binds the socket, and refuses the listener if one fails
-("Setting socket options failed"); one of STATE_LISTENING fails later, and the
-listener is gone. envoy --mode validate binds nothing and says nothing.
+Envoy sets the options when it binds the socket, and rejects the listener if one fails
+("Setting socket options failed"). An option of STATE_LISTENING fails later, and the listener
+is gone (a warning). envoy --mode validate does not bind, and reports nothing.
 
-Only what no Linux takes is reported: a level that such a socket does not have, a name
-far above all that there are, one that can only be read, and keepalive times above
-32767 seconds or more than 127 probes.`,
+This rule reports only what every Linux kernel rejects: a level that such a socket does not
+have, a name far above all existing ones, a read-only name, and keepalive times above 32767
+seconds or more than 127 probes.`,
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -67,8 +67,8 @@ func checkSocket(p *validate.Pass, l *listenerv3.Listener, own ownSocket) {
 		if fault := s.refuses(o); fault != "" {
 			p.Report(validate.Finding{
 				Path: list.Index(i), Warning: o.GetState() == corev3.SocketOption_STATE_LISTENING,
-				Message: fmt.Sprintf("socket option %d of level %d: %s", o.GetName(), o.GetLevel(), fault),
-				Help:    "level, name and value are those of setsockopt on the machine where Envoy runs",
+				Message: fmt.Sprintf("the kernel rejects socket option %d of level %d: %s", o.GetName(), o.GetLevel(), fault),
+				Help:    "write level, name and value as for setsockopt on the machine where Envoy runs",
 			})
 		}
 	}
@@ -87,8 +87,8 @@ func checkKeepalive(p *validate.Pass, at xds.Path, k *corev3.TcpKeepalive) {
 		if f.value > f.most {
 			p.Report(validate.Finding{
 				Path:    at.Field(f.name),
-				Message: fmt.Sprintf("%s %d: the kernel refuses more than %d", f.name, f.value, f.most),
-				Help:    "choose less",
+				Message: fmt.Sprintf("%s is %d, the kernel accepts at most %d", f.name, f.value, f.most),
+				Help:    "write a smaller value",
 			})
 		}
 	}
@@ -144,7 +144,7 @@ func (s kernelSocket) refuses(o *corev3.SocketOption) string {
 	case !s.has(level):
 		return "the socket has no such level"
 	case name < 0 || name >= highestName || level == solSocket && readOnly[name]:
-		return "the kernel has none of that name to set"
+		return "no option of this name can be set"
 	case level == solSocket && o.GetBufValue() != nil && name != soBindToDevice && len(o.GetBufValue()) < 4:
 		return fmt.Sprintf("a value of %d bytes is too short", len(o.GetBufValue()))
 	}
@@ -155,7 +155,7 @@ func (s kernelSocket) refuses(o *corev3.SocketOption) string {
 	case name == tcpUserTimeout && value < 0,
 		(name == tcpKeepIdle || name == tcpKeepInterval) && (value < 1 || value > 32767),
 		name == tcpKeepProbes && (value < 1 || value > 127):
-		return fmt.Sprintf("the kernel refuses the value %d", value)
+		return fmt.Sprintf("the value %d is out of range", value)
 	}
 	return ""
 }

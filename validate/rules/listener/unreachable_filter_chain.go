@@ -18,13 +18,12 @@ var unreachableFilterChain = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `No connection reaches a filter chain, or it gets TLS that it can't decrypt.
 
-What a filter chain matches of the first bytes of a connection, a listener filter has to
-find out: server_names and transport_protocol: tls need tls_inspector,
-application_protocols that or http_inspector. Without it nothing ever matches, and
-Envoy closes the connection or takes another chain. On QUIC no filter is needed, and the
-transport_protocol is quic.
+server_names and transport_protocol: tls need the listener filter tls_inspector;
+application_protocols need tls_inspector or http_inspector. Without it these criteria never
+match, and Envoy closes the connection or selects another chain. On QUIC no listener filter is
+needed, and the transport_protocol is quic.
 
-A chain for TLS that has no transport socket gets the encrypted bytes: tcp_proxy passes
+A filter chain for TLS without a transport socket gets the encrypted bytes: tcp_proxy passes
 them on, an http_connection_manager answers 400.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.Listener",
@@ -109,14 +108,14 @@ func checkReach(p *validate.Pass, l *listenerv3.Listener) {
 			}
 			f.Path = at.Field("transport_protocol")
 			f.Message = fmt.Sprintf("transport_protocol %q never matches in a QUIC listener", protocol)
-			f.Help = "leave it out"
+			f.Help = "remove it"
 		case facts.Connections:
 			if f = lacksInspector(l, c, at); f.Message != "" {
 				same := slices.IndexFunc(lacking, func(first *validate.Finding) bool { return first.Help == f.Help })
 				if same < 0 {
 					lacking = append(lacking, &f)
 				} else {
-					lacking[same].Related = append(lacking[same].Related, facts.Related(p.Resource, f.Path, "nor does this")...)
+					lacking[same].Related = append(lacking[same].Related, facts.Related(p.Resource, f.Path, "this never matches either")...)
 				}
 				continue
 			}
@@ -140,7 +139,7 @@ func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Pa
 	never := func(field string, n need) validate.Finding {
 		return validate.Finding{
 			Path:    at.Field(field),
-			Message: fmt.Sprintf("%s of a filter chain never match: the listener has no %s", field, n.filters[0].name),
+			Message: fmt.Sprintf("%s never matches: the listener has no %s", field, n.filters[0].name),
 			Help:    n.help(),
 		}
 	}
@@ -164,13 +163,13 @@ func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) v
 	case protocol == "quic":
 		return validate.Finding{
 			Path:    at.Field("transport_protocol"),
-			Message: `transport_protocol "quic" never matches in a listener that is not for QUIC`,
-			Help:    "leave it out",
+			Message: `transport_protocol "quic" matches in QUIC listeners only`,
+			Help:    "remove it",
 		}
 	case forTLS && c.GetTransportSocket() == nil && endsInHTTP(c):
 		return validate.Finding{
 			Path:    at,
-			Message: "filter chain for TLS has no transport socket: http_connection_manager gets the encrypted bytes, and answers 400",
+			Message: "the filter chain for TLS has no transport socket: http_connection_manager gets encrypted bytes and answers 400",
 			Help:    "add a transport_socket with DownstreamTlsContext",
 		}
 	}

@@ -18,16 +18,16 @@ var incompleteTracer = &validate.Rule{
 	Code: "incomplete-tracer",
 	Doc: `A tracer's collector or sampler is missing or invalid.
 
-Envoy refuses the listener: zipkin needs collector_cluster and collector_endpoint, or
-a collector_service with an http_uri ("collector_cluster and collector_endpoint must be
-specified when not using collector_service"); OpenTelemetry exactly one of grpc_service
-and http_service ("must have exactly one of gRPC, HTTP, or custom exporter
-configured"), the sampler wrapped by a parent-based one, and the expression of a CEL
-sampler; X-Ray a daemon_endpoint of protocol UDP with a number as its port ("X-Ray
-daemon endpoint must be a UDP socket address").
+Envoy rejects the listener. zipkin needs collector_cluster and collector_endpoint, or a
+collector_service with an http_uri ("collector_cluster and collector_endpoint must be
+specified when not using collector_service"). OpenTelemetry needs exactly one of grpc_service
+and http_service ("must have exactly one of gRPC, HTTP, or custom exporter configured"); a
+parent-based sampler needs the sampler that it wraps, and a CEL sampler an expression. X-Ray
+needs a daemon_endpoint with protocol UDP and a numeric port ("X-Ray daemon endpoint must be a
+UDP socket address").
 
-Two crash Envoy: the collector_endpoint_version GRPC of zipkin, and a daemon_endpoint of
-X-Ray whose address is no IP address; one of IPv6 needs brackets, as in [::1].`,
+Two mistakes crash Envoy: collector_endpoint_version GRPC of zipkin, and a daemon_endpoint of
+X-Ray that is not an IP address; write IPv6 in brackets, as in [::1].`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.trace.v3.OpenTelemetryConfig",
 		"envoy.config.trace.v3.XRayConfig",
@@ -55,7 +55,7 @@ X-Ray whose address is no IP address; one of IPv6 needs brackets, as in [::1].`,
 			}
 		case *samplersv3.ParentBasedSamplerConfig:
 			if m.GetWrappedSampler() == nil {
-				wrong("", "the parent-based sampler wraps no sampler", "set wrapped_sampler, which decides where there is no parent")
+				wrong("", "the parent-based sampler has no wrapped_sampler", "set wrapped_sampler, which decides for spans without a parent")
 			}
 		}
 	},
@@ -65,11 +65,11 @@ func checkExporter(m *tracev3.OpenTelemetryConfig, wrong func(path xds.Path, mes
 	grpc, http, own := m.GetGrpcService() != nil, m.GetHttpService() != nil, m.GetExporter() != nil
 	switch {
 	case !grpc && !http && !own:
-		wrong("", "the spans of OpenTelemetry go nowhere", "set grpc_service or http_service")
+		wrong("", "the OpenTelemetry tracer has no collector", "set grpc_service or http_service")
 	case grpc && http:
-		wrong("http_service", "http_service beside grpc_service", facts.KeepOne)
+		wrong("http_service", "both http_service and grpc_service are set", facts.KeepOne)
 	case own && (grpc || http):
-		wrong("exporter", "exporter beside a service", facts.KeepOne)
+		wrong("exporter", "both exporter and a service are set", facts.KeepOne)
 	}
 }
 
@@ -77,9 +77,9 @@ func checkCollector(m *tracev3.ZipkinConfig, wrong func(path xds.Path, message, 
 	service := m.GetCollectorService()
 	switch {
 	case service == nil && (m.GetCollectorCluster() == "" || m.GetCollectorEndpoint() == ""):
-		wrong("", "the spans of zipkin go nowhere", "set collector_cluster and collector_endpoint, or collector_service")
+		wrong("", "the zipkin tracer has no collector", "set collector_cluster and collector_endpoint, or collector_service")
 	case service != nil && service.GetHttpUri() == nil:
-		wrong("collector_service", "collector_service has no http_uri", "name the cluster and the path there")
+		wrong("collector_service", "collector_service has no http_uri", "set http_uri with the cluster and the path")
 	case m.GetCollectorEndpointVersion() == tracev3.ZipkinConfig_GRPC:
 		wrong("collector_endpoint_version", "collector_endpoint_version GRPC crashes Envoy", "use HTTP_JSON or HTTP_PROTO")
 	}
@@ -90,14 +90,14 @@ func checkDaemon(a *corev3.SocketAddress, wrong func(path xds.Path, message, hel
 	switch {
 	case a.GetProtocol() != corev3.SocketAddress_UDP:
 		if a == nil {
-			wrong("", "the X-Ray tracer has no daemon_endpoint", "set one of protocol UDP")
+			wrong("", "the X-Ray tracer has no daemon_endpoint", "set daemon_endpoint with protocol: UDP")
 			return
 		}
-		wrong(at, "the daemon of X-Ray is to be reached by TCP", "set protocol: UDP")
+		wrong(at, "the daemon_endpoint of X-Ray uses TCP, and must use UDP", "set protocol: UDP")
 	case a.GetNamedPort() != "":
-		wrong(at.Field("named_port"), fmt.Sprintf("port %q of the daemon of X-Ray is no number", a.GetNamedPort()), "set port_value")
+		wrong(at.Field("named_port"), fmt.Sprintf("the daemon_endpoint of X-Ray has the named port %q, and needs a number", a.GetNamedPort()), "set port_value")
 	case a.GetAddress() != "" && !isHost(a.GetAddress()):
-		wrong(at.Field("address"), fmt.Sprintf("address %q of the daemon of X-Ray crashes Envoy", a.GetAddress()), "write an IP address, one of IPv6 in brackets, as in [::1]")
+		wrong(at.Field("address"), fmt.Sprintf("address %q in the daemon_endpoint of X-Ray crashes Envoy", a.GetAddress()), "write an IP address; IPv6 in brackets, as in [::1]")
 	}
 }
 

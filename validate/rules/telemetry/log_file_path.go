@@ -21,13 +21,13 @@ var logFilePath = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `Envoy can't open a log file at this path.
 
-Envoy opens the files of access logs and of health check events when it loads the
-resource, makes those that are not there, and refuses the resource where it can't:
-"unable to open file '/tmp': Is a directory". It makes no directories. What is
-certain from the path alone is judged: one that ends in a slash, that is one of
-the directories which every system has, that lies below /dev/null, has a part of
-over 255 bytes or 4,096 bytes in all. A ~ or a scheme such as file:// means nothing
-to Envoy. Whether another directory exists on Envoy's machine is not known here.`,
+Envoy opens the files of access logs and health check events when it loads the resource,
+creates missing files, and rejects the resource if it can't ("unable to open file '/tmp': Is
+a directory"). It does not create directories. This rule reports paths that can't work on any
+machine: a path that ends with a slash, a directory that every system has, a path below
+/dev/null, a component of more than 255 bytes, or more than 4,095 bytes in total. Envoy does
+not expand ~ and does not support file:// URLs. Whether another directory exists on Envoy's
+machine is not known here.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.HealthCheck",
 		"envoy.extensions.access_loggers.file.v3.FileAccessLog",
@@ -48,8 +48,8 @@ to Envoy. Whether another directory exists on Envoy's machine is not known here.
 		}
 		if message := noFile(file); message != "" {
 			p.Report(validate.Finding{
-				Path: n.Path().Field(field), Message: fmt.Sprintf("%.60q %s", file, message),
-				Help: "give the path of a file in a directory that exists, such as /var/log/envoy/access.log, or /dev/stdout",
+				Path: n.Path().Field(field), Message: fmt.Sprintf("the log file path %.60q %s", file, message),
+				Help: "write the path of a file in an existing directory, such as /var/log/envoy/access.log, or /dev/stdout",
 			})
 		}
 	},
@@ -70,11 +70,11 @@ func noFile(file string) string {
 	case last == "" || last == "." || last == ".." || slices.Contains(directories, path.Clean(file)):
 		return "is a directory"
 	case strings.HasPrefix(file, "~/"):
-		return "is in a directory called ~, which Envoy does not replace"
+		return "begins with ~, which Envoy does not expand"
 	case strings.HasPrefix(file, "file://"):
-		return "is a URL, and Envoy wants a path"
+		return "is a URL, not a path"
 	case slices.ContainsFunc([]string{"/dev/null/", "/dev/stderr/", "/dev/stdout/"}, func(device string) bool { return strings.HasPrefix(file, device) }):
-		return "lies below a device, which is no directory"
+		return "is below a device, which is not a directory"
 	case len(file) >= 4096 || slices.ContainsFunc(parts, func(part string) bool { return len(part) > 255 }):
 		return "is too long for the file system"
 	}

@@ -18,10 +18,10 @@ var statsMatcher = &validate.Rule{
 	Code: "stats-matcher",
 	Doc: `The stats matcher in the metadata of a listener or cluster is invalid.
 
-Envoy does not look into typed_filter_metadata but for this: what stands at
-envoy.stats_matcher in the metadata of a listener or cluster must be a StatsMatcher by
-its own type ("Failed to unpack stats matcher"), and a valid one. A cluster with something
-else there is taken, and has all stats.`,
+Envoy ignores typed_filter_metadata, with one exception: the value at the key
+envoy.stats_matcher in the metadata of a listener or cluster must be a valid StatsMatcher,
+without TypedStruct ("Failed to unpack stats matcher"). Envoy accepts a cluster with another
+message there, and collects all of its statistics (a warning).`,
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", "envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		const key = "envoy.stats_matcher"
@@ -42,8 +42,8 @@ else there is taken, and has all stats.`,
 		if err := a.UnmarshalTo(&m); err != nil {
 			p.Report(validate.Finding{
 				Path: path, Warning: goesOn,
-				Message: fmt.Sprintf("%s stands at the key %q", a.MessageName(), key),
-				Help:    "a StatsMatcher stands there, not in a TypedStruct",
+				Message: fmt.Sprintf("%s is not allowed at the key %q", a.MessageName(), key),
+				Help:    "write a StatsMatcher, without TypedStruct",
 			})
 			return
 		}

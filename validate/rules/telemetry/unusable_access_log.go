@@ -21,14 +21,13 @@ var unusableAccessLog = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `An access logger has missing or conflicting settings.
 
-Beyond what the API says of single fields, Envoy refuses an OpenTelemetry logger
-that has no way to its collector or several ("can only have one transport
-configured"), or a body or attributes that are anything but texts, lists and maps
-of them ("Only string values, nested key value lists and array values are
-supported"). A stats logger needs one of stat_prefix and stats_scope, each counter
-and gauge one of value_format and value_fixed, and each gauge one operation, of
-access log types that differ. The process_ratelimit filter needs its
-dynamic_config.`,
+Envoy rejects an OpenTelemetry access logger without a collector or with several ("can only
+have one transport configured"), and a body or attributes with anything but strings, lists and
+maps of them ("Only string values, nested key value lists and array values are supported").
+
+A stats logger needs exactly one of stat_prefix and stats_scope; each counter and gauge
+exactly one of value_format and value_fixed; each gauge exactly one operation, with different
+access log types. The process_ratelimit filter needs dynamic_config.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.access_loggers.filters.process_ratelimit.v3.ProcessRateLimitFilter",
 		"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
@@ -49,7 +48,7 @@ dynamic_config.`,
 			checkStatsLogger(m, report)
 		case *processratelimitv3.ProcessRateLimitFilter:
 			if m.GetDynamicConfig() == nil {
-				report("", "dynamic_config is missing", "say in it where the token bucket comes from")
+				report("", "dynamic_config is missing", "add dynamic_config, the source of the token bucket")
 			}
 		}
 	},
@@ -69,12 +68,12 @@ func checkOtelTransport(m *otellogv3.OpenTelemetryAccessLogConfig, report report
 	if m.GetGrpcService() != nil {
 		given = append(given, "grpc_service")
 	}
-	const help = "give one of grpc_service and http_service"
+	const help = "set exactly one of grpc_service and http_service"
 	switch {
 	case len(given) == 0:
-		report("", "the logger has no way to its collector", help)
+		report("", "the access logger has no collector", help)
 	case len(given) > 1:
-		report(given[0], fmt.Sprintf("the logger has %d ways to its collector: %s beside %s", len(given), given[0], given[1]), help)
+		report(given[0], fmt.Sprintf("the access logger has %d collectors: both %s and %s are set", len(given), given[0], given[1]), help)
 	}
 }
 
@@ -88,7 +87,7 @@ func checkOtelValue(path xds.Path, v *otelv1.AnyValue, report reporting) {
 	case *otelv1.AnyValue_KvlistValue:
 		checkOtelValues(path.Field("kvlist_value"), value.KvlistValue, report)
 	default:
-		report(path, "the value is no text, list or map", "give it as string_value")
+		report(path, "the value is not a string, list or map", "write it as string_value")
 	}
 }
 
@@ -101,9 +100,9 @@ func checkOtelValues(path xds.Path, list *otelv1.KeyValueList, report reporting)
 func checkStatsLogger(m *statslogv3.Config, report reporting) {
 	switch prefix := m.GetStatPrefix() != ""; {
 	case prefix && m.GetStatsScope() != nil:
-		report("stats_scope", "stats_scope stands beside stat_prefix", "leave stats_scope alone")
+		report("stats_scope", "both stats_scope and stat_prefix are set", "keep stats_scope")
 	case !prefix && m.GetStatsScope() == nil:
-		report("", "the logger has no stats_scope", "add one; it may be empty")
+		report("", "the access logger has no stats_scope", "add one; it may be empty")
 	}
 	for i, c := range m.GetCounters() {
 		checkStatsValue(xds.Path("counters").Index(i), c, report)
@@ -124,9 +123,9 @@ type measured interface {
 func checkStatsValue(path xds.Path, m measured, report reporting) {
 	switch format, fixed := m.GetValueFormat() != "", m.GetValueFixed() != nil; {
 	case format && fixed:
-		report(path.Field("value_fixed"), "value_fixed stands beside value_format", "leave one of them")
+		report(path.Field("value_fixed"), "both value_fixed and value_format are set", "keep one of them")
 	case !format && !fixed:
-		report(path, "neither value_format nor value_fixed is set", "such as value_fixed: 1, to count requests")
+		report(path, "neither value_format nor value_fixed is set", "set one of them; value_fixed: 1 counts requests")
 	}
 }
 
@@ -135,14 +134,14 @@ func checkGauge(path xds.Path, g *statslogv3.Config_Gauge, report reporting) {
 	set, pair := g.GetSet(), g.GetAddSubtract()
 	switch {
 	case set == nil && pair == nil:
-		report(path, "the gauge has no operation", "give it set or add_subtract")
+		report(path, "the gauge has no operation", "add set or add_subtract")
 	case set != nil && pair != nil:
-		report(path.Field("set"), "set stands beside add_subtract", "leave one of them")
+		report(path.Field("set"), "both set and add_subtract are set", "keep one of them")
 	case set != nil && set.GetLogType() == never:
-		report(path.Field("set").Field("log_type"), "the log type is not set", "such as DownstreamEnd")
+		report(path.Field("set").Field("log_type"), "the log type is not set", "write one, such as DownstreamEnd")
 	case pair != nil && (pair.GetAddLogType() == never || pair.GetSubLogType() == never):
-		report(path.Field("add_subtract"), "a log type is not set", "such as add_log_type: DownstreamStart and sub_log_type: DownstreamEnd")
+		report(path.Field("add_subtract"), "a log type is not set", "set both, such as add_log_type: DownstreamStart and sub_log_type: DownstreamEnd")
 	case pair != nil && pair.GetAddLogType() == pair.GetSubLogType():
-		report(path.Field("add_subtract").Field("sub_log_type"), fmt.Sprintf("%s adds and subtracts", pair.GetSubLogType()), "let two types of log do it")
+		report(path.Field("add_subtract").Field("sub_log_type"), fmt.Sprintf("the log type %s both adds and subtracts", pair.GetSubLogType()), "write two different log types")
 	}
 }
