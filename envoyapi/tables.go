@@ -35,6 +35,9 @@ type tables struct {
 	celFunctions             CELFunctions
 
 	matchers matcherTable
+
+	onMissing map[protoreflect.FullName]OnMissing
+	tls       TLSNames
 }
 
 func read(folder fs.FS) (*tables, error) {
@@ -65,6 +68,9 @@ func read(folder fs.FS) (*tables, error) {
 		celFunctions:   r.celFunctions("cel-functions.txt"),
 
 		matchers: r.matchers("matchers.txt"),
+
+		onMissing: r.onMissing("on-missing.txt"),
+		tls:       r.tlsNames("tls-ciphers.txt", "tls-groups.txt", "tls-signatures.txt"),
 	}
 	t.pointsOf = pointsByMessage(t.points)
 	t.optionsKeys = t.extensions.protocolOptionsKeys()

@@ -23,37 +23,13 @@ const (
 	Locator
 )
 
-// OnMissing is what Envoy does when the target of a reference is missing.
-type OnMissing int
-
-const (
-	// Refused: Envoy rejects the resource that holds the reference.
-	Refused OnMissing = iota
-	// Conditional: Envoy rejects it where clusters are validated: in an inline
-	// route configuration unless validate_clusters is false, in RDS only if true.
-	Conditional
-	// Warned: Envoy logs a warning and takes a default.
-	Warned
-	// BreaksTraffic: Envoy accepts it, and requests fail.
-	BreaksTraffic
-	// Static: the target must stand in the bootstrap; a CDS cluster is refused.
-	Static
-	// Dynamic: the name is chosen at run time.
-	Dynamic
-	// BootstrapOnly: the field stands only in a bootstrap.
-	BootstrapOnly
-	// Ignored: nothing happens, the setting just never takes effect.
-	Ignored
-)
-
 // Reference is one row of the catalogue.
 type Reference struct {
 	// Field is the string, list of strings or map (by its keys) that names.
 	Field protoreflect.FullName
 	Kind  Kind
 	// Target is the type of what is named, nil where that is no resource type.
-	Target    *Type
-	OnMissing OnMissing
+	Target *Type
 	// Names says in words what is named.
 	Names string
 }

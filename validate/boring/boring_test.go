@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"xdspub/envoyapi"
 	"xdspub/internal/certs"
 	"xdspub/validate/boring"
 )
@@ -114,6 +115,19 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
+// names are those that the latest Envoy knows, suites its cipher suites.
+var (
+	names  = envoyapi.Latest.TLSNames()
+	suites = suitesOf(names)
+)
+
+func suitesOf(names envoyapi.TLSNames) (list []boring.CipherSuite) {
+	for _, c := range names.Ciphers {
+		list = append(list, boring.CipherSuite(c))
+	}
+	return list
+}
+
 func TestCheckCiphers(t *testing.T) {
 	for list, want := range map[string]string{
 		"":                                    "",
@@ -142,7 +156,7 @@ func TestCheckCiphers(t *testing.T) {
 		"TLS_RSA_WITH_3DES_EDE_CBC_SHA:!FIPS": "no cipher suite is left",
 	} {
 		t.Run(list, func(t *testing.T) {
-			_, err := boring.CheckCiphers(list)
+			_, err := boring.CheckCiphers(list, suites)
 			says(t, err, want)
 		})
 	}
@@ -150,20 +164,20 @@ func TestCheckCiphers(t *testing.T) {
 
 func TestCheckNames(t *testing.T) {
 	for _, c := range []struct {
-		check      func(string) (string, error)
+		known      map[string]string
 		list, want string
 	}{
-		{boring.CheckGroups, "", ""},
-		{boring.CheckGroups, "X25519MLKEM768:x25519:P-256:secp384r1", ""},
-		{boring.CheckGroups, "P-224", `"P-224" is not known`},
-		{boring.CheckGroups, "P-256:", `"" is not known`},
-		{boring.CheckGroups, "X25519:x25519", `"x25519" is the same as "X25519"`},
-		{boring.CheckSignatures, "rsa_pss_rsae_sha256:ECDSA+SHA256:mldsa65", ""},
-		{boring.CheckSignatures, "rsa_pss_pss_sha256", "is not known"},
-		{boring.CheckSignatures, "ed25519:ed25519", "is named twice"},
+		{names.Groups, "", ""},
+		{names.Groups, "X25519MLKEM768:x25519:P-256:secp384r1", ""},
+		{names.Groups, "P-224", `"P-224" is not known`},
+		{names.Groups, "P-256:", `"" is not known`},
+		{names.Groups, "X25519:x25519", `"x25519" is the same as "X25519"`},
+		{names.Signatures, "rsa_pss_rsae_sha256:ECDSA+SHA256:mldsa65", ""},
+		{names.Signatures, "rsa_pss_pss_sha256", "is not known"},
+		{names.Signatures, "ed25519:ed25519", "is named twice"},
 	} {
 		t.Run(c.list, func(t *testing.T) {
-			_, err := c.check(c.list)
+			_, err := boring.CheckNames(c.list, c.known)
 			says(t, err, c.want)
 		})
 	}
@@ -194,6 +208,6 @@ func FuzzTexts(f *testing.F) {
 		boring.ReadTrust(text)
 		boring.ReadOCSP(text)
 		boring.CheckKey(text, "secret", leaf)
-		boring.CheckCiphers(string(text))
+		boring.CheckCiphers(string(text), suites)
 	})
 }

@@ -7,74 +7,23 @@ import (
 	"strings"
 )
 
-// cipherSuite is one of TLS 1.2 and before; those of TLS 1.3 can't be chosen.
-type cipherSuite struct {
-	// name is OpenSSL's, standard the one of the RFCs.
-	name, standard string
-	// aliases are the names of several that stand for this one too.
-	aliases []string
-	// deprecated ones are chosen by their own name, or as 3DES.
-	deprecated bool
+// CipherSuite is one of TLS 1.2 and before; those of TLS 1.3 can't be chosen.
+type CipherSuite struct {
+	// Name is OpenSSL's, Standard the one of the RFCs.
+	Name, Standard string
+	// Aliases are the names of several suites that stand for this one too.
+	Aliases []string
+	// Deprecated ones are chosen by their own name, or as 3DES.
+	Deprecated bool
 }
 
-func suite(name, standard, aliases string) cipherSuite {
-	return cipherSuite{name: name, standard: standard, aliases: append(strings.Fields(aliases), "ALL", "FIPS", "HIGH")}
-}
-
-func deprecated(c cipherSuite) cipherSuite {
-	c.deprecated = true
-	return c
-}
-
-const (
-	kECDSA = "ECDH ECDHE ECDSA EECDH aECDSA kECDHE kEECDH "
-	kECRSA = "ECDH ECDHE EECDH aRSA kECDHE kEECDH "
-	kECPSK = "ECDH ECDHE EECDH aPSK kECDHE kEECDH "
-	kRSA   = "RSA aRSA kRSA "
-	kPSK   = "PSK aPSK kPSK "
-	cbcSHA = " SHA SHA1 SSLv3 TLSv1"
-)
-
-var cipherSuites = []cipherSuite{
-	suite("AES128-GCM-SHA256", "TLS_RSA_WITH_AES_128_GCM_SHA256", kRSA+"AES AES128 AESGCM TLSv1.2"),
-	suite("AES128-SHA", "TLS_RSA_WITH_AES_128_CBC_SHA", kRSA+"AES AES128"+cbcSHA),
-	suite("AES256-GCM-SHA384", "TLS_RSA_WITH_AES_256_GCM_SHA384", kRSA+"AES AES256 AESGCM TLSv1.2"),
-	suite("AES256-SHA", "TLS_RSA_WITH_AES_256_CBC_SHA", kRSA+"AES AES256"+cbcSHA),
-	deprecated(suite("DES-CBC3-SHA", "TLS_RSA_WITH_3DES_EDE_CBC_SHA", kRSA+"3DES"+cbcSHA)),
-	suite("ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", kECDSA+"AES AES128 AESGCM TLSv1.2"),
-	suite("ECDHE-ECDSA-AES128-SHA", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", kECDSA+"AES AES128"+cbcSHA),
-	deprecated(suite("ECDHE-ECDSA-AES128-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256", kECDSA+"AES AES128 TLSv1.2")),
-	suite("ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", kECDSA+"AES AES256 AESGCM TLSv1.2"),
-	suite("ECDHE-ECDSA-AES256-SHA", "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", kECDSA+"AES AES256"+cbcSHA),
-	suite("ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", kECDSA+"CHACHA20 TLSv1.2"),
-	suite("ECDHE-PSK-AES128-CBC-SHA", "TLS_ECDHE_PSK_WITH_AES_128_CBC_SHA", kECPSK+"AES AES128"+cbcSHA),
-	suite("ECDHE-PSK-AES256-CBC-SHA", "TLS_ECDHE_PSK_WITH_AES_256_CBC_SHA", kECPSK+"AES AES256"+cbcSHA),
-	suite("ECDHE-PSK-CHACHA20-POLY1305", "TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256", kECPSK+"CHACHA20 TLSv1.2"),
-	suite("ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", kECRSA+"AES AES128 AESGCM TLSv1.2"),
-	suite("ECDHE-RSA-AES128-SHA", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", kECRSA+"AES AES128"+cbcSHA),
-	deprecated(suite("ECDHE-RSA-AES128-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", kECRSA+"AES AES128 TLSv1.2")),
-	suite("ECDHE-RSA-AES256-GCM-SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", kECRSA+"AES AES256 AESGCM TLSv1.2"),
-	suite("ECDHE-RSA-AES256-SHA", "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", kECRSA+"AES AES256"+cbcSHA),
-	suite("ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", kECRSA+"CHACHA20 TLSv1.2"),
-	suite("PSK-AES128-CBC-SHA", "TLS_PSK_WITH_AES_128_CBC_SHA", kPSK+"AES AES128"+cbcSHA),
-	suite("PSK-AES256-CBC-SHA", "TLS_PSK_WITH_AES_256_CBC_SHA", kPSK+"AES AES256"+cbcSHA),
-}
-
-// Ciphers are the names of all cipher suites that can be chosen.
-func Ciphers() (names []string) {
-	for _, c := range cipherSuites {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// CheckCiphers says what is wrong with a list of cipher suites in OpenSSL's
-// language, and with which name where it is one.
-func CheckCiphers(list string) (name string, err error) {
+// CheckCiphers returns what is wrong with a list of cipher suites in OpenSSL's language, where
+// BoringSSL knows some, and with which name where it is one. An empty list stands for the default.
+func CheckCiphers(list string, known []CipherSuite) (name string, err error) {
 	if list == "" {
-		return "", nil // the default
+		return "", nil
 	}
-	s := cipherList{rest: list, active: make(map[string]bool), killed: make(map[string]bool)}
+	s := cipherList{known: known, rest: list, active: make(map[string]bool), killed: make(map[string]bool)}
 	if err := s.run(); err != nil {
 		return s.name, err
 	}
@@ -86,6 +35,7 @@ func CheckCiphers(list string) (name string, err error) {
 
 // cipherList carries a list out.
 type cipherList struct {
+	known          []CipherSuite
 	rest, name     string
 	active, killed map[string]bool
 }
@@ -153,8 +103,8 @@ func (s *cipherList) rule(operator byte) error {
 		return nil
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(cipherSuites, func(c cipherSuite) bool {
-			return len(names) == 1 && c.isNamed(name) || slices.Contains(c.aliases, name)
+		if !slices.ContainsFunc(s.known, func(c CipherSuite) bool {
+			return len(names) == 1 && c.isNamed(name) || slices.Contains(c.Aliases, name)
 		}) {
 			s.name = name
 			return fmt.Errorf("%q is not known", name)
@@ -166,33 +116,33 @@ func (s *cipherList) rule(operator byte) error {
 
 // apply changes what is active by the suites that all names stand for.
 func (s *cipherList) apply(operator byte, names []string) {
-	exact := slices.ContainsFunc(cipherSuites, func(c cipherSuite) bool { return len(names) == 1 && c.isNamed(names[0]) })
-	for _, c := range cipherSuites {
+	exact := slices.ContainsFunc(s.known, func(c CipherSuite) bool { return len(names) == 1 && c.isNamed(names[0]) })
+	for _, c := range s.known {
 		switch {
 		case exact && !c.isNamed(names[0]):
 			continue
 		case exact:
-		case operator == 'a' && c.deprecated && !slices.Contains(names, "3DES"), !c.hasAliases(names):
+		case operator == 'a' && c.Deprecated && !slices.Contains(names, "3DES"), !c.hasAliases(names):
 			continue
 		}
 		switch operator {
 		case 'a':
-			if !s.killed[c.name] {
-				s.active[c.name] = true
+			if !s.killed[c.Name] {
+				s.active[c.Name] = true
 			}
 		case '-':
-			delete(s.active, c.name)
+			delete(s.active, c.Name)
 		case '!':
-			delete(s.active, c.name)
-			s.killed[c.name] = true
+			delete(s.active, c.Name)
+			s.killed[c.Name] = true
 		}
 	}
 }
 
-func (c cipherSuite) isNamed(name string) bool { return c.name == name || c.standard == name }
+func (c CipherSuite) isNamed(name string) bool { return c.Name == name || c.Standard == name }
 
-func (c cipherSuite) hasAliases(names []string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(c.aliases, name) })
+func (c CipherSuite) hasAliases(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(c.Aliases, name) })
 }
 
 func isAlphanumeric(c byte) bool {

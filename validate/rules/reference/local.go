@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -108,14 +109,14 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	}
 	f := validate.Finding{Path: use.Path, Help: "one of " + facts.Quoted(names.list)}
 	f.Message = fmt.Sprintf("unknown %s %q: ", noun, use.Name)
-	switch use.OnMissing {
-	case xds.Warned:
+	switch p.Envoy.OnMissing(use.Field) {
+	case envoyapi.Warned:
 		f.Message += "Envoy takes the default"
 		f.Warning = true
-	case xds.Ignored:
+	case envoyapi.Ignored:
 		f.Message += "Envoy accepts it, and " + noEffect
 		f.Warning = true
-	case xds.BreaksTraffic:
+	case envoyapi.BreaksTraffic:
 		f.Message += "Envoy accepts it, and " + someFail
 		f.Warning = true
 	default:

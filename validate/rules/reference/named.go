@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -24,7 +25,7 @@ import (
 // checkName checks a name that stands by itself, for a cluster or a listener.
 func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	exists := p.Exists(use.Target, use.Name)
-	if exists && use.OnMissing == xds.Conditional { // most of all uses
+	if exists && p.Envoy.OnMissing(use.Field) == envoyapi.Conditional { // most of all uses
 		return
 	}
 	if n.InMetadata() || facts.InRemovedTracer(n) {
@@ -39,11 +40,11 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
 			reportUnknown(p, use, fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name), false)
 		}
-	case load == xds.Static, load == xds.BootstrapOnly:
+	case load == envoyapi.Static, load == envoyapi.BootstrapOnly:
 		if !static {
 			reportNotStatic(p, use)
 		}
-	case load != xds.Refused && load != xds.BreaksTraffic && load != xds.Ignored: // chosen at run time
+	case load != envoyapi.Refused && load != envoyapi.BreaksTraffic && load != envoyapi.Ignored: // chosen at run time
 	case exists:
 		if l := outerListener(p, n, use); l != nil {
 			p.Report(validate.Finding{
@@ -82,11 +83,11 @@ func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 }
 
 // consequence says what Envoy does with a name that nothing has, and whether that is a warning.
-func consequence(p *validate.LookupPass, n *xds.Node, load xds.OnMissing) (does string, warning bool) {
+func consequence(p *validate.LookupPass, n *xds.Node, load envoyapi.OnMissing) (does string, warning bool) {
 	switch load {
-	case xds.Refused:
+	case envoyapi.Refused:
 		return p.Resource.Refusal(), false
-	case xds.Ignored:
+	case envoyapi.Ignored:
 		return "Envoy accepts it, and " + noEffect, true
 	}
 	words, fatal := aftermath(p, n)
@@ -118,31 +119,32 @@ func suggest(p *validate.LookupPass, f *validate.Finding, t *xds.Type, name stri
 
 // loadAt is what Envoy does about a missing target just here, where the
 // catalogue says that it depends.
-func loadAt(p *validate.Pass, n *xds.Node, use xds.Use) xds.OnMissing {
+func loadAt(p *validate.Pass, n *xds.Node, use xds.Use) envoyapi.OnMissing {
+	does := p.Envoy.OnMissing(use.Field)
 	switch use.Field {
 	case "envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name", "envoy.config.core.v3.ApiConfigSource.cluster_names":
-		return loadInConfigSource(n, use.OnMissing)
+		return loadInConfigSource(n, does)
 	case "envoy.config.core.v3.HttpUri.cluster":
 		if facts.Inside(n, "envoy.config.trace.v3.ZipkinConfig") {
-			return xds.Refused
+			return envoyapi.Refused
 		}
 	}
-	if use.OnMissing == xds.Conditional {
+	if does == envoyapi.Conditional {
 		if validatesClusters(p, n) {
-			return xds.Refused
+			return envoyapi.Refused
 		}
-		return xds.BreaksTraffic
+		return envoyapi.BreaksTraffic
 	}
-	return use.OnMissing
+	return does
 }
 
 // loadInConfigSource: Envoy sets up most subscriptions, and its sinks for
 // statistics, before any cluster comes by CDS, and refuses one that needs such a
 // cluster; secrets, virtual hosts and load reports it starts later, and of a source of
 // type DELTA_GRPC it never looks the cluster up.
-func loadInConfigSource(n *xds.Node, otherwise xds.OnMissing) xds.OnMissing {
+func loadInConfigSource(n *xds.Node, otherwise envoyapi.OnMissing) envoyapi.OnMissing {
 	if facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.stats_sinks", "envoy.config.bootstrap.v3.Bootstrap.DynamicResources.ads_config") {
-		return xds.Static
+		return envoyapi.Static
 	}
 	source := facts.Enclosing(n, "envoy.config.core.v3.ConfigSource")
 	if source == nil {
@@ -151,12 +153,12 @@ func loadInConfigSource(n *xds.Node, otherwise xds.OnMissing) xds.OnMissing {
 	switch source.Field() {
 	case "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.sds_config", "envoy.config.route.v3.Vhds.config_source",
 		"envoy.config.cluster.v3.Cluster.lrs_server":
-		return xds.BreaksTraffic
+		return envoyapi.BreaksTraffic
 	}
 	if api, _ := xds.Enclosing[*corev3.ApiConfigSource](n); api.GetApiType() == corev3.ApiConfigSource_DELTA_GRPC {
-		return xds.BreaksTraffic
+		return envoyapi.BreaksTraffic
 	}
-	return xds.Static
+	return envoyapi.Static
 }
 
 // validatesClusters reports whether Envoy looks the clusters of a route up when it

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -119,7 +120,7 @@ func chosenAtRunTime(p *validate.SnapshotPass) bool {
 			}
 		}
 		for _, use := range m.Node.Uses() {
-			if use.Target == xds.Cluster && use.OnMissing == xds.Dynamic {
+			if use.Target == xds.Cluster && p.Envoy.OnMissing(use.Field) == envoyapi.Dynamic {
 				return true
 			}
 		}

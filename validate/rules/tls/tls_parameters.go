@@ -2,6 +2,8 @@ package tls
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,27 +78,36 @@ func untilSecret(p *validate.LookupPass, users []tlsContext) string {
 
 // checkNames judges what BoringSSL is to know by name.
 func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
-	at := t.Path
+	at, names := t.Path, p.Envoy.TLSNames()
+	var suites []boring.CipherSuite
+	var ciphers []string
+	for _, c := range names.Ciphers {
+		suites, ciphers = append(suites, boring.CipherSuite(c)), append(ciphers, c.Name)
+	}
+	among := func(known map[string]string) func(string) (string, error) {
+		return func(list string) (string, error) { return boring.CheckNames(list, known) }
+	}
 	for _, l := range []struct {
 		field, noun string
 		values      []string
-		check       func(string) (string, error)
-		known       func() []string
+		check       func(list string) (name string, err error)
+		known       iter.Seq[string]
 	}{
-		{"cipher_suites", "cipher suite", params.GetCipherSuites(), boring.CheckCiphers, boring.Ciphers},
-		{"ecdh_curves", "curve", params.GetEcdhCurves(), boring.CheckGroups, boring.Groups},
-		{"signature_algorithms", "signature algorithm", params.GetSignatureAlgorithms(), boring.CheckSignatures, boring.Signatures},
+		{"cipher_suites", "cipher suite", params.GetCipherSuites(), func(list string) (string, error) { return boring.CheckCiphers(list, suites) }, slices.Values(ciphers)},
+		{"ecdh_curves", "curve", params.GetEcdhCurves(), among(names.Groups), maps.Keys(names.Groups)},
+		{"signature_algorithms", "signature algorithm", params.GetSignatureAlgorithms(), among(names.Signatures), maps.Keys(names.Signatures)},
 	} {
 		name, err := l.check(strings.Join(l.values, ":"))
 		if err == nil {
 			continue
 		}
+		known := slices.Sorted(l.known)
 		t.Path = at.Field(l.field)
 		if i := slices.IndexFunc(l.values, func(v string) bool { return strings.Contains(v, name) }); name != "" && i >= 0 {
 			t.Path = t.Path.Index(i)
 		}
-		f := validate.Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "BoringSSL knows " + strings.Join(l.known(), ", ")}
-		if near := diag.NewCandidates(l.known()).Nearest(name); near != "" && near != name {
+		f := validate.Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "BoringSSL knows " + strings.Join(known, ", ")}
+		if near := diag.NewCandidates(known).Nearest(name); near != "" && near != name {
 			f.Help, f.Correction = "", diag.Correction{Wrong: name, Right: near}
 		}
 		if l.field == "cipher_suites" && (strings.HasPrefix(name, "TLS_AES_") || strings.HasPrefix(name, "TLS_CHACHA20_")) {

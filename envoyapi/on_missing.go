@@ -1,0 +1,52 @@
+package envoyapi
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// OnMissing is what Envoy does when the target of a reference is missing.
+type OnMissing int
+
+const (
+	// Refused: Envoy rejects the resource that holds the reference.
+	Refused OnMissing = iota
+	// Conditional: Envoy rejects it where clusters are validated: in an inline
+	// route configuration unless validate_clusters is false, in RDS only if true.
+	Conditional
+	// Warned: Envoy logs a warning and takes a default.
+	Warned
+	// BreaksTraffic: Envoy accepts it, and requests fail.
+	BreaksTraffic
+	// Static: the target must stand in the bootstrap; a CDS cluster is refused.
+	Static
+	// Dynamic: the name is chosen at run time.
+	Dynamic
+	// BootstrapOnly: the field stands only in a bootstrap.
+	BootstrapOnly
+	// Ignored: nothing happens, the setting just never takes effect.
+	Ignored
+)
+
+// onMissing are the words of on-missing.txt, in the order of the constants.
+var onMissing = []string{"refused", "conditional", "warned", "breaks-traffic", "static", "dynamic", "bootstrap-only", "ignored"}
+
+// OnMissing returns what Envoy does when the target of a reference of the catalogue
+// (xds.References) is missing, by the field that names it.
+func (v *Version) OnMissing(field protoreflect.FullName) OnMissing {
+	return v.tables().onMissing[field]
+}
+
+func (r *reader) onMissing(file string) map[protoreflect.FullName]OnMissing {
+	all := make(map[protoreflect.FullName]OnMissing)
+	for _, words := range r.rows(file, 2) {
+		does := slices.Index(onMissing, words[1])
+		if does < 0 {
+			r.fail(fmt.Errorf("%s: unknown word %q", file, words[1]))
+		}
+		all[protoreflect.FullName(words[0])] = OnMissing(does)
+	}
+	return all
+}
