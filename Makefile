@@ -1,12 +1,15 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check deadcode generate extensions agreement mutate worldwide fuzz soak traffic bench new-rule clean
+.PHONY: help build install demo test check deadcode generate extensions agreement mutate worldwide fuzz soak traffic bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
 
 build: ## build bin/xdspub
 	go build -o bin/xdspub ./cmd/xdspub
+
+install: ## build a static program, and put it into PREFIX/bin (default /usr/local)
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/xdspub ./cmd/xdspub
 
 demo: ## see it work: watch and a real Envoy on examples/quickstart
 	@scripts/demo
@@ -20,7 +23,7 @@ check: ## what to run before a commit: formatting, vet on three systems, staticc
 deadcode: ## look for functions that the program does not reach
 	@scripts/deadcode
 
-generate: ## write generated files again: type imports, docs/rules
+generate: ## write generated files again: type imports, docs/rules, docs/reference
 	go generate ./...
 
 extensions: ## ask the real Envoy for its extensions, and try every message type at every extension point

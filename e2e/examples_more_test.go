@@ -102,6 +102,8 @@ func TestMulti(t *testing.T) {
 	watch.WaitLog(t, "refused, the last valid output stays")
 	e.curl(t, search, "search")
 	content(t, live)
+	e.line(t, "bin/xdspub convert --to yaml examples/multi/platform/old-urls/old-urls.pb") // by TestMultiBinary
+	e.allDone(t)
 }
 
 // TestMultiBinary: the binary file of the example is what its list makes, byte for
@@ -227,6 +229,7 @@ func TestKubernetes(t *testing.T) {
 	live = e.envoy(t, envoy)
 	e.answers(t, curl, "shop")
 	content(t, live)
+	e.allDone(t)
 }
 
 // podSpec is what the test needs of Kubernetes' own.
@@ -333,4 +336,5 @@ func TestLegacy(t *testing.T) {
 	e.edit(t, replace(e.moved.Replace("8082"), e.moved.Replace("8083")), "config/eds.yaml")
 	e.answers(t, shop, "shop-new")
 	content(t, live)
+	e.allDone(t)
 }

@@ -24,12 +24,13 @@ type example struct {
 	dir    string // the copy
 	readme string
 	moved  *strings.Replacer // from what the README says to what is
+	done   map[string]bool   // the commands of the README that were asked for
 }
 
 // newExample copies an example. ports are those that it listens on or connects to.
 func newExample(t *testing.T, name string, ports ...int) *example {
 	t.Helper()
-	e := &example{dir: filepath.Join(t.TempDir(), name)}
+	e := &example{dir: filepath.Join(t.TempDir(), name), done: make(map[string]bool)}
 	original := filepath.Join(root, "examples", name)
 	if err := os.CopyFS(e.dir, os.DirFS(original)); err != nil {
 		t.Fatal(err)
@@ -94,19 +95,37 @@ func replace(old, text string) func(string) string {
 // line returns a command line of the README, as it has to be here.
 func (e *example) line(t *testing.T, line string) string {
 	t.Helper()
+	if !slices.Contains(e.lines(), line) {
+		t.Fatalf("the README has no command %q", line)
+	}
+	e.done[line] = true
+	return e.moved.Replace(line)
+}
+
+// lines returns all commands of the README.
+func (e *example) lines() (list []string) {
 	block, shell := false, false
 	for l := range strings.Lines(e.readme) {
-		l = strings.TrimSuffix(l, "\n")
+		l = strings.TrimSpace(l)
 		switch {
 		case strings.HasPrefix(l, "```"):
 			block = !block
 			shell = block && l == "```sh"
-		case shell && l == line:
-			return e.moved.Replace(line)
+		case shell:
+			list = append(list, l)
 		}
 	}
-	t.Fatalf("the README has no command %q", line)
-	return ""
+	return list
+}
+
+// allDone holds that the test has done all commands of the README.
+func (e *example) allDone(t *testing.T) {
+	t.Helper()
+	for _, line := range e.lines() {
+		if !e.done[line] {
+			t.Errorf("the test does not do what the README says: %s", line)
+		}
+	}
 }
 
 // tree returns the source tree: the argument of the README's first command that reads
@@ -277,6 +296,7 @@ func TestQuickstart(t *testing.T) {
 	live = e.envoy(t, envoy)
 	e.answers(t, home, "api")
 	content(t, live)
+	e.allDone(t)
 }
 
 func TestSecrets(t *testing.T) {
@@ -342,6 +362,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("the renewal touched the listener: %v, was %v", now, listener)
 	}
 	content(t, live)
+	e.allDone(t)
 }
 
 func TestStaticImport(t *testing.T) {
@@ -364,4 +385,5 @@ func TestStaticImport(t *testing.T) {
 	after := e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/static-import-envoy.yaml`)
 	answers()
 	content(t, after)
+	e.allDone(t)
 }

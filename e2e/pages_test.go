@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,17 +17,19 @@ import (
 	"xdspub/internal/envoytest"
 )
 
-// typedPages returns the names of all documents whose commands are typed: those of the README,
-// and of the pages for users. What other documents show has tests of its own.
+// typedPages returns the names of the documents whose commands are typed. CONTRIBUTING.md and
+// the examples have tests of their own.
 func typedPages(t *testing.T) []string {
 	t.Helper()
 	names := []string{"README.md"}
-	files, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		names = append(names, "docs/"+filepath.Base(file))
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		files, err := fs.Glob(os.DirFS(filepath.Join(root, "docs")), pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			names = append(names, "docs/"+file)
+		}
 	}
 	return names
 }
@@ -53,7 +56,7 @@ func TestPages(t *testing.T) {
 
 // TestNoOtherCommands: no page hides commands in a language that TestPages does not type.
 func TestNoOtherCommands(t *testing.T) {
-	command := regexp.MustCompile(`(?m)^(\$ |(bin/)?xdspub |curl |make )`)
+	command := regexp.MustCompile(`(?m)^(\$ |(bin/)?xdspub [a-z]|curl |make )`)
 	for _, name := range typedPages(t) {
 		for _, m := range codeBlock.FindAllStringSubmatch(page(t, name), -1) {
 			if m[1] == "" && m[2] != "console" && command.MatchString(m[3]) {
