@@ -25,7 +25,7 @@ import (
 type folder struct{ *os.File }
 
 // errLink says why a link is in the way.
-var errLink = errors.New("a symbolic link, and links in an output directory are not followed: remove it")
+var errLink = errors.New("a symbolic link: remove it, xdspub follows no links inside an output directory")
 
 // isOther reports whether err says that something else stands where a file should.
 func isOther(err error) bool {
@@ -44,7 +44,18 @@ const maxNames = 1 << 20
 // its owner's.
 func openOut(out string) (folder, error) {
 	f, err := os.OpenFile(out, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		err = &fs.PathError{Op: "open output directory", Path: out, Err: cause(err)}
+	}
 	return folder{f}, err
+}
+
+// cause returns what the system said, without the path.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }
 
 // reading has read look at the output directory out. Where there is none that is the
@@ -68,8 +79,13 @@ func (f folder) path(name string) string { return filepath.Join(f.Name(), name) 
 
 // failed returns what a system call said about a name, with its path.
 func (f folder) failed(op, name string, err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, unix.ENOTDIR):
+		err = fmt.Errorf("%w: remove it, a directory of xdspub belongs here", err)
+	case errors.Is(err, unix.EISDIR):
+		err = fmt.Errorf("%w: remove it, only a file of xdspub belongs here", err)
 	}
 	return &fs.PathError{Op: op, Path: f.path(name), Err: err}
 }
@@ -181,7 +197,7 @@ func (f folder) names() ([]string, error) {
 		return nil, err
 	}
 	if len(names) > maxNames {
-		return nil, fmt.Errorf("read %s: more than %d names", f.Name(), maxNames)
+		return nil, fmt.Errorf("read %s: the directory has more than %d entries", f.Name(), maxNames)
 	}
 	slices.Sort(names)
 	return names, nil

@@ -94,7 +94,7 @@ func (d *Dir) outermost(name string) (folder, error) {
 		return f, err
 	}
 	if _, err := os.Lstat(name); err == nil {
-		return folder{}, &fs.PathError{Op: "mkdir", Path: name, Err: errors.New("a symbolic link to nothing is in the way")}
+		return folder{}, &fs.PathError{Op: "mkdir", Path: name, Err: errors.New("a symbolic link that leads nowhere: remove it, or create what it leads to")}
 	}
 	above, err := d.outermost(filepath.Dir(name))
 	if err != nil {
@@ -247,8 +247,11 @@ func lookupGroup(group string, out folder) (int, error) {
 		return int(gid), nil
 	}
 	g, err := user.LookupGroup(group)
+	if _, ok := errors.AsType[user.UnknownGroupError](err); ok {
+		return 0, fmt.Errorf("no group %q on this machine: create it, or give the number of a group", group)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("lookup group %q: %w", group, err)
+		return 0, fmt.Errorf("look up group %q: %w", group, err)
 	}
 	return strconv.Atoi(g.Gid)
 }

@@ -59,10 +59,10 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := Open(filepath.Join(dir, "file"), Options{}); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("file: %v", err)
 	}
-	if _, err := Open(filepath.Join(dir, "dangling"), Options{}); err == nil || !strings.Contains(err.Error(), "a symbolic link to nothing") {
+	if _, err := Open(filepath.Join(dir, "dangling"), Options{}); err == nil || !strings.Contains(err.Error(), "a symbolic link that leads nowhere") {
 		t.Errorf("dangling: %v", err)
 	}
-	if _, err := Open(filepath.Join(dir, "out"), Options{Group: "no such group"}); err == nil || !strings.Contains(err.Error(), `lookup group "no such group"`) {
+	if _, err := Open(filepath.Join(dir, "out"), Options{Group: "no such group"}); err == nil || !strings.Contains(err.Error(), `no group "no such group" on this machine`) {
 		t.Errorf("group: %v", err)
 	}
 }

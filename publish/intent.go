@@ -15,7 +15,7 @@ const (
 	undoPath   = private + "/undo"
 
 	// publishAgain is the advice where an intent can't be completed.
-	publishAgain = "and publish again: the change then starts from what is out"
+	publishAgain = "and publish again: the change then starts from the files that are published"
 )
 
 // Direction is the direction of a change.
@@ -153,14 +153,14 @@ func readIntent(root folder) (in *Intent, err error) {
 
 func (in *Intent) check() error {
 	if in.Direction != Forward && in.Direction != Back {
-		return fmt.Errorf("direction %q", in.Direction)
+		return fmt.Errorf("invalid direction %q", in.Direction)
 	}
 	for f := range in.files() {
 		if err := checkName(f.Path); err != nil {
 			return err
 		}
 		if f.Saved != "" && (f.Saved != filepath.Base(f.Saved) || !filepath.IsLocal(f.Saved)) {
-			return fmt.Errorf("saved as %q", f.Saved)
+			return fmt.Errorf("invalid name %q of saved bytes", f.Saved)
 		}
 	}
 	return in.Manifest.check()
@@ -338,7 +338,7 @@ func (d *Dir) saveCurrent(name string, m Manifest, keep func(File) saved) (saved
 	return keep(f), nil
 }
 
-var errEdited = errors.New("not as it was published")
+var errEdited = errors.New("changed since it was published")
 
 // current returns the published file name. The error is errEdited where it was edited by
 // hand or removed since.

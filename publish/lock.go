@@ -20,14 +20,14 @@ type LockedError struct {
 
 func (e *LockedError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("lock %s: held by another process", e.Path)
+		return fmt.Sprintf("lock %s: held by another process, which publishes into this directory: stop it, or publish into another directory", e.Path)
 	}
-	return fmt.Sprintf("lock %s: held by process %d", e.Path, e.PID)
+	return fmt.Sprintf("lock %s: held by process %d, which publishes into this directory: stop it, or publish into another directory", e.Path, e.PID)
 }
 
 // ErrLost means that the directory was removed, or replaced by another one: the
 // lock is on a file that nobody finds any more. Open it again.
-var ErrLost = errors.New("the directory was removed or replaced, and with it the lock")
+var ErrLost = errors.New("the directory was removed or replaced while xdspub was publishing into it")
 
 // lockPath is the lock file, below OUT.
 const lockPath = private + "/lock"

@@ -95,7 +95,7 @@ func readManifest(root folder) (Manifest, error) { return readManifestKnowing(ro
 
 // readManifestKnowing is readManifest where a base need not be read again.
 func readManifestKnowing(root folder, known *base) (m Manifest, err error) {
-	const wayOut = "remove the file and publish again with the format and the Envoy path of before; clusters and files that waited for their trim are then forgotten"
+	const wayOut = "remove the file, and publish again with the same --format and --envoy-path; what waited for its removal then waits the whole --trim-delay again"
 	err = completed(root, known, func() (*PublishedFiles, error) {
 		m = Manifest{}
 		_, err := readRecord(root, manifestPath, &m, func() error { return m.check() }, wayOut)
@@ -110,11 +110,11 @@ func readManifestKnowing(root folder, known *base) (m Manifest, err error) {
 func (m Manifest) check() error {
 	for _, g := range m.Retired {
 		if (g.Cluster == "") == (g.File == "") {
-			return fmt.Errorf("manifest: going %+v: not exactly one of cluster and file", g)
+			return fmt.Errorf("manifest: retired %+v: one of cluster and file is needed, not both", g)
 		}
 		if g.File != "" {
 			if err := checkName(g.File); err != nil {
-				return fmt.Errorf("manifest: going: %w", err)
+				return fmt.Errorf("manifest: retired: %w", err)
 			}
 		}
 	}

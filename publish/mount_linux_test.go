@@ -130,7 +130,7 @@ func TestNoInodes(t *testing.T) {
 			})
 		}
 		all := strings.Join(failures, "\n")
-		if !strings.Contains(all, "stage lds/lds.json: open ") || !strings.Contains(all, "step new: mkdir ") {
+		if !strings.Contains(all, "stage lds/lds.json: open ") || !strings.Contains(all, "stopped in step new, the next run continues from there: mkdir ") {
 			t.Errorf("the disk was not full in all places:\n%s", all)
 		}
 	})
@@ -163,7 +163,7 @@ func TestReadOnly(t *testing.T) {
 // before the first step moves.
 func TestOtherFileSystem(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
-		const want = ".xdspub and what stands beside it must be on one file system"
+		const want = "(the whole output directory, with .xdspub, must be on one file system"
 		out := t.TempDir()
 		publishOnce(t, out, oldPlan())
 		d := mustOpen(t, out, osDisk{})

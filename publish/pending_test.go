@@ -47,9 +47,9 @@ func TestRefusedPlans(t *testing.T) {
 		{"twice in one step", twice, "named twice in one plan"},
 		{"written and removed", again, "named twice in one plan"},
 		{"one folder", two("xds/cds.json", "xds/lds.json"), "publish xds/lds.json: xds/cds.json is in the same folder"},
-		{"file and folder", two("eds/web", "eds/web/eds.json"), "eds/web is a file of the same plan"},
-		{"going nothing", Plan{Manifest: Manifest{Retired: []Retired{{}}}}, "not exactly one of cluster and file"},
-		{"going twice", Plan{Manifest: Manifest{Retired: []Retired{{Cluster: "a", File: "b"}}}}, "not exactly one of cluster and file"},
+		{"file and folder", two("eds/web", "eds/web/eds.json"), "eds/web is a file in the same plan"},
+		{"going nothing", Plan{Manifest: Manifest{Retired: []Retired{{}}}}, "one of cluster and file is needed"},
+		{"going twice", Plan{Manifest: Manifest{Retired: []Retired{{Cluster: "a", File: "b"}}}}, "one of cluster and file is needed, not both"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out := t.TempDir()
@@ -77,13 +77,13 @@ func TestBlocked(t *testing.T) {
 		{
 			name: "folder in place of the file",
 			make: func(out string) error { return os.MkdirAll(filepath.Join(out, "rds/r/rds.json"), 0o755) },
-			want: "publish rds/r/rds.json: rename OUT/rds/r/rds.json: is a directory",
+			want: "publish rds/r/rds.json: rename OUT/rds/r/rds.json: is a directory: remove it, only a file of xdspub belongs here",
 			is:   syscall.EISDIR,
 		},
 		{
 			name: "folder in place of the file, in a folder of the wrong mode",
 			make: func(out string) error { return os.MkdirAll(filepath.Join(out, "rds/r/rds.json"), 0o700) },
-			want: "publish rds/r/rds.json: rename OUT/rds/r/rds.json: is a directory",
+			want: "publish rds/r/rds.json: rename OUT/rds/r/rds.json: is a directory: remove it, only a file of xdspub belongs here",
 			is:   syscall.EISDIR,
 		},
 		{
@@ -91,13 +91,13 @@ func TestBlocked(t *testing.T) {
 			make: func(out string) error {
 				return errors.Join(os.Mkdir(filepath.Join(out, "rds"), 0o755), os.WriteFile(filepath.Join(out, "rds/r"), nil, 0o644))
 			},
-			want: "publish rds/r/rds.json: open OUT/rds/r: not a directory",
+			want: "publish rds/r/rds.json: open OUT/rds/r: not a directory: remove it, a directory of xdspub belongs here",
 			is:   syscall.ENOTDIR,
 		},
 		{
 			name: "file in place of the folder above",
 			make: func(out string) error { return os.WriteFile(filepath.Join(out, "rds"), nil, 0o644) },
-			want: "publish rds/r/rds.json: open OUT/rds: not a directory",
+			want: "publish rds/r/rds.json: open OUT/rds: not a directory: remove it, a directory of xdspub belongs here",
 			is:   syscall.ENOTDIR,
 		},
 		{
@@ -105,7 +105,7 @@ func TestBlocked(t *testing.T) {
 			make: func(out string) error {
 				return errors.Join(os.Mkdir(filepath.Join(out, "rds"), 0o755), os.Symlink("nowhere", filepath.Join(out, "rds/r")))
 			},
-			want: "publish rds/r/rds.json: open OUT/rds/r: a symbolic link, and links in an output directory are not followed: remove it",
+			want: "publish rds/r/rds.json: open OUT/rds/r: a symbolic link: remove it, xdspub follows no links inside an output directory",
 		},
 		{
 			name: "name too long",
@@ -118,7 +118,7 @@ func TestBlocked(t *testing.T) {
 			name: "folder in place of what goes",
 			make: func(out string) error { return os.MkdirAll(filepath.Join(out, "eds/gone/eds.json"), 0o755) },
 			plan: func(p *Plan) { p.Steps[2].Remove = []string{"eds/gone/eds.json"} },
-			want: "remove eds/gone/eds.json: remove OUT/eds/gone/eds.json: is a directory",
+			want: "remove eds/gone/eds.json: remove OUT/eds/gone/eds.json: is a directory: remove it, only a file of xdspub belongs here",
 			is:   syscall.EISDIR,
 		},
 	} {

@@ -117,7 +117,7 @@ func (p Plan) check() error {
 			}
 			folder := path.Dir(f.Path)
 			if other, ok := tenant[folder]; ok {
-				return fmt.Errorf("publish %s: %s is in the same folder, and Envoy would see the two in no order", f.Path, other)
+				return fmt.Errorf("publish %s: %s is in the same folder, and Envoy would read the two in any order", f.Path, other)
 			}
 			tenant[folder] = f.Path
 		}
@@ -131,7 +131,7 @@ func (p Plan) check() error {
 		for _, f := range s.Write {
 			for _, folder := range folders(f.Path) {
 				if named[folder] {
-					return fmt.Errorf("publish %s: %s is a file of the same plan", f.Path, folder)
+					return fmt.Errorf("publish %s: %s is a file in the same plan, and can't be a folder too", f.Path, folder)
 				}
 			}
 		}

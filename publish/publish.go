@@ -71,7 +71,7 @@ func (d *Dir) state() (*Intent, Manifest, error) {
 		return nil, Manifest{}, err
 	}
 	if in != nil && in.Direction == Back {
-		return nil, Manifest{}, fmt.Errorf("publish %s: a change is half put back: recover first", d.out)
+		return nil, Manifest{}, fmt.Errorf("publish %s: an interrupted rollback must finish first: run render or watch again", d.out)
 	}
 	m, err := d.reader.manifestIn(d.root)
 	if err != nil || in == nil {
@@ -260,9 +260,9 @@ func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done
 			switch {
 			case err == nil:
 			case ctx.Err() != nil:
-				return done, refused, d.stopped(ctx, "before step "+s.Name)
+				return done, refused, d.stopped("before step "+s.Name, ctx.Err())
 			default:
-				return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
+				return done, refused, d.stopped("before step "+s.Name, err)
 			}
 		}
 		moved, err := d.step(s, ready[:len(s.Write)])
@@ -271,7 +271,7 @@ func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done
 			done = append(done, moved)
 		}
 		if err != nil {
-			return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
+			return done, refused, d.stopped("in step "+s.Name, err)
 		}
 		d.log.Info("published", "step", s.Name, "written", len(moved.Written), "removed", len(moved.Removed))
 		answered := false
@@ -284,9 +284,9 @@ func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done
 				return done, refused, nil
 			case ok:
 			case ctx.Err() != nil:
-				return done, refused, d.stopped(ctx, "after step "+s.Name)
+				return done, refused, d.stopped("after step "+s.Name, ctx.Err())
 			case err != nil:
-				return done, refused, fmt.Errorf("step %s: %w", s.Name, err)
+				return done, refused, d.stopped("after step "+s.Name, err)
 			}
 		}
 		if i+1 < len(p.Steps) {

@@ -208,7 +208,7 @@ func (p *PublishedFiles) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	if strings.Trim(is.Base, "0123456789abcdef") != "" || len(is.Base) != len(sum(nil)) {
-		return fmt.Errorf("%q is no name of a base", is.Base)
+		return fmt.Errorf("invalid name %q of a base", is.Base)
 	}
 	*p = PublishedFiles{base: &base{sum: is.Base}, changed: is.Changed}
 	return nil
@@ -218,7 +218,7 @@ func (p *PublishedFiles) UnmarshalJSON(data []byte) error {
 func (p PublishedFiles) check() error {
 	for name, f := range p.changed {
 		if f == nil && p.base == nil {
-			return fmt.Errorf("nothing is said of %q", name)
+			return fmt.Errorf("no entry for %q", name)
 		}
 		if err := checkName(name); err != nil {
 			return err
@@ -264,7 +264,7 @@ func (b *base) read(root folder) (there bool, err error) {
 			err = errors.Unwrap(err) // the path is told below
 		}
 	case sum(data) != b.sum:
-		err = errors.New("not as it was written")
+		err = errors.New("changed since it was written")
 	default:
 		err = json.Unmarshal(data, &is)
 	}
@@ -274,7 +274,7 @@ func (b *base) read(root folder) (there bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %s: damaged: %w (remove the file and publish again; until then it is not known which files were edited by hand)", root.path(b.path()), err)
+		return false, fmt.Errorf("read %s: damaged: %w (remove the file, and publish again; until then xdspub does not know which files were edited by hand)", root.path(b.path()), err)
 	}
 	b.files = is.Files
 	return true, nil

@@ -128,7 +128,7 @@ func TestLostBase(t *testing.T) {
 	if err := os.WriteFile(name, []byte(`{"layout": 2, "files": {}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadManifest(out); err == nil || !strings.HasPrefix(err.Error(), "read "+name+": damaged: not as it was written (remove the file and publish again") {
+	if _, err := ReadManifest(out); err == nil || !strings.HasPrefix(err.Error(), "read "+name+": damaged: changed since it was written (remove the file, and publish again") {
 		t.Errorf("error %v", err)
 	}
 	if err := os.Remove(name); err != nil {

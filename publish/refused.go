@@ -36,7 +36,7 @@ func ReadRefused(out string) (Refused, error) { return reading(out, readRefused)
 
 func readRefused(root folder) (Refused, error) {
 	var r Refused
-	there, err := readRecord(root, refusedPath, &r, func() error { return nil }, "remove the file: what Envoy refused is then tried once more")
+	there, err := readRecord(root, refusedPath, &r, func() error { return nil }, "remove the file: the snapshots that it holds are then published once more")
 	if err != nil || !there {
 		return Refused{}, err
 	}

@@ -48,7 +48,7 @@ func (d *Dir) write(ctx context.Context, folder string, files []staged) error {
 	defer func() { d.bulk = false }()
 	for _, f := range files {
 		if ctx.Err() != nil {
-			return d.stopped(ctx, "before the first step")
+			return d.stopped("before the first step", ctx.Err())
 		}
 		if err := d.stage(in, f); err != nil {
 			return fmt.Errorf("stage %s: %w", f.Path, err)
@@ -77,7 +77,7 @@ func (d *Dir) stage(in folder, f staged) error {
 	}
 	_, ok, err := holds(in, name, f.File, d.gid)
 	if err == nil && !ok {
-		err = fmt.Errorf("read %s: not what was written, in bytes, mode or group", in.path(name))
+		err = fmt.Errorf("read %s: its bytes, mode or group differ from what was just written", in.path(name))
 	}
 	return err
 }

@@ -143,7 +143,7 @@ func (d *Dir) placeOf(file string) (place, error) {
 }
 
 func apart(err error) error {
-	return fmt.Errorf("%w (%s and what stands beside it must be on one file system, without mounts between them: unmount it, or mount all of the output directory there)", err, private)
+	return fmt.Errorf("%w (the whole output directory, with %s, must be on one file system, and nothing mounted inside it)", err, private)
 }
 
 // wait lets the gap after a step pass.
@@ -157,11 +157,25 @@ func (d *Dir) wait(ctx context.Context, gap time.Duration, after string) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return d.stopped(ctx, "after step "+after)
+		return d.stopped("after step "+after, ctx.Err())
 	}
 	return nil
 }
 
-func (d *Dir) stopped(ctx context.Context, where string) error {
-	return fmt.Errorf("publish %s: stopped %s, the next run carries on from there: %w", d.out, where, ctx.Err())
+// stoppedError means that a change ended early.
+type stoppedError struct {
+	out, where string
+	err        error
 }
+
+func (e *stoppedError) Error() string {
+	text := fmt.Sprintf("publish %s: stopped %s, the next run continues from there", e.out, e.where)
+	if errors.Is(e.err, context.Canceled) {
+		return text // by a signal: whoever sent it knows
+	}
+	return text + ": " + e.err.Error()
+}
+
+func (e *stoppedError) Unwrap() error { return e.err }
+
+func (d *Dir) stopped(where string, err error) error { return &stoppedError{d.out, where, err} }

@@ -33,7 +33,7 @@ func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 func (d *Dir) rollBack(ctx context.Context, c *prepared, done []StepResult, refused *RefusedError) ([]StepResult, error) {
 	back, err := d.startRollback(c, done, refused)
 	if err != nil {
-		return nil, fmt.Errorf("put back: %w", err)
+		return nil, fmt.Errorf("roll back: %w", err)
 	}
 	return d.undo(ctx, back, c.Plan)
 }
@@ -220,7 +220,7 @@ func readSaved(root folder, f saved) ([]byte, error) {
 	name := undoPath + "/" + f.Saved
 	data, _, err := root.read(name, MaxFile)
 	if err == nil && sum(data) != f.Sum {
-		err = fmt.Errorf("read %s: not what was saved", root.path(name))
+		err = fmt.Errorf("read %s: changed since it was saved", root.path(name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w (remove %s %s)", f.Path, err, root.path(intentPath), publishAgain)
@@ -232,7 +232,7 @@ func readSaved(root folder, f saved) ([]byte, error) {
 func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error) {
 	p, err := d.rollbackPlan(in, p)
 	if err != nil {
-		return nil, fmt.Errorf("put back: %w", err)
+		return nil, fmt.Errorf("roll back: %w", err)
 	}
 	if p.Confirm != nil {
 		p.Confirm = undoing{p.Confirm, ctx, d}
@@ -241,15 +241,15 @@ func (d *Dir) undo(ctx context.Context, in *Intent, p Plan) ([]StepResult, error
 	// Envoy must run what it ran before. It ends only the waits.
 	ctx = context.WithoutCancel(ctx)
 	if p, err = pending(d.root, p, d.gid, nil, d.reader); err != nil {
-		return nil, fmt.Errorf("put back: %w", err)
+		return nil, fmt.Errorf("roll back: %w", err)
 	}
 	ready, err := d.stageAll(ctx, p.files())
 	if err != nil {
-		return nil, fmt.Errorf("put back: %w", err)
+		return nil, fmt.Errorf("roll back: %w", err)
 	}
 	done, _, err := d.move(ctx, p, ready, false)
 	if err != nil {
-		return done, fmt.Errorf("put back: %w", err)
+		return done, fmt.Errorf("roll back: %w", err)
 	}
 	if in.Refusal != nil {
 		// A trim leads to the snapshot that is published: it is not held.
