@@ -92,7 +92,7 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	// read another value than the one that was given.
 	if bad := bytes.IndexFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); bad >= 0 {
 		r, _ := utf8.DecodeRune(body[bad:])
-		return nil, fmt.Errorf("envoy bootstrap: the character %U in a value can't be carried by YAML", r)
+		return nil, fmt.Errorf("envoy bootstrap: a value has the character %U, which YAML can't hold", r)
 	}
 	return append([]byte(envoyHeader), body...), nil
 }
@@ -106,13 +106,13 @@ func envoyMessage(o EnvoyOptions) (*bootstrapv3.Bootstrap, error) {
 		}
 	}
 	if !path.IsAbs(o.Dir) {
-		note(fmt.Errorf("output directory %q is not an absolute path", o.Dir))
+		note(fmt.Errorf("the output directory %q is not an absolute path", o.Dir))
 	}
 	if o.NodeID == "" {
-		note(errors.New("node id is empty: Envoy makes no subscription without one"))
+		note(errors.New("the node ID is empty: without one Envoy does not subscribe to any file"))
 	}
 	if o.NodeCluster == "" {
-		note(errors.New("node cluster is empty: Envoy makes no subscription without one"))
+		note(errors.New("the node cluster is empty: without one Envoy does not subscribe to any file"))
 	}
 	suffix, err := fileSuffix(o.Format)
 	note(err)
@@ -142,7 +142,7 @@ func fileSuffix(format string) (string, error) {
 	case "json", "yaml", "pb", "pb_text":
 		return "." + format, nil
 	default:
-		return "", fmt.Errorf("format %q is none of json, yaml, pb, pb_text", format)
+		return "", fmt.Errorf("invalid format %q: use json, yaml, pb or pb_text", format)
 	}
 }
 
@@ -154,7 +154,7 @@ func adminInterface(address string) (*bootstrapv3.Admin, error) {
 	}
 	if socket, ok := strings.CutPrefix(address, "unix:"); ok {
 		if !path.IsAbs(socket) {
-			return nil, fmt.Errorf("admin address %q: %q is not an absolute path", address, socket)
+			return nil, fmt.Errorf("invalid admin address %q: %q is not an absolute path", address, socket)
 		}
 		return &bootstrapv3.Admin{Address: &corev3.Address{Address: &corev3.Address_Pipe{
 			Pipe: &corev3.Pipe{Path: socket},
@@ -162,7 +162,7 @@ func adminInterface(address string) (*bootstrapv3.Admin, error) {
 	}
 	ip, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("admin address %q is neither IP:PORT, such as 127.0.0.1:9901 or [::1]:9901, nor unix:PATH", address)
+		return nil, fmt.Errorf("invalid admin address %q: write IP:PORT, such as 127.0.0.1:9901 or [::1]:9901, or unix:PATH", address)
 	}
 	return &bootstrapv3.Admin{Address: &corev3.Address{Address: &corev3.Address_SocketAddress{
 		SocketAddress: &corev3.SocketAddress{
@@ -186,7 +186,7 @@ func layeredRuntime(dir, suffix string, layers []RuntimeLayer) (*bootstrapv3.Lay
 		case l.Name == "":
 			return nil, fmt.Errorf("runtime layer in folder %q has no name", l.Folder)
 		case l.Name == adminLayer:
-			return nil, fmt.Errorf("runtime layer %q: this name is that of the layer for /runtime_modify", l.Name)
+			return nil, fmt.Errorf("runtime layer %q: the bootstrap has a layer of this name already, for /runtime_modify", l.Name)
 		case seen[l.Name]:
 			return nil, fmt.Errorf("runtime layer %q is given twice", l.Name)
 		case l.Folder == "" || strings.Contains(l.Folder, "/"):

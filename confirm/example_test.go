@@ -41,5 +41,5 @@ func Example() {
 	}
 	fmt.Println(change.Outcomes())
 	// Output:
-	// [unconfirmed: 0 of 1 Envoys took it; envoy unix:/nonexistent/admin.sock: is down: dial unix /nonexistent/admin.sock: connect: no such file or directory]
+	// [unconfirmed: 0 of 1 Envoys acknowledged it; envoy unix:/nonexistent/admin.sock: is down: dial unix /nonexistent/admin.sock: connect: no such file or directory]
 }

@@ -432,7 +432,7 @@ func TestFlood(t *testing.T) {
 		asking.Go(ask)
 	}
 	for range clients - maxWaiting - 1 { // that many are told at once
-		isErr(t, <-results, "requests wait already")
+		isErr(t, <-results, "requests are waiting already")
 	}
 	answers(t, out)
 	close(turn)

@@ -141,7 +141,7 @@ func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.requests <- request:
 	default:
-		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d requests wait already", maxWaiting))
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d requests are waiting already: ask again later", maxWaiting))
 		return
 	}
 	select {

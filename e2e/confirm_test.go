@@ -299,7 +299,7 @@ static_resources: {listeners: [{name: static, address: {socket_address: {address
 	}
 
 	stdout, stderr, exit = xdspub(t, append(render, "--retry-held", "--ack-quorum", "any")...)
-	if exit != 0 || !strings.Contains(stdout, "confirmed: 1 of 2 Envoys took it") || !strings.Contains(stderr, address(otherAdmin)) {
+	if exit != 0 || !strings.Contains(stdout, "confirmed: 1 of 2 Envoys acknowledged it") || !strings.Contains(stderr, address(otherAdmin)) {
 		t.Errorf("exit status %d\n%s%s", exit, stdout, stderr)
 	}
 	if now := versions(); now[0] == old[0] {
@@ -399,12 +399,12 @@ func TestBadAdmins(t *testing.T) {
 		name, url, want string
 		exit            int
 	}{
-		{"two Envoys behind one address", balancer.URL, "is unstable: another process answers each time", 3},
+		{"two Envoys behind one address", balancer.URL, "another process answers each time", 3},
 		{"no URL", "localhost", "write http://HOST:PORT or unix:PATH", 2},
-		{"another program", page.URL, "is no admin interface of an Envoy", 3},
-		{"an Envoy that reads another directory", "http://" + address(elsewhere.admin), "reads nothing below " + s.out, 3},
+		{"another program", page.URL, "is not the admin interface of an Envoy", 3},
+		{"an Envoy that reads another directory", "http://" + address(elsewhere.admin), "reads no file below " + s.out, 3},
 		{"an Envoy that hides its statistics", hides("{reject_all: true}"), "stats_matcher", 3},
-		{"an Envoy that hides those of clusters", hides("{exclusion_list: {patterns: [{prefix: cluster_manager.cds}]}}"), "hides cluster_manager.cds", 3},
+		{"an Envoy that hides those of clusters", hides("{exclusion_list: {patterns: [{prefix: cluster_manager.cds}]}}"), "excludes cluster_manager.cds", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, stderr, exit := xdspub(t, append([]string{"render", "--envoy-admin", tt.url}, append(s.args, s.src)...)...)

@@ -40,7 +40,7 @@ func TestRetryHeld(t *testing.T) {
 	retry := func(wantExit int) (stdout, stderr string) {
 		t.Helper()
 		stdout, stderr, exit := xdspub(t, "render", "--retry-held", "--out", s.out, s.src)
-		if exit != wantExit || !strings.Contains(stderr, fmt.Sprintf("process %d watches %s and is asked to try again", first.PID, s.src)) {
+		if exit != wantExit || !strings.Contains(stderr, fmt.Sprintf("asking process %d, which watches %s, to retry", first.PID, s.src)) {
 			t.Errorf("exit status %d\n%s%s", exit, stdout, stderr)
 		}
 		return stdout, stderr

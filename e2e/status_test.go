@@ -200,7 +200,7 @@ dynamic_resources: {cds_config: {path_config_source: {path: %s/cds/cds.json}}}
 	for i, want := range []string{
 		0: "not in sync: 2 of 4 Envoys",
 		3: "Envoy " + downURL + ": is down: ",
-		4: "Envoy " + adminURL(t, hangs) + ": gives no answer: ",
+		4: "Envoy " + adminURL(t, hangs) + ": does not answer: ",
 		5: "Envoy " + adminURL(t, up) + ": in sync, LIVE, 1 NOT SENT, 4 SYNCED",
 		6: "  NOT SENT  rds/lone/rds.json",
 		7: "Envoy " + adminURL(t, clusters) + ": in sync, LIVE, 2 SYNCED",
@@ -219,9 +219,9 @@ func TestStatusCannotTell(t *testing.T) {
 stats_config: {stats_matcher: {exclusion_list: {patterns: [{contains: rds.main}]}}}
 `
 	for _, tt := range []struct{ name, admin, want string }{
-		{"another directory", adminURL(t, other.reader(t)), "reads nothing below " + s.out},
-		{"another program", fmt.Sprintf("http://127.0.0.1:%d", envoytest.NewUpstream(t, "web").Port()), "is no admin interface of an Envoy"},
-		{"hidden statistics", adminURL(t, envoytest.Start(t, envoytest.Options{Bootstrap: []byte(matcher)})), "the stats_matcher of its bootstrap hides http.*.rds.main"},
+		{"another directory", adminURL(t, other.reader(t)), "reads no file below " + s.out},
+		{"another program", fmt.Sprintf("http://127.0.0.1:%d", envoytest.NewUpstream(t, "web").Port()), "is not the admin interface of an Envoy"},
+		{"hidden statistics", adminURL(t, envoytest.Start(t, envoytest.Options{Bootstrap: []byte(matcher)})), "the stats_matcher of its bootstrap excludes http.*.rds.main"},
 	} {
 		stdout, stderr, exit := xdspub(t, "status", "--out", s.out, "--envoy-admin", tt.admin)
 		if exit != 3 || stdout != "" || !strings.Contains(stderr, tt.want) {

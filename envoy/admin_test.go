@@ -40,11 +40,11 @@ func TestOtherPrograms(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"HTML":    {says("<!doctype html><title>Welcome</title>"), `/config_dump gave "<!doctype html><title>Welcome</title>"`},
-		"nothing": {says(""), "/config_dump gave nothing"},
-		"JSON":    {says(`{"status": "ok"}`), `gave "{\"status\": \"ok\"}"`},
-		"cut off": {says(`{"configs": [{"last_upda`), `gave "{\"configs\": [{\"last_upda"`},
-		"null":    {says(`null`), `gave "null"`},
+		"HTML":    {says("<!doctype html><title>Welcome</title>"), `/config_dump returned "<!doctype html><title>Welcome</title>"`},
+		"nothing": {says(""), "/config_dump returned nothing"},
+		"JSON":    {says(`{"status": "ok"}`), `returned "{\"status\": \"ok\"}"`},
+		"cut off": {says(`{"configs": [{"last_upda`), `returned "{\"configs\": [{\"last_upda"`},
+		"null":    {says(`null`), `returned "null"`},
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "RBAC: access denied", http.StatusForbidden)
 		}, `status 403 "RBAC: access denied"`},

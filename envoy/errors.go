@@ -24,7 +24,7 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("envoy %s: gives no answer: %v", e.URL, e.Err)
+	return fmt.Sprintf("envoy %s: does not answer: %v", e.URL, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -39,7 +39,7 @@ type UnexpectedResponseError struct {
 }
 
 func (e *UnexpectedResponseError) Error() string {
-	return fmt.Sprintf("envoy %s: is no admin interface of an Envoy: %s gave %s", e.URL, e.Path, e.Saw)
+	return fmt.Sprintf("envoy %s: is not the admin interface of an Envoy: %s returned %s", e.URL, e.Path, e.Saw)
 }
 
 // UnstableError means that several processes answer at one address.
@@ -48,7 +48,7 @@ type UnstableError struct {
 }
 
 func (e *UnstableError) Error() string {
-	return fmt.Sprintf("envoy %s: is unstable: another process answers each time: if this is a balancer before several Envoys, give the admin interface of each of them its own --envoy-admin; if it is one Envoy, it restarts all the time, and its log says why", e.URL)
+	return fmt.Sprintf("envoy %s: another process answers each time: if this is a load balancer in front of several Envoys, give each of them its own --envoy-admin; if it is one Envoy, it keeps restarting, and its log says why", e.URL)
 }
 
 // StatsExcludedError means that the stats_matcher of an Envoy's bootstrap excludes
@@ -59,7 +59,7 @@ type StatsExcludedError struct {
 }
 
 func (e *StatsExcludedError) Error() string {
-	return fmt.Sprintf("envoy %s: the stats_matcher of its bootstrap hides %s: without them nobody can tell whether it takes a file; let it include %s",
+	return fmt.Sprintf("envoy %s: the stats_matcher of its bootstrap excludes %s, and only these show whether it applied a file: include %s",
 		e.URL, diag.Few(e.Stats, mostNames), neededStats)
 }
 
@@ -71,9 +71,9 @@ type NotSubscribedError struct {
 }
 
 func (e *NotSubscribedError) Error() string {
-	reads := "no files at all"
+	reads := "no files"
 	if len(e.Reads) > 0 {
 		reads = clip(diag.Few(e.Reads, mostNames), maxText)
 	}
-	return fmt.Sprintf("envoy %s: reads nothing below %s: its bootstrap names %s", e.URL, e.Dir, reads)
+	return fmt.Sprintf("envoy %s: reads no file below %s: its bootstrap names %s", e.URL, e.Dir, reads)
 }

@@ -298,10 +298,10 @@ func TestForeign(t *testing.T) {
 	}{
 		{"its own", s.dir, "", nil},
 		{"the folder above", s.dir + "/../", "", nil},
-		{"another", "/elsewhere", "reads nothing below /elsewhere: its bootstrap names " + s.path("cds"), nil},
-		{"a name that begins alike", s.dir[:len(s.dir)-1], "reads nothing below", nil},
+		{"another", "/elsewhere", "reads no file below /elsewhere: its bootstrap names " + s.path("cds"), nil},
+		{"a name that begins alike", s.dir[:len(s.dir)-1], "reads no file below", nil},
 		{"static resources only", s.dir, "", object{"dynamic_resources": object{}, "static_resources": object{"clusters": []any{static}}}},
-		{"nothing", s.dir, "its bootstrap names no files at all", object{"dynamic_resources": object{}}},
+		{"nothing", s.dir, "its bootstrap names no files", object{"dynamic_resources": object{}}},
 	} {
 		_, a := s.start(c.more)
 		_, err := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: c.dir}).Begin(t.Context(), nil, nil)

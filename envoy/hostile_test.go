@@ -77,30 +77,30 @@ func TestHostileAdmin(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"a redirection elsewhere": {"/stats", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) }, "/stats gave status 302"},
+		"a redirection elsewhere": {"/stats", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) }, "/stats returned status 302"},
 		"headers without end": {"/stats", func(w http.ResponseWriter, _ *http.Request) {
 			for i := range 2000 {
 				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 100))
 			}
-		}, "/stats gave more than 64 KiB of headers"},
+		}, "/stats returned more than 64 KiB of headers"},
 		"a packed answer": {"/stats", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = io.WriteString(w, packed.String())
-		}, `/stats gave "\x1f\x8b`},
-		"statistics without end":         {"/stats", endless(`{"stats": [`, `{"name": "x.update_attempt", "value": 1},`), "/stats gave more than 32 MiB"},
-		"many statistics":                {"/stats", says(`{"stats": [` + strings.Repeat(`{},`, 1_000_001) + `{}]}`), "/stats gave more than 1000000 statistics"},
-		"a statistic with a long name":   {"/stats", says(`{"stats": [{"name": "` + strings.Repeat(".", 1_000_000) + `.update_attempt", "value": 1}]}`), "/stats gave a statistic with a name of 1000015 bytes, the limit is 65536"},
-		"statistics that are cut off":    {"/stats", says(`{"stats": [{"name": "x"`), `/stats gave "{\"stats\"`},
-		"statistics that are none":       {"/stats", says(`[1, 2]`), `/stats gave "[1, 2]"`},
-		"more after the statistics":      {"/stats", says(`{"stats": [], "more": 1}`), "/stats gave"},
-		"nesting":                        {"/stats", says(`{"stats": [{"value": ` + strings.Repeat("[", 1<<20)), "/stats gave"},
-		"a bootstrap with many files":    {"/config_dump", says(dump(someBoot, `{"x": [`+paths.String()+`{}]}`)), "/config_dump gave a bootstrap that names 10001 files"},
-		"a start that is no time":        {"/config_dump", says(dump("yesterday", "{}")), "/config_dump gave"},
-		"a state that is none":           {"/ready", says("\x1b[2J"), `/ready gave "\x1b[2J"`},
-		"a word without end":             {"/ready", endless("LIVE", "x"), "/ready gave more than 8 MiB"},
-		"a drain time that is none":      {"/server_info", says(`{"command_line_options": {"drain_time": "soon"}}`), "/server_info gave"},
-		"another protocol from now on":   {"/ready", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }, "/ready gave nothing"},
-		"an informational answer before": {"/stats", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints) }, "/stats gave status 103"},
+		}, `/stats returned "\x1f\x8b`},
+		"statistics without end":         {"/stats", endless(`{"stats": [`, `{"name": "x.update_attempt", "value": 1},`), "/stats returned more than 32 MiB"},
+		"many statistics":                {"/stats", says(`{"stats": [` + strings.Repeat(`{},`, 1_000_001) + `{}]}`), "/stats returned more than 1000000 statistics"},
+		"a statistic with a long name":   {"/stats", says(`{"stats": [{"name": "` + strings.Repeat(".", 1_000_000) + `.update_attempt", "value": 1}]}`), "/stats returned a statistic with a name of 1000015 bytes, the limit is 65536"},
+		"statistics that are cut off":    {"/stats", says(`{"stats": [{"name": "x"`), `/stats returned "{\"stats\"`},
+		"statistics that are none":       {"/stats", says(`[1, 2]`), `/stats returned "[1, 2]"`},
+		"more after the statistics":      {"/stats", says(`{"stats": [], "more": 1}`), "/stats returned"},
+		"nesting":                        {"/stats", says(`{"stats": [{"value": ` + strings.Repeat("[", 1<<20)), "/stats returned"},
+		"a bootstrap with many files":    {"/config_dump", says(dump(someBoot, `{"x": [`+paths.String()+`{}]}`)), "/config_dump returned a bootstrap that names 10001 files"},
+		"a start that is no time":        {"/config_dump", says(dump("yesterday", "{}")), "/config_dump returned"},
+		"a state that is none":           {"/ready", says("\x1b[2J"), `/ready returned "\x1b[2J"`},
+		"a word without end":             {"/ready", endless("LIVE", "x"), "/ready returned more than 8 MiB"},
+		"a drain time that is none":      {"/server_info", says(`{"command_line_options": {"drain_time": "soon"}}`), "/server_info returned"},
+		"another protocol from now on":   {"/ready", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }, "/ready returned nothing"},
+		"an informational answer before": {"/stats", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints) }, "/stats returned status 103"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(liar(always(someBoot), map[string]http.HandlerFunc{c.path: c.handler}))
@@ -213,7 +213,7 @@ func TestUnstable(t *testing.T) {
 					break
 				}
 			}
-			if _, ok := errors.AsType[*envoy.UnstableError](err); !ok || !strings.Contains(err.Error(), "is unstable: another process answers each time: if this is a balancer") {
+			if _, ok := errors.AsType[*envoy.UnstableError](err); !ok || !strings.Contains(err.Error(), "another process answers each time: if this is a load balancer") {
 				t.Errorf("%T %v", err, err)
 			}
 			if n := asked.Load(); n > 40 {

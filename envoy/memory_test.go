@@ -219,7 +219,7 @@ func TestAnotherProcess(t *testing.T) {
 	c.lead(t, other.String())
 	c.take()
 	_, err := f.Begin(t.Context(), []envoy.Subscription{sub("EDS", envoy.EDS("c"), "v4")}, nil)
-	if _, ok := errors.AsType[*envoy.NotSubscribedError](err); !ok || !strings.Contains(err.Error(), "reads nothing below") {
+	if _, ok := errors.AsType[*envoy.NotSubscribedError](err); !ok || !strings.Contains(err.Error(), "reads no file below") {
 		t.Errorf("an Envoy that reads another directory: %T %v; it was asked %v", err, err, c.take())
 	}
 }

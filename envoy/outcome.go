@@ -83,7 +83,7 @@ func (o Outcome) String() string {
 			acked++
 		}
 	}
-	fmt.Fprintf(&b, "%s: %d of %d Envoys took it", o.Verdict, acked, len(o.Envoys))
+	fmt.Fprintf(&b, "%s: %d of %d Envoys acknowledged it", o.Verdict, acked, len(o.Envoys))
 	for _, e := range o.Envoys {
 		switch {
 		case e.Err != nil:

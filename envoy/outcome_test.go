@@ -13,18 +13,18 @@ func TestOutcomeString(t *testing.T) {
 		o    Outcome
 		want string
 	}{
-		{Outcome{Verdict: Confirmed, Answering: 1, Envoys: []EnvoyOutcome{{URL: "unix:a", States: states(Acked)}}}, "confirmed: 1 of 1 Envoys took it"},
+		{Outcome{Verdict: Confirmed, Answering: 1, Envoys: []EnvoyOutcome{{URL: "unix:a", States: states(Acked)}}}, "confirmed: 1 of 1 Envoys acknowledged it"},
 		{
 			Outcome{Verdict: RefusedByQuorum, Answering: 2, Envoys: []EnvoyOutcome{
 				{URL: "unix:a", States: states(Acked, Refused, Pending)},
 				{URL: "unix:b", States: []Status{}},
 				{URL: "unix:c", Err: &DownError{URL: "unix:c", Err: errNoSocket{}}},
 			}},
-			"refused: 1 of 3 Envoys took it; envoy unix:a: RDS web REFUSED, RDS web PENDING; envoy unix:c: is down: no such socket",
+			"refused: 1 of 3 Envoys acknowledged it; envoy unix:a: RDS web REFUSED, RDS web PENDING; envoy unix:c: is down: no such socket",
 		},
 		{
 			Outcome{Verdict: Confirmed, Answering: 1, Envoys: []EnvoyOutcome{{URL: "unix:a", States: states(Acked), NotWarm: []string{"a", "b", "c", "d", "e", "f", "g"}}}},
-			"confirmed: 1 of 1 Envoys took it; envoy unix:a: not warm: a, b, c, d, e and 2 more",
+			"confirmed: 1 of 1 Envoys acknowledged it; envoy unix:a: not warm: a, b, c, d, e and 2 more",
 		},
 	} {
 		if got := c.o.String(); got != c.want {

@@ -114,7 +114,7 @@ func parseStats(ctx context.Context, body []byte) (statistics, error) {
 	}
 	for _, want := range []json.Token{json.Delim(']'), json.Delim('}')} {
 		if token, err := decoder.Token(); err != nil || token != want {
-			return stats, errors.New("no end of the statistics")
+			return stats, errors.New("the statistics are cut off")
 		}
 	}
 	return stats, nil

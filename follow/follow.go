@@ -121,7 +121,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 	f.node(b)
 	f.checkFiles()
 	if f.left < 0 {
-		return nil, fmt.Errorf("follow %s: it and the files that it leads to have more than %d bytes together", path, most)
+		return nil, fmt.Errorf("follow %s: the bootstrap and the files that Envoy reads by it have more than %d bytes together", path, most)
 	}
 	f.result.Snapshot = xds.NewFromBootstrap(f.resources)
 	f.result.Diagnostics = f.found.List(diag.Position{File: path}, "in the bootstrap and the files that it leads to").Sort()

@@ -92,7 +92,7 @@ type boundedBuffer struct{ text bytes.Buffer } // not embedded: its ReadFrom has
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.text.Len()+len(p) > maxGitOutput {
-		return 0, fmt.Errorf("git says more than %d bytes", maxGitOutput)
+		return 0, fmt.Errorf("git printed more than %d bytes", maxGitOutput)
 	}
 	return b.text.Write(p)
 }

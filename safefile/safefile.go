@@ -26,7 +26,7 @@ var ErrNotRegular = errors.New("not a regular file")
 
 // ErrKernel means that a name leads to a file that the kernel makes up, such as one
 // of /proc. It may have no end, and tells about the machine.
-var ErrKernel = fmt.Errorf("%w: the kernel makes up what is in it", ErrNotRegular)
+var ErrKernel = fmt.Errorf("%w: it is on a file system of the kernel's, such as /proc", ErrNotRegular)
 
 // TooLargeError means that a file holds more than the limit.
 type TooLargeError struct {
@@ -36,7 +36,7 @@ type TooLargeError struct {
 
 func (e *TooLargeError) Error() string {
 	if e.Size == 0 {
-		return fmt.Sprintf("the file has more bytes than the limit of %d", e.Limit)
+		return fmt.Sprintf("the file is larger than the limit of %d bytes", e.Limit)
 	}
 	return fmt.Sprintf("the file has %d bytes, the limit is %d", e.Size, e.Limit)
 }

@@ -82,7 +82,7 @@ func (t *tree) rewatch(ctx context.Context) error {
 	fsw, err := fsnotify.NewWatcher()
 	if err != nil {
 		if err = explain(err); !isLimit(err) {
-			err = &limitError{err, "the system has no events"}
+			err = &limitError{err, "this system reports no file events"}
 		}
 		return t.fallBack(ctx, fmt.Errorf("watch %s: %w", t.root, err))
 	}

@@ -85,7 +85,7 @@ func renderOnce(v values, o controller.Options) error {
 	}
 	err = r.Open()
 	if locked, ok := errors.AsType[*publish.LockedError](err); ok && unasked != nil {
-		return fmt.Errorf("%w, which can't be asked: %w", locked, unasked)
+		return fmt.Errorf("%w (asking it to retry failed: %w)", locked, unasked)
 	}
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func trimPublished(ctx context.Context, c *cli.Context, r *controller.Controller
 	}
 	fmt.Fprintln(c.App.Writer, outcome.Message())
 	if !next.IsZero() {
-		fmt.Fprintf(c.App.Writer, "removed clusters stay for connections that still drain: run render again after %s to remove them\n", next.Format(time.RFC3339))
+		fmt.Fprintf(c.App.Writer, "removed clusters stay published while connections drain: run render again after %s to remove them\n", next.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func showPlan(w io.Writer, o controller.Options, plan *planner.Plan) error {
 		b.WriteString("nothing to do\n")
 	}
 	if plan.Held != nil {
-		fmt.Fprintf(&b, "held since Envoy refused it at %s\n", plan.Held.Time.Format(time.RFC3339))
+		fmt.Fprintf(&b, "held: Envoy refused it at %s\n", plan.Held.Time.Format(time.RFC3339))
 	}
 	for _, g := range plan.Change.Manifest.Retired {
 		what := g.File
@@ -192,7 +192,7 @@ func showPlan(w io.Writer, o controller.Options, plan *planner.Plan) error {
 			what = fmt.Sprintf("cluster %q", g.Cluster)
 		}
 		when := "then"
-		if g.Since.IsZero() { // it begins to go with this
+		if g.Since.IsZero() { // it is retired by this change
 			g.Since = time.Now()
 		}
 		switch at := g.Since.Add(o.TrimDelay); {

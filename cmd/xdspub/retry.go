@@ -30,10 +30,10 @@ func handOver(v values, o controller.Options) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	fmt.Fprintf(v.c.App.ErrWriter, "process %d watches %s and is asked to try again what is held\n", running.PID, running.Source)
+	fmt.Fprintf(v.c.App.ErrWriter, "asking process %d, which watches %s, to retry what is held\n", running.PID, running.Source)
 	result, err := control.Retry(v.c.Context, o.Out, control.RetryHeld{Source: source, Flags: given(v)})
 	if conflict, ok := errors.AsType[*control.ConflictError](err); ok {
-		return true, usagef("process %d publishes into %s, but %w: omit the options that differ, or stop that watch", running.PID, o.Out, conflict)
+		return true, usagef("process %d publishes into %s, but %w: give the source tree and the options of that watch, or stop it", running.PID, o.Out, conflict)
 	}
 	if err != nil {
 		return true, err
@@ -102,7 +102,7 @@ func differs(v values, source string, r control.RetryHeld) string {
 	for _, name := range slices.Sorted(maps.Keys(r.Flags)) {
 		i := slices.IndexFunc(flags, func(f cli.Flag) bool { return f.Names()[0] == name })
 		if i < 0 {
-			return "it knows no --" + name
+			return "it does not know --" + name
 		}
 		_, isPath := flags[i].(*cli.PathFlag)
 		has, wants := text(v, flags[i]), r.Flags[name]
