@@ -163,8 +163,11 @@ func (p *pass) count(r *xds.Resource, n int) {
 // takesIn returns the name of the endpoint assignment that goes into a cluster, if it is there;
 // "" for none.
 func (p *pass) takesIn(cluster *xds.Resource) string {
-	sub, ok := (&xds.Node{Message: cluster.Message}).Subscription()
-	if !ok || !p.inline.Endpoints || !p.snapshot.Serves(sub) {
+	if !p.inline.Endpoints {
+		return ""
+	}
+	sub, ok := (&xds.Node{Message: cluster.Message()}).Subscription()
+	if !ok || !p.snapshot.Serves(sub) {
 		return ""
 	}
 	return sub.Name
@@ -178,8 +181,11 @@ func (p *pass) inlinesScope(r *xds.Resource) bool {
 
 // scopesOf returns the scope that a resource is, or those that a listener lists.
 func scopesOf(r *xds.Resource) (scopes []*routev3.ScopedRouteConfiguration) {
-	if scope, ok := r.Message.(*routev3.ScopedRouteConfiguration); ok {
-		return []*routev3.ScopedRouteConfiguration{scope}
+	if r.Type == xds.ScopedRoutes {
+		return []*routev3.ScopedRouteConfiguration{r.Message().(*routev3.ScopedRouteConfiguration)}
+	}
+	if !r.AsksFor(xds.RouteConfiguration) {
+		return nil
 	}
 	for _, sub := range r.Facts().Subscriptions {
 		if asks, ok := sub.Node.Message.(*hcmv3.ScopedRoutes); ok {
@@ -222,7 +228,7 @@ func (p *pass) bind(r *xds.Resource) *bound {
 	out := &bound{resource: r, dependencies: p.dependencies(nil, r), scopes: p.inlinesScope(r)}
 	needed := out.scopes || slices.ContainsFunc(r.Facts().Subscriptions, p.snapshot.Serves)
 	if needed {
-		if changed := r.With(proto.Clone(r.Message)); changed.Edit(p.edit) {
+		if changed := r.With(proto.Clone(r.Message())); changed.Edit(p.edit) {
 			out.resource = changed
 		}
 	}
@@ -309,7 +315,7 @@ func (p *pass) edit(n *xds.Node) bool {
 		if assignment := p.snapshot.Lookup(xds.Endpoints, sub.Name); assignment != nil && p.inlined[sub.Name] > 0 {
 			m.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 			m.EdsClusterConfig = nil
-			m.LoadAssignment = proto.CloneOf(assignment.Message.(*endpointv3.ClusterLoadAssignment))
+			m.LoadAssignment = proto.CloneOf(assignment.Message().(*endpointv3.ClusterLoadAssignment))
 			return true
 		}
 	case *hcmv3.ScopedRoutes:
@@ -335,7 +341,7 @@ func (p *pass) inlineHosts(m *routev3.RouteConfiguration) bool {
 	}
 	m.Vhds = nil
 	for _, host := range p.hosts[m.GetName()] {
-		m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host.Message.(*routev3.VirtualHost)))
+		m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host.Message().(*routev3.VirtualHost)))
 	}
 	leaveClusters(m)
 	return true
@@ -372,7 +378,7 @@ func (p *pass) routes(name string) *routev3.RouteConfiguration {
 	if r == nil {
 		return nil
 	}
-	m := proto.CloneOf(r.Message.(*routev3.RouteConfiguration))
+	m := proto.CloneOf(r.Message().(*routev3.RouteConfiguration))
 	if p.inline.VirtualHosts {
 		p.inlineHosts(m)
 	}

@@ -33,7 +33,7 @@ func takenAsBootstrap(path string, f *follow.Result) diag.List {
 		ofBootstrap := d.File == path && (d.Resource.Type == "" || d.Resource.Type == xds.Bootstrap.URL())
 		return ofBootstrap && d.Code == "unknown-field" && d.Path != "" && !strings.ContainsAny(d.Path, ".[")
 	})
-	if empty := f.Bootstrap != nil && f.Snapshot.Len() == 0 && proto.Size(f.Bootstrap.Message) == 0; !empty && !strange {
+	if empty := f.Bootstrap != nil && f.Snapshot.Len() == 0 && proto.Size(f.Bootstrap.Message()) == 0; !empty && !strange {
 		return nil
 	}
 	why := "as --root says"

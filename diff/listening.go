@@ -35,7 +35,7 @@ type address struct {
 func listeningByName(list []*xds.Resource) map[string]*listening {
 	byName := make(map[string]*listening, len(list))
 	for _, r := range list {
-		l := r.Message.(*listenerv3.Listener)
+		l := r.Message().(*listenerv3.Listener)
 		if l.GetInternalListener() != nil || l.GetApiListener() != nil || l.GetAddress() == nil || byName[r.Name] != nil {
 			continue
 		}
@@ -94,7 +94,7 @@ var aboveSockets = map[protoreflect.Name]bool{
 // KeepsSockets reports whether two listeners of one name are the same to the rules about
 // sockets.
 func KeepsSockets(was, is *xds.Resource) bool {
-	a, b := was.Message.ProtoReflect(), is.Message.ProtoReflect()
+	a, b := was.Message().ProtoReflect(), is.Message().ProtoReflect()
 	fields := a.Descriptor().Fields()
 	for i := range fields.Len() {
 		if f := fields.Get(i); !aboveSockets[f.Name()] && (a.Has(f) != b.Has(f) || !a.Get(f).Equal(b.Get(f))) {

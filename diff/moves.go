@@ -22,7 +22,7 @@ func Waits(old, new []*xds.Resource) map[string]int {
 func moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
 	has := make(map[xds.Socket]string) // who has an address now
 	for _, r := range old {
-		for _, s := range xds.Sockets(r.Message.(*listenerv3.Listener)) {
+		for _, s := range xds.Sockets(r.Message().(*listenerv3.Listener)) {
 			has[s] = r.Name
 		}
 	}
@@ -32,7 +32,7 @@ func moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
 	}
 	before := make(map[string][]string) // the listeners that have to leave first
 	for _, r := range new {
-		for _, s := range xds.Sockets(r.Message.(*listenerv3.Listener)) {
+		for _, s := range xds.Sockets(r.Message().(*listenerv3.Listener)) {
 			if leaver, taken := has[s]; taken && leaver != r.Name && exists[leaver] {
 				before[r.Name] = append(before[r.Name], leaver)
 			}

@@ -35,7 +35,7 @@ then has no config at all, and answers 500, or closes the connections.`,
 			if r == nil || reported[r] {
 				continue
 			}
-			config := xds.Unpack(r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig())
+			config := xds.Unpack(r.Message().(*corev3.TypedExtensionConfig).GetTypedConfig())
 			if config == nil {
 				continue
 			}
@@ -71,6 +71,9 @@ func (p *Pass) lastFilters() map[string]bool {
 	filters := make(map[string]bool)
 	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
 		for _, r := range p.New.Of(t) {
+			if !r.AsksFor(xds.ExtensionConfig) {
+				continue
+			}
 			for _, s := range r.Facts().Subscriptions {
 				last, hasPlace := isLast(s.Node)
 				if hasPlace && s.Target == xds.ExtensionConfig && p.New.Serves(s) {

@@ -29,7 +29,7 @@ warnings.`,
 			if r == nil {
 				continue
 			}
-			want, kind := xds.WantedSecret(s.Node.Field()), xds.SecretKind(r.Message.(*tlsv3.Secret))
+			want, kind := xds.WantedSecret(s.Node.Field()), xds.SecretKind(r.Message().(*tlsv3.Secret))
 			if kind == want {
 				continue
 			}

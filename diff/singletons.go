@@ -24,6 +24,9 @@ func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse,
 			return nil, err
 		}
 		for _, r := range resources {
+			if !r.UsesSingletons() {
+				continue
+			}
 			f := r.Facts()
 			if f.SingletonsErr != nil {
 				return nil, fmt.Errorf("%s: %w", r.Key, f.SingletonsErr)
@@ -34,11 +37,4 @@ func singletonUses(of func(*xds.Type) ([]*xds.Resource, error)) ([]singletonUse,
 		}
 	}
 	return all, nil
-}
-
-// UsesSingletons reports whether a resource uses singletons, or may: then Transitions judges by
-// its content, of whatever type it is.
-func UsesSingletons(r *xds.Resource) bool {
-	f := r.Facts()
-	return f.SingletonsErr != nil || len(f.Singletons) > 0
 }

@@ -17,6 +17,9 @@ func (p *Pass) subscribers(t *xds.Type) ([]xds.Subscriber, error) {
 			return nil, err
 		}
 		for _, r := range published {
+			if !r.AsksFor(t) {
+				continue
+			}
 			for _, s := range r.Facts().Subscriptions {
 				if s.Target == t && xds.PathOf(s.Source) == p.Old.Path(t, s.Name) && !s.Node.InMetadata() {
 					list = append(list, xds.Subscriber{Subscription: s, Resource: r})

@@ -285,7 +285,7 @@ func followed(v *envoyapi.Version) *xds.Search {
 // look notes what a resource subscribes to, and the files that it names.
 func (f *follower) look(r *xds.Resource) {
 	namesData := false
-	f.followed.Walk(r.Message, func(n *xds.Node) {
+	f.followed.Walk(r.Message(), func(n *xds.Node) {
 		if n.InMetadata() {
 			return
 		}

@@ -49,12 +49,12 @@ func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstra
 		return nil, result, nil
 	}
 	b := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}}
-	f.bootstrap.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+	f.bootstrap.Message().ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		b.ProtoReflect().Set(fd, value)
 		return true
 	})
 	for _, r := range f.resources {
-		switch m := r.Message.(type) {
+		switch m := r.Message().(type) {
 		case *listenerv3.Listener:
 			b.StaticResources.Listeners = append(b.StaticResources.Listeners, m)
 		case *clusterv3.Cluster:
@@ -221,6 +221,8 @@ func (d *decoder) bootstrapDocument(v value) {
 
 // keepBootstrap keeps what a Bootstrap says beside its static resources.
 func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
-	d.file.bootstrap = &xds.Resource{Key: xds.Key{Type: xds.Bootstrap}, Message: rest, Lost: lost, Origin: origin{v.doc, v.path}}
+	r := xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, rest)
+	r.Lost, r.Origin = lost, origin{v.doc, v.path}
+	d.file.bootstrap = r
 	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // the files that it names are Envoy's to read
 }

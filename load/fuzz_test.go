@@ -86,9 +86,9 @@ func fuzz(f *testing.F, format format) {
 			}
 		}
 		for _, r := range got.resources {
-			xds.Walk(r.Message, func(n *xds.Node) { check(r.Origin.Range(n.Path()).Position, string(n.Path())) })
+			xds.Walk(r.Message(), func(n *xds.Node) { check(r.Origin.Range(n.Path()).Position, string(n.Path())) })
 			canonical, err := r.Canonical()
-			if want, failed := xds.Marshal(r.Message); !bytes.Equal(canonical, want) || (err == nil) != (failed == nil) {
+			if want, failed := xds.Marshal(r.Message()); !bytes.Equal(canonical, want) || (err == nil) != (failed == nil) {
 				t.Errorf("%s: Canonical gives %q, %v; Marshal gives %q, %v", r.Key, canonical, err, want, failed)
 			}
 		}

@@ -221,7 +221,7 @@ func inside(t testing.TB, r *load.Result) {
 func packed(t testing.TB, r *xds.Resource) {
 	t.Helper()
 	got, err := r.Canonical()
-	want, marshalErr := xds.Marshal(r.Message)
+	want, marshalErr := xds.Marshal(r.Message())
 	if !r.Packed || !bytes.Equal(got, want) || (err == nil) != (marshalErr == nil) {
 		t.Errorf("%s: packed %v; Canonical gives %q, %v; Marshal gives %q, %v", r.Key, r.Packed, got, err, want, marshalErr)
 	}

@@ -66,7 +66,7 @@ func TestOutside(t *testing.T) {
 				result := mustLoad(t, load.New(load.Options{Allow: allow, Ignore: []string{"folder", "absolute"}}), filepath.Join(dir, root))
 				got := said(result)
 				for _, r := range result.Resources() {
-					got += prototext.Format(r.Message)
+					got += prototext.Format(r.Message())
 				}
 				want := tt.want
 				if allow != nil {

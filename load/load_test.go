@@ -359,7 +359,7 @@ tls_certificate:
 		CertificateChain: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "chain"}},
 		PrivateKey:       &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("\xff")}},
 	}}}
-	if diff := cmp.Diff(want, first.Resources()[1].Message, protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, first.Resources()[1].Message(), protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{filepath.Join(dir, "certs/server.key"), filepath.Join(dir, "certs/server.pem")}, first.Inlined); diff != "" {
@@ -452,7 +452,7 @@ func TestMeta(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := load.AsWritten(load.Input{Name: "file", Format: format, Data: data}).Resources()[0]
-		for _, r := range []*xds.Resource{r, r.With(proto.Clone(r.Message))} {
+		for _, r := range []*xds.Resource{r, r.With(proto.Clone(r.Message()))} {
 			if diff := cmp.Diff(want, r.Meta, protocmp.Transform()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", format, diff)
 			}

@@ -178,7 +178,7 @@ func (d *decoder) settle(v value, r *xds.Resource) {
 	names := d.tree != nil && v.mayNameFiles()
 	switch v.doc.source.format {
 	case formatBinary, formatText:
-		if r.Packed = !xds.Contains(r.Message, needsLook); r.Packed {
+		if r.Packed = !xds.Contains(r.Message(), needsLook); r.Packed {
 			return
 		}
 		r.Edit(func(n *xds.Node) bool {

@@ -79,7 +79,7 @@ func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
 		out = f.envelopes[0]
 	}
 	for _, r := range f.resources {
-		m := r.Message
+		m := r.Message()
 		if r.Meta != nil {
 			w := proto.CloneOf(r.Meta)
 			w.Resource = pack(m)

@@ -138,7 +138,7 @@ filter_chains:
 				t.Fatal("no resources: the case says nothing")
 			}
 			for _, r := range result.Resources() {
-				xds.Walk(r.Message, func(n *xds.Node) {
+				xds.Walk(r.Message(), func(n *xds.Node) {
 					for _, field := range []string{"", "name", "inline_string", "private_key"} {
 						path := n.Path()
 						if field != "" {

@@ -134,13 +134,13 @@ func decodeDocuments(like *source, text string, inPieces bool) (found []any, ok 
 		d.whole(doc)
 	}
 	for _, r := range f.resources {
-		found = append(found, r.Key.String(), r.Message, r.Origin.Range("name").Position, r.Origin.Range("load_assignment.endpoints[0]").Position)
+		found = append(found, r.Key.String(), r.Message(), r.Origin.Range("name").Position, r.Origin.Range("load_assignment.endpoints[0]").Position)
 	}
 	for _, e := range f.envelopes {
 		found = append(found, e)
 	}
 	if f.bootstrap != nil {
-		found = append(found, f.bootstrap.Message)
+		found = append(found, f.bootstrap.Message())
 	}
 	for _, finding := range f.diagnostics().Sort() {
 		found = append(found, finding.String(), fmt.Sprint(finding.Path, finding.Resource, finding.Help))

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -96,17 +98,21 @@ const probed = `[
 // rules, versions and transitions. Of a resource that is bound, the walk that binds it serves
 // its facts and its version. Each writer but the binary one decodes what it writes; a text is
 // read back, and before YAML is written, numbers are looked for that Envoy would make texts of.
+//
+// What is unloaded is decoded again once it is collected: of an edited resource what it was, and
+// with the first edit, which asks what Envoy subscribes to, each published cluster.
 func TestWalks(t *testing.T) {
 	all, err := probes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	const read, walked = 1, 1
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the test says when it collects
 	written := map[*render.Format]int64{render.JSON: 1, render.YAML: 2, render.Binary: 0, render.Text: 2}
 	bound := map[string]int64{"EdsCluster": 1, "Listener": 1, "HttpFilter": 1}
 	for _, format := range []string{"json", "yaml", "pb"} {
 		for _, out := range render.Formats {
-			t.Run(format+" to "+out.Name, func(t *testing.T) {
+			walks := func(t *testing.T, collected bool) {
 				s := fixture.New(t, func(o *pipeline.Options) { o.Endpoints, o.Format = planner.EndpointsFile, out })
 				if err := os.MkdirAll(s.Src, 0o755); err != nil {
 					t.Fatal(err)
@@ -118,15 +124,16 @@ func TestWalks(t *testing.T) {
 				for _, step := range []struct {
 					old, new string
 					edited   []string
+					again    map[string]int64 // where it was collected
 				}{
-					{"", "", slices.Collect(maps.Keys(all))},
-					{"8080", "8081", []string{"Endpoints"}},
-					{`"1s"`, `"2s"`, []string{"Cluster"}},
-					{`"name": "own"`, `"name": "mine"`, []string{"Static"}},
-					{`"stat_prefix": "rds"`, `"stat_prefix": "other"`, []string{"Listener", "HttpFilter"}},
+					{"", "", slices.Collect(maps.Keys(all)), nil},
+					{"8080", "8081", []string{"Endpoints"}, map[string]int64{"Endpoints": 1, "Cluster": 1, "EdsCluster": 1}},
+					{`"1s"`, `"2s"`, []string{"Cluster"}, map[string]int64{"Cluster": 1}},
+					{`"name": "own"`, `"name": "mine"`, []string{"Static"}, map[string]int64{"Cluster": 2}}, // published since
+					{`"stat_prefix": "rds"`, `"stat_prefix": "other"`, []string{"Listener", "HttpFilter"}, nil},
 					{`["*"],
  "metadata"`, `["*.example"],
- "metadata"`, []string{"Routes"}},
+ "metadata"`, []string{"Routes"}, map[string]int64{"Routes": 1}},
 				} {
 					text = strings.ReplaceAll(text, step.old, step.new)
 					var changed []string
@@ -138,6 +145,9 @@ func TestWalks(t *testing.T) {
 							}
 						}
 					}
+					if collected {
+						runtime.GC()
+					}
 					for _, p := range all {
 						p.made.Store(0)
 					}
@@ -147,12 +157,17 @@ func TestWalks(t *testing.T) {
 						if slices.Contains(step.edited, name) {
 							want = read + walked + bound[name] + written[out]
 						}
+						if collected {
+							want += step.again[name]
+						}
 						if got := p.made.Load(); got != want {
 							t.Errorf("%s for %s: what is in an Any of %s is decoded %d times, want %d", step.new, step.old, name, got, want)
 						}
 					}
 				}
-			})
+			}
+			t.Run(format+" to "+out.Name, func(t *testing.T) { walks(t, false) })
+			t.Run(format+" to "+out.Name+", collected", func(t *testing.T) { walks(t, true) })
 		}
 	}
 }

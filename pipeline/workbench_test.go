@@ -392,7 +392,7 @@ func (d *workbench) standsIn(name string) bool {
 	if len(result.Resources()) != 1 {
 		return false
 	}
-	layer, ok := result.Resources()[0].Message.(*runtimev3.Runtime)
+	layer, ok := result.Resources()[0].Message().(*runtimev3.Runtime)
 	return ok && layer.GetLayer() == nil
 }
 

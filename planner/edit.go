@@ -94,7 +94,7 @@ func (c *change) keepsTransitions(e xds.Edited) bool {
 	if e.Same() { // another one of its file was edited
 		return true
 	}
-	if e.Is != nil && diff.UsesSingletons(e.Is) || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
+	if e.Is != nil && e.Is.UsesSingletons() || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
 		return false
 	}
 	switch e.Key().Type {
@@ -103,7 +103,7 @@ func (c *change) keepsTransitions(e xds.Edited) bool {
 	case xds.Cluster:
 		return e.Is == nil || c.getsSecrets(e.Is)
 	case xds.Secret:
-		return e.Is == nil || e.Was != nil && xds.SecretKind(e.Was.Message.(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message.(*tlsv3.Secret))
+		return e.Is == nil || e.Was != nil && xds.SecretKind(e.Was.Message().(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message().(*tlsv3.Secret))
 	case xds.ExtensionConfig:
 		return e.Is == nil
 	}
@@ -111,7 +111,7 @@ func (c *change) keepsTransitions(e xds.Edited) bool {
 }
 
 func asksForExtensions(r *xds.Resource) bool {
-	return r != nil && slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool { return sub.Target == xds.ExtensionConfig })
+	return r != nil && r.AsksFor(xds.ExtensionConfig)
 }
 
 // getsSecrets reports whether the secrets that a resource asks for are of the kinds that it wants.
@@ -121,7 +121,7 @@ func (c *change) getsSecrets(r *xds.Resource) bool {
 			return false
 		}
 		secret := c.s.Lookup(xds.Secret, sub.Name)
-		return secret != nil && xds.SecretKind(secret.Message.(*tlsv3.Secret)) != xds.WantedSecret(sub.Node.Field())
+		return secret != nil && xds.SecretKind(secret.Message().(*tlsv3.Secret)) != xds.WantedSecret(sub.Node.Field())
 	})
 }
 

@@ -72,6 +72,9 @@ func isRoutes(t *xds.Type) bool { return t == xds.RouteConfiguration || t == xds
 func upstreamExtensions(s *xds.Snapshot) map[string]bool {
 	names := make(map[string]bool)
 	for _, r := range s.Of(xds.Cluster) {
+		if !r.AsksFor(xds.ExtensionConfig) {
+			continue
+		}
 		for _, sub := range r.Facts().Subscriptions {
 			if sub.Target == xds.ExtensionConfig && s.Serves(sub) {
 				names[sub.Name] = true

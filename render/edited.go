@@ -32,11 +32,12 @@ func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
 		return Edit{}, false
 	}
 	r.last.snapshot = nil // until all is as in s
-	changes, ok := s.ChangesSince(last)
-	if !ok || !r.carries(changes) || r.collides(last, changes) {
+	edited, ok := s.ChangesSince(last)
+	if !ok || !r.carries(edited) || r.collides(last, edited) {
 		return Edit{}, false
 	}
-	if changes, ok = r.binder.Edit(s, changes); !ok || r.changesScopes(s, changes) {
+	changes, ok := r.binder.Edit(s, edited)
+	if !ok || r.changesScopes(s, changes) {
 		return Edit{}, false
 	}
 	fresh, ok := r.replace(changes)
@@ -50,6 +51,11 @@ func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
 	edit.ID = r.last.bound.ID()
 	edit.Gone = r.last.watches.settle()
 	edit.Watches = r.last.watches.sorted
+	for _, e := range append(edited, changes...) {
+		if e.Is != nil {
+			unload([]*xds.Resource{e.Is})
+		}
+	}
 	return edit, true
 }
 
@@ -99,7 +105,7 @@ func (r *Renderer) changesScopes(s *xds.Snapshot, changes []xds.Edited) bool {
 		return false
 	}
 	asks := func(res *xds.Resource) bool {
-		return res != nil && (res.Type == xds.ScopedRoutes || slices.ContainsFunc(res.Facts().Subscriptions, func(sub xds.Subscription) bool { return sub.Target == xds.ScopedRoutes }))
+		return res != nil && (res.Type == xds.ScopedRoutes || res.AsksFor(xds.ScopedRoutes))
 	}
 	return slices.ContainsFunc(changes, func(e xds.Edited) bool { return asks(e.Was) || asks(e.Is) })
 }

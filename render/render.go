@@ -146,7 +146,21 @@ func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Outp
 	watches.settle()
 	out.Watches = watches.sorted
 	r.last.snapshot, r.last.bound, r.last.target, r.last.watches, r.last.folders = s, bound, t, watches, nil
+	unload(s.All())
+	for _, f := range out.Files {
+		unload(f.Resources)
+	}
 	return &out, list
+}
+
+// unload unloads resources that are written: mostly nothing is asked of one until it changes. The
+// listeners, which are few, stay: what plans an edit compares the sockets of all.
+func unload(resources []*xds.Resource) {
+	for _, res := range resources {
+		if res.Type != xds.Listener {
+			res.Unload()
+		}
+	}
 }
 
 // changed finds what Envoy would read otherwise than it was written in the format.
@@ -235,7 +249,7 @@ func (r *Renderer) standIns(t Target, s *xds.Snapshot, byType map[*xds.Type][]*e
 
 // emptyLayer returns what stands in for a runtime layer.
 func emptyLayer(name string) *xds.Resource {
-	return &xds.Resource{Key: xds.Key{Type: xds.Runtime, Name: name}, Message: &runtimev3.Runtime{Name: name}}
+	return xds.ResourceOf(xds.Key{Type: xds.Runtime, Name: name}, &runtimev3.Runtime{Name: name})
 }
 
 // scopesAsked reports whether some listener subscribes to the SRDS file.
@@ -411,7 +425,7 @@ func file(format *Format, t *xds.Type, name string, resources []*encoded) (File,
 	for i, e := range resources {
 		f.Resources = append(f.Resources, e.resource)
 		canonical[i], written[i] = e.canonical, e.written
-		f.Secret = f.Secret || e.resource.Facts().HoldsSecret
+		f.Secret = f.Secret || e.secret
 	}
 	f.Version = xds.Version(canonical)
 	var err error
@@ -429,6 +443,7 @@ type encoded struct {
 	// canonical is its binary form, for the version.
 	canonical []byte
 	watches   []string
+	secret    bool // it has secret content
 	// file is the one that holds it alone; nil before somebody asks.
 	file *File
 }
@@ -442,11 +457,11 @@ func (r *Renderer) encode(res *xds.Resource) (*encoded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("can't be encoded: %w", err)
 	}
-	written, err := r.format.resource(res.Message, canonical)
+	written, err := r.format.resource(res.Message(), canonical)
 	if err != nil {
 		return nil, fmt.Errorf("can't be written as %s: %w", r.format.Name, err)
 	}
-	return &encoded{resource: res, written: written, canonical: canonical, watches: watches(res)}, nil
+	return &encoded{resource: res, written: written, canonical: canonical, watches: watches(res), secret: res.Facts().HoldsSecret}, nil
 }
 
 // alone returns the file of this resource and no other.

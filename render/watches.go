@@ -49,7 +49,7 @@ func watches(r *xds.Resource) []string {
 func ofCluster(r *xds.Resource) string {
 	name := "cluster " + r.Name
 	if getsWarm(r) {
-		name += " " + content(r.Message)
+		name += " " + content(r.Message())
 	}
 	return name
 }
@@ -57,7 +57,7 @@ func ofCluster(r *xds.Resource) string {
 // getsWarm reports whether a cluster waits for somebody else before it takes over:
 // for its first health checks, or for a subscription over the network.
 func getsWarm(r *xds.Resource) bool {
-	c, ok := r.Message.(*clusterv3.Cluster)
+	c, ok := r.Message().(*clusterv3.Cluster)
 	return ok && (len(c.GetHealthChecks()) > 0 || slices.ContainsFunc(r.Facts().ConfigSources, func(n *xds.Node) bool {
 		return xds.PathOf(n.Message.(*corev3.ConfigSource)) == ""
 	}))

@@ -205,7 +205,7 @@ func changedByYAML(r *xds.Resource) diag.List {
 		d.Help = "publish with --format json or --format pb; where the text is meant, put it in quotes"
 		list = append(list, d)
 	}
-	xds.Walk(r.Message, func(n *xds.Node) {
+	xds.Walk(r.Message(), func(n *xds.Node) {
 		if inTypedStruct(n) {
 			return // met already
 		}

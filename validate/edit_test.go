@@ -66,12 +66,12 @@ func TestEditsTakeNoSpace(t *testing.T) {
 func TestEditStopped(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ends := &Rule{Code: "ends", Snapshot: func(p *SnapshotPass) {
-		if p.Snapshot.Lookup(xds.Endpoints, "e").Message.(*endpointv3.ClusterLoadAssignment).Policy != nil {
+		if p.Snapshot.Lookup(xds.Endpoints, "e").Message().(*endpointv3.ClusterLoadAssignment).Policy != nil {
 			end()
 		}
 	}}
 	finds := &Rule{Code: "finds", Snapshot: func(p *SnapshotPass) {
-		if r := p.Snapshot.Lookup(xds.Endpoints, "e"); r.Message.(*endpointv3.ClusterLoadAssignment).Policy != nil {
+		if r := p.Snapshot.Lookup(xds.Endpoints, "e"); r.Message().(*endpointv3.ClusterLoadAssignment).Policy != nil {
 			p.Report(Finding{Resource: r, Message: "it has a policy"})
 		}
 	}}

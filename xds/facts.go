@@ -68,15 +68,19 @@ func (f *Facts) note(n *Node) {
 // Walk is Walk over the resource's message. The first one of all finds the Facts as
 // well. Where ctx ends the walk does, and returns the error of ctx.
 func (r *Resource) Walk(ctx context.Context, visit func(*Node)) error {
-	f, each := r.facts.Load(), visit
+	return r.content().walk(ctx, visit)
+}
+
+func (c *content) walk(ctx context.Context, visit func(*Node)) error {
+	f, each := c.facts.Load(), visit
 	if f == nil {
 		f = &Facts{}
 		each = func(n *Node) { f.note(n); visit(n) }
 	}
 	w := walker{visit: func(n *Node) bool { each(n); return false }, ctx: ctx}
-	w.walk(&Node{Message: r.Message})
+	w.walk(&Node{Message: c.message})
 	if w.ended == nil {
-		r.facts.Store(f)
+		c.facts.Store(f)
 	}
 	return w.ended
 }
@@ -88,25 +92,18 @@ func (r *Resource) Walk(ctx context.Context, visit func(*Node)) error {
 // becomes, and packs all its payloads so that Canonical needs no walk.
 func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 	var visited []*Node
+	c := r.content()
 	w := walker{visit: func(n *Node) bool { visited = append(visited, n); return edit(n) }, pack: true}
-	changed = w.walk(&Node{Message: r.Message})
+	changed = w.walk(&Node{Message: c.message})
 	r.Packed = true
 	if w.restructured { // the nodes stand in what is no longer there
-		r.facts.Store(nil)
+		c.facts.Store(nil)
 		return changed
 	}
 	f := &Facts{}
 	for _, n := range visited { // only now: an edit changes what the messages around it say
 		f.note(n)
 	}
-	r.facts.Store(f)
+	c.facts.Store(f)
 	return changed
-}
-
-// Facts returns the facts of the resource. They must not be changed.
-func (r *Resource) Facts() *Facts {
-	if r.facts.Load() == nil {
-		_ = r.Walk(context.Background(), func(*Node) {}) // which does not end
-	}
-	return r.facts.Load()
 }

@@ -37,23 +37,23 @@ type Origin interface {
 // Resource is one xDS resource. It must not be changed once it is in a Snapshot.
 type Resource struct {
 	Key
-	Message proto.Message
-	Origin  Origin
+	Origin Origin
 	// Meta is the Resource wrapper around it in the source, without the resource: its name,
 	// aliases, TTL, cache control and metadata. It is nil where there is none, and no part of
 	// the content, which files carry without it.
 	Meta *discoveryv3.Resource
-	// Lost is what the source says of it and Message lacks; mostly nil.
+	// Lost is what the source says of it and the message lacks; mostly nil.
 	Lost Lost
 	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap:
 	// an Envoy can get several resources of one Key.
 	DeliveredBy string
-	// Packed means that all payloads in Message are in the form of Marshal, as protojson
+	// Packed means that all payloads in the message are in the form of Marshal, as protojson
 	// packs them.
 	Packed bool
 
+	holder holder
+	brief  brief // once it is unloaded
 	// nil until somebody asks.
-	facts     atomic.Pointer[Facts]
 	canonical atomic.Pointer[[]byte]
 	digest    atomic.Pointer[digest]
 }
@@ -75,13 +75,24 @@ func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 		// Only VHDS names its resources by the wrapper: "<route config>/<host>".
 		name = own
 	}
-	return &Resource{Key: Key{t, name}, Message: m, Origin: o}, nil
+	res := ResourceOf(Key{t, name}, m)
+	res.Origin = o
+	return res, nil
+}
+
+// ResourceOf makes a Resource of a message under a Key. It stands in no source.
+func ResourceOf(k Key, m proto.Message) *Resource {
+	r := &Resource{Key: k}
+	r.holder.held.Store(&content{message: m})
+	return r
 }
 
 // With returns the resource with another message, such as the one whose config sources are
 // bound.
 func (r *Resource) With(m proto.Message) *Resource {
-	return &Resource{Key: r.Key, Message: m, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, DeliveredBy: r.DeliveredBy}
+	with := ResourceOf(r.Key, m)
+	with.Origin, with.Meta, with.Lost, with.DeliveredBy = r.Origin, r.Meta, r.Lost, r.DeliveredBy
+	return with
 }
 
 // Canonical returns the binary form of the message that equal messages share (Marshal). It
@@ -94,7 +105,7 @@ func (r *Resource) Canonical() ([]byte, error) {
 	if f := r.Facts(); !f.holdsAny || r.Packed && !f.otherURL {
 		marshal = marshalPacked
 	}
-	b, err := marshal(r.Message)
+	b, err := marshal(r.Message())
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func TestHoldsSecret(t *testing.T) {
 		  "value": {"common_tls_context": {"tls_certificates": [{"private_key": "k"}]}}}`), true},
 		"nothing": {parse(t, &listenerv3.Listener{}, `{"name": "l"}`), false},
 	} {
-		if got := (&xds.Resource{Message: c.message}).Facts().HoldsSecret; got != c.want {
+		if got := xds.ResourceOf(xds.Key{}, c.message).Facts().HoldsSecret; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

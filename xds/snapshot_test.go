@@ -50,7 +50,7 @@ func TestNewResource(t *testing.T) {
 		{&routev3.VirtualHost{Name: "h"}, "", `virtual host "h"`},
 	} {
 		r := resource(t, c.message, c.wrapper)
-		if r.String() != c.want || r.Message != c.message {
+		if r.String() != c.want || r.Message() != c.message {
 			t.Errorf("resource %s, want %s", r, c.want)
 		}
 	}

@@ -63,7 +63,7 @@ func TestSubscription(t *testing.T) {
 			}
 			// What Set sets is found again, in an Any too.
 			source := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: "set"}}}
-			changed := (&xds.Resource{Message: c.message}).Edit(func(n *xds.Node) bool {
+			changed := xds.ResourceOf(xds.Key{}, c.message).Edit(func(n *xds.Node) bool {
 				s, ok := n.Subscription()
 				if ok {
 					s.Set(source)

@@ -92,7 +92,7 @@ func TestVersionOfDifferentMessages(t *testing.T) {
 	for i := range n {
 		m := listener(t)
 		at, visited := "", 0
-		changed := (&xds.Resource{Message: m}).Edit(func(n *xds.Node) bool {
+		changed := xds.ResourceOf(xds.Key{}, m).Edit(func(n *xds.Node) bool {
 			if visited++; visited != i+1 {
 				return false
 			}

@@ -268,13 +268,13 @@ func TestEdit(t *testing.T) {
 	}
 	m := listener(t)
 	before := proto.CloneOf(m)
-	if (&xds.Resource{Message: m}).Edit(func(*xds.Node) bool { return false }) {
+	if xds.ResourceOf(xds.Key{}, m).Edit(func(*xds.Node) bool { return false }) {
 		t.Error("nothing was changed, but Edit says so")
 	}
 	if diff := cmp.Diff(before, m, protocmp.Transform()); diff != "" {
 		t.Errorf("Edit changes what it need not:\n%s", diff)
 	}
-	if !(&xds.Resource{Message: m}).Edit(rename) {
+	if !xds.ResourceOf(xds.Key{}, m).Edit(rename) {
 		t.Error("Edit says that nothing was changed")
 	}
 	var names, structs []string
@@ -307,7 +307,7 @@ func TestEdit(t *testing.T) {
 			t.Errorf("http_filters[%d] holds a %s, want a %s", i, got, want)
 		}
 	}
-	if !(&xds.Resource{Message: &clusterv3.Cluster{}}).Edit(func(*xds.Node) bool { return true }) {
+	if !xds.ResourceOf(xds.Key{}, &clusterv3.Cluster{}).Edit(func(*xds.Node) bool { return true }) {
 		t.Error("the root was changed, but Edit says no")
 	}
 }
@@ -381,7 +381,7 @@ func TestFactsOfEdit(t *testing.T) {
 				"validation_context_sds_secret_config": {"name": "ca", "sds_config": {"ads": {}}}
 			}
 		}`))}}
-		r := &xds.Resource{Key: xds.Key{Type: xds.Listener}, Message: m}
+		r := xds.ResourceOf(xds.Key{Type: xds.Listener}, m)
 		r.Edit(edit)
 		describe := func(f *xds.Facts) (list []string) {
 			for _, s := range f.Subscriptions {
@@ -399,7 +399,7 @@ func TestFactsOfEdit(t *testing.T) {
 		if want := marshal(t, m); !bytes.Equal(canonical, want) {
 			t.Errorf("%s: Canonical is not what Marshal makes of the message", name)
 		}
-		fresh := &xds.Resource{Key: r.Key, Message: m}
+		fresh := xds.ResourceOf(r.Key, m)
 		if diff := cmp.Diff(describe(fresh.Facts()), describe(r.Facts())); diff != "" {
 			t.Errorf("%s: facts (-of a walk +of the edit):\n%s", name, diff)
 		}

@@ -73,7 +73,7 @@ func FilterConfigs(p *validate.LookupPass, name string, typed *anypb.Any, discov
 	}
 	sub := xds.Subscription{Target: xds.ExtensionConfig, Name: name, Source: discovery.GetConfigSource()}
 	if r := p.Snapshot.Answer(sub); r != nil {
-		configs = append(configs, FilterConfig{r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig(), r})
+		configs = append(configs, FilterConfig{r.Message().(*corev3.TypedExtensionConfig).GetTypedConfig(), r})
 	}
 	return configs
 }

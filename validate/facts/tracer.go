@@ -25,7 +25,7 @@ func IdleTracer(v validate.View, r *xds.Resource, f validate.Finding) string {
 // traces and names no provider of its own: Envoy makes the tracer of the bootstrap for it.
 var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	traces := false
-	tracing.Walk(r.Message, func(n *xds.Node) {
+	tracing.Walk(r.Message(), func(n *xds.Node) {
 		m, ok := n.Message.(*hcmv3.HttpConnectionManager_Tracing)
 		traces = traces || ok && m.GetProvider() == nil
 	})

@@ -30,7 +30,7 @@ cluster, and ads: {} in a static EDS cluster whose endpoints come by ADS or gRPC
 		"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		if p.Resource.DeliveredBy != xds.StaticResources || p.Resource.Type != xds.Cluster || waitsForADS(p.Resource.Message.(*clusterv3.Cluster)) {
+		if p.Resource.DeliveredBy != xds.StaticResources || p.Resource.Type != xds.Cluster || waitsForADS(p.Resource.Message().(*clusterv3.Cluster)) {
 			return
 		}
 		if selector, ok := n.Message.(*ondemandv3.Config); ok && len(selector.GetPrefetchSecretNames()) == 0 {

@@ -21,7 +21,7 @@ func endpointCount(a *endpointv3.ClusterLoadAssignment) (count int) {
 func assignmentOf(p *validate.LookupPass, n *xds.Node, c *clusterv3.Cluster) (*xds.Resource, xds.Path, *endpointv3.ClusterLoadAssignment) {
 	if s, ok := n.Subscription(); ok {
 		if r := p.Snapshot.Lookup(s.Target, s.Name); r != nil {
-			return r, "", r.Message.(*endpointv3.ClusterLoadAssignment)
+			return r, "", r.Message().(*endpointv3.ClusterLoadAssignment)
 		}
 		return nil, "", nil
 	}

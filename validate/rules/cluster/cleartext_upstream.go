@@ -43,7 +43,7 @@ expects plain text on that port, set a transport_socket of type raw_buffer to sa
 		if assignment == nil {
 			return
 		}
-		if at, port := httpsEndpoint(assignment.Message.(*endpointv3.ClusterLoadAssignment)); port != 0 {
+		if at, port := httpsEndpoint(assignment.Message().(*endpointv3.ClusterLoadAssignment)); port != 0 {
 			p.Report(validate.Finding{
 				Path: n.Path().Field("name"), Message: fmt.Sprintf("the endpoint has port %d, and the cluster does not use TLS", port), Help: helpTLS,
 				Related: facts.Related(assignment, at, "this endpoint"),

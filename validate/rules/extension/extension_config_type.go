@@ -49,7 +49,7 @@ found for a required type URL"; it does not check this for network filters).`,
 			check(validate.Finding{
 				Path:    s.NamePath,
 				Related: facts.Related(r, "typed_config", "the extension config is here"),
-			}, r.Message.(*corev3.TypedExtensionConfig).GetTypedConfig())
+			}, r.Message().(*corev3.TypedExtensionConfig).GetTypedConfig())
 		}
 	},
 }

@@ -65,7 +65,7 @@ type boundAddress struct {
 
 // addressesOf are the addresses of a listener. One that is not the first of its name has none.
 func addressesOf(r *xds.Resource, isFirst func() bool) (list []boundAddress) {
-	l, ok := r.Message.(*listenerv3.Listener)
+	l, ok := r.Message().(*listenerv3.Listener)
 	if !ok || r.Name != "" && !isFirst() {
 		return nil // duplicate-resource
 	}

@@ -105,11 +105,11 @@ func hopsFrom(p *validate.LookupPass, name string) (hops []hop) {
 	if r == nil {
 		return nil
 	}
-	l := r.Message.(*listenerv3.Listener)
+	l := r.Message().(*listenerv3.Listener)
 	onlyChain := len(l.GetFilterChains()) == 1 && l.GetDefaultFilterChain() == nil
 	var look func(r *xds.Resource)
 	look = func(r *xds.Resource) {
-		xds.Walk(r.Message, func(n *xds.Node) {
+		xds.Walk(r.Message(), func(n *xds.Node) {
 			if rds, ok := n.Message.(*hcmv3.Rds); ok {
 				if routes := p.Snapshot.Lookup(xds.RouteConfiguration, rds.GetRouteConfigName()); routes != nil {
 					look(routes)
@@ -145,7 +145,7 @@ func internalTargets(p *validate.LookupPass, cluster string) (names []string, al
 	if r == nil {
 		return nil, false
 	}
-	c := r.Message.(*clusterv3.Cluster)
+	c := r.Message().(*clusterv3.Cluster)
 	assignment := c.GetLoadAssignment()
 	if c.GetType() == clusterv3.Cluster_EDS {
 		name := c.GetEdsClusterConfig().GetServiceName()
@@ -153,7 +153,7 @@ func internalTargets(p *validate.LookupPass, cluster string) (names []string, al
 			name = c.GetName()
 		}
 		if eds := p.Snapshot.Lookup(xds.Endpoints, name); eds != nil {
-			assignment = eds.Message.(*endpointv3.ClusterLoadAssignment)
+			assignment = eds.Message().(*endpointv3.ClusterLoadAssignment)
 		}
 	}
 	endpoints, seen := 0, make(map[string]bool)

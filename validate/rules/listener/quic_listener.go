@@ -104,7 +104,7 @@ func checkCodec(p *validate.Pass, n *xds.Node, m *hcmv3.HttpConnectionManager) {
 	f := validate.Finding{Path: n.Path().Field("codec_type")}
 	isHTTP3 := m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP3
 	l, _ := xds.Enclosing[*listenerv3.Listener](n)
-	_, discovered := p.Resource.Message.(*corev3.TypedExtensionConfig)
+	_, discovered := p.Resource.Message().(*corev3.TypedExtensionConfig)
 	switch {
 	case l == nil && !discovered:
 		return

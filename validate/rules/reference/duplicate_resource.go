@@ -59,7 +59,7 @@ type delivery struct {
 
 func deliveryOf(r *xds.Resource) delivery {
 	d := delivery{via: r.DeliveredBy}
-	if s, ok := r.Message.(*tlsv3.Secret); ok && r.DeliveredBy == xds.StaticResources {
+	if s, ok := r.Message().(*tlsv3.Secret); ok && r.DeliveredBy == xds.StaticResources {
 		d.kind = xds.SecretKind(s)
 	}
 	return d

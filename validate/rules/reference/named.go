@@ -101,7 +101,7 @@ func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resour
 		return nil
 	}
 	r := p.Snapshot.Lookup(xds.Listener, use.Name)
-	if r == nil || r.Message.(*listenerv3.Listener).GetInternalListener() != nil {
+	if r == nil || r.Message().(*listenerv3.Listener).GetInternalListener() != nil {
 		return nil
 	}
 	return r

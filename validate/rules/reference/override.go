@@ -129,14 +129,14 @@ var managersOfRoutes = validate.NewIndex([]*xds.Type{xds.ExtensionConfig, xds.Li
 
 // scopesOfRoutes are the scopes by the route configuration that they name.
 var scopesOfRoutes = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
-	if name := r.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
+	if name := r.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName(); name != "" {
 		add(name, r)
 	}
 })
 
 // upstreamFiltersOfClusters are the clusters by the HTTP filters behind the router that they have.
 var upstreamFiltersOfClusters = validate.NewIndex([]*xds.Type{xds.Cluster}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
-	for _, options := range r.Message.(*clusterv3.Cluster).GetTypedExtensionProtocolOptions() {
+	for _, options := range r.Message().(*clusterv3.Cluster).GetTypedExtensionProtocolOptions() {
 		var http httpv3.HttpProtocolOptions
 		if options.UnmarshalTo(&http) == nil {
 			for _, f := range http.GetHttpFilters() {

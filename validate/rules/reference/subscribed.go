@@ -90,7 +90,7 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 
 // checkScope checks the route configuration that a scope names.
 func checkScope(p *validate.LookupPass) {
-	name := p.Resource.Message.(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName()
+	name := p.Resource.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName()
 	if name == "" || p.Snapshot.Has(xds.RouteConfiguration, name) || !isServed(p, xds.RouteConfiguration, "") {
 		return
 	}

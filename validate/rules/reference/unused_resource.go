@@ -96,7 +96,7 @@ func usedResources(p *validate.SnapshotPass) (used map[xds.Key]bool, elsewhere m
 		}
 	}
 	for _, r := range p.Snapshot.Of(xds.ScopedRoutes) {
-		for _, use := range (&xds.Node{Message: r.Message}).Uses() {
+		for _, use := range (&xds.Node{Message: r.Message()}).Uses() {
 			used[xds.Key{Type: use.Target, Name: use.Name}] = true
 		}
 	}

@@ -44,7 +44,7 @@ func maxDirectResponse(p *validate.LookupPass, n *xds.Node) int {
 	routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 	if p.Resource.Type == xds.VirtualHost {
 		if r := p.Snapshot.Lookup(xds.RouteConfiguration, xds.RoutesOfHost(p.Resource.Name)); r != nil {
-			routes = r.Message.(*routev3.RouteConfiguration)
+			routes = r.Message().(*routev3.RouteConfiguration)
 		}
 	}
 	if limit := routes.GetMaxDirectResponseBodySizeBytes(); limit != nil {

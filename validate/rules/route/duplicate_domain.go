@@ -48,7 +48,7 @@ well.`,
 			return
 		}
 		for _, r := range hostsOfRoutes.Lookup(p.Snapshot, routes.GetName()) {
-			check(r.Message.(*routev3.VirtualHost), r, func() xds.Path { return "" })
+			check(r.Message().(*routev3.VirtualHost), r, func() xds.Path { return "" })
 		}
 	},
 }

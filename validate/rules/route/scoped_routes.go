@@ -51,7 +51,7 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 	},
 	Resource: func(p *validate.LookupPass) {
 		if p.Resource.Type == xds.ScopedRoutes && p.Resource.Name != "" {
-			checkScope(p, p.Resource.Message.(*routev3.ScopedRouteConfiguration))
+			checkScope(p, p.Resource.Message().(*routev3.ScopedRouteConfiguration))
 		}
 		checkRouteSources(p)
 	},
@@ -63,7 +63,7 @@ var scopesByKey = validate.NewIndex([]*xds.Type{xds.ScopedRoutes}, func(_ *xds.S
 	if r.Name == "" {
 		return
 	}
-	m := r.Message.(*routev3.ScopedRouteConfiguration)
+	m := r.Message().(*routev3.ScopedRouteConfiguration)
 	if key := scopeKey(m); key != "" {
 		add(key, r)
 	}

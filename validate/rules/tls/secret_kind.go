@@ -30,7 +30,7 @@ implemented"). One is found by its kind and its name, so that one of another kin
 none: Envoy refuses what asks for it ("Unknown static certificate validation context"),
 and a generic one that is missing crashes it.`,
 	Resource: func(p *validate.LookupPass) {
-		secret, ok := p.Resource.Message.(*tlsv3.Secret)
+		secret, ok := p.Resource.Message().(*tlsv3.Secret)
 		if !ok {
 			return
 		}

@@ -123,7 +123,7 @@ func secretUsers(p *validate.LookupPass) []secretUser {
 	return validate.Once(&p.Pass, usersOf{p.Resource}, func() (users []secretUser) {
 		firsts := make(map[protoreflect.Name]*xds.Resource) // by kind
 		for _, r := range slices.Backward(p.Namesakes()) {
-			firsts[xds.SecretKind(r.Message.(*tlsv3.Secret))] = r
+			firsts[xds.SecretKind(r.Message().(*tlsv3.Secret))] = r
 		}
 		for _, u := range usersOfSecrets.Lookup(p.Snapshot, p.Resource.Name) {
 			gets := firsts[xds.WantedSecret(u.Node.Field())]
@@ -139,7 +139,7 @@ func secretUsers(p *validate.LookupPass) []secretUser {
 func secretFor(p *validate.LookupPass, name string, wanted protoreflect.Name) *xds.Resource {
 	all := p.Snapshot.Named(xds.Secret, name)
 	for _, r := range all {
-		if xds.SecretKind(r.Message.(*tlsv3.Secret)) == wanted {
+		if xds.SecretKind(r.Message().(*tlsv3.Secret)) == wanted {
 			return r
 		}
 	}
@@ -189,7 +189,7 @@ func (t part) isServers() bool { return t.any(tlsContext.isServer) }
 // secretPart is the secret that is judged, where its field holds a message, with those of its
 // users that want one; false where it is none, or nobody who wants one looks at it.
 func secretPart(p *validate.LookupPass, field protoreflect.Name) (secret *tlsv3.Secret, t part, ok bool) {
-	secret, ok = p.Resource.Message.(*tlsv3.Secret)
+	secret, ok = p.Resource.Message().(*tlsv3.Secret)
 	if m := secret.ProtoReflect(); !ok || !m.Has(m.Descriptor().Fields().ByName(field)) {
 		return nil, part{}, false
 	}

@@ -65,10 +65,10 @@ func validationRule(r *validate.Rule, check func(*validate.Pass, validation)) *v
 // it is not known. By SDS, one of another kind is an empty validation context.
 func validationSecret(p *validate.LookupPass, sds *tlsv3.SdsSecretConfig) (*tlsv3.Secret, *xds.Resource) {
 	r := secretFor(p, sds.GetName(), "validation_context")
-	if r == nil || sds.GetSdsConfig() == nil && xds.SecretKind(r.Message.(*tlsv3.Secret)) != "validation_context" {
+	if r == nil || sds.GetSdsConfig() == nil && xds.SecretKind(r.Message().(*tlsv3.Secret)) != "validation_context" {
 		return nil, nil
 	}
-	return r.Message.(*tlsv3.Secret), r
+	return r.Message().(*tlsv3.Secret), r
 }
 
 // peers is all that a TLS context verifies peers by.
