@@ -1,6 +1,5 @@
-// Package check reads the resources of a source tree, or those that an Envoy gets from its
-// bootstrap on, and validates them. It writes nothing, and does not know what becomes of the
-// Snapshot.
+// Package check reads and validates resources: those of a source tree, or those that an Envoy
+// gets by its bootstrap. It writes nothing, and does not know what becomes of the Snapshot.
 //
 //	tree := check.New(check.Options{Path: "config"})
 //	result, err := tree.Check(ctx) // err: a file can't be read; findings: result.Diagnostics
@@ -44,7 +43,7 @@ func (o Rules) rules(r *Result) validate.Options {
 	return all
 }
 
-// Result is what a check found.
+// Result holds the checked resources and the findings about them.
 type Result struct {
 	Snapshot    *xds.Snapshot
 	Diagnostics diag.List

@@ -9,14 +9,14 @@ import (
 	"xdspub/validate/rules"
 )
 
-// Codes returns those of all findings of a check. A rule may share its code with the loader,
+// Codes returns the codes of all findings of a check. A rule may share its code with the loader,
 // which meets the same fault earlier.
 func Codes() []diag.Code {
 	return slices.Concat(RuleCodes(), load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, diag.TooMany})
 }
 
-// RuleCodes returns those of the codes that can be disabled: of the validation rules, and of
-// what is said about the files that a bootstrap leads to.
+// RuleCodes returns the codes that can be disabled: those of the validation rules, of the
+// findings about the files that a bootstrap leads to, and unused-ignore.
 func RuleCodes() []diag.Code {
 	codes := append(slices.Clone(follow.Codes), codeUnusedIgnore)
 	for _, r := range rules.All {

@@ -10,7 +10,7 @@ import (
 	"xdspub/xds"
 )
 
-// KeepApart has Check refuse a source tree that is not apart from an output directory.
+// KeepApart makes Check refuse a source tree that is not apart from an output directory.
 func (t *Tree) KeepApart(out string) { t.out = out }
 
 // Overlap returns a finding where an output directory is inside a source tree, or the reverse:

@@ -61,8 +61,8 @@ func New(o Options) *Tree {
 // means that a file could not be read, or that ctx has ended.
 func (t *Tree) Check(ctx context.Context) (*Result, error) { return t.checkLoaded(ctx, t.load) }
 
-// Update is Check where the paths are known that changed in the source tree since the last
-// call (load.Loader.Update).
+// Update does what Check does, where the paths are known that changed in the source tree since
+// the last call (load.Loader.Update).
 func (t *Tree) Update(ctx context.Context, changed []string) (*Result, error) {
 	return t.checkLoaded(ctx, func(ctx context.Context) (*load.Result, error) {
 		if t.unread { // other paths may have changed too
@@ -149,28 +149,20 @@ func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 	if loaded.FileCount() == 0 {
 		d.Message = "the source tree holds no resource file; published, it would remove everything from Envoy"
 		d.Help = "a resource file ends in " + load.Suffixes()
-		if unread := loaded.Unread(); len(unread) > 0 {
-			d.Help += "; not read: " + t.few(unread)
+		var unread []string
+		for _, file := range loaded.Unread() {
+			below, err := filepath.Rel(t.options.Path, file)
+			if err != nil {
+				below = file
+			}
+			unread = append(unread, below)
+		}
+		if len(unread) > 0 {
+			d.Help += "; not read: " + diag.Few(unread, 3)
 		}
 		d.Help += "; where nothing is what you want, use --allow-empty"
 	}
 	return diag.List{d}
-}
-
-// few lists the first of some files of the tree, by their paths below the root.
-func (t *Tree) few(files []string) string {
-	const most = 3
-	var list []string
-	for _, file := range files[:min(len(files), most)] {
-		if below, err := filepath.Rel(t.options.Path, file); err == nil {
-			file = below
-		}
-		list = append(list, file)
-	}
-	if left := len(files) - most; left > 0 {
-		list = append(list, fmt.Sprintf("and %d more", left))
-	}
-	return strings.Join(list, ", ")
 }
 
 // unusedPatterns says which patterns of Options.Ignore leave nothing out.

@@ -40,8 +40,8 @@ func (e *Envoys) Change(s *xds.Snapshot, of publish.Refusal) *Change {
 	return &Change{Envoys: e, snapshot: s, refusal: of, versions: make(map[string]string), acked: make(map[string]bool)}
 }
 
-// Confirmer returns what confirms the steps: c, or without Envoys what Options say, which may
-// be nothing.
+// Confirmer returns c where there are Envoys to ask, and else the Confirmer of Options.Instead.
+// It is nil where that is.
 func (c *Change) Confirmer() publish.Confirmer {
 	switch {
 	case c.Asked():
@@ -175,7 +175,8 @@ func (c *Change) Before(ctx context.Context, s publish.Step) (err error) {
 	return nil
 }
 
-// After waits for their ACKs.
+// After waits for the ACKs of the files of a step, and reports whether an Envoy answered. A
+// *publish.RefusedError says that the Envoys refuse the step; any other error is that of ctx.
 func (c *Change) After(ctx context.Context, s publish.Step) (answered bool, err error) {
 	if c.wait == nil {
 		return true, nil // no Envoy is subscribed

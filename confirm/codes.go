@@ -2,7 +2,7 @@ package confirm
 
 import "xdspub/diag"
 
-// Codes are those of the refusals.
+// Codes are the codes of the findings about refusals.
 var Codes = []diag.Code{codeRefusedByEnvoy}
 
 var codeRefusedByEnvoy = diag.Code{Name: "refused-by-envoy", Doc: `Envoy rejected a published file.

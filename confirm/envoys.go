@@ -1,4 +1,4 @@
-// Package confirm asks Envoys whether they take what is published: it knows which Envoy is
+// Package confirm asks Envoys whether they accept the published files. It knows which Envoy is
 // subscribed to which file of an output directory, and which version each is to run after a step.
 package confirm
 
@@ -27,7 +27,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Envoys are those that read one output directory. Not for concurrent use.
+// Envoys are the Envoys that read one output directory. Not for concurrent use.
 type Envoys struct {
 	options Options
 	out     *published.Reader

@@ -18,8 +18,8 @@ import (
 // maxAnswer is beyond what a watch has to say: a finding has some hundred bytes.
 const maxAnswer = 64 << 20
 
-// Ask asks the watch that publishes into the directory out for what it knows. Where
-// none does the error is ErrNoWatch. One that says nothing for 5 s is an error.
+// Ask returns the state of the watch that publishes into the directory out. The error is
+// ErrNoWatch where there is none. A watch that does not answer within 5 s is another error.
 func Ask(ctx context.Context, out string) (Watch, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -28,10 +28,10 @@ func Ask(ctx context.Context, out string) (Watch, error) {
 	return w, err
 }
 
-// Retry has the watch that publishes into the directory out try once more what Envoy
-// refused, and waits until it has, or until ctx ends; ask Ask first whether it
-// answers at all. Where it is not the watch that r describes the error is a
-// *ConflictError.
+// Retry asks the watch that publishes into the directory out to publish once more what Envoy
+// refused, and waits for the Result or the end of ctx. Call Ask first: it finds out in time
+// whether the watch answers at all. The error is a *ConflictError where the watch is not the one
+// that r describes.
 func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
 	var result Result
 	err := exchange(ctx, out, request{http.MethodPost, retryPath, r}, &result)

@@ -59,7 +59,8 @@ type Watch struct {
 	Since  time.Time `json:"since"`
 	// Snapshot is the id of the published snapshot, empty where there is none.
 	Snapshot string `json:"snapshot"`
-	// Refused is why the source tree is not published as it is now; nil where it is.
+	// Refused says why the source tree, as it is now, is not published; nil where it is
+	// published.
 	Refused *Refusal `json:"refused,omitempty"`
 	// Failed is the error of the last reconcile or trim, where it could not run.
 	Failed string `json:"failed,omitempty"`
@@ -112,10 +113,10 @@ type Result struct {
 	Findings diag.List `json:"findings,omitempty"`
 }
 
-// RetryHeld asks to publish once more what Envoy refused. The fields describe the watch:
-// one that differs answers with a conflict, and does nothing.
+// RetryHeld is a request to publish once more what Envoy refused. Its fields describe the watch
+// that it is for: another watch answers with a conflict, and does nothing.
 type RetryHeld struct {
-	// Source is the source tree, an absolute path; empty for whichever it is.
+	// Source is the source tree, an absolute path; empty for any.
 	Source string `json:"source,omitempty"`
 	// Flags are values of the flags that must be those of the watch, by name.
 	Flags map[string][]string `json:"flags,omitempty"`

@@ -42,7 +42,7 @@ type Server struct {
 	serving sync.WaitGroup // one for each socket that there was
 }
 
-// New makes a Server, which listens nowhere yet.
+// New returns a Server that does not listen yet.
 func New(log *slog.Logger) *Server {
 	s := &Server{slots: make(chan struct{}, maxConnections), requests: make(chan *Request, maxWaiting), closed: make(chan struct{})}
 	s.watch.Store(&Watch{})
@@ -61,8 +61,8 @@ func New(log *slog.Logger) *Server {
 	return s
 }
 
-// Bind makes the socket of the directory out, which the caller has locked. Where the
-// one that was made last still stands it does nothing.
+// Bind makes the socket of the directory out, which the caller has locked. It does nothing while
+// the socket that it made last is still there.
 func (s *Server) Bind(out string) error {
 	if s.bound != nil && s.bound.stands(out) {
 		return nil
@@ -103,10 +103,10 @@ func (s *Server) Close() {
 // connectionKey is for the connection in the context of a request.
 type connectionKey struct{}
 
-// Tell replaces what clients are told of the watch. It must not be changed any more.
+// Tell replaces the state that clients get. Nobody may change w afterwards.
 func (s *Server) Tell(w Watch) { s.watch.Store(&w) }
 
-// Requests returns what clients ask for, one after the other. Each has to be answered.
+// Requests returns the channel of the requests. Each request must be answered.
 func (s *Server) Requests() <-chan *Request { return s.requests }
 
 // Request is a request of a client that waits for its Result.

@@ -65,8 +65,8 @@ func (c *Controller) Configure(o Options) {
 	}
 }
 
-// Trust has the Controller believe, until Trust(false), that nobody else changes the open
-// output directory. What it does costs less then.
+// Trust makes the Controller believe, until Trust(false), that nobody else changes the open
+// output directory. It then does not read again what it knows.
 func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 
 // Check calls Pipeline.Check.
@@ -175,9 +175,8 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	return outcomeOf(Published, checked, plan, result), nil
 }
 
-// Settled reports whether the output directory, which is open, is as the last Plan and Publish
-// left it, and nothing in it is due: the same snapshot would give the same plan, with nothing
-// to do.
+// Settled reports whether the open output directory is as the last Plan and Publish left it, and
+// nothing in it is due. The same snapshot would then give a plan that moves nothing.
 func (c *Controller) Settled() bool { return c.pipeline.Settled(c.dir, time.Now()) }
 
 // Trim removes what nothing can use any more. next is when to call it again; zero where

@@ -23,10 +23,10 @@ type Bounded struct {
 	left [Info + 1]bool
 }
 
-// NewBounded collects that many findings of each severity.
+// NewBounded returns a Bounded that keeps at most that many errors, and as many other findings.
 func NewBounded(most int) Bounded { return Bounded{most: most} }
 
-// Rest has the room that b still has.
+// Rest returns an empty Bounded that has the room that b still has.
 func (b *Bounded) Rest() Bounded { return Bounded{most: b.most, size: b.size} }
 
 // HasRoom reports whether one more finding of a severity is kept.
@@ -47,7 +47,7 @@ func (b *Bounded) Add(list ...Diagnostic) {
 	}
 }
 
-// Take adds what another one collected.
+// Take adds the findings of another Bounded, and notes which kinds that one left out.
 func (b *Bounded) Take(other *Bounded) {
 	b.Add(other.list...)
 	for s, left := range other.left {
@@ -58,7 +58,7 @@ func (b *Bounded) Take(other *Bounded) {
 // Full reports whether a finding was left out.
 func (b *Bounded) Full() bool { return b.left != [Info + 1]bool{} }
 
-// Drop forgets findings.
+// Drop removes the findings for which the function reports true.
 func (b *Bounded) Drop(which func(Diagnostic) bool) {
 	b.list = slices.DeleteFunc(slices.Clone(b.list), which)
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Severity is what a Diagnostic means for its Snapshot.
+// Severity says what becomes of the Snapshot that a Diagnostic is about.
 type Severity int
 
 const (
@@ -34,10 +34,10 @@ func (s Severity) String() string {
 	}
 }
 
-// MarshalText makes a Severity its word in JSON.
+// MarshalText returns the word of a severity: error, warning or info.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads that word. Any other is an error.
+// UnmarshalText reads the word of a severity. Any other text is an error.
 func (s *Severity) UnmarshalText(text []byte) error {
 	for _, known := range []Severity{Error, Warning, Info} {
 		if string(text) == known.String() {
@@ -56,7 +56,7 @@ type Position struct {
 	Column int    `json:"column"`
 }
 
-// String is file:line:column, without the parts that are not known.
+// String returns file:line:column, without the parts that are not known.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -126,7 +126,7 @@ type Diagnostic struct {
 	Sensitive bool `json:"-"`
 }
 
-// String returns the finding in one line, as the text form begins.
+// String returns the finding in one line, the first one of WriteText.
 func (d Diagnostic) String() string {
 	d = d.shown()
 	line := fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.Code)
@@ -180,7 +180,7 @@ func (l List) Count(s Severity) int {
 	return n
 }
 
-// HasErrors reports whether the list drops its Snapshot.
+// HasErrors reports whether the list has a finding of severity Error, which drops its Snapshot.
 func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
 }

@@ -13,7 +13,7 @@ type Fix struct {
 	Edits []Edit `json:"edits"`
 }
 
-// Edit writes a text in the place of what stands in a Range.
+// Edit replaces a Range of the source by a text.
 type Edit struct {
 	Range
 	Text string `json:"text"`
@@ -28,7 +28,7 @@ func (f Fix) reveals() bool {
 // zero Correction is none.
 type Correction struct{ Wrong, Right string }
 
-// Question asks whether the right word is meant, for the help of a finding.
+// Question returns the question whether the right word was meant, for the help of a finding.
 func (c Correction) Question() string { return fmt.Sprintf("did you mean %q?", c.Right) }
 
 // Correct adds the Fix that carries out c by one edit.

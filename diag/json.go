@@ -28,7 +28,8 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Few returns the first names of a list, and how many more there are.
+// Few returns at most that many of the names, in one text, and how many more there are: "a, b and
+// 3 more".
 func Few(names []string, most int) string {
 	if more := len(names) - most; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)

@@ -38,7 +38,7 @@ var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bkind["']?\s*:\s*["']?Secret\b`),
 }
 
-// Hide puts … where a text holds what looks like a secret.
+// Hide returns a text with … in the place of each part that looks like a secret.
 func Hide(text string) string {
 	small := strings.ToLower(text)
 	for _, shape := range values {
@@ -104,8 +104,8 @@ func (d Diagnostic) shown() Diagnostic {
 	return d
 }
 
-// MarshalJSON writes the finding for whoever it is: a pipe, the control socket, or a record
-// on disk. Every key is present and no list is null, so that a reader needs no special cases.
+// MarshalJSON encodes the finding, for a pipe, the control socket or a record on disk. Every key
+// is present and no list is null, so that a reader needs no special cases.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	type plain Diagnostic
 	d = d.shown()

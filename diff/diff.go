@@ -83,8 +83,9 @@ func (p *Pass) Report(f Finding) {
 	p.list = append(p.list, d)
 }
 
-// Transitions judges the way from old to new by all rules that o leaves in. Both
-// sides are valid in themselves. Where nothing is published there is no finding.
+// Transitions judges the change from old to new by all rules that o does not disable. Both sides
+// are valid in themselves. Where nothing is published there is no finding. An error is one of
+// old.
 func Transitions(old Out, new *xds.Snapshot, o Options) (diag.List, error) {
 	p := &Pass{Old: old, New: new}
 	for _, r := range Rules {

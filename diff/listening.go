@@ -91,8 +91,8 @@ var aboveSockets = map[protoreflect.Name]bool{
 	"access_log": true, "stat_prefix": true, "metadata": true, "per_connection_buffer_limit_bytes": true,
 }
 
-// KeepsSockets reports whether two listeners of one name are the same to the rules about
-// sockets.
+// KeepsSockets reports whether two listeners of one name differ in nothing that rules about
+// sockets look at.
 func KeepsSockets(was, is *xds.Resource) bool {
 	a, b := was.Message().ProtoReflect(), is.Message().ProtoReflect()
 	fields := a.Descriptor().Fields()

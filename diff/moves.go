@@ -8,10 +8,12 @@ import (
 	"xdspub/xds"
 )
 
-// Waits tells for each new listener how many have to leave an address, one after
-// the other, before it can take its own; listeners that need not wait are left out.
-// Envoy goes through the LDS file in order and refuses a listener whose address
-// another one has at that moment; what it removes it removes first.
+// Waits returns for each new listener, by name, how many published listeners must leave an
+// address, one after the other, before it can take its own. Listeners that need not wait are left
+// out.
+//
+// Envoy goes through the LDS file in order, and refuses a listener whose address another one has
+// at that moment. It removes listeners first.
 func Waits(old, new []*xds.Resource) map[string]int {
 	waits, _ := moves(old, new)
 	return waits

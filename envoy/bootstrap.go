@@ -28,7 +28,7 @@ type Bootstrap struct {
 // CDS, LDS, layers of the runtime and what static resources ask for.
 const maxPaths = 10_000
 
-// Bootstrap asks for the bootstrap of the Envoy.
+// Bootstrap requests the bootstrap of the Envoy.
 func (a *Admin) Bootstrap(ctx context.Context) (*Bootstrap, error) {
 	s := a.session()
 	defer s.close()

@@ -51,8 +51,8 @@ func (e *UnstableError) Error() string {
 	return fmt.Sprintf("envoy %s: another process answers each time: if this is a load balancer in front of several Envoys, give each of them its own --envoy-admin; if it is one Envoy, it keeps restarting, and its log says why", e.URL)
 }
 
-// StatsExcludedError means that the stats_matcher of an Envoy's bootstrap excludes
-// statistics that show whether Envoy takes a file.
+// StatsExcludedError means that the stats_matcher of an Envoy's bootstrap excludes statistics
+// that show whether Envoy accepts a file.
 type StatsExcludedError struct {
 	URL   string
 	Stats []string

@@ -21,7 +21,7 @@ type Log struct {
 	info fs.FileInfo // of the file at the mark; nil: there was none
 }
 
-// NewLog does not look at the file yet, which may be missing.
+// NewLog returns the Log of a file, which may be missing. It does not open the file yet.
 func NewLog(path string) *Log { return &Log{path: path} }
 
 // Mark remembers where the file ends, before files are renamed.

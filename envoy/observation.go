@@ -44,7 +44,7 @@ type Observation struct {
 	Matcher bool
 }
 
-// Counters is the statistics of one subscription.
+// Counters are the statistics of one subscription.
 type Counters struct {
 	Attempts, Successes, Rejections, Failures uint64
 	Version                                   string

@@ -55,7 +55,7 @@ type EnvoyOutcome struct {
 	NotWarm []string
 }
 
-// State is Acked where all subscriptions are Acked, Refused where one is, and else Pending.
+// State returns Acked where all subscriptions are Acked, Refused where one is, and else Pending.
 func (e EnvoyOutcome) State() State { return stateOf(e.States) }
 
 func stateOf(list []Status) State {

@@ -26,7 +26,7 @@ func ParseQuorum(text string) (Quorum, error) {
 	return Quorum{n: n}, nil
 }
 
-// String returns what ParseQuorum takes.
+// String returns the text that ParseQuorum takes.
 func (q Quorum) String() string {
 	switch q.n {
 	case 0:
@@ -37,7 +37,7 @@ func (q Quorum) String() string {
 	return strconv.Itoa(q.n)
 }
 
-// Within reports whether so many Envoys can ever make it up.
+// Within reports whether that many Envoys can meet the quorum.
 func (q Quorum) Within(envoys int) bool { return q.n <= envoys }
 
 // of returns how many it is of the Envoys that answer.

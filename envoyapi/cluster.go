@@ -7,20 +7,19 @@ import (
 	"xdspub/xds"
 )
 
-// ClusterKind is what makes a cluster in Envoy: a cluster factory of its binary.
+// ClusterKind describes a cluster factory of Envoy: what makes the clusters of one type.
 type ClusterKind struct {
-	// Factory is its name; empty for one that Envoy does not have.
+	// Factory is the name of the factory; empty where Envoy has none.
 	Factory string
-	// Config is the type of its typed_config, for those that have one.
+	// Config is the type of the typed_config that it takes; empty where it takes none.
 	Config protoreflect.FullName
-	// NeedsConfig tells that it does not come without.
+	// NeedsConfig means that the typed_config must be there.
 	NeedsConfig bool
-	// Balances tells that it chooses endpoints itself: CLUSTER_PROVIDED.
+	// Balances means that the cluster chooses its endpoints itself: CLUSTER_PROVIDED.
 	Balances bool
-	// Inline tells that it takes its endpoints from load_assignment.
+	// Inline means that the endpoints stand in load_assignment.
 	Inline bool
-	// Resolves tells that it asks DNS for its endpoints, and listens to the
-	// cluster's own DNS fields.
+	// Resolves means that the cluster asks DNS for its endpoints, by its own DNS fields.
 	Resolves bool
 }
 
@@ -50,8 +49,9 @@ var kindOfType = map[clusterv3.Cluster_DiscoveryType]string{
 	clusterv3.Cluster_ORIGINAL_DST: "envoy.cluster.original_dst",
 }
 
-// ClusterKindOf returns what makes a cluster. cluster_type is found by the type of its
-// typed_config, whatever its name; by its name only where it has none.
+// ClusterKindOf returns the factory that makes a cluster. Envoy finds the factory of a
+// cluster_type by the type of its typed_config, whatever its name, and by the name only where
+// there is no typed_config.
 func (v *Version) ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
 	custom := c.GetClusterType()
 	factory := kindOfType[c.GetType()]
@@ -67,8 +67,8 @@ func (v *Version) ClusterKindOf(c *clusterv3.Cluster) ClusterKind {
 	return ClusterKind{}
 }
 
-// CustomClusterConfig is the type by which Envoy looks for the factory of a cluster_type,
-// empty where it looks by the name.
+// CustomClusterConfig returns the type by which Envoy looks for the factory of a cluster_type. It
+// is empty where Envoy looks by the name.
 func CustomClusterConfig(custom *clusterv3.Cluster_CustomClusterType) protoreflect.FullName {
 	if config := xds.PayloadType(custom.GetTypedConfig()); config != "google.protobuf.Struct" {
 		return config
@@ -82,7 +82,7 @@ func (v *Version) ResolvesInDNS(c *clusterv3.Cluster) bool {
 	return k.Resolves || k.Factory == "envoy.cluster.dns"
 }
 
-// ClusterTypeText names the cluster's type as its author wrote it.
+// ClusterTypeText returns the type of a cluster as its author wrote it.
 func (v *Version) ClusterTypeText(c *clusterv3.Cluster) string {
 	if c.GetClusterType() != nil {
 		return v.ClusterKindOf(c).Factory

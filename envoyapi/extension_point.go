@@ -83,9 +83,9 @@ func within(n *xds.Node, name protoreflect.FullName) bool {
 	return false
 }
 
-// ExtensionPoints returns the fields of the API that take the configuration of an extension
-// and that Envoy looks at when it takes a resource. What stands in a matcher depends on
-// what is matched, and is not here.
+// ExtensionPoints returns the fields of the API that take the configuration of an extension, and
+// that Envoy looks at when it loads a resource. The extensions in a matcher are not among them:
+// they depend on what is matched.
 func (v *Version) ExtensionPoints() []ExtensionPoint { return v.tables().points }
 
 // ExtensionPointsOf returns the extension points of a message.

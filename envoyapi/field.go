@@ -18,12 +18,12 @@ func (v *Version) IsCheckedPolicy(message protoreflect.FullName) bool {
 // work with one.
 func (v *Version) RefusesNaN(field protoreflect.FullName) bool { return v.tables().nanRefused[field] }
 
-// OptionalReferences returns the messages and fields whose owner goes on without what they
-// name where Envoy does not find it.
+// OptionalReferences returns the messages and fields that name something that Envoy can do
+// without: where it does not find that, the owner of the name goes on.
 func (v *Version) OptionalReferences() []protoreflect.FullName {
 	return v.tables().optionalReferences
 }
 
-// PartialReferences returns the messages and fields without whose target a part of the traffic
-// fails.
+// PartialReferences returns the messages and fields that name something without which only a part
+// of the traffic fails.
 func (v *Version) PartialReferences() []protoreflect.FullName { return v.tables().partialReferences }

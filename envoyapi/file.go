@@ -19,7 +19,7 @@ func (v *Version) NamingFiles() []protoreflect.FullName {
 }
 
 // DoesWithoutFile reports whether the file of a data source in that field may be missing: Envoy
-// takes what has it, without the data.
+// then accepts the message around it, without the data.
 func (v *Version) DoesWithoutFile(field protoreflect.FullName) bool {
 	return v.tables().optionalFiles[field]
 }

@@ -28,8 +28,8 @@ var removed = sync.OnceValue(func() map[string]string {
 	return fields
 })
 
-// Removed says what to write in the place of a field that a message had once. It is empty for
-// any other name.
+// Removed returns what to write in the place of a field that a message no longer has. It is empty
+// for any other name.
 func Removed(message protoreflect.FullName, field string) string {
 	return removed()[string(message)+"."+field]
 }

@@ -28,8 +28,8 @@ func (v *Version) IsFormattedHeader(field protoreflect.FullName) bool {
 	return v.tables().formatHeaders[field]
 }
 
-// EagerGRPCServices returns the messages where Envoy makes the client of a gRPC service when it
-// loads it, or crashes when it can't make it later.
+// EagerGRPCServices returns the messages with a gRPC service whose client Envoy makes while it
+// loads the message. Of some it makes the client later, and crashes when it can't.
 func (v *Version) EagerGRPCServices() []protoreflect.FullName { return v.tables().eagerServices }
 
 // FormatCommands are the commands of format strings.

@@ -20,8 +20,8 @@ const (
 
 const loadBalancingPolicies = "envoy.load_balancing_policies"
 
-// PickPolicy is the one of the policies that Envoy takes, the first that it knows,
-// and its type; nil where it knows none. It does not look at the others.
+// PickPolicy returns the policy that Envoy takes and its type: the first one that it knows. It
+// returns nil where Envoy knows none. Envoy does not look at the others.
 func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadBalancingPolicy_Policy, protoreflect.FullName) {
 	for _, policy := range l.GetPolicies() {
 		name := xds.PayloadType(policy.GetTypedExtensionConfig().GetTypedConfig())
@@ -32,7 +32,8 @@ func (v *Version) PickPolicy(l *clusterv3.LoadBalancingPolicy) (*clusterv3.LoadB
 	return nil, ""
 }
 
-// HasNoPolicy reports whether Envoy finds no policy, and no other rule says why.
+// HasNoPolicy reports whether Envoy finds no policy that it knows. It reports false where a
+// policy is of a type that Envoy does not hold, which is a finding of its own.
 func (v *Version) HasNoPolicy(l *clusterv3.LoadBalancingPolicy) bool {
 	for _, policy := range l.GetPolicies() {
 		config := policy.GetTypedExtensionConfig()

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// MatcherPlace is what Envoy takes in the matcher of one field.
+// MatcherPlace says what Envoy takes in the matcher of one field.
 type MatcherPlace struct {
 	// Inputs are what it can match on, beside the extensions of envoy.matching.common_inputs.
 	Inputs []protoreflect.FullName
@@ -32,14 +32,14 @@ func (v *Version) MatcherPlaceOf(field protoreflect.FullName) *MatcherPlace {
 	return v.tables().matchers.places[field]
 }
 
-// PairedMatcher returns the custom matcher that alone goes with an input; empty where the input
-// is a string.
+// PairedMatcher returns the only custom matcher that takes an input. It is empty for an input
+// that is a string.
 func (v *Version) PairedMatcher(input protoreflect.FullName) protoreflect.FullName {
 	return v.tables().matchers.pairs[input]
 }
 
-// PairedInput returns the input that a custom matcher alone goes with; empty where it takes
-// strings.
+// PairedInput returns the only input that a custom matcher takes. It is empty for a matcher that
+// takes strings.
 func (v *Version) PairedInput(matcher protoreflect.FullName) protoreflect.FullName {
 	for input, with := range v.tables().matchers.pairs {
 		if with == matcher {

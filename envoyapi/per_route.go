@@ -6,9 +6,9 @@ import (
 	"xdspub/xds"
 )
 
-// PerRouteType returns the type that Envoy reads the configuration of an HTTP filter as where
-// a route holds it. It is empty for a filter that routes can't configure; ok is false for
-// what configures no HTTP filter.
+// PerRouteType returns the type as which Envoy reads the configuration of an HTTP filter in a
+// route. It is empty for a filter that routes can't configure; ok is false for a name that
+// configures no HTTP filter.
 func (v *Version) PerRouteType(name protoreflect.FullName) (route protoreflect.FullName, ok bool) {
 	route, ok = v.tables().perRoute[name]
 	return route, ok

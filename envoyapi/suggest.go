@@ -15,8 +15,8 @@ import (
 
 var versionTwo = regexp.MustCompile(`(^|/)envoy\.(api\.v2\b|.*\.v2(alpha\d*)?\b)`)
 
-// SuggestType says what to write in place of a type URL that Envoy does not know, and which
-// one was meant, where that can be told.
+// SuggestType returns help for a type URL that Envoy does not know, and the URL that was likely
+// meant, which is empty where none is near.
 func (v *Version) SuggestType(url string) (help, meant string) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 	successor, isOld := Successor(name)

@@ -2,7 +2,7 @@ package envoyapi
 
 import "strings"
 
-// TLSNames are the names of TLS parameters that Envoy's TLS library knows.
+// TLSNames are the names that Envoy's TLS library knows.
 type TLSNames struct {
 	// Ciphers are the cipher suites that can be chosen, those of TLS 1.2 and before.
 	Ciphers []CipherSuite

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Version is what one version of Envoy has, without contrib.
+// Version describes one version of Envoy, without contrib.
 type Version struct {
 	// Name is the version, as in 1.40.0.
 	Name string

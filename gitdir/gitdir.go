@@ -13,14 +13,14 @@ import (
 	"xdspub/safefile"
 )
 
-// Name is that of what makes a folder a work tree.
+// Name is the name of the file, or folder, that makes the folder around it a work tree.
 const Name = ".git"
 
 // maxFile bounds the file that a .git can be, in bytes.
 const maxFile = 64 << 10
 
-// Enclosing lists the .git in dir and all folders above, the nearest first: a submodule
-// is changed by commands on it and on the repository around it.
+// Enclosing returns the paths of every .git in dir and in the folders above it, the nearest
+// first: a submodule is changed by commands on it and on the repository around it.
 func Enclosing(dir string) []string {
 	var list []string
 	for {

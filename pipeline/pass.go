@@ -46,7 +46,7 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 }
 
 // Settled reports whether the output directory is as the last Plan and Publish left it, and no
-// path subscription on record has drained since: Plan would come to the same.
+// path subscription on record has drained since. Plan would then return the same plan.
 func (p *Pipeline) Settled(d *publish.Dir, now time.Time) bool {
 	if p.republish != nil || !d.AsLeft() {
 		return false

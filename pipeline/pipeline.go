@@ -1,5 +1,6 @@
-// Package pipeline leads a source tree through all stages: check, plan, publish, confirm, trim.
-// Options say what to do; flags, events and signals belong to other packages.
+// Package pipeline runs the stages for one source tree and one output directory: check, plan,
+// publish, confirm, trim. Its caller decides when to run which stage, and handles flags, events
+// and signals.
 package pipeline
 
 import (
@@ -84,15 +85,15 @@ func New(o Options) *Pipeline {
 	return p
 }
 
-// Opened has the Pipeline read the output directory as d knows it, and where d has it: a
-// link on the path that was given may come to lead elsewhere. It ends the trust in what was
-// there before.
+// Opened makes the Pipeline read the output directory through d: by what d knows of it, and at
+// the place where d opened it, since a link on the given path may be turned later. It ends the
+// trust in what was there before.
 func (p *Pipeline) Opened(d *publish.Dir) {
 	p.out.Opened(d)
 	p.tree.KeepApart(d.Path())
 }
 
-// Trust has the Pipeline believe, until Trust(false), that the plan before was published whole
+// Trust makes the Pipeline believe, until Trust(false), that the plan before was published whole
 // and that nobody else has changed the output directory since (publish.Reader.Trust).
 func (p *Pipeline) Trust(trust bool) { p.out.Trust(trust) }
 

@@ -8,12 +8,13 @@ import (
 	"xdspub/render"
 )
 
-// Codes returns those of all findings of a plan.
+// Codes returns the codes of all findings of a plan.
 func Codes() []diag.Code {
 	return slices.Concat(RuleCodes(), render.Codes, []diag.Code{codeEndpointsInlined, codeInotifyBudget, codeRoutesInlined})
 }
 
-// RuleCodes returns those of the codes that can be disabled: of the rules about what runs.
+// RuleCodes returns the codes of the findings that can be disabled: those of the transition
+// rules.
 func RuleCodes() []diag.Code {
 	var codes []diag.Code
 	for _, r := range diff.Rules {

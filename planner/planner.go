@@ -1,12 +1,11 @@
-// Package planner plans the way from what is published to a Snapshot: which files change, in
-// steps in the order that Envoy needs, and what a rollback and a trim do. It changes nothing on
-// disk.
+// Package planner plans the steps from the published files to a Snapshot: which files change, in
+// the order that Envoy needs, and what a rollback and a trim do. It changes nothing on disk.
 //
 //	p := planner.New(published.New(published.Options{Dir: "out"}), planner.Options{InotifyBudget: 120})
 //	plan, findings, err := p.Plan(ctx, snapshot, time.Now())
 //
-// A Planner keeps what it planned last: where it knows which resources have changed since, it
-// renders and compares only these.
+// A Planner keeps its last plan. Where it knows which resources have changed since then, it
+// renders and compares these only.
 package planner
 
 import (
@@ -28,7 +27,7 @@ import (
 
 // Options of a Planner.
 type Options struct {
-	// Source is the path of the source tree: findings stand there.
+	// Source is the path of the source tree, at which findings are reported.
 	Source string
 	// Envoy is the version that is to take the resources; nil means the latest that is known.
 	Envoy *envoyapi.Version
@@ -65,8 +64,8 @@ func New(out *published.Reader, o Options) *Planner {
 // as by a trim, is rendered with it, too: the next plan then follows from that.
 func (p *Planner) Renderer() *render.Renderer { return &p.renderer }
 
-// Plan is the steps from what is published to a Snapshot. It is a value: it can be shown
-// without being carried out.
+// Plan is the steps from the published files to a Snapshot. It is a value: it can be shown, and
+// need not be carried out.
 type Plan struct {
 	// Change publishes the new resources. What they replace stays until its trim.
 	Change publish.Plan
@@ -75,11 +74,11 @@ type Plan struct {
 	// Held is the refusal for which the Snapshot is held; nil where it is not. A held
 	// Snapshot is published again only on request.
 	Held *publish.Refusal
-	// Snapshot is what the plan leads to.
+	// Snapshot is the one that the plan leads to.
 	Snapshot *xds.Snapshot
 	// Delivery is the hash of the resources as they are delivered.
 	Delivery string
-	// Replaces means that another Snapshot is published now, or none.
+	// Replaces means that the published Snapshot is another one, or that there is none.
 	Replaces bool
 }
 
@@ -91,10 +90,10 @@ type change struct {
 	now time.Time
 }
 
-// Plan renders an accepted Snapshot, and plans the steps from what is published to it. It
-// changes nothing on disk. Findings of severity Error mean that there is no plan; a
-// *published.UsageError means that the output directory does not allow its Options. An error
-// may also mean that ctx has ended.
+// Plan renders an accepted Snapshot, and plans the steps from the published files to it. It
+// changes nothing on disk. Where a finding has severity Error there is no plan. A
+// *published.UsageError means that the output directory does not allow its Options. Any other
+// error is one of reading, or that of ctx.
 func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Plan, diag.List, error) {
 	st, err := p.out.State()
 	if err != nil {

@@ -228,10 +228,10 @@ func (d *Dir) Close() error {
 	return err
 }
 
-// Path is the directory, absolute and without symbolic links, as it was opened.
+// Path returns the path of the directory, absolute and without symbolic links, as it was opened.
 func (d *Dir) Path() string { return d.out }
 
-// Reader reads the directory. It knows what d has written.
+// Reader returns the Reader of the directory, which knows what d has written.
 func (d *Dir) Reader() *Reader { return d.reader }
 
 // path is where the file name, relative to OUT, stands on disk.

@@ -32,14 +32,14 @@ type Reader struct {
 	others  map[string]Info // of the listed files that no plan has published (Dir.AsLeft)
 }
 
-// NewReader makes a Reader of the directory out.
+// NewReader returns a Reader of the directory out.
 func NewReader(out string) *Reader {
 	return &Reader{out: out, files: make(map[string]cached[[]byte]), settled: make(map[string]settledFile)}
 }
 
-// Trust has the Reader take what it knows as true without asking the file system, until
-// Trust(false): its cost is then in proportion to what was published since. What somebody
-// else does to the directory goes unseen for that time.
+// Trust makes the Reader take what it knows as true, without asking the file system, until
+// Trust(false). Its cost is then in proportion to what was published since. It does not see what
+// somebody else does to the directory in that time.
 func (r *Reader) Trust(trust bool) { r.trusts = trust }
 
 // Trusts reports whether the Reader takes what it knows as true.

@@ -2,8 +2,8 @@ package publish
 
 import "time"
 
-// Shift moves the times of what goes and drains, on record and on that of a change under
-// way: somebody has set the clock forward by so much.
+// Shift adds a duration to the times of retired files and clusters and of draining watches, in
+// the manifest and in the intent. It follows a clock that somebody has set forward.
 func (d *Dir) Shift(by time.Duration) error {
 	if err := d.usable("shift"); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"xdspub/xds"
 )
 
-// Files returns the files that stand where this program puts them, by path below
-// the output directory. All else there is somebody else's: it is never removed, and
-// not even looked into, since the lost+found of a volume can't be.
+// Files returns the files that are where this program puts them, by path below the output
+// directory. It does not look at any other file or folder: those belong to somebody else and are
+// never removed, and some, such as the lost+found of a volume, can't be read.
 func Files(dir string, format *render.Format) (map[string]publish.Info, error) {
 	all := make(map[string]publish.Info)
 	for top, base := range folders(format) {
@@ -71,9 +71,9 @@ func (r *Reader) Layers(files []string) (names, damaged []string, err error) {
 	return names, damaged, nil
 }
 
-// RuntimeLayers returns the names of the runtime layers that an output directory of
-// that format has a file for: what a bootstrap can name. A file that can't be read
-// is an error: without it Envoy would lack the layer until its next restart.
+// RuntimeLayers returns the names of the runtime layers that an output directory of that format
+// has a file for: those that a bootstrap can name. It is an error where such a file can't be
+// read, since without it Envoy would lack the layer until its next restart.
 func RuntimeLayers(dir string, format *render.Format) ([]string, error) {
 	files, err := Files(dir, format)
 	if err != nil {

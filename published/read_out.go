@@ -71,7 +71,8 @@ func only(t *xds.Type, resources []*xds.Resource) []*xds.Resource {
 	return slices.DeleteFunc(slices.Clone(resources), other)
 }
 
-// Rendered keeps the resources of the CDS and LDS files among files, which take long to decode.
+// Rendered keeps the resources of those of the rendered files that are CDS and LDS files:
+// decoding these again would take long.
 func (r *Reader) Rendered(files []render.File) {
 	for _, f := range files {
 		if f.Type == xds.Cluster || f.Type == xds.Listener {
@@ -80,8 +81,8 @@ func (r *Reader) Rendered(files []render.File) {
 	}
 }
 
-// Resources returns the resources in a file of clusters or listeners that is to be published.
-// Mostly they were rendered into it.
+// Resources returns the clusters or listeners in a file that is to be published. It decodes the
+// file only where Rendered did not get it.
 func (r *Reader) Resources(f publish.File) []*xds.Resource {
 	if was, ok := r.rendered[f.Path]; ok && bytes.Equal(was.data, f.Data) {
 		return was.resources
@@ -89,8 +90,8 @@ func (r *Reader) Resources(f publish.File) []*xds.Resource {
 	return load.Parse(load.Input{Name: f.Path, Format: r.options.Format.Name, Data: f.Data, Envoy: r.options.Envoy}).Resources()
 }
 
-// VersionInfo returns the version_info in a published file, whoever wrote it; "" where
-// there is no file, or nothing to be read.
+// VersionInfo returns the version_info in a published file, whoever wrote it. It is empty where
+// there is no file, or none that can be read.
 func (r *Reader) VersionInfo(file string) string {
 	data, err := publish.ReadFile(r.options.Dir, file)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package published reads what is published, as resources: those of the output directory's
-// files, which of its files they subscribe to, and by which statistics an Envoy tells what it
-// runs of them. It writes nothing.
+// Package published reads the output directory back as resources: the published clusters and
+// listeners, the path subscriptions that they have to its files, and the statistics by which an
+// Envoy tells which version of a file it runs. It writes nothing.
 //
 //	reader := published.New(published.Options{Dir: "out"})
 //	state, err := reader.State()
@@ -59,23 +59,23 @@ func New(o Options) *Reader {
 	}
 }
 
-// Opened has the Reader read the output directory as d knows it, and where d has it: a
-// link on the path that was given may come to lead elsewhere. It ends the trust in what was
-// there before.
+// Opened makes the Reader read the output directory through d: by what d knows of it, and at the
+// place where d opened it, since a link on the given path may be turned later. It ends the trust
+// in what was there before.
 func (r *Reader) Opened(d *publish.Dir) {
 	r.options.Dir, r.files = d.Path(), d.Reader()
 	r.Trust(false)
 }
 
-// Trust has the Reader believe, until Trust(false), that the plan before was published whole
+// Trust makes the Reader believe, until Trust(false), that the plan before was published whole
 // and that nobody else has changed the output directory since (publish.Reader.Trust).
 func (r *Reader) Trust(trust bool) { r.files.Trust(trust) }
 
-// StillOut asks the file system whether a published file is as it was published
-// (publish.Reader.StillOut).
+// StillOut reports whether a published file is on disk as it was published. It asks the file
+// system, also while the Reader trusts (publish.Reader.StillOut).
 func (r *Reader) StillOut(file string) bool { return r.files.StillOut(file) }
 
-// Trusts reports what Trust was called with last.
+// Trusts reports the argument of the last Trust.
 func (r *Reader) Trusts() bool { return r.files.Trusts() }
 
 // Dir returns the path of the output directory.

@@ -18,9 +18,9 @@ type UsageError struct{ Reason string }
 
 func (e *UsageError) Error() string { return e.Reason }
 
-// State is what is published: the record and the files of the output directory. It is
-// read for each plan, from disk unless the directory is trusted (Trust): so a plan made
-// after a crash, or after a change by hand, starts from what Envoy would really read.
+// State is the record and the files of the output directory, as they are read for each plan. They
+// are read from disk, unless the directory is trusted (Trust). So a plan that is made after a
+// crash, or after a change by hand, starts from what Envoy would read.
 type State struct {
 	Manifest publish.Manifest
 	// Files are the published files below the output directory, sorted.
@@ -94,7 +94,7 @@ func (s *State) Has(file string) bool {
 	return has
 }
 
-// Holds reports whether the published clusters and listeners are these very lists.
+// Holds reports whether clusters and listeners are the very lists that State has.
 func (s *State) Holds(clusters, listeners []*xds.Resource) bool {
 	return sameSlice(s.Clusters, clusters) && sameSlice(s.Listeners, listeners)
 }
@@ -119,9 +119,9 @@ func (s *State) ForgetGone() {
 	maps.DeleteFunc(s.reader.readOut, func(file string, _ *readOut) bool { return !s.Has(file) })
 }
 
-// ClustersBefore returns the clusters that a rollback leads to: the published ones, or, after
-// a change that ended early, those from before it. past reports whether that change moved
-// anything after its clusters.
+// ClustersBefore returns the clusters that a rollback leads to: the published ones, or after a
+// change that ended early the ones from before it. past reports whether that change moved any
+// file after the one of its clusters.
 func (s *State) ClustersBefore() (clusters []*xds.Resource, past bool, err error) {
 	r := s.reader
 	file := r.options.Format.Path(xds.Cluster, "")

@@ -34,7 +34,8 @@ func (s *Subscriber) key() string {
 	return s.File
 }
 
-// Expect returns the subscription as Envoys are asked for it.
+// Expect returns the subscription for a question to Envoys, with the version that they are to
+// run.
 func (s *Subscriber) Expect(version string, unmoved bool) envoy.Subscription {
 	return envoy.Subscription{File: s.File, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes, Entrypoints: s.entrypoints, Unmoved: unmoved}
 }
@@ -50,9 +51,9 @@ type Subscribers struct {
 	layers              []string
 }
 
-// Subscribers returns the subscriptions to published files: those of bootstraps, and those of
-// published clusters and listeners. It does not know those of static resources. It finds them
-// again only where what they are of is not the same as before.
+// Subscribers returns the path subscriptions to published files that bootstraps have, by layers,
+// and that these clusters and listeners have. It does not know those of the static resources of a
+// bootstrap. For the same lists as before it returns the same value.
 func (r *Reader) Subscribers(clusters, listeners []*xds.Resource, layers []string) *Subscribers {
 	if s := r.subscribers; s != nil && sameSlice(s.clusters, clusters) && sameSlice(s.listeners, listeners) && slices.Equal(s.layers, layers) {
 		return s
@@ -79,7 +80,8 @@ func (s *Subscribers) To(files map[string]bool) []*Subscriber {
 	return list
 }
 
-// Shares reports whether Envoy has a subscription already that sub shares.
+// Shares reports whether sub shares a subscription with one of Subscribers, so that Envoy has it
+// already.
 func (s *Subscribers) Shares(sub *Subscriber) bool { return s.byKey[sub.key()] != nil }
 
 // findSubscribers returns the subscriptions by key.

@@ -11,9 +11,11 @@ import (
 	"syscall"
 )
 
-// List returns what the folder dir holds and keep takes, sorted by name. It can hold millions
-// of names: not all of them are kept at a time. count is told how many were met; its error
-// ends the list, as the end of ctx does.
+// List returns the entries of the folder dir for which keep reports true, sorted by name. It
+// reads the folder in parts, and keeps no other entry. After each part it calls count with the
+// number of names in it.
+//
+// An error of count ends the list and is returned, and so is the end of ctx.
 func List(ctx context.Context, dir string, count func(names int) error, keep func(fs.DirEntry) bool) ([]fs.DirEntry, error) {
 	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {

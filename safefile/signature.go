@@ -15,7 +15,7 @@ type Signature struct {
 	changed       int64 // in ns; nobody can set it
 }
 
-// NewSignature returns the Signature of a file that these facts are about; the times are in ns.
+// NewSignature returns the Signature of a file with these facts. The times are in ns since 1970.
 func NewSignature(device, inode uint64, size, modified, changed int64) Signature {
 	return Signature{device, inode, size, modified, changed}
 }
@@ -26,14 +26,14 @@ func (s Signature) Changed() time.Time { return time.Unix(0, s.changed) }
 // Size returns the size of the file.
 func (s Signature) Size() int64 { return s.size }
 
-// SameFile reports whether it is one and the same file, whatever was done to it.
+// SameFile reports whether both Signatures are of one file, which may have changed in between.
 func (s Signature) SameFile(o Signature) bool { return s.device == o.device && s.inode == o.inode }
 
 // Device returns the number of the device that the file is on.
 func (s Signature) Device() uint64 { return s.device }
 
-// SignatureOf is the Signature of the file that info is about; the zero one, which is
-// never Settled, where the system tells too little.
+// SignatureOf returns the Signature of the file that info describes. Where the system tells too
+// little it returns the zero Signature, which is never Settled.
 func SignatureOf(info fs.FileInfo) Signature {
 	sys, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -77,7 +77,7 @@ type EnvoyReport struct {
 	Subscriptions []Row `json:"subscriptions"`
 }
 
-// Sync is whether an Envoy runs a published file, in the words of istioctl proxy-status.
+// Sync says whether an Envoy runs a published file, in the words of istioctl proxy-status.
 type Sync string
 
 const (

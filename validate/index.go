@@ -8,37 +8,39 @@ import (
 	"xdspub/xds"
 )
 
-// Index is what rules look up by a name and no resource has of itself, such as who asks
-// for a route configuration. It is made when the first rule asks, and follows edits: each costs
-// what the edited resources have in it.
+// Index is a map of names that rules look up, to entries that no resource has by itself: such as
+// the subscribers of a route configuration. It is made when the first rule asks, and follows
+// edits: an edit costs as much as the edited resources have in it.
 type Index[E comparable] struct {
 	reads []*xds.Type
 	find  func(s *xds.Snapshot, r *xds.Resource, add func(name string, e E))
 }
 
-// NewIndex returns an Index of what find finds in resources of the types that it reads; nil
-// means all, and the bootstrap. In the Snapshot find may look at those that share the
-// resource's Key, and at no others.
+// NewIndex returns the Index of the entries that find adds for each resource of the types in
+// reads; nil stands for all types, and the bootstrap. find may look at the resource, and in the
+// Snapshot at those that share its Key, but at no others.
 func NewIndex[E comparable](reads []*xds.Type, find func(s *xds.Snapshot, r *xds.Resource, add func(name string, e E))) *Index[E] {
 	return &Index[E]{reads, find}
 }
 
-// Lookup returns what x has under a name, in the order of Types, then by the resource's name.
+// Lookup returns the entries under a name, in the order of Types, then by the name of the
+// resource that they are of.
 func (x *Index[E]) Lookup(v View, name string) []E {
 	list := x.of(v.from).byName[name].entries
 	v.taker.note(question{about: aboutIndex, index: x, name: name}, list)
 	return list
 }
 
-// First returns the first of what Lookup does; false where there is none. What else is there
-// does not matter then to the rule that asks.
+// First returns the first entry of Lookup, or false where there is none. The rule that asks is
+// run again only where that entry changes.
 func (x *Index[E]) First(v View, name string) (first E, ok bool) {
 	answer := x.first(v.from, name)
 	v.taker.note(question{about: aboutFirst, index: x, name: name}, answer)
 	return answer.entry, answer.ok
 }
 
-// Names returns the names in x, sorted. It is for a Table: nothing is taken down.
+// Names returns the names in the Index, sorted. It is for the find of a Table: nobody takes down
+// who asked.
 func (x *Index[E]) Names(v View) []string { return slices.Sorted(maps.Keys(x.of(v.from).byName)) }
 
 type firstOf[E comparable] struct {

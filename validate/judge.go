@@ -12,9 +12,9 @@ import (
 	"xdspub/xds"
 )
 
-// Judge judges Snapshots one after another. It keeps what it found about each resource:
-// of the next Snapshot it judges the resources that are new, and those for which what
-// their rules looked up has changed. Not for concurrent use.
+// Judge judges Snapshots one after another, and keeps what it found about each resource. Of the
+// next Snapshot it judges new resources, and those for which a lookup of their rules has another
+// answer now. Not for concurrent use.
 type Judge struct {
 	rules   []*Rule
 	options Options // of the last Run
@@ -22,7 +22,7 @@ type Judge struct {
 	memory  *memory // nil where kept does not hold all
 }
 
-// NewJudge returns a Judge that goes by these rules and has seen nothing yet.
+// NewJudge returns a Judge with these rules.
 func NewJudge(rules []*Rule) *Judge { return &Judge{rules: rules} }
 
 // judged is what the rules found in one resource: those that look at its messages, or, apart
@@ -44,8 +44,8 @@ func (j *judged) holdsFor(a *answers) bool {
 	return !slices.ContainsFunc(j.asked, func(q answered) bool { return !a.still(q.question, q.answer) })
 }
 
-// Run judges a Snapshot by those of the rules that o leaves in. The result is sorted
-// and the same from run to run. Where ctx ends it is not all.
+// Run judges a Snapshot by the rules that o does not leave out. The findings are sorted, and the
+// same from run to run. Where ctx ends they are incomplete.
 func Run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options) diag.List {
 	return run(ctx, s, rules, o, maxFindings)
 }
@@ -54,7 +54,8 @@ func run(ctx context.Context, s *xds.Snapshot, rules []*Rule, o Options, most in
 	return (&Judge{rules: rules, options: o}).run(ctx, s, false, most)
 }
 
-// Run judges as the function Run does, faster the more of the Snapshot the Judge has seen.
+// Run returns what the function Run returns. It takes less time the more of the Snapshot it has
+// judged before.
 func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 	if !j.options.findAlike(o) || o.Now.Before(j.options.Now) {
 		j.kept, j.memory = nil, nil

@@ -3,9 +3,9 @@ package validate
 // memo holds what rules have found out about messages of the resource that is judged.
 type memo map[any]any
 
-// Once returns what find returns, and calls it once for all of a resource: a hundred thousand
-// routes that each ask what stands around them would find it a hundred thousand times. Each
-// use has a type of its own for its keys.
+// Once returns the result of find, which it calls once for each key and resource. Without it, a
+// hundred thousand routes that each ask what is around them would find it a hundred thousand
+// times. Each use of Once has a type of its own for its keys.
 func Once[K comparable, T any](p *Pass, key K, find func() T) T {
 	if known, ok := p.memo[key]; ok {
 		return known.(T)

@@ -9,7 +9,7 @@ import (
 	"xdspub/xds"
 )
 
-// Pass is what a rule sees when it judges a message by its resource alone.
+// Pass is the view of a rule that judges a message by its resource alone.
 type Pass struct {
 	// Envoy is the version that is to take the resource.
 	Envoy          *envoyapi.Version
@@ -36,13 +36,13 @@ type reported struct {
 // maxReported bounds the findings that wait. Beyond it a walk of its own finds the secrets.
 const maxReported = 1000
 
-// LookupPass is what a rule sees that looks up other resources beside its own.
+// LookupPass is the view of a rule that looks up other resources beside its own.
 type LookupPass struct {
 	Pass
 	Snapshot View
 }
 
-// SnapshotPass is what a rule sees that judges a whole Snapshot.
+// SnapshotPass is the view of a rule that judges a whole Snapshot.
 type SnapshotPass struct {
 	LookupPass
 	// Collected are the messages that the rule's Collect names, in the order of the walk.
@@ -59,15 +59,15 @@ type Occurrence struct {
 type Finding struct {
 	// Path is the field, below Resource's message.
 	Path xds.Path
-	// Resource is the one that the finding is about; nil means Pass.Resource.
+	// Resource is the resource that the finding is about; nil means Pass.Resource.
 	Resource *xds.Resource
 	// Message says what is wrong, values quoted, no capital, no full stop.
 	Message string
 	// Help says what would be right.
 	Help    string
 	Related []diag.Related
-	// Correction is of a word at Path, or in the type URL of an Any there, where one is
-	// likely meant otherwise: the finding gets a Fix, and without a Help its question.
+	// Correction is of a word at Path, or in the type URL of an Any there, that was likely meant
+	// otherwise. The finding gets a Fix, and where it has no Help the question of the Correction.
 	Correction diag.Correction
 	// Warning makes the finding a warning where the rule is an error, Error the
 	// other way round.
@@ -127,17 +127,17 @@ func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, idle strin
 	return s, idle
 }
 
-// HasRoom reports whether Report lists a finding, as far as that depends on how many there
-// are. A rule asks before it looks for words that nobody would see.
+// HasRoom reports whether Report would list a finding. It does not, where there are too many
+// already: then a rule need not look for words that nobody sees.
 func (p *Pass) HasRoom(f Finding) bool {
 	severity, _ := p.severity(cmp.Or(f.Resource, p.Resource), f)
 	return p.findings.of(p.rule).HasRoom(severity)
 }
 
-// Timed reports whether the time matters at all.
+// Timed reports whether Options say what time it is.
 func (p *Pass) Timed() bool { return !p.now.IsZero() }
 
-// Passed reports whether a moment is over. A resource is judged again once it is.
+// Passed reports whether a moment is over. Once it is, the resource is judged again.
 func (p *Pass) Passed(moment time.Time) bool {
 	over := p.now.After(moment)
 	if !over {
@@ -146,16 +146,16 @@ func (p *Pass) Passed(moment time.Time) bool {
 	return over
 }
 
-// Namesakes returns the resources with the Key of the one that is judged, in the order of the
-// source. It is for Rule.Resource.
+// Namesakes returns the resources with the Key of the judged one, itself included, in the order
+// of the source. It is for Rule.Resource.
 func (p *LookupPass) Namesakes() []*xds.Resource { return p.view.from.Named(p.Resource.Key) }
 
-// IsFirst reports whether none of the Namesakes stands before the resource.
+// IsFirst reports whether the resource is the first of its Namesakes.
 func (p *LookupPass) IsFirst() bool {
 	return p.view.from.Lookup(p.Resource.Type, p.Resource.Name) == p.Resource
 }
 
-// Subscribers returns all places that ask a config source for resources, in the order of the
+// Subscribers returns all subscriptions and the resources that they stand in, in the order of the
 // walk.
 func (p *SnapshotPass) Subscribers() (list []xds.Subscriber) {
 	for _, t := range allTypes {

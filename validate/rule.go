@@ -8,9 +8,11 @@ import (
 	"xdspub/xds"
 )
 
-// Rule is one judgement. It holds no state: its functions may run on several goroutines
-// at once. Which of them it has says what it goes by: Node by one resource alone, Lookup and
-// Resource by what they look up about others as well, Snapshot by all of them together.
+// Rule judges messages, resources or a Snapshot. It holds no state: its functions may run on
+// several goroutines at once.
+//
+// The functions that it has say what it goes by: Node by one resource alone, Lookup and Resource
+// also by what they look up about others, Snapshot by all resources together.
 type Rule struct {
 	// Code is the rule's name in kebab-case, never used again once retired.
 	Code string
@@ -28,10 +30,10 @@ type Rule struct {
 	// Messages are the types for which Node or Lookup is called, but for what stands in
 	// typed_filter_metadata: Envoy never looks at it. Empty means every message.
 	Messages []protoreflect.FullName
-	// MessagesOf says it instead of Messages where it depends on the version of Envoy.
+	// MessagesOf takes the place of Messages where the types depend on the version of Envoy.
 	MessagesOf func(*envoyapi.Version, protoreflect.FullName) bool
-	// Wants says it instead of Messages where it depends on what messages of a type
-	// can hold. It is asked about each type that is met.
+	// Wants takes the place of Messages where it depends on what messages of a type can hold. It
+	// is asked once about each type.
 	Wants func(protoreflect.MessageDescriptor) bool
 	// Node judges one message by nothing but the resource that it stands in.
 	Node func(*Pass, *xds.Node)
@@ -50,8 +52,9 @@ type Rule struct {
 	// ByName means that Snapshot goes by nothing but the names of resources and Collected:
 	// an edit of anything else can't change what it finds.
 	ByName bool
-	// Idle returns why Envoy does not use yet what a finding is about, empty where it does. An
-	// error is a warning then, unless the Finding is Eager. It is nil where there is no such thing.
+	// Idle returns why Envoy does not use yet what a finding is about; empty where Envoy uses it.
+	// An error is then a warning, unless the Finding is Eager. It is nil for a rule about what
+	// Envoy always uses.
 	Idle func(View, *xds.Resource, Finding) string
 	// OptIn means that the rule runs only where it is enabled by name.
 	OptIn bool

@@ -7,22 +7,22 @@ import (
 	"xdspub/xds"
 )
 
-// Table is what rules look up by a name, and what follows from the names in a Snapshot as a
-// whole, such as the name that each of those that are missing is most like. It is made anew where
-// one of these names comes or goes.
+// Table is a map of names that rules look up, to texts that follow from all names in a Snapshot
+// together, such as the existing name that a missing one is most like. It is made again where one
+// of these names comes or goes.
 type Table struct {
 	types   []*xds.Type
 	indexes []anyIndex
 	find    func(*LookupPass) map[string]string
 }
 
-// NewTable returns a Table of what find makes of the names of resources of some types, and of
-// the names that indexes have.
+// NewTable returns the Table that find makes of the names of all resources of some types, and of
+// the names in indexes.
 func NewTable(types []*xds.Type, find func(*LookupPass) map[string]string, indexes ...anyIndex) *Table {
 	return &Table{types, indexes, find}
 }
 
-// Lookup returns what t has under a name.
+// Lookup returns the text under a name.
 func (t *Table) Lookup(v View, name string) string {
 	answer := t.of(v.from)[name]
 	v.taker.note(question{about: aboutTable, index: t, name: name}, answer)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Timings is the time that each rule took in a Run, over all cores. It says which
-// rules are slow, and nothing of it goes into findings.
+// Timings are the times that the rules took in a Run, added up over all cores. No finding depends
+// on them.
 type Timings struct {
 	mu     sync.Mutex
 	byRule map[string]time.Duration
@@ -32,7 +32,7 @@ func (t *Timings) Sorted() []RuleTime {
 	return list
 }
 
-// Add adds the times of another Run.
+// Add adds the times of another Run to those of t.
 func (t *Timings) Add(other *Timings) {
 	for _, r := range other.Sorted() {
 		t.add(r.Code, r.Took)

@@ -1,9 +1,11 @@
-// Package validate is the engine that judges a Snapshot by rules. A rule is a Rule value,
-// as those of package rules; Run walks every resource once and hands each message to the
-// rules that asked for its type, and a Judge keeps what it found for the next Snapshot.
-// The package knows messages and references, not files, encodings or printing: where a
-// finding stands in the source is the resource's Origin's to say, and what time it is
-// Options'.
+// Package validate is the engine that judges a Snapshot by rules. A rule is a Rule value; package
+// rules has all of them. Run walks every resource once, and hands each message to the rules that
+// asked for its type. A Judge does the same for one Snapshot after another, and keeps what it
+// found.
+//
+// The package knows messages and references, but neither files, encodings nor printing: the
+// Origin of a resource says where a finding stands in the source. It has no clock: Options say
+// what time it is.
 package validate
 
 import (
@@ -19,7 +21,7 @@ import (
 type Options struct {
 	// Envoy is the version that is to take the Snapshot; nil means the latest that is known.
 	Envoy *envoyapi.Version
-	// BootstrapFacts is what the Envoy has from its own bootstrap.
+	// BootstrapFacts are the static resources of the Envoy's own bootstrap.
 	BootstrapFacts xds.BootstrapFacts
 	// Bootstrap is the Envoy's own bootstrap without its static resources, to be
 	// judged too; nil where only the Snapshot is.
@@ -32,10 +34,10 @@ type Options struct {
 	// Enable holds the codes of rules that run though they are off by default.
 	// What is disabled as well stays out.
 	Enable []string
-	// Partial says that resources are missing because they could not be read:
-	// rules that need the Whole snapshot stay silent, they would only echo that.
+	// Partial says that resources are missing because they could not be read. Rules that need the
+	// Whole snapshot then report nothing, since they would only repeat that.
 	Partial bool
-	// Timings, where it is set, is told how long each rule took.
+	// Timings gets the time that each rule took; nil measures nothing.
 	Timings *Timings
 }
 

@@ -8,8 +8,8 @@ import (
 	"xdspub/xds"
 )
 
-// View is a Snapshot as rules see it. What a rule looks up about other resources is taken
-// down with the answer: a resource is judged again once one of the answers is another.
+// View is a Snapshot as rules see it. It takes down what a rule looks up about other resources,
+// and the answer: the resource is judged again once an answer is another.
 type View struct {
 	from  *answers
 	taker *notes // nil where nothing is taken down
@@ -163,11 +163,10 @@ func (v View) Nearest(t *xds.Type, name string) string {
 	return ask[string](v, question{about: aboutNearest, t: t, name: name})
 }
 
-// FromBootstrap calls Snapshot.FromBootstrap.
+// FromBootstrap returns Snapshot.FromBootstrap.
 func (v View) FromBootstrap() bool { return v.from.FromBootstrap() }
 
-// Serves calls Snapshot.Serves, and asks for what the answer depends on, so that this is taken
-// down.
+// Serves returns Snapshot.Serves, and takes down all that it depends on.
 func (v View) Serves(s xds.Subscription) bool {
 	if s.Target == xds.Secret {
 		v.Has(s.Target, s.Name)
@@ -175,8 +174,7 @@ func (v View) Serves(s xds.Subscription) bool {
 	return v.from.Serves(s)
 }
 
-// Answer calls Snapshot.Answer, and asks for what the answer depends on, so that this is taken
-// down.
+// Answer returns Snapshot.Answer, and takes down all that it depends on.
 func (v View) Answer(s xds.Subscription) *xds.Resource {
 	v.Lookup(s.Target, s.Name)
 	v.Serves(s)

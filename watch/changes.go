@@ -19,7 +19,8 @@ type Changes struct {
 // little more then, and nobody can make the list long.
 const maxChanged = 1000
 
-// And returns the changes of both.
+// And returns the changes of both: all of their paths, or All where one of them has All or the
+// paths are too many to keep.
 func (c Changes) And(other Changes) Changes {
 	paths := append(slices.Clip(c.Paths), other.Paths...)
 	slices.Sort(paths)

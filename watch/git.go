@@ -126,12 +126,11 @@ func (g *git) mark() string {
 // than those of git and of links: a tree that never rests is read as it is.
 const reads = 3
 
-// Read calls read, which reads the tree, when no git command is changing it. When
-// something did change meanwhile, what was read may be half of the old and half
-// of the new, and read is called again once the tree is quiet, or has not been for
-// long. What git does, and a link that is turned, replaces many files at once: they are
-// waited for the longest. Some of their events may still be on their way, so anything may
-// have changed. Read does not call read once ctx has ended.
+// Read calls read, which reads the tree, while no git command is changing it. Where the tree
+// changes meanwhile, what was read may be half old and half new: then Read calls read again, once
+// the tree is quiet or has not been quiet for long. After a checkout by git, or where a link was
+// turned, it waits the longest, and tells that anything may have changed, since some events may
+// still be on their way. Read does not call read once ctx has ended.
 //
 // Each change is told once: where read fails, it has to keep the Changes for the next time.
 func (w *Watcher) Read(ctx context.Context, read func(Changes)) {

@@ -45,9 +45,9 @@ func (r *rescan) foundNothing() {
 	}
 }
 
-// FoundNothing tells that who read the tree after the signal Rescan has found nothing new and is
-// through: the more processor time that took, the later the next rescan comes. Call it from
-// any goroutine.
+// FoundNothing tells the Watcher that its reader has read the tree after the signal Rescan and
+// found nothing new. The more processor time that took, the later the next rescan comes. It may
+// be called from any goroutine.
 func (w *Watcher) FoundNothing() {
 	select {
 	case w.rescan.idle <- struct{}{}:

@@ -49,7 +49,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Reason is why to read the tree again. It is for logs: one may hide another.
+// Reason says why to read the tree again. It is for logs: one signal can have several reasons,
+// and has one of them.
 type Reason string
 
 const (
@@ -129,8 +130,8 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// Signals gives the signals. Those that are not fetched become one. It is closed
-// when Run returns.
+// Signals returns the channel of the signals. Signals that are not received become one. The
+// channel is closed when Run returns.
 func (w *Watcher) Signals() <-chan Reason { return w.signals }
 
 // Also replaces Options.Files, at any time and from any goroutine. Another list than
