@@ -54,22 +54,22 @@ func TestChain(t *testing.T) {
 		"revocation list behind":     {server + file(t, "ca.crl"), ""},
 		"half a delimiter before":    {"-----BEGIN X\n" + server, ""},
 		"delimiter within a line":    {"see -----BEGIN CERTIFICATE-----\n" + server, ""},
-		"empty":                      {"", "no PEM block in it"},
-		"empty line within":          {insert(""), "an empty line or a header in it"},
-		"header":                     {insert("X-Y: z\n"), "an empty line or a header in it"},
-		"no base64":                  {insert("!!!!"), "holds no base64"},
-		"no end":                     {strings.TrimSuffix(strings.TrimSpace(server), last), "has no end"},
-		"another end":                {strings.ReplaceAll(server, "END CERTIFICATE", "END X"), "ends in another way"},
-		"begun twice":                {first + "\n" + server, "holds no base64"},
-		"indented":                   {"  " + strings.ReplaceAll(server, "\n", "\n  "), "does not start a line"},
+		"empty":                      {"", "it has no PEM block"},
+		"empty line within":          {insert(""), "an empty line or a header"},
+		"header":                     {insert("X-Y: z\n"), "an empty line or a header"},
+		"no base64":                  {insert("!!!!"), "is not valid base64"},
+		"no end":                     {strings.TrimSuffix(strings.TrimSpace(server), last), "has no -----END line"},
+		"another end":                {strings.ReplaceAll(server, "END CERTIFICATE", "END X"), "has another label"},
+		"begun twice":                {first + "\n" + server, "is not valid base64"},
+		"indented":                   {"  " + strings.ReplaceAll(server, "\n", "\n  "), "is not at the start of a line"},
 		"byte order mark":            {"\ufeff" + server, "byte order mark"},
-		"line ends in letters":       {strings.ReplaceAll(server, "\n", `\n`), "divided by \\n"},
+		"line ends in letters":       {strings.ReplaceAll(server, "\n", `\n`), "characters \\n"},
 		"request":                    {strings.ReplaceAll(server, "CERTIFICATE", "CERTIFICATE REQUEST"), `a PEM block "CERTIFICATE REQUEST"`},
-		"damaged block of any kind":  {"-----BEGIN X-----\n!!!\n-----END X-----\n" + server, "holds no base64"},
-		"damaged second":             {server + ca[:200], "has no end"},
-		"second is no certificate":   {server + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no X.509 certificate"},
+		"damaged block of any kind":  {"-----BEGIN X-----\n!!!\n-----END X-----\n" + server, "is not valid base64"},
+		"damaged second":             {server + ca[:200], "has no -----END line"},
+		"second is no certificate":   {server + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "is not an X.509 certificate"},
 		"DER":                        {"0\x82\x01\x02", "may be DER"},
-		"bytes behind a certificate": {trailing(t, server), "holds no X.509 certificate"},
+		"bytes behind a certificate": {trailing(t, server), "is not an X.509 certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := boring.Chain([]byte(c.text))
@@ -107,9 +107,9 @@ func TestCheckKey(t *testing.T) {
 		"another kind":       {file(t, "rsa.key"), "", "does not belong"},
 		"public":             {strings.ReplaceAll(key, "PRIVATE", "PUBLIC"), "", `a PEM block "PUBLIC KEY"`},
 		"of OpenSSH":         {strings.ReplaceAll(key, "PRIVATE", "OPENSSH PRIVATE"), "", `a PEM block "OPENSSH PRIVATE KEY"`},
-		"label of encrypted": {strings.ReplaceAll(key, "PRIVATE", "ENCRYPTED PRIVATE"), "x", "holds no encrypted key"},
-		"damaged":            {key[:100], "", "has no end"},
-		"damaged before":     {"-----BEGIN X-----\n!\n-----END X-----\n" + key, "", "holds no base64"},
+		"label of encrypted": {strings.ReplaceAll(key, "PRIVATE", "ENCRYPTED PRIVATE"), "x", "contains no encrypted key"},
+		"damaged":            {key[:100], "", "has no -----END line"},
+		"damaged before":     {"-----BEGIN X-----\n!\n-----END X-----\n" + key, "", "is not valid base64"},
 	} {
 		t.Run(name, func(t *testing.T) { says(t, boring.CheckKey([]byte(c.text), c.password, leaf), c.want) })
 	}
@@ -139,21 +139,21 @@ func TestCheckCiphers(t *testing.T) {
 		"ALL:-ALL:AES":                        "",
 		"ALL@STRENGTH":                        "",
 		"TLS_RSA_WITH_AES_128_CBC_SHA":        "",
-		"FOO":                                 `"FOO" is not known`,
-		"ALL:!aNULL":                          `"aNULL" is not known`,
-		"ECDHE+AES128-SHA":                    `"AES128-SHA" is not known`,
-		"ecdhe-rsa-aes128-gcm-sha256":         "is not known",
-		"TLS_AES_128_GCM_SHA256":              "is not known",
-		"AES128-SHA,AES256-SHA":               "no name at",
-		"AES128-SHA AES256-SHA":               "no name at",
-		"!ALL:ALL":                            "no cipher suite is left",
-		"+AES128-SHA":                         "no cipher suite is left",
-		"[]":                                  "no cipher suite is left",
-		"[AES128-SHA":                         "has no end",
-		"[AES128-SHA|[AES256-SHA]]":           "has no place in a group",
-		"[AES128-SHA]:!AES256-SHA":            "has no place behind a group",
-		"ALL:@SECLEVEL=1":                     `"@SECLEVEL" is no command`,
-		"TLS_RSA_WITH_3DES_EDE_CBC_SHA:!FIPS": "no cipher suite is left",
+		"FOO":                                 `unknown name "FOO"`,
+		"ALL:!aNULL":                          `unknown name "aNULL"`,
+		"ECDHE+AES128-SHA":                    `unknown name "AES128-SHA"`,
+		"ecdhe-rsa-aes128-gcm-sha256":         "unknown name",
+		"TLS_AES_128_GCM_SHA256":              "unknown name",
+		"AES128-SHA,AES256-SHA":               "a name is missing at",
+		"AES128-SHA AES256-SHA":               "a name is missing at",
+		"!ALL:ALL":                            "the list selects no cipher suite",
+		"+AES128-SHA":                         "the list selects no cipher suite",
+		"[]":                                  "the list selects no cipher suite",
+		"[AES128-SHA":                         "has no closing bracket",
+		"[AES128-SHA|[AES256-SHA]]":           "is not allowed in a group",
+		"[AES128-SHA]:!AES256-SHA":            "is not allowed after a group",
+		"ALL:@SECLEVEL=1":                     `unknown command "@SECLEVEL"`,
+		"TLS_RSA_WITH_3DES_EDE_CBC_SHA:!FIPS": "the list selects no cipher suite",
 	} {
 		t.Run(list, func(t *testing.T) {
 			_, err := boring.CheckCiphers(list, suites)
@@ -169,12 +169,12 @@ func TestCheckNames(t *testing.T) {
 	}{
 		{names.Groups, "", ""},
 		{names.Groups, "X25519MLKEM768:x25519:P-256:secp384r1", ""},
-		{names.Groups, "P-224", `"P-224" is not known`},
-		{names.Groups, "P-256:", `"" is not known`},
+		{names.Groups, "P-224", `unknown name "P-224"`},
+		{names.Groups, "P-256:", `unknown name ""`},
 		{names.Groups, "X25519:x25519", `"x25519" is the same as "X25519"`},
 		{names.Signatures, "rsa_pss_rsae_sha256:ECDSA+SHA256:mldsa65", ""},
-		{names.Signatures, "rsa_pss_pss_sha256", "is not known"},
-		{names.Signatures, "ed25519:ed25519", "is named twice"},
+		{names.Signatures, "rsa_pss_pss_sha256", "unknown name"},
+		{names.Signatures, "ed25519:ed25519", "duplicate name"},
 	} {
 		t.Run(c.list, func(t *testing.T) {
 			_, err := boring.CheckNames(c.list, c.known)
@@ -186,8 +186,8 @@ func TestCheckNames(t *testing.T) {
 func TestCheckOID(t *testing.T) {
 	for oid, want := range map[string]string{
 		"1.2": "", "2.999.1": "", "0.39": "", "msUPN": "", "2.18446744073709551535": "",
-		"": "not numbers", "1": "not numbers", "1..2": "not numbers", "1.02": "not numbers", " 1.2": "not numbers", "UPN": "not numbers",
-		"1.2.18446744073709551616": "not numbers", "3.1": "at most 2", "1.40": "at most 39", "2.18446744073709551536": "too large",
+		"": "numbers separated by dots", "1": "numbers separated by dots", "1..2": "numbers separated by dots", "1.02": "numbers separated by dots", " 1.2": "numbers separated by dots", "UPN": "numbers separated by dots",
+		"1.2.18446744073709551616": "numbers separated by dots", "3.1": "at most 2", "1.40": "at most 39", "2.18446744073709551536": "too large",
 	} {
 		t.Run(oid, func(t *testing.T) { says(t, boring.CheckOID(oid), want) })
 	}

@@ -99,7 +99,7 @@ func (b block) certificate() (*Certificate, error) {
 	}
 	c, rest, err := parseCertificate(b.data)
 	if err != nil || len(rest) > 0 && b.label != "TRUSTED CERTIFICATE" {
-		return nil, fmt.Errorf("a PEM block %q holds no X.509 certificate", b.label)
+		return nil, fmt.Errorf("a PEM block %q is not an X.509 certificate", b.label)
 	}
 	return c, nil
 }
@@ -167,18 +167,18 @@ func (c *Certificate) Usable() error {
 	switch key := c.key.(type) {
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits < 2048 {
-			return fmt.Errorf("an RSA key of %d bits; Envoy takes 2048 and more", bits)
+			return fmt.Errorf("its RSA key has %d bits, and needs at least 2048", bits)
 		}
 	case *ecdsa.PublicKey:
 		if bits := key.Curve.Params().BitSize; bits < 256 {
-			return fmt.Errorf("a key on the curve %s; Envoy takes P-256, P-384 and P-521", key.Curve.Params().Name)
+			return fmt.Errorf("its key is on the curve %s, and Envoy accepts P-256, P-384 and P-521", key.Curve.Params().Name)
 		}
 		if !c.signs {
-			return errors.New("the key usage of this ECDSA certificate has no digital signature")
+			return errors.New("the key usage of this ECDSA certificate does not include digital signature")
 		}
 	case ed25519.PublicKey:
 	default:
-		return errors.New("a kind of key that Envoy does not take; it takes RSA, Ed25519, and ECDSA on P-256, P-384 and P-521")
+		return errors.New("unsupported key type; Envoy accepts RSA, Ed25519, and ECDSA on P-256, P-384 and P-521")
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (c *Certificate) UsableByServer() error {
 // UsableByServer.
 func (c *Certificate) UsableByQUIC() error {
 	if _, ok := c.key.(ed25519.PublicKey); ok {
-		return errors.New("an Ed25519 key; QUIC takes RSA and ECDSA")
+		return errors.New("QUIC does not support its Ed25519 key; it accepts RSA and ECDSA")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func CheckCiphers(list string, known []CipherSuite) (name string, err error) {
 		return s.name, err
 	}
 	if len(s.active) == 0 {
-		return "", errors.New("no cipher suite is left")
+		return "", errors.New("the list selects no cipher suite")
 	}
 	return "", nil
 }
@@ -58,13 +58,13 @@ func (s *cipherList) run() error {
 			s.rest = s.rest[1:]
 			continue
 		case inGroup && !isAlphanumeric(c):
-			return fmt.Errorf("%q has no place in a group in brackets", c)
+			return fmt.Errorf("%q is not allowed in a group in brackets", c)
 		case c == '[':
 			inGroup, hasGroup = true, true
 			s.rest = s.rest[1:]
 			continue
 		case strings.IndexByte("-+!@", c) >= 0 && hasGroup:
-			return fmt.Errorf("%q has no place behind a group in brackets", c)
+			return fmt.Errorf("%q is not allowed after a group in brackets", c)
 		case strings.IndexByte("-+!@", c) >= 0:
 			operator = c
 			s.rest = s.rest[1:]
@@ -74,7 +74,7 @@ func (s *cipherList) run() error {
 		}
 	}
 	if inGroup {
-		return errors.New("a group in brackets has no end")
+		return errors.New("a group has no closing bracket")
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (s *cipherList) rule(operator byte) error {
 			end = len(s.rest)
 		}
 		if end == 0 {
-			return fmt.Errorf("no name at %q", s.rest)
+			return fmt.Errorf("a name is missing at %q", s.rest)
 		}
 		names, s.rest = append(names, s.rest[:end]), s.rest[end:]
 		if operator == '@' || !strings.HasPrefix(s.rest, "+") {
@@ -98,7 +98,7 @@ func (s *cipherList) rule(operator byte) error {
 	}
 	if operator == '@' {
 		if names[0] != "STRENGTH" {
-			return fmt.Errorf("%q is no command", "@"+names[0])
+			return fmt.Errorf("unknown command %q", "@"+names[0])
 		}
 		return nil
 	}
@@ -107,7 +107,7 @@ func (s *cipherList) rule(operator byte) error {
 			return len(names) == 1 && c.isNamed(name) || slices.Contains(c.Aliases, name)
 		}) {
 			s.name = name
-			return fmt.Errorf("%q is not known", name)
+			return fmt.Errorf("unknown name %q", name)
 		}
 	}
 	s.apply(operator, names)

@@ -56,7 +56,7 @@ func (b block) decryptLegacy(password string) ([]byte, error) {
 	name, ivText, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(dekInfo), "DEK-Info: "), ",")
 	c, ok := legacyCiphers[name]
 	if !ok {
-		return nil, fmt.Errorf("a key encrypted with %q, which BoringSSL does not know", name)
+		return nil, fmt.Errorf("the key is encrypted with %q, which BoringSSL does not support", name)
 	}
 	iv, err := hex.DecodeString(ivText)
 	if err != nil || len(iv) < 8 {
@@ -110,7 +110,7 @@ type (
 func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	var key encryptedKey
 	if rest, err := asn1.Unmarshal(der, &key); err != nil || len(rest) > 0 {
-		return nil, errors.New(`a PEM block "ENCRYPTED PRIVATE KEY" holds no encrypted key`)
+		return nil, errors.New(`a PEM block "ENCRYPTED PRIVATE KEY" contains no encrypted key`)
 	}
 	if password == "" {
 		return nil, ErrNoPassword
@@ -120,7 +120,7 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	case pbes1Known[scheme]:
 		return nil, errUnknown
 	case !key.Algorithm.Algorithm.Equal(oidPBES2):
-		return nil, fmt.Errorf("a key encrypted by the scheme %s, which BoringSSL does not know", scheme)
+		return nil, fmt.Errorf("the key is encrypted by the scheme %s, which BoringSSL does not support", scheme)
 	}
 	var params pbes2Params
 	var kdf kdfParams
@@ -128,7 +128,7 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 		return nil, errors.New("the encrypted key is damaged")
 	}
 	if !params.KDF.Algorithm.Equal(oidPBKDF2) {
-		return nil, fmt.Errorf("a key encrypted with the key derivation %s; BoringSSL knows PBKDF2 only", params.KDF.Algorithm)
+		return nil, fmt.Errorf("the key is encrypted with the key derivation %s; BoringSSL supports PBKDF2 only", params.KDF.Algorithm)
 	}
 	if _, err := asn1.Unmarshal(params.KDF.Parameters.FullBytes, &kdf); err != nil || kdf.Iterations < 1 {
 		return nil, errors.New("the encrypted key is damaged")
@@ -136,7 +136,7 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	prf := sha1.New
 	if len(kdf.PRF.Algorithm) > 0 {
 		if prf = prfs[kdf.PRF.Algorithm.String()]; prf == nil {
-			return nil, fmt.Errorf("a key encrypted with PBKDF2 and %s; BoringSSL knows HMAC-SHA-1 and HMAC-SHA-256 only", kdf.PRF.Algorithm)
+			return nil, fmt.Errorf("the key is encrypted with PBKDF2 and %s; BoringSSL supports HMAC-SHA-1 and HMAC-SHA-256 only", kdf.PRF.Algorithm)
 		}
 	}
 	name := params.Cipher.Algorithm.String()
@@ -145,7 +145,7 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	}
 	c, ok := pbes2[name]
 	if !ok {
-		return nil, fmt.Errorf("a key encrypted with the cipher %s, which BoringSSL does not know", name)
+		return nil, fmt.Errorf("the key is encrypted with the cipher %s, which BoringSSL does not support", name)
 	}
 	var iv []byte
 	if _, err := asn1.Unmarshal(params.Cipher.Parameters.FullBytes, &iv); err != nil {

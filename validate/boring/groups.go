@@ -16,11 +16,11 @@ func CheckNames(list string, known map[string]string) (name string, err error) {
 	for name := range strings.SplitSeq(list, ":") {
 		meant, ok := known[name]
 		if !ok {
-			return name, fmt.Errorf("%q is not known", name)
+			return name, fmt.Errorf("unknown name %q", name)
 		}
 		if first, twice := seen[meant]; twice {
 			if first == name {
-				return name, fmt.Errorf("%q is named twice", name)
+				return name, fmt.Errorf("duplicate name %q", name)
 			}
 			return name, fmt.Errorf("%q is the same as %q", name, first)
 		}

@@ -75,7 +75,7 @@ func (b block) privateKey(password string) (crypto.PrivateKey, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
-		return nil, fmt.Errorf("a PEM block %q holds no RSA, ECDSA or Ed25519 key", b.label)
+		return nil, fmt.Errorf("a PEM block %q contains no RSA, ECDSA or Ed25519 key", b.label)
 	}
 	return key, nil
 }

@@ -68,7 +68,7 @@ func ReadOCSP(der []byte) (*OCSPResponse, error) {
 	case len(rest) > 0:
 		return nil, errors.New("more than one OCSP response")
 	case outer.Status != 0:
-		return nil, fmt.Errorf("an OCSP response without success, of status %d", outer.Status)
+		return nil, fmt.Errorf("the OCSP response reports an error, status %d", outer.Status)
 	case !outer.Response.Type.Equal(oidBasicOCSP):
 		return nil, errors.New("not a basic OCSP response")
 	}
@@ -77,7 +77,7 @@ func ReadOCSP(der []byte) (*OCSPResponse, error) {
 		return nil, errors.New("not a basic OCSP response")
 	}
 	if n := len(basic.Data.Responses); n != 1 {
-		return nil, fmt.Errorf("an OCSP response for %d certificates", n)
+		return nil, fmt.Errorf("the OCSP response is for %d certificates", n)
 	}
 	single := basic.Data.Responses[0]
 	return &OCSPResponse{ThisUpdate: single.ThisUpdate, NextUpdate: single.NextUpdate, serial: single.ID.Serial}, nil

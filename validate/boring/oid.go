@@ -22,13 +22,13 @@ func CheckOID(text string) error {
 	}
 	arcs := strings.Split(text, ".")
 	if len(arcs) < 2 {
-		return errors.New("not numbers with dots between them")
+		return errors.New("it must be numbers separated by dots")
 	}
 	var numbers []uint64
 	for _, arc := range arcs {
 		n, err := strconv.ParseUint(arc, 10, 64)
 		if err != nil || arc != strconv.FormatUint(n, 10) {
-			return errors.New("not numbers with dots between them")
+			return errors.New("it must be numbers separated by dots")
 		}
 		numbers = append(numbers, n)
 	}

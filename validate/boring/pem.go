@@ -51,10 +51,10 @@ func blocks(text []byte) (list []block, err error) {
 func (b *block) read(lines [][]byte) (rest [][]byte, err error) {
 	end := slices.IndexFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte("-----END ")) })
 	if end < 0 {
-		return nil, fmt.Errorf("a PEM block %q has no end", b.label)
+		return nil, fmt.Errorf("a PEM block %q has no -----END line", b.label)
 	}
 	if label, ok := delimiter(lines[end], "-----END "); !ok || label != b.label {
-		return nil, fmt.Errorf("a PEM block %q ends in another way than it began", b.label)
+		return nil, fmt.Errorf("the -----END line of a PEM block %q has another label", b.label)
 	}
 	body := lines[:end]
 	if blank := slices.IndexFunc(body, func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }); blank >= 0 {
@@ -63,7 +63,7 @@ func (b *block) read(lines [][]byte) (rest [][]byte, err error) {
 	}
 	text := strings.Join(strings.Fields(string(bytes.Join(body, nil))), "")
 	if b.data, err = base64.StdEncoding.DecodeString(text); err != nil || len(b.data) == 0 {
-		return nil, fmt.Errorf("a PEM block %q holds no base64", b.label)
+		return nil, fmt.Errorf("a PEM block %q is not valid base64", b.label)
 	}
 	return lines[end+1:], nil
 }
@@ -77,22 +77,22 @@ func delimiter(line []byte, start string) (label string, ok bool) {
 	return strings.CutSuffix(label, "-----")
 }
 
-var errHeader = errors.New("a PEM block has an empty line or a header in it")
+var errHeader = errors.New("a PEM block contains an empty line or a header")
 
 // noBlock says that no block of some kind was found, and why that may be.
 func noBlock(text []byte, noun string, list []block) error {
 	switch {
 	case len(list) > 0:
-		return fmt.Errorf("no %s in it, but a PEM block %q", noun, list[0].label)
+		return fmt.Errorf("it has no %s, but a PEM block %q", noun, list[0].label)
 	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf-----BEGIN ")):
-		return errors.New("a byte order mark stands in front of -----BEGIN")
+		return errors.New("a byte order mark precedes -----BEGIN")
 	case bytes.Contains(text, []byte(`-----\n`)):
-		return errors.New(`the lines are divided by \n in letters, not by line ends`)
+		return errors.New(`it contains the characters \n instead of line ends`)
 	case bytes.Contains(text, []byte("-----BEGIN ")):
-		return errors.New("-----BEGIN does not start a line that ends with -----")
+		return errors.New("-----BEGIN is not at the start of a line that ends with -----")
 	case len(text) > 0 && text[0] == 0x30: // a SEQUENCE
 		return errors.New("not PEM: this may be DER")
 	default:
-		return errors.New("no PEM block in it")
+		return errors.New("it has no PEM block")
 	}
 }

@@ -30,7 +30,7 @@ func ReadTrust(text []byte) (t Trust, err error) {
 			// x509.ParseRevocationList asks for more than BoringSSL.
 			var crl pkix.CertificateList
 			if rest, err := asn1.Unmarshal(b.data, &crl); err != nil || len(rest) > 0 {
-				return t, fmt.Errorf("a PEM block %q holds no certificate revocation list", b.label)
+				return t, fmt.Errorf("a PEM block %q is not a certificate revocation list", b.label)
 			}
 			t.CRLs++
 		}
@@ -44,7 +44,7 @@ func NoCertificate(text []byte) error {
 	return noBlock(text, "certificate", list)
 }
 
-// NoCRL says why a text holds no certificate revocation list.
+// NoCRL says why a text is not a certificate revocation list.
 func NoCRL(text []byte) error {
 	list, _ := blocks(text)
 	return noBlock(text, "certificate revocation list", list)

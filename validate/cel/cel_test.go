@@ -53,11 +53,11 @@ func TestMessages(t *testing.T) {
 		{"request..path", "no viable alternative at input '..', at character 9"},
 		{"a ==", "mismatched input the end, at character 5"},
 		{"foo(1)", `unknown function "foo"`},
-		{"a.size(b)", "size can't be called like this, with 1 arguments"},
-		{"string(1)", "string() wants enable_string_conversion in a cel_config"},
-		{"a.trim()", "trim() wants enable_string_functions in a cel_config"},
+		{"a.size(b)", "size does not accept these arguments (1)"},
+		{"string(1)", "string() needs enable_string_conversion in a cel_config"},
+		{"a.trim()", "trim() needs enable_string_functions in a cel_config"},
 		{"[1].exists(x, x == 1)", "comprehensions (all, exists, exists_one, filter, map) are disabled"},
-		{`a.matches("(")`, "the regular expression in matches(): missing closing ): `(`"},
+		{`a.matches("(")`, "invalid regular expression in matches(): missing closing ): `(`"},
 	} {
 		if err := cel.Check(c.text, cel.Options{Functions: functions}); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.text, err, c.want)
@@ -92,7 +92,7 @@ func TestCheckExpr(t *testing.T) {
 		{`{"selectExpr": {"field": "a"}}`, "a selection without an operand"},
 		{`{"selectExpr": {"operand": {"identExpr": {"name": "a"}}}}`, "a selection without a field"},
 		{`{"comprehensionExpr": {}}`, "comprehensions (all, exists, exists_one, filter, map) are disabled"},
-		{`{"callExpr": {"function": "!_"}}`, "!_ can't be called like this, with 0 arguments"},
+		{`{"callExpr": {"function": "!_"}}`, "!_ does not accept these arguments (0)"},
 		{`{"listExpr": {"elements": [{}]}}`, "an empty expression"},
 		{`{"structExpr": {"entries": [{"mapKey": {"constExpr": {}}, "value": {}}]}}`, "a constant without a value"},
 	} {

@@ -17,6 +17,6 @@ func ExampleCheck() {
 	}
 	// Output:
 	// <nil>
-	// split() wants enable_string_functions in a cel_config
+	// split() needs enable_string_functions in a cel_config
 	// mismatched input the end, at character 18
 }

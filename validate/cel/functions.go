@@ -63,11 +63,11 @@ func unknownFunction(c *exprpb.Expr_Call, known Functions) error {
 	_, anyString := known.StringReceiver[name]
 	switch {
 	case anyOperator || anyGlobal || anyReceiver:
-		return fmt.Errorf("%s can't be called like this, with %d arguments", name, args)
+		return fmt.Errorf("%s does not accept these arguments (%d)", name, args)
 	case name == "string" && c.GetTarget() == nil:
-		return fmt.Errorf("string() wants enable_string_conversion in a cel_config")
+		return fmt.Errorf("string() needs enable_string_conversion in a cel_config")
 	case anyString && c.GetTarget() != nil:
-		return fmt.Errorf("%s() wants enable_string_functions in a cel_config", name)
+		return fmt.Errorf("%s() needs enable_string_functions in a cel_config", name)
 	default:
 		return fmt.Errorf("unknown function %q", name)
 	}
@@ -103,9 +103,9 @@ func checkRegex(c *exprpb.Expr_Call) error {
 	program, err := re2.Compile(pattern)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the regular expression in matches(): %w", err)
+		return fmt.Errorf("invalid regular expression in matches(): %w", err)
 	case program.Exact && program.Size > maxRegexSize:
-		return fmt.Errorf("the regular expression in matches() is a program of %d instructions, and at most %d may be", program.Size, maxRegexSize)
+		return fmt.Errorf("the regular expression in matches() has %d instructions, the limit is %d", program.Size, maxRegexSize)
 	}
 	return nil
 }

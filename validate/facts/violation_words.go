@@ -16,16 +16,16 @@ import (
 // text that does not match, and what would be right.
 var patterns = map[string][2]string{
 	"^[^\x00\n\r]*$":                  {"has a line break or a null character", "write it on one line"},
-	"^:?[0-9a-zA-Z!#$%&'*+-.^_|~`]+$": {"is no name of a header", "letters, digits and !#$%&'*+-.^_|~` make one, with a colon at most in front"},
-	`^$|^.*\.mmdb$`:                   {"is no .mmdb file", "name a database of MaxMind, which ends with .mmdb"},
-	"^[^?#]+[^?#/]$":                  {"ends with a slash, or has ? or # in it", "write it as /api; for the root use prefix: /"},
+	"^:?[0-9a-zA-Z!#$%&'*+-.^_|~`]+$": {"is not a valid header name", "write letters, digits and !#$%&'*+-.^_|~`, with an optional colon in front"},
+	`^$|^.*\.mmdb$`:                   {"is not a .mmdb file", "write the path of a MaxMind database that ends with .mmdb"},
+	"^[^?#]+[^?#/]$":                  {"ends with a slash, or contains ? or #", "write it as /api; for the root use prefix: /"},
 	"^[^\x00-\b\n-\x1f\x7f]*$":        {"has a control character", "write it on one line, without control characters"},
 	`^[^\x00-\x1f\x7f]*$`:             {"has a control character", "write it on one line, without control characters"},
 	`^[^\s,]+$`:                       {"has a space or a comma", "write one word"},
-	`^[a-z0-9_\-]*$`:                  {"has other characters than a-z, 0-9, _ and -", ""},
-	"^[^/]*$":                         {"has a slash", "leave the slash out"},
-	`^$|^[^\x00-\x1f\x7f ",;<>\\]+$`:  {"has a character that a cookie can't have", ""},
-	`^$|^/[^\x00-\x1f\x7f ",;<>\\]*$`: {"is no path of a cookie", "it begins with a slash"},
+	`^[a-z0-9_\-]*$`:                  {"contains other characters than a-z, 0-9, _ and -", ""},
+	"^[^/]*$":                         {"contains a slash", "remove the slash"},
+	`^$|^[^\x00-\x1f\x7f ",;<>\\]+$`:  {"contains a character that is not allowed in a cookie", ""},
+	`^$|^/[^\x00-\x1f\x7f ",;<>\\]*$`: {"is not a valid cookie path", "write a path that begins with a slash"},
 }
 
 var (
@@ -56,19 +56,19 @@ func words(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool, 
 		return name + " is empty", "list at least " + m[1]
 	}
 	if m := reasonMost.FindStringSubmatch(reason); m != nil {
-		return fmt.Sprintf("%s has %d entries, Envoy takes at most %s", name, size(fd, v), m[1]), ""
+		return fmt.Sprintf("%s has %d entries, the limit is %s", name, size(fd, v), m[1]), ""
 	}
 	if m := reasonShort.FindStringSubmatch(reason); m != nil && m[1] == "1" && isBlank(v) {
-		return name + " is empty", "fill it in"
+		return name + " is empty", "write a value"
 	}
 	if fd.IsMap() && reasonShort.MatchString(reason) {
-		return "a key of " + name + " is empty", "fill it in"
+		return "a key of " + name + " is empty", "write a value"
 	}
 	if m := reasonList.FindStringSubmatch(reason); m != nil {
 		if m[1] != "" {
-			return subject + " is not allowed here", "give another value"
+			return subject + " is not allowed here", "write another value"
 		}
-		return subject + " is not among its values", "it is one of " + strings.Join(strings.Fields(m[2]), ", ")
+		return subject + " is not an allowed value", "write one of " + strings.Join(strings.Fields(m[2]), ", ")
 	}
 	switch reason {
 	case "is required":
@@ -78,7 +78,7 @@ func words(fd protoreflect.FieldDescriptor, v protoreflect.Value, element bool, 
 		return name + " is required", "add it"
 	case "must be one of the defined enum values":
 		if n, ok := v.Interface().(protoreflect.EnumNumber); ok {
-			return fmt.Sprintf("%s has no value %d", name, n), "it is one of " + enumNames(fd.Enum())
+			return fmt.Sprintf("%s has no value %d", name, n), "write one of " + enumNames(fd.Enum())
 		}
 	}
 	return name + " " + reason + butIs(fd, v), ""

@@ -36,7 +36,7 @@ func Check(text []byte) error {
 		if lax.Match(text) {
 			return nil
 		}
-		return errors.New("it is no JSON object")
+		return errors.New("it is not a JSON object")
 	}
 	field, ok := set.GetFields()["keys"]
 	if !ok {
@@ -47,9 +47,9 @@ func Check(text []byte) error {
 	}
 	list, ok := field.GetKind().(*structpb.Value_ListValue)
 	if !ok {
-		return errors.New(`"keys" is no list`)
+		return errors.New(`"keys" is not a list`)
 	}
-	first := errors.New(`"keys" has no key`)
+	first := errors.New(`"keys" is empty`)
 	for i, v := range list.ListValue.GetValues() {
 		err := checkKey(v.GetStructValue())
 		if err == nil {
@@ -114,7 +114,7 @@ var curves = []curve{
 
 func checkKey(key *structpb.Struct) error {
 	if key == nil {
-		return errors.New("it is no JSON object")
+		return errors.New("it is not a JSON object")
 	}
 	algorithm := text(key, "alg")
 	switch kind := text(key, "kty"); kind {
@@ -126,14 +126,14 @@ func checkKey(key *structpb.Struct) error {
 		return checkEC(key, algorithm)
 	case "oct":
 		if algorithm != "" && !strings.HasPrefix(algorithm, "HS") {
-			return fmt.Errorf("alg %q is none of an oct key", algorithm)
+			return fmt.Errorf("alg %q is not allowed for an oct key", algorithm)
 		}
 		_, err := decoded(key, "k")
 		return err
 	case "OKP":
 		return checkOKP(key, algorithm)
 	default:
-		return fmt.Errorf("kty %q does not exist", kind)
+		return fmt.Errorf("unknown kty %q", kind)
 	}
 }
 
@@ -147,7 +147,7 @@ const (
 
 func checkRSA(key *structpb.Struct, algorithm string) error {
 	if algorithm != "" && !strings.HasPrefix(algorithm, "RS") && !strings.HasPrefix(algorithm, "PS") {
-		return fmt.Errorf("alg %q is none of an RSA key", algorithm)
+		return fmt.Errorf("alg %q is not allowed for an RSA key", algorithm)
 	}
 	for _, part := range []struct {
 		field    string
@@ -158,7 +158,7 @@ func checkRSA(key *structpb.Struct, algorithm string) error {
 			return err
 		}
 		if v := new(big.Int).SetBytes(b); v.BitLen() < part.min || v.BitLen() > part.max || v.Bit(0) == 0 {
-			return fmt.Errorf("%s is no number for an RSA key", part.field)
+			return fmt.Errorf("%s is not a valid number for an RSA key", part.field)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func checkEC(key *structpb.Struct, algorithm string) error {
 		return (name == "" || name == c.name) && (algorithm == "" || algorithm == c.algorithm)
 	})
 	if i < 0 {
-		return fmt.Errorf("crv %q and alg %q do not fit an EC key", name, algorithm)
+		return fmt.Errorf("crv %q and alg %q are not valid for an EC key", name, algorithm)
 	}
 	c := curves[i]
 	point := []byte{4} // uncompressed
@@ -186,17 +186,17 @@ func checkEC(key *structpb.Struct, algorithm string) error {
 		point = append(point, coordinate.FillBytes(make([]byte, c.size))...)
 	}
 	if _, err := c.curve.NewPublicKey(point); err != nil {
-		return fmt.Errorf("x and y are no point of curve %s", c.name)
+		return fmt.Errorf("x and y are not a point on curve %s", c.name)
 	}
 	return nil
 }
 
 func checkOKP(key *structpb.Struct, algorithm string) error {
 	if algorithm != "" && algorithm != "EdDSA" {
-		return fmt.Errorf("alg %q is none of an OKP key", algorithm)
+		return fmt.Errorf("alg %q is not allowed for an OKP key", algorithm)
 	}
 	if name := text(key, "crv"); name != "Ed25519" {
-		return fmt.Errorf("crv %q is none of an OKP key", name)
+		return fmt.Errorf("crv %q is not allowed for an OKP key", name)
 	}
 	x, err := decoded(key, "x")
 	if err == nil && len(x) != ed25519.PublicKeySize {
@@ -224,7 +224,7 @@ func decoded(key *structpb.Struct, field string) ([]byte, error) {
 	}
 	b, err := encoding.DecodeString(digits)
 	if err != nil || len(b) == 0 {
-		return nil, fmt.Errorf("%s is no base64url", field)
+		return nil, fmt.Errorf("%s is not valid base64url", field)
 	}
 	return b, nil
 }

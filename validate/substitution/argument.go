@@ -15,11 +15,11 @@ import (
 func headers(c call) *Fault {
 	names := strings.Split(c.arg, "?")
 	if len(names) > 2 {
-		return &Fault{Message: "more than one alternative header", Help: "name one header, or two as in %" + c.name + "(x-first?x-second)%"}
+		return &Fault{Message: "more than one alternative header", Help: "write one header, or two as in %" + c.name + "(x-first?x-second)%"}
 	}
 	for _, name := range names {
 		if !isHeaderName(name) {
-			return &Fault{Message: fmt.Sprintf("%q is no header name", name), Help: "a header name has letters, digits and !#$&'*+-.^_`|~ only"}
+			return &Fault{Message: fmt.Sprintf("%q is not a valid header name", name), Help: "write a header name of letters, digits and !#$&'*+-.^_`|~"}
 		}
 	}
 	return nil
@@ -45,7 +45,7 @@ func option(arg string, words []string) *Fault {
 	if arg == "" || slices.Contains(words, arg) {
 		return nil
 	}
-	return &Fault{Message: fmt.Sprintf("%q is no option", arg), Help: "use " + strings.Join(words, " or ") + ", in capitals"}
+	return &Fault{Message: fmt.Sprintf("unknown option %q", arg), Help: "use " + strings.Join(words, " or ") + ", in capitals"}
 }
 
 // options are two words with a colon between them, each of which may be left out.
@@ -66,7 +66,7 @@ func xfccKey(keys []string) func(call) *Fault {
 		if slices.Contains(keys, strings.ToLower(c.arg)) {
 			return nil
 		}
-		return &Fault{Message: fmt.Sprintf("%q is no key of x-forwarded-client-cert", c.arg), Help: "use one of " + strings.Join(keys, ", ")}
+		return &Fault{Message: fmt.Sprintf("unknown key %q of x-forwarded-client-cert", c.arg), Help: "use one of " + strings.Join(keys, ", ")}
 	}
 }
 
@@ -76,9 +76,9 @@ func duration(c call) *Fault {
 	parts := strings.Split(c.arg, ":")
 	switch {
 	case len(parts) < 2 || len(parts) > 3:
-		return &Fault{Message: "the argument is not START:END or START:END:PRECISION", Help: "such as %COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%"}
+		return &Fault{Message: "the argument is not START:END or START:END:PRECISION", Help: "write an argument as in %COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%"}
 	case len(parts) == 3 && !slices.Contains([]string{"ms", "us", "ns"}, parts[2]):
-		return &Fault{Message: fmt.Sprintf("%q is no precision", parts[2]), Help: "use ms, us or ns"}
+		return &Fault{Message: fmt.Sprintf("unknown precision %q", parts[2]), Help: "use ms, us or ns"}
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func metadata(types []string) func(call) *Fault {
 		if slices.Contains(types, kind) {
 			return nil
 		}
-		return &Fault{Message: fmt.Sprintf("%q is no type of metadata", kind), Help: "use one of " + strings.Join(types, ", ")}
+		return &Fault{Message: fmt.Sprintf("unknown type of metadata %q", kind), Help: "use one of " + strings.Join(types, ", ")}
 	}
 }
 
@@ -103,18 +103,18 @@ func filterState(c call) *Fault {
 	case key == "":
 		return &Fault{Message: "the key of the filter state is missing", Help: help}
 	case kind != "" && kind != "PLAIN" && kind != "TYPED" && kind != "FIELD":
-		return &Fault{Message: fmt.Sprintf("%q is no way to write a filter state", kind), Help: help}
+		return &Fault{Message: fmt.Sprintf("unknown filter state format %q", kind), Help: help}
 	case kind == "FIELD" && field == "":
-		return &Fault{Message: "FIELD wants the name of a field", Help: help}
+		return &Fault{Message: "FIELD needs the name of a field", Help: help}
 	case kind != "FIELD" && field != "":
-		return &Fault{Message: "a field is named without FIELD", Help: help}
+		return &Fault{Message: "a field name needs FIELD", Help: help}
 	}
 	return nil
 }
 
 func celExpression(c call) *Fault {
 	if c.x.NoCEL {
-		return &Fault{Message: "Envoy crashes on CEL here, where a worker thread reads it", Help: "use another command", Crash: true}
+		return &Fault{Message: "Envoy crashes on CEL in this field", Help: "use another command", Crash: true}
 	}
 	o := c.x.CEL
 	o.Functions = c.of.Functions
@@ -129,7 +129,7 @@ var timeNewline = regexp.MustCompile(`%[-_0^#]*[1-9]*(E|O)?n`)
 
 func timeFormat(c call) *Fault {
 	if timeNewline.MatchString(c.arg) {
-		return &Fault{Message: "the time has a line break, %n", Help: "remove it"}
+		return &Fault{Message: "the time format contains a line break, %n", Help: "remove it"}
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func maskLength(c call) *Fault {
 	if n, err := strconv.Atoi(c.arg); c.arg == "" || err == nil && 0 <= n && n <= 128 {
 		return nil
 	}
-	return &Fault{Message: fmt.Sprintf("%q is no prefix length, and no address is masked with it", c.arg), Help: "give a number up to 32 or, for IPv6, 128", Taken: true}
+	return &Fault{Message: fmt.Sprintf("%q is not a valid prefix length, and masks no address", c.arg), Help: "write a number up to 32 or, for IPv6, 128", Taken: true}
 }
 
 func fileContent(c call) *Fault {
@@ -153,5 +153,5 @@ func secret(c call) *Fault {
 	if slices.Contains(c.x.Secrets, c.arg) {
 		return nil
 	}
-	return &Fault{Message: fmt.Sprintf("the formatter has no secret %q", c.arg), Help: "name it in secret_configs"}
+	return &Fault{Message: fmt.Sprintf("the formatter has no secret %q", c.arg), Help: "add it to secret_configs"}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-const coalesceHelp = `such as %COALESCE({"operators": ["REQUESTED_SERVER_NAME", {"command": "REQ", "param": ":authority"}]})%`
+const coalesceHelp = `write an argument as in %COALESCE({"operators": ["REQUESTED_SERVER_NAME", {"command": "REQ", "param": ":authority"}]})%`
 
 // coalesce is a JSON object with a list of commands. Envoy crashes where it is no
 // object or list.
@@ -22,7 +22,7 @@ func coalesce(c call) *Fault {
 	object, _ := root.(map[string]any)
 	operators, ok := object["operators"].([]any)
 	if !ok || len(operators) == 0 {
-		return &Fault{Message: "the argument is no JSON object with a list of operators", Help: coalesceHelp}
+		return &Fault{Message: "the argument is not a JSON object with a list of operators", Help: coalesceHelp}
 	}
 	for i, o := range operators {
 		if f := c.of.operator(o, Extensions{NoCEL: c.x.NoCEL}); f != nil {
@@ -47,13 +47,13 @@ func (l *Language) operator(o any, x Extensions) *Fault {
 	c := call{name: name, of: l, x: x}
 	if param, given := object["param"]; given {
 		if c.arg, ok = param.(string); !ok {
-			return &Fault{Message: "param is no string", Help: coalesceHelp}
+			return &Fault{Message: "param is not a string", Help: coalesceHelp}
 		}
 	}
 	if length, given := object["max_length"]; given {
 		number, _ := length.(json.Number)
 		if n, err := strconv.ParseInt(number.String(), 10, 64); err != nil || n <= 0 {
-			return &Fault{Message: "max_length is no positive whole number", Help: coalesceHelp}
+			return &Fault{Message: "max_length is not a positive whole number", Help: coalesceHelp}
 		}
 		c.length = true
 	}
@@ -65,13 +65,13 @@ func (l *Language) operator(o any, x Extensions) *Fault {
 // than a uint64 too.
 func decode(text string) (any, error) {
 	if !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
-		return nil, fmt.Errorf("the argument is no valid JSON")
+		return nil, fmt.Errorf("the argument is not valid JSON")
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var root any
 	if err := d.Decode(&root); err != nil {
-		return nil, fmt.Errorf("the argument is no valid JSON: %w", err)
+		return nil, fmt.Errorf("the argument is not valid JSON: %w", err)
 	}
 	return root, numbers(root)
 }

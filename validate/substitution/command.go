@@ -83,11 +83,11 @@ func (c call) check() *Fault {
 	case !ok:
 		return c.of.unknown(c.name)
 	case cmd.plain && (c.arg != "" || c.length):
-		return &Fault{Message: "the command takes neither an argument nor a length", Help: "write %" + c.name + "%"}
+		return &Fault{Message: "the command supports neither an argument nor a length", Help: "write %" + c.name + "%"}
 	case cmd.needsArg && c.arg == "":
 		return &Fault{Message: "the command needs an argument", Help: "write %" + c.name + "(…)%"}
 	case !cmd.plain && !cmd.takesLength && c.length:
-		return &Fault{Message: "the command takes no length", Help: "remove the :LENGTH"}
+		return &Fault{Message: "the command does not support a length", Help: "remove the :LENGTH"}
 	case cmd.check != nil:
 		return cmd.check(c)
 	}

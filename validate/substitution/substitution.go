@@ -146,16 +146,16 @@ func unfinished(format string, at int) Fault {
 	name := nameForm.FindString(format[at:])
 	rest := format[at+len(name):]
 	place := fmt.Sprintf("at character %d", utf8.RuneCountInString(format[:at])+1)
-	f := Fault{Help: "a command is %NAME%, %NAME(argument)% or %NAME(argument):LENGTH%; write %% for a percent sign"}
+	f := Fault{Help: "write a command as %NAME%, %NAME(argument)% or %NAME(argument):LENGTH%, and %% for a percent sign"}
 	switch {
 	case name == "":
-		f.Message = "the % " + place + " starts no command"
+		f.Message = "the % " + place + " does not begin a command"
 	case strings.HasPrefix(rest, "(") && !strings.Contains(firstLine(rest), ")"):
 		f.Message = fmt.Sprintf("the argument of %s %s is not closed with )", name, place)
 	case strings.HasPrefix(rest, "("):
-		f.Message = fmt.Sprintf("after the argument of %s %s stands neither %% nor :LENGTH%%", name, place)
+		f.Message = fmt.Sprintf("the argument of %s %s is not followed by %% or :LENGTH%%", name, place)
 	case strings.HasPrefix(rest, ":"):
-		f.Message = fmt.Sprintf("the length after %s %s is no number followed by %%", name, place)
+		f.Message = fmt.Sprintf("the length after %s %s is not a number followed by %%", name, place)
 	default:
 		f.Message = fmt.Sprintf("%s %s is not closed with %%", name, place)
 	}

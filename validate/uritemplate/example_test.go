@@ -14,5 +14,5 @@ func ExampleMatch() {
 	// Output:
 	// [id path] <nil>
 	// [] the name "a" stands twice
-	// [] a part that is open in length stands behind **
+	// [] a wildcard or variable follows **
 }

@@ -27,7 +27,7 @@ func Match(template string) (names []string, err error) {
 	}
 	for _, b := range []byte(template) {
 		if b <= ' ' || b > '~' {
-			return nil, fmt.Errorf("%q can't stand in it", rune(b))
+			return nil, fmt.Errorf("it contains %q, which is not allowed", rune(b))
 		}
 	}
 	var p pattern
@@ -47,12 +47,12 @@ func Rewrite(template string) (names []string, err error) {
 	case !strings.HasPrefix(template, "/"):
 		return nil, errors.New("it does not begin with a slash")
 	case strings.Contains(template, "//"):
-		return nil, errors.New("two slashes stand together")
+		return nil, errors.New("it contains two slashes in a row")
 	}
 	for rest := template; rest != ""; {
 		text, after, open := strings.Cut(rest, "{")
 		if text != "" && !isLiteral(strings.ReplaceAll(text, "/", "-")) {
-			return nil, fmt.Errorf("%q can't stand in it", text)
+			return nil, fmt.Errorf("it contains %q, which is not allowed", text)
 		}
 		if !open {
 			break
@@ -62,7 +62,7 @@ func Rewrite(template string) (names []string, err error) {
 			return nil, errors.New("a { has no }")
 		}
 		if !isName(name) {
-			return nil, fmt.Errorf("%q is no name", name)
+			return nil, fmt.Errorf("%q is not a valid name", name)
 		}
 		names, rest = append(names, name), after
 	}
@@ -118,7 +118,7 @@ func (p *pattern) glob(text string) (rest string, err error) {
 	}
 	suffix, _, more := strings.Cut(rest, "/")
 	if more {
-		return "", fmt.Errorf("%q stands behind a * that is not in the last segment", suffix)
+		return "", fmt.Errorf("%q follows a * outside of the last segment", suffix)
 	}
 	return "", literal(suffix)
 }
@@ -128,11 +128,11 @@ func (p *pattern) variable(text string) error {
 	name, match, given := strings.Cut(text, "=")
 	switch {
 	case !isName(name):
-		return fmt.Errorf("%q is no name", name)
+		return fmt.Errorf("%q is not a valid name", name)
 	case len(name) > maxNameLength:
 		return fmt.Errorf("the name %q is longer than %d characters", name, maxNameLength)
 	case slices.Contains(p.names, name):
-		return fmt.Errorf("the name %q stands twice", name)
+		return fmt.Errorf("duplicate name %q", name)
 	case len(p.names) == maxNames:
 		return fmt.Errorf("it has more than %d names", maxNames)
 	}
@@ -145,7 +145,7 @@ func (p *pattern) variable(text string) error {
 		if strings.HasPrefix(part, "*") {
 			err = p.open(part == "**")
 			if strings.Trim(part, "*") != "" || len(part) > 2 {
-				err = fmt.Errorf("%q is neither * nor ** nor plain text", part)
+				err = fmt.Errorf("%q is neither *, ** nor plain text", part)
 			}
 		}
 		if err != nil {
@@ -158,7 +158,7 @@ func (p *pattern) variable(text string) error {
 // open notes a part that is open in length.
 func (p *pattern) open(all bool) error {
 	if p.behind {
-		return errors.New("a part that is open in length stands behind **")
+		return errors.New("a wildcard or variable follows **")
 	}
 	p.behind = all
 	return nil
@@ -169,7 +169,7 @@ func literal(text string) error {
 	case text == "":
 		return errors.New("a segment is empty")
 	case !isLiteral(text):
-		return fmt.Errorf("%q can't stand in it", text)
+		return fmt.Errorf("it contains %q, which is not allowed", text)
 	}
 	return nil
 }

@@ -14,14 +14,14 @@ var configSource = &validate.Rule{
 	Code: "config-source",
 	Doc: `A config source has missing, conflicting or unsupported fields.
 
-A source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluster
-names, one of type REST exactly one cluster name, no gRPC service and a
-refresh_delay ("must have no more than 1 gRPC services specified", "refresh_delay
-is required for REST API configuration sources"). A path has a poll_interval or a
-watched_directory, not both. AGGREGATED_GRPC is for the bootstrap ("Unsupported config source"). self, which in a source tree means the
-tree, is known to no Envoy ("Missing config source specifier"). A filter that does not wait for its
-discovery needs a default_config ("applied without warming but has no default
-config").`,
+A config source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluster_names
+("must have no more than 1 gRPC services specified"). Type REST needs exactly one cluster name,
+no gRPC service and a refresh_delay ("refresh_delay is required for REST API configuration
+sources"). A path has either poll_interval or watched_directory. AGGREGATED_GRPC is for the
+bootstrap only ("Unsupported config source"). No Envoy knows self ("Missing config source
+specifier"); in a source tree it means this tree. A filter with
+apply_default_config_without_warming needs a default_config ("applied without warming but has
+no default config").`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource", "envoy.config.core.v3.ExtensionConfigSource"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -29,8 +29,8 @@ config").`,
 			if m.GetApplyDefaultConfigWithoutWarming() && m.GetDefaultConfig() == nil {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("apply_default_config_without_warming"),
-					Message: "filter is to start with its default_config, and has none",
-					Help:    "set default_config, or wait for the discovery",
+					Message: "apply_default_config_without_warming needs a default_config",
+					Help:    "set default_config, or remove this field",
 				})
 			}
 		case *corev3.ConfigSource:
@@ -38,7 +38,7 @@ config").`,
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("self"),
 					Message: "Envoy does not know the config source self",
-					Help:    "name a file by path_config_source",
+					Help:    "name a file with path_config_source",
 				})
 			}
 			switch n.Field() {
@@ -53,8 +53,8 @@ config").`,
 				if path := m.GetPathConfigSource(); path.GetPollInterval() != nil && path.GetWatchedDirectory() != nil {
 					p.Report(validate.Finding{
 						Path:    n.Path().Field("path_config_source").Field("poll_interval"),
-						Message: "poll_interval beside watched_directory",
-						Help:    "leave one of them out: Envoy polls the file, or waits for events of the directory",
+						Message: "both poll_interval and watched_directory are set",
+						Help:    "keep one of them: Envoy either polls the file or watches the directory",
 					})
 				}
 			}
@@ -68,22 +68,22 @@ func checkAPISource(p *validate.Pass, n *xds.Node, api *corev3.ApiConfigSource) 
 	}
 	switch api.GetApiType() {
 	case corev3.ApiConfigSource_AGGREGATED_GRPC, corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
-		report("api_type", fmt.Sprintf("api_type %s stands only in a bootstrap", api.GetApiType()), "write GRPC or DELTA_GRPC here, or ads: {} for this tree")
+		report("api_type", fmt.Sprintf("api_type %s is allowed in a bootstrap only", api.GetApiType()), "write GRPC or DELTA_GRPC here, or ads: {} for this tree")
 	case corev3.ApiConfigSource_GRPC, corev3.ApiConfigSource_DELTA_GRPC:
 		switch {
 		case len(api.GetClusterNames()) > 0:
-			report("cluster_names", fmt.Sprintf("cluster_names in a config source of type %s", api.GetApiType()), "name the cluster in grpc_services")
+			report("cluster_names", fmt.Sprintf("a config source of type %s can't have cluster_names", api.GetApiType()), "name the cluster in grpc_services")
 		case len(api.GetGrpcServices()) != 1:
-			report("grpc_services", fmt.Sprintf("config source of type %s has %d gRPC services", api.GetApiType(), len(api.GetGrpcServices())), "give it exactly one")
+			report("grpc_services", fmt.Sprintf("a config source of type %s needs one gRPC service, and has %d", api.GetApiType(), len(api.GetGrpcServices())), "list exactly one")
 		}
 	case corev3.ApiConfigSource_REST:
 		switch {
 		case len(api.GetGrpcServices()) > 0:
-			report("grpc_services", "gRPC service in a config source of type REST", "name the cluster in cluster_names")
+			report("grpc_services", "a config source of type REST can't have gRPC services", "name the cluster in cluster_names")
 		case len(api.GetClusterNames()) != 1:
-			report("cluster_names", fmt.Sprintf("config source of type REST has %d cluster names", len(api.GetClusterNames())), "give it exactly one")
+			report("cluster_names", fmt.Sprintf("a config source of type REST needs one cluster name, and has %d", len(api.GetClusterNames())), "list exactly one")
 		case api.GetRefreshDelay() == nil:
-			report("", "config source of type REST has no refresh_delay", "add it: how often Envoy asks, such as refresh_delay: 10s")
+			report("", "a config source of type REST needs refresh_delay", "add the time between two requests, such as refresh_delay: 10s")
 		}
 	}
 }

@@ -15,11 +15,10 @@ var duplicateResource = &validate.Rule{
 	Code: "duplicate-resource",
 	Doc: `Two resources of one type have the same name.
 
-Envoy keeps the first of two clusters or listeners and rejects the update
-("duplicate cluster a found"); a file of endpoints, routes or a secret must hold
-exactly one resource, and is refused as a whole. Two listeners without a name are two of
-the same in a file of LDS, and stand side by side in a bootstrap. Static secrets of
-different kinds may share a name.`,
+Of two clusters or listeners with one name Envoy keeps the first, and rejects the update
+("duplicate cluster a found"). A file of endpoints, routes or a secret must hold exactly one
+resource, and is rejected as a whole. Two listeners without a name count as duplicates in an
+LDS file, and are allowed in a bootstrap. Static secrets of different kinds may share a name.`,
 	Resource: func(p *validate.LookupPass) {
 		r := p.Resource
 		if r.Name == "" && !sharesNoName(p, r) {
@@ -35,7 +34,7 @@ different kinds may share a name.`,
 					Path:    xds.Path(r.Type.Name),
 					Message: fmt.Sprintf("%s is defined twice", r.Key),
 					Help:    "remove or rename one of them",
-					Related: facts.Related(first, xds.Path(r.Type.Name), "first defined here"),
+					Related: facts.Related(first, xds.Path(r.Type.Name), "the first definition is here"),
 				})
 				return
 			}

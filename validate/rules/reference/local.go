@@ -107,17 +107,17 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	if names.has[use.Name] {
 		return
 	}
-	f := validate.Finding{Path: use.Path, Help: "one of " + facts.Quoted(names.list)}
+	f := validate.Finding{Path: use.Path, Help: "write one of " + facts.Quoted(names.list)}
 	f.Message = fmt.Sprintf("unknown %s %q: ", noun, use.Name)
 	switch p.Envoy.OnMissing(use.Field) {
 	case envoyapi.Warned:
-		f.Message += "Envoy takes the default"
+		f.Message += "Envoy uses the default"
 		f.Warning = true
 	case envoyapi.Ignored:
-		f.Message += "Envoy accepts it, and " + noEffect
+		f.Message += "Envoy accepts this, and " + noEffect
 		f.Warning = true
 	case envoyapi.BreaksTraffic:
-		f.Message += "Envoy accepts it, and " + someFail
+		f.Message += "Envoy accepts this, and " + someFail
 		f.Warning = true
 	default:
 		f.Message += p.Resource.Refusal()
@@ -219,8 +219,8 @@ func checkChainAction(p *validate.Pass, n *xds.Node) {
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path().Field("value"),
-		Message: fmt.Sprintf("unknown filter chain %q: Envoy closes the connections that it is picked for", name.GetValue()),
-		Help:    "one of " + facts.Quoted(chains.list),
+		Message: fmt.Sprintf("unknown filter chain %q: Envoy closes the connections that select it", name.GetValue()),
+		Help:    "write one of " + facts.Quoted(chains.list),
 	})
 }
 

@@ -38,7 +38,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	switch load := loadAt(&p.Pass, n, use); {
 	case facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config"):
 		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
-			reportUnknown(p, use, fmt.Sprintf("cluster %q is no static one of the bootstrap: Envoy shuts down at its start", use.Name), false)
+			reportUnknown(p, use, fmt.Sprintf("cluster %q is not a static cluster of the bootstrap: Envoy shuts down when it starts", use.Name), false)
 		}
 	case load == envoyapi.Static, load == envoyapi.BootstrapOnly:
 		if !static {
@@ -49,9 +49,9 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		if l := outerListener(p, n, use); l != nil {
 			p.Report(validate.Finding{
 				Path:    use.Path,
-				Message: fmt.Sprintf("listener %q is no internal listener: Envoy accepts it, and %s", use.Name, requestsFail),
-				Help:    "give it internal_listener: {} in the place of its address",
-				Related: facts.Related(l, "name", "this one has an address"),
+				Message: fmt.Sprintf("listener %q is not an internal listener: Envoy accepts this, and %s", use.Name, requestsFail),
+				Help:    "replace the address of that listener by internal_listener: {}",
+				Related: facts.Related(l, "name", "this listener has an address"),
 			})
 		}
 	default:
@@ -73,11 +73,11 @@ func reportUnknown(p *validate.LookupPass, use xds.Use, message string, warning 
 func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 	f := validate.Finding{
 		Path:    use.Path,
-		Message: fmt.Sprintf("%s %q is no static one of the bootstrap: %s", use.Target.Noun, use.Name, p.Resource.Refusal()),
-		Help:    "define it in the bootstrap, and say which bootstrap Envoy has",
+		Message: fmt.Sprintf("%[1]s %[2]q is not a static %[1]s of the bootstrap: %[3]s", use.Target.Noun, use.Name, p.Resource.Refusal()),
+		Help:    "define it in the bootstrap, and name that bootstrap with --bootstrap",
 	}
 	if other := p.Snapshot.Lookup(use.Target, use.Name); other != nil {
-		f.Related = facts.Related(other, "name", "this one comes too late: Envoy looks for it in the bootstrap only")
+		f.Related = facts.Related(other, "name", "this one is loaded too late: Envoy needs it in the bootstrap")
 	}
 	p.Report(f)
 }
@@ -88,10 +88,10 @@ func consequence(p *validate.LookupPass, n *xds.Node, load envoyapi.OnMissing) (
 	case envoyapi.Refused:
 		return p.Resource.Refusal(), false
 	case envoyapi.Ignored:
-		return "Envoy accepts it, and " + noEffect, true
+		return "Envoy accepts this, and " + noEffect, true
 	}
 	words, fatal := aftermath(p, n)
-	return "Envoy accepts it, and " + words, !fatal
+	return "Envoy accepts this, and " + words, !fatal
 }
 
 // outerListener is the listener that an endpoint names, where that one takes no
@@ -234,9 +234,9 @@ func someRoute(hosts []*routev3.VirtualHost, such func(*routev3.RouteAction) boo
 // What Envoy does without something that it does not look for while loading.
 const (
 	requestsFail = "requests fail"
-	someFail     = "what needs it fails"
-	goesOn       = "goes on without"
-	noEffect     = "it never takes effect"
+	someFail     = "the requests that need it fail"
+	goesOn       = "continues without it"
+	noEffect     = "it has no effect"
 )
 
 // aftermath is what comes of a missing target that Envoy accepts, as it was

@@ -16,9 +16,9 @@ var orphanEndpoints = &validate.Rule{
 	Unused:   true,
 	Doc: `No cluster uses an endpoint assignment.
 
-A cluster of type EDS asks for the assignment whose cluster_name is its
-eds_cluster_config.service_name, or its own name. An assignment that none asks
-for is never used; mostly one of the two names was changed, or the cluster is not
+A cluster of type EDS uses the endpoint assignment whose cluster_name equals the cluster's
+eds_cluster_config.service_name, or the cluster's name if that is not set. An assignment that
+no cluster uses has no effect; usually one of the two names was changed, or the cluster is not
 of type EDS.`,
 	Resource: func(p *validate.LookupPass) {
 		r := p.Resource
@@ -27,12 +27,12 @@ of type EDS.`,
 		}
 		f := validate.Finding{
 			Path:    xds.Path(r.Type.Name),
-			Message: fmt.Sprintf("no cluster asks for endpoint assignment %q", r.Name),
-			Help:    "an EDS cluster asks by its eds_cluster_config.service_name, or by its name",
+			Message: fmt.Sprintf("no cluster uses the endpoint assignment %q", r.Name),
+			Help:    "write the eds_cluster_config.service_name or the name of an EDS cluster",
 		}
 		if cluster := p.Snapshot.Lookup(xds.Cluster, r.Name); cluster != nil {
-			f.Help = "give the cluster type EDS, or remove the assignment"
-			f.Related = facts.Related(cluster, "type", "this cluster does not take its endpoints from here")
+			f.Help = "set the cluster's type to EDS, or remove the assignment"
+			f.Related = facts.Related(cluster, "type", "this cluster does not use EDS from this tree")
 		}
 		p.Report(f)
 	},

@@ -11,8 +11,8 @@ var shadowedByBootstrap = &validate.Rule{
 	Code: "shadowed-by-bootstrap",
 	Doc: `A cluster or listener has the name of a static one in the bootstrap.
 
-Envoy ignores it without a word, counts update_success, and keeps the static one:
-no change to it would ever take effect.`,
+Envoy ignores the resource, counts update_success, and keeps the static one: no change to the
+resource ever takes effect.`,
 	Resource: func(p *validate.LookupPass) {
 		r := p.Resource
 		if r.Type != xds.Cluster && r.Type != xds.Listener || r.Name == "" || r.DeliveredBy == xds.StaticResources {
@@ -21,8 +21,8 @@ no change to it would ever take effect.`,
 		if p.BootstrapFacts.Has(r.Type, r.Name) {
 			p.Report(validate.Finding{
 				Path:    xds.Path(r.Type.Name),
-				Message: fmt.Sprintf("%s stands in the bootstrap too: Envoy would ignore this one", r.Key),
-				Help:    "rename it, or take it out of the bootstrap",
+				Message: fmt.Sprintf("%s is static in the bootstrap: Envoy ignores this one", r.Key),
+				Help:    "rename it, or remove the one in the bootstrap",
 			})
 		}
 	},

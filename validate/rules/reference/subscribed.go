@@ -31,7 +31,7 @@ func checkSubscriptions(p *validate.LookupPass) {
 			if len(p.Snapshot.Of(s.Target)) == 0 {
 				p.Report(validate.Finding{
 					Path: s.NamePath, Warning: true,
-					Message: "no scoped route configuration is defined: every request gets 404",
+					Message: "no scoped route configuration exists: every request gets 404",
 					Help:    "define one for each scope",
 				})
 			}
@@ -68,7 +68,7 @@ func checkSecret(p *validate.LookupPass, s xds.Subscription, isServed bool) {
 	case isServed:
 		reportMissing(p, s, p.Resource.Refusal())
 	case s.Source.GetConfigSourceSpecifier() == nil && !p.BootstrapFacts.Has(xds.Secret, s.Name):
-		reportMissing(p, s, "neither here nor in the bootstrap, "+p.Resource.Refusal())
+		reportMissing(p, s, "it is neither here nor in the bootstrap, and "+p.Resource.Refusal())
 	}
 }
 
@@ -83,7 +83,7 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 	}
 	if meant := claims.Lookup(p.Snapshot, s.Name); meant != "" {
 		f.Help, f.Correction = "", diag.Correction{Wrong: s.Name, Right: meant}
-		f.Related = facts.Related(p.Snapshot.Lookup(xds.Endpoints, meant), "cluster_name", "no cluster asks for this one")
+		f.Related = facts.Related(p.Snapshot.Lookup(xds.Endpoints, meant), "cluster_name", "no cluster uses this one")
 	}
 	p.Report(f)
 }
@@ -113,15 +113,15 @@ func checkHost(p *validate.LookupPass) {
 	f := validate.Finding{Path: xds.Path(r.Type.Name)}
 	switch routes := p.Snapshot.Lookup(xds.RouteConfiguration, parent); {
 	case !strings.Contains(r.Name, "/"):
-		f.Message = fmt.Sprintf("virtual host %q belongs to no route configuration", r.Name)
-		f.Help = "a virtual host of its own is named <route configuration>/<virtual host>"
+		f.Message = fmt.Sprintf("virtual host %q does not name a route configuration", r.Name)
+		f.Help = "name it <route configuration>/<virtual host>"
 	case routes == nil:
 		f.Message = fmt.Sprintf("virtual host %q belongs to an unknown route configuration %q", r.Name, parent)
 		suggest(p, &f, xds.RouteConfiguration, parent)
 	default:
-		f.Message = fmt.Sprintf("virtual host %q belongs to route configuration %q, which does not ask for it", r.Name, parent)
-		f.Help = "set vhds in the route configuration"
-		f.Related = facts.Related(routes, "name", "this one has no vhds from here")
+		f.Message = fmt.Sprintf("virtual host %q belongs to route configuration %q, which has no vhds for this tree", r.Name, parent)
+		f.Help = "set vhds with config_source: {ads: {}} in the route configuration"
+		f.Related = facts.Related(routes, "name", "the route configuration is here")
 	}
 	p.Report(f)
 }

@@ -13,22 +13,20 @@ var unresolvedReference = &validate.Rule{
 	Whole: true,
 	Doc: `A reference names a resource that does not exist.
 
-What a name refers to must be in the source tree, or in the Envoy's bootstrap
-where that is known. Where it is missing, Envoy refuses the resource that names it
-("route: unknown cluster", "Unknown static secret", "paths must refer to an
-existing path in the system"), or accepts it and fails the requests: a route by RDS
-to an unknown cluster answers 503, a tcp_proxy resets the connection, ext_authz
-denies. That is an error.
+A referenced resource must be in the source tree, or in Envoy's bootstrap if that is known.
+Without it Envoy rejects the resource with the reference ("route: unknown cluster", "Unknown
+static secret", "paths must refer to an existing path in the system"), or accepts it and fails
+the requests: with an unknown cluster, a route from RDS answers 503, tcp_proxy resets the
+connection, ext_authz denies. Both are errors.
 
-It is a warning where Envoy accepts it and requests go on without (a tracer, an
-access log, a mirror, a filter that fails open, one of the clusters of an aggregate),
-where a part of the traffic fails (a command of Redis, a route's override, tokens
-whose keys can't be fetched), and where the setting just never takes effect, such as
-a configuration for an HTTP filter of a name that no filter has.
+It is a warning if Envoy accepts the resource and requests continue (tracer, access log, mirror,
+a filter that fails open, one member of an aggregate cluster), if only part of the traffic fails
+(a Redis command, a route's override, tokens whose keys can't be fetched), and if the setting
+has no effect, such as a configuration for an HTTP filter that does not exist.
 
-Some references can't be met by a cluster of the tree: the cluster of a gRPC or
-REST config source for RDS, EDS, SRDS or ECDS, and of a fluentd access log, must
-be a static one of the bootstrap. Of a source of type DELTA_GRPC Envoy asks nothing.`,
+Some references need a static cluster of the bootstrap: the cluster of a gRPC or REST config
+source for RDS, EDS, SRDS or ECDS, and of a fluentd access log. With a source of type DELTA_GRPC
+Envoy does not check this.`,
 	Wants: func(md protoreflect.MessageDescriptor) bool {
 		return xds.Refers(md.FullName()) || md.FullName() == "google.protobuf.StringValue"
 	},

@@ -12,13 +12,12 @@ var unsupportedConfigSource = &validate.Rule{
 	Code: "unsupported-config-source",
 	Doc: `A config source uses this snapshot for something that files can't deliver.
 
-ads and self mean "from this snapshot". For the types of the source tree that
-becomes the path of a file. Envoy has other subscriptions: endpoint and filter
-chain collections (LEDS, FCDS), routes of Thrift, Dubbo and the generic proxy,
-clusters on demand, certificates on demand, aggregate cluster lists, rate limits
-of access logs. There ads or self would reach Envoy as they stand: refused
-("Missing config source specifier", "ADS must be configured"), taken and never
-answered, or waited for: with an RDS that way Envoy was still INITIALIZING after
+ads and self mean "from this snapshot". For the types of the source tree xdspub replaces them
+by the path of a file. Envoy has other subscriptions, which files can't deliver: endpoint and
+filter chain collections (LEDS, FCDS), routes of Thrift, Dubbo and generic_proxy, on-demand
+clusters and certificates, cluster lists of an aggregate cluster, rate limits of access logs. If
+ads or self stays there, Envoy rejects it ("Missing config source specifier", "ADS must be
+configured"), never gets an answer, or waits: with such an RDS it was still INITIALIZING after
 40 s.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
@@ -32,8 +31,8 @@ answered, or waited for: with an RDS that way Envoy was still INITIALIZING after
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path(),
-			Message: string(n.Field().Name()) + " asks for what files can't answer",
-			Help:    "use an api_config_source of your own here, or write the configuration in place",
+			Message: string(n.Field().Name()) + " uses this snapshot, which can't deliver this type",
+			Help:    "use an api_config_source, or write the configuration inline",
 		})
 	},
 }

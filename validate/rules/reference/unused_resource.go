@@ -20,13 +20,12 @@ var unusedResource = &validate.Rule{
 	Unused:   true,
 	Doc: `Nothing in the tree uses a resource (off by default).
 
-A route configuration, secret, extension config or scope that nothing asks this tree
-for is published and never read, such as one that a listener reads from a
-path_config_source of its own. A cluster that nothing names gets no requests; where
-a cluster can be chosen at run time (cluster_header, a Lua script, a Wasm plugin,
-clusters on demand) nothing is said of clusters. What only the bootstrap names looks
-unused, too. --enable unused-resource turns the rule on. Endpoint assignments have
-a rule of their own, orphan-endpoints.`,
+A route configuration, secret, extension config or scope that nothing in this tree subscribes to
+is published and never read, for example if a listener reads it from its own path_config_source.
+A cluster that nothing refers to gets no requests. If clusters can be selected at run time
+(cluster_header, a Lua script, a Wasm plugin, on-demand clusters), this rule does not report
+them. A cluster that only the bootstrap refers to looks unused, too. --enable unused-resource
+turns the rule on. For endpoint assignments see orphan-endpoints.`,
 	Collect: append(clusterNamers(), choosers...),
 	Snapshot: func(p *validate.SnapshotPass) {
 		used, elsewhere := usedResources(p)
@@ -37,23 +36,23 @@ a rule of their own, orphan-endpoints.`,
 				}
 				f := validate.Finding{Resource: r, Path: xds.Path(t.Name), Message: fmt.Sprintf(message, r.Key), Help: help}
 				if s, ok := elsewhere[r.Key]; ok {
-					f.Message = fmt.Sprintf("%s is not read from here: what asks for it has a config source of its own", r.Key)
-					f.Help = "write ads: {} as the config source there, or remove it here"
-					f.Related = facts.Related(s.Resource, s.SourcePath, "this one is not this tree")
+					f.Message = fmt.Sprintf("%s is not read from this tree: its user has another config source", r.Key)
+					f.Help = "write ads: {} as that config source, or remove the resource"
+					f.Related = facts.Related(s.Resource, s.SourcePath, "this config source does not use this tree")
 				}
 				p.Report(f)
 			}
 		}
 		if !p.Snapshot.FromBootstrap() { // where each file is there because something asks for it
 			for _, t := range []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.RouteConfiguration} {
-				report(t, "nothing asks for %s", "remove it, or name it")
+				report(t, "nothing subscribes to %s", "remove it, or refer to it")
 			}
 			if !used[xds.Key{Type: xds.ScopedRoutes}] {
-				report(xds.ScopedRoutes, "no listener has scoped routes from here: nothing asks for %s", "remove it, or set scoped_rds in a listener")
+				report(xds.ScopedRoutes, "no listener uses scoped routes from this tree: nothing subscribes to %s", "remove it, or set scoped_rds in a listener")
 			}
 		}
 		if !chosenAtRunTime(p) {
-			report(xds.Cluster, "nothing names %s", "remove it, or route to it")
+			report(xds.Cluster, "nothing refers to %s", "remove it, or route to it")
 		}
 	},
 }

@@ -15,9 +15,9 @@ var directResponseBody = &validate.Rule{
 	Code: "direct-response-body",
 	Doc: `A direct response body exceeds the limit of its route configuration.
 
-Envoy takes 4096 bytes, or max_direct_response_body_size_bytes of the route
-configuration, where 0 is no limit; it refuses more ("response body size is 4097
-bytes; maximum is 4096"). The body of a file is not looked at here.`,
+The limit is max_direct_response_body_size_bytes of the route configuration: 4096 bytes by
+default, 0 for no limit. Envoy rejects a longer body ("response body size is 4097 bytes; maximum
+is 4096"). This rule does not read bodies from files.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.DirectResponseAction"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		var size int
@@ -31,8 +31,8 @@ bytes; maximum is 4096"). The body of a file is not looked at here.`,
 		if limit := maxDirectResponse(p, n); limit > 0 && size > limit {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("body").Field(field),
-				Message: fmt.Sprintf("body of %d bytes, Envoy takes at most %d", size, limit),
-				Help:    "set max_direct_response_body_size_bytes of the route configuration, or give a shorter body",
+				Message: fmt.Sprintf("the body has %d bytes, the limit is %d", size, limit),
+				Help:    "raise max_direct_response_body_size_bytes of the route configuration, or shorten the body",
 			})
 		}
 	},

@@ -15,10 +15,9 @@ var duplicateDomain = &validate.Rule{
 	Code: "duplicate-domain",
 	Doc: `A route configuration has a duplicate domain.
 
-Envoy refuses the route configuration: "Only unique values for domains are
-permitted", for * "Only a single wildcard domain is permitted". Upper and lower
-case are the same, also in wildcards; two entries in one virtual host count as
-well.`,
+Envoy rejects the route configuration: "Only unique values for domains are permitted", for *
+"Only a single wildcard domain is permitted". It ignores case, also in wildcards. Two entries
+in one virtual host count as duplicates too.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteConfiguration"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		routes := n.Message.(*routev3.RouteConfiguration)
@@ -35,9 +34,9 @@ well.`,
 				p.Report(validate.Finding{
 					Resource: r,
 					Path:     here().Path,
-					Message:  fmt.Sprintf("domain %q stands twice in route configuration %q", domain, routes.GetName()),
-					Help:     "a domain belongs to one virtual host; Envoy ignores its case",
-					Related:  facts.Related(first().Resource, first().Path, "first stands here"),
+					Message:  fmt.Sprintf("duplicate domain %q in route configuration %q", domain, routes.GetName()),
+					Help:     "keep it in one virtual host; Envoy ignores case here",
+					Related:  facts.Related(first().Resource, first().Path, "the first one is here"),
 				})
 			}
 		}

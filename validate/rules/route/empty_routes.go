@@ -16,8 +16,8 @@ var emptyRoutes = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A route configuration has no virtual hosts, or a virtual host has no routes.
 
-Envoy takes both, and answers every request with 404. A virtual host without
-routes that requires TLS has a use: it redirects to https.`,
+Envoy accepts both, and answers every request with 404. A virtual host without routes that has
+require_tls is useful: it redirects to https.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RouteConfiguration",
 		"envoy.config.route.v3.VirtualHost",

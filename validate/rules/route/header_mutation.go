@@ -18,15 +18,14 @@ var headerMutation = &validate.Rule{
 	Code: "header-mutation",
 	Doc: `A header can't be added, removed or copied.
 
-Host, in any case, and what begins with a colon (:path, :authority, :status)
-belong to Envoy. It refuses to add them (":-prefixed or host headers may not be
-modified"), to remove them ("… may not be removed") and to copy them for an
-internal redirect. The route says what becomes of them: host_rewrite_literal,
-prefix_rewrite, a direct response. The header mutations of filters, which may
-remove them, are not judged for that.
+Envoy protects the header host, in any case, and headers that begin with a colon (:path,
+:authority, :status). It rejects adding them (":-prefixed or host headers may not be modified"),
+removing them ("… may not be removed") and copying them for an internal redirect. Change them
+with host_rewrite_literal, prefix_rewrite or a direct response. The header mutations of filters
+may remove them.
 
-A header with both append and append_action is refused as well, unless the action
-is the default: "Both append and append_action are set and it's not allowed".`,
+Envoy also rejects a header with both append and append_action, unless the action is the
+default ("Both append and append_action are set and it's not allowed").`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.HeaderValueOption",
 		"envoy.config.core.v3.HealthCheck.HttpHealthCheck",
@@ -62,7 +61,7 @@ func checkAddedHeader(p *validate.Pass, n *xds.Node, m *corev3.HeaderValueOption
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("append_action"),
 			Message: fmt.Sprintf("header %q has both append and append_action", m.GetHeader().GetKey()),
-			Help:    "leave append out; it is deprecated",
+			Help:    "remove append, which is deprecated",
 		})
 	}
 }
@@ -88,7 +87,7 @@ func checkHeaderNames(p *validate.Pass, n *xds.Node, field string, names []strin
 	}
 }
 
-const protectedHelp = "the host is set by host_rewrite_literal, the path by prefix_rewrite or regex_rewrite; other headers that begin with a colon stay as they are"
+const protectedHelp = "change the host with host_rewrite_literal, the path with prefix_rewrite or regex_rewrite; other headers that begin with a colon can't be changed"
 
 func isProtectedHeader(name string) bool {
 	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")

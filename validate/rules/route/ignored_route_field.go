@@ -16,10 +16,10 @@ var ignoredRouteField = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A route sets a field that has no effect in Envoy.
 
-The API has fields that Envoy 1.40.0 takes and does not follow: filter_action and
-non_forwarding_action, whose requests get 503, and retry_policy_typed_config, by
-which nothing is retried. use_hash_policy of weighted clusters needs a hash_policy
-in the same route; without one the cluster is picked at random.`,
+Envoy 1.40.0 accepts these fields without implementing them: filter_action and
+non_forwarding_action (requests get 503), and retry_policy_typed_config (nothing is retried).
+use_hash_policy of weighted clusters needs a hash_policy in the same route; without one Envoy
+selects the cluster at random.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.Route",
 		"envoy.config.route.v3.RouteAction",
@@ -27,7 +27,7 @@ in the same route; without one the cluster is picked at random.`,
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		ignored := func(field xds.Path, consequence, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(field), Message: fmt.Sprintf("Envoy does not follow %s: %s", field, consequence), Help: help})
+			p.Report(validate.Finding{Path: n.Path().Join(field), Message: fmt.Sprintf("%s has no effect: %s", field, consequence), Help: help})
 		}
 		const retryHelp = "use retry_policy"
 		switch m := n.Message.(type) {

@@ -16,14 +16,13 @@ var perFilterConfig = &validate.Rule{
 	Code: "per-filter-config",
 	Doc: `The configuration of a filter for a route has the wrong type.
 
-Most filters have a message of their own for routes, such as BufferPerRoute beside
-Buffer. Envoy picks the filter by the type, not by the key, and refuses the route
-configuration where the message is the wrong one of a filter ("Unable to unpack as
-…BufferPerRoute"), where the filter has none ("The filter router doesn't support
-virtual host or route specific configurations"), where the type belongs to no
-filter ("Didn't find a registered implementation"), and where a FilterConfig is
-neither disabled nor holds a config ("Empty route/virtual host per filter
-configuration"). With is_optional the second and third are taken, without effect.`,
+Most HTTP filters have their own message for routes, such as BufferPerRoute for Buffer. Envoy
+finds the filter by the type, not by the key. It rejects the route configuration if the message
+is not the one for routes ("Unable to unpack as …BufferPerRoute"), if the filter has none ("The
+filter router doesn't support virtual host or route specific configurations"), if no filter has
+this type ("Didn't find a registered implementation"), and if a FilterConfig has neither
+disabled nor config ("Empty route/virtual host per filter configuration"). With is_optional it
+accepts the second and third case, without effect.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.Route",
 		"envoy.config.route.v3.RouteConfiguration",
@@ -49,8 +48,8 @@ configuration"). With is_optional the second and third are taken, without effect
 			case inner == nil:
 				p.Report(validate.Finding{
 					Path:    path(),
-					Message: fmt.Sprintf("FilterConfig of %q is neither disabled nor has a config", key),
-					Help:    "set disabled: true, or config; an empty config, {}, enables the filter",
+					Message: fmt.Sprintf("the FilterConfig of %q has neither disabled nor config", key),
+					Help:    "set disabled: true, or config; config: {} enables the filter",
 				})
 			case inner.GetTypeUrl() == "": // enables the filter
 			default:
@@ -69,13 +68,13 @@ func checkPerFilter(p *validate.Pass, path func() xds.Path, key string, config *
 	f := validate.Finding{Help: "remove it, or correct its type"}
 	switch {
 	case !ok && !optional:
-		f.Message = fmt.Sprintf("%q is configured by %s, which belongs to no HTTP filter", key, name)
+		f.Message = fmt.Sprintf("%q has a configuration of type %s, which no HTTP filter uses", key, name)
 	case ok && route == "" && !optional:
-		f.Message = fmt.Sprintf("%q is configured by %s, a filter that routes can't configure", key, name)
-		f.Help = "configure it in http_filters; here a FilterConfig can disable it"
+		f.Message = fmt.Sprintf("%q has a configuration of type %s, and that filter can't be configured by routes", key, name)
+		f.Help = "configure it in http_filters; here you can only disable it, with a FilterConfig"
 	case ok && route != "" && route != name && !fitsEmpty(config, route):
-		f.Message = fmt.Sprintf("%q is configured by %s, where routes take %s", key, name.Name(), route.Name())
-		f.Help = "give it \"@type\": " + xds.URLPrefix + string(route)
+		f.Message = fmt.Sprintf("%q has a configuration of type %s, and routes need %s", key, name.Name(), route.Name())
+		f.Help = "write \"@type\": " + xds.URLPrefix + string(route)
 	default:
 		return
 	}

@@ -17,8 +17,8 @@ var relativeRewrite = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A route rewrites the path to one that does not begin with a slash.
 
-Envoy takes it, and sends the path as it is written: an upstream answers such a
-request with 400. A redirect adds the slash itself.`,
+Envoy accepts it and sends the path as written; most upstreams answer with 400. A redirect adds
+the slash itself.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.RouteAction"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*routev3.RouteAction)
@@ -27,7 +27,7 @@ request with 400. A redirect adds the slash itself.`,
 			if path != "" && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "%") {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field(field),
-					Message: fmt.Sprintf("%s %q makes a path that does not begin with a slash", field, path),
+					Message: fmt.Sprintf("%s %q produces a path that does not begin with a slash", field, path),
 					Help:    fmt.Sprintf("write %q", "/"+path),
 				})
 			}

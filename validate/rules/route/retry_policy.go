@@ -17,11 +17,10 @@ var retryPolicy = &validate.Rule{
 	Code: "retry-policy",
 	Doc: `A retry policy has an invalid interval or an unknown condition.
 
-Envoy refuses a back-off whose max_interval is shorter than its base_interval, in
-whole milliseconds ("retry_policy.max_interval must greater than or equal to the
-base_interval"), even in a virtual host all of whose routes have retry policies
-of their own. A word in retry_on that it does not know it leaves out with a
-warning ("Unknown retry_on policy token(s)"): nothing is retried for it.`,
+Envoy rejects a retry_back_off whose max_interval is below its base_interval, in whole
+milliseconds ("retry_policy.max_interval must greater than or equal to the base_interval"), even
+in a virtual host whose routes all have their own retry policy. It ignores an unknown word in
+retry_on and logs "Unknown retry_on policy token(s)": nothing is retried for it (a warning).`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.RetryPolicy"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*routev3.RetryPolicy)
@@ -31,8 +30,8 @@ warning ("Unknown retry_on policy token(s)"): nothing is retried for it.`,
 			if word != "" && !slices.Contains(p.Envoy.RetryReasons(), word) && !facts.IsUnread(n) {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("retry_on"),
-					Message: fmt.Sprintf("retry_on %q is unknown: Envoy ignores it", word),
-					Help:    "words are separated by commas; one of " + strings.Join(p.Envoy.RetryReasons(), ", "),
+					Message: fmt.Sprintf("unknown retry_on condition %q: Envoy ignores it", word),
+					Help:    "separate conditions by commas; write one of " + strings.Join(p.Envoy.RetryReasons(), ", "),
 					Warning: true,
 				})
 			}
@@ -50,7 +49,7 @@ func checkBackOff(p *validate.Pass, n *xds.Node, m *routev3.RetryPolicy_RetryBac
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("retry_back_off").Field("max_interval"),
 			Message: fmt.Sprintf("max_interval %s is below base_interval %s", facts.DurationText(m.GetMaxInterval()), facts.DurationText(m.GetBaseInterval())),
-			Help:    "give a max_interval of at least base_interval; without one it is ten times as long",
+			Help:    "raise max_interval to at least base_interval, or remove it: the default is 10 times base_interval",
 		})
 	}
 }

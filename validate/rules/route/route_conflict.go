@@ -15,13 +15,16 @@ var routeConflict = &validate.Rule{
 	Code: "route-conflict",
 	Doc: `Two fields of a route or virtual host conflict with each other.
 
-Envoy refuses the route configuration where a virtual host has routes and a
-matcher; a route rewrites the path in two ways ("Specify only one of
-prefix_rewrite, regex_rewrite or path_rewrite_policy"); a prefix is rewritten that
-no prefix matched ("Cannot use prefix_rewrite with matcher extension"), in a
-redirect too; a path is rewritten by a URI template that none matched; a mirror
-policy or a weighted cluster names its cluster twice ("Only one of …"); an upgrade
-other than CONNECT and CONNECT-UDP has a connect_config.`,
+Envoy rejects the route configuration in these cases:
+
+- a virtual host has both routes and a matcher
+- a route rewrites the path in two ways ("Specify only one of prefix_rewrite, regex_rewrite or
+  path_rewrite_policy")
+- a route or redirect with path_match_policy has prefix_rewrite, although no prefix was matched
+  ("Cannot use prefix_rewrite with matcher extension")
+- a route without path_match_policy has path_rewrite_policy
+- a mirror policy or the weighted cluster has both a name and a cluster_header ("Only one of …")
+- an upgrade other than CONNECT and CONNECT-UDP has a connect_config`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.Route",
 		"envoy.config.route.v3.RouteAction.RequestMirrorPolicy",
@@ -38,19 +41,19 @@ other than CONNECT and CONNECT-UDP has a connect_config.`,
 			rewriteConflicts(m, conflict)
 		case *routev3.RouteAction_RequestMirrorPolicy:
 			if m.GetCluster() != "" && m.GetClusterHeader() != "" {
-				conflict("cluster_header", fmt.Sprintf("mirror policy has both cluster %q and cluster_header %q", m.GetCluster(), m.GetClusterHeader()), "keep one of them")
+				conflict("cluster_header", fmt.Sprintf("the mirror policy has both cluster %q and cluster_header %q", m.GetCluster(), m.GetClusterHeader()), "keep one of them")
 			}
 		case *routev3.RouteAction_UpgradeConfig:
 			if m.GetConnectConfig() != nil && !isConnect(m.GetUpgradeType()) {
-				conflict("connect_config", fmt.Sprintf("upgrade %q has a connect_config", m.GetUpgradeType()), "only CONNECT and CONNECT-UDP have one")
+				conflict("connect_config", fmt.Sprintf("upgrade %q can't have a connect_config", m.GetUpgradeType()), "remove it: only CONNECT and CONNECT-UDP support it")
 			}
 		case *routev3.VirtualHost:
 			if m.GetMatcher() != nil && len(m.GetRoutes()) > 0 {
-				conflict("matcher", fmt.Sprintf("virtual host %q has both routes and a matcher", m.GetName()), "move the routes into the matcher, or remove it")
+				conflict("matcher", fmt.Sprintf("virtual host %q has both routes and a matcher", m.GetName()), "move the routes to the matcher, or remove the matcher")
 			}
 		case *routev3.WeightedCluster_ClusterWeight:
 			if m.GetName() != "" && m.GetClusterHeader() != "" && weighsRoute(n) {
-				conflict("cluster_header", fmt.Sprintf("weighted cluster has both name %q and cluster_header %q", m.GetName(), m.GetClusterHeader()), "keep one of them")
+				conflict("cluster_header", fmt.Sprintf("the weighted cluster has both name %q and cluster_header %q", m.GetName(), m.GetClusterHeader()), "keep one of them")
 			}
 		}
 	},
@@ -77,13 +80,13 @@ func rewriteConflicts(m *routev3.Route, conflict func(path xds.Path, message, he
 	byPolicy := m.GetMatch().GetPathMatchPolicy() != nil
 	switch {
 	case len(rewrites) > 1:
-		conflict(xds.Path("route").Field(rewrites[1]), fmt.Sprintf("the path is rewritten in %d ways: %s", len(rewrites), strings.Join(rewrites, ", ")), "keep one of them")
+		conflict(xds.Path("route").Field(rewrites[1]), fmt.Sprintf("the route rewrites the path in %d ways: %s", len(rewrites), strings.Join(rewrites, ", ")), "keep one of them")
 	case byPolicy && action.GetPrefixRewrite() != "":
-		conflict("route.prefix_rewrite", "prefix_rewrite in a route with path_match_policy, which matches no prefix", "use path_rewrite_policy or regex_rewrite")
+		conflict("route.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_rewrite_policy or regex_rewrite")
 	case byPolicy && redirect.GetPrefixRewrite() != "":
-		conflict("redirect.prefix_rewrite", "prefix_rewrite in a route with path_match_policy, which matches no prefix", "use path_redirect or regex_rewrite")
+		conflict("redirect.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_redirect or regex_rewrite")
 	case !byPolicy && action.GetPathRewritePolicy() != nil:
-		conflict("route.path_rewrite_policy", "path_rewrite_policy in a route without path_match_policy", "match with path_match_policy, or use prefix_rewrite or regex_rewrite")
+		conflict("route.path_rewrite_policy", "path_rewrite_policy needs path_match_policy in the same route", "match with path_match_policy, or use prefix_rewrite or regex_rewrite")
 	}
 }
 

@@ -17,14 +17,13 @@ var routeIncomplete = &validate.Rule{
 	Code: "route-incomplete",
 	Doc: `A required field of a route is missing.
 
-Envoy refuses a mirror policy and a weighted cluster without a cluster ("Exactly
-one of cluster or cluster_header …", "At least one of name or cluster_header need
-to be specified"), a virtual cluster without headers ("virtual clusters must
-define 'headers'"), an empty cluster_specifier_plugin ("Unknown cluster specifier
-plugin name:  is used in the route"), a Lua script for one without the function
-envoy_on_route, and an RDS without a config source, unless its route_config_name
-is an xdstp:// URL ("An RDS config must have either a 'config_source' or an xDS-TP
-based 'route_config_name'").`,
+Envoy rejects a mirror policy and a weighted cluster without a cluster ("Exactly one of cluster
+or cluster_header …", "At least one of name or cluster_header need to be specified"), a virtual
+cluster without headers ("virtual clusters must define 'headers'"), an empty
+cluster_specifier_plugin ("Unknown cluster specifier plugin name:  is used in the route"), a Lua
+script of such a plugin without the function envoy_on_route, and an RDS without a config source
+unless its route_config_name is an xdstp:// URL ("An RDS config must have either a
+'config_source' or an xDS-TP based 'route_config_name'").`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RouteAction",
 		"envoy.config.route.v3.RouteAction.RequestMirrorPolicy",
@@ -40,27 +39,27 @@ based 'route_config_name'").`,
 		switch m := n.Message.(type) {
 		case *routev3.RouteAction:
 			if plugin, ok := m.GetClusterSpecifier().(*routev3.RouteAction_ClusterSpecifierPlugin); ok && plugin.ClusterSpecifierPlugin == "" {
-				missing("cluster_specifier_plugin is empty", "name one of the cluster_specifier_plugins of the route configuration")
+				missing("cluster_specifier_plugin is empty", "write the name of one of the route configuration's cluster_specifier_plugins")
 			}
 		case *routev3.RouteAction_RequestMirrorPolicy:
 			if m.GetCluster() == "" && m.GetClusterHeader() == "" {
-				missing("mirror policy has no cluster", "set cluster or cluster_header")
+				missing("the mirror policy has no cluster", "set cluster or cluster_header")
 			}
 		case *routev3.VirtualCluster:
 			if len(m.GetHeaders()) == 0 {
-				missing(fmt.Sprintf("virtual cluster %q has no headers", m.GetName()), "match at least one header; :path and :method count")
+				missing(fmt.Sprintf("virtual cluster %q has no headers", m.GetName()), "add at least one header, such as :path or :method")
 			}
 		case *routev3.WeightedCluster_ClusterWeight:
 			if m.GetName() == "" && m.GetClusterHeader() == "" && weighsRoute(n) {
-				missing("weighted cluster has no name", "set name or cluster_header")
+				missing("the weighted cluster has no name", "set name or cluster_header")
 			}
 		case *luav3.LuaConfig:
 			if script := m.GetSourceCode().GetInlineString(); script != "" && !strings.Contains(script, "envoy_on_route") {
-				missing("the script has no function envoy_on_route", "define function envoy_on_route(route_handle), which returns the name of a cluster")
+				missing("the script has no function envoy_on_route", "define function envoy_on_route(route_handle) that returns the name of a cluster")
 			}
 		case *hcmv3.Rds:
 			if m.GetConfigSource() == nil && !strings.HasPrefix(m.GetRouteConfigName(), "xdstp:") {
-				missing(fmt.Sprintf("rds %q has no config_source", m.GetRouteConfigName()), "set config_source, for a route configuration of this tree to {ads: {}}")
+				missing(fmt.Sprintf("rds %q has no config_source", m.GetRouteConfigName()), "set config_source; {ads: {}} reads a route configuration of this tree")
 			}
 		}
 	},

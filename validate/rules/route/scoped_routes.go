@@ -18,15 +18,14 @@ var scopedRoutes = &validate.Rule{
 	Code: "scoped-routes",
 	Doc: `Scoped routes are incomplete, or have duplicate keys.
 
-Envoy refuses a listener whose inline scopes take their routes by RDS ("is not
-supported with inline scoped routes"; those of this tree are written into the scope)
-or have none, and one whose scope key is
-built by an index without an element_separator or by nothing ("extract_type not
-set"). It refuses all scopes of a file where two have one key ("scope key conflict
-found"); of inline scopes the last one wins. A scope without a key is refused, one
-without routes too ("route_configuration_name is empty"), and where there is no
-rds_config_source for the names ("Missing config source specifier"). A collection of scopes by
-srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
+Envoy rejects a listener whose inline scopes use RDS ("is not supported with inline scoped
+routes"; xdspub inlines the route configurations of this tree) or have no routes, and a scope key
+builder without an extractor ("extract_type not set") or with an index but no element_separator.
+It rejects a whole file of scopes if two have the same key ("scope key conflict found"); of
+inline scopes the last one wins (a warning). It also rejects a scope without a key, a scope
+without routes ("route_configuration_name is empty"), and scoped routes without
+rds_config_source for the names ("Missing config source specifier"). srds_resources_locator
+needs ADS or a delta gRPC source; files do not support it.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRds",
 		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRouteConfigurationsList",
@@ -43,8 +42,8 @@ srds_resources_locator needs ADS or a delta gRPC source, which files are not.`,
 			if locator != "" && source.GetApiConfigSource().GetApiType() != corev3.ApiConfigSource_DELTA_GRPC {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("srds_resources_locator"),
-					Message: fmt.Sprintf("scopes by the locator %q come from a source that has no collections", locator),
-					Help:    "leave the locator out: files hold all scopes",
+					Message: fmt.Sprintf("this config source does not support srds_resources_locator %q", locator),
+					Help:    "remove the locator: the file has all scopes",
 				})
 			}
 		}
@@ -89,9 +88,9 @@ func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
 	if other, taken := scopesByKey.First(p.Snapshot, key); taken && other.Name != p.Resource.Name { // otherwise duplicate-resource
 		p.Report(validate.Finding{
 			Path:    "key",
-			Message: fmt.Sprintf("scope %q has the key of scope %q", p.Resource.Name, other.Name),
-			Help:    "give each scope a key of its own",
-			Related: facts.Related(other, "key", "this one has it first"),
+			Message: fmt.Sprintf("scope %q has the same key as scope %q", p.Resource.Name, other.Name),
+			Help:    "give each scope a unique key",
+			Related: facts.Related(other, "key", "the first scope with this key"),
 		})
 	}
 }
@@ -124,8 +123,8 @@ func checkRouteSources(p *validate.LookupPass) {
 		if _, carried := routeSources.First(p.Snapshot, ""); named && !carried {
 			p.Report(validate.Finding{
 				Path:    s.NamePath,
-				Message: fmt.Sprintf("scoped routes %q have no rds_config_source, and scopes name their routes", scopes.GetName()),
-				Help:    "set rds_config_source, for route configurations of this tree to {ads: {}}",
+				Message: fmt.Sprintf("scoped routes %q need rds_config_source, since scopes refer to route configurations by name", scopes.GetName()),
+				Help:    "set rds_config_source; {ads: {}} reads route configurations of this tree",
 			})
 		}
 	}
@@ -138,7 +137,7 @@ func checkInlineScopes(p *validate.LookupPass, n *xds.Node, list *hcmv3.ScopedRo
 		switch {
 		case m.GetRouteConfigurationName() != "" && !foldsInto(p, n, m):
 			f.Path = f.Path.Field("route_configuration_name")
-			f.Message = fmt.Sprintf("inline scope %q takes its routes by RDS", m.GetName())
+			f.Message = fmt.Sprintf("inline scope %q can't use RDS", m.GetName())
 			p.Report(f)
 		case m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil:
 			f.Message = fmt.Sprintf("inline scope %q has no route_configuration", m.GetName())
@@ -147,8 +146,8 @@ func checkInlineScopes(p *validate.LookupPass, n *xds.Node, list *hcmv3.ScopedRo
 		if other := first[scopeKey(m)]; other != nil {
 			p.Report(validate.Finding{
 				Path:    n.Path().Field("scoped_route_configurations").Index(i).Field("key"),
-				Message: fmt.Sprintf("scope %q has the key of scope %q, which it replaces", m.GetName(), other.GetName()),
-				Help:    "give each scope a key of its own",
+				Message: fmt.Sprintf("scope %q has the same key as scope %q, and replaces it", m.GetName(), other.GetName()),
+				Help:    "give each scope a unique key",
 				Warning: true,
 			})
 		}
@@ -182,14 +181,14 @@ func checkScopeKeyBuilder(p *validate.Pass, n *xds.Node, m *hcmv3.ScopedRoutes_S
 	case m.GetExtractType() == nil:
 		p.Report(validate.Finding{
 			Path:    n.Path(),
-			Message: fmt.Sprintf("nothing is taken out of the header %q", m.GetName()),
-			Help:    "set index, 0 for the whole value, or element",
+			Message: fmt.Sprintf("the extractor of header %q has neither index nor element", m.GetName()),
+			Help:    "set element, or index: 0 for the whole value",
 		})
 	case m.GetIndex() > 0 && m.GetElementSeparator() == "":
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("index"),
-			Message: fmt.Sprintf("index %d without an element_separator", m.GetIndex()),
-			Help:    "set element_separator, or index to 0",
+			Message: fmt.Sprintf("index %d needs an element_separator", m.GetIndex()),
+			Help:    "set element_separator, or index: 0",
 		})
 	}
 }

@@ -15,9 +15,9 @@ var unreachableRoute = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A route is unreachable: an earlier route matches all its requests.
 
-Envoy takes the first route that matches, not the longest. A route is reported only
-where that is certain: the one before it matches by the path alone, without headers,
-query parameters or another condition, and every path of the later one.`,
+Envoy uses the first route that matches, not the longest. This rule reports only certain cases:
+the earlier route matches by path alone, without headers, query parameters or other conditions,
+and matches every path of the later one.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RouteList",
 		"envoy.config.route.v3.VirtualHost",
@@ -29,9 +29,9 @@ query parameters or another condition, and every path of the later one.`,
 				routes := n.Path().Field("routes")
 				p.Report(validate.Finding{
 					Path:    routes.Index(i).Field("match"),
-					Message: "an earlier route takes every request that this one matches",
+					Message: "an earlier route matches every request that this one matches",
 					Help:    "move it before that one, or remove it",
-					Related: facts.Related(p.Resource, routes.Index(first).Field("match"), "this route does, by the path alone"),
+					Related: facts.Related(p.Resource, routes.Index(first).Field("match"), "the earlier route is here"),
 				})
 				continue
 			}

@@ -13,11 +13,10 @@ var vhdsConfigSource = &validate.Rule{
 	Code: "vhds-config-source",
 	Doc: `VHDS has a config source that Envoy does not support.
 
-Envoy takes virtual hosts over delta gRPC or delta ADS only, and refuses a route
-configuration that asks a file, a REST server or a plain gRPC stream for them
-("vhds: only 'DELTA_GRPC' or 'ADS' (which uses Delta xDS) is supported as a config
-source."). Where the source is {ads: {}} or {self: {}}, the virtual hosts of this
-tree are written into the route configuration.`,
+Envoy gets virtual hosts by delta gRPC or delta ADS only. It rejects a route configuration whose
+vhds uses a file, a REST server or a plain gRPC stream ("vhds: only 'DELTA_GRPC' or 'ADS' (which
+uses Delta xDS) is supported as a config source."). With {ads: {}} or {self: {}} xdspub inlines
+the virtual hosts of this tree into the route configuration.`,
 	Messages: []protoreflect.FullName{"envoy.config.route.v3.Vhds"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		source := n.Message.(*routev3.Vhds).GetConfigSource()
@@ -30,7 +29,7 @@ tree are written into the route configuration.`,
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("config_source"),
-			Message: "virtual hosts can't come from this config source: " + p.Resource.Refusal(),
+			Message: "vhds does not support this config source: " + p.Resource.Refusal(),
 			Help:    help,
 		})
 	},

@@ -25,18 +25,16 @@ var badCELExpression = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `Envoy can't parse or compile a CEL expression.
 
-Envoy parses the expressions of access log filters, rate limit descriptors and
-ext_proc attributes when it loads them ("Not able to parse expression"), and
-compiles them and those that were parsed before: the conditions of RBAC and what
-CEL matchers hold ("failed to create an expression"). Its CEL has no
-comprehensions (all, exists, exists_one, filter, map), no functions of its own but
-re.extract, re.capture and re.captureN, string() and the functions on strings only
-with a cel_config, and an expression nests 32 deep at most. A regular expression
-that stands in matches(…) is compiled with it. The sampler of OpenTelemetry does
-not read cel_expr_string ("CEL expression not set"). Of an RBAC policy the
-condition is compiled, not the checked_condition.
+Envoy parses the expressions of access log filters, rate limit descriptors and ext_proc
+attributes when it loads them ("Not able to parse expression"). It compiles these and the ones
+that are parsed already, in RBAC conditions and CEL matchers ("failed to create an expression").
+Envoy's CEL has no comprehensions (all, exists, exists_one, filter, map) and no extension
+functions except re.extract, re.capture and re.captureN. string() and the string functions need
+a cel_config. Expressions may be nested 32 deep. A constant regular expression in matches(…) is
+compiled too. The OpenTelemetry sampler does not read cel_expr_string ("CEL expression not
+set"). In an RBAC policy Envoy compiles condition, not checked_condition.
 
-Expressions in %CEL(…)% are in bad-format-string.`,
+bad-format-string checks expressions in %CEL(…)%.`,
 	Messages: []protoreflect.FullName{
 		"envoy.config.rbac.v3.Policy",
 		"envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
@@ -48,7 +46,7 @@ Expressions in %CEL(…)% are in bad-format-string.`,
 		report := func(path xds.Path, err error) {
 			if err != nil {
 				p.Report(validate.Finding{
-					Path: n.Path().Join(path), Message: fmt.Sprintf("CEL expression: %v", err),
+					Path: n.Path().Join(path), Message: fmt.Sprintf("invalid CEL expression: %v", err),
 					Help: "see https://www.envoyproxy.io/docs/envoy/v" + p.Envoy.Name + "/intro/arch_overview/advanced/attributes",
 				})
 			}
@@ -74,8 +72,8 @@ Expressions in %CEL(…)% are in bad-format-string.`,
 				report(path, cel.CheckExpr(expr, celOptions(p.Envoy, nil)))
 			} else if n.Parent.Name() != "xds.type.matcher.v3.CelMatcher" { // malformed-matcher
 				p.Report(validate.Finding{
-					Path: n.Path(), Message: "no CEL expression that Envoy reads here",
-					Help: "parse the expression, and give the result in cel_expr_parsed or cel_expr_checked; cel_expr_string is not read",
+					Path: n.Path(), Message: "the CEL expression is missing: Envoy does not read cel_expr_string here",
+					Help: "parse the expression, and write the result in cel_expr_parsed or cel_expr_checked",
 				})
 			}
 		}

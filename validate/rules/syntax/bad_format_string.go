@@ -17,26 +17,24 @@ var badFormatString = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `A format string has an unknown or invalid command.
 
-Access logs, headers to add, bodies, rewrites and other texts have commands such
-as %REQ(:authority)%. Envoy reads them when it loads the resource, and refuses it
-for a command it does not know ("Not supported field in StreamInfo: FOO"), for one
-that is not finished ("Couldn't find valid command at position 4"), and for an
-argument or a length that a command does not take ("PROTOCOL does not take any
-parameters or length"). %COALESCE(…)% of JSON that is no object crashes it. A
-percent sign is written %%.
+Access logs, added headers, bodies, rewrites and other fields support commands such as
+%REQ(:authority)%. Envoy parses them when it loads the resource. It rejects an unknown command
+("Not supported field in StreamInfo: FOO"), an unfinished one ("Couldn't find valid command at
+position 4"), and an argument or length that a command does not support ("PROTOCOL does not take
+any parameters or length"). %COALESCE(…)% with JSON that is not an object crashes it. Write %%
+for a percent sign.
 
-The command of an extension needs its formatter beside the format. The access logs of
-generic_proxy have commands of their own, such as %METHOD%. The counts of
-the stats access log and of hits_addend are one command and nothing else.
+A command of an extension needs its formatter in the same message. The access logs of
+generic_proxy have their own commands, such as %METHOD%. The values of the stats access log and
+of hits_addend must be exactly one command.
 
-In the initial_metadata of a gRPC service that is called for requests, Envoy looks
-at the format with the first of them: ext_authz and ratelimit crash it then; that
-tracing and ext_proc do without the service is a warning. The key_formatter of
-redis_proxy crashes it with the first command. In both places %CEL(…)% always does.
+Envoy parses the initial_metadata of a gRPC service at the first request: a mistake there crashes
+ext_authz and ratelimit, and makes tracing and ext_proc continue without the service (a warning).
+The key_formatter of redis_proxy crashes at the first command. In both places %CEL(…)% always
+crashes Envoy.
 
-Also a warning is what Envoy takes, but in another way than it looks:
-%PER_REQUEST_STATE(…)% and JSON in %DYNAMIC_METADATA(…)%, which are obsolete, and
-a mask that is no prefix length.`,
+It is a warning if Envoy accepts a format with another meaning than it seems to have: the
+obsolete %PER_REQUEST_STATE(…)% and JSON in %DYNAMIC_METADATA(…)%, and an invalid prefix length.`,
 	MessagesOf: holdsFormats,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		generic := facts.Inside(n, "envoy.extensions.filters.network.generic_proxy.v3.GenericProxy.access_log")
@@ -66,7 +64,7 @@ func (f format) faults(l *substitution.Language) []substitution.Fault {
 	}
 	faults := check(f.text, f.extensions)
 	if len(faults) == 0 && f.single && l.Parts(f.text, f.extensions) > 1 {
-		return []substitution.Fault{{Message: "the format has more than one command", Help: "leave one command and nothing else, such as %BYTES_SENT%"}}
+		return []substitution.Fault{{Message: "the format must be exactly one command", Help: "write one command and nothing else, such as %BYTES_SENT%"}}
 	}
 	return faults
 }

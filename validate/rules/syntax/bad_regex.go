@@ -17,18 +17,17 @@ var badRegex = &validate.Rule{
 	Code: "bad-regex",
 	Doc: `A regular expression is invalid, or too large for Envoy.
 
-Envoy compiles RE2 in Latin-1: lookaround, back-references and possessive
-repetitions do not exist, and escapes end at \xFF. A program of more than 100
-instructions is refused ("RE2 program size of 101 > max program size of 100"),
-unless google_re2.max_program_size says otherwise; the runtime key
-re2.max_program_size.error_level is not looked at here. A class such as [é] and a
-repetition such as é+ are taken, and see single bytes.
+Envoy compiles RE2 with Latin-1: it does not support lookaround, back-references and possessive
+repetition, and escapes go up to \xFF. It rejects a program of more than 100 instructions ("RE2
+program size of 101 > max program size of 100"), unless google_re2.max_program_size sets another
+limit; this rule does not read the runtime key re2.max_program_size.error_level. In a class such
+as [é] and a repetition such as é+ Envoy sees single bytes (a warning).
 
-Upper and lower case can't be ignored by ignore_case ("ignore_case has no effect for
-safe_regex"), only by the expression itself: (?i).
+ignore_case does not work here ("ignore_case has no effect for safe_regex"): write (?i) in the
+expression.
 
-A substitution that names a group that the pattern does not have is taken, and
-never applies.`,
+Envoy accepts a substitution with a group that the pattern does not have, and never applies it
+(a warning).`,
 	Messages: []protoreflect.FullName{
 		"envoy.type.matcher.v3.RegexMatcher",
 		"envoy.type.matcher.v3.RegexMatchAndSubstitute",
@@ -57,8 +56,8 @@ func ignoredCase(p *validate.Pass, n *xds.Node, wrong bool) {
 	if wrong {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("ignore_case"),
-			Message: "ignore_case stands beside safe_regex",
-			Help:    "begin the regular expression with (?i)",
+			Message: "ignore_case is not supported with safe_regex",
+			Help:    "remove ignore_case, and begin the regular expression with (?i)",
 		})
 	}
 }
@@ -80,21 +79,21 @@ func pattern(p *validate.Pass, n *xds.Node, regex string) {
 	case err != nil:
 		p.Report(validate.Finding{
 			Path:    path(),
-			Message: fmt.Sprintf("regular expression %q: %v", regex, err),
-			Help:    "the syntax is RE2's: https://github.com/google/re2/wiki/Syntax",
+			Message: fmt.Sprintf("invalid regular expression %q: %v", regex, err),
+			Help:    "write RE2 syntax: https://github.com/google/re2/wiki/Syntax",
 		})
 	case program.Size > limit:
 		p.Report(validate.Finding{
 			Path:    path(),
-			Message: fmt.Sprintf("regular expression of %d instructions, Envoy takes at most %d", program.Size, limit),
-			Help:    "match a prefix or an exact path where that is enough, or split the expression into several routes or matchers",
+			Message: fmt.Sprintf("the regular expression has %d instructions, the limit is %d", program.Size, limit),
+			Help:    "match a prefix or an exact path if that is enough, or split the expression into several routes or matchers",
 			// A few instructions can be too many, not a third.
 			Warning: !program.Exact && program.Size <= limit+limit/3,
 		})
 	case program.SplitsCharacters:
 		p.Report(validate.Finding{
 			Path:    path(),
-			Message: fmt.Sprintf("regular expression %q: Envoy sees the single bytes of a character outside of ASCII in a class or before a repetition", regex),
+			Message: fmt.Sprintf("regular expression %q: in a class or before a repetition, Envoy reads a non-ASCII character as single bytes", regex),
 			Help:    "write alternatives, as in (?:é|è)",
 			Warning: true,
 		})
@@ -110,8 +109,8 @@ func checkRewrite(p *validate.Pass, n *xds.Node, m *matcherv3.RegexMatchAndSubst
 	report := func(message string) {
 		p.Report(validate.Finding{
 			Path:    n.Path().Field("substitution"),
-			Message: fmt.Sprintf("substitution %q can't apply: %s", m.GetSubstitution(), message),
-			Help:    `\1 is the first group, \0 the whole match, \\ a backslash`,
+			Message: fmt.Sprintf("substitution %q never applies: %s", m.GetSubstitution(), message),
+			Help:    `write \1 for the first group, \0 for the whole match, \\ for a backslash`,
 			Warning: true,
 		})
 	}
@@ -123,13 +122,13 @@ func checkRewrite(p *validate.Pass, n *xds.Node, m *matcherv3.RegexMatchAndSubst
 		i++
 		switch {
 		case i == len(s):
-			report("a backslash stands at the end")
+			report("it ends with a backslash")
 		case '0' <= s[i] && s[i] <= '9':
 			if group := int(s[i] - '0'); group > program.Groups {
 				report(fmt.Sprintf("the pattern has no group %d", group))
 			}
 		case s[i] != '\\':
-			report(fmt.Sprintf("\\%c is no escape", s[i]))
+			report(fmt.Sprintf("\\%c is not a valid escape", s[i]))
 		}
 	}
 }

@@ -22,15 +22,13 @@ var luaSyntax = &validate.Rule{
 	Code: "lua-syntax",
 	Doc: `A Lua script does not compile.
 
-Envoy compiles and runs each script when it loads the listener or the route, and
-refuses what LuaJIT does not read ("script load error: [string …]:1: unexpected symbol
-near …"): Lua 5.1 with goto; no integer division, no bit operators, no attributes
-such as <const>. A script that fails while it runs, because a function or a module does
-not exist, is refused as well; scripts are not run here. A module that is not LuaJIT's own
-is looked up on Envoy's machine, below its working directory (./lib/x.lua for lib.x): a
-warning. The script of a string
-matcher needs a function envoy_match. Scripts in files of Envoy's
-machine are not looked at.`,
+Envoy compiles and runs each script when it loads the listener or the route, and rejects what
+LuaJIT can't read ("script load error: [string …]:1: unexpected symbol near …"): LuaJIT is Lua 5.1
+with goto, without integer division, bit operators and attributes such as <const>. It also
+rejects a script that fails when it runs, for example because a function or module does not
+exist; this rule does not run scripts. Envoy looks up other modules than LuaJIT's on its machine,
+below its working directory (./lib/x.lua for lib.x): a warning. The script of a string matcher
+needs a function envoy_match. This rule does not read scripts in files on Envoy's machine.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.http.lua.v3.Lua",
 		"envoy.extensions.filters.http.lua.v3.LuaPerRoute",
@@ -60,7 +58,7 @@ machine are not looked at.`,
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("source_code"),
 					Message: "the Lua script of a string matcher has no function envoy_match",
-					Help:    "define it: it gets the string and returns whether it matches",
+					Help:    "define envoy_match(string), which returns whether the string matches",
 				})
 			}
 		}
@@ -73,15 +71,15 @@ func checkScript(p *validate.Pass, path xds.Path, script []byte) {
 		p.Report(validate.Finding{
 			Path:    path,
 			Message: fmt.Sprintf("the Lua script does not compile: %v", err),
-			Help:    "Envoy has LuaJIT, which is Lua 5.1 with goto",
+			Help:    "write Lua 5.1, with goto: Envoy uses LuaJIT",
 		})
 	}
 	for _, module := range modules {
 		if !slices.Contains(p.Envoy.LuaModules(), module) {
 			p.Report(validate.Finding{
 				Path: path, Warning: true,
-				Message: fmt.Sprintf("the Lua script requires %q, which Envoy looks for below its working directory: without it, it refuses the script", module),
-				Help:    "write into the script what it takes from there, or bring the file to Envoy's machine",
+				Message: fmt.Sprintf("the Lua script requires %q, which Envoy needs below its working directory", module),
+				Help:    "put the code into the script, or install the file on Envoy's machine",
 			})
 			return
 		}

@@ -19,14 +19,13 @@ var malformedURI = &validate.Rule{
 	Code: "malformed-uri",
 	Doc: `A URI is invalid.
 
-Envoy wants an absolute URI, with a scheme and a host: in the remote_jwks of jwt_authn
-("Provider 'p' has an invalid URI"), in the authorization_endpoint of oauth2 ("invalid
-authorization endpoint URL") and in the redirect of custom_response ("Invalid uri
-specified for redirection for custom response"). A host has letters, digits, dots and
-hyphens, no underscore; other characters of the URI are visible ASCII.
+Envoy needs an absolute URI with scheme and host in remote_jwks of jwt_authn ("Provider 'p' has an
+invalid URI"), in the authorization_endpoint of oauth2 ("invalid authorization endpoint URL") and
+in the redirect of custom_response ("Invalid uri specified for redirection for custom response").
+A host consists of letters, digits, dots and hyphens, without underscores; the other characters
+of the URI must be visible ASCII.
 
-The URIs of ext_authz, of the token endpoint of oauth2 and of remote Wasm code are
-not looked at.`,
+Envoy does not check the URIs of ext_authz, of oauth2's token endpoint and of remote Wasm code.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.common.jwks.v3.RemoteJwks",
 		"envoy.extensions.filters.http.jwt_authn.v3.RemoteJwks",
@@ -53,8 +52,8 @@ func checkURI(p *validate.Pass, n *xds.Node, path xds.Path, uri string) {
 	}
 	p.Report(validate.Finding{
 		Path:    n.Path().Join(path),
-		Message: fmt.Sprintf("%q is no absolute URI that Envoy reads", uri),
-		Help:    "write it as in https://host.example:443/path; a host has letters, digits, dots and hyphens",
+		Message: fmt.Sprintf("%q is not a valid absolute URI", uri),
+		Help:    "write a URI such as https://host.example:443/path; the host may have letters, digits, dots and hyphens",
 	})
 }
 

@@ -19,12 +19,12 @@ var pathTemplate = &validate.Rule{
 	Code: "path-template",
 	Doc: `A URI template is invalid.
 
-Envoy reads templates by a grammar of its own: /users/* for a segment, /files/**
-for all that follows, {name} and {name=pattern} for what a rewrite uses, at most
-five names of at most 16 characters, and nothing open in length behind **. It
-refuses the route otherwise ("path_match_policy.path_template /{a is invalid"),
-and where a rewrite uses a name that the match does not have ("mismatch between
-variables in path_match_policy and path_rewrite_policy").`,
+Envoy's URI templates have * for one path segment, as in /users/*, ** for all that follows, as in
+/files/**, and {name} or {name=pattern} for a variable that a rewrite can use. A template has at
+most five variables, with names of at most 16 characters, and no wildcard or variable after **.
+Envoy rejects any other template ("path_match_policy.path_template /{a is invalid"), and a
+rewrite with a variable that the match does not have ("mismatch between variables in
+path_match_policy and path_rewrite_policy").`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig",
 		"envoy.extensions.path.rewrite.uri_template.v3.UriTemplateRewriteConfig",
@@ -35,8 +35,8 @@ variables in path_match_policy and path_rewrite_policy").`,
 			if _, err := uritemplate.Match(m.GetPathTemplate()); err != nil && m.GetPathTemplate() != "" {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("path_template"),
-					Message: fmt.Sprintf("path template %q: %v", m.GetPathTemplate(), err),
-					Help:    "a template is made of segments such as users, *, {id}, and ** for what follows",
+					Message: fmt.Sprintf("invalid path template %q: %v", m.GetPathTemplate(), err),
+					Help:    "write segments such as users, *, {id}, and ** at the end for all that follows",
 				})
 			}
 		case *templaterewritev3.UriTemplateRewriteConfig:
@@ -54,8 +54,8 @@ func checkRewriteTemplate(p *validate.Pass, n *xds.Node, template string) {
 	if err != nil {
 		p.Report(validate.Finding{
 			Path:    path(),
-			Message: fmt.Sprintf("rewrite template %q: %v", template, err),
-			Help:    "it is a path, with {name} for what path_match_policy matched under that name",
+			Message: fmt.Sprintf("invalid rewrite template %q: %v", template, err),
+			Help:    "write a path, with {name} for a variable of path_match_policy",
 		})
 		return
 	}
@@ -64,11 +64,11 @@ func checkRewriteTemplate(p *validate.Pass, n *xds.Node, template string) {
 		if ok && !slices.Contains(matched, name) {
 			f := validate.Finding{
 				Path:    path(),
-				Message: fmt.Sprintf("rewrite template uses {%s}, which path_match_policy does not have", name),
-				Help:    "give a segment of path_match_policy that name",
+				Message: fmt.Sprintf("the rewrite template uses {%s}, which path_match_policy does not have", name),
+				Help:    "add a segment of this name to path_match_policy",
 			}
 			if len(matched) > 0 {
-				f.Help = "one of " + facts.Quoted(matched)
+				f.Help = "write one of " + facts.Quoted(matched)
 			}
 			p.Report(f)
 			return

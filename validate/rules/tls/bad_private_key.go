@@ -14,22 +14,21 @@ var badPrivateKey = certificateRule(&validate.Rule{
 	Severity: diag.Error,
 	Doc: `A private key can't be loaded, or does not match its certificate.
 
-Envoy refuses a key that is no PEM, that is encrypted without a password or with
-another one (a line end behind the password counts), that is encrypted in a way
-that BoringSSL does not know (scrypt, PBKDF2 with HMAC-SHA-512), and one that does
-not belong to the first certificate of the chain ("Failed to load private key from
-…, Cause: …"). Of several keys it reads the first.
+Envoy rejects a key that is not PEM, that is encrypted and has no password or a wrong one (a line
+end after the password counts), that is encrypted in a way that BoringSSL does not support
+(scrypt, PBKDF2 with HMAC-SHA-512), or that does not match the first certificate of the chain
+("Failed to load private key from …, Cause: …"). Of several keys it reads the first.
 
-A private_key_provider is refused, with fallback too ("Failed to load private key
-provider"): only builds with contrib extensions have some.`,
+It rejects a private_key_provider, with fallback too ("Failed to load private key provider"):
+only contrib builds have some.`,
 }, func(p *validate.Pass, c certificate) {
 	switch {
 	case c.GetPkcs12() != nil:
 		return // bad-certificate
 	case c.GetPrivateKeyProvider() != nil:
 		c.report(p, "private_key_provider.provider_name", validate.Finding{
-			Message: fmt.Sprintf("there is no private key provider %q in Envoy: they come with contrib builds", c.GetPrivateKeyProvider().GetProviderName()),
-			Help:    "give the key as private_key, or leave this rule out with --disable bad-private-key",
+			Message: fmt.Sprintf("unknown private key provider %q: only contrib builds of Envoy have some", c.GetPrivateKeyProvider().GetProviderName()),
+			Help:    "write the key in private_key; for a contrib build use --disable bad-private-key",
 		})
 		return
 	}
@@ -39,12 +38,12 @@ provider"): only builds with contrib extensions have some.`,
 	if err != nil || isEmpty(c.GetCertificateChain()) || len(key) == 0 || !known || !passwordKnown {
 		return // bad-certificate, incomplete-certificate, or not known
 	}
-	field, help := "private_key", "the key of the first certificate in certificate_chain, in PEM"
+	field, help := "private_key", "write the key of the first certificate in certificate_chain, in PEM"
 	switch err = boring.CheckKey(key, string(password), leaf); {
 	case errors.Is(err, boring.ErrNoPassword):
-		help = "put the password in, or decrypt the key: openssl pkey"
+		help = "set password, or decrypt the key with openssl pkey"
 	case errors.Is(err, boring.ErrWrongPassword):
-		field, help = "password", "give the password of private_key, without a line end behind it"
+		field, help = "password", "write the password of private_key, without a line end"
 	}
 	if err != nil {
 		c.report(p, field, validate.Finding{Message: fmt.Sprintf("private_key can't be loaded: %v", err), Help: help})

@@ -21,16 +21,14 @@ var badTrustedCA = validationRule(&validate.Rule{
 	Severity: diag.Error,
 	Doc: `Trusted CA certificates or a revocation list can't be loaded.
 
-Envoy refuses a trusted_ca without a certificate, or with a damaged block in it
-("Failed to load trusted CA certificates from"), a crl with a damaged block, and
-the bundles of the SPIFFE validator in the same way ("Failed to load trusted CA
-certificate for"); two bundles for one trust domain; and a SPIFFE trust bundle map
-that is no JSON or has a key without a certificate. Of default_validation_context
-and the secret beside it, the secret's trusted_ca counts.
+Envoy rejects a trusted_ca without a certificate or with a damaged block ("Failed to load trusted
+CA certificates from"), a crl with a damaged block, and an invalid bundle of the SPIFFE validator
+("Failed to load trusted CA certificate for"). It also rejects two bundles for one trust domain,
+and a SPIFFE trust bundle map that is not JSON or has a key without a certificate. If both
+default_validation_context and the secret beside it have a trusted_ca, the secret's counts.
 
-A crl without any list in it is taken; Envoy then misses the list for every
-certificate, and refuses every peer: a warning. So is a SPIFFE validator without a
-trust domain.`,
+Envoy accepts a crl without any list; it then has no list for any certificate, and rejects every
+peer (a warning). A SPIFFE validator without a trust domain is a warning too.`,
 }, func(p *validate.Pass, v validation) {
 	custom := isCustom(v.CertificateValidationContext)
 	// A custom validator does not look at trusted_ca, but Envoy reads it.
@@ -47,13 +45,13 @@ trust domain.`,
 	}
 	switch trust, err := boring.ReadTrust(list); {
 	case err != nil:
-		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "give the revocation lists of all trusted CAs in PEM"})
+		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "write the revocation lists of all trusted CAs in PEM"})
 	case trust.CRLs == 0:
-		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("Envoy refuses every peer: crl has %v", boring.NoCRL(list)), Help: "give the revocation lists of all trusted CAs in PEM", Warning: true})
+		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("Envoy rejects every peer: invalid crl: %v", boring.NoCRL(list)), Help: "write the revocation lists of all trusted CAs in PEM", Warning: true})
 	}
 })
 
-const trustHelp = "give certificates in PEM, one or more"
+const trustHelp = "write one or more certificates in PEM"
 
 // trustError says why a data source holds no certificates to trust.
 func trustError(d *corev3.DataSource) error {
@@ -85,12 +83,12 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 	v.Path = typed
 	if config.GetTrustBundles() != nil {
 		if err := bundlesError(config.GetTrustBundles()); err != nil {
-			v.report(p, "trust_bundles", validate.Finding{Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "give a SPIFFE trust bundle map in JSON"})
+			v.report(p, "trust_bundles", validate.Finding{Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "write a SPIFFE trust bundle map in JSON"})
 		}
 		return
 	}
 	if len(config.GetTrustDomains()) == 0 {
-		v.report(p, "", validate.Finding{Message: "the SPIFFE validator has no trust domain: Envoy refuses every peer", Help: "set trust_domains or trust_bundles", Warning: true})
+		v.report(p, "", validate.Finding{Message: "the SPIFFE validator has no trust domain: Envoy rejects every peer", Help: "set trust_domains or trust_bundles", Warning: true})
 	}
 	seen := make(map[string]bool)
 	for i, domain := range config.GetTrustDomains() {
@@ -101,7 +99,7 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 		}
 		switch {
 		case seen[domain.GetName()]:
-			v.report(p, "name", validate.Finding{Message: fmt.Sprintf("a second trust bundle for the trust domain %q", domain.GetName()), Help: "put the certificates of both into one trust_bundle"})
+			v.report(p, "name", validate.Finding{Message: fmt.Sprintf("duplicate trust domain %q", domain.GetName()), Help: "merge the certificates of both into one trust_bundle"})
 		case err != nil && !isTrustList(domain.GetTrustBundle()):
 			v.report(p, "trust_bundle", validate.Finding{Message: fmt.Sprintf("trust_bundle of %q can't be loaded: %v", domain.GetName(), err), Help: trustHelp})
 		}
@@ -132,7 +130,7 @@ func bundlesError(d *corev3.DataSource) error {
 		} `json:"trust_domains"`
 	}
 	if err := json.Unmarshal(data, &bundles); err != nil || len(bundles.Domains) == 0 {
-		return errors.New("no JSON object with trust_domains")
+		return errors.New("not a JSON object with trust_domains")
 	}
 	for _, name := range slices.Sorted(maps.Keys(bundles.Domains)) {
 		domain := bundles.Domains[name]

@@ -15,12 +15,11 @@ var certificateCount = &validate.Rule{
 	Code: "certificate-count",
 	Doc: `A TLS context has no certificate, or too many.
 
-A listener needs one at least ("No TLS certificates found for server context"), a
-certificate with nothing in it does not count ("Server TlsCertificates must have a
-certificate specified"), and all come either inline or by SDS ("SDS and non-SDS TLS
-certificates may not be mixed in server contexts"). A cluster has one at most
-("Multiple TLS certificates are not supported for client contexts"), empty ones
-counted. A custom_tls_certificate_selector lifts the limits of number.`,
+A listener needs at least one certificate ("No TLS certificates found for server context"); an
+empty one does not count ("Server TlsCertificates must have a certificate specified"). They must
+be all inline or all from SDS ("SDS and non-SDS TLS certificates may not be mixed in server
+contexts"). A cluster has at most one certificate, counting empty ones ("Multiple TLS certificates
+are not supported for client contexts"). A custom_tls_certificate_selector lifts these limits.`,
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -39,13 +38,13 @@ counted. A custom_tls_certificate_selector lifts the limits of number.`,
 		}
 		switch {
 		case c.isServer() && inline > 0 && sds > 0:
-			report("tls_certificate_sds_secret_configs", "certificates inline and by SDS in one context: "+p.Resource.Refusal(), "keep one of the two")
+			report("tls_certificate_sds_secret_configs", "a TLS context has both inline certificates and SDS certificates: "+p.Resource.Refusal(), "keep one kind")
 		case c.isServer() && inline+sds == 0 && !selector:
 			report("", "a TLS context of a listener needs a certificate", "set tls_certificates or tls_certificate_sds_secret_configs in common_tls_context")
 		case c.isServer() && inline > 0 && !selector && !slices.ContainsFunc(common.GetTlsCertificates(), func(m *tlsv3.TlsCertificate) bool { return !isPassedOver(m) }):
-			report("tls_certificates", "no certificate has anything in it: "+p.Resource.Refusal(), "set certificate_chain and private_key")
+			report("tls_certificates", "all certificates are empty: "+p.Resource.Refusal(), "set certificate_chain and private_key")
 		case !c.isServer() && inline+sds > 1 && !selector:
-			report(moreIn(inline, sds), fmt.Sprintf("%d certificates; a TLS context of a cluster can have one", inline+sds), "keep the one that the upstream shall see")
+			report(moreIn(inline, sds), fmt.Sprintf("a TLS context of a cluster can have one certificate, and this one has %d", inline+sds), "keep the certificate for the upstream")
 		}
 	},
 }

@@ -19,11 +19,10 @@ var certificateFile = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A certificate or key comes from an absolute path or an environment variable.
 
-Envoy reads such a file or variable itself, when it takes the resource: nobody can
-check it here, and where it is missing there the resource is refused ("Invalid
-path", "Failed to load incomplete certificate"). A certificate and its key change
-in two steps in files, and not at all in the environment. A relative path is taken
-from the source tree, beside the file that names it, and goes into the resource.`,
+Envoy reads such a file or variable itself when it loads the resource. xdspub can't check it, and
+if it is missing Envoy rejects the resource ("Invalid path", "Failed to load incomplete
+certificate"). In files, a certificate and its key change in two steps; in the environment they
+never change. With a relative path xdspub reads the file from the source tree and inlines it.`,
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.DataSource"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if n.Parent == nil || !strings.HasPrefix(string(n.Parent.Name()), "envoy.extensions.transport_sockets.tls.") {
@@ -39,8 +38,8 @@ from the source tree, beside the file that names it, and goes into the resource.
 		}
 		p.Report(validate.Finding{
 			Path:    n.Path().Field(field),
-			Message: fmt.Sprintf("%s %s is read by Envoy itself: it is neither checked nor published", n.Field().Name(), name),
-			Help:    "put it into the source tree and name it by a relative path, or leave this rule out with --disable certificate-file",
+			Message: fmt.Sprintf("Envoy itself reads %s %s: xdspub neither checks nor publishes it", n.Field().Name(), name),
+			Help:    "put it into the source tree and write a relative path; if you mean it, use --disable certificate-file",
 		})
 	},
 }

@@ -20,9 +20,9 @@ var expiredCertificate = &validate.Rule{
 	Severity: diag.Warning,
 	Doc: `A certificate has expired, or is not valid yet.
 
-Envoy takes it and serves it; clients that verify it refuse the connection. It is
-the same for the certificates in trusted_ca, where all of them are out of date: no
-peer's certificate is accepted then, unless allow_expired_certificate is set.`,
+Envoy accepts and uses the certificate, and peers that verify it close the connection. If all
+certificates in trusted_ca are out of date, Envoy rejects every peer, unless
+allow_expired_certificate is set.`,
 	Messages: []protoreflect.FullName{tlsCertificate, tlsValidation},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if !p.Timed() {
@@ -59,7 +59,7 @@ func checkDates(p *validate.Pass, c certificate) {
 		return
 	}
 	if why := outOfDate(p, leaf); why != "" {
-		c.report(p, field, validate.Finding{Message: "the certificate " + why, Help: "clients refuse it: put in one that is valid"})
+		c.report(p, field, validate.Finding{Message: "the certificate " + why, Help: "replace it: peers reject this certificate"})
 	}
 }
 
@@ -77,7 +77,7 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 	if len(trust.Certificates) > 1 {
 		message = "no trusted CA is valid now"
 	}
-	t.report(p, "trusted_ca", validate.Finding{Message: message, Help: "Envoy refuses every peer: put in CAs that are valid"})
+	t.report(p, "trusted_ca", validate.Finding{Message: message, Help: "replace it: Envoy rejects every peer"})
 }
 
 // outOfDate says why a certificate is not valid now; empty where it is.

@@ -10,14 +10,13 @@ var incompleteCertificate = certificateRule(&validate.Rule{
 	Severity: diag.Error,
 	Doc: `A certificate has no key, or a key has no certificate.
 
-Envoy refuses a TLS certificate without certificate_chain ("Failed to load
-incomplete certificate from …: certificate chain not set") and one without
-private_key ("Failed to load incomplete private key from path"), a data source
-that is empty included. One that has nothing at all is passed over in a TLS
-context, and refused in a secret.`,
+Envoy rejects a TLS certificate without certificate_chain ("Failed to load incomplete certificate
+from …: certificate chain not set") or without private_key ("Failed to load incomplete private key
+from path"). An empty data source counts as missing. Envoy ignores a completely empty certificate
+in a TLS context, and rejects it in a secret.`,
 }, func(p *validate.Pass, c certificate) {
 	missing := func(field string, set bool) {
-		f := validate.Finding{Message: field + " is missing", Help: "a certificate and its key belong together"}
+		f := validate.Finding{Message: field + " is missing", Help: "set both the certificate and its key"}
 		if !set {
 			field = ""
 		} else {

@@ -16,25 +16,23 @@ var ocspStaple = certificateRule(&validate.Rule{
 	Severity: diag.Error,
 	Doc: `An OCSP response is missing, invalid or expired.
 
-A listener's ocsp_staple is an OCSP response in DER, given as a file or in
-inline_bytes. Envoy refuses one that is text ("OCSP staple cannot be provided via
-inline_string"), that can't be read, that the responder refused to give ("OCSP
-response was unsuccessful"), or whose serial number is not that of the certificate.
-It also refuses a certificate without a response where ocsp_staple_policy is
-MUST_STAPLE ("Required OCSP response is missing from TLS context"), or where the
-certificate has the must-staple extension, whatever the policy.
+A listener's ocsp_staple is an OCSP response in DER, from a file or in inline_bytes. Envoy rejects
+a response that is text ("OCSP staple cannot be provided via inline_string"), that is damaged,
+that reports an error ("OCSP response was unsuccessful"), or that has another serial number than
+the certificate. It also rejects a certificate without a response if ocsp_staple_policy is
+MUST_STAPLE ("Required OCSP response is missing from TLS context"), or if the certificate has the
+must-staple extension.
 
-An expired response is taken. With STRICT_STAPLING or MUST_STAPLE, and for a
-must-staple certificate, the certificate is not used then: a warning. In a cluster
-no response is looked at.`,
+Envoy accepts an expired response. With STRICT_STAPLING, MUST_STAPLE or a must-staple certificate
+it then does not use the certificate: a warning. It ignores responses in a cluster.`,
 }, checkStaple)
 
 func checkStaple(p *validate.Pass, c certificate) {
 	staple := c.GetOcspStaple()
 	if _, text := staple.GetSpecifier().(*corev3.DataSource_InlineString); text {
 		c.report(p, "ocsp_staple", validate.Finding{
-			Message: "the OCSP response is given as text, Envoy takes bytes",
-			Help:    "put it in DER into a file or into inline_bytes",
+			Message: "the OCSP response is text, and must be bytes",
+			Help:    "write it in DER, in a file or in inline_bytes",
 		})
 		return
 	}
@@ -50,13 +48,13 @@ func checkStaple(p *validate.Pass, c certificate) {
 	response, err := boring.ReadOCSP(der)
 	switch {
 	case err != nil:
-		c.report(p, "ocsp_staple", validate.Finding{Message: fmt.Sprintf("ocsp_staple can't be loaded: %v", err), Help: "openssl ocsp -respout makes such a file"})
+		c.report(p, "ocsp_staple", validate.Finding{Message: fmt.Sprintf("ocsp_staple can't be loaded: %v", err), Help: "create the response with openssl ocsp -respout"})
 	case leaf == nil:
 	case !response.Matches(leaf):
-		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response is not for this certificate: another serial number", Help: "ask for a new response after the certificate was renewed"})
+		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response is for another certificate: the serial numbers differ", Help: "request a new response for the current certificate"})
 	case !leaf.MustStaple && !c.any(wantsStaple):
 	case response.NextUpdate.IsZero():
-		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response does not say how long it is valid: Envoy does not use the certificate", Help: "have the responder set nextUpdate", Warning: true})
+		c.report(p, "ocsp_staple", validate.Finding{Message: "the OCSP response has no nextUpdate: Envoy does not use the certificate", Help: "configure the responder to set nextUpdate", Warning: true})
 	case p.Timed() && p.Passed(response.NextUpdate):
 		c.report(p, "ocsp_staple", validate.Finding{
 			Message: fmt.Sprintf("the OCSP response expired on %s: Envoy does not use the certificate", response.NextUpdate.Format(dateForm)),
@@ -75,7 +73,7 @@ func checkMissingStaple(p *validate.Pass, c certificate, leaf *boring.Certificat
 		if user.down.GetOcspStaplePolicy() != tlsv3.DownstreamTlsContext_MUST_STAPLE {
 			continue
 		}
-		f := validate.Finding{Message: "ocsp_staple_policy MUST_STAPLE, and the certificate has no ocsp_staple", Help: "add the OCSP response, or relax the policy"}
+		f := validate.Finding{Message: "ocsp_staple_policy MUST_STAPLE needs an ocsp_staple for the certificate", Help: "add the OCSP response, or change the policy"}
 		if c.secret {
 			c.report(p, "", f)
 			return

@@ -20,19 +20,22 @@ var peerVerification = validationRule(&validate.Rule{
 	Severity: diag.Error,
 	Doc: `TLS peer verification has missing, invalid or conflicting settings.
 
-Envoy refuses names without a CA that vouches for them ("SAN-based verification of
-peer certificates without trusted CA is insecure and not allowed"), a crl, an
-allow_expired_certificate or an auto_sni_san_validation without a trusted CA, a
-QUIC listener that requires client certificates without one, hashes that are no
-SHA-256 (64 hexadecimal digits, or 95 characters with colons, for
-verify_certificate_hash; 44 of base64 for verify_certificate_spki), an OTHER_NAME
-matcher without an object identifier, and a validator that it does not have. What
-stands in a secret and in a combined_validation_context is judged together.
+Envoy rejects
 
-Three things are taken, and warned of: a validation context in a listener without
-require_client_certificate lets clients without a certificate in (Envoy counts it
-as deprecated); require_client_certificate without anything to verify by lets every
-certificate in.`,
+- names to match without a trusted_ca ("SAN-based verification of peer certificates without
+  trusted CA is insecure and not allowed")
+- crl, allow_expired_certificate and auto_sni_san_validation needs a trusted_ca
+- a QUIC listener that requires client certificates without a trusted_ca
+- an invalid hash (verify_certificate_hash: 64 hexadecimal digits, or 95 characters with colons;
+  verify_certificate_spki: 44 characters of base64)
+- an OTHER_NAME matcher without a valid object identifier
+- an unknown validator
+
+A secret and default_validation_context in one combined_validation_context count together.
+
+Two things are warnings: with a validation context and without require_client_certificate a
+listener accepts clients without a certificate; with require_client_certificate and nothing to
+verify by it accepts every certificate.`,
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -53,12 +56,12 @@ certificate in.`,
 func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const help = "set trusted_ca"
 	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
-		p.Report(validate.Finding{Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation without a trusted_ca", Help: help + " in common_tls_context.validation_context"})
+		p.Report(validate.Finding{Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation needs a trusted_ca", Help: help + " in common_tls_context.validation_context"})
 	}
 	if v.GetCustomValidatorConfig() != nil {
 		return // by whatever name, Envoy leaves it to the validator
 	}
-	const alone = "names are verified without a trusted_ca that vouches for them"
+	const alone = "matching names needs a trusted_ca"
 	switch {
 	case len(v.GetMatchTypedSubjectAltNames()) > 0:
 		v.report(p, "match_typed_subject_alt_names", validate.Finding{Message: alone, Help: help})
@@ -66,10 +69,10 @@ func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 		v.report(p, "match_subject_alt_names", validate.Finding{Message: alone, Help: help})
 	}
 	if !isEmpty(v.GetCrl()) {
-		v.report(p, "crl", validate.Finding{Message: "crl stands without a trusted_ca", Help: help})
+		v.report(p, "crl", validate.Finding{Message: "crl needs a trusted_ca", Help: help})
 	}
 	if v.GetAllowExpiredCertificate() {
-		v.report(p, "allow_expired_certificate", validate.Finding{Message: "allow_expired_certificate without a trusted_ca: the validity is not looked at anyway", Help: help + ", or leave it out"})
+		v.report(p, "allow_expired_certificate", validate.Finding{Message: "allow_expired_certificate needs a trusted_ca", Help: help + ", or remove this field"})
 	}
 }
 
@@ -82,14 +85,14 @@ func checkRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
 	case required == nil && c.common().GetValidationContextType() != nil:
 		p.Report(validate.Finding{
 			Path:    c.commonPath(string(validationField(c.common()))),
-			Message: "clients without a certificate get in: there is a validation context, and require_client_certificate is not set",
-			Help:    "set require_client_certificate to true, or to false where that is meant", Warning: true,
+			Message: "require_client_certificate is not set: the listener accepts clients without a certificate",
+			Help:    "set require_client_certificate: true; if you mean to accept them, set it to false", Warning: true,
 		})
 	case !required.GetValue() || !known || trusts:
 	case c.quic:
-		p.Report(validate.Finding{Path: path, Message: "a QUIC listener requires client certificates, and has no trusted_ca to verify them by", Help: "set trusted_ca in common_tls_context.validation_context"})
+		p.Report(validate.Finding{Path: path, Message: "a QUIC listener with require_client_certificate needs a trusted_ca", Help: "set trusted_ca in common_tls_context.validation_context"})
 	case len(v.GetVerifyCertificateHash()) == 0 && len(v.GetVerifyCertificateSpki()) == 0 && len(v.GetMatchTypedSubjectAltNames()) == 0 && len(v.GetMatchSubjectAltNames()) == 0:
-		p.Report(validate.Finding{Path: path, Message: "client certificates are required, and every one gets in: there is nothing to verify them by", Help: "set trusted_ca in common_tls_context.validation_context", Warning: true})
+		p.Report(validate.Finding{Path: path, Message: "the listener requires client certificates and accepts every one: nothing verifies them", Help: "set trusted_ca in common_tls_context.validation_context", Warning: true})
 	}
 }
 
@@ -108,8 +111,8 @@ func checkValidation(p *validate.Pass, v validation) {
 		case defaultValidator:
 		default:
 			v.report(p, "custom_validator_config.name", validate.Finding{
-				Message: fmt.Sprintf("there is no certificate validator %q in Envoy, which looks for it by name", custom.GetName()),
-				Help:    fmt.Sprintf("one of %q, %q", spiffeValidator, moduleValidator),
+				Message: fmt.Sprintf("unknown certificate validator %q: Envoy finds it by its name", custom.GetName()),
+				Help:    fmt.Sprintf("write %q or %q", spiffeValidator, moduleValidator),
 			})
 			return
 		}
@@ -121,12 +124,12 @@ func checkValidation(p *validate.Pass, v validation) {
 	}
 	for i, hash := range v.GetVerifyCertificateHash() {
 		if !isSHA256(hash) {
-			element("verify_certificate_hash", i, "the hash is no SHA-256 in hexadecimal", "64 hexadecimal digits, with or without colons between the bytes")
+			element("verify_certificate_hash", i, "the hash is not a hexadecimal SHA-256", "write 64 hexadecimal digits, with or without colons between the bytes")
 		}
 	}
 	for i, spki := range v.GetVerifyCertificateSpki() {
 		if hash, err := base64.StdEncoding.Strict().DecodeString(spki); len(spki) == 44 && (err != nil || len(hash) != 32) {
-			element("verify_certificate_spki", i, "the hash is no SHA-256 in base64", "openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64")
+			element("verify_certificate_spki", i, "the hash is not a SHA-256 in base64", "create it with: openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64")
 		}
 	}
 	for i, m := range v.GetMatchTypedSubjectAltNames() {
@@ -134,7 +137,7 @@ func checkValidation(p *validate.Pass, v validation) {
 			continue
 		}
 		if err := boring.CheckOID(m.GetOid()); err != nil {
-			element("match_typed_subject_alt_names", i, fmt.Sprintf("%q is no object identifier of an otherName: %v", m.GetOid(), err), "such as 1.3.6.1.4.1.311.20.2.3, the user principal name")
+			element("match_typed_subject_alt_names", i, fmt.Sprintf("%q is not a valid object identifier: %v", m.GetOid(), err), "write an identifier such as 1.3.6.1.4.1.311.20.2.3, the user principal name")
 		}
 	}
 }

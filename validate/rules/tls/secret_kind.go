@@ -18,17 +18,15 @@ var secretKind = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `A secret is empty, or of the wrong kind for its use.
 
-A secret holds a TLS certificate, a validation context, session ticket keys or a
-generic secret. Envoy takes another kind for an empty one: where it wants a
-certificate, it refuses the secret ("Failed to load incomplete private key from
-path"); where it wants a validation context, it accepts the secret and does not
-verify the peer at all; ticket keys and generic secrets are empty then. The last
-two are warnings.
+A secret is a TLS certificate, a validation context, session ticket keys or a generic secret.
+Envoy reads a secret of the wrong kind as an empty one. If it needs a certificate it rejects the
+secret ("Failed to load incomplete private key from path"). If it needs a validation context it
+accepts the secret and does not verify the peer; ticket keys and generic secrets are empty then:
+these are warnings.
 
-A secret of the bootstrap that holds nothing keeps Envoy from starting ("Secret type not
-implemented"). One is found by its kind and its name, so that one of another kind is
-none: Envoy refuses what asks for it ("Unknown static certificate validation context"),
-and a generic one that is missing crashes it.`,
+An empty secret in the bootstrap keeps Envoy from starting ("Secret type not implemented"). Envoy
+finds a static secret by kind and name: with the wrong kind it rejects the resource that uses it
+("Unknown static certificate validation context"), and crashes if a generic secret is missing.`,
 	Resource: func(p *validate.LookupPass) {
 		secret, ok := p.Resource.Message().(*tlsv3.Secret)
 		if !ok {
@@ -37,10 +35,10 @@ and a generic one that is missing crashes it.`,
 		r, kind, users := p.Resource, xds.SecretKind(secret), secretUsers(p)
 		switch {
 		case kind == "" && r.DeliveredBy == xds.StaticResources:
-			p.Report(validate.Finding{Message: "the secret holds nothing: " + r.Refusal(), Help: kindsHelp})
+			p.Report(validate.Finding{Message: "the secret is empty: " + r.Refusal(), Help: kindsHelp})
 			return
 		case kind == "" && len(users) == 0:
-			p.Report(validate.Finding{Message: "the secret holds nothing", Help: kindsHelp, Warning: true})
+			p.Report(validate.Finding{Message: "the secret is empty", Help: kindsHelp, Warning: true})
 		}
 		for _, u := range users {
 			want := xds.WantedSecret(u.Node.Field())
@@ -50,14 +48,14 @@ and a generic one that is missing crashes it.`,
 			static := u.Source.GetConfigSourceSpecifier() == nil
 			f := validate.Finding{
 				Resource: u.in, Path: u.NamePath,
-				Message: fmt.Sprintf("secret %q holds %s, not %s: %s", u.Name, noun(kind), noun(want), consequence(u, r, want)),
-				Help:    "name a secret that holds one, or change the secret",
-				Related: facts.Related(r, "name", "the secret"),
+				Message: fmt.Sprintf("secret %q is %s, not %s: %s", u.Name, noun(kind), noun(want), consequence(u, r, want)),
+				Help:    "refer to a secret of that kind, or change the secret",
+				Related: facts.Related(r, "name", "the secret is here"),
 				Warning: want != "tls_certificate" && !static,
 			}
 			if kind == "" {
 				f.Resource, f.Path, f.Help = r, "", kindsHelp
-				f.Related = facts.Related(u.in, u.NamePath, "asked for here")
+				f.Related = facts.Related(u.in, u.NamePath, "it is used here")
 			}
 			p.Report(f)
 		}
@@ -69,7 +67,7 @@ const kindsHelp = "set tls_certificate, validation_context, session_ticket_keys 
 func noun(kind protoreflect.Name) string {
 	switch kind {
 	case "":
-		return "nothing"
+		return "empty"
 	case "session_ticket_keys":
 		return "session ticket keys"
 	default:
@@ -81,7 +79,7 @@ func noun(kind protoreflect.Name) string {
 func consequence(u secretUser, secret *xds.Resource, want protoreflect.Name) string {
 	switch static := u.Source.GetConfigSourceSpecifier() == nil; {
 	case static && want == "generic_secret":
-		return "it crashes Envoy"
+		return "Envoy crashes"
 	case static:
 		return u.in.Refusal()
 	case want == "tls_certificate":
@@ -89,6 +87,6 @@ func consequence(u secretUser, secret *xds.Resource, want protoreflect.Name) str
 	case want == "validation_context":
 		return "Envoy does not verify the peer"
 	default:
-		return "Envoy takes an empty one"
+		return "Envoy uses an empty one"
 	}
 }

@@ -20,9 +20,9 @@ var sessionTicketKey = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `A TLS session ticket key is not 80 bytes long.
 
-Envoy takes 16 bytes of name, 32 for HMAC and 32 for AES-256, and refuses another
-length ("Incorrect TLS session ticket key length. Length 48, expected length 80.").
-Keys of 48 bytes are those of other servers. "openssl rand 80 makes one" makes one.`,
+A key consists of 16 bytes of name, 32 bytes for HMAC and 32 bytes for AES-256. Envoy rejects any
+other length ("Incorrect TLS session ticket key length. Length 48, expected length 80."). Other
+servers use keys of 48 bytes. Create one with: openssl rand 80.`,
 	Messages: []protoreflect.FullName{tlsDownstream},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -45,8 +45,8 @@ func checkTicketKeys(p *validate.Pass, t part, m *tlsv3.TlsSessionTicketKeys) {
 		if data, known := content(key); known && len(data) != ticketKeyLength {
 			t.Path = keys.Index(i)
 			t.report(p, "", validate.Finding{
-				Message: fmt.Sprintf("a session ticket key has %d bytes, Envoy takes exactly %d", len(data), ticketKeyLength),
-				Help:    "openssl rand 80 makes one",
+				Message: fmt.Sprintf("the session ticket key has %d bytes, and needs exactly %d", len(data), ticketKeyLength),
+				Help:    "create one with: openssl rand 80",
 			})
 		}
 	}

@@ -170,7 +170,7 @@ func (t part) report(p *validate.Pass, field string, f validate.Finding) {
 	}
 	if len(t.users) == 0 {
 		f.Warning = true
-		f.Message += "; nothing asks for this secret yet"
+		f.Message += "; nothing uses this secret yet"
 	}
 	p.Report(f)
 }

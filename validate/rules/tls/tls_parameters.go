@@ -22,22 +22,20 @@ var tlsParameters = &validate.Rule{
 	Severity: diag.Error,
 	Doc: `A TLS parameter, ALPN protocol or SNI is invalid or unsupported.
 
-Envoy hands tls_params to BoringSSL, joined with colons, and refuses a name that it
-does not know ("Failed to initialize cipher suites", "ECDH curves", "TLS signature
-algorithms"), a curve or signature algorithm that is named twice or is empty, a list
-of cipher suites that leaves none. Those of TLS 1.3 can't be chosen. A protocol for
-ALPN has 255 bytes at most, all of them 65534 ("Invalid ALPN protocol string"). An
-empty one in a cluster ends Envoy ("assert failure: rc == 0"); in a listener no
-protocol is negotiated any more: a warning. An SNI has no null characters.
+Envoy passes tls_params to BoringSSL, and rejects an unknown name ("Failed to initialize cipher
+suites", "ECDH curves", "TLS signature algorithms"), a duplicate or empty curve or signature
+algorithm, and a list of cipher suites that leaves none. The cipher suites of TLS 1.3 can't be
+configured. An ALPN protocol has at most 255 bytes, all together 65534 ("Invalid ALPN protocol
+string"). An empty one crashes Envoy in a cluster ("assert failure: rc == 0"); in a listener it
+turns ALPN off (a warning). An SNI must not contain a NUL character.
 
-A minimum version above the maximum is refused in the tls_params of a certificate,
-and taken in those of a context, where no handshake succeeds: a warning. In a
-cluster the maximum is TLS 1.2 unless it is set. Below TLS 1.2 none of the default
-cipher suites can be used. The tls_params of a cluster's certificate are not looked
-at.
+A minimum version above the maximum is rejected in the tls_params of a certificate. In those of a
+context Envoy accepts it, and no handshake succeeds (a warning). In a cluster the default maximum
+is TLS 1.2. No default cipher suite works below TLS 1.2. Envoy ignores the tls_params of a
+cluster's certificate.
 
-Where a context waits for a secret by SDS, Envoy accepts all of this, and refuses the
-secret when it comes, or crashes: no connection ever works.`,
+If a context waits for an SDS secret, Envoy accepts all of this, and rejects the secret or crashes
+when it arrives: no connection ever works.`,
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -50,7 +48,7 @@ secret when it comes, or crashes: no connection ever works.`,
 		checkVersions(p, c, t, params)
 		checkALPN(p, c)
 		if strings.Contains(c.up.GetSni(), "\x00") {
-			p.Report(validate.Finding{Path: n.Path().Field("sni"), Message: "sni has a null character in it: " + p.Resource.Refusal(), Help: "give the name of the upstream"})
+			p.Report(validate.Finding{Path: n.Path().Field("sni"), Message: "sni contains a NUL character: " + p.Resource.Refusal(), Help: "write the hostname of the upstream"})
 		}
 		for i, m := range c.common().GetTlsCertificates() {
 			if !isPassedOver(m) {
@@ -73,7 +71,7 @@ func untilSecret(p *validate.LookupPass, users []tlsContext) string {
 	if len(users) == 0 || slices.ContainsFunc(users, isReady) {
 		return ""
 	}
-	return "; Envoy accepts it until the secret comes"
+	return "; Envoy accepts it until the secret arrives"
 }
 
 // checkNames judges what BoringSSL is to know by name.
@@ -106,12 +104,12 @@ func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 		if i := slices.IndexFunc(l.values, func(v string) bool { return strings.Contains(v, name) }); name != "" && i >= 0 {
 			t.Path = t.Path.Index(i)
 		}
-		f := validate.Finding{Message: fmt.Sprintf("Envoy can't use the %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "BoringSSL knows " + strings.Join(known, ", ")}
+		f := validate.Finding{Message: fmt.Sprintf("invalid list of %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "write one of " + strings.Join(known, ", ")}
 		if near := diag.NewCandidates(known).Nearest(name); near != "" && near != name {
 			f.Help, f.Correction = "", diag.Correction{Wrong: name, Right: near}
 		}
 		if l.field == "cipher_suites" && (strings.HasPrefix(name, "TLS_AES_") || strings.HasPrefix(name, "TLS_CHACHA20_")) {
-			f.Help, f.Correction = "the cipher suites of TLS 1.3 can't be chosen: leave it out", diag.Correction{}
+			f.Help, f.Correction = "remove it: the cipher suites of TLS 1.3 can't be configured", diag.Correction{}
 		}
 		t.report(&p.Pass, "", f)
 	}
@@ -150,11 +148,11 @@ func checkVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.T
 	case low > high:
 		t.report(&p.Pass, field, validate.Finding{
 			Message: fmt.Sprintf("the minimum version %v is above the maximum %v: no handshake succeeds", low, high),
-			Help:    "the minimum is TLSv1_2 where it is not set", Warning: true,
+			Help:    "raise the maximum or lower the minimum, which is TLSv1_2 by default", Warning: true,
 		})
 	case high < tlsv3.TlsParameters_TLSv1_2 && len(params.GetCipherSuites()) == 0:
 		t.report(&p.Pass, "tls_maximum_protocol_version", validate.Finding{
-			Message: fmt.Sprintf("no default cipher suite can be used with %v: no handshake succeeds", high),
+			Message: fmt.Sprintf("no default cipher suite works with %v: no handshake succeeds", high),
 			Help:    "set cipher_suites, such as ECDHE-RSA-AES128-SHA", Warning: true,
 		})
 	}
@@ -168,8 +166,8 @@ func checkOverrides(p *validate.LookupPass, cert certificate) {
 	}
 	if len(cert.users) > 0 && !cert.isServers() {
 		cert.report(&p.Pass, "tls_params", validate.Finding{
-			Message: "tls_params of a cluster's certificate are not looked at",
-			Help:    "set those of common_tls_context", Warning: true,
+			Message: "Envoy ignores the tls_params of a cluster's certificate",
+			Help:    "set tls_params of common_tls_context", Warning: true,
 		})
 		return
 	}
@@ -189,8 +187,8 @@ func checkOverrides(p *validate.LookupPass, cert certificate) {
 		}
 		if low > high {
 			t.report(&p.Pass, "", validate.Finding{
-				Message: fmt.Sprintf("with the context's tls_params, the minimum version is %v and the maximum %v", low, high),
-				Help:    "set both for the certificate",
+				Message: fmt.Sprintf("together with the context's tls_params, the minimum version is %v and the maximum %v", low, high),
+				Help:    "set both in the certificate's tls_params",
 			})
 			return
 		}
@@ -212,11 +210,11 @@ func checkALPN(p *validate.LookupPass, c tlsContext) {
 		for protocol := range strings.SplitSeq(entry, ",") {
 			switch {
 			case protocol == "" && c.isServer():
-				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol: no protocol is negotiated with any client", Help: "give one such as h2 or http/1.1", Warning: true})
+				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol turns ALPN off for all clients", Help: "write a protocol such as h2 or http/1.1", Warning: true})
 			case protocol == "":
-				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol: Envoy crashes" + late, Help: "give one such as h2 or http/1.1"})
+				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol crashes Envoy" + late, Help: "write a protocol such as h2 or http/1.1"})
 			case len(protocol) > longest:
-				p.Report(validate.Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol of %d bytes; the limit is %d", len(protocol), longest) + late, Help: "give one such as h2 or http/1.1"})
+				p.Report(validate.Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol has %d bytes, the limit is %d", len(protocol), longest) + late, Help: "write a protocol such as h2 or http/1.1"})
 			default:
 				continue
 			}
@@ -224,6 +222,6 @@ func checkALPN(p *validate.LookupPass, c tlsContext) {
 		}
 	}
 	if len(all) > longestList {
-		p.Report(validate.Finding{Path: path, Message: fmt.Sprintf("ALPN protocols of %d bytes, commas between them; the limit is %d", len(all), longestList) + late, Help: "give few and short ones, such as h2 and http/1.1"})
+		p.Report(validate.Finding{Path: path, Message: fmt.Sprintf("the ALPN protocols have %d bytes with their commas, the limit is %d", len(all), longestList) + late, Help: "write short protocols, such as h2 and http/1.1"})
 	}
 }
