@@ -13,6 +13,6 @@ func ExampleMatch() {
 	}
 	// Output:
 	// [id path] <nil>
-	// [] the name "a" stands twice
+	// [] duplicate name "a"
 	// [] a wildcard or variable follows **
 }
