@@ -11,6 +11,6 @@ func ExampleCheck() {
 	fmt.Println(jwks.Check([]byte(`{"keys": []}`)))
 	fmt.Println(jwks.Check([]byte(`{"keys": [{"kty": "oct", "alg": "HS256", "k": "c2VjcmV0"}]}`)))
 	// Output:
-	// "keys" has no key
+	// "keys" is empty
 	// <nil>
 }
