@@ -100,7 +100,7 @@ func editsOf(t sample.Topology) []benchEdit {
 	}
 	folder := func(change int) map[string]string {
 		i := t.Clusters + change
-		return map[string]string{fmt.Sprintf("folder-%06d/endpoints.yaml", change): t.Endpoints(i, 0)}
+		return map[string]string{fmt.Sprintf("folder-%06d/cluster.yaml", change): t.Cluster(i, 0) + "---\n" + t.Endpoints(i, 0)}
 	}
 	eds := one("endpoints/000007.yaml", t.Endpoints)
 	type list = []func(int) map[string]string

@@ -79,6 +79,36 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestBesideTheTree: what happens beside the source tree, or beside the one file that is the source,
+// is no change of it.
+func TestBesideTheTree(t *testing.T) {
+	top := t.TempDir()
+	sh.Run(t, top, "mkdir root; echo 1 >root/a.yaml; echo 1 >file.yaml; echo 1 >beside.yaml; mkdir folder")
+	for _, source := range []struct{ path, edit, changed string }{
+		{"root", "echo 2 >>root/a.yaml", "root/a.yaml"},
+		{"file.yaml", "echo 2 >>file.yaml", "file.yaml"},
+	} {
+		w, _ := newWatcher(t, filepath.Join(top, source.path), Options{QuietPeriod: time.Millisecond, Rescan: -1})
+		run(t, w)
+		read := func() (got Changes) {
+			w.Read(t.Context(), func(c Changes) { got = got.And(c) })
+			return got
+		}
+		read()
+		counted := w.counted.Load()
+		sh.Run(t, top, "echo 2 >beside.yaml; echo 3 >new; mv new newer; chmod 600 newer; rm newer; mv folder moved; echo 1 >moved/a.yaml; mv moved folder; touch root")
+		sh.Run(t, top, source.edit)
+		waitSignal(t, w)
+		want := filepath.Join(top, source.changed)
+		if got := read(); got.All || !slices.Equal(got.Paths, []string{want}) {
+			t.Errorf("%s: %+v changed, want %s", source.path, got, want)
+		}
+		if n := w.counted.Load() - counted; n > 2 { // it is written, and closed
+			t.Errorf("%s: %d events counted", source.path, n)
+		}
+	}
+}
+
 // TestChangesUnknown: where events may have been lost, all may have changed.
 func TestChangesUnknown(t *testing.T) {
 	w, _ := newWatcher(t, t.TempDir(), Options{Rescan: time.Millisecond})

@@ -339,11 +339,13 @@ func (t *tree) locate(name string) []string {
 	return slices.Compact(paths)
 }
 
-// reached turns a name into the path as reached from root, if it is in the tree and counts.
+// reached turns a name into the path as reached from root, if it is in the tree and counts. Of a
+// flat tree, what stands beside the files does not.
 func (t *tree) reached(name string) (path string, ok bool) {
 	path, ok = t.byReal[name]
 	if dir, in := t.byReal[filepath.Dir(name)]; !ok && in {
-		path, ok = filepath.Join(dir, filepath.Base(name)), true
+		path = filepath.Join(dir, filepath.Base(name))
+		ok = !t.flat || slices.Contains(t.files, path)
 	}
 	return path, ok && !t.ignored(path)
 }

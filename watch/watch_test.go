@@ -303,8 +303,7 @@ func TestTree(t *testing.T) {
 		{name: "a file as root", root: "root/a.yaml", setup: "echo 1 >root/a.yaml; mkdir root/x", steps: []step{
 			{do: "echo 2 >root/a.new; mv root/a.new root/a.yaml", want: []string{"a.yaml"}},
 			{do: "echo 1 >root/x/a.yaml"},
-			{do: "mkdir root/y", want: []string{"y"}},
-			{do: "echo 1 >root/y/a.yaml"},
+			{do: "mkdir root/y; echo 1 >root/y/a.yaml; echo 1 >root/b.yaml"},
 		}},
 		{name: "an ignored name as root", root: "ignored", setup: "mkdir -p ignored/x", steps: []step{
 			{do: "echo 1 >ignored/x/a.yaml", want: []string{"x/a.yaml"}},
@@ -320,18 +319,24 @@ func TestTree(t *testing.T) {
 			sh.Run(t, dir, "mkdir root out")
 			sh.Run(t, dir, tt.setup)
 			root := filepath.Join(dir, cmp.Or(tt.root, "root"))
-			w, log := newWatcher(t, root, Options{
-				QuietPeriod: time.Millisecond,
-				Rescan:      -1,
-				Ignore:      func(path string) bool { return filepath.Base(path) == "ignored" },
-				Skip:        tt.skip,
-			})
-			run(t, w)
+			var ends []string // that count, too, where nothing else in the folder does
+			source := root
 			if info, err := os.Stat(root); err != nil {
 				t.Fatal(err)
 			} else if !info.IsDir() {
 				root = filepath.Dir(root)
+				for i := range tt.steps {
+					ends = append(ends, filepath.Join(root, fmt.Sprint("end.", i)))
+				}
 			}
+			w, log := newWatcher(t, source, Options{
+				QuietPeriod: time.Millisecond,
+				Rescan:      -1,
+				Ignore:      func(path string) bool { return filepath.Base(path) == "ignored" },
+				Skip:        tt.skip,
+				Files:       ends,
+			})
+			run(t, w)
 			for i, s := range tt.steps {
 				sh.Run(t, dir, s.do)
 				if i == 0 && s.want != nil {
