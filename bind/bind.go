@@ -1,12 +1,12 @@
-// Package bind makes of a Snapshot what a client gets by one medium. A config source
-// that says "from this snapshot" (ads, self) becomes the one by which the medium
-// answers, and what the medium can't carry by itself goes into the resource that asks
-// for it. The rest stays as it is.
+// Package bind makes the resources that a client gets by one medium out of a Snapshot. A config
+// source that says "from this snapshot" (ads, self) becomes the config source of the medium. A
+// resource that the medium can't carry by itself is inlined into those that ask for it. All else
+// stays as it is.
 //
 //	var binder bind.Binder
 //	bound := binder.Bind(ctx, snapshot, medium)
 //
-// How resources are written is not known here, nor where to.
+// The package knows neither how resources are written nor where to.
 package bind
 
 import (
@@ -24,8 +24,8 @@ import (
 	"xdspub/xds"
 )
 
-// Medium is a way in which resources reach a client. Values of it are compared by ==:
-// equal ones bind alike.
+// Medium is a way by which resources reach a client. Values are compared by ==: equal ones bind
+// alike.
 type Medium interface {
 	// Source is the config source by which the client gets what a subscription to the
 	// Snapshot asks for; nil leaves the one that is there.
@@ -47,8 +47,8 @@ type Inline struct {
 	VirtualHosts bool
 }
 
-// Binder binds Snapshots. It keeps what it bound: a resource that nothing has changed
-// for is the same one again. Not for concurrent use.
+// Binder binds Snapshots. It keeps the bound resources: where nothing has changed for one, the
+// next Snapshot has the same value. Not for concurrent use.
 type Binder struct {
 	medium Medium
 	known  map[*xds.Resource]*bound
@@ -83,8 +83,8 @@ func (b *bound) holdsFor(p *pass, r *xds.Resource) bool {
 	})
 }
 
-// Bind binds all resources of s. What is carried inside others only is left out. It returns nil
-// where ctx has ended.
+// Bind returns the bound resources of s for a medium. It leaves out resources that are only
+// inlined into others. It returns nil where ctx has ended.
 func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snapshot {
 	if b.medium != m {
 		b.medium, b.known = m, nil

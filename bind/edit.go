@@ -7,9 +7,9 @@ import (
 	"xdspub/xds"
 )
 
-// Edit binds s, which differs from the Snapshot bound last by the changes alone. It returns how
-// the bound resources differ from before: those that have changed, and those that they are
-// inlined into. ok is false where the Snapshot of before is not known, and Bind is needed.
+// Edit binds s, which differs only by changes from the Snapshot that was bound last. It returns
+// the bound resources that changed: those of changes, and those that they are inlined into. ok is
+// false where the Snapshot of before is not known, and Bind is needed.
 func (b *Binder) Edit(s *xds.Snapshot, changes []xds.Edited) (changed []xds.Edited, ok bool) {
 	p := b.pass
 	if p == nil {

@@ -2,7 +2,7 @@ package follow
 
 import "xdspub/diag"
 
-// Codes are the findings of this package, sorted by name.
+// Codes are the codes of the findings of this package, sorted by name.
 var Codes = []diag.Code{codeEmptySubscription, codeInotifyLimit, codeMissingPath, codeNoADS, codeNoConfigSource, codeNodeMissing, codeSharedDirectory, codeSubscriptionMismatch, codeUnsupportedFile}
 
 var (

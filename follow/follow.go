@@ -1,14 +1,13 @@
-// Package follow begins where an Envoy begins: at its bootstrap. It takes the
-// static resources, reads every file that a config source of the bootstrap names
-// by its path, then those that the resources in these files name, and so on, as
-// the Envoy would. What comes out is the Snapshot that the Envoy gets, and what is
-// wrong with the files and subscriptions themselves. What is wrong in the resources
-// is for package validate.
+// Package follow finds the resources that an Envoy gets from its files. It begins at the
+// bootstrap, takes the static resources, reads every file that a config source of the bootstrap
+// names by its path, then the files that the resources in these name, and so on, as the Envoy
+// would. It returns them as a Snapshot, with findings about the files and subscriptions
+// themselves. Package validate judges the resources.
 //
 //	result, err := follow.Bootstrap(ctx, "envoy.yaml", follow.Options{Root: "/etc/envoy"})
 //
-// What an Envoy gets over the network is not known here: nothing is said about
-// names that may come from there.
+// The package does not know what an Envoy gets over the network: it reports no name that may come
+// from there.
 package follow
 
 import (
@@ -44,7 +43,7 @@ type Options struct {
 	Disable []string
 }
 
-// Result holds the resources that an Envoy gets from its files, and the findings.
+// Result holds the resources that an Envoy gets from its files, and the findings about these.
 type Result struct {
 	// Bootstrap is what the bootstrap says beside its static resources; nil where
 	// the bootstrap can't be decoded.
@@ -53,8 +52,8 @@ type Result struct {
 	BootstrapFacts xds.BootstrapFacts
 	// Snapshot is the resources of the bootstrap and of all files.
 	Snapshot *xds.Snapshot
-	// Partial tells that the Envoy may have clusters beside these: some file could
-	// not be read, or they come over the network.
+	// Partial means that the Envoy may have clusters beside these: some file could not be read,
+	// or they come over the network.
 	Partial bool
 	// Diagnostics are sorted.
 	Diagnostics diag.List
@@ -75,9 +74,9 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 	return "", false
 }
 
-// Bootstrap follows the bootstrap in a file. An error means that this file can't
-// be read, or that ctx has ended; what is wrong in it, and all about other files, is
-// in Diagnostics.
+// Bootstrap follows the bootstrap in a file. Diagnostics says what is wrong in the bootstrap, and
+// which of the files that it leads to are wrong or can't be read. An error means that the
+// bootstrap itself can't be read, or that ctx has ended.
 func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 	return bootstrap(ctx, path, o, load.MaxTotal)
 }

@@ -22,11 +22,11 @@ import (
 	"xdspub/xds"
 )
 
-// Bootstrap reads an Envoy bootstrap, in the format that Envoy takes from its suffix, as
-// strictly as Envoy does. An error means that the file can't be
-// read; what is wrong in it is in the list, and what could not be read for that is not
-// in the Bootstrap. There is none where nothing could be read. v is the version that is to
-// take it; nil means the latest that is known.
+// Bootstrap reads an Envoy bootstrap, in the format that Envoy takes from its suffix, as strictly
+// as Envoy does. v is the version that is to read it; nil means the latest that is known.
+//
+// An error means that the file can't be read. The findings say what is wrong in it, and the
+// Bootstrap lacks what could not be read for that. It is nil where nothing could be read.
 func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.List, error) {
 	b, result, err := BootstrapResources(path, v)
 	if err != nil {
@@ -35,9 +35,8 @@ func Bootstrap(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, diag.L
 	return b, result.Diagnostics, nil
 }
 
-// BootstrapResources is Bootstrap with what can be judged in it: the Result's
-// Resources are the bootstrap itself, of type xds.Bootstrap and without its static
-// resources, then these.
+// BootstrapResources reads a bootstrap as Bootstrap does, and returns also its resources: the
+// bootstrap itself, of type xds.Bootstrap and without its static resources, then these.
 func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstrap, *Result, error) {
 	s, err := readSource(path, envoyFormat(path))
 	if err != nil {
@@ -67,9 +66,9 @@ func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstra
 	return b, result, nil
 }
 
-// HoldsBootstrap reports whether a file is an Envoy bootstrap, and no file of
-// resources. YAML and JSON are known by the names at their top: they are not parsed for
-// that. What holds nothing, such as {}, is a bootstrap to Envoy too.
+// HoldsBootstrap reports whether a file is an Envoy bootstrap rather than a file of resources. It
+// goes by the names at the top of YAML and JSON, without parsing the file. An empty document,
+// such as {}, counts as a bootstrap, as it does for Envoy.
 func HoldsBootstrap(path string) bool {
 	s, err := readSource(path, formatOf(path))
 	if err != nil {

@@ -2,7 +2,7 @@ package load
 
 import "xdspub/diag"
 
-// Codes are the findings of this package, sorted by name.
+// Codes are the codes of the findings of this package, sorted by name.
 var Codes = []diag.Code{
 	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeNoResponse,
 	codeOutside, codeReadOtherwise, codeResourceWrapper, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,

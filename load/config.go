@@ -13,8 +13,8 @@ import (
 	"xdspub/safefile"
 )
 
-// Setting is one entry of the project's own file, xdspub.yaml: the name of a
-// flag and its values.
+// Setting is one entry of a settings file: the name of a flag, its values, and the place of the
+// name.
 type Setting struct {
 	Name     string
 	Values   []string
@@ -24,12 +24,12 @@ type Setting struct {
 // maxConfig bounds the project's own file.
 const maxConfig = 1 << 20
 
-// ConfigFile is where the project's own file of a source tree stands.
+// ConfigFile returns the path of the settings file of a source tree, xdspub.yaml.
 func ConfigFile(root string) string { return filepath.Join(root, configName) }
 
-// Config reads the project's own file: a mapping of flag names to values or
-// lists of values, in the order they stand in. An error means that it can't be
-// read; what is wrong in it is in the list.
+// Config reads a settings file: a mapping of flag names to values or lists of values. It returns
+// the settings in the order in which they stand, and findings about what is wrong in the file. An
+// error means that the file can't be read.
 func Config(path string) ([]Setting, diag.List, error) {
 	data, err := safefile.Read(path, maxConfig)
 	if err != nil {
@@ -39,8 +39,8 @@ func Config(path string) ([]Setting, diag.List, error) {
 	return settings, list, nil
 }
 
-// TreeConfig is Config for the file at the root of a source tree, which links don't
-// leave. A tree that is one file has none.
+// TreeConfig returns Config for the file at the root of a source tree, without following links
+// out of the tree. A tree that is one file has no settings.
 func TreeConfig(root string) ([]Setting, diag.List, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		return nil, nil, err

@@ -165,8 +165,8 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 // configName is the project's own file at the root of a tree.
 const configName = "xdspub.yaml"
 
-// Hidden reports whether a file or folder of that base name is never a resource:
-// hidden ones, editors' leavings, and the project's own file.
+// Hidden reports whether a file or folder of that base name is never read: hidden ones, the
+// temporary files of editors, and the settings file.
 func Hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
 		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||

@@ -38,8 +38,9 @@ func (l *Loader) leftOut(below string) bool {
 	return false
 }
 
-// LeftOut reports whether a path is in a source tree and no part of it: it is hidden, or matches one
-// of the patterns of Options.Ignore, or a folder that it is in does. There need not be such a file.
+// LeftOut reports whether a path is below the root of a source tree and yet no part of the tree,
+// since it, or a folder around it, is hidden or matches a pattern of Options.Ignore. There need
+// not be such a file.
 func LeftOut(root string, ignore []string, path string) bool {
 	below, err := filepath.Rel(fspath.Resolve(root), fspath.Resolve(path))
 	return err == nil && filepath.IsLocal(below) && New(Options{Ignore: ignore}).leftOut(below)

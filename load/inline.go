@@ -121,7 +121,7 @@ func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSourc
 	return true
 }
 
-// SetData puts the content of the file that a DataSource names in its place.
+// SetData replaces the file name in a DataSource by the content of that file.
 func SetData(m *corev3.DataSource, data []byte) {
 	if utf8.Valid(data) {
 		m.Specifier = &corev3.DataSource_InlineString{InlineString: string(data)}
@@ -139,8 +139,8 @@ func (t *tree) readInlined(path string) (bytesOf, error) {
 	return read, reason(err)
 }
 
-// ReadData reads a file that is to be put into a resource. The errors are for a
-// finding: they don't name the file.
+// ReadData reads a file that is to be put into a resource. Its errors are for a finding that
+// names the file: they do not name it.
 func ReadData(path string) ([]byte, error) {
 	data, err := safefile.Read(path, maxInlined)
 	return data, reason(err)

@@ -1,10 +1,10 @@
-// Package load turns a source tree into messages and remembers where each field
-// stands. It is strict where Envoy is lax: what Envoy would drop or read
-// otherwise than its author meant is an error with a place.
+// Package load turns a source tree into messages, and remembers where each field stands. It is
+// stricter than Envoy: where Envoy would drop a value, or read it otherwise than its author
+// meant, it reports an error with a place.
 //
-// Values are read by sigs.k8s.io/yaml, whose YAML 1.1 booleans are Envoy's too,
-// and by protojson. Positions cost nothing until a finding asks for one: only
-// then is the source parsed again, by a parser that keeps lines and columns.
+// Values are read by sigs.k8s.io/yaml, whose YAML 1.1 booleans are Envoy's too, and by protojson.
+// Positions cost nothing until a finding asks for one: only then is the source parsed again, by a
+// parser that keeps lines and columns.
 //
 //	loader := load.New(load.Options{})
 //	result, err := loader.Load(ctx, "config/") // err: can't be read; findings: result.Diagnostics
@@ -67,14 +67,14 @@ type Loader struct {
 	held     int64 // resources
 }
 
-// New makes a Loader.
+// New returns a Loader. It reads nothing yet.
 func New(o Options) *Loader {
 	return &Loader{options: o, overlay: newOverlay(o.Overlay), matched: make(map[string]bool), now: time.Now, bytes: MaxTotal, names: MaxNames, findings: MaxTreeFindings, held: MaxResources}
 }
 
-// Load reads the tree at root, or the one file at root. An error means that
-// something could not be read, or that ctx has ended; what was read and is wrong is
-// in Diagnostics. Where nothing has changed, the Result is that of the call before.
+// Load reads the tree at root, or the one file at root. What is wrong in a file is in
+// Diagnostics; an error means that something could not be read, or that ctx has ended. Where
+// nothing has changed it returns the Result of the call before.
 func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 	l.failed = true
 	t, single, err := l.open(root)

@@ -73,8 +73,8 @@ func (f *finder) unsaved() {
 	}
 }
 
-// Contains reports whether a path is one that a source tree, or one file of it, is read from: the
-// root or below it, or below a folder that is allowed. There need not be such a file.
+// Contains reports whether a source tree may be read from a path: from the root itself or below
+// it, or below a folder that is allowed. There need not be such a file.
 func Contains(root string, allow []string, path string) bool {
 	real := fspath.Resolve(path)
 	return slices.ContainsFunc(append([]string{root}, allow...), func(dir string) bool { return fspath.Within(real, fspath.Resolve(dir)) })

@@ -9,9 +9,9 @@ import (
 	"xdspub/xds"
 )
 
-// Input is a document that stands in no tree, such as standard input.
+// Input is a document outside of any source tree, such as standard input.
 type Input struct {
-	// Name is how findings call it.
+	// Name is the name that findings give as their file.
 	Name string
 	// Format is one of Formats.
 	Format string
@@ -24,8 +24,8 @@ func (in Input) source() *source {
 	return newSource(in.Name, formatNamed(in.Format), in.Data).forEnvoy(in.Envoy)
 }
 
-// Open reads a file as an Input, its format known by its suffix. It is an error
-// that there is none that is known.
+// Open reads a file as an Input, with the format of its suffix. A suffix that is not read is an
+// error.
 func Open(path string) (Input, error) {
 	f := formatOf(path)
 	if f == formatOther {
@@ -38,8 +38,8 @@ func Open(path string) (Input, error) {
 	return Input{Name: path, Format: f.row().name, Data: s.data}, nil
 }
 
-// Parse decodes an Input like a file of a source tree. A file that it names by a
-// relative path is looked for in the working directory.
+// Parse decodes an Input like a file of a source tree. It looks in the working directory for
+// files that the Input names by a relative path.
 func Parse(in Input) *Result {
 	t, err := openTree(".", nil)
 	if err != nil { // nothing can be read there
@@ -50,7 +50,7 @@ func Parse(in Input) *Result {
 	return result
 }
 
-// AsWritten is Parse without the files that are named: they are not taken in.
+// AsWritten does what Parse does, but does not read the files that the Input names.
 func AsWritten(in Input) *Result {
 	_, result := parse(in.source(), nil)
 	return result
@@ -66,8 +66,8 @@ func parse(s *source, t *tree) (*file, *Result) {
 	return f, result
 }
 
-// Response decodes an Input to one DiscoveryResponse, as it was written: wrappers
-// stay, and files that are named are not taken in. Several documents become one.
+// Response decodes an Input to one DiscoveryResponse, as it was written: Resource wrappers stay,
+// and files that are named are not read. The resources of several documents become one response.
 // It is nil where the Result has errors.
 func Response(in Input) (*discoveryv3.DiscoveryResponse, *Result) {
 	f, result := parse(in.source(), nil)

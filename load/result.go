@@ -8,18 +8,18 @@ import (
 	"xdspub/xds"
 )
 
-// Result is what a source tree holds. It does not change.
+// Result is the content of a source tree, of a file or of an Input. It does not change.
 type Result struct {
 	// Diagnostics are the findings of reading and decoding, sorted.
 	Diagnostics diag.List
-	// Partial tells that there are resources beside these that could not be read at all.
-	// Of one that could be read in part, Lost says what it lacks.
+	// Partial means that there are resources beside these that could not be read at all. A
+	// resource that could be read in part is here, with its Lost.
 	Partial bool
-	// SaysNone tells that a file says in so many words that it holds no resource,
-	// such as resources: []; for Subscribed.
+	// SaysNone means that a file holds an explicitly empty list, such as resources: []. It is for
+	// Subscribed.
 	SaysNone bool
-	// Inlined are the files that resources name by a relative path, sorted: they
-	// went into the resources.
+	// Inlined are the files that resources name by a relative path and whose content was put into
+	// the resources, sorted.
 	Inlined []string
 	// Bytes is the size of what was read.
 	Bytes int64
@@ -30,7 +30,8 @@ type Result struct {
 	snapshot *xds.Snapshot
 }
 
-// Resources returns all resources, in the order of their files, and of their places in a file.
+// Resources returns all resources, in the order of their files, and in a file in the order in
+// which they stand.
 func (r *Result) Resources() []*xds.Resource {
 	var list []*xds.Resource
 	for _, f := range r.files {
@@ -51,8 +52,8 @@ func (r *Result) Snapshot() *xds.Snapshot {
 // FileCount returns the number of resource files that were read.
 func (r *Result) FileCount() int { return r.count }
 
-// Unread returns the files that are not read for their suffix, but for those that nobody would
-// take for resources, such as .md and .go.
+// Unread returns the files that are not read because of their suffix. It leaves out those that
+// nobody would take for resources, such as .md and .go.
 func (r *Result) Unread() (paths []string) {
 	for _, f := range r.files {
 		if f.source.format == formatOther {
@@ -62,7 +63,8 @@ func (r *Result) Unread() (paths []string) {
 	return paths
 }
 
-// Linked returns those of the resource files that a link leads to, or to a folder that they are in.
+// Linked returns the resource files that are reached by a link: to the file, or to a folder that
+// it is in.
 func (r *Result) Linked() []string { return resourceFiles(r.linked) }
 
 func resourceFiles(files []*file) (paths []string) {

@@ -10,11 +10,11 @@ import (
 )
 
 // Subscribed reads a file that Envoy itself subscribes to for resources of a type: one
-// DiscoveryResponse,
-// in the format that Envoy takes from the suffix, with what Envoy's parser reads
-// otherwise than it is written as findings. Files that resources name are not
-// taken in. v is the version that reads it; nil means the latest that is known. An error
-// means that the file can't be read.
+// DiscoveryResponse, in the format that Envoy takes from the suffix. Its findings include what
+// Envoy's parser reads otherwise than it is written. It does not read files that resources name.
+//
+// v is the version that is to read the file; nil means the latest that is known. An error means
+// that the file can't be read.
 func Subscribed(path string, of *xds.Type, v *envoyapi.Version) (*Result, error) {
 	s, err := readSource(path, envoyFormat(path))
 	if err != nil {

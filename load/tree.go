@@ -34,7 +34,7 @@ type folder struct {
 	real string // free of links
 }
 
-// OutsideError says that a name in a source tree leads out of it.
+// OutsideError means that a name in a source tree leads out of it.
 type OutsideError struct {
 	// To is where it leads.
 	To string

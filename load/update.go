@@ -14,10 +14,10 @@ import (
 	"xdspub/internal/fspath"
 )
 
-// Update is Load where the paths are known that changed since the last call, whatever
-// came of that: absolute ones, as reached from root. Of a folder among them, what is in
-// it may have changed. Other files are taken for what they were, so this costs what the
-// change costs. Where paths do not tell enough, it is Load.
+// Update returns what Load does, where the paths are known that changed since the last call. They
+// are absolute, as reached from root, whether something is there now or not; where one is a
+// folder, anything in it may have changed. Update takes all other files as unchanged, so that it
+// costs what the change costs. Where the paths do not tell enough, it calls Load.
 func (l *Loader) Update(ctx context.Context, root string, changed []string) (*Result, error) {
 	if l.failed || l.known.result == nil || l.known.root != root || l.known.cut || l.known.folders.at == nil || len(l.overlay) > 0 {
 		return l.Load(ctx, root)

@@ -10,8 +10,8 @@ import (
 	"xdspub/xds"
 )
 
-// Binary is for large snapshots: nothing else is read as fast. Nor is anything as
-// silent when it is damaged, so whatever is written is read back.
+// Binary is the format for large snapshots: Envoy reads no other as fast. Since Envoy also takes
+// a damaged file without an error, all that is written is read back.
 var Binary = &Format{Name: "pb", message: xds.Marshal, resource: resourceBinary, response: responseBinary}
 
 // Field numbers of DiscoveryResponse and of Any.

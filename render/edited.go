@@ -9,23 +9,25 @@ import (
 	"xdspub/xds"
 )
 
-// Edit is how an Output differs from the one before.
+// Edit is the difference between an Output and the one before.
 type Edit struct {
-	// Files are those that differ, sorted by path.
+	// Files are the files of the Output that differ from those before or are new, sorted by path.
 	Files []File
-	// Removed are the paths of files that the Output before has and this one has not, sorted.
+	// Removed are the paths of the files that only the Output before has, sorted.
 	Removed []string
 	// ID and Watches are those of the Output.
 	ID      string
 	Watches []string
-	// Gone are the watches of the Output before that this one has no longer.
+	// Gone are the watches that only the Output before has.
 	Gone []string
 }
 
-// Edited returns how the Output of s differs from that of the last Render or Edited, where s is
-// made of the Snapshot of then by a known Change. It makes only the files that differ. A cluster
-// that is removed is Retired from then on, a layer is one of EmptyLayers. ok is false where
-// the change does not tell enough: then Render is needed.
+// Edited returns the difference between the Output of s and that of the last Render or Edited,
+// and makes only the files that differ. The Target is the one of then, with each cluster that was
+// removed added to Retired, and each layer to EmptyLayers.
+//
+// ok is false, and Render is needed, where s does not follow by a known Change from the Snapshot
+// of then, or where the Change does not tell enough.
 func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
 	last := r.last.snapshot
 	if last == nil || len(r.last.target.Pinned) > 0 {

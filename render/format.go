@@ -34,7 +34,7 @@ type Format struct {
 	changes func(*xds.Resource) diag.List
 }
 
-// Formats are all of them, the default first.
+// Formats are all formats, the default first.
 var Formats = []*Format{JSON, YAML, Binary, Text}
 
 // FormatNamed returns the format of that name, or nil.
@@ -47,9 +47,9 @@ func FormatNamed(name string) *Format {
 	return nil
 }
 
-// Convert writes a DiscoveryResponse in this format. resources are those in it, for
-// the findings of what the format can't carry: there is no output then. Output is
-// the same from run to run and from build to build.
+// Convert writes a DiscoveryResponse in this format. resources are the resources in it: findings
+// about what the format can't carry are about these, and then there is no output. Equal responses
+// give equal bytes, from run to run and from build to build.
 func (f *Format) Convert(response *discoveryv3.DiscoveryResponse, resources []*xds.Resource) ([]byte, diag.List) {
 	var list diag.List
 	if f.changes != nil {

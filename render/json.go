@@ -10,8 +10,7 @@ import (
 	"xdspub/xds"
 )
 
-// JSON is the default: it can be read by people, and Envoy refuses it when it is
-// damaged.
+// JSON is the default format: people can read it, and Envoy refuses a damaged file.
 var JSON = &Format{Name: "json", message: messageJSON, resource: resourceJSON, response: responseJSON}
 
 func messageJSON(m proto.Message) ([]byte, error) {

@@ -1,8 +1,8 @@
-// Package render turns a Snapshot into the files that an Envoy subscribes to by
-// path, as finished bytes. It knows neither the disk nor what was there before.
+// Package render turns a Snapshot into the files that an Envoy subscribes to by path, as finished
+// bytes. It reads and writes no file, and knows none that was published before.
 //
-// Each subscription gets a directory of its own, because Envoy watches the
-// directory of a file and files that share one have no order between them:
+// Each subscription gets a folder of its own, because Envoy watches the folder of a file, and
+// files that share one have no order between them:
 //
 //	cds/cds.json  lds/lds.json  srds/srds.json
 //	eds/<cluster>/eds.json  rds/<route configuration>/rds.json  sds/<secret>/sds.json
@@ -10,9 +10,9 @@
 //
 // or the same with another suffix: Envoy knows a file's format by that.
 //
-// Config sources that say "from this snapshot" (ads, self) become paths; a resource that
-// no file can carry is inlined into the one that refers to it. Equal snapshots give equal
-// bytes, from run to run and from build to build.
+// Config sources that say "from this snapshot" (ads, self) become paths; a resource that no file
+// can carry is inlined into the one that refers to it. Equal snapshots give equal bytes, from run
+// to run and from build to build.
 package render
 
 import (
@@ -30,7 +30,7 @@ import (
 	"xdspub/xds"
 )
 
-// Target is the Envoy, and the form, that a Snapshot is rendered for.
+// Target says for which Envoy, and in which form, a Snapshot is rendered.
 type Target struct {
 	// EnvoyPath is the output directory as Envoy sees it: an absolute path.
 	EnvoyPath string
@@ -65,7 +65,7 @@ type File struct {
 	Version string
 	// Secret tells that the file has secret content.
 	Secret bool
-	// Resources are those in the file, as they are there.
+	// Resources are the resources in the file, as they are rendered.
 	Resources []*xds.Resource
 }
 
@@ -82,8 +82,8 @@ type Output struct {
 	Watches []string
 }
 
-// Renderer renders Snapshots. It keeps what it bound and wrote, so that rendering again
-// after a small change costs little. Not for concurrent use.
+// Renderer renders Snapshots. It keeps what it has bound and written, so that after a small
+// change it has little to do. Not for concurrent use.
 type Renderer struct {
 	binder bind.Binder
 	format *Format
@@ -108,8 +108,8 @@ type several struct {
 	file File
 }
 
-// Render renders s. Findings of severity Error mean that there is no Output; without any there
-// is none where ctx has ended.
+// Render renders s for t. Where a finding has severity Error there is no Output. Where there is
+// neither an Output nor a finding, ctx has ended.
 func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Output, diag.List) {
 	t.Format = cmp.Or(t.Format, JSON)
 	r.use(t.Format)
@@ -262,8 +262,8 @@ func scopesAsked(t Target, bound *xds.Snapshot) bool {
 	})
 }
 
-// Clusters returns a CDS file: of the clusters that r rendered last, if any, and of clusters of
-// an earlier render, which win where the names are the same.
+// Clusters returns a CDS file with the clusters that r rendered last, if any, and with clusters
+// of an earlier render. Where two have one name, the file has the earlier one.
 func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 	r.use(f)
 	var last []*encoded
@@ -295,8 +295,8 @@ func (r *Renderer) Clusters(f *Format, before []*xds.Resource) (File, error) {
 	return file(f, xds.Cluster, "", all)
 }
 
-// Trimmed returns the CDS file of those published clusters that stay where others go. The Output
-// of then is what it was, without these.
+// Trimmed returns the CDS file without some published clusters; stay are the clusters that it
+// keeps. For the next Edited, the last Output is the one without the others.
 func (r *Renderer) Trimmed(f *Format, stay []*xds.Resource) (File, error) {
 	r.use(f)
 	kept, gone, known := r.without(stay)
@@ -344,7 +344,7 @@ func (r *Renderer) without(stay []*xds.Resource) (kept, gone []*encoded, known b
 	return kept, gone, true
 }
 
-// Wrote returns the resources of the file of a type that r wrote last.
+// Wrote returns the resources in the file of a type, as r wrote it last.
 func (r *Renderer) Wrote(t *xds.Type) []*xds.Resource {
 	was := r.several[t]
 	if was == nil {

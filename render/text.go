@@ -9,8 +9,8 @@ import (
 	"xdspub/xds"
 )
 
-// Text is protobuf's text format, for those who compare or debug on the level of
-// the messages. Envoy has it read by a parser of its own, so it is read back.
+// Text is protobuf's text format, for those who compare or debug messages. Envoy reads it with a
+// parser of its own, so all that is written is read back.
 var Text = &Format{Name: "pb_text", message: func(m proto.Message) ([]byte, error) { return textLines(m, "") }, resource: resourceText, response: responseText}
 
 func resourceText(m proto.Message, canonical []byte) ([]byte, error) {

@@ -85,7 +85,8 @@ func content(m proto.Message) string {
 
 func namesFile(n *xds.Node) bool { return n.Message.(*corev3.DataSource).GetFilename() != "" }
 
-// Watches names the inotify instances of resources that were rendered before.
+// Watches returns the path subscriptions that Envoy has by resources that were rendered before,
+// as Output.Watches does.
 func Watches(resources []*xds.Resource) []string {
 	var names []string
 	for _, r := range resources {

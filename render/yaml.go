@@ -17,8 +17,8 @@ import (
 	"xdspub/xds"
 )
 
-// YAML is block style with every string in double quotes, so that nothing depends
-// on which words a parser takes for booleans, numbers or nothing.
+// YAML is block style with every string in double quotes, so that no word in it is taken for a
+// boolean, a number or null.
 var YAML = &Format{Name: "yaml", message: messageYAML, resource: resourceYAML, response: responseYAML, changes: changedByYAML}
 
 func messageYAML(m proto.Message) ([]byte, error) {

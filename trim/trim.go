@@ -1,5 +1,5 @@
-// Package trim removes what nothing can use any more: retired clusters and files. It goes by what
-// is published alone, and knows neither a source tree nor a plan for one.
+// Package trim removes retired clusters and files once nothing can use them any more. It goes by
+// the published files and the record alone, and knows neither a source tree nor a plan for one.
 package trim
 
 import (

@@ -8,20 +8,22 @@ import (
 	"sync"
 )
 
-// Change is the difference between a Snapshot and the one before it. A resource that
-// is in both lists has another place among those of its Key. A Delta compares content.
+// Change is the difference between a Snapshot and the one that it was made of, by identity of
+// resources. A resource in both lists moves behind the others of its Key. (A Delta is a
+// difference by content.)
 type Change struct {
 	// Removed are resources of the Snapshot before.
 	Removed []*Resource
-	// Added stand behind those of their Key that stay, in this order.
+	// Added are resources of the new Snapshot. They stand in this order behind the resources of
+	// their Key that stay.
 	Added []*Resource
 }
 
-// Empty reports whether nothing changes.
+// Empty reports whether the Change has no resources.
 func (c Change) Empty() bool { return len(c.Removed)+len(c.Added) == 0 }
 
-// Apply makes the Snapshot that s becomes by a Change. What does not change is shared
-// with s, which stays as it is.
+// Apply returns the Snapshot that s becomes by a Change. It shares with s what does not change,
+// and leaves s as it is.
 func (s *Snapshot) Apply(c Change) *Snapshot {
 	next := &Snapshot{byType: maps.Clone(s.byType), from: s.mark, change: c}
 	removed, added := byType(c.Removed), byType(c.Added)
@@ -39,8 +41,8 @@ func (s *Snapshot) Apply(c Change) *Snapshot {
 	return next.sealed()
 }
 
-// Since returns the Change that s was made with from another Snapshot. It is not known where
-// s was made otherwise: then they may differ in anything.
+// Since returns the Change by which Apply made s of old. It is known only where old is that
+// Snapshot, or s itself.
 func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
 	switch {
 	case old == s:
@@ -51,8 +53,8 @@ func (s *Snapshot) Since(old *Snapshot) (c Change, known bool) {
 	return Change{}, false
 }
 
-// Edited is one resource that has changed: as it was and as it is, with one Key. Was is nil for
-// one that is added, Is for one that is removed.
+// Edited is one resource that has changed, before and after, with one Key. Was is nil for a
+// resource that was added, Is for one that was removed.
 type Edited struct{ Was, Is *Resource }
 
 // Key returns the Key of the resource.
@@ -63,7 +65,7 @@ func (e Edited) Key() Key {
 	return e.Is.Key
 }
 
-// ChangeOf returns the Change that some edits are.
+// ChangeOf returns the Change that removes each Was and adds each Is.
 func ChangeOf(edits []Edited) (c Change) {
 	for _, e := range edits {
 		if e.Was != nil {
@@ -76,12 +78,12 @@ func ChangeOf(edits []Edited) (c Change) {
 	return c
 }
 
-// Same reports whether the content of the resource is as it was.
+// Same reports whether Was and Is are both there and have the same content.
 func (e Edited) Same() bool { return e.Was != nil && e.Is != nil && e.Is.Same(e.Was) }
 
-// ChangesSince returns the Change of Since by resources, in the order of Types, then by name, where each
-// resource in it is the only one of its Key, before and now. ok is false where it is more than
-// that, or not known.
+// ChangesSince returns the Change of Since as one Edited a Key, in the order of Types, then by
+// name. ok is false where Since does not know the Change, and where several resources have one of
+// its Keys, before or now.
 func (s *Snapshot) ChangesSince(old *Snapshot) (changes []Edited, ok bool) {
 	c, known := s.Since(old)
 	if !known {
@@ -107,8 +109,9 @@ func (s *Snapshot) ChangesSince(old *Snapshot) (changes []Edited, ok bool) {
 	return changes, true
 }
 
-// EditsSince returns the Change of Since where it keeps all Keys, and each resource in it is
-// the only one of its Key. ok is false where it is more than that, or not known.
+// EditsSince returns the Change of Since where each resource in it replaces one of the same Key.
+// ok is false where Since does not know the Change, where a resource was added or removed, and
+// where several resources have one of its Keys.
 func (s *Snapshot) EditsSince(old *Snapshot) (edits []Edited, ok bool) {
 	c, known := s.Since(old)
 	if !known || len(c.Added) != len(c.Removed) {

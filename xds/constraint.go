@@ -2,10 +2,10 @@ package xds
 
 import "google.golang.org/protobuf/proto"
 
-// Constraints is nil where a message keeps the constraints that the API declares for its
-// fields, and those of all that it holds, up to each Any. It is the one place that calls
-// the generated checks: they are asked for, not named, so that scripts/deadcode can leave
-// them out.
+// Constraints returns an error where a message, or one that it holds, breaks a constraint that
+// the API declares for its fields. It does not look into an Any. It is the one place that calls
+// the generated checks: it finds them by an interface and not by name, so that scripts/deadcode
+// can leave them out.
 func Constraints(m proto.Message) error {
 	if m, ok := m.(interface{ ValidateAll() error }); ok {
 		return m.ValidateAll()

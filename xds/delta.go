@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Delta is the way from one Snapshot to another, by resources. Each list stands in the
-// order of Types, then by name.
+// Delta is the difference between two Snapshots by the content of their resources. Each list is
+// in the order of Types, then by name.
 type Delta struct {
 	// Added and Changed are resources of the new Snapshot, Removed of the old one.
 	Added, Changed, Removed []*Resource
@@ -15,9 +15,9 @@ type Delta struct {
 // Empty reports whether the two Snapshots hold the same.
 func (d Delta) Empty() bool { return len(d.Added)+len(d.Changed)+len(d.Removed) == 0 }
 
-// Diff returns the way from old, which may be nil, to s. Of resources that share a Key the
-// first one counts. A resource has changed where its content has: where it stands, and
-// in which format, is no part of that.
+// Diff returns the Delta from old, which may be nil, to s. Of resources that share a Key the
+// first one counts. A resource has changed where its content has: its place in the source, and
+// the format there, are no part of that.
 func (s *Snapshot) Diff(old *Snapshot) Delta {
 	if old == nil {
 		old = NewSnapshot(nil)

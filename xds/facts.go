@@ -11,9 +11,9 @@ import (
 // Facts are the facts of a resource that several stages need. One walk finds them all; their
 // Nodes are in the order of that walk.
 type Facts struct {
-	// Subscriptions are the places that ask a config source for resources.
+	// Subscriptions are the messages that ask a config source for resources.
 	Subscriptions []Subscription
-	// ConfigSources are all of them, those that Subscriptions do not know included.
+	// ConfigSources are all config sources in the resource, also those of no Subscription.
 	ConfigSources []*Node
 	// FileData are the data sources that name a file, or a directory to watch.
 	FileData []*Node
@@ -21,8 +21,8 @@ type Facts struct {
 	// which Envoy does not look at. SingletonsErr says why one of them can't be compared.
 	Singletons    []SingletonUse
 	SingletonsErr error
-	// HoldsSecret reports whether there may be secret content, wherever it stands: also a
-	// key inline in a listener.
+	// HoldsSecret means that the resource may hold secret content in any field, such as a key
+	// inline in a listener.
 	HoldsSecret bool
 
 	// credentials are the values of headers that let somebody in, by the path of the
@@ -65,8 +65,8 @@ func (f *Facts) note(n *Node) {
 	}
 }
 
-// Walk is Walk over the resource's message. The first one of all finds the Facts as
-// well. Where ctx ends the walk does, and returns the error of ctx.
+// Walk calls the function Walk for the resource's message. The first Walk of a resource finds its
+// Facts as well. Where ctx ends, the walk ends and returns the error of ctx.
 func (r *Resource) Walk(ctx context.Context, visit func(*Node)) error {
 	return r.content().walk(ctx, visit)
 }

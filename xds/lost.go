@@ -2,11 +2,11 @@ package xds
 
 import "slices"
 
-// Lost holds the paths of a resource whose values in the source can't be read, and are not in
-// its Message. nil is none.
+// Lost holds the paths of the values in a resource that could not be read from the source, and
+// that its Message lacks. nil is none.
 type Lost map[Path]bool // false for what stands around such a place
 
-// Add adds a place.
+// Add adds the path of a lost value.
 func (l *Lost) Add(p Path) {
 	if *l == nil {
 		*l = make(Lost)
@@ -20,8 +20,8 @@ func (l *Lost) Add(p Path) {
 	(*l)[p] = true
 }
 
-// Echoes reports whether a finding at a path may be there only because something is lost:
-// at the path, in what stands there, or around it.
+// Echoes reports whether a finding at a path may only follow from a lost value: one at the path,
+// below it, or around it.
 func (l Lost) Echoes(p Path) bool {
 	if len(l) == 0 {
 		return false

@@ -34,7 +34,7 @@ type Reference struct {
 	Names string
 }
 
-// Use is one name that stands in one message.
+// Use is one name in one message that refers to something, by a field of the catalogue.
 type Use struct {
 	*Reference
 	Name string

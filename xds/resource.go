@@ -24,7 +24,7 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s %q", k.Type.Noun, k.Name)
 }
 
-// Origin finds the place in the source that a field of a resource came from.
+// Origin finds where a field of a resource stands in the source.
 type Origin interface {
 	// Range is where the value at path stands, or its key where the value stands on the
 	// lines below; where the source has no such field, it is the nearest field around it.
@@ -61,9 +61,9 @@ type Resource struct {
 // StaticResources is the DeliveredBy of the static resources of a bootstrap.
 const StaticResources = "static_resources"
 
-// NewResource makes a Resource of a message that stands in the type table. name
-// is the name that a Resource wrapper gives; where it is empty the message's own
-// name counts.
+// NewResource returns a Resource of a message whose type is in the table of types; it is an error
+// where it is not. name is the name that a Resource wrapper gives; where it is empty the
+// message's own name counts.
 func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 	r := m.ProtoReflect()
 	t := TypeOf(r.Descriptor().FullName())
@@ -80,14 +80,14 @@ func NewResource(m proto.Message, name string, o Origin) (*Resource, error) {
 	return res, nil
 }
 
-// ResourceOf makes a Resource of a message under a Key. It stands in no source.
+// ResourceOf returns a Resource of a message under a Key, without a place in a source.
 func ResourceOf(k Key, m proto.Message) *Resource {
 	r := &Resource{Key: k}
 	r.holder.held.Store(&content{message: m})
 	return r
 }
 
-// With returns the resource with another message, such as the one whose config sources are
+// With returns a copy of the resource with another message, such as one whose config sources are
 // bound.
 func (r *Resource) With(m proto.Message) *Resource {
 	with := ResourceOf(r.Key, m)
@@ -113,8 +113,8 @@ func (r *Resource) Canonical() ([]byte, error) {
 	return b, nil
 }
 
-// Version returns the hash of the resource's canonical form: what delta xDS calls its version.
-// It is empty where there is no such form.
+// Version returns the hash of the resource's canonical form, which delta xDS calls its version.
+// It is empty where there is no canonical form.
 func (r *Resource) Version() string {
 	b, err := r.Canonical()
 	if err != nil {
@@ -153,10 +153,10 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 	return d
 }
 
-// HoldsSecret reports whether the resource may carry secret content.
+// HoldsSecret reports whether the resource may hold secret content, such as a key.
 func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.Facts().HoldsSecret }
 
-// RoutesOfHost returns the route configuration that a VHDS resource belongs to: its
-// name is <route configuration>/<virtual host>, and a virtual host's name, which
-// Envoy takes from a domain, has no slash. Empty where there is no slash at all.
+// RoutesOfHost returns the name of the route configuration that a VHDS resource belongs to; empty
+// where its name has no slash. The name is <route configuration>/<virtual host>. The name of a
+// virtual host, which Envoy takes from a domain, has no slash.
 func RoutesOfHost(name string) string { return name[:max(strings.LastIndexByte(name, '/'), 0)] }

@@ -174,8 +174,8 @@ func (s *shape) contains(m proto.Message, is func(proto.Message) bool) (found bo
 	return found
 }
 
-// Contains reports whether is holds for m, or for a message below it. It looks into no Any, and
-// costs a fraction of a Walk.
+// Contains reports whether is holds for m, or for a message below it. It does not look into an
+// Any, and costs a fraction of a Walk.
 func Contains(m proto.Message, is func(proto.Message) bool) bool {
 	return all.shapeOf(m.ProtoReflect().Descriptor()).contains(m, is)
 }

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Singleton is an object that a whole Envoy shares. Its first user sets its settings: Envoy
-// refuses another user with other settings while it exists.
+// Singleton names an object that a whole Envoy shares. Its first user sets its settings: while
+// the object exists, Envoy refuses a user with other settings.
 type Singleton struct {
 	// Noun is its kind, in words, and Name its name among those of its kind.
 	Noun, Name string
@@ -22,7 +22,7 @@ type Singleton struct {
 
 func (s Singleton) String() string { return fmt.Sprintf("%s %q", s.Noun, s.Name) }
 
-// SingletonUse is a field that uses a Singleton.
+// SingletonUse is a field that uses a Singleton, with the settings that it asks for.
 type SingletonUse struct {
 	Singleton
 	// Path is that of the name, also where it is not set.

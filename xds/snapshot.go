@@ -30,8 +30,8 @@ type subscribed struct {
 	path string
 }
 
-// NewSnapshot makes a Snapshot of resources in any order. It keeps all resources of one Key,
-// in the order of the source: a rule reports them.
+// NewSnapshot returns a Snapshot of resources in any order. It keeps all resources of one Key, in
+// the order of the source, so that a rule can report them.
 func NewSnapshot(resources []*Resource) *Snapshot {
 	s := &Snapshot{byType: make(map[*Type][]*Resource)}
 	for _, r := range resources {
@@ -56,9 +56,9 @@ func (s *Snapshot) sealed() *Snapshot {
 
 func byName(a, b *Resource) int { return strings.Compare(a.Name, b.Name) }
 
-// NewFromBootstrap makes a Snapshot of the resources that one Envoy gets by its bootstrap: its
-// static resources, and those of the files that it subscribes to, each with its DeliveredBy.
-// A config source is answered by the file that it names, and by no other resource.
+// NewFromBootstrap returns a Snapshot of the resources that one Envoy gets by its bootstrap: its
+// static resources, and those of the files that it subscribes to, each with its DeliveredBy. In
+// this Snapshot only the file that a config source names answers it.
 func NewFromBootstrap(resources []*Resource) *Snapshot {
 	s := NewSnapshot(resources)
 	s.byPath = make(map[subscribed]*Resource)
@@ -68,8 +68,8 @@ func NewFromBootstrap(resources []*Resource) *Snapshot {
 	return s
 }
 
-// FromBootstrap reports whether this is what one Envoy gets by its bootstrap, and not a
-// source tree.
+// FromBootstrap reports whether NewFromBootstrap made the Snapshot or the one that it follows
+// from; otherwise it is of a source tree.
 func (s *Snapshot) FromBootstrap() bool { return s.byPath != nil }
 
 // Of returns the resources of type t, sorted by name.
@@ -84,7 +84,7 @@ func (s *Snapshot) All() []*Resource {
 	return all
 }
 
-// Lookup returns the resource of that type and name, or nil: of several the first one.
+// Lookup returns the first resource of that type and name, or nil.
 func (s *Snapshot) Lookup(t *Type, name string) *Resource {
 	list := s.byType[t]
 	i, found := search(list, name)

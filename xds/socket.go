@@ -32,7 +32,8 @@ func (s Socket) Key() string {
 	return fmt.Sprintf("%d %s %q %q", s.protocol, s.address, s.namespace, s.pipe)
 }
 
-// SocketOf returns the socket of an address. Port 0 has none: it is a new port each time.
+// SocketOf returns the socket of an address. An address with port 0 has none: it stands for
+// another free port each time.
 func SocketOf(a *corev3.Address) (Socket, bool) {
 	if pipe := a.GetPipe(); pipe != nil {
 		return Socket{pipe: pipe.GetPath()}, pipe.GetPath() != ""
@@ -64,8 +65,7 @@ func Sockets(l *listenerv3.Listener) []Socket {
 	return list
 }
 
-// Wildcard returns the socket for all addresses of the machine that takes the same
-// port. A pipe has none.
+// Wildcard returns the socket of the same port on all addresses of the machine. A pipe has none.
 func (s Socket) Wildcard() (Socket, bool) {
 	if s.pipe != "" {
 		return Socket{}, false

@@ -126,10 +126,10 @@ func (n *Node) endpoints(m *clusterv3.Cluster) (Subscription, bool) {
 	return s, true
 }
 
-// Serves reports whether a subscription is answered from this Snapshot: its config
-// source says ads or self, or says nothing and the type allows that (EDS always,
-// SDS where the Snapshot holds the secret; otherwise the secret is a static one
-// of the bootstrap). Any other config source is the user's own.
+// Serves reports whether this Snapshot answers a subscription: its config source says ads or
+// self, or it has none and the type allows that. EDS always allows it; SDS does where the
+// Snapshot has the secret, which is else a static one of the bootstrap. Other config sources ask
+// somebody else.
 func (s *Snapshot) Serves(sub Subscription) bool {
 	if s.FromBootstrap() {
 		return false
@@ -143,8 +143,8 @@ func (s *Snapshot) Serves(sub Subscription) bool {
 	return sub.Target == Endpoints || sub.Target == Secret && s.Lookup(Secret, sub.Name) != nil
 }
 
-// Answer returns the resource that a subscription for one resource gets, as far as the
-// Snapshot knows; nil where it is elsewhere, or missing.
+// Answer returns the resource that a subscription for one resource gets from this Snapshot; nil
+// where the Snapshot does not have it.
 func (s *Snapshot) Answer(sub Subscription) *Resource {
 	switch {
 	case s.FromBootstrap():
@@ -155,8 +155,8 @@ func (s *Snapshot) Answer(sub Subscription) *Resource {
 	return nil
 }
 
-// PathOf returns the path of the file that a config source names, empty where it is of
-// another kind.
+// PathOf returns the path of the file that a config source names. It is empty for a config source
+// of another kind.
 func PathOf(source *corev3.ConfigSource) string {
 	if path := source.GetPath(); path != "" {
 		return path
@@ -164,7 +164,7 @@ func PathOf(source *corev3.ConfigSource) string {
 	return source.GetPathConfigSource().GetPath()
 }
 
-// FromSnapshot reports whether a config source means "from the source of this message": ads or
+// FromSnapshot reports whether a config source says "from where this message came from": ads or
 // self.
 func FromSnapshot(source *corev3.ConfigSource) bool {
 	switch source.GetConfigSourceSpecifier().(type) {

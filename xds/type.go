@@ -1,7 +1,6 @@
-// Package xds holds the words of the protocol: the table of resource types,
-// Resource, Snapshot, versions, and the catalogue of fields through which one
-// resource names another. It is about messages only; files, YAML, rules and the
-// disk belong to other packages.
+// Package xds has the terms of the xDS protocol: the table of resource types, Resource, Snapshot,
+// versions, and the catalogue of fields through which one resource names another. It works on
+// messages alone, and knows no files, YAML, rules or disk.
 package xds
 
 import (

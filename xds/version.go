@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Marshal returns the binary form of a message that equal messages share: fields in
-// order, maps sorted, and every Any payload marshalled again in the same way,
-// because payloads keep the bytes that their source format gave them.
+// Marshal returns the canonical form of a message: the binary form that equal messages share.
+// Fields stand in order, maps are sorted, and the payload of every Any is in canonical form too,
+// where it had the bytes that its source format gave it.
 func Marshal(m proto.Message) ([]byte, error) {
 	if Contains(m, isAny) {
 		m = proto.Clone(m)
@@ -29,9 +29,9 @@ func marshalPacked(m proto.Message) ([]byte, error) {
 // payload reports whether the node stands directly in an Any.
 func (n *Node) payload() bool { return n.Parent != nil && n.field == nil }
 
-// Version returns a version_info for a list of resources in the form of Marshal: a hash of the
-// content, so that equal content has one version on any machine. It starts with a letter:
-// Envoy reads a bare number in YAML as no string.
+// Version returns the version_info of a list of resources in canonical form (Marshal): a hash, so
+// that equal content has one version on any machine. It starts with a letter, since Envoy does
+// not read a bare number in YAML as a string.
 func Version(resources [][]byte) string {
 	h := sha256.New()
 	var size [8]byte

@@ -121,8 +121,8 @@ func Enclosing[M proto.Message](n *Node) (M, *Node) {
 	return none, nil
 }
 
-// InMetadata reports whether the node stands in typed_filter_metadata, which Envoy
-// decodes and does not look at.
+// InMetadata reports whether the node stands in typed_filter_metadata, which Envoy decodes and
+// ignores.
 func (n *Node) InMetadata() bool {
 	for ; n != nil; n = n.Parent {
 		if n.field != nil && n.field.FullName() == "envoy.config.core.v3.Metadata.typed_filter_metadata" {
@@ -140,8 +140,8 @@ func (n *Node) standsForMessage() bool {
 }
 
 // OptionsType returns the URL of the type that the key of a cluster's protocol options stands
-// for: Envoy reads the struct there as that type, whatever the struct says. It is empty
-// for all other nodes.
+// for. Envoy reads the struct there as that type, whatever type the struct names. It is empty for
+// all other nodes.
 func (n *Node) OptionsType() string {
 	if n.Parent == nil || n.Parent.field == nil || n.Parent.field.FullName() != protocolOptions {
 		return ""
