@@ -74,6 +74,9 @@ func (d *Dir) state() (*Intent, Manifest, error) {
 		return nil, Manifest{}, fmt.Errorf("publish %s: an interrupted rollback must finish first: run render or watch again", d.out)
 	}
 	m, err := d.reader.manifestIn(d.root)
+	if m.Files.Incomplete() {
+		d.log.Warn("the list of published files was removed or damaged: which of them were changed by hand is not known; it is written again", "out", d.out)
+	}
 	if err != nil || in == nil {
 		return nil, m, err
 	}

@@ -34,7 +34,8 @@ type PublishedFiles struct {
 	base *base // nil for none
 	// changed are the files that differ from base; nil for one that is no longer published.
 	changed map[string]*Published
-	// lost means that there was a base, and somebody has removed it: files are missing here.
+	// lost means that there was a base, and somebody has removed or damaged it: files are missing
+	// here.
 	lost bool
 }
 
@@ -105,7 +106,7 @@ func (p PublishedFiles) with(change map[string]*Published) PublishedFiles {
 	return next
 }
 
-// Incomplete reports whether files are missing, since somebody has removed the base. That ends
+// Incomplete reports whether files are missing, since somebody has removed or damaged the base. That ends
 // when all files are published again.
 func (p PublishedFiles) Incomplete() bool { return p.lost }
 
@@ -228,8 +229,9 @@ func (p PublishedFiles) check() error {
 }
 
 // completed reads a record that may refer to a base, and the base: known, where that is the
-// one. A base that is not there a writer has replaced meanwhile, with the record; or somebody
-// has removed it: then only the changes are known, until all files are published again.
+// one. A base that is not there, or not as it was written, a writer has replaced meanwhile, with
+// the record; or somebody has removed or damaged it: then only the changes are known, until all
+// files are published again.
 func completed(root folder, known *base, read func() (*PublishedFiles, error)) error {
 	for n := 1; ; n++ {
 		p, err := read()
@@ -240,7 +242,7 @@ func completed(root folder, known *base, read func() (*PublishedFiles, error)) e
 			p.base = known
 			return nil
 		}
-		if there, err := p.base.read(root); there || err != nil {
+		if whole, err := p.base.read(root); whole || err != nil {
 			return err
 		}
 		if n == baseTries {
@@ -251,30 +253,24 @@ func completed(root folder, known *base, read func() (*PublishedFiles, error)) e
 	}
 }
 
-// read reads a base of which only the name is known, and reports whether it is there.
-func (b *base) read(root folder) (there bool, err error) {
+// read reads a base of which only the name is known, and reports whether it is there as it was
+// written.
+func (b *base) read(root folder) (whole bool, err error) {
 	data, _, err := root.read(b.path(), maxRecord)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || isOther(err) {
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
 	var is baseFile
-	switch {
-	case err != nil:
-		if isOther(err) {
-			err = errors.Unwrap(err) // the path is told below
-		}
-	case sum(data) != b.sum:
-		err = errors.New("changed since it was written")
-	default:
-		err = json.Unmarshal(data, &is)
+	if sum(data) != b.sum || json.Unmarshal(data, &is) != nil {
+		return false, nil
 	}
 	for name := range is.Files {
-		if err == nil {
-			err = checkName(name)
+		if checkName(name) != nil {
+			return false, nil
 		}
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %s: damaged: %w (remove the file, and publish again; until then xdspub does not know which files were edited by hand)", root.path(b.path()), err)
 	}
 	b.files = is.Files
 	return true, nil

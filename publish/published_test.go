@@ -1,8 +1,10 @@
 package publish
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -101,48 +103,52 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestLostBase: without its base a record says what it says itself, until all is published
-// again. A base that is not as it was written is an error.
+// TestLostBase: without its base, or with one that is not as it was written, a record says what it
+// says itself, until all is published again. The writer warns of that.
 func TestLostBase(t *testing.T) {
-	out, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := eds("a", "a", "a")
-	again := func() *Dir {
-		t.Helper()
-		d, err := open(out, Options{maxChanged: 2}, &probe{root: out, quick: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { d.Close() })
-		return d
-	}
-	d := again()
-	mustPublish(t, d, all)
-	mustPublish(t, d, eds("b"))
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	name := bases(t, out)[0]
-	if err := os.WriteFile(name, []byte(`{"layout": 2, "files": {}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadManifest(out); err == nil || !strings.HasPrefix(err.Error(), "read "+name+": damaged: changed since it was written (remove the file, and publish again") {
-		t.Errorf("error %v", err)
-	}
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Files.Names(), []string{"eds/000/eds.json"}) || !m.Files.Incomplete() {
-		t.Errorf("files %v, incomplete: %v, %v", m.Files.Names(), m.Files.Incomplete(), err)
-	}
-	mustPublish(t, again(), all)
-	if m, err := ReadManifest(out); err != nil || m.Files.Incomplete() {
-		t.Errorf("incomplete when all is published again: %v, %v", m.Files.Incomplete(), err)
-	}
-	if m, err := ReadManifest(out); err != nil || len(m.Files.Names()) != 3 || len(bases(t, out)) != 1 {
-		t.Errorf("files %v, %v", m.Files.Names(), err)
+	for _, damage := range append(damages, struct {
+		name string
+		do   func(string) error
+	}{"another base", instead(func(name string) error { return os.WriteFile(name, []byte(`{"layout": 2, "files": {}}`), 0o600) })}) {
+		t.Run(damage.name, func(t *testing.T) {
+			out, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := eds("a", "a", "a")
+			var log bytes.Buffer
+			again := func() *Dir {
+				t.Helper()
+				d, err := open(out, Options{maxChanged: 2, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}, &probe{root: out, quick: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { d.Close() })
+				return d
+			}
+			d := again()
+			mustPublish(t, d, all)
+			mustPublish(t, d, eds("b"))
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage.do(bases(t, out)[0]); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := ReadManifest(out); err != nil || !slices.Equal(m.Files.Names(), []string{"eds/000/eds.json"}) || !m.Files.Incomplete() {
+				t.Errorf("files %v, incomplete: %v, %v", m.Files.Names(), m.Files.Incomplete(), err)
+			}
+			if log.Len() > 0 {
+				t.Errorf("logged before: %s", &log)
+			}
+			mustPublish(t, again(), all)
+			if n := strings.Count(log.String(), "the list of published files was removed or damaged"); n != 1 {
+				t.Errorf("warned %d times: %s", n, &log)
+			}
+			if m, err := ReadManifest(out); err != nil || m.Files.Incomplete() || len(m.Files.Names()) != 3 || len(bases(t, out)) != 1 {
+				t.Errorf("when all is published again: %v, incomplete: %v, %v", m.Files.Names(), m.Files.Incomplete(), err)
+			}
+		})
 	}
 }
 

@@ -21,8 +21,8 @@ type Report struct {
 	// Drifted are the published files that were edited, replaced or removed by hand. It is
 	// empty while there is a Change.
 	Drifted []string `json:"drifted"`
-	// Incomplete means that somebody has removed the part of the record that lists most of the
-	// published files: which of them were edited by hand can't be told.
+	// Incomplete means that somebody has removed or damaged the part of the record that lists most
+	// of the published files: which of them were edited by hand can't be told.
 	Incomplete bool `json:"incomplete"`
 	// Missing are further files that published clusters and listeners name and that do not
 	// exist: an Envoy that starts refuses the resources that name them.

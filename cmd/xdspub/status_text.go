@@ -26,7 +26,7 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 	p.watch(r)
 	p.change(r)
 	if r.Incomplete {
-		p.printf("record: the list of published files was removed, so that it is not known which of them were changed by hand; %s\n", mends(r))
+		p.printf("record: the list of published files was removed or damaged, so that it is not known which of them were changed by hand; %s\n", mends(r))
 	}
 	if len(r.Drifted) > 0 {
 		p.printf("changed by hand: %s; %s\n", diag.Few(r.Drifted, mostOfAKind), mends(r))
