@@ -68,8 +68,8 @@ func NewFromBootstrap(resources []*Resource) *Snapshot {
 	return s
 }
 
-// FromBootstrap reports whether NewFromBootstrap made the Snapshot or the one that it follows
-// from; otherwise it is of a source tree.
+// FromBootstrap reports whether NewFromBootstrap made the Snapshot. Any other is of a source
+// tree.
 func (s *Snapshot) FromBootstrap() bool { return s.byPath != nil }
 
 // Of returns the resources of type t, sorted by name.
