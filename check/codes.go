@@ -28,20 +28,19 @@ func RuleCodes() []diag.Code {
 var (
 	codeEmptyTree = diag.Code{Name: "empty-tree", Doc: `The source tree has no resources.
 
-Envoy takes an empty file as an order to remove all clusters or listeners, and
-calls that a success. A tree without resources is mostly a wrong path, a failed
-checkout or a failed template; --allow-empty says that it is meant.`}
+Envoy would read empty files as an order to remove all clusters and listeners, and report success.
+An empty source tree is usually a wrong path, a failed checkout or a failed template. If you mean
+it, use --allow-empty.`}
 
 	codeOutputInSource = diag.Code{Name: "output-in-source", Doc: `The output directory and the source tree overlap.
 
-What is published would be read as a source the next time.`}
+xdspub would read what it has published as a source the next time. Keep the two apart.`}
 
 	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `It is not clear whether a file is a bootstrap or holds resources.
 
-validate follows the bootstrap of an Envoy and reads any other file as a part of a source
-tree. It tells them apart by the names at the top of the file: a bootstrap has one of its
-fields there, a file of resources an @type, resources or a list. A name that is misspelt
-makes the one look like the other.`}
+For a single file, validate decides by the names at the top: a file with a field of a bootstrap is
+a bootstrap, which it follows; a file with @type, resources or a list is part of a source tree. A
+misspelt name can make one look like the other.`}
 
 	codeUnusedIgnore = diag.Code{Name: "unused-ignore", Severity: diag.Info, Doc: `An ignore pattern matches no file and no folder of the source tree.
 

@@ -27,7 +27,7 @@ func Overlap(tree, dir string) *Result {
 			r.Add(diag.List{{
 				Code: codeOutputInSource.Name, Position: diag.Position{File: dir},
 				Message: fmt.Sprintf(c.message, dir, tree),
-				Help:    "keep the two apart: side by side, or on different volumes",
+				Help:    "move one of them: side by side, or to different volumes",
 			}})
 			return r
 		}

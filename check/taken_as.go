@@ -21,8 +21,8 @@ func (t *Tree) takenAsResources(list diag.List) diag.List {
 	}
 	return diag.List{{
 		Code: codeTakenAs.Name, Severity: codeTakenAs.Severity, Position: diag.Position{File: t.options.Path},
-		Message: "the file was taken as a file of resources, not as a bootstrap: no field of a bootstrap stands at its top",
-		Help:    "where it is a bootstrap, correct the names at its top; xdspub validate --root DIR takes any file as one, with DIR as Envoy's working directory",
+		Message: "the file was read as resources, not as a bootstrap: it has no bootstrap field at its top",
+		Help:    "if it is a bootstrap, correct the names at its top, or use validate --root DIR, where DIR is Envoy's working directory",
 	}}
 }
 
@@ -36,14 +36,14 @@ func takenAsBootstrap(path string, f *follow.Result) diag.List {
 	if empty := f.Bootstrap != nil && f.Snapshot.Len() == 0 && proto.Size(f.Bootstrap.Message()) == 0; !empty && !strange {
 		return nil
 	}
-	why := "as --root says"
+	why := "because of --root"
 	if load.HoldsBootstrap(path) {
-		why = "for a field of one stands at its top, or nothing at all"
+		why = "because it is empty or has a bootstrap field at its top"
 	}
 	return diag.List{{
 		Code: codeTakenAs.Name, Severity: codeTakenAs.Severity, Position: diag.Position{File: path},
-		Message: "the file was taken as a bootstrap, " + why,
-		Help:    `where it holds resources, write them under resources: or give each its "@type"; xdspub validate - takes what it reads as a file of resources`,
+		Message: "the file was read as a bootstrap, " + why,
+		Help:    `if it holds resources, write them under resources: or give each its "@type"; xdspub validate - reads standard input as resources`,
 	}}
 }
 

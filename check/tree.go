@@ -143,8 +143,8 @@ func (t *Tree) bootstrapFacts() (xds.BootstrapFacts, diag.List, error) {
 func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 	d := diag.Diagnostic{
 		Code: codeEmptyTree.Name, Position: diag.Position{File: t.options.Path},
-		Message: "the source tree holds no resource; published, it would remove everything from Envoy",
-		Help:    "check the path; where nothing is what you want, use --allow-empty",
+		Message: "the source tree has no resources: publishing it would remove everything from Envoy",
+		Help:    "check the path; if you mean it, use --allow-empty",
 	}
 	if loaded.FileCount() == 0 {
 		d.Message = "the source tree holds no resource file; published, it would remove everything from Envoy"

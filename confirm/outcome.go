@@ -55,10 +55,10 @@ func (c *Change) refused(url string, r envoy.Refusal) diag.Diagnostic {
 	if r.Resource != "" {
 		what = fmt.Sprintf("%s %q", r.API, r.Resource)
 	}
-	d.Message = fmt.Sprintf("Envoy %s refused %s: %s", url, what, r.Message)
+	d.Message = fmt.Sprintf("Envoy %s rejected %s: %s", url, what, r.Message)
 	if r.Message == "" {
-		d.Message = fmt.Sprintf("Envoy %s refused %s and gave no reason", url, what)
-		d.Help = "Envoy's log has the reason: --envoy-log FILE shows it here"
+		d.Message = fmt.Sprintf("Envoy %s rejected %s without a reason", url, what)
+		d.Help = "use --envoy-log FILE to show the reason from Envoy's log here"
 	}
 	return d
 }

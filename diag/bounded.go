@@ -8,11 +8,10 @@ import (
 // TooMany is the code of the finding that stands for those which are not listed.
 var TooMany = Code{Name: "too-many-findings", Doc: `There are too many findings to list all of them.
 
-A script that goes wrong, or somebody who wants xdspub to fall over, makes millions of
-them. Of one file 10,000 errors and 10,000 warnings are listed, of a source tree and of all
-rules 100,000 each; a finding with a text of kilobytes counts for several. A file is read
-no further behind its last error that is listed. Errors that are not listed drop the
-snapshot like any other.`}
+A failed script, or an attack, can cause millions of findings. xdspub lists at most 10,000 errors
+and 10,000 warnings of a file, and 100,000 each of a source tree and of all rules; a finding with
+kilobytes of text counts as several. It does not read a file beyond its last listed error. Errors
+that are not listed keep the snapshot from being published like any other.`}
 
 // Bounded collects findings, up to a limit for errors and one for all else. It notes
 // that there were more.
@@ -75,9 +74,9 @@ func (b *Bounded) List(at Position, where string) List {
 		if !b.left[s] {
 			continue
 		}
-		d := Diagnostic{Code: TooMany.Name, Severity: s, Position: at, Message: fmt.Sprintf("too many %ss %s: %d of them are listed", s, where, list.Count(s))}
+		d := Diagnostic{Code: TooMany.Name, Severity: s, Position: at, Message: fmt.Sprintf("too many %ss %s: only %d are listed", s, where, list.Count(s))}
 		if s == Error {
-			d.Help = "correct these first: the others show up then"
+			d.Help = "correct these first, then the others are listed"
 		}
 		list = append(list[:len(list):len(list)], d)
 	}

@@ -28,8 +28,8 @@ warning: 1 [w]
 warning: 2 [w]
 error: 5 [e]
 error: ` + strings.Repeat("x", 2<<10) + ` [e]
-a.yaml: error: too many errors in this file: 2 of them are listed [too-many-findings]
-a.yaml: warning: too many warnings in this file: 3 of them are listed [too-many-findings]`
+a.yaml: error: too many errors in this file: only 2 are listed [too-many-findings]
+a.yaml: warning: too many warnings in this file: only 3 are listed [too-many-findings]`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}

@@ -42,5 +42,5 @@ address: {socket_address: {address: 0.0.0.0, port_value: 443}}
 		fmt.Println(d)
 	}
 	// Output:
-	// edge.yaml:3:20: error: listener "edge" runs with enable_reuse_port: true, which can't change: Envoy would refuse it [reuse-port-changed]
+	// edge.yaml:3:20: error: running listener "edge" has enable_reuse_port: true, which can't change: Envoy would reject it [reuse-port-changed]
 }

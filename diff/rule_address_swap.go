@@ -11,10 +11,10 @@ var addressSwap = &Rule{
 	Code: "address-swap",
 	Doc: `Running listeners exchange their addresses in one change.
 
-Envoy takes listeners in one by one, and refuses one whose address another listener
-has at that moment ("has duplicate address"). One that leaves an address can go out
-first; for two that swap theirs there is no such order. Under a new name one of them
-is fine: Envoy removes the old one before it takes in the new.`,
+Envoy updates listeners one by one, and rejects one whose address another listener has at that
+moment ("has duplicate address"). xdspub can move a listener away from an address first; if two
+listeners exchange addresses, no order works. Give one of them a new name: Envoy removes the old
+listener before it adds the new one.`,
 	Run: func(p *Pass) error {
 		old, err := p.Old.Of(xds.Listener)
 		if err != nil {
@@ -29,8 +29,8 @@ is fine: Envoy removes the old one before it takes in the new.`,
 			p.Report(Finding{
 				Resource: p.New.Lookup(xds.Listener, names[0]),
 				Path:     "address",
-				Message:  fmt.Sprintf("listeners %s take each other's address: Envoy would refuse all of them", strings.Join(quoted, " and ")),
-				Help:     "give one of them a new name: Envoy removes the old one before it takes in the new",
+				Message:  fmt.Sprintf("listeners %s exchange their addresses: Envoy would reject all of them", strings.Join(quoted, " and ")),
+				Help:     "give one of them a new name: Envoy removes the old listener before it adds the new one",
 			})
 		}
 		return nil

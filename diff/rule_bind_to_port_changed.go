@@ -8,13 +8,12 @@ var bindToPortChanged = &Rule{
 	Code: "bind-to-port-changed",
 	Doc: `A running listener changes bind_to_port.
 
-Envoy hands the sockets of a listener to its next version, and to one of another name
-that comes as they go, where addresses and socket options stay as they are. A listener
-that was not bound has none to hand over: once the next version is to be bound, Envoy
-crashes (1.40.0, "Caught Segmentation fault"), or, where nothing but its filter chains
-changes beside that, does not listen. Under a new name, or with another address, it does.
-The other way round Envoy goes on listening (a warning): in the same listener it
-serves as before, under a new name the connections hang.`,
+Envoy passes the sockets of a listener on to its next version, or to a listener of another name
+that replaces it, if addresses and socket options stay the same. A listener with bind_to_port:
+false has no socket to pass on. If the next version binds, Envoy crashes (1.40.0, "Caught
+Segmentation fault"), or, if otherwise only its filter chains change, does not listen. With a new
+name or another address it listens. In the other direction Envoy continues to listen (a
+warning): in the same listener it serves as before, under a new name connections hang.`,
 	Run: func(p *Pass) error {
 		s, err := socketsOf(p)
 		if err != nil {
@@ -27,11 +26,11 @@ serves as before, under a new name the connections hang.`,
 			}
 			f := Finding{
 				Resource: l.Resource, Path: "bind_to_port",
-				Message: fmt.Sprintf("listener %q runs and is not bound: Envoy would crash, or not listen", l.Name),
+				Message: fmt.Sprintf("running listener %q changes bind_to_port to true: Envoy would crash or not listen", l.Name),
 				Help:    "give the listener a new name",
 			}
 			if o.bound() {
-				f.Message = fmt.Sprintf("listener %q gets the socket of the running %q, which goes on listening", l.Name, o.Name)
+				f.Message = fmt.Sprintf("listener %q inherits the socket of the running listener %q, which continues to listen", l.Name, o.Name)
 				f.Help, f.Warning = newSocketHelp, true
 			}
 			p.Report(f)

@@ -16,13 +16,12 @@ var extensionTypeChanged = &Rule{
 	Code: "extension-type-changed",
 	Doc: `An extension config changes to a type that the running filter rejects.
 
-Extension configs go out before clusters and listeners, so that the filters which run get
-them first, and hold on to them while they drain. Envoy refuses a type that is not
-in the type_urls of a running filter ("filter config has type URL … but expect …"), of
-whatever kind: an HTTP filter, a network filter, a listener filter or one of a cluster.
-It refuses a terminal filter where the running one is not the last, and another
-where it is ("non-terminal filter … is the last filter"). A listener that comes with it
-then has no config at all, and answers 500, or closes the connections.`,
+xdspub publishes extension configs before clusters and listeners, so running filters get them
+first, and keep them while they drain. Envoy rejects a type that is not in type_urls of a running
+filter ("filter config has type URL … but expect …"), for every kind of filter. It also rejects a
+terminal filter if the running one is not the last of its chain, and another filter if it is
+("non-terminal filter … is the last filter"). A new listener with this filter then has no
+configuration for it, and answers 500 or closes connections.`,
 	Run: func(p *Pass) error {
 		subscribers, err := p.subscribers(xds.ExtensionConfig)
 		if err != nil || len(subscribers) == 0 {
@@ -42,7 +41,7 @@ then has no config at all, and answers 500, or closes the connections.`,
 			name := string(config.ProtoReflect().Descriptor().FullName())
 			f := Finding{
 				Resource: r, Path: "typed_config",
-				Help: "give the new extension config, and the filter that asks for it, a new name",
+				Help: "give the extension config and the filter that uses it a new name",
 			}
 			var listed []string
 			for _, url := range s.Node.Message.(*corev3.ExtensionConfigSource).GetTypeUrls() {
@@ -52,9 +51,9 @@ then has no config at all, and answers 500, or closes the connections.`,
 			becomesLast, stays := moved[s.Name]
 			switch {
 			case !slices.Contains(listed, name):
-				f.Message = fmt.Sprintf("%s runs with filter %q of type %s: Envoy would refuse another one", s.Resource.Key, s.Name, strings.Join(listed, " or "))
+				f.Message = fmt.Sprintf("running %s has filter %q of type %s: Envoy would reject another type", s.Resource.Key, s.Name, strings.Join(listed, " or "))
 			case hasPlace && stays && last != becomesLast:
-				f.Message = fmt.Sprintf("filter %q is the last one either where it runs, in %s, or in the new one, but not in both: Envoy would refuse its config", s.Name, s.Resource.Key)
+				f.Message = fmt.Sprintf("filter %q of running %s becomes the last of its chain, or is no longer the last: Envoy would reject its configuration", s.Name, s.Resource.Key)
 			default:
 				continue
 			}

@@ -11,14 +11,13 @@ var portInUse = &Rule{
 	Code: "port-in-use",
 	Doc: `A listener needs a new socket on a port that is in use, without SO_REUSEPORT.
 
-A listener with enable_reuse_port, which is the default, gets new sockets whenever it
-needs them. Without it Envoy can only hand the sockets that are there to the listener's
-next version, or to a listener that comes as they go, and does so where all addresses and
-all socket options (socket_options, freebind, transparent, tcp_keepalive,
-tcp_fast_open_queue_length) stay as they are. Otherwise it refuses the listener ("has
-duplicate address", "cannot bind … Address already in use"). The latter
-happens after what held the port was removed: then nobody serves it. 0.0.0.0 is in the
-way of 127.0.0.1, and the other way round.`,
+With enable_reuse_port, the default, a listener gets new sockets whenever it needs them. Without
+it Envoy can only pass on existing sockets, to the listener's next version or to a listener that
+replaces it, and only if all addresses and socket options (socket_options, freebind, transparent,
+tcp_keepalive, tcp_fast_open_queue_length) stay the same. Otherwise Envoy rejects the listener
+("has duplicate address", "cannot bind … Address already in use"). The second error comes after
+the old listener is removed: then nothing serves the port. 0.0.0.0 and 127.0.0.1 conflict with
+each other.`,
 	Run: func(p *Pass) error {
 		s, err := socketsOf(p)
 		if err != nil {
@@ -28,7 +27,7 @@ way of 127.0.0.1, and the other way round.`,
 			if o := s.inTheWay(l); o != nil {
 				p.Report(Finding{
 					Resource: l.Resource, Path: "address",
-					Message: fmt.Sprintf("listener %q needs a new socket at %s, where %s and enable_reuse_port is not on: Envoy would refuse it",
+					Message: fmt.Sprintf("listener %q needs a new socket at %s, but %s and enable_reuse_port is off: Envoy would reject it",
 						l.Name, l.where(), o.who(l)),
 					Help: newSocketHelp,
 				})
@@ -71,7 +70,7 @@ func (l *listening) where() string {
 // who says who is in the way of another.
 func (l *listening) who(of *listening) string {
 	if l.Name == of.Name {
-		return "it has one with other addresses or options"
+		return "its running version has one with other addresses or options"
 	}
-	return fmt.Sprintf("listener %q, which goes, has one", l.Name)
+	return fmt.Sprintf("listener %q, which is removed, has one", l.Name)
 }

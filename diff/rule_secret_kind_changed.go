@@ -13,12 +13,11 @@ var secretKindChanged = &Rule{
 	Code: "secret-kind-changed",
 	Doc: `A secret changes its kind while a running resource uses it.
 
-Secrets go out before clusters and listeners, so that those which run get it first, and
-hold on to it while they drain. Envoy takes another kind for an empty one: where a
-certificate is wanted it refuses the secret ("Failed to load incomplete private key from
-path"); where a validation context is wanted it takes the secret, and from then on
-verifies no peer at all. Ticket keys and generic secrets are empty then; these are
-warnings.`,
+xdspub publishes secrets before clusters and listeners, so running ones get the new secret first,
+and keep it while they drain. Envoy reads a secret of another kind as an empty one. If it needs a
+certificate it rejects the secret ("Failed to load incomplete private key from path"). If it needs
+a validation context it accepts the secret and no longer verifies peers. Ticket keys and generic
+secrets become empty (a warning). Give the new secret a new name.`,
 	Run: func(p *Pass) error {
 		subscribers, err := p.subscribers(xds.Secret)
 		if err != nil {
@@ -37,13 +36,13 @@ warnings.`,
 			var consequence string
 			switch want {
 			case "tls_certificate":
-				consequence = "Envoy would refuse it"
+				consequence = "Envoy would reject it"
 			case "validation_context":
-				consequence = "it would verify no peer from then on"
+				consequence = "it would no longer verify peers"
 			default:
 				consequence, f.Warning = "it gets an empty one", true
 			}
-			f.Message = fmt.Sprintf("%s runs with this secret as %s: %s", s.Resource.Key, noun(want), consequence)
+			f.Message = fmt.Sprintf("running %s uses this secret as %s: %s", s.Resource.Key, noun(want), consequence)
 			p.Report(f)
 		}
 		return nil

@@ -10,14 +10,14 @@ var sharedSettingsChanged = &Rule{
 	Code: "shared-settings-changed",
 	Doc: `A running cache, file manager or bandwidth bucket changes its settings.
 
-Some things belong to the whole Envoy, and everyone who names one shares it: the DNS cache
-of a dynamic forward proxy, the manager of asynchronous files by its id, the HTTP cache in
-a directory, the bucket of bandwidth_share by its id. What runs holds it while the new
-one comes, be it under another name, and while it drains; Envoy refuses other settings
-("config specified DNS cache 'x' with different settings", "AsyncFileManager mismatched
-config", "mismatched FileSystemHttpCacheConfig with same path", "to have different config
-you must use a distinct bucket_id"), in however small a thing: a default that is written
-out is another setting. Only redis_proxy is taken with other settings (a warning).`,
+Some objects belong to the whole Envoy, and all users of a name share them: the DNS cache of a
+dynamic forward proxy, an async file manager by its id, the HTTP cache in a directory, the bucket
+of bandwidth_share by its id. The running user keeps the object while the new one is added, even
+under another name, and while it drains. Envoy rejects other settings ("config specified DNS cache
+'x' with different settings", "AsyncFileManager mismatched config", "mismatched
+FileSystemHttpCacheConfig with same path", "to have different config you must use a distinct
+bucket_id"). Every detail counts: a default that is written out is another setting. Only redis_proxy
+is accepted with other settings, which have no effect (a warning).`,
 	Run: func(p *Pass) error {
 		asked, err := singletonUses(func(t *xds.Type) ([]*xds.Resource, error) { return p.New.Of(t), nil })
 		if err != nil || len(asked) == 0 {
@@ -40,11 +40,11 @@ out is another setting. Only redis_proxy is taken with other settings (a warning
 			}
 			f := Finding{
 				Resource: s.in, Path: s.Path, Warning: s.Tolerated,
-				Message: fmt.Sprintf("%s runs with other settings, in %s: Envoy would refuse these", s.Singleton, r.in.Key),
-				Help:    "name another one, in all places that share it",
+				Message: fmt.Sprintf("%s has other settings in running %s: Envoy would reject the new ones", s.Singleton, r.in.Key),
+				Help:    "write a new name in all places that share it",
 			}
 			if s.Tolerated {
-				f.Message = fmt.Sprintf("%s runs with other settings, in %s: these would not be in effect", s.Singleton, r.in.Key)
+				f.Message = fmt.Sprintf("%s has other settings in running %s: the new ones would have no effect", s.Singleton, r.in.Key)
 			}
 			p.Report(f)
 		}

@@ -43,7 +43,7 @@ func (f *follower) read(to *file) {
 	for _, r := range loaded.Resources() {
 		if r.Type != first.Target {
 			f.report(r, codeSubscriptionMismatch, "", fmt.Sprintf("a %s in a file of %ss: Envoy rejects the whole file", r.Type.Noun, first.Target.Noun),
-				"put it into the file of its own type", asked(first))
+				"move it to a file of its own type", asked(first))
 			continue
 		}
 		r.DeliveredBy = to.path
@@ -56,7 +56,7 @@ func (f *follower) read(to *file) {
 			Code: codeEmptySubscription.Name, Severity: diag.Warning, Position: diag.Position{File: name},
 			Message: fmt.Sprintf("no %s: %s", first.Target.Noun, first.Target.WithoutAny()),
 			Related: []diag.Related{asked(first)},
-			Help:    "where that is meant, write resources: []",
+			Help:    "if you mean it, write resources: []",
 		}
 		f.add(d)
 	}
@@ -84,7 +84,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 	case len(to.held) == 0:
 		d := diag.Diagnostic{
 			Code: codeEmptySubscription.Name, Position: diag.Position{File: f.resolve(to.path)},
-			Message: fmt.Sprintf("no %s, and Envoy asks for one here: %s", first.Target.Noun, first.Target.WithoutAny()),
+			Message: fmt.Sprintf("the file has no %s, but Envoy subscribes to one here: %s", first.Target.Noun, first.Target.WithoutAny()),
 			Related: []diag.Related{asked(first)},
 		}
 		if first.Target == xds.Endpoints || first.Target == xds.RouteConfiguration {
@@ -94,7 +94,7 @@ func (f *follower) one(to *file, loaded *load.Result) {
 	case len(to.held) > 1:
 		f.report(to.held[1], codeSubscriptionMismatch, xds.Path(first.Target.Name),
 			fmt.Sprintf("the file holds %d %ss: Envoy accepts exactly one, and rejects the file", len(to.held), first.Target.Noun),
-			"give each a file of its own, and name that in its path_config_source", asked(first))
+			"give each its own file, and write that in its path_config_source", asked(first))
 	}
 	if len(to.held) > 1 {
 		to.held, to.crowded = to.held[:1], true
@@ -127,9 +127,9 @@ func (f *follower) names(to *file) {
 			for _, scope := range f.scopes {
 				if scope.Name != held.Name {
 					f.report(scope.Resource, codeSubscriptionMismatch, scope.NamePath,
-						fmt.Sprintf("the scopes' file %s holds %s: requests of this scope get 404", to.path, held.Key),
-						"the route configurations of all scopes come from one file, which holds one: use one scope, or routes inline",
-						diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "this one is in the file"})
+						fmt.Sprintf("the route configuration of all scopes comes from %s, which holds %s: requests of this scope get 404", to.path, held.Key),
+						"a file holds one route configuration: use one scope, or write route_configuration inline",
+						diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"})
 				}
 			}
 		case s.Target == held.Type && s.Name != held.Name:
@@ -145,16 +145,16 @@ func (f *follower) names(to *file) {
 		f.resources = slices.DeleteFunc(f.resources, func(r *xds.Resource) bool { return r == held }) // Envoy never has it
 	default:
 		for _, s := range wrong {
-			f.report(s.Resource, codeSubscriptionMismatch, s.NamePath, fmt.Sprintf("%s holds %s, and not %q", to.path, held.Key, s.Name),
-				"name another file here: one file holds one resource",
-				diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "this one is in the file"})
+			f.report(s.Resource, codeSubscriptionMismatch, s.NamePath, fmt.Sprintf("%s holds %s, not %q", to.path, held.Key, s.Name),
+				"write another file here: a file holds one resource",
+				diag.Related{Position: held.Origin.Range(xds.Path(held.Type.Name)).Position, Message: "the file has this one"})
 		}
 	}
 }
 
 // asked returns where a subscriber asks.
 func asked(s subscriber) diag.Related {
-	return diag.Related{Position: s.Origin.Range(sourcePath(s)).Position, Message: "asked for here"}
+	return diag.Related{Position: s.Origin.Range(sourcePath(s)).Position, Message: "the subscription is here"}
 }
 
 // sourcePath returns where a subscriber names its file.
@@ -186,7 +186,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, reason(err)), "")
 		return false
 	case !info.Mode().IsRegular():
-		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is no file", path), "")
+		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is not a file", path), "")
 		return false
 	}
 	if watched == "" {
@@ -197,7 +197,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	case err != nil:
 		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s to watch: %s", watched, r.Refusal()), f.rootHelp(watched))
 	case !info.IsDir():
-		f.warn(r, codeUnsupportedFile, field, fmt.Sprintf("%s is no directory: Envoy reads the file once and never sees a change", watched), "name the directory that files are renamed in")
+		f.warn(r, codeUnsupportedFile, field, fmt.Sprintf("%s is not a directory: Envoy reads the file once and never sees a change", watched), "write the directory in which the files are renamed")
 	}
 	return true
 }
@@ -206,7 +206,7 @@ func (f *follower) rootHelp(path string) string {
 	if filepath.IsAbs(path) {
 		return ""
 	}
-	return fmt.Sprintf("a relative path begins at Envoy's working directory, which --root names: %s was looked for", f.resolve(path))
+	return fmt.Sprintf("a relative path begins at Envoy's working directory, set with --root: xdspub looked for %s", f.resolve(path))
 }
 
 // reason returns an error without the path in it.

@@ -257,7 +257,7 @@ func (f *follower) node(b *bootstrapv3.Bootstrap) {
 	if id != "" {
 		field, flag = "node.cluster", "--service-cluster"
 	}
-	f.report(f.result.Bootstrap, codeNodeMissing, "node", fmt.Sprintf("%s is not set: Envoy does not start unless %s says it", field, flag), "set id and cluster of node")
+	f.report(f.result.Bootstrap, codeNodeMissing, "node", fmt.Sprintf("%s is not set: Envoy does not start, unless %s sets it", field, flag), "set node.id and node.cluster")
 }
 
 // take takes a resource over, and follows what it subscribes to.
@@ -290,7 +290,7 @@ func (f *follower) look(r *xds.Resource) {
 		}
 		f.named(r, n)
 		if s, ok := n.Subscription(); ok && s.Source == nil && s.Target == xds.Endpoints {
-			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: %s", r.Key, r.Refusal()), "say in eds_cluster_config.eds_config where its endpoints come from")
+			f.report(r, codeNoConfigSource, s.NamePath, fmt.Sprintf("%s has type EDS and no eds_config: %s", r.Key, r.Refusal()), "set eds_cluster_config.eds_config, the source of its endpoints")
 		} else if ok && s.Source != nil {
 			_, scopes := n.Message.(*hcmv3.ScopedRoutes)
 			f.subscribe(subscriber{Resource: r, Subscription: s, scopes: scopes && s.Target == xds.RouteConfiguration})
@@ -378,7 +378,7 @@ func (f *follower) elsewhere(s subscriber) {
 	}
 	switch s.Source.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Path: // an empty one, which path_config_source may not be
-		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()), "name a file by path_config_source")
+		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()), "name a file with path_config_source")
 	case *corev3.ConfigSource_Ads:
 		f.ads(s)
 	}
@@ -389,7 +389,7 @@ func (f *follower) ads(s subscriber) {
 	if f.hasADS {
 		return
 	}
-	f.report(s.Resource, codeNoADS, s.SourcePath, "ads is asked for, and the bootstrap has no ads_config: "+s.Resource.Refusal(), "set dynamic_resources.ads_config in the bootstrap, or name a file by path_config_source")
+	f.report(s.Resource, codeNoADS, s.SourcePath, "the config source is ads, but the bootstrap has no ads_config: "+s.Resource.Refusal(), "set dynamic_resources.ads_config in the bootstrap, or name a file with path_config_source")
 }
 
 // resolve returns a path as this program has to open it.

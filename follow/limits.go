@@ -37,7 +37,7 @@ func (f *follower) directories() {
 			continue
 		}
 		f.report(list[second].Resource, codeSharedDirectory, sourcePath(list[second]),
-			fmt.Sprintf("%s watch the same directory: changes have no order there", strings.Join(types, ", ")), "give each file a directory of its own",
+			fmt.Sprintf("%s watch the same directory: Envoy may read their changes in any order", strings.Join(types, ", ")), "give each file its own directory",
 			diag.Related{Position: list[0].Origin.Range(sourcePath(list[0])).Position, Message: list[0].Target.API + " watches it too"})
 	}
 }
@@ -59,8 +59,8 @@ func (f *follower) inotify() {
 		return
 	}
 	d := f.result.Bootstrap.Diagnostic(codeInotifyLimit.Name, xds.Path("dynamic_resources"),
-		fmt.Sprintf("the configuration takes %d inotify instances of Envoy's user, Linux gives %d unless told otherwise: one too many aborts Envoy", n, inotifyInstances))
-	d.Help = "raise the sysctl fs.inotify.max_user_instances, or put endpoints and routes inline"
+		fmt.Sprintf("the configuration needs %d inotify instances, and Linux gives Envoy's user %d by default: one too many aborts Envoy", n, inotifyInstances))
+	d.Help = "raise the sysctl fs.inotify.max_user_instances, or write endpoints and routes inline"
 	if n <= inotifyInstances {
 		d.Severity = diag.Warning
 	}

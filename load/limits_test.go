@@ -136,7 +136,7 @@ func TestManyErrors(t *testing.T) {
 				}
 				last := result.Diagnostics[0] // it stands at the file, without a line
 				list := result.Diagnostics[1:]
-				if !result.Partial || len(list) != MaxFindings || last.Code != diag.TooMany.Name || last.Severity != diag.Error || last.Message != "too many errors in this file: 10000 of them are listed" {
+				if !result.Partial || len(list) != MaxFindings || last.Code != diag.TooMany.Name || last.Severity != diag.Error || last.Message != "too many errors in this file: only 10000 are listed" {
 					t.Fatalf("%d findings, partial: %v, %v", len(list), result.Partial, last)
 				}
 				if first == nil {
@@ -164,7 +164,7 @@ func TestManyBadFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := result.Diagnostics; !result.Partial || len(got) != 21 || got[0].String() != dir+": error: too many errors in the source tree: 20 of them are listed [too-many-findings]" || got[20].File != filepath.Join(dir, "09.json") {
+	if got := result.Diagnostics; !result.Partial || len(got) != 21 || got[0].String() != dir+": error: too many errors in the source tree: only 20 are listed [too-many-findings]" || got[20].File != filepath.Join(dir, "09.json") {
 		t.Errorf("%d findings, partial: %v: %v", len(got), result.Partial, got)
 	}
 }

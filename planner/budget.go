@@ -45,7 +45,7 @@ func (c *change) renderWithin(ctx context.Context, t *render.Target) (*render.Ou
 	}
 	inline := ""
 	if least := needed[len(needed)-1]; least < needed[0] {
-		inline = fmt.Sprintf(", %d with all inline that may be", least)
+		inline = fmt.Sprintf(" (%d with everything inlined)", least)
 	}
 	help := "raise the sysctl fs.inotify.max_user_instances and --inotify-budget"
 	if c.options.Endpoints == EndpointsFile {
@@ -95,15 +95,15 @@ func (c *change) warnInlined(w inlineMode, needed int) diag.List {
 	if w.endpoints && !is.endpoints {
 		list = append(list, diag.Diagnostic{
 			Code: codeEndpointsInlined.Name, Severity: codeEndpointsInlined.Severity, Position: diag.Position{File: c.options.Source},
-			Message: "endpoint assignments go into their clusters from now on: " + budget + "; an endpoint change then replaces its cluster and its connections",
-			Help:    help + "; to take this as it is, use --eds=inline",
+			Message: "endpoint assignments are inlined into their clusters from now on: " + budget + "; a change of an endpoint then replaces its cluster and closes its connections",
+			Help:    help + "; to accept this, use --eds=inline",
 		})
 	}
 	if w.routes && !is.routes {
 		list = append(list, diag.Diagnostic{
 			Code: codeRoutesInlined.Name, Severity: codeRoutesInlined.Severity, Position: diag.Position{File: c.options.Source},
-			Message: "route configurations go into their listeners from now on: " + budget + "; a route change then replaces the filter chains of its listeners and drains their connections",
-			Help:    help + "; they go back into files when --inotify-budget is raised",
+			Message: "route configurations are inlined into their listeners from now on: " + budget + "; a change of a route then replaces the filter chains of its listeners and drains their connections",
+			Help:    help + "; they return to files when --inotify-budget is raised",
 		})
 	}
 	return list

@@ -26,27 +26,25 @@ func RuleCodes() []diag.Code {
 var (
 	codeEndpointsInlined = diag.Code{Name: "endpoints-inlined", Severity: diag.Warning, Doc: `Endpoint assignments are inlined into their clusters, to save inotify instances.
 
-Every path subscription costs Envoy an inotify instance, 128 a user by default
-(sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.
-Past --inotify-budget the endpoints of EDS clusters are written into the clusters
-and stay there, until --eds=file. Each change of an endpoint then replaces its
-cluster and closes the connections of its pool.`}
+Every path subscription costs Envoy an inotify instance. Linux gives a user 128 by default (sysctl
+fs.inotify.max_user_instances), and one too many aborts a running Envoy. When a plan exceeds
+--inotify-budget, xdspub writes the endpoints of EDS clusters into the clusters. They stay there
+until --eds=file. A change of an endpoint then replaces its cluster and closes the connections of
+its pool.`}
 
 	codeInotifyBudget = diag.Code{Name: "inotify-budget", Doc: `The path subscriptions exceed the inotify budget.
 
-Every path subscription costs Envoy an inotify instance, 128 a user by default
-(sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.
-While a change goes on, what runs, what drains and what comes count together.
-Endpoints (unless --eds=file) and routes have gone inline as far as that helps.
-Raise the sysctl and --inotify-budget, use --eds=inline, or use fewer secrets and
-extension configs.`}
+Every path subscription costs Envoy an inotify instance. Linux gives a user 128 by default (sysctl
+fs.inotify.max_user_instances), and one too many aborts a running Envoy. During a change, running,
+draining and new subscriptions count together. xdspub has already inlined endpoints (unless
+--eds=file) and routes as far as that helps. Raise the sysctl and --inotify-budget, use
+--eds=inline, or use fewer secrets and extension configs.`}
 
 	codeRoutesInlined = diag.Code{Name: "routes-inlined", Severity: diag.Warning, Doc: `Route configurations are inlined into their listeners, to save inotify instances.
 
-Every path subscription costs Envoy an inotify instance, 128 a user by default
-(sysctl fs.inotify.max_user_instances), and the one too many aborts a live Envoy.
-Where endpoints inline do not save enough, the route configurations that listeners
-ask this tree for are written into the listeners, with validate_clusters: false
-unless it is set, and stay there until --inotify-budget is raised. Each change of a
-route then replaces the filter chains of its listeners and drains their connections.`}
+Every path subscription costs Envoy an inotify instance. Linux gives a user 128 by default (sysctl
+fs.inotify.max_user_instances), and one too many aborts a running Envoy. If inlined endpoints do
+not save enough, xdspub writes the route configurations of this tree into their listeners, with
+validate_clusters: false unless it is set. They stay there until --inotify-budget is raised. A
+change of a route then replaces the filter chains of its listeners and drains their connections.`}
 )

@@ -61,8 +61,8 @@ func TestAddressesMove(t *testing.T) {
 
 func TestAddressesSwap(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{"a 1,b 2", "a 2,b 1", `listeners "a" and "b" take each other's address: Envoy would refuse all of them`},
-		{"a 1,b 2,c 3", "a 2,b 3,c 1", `listeners "a" and "b" and "c" take each other's address: Envoy would refuse all of them`},
+		{"a 1,b 2", "a 2,b 1", `listeners "a" and "b" exchange their addresses: Envoy would reject all of them`},
+		{"a 1,b 2,c 3", "a 2,b 3,c 1", `listeners "a" and "b" and "c" exchange their addresses: Envoy would reject all of them`},
 	} {
 		s := fixture.New(t, nil)
 		s.Tree(listenersAt(strings.Split(c.old, ",")...))
@@ -98,7 +98,7 @@ func TestSwapBehindAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan, list, err := s.P.Plan(t.Context(), checked.Snapshot, s.Now)
-	if plan != nil || err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Message, `listeners "b" and "c" take`) {
+	if plan != nil || err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Message, `listeners "b" and "c" exchange`) {
 		t.Error(plan, list, err)
 	}
 }

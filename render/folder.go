@@ -51,9 +51,9 @@ func folderCollisions(s *xds.Snapshot) diag.List {
 			seen[lower] = r
 			continue
 		}
-		message, help := fmt.Sprintf("the names %q and %q differ only by letter case, their folders would be one on some file systems", first.Name, r.Name), "rename one of them"
+		message, help := fmt.Sprintf("the names %q and %q differ only in letter case: on some file systems they would share a folder", first.Name, r.Name), "rename one of them"
 		if first.Name == r.Name { // which a rule refuses, unless it is left out
-			message, help = fmt.Sprintf("%s is defined twice, both would be in one file", r.Key), "remove or rename one of them"
+			message, help = fmt.Sprintf("%s is defined twice: both would be in the same file", r.Key), "remove or rename one of them"
 		}
 		d := r.Diagnostic(codeFolderCollision.Name, xds.Path(r.Type.Name), message)
 		d.Help = help

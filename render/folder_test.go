@@ -12,7 +12,7 @@ import (
 // TestFolderCollisions: what has the folder of another resource is refused, and it is said why.
 func TestFolderCollisions(t *testing.T) {
 	for _, tt := range []struct{ a, b, want string }{
-		{"web", "Web", "differ only by letter case"},
+		{"web", "Web", "differ only in letter case"},
 		{"web", "web", `endpoint assignment "web" is defined twice`},
 		{"web", "other", ""},
 	} {
