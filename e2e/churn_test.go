@@ -248,7 +248,7 @@ func table(runs []*churn) string {
 	row("", func(c *churn) string { return c.by })
 	b.WriteString("|---" + strings.Repeat("|---", len(runs)) + "|\n")
 	row("publishes", func(c *churn) string { return fmt.Sprint(c.publishes) })
-	row("updates that Envoy refused", func(c *churn) string { return fmt.Sprint(c.refused) })
+	row("updates that Envoy rejected", func(c *churn) string { return fmt.Sprint(c.refused) })
 	part := func(name string, of func(c *churn) *tally) {
 		row("requests on "+name, func(c *churn) string { return fmt.Sprint(of(c).asked()) })
 		row("failed", func(c *churn) string { return fmt.Sprintf("**%d**", of(c).failed) })
