@@ -231,8 +231,10 @@ func (c *Change) expect(s publish.Step) error {
 	}
 	c.expected = nil
 	for _, sub := range changed {
-		version := c.version(sub.File)
-		if version != "" && (written[sub.File] || !before.Shares(sub)) {
+		if !written[sub.File] && before.Shares(sub) {
+			continue
+		}
+		if version := c.version(sub.File); version != "" {
 			expected := sub.Expect(version, !written[sub.File])
 			expected.Changed = c.out.Changed(sub.File)
 			c.expected = append(c.expected, expected)

@@ -31,27 +31,36 @@ func (r *Reader) derive(t *xds.Type, resources []*xds.Resource) *derived {
 		return d
 	}
 	ours := r.ours()
-	add := func(list []*xds.Resource, n int) {
-		d.watches.Add(render.Watches(list), n)
-		d.named.Add(ours.named(list), n)
-	}
-	was, is := d.resources, resources
+	differences(d.resources, resources, func(res *xds.Resource, n int) {
+		one := []*xds.Resource{res}
+		d.watches.Add(render.Watches(one), n)
+		d.named.Add(ours.named(one), n)
+	})
+	d.resources = resources
+	return d
+}
+
+// differences calls add for each resource of a list by name that is not in another one: with 1 for
+// what comes, with -1 for what goes.
+func differences(was, is []*xds.Resource, add func(res *xds.Resource, n int)) {
 	for len(was) > 0 && len(is) > 0 {
 		switch {
 		case was[0] == is[0]:
 			was, is = was[1:], is[1:]
 		case was[0].Name < is[0].Name:
-			add(was[:1], -1)
+			add(was[0], -1)
 			was = was[1:]
 		default:
-			add(is[:1], 1)
+			add(is[0], 1)
 			is = is[1:]
 		}
 	}
-	add(was, -1)
-	add(is, 1)
-	d.resources = resources
-	return d
+	for _, res := range was {
+		add(res, -1)
+	}
+	for _, res := range is {
+		add(res, 1)
+	}
 }
 
 // File returns the published file that a subscription of a bound resource is for. ok is false

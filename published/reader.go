@@ -64,6 +64,7 @@ func New(o Options) *Reader {
 // in what was there before.
 func (r *Reader) Opened(d *publish.Dir) {
 	r.options.Dir, r.files = d.Path(), d.Reader()
+	r.derived, r.subscribers = make(map[*xds.Type]*derived), nil // which hold for the directory as Envoy sees it
 	r.Trust(false)
 }
 

@@ -12,12 +12,17 @@ import (
 	"xdspub/xds"
 )
 
-// Subscriber is a subscription of a published resource, or a bootstrap, to a published file.
+// Subscriber is a subscription of published resources, or a bootstrap, to a published file.
 type Subscriber struct {
 	// File is the path below the output directory.
 	File string
 	t    *xds.Type
 	name string // of the resource in the file; empty for CDS, LDS and SRDS
+	// share is equal for subscribers to a file that share one subscription in Envoy: only
+	// clusters have one each for their endpoints.
+	share string
+	// from are those who subscribe.
+	from []subscribing
 	// statPrefixes are those of Envoy's statistics, with envoy.Any for the part that depends
 	// on which of several subscribers was the first.
 	statPrefixes []string
@@ -25,13 +30,40 @@ type Subscriber struct {
 	entrypoints []string
 }
 
-// key is equal for subscribers that share one subscription in Envoy: only clusters have one
-// each for their endpoints.
-func (s *Subscriber) key() string {
-	if s.t == xds.Endpoints {
-		return s.File + " " + s.statPrefixes[0]
+// subscribing is what those have in common who share a subscription: so many.
+type subscribing struct {
+	statPrefix, entrypoint string
+	n                      int
+}
+
+// with returns s with n more of those who subscribe, which may be below 0.
+func (s Subscriber) with(by subscribing) *Subscriber {
+	s.from = slices.Clone(s.from)
+	same := func(f subscribing) bool { return f.statPrefix == by.statPrefix && f.entrypoint == by.entrypoint }
+	i := slices.IndexFunc(s.from, same)
+	if i < 0 {
+		i, s.from = len(s.from), append(s.from, subscribing{by.statPrefix, by.entrypoint, 0})
 	}
-	return s.File
+	if s.from[i].n += by.n; s.from[i].n <= 0 {
+		s.from = slices.Delete(s.from, i, i+1)
+	}
+	s.statPrefixes, s.entrypoints = nil, nil
+	for _, f := range s.from {
+		s.entrypoints = append(s.entrypoints, f.entrypoint)
+		if f.statPrefix != "" {
+			s.statPrefixes = append(s.statPrefixes, f.statPrefix)
+		}
+	}
+	for _, list := range []*[]string{&s.statPrefixes, &s.entrypoints} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return &s
+}
+
+// compareSubscribers is the order of Subscribers.All: 0 for those that share a subscription.
+func compareSubscribers(a, b *Subscriber) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.share, b.share))
 }
 
 // Expect returns the subscription for a question to Envoys, with the version that they are to
@@ -40,12 +72,10 @@ func (s *Subscriber) Expect(version string, unmoved bool) envoy.Subscription {
 	return envoy.Subscription{File: s.File, API: s.t.API, Name: s.name, Version: version, StatPrefixes: s.statPrefixes, Entrypoints: s.entrypoints, Unmoved: unmoved}
 }
 
-// Subscribers are the subscriptions to published files.
+// Subscribers are the subscriptions to published files. A value never changes.
 type Subscribers struct {
-	// All are in the order of their keys.
-	All    []*Subscriber
-	byKey  map[string]*Subscriber
-	byFile map[string][]*Subscriber
+	// All are sorted by file.
+	All []*Subscriber
 	// What they are of.
 	clusters, listeners []*xds.Resource
 	layers              []string
@@ -53,92 +83,119 @@ type Subscribers struct {
 
 // Subscribers returns the path subscriptions to published files that bootstraps have, by layers,
 // and that these clusters and listeners have. It does not know those of the static resources of a
-// bootstrap. For the same lists as before it returns the same value.
+// bootstrap. For the same lists as before it returns the same value; for others it looks only at
+// what differs.
 func (r *Reader) Subscribers(clusters, listeners []*xds.Resource, layers []string) *Subscribers {
-	if s := r.subscribers; s != nil && sameSlice(s.clusters, clusters) && sameSlice(s.listeners, listeners) && slices.Equal(s.layers, layers) {
-		return s
+	was := r.subscribers
+	if was != nil && sameSlice(was.clusters, clusters) && sameSlice(was.listeners, listeners) && slices.Equal(was.layers, layers) {
+		return was
 	}
-	s := &Subscribers{
-		byKey: r.findSubscribers(clusters, listeners, layers), byFile: make(map[string][]*Subscriber),
-		clusters: clusters, listeners: listeners, layers: layers,
+	cds, lds := r.options.Format.Path(xds.Cluster, ""), r.options.Format.Path(xds.Listener, "")
+	var changes []subscribed
+	ofBootstrap := func(t *xds.Type, name, file, statPrefix string, n int) {
+		changes = append(changes, subscribed{&Subscriber{File: file, t: t, name: name}, subscribing{statPrefix, file, n}})
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.byKey)) {
-		sub := s.byKey[key]
-		s.All = append(s.All, sub)
-		s.byFile[sub.File] = append(s.byFile[sub.File], sub)
+	if was == nil {
+		was = &Subscribers{}
+		ofBootstrap(xds.Cluster, "", cds, envoy.CDS(), 1)
+		ofBootstrap(xds.Listener, "", lds, envoy.LDS(), 1)
 	}
-	r.subscribers = s
-	return s
+	for n, names := range map[int][]string{-1: was.layers, 1: layers} {
+		for _, name := range names {
+			ofBootstrap(xds.Runtime, name, r.options.Format.Path(xds.Runtime, name), envoy.RTDS(), n)
+		}
+	}
+	ours := r.ours()
+	from := func(entrypoint string) func(*xds.Resource, int) {
+		return func(res *xds.Resource, n int) { changes = append(changes, ours.subscribed(res, entrypoint, n)...) }
+	}
+	differences(was.clusters, clusters, from(cds))
+	differences(was.listeners, listeners, from(lds))
+	r.subscribers = &Subscribers{was.after(changes), clusters, listeners, slices.Clone(layers)}
+	return r.subscribers
 }
 
-// To returns the subscriptions to some files, in the order of their keys.
+// subscribed is a change of how many subscribe to a file.
+type subscribed struct {
+	to *Subscriber
+	by subscribing
+}
+
+// subscribed returns the subscriptions of a resource to published files, n times.
+func (o ours) subscribed(res *xds.Resource, entrypoint string, n int) (list []subscribed) {
+	for _, sub := range res.Facts().Subscriptions {
+		file, ok := o.file(sub)
+		if !ok {
+			continue
+		}
+		s, prefix := &Subscriber{File: file, t: sub.Target, name: sub.Name}, statPrefixOf(sub)
+		if sub.Target == xds.Endpoints {
+			s.share = prefix
+		}
+		list = append(list, subscribed{s, subscribing{prefix, entrypoint, n}})
+	}
+	return list
+}
+
+// after returns All after changes.
+func (s *Subscribers) after(changes []subscribed) []*Subscriber {
+	slices.SortStableFunc(changes, func(a, b subscribed) int {
+		return cmp.Or(compareSubscribers(a.to, b.to), -cmp.Compare(a.by.n, b.by.n))
+	})
+	all, rest := make([]*Subscriber, 0, len(s.All)+len(changes)), s.All
+	for len(changes) > 0 {
+		is := changes[0].to
+		i, found := slices.BinarySearchFunc(rest, is, compareSubscribers)
+		all, rest = append(all, rest[:i]...), rest[i:]
+		if found {
+			is, rest = rest[0], rest[1:]
+		}
+		for to := is; len(changes) > 0 && compareSubscribers(changes[0].to, to) == 0; changes = changes[1:] {
+			is = is.with(changes[0].by)
+		}
+		if len(is.from) > 0 {
+			all = append(all, is)
+		}
+	}
+	return append(all, rest...)
+}
+
+// To returns the subscriptions to some files, sorted.
 func (s *Subscribers) To(files map[string]bool) []*Subscriber {
 	var list []*Subscriber
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		list = append(list, s.byFile[file]...)
+		i, _ := slices.BinarySearchFunc(s.All, file, func(sub *Subscriber, file string) int { return cmp.Compare(sub.File, file) })
+		for ; i < len(s.All) && s.All[i].File == file; i++ {
+			list = append(list, s.All[i])
+		}
 	}
 	return list
 }
 
 // Shares reports whether sub shares a subscription with one of Subscribers, so that Envoy has it
 // already.
-func (s *Subscribers) Shares(sub *Subscriber) bool { return s.byKey[sub.key()] != nil }
-
-// findSubscribers returns the subscriptions by key.
-func (r *Reader) findSubscribers(clusters, listeners []*xds.Resource, layers []string) map[string]*Subscriber {
-	subs := make(map[string]*Subscriber)
-	add := func(s *Subscriber) {
-		if had := subs[s.key()]; had != nil {
-			had.entrypoints = append(had.entrypoints, s.entrypoints...)
-			had.statPrefixes = append(had.statPrefixes, s.statPrefixes...)
-			s = had
-		}
-		for _, list := range []*[]string{&s.entrypoints, &s.statPrefixes} {
-			slices.Sort(*list)
-			*list = slices.Compact(*list)
-		}
-		subs[s.key()] = s
-	}
-	cds, lds := r.options.Format.Path(xds.Cluster, ""), r.options.Format.Path(xds.Listener, "")
-	add(&Subscriber{File: cds, t: xds.Cluster, statPrefixes: []string{envoy.CDS()}, entrypoints: []string{cds}})
-	add(&Subscriber{File: lds, t: xds.Listener, statPrefixes: []string{envoy.LDS()}, entrypoints: []string{lds}})
-	for _, name := range layers {
-		file := r.options.Format.Path(xds.Runtime, name)
-		add(&Subscriber{File: file, t: xds.Runtime, name: name, statPrefixes: []string{envoy.RTDS()}, entrypoints: []string{file}})
-	}
-	ours := r.ours()
-	for _, from := range []struct {
-		via       string
-		resources []*xds.Resource
-	}{{cds, clusters}, {lds, listeners}} {
-		for _, res := range from.resources {
-			for _, sub := range res.Facts().Subscriptions {
-				if file, ok := ours.file(sub); ok {
-					add(&Subscriber{File: file, t: sub.Target, name: sub.Name, statPrefixes: statPrefixesOf(sub), entrypoints: []string{from.via}})
-				}
-			}
-		}
-	}
-	return subs
+func (s *Subscribers) Shares(sub *Subscriber) bool {
+	_, shares := slices.BinarySearchFunc(s.All, sub, compareSubscribers)
+	return shares
 }
 
-// statPrefixesOf returns the stat prefixes that a subscription may have.
-func statPrefixesOf(sub xds.Subscription) []string {
+// statPrefixOf returns the stat prefix that a subscription has; "" for none.
+func statPrefixOf(sub xds.Subscription) string {
 	switch sub.Target {
 	case xds.Endpoints:
 		c := sub.Node.Message.(*clusterv3.Cluster)
-		return []string{envoy.EDS(cmp.Or(c.GetAltStatName(), c.GetName()))}
+		return envoy.EDS(cmp.Or(c.GetAltStatName(), c.GetName()))
 	case xds.RouteConfiguration:
 		// Connection managers share a subscription, and Envoy keeps the stat_prefix of the
 		// first, even when that one is gone.
-		return []string{envoy.RDS(envoy.Any, sub.Name)}
+		return envoy.RDS(envoy.Any, sub.Name)
 	case xds.ScopedRoutes:
 		scopes, _ := xds.Enclosing[*hcmv3.ScopedRoutes](sub.Node)
-		return []string{envoy.SRDS(envoy.Any, scopes.GetName())}
+		return envoy.SRDS(envoy.Any, scopes.GetName())
 	case xds.Secret:
-		return []string{envoy.SDS(sub.Name)}
+		return envoy.SDS(sub.Name)
 	case xds.ExtensionConfig:
-		return []string{envoy.ECDS(envoy.Any, sub.Name)}
+		return envoy.ECDS(envoy.Any, sub.Name)
 	}
-	return nil
+	return ""
 }
