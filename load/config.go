@@ -72,7 +72,7 @@ func config(s *source) ([]Setting, diag.List) {
 		return nil, nil
 	case 1:
 	default:
-		d.report(s.finding(codeUnknownDocument, docs[1].point(0), "the file is one document", ""))
+		d.report(s.finding(codeUnknownDocument, docs[1].point(0), "a settings file has one document, and here a second one begins", ""))
 		return nil, d.file.diagnostics()
 	}
 	doc := docs[0]
@@ -82,7 +82,7 @@ func config(s *source) ([]Setting, diag.List) {
 	}
 	members, ok := objectOf(text)
 	if !ok {
-		d.report(s.finding(codeInvalidValue, s.point(0), "the file is a mapping of flag names to values", ""))
+		d.report(s.finding(codeInvalidValue, s.point(0), "a settings file has one setting a line, such as eds: inline", ""))
 		return nil, d.file.diagnostics()
 	}
 	var settings []Setting
@@ -115,7 +115,7 @@ func settingValues(raw json.RawMessage) ([]string, error) {
 		case string, bool, json.Number:
 			values = append(values, fmt.Sprint(v))
 		default:
-			return nil, fmt.Errorf("a flag's value is text, a number or a boolean, or a list of these")
+			return nil, errors.New("a setting has a text, a number or a boolean, or a list of these")
 		}
 	}
 	return values, nil

@@ -32,13 +32,13 @@ func TestConfig(t *testing.T) {
 		"empty":    {"# nothing\n", nil, ""},
 		"null":     {"---\n", nil, ""},
 		"bom":      {"\ufeffa: b\n", []string{"a=b 1:1"}, ""},
-		"object":   {"a: {b: c}\n", nil, "xdspub.yaml:1:4: a: a flag's value is text, a number or a boolean, or a list of these [invalid-value]"},
-		"nothing":  {"a:\n", nil, "xdspub.yaml:1:3: a: a flag's value is text, a number or a boolean, or a list of these [invalid-value]"},
-		"list":     {"- a\n", nil, "xdspub.yaml:1:1: the file is a mapping of flag names to values [invalid-value]"},
+		"object":   {"a: {b: c}\n", nil, "xdspub.yaml:1:4: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
+		"nothing":  {"a:\n", nil, "xdspub.yaml:1:3: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
+		"list":     {"- a\n", nil, "xdspub.yaml:1:1: a settings file has one setting a line, such as eds: inline [invalid-value]"},
 		"twice":    {"a: 1\na: 2\n", nil, `xdspub.yaml:2:1: key "a" stands twice in one mapping [duplicate-key]`},
 		"syntax":   {"a: [\n", nil, "xdspub.yaml:1:4: this [ is not closed [invalid-syntax]"},
 		"utf8":     {"a: \xff\n", nil, "xdspub.yaml:1:4: byte 0xff is not valid UTF-8 [invalid-utf8]"},
-		"two":      {"a: 1\n---\nb: 1\n", nil, "xdspub.yaml:2:1: the file is one document [unknown-document]"},
+		"two":      {"a: 1\n---\nb: 1\n", nil, "xdspub.yaml:2:1: a settings file has one document, and here a second one begins [unknown-document]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

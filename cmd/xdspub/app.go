@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -64,7 +67,23 @@ func run(args []string, stdout, stderr io.Writer) int {
 		status = exitUsage
 	}
 	fmt.Fprintf(stderr, "xdspub: %v\n", err)
+	if help := advice(err); help != "" {
+		fmt.Fprintf(stderr, "    help: %s\n", help)
+	}
 	return status
+}
+
+// advice says what to do about an error of the system, or is empty.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free space, or inodes, on that file system, and run this again"
+	case errors.Is(err, syscall.EROFS):
+		return "choose a directory on a file system that can be written to, or mount that one read-write"
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("this runs as the user with the ID %d: give it access, or run it as another user", os.Getuid())
+	}
+	return ""
 }
 
 func newApp(stdout, stderr io.Writer) *cli.App {
@@ -74,8 +93,8 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Description: `Exit status: 0 success, 1 an error was found or nothing was published, 2 wrong usage, 3 could
 not run. Results go to standard output, logs to standard error.
 
-Options of validate, render and watch can also stand in xdspub.yaml at the root of the source
-tree, or in environment variables. Options win over variables, and variables over the file.
+Options of validate, render and watch can also be set in xdspub.yaml at the root of the source
+tree, or by environment variables. An option wins over a variable, and a variable over the file.
 
 xdspub COMMAND --help shows the options of a command.`,
 		Flags:           []cli.Flag{cli.HelpFlag, versionFlag()}, // with a help command of ours, the library leaves the first out

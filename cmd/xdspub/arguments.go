@@ -80,7 +80,7 @@ func checkGlobalFlag(app *cli.App, arg string) error {
 		}
 	}
 	if of := commandsWith(app, arg); len(of) > 0 {
-		return usagef("%s stands before the command: write xdspub %s %s …", arg, of[0], arg)
+		return usagef("%s is an option of a command, and goes after it: write xdspub %s %s …", arg, of[0], arg)
 	}
 	return usagef("unknown flag %s: see xdspub --help", arg)
 }
@@ -181,7 +181,11 @@ func nearest(names []string, word string) string {
 func oneArgument(c *cli.Context, name string) (string, error) {
 	switch {
 	case c.NArg() != 1:
-		return "", usagef("%s needs one %s, not %d: see %s", c.Command.Name, name, c.NArg(), helpFor(c.Command.Name))
+		given := "none is given"
+		if c.NArg() > 1 {
+			given = fmt.Sprintf("%d are given, %s", c.NArg(), strings.Join(c.Args().Slice(), " "))
+		}
+		return "", usagef("%s needs one %s, and %s: see %s", c.Command.Name, name, given, helpFor(c.Command.Name))
 	case c.Args().First() == "":
 		return "", usagef("%s is empty", name)
 	}

@@ -20,7 +20,9 @@ func bootstrapCommand() *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name:  "envoy",
 			Usage: "write the bootstrap of an Envoy that reads the output directory",
-			Description: `Publish first: Envoy exits when a file of its bootstrap is missing.
+			Description: `Prints a bootstrap that subscribes Envoy to the published clusters, listeners and runtime layers.
+Publish before Envoy starts: it exits if a file of its bootstrap is missing. Print it again, and
+restart Envoy, after a change of --format, of the path, or of the names of runtime layers.
 
 Examples:
   xdspub bootstrap envoy --out /var/lib/xds > envoy.yaml
@@ -30,8 +32,8 @@ Examples:
 				&cli.StringFlag{Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it (default: as it was published)"},
 				&cli.StringFlag{Name: "format", EnvVars: env("format"), Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
 				&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: "127.0.0.1:9901", Usage: "Envoy's admin address, `IP:PORT` or unix:PATH"},
-				&cli.StringFlag{Name: "node-id", EnvVars: env("node-id"), Value: "envoy", Usage: "`ID` of the node"},
-				&cli.StringFlag{Name: "node-cluster", EnvVars: env("node-cluster"), Value: "envoy", Usage: "cluster `NAME` of the node"},
+				&cli.StringFlag{Name: "node-id", EnvVars: env("node-id"), Value: "envoy", Usage: "node `ID` of this Envoy"},
+				&cli.StringFlag{Name: "node-cluster", EnvVars: env("node-cluster"), Value: "envoy", Usage: "node cluster `NAME` of this Envoy"},
 			},
 			Action: bootstrapEnvoy,
 		}},
@@ -39,14 +41,14 @@ Examples:
 			if c.Args().Present() {
 				return usagef("unknown client %q: use envoy", c.Args().First())
 			}
-			return usagef("bootstrap needs a client, such as envoy: see %s", helpFor("bootstrap"))
+			return usagef("bootstrap needs a client, and envoy is the only one: see %s", helpFor("bootstrap"))
 		},
 	}
 }
 
 func bootstrapEnvoy(c *cli.Context) error {
 	if c.NArg() > 0 {
-		return usagef("bootstrap envoy takes no arguments: name the output directory by --out")
+		return usagef("bootstrap envoy takes no arguments: write --out DIR for the output directory")
 	}
 	out := c.Path("out")
 	if out == "" {

@@ -17,13 +17,16 @@ func convertCommand() *cli.Command {
 		Name:      "convert",
 		Usage:     "write the resources of one file as a DiscoveryResponse in another format",
 		ArgsUsage: "FILE|-",
-		Description: `Examples:
+		Description: `The file holds resources, or a DiscoveryResponse that Envoy or xdspub reads. Names that it
+refers to are not checked: xdspub validate does that.
+
+Examples:
   xdspub convert --to json clusters.yaml
   xdspub convert --to yaml --output cds.yaml /var/lib/xds/cds/cds.pb`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "format to write: `" + strings.Join(formatNames(), "|") + "` (required)"},
 			stdinFormatFlag(),
-			&cli.StringFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE`, - for standard output"},
+			&cli.StringFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` (- is standard output)"},
 			maxFindingsFlag(),
 		},
 		Action: convertAction,

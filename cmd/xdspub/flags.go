@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/controller"
+	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/pipeline"
 	"xdspub/planner"
@@ -24,14 +24,14 @@ import (
 // sourceFlags say how a source tree is read and judged.
 func sourceFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.PathFlag{Category: groupSource, Name: "config", EnvVars: env("config"), Usage: "settings `FILE` (default: xdspub.yaml in the source tree)"},
-		&cli.StringSliceFlag{Category: groupSource, Name: "ignore", EnvVars: env("ignore"), Usage: "skip files of the tree that match the glob `PATTERN`"},
-		&cli.StringSliceFlag{Category: groupSource, Name: "allow-path", EnvVars: env("allow-path"), Usage: "links and relative paths in the tree may lead into `DIR`, which is outside of it"},
-		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: references to its static resources are valid"},
-		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree without resources; published, it removes everything from Envoy", DisableDefaultText: true},
+		&cli.PathFlag{Category: groupSource, Name: "config", EnvVars: env("config"), Usage: "read settings from `FILE` (default: xdspub.yaml in the source tree)"},
+		&cli.StringSliceFlag{Category: groupSource, Name: "ignore", EnvVars: env("ignore"), Usage: "skip files and folders of the tree that match the glob `PATTERN`: by name, or, if it has a /, by path in the tree"},
+		&cli.StringSliceFlag{Category: groupSource, Name: "allow-path", EnvVars: env("allow-path"), Usage: "allow links and relative paths of the tree to lead into `DIR`, which is outside of it"},
+		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: resources of the tree may refer to its static resources"},
+		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree with no resources; publishing it removes every listener and cluster from Envoy", DisableDefaultText: true},
 		&cli.StringSliceFlag{Category: groupRules, Name: "disable", EnvVars: env("disable"), Usage: "turn off `RULE`"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "enable", EnvVars: env("enable"), Usage: "turn on `RULE`, which is off by default"},
-		&cli.BoolFlag{Category: groupRules, Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "treat warnings as errors: nothing is published, exit status 1", DisableDefaultText: true},
+		&cli.BoolFlag{Category: groupRules, Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "treat warnings as errors: exit status 1, and nothing is published", DisableDefaultText: true},
 	}
 }
 
@@ -39,13 +39,13 @@ func sourceFlags() []cli.Flag {
 func publishFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR`, which Envoy reads (required)"},
-		&cli.StringFlag{Category: groupPublish, Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it, such as its mount in Envoy's container (default: the path of --out)"},
+		&cli.StringFlag{Category: groupPublish, Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it, such as the mount path in Envoy's container (default: that of --out)"},
 		&cli.StringFlag{Category: groupPublish, Name: "format", EnvVars: env("format"), Value: render.JSON.Name, Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "`"},
-		&cli.StringFlag{Category: groupPublish, Name: "eds", EnvVars: env("eds"), Value: "auto", Usage: "where endpoints go: `file|inline|auto`; auto means files, and inline for good once they exceed the inotify budget"},
-		&cli.IntFlag{Category: groupPublish, Name: "inotify-budget", EnvVars: env("inotify-budget"), Value: 120, Usage: "number `N` of files that one Envoy can watch; halve it if you hot restart"},
-		&cli.DurationFlag{Category: groupPublish, Name: "step-gap", EnvVars: env("step-gap"), Value: time.Second, Usage: "wait `TIME` between the steps of a change, where no Envoy confirms them"},
-		&cli.DurationFlag{Category: groupPublish, Name: "trim-delay", EnvVars: env("trim-delay"), Value: 10 * time.Minute, Usage: "keep a removed cluster for `TIME`, for connections that still drain"},
-		&cli.StringFlag{Category: groupPublish, Name: "group", EnvVars: env("group"), Usage: "`GROUP` that may read files with secrets (default: the output directory's)"},
+		&cli.StringFlag{Category: groupPublish, Name: "eds", EnvVars: env("eds"), Value: "auto", Usage: "where endpoints of EDS clusters go: `file|inline|auto`; file: a file for each; inline: into the clusters; auto: files until they exceed --inotify-budget, inline from then on"},
+		&cli.IntFlag{Category: groupPublish, Name: "inotify-budget", EnvVars: env("inotify-budget"), Value: 120, Usage: "number `N` of inotify instances that one Envoy may use, one for each file that it watches; halve it if you use hot restart"},
+		&cli.DurationFlag{Category: groupPublish, Name: "step-gap", EnvVars: env("step-gap"), Value: time.Second, Usage: "wait `TIME` between the steps of a change that no Envoy acknowledges"},
+		&cli.DurationFlag{Category: groupPublish, Name: "trim-delay", EnvVars: env("trim-delay"), Value: 10 * time.Minute, Usage: "keep a removed cluster published for `TIME`, while connections to it drain"},
+		&cli.StringFlag{Category: groupPublish, Name: "group", EnvVars: env("group"), Usage: "`GROUP`, a name or a number, that may read files with secrets (default: the group of the output directory)"},
 	}
 }
 
@@ -53,31 +53,31 @@ func publishFlags() []cli.Flag {
 func confirmFlags() []cli.Flag {
 	return []cli.Flag{
 		envoyAdminFlag(),
-		&cli.StringSliceFlag{Category: groupEnvoy, Name: "envoy-log", EnvVars: env("envoy-log"), Usage: "`FILE` that this Envoy logs to, for the reason when it refuses something; start Envoy with --log-path FILE --file-flush-interval-msec 100"},
+		&cli.StringSliceFlag{Category: groupEnvoy, Name: "envoy-log", EnvVars: env("envoy-log"), Usage: "log `FILE` of this Envoy, to show why it rejects a change; start Envoy with --log-path FILE --file-flush-interval-msec 100"},
 		&cli.StringFlag{Category: groupEnvoy, Name: "ack-quorum", EnvVars: env("ack-quorum"), Value: envoy.Quorum{}.String(), Usage: "how many of the Envoys that answer must acknowledge a step before the next one starts: `all|any|N`"},
-		&cli.DurationFlag{Category: groupEnvoy, Name: "ack-timeout", EnvVars: env("ack-timeout"), Value: 15 * time.Second, Usage: "wait `TIME` for the acknowledgements of a step; after that it counts as unconfirmed, and the change continues"},
-		&cli.DurationFlag{Category: groupEnvoy, Name: "warm-timeout", EnvVars: env("warm-timeout"), Value: 30 * time.Second, Usage: "wait `TIME` for new clusters to warm before listeners and routes use them"},
+		&cli.DurationFlag{Category: groupEnvoy, Name: "ack-timeout", EnvVars: env("ack-timeout"), Value: 15 * time.Second, Usage: "wait `TIME` at most for the acknowledgements of a step; then it counts as unconfirmed, and the change continues"},
+		&cli.DurationFlag{Category: groupEnvoy, Name: "warm-timeout", EnvVars: env("warm-timeout"), Value: 30 * time.Second, Usage: "wait `TIME` at most for new clusters to warm before listeners and routes use them"},
 	}
 }
 
 func envoyAdminFlag() cli.Flag {
-	return &cli.StringSliceFlag{Category: groupEnvoy, Name: "envoy-admin", EnvVars: env("envoy-admin"), Usage: "`URL` of the admin interface of an Envoy that reads the output directory: http://HOST:PORT or unix:PATH"}
+	return &cli.StringSliceFlag{Category: groupEnvoy, Name: "envoy-admin", EnvVars: env("envoy-admin"), Usage: "admin `URL` of an Envoy that reads the output directory: http://HOST:PORT or unix:PATH"}
 }
 
 func retryHeldFlag() cli.Flag {
-	return &cli.BoolFlag{Category: groupRun, Name: "retry-held", EnvVars: env("retry-held"), Usage: "publish once more what is held since Envoy refused it", DisableDefaultText: true}
+	return &cli.BoolFlag{Category: groupRun, Name: "retry-held", EnvVars: env("retry-held"), Usage: "publish once more a snapshot that is held because Envoy rejected it", DisableDefaultText: true}
 }
 
 func quietFlag() cli.Flag {
-	return &cli.BoolFlag{Category: groupPrint, Name: "quiet", Aliases: []string{"q"}, EnvVars: env("quiet"), Usage: "print errors only, and log warnings and errors only", DisableDefaultText: true}
+	return &cli.BoolFlag{Category: groupPrint, Name: "quiet", Aliases: []string{"q"}, EnvVars: env("quiet"), Usage: "print only errors, and log only warnings and errors", DisableDefaultText: true}
 }
 
 // watchFlags say when a source tree is looked at.
 func watchFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Category: groupWatch, Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "publish once nothing in the tree has changed for `TIME`, or after 2s; on Linux, a change of one file at once when it is complete"},
-		&cli.DurationFlag{Category: groupWatch, Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "read the whole tree every `TIME` even if no event says so; less often if that takes more than a thousandth of a core"},
-		&cli.DurationFlag{Category: groupWatch, Name: "poll", EnvVars: env("poll"), Usage: "look for changes every `TIME` instead of waiting for events, for network file systems; 0s waits for events"},
+		&cli.DurationFlag{Category: groupWatch, Name: "quiet-period", EnvVars: env("quiet-period"), Value: 100 * time.Millisecond, Usage: "publish once nothing in the tree has changed for `TIME`, or after 2s of changes; on Linux one changed file goes out as soon as it is complete"},
+		&cli.DurationFlag{Category: groupWatch, Name: "rescan", EnvVars: env("rescan"), Value: 30 * time.Second, Usage: "read the whole tree every `TIME`, even without a file event; less often if that takes more than 0.1% of a CPU"},
+		&cli.DurationFlag{Category: groupWatch, Name: "poll", EnvVars: env("poll"), Usage: "look for changes every `TIME`, as network file systems need, which report no file events; 0s waits for events"},
 	}
 }
 
@@ -104,12 +104,12 @@ func checkRules(v values, flag string, given []string) error {
 		case slices.Contains(rules, name):
 			continue
 		case slices.Contains(codeNames(pipeline.Codes()), name):
-			return v.invalid(flag, name, "this finding can't be turned off, since the file can't be read")
+			return v.invalid(flag, name, "this finding can't be turned off, since xdspub can't read the file")
 		}
 		if meant := nearest(rules, name); meant != "" {
 			return v.invalid(flag, name, fmt.Sprintf("did you mean %s?", meant))
 		}
-		return v.invalid(flag, name, "xdspub rules lists the rules")
+		return v.invalid(flag, name, "run xdspub rules for a list")
 	}
 	return nil
 }
@@ -123,46 +123,63 @@ func publishOptions(v values, source string, log *slog.Logger) (controller.Optio
 	}
 	o.Log = log
 	o.Out, o.EnvoyPath = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String)
-	format := value(v, "format", v.c.String)
-	o.Format = render.FormatNamed(format)
+	if o.Out == "" {
+		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
+	}
+	if err := v.check(slices.Concat(publishFlags(), confirmFlags())); err != nil {
+		return o, err
+	}
+	o.Format = render.FormatNamed(value(v, "format", v.c.String))
 	o.Endpoints, o.InotifyBudget = planner.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
 	o.StepGap, o.TrimDelay = value(v, "step-gap", v.c.Duration), value(v, "trim-delay", v.c.Duration)
-	switch {
-	case o.Out == "":
-		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
-	case o.Format == nil:
-		return o, v.invalid("format", format, oneOf(formatNames()))
-	case o.EnvoyPath != "" && !strings.HasPrefix(o.EnvoyPath, "/"):
-		return o, v.invalid("envoy-path", o.EnvoyPath, "write an absolute path, as Envoy sees it")
-	case o.Endpoints != planner.EndpointsAuto && o.Endpoints != planner.EndpointsFile && o.Endpoints != planner.EndpointsInline:
-		return o, v.invalid("eds", string(o.Endpoints), "use file, inline or auto")
-	case o.InotifyBudget < 2:
-		return o, v.invalid("inotify-budget", strconv.Itoa(o.InotifyBudget), "write 2 or more, since CDS and LDS take one each")
-	case o.StepGap < 0:
-		return o, v.invalid("step-gap", o.StepGap.String(), "write 0s or more")
-	case o.TrimDelay < 0:
-		return o, v.invalid("trim-delay", o.TrimDelay.String(), "write 0s or more")
-	}
 	o.Envoys, err = fleet(v, o.Options)
 	return o, err
 }
+
+// wants says what the value of a flag has to be, where x has its type and is invalid; else it is
+// empty.
+func wants(flag string, x any) string {
+	switch x := x.(type) {
+	case string:
+		_, err := envoy.ParseQuorum(x)
+		switch {
+		case flag == "format" && render.FormatNamed(x) == nil:
+			return oneOf(formatNames())
+		case flag == "eds" && !slices.Contains(endpointsModes, planner.EndpointsMode(x)):
+			return "use file, inline or auto"
+		case flag == "envoy-path" && x != "" && !strings.HasPrefix(x, "/"):
+			return "write an absolute path: the one that Envoy sees"
+		case flag == "ack-quorum" && err != nil:
+			return "use all, any, or a number from 1"
+		}
+	case int:
+		if flag == "inotify-budget" && x < 2 {
+			return "write 2 or more, since CDS and LDS take one each"
+		}
+	case time.Duration:
+		zero := slices.Contains([]string{"step-gap", "trim-delay", "poll"}, flag)
+		switch {
+		case zero && x < 0:
+			return "write 0s or more"
+		case !zero && x <= 0:
+			return "write a time above 0s"
+		}
+	}
+	return ""
+}
+
+var endpointsModes = []planner.EndpointsMode{planner.EndpointsFile, planner.EndpointsInline, planner.EndpointsAuto}
 
 // fleet returns the Envoys that flags name, nil where they name none.
 func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	text := value(v, "ack-quorum", v.c.String)
 	quorum, err := envoy.ParseQuorum(text)
 	if err != nil {
-		return nil, v.invalid("ack-quorum", text, "use all, any, or a number from 1")
+		return nil, err // none that check lets through
 	}
 	f := envoy.FleetOptions{
 		Quorum: quorum, Dir: cmp.Or(o.EnvoyPath, published.DefaultEnvoyPath(o.Out)), Log: o.Log,
 		AckTimeout: value(v, "ack-timeout", v.c.Duration), WarmTimeout: value(v, "warm-timeout", v.c.Duration),
-	}
-	switch {
-	case f.AckTimeout <= 0:
-		return nil, v.invalid("ack-timeout", f.AckTimeout.String(), "write a time above 0s")
-	case f.WarmTimeout <= 0:
-		return nil, v.invalid("warm-timeout", f.WarmTimeout.String(), "write a time above 0s")
 	}
 	for _, file := range value(v, "envoy-log", v.c.StringSlice) {
 		f.Logs = append(f.Logs, envoy.NewLog(file))
@@ -172,12 +189,12 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	}
 	if len(f.Admins) == 0 {
 		if len(f.Logs) > 0 {
-			return nil, usagef("--envoy-log needs --envoy-admin: the log says why Envoy refuses a change, the admin interface that it does")
+			return nil, usagef("--envoy-log needs --envoy-admin: the admin interface says that Envoy rejected a change, the log says why")
 		}
 		return nil, nil
 	}
 	if !quorum.Within(len(f.Admins)) {
-		return nil, v.invalid("ack-quorum", text, fmt.Sprintf("--envoy-admin is given %d times", len(f.Admins)))
+		return nil, v.invalid("ack-quorum", text, fmt.Sprintf("--envoy-admin names only %s", diag.Count(len(f.Admins), "Envoy")))
 	}
 	return envoy.NewFleet(f), nil
 }
@@ -195,11 +212,22 @@ func admins(v values) ([]*envoy.Admin, error) {
 		named[key] = true
 		admin, err := envoy.NewAdmin(url)
 		if err != nil {
-			return nil, v.invalid("envoy-admin", url, "write http://HOST:PORT or unix:PATH")
+			return nil, v.invalid("envoy-admin", url, adminForm(url))
 		}
 		list = append(list, admin)
 	}
 	return list, nil
+}
+
+// adminForm says how an admin interface is written that is not.
+func adminForm(url string) string {
+	if rest, https := strings.CutPrefix(url, "https://"); https {
+		return fmt.Sprintf("Envoy's admin interface has no TLS, write http://%s", rest)
+	}
+	if _, err := envoy.NewAdmin("http://" + url); err == nil && strings.Contains(url, ":") && !strings.Contains(url, "/") {
+		return fmt.Sprintf("write http://%s", url)
+	}
+	return "write http://HOST:PORT or unix:PATH"
 }
 
 func formatNames() (names []string) {

@@ -13,7 +13,7 @@ const (
 	groupSource  = "Source tree"
 	groupRules   = "Rules"
 	groupPublish = "Publishing"
-	groupEnvoy   = "Confirmation by Envoy"
+	groupEnvoy   = "Acknowledgement by Envoy"
 	groupWatch   = "Watching"
 	groupRun     = "This run"
 	groupPrint   = "What is printed"
@@ -79,7 +79,15 @@ func commandHelp(name string, c *cli.Command) string {
 	for _, group := range groups {
 		writeFlags(&b, group, c.Flags)
 	}
+	if slices.ContainsFunc(c.Flags, isTime) {
+		b.WriteString("\nTIME is a number with a unit: 500ms, 30s, 10m, 1h.\n")
+	}
 	return b.String()
+}
+
+func isTime(f cli.Flag) bool {
+	_, is := f.(*cli.DurationFlag)
+	return is
 }
 
 // writeFlags writes the flags of one group.

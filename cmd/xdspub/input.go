@@ -15,13 +15,13 @@ import (
 )
 
 func stdinFormatFlag() cli.Flag {
-	return &cli.StringFlag{Category: groupSource, Name: "stdin-format", Value: "yaml", Usage: "format of standard input, where a path is -: `" + strings.Join(load.Formats, "|") + "`"}
+	return &cli.StringFlag{Category: groupSource, Name: "stdin-format", Value: "yaml", Usage: "format of standard input, if a path is -: `" + strings.Join(load.Formats, "|") + "`"}
 }
 
 // stdinFormatUsed refuses a --stdin-format where nothing is read by it.
 func stdinFormatUsed(c *cli.Context) error {
 	if c.IsSet("stdin-format") && !slices.Contains(c.Args().Slice(), "-") {
-		return usagef("--stdin-format %s is for standard input, and no path is -: the format of a file goes by its suffix", c.String("stdin-format"))
+		return usagef("--stdin-format %s is for standard input, and no path is -: the suffix of a file tells its format", c.String("stdin-format"))
 	}
 	return nil
 }
@@ -44,13 +44,13 @@ func readStandardInput(c *cli.Context) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read standard input: %w", err)
 	case len(data) > load.MaxBytes:
-		return nil, fmt.Errorf("standard input is larger than %d bytes", load.MaxBytes)
+		return nil, fmt.Errorf("standard input is larger than the limit of %d bytes", load.MaxBytes)
 	}
 	return data, nil
 }
 
 func stdinFilenameFlag() cli.Flag {
-	return &cli.PathFlag{Category: groupSource, Name: "stdin-filename", Usage: "check the tree with standard input in the place of its `FILE`, which need not exist: the text that an editor has not saved"}
+	return &cli.PathFlag{Category: groupSource, Name: "stdin-filename", Usage: "check the tree with standard input in place of its `FILE`, as an editor does with unsaved text; FILE need not exist"}
 }
 
 // unsaved is the text of a file of a source tree, read from standard input.
@@ -75,7 +75,7 @@ func readUnsaved(c *cli.Context) (unsaved, error) {
 	case path == "":
 		return unsaved{}, usagef("--stdin-filename is empty")
 	case slices.Contains(c.Args().Slice(), "-"):
-		return unsaved{}, usagef("--stdin-filename %s reads standard input, and so does -: leave one of them out", path)
+		return unsaved{}, usagef("--stdin-filename %s reads standard input, and so does the path -: give only one of them", path)
 	case err == nil && !info.Mode().IsRegular():
 		return unsaved{}, usagef("--stdin-filename %s is not a file", path)
 	case load.Hidden(filepath.Base(path)):
@@ -90,7 +90,7 @@ func (u *unsaved) inTree(o *check.Options) error {
 	switch {
 	case u.path == "":
 	case o.Bootstrap != "" && load.Contains(o.Bootstrap, nil, u.path):
-		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file first, or leave one of the two out", u.path, o.Bootstrap)
+		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file, or give only one of them", u.path, o.Bootstrap)
 	case load.LeftOut(o.Path, o.Ignore, u.path):
 		u.leftOut = o.Path
 	case load.Contains(o.Path, o.Allow, u.path):
@@ -124,9 +124,9 @@ func (u *unsaved) unused(w io.Writer, paths []string) error {
 	case u.followed != "":
 		return u.beside(u.followed)
 	}
-	return usagef("--stdin-filename %s is in none of the source trees that are checked: %s", u.path, strings.Join(paths, ", "))
+	return usagef("--stdin-filename %s is not in a source tree that is checked: %s", u.path, strings.Join(paths, ", "))
 }
 
 func (u *unsaved) beside(bootstrap string) error {
-	return usagef("--stdin-filename %s is for a file of a source tree: %s is a bootstrap, and what it leads to is read from the disk; save the file first", u.path, bootstrap)
+	return usagef("--stdin-filename %s is for a file of a source tree, and %s is a bootstrap, whose files are read from the disk: save the file, and leave --stdin-filename out", u.path, bootstrap)
 }

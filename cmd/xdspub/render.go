@@ -28,13 +28,17 @@ func renderCommand() *cli.Command {
 		Name:      "render",
 		Usage:     "check a source tree, and publish it once",
 		ArgsUsage: "SRC",
-		Description: `Examples:
+		Description: `If the tree has no errors, its resources are written into the output directory, in the order
+that Envoy needs; if it has any, no published file changes. With --envoy-admin each step waits
+until Envoy has acknowledged it, and what Envoy rejects is rolled back.
+
+Examples:
   xdspub render --out /var/lib/xds --dry-run config/
   xdspub render --out /var/lib/xds config/
   xdspub render --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
 
-Exit status: 0 published, or nothing to do; 1 errors, nothing was published; 2 wrong usage;
-3 could not run.`,
+Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy rejected it;
+2 wrong usage; 3 could not run.`,
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags()), maxFindingsFlag(), retryHeldFlag(),
 			quietFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "dry-run", EnvVars: env("dry-run"), Usage: "show what would be published, step by step, and write nothing", DisableDefaultText: true}),

@@ -12,11 +12,12 @@ import (
 
 func rulesCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "rules",
-		Usage: "list all rules with their severity",
+		Name:        "rules",
+		Usage:       "list all rules with their severity",
+		Description: "Options turn rules on and off: --enable RULE, --disable RULE.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usagef("rules takes no arguments: xdspub explain RULE explains one")
+				return usagef("rules takes no arguments: run xdspub explain RULE for one of them")
 			}
 			w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
 			for _, code := range pipeline.Codes() {
@@ -32,6 +33,8 @@ func explainCommand() *cli.Command {
 		Name:      "explain",
 		Usage:     "explain a rule: what it finds, why, and what to write instead",
 		ArgsUsage: "RULE",
+		Description: `Examples:
+  xdspub explain unresolved-reference`,
 		Action: func(c *cli.Context) error {
 			name, err := oneArgument(c, "RULE")
 			if err != nil {
@@ -53,7 +56,7 @@ func unknownRule(name string) error {
 	if meant := nearest(codeNames(pipeline.Codes()), name); meant != "" {
 		return usagef("unknown rule %q: did you mean %s?", name, meant)
 	}
-	return usagef("unknown rule %q: xdspub rules lists them", name)
+	return usagef("unknown rule %q: run xdspub rules for a list", name)
 }
 
 func codeNames(codes []diag.Code) (names []string) {

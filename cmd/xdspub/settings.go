@@ -30,12 +30,14 @@ func settings(c *cli.Context, source string) (values, error) {
 		read = func(string) ([]load.Setting, diag.List, error) { return load.TreeConfig(source) }
 	}
 	if other := misnamed(source); ofTree && other != "" {
-		return v, usagef("%s: the settings file is named %s: rename it", other, filepath.Base(name))
+		return v, usagef("%s: rename it to %s, the only name of the settings file", other, filepath.Base(name))
 	}
 	list, findings, err := read(name)
 	switch {
 	case ofTree && errors.Is(err, fs.ErrNotExist):
 		return v, nil
+	case err != nil && !ofTree:
+		return v, fmt.Errorf("read the file of --config: %w", err)
 	case err != nil:
 		return v, err
 	}
@@ -43,7 +45,7 @@ func settings(c *cli.Context, source string) (values, error) {
 	for _, s := range list {
 		x, wrong := setting(flags, s, filepath.Dir(name))
 		if wrong == nil && ofTree && slices.Contains(trusted, s.Name) {
-			wrong = fmt.Errorf("%s can't be set in the source tree: a change of the tree must not decide what is read or written outside of it; use --%[1]s, %s, or --config %s", s.Name, env(s.Name)[0], name)
+			wrong = fmt.Errorf("%s can't be set in the source tree: whoever changes the tree must not decide what is read or written outside of it; use --%[1]s, %s, or --config %s", s.Name, env(s.Name)[0], name)
 		}
 		if wrong != nil {
 			findings = append(findings, diag.Diagnostic{Position: s.Position, Message: wrong.Error()})
@@ -83,7 +85,7 @@ func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		if meant := nearest(names, s.Name); meant != "" {
 			return nil, fmt.Errorf("unknown setting %q: did you mean %s?", s.Name, meant)
 		}
-		return nil, fmt.Errorf("unknown setting %q: settings have the names of options of validate, render and watch", s.Name)
+		return nil, fmt.Errorf("unknown setting %q: a setting has the name of an option of validate, render or watch, without the dashes", s.Name)
 	}
 	if _, ok := flags[i].(*cli.StringSliceFlag); ok {
 		if s.Name == "allow-path" {
@@ -94,9 +96,14 @@ func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		return s.Values, nil
 	}
 	if len(s.Values) != 1 {
-		return nil, fmt.Errorf("%s takes one value, not a list of %d", s.Name, len(s.Values))
+		return nil, fmt.Errorf("%s takes one value, and this is a list of %d", s.Name, len(s.Values))
 	}
 	x, err := parse(flags[i], s.Values[0])
+	if err == nil {
+		if wants := wants(s.Name, x); wants != "" {
+			err = errors.New(wants)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("invalid %s %q: %w", s.Name, s.Values[0], err)
 	}

@@ -42,7 +42,7 @@ func statusAction(c *cli.Context) error {
 	format := c.String("format")
 	switch {
 	case c.NArg() > 0:
-		return usagef("status takes no arguments: name the output directory by --out")
+		return usagef("status takes no arguments: write --out DIR for the output directory")
 	case o.Out == "":
 		return usagef("--out is required: see %s", helpFor("status"))
 	case format != "text" && format != "json":

@@ -21,23 +21,27 @@ func validateCommand() *cli.Command {
 		Name:      "validate",
 		Usage:     "check a source tree, or a bootstrap and every file that it leads Envoy to (read-only)",
 		ArgsUsage: "PATH…|-",
-		Description: `Examples:
-  xdspub validate config/                       every resource of a directory
-  xdspub validate envoy.yaml                    a bootstrap, and every file that Envoy would read
-  xdspub validate --format json config/         for a program
-  kustomize build . | xdspub validate -         standard input
+		Description: `Lists what Envoy would reject, ignore or misread, with file and line. It starts no Envoy, asks
+none, and changes no file.
 
-Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run.`,
+Examples:
+  xdspub validate config/                       a directory of resources
+  xdspub validate envoy.yaml                    a bootstrap, and every file that Envoy reads by it
+  xdspub validate --format json config/         for a program
+  helm template . | xdspub validate -           standard input
+
+Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
+more about a finding.`,
 		Flags: append(sourceFlags(),
-			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "Envoy's working directory `DIR`, where relative paths of a bootstrap begin (default: the current one)"},
+			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "Envoy's working directory `DIR`: relative paths in a bootstrap start there (default: the current directory)"},
 			stdinFormatFlag(),
 			stdinFilenameFlag(),
 			// No variables: XDSPUB_FORMAT is the format of published files.
-			&cli.StringSliceFlag{Category: groupPrint, Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; each format needs its --output"},
-			&cli.StringSliceFlag{Category: groupPrint, Name: "output", Usage: "write the findings to `FILE`, - for standard output"},
+			&cli.StringSliceFlag{Category: groupPrint, Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; if it is repeated, each needs an --output, in the same order"},
+			&cli.StringSliceFlag{Category: groupPrint, Name: "output", Usage: "write the findings to `FILE` (- is standard output)"},
 			maxFindingsFlag(),
 			quietFlag(),
-			&cli.BoolFlag{Category: groupPrint, Name: "timings", Usage: "print to standard error how long each rule took, the slowest first", DisableDefaultText: true},
+			&cli.BoolFlag{Category: groupPrint, Name: "timings", Usage: "print on standard error how long each rule took, the slowest first", DisableDefaultText: true},
 		),
 		Action: validateAction,
 	}

@@ -45,6 +45,27 @@ func (v values) invalid(name, text, wants string) error {
 	return usagef("invalid --%s %q: %s", name, text, wants)
 }
 
+// check returns an error for the first of some flags whose value has the right type and is
+// invalid.
+func (v values) check(flags []cli.Flag) error {
+	for _, f := range flags {
+		var x any
+		name := f.Names()[0]
+		switch f.(type) {
+		case *cli.StringFlag:
+			x = value(v, name, v.c.String)
+		case *cli.IntFlag:
+			x = value(v, name, v.c.Int)
+		case *cli.DurationFlag:
+			x = value(v, name, v.c.Duration)
+		}
+		if wants := wants(name, x); wants != "" {
+			return v.invalid(name, fmt.Sprint(x), wants)
+		}
+	}
+	return nil
+}
+
 // parse makes a text the value of a flag: of the type that its context returns, but for lists.
 // The error says what would do.
 func parse(f cli.Flag, text string) (any, error) {

@@ -24,17 +24,19 @@ func watchCommand() *cli.Command {
 		Name:      "watch",
 		Usage:     "publish a source tree, and again whenever it changes",
 		ArgsUsage: "SRC",
-		Description: `An invalid tree changes nothing: the last valid files stay. SIGHUP reads the tree again,
-SIGTERM ends the watch after the step that is under way.
+		Description: `Runs until it is stopped. While the tree has errors, no published file changes. With
+--envoy-admin each step waits until Envoy has acknowledged it, and what Envoy rejects is rolled
+back. SIGHUP reads the tree at once, and retries what Envoy rejected. SIGTERM ends the watch
+after the step that is under way; the next start continues.
 
 Examples:
   xdspub watch --out /var/lib/xds config/
   xdspub watch --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
 
-Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, that of render.`,
+Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, as render.`,
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), watchFlags()), maxFindingsFlag(), retryHeldFlag(),
 			quietFlag(),
-			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and end, like render", DisableDefaultText: true}),
+			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and exit, like render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			// First of all: a supervisor may send one at any time, and it ends a
 			// process that does not ask for it.
@@ -53,13 +55,8 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, t
 			if err != nil {
 				return err
 			}
-			for _, name := range []string{"quiet-period", "rescan"} {
-				if d := value(v, name, c.Duration); d <= 0 {
-					return v.invalid(name, d.String(), "write a time above 0s")
-				}
-			}
-			if d := value(v, "poll", c.Duration); d < 0 {
-				return v.invalid("poll", d.String(), "write 0s or more")
+			if err := v.check(watchFlags()); err != nil {
+				return err
 			}
 			if c.Bool("once") {
 				return renderOnce(v, o)
