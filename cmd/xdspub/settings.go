@@ -47,6 +47,9 @@ func settings(c *cli.Context, source string) (values, error) {
 		if wrong == nil && ofTree && slices.Contains(trusted, s.Name) {
 			wrong = fmt.Errorf("%s can't be set in the source tree: whoever changes the tree must not decide what is read or written outside of it; use --%[1]s, %s, or --config %s", s.Name, env(s.Name)[0], name)
 		}
+		if wants := wants(s.Name, x); wrong == nil && wants != "" && !c.IsSet(s.Name) {
+			wrong = fmt.Errorf("invalid %s %q: %s", s.Name, s.Values[0], wants)
+		}
 		if wrong != nil {
 			findings = append(findings, diag.Diagnostic{Position: s.Position, Message: wrong.Error()})
 		} else if !c.IsSet(s.Name) {
@@ -99,11 +102,6 @@ func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		return nil, fmt.Errorf("%s takes one value, and this is a list of %d", s.Name, len(s.Values))
 	}
 	x, err := parse(flags[i], s.Values[0])
-	if err == nil {
-		if wants := wants(s.Name, x); wants != "" {
-			err = errors.New(wants)
-		}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("invalid %s %q: %w", s.Name, s.Values[0], err)
 	}
