@@ -132,8 +132,11 @@ func (t *Tree) bootstrapFacts() (xds.BootstrapFacts, diag.List, error) {
 		return xds.BootstrapFacts{}, nil, nil
 	}
 	b, list, err := load.Bootstrap(t.options.Bootstrap, t.options.Envoy)
-	if err != nil || list.HasErrors() {
-		return xds.BootstrapFacts{}, list, err
+	switch {
+	case err != nil:
+		return xds.BootstrapFacts{}, nil, fmt.Errorf("read the bootstrap: %w", err)
+	case list.HasErrors():
+		return xds.BootstrapFacts{}, list, nil
 	}
 	return xds.BootstrapFactsOf(b), list, nil
 }

@@ -90,7 +90,10 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
 		Name:  "xdspub",
 		Usage: "check a directory of Envoy resources, and publish it as files that Envoy subscribes to",
-		Description: `Exit status: 0 success, 1 an error was found or nothing was published, 2 wrong usage, 3 could
+		Description: `SRC, the source tree, is a directory of files with Envoy resources, as YAML, JSON or protobuf.
+--out DIR, the output directory, is what Envoy reads. Only xdspub writes there.
+
+Exit status: 0 success, 1 an error was found or nothing was published, 2 wrong usage, 3 could
 not run. Results go to standard output, logs to standard error.
 
 Options of validate, render and watch can also be set in xdspub.yaml at the root of the source

@@ -28,7 +28,7 @@ Examples:
   xdspub validate config/                       a directory of resources
   xdspub validate envoy.yaml                    a bootstrap, and every file that Envoy reads by it
   xdspub validate --format json config/         for a program
-  helm template . | xdspub validate -           standard input
+  jsonnet clusters.jsonnet | xdspub validate -  standard input, of resources
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
 more about a finding.`,
