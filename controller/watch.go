@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -117,6 +118,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	if _, err := w.turn(ctx, starting); isUsage(err) {
 		return err // the output directory does not allow the options, now or later
 	}
+	debug.FreeOSMemory() // to read and publish all leaves more garbage than a watch holds
 	for ctx.Err() == nil {
 		w.next(ctx)
 	}

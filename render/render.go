@@ -16,6 +16,7 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -471,6 +472,7 @@ func (e *encoded) alone(format *Format) (File, error) {
 	}
 	f, err := file(format, e.resource.Type, e.resource.Name, []*encoded{e})
 	if err == nil {
+		f.Data = bytes.Clone(f.Data) // which is kept, without the room that it was given
 		e.file = &f
 	}
 	return f, err
