@@ -83,8 +83,8 @@ func (b *bound) holdsFor(p *pass, r *xds.Resource) bool {
 	})
 }
 
-// Bind returns the bound resources of s for a medium. It leaves out resources that are only
-// inlined into others. It returns nil where ctx has ended.
+// Bind returns the bound resources of s for a medium, and unloads those of s. It leaves out
+// resources that are only inlined into others. It returns nil where ctx has ended.
 func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snapshot {
 	if b.medium != m {
 		b.medium, b.known = m, nil
@@ -107,6 +107,9 @@ func (b *Binder) Bind(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snaps
 		}
 		known[r] = out
 		resources = append(resources, out.resource)
+		// At once, so that there are never two messages of each.
+		r.Unload()
+		out.resource.Unload()
 	}
 	b.known, b.pass, b.users = known, p, nil
 	return xds.NewSnapshot(resources)

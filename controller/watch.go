@@ -59,6 +59,7 @@ type watching struct {
 	// else; nil where that is not known.
 	settled *xds.Snapshot
 	idle    idle
+	planned bool // since giveBack
 
 	control *control.Server
 	shown   control.Watch // the state that it shows
@@ -118,7 +119,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	if _, err := w.turn(ctx, starting); isUsage(err) {
 		return err // the output directory does not allow the options, now or later
 	}
-	debug.FreeOSMemory() // to read and publish all leaves more garbage than a watch holds
+	w.giveBack() // to read and publish all leaves more garbage than a watch holds
 	for ctx.Err() == nil {
 		w.next(ctx)
 	}
@@ -231,8 +232,10 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		if reason == string(watch.Rescan) {
 			w.watcher.FoundNothing()
 		}
+		w.giveBack()
 		return Outcome{Verdict: Published, Snapshot: checked.Snapshot.ID(), Summary: checked.Summary, Findings: checked.Diagnostics}, nil
 	}
+	w.planned = true
 	pass := idle{checked.Snapshot, slices.Clone(checked.Diagnostics), w.dir.Moves()}
 	w.idle = idle{}
 	if whole {
@@ -263,6 +266,15 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		w.idle = pass
 	}
 	return o, err
+}
+
+// giveBack gives the memory that passes have left unused back to the system, once there is nothing
+// else to do.
+func (w *watching) giveBack() {
+	if w.planned {
+		w.planned = false
+		debug.FreeOSMemory()
+	}
 }
 
 // isIdle reports whether nothing has changed since a pass that planned everything anew and found

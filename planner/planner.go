@@ -117,6 +117,7 @@ func (p *Planner) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*Pl
 	if err != nil {
 		return nil, nil, err
 	}
+	p.out.Foresee(r.files)
 	p.planned = planned{snapshot: s, target: r.target, silent: r.silent}
 	return plan, list, nil
 }

@@ -63,6 +63,16 @@ func differences(was, is []*xds.Resource, add func(res *xds.Resource, n int)) {
 	}
 }
 
+// Foresee computes what is to follow from rendered files once they are published, so that the
+// first edit after that need not.
+func (r *Reader) Foresee(files []render.File) {
+	for _, f := range files {
+		if f.Type == xds.Cluster || f.Type == xds.Listener {
+			r.derive(f.Type, r.rendered[f.Path].only(f.Type))
+		}
+	}
+}
+
 // File returns the published file that a subscription of a bound resource is for. ok is false
 // where it is for none of the output directory.
 func (r *Reader) File(sub xds.Subscription) (file string, ok bool) { return r.ours().file(sub) }

@@ -55,7 +55,7 @@ func (r *Renderer) Edited(s *xds.Snapshot) (edit Edit, ok bool) {
 	edit.Watches = r.last.watches.sorted
 	for _, e := range append(edited, changes...) {
 		if e.Is != nil {
-			unload([]*xds.Resource{e.Is})
+			e.Is.Unload()
 		}
 	}
 	return edit, true

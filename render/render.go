@@ -147,21 +147,15 @@ func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Outp
 	watches.settle()
 	out.Watches = watches.sorted
 	r.last.snapshot, r.last.bound, r.last.target, r.last.watches, r.last.folders = s, bound, t, watches, nil
-	unload(s.All())
-	for _, f := range out.Files {
-		unload(f.Resources)
+	for _, res := range s.All() {
+		res.Unload()
 	}
-	return &out, list
-}
-
-// unload unloads resources that are written: mostly nothing is asked of one until it changes. The
-// listeners, which are few, stay: what plans an edit compares the sockets of all.
-func unload(resources []*xds.Resource) {
-	for _, res := range resources {
-		if res.Type != xds.Listener {
+	for _, f := range out.Files {
+		for _, res := range f.Resources {
 			res.Unload()
 		}
 	}
+	return &out, list
 }
 
 // changed finds what Envoy would read otherwise than it was written in the format.

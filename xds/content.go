@@ -59,10 +59,11 @@ func (r *Resource) decode() proto.Message {
 // Unload lets go of the decoded message and of the Facts, which take ten times the space of the
 // canonical form. Whoever asks for them gets them decoded anew: so it is for a resource of which
 // nothing is asked until it changes, or another one does. A resource whose canonical form does not
-// say all that its message says stays as it is.
+// say all that its message says stays as it is, and so do listeners, which are few: each edit of
+// one is compared with all of them.
 func (r *Resource) Unload() {
 	c := r.holder.held.Load()
-	if c == nil || r.Type == nil {
+	if c == nil || r.Type == nil || r.Type == Listener {
 		return
 	}
 	f := r.Facts()
