@@ -356,10 +356,13 @@ func savedToTaken(dir, xdspub, envoy string, n int, by string) (time.Duration, e
 	return walls[edits/2], nil
 }
 
+// manyEdits is how many edits a watch is to have published before its memory is looked at again.
+const manyEdits = 1_000
+
 // measureIdle prints the processor time of a watch that nothing happens to, beside three Envoys, and
-// its memory.
+// its memory, then and after many edits.
 func measureIdle(dir, xdspub, envoy string, sizes []int) error {
-	fmt.Printf("\nA watch that nothing happens to, beside three Envoys (`--eds file`, a file for each cluster): its part of a core over ten minutes, and its peak memory\n\n| | processor | memory |\n|---|---|---|\n")
+	fmt.Printf("\nA watch that nothing happens to, beside three Envoys (`--eds file`, a file for each cluster): its part of a core over ten minutes, its peak memory, and what it has resident then and after %d edits\n\n| | processor | peak | resident | after the edits |\n|---|---|---|---|---|\n", manyEdits)
 	for _, n := range sizes {
 		if err := idle(filepath.Join(dir, fmt.Sprintf("idle-%d", n)), xdspub, envoy, n); err != nil {
 			return err
@@ -395,15 +398,30 @@ func idle(dir, xdspub, envoy string, n int) error {
 	const length = 10 * time.Minute
 	began := w.cpu()
 	time.Sleep(length)
-	fmt.Printf("| %d clusters | %.3f %% | %.0f MiB |\n", n, 100*float64(w.cpu()-began)/float64(length), peak(w.Process.Pid))
+	fmt.Printf("| %d clusters | %.3f %% | %.0f MiB | %.0f MiB |", n, 100*float64(w.cpu()-began)/float64(length), memory(w.Process.Pid, "VmHWM"), memory(w.Process.Pid, "VmRSS"))
+	record := filepath.Join(s.out, ".xdspub/manifest.json")
+	was, err := changed(record, nil)
+	if err != nil {
+		return err
+	}
+	for change := range manyEdits {
+		if err := put(filepath.Join(s.source, "endpoints.yaml"), sample.Topology{Clusters: n}.Endpoints(n, change+1)); err != nil {
+			return err
+		}
+		if was, err = changed(record, was); err != nil {
+			return err
+		}
+	}
+	fmt.Printf(" %.0f MiB |\n", memory(w.Process.Pid, "VmRSS"))
 	return nil
 }
 
-// peak is the largest resident memory of a process so far, in MiB.
-func peak(pid int) float64 {
+// memory is what the kernel says of the memory of a process, in MiB: VmRSS is what is resident,
+// VmHWM the most that was.
+func memory(pid int, field string) float64 {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	var kib float64
-	if _, rest, ok := strings.Cut(string(data), "VmHWM:"); ok {
+	if _, rest, ok := strings.Cut(string(data), field+":"); ok {
 		_, _ = fmt.Sscan(rest, &kib)
 	}
 	return kib / 1024
