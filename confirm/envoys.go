@@ -3,11 +3,10 @@
 package confirm
 
 import (
-	"cmp"
 	"context"
-	"log/slog"
 
 	"xdspub/envoy"
+	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/xds"
@@ -24,7 +23,7 @@ type Options struct {
 	// stand there.
 	Source string
 	// Log gets the log lines; nil discards them.
-	Log *slog.Logger
+	Log *event.Log
 }
 
 // Envoys are the Envoys that read one output directory. Not for concurrent use.
@@ -35,7 +34,6 @@ type Envoys struct {
 
 // New returns the Envoys of an output directory.
 func New(out *published.Reader, o Options) *Envoys {
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Envoys{options: o, out: out}
 }
 

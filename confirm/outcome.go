@@ -1,33 +1,41 @@
 package confirm
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 
 	"xdspub/diag"
 	"xdspub/envoy"
+	"xdspub/event"
 	"xdspub/xds"
 )
 
 // logOutcome logs the answers of the Envoys to a step.
 func (e *Envoys) logOutcome(step string, o envoy.Outcome) {
-	level := slog.LevelInfo
-	if o.Verdict != envoy.Confirmed {
-		level = slog.LevelWarn
+	switch log := e.options.Log; o.Verdict {
+	case envoy.Confirmed:
+		log.Write(event.StepConfirmed{Step: step, Answering: o.Answering, Envoys: len(o.Envoys)})
+	case envoy.RefusedByQuorum:
+		log.Write(event.StepRefused{Step: step, Answering: o.Answering, Envoys: len(o.Envoys)})
+	default:
+		log.Write(event.StepUnconfirmed{Step: step, Answering: o.Answering, Envoys: len(o.Envoys)})
 	}
-	e.options.Log.Log(context.Background(), level, "Envoy "+o.Verdict.String(), "step", step, "answering", o.Answering, "envoys", len(o.Envoys))
 	for _, of := range o.Envoys {
 		for _, s := range of.States {
 			if s.State != envoy.Acked {
-				e.options.Log.Warn("not taken", "envoy", of.URL, "file", s.File, "state", s.State, "want", s.Version, "runs", s.Runs)
+				e.options.Log.Write(notApplied(of.URL, s, slog.LevelWarn))
 			}
 		}
 		if len(of.NotWarm) > 0 {
-			e.options.Log.Warn("clusters are not warm yet, requests to them fail until they are", "envoy", of.URL, "clusters", of.NotWarm)
+			e.options.Log.Write(event.ClustersWarming{Envoy: of.URL, Clusters: of.NotWarm})
 		}
 	}
+}
+
+// notApplied returns the event of a published file that an Envoy does not run.
+func notApplied(url string, s envoy.Status, level slog.Level) event.FileNotApplied {
+	return event.FileNotApplied{Level: level, Envoy: url, File: s.File, State: s.State.String(), ExpectedVersion: s.Version, RunningVersion: s.Runs}
 }
 
 // refusals returns the reasons of the Envoys as findings, at the position of the resource where

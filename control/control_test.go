@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,7 +40,7 @@ func newOut(t *testing.T) string {
 // serve makes a Server in the directory out that ends with the test.
 func serve(t *testing.T, out string) *Server {
 	t.Helper()
-	s := New(slog.New(slog.DiscardHandler))
+	s := New()
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
 	return s
@@ -218,7 +217,7 @@ func TestBind(t *testing.T) {
 		if err != nil || info.Mode() != fs.ModeSocket|0o600 {
 			t.Errorf("%v %v", info.Mode(), err)
 		}
-		s2 := New(slog.New(slog.DiscardHandler)) // of a watch that took the lock over
+		s2 := New() // of a watch that took the lock over
 		mustBind(t, s2, out)
 		s2.Tell(Watch{PID: 2})
 		s.Unbind()
@@ -353,7 +352,7 @@ func TestGarbage(t *testing.T) {
 // part of what they want, or don't read what they are told.
 func TestHang(t *testing.T) {
 	out := newOut(t)
-	s := New(slog.New(slog.DiscardHandler))
+	s := New()
 	s.http.ReadTimeout = patience / 50
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
@@ -477,7 +476,7 @@ func TestGone(t *testing.T) {
 // TestLongPass has a client wait for longer than one may take to ask.
 func TestLongPass(t *testing.T) {
 	out := newOut(t)
-	s := New(slog.New(slog.DiscardHandler))
+	s := New()
 	s.http.ReadTimeout = patience / 50
 	t.Cleanup(s.Close)
 	mustBind(t, s, out)
@@ -497,7 +496,7 @@ func TestLongPass(t *testing.T) {
 // the one that it was at.
 func TestClose(t *testing.T) {
 	out := newOut(t)
-	s := New(slog.New(slog.DiscardHandler))
+	s := New()
 	mustBind(t, s, out)
 	hanging := connect(t, out)
 	var asking sync.WaitGroup

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -22,7 +21,7 @@ func Example() {
 	if err := os.Mkdir(filepath.Join(out, ".xdspub"), 0o700); err != nil { // publishing makes it
 		log.Fatal(err)
 	}
-	server := control.New(slog.New(slog.DiscardHandler))
+	server := control.New()
 	defer server.Close()
 	if err := server.Bind(out); err != nil {
 		log.Fatal(err)

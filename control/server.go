@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -43,7 +43,7 @@ type Server struct {
 }
 
 // New returns a Server that does not listen yet.
-func New(log *slog.Logger) *Server {
+func New() *Server {
 	s := &Server{slots: make(chan struct{}, maxConnections), requests: make(chan *Request, maxWaiting), closed: make(chan struct{})}
 	s.watch.Store(&Watch{})
 	mux := http.NewServeMux()
@@ -54,8 +54,7 @@ func New(log *slog.Logger) *Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connectionKey{}, c)
 		},
-		// Of use to whoever writes a client.
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog: log.New(io.Discard, "", 0), // what a client does wrong it is told itself
 	}
 	s.http.SetKeepAlivesEnabled(false) // a slot is for one request
 	return s

@@ -2,22 +2,24 @@ package controller
 
 import (
 	"context"
-	"log/slog"
 	"reflect"
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/xds"
 )
 
 // changeLog logs what a Watch does. It logs a state once, and again only after it changed.
 type changeLog struct {
-	log  *slog.Logger
+	log  *event.Log
 	most int // findings at a time; 0 for all
 
-	findings  diag.List // of the source tree
-	failed    string    // the error of the last reconcile that could not run
-	published string    // the id of the published snapshot
-	held      string    // the id of the held snapshot
+	findings  diag.List     // of the source tree
+	failed    string        // the error of the last reconcile that could not run
+	published string        // the id of the published snapshot
+	refused   string        // the id of the snapshot that Envoy refused; empty once another one is published
+	snapshot  *xds.Snapshot // the one that this watch published last; nil where it has not
 }
 
 // forget makes findings and errors be logged once more.
@@ -33,32 +35,63 @@ func (l *changeLog) checked(c *check.Result, invalid bool) {
 	l.say(c.Diagnostics)
 	switch {
 	case invalid:
-		l.log.Error("refused, the last valid output stays", "errors", c.Summary.Errors, "warnings", c.Summary.Warnings, "published", l.published)
+		l.log.Write(event.SourceInvalid{Errors: c.Summary.Errors, Warnings: c.Summary.Warnings, Published: l.published})
 	case had:
-		l.log.Info("the source tree is valid again")
+		l.log.Write(event.SourceValid{})
 	}
 }
 
-// outcome logs the outcome of a reconcile, but for Invalid: checked logs that.
-func (l *changeLog) outcome(o Outcome, reason string) {
+// outcome logs the outcome of a reconcile of a snapshot, but for Invalid: checked logs that.
+func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
 	switch o.Verdict {
 	case Published:
-		l.held = ""
-		if written, removed := Files(o.Moved); written+removed > 0 || l.published != o.Snapshot {
-			l.log.Info("snapshot is out", "id", o.Snapshot, "written", written, "removed", removed, "resources", o.Summary.Resources, "reason", reason)
-		}
-		l.published = o.Snapshot
+		l.publishedNow(o, s, reason)
 	case Held:
-		if l.held != o.Snapshot {
-			l.log.Warn("the snapshot is held since Envoy refused it, the last valid output stays: change the source, or send SIGHUP to try again", "snapshot", o.Snapshot, "since", o.Refusal.Time)
+		if l.refused != o.Snapshot {
+			l.log.Write(event.Held{Snapshot: o.Snapshot, Since: o.Refusal.Time})
 			l.say(o.Findings)
 		}
-		l.held = o.Snapshot
+		l.refused = o.Snapshot
 	case RefusedByEnvoy:
-		l.log.Error("Envoy refused the snapshot, "+o.AfterRefusal(), "snapshot", o.Snapshot, "step", o.Refusal.Step)
+		l.refusal(o)
 		l.say(o.Findings)
-		l.held = o.Snapshot
 	}
+}
+
+// publishedNow logs that a snapshot is published. One that was published before is worth a line
+// where somebody asked.
+func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
+	written, removed := Files(o.Moved)
+	switch {
+	case written+removed > 0 || l.published != o.Snapshot || l.snapshot == nil:
+		e := event.Published{Snapshot: o.Snapshot, Written: written, Removed: removed, Resources: o.Summary.Resources, Reason: reason}
+		if l.snapshot != nil {
+			d := s.Diff(l.snapshot)
+			e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
+		}
+		l.log.Write(e)
+	case reason == hangup || reason == retrying:
+		l.log.Write(event.Unchanged{Snapshot: o.Snapshot, Reason: reason})
+	}
+	if l.refused != "" {
+		l.log.Write(event.RefusalEnded{Snapshot: o.Snapshot, Refused: l.refused})
+	}
+	l.published, l.refused, l.snapshot = o.Snapshot, "", s
+}
+
+// refusal logs that Envoy refused a snapshot, and what is published now.
+func (l *changeLog) refusal(o Outcome) {
+	switch {
+	case !o.Restored:
+		l.log.Write(event.RollbackFailed{Snapshot: o.Snapshot, Step: o.Refusal.Step})
+	case len(o.Moved.Undone) == 0:
+		l.log.Write(event.RefusedFirst{Snapshot: o.Snapshot, Step: o.Refusal.Step})
+		l.published = o.Snapshot
+		return // it is not held
+	default:
+		l.log.Write(event.RolledBack{Snapshot: o.Snapshot, Step: o.Refusal.Step, Restored: l.published})
+	}
+	l.refused = o.Snapshot
 }
 
 // failure logs why a reconcile could not run.
@@ -67,13 +100,13 @@ func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 	case reason == starting && isUsage(err): // with which the watch ends
 	case err == nil && l.failed != "":
 		l.failed = ""
-		l.log.Info("runs again", "reason", reason)
+		l.log.Write(event.Recovered{Reason: reason})
 	case err == nil:
 	case ctx.Err() != nil:
-		l.log.Warn("stopped within a change, the next start goes on", "error", err)
+		l.log.Write(event.Interrupted{Error: err})
 	case err.Error() != l.failed:
 		l.failed = err.Error()
-		l.log.Error("could not run, the last valid output stays", "error", err, "reason", reason)
+		l.log.Write(event.Failed{Error: err, Reason: reason})
 	}
 }
 
@@ -81,30 +114,9 @@ func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 func (l *changeLog) say(list diag.List) {
 	most, left := list.Most(l.most)
 	for _, d := range most {
-		attrs := []any{"code", d.Code, "place", d.Position.String()}
-		if d.Resource.Name != "" {
-			attrs = append(attrs, "resource", d.Resource.Name)
-		}
-		for _, r := range d.Related {
-			attrs = append(attrs, "related", r.Position.String()+": "+r.Message)
-		}
-		if d.Help != "" {
-			attrs = append(attrs, "help", d.Help)
-		}
-		l.log.Log(context.Background(), level(d.Severity), d.Message, attrs...)
+		l.log.Write(event.FindingOf(d))
 	}
 	if left > 0 {
-		l.log.Warn("more findings were not logged, --max-findings 0 logs them all", "findings", left)
-	}
-}
-
-func level(s diag.Severity) slog.Level {
-	switch s {
-	case diag.Error:
-		return slog.LevelError
-	case diag.Warning:
-		return slog.LevelWarn
-	default:
-		return slog.LevelInfo
+		l.log.Write(event.FindingsOmitted{Findings: left})
 	}
 }

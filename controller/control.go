@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"xdspub/control"
+	"xdspub/event"
 )
 
 // announce sets the state that the control socket shows first.
@@ -23,10 +24,10 @@ func (w *watching) listen() {
 	switch {
 	case err != nil:
 		if problem = err.Error(); problem != w.unheard {
-			w.log.Warn("no other command reaches this watch, SIGHUP does", "error", err)
+			w.log.Write(event.ControlSocketFailed{Error: err})
 		}
 	case w.unheard != "":
-		w.log.Info("other commands reach this watch now")
+		w.log.Write(event.ControlSocketOpen{})
 	}
 	w.unheard = problem
 }
@@ -42,7 +43,7 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 			return
 		}
 	}
-	w.log.Info("asked by another command to try again what is held")
+	w.log.Write(event.RetryRequested{})
 	w.retry = true
 	result, err := w.turn(ctx, retrying)
 	switch {

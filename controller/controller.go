@@ -17,13 +17,12 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"xdspub/check"
+	"xdspub/event"
 	"xdspub/pipeline"
 	"xdspub/planner"
 	"xdspub/publish"
@@ -42,7 +41,7 @@ type Options struct {
 // Controller publishes one source tree into one output directory. Not for concurrent use.
 type Controller struct {
 	options  Options
-	log      *slog.Logger
+	log      *event.Log
 	pipeline *pipeline.Pipeline
 	// given is the output directory of the Options of New. A link on its path may change:
 	// options.Out is where it led when dir was opened.
@@ -53,7 +52,7 @@ type Controller struct {
 
 // New returns a Controller. It changes nothing on disk.
 func New(o Options) *Controller {
-	return &Controller{options: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), pipeline: pipeline.New(o.Options), given: o.Out}
+	return &Controller{options: o, log: o.Log, pipeline: pipeline.New(o.Options), given: o.Out}
 }
 
 // Configure replaces the options, but for Out and Clock.

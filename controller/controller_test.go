@@ -14,6 +14,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/control"
+	"xdspub/event"
 	"xdspub/pipeline"
 	"xdspub/planner"
 	"xdspub/publish"
@@ -190,7 +191,7 @@ func (h *heard) wait(t *testing.T, text string) {
 func TestWatch(t *testing.T) {
 	s := newSite(t, web)
 	log := &heard{more: make(chan struct{}, 1)}
-	s.o.Log = slog.New(slog.NewTextHandler(log, nil))
+	s.o.Log = event.New(slog.NewTextHandler(log, nil))
 	hangup := make(chan os.Signal, 1)
 	var mu sync.Mutex
 	settings, strict := 0, s.o
@@ -223,17 +224,17 @@ func TestWatch(t *testing.T) {
 			},
 		})
 	}()
-	log.wait(t, "snapshot is out")
+	log.wait(t, "event=published ")
 	s.write(other)
 	log.wait(t, "the settings are wrong")
 	hangup <- os.Interrupt
-	log.wait(t, "the settings file was read again")
-	log.wait(t, "snapshot is out")
+	log.wait(t, "event=settings-read")
+	log.wait(t, "event=published ")
 	s.write(wrong)
-	log.wait(t, "refused, the last valid output stays")
+	log.wait(t, "event=source-invalid ")
 	s.write(web)
-	log.wait(t, "the source tree is valid again")
-	log.wait(t, "snapshot is out")
+	log.wait(t, "event=source-valid")
+	log.wait(t, "event=published ")
 
 	if _, err := control.Retry(ctx, s.o.Out, control.RetryHeld{Source: "elsewhere"}); err == nil {
 		t.Error("a request for another tree is carried out")

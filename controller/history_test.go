@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"xdspub/check"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/event"
 	"xdspub/internal/fixture"
 	"xdspub/internal/memdir"
 	"xdspub/load"
@@ -175,10 +175,10 @@ func (h *history) configure() {
 // start begins the watch, as Watch does.
 func (h *history) start() {
 	h.t.Helper()
-	h.o.Log = slog.New(&h.log)
+	h.o.Log = event.New(&h.log)
 	h.o.Confirm = func(of publish.Refusal) publish.Confirmer { return h.confirmer(of) }
 	h.edited = false
-	h.w = &watching{Controller: New(h.o), control: control.New(h.o.Log), changeLog: changeLog{log: h.o.Log}}
+	h.w = &watching{Controller: New(h.o), control: control.New(), changeLog: changeLog{log: h.o.Log}}
 	h.w.o.Reload = func() (Options, bool, error) {
 		edited := h.edited
 		h.edited = false
@@ -476,7 +476,7 @@ func (h *history) cold(out, reason string, a answers, retry bool) seen {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
 	o := h.o
-	o.Out, o.Log, o.Confirm = out, slog.New(&fixture.Ender{Steps: a.ends + 1, End: cancel}), a.confirmer
+	o.Out, o.Log, o.Confirm = out, event.New(&fixture.Ender{Steps: a.ends + 1, End: cancel}), a.confirmer
 	c := New(o)
 	defer c.Close()
 	if retry {

@@ -16,6 +16,7 @@ import (
 	"xdspub/check"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/event"
 	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/publish"
@@ -73,9 +74,10 @@ type idle struct {
 	moves    int           // of the Dir, then
 }
 
-// The reasons of reconciles beside those of a watcher and of a signal.
+// The reasons of reconciles beside those of a watcher.
 const (
 	starting = "start"
+	hangup   = "SIGHUP"
 	retrying = "retry-held"
 	trimming = "trim" // no reconcile
 )
@@ -85,7 +87,7 @@ const (
 // stays published. An error means that the watch could not begin. The caller closes the
 // Controller.
 func (c *Controller) Watch(ctx context.Context, o WatchOptions) error {
-	w := &watching{Controller: c, o: o, control: control.New(c.log), changeLog: changeLog{log: c.log, most: o.MaxFindings}}
+	w := &watching{Controller: c, o: o, control: control.New(), changeLog: changeLog{log: c.log, most: o.MaxFindings}}
 	return w.run(ctx)
 }
 
@@ -109,7 +111,8 @@ func (w *watching) run(ctx context.Context) (err error) {
 		return err
 	}
 	w.retry = w.o.RetryHeld
-	w.log.Info("watching", "source", w.options.Source.Path, "out", w.options.Out, "pid", os.Getpid())
+	w.changeLog.published = w.Out()
+	w.log.Write(event.Watching{Source: w.options.Source.Path, Out: w.options.Out, PID: os.Getpid()})
 	defer w.control.Close()
 	if err := w.announce(); err != nil {
 		return err
@@ -123,7 +126,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	for ctx.Err() == nil {
 		w.next(ctx)
 	}
-	w.log.Info("ended", "published", w.changeLog.published)
+	w.log.Write(event.Ended{Published: w.changeLog.published})
 	return nil
 }
 
@@ -140,7 +143,7 @@ func (w *watching) next(ctx context.Context) {
 	case <-w.o.Hangup:
 		w.changeLog.forget() // asked for: say all again
 		w.retry = true
-		reason = "SIGHUP"
+		reason = hangup
 	case r := <-w.control.Requests():
 		w.serve(ctx, r)
 		return
@@ -253,7 +256,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		return o, err
 	}
 	if o.Verdict != "" {
-		w.changeLog.outcome(o, reason)
+		w.changeLog.outcome(o, checked.Snapshot, reason)
 	}
 	if o.Verdict == Published {
 		w.settled = checked.Snapshot
@@ -288,10 +291,10 @@ func (w *watching) isIdle(checked *check.Result) bool {
 // ready opens the output directory where it is not open, and makes it ready for Plan.
 func (w *watching) ready(ctx context.Context) error {
 	if w.Lost() {
-		w.log.Warn("the output directory was removed or replaced: all of it is published again", "out", w.given)
+		w.log.Write(event.OutputReplaced{Out: w.given})
 		w.Close()
 		w.control.Unbind() // nothing is published there any more
-		w.changeLog.published, w.changeLog.held = "", ""
+		w.changeLog.published, w.changeLog.refused, w.changeLog.snapshot = "", "", nil
 	}
 	if !w.IsOpen() {
 		if err := w.Open(); err != nil {
@@ -300,14 +303,7 @@ func (w *watching) ready(ctx context.Context) error {
 		w.shown.Out = w.options.Out
 	}
 	w.listen()
-	retry := w.retry
-	if err := w.Prepare(ctx); err != nil {
-		return err
-	}
-	if retry {
-		w.changeLog.held = ""
-	}
-	return nil
+	return w.Prepare(ctx)
 }
 
 // trim trims the output directory, and stores when to trim again.
@@ -319,7 +315,7 @@ func (w *watching) trim(ctx context.Context) error {
 	trimmed, next, err := w.Trim(ctx)
 	w.nextTrim = next
 	if written, removed := Files(trimmed); written+removed > 0 {
-		w.log.Info("trimmed", "written", written, "removed", removed)
+		w.log.Write(event.Trimmed{Written: written, Removed: removed})
 	}
 	return err
 }
@@ -384,7 +380,7 @@ func (w *watching) reload(ctx context.Context) error {
 	})
 	if err == nil && is.changed {
 		w.Configure(is.options)
-		w.log.Info("the settings file was read again")
+		w.log.Write(event.SettingsRead{})
 	}
 	return err
 }

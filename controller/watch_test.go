@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -65,8 +64,7 @@ func TestRescanOfWrongTree(t *testing.T) {
 // newWatching returns a Watch of s that takes no turn by itself.
 func newWatching(t *testing.T, s *site) *watching {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	w := &watching{Controller: New(s.o), control: control.New(log), changeLog: changeLog{log: log}}
+	w := &watching{Controller: New(s.o), control: control.New()}
 	t.Cleanup(w.Close)
 	var err error
 	if w.watcher, err = watch.New(t.Context(), s.o.Source.Path, watch.Options{}); err != nil {

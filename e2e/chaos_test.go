@@ -78,7 +78,7 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	c.tree.layer = 1 // which the bootstrap names
 	c.save()
 	c.watches()
-	c.watch.WaitLog(t, "snapshot is out")
+	c.watch.WaitLog(t, "event=published ")
 	for i := range c.envoys {
 		c.start(i)
 	}
@@ -88,7 +88,7 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 // watches starts a watch and waits until a SIGHUP does not end it.
 func (c *chaos) watches() {
 	c.beginWatch(c.t, "--quiet-period", "50ms")
-	c.watch.WaitLog(c.t, "msg=watching")
+	c.watch.WaitLog(c.t, "event=watching")
 }
 
 func (c *chaos) start(i int) {

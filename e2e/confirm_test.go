@@ -141,8 +141,8 @@ func TestRefusedByEnvoy(t *testing.T) {
 	s.write(t, "green.yaml", documents(edsCluster("green"), endpoints("green", green.Port()), listener("busy", busy, "route_config: {"+hosts("green")+"}")))
 	s.remove(t, "dropped.yaml")
 	s.watch.Signal(t, syscall.SIGCONT)
-	moved := logTime(t, s.watch.WaitLog(t, "msg=published step=listeners"))
-	line := s.watch.WaitLog(t, "Envoy refused the snapshot, what was out before is out again")
+	moved := logTime(t, s.watch.WaitLog(t, "event=step-published step=listeners"))
+	line := s.watch.WaitLog(t, "event=rolled-back ")
 	if took := logTime(t, line).Sub(moved); took > ackTimeout || !strings.Contains(line, "step=listeners") {
 		t.Errorf("back after %v, more than the ack timeout: %s", took, line)
 	}
@@ -163,7 +163,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 	// The same again is held; asked for, it is tried, and refused.
 	s.write(t, "green.yaml", "# another look of the same\n"+s.read(t, "green.yaml"))
 	s.watch.Signal(t, syscall.SIGHUP)
-	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	s.sameOut(t, before)
 	stdout, stderr, exit := xdspub(t, "render", "--dry-run", "--out", s.out, s.src)
 	if exit != 0 || !strings.Contains(stdout, "held since") {
@@ -172,7 +172,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 
 	free()
 	s.watch.Signal(t, syscall.SIGHUP)
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the listener that was refused", "200 green", func() string { return ask(t, request{port: busy}).text })
 	if refused, err := publish.ReadRefused(s.out); err != nil || len(refused.Held) > 0 {
 		t.Errorf("still held: %+v, %v", refused, err)
@@ -203,10 +203,10 @@ func TestRefusedThenFixed(t *testing.T) {
 	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("up", up.Port()), listener("edge", edge, "route_config: {"+hosts("up")+"}"))})
 	before := s.bytesOut(t)
 	s.write(t, "second.yaml", second(busy))
-	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	s.watch.Signal(t, syscall.SIGTERM)
 	s.watch.Wait(t)
-	if log := s.watch.Log(); strings.Contains(log, "could not run") {
+	if log := s.watch.Log(); strings.Contains(log, "event=failed ") {
 		t.Errorf("a refusal is no failure of the watch:\n%s", log)
 	}
 
@@ -221,9 +221,9 @@ func TestRefusedThenFixed(t *testing.T) {
 	}
 	s.sameOut(t, before)
 	s.beginWatch(t)
-	s.watch.WaitLog(t, "the snapshot is held since Envoy refused it")
+	s.watch.WaitLog(t, "event=held ")
 	s.write(t, "second.yaml", second(other))
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the second listener", "200 up", func() string { return ask(t, request{port: other}).text })
 }
 
@@ -236,7 +236,7 @@ func TestRefusedThatStays(t *testing.T) {
 	s := startConfirmed(t, map[string]string{"edge.yaml": staticCluster("up", up.Port())})
 	s.envoy.Stop(t)
 	s.write(t, "busy.yaml", listener("busy", busy, "route_config: {"+hosts("up")+"}"))
-	s.watch.WaitLog(t, "snapshot is out") // nobody refuses it
+	s.watch.WaitLog(t, "event=published ") // nobody refuses it
 	s.startEnvoy(t)
 	status := []string{"status", "--out", s.out, "--envoy-admin", "http://" + address(s.admin)}
 	stdout, _, exit := xdspub(t, status...)
@@ -244,10 +244,10 @@ func TestRefusedThatStays(t *testing.T) {
 		t.Errorf("status: exit status %d\n%s", exit, stdout)
 	}
 	s.watch.Signal(t, syscall.SIGHUP)
-	s.watch.WaitLog(t, "Envoy refused the snapshot, there is nothing to put back, so it stays")
+	s.watch.WaitLog(t, "event=refused-first ")
 	free()
 	s.watch.Signal(t, syscall.SIGHUP)
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the listener", "200 up", func() string { return ask(t, request{port: busy}).text })
 	if stdout, _, exit := xdspub(t, status...); exit != 0 {
 		t.Errorf("status: exit status %d\n%s", exit, stdout)
@@ -339,7 +339,7 @@ func TestBackWhileDraining(t *testing.T) {
 			defer kept.Close()
 
 			s.write(t, "a.yaml", generation("b", "two", pairs[1]))
-			s.watch.WaitLog(t, "snapshot is out")
+			s.watch.WaitLog(t, "event=published ")
 			becomes(t, "the listener", "second", func() string { return peer(secure) })
 			if tt.name != "confirmed" {
 				envoytest.Eventually(t, patience, "the file goes", func() (bool, string) { return !s.exists("rds/routes-a/rds.json"), "" })
@@ -349,11 +349,11 @@ func TestBackWhileDraining(t *testing.T) {
 			}
 
 			s.write(t, "a.yaml", generation("a", "three", pairs[0]))
-			s.watch.WaitLog(t, "snapshot is out")
+			s.watch.WaitLog(t, "event=published ")
 			becomes(t, "the listener", "first", func() string { return peer(secure) })
 			becomes(t, "the page", "200 three", func() string { return whoTLS(t, secure) })
 			s.write(t, "a.yaml", generation("a", "four", pairs[2]))
-			s.watch.WaitLog(t, "snapshot is out")
+			s.watch.WaitLog(t, "event=published ")
 			becomes(t, "the page", "200 four", func() string { return whoTLS(t, secure) })
 			becomes(t, "the listener", "third", func() string { return peer(secure) })
 			content(t, s.envoy)
@@ -434,14 +434,14 @@ func TestHangingEnvoy(t *testing.T) {
 	s.startWatch(t, "--ack-timeout", "1s")
 	s.envoy.Signal(t, syscall.SIGSTOP)
 	s.write(t, "edge.yaml", color("green", green.Port()))
-	s.watch.WaitLog(t, "Envoy unconfirmed")
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=step-unconfirmed ")
+	s.watch.WaitLog(t, "event=published ")
 	if text := s.bytesOut(t)["cds/cds.json"]; !strings.Contains(text, `"blue"`) || !strings.Contains(text, `"green"`) {
 		t.Errorf("the clusters are\n%s", text)
 	}
 	s.envoy.Signal(t, syscall.SIGCONT)
 	becomes(t, "the page", "200 green", func() string { return ask(t, request{port: edge}).text })
-	s.watch.WaitLog(t, "msg=trimmed")
+	s.watch.WaitLog(t, "event=trimmed")
 	if text := s.bytesOut(t)["cds/cds.json"]; strings.Contains(text, `"blue"`) {
 		t.Errorf("the clusters are\n%s", text)
 	}
@@ -480,7 +480,7 @@ func TestKilledUnconfirmed(t *testing.T) {
 	direct := s.args
 	s.args = []string{"--out", s.out, "--ack-timeout", "1h", "--envoy-admin", proxy.URL}
 	s.beginWatch(t)
-	s.watch.WaitLog(t, "msg=published step=listeners")
+	s.watch.WaitLog(t, "event=step-published step=listeners")
 	s.watch.Signal(t, syscall.SIGKILL)
 	s.watch.Wait(t)
 	if in, err := publish.ReadIntent(s.out); err != nil || in == nil {
@@ -488,7 +488,7 @@ func TestKilledUnconfirmed(t *testing.T) {
 	}
 	s.args = direct
 	s.beginWatch(t)
-	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	s.sameOut(t, before)
 	if in, err := publish.ReadIntent(s.out); err != nil || in != nil {
 		t.Errorf("on its way yet: %+v, %v", in, err)

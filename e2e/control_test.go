@@ -47,7 +47,7 @@ func TestRetryHeld(t *testing.T) {
 	}
 
 	s.write(t, "green.yaml", documents(staticCluster("green", green.Port()), listener("busy", busy, "route_config: {"+hosts("green")+"}")))
-	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	refusedIs := func(reason string) {
 		t.Helper()
 		var w control.Watch
@@ -74,15 +74,15 @@ func TestRetryHeld(t *testing.T) {
 	if stdout != "" {
 		t.Error(stdout)
 	}
-	s.watch.WaitLog(t, "asked by another command to try again what is held")
-	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.watch.WaitLog(t, "event=retry-requested")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	refusedIs("retry-held")
 
 	free()
 	if stdout, _ := retry(0); !strings.Contains(stdout, " written, ") || !strings.Contains(stdout, "confirmed") {
 		t.Error(stdout)
 	}
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the listener that was refused", "200 green", func() string { return ask(t, request{port: busy}).text })
 	if refused, err := publish.ReadRefused(s.out); err != nil || len(refused.Held) > 0 {
 		t.Errorf("still held: %+v, %v", refused, err)
@@ -108,7 +108,7 @@ func TestWatchIsAsked(t *testing.T) {
 	s := newFixture(t, map[string]string{"tree.yaml": tree(1), "old.yaml": staticCluster("old", 1)}, "--step-gap", "0s", "--rescan", "100ms")
 	s.startWatch(t)
 	s.remove(t, "old.yaml")
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	until := func(what string, is func(control.Watch) bool) (w control.Watch) {
 		t.Helper()
 		envoytest.Eventually(t, patience, what, func() (bool, string) {
@@ -140,7 +140,7 @@ func TestWatchIsAsked(t *testing.T) {
 	s.watch.Wait(t)
 	s.write(t, "tree.yaml", tree(2))
 	s.beginWatch(t, "--step-gap", "1h")
-	s.watch.WaitLog(t, "msg=published step=clusters")
+	s.watch.WaitLog(t, "event=step-published step=clusters")
 	w = s.asked(t)
 	if w.Running == nil || w.Running.Reason != "start" || w.Last != nil || w.Snapshot == "" {
 		t.Errorf("within a change: %+v", w)

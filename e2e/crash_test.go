@@ -54,7 +54,7 @@ func testKilled(t *testing.T, format string) {
 	}
 	for _, step := range []string{`"new names"`, `"secrets, extensions, runtime"`, "clusters", "endpoints", "listeners"} {
 		s.beginWatch(t, "--step-gap", "1h") // it comes as far as the first step that is still to be done
-		s.watch.WaitLog(t, "msg=published step="+step)
+		s.watch.WaitLog(t, "event=step-published step="+step)
 		serve("200 blue", "200 green")
 		s.watch.Signal(t, syscall.SIGKILL)
 		s.watch.Wait(t)

@@ -147,7 +147,7 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	before()
-	start(t, "/bin/sh", "-c", command("ExecStart")).WaitLog(t, "snapshot is out")
+	start(t, "/bin/sh", "-c", command("ExecStart")).WaitLog(t, "event=published ")
 	// A bad tree keeps neither from a restart.
 	envoytest.Publish(t, filepath.Join(e.dir, "bad.yaml"), "{")
 	before()

@@ -55,7 +55,7 @@ func TestMulti(t *testing.T) {
 	e.line(t, "go build -o bin/ ./cmd/xdspub")
 	e.run(t, "bin/xdspub validate examples/multi")
 	watch := e.start(t, "bin/xdspub watch --out /tmp/multi examples/multi")
-	watch.WaitLog(t, "snapshot is out")
+	watch.WaitLog(t, "event=published ")
 	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/multi --admin 127.0.0.1:9901 --node-id multi-1 --node-cluster multi > /tmp/multi-envoy.yaml")
 	live := e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/multi-envoy.yaml`)
 	e.answers(t, catalog, "catalog")
@@ -66,7 +66,7 @@ func TestMulti(t *testing.T) {
 
 	// What the README tells to try.
 	e.edit(t, replace("cart: 0", "cart: 100"), "platform/edge/runtime.yaml")
-	if line := watch.WaitLog(t, "snapshot is out"); !strings.Contains(line, "written=1 ") {
+	if line := watch.WaitLog(t, "event=published "); !strings.Contains(line, "written=1 ") {
 		t.Errorf("the switch wrote more than one file: %s", line)
 	}
 	e.answers(t, cart, "cart-canary")
@@ -99,7 +99,7 @@ func TestMulti(t *testing.T) {
 			t.Errorf("the finding does not name %s: %s", place, line)
 		}
 	}
-	watch.WaitLog(t, "refused, the last valid output stays")
+	watch.WaitLog(t, "event=source-invalid ")
 	e.curl(t, search, "search")
 	content(t, live)
 	e.line(t, "bin/xdspub convert --to yaml examples/multi/platform/old-urls/old-urls.pb") // by TestMultiBinary
@@ -189,7 +189,7 @@ func TestKubernetes(t *testing.T) {
 	e.run(t, "ln -s out /tmp/kubernetes/xds")
 	e.run(t, command(manifest.Spec.Template.Spec.InitContainers))
 	watch := e.start(t, command(manifest.Spec.Template.Spec.Containers))
-	watch.WaitLog(t, "snapshot is out")
+	watch.WaitLog(t, "event=published ")
 	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/kubernetes/out --admin 127.0.0.1:9901 --node-id shop --node-cluster shop > /tmp/kubernetes/envoy.yaml")
 	live := e.envoy(t, envoy)
 	e.answers(t, curl, "shop")
@@ -216,7 +216,7 @@ func TestKubernetes(t *testing.T) {
 	e.edit(t, replace("cluster: shop", "cluster: nope"), "config/site.yaml")
 	e.run(t, mount)
 	watch.WaitLog(t, "unresolved-reference")
-	watch.WaitLog(t, "refused, the last valid output stays")
+	watch.WaitLog(t, "event=source-invalid ")
 	e.curl(t, curl, "shop")
 	if now := out.published(t); now != published {
 		t.Errorf("a bad ConfigMap has changed what is out:\n%s\nwas:\n%s", now, published)
@@ -300,7 +300,7 @@ func TestLegacy(t *testing.T) {
 	live.Stop(t)
 
 	watch := e.start(t, "bin/xdspub watch --out /tmp/legacy examples/legacy/config")
-	watch.WaitLog(t, "snapshot is out")
+	watch.WaitLog(t, "event=published ")
 	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/legacy --admin 127.0.0.1:9901 --node-id test-id --node-cluster test-cluster > /tmp/legacy-envoy.yaml")
 	live = e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/legacy-envoy.yaml`)
 	e.answers(t, home, "website")
@@ -311,10 +311,10 @@ func TestLegacy(t *testing.T) {
 	// Envoy still reads the routes itself, and takes what xdspub refuses.
 	good, bad := "cluster: shop\n", "cluster: shopp\n"
 	e.edit(t, replace(good, bad), "config/rds.yaml")
-	watch.WaitLog(t, "refused, the last valid output stays")
+	watch.WaitLog(t, "event=source-invalid ")
 	envoytest.Eventually(t, patience, "Envoy has it already", shopAnswers("503 "))
 	e.edit(t, replace(bad, good), "config/rds.yaml")
-	watch.WaitLog(t, "the source tree is valid again")
+	watch.WaitLog(t, "event=source-valid")
 	e.answers(t, shop, "shop")
 
 	// One line each, and they come from the tree.
@@ -323,16 +323,16 @@ func TestLegacy(t *testing.T) {
 	}
 	for _, name := range []string{"config/cds.yaml", "config/lds.yaml"} {
 		e.edit(t, here, name)
-		watch.WaitLog(t, "snapshot is out")
+		watch.WaitLog(t, "event=published ")
 		e.answers(t, home, "website")
 		e.answers(t, shop, "shop")
 	}
 	out.took(t)
 	e.edit(t, replace(good, bad), "config/rds.yaml")
-	watch.WaitLog(t, "refused, the last valid output stays")
+	watch.WaitLog(t, "event=source-invalid ")
 	e.curl(t, shop, "shop")
 	e.edit(t, replace(bad, good), "config/rds.yaml")
-	watch.WaitLog(t, "the source tree is valid again")
+	watch.WaitLog(t, "event=source-valid")
 	e.edit(t, replace(e.moved.Replace("8082"), e.moved.Replace("8083")), "config/eds.yaml")
 	e.answers(t, shop, "shop-new")
 	content(t, live)

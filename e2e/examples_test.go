@@ -267,7 +267,7 @@ func TestQuickstart(t *testing.T) {
 	e.line(t, "go build -o bin/ ./cmd/xdspub")
 	e.run(t, "bin/xdspub validate examples/quickstart")
 	watch := e.start(t, "bin/xdspub watch --out /tmp/quickstart examples/quickstart")
-	watch.WaitLog(t, "snapshot is out")
+	watch.WaitLog(t, "event=published ")
 	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/quickstart --admin 127.0.0.1:9901 --node-id quickstart-1 --node-cluster quickstart > /tmp/quickstart-envoy.yaml")
 	live := e.envoy(t, envoy)
 	e.answers(t, home, "web")
@@ -275,12 +275,12 @@ func TestQuickstart(t *testing.T) {
 
 	// What the README tells to try.
 	e.edit(t, replace("cluster: web", "cluster: api"), "routes/ingress.yaml")
-	watch.WaitLog(t, "snapshot is out")
+	watch.WaitLog(t, "event=published ")
 	e.answers(t, home, "api")
 
 	gone := e.moved.Replace("127.0.0.1:8083")
 	e.edit(t, func(s string) string { return s[:strings.LastIndex(s, "- locality:")] }, "endpoints/api.yaml")
-	watch.WaitLog(t, "snapshot is out")
+	watch.WaitLog(t, "event=published ")
 	envoytest.Eventually(t, patience, "the endpoint is gone", func() (bool, string) {
 		clusters := live.Admin(t, "/clusters")
 		return !strings.Contains(clusters, gone), clusters
@@ -289,7 +289,7 @@ func TestQuickstart(t *testing.T) {
 
 	e.edit(t, replace("cluster: api", "cluster: nope"), "routes/ingress.yaml")
 	watch.WaitLog(t, "unresolved-reference")
-	watch.WaitLog(t, "refused, the last valid output stays")
+	watch.WaitLog(t, "event=source-invalid ")
 	e.curl(t, home, "api")
 	content(t, live)
 	live.Stop(t)
@@ -322,7 +322,7 @@ func TestSecrets(t *testing.T) {
 	e.line(t, "go build -o bin/ ./cmd/xdspub")
 	e.run(t, "bin/xdspub validate examples/secrets")
 	watch := e.start(t, "bin/xdspub watch --out /tmp/secrets examples/secrets")
-	watch.WaitLog(t, "snapshot is out")
+	watch.WaitLog(t, "event=published ")
 	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/secrets --admin 127.0.0.1:9901 --node-id secrets-1 --node-cluster secrets > /tmp/secrets-envoy.yaml")
 	live := e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/secrets-envoy.yaml`)
 	e.answers(t, curl, "billing")
@@ -344,7 +344,7 @@ func TestSecrets(t *testing.T) {
 	listener := live.ConfigDump(t, "dynamic_listeners")
 
 	e.run(t, certs)
-	if line := watch.WaitLog(t, "snapshot is out"); !strings.Contains(line, "written=1 ") {
+	if line := watch.WaitLog(t, "event=published "); !strings.Contains(line, "written=1 ") {
 		t.Errorf("the renewal wrote more than one file: %s", line)
 	}
 	envoytest.Eventually(t, patience, "Envoy has the new certificate", func() (bool, string) {

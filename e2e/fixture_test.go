@@ -62,7 +62,7 @@ func startFixture(t *testing.T, source map[string]string, args ...string) *fixtu
 func (s *fixture) startWatch(t *testing.T, args ...string) {
 	t.Helper()
 	s.beginWatch(t, args...)
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 }
 
 // beginWatch is startWatch for a publish that is not meant to end.
@@ -111,7 +111,7 @@ func (s *fixture) edit(t *testing.T, name string, change func(string) string) {
 		t.Fatalf("the edit of %s changes nothing:\n%s", name, old)
 	}
 	s.write(t, name, text)
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 }
 
 // remove removes a source file.

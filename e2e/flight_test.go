@@ -47,7 +47,7 @@ func TestInFlight(t *testing.T) {
 	if got := <-held; got != "200 blue" {
 		t.Errorf("the request that was under way gets %q", got)
 	}
-	s.watch.WaitLog(t, "msg=trimmed")
+	s.watch.WaitLog(t, "event=trimmed")
 	content(t, s.envoy)
 }
 
@@ -116,7 +116,7 @@ func TestScopesWhileDraining(t *testing.T) {
 	}
 
 	s.remove(t, "edge.yaml")
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	s.edit(t, "routes.yaml", func(string) string { return to("green") })
 	if got := kept(); got != "200 green" {
 		t.Errorf("the connection that was kept gets %q", got)

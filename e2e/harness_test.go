@@ -103,7 +103,7 @@ func run(t testing.TB, name string, args ...string) (stdout, stderr string, exit
 }
 
 // startWatch starts "xdspub watch" with these arguments. It may not have published
-// anything yet: WaitLog(t, "snapshot is out") waits for that.
+// anything yet: WaitLog(t, "event=published ") waits for that.
 func startWatch(t testing.TB, args ...string) *process {
 	t.Helper()
 	return start(t, watcher, append([]string{"watch"}, args...)...)

@@ -26,7 +26,7 @@ func TestCertificateFiles(t *testing.T) {
 	becomes(t, "the certificate", "first", func() string { return peer(port) })
 	s.write(t, "tls/server.pem", second.certificate)
 	s.write(t, "tls/server.key", second.key)
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the certificate", "second", func() string { return peer(port) })
 	content(t, s.envoy)
 	info, err := os.Stat(filepath.Join(s.out, "sds/server/sds.json"))
@@ -35,6 +35,6 @@ func TestCertificateFiles(t *testing.T) {
 	}
 	s.remove(t, "tls/server.key")
 	s.watch.WaitLog(t, "code=missing-file ")
-	s.watch.WaitLog(t, "refused, the last valid output stays")
+	s.watch.WaitLog(t, "event=source-invalid ")
 	becomes(t, "the certificate", "second", func() string { return peer(port) })
 }

@@ -166,7 +166,7 @@ func TestFullBudget(t *testing.T) {
 		settles(t, s, 110)
 		// Those that go stay for a while. They count once, not as what they read, too.
 		s.edit(t, "many.yaml", func(string) string { return many(0, 100, upstream.Port(), "connect_timeout: 2s") })
-		s.watch.WaitLog(t, "msg=trimmed")
+		s.watch.WaitLog(t, "event=trimmed")
 		settles(t, s, 100)
 		if inlined(s) {
 			t.Error("endpoints went inline, though all was within the budget")
@@ -179,7 +179,7 @@ func TestFullBudget(t *testing.T) {
 			t.Error("endpoints stayed in files, though old and new together are past the budget")
 		}
 		answers(t, s)
-		s.watch.WaitLog(t, "msg=trimmed")
+		s.watch.WaitLog(t, "event=trimmed")
 		settles(t, s, 0)
 	})
 	// An upstream that takes connections and never answers a health check.

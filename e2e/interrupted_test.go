@@ -26,7 +26,7 @@ func (s *fixture) play(t *testing.T, turns ...turn) {
 			s.startWatch(t)
 		} else {
 			s.beginWatch(t, "--step-gap", "1h") // it ends before another one
-			s.watch.WaitLog(t, "msg=published step="+now.end)
+			s.watch.WaitLog(t, "event=step-published step="+now.end)
 		}
 		s.watch.Signal(t, syscall.SIGTERM)
 		s.watch.Wait(t)

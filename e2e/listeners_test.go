@@ -31,7 +31,7 @@ func TestPortMoves(t *testing.T) {
 	before := s.published(t)
 	s.write(t, "all.yaml", tree(third, second))
 	s.watch.WaitLog(t, "code=address-swap ")
-	s.watch.WaitLog(t, "refused, the last valid output stays")
+	s.watch.WaitLog(t, "event=source-invalid ")
 	if s.published(t) != before {
 		t.Error("the output moved")
 	}

@@ -116,7 +116,7 @@ func testRemoval(t *testing.T, format string) {
 	s.edit(t, "goes.yaml", func(string) string { return without })
 	becomes(t, "/old", "200 web", func() string { return ask(t, page).text })
 	becomes(t, "the second listener", "refused", func() string { return listens(second) })
-	s.watch.WaitLog(t, "msg=trimmed")
+	s.watch.WaitLog(t, "event=trimmed")
 	envoytest.Eventually(t, patience, "the cluster goes", func() (bool, string) {
 		clusters := s.envoy.Admin(t, "/clusters")
 		return !strings.Contains(clusters, "old::"), clusters
@@ -164,7 +164,7 @@ func testRuntimeLayerRemoved(t *testing.T, format string) {
 	becomes(t, "the page", "200 green", page)
 	has(true)
 	s.remove(t, "flags.yaml")
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the page", "200 blue", page)
 	has(false)
 	s.envoy.Stop(t)
@@ -172,7 +172,7 @@ func testRuntimeLayerRemoved(t *testing.T, format string) {
 	becomes(t, "the page of a new Envoy", "200 blue", page)
 	has(false)
 	s.write(t, "flags.yaml", layer)
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the page", "200 green", page)
 	has(true)
 }

@@ -115,7 +115,7 @@ func testRefused(t *testing.T, format string) {
 	good := func() string { return replace(fmt.Sprint(colors[0].Port()), fmt.Sprint(colors[1].Port()))(current) }
 	stays := func(t *testing.T, before string) {
 		t.Helper()
-		s.watch.WaitLog(t, "refused, the last valid output stays")
+		s.watch.WaitLog(t, "event=source-invalid ")
 		if diff := cmp.Diff(before, s.published(t)); diff != "" {
 			t.Errorf("the output moved (-before +after):\n%s", diff)
 		}
@@ -123,7 +123,7 @@ func testRefused(t *testing.T, format string) {
 	}
 	comesOut := func(t *testing.T) {
 		t.Helper()
-		s.watch.WaitLog(t, "snapshot is out")
+		s.watch.WaitLog(t, "event=published ")
 		current = good()
 		colors[0], colors[1], was, next = colors[1], colors[0], next, was
 		answers(was)

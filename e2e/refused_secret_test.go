@@ -26,12 +26,12 @@ func testRefusedSecret(t *testing.T, format string) {
 	pair := newPair(t, "secure")
 	key := strings.Split(pair.key, "\n")[1]
 	s.write(t, "secure.yaml", documents(certificate("key", pair), tlsListener("secure", busy, downstreamTLS("key"), page)))
-	s.watch.WaitLog(t, "Envoy refused the snapshot, what was out before is out again")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	said, stderr, exit := xdspub(t, "status", "--format", "json", "--out", s.out, "--envoy-admin", "http://"+address(s.admin))
 	if exit != 1 || !strings.Contains(said, "Address already in use") {
 		t.Errorf("status: exit status %d\n%s%s", exit, said, stderr)
 	}
-	s.watch.WaitLog(t, "msg=trimmed")
+	s.watch.WaitLog(t, "event=trimmed")
 	s.watch.Signal(t, syscall.SIGTERM)
 	s.watch.Wait(t)
 

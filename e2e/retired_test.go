@@ -48,7 +48,7 @@ func TestGoingFileByHand(t *testing.T) {
 			s := startConfirmed(t, map[string]string{"edge.yaml": tree("blue", blue.Port())}, "--trim-delay", "2s")
 			tt.hand(t, s)
 			s.write(t, "edge.yaml", tree("green", green.Port()))
-			s.watch.WaitLog(t, "snapshot is out")
+			s.watch.WaitLog(t, "event=published ")
 			content(t, s.reader(t))
 			envoytest.Eventually(t, patience, "the cluster and its endpoints go", func() (bool, string) {
 				m, err := publish.ReadManifest(s.out)

@@ -61,7 +61,7 @@ func TestSoak(t *testing.T) {
 		sent += stop()
 	}
 	s.grows(first)
-	t.Logf("%d edits, %d publishes, %d requests", s.steps, strings.Count(s.watch.Log(), "snapshot is out"), sent)
+	t.Logf("%d edits, %d publishes, %d requests", s.steps, strings.Count(s.watch.Log(), "event=published "), sent)
 }
 
 // dice returns how long a random test goes on and what it draws from. The environment
@@ -144,9 +144,9 @@ func (s *soak) refuses(round int) {
 	unknown := fmt.Sprintf("unknown-%d", round)
 	s.write(s.t, "bad.yaml", routes("bad", unknown))
 	s.watch.WaitLog(s.t, unknown)
-	s.watch.WaitLog(s.t, "refused")
+	s.watch.WaitLog(s.t, "event=source-invalid ")
 	s.remove(s.t, "bad.yaml")
-	s.watch.WaitLog(s.t, "valid again")
+	s.watch.WaitLog(s.t, "event=source-valid")
 	if diff := cmp.Diff(before, s.published(s.t)); diff != "" {
 		s.t.Errorf("refused, and something was touched (-before +after):\n%s", diff)
 	}

@@ -241,7 +241,7 @@ func testStatusWithinChange(t *testing.T, format string) {
 	s.write(t, "edge.yaml", replace("cluster: web", "cluster: other")(s.read(t, "edge.yaml"))+"---\n"+documents(edsCluster("other"), endpoints("other", 1)))
 	s.remove(t, "lone.yaml")
 	s.beginWatch(t, "--step-gap", "1h")
-	s.watch.WaitLog(t, "msg=published step=\"new names\"")
+	s.watch.WaitLog(t, "event=step-published step=\"new names\"")
 	within := func(what string) {
 		t.Helper()
 		r := s.shows(t, what, false, `
@@ -283,7 +283,7 @@ func TestStatusOfHeld(t *testing.T) {
 	e := s.reader(t)
 	s.startWatch(t, "--envoy-admin", adminURL(t, e))
 	s.write(t, "refused.yaml", listener("refused", busy, rds("main")))
-	s.watch.WaitLog(t, "Envoy refused the snapshot")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	r := s.shows(t, "what was out before is out again", false, allSynced, e)
 	if len(r.Held) != 1 || r.LastRefusal == nil || len(r.Held[0].Findings) != 1 || r.Change != nil || r.Held[0].Snapshot == r.Published.Snapshot {
 		t.Fatalf("%+v", r)

@@ -103,7 +103,7 @@ func TestUndoneWhileDraining(t *testing.T) {
 		t.Fatalf("the connection gets %q", got)
 	}
 	close(heard)
-	s.watch.WaitLog(t, "Envoy refused the snapshot, what was out before is out again")
+	s.watch.WaitLog(t, "event=rolled-back ")
 	becomes(t, "the page", "200 blue", func() string { return ask(t, request{port: edge}).text })
 	if s.envoy.Stat(t, "listener_manager.total_filter_chains_draining") == 0 {
 		t.Error("nothing drains")
@@ -145,7 +145,7 @@ func TestExtensionComesBack(t *testing.T) {
 		t.Fatalf("the connection gets %q", got)
 	}
 	s.write(t, "edge.yaml", staticCluster("web", web.Port()))
-	s.watch.WaitLog(t, "snapshot is out")
+	s.watch.WaitLog(t, "event=published ")
 	becomes(t, "the first listener", "refused", func() string { return listens(first) })
 	s.write(t, "edge.yaml", with(second, "two"))
 	becomes(t, "the second page", "200 web", func() string { return ask(t, request{port: second}).text })

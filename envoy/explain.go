@@ -3,6 +3,8 @@ package envoy
 import (
 	"context"
 	"strings"
+
+	"xdspub/event"
 )
 
 // explain adds what Envoys say of what they refused. Of listeners the admin
@@ -12,7 +14,7 @@ func (w *AckWait) explain(ctx context.Context, o *Outcome) {
 	for _, log := range w.fleet.o.Logs {
 		list, err := log.Refusals()
 		if err != nil {
-			w.fleet.o.Log.Warn("no reasons from a log of Envoy", "error", err)
+			w.fleet.o.Log.Write(event.ReasonMissing{Error: err})
 		}
 		logged = append(logged, list...)
 	}
@@ -26,7 +28,7 @@ func (w *AckWait) explain(ctx context.Context, o *Outcome) {
 			if s.API == "LDS" {
 				var err error
 				if said, err = p.admin.Refusals(ctx, w.started); err != nil {
-					w.fleet.o.Log.Warn("no reasons from Envoy", "admin", e.URL, "error", err)
+					w.fleet.o.Log.Write(event.ReasonMissing{Envoy: e.URL, Error: err})
 				}
 			}
 			if len(said) == 0 {

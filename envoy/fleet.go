@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
+
+	"xdspub/event"
 )
 
 // FleetOptions says which Envoys read the output directory.
@@ -25,7 +26,7 @@ type FleetOptions struct {
 	WarmTimeout time.Duration
 	// Log gets a warning when an Envoy stops answering, and a line when it answers
 	// again. nil discards.
-	Log *slog.Logger
+	Log *event.Log
 }
 
 // Fleet is the Envoys that read one output directory.
@@ -42,7 +43,6 @@ type Fleet struct {
 func NewFleet(o FleetOptions) *Fleet {
 	o.AckTimeout = cmp.Or(o.AckTimeout, 15*time.Second)
 	o.WarmTimeout = cmp.Or(o.WarmTimeout, 15*time.Second)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Fleet{o: o, unanswered: make(map[*Admin]bool), incarnations: make(map[*Admin]Incarnation), known: make(map[*Admin]*memory)}
 }
 
@@ -142,9 +142,9 @@ func (f *Fleet) note(admin *Admin, err error) {
 	defer f.mu.Unlock()
 	switch {
 	case err != nil && !f.unanswered[admin]:
-		f.o.Log.Warn("no answer from Envoy", "admin", admin.String(), "error", err)
+		f.o.Log.Write(event.EnvoyUnreachable{Envoy: admin.String(), Error: err})
 	case err == nil && f.unanswered[admin]:
-		f.o.Log.Info("Envoy answers again", "admin", admin.String())
+		f.o.Log.Write(event.EnvoyReachable{Envoy: admin.String()})
 	}
 	f.unanswered[admin] = err != nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"xdspub/envoy"
+	"xdspub/event"
 	"xdspub/internal/envoytest"
 )
 
@@ -211,7 +212,7 @@ func TestHangs(t *testing.T) {
 	s := newFixture(t)
 	e, a := s.start(nil)
 	var log strings.Builder
-	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 3 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, AckTimeout: 3 * time.Second, Log: event.New(slog.NewTextHandler(&log, nil))})
 	cds := func(version string) func() { return func() { s.publish("cds", version, static("c"+version)) } }
 	outcome := step(t, f, envoy.AwaitOptions{}, func() { e.Signal(t, syscall.SIGSTOP); cds("v2")() }, sub("CDS", envoy.CDS(), "v2"))
 	expect(t, "stopped in the middle", outcome, envoy.Unconfirmed, 1)
@@ -228,7 +229,7 @@ func TestHangs(t *testing.T) {
 	outcome = step(t, f, envoy.AwaitOptions{}, func() { cds("v5")(); e.Signal(t, syscall.SIGCONT) }, sub("CDS", envoy.CDS(), "v5"))
 	expect(t, "busy before", outcome, envoy.Confirmed, 1)
 	// Each time once when it stops to answer and once when it does again.
-	if got := log.String(); strings.Count(got, "level=") != 4 || !strings.Contains(got, `level=WARN msg="no answer from Envoy" admin=http://127.0.0.1:`) || !strings.Contains(got, `level=INFO msg="Envoy answers again"`) {
+	if got := log.String(); strings.Count(got, "level=") != 4 || !strings.Contains(got, `level=WARN msg="Envoy does not answer" event=envoy-unreachable envoy=http://127.0.0.1:`) || !strings.Contains(got, `level=INFO msg="Envoy answers again" event=envoy-reachable`) {
 		t.Errorf("the log:\n%s", got)
 	}
 }

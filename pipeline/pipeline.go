@@ -5,13 +5,13 @@ package pipeline
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"xdspub/check"
 	"xdspub/confirm"
 	"xdspub/diag"
 	"xdspub/envoy"
+	"xdspub/event"
 	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/published"
@@ -49,7 +49,7 @@ type Options struct {
 	// the ids that its refusals go on record with. nil where nothing does.
 	Confirm func(of publish.Refusal) publish.Confirmer
 	// Log gets the log lines; nil discards them.
-	Log *slog.Logger
+	Log *event.Log
 }
 
 // Pipeline turns one source tree into one output directory, again and again.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/diag"
+	"xdspub/event"
 	"xdspub/internal/fixture"
 	"xdspub/load"
 	"xdspub/pipeline"
@@ -82,7 +82,7 @@ func newWorkbench(t *testing.T, stock []variants, s *script) *workbench {
 		t.Fatal(err)
 	}
 	var err error
-	if d.dir, err = publish.Open(d.Options.Out, publish.Options{Log: slog.New(&d.ender)}); err != nil {
+	if d.dir, err = publish.Open(d.Options.Out, publish.Options{Log: event.New(&d.ender)}); err != nil {
 		t.Fatal(err)
 	}
 	d.P.Opened(d.dir)

@@ -11,7 +11,6 @@ package planner
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"xdspub/diag"
 	"xdspub/diff"
 	"xdspub/envoyapi"
+	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
@@ -43,7 +43,7 @@ type Options struct {
 	// listener.
 	TrimDelay time.Duration
 	// Log gets the log lines; nil discards them.
-	Log *slog.Logger
+	Log *event.Log
 }
 
 // Planner plans for one output directory, again and again. Not for concurrent use.
@@ -56,7 +56,7 @@ type Planner struct {
 
 // New returns a Planner for an output directory.
 func New(out *published.Reader, o Options) *Planner {
-	o.Log, o.Endpoints = cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Endpoints, EndpointsAuto)
+	o.Endpoints = cmp.Or(o.Endpoints, EndpointsAuto)
 	return &Planner{options: o, out: out}
 }
 

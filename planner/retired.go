@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xdspub/diag"
+	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
@@ -28,13 +29,13 @@ func (c *change) unfit(ctx context.Context, going *xds.Snapshot) map[string]bool
 	for _, d := range validate.Run(ctx, going, rules.All, validate.Options{Envoy: c.options.Envoy, Disable: c.options.Disable, Partial: true}) {
 		if d.Severity == diag.Error {
 			bad[d.Resource.Name] = true
-			c.options.Log.Warn("a published cluster was changed by hand and goes at once", "cluster", d.Resource.Name, "error", d.Message)
+			c.options.Log.Write(event.RetiredClusterDamaged{Cluster: d.Resource.Name, Error: d.Message})
 		}
 	}
 	for _, r := range going.Of(xds.Cluster) {
 		if file := c.missingFile(r); file != "" && !bad[r.Name] {
 			bad[r.Name] = true
-			c.options.Log.Warn("a file of a cluster that goes was removed by hand, an Envoy that starts would refuse it: the cluster goes at once", "cluster", r.Name, "file", file)
+			c.options.Log.Write(event.RetiredFileMissing{Cluster: r.Name, File: file})
 		}
 	}
 	return bad

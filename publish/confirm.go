@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"xdspub/diag"
+	"xdspub/event"
 )
 
 // Confirmer asks Envoy whether it takes the files of a step. Publish calls it around each
@@ -50,7 +51,7 @@ type undoing struct {
 
 func (u undoing) Before(_ context.Context, s Step) error {
 	if err := u.Confirmer.Before(u.ctx, s); err != nil {
-		u.d.log.Warn("nobody confirms what is put back", "step", s.Name, "error", err)
+		u.d.log.Write(event.RollbackUnconfirmed{Step: s.Name, Error: err})
 	}
 	return nil
 }
@@ -58,7 +59,7 @@ func (u undoing) Before(_ context.Context, s Step) error {
 func (u undoing) After(_ context.Context, s Step) (answered bool, err error) {
 	answered, err = u.Confirmer.After(u.ctx, s)
 	if err != nil {
-		u.d.log.Error("what is put back is not confirmed", "step", s.Name, "error", err)
+		u.d.log.Write(event.RollbackUnconfirmed{Step: s.Name, Error: err})
 	}
 	return answered, nil
 }

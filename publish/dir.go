@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
+
+	"xdspub/event"
 )
 
 // Options of an output directory. The zero value is good.
@@ -18,7 +19,7 @@ type Options struct {
 	// Envoy's, mostly. Empty means the group that owns OUT.
 	Group string
 	// Log is told what goes out; nil discards.
-	Log *slog.Logger
+	Log *event.Log
 
 	// maxChanged is how many files a record holds beside its base; 0 stands for the constant
 	// of that name. Tests have fewer files.
@@ -32,7 +33,7 @@ type Dir struct {
 	out   string // without symbolic links
 	root  folder
 	gid   int // of secret files
-	log   *slog.Logger
+	log   *event.Log
 	disk  disk
 	lock  file // nil when closed
 	// stuck is what stood in our own folders when d began, and can't be removed: paths
@@ -54,9 +55,6 @@ func Open(out string, o Options) (*Dir, error) {
 
 func open(out string, o Options, real disk) (*Dir, error) {
 	d := &Dir{log: o.Log, disk: real, stuck: make(map[string]bool), maxChanged: cmp.Or(o.maxChanged, maxChanged)}
-	if d.log == nil {
-		d.log = slog.New(slog.DiscardHandler)
-	}
 	if err := d.find(out); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"xdspub/event"
 	"xdspub/internal/memdir"
 )
 
@@ -353,7 +354,7 @@ func TestLeavings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := Open(out, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	d, err := Open(out, Options{Log: event.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +392,7 @@ func TestStuck(t *testing.T) {
 		}
 		return nil
 	}}
-	d, err := open(out, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, p)
+	d, err := open(out, Options{Log: event.New(slog.NewTextHandler(&log, nil))}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +405,7 @@ func TestStuck(t *testing.T) {
 	if r, err := ReadRefused(out); err != nil || r.Holds("s3", "d3") == nil {
 		t.Errorf("refused %+v, %v", r, err)
 	}
-	if n := strings.Count(log.String(), "can't be removed, and stays"); n != 3 {
+	if n := strings.Count(log.String(), "event=leftover-stays "); n != 3 {
 		t.Errorf("said %d times:\n%s", n, log.String())
 	}
 	left, err := os.ReadDir(filepath.Join(out, stagePath))

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"xdspub/event"
 )
 
 // Result lists the files that a publish moved, also where it failed.
@@ -276,7 +278,7 @@ func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done
 		if err != nil {
 			return done, refused, d.stopped("in step "+s.Name, err)
 		}
-		d.log.Info("published", "step", s.Name, "written", len(moved.Written), "removed", len(moved.Removed))
+		d.log.Write(event.StepPublished{Step: s.Name, Written: len(moved.Written), Removed: len(moved.Removed)})
 		answered := false
 		if p.Confirm != nil {
 			answered, err = p.Confirm.After(ctx, s)

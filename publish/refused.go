@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/event"
 )
 
 const refusedPath = private + "/refused.json"
@@ -58,7 +59,7 @@ func (r Refused) Holds(snapshot, delivery string) *Refusal {
 func (d *Dir) refused(r Refusal, hold bool) error {
 	record, err := readRefused(d.root)
 	if err != nil {
-		d.log.Warn("what was held is forgotten", "error", err)
+		d.log.Write(event.HoldsLost{Error: err})
 	}
 	if hold {
 		record.Held = slices.DeleteFunc(record.Held, func(h Refusal) bool { return h.Snapshot == r.Snapshot && h.Delivery == r.Delivery })

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"syscall"
+
+	"xdspub/event"
 )
 
 const stagePath = private + "/stage"
@@ -130,7 +132,7 @@ func (d *Dir) clear(name string, keep map[string]bool) error {
 			err = errors.Join(err, rerr)
 		default:
 			d.stuck[at] = true
-			d.log.Warn("something that was left behind can't be removed, and stays", "path", in.path(e), "error", rerr)
+			d.log.Write(event.LeftoverStays{Path: in.path(e), Error: rerr})
 		}
 	}
 	return err
@@ -156,7 +158,7 @@ func (d *Dir) removeAll(in folder, name string, depth int) error {
 	}
 	defer sub.Close()
 	if depth == 0 {
-		d.log.Warn("a folder that is not ours is removed", "path", in.path(name))
+		d.log.Write(event.ForeignFolderRemoved{Path: in.path(name)})
 	}
 	names, err := sub.names()
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+
+	"xdspub/event"
 )
 
 // Recover completes the rollback that a writer began before it was killed or failed. It
@@ -21,7 +23,7 @@ func (d *Dir) Recover(ctx context.Context, p Plan) (bool, error) {
 	if err != nil || in == nil || in.Direction != Back {
 		return false, err
 	}
-	d.log.Warn("a change that Envoy refused was not put back whole, that goes on", "snapshot", in.To)
+	d.log.Write(event.RollbackResumed{Snapshot: in.To})
 	if err := d.begin(); err != nil {
 		return true, err
 	}
@@ -157,7 +159,7 @@ func (d *Dir) stepsToRollBack(steps []intentStep, came, keep []string) ([]intent
 					return nil, err
 				}
 				if moved {
-					d.log.Warn("a file was edited by hand before: it is not put back, nor is what went out before it", "file", f.Path)
+					d.log.Write(event.RollbackKeptEdit{File: f.Path})
 					// It may name a file that any of the steps added.
 					for i, s := range back {
 						back[i].Files = slices.DeleteFunc(s.Files, func(f saved) bool { return f.Saved == "" })

@@ -8,10 +8,10 @@ package published
 
 import (
 	"cmp"
-	"log/slog"
 	"path/filepath"
 
 	"xdspub/envoyapi"
+	"xdspub/event"
 	"xdspub/internal/fspath"
 	"xdspub/publish"
 	"xdspub/render"
@@ -29,7 +29,7 @@ type Options struct {
 	// Envoy is the version that is to take the resources; nil means the latest that is known.
 	Envoy *envoyapi.Version
 	// Log gets the log lines; nil discards them.
-	Log *slog.Logger
+	Log *event.Log
 }
 
 // Reader reads one output directory, again and again. It decodes again only what changed. Not
@@ -49,7 +49,7 @@ type Reader struct {
 
 // New returns a Reader. It reads nothing yet.
 func New(o Options) *Reader {
-	o.Format, o.Log = cmp.Or(o.Format, render.JSON), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Format = cmp.Or(o.Format, render.JSON)
 	return &Reader{
 		options:  o,
 		files:    publish.NewReader(o.Dir),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"xdspub/event"
 	"xdspub/internal/names"
 	"xdspub/load"
 	"xdspub/publish"
@@ -83,7 +84,7 @@ func (r *Reader) published(t *xds.Type) ([]*xds.Resource, error) {
 		return nil, err
 	}
 	if out.damage != "" {
-		r.options.Log.Warn("a published file was changed and can't be read, it will be replaced", "file", file, "error", out.damage)
+		r.options.Log.Write(event.PublishedFileUnreadable{File: file, Error: out.damage})
 	}
 	return out.only(t), nil
 }

@@ -3,6 +3,7 @@ package trim
 import (
 	"time"
 
+	"xdspub/event"
 	"xdspub/publish"
 )
 
@@ -71,6 +72,6 @@ func (t *Trimmer) KeepTime(d *publish.Dir) error {
 		return err
 	}
 	c.zero = c.zero.Add(by)
-	t.options.Log.Warn("the clock was set forward, the times on record of what goes follow it", "by", by)
+	t.options.Log.Write(event.ClockSet{By: by})
 	return nil
 }

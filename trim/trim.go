@@ -3,14 +3,13 @@
 package trim
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"xdspub/confirm"
 	"xdspub/diag"
+	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
@@ -39,7 +38,7 @@ type Options struct {
 	// Clock notices when somebody sets the clock; nil for a short run.
 	Clock *Clock
 	// Log gets the log lines; nil discards them.
-	Log *slog.Logger
+	Log *event.Log
 }
 
 // Trimmer trims one output directory. Not for concurrent use.
@@ -52,7 +51,6 @@ type Trimmer struct {
 
 // New returns a Trimmer for an output directory. The renderer is that of the published files.
 func New(out *published.Reader, envoys *confirm.Envoys, renderer *render.Renderer, o Options) *Trimmer {
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Trimmer{options: o, out: out, envoys: envoys, renderer: renderer}
 }
 
@@ -87,7 +85,7 @@ func (t *Trimmer) Trim(ctx context.Context, d *publish.Dir, now time.Time) (resu
 	result, err = d.Publish(ctx, plan)
 	if refused, ok := errors.AsType[*publish.RefusedError](err); ok {
 		// It is rolled back, and the trim delay starts again.
-		t.options.Log.Error("Envoy refused a trim, it is put off", "error", refused)
+		t.options.Log.Write(event.TrimRefused{Error: refused})
 		t.report(refused.Refusal.Findings)
 		_, err = t.startTrimDelays(ctx, d, now)
 		return result, now.Add(t.options.Delay), err
@@ -198,6 +196,6 @@ func wait(ctx context.Context, d time.Duration) bool {
 // report logs findings of a trim.
 func (t *Trimmer) report(list diag.List) {
 	for _, d := range list {
-		t.options.Log.Error(d.Message, "code", d.Code, "place", d.Position.String())
+		t.options.Log.Write(event.FindingOf(d))
 	}
 }

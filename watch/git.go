@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"xdspub/event"
 	"xdspub/gitdir"
 )
 
@@ -32,7 +32,7 @@ const (
 // of it. A git command that changes the files of one holds its index.lock from
 // before the first until after the last, and then renames it to index.
 type git struct {
-	log *slog.Logger
+	log *event.Log
 
 	mu   sync.Mutex
 	dirs []string // those that hold the index
@@ -90,7 +90,7 @@ func (g *git) busy() bool {
 			busy = true
 		case !l.stale:
 			l.stale = true
-			g.log.Warn("a lock of git stands for long and is waited for no longer; if no git command runs, remove it", "file", path, "since", l.since)
+			g.log.Write(event.GitLockStale{File: path, Since: l.since})
 		}
 		l.at = now
 		seen[path] = l

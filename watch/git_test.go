@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"xdspub/event"
 	"xdspub/internal/sh"
 )
 
@@ -239,7 +240,7 @@ func TestLockAndClock(t *testing.T) {
 		return g.busy()
 	}
 	first := func() *git {
-		g := &git{log: slog.New(slog.DiscardHandler)}
+		g := &git{log: nil}
 		g.setGitDirs(set{filepath.Join(dir, ".git"): true})
 		return g
 	}
@@ -266,7 +267,7 @@ func TestLockFromTheFuture(t *testing.T) {
 	if err := os.Chtimes(path, future, future); err != nil {
 		t.Fatal(err)
 	}
-	g := &git{log: slog.New(slog.DiscardHandler)}
+	g := &git{log: nil}
 	g.setGitDirs(set{filepath.Join(dir, ".git"): true})
 	if !g.busy() {
 		t.Fatal("the lock is not seen")
@@ -310,9 +311,9 @@ func TestLocksWithoutEnd(t *testing.T) {
 }
 
 // newLog counts what is logged.
-func newLog() (*slog.Logger, func() int) {
+func newLog() (*event.Log, func() int) {
 	var b bytes.Buffer
-	return slog.New(slog.NewTextHandler(&b, nil)), func() int { return bytes.Count(b.Bytes(), []byte("\n")) }
+	return event.New(slog.NewTextHandler(&b, nil)), func() int { return bytes.Count(b.Bytes(), []byte("\n")) }
 }
 
 // TestGitPipe: a .git that is a pipe blocks nobody, in the tree or above it.

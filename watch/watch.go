@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"xdspub/event"
 	"xdspub/gitdir"
 
 	"github.com/fsnotify/fsnotify"
@@ -46,7 +46,7 @@ type Options struct {
 	Files []string
 	// Log gets a warning once when something can't be watched, and each counted
 	// event at debug level. nil discards.
-	Log *slog.Logger
+	Log *event.Log
 }
 
 // Reason says why to read the tree again. It is for logs: one signal can have several reasons,
@@ -67,7 +67,7 @@ type Watcher struct {
 	rescan rescan
 	poll   time.Duration // how often a polled tree is looked at
 	file   string        // what is wanted, if it is no folder
-	log    *slog.Logger
+	log    *event.Log
 	git    *git
 	// lone is the file that the last event is about, if it is about one alone; unfinished
 	// is when to look again whether it is whole.
@@ -105,7 +105,7 @@ func New(ctx context.Context, root string, o Options) (*Watcher, error) {
 		burst:   newDebouncer(cmp.Or(o.QuietPeriod, 100*time.Millisecond), cmp.Or(o.MaxDelay, 2*time.Second)),
 		rescan:  newRescan(cmp.Or(o.Rescan, 30*time.Second)),
 		poll:    cmp.Or(o.Poll, 2*time.Second),
-		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		log:     o.Log,
 		signals: make(chan Reason, 1),
 		also:    make(chan struct{}, 1),
 		trouble: map[string]bool{},
@@ -299,7 +299,7 @@ func (w *Watcher) refresh(ctx context.Context, paths []string) {
 func (w *Watcher) count(path, op string) {
 	w.unread.add(path)
 	w.counted.Add(1) // after that: who sees it finds the path
-	w.log.Debug("changed", "path", path, "op", op)
+	w.log.Write(event.PathChanged{Path: path, Op: op})
 	w.burst.event(path)
 }
 
@@ -309,7 +309,7 @@ func (w *Watcher) handleError(ctx context.Context, err error) {
 		return
 	}
 	w.rewatch(ctx) // new folders may be among what was dropped
-	w.log.Warn("events were dropped, looked at the whole tree again; the sysctl fs.inotify.max_queued_events sets how many can wait")
+	w.log.Write(event.EventsDropped{})
 	w.counted.Add(1)
 	w.burst.event("")
 }
@@ -362,7 +362,7 @@ func (w *Watcher) scan(ctx context.Context, look func(context.Context) error) (c
 	w.check(ctx, look(ctx))
 	w.refreshMark()
 	if len(w.known) > 0 && len(w.trouble) == 0 {
-		w.log.Info("all folders are watched again", "root", w.tree.root)
+		w.log.Write(event.WatchComplete{Root: w.tree.root})
 	}
 	if !polled || !w.tree.polled() {
 		return false
@@ -389,13 +389,11 @@ func (w *Watcher) check(ctx context.Context, err error) {
 func (w *Watcher) warn(err error) {
 	text := err.Error()
 	if !w.known[text] && !w.trouble[text] {
-		message := "not all folders are watched; the rescan tries again"
-		attrs := []any{"error", err, "rescan", w.rescan.every}
 		if isLimit(err) {
-			message = "too few watches, the tree is polled instead; the rescan tries again"
-			attrs = append(attrs, "poll", w.poll)
+			w.log.Write(event.WatchPolling{Error: err, Rescan: w.rescan.every, Poll: w.poll})
+		} else {
+			w.log.Write(event.WatchPartial{Error: err, Rescan: w.rescan.every})
 		}
-		w.log.Warn(message, attrs...)
 	}
 	w.trouble[text] = true
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"xdspub/event"
 	"xdspub/internal/sh"
 )
 
@@ -102,7 +103,7 @@ func last(list []entry) entry { return list[len(list)-1] }
 func newWatcher(t *testing.T, root string, o Options) (*Watcher, journal) {
 	t.Helper()
 	j := make(journal, 1<<16)
-	o.Log = slog.New(j)
+	o.Log = event.New(j)
 	w, err := New(t.Context(), root, o)
 	if err != nil {
 		t.Fatal(err)

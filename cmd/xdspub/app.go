@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/event"
 	"xdspub/published"
 )
 
@@ -130,10 +131,10 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 }
 
 // newLogger returns the log of a command: with --quiet, of warnings and errors alone.
-func newLogger(c *cli.Context) *slog.Logger {
+func newLogger(c *cli.Context) *event.Log {
 	level := slog.LevelInfo
 	if c.Bool("quiet") {
 		level = slog.LevelWarn
 	}
-	return slog.New(slog.NewTextHandler(c.App.ErrWriter, &slog.HandlerOptions{Level: level}))
+	return event.New(slog.NewTextHandler(c.App.ErrWriter, &slog.HandlerOptions{Level: level}))
 }

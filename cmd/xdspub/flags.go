@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"xdspub/controller"
 	"xdspub/diag"
 	"xdspub/envoy"
+	"xdspub/event"
 	"xdspub/pipeline"
 	"xdspub/planner"
 	"xdspub/published"
@@ -115,7 +115,7 @@ func checkRules(v values, flag string, given []string) error {
 }
 
 // publishOptions returns the options for all stages.
-func publishOptions(v values, source string, log *slog.Logger) (controller.Options, error) {
+func publishOptions(v values, source string, log *event.Log) (controller.Options, error) {
 	of, err := sourceOptions(v, source)
 	o := controller.Options{Options: pipeline.Options{Source: of}, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
 	if err != nil {

@@ -110,7 +110,7 @@ func TestNothingGrows(t *testing.T) {
 		ended <- newApp(log, log).RunContext(ctx, []string{"xdspub", "watch", "--out", filepath.Join(dir, "out"),
 			"--quiet-period", "1ms", "--step-gap", "0s", "--trim-delay", "0s", "--rescan", "100ms", src})
 	}()
-	log.until(t, "snapshot is out")
+	log.until(t, "event=published ")
 	var first holdings
 	for n := range changes {
 		good := strings.ReplaceAll(sample.Part(n/10, 20), "connect_timeout: 1s", fmt.Sprintf("connect_timeout: %ds", n+2))
@@ -119,7 +119,7 @@ func TestNothingGrows(t *testing.T) {
 			log.until(t, "refused")
 		}
 		save(good)
-		log.until(t, "snapshot is out")
+		log.until(t, "event=published ")
 		if n == settled {
 			first = holds()
 		}

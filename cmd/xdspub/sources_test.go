@@ -81,7 +81,7 @@ func (l *outLog) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-var isOut = regexp.MustCompile(`"snapshot is out" id=(\w+)`)
+var isOut = regexp.MustCompile(`event=published snapshot=(\w+)`)
 
 // ids returns the snapshots that were out, in their order.
 func (l *outLog) ids() []string {

@@ -15,6 +15,7 @@ import (
 	"xdspub/check"
 	"xdspub/control"
 	"xdspub/controller"
+	"xdspub/event"
 	"xdspub/load"
 	"xdspub/trim"
 	"xdspub/watch"
@@ -123,7 +124,7 @@ func reload(v *values, o controller.Options) (_ controller.Options, changed bool
 	}
 	for _, name := range []string{"out", "group", "quiet-period", "rescan", "poll"} {
 		if !reflect.DeepEqual(is.file[name], v.file[name]) {
-			log.Warn("this setting takes effect at the next start", "setting", name)
+			log.Write(event.SettingIgnored{Setting: name})
 		}
 	}
 	*v = is

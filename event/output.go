@@ -1,0 +1,80 @@
+package event
+
+import "log/slog"
+
+// OutputReplaced means that somebody removed or replaced the output directory. All files are
+// published again.
+//
+// Do: restart the Envoys that read it: they watch the folders that are gone.
+type OutputReplaced struct {
+	Out string // the output directory, as it was given
+}
+
+func (OutputReplaced) kind() Kind {
+	return Kind{"output-replaced", slog.LevelWarn, "the output directory was removed or replaced; publishing all files again"}
+}
+
+// PublishedFileUnreadable means that somebody has damaged a published file. It is published
+// again.
+type PublishedFileUnreadable struct {
+	File  string // below the output directory
+	Error string // what is wrong with it
+}
+
+func (PublishedFileUnreadable) kind() Kind {
+	return Kind{"published-file-unreadable", slog.LevelWarn, "a published file was changed by hand and can't be read; it is published again"}
+}
+
+// RetiredClusterDamaged means that somebody has edited a cluster that waits for its trim, so
+// that it is invalid. It is removed now.
+type RetiredClusterDamaged struct {
+	Cluster string
+	Error   string // what is wrong with it
+}
+
+func (RetiredClusterDamaged) kind() Kind {
+	return Kind{"retired-cluster-damaged", slog.LevelWarn, "a cluster that waits for its trim was changed by hand and is invalid; it is removed now"}
+}
+
+// RetiredFileMissing means that somebody has removed a file of a cluster that waits for its
+// trim. The cluster is removed now: an Envoy that starts would refuse it.
+type RetiredFileMissing struct {
+	Cluster string
+	File    string // below the output directory
+}
+
+func (RetiredFileMissing) kind() Kind {
+	return Kind{"retired-file-missing", slog.LevelWarn, "a file of a cluster that waits for its trim was removed by hand; the cluster is removed now"}
+}
+
+// LeftoverStays means that a file of a killed process can't be removed from .xdspub. It does no
+// harm.
+//
+// Do: remove it by hand, or mend what error says.
+type LeftoverStays struct {
+	Path  string
+	Error error
+}
+
+func (LeftoverStays) kind() Kind {
+	return Kind{"leftover-stays", slog.LevelWarn, "a leftover in .xdspub can't be removed and stays"}
+}
+
+// ForeignFolderRemoved means that somebody made a folder in .xdspub, and that it is removed.
+type ForeignFolderRemoved struct {
+	Path string
+}
+
+func (ForeignFolderRemoved) kind() Kind {
+	return Kind{"foreign-folder-removed", slog.LevelWarn, "removing a folder in .xdspub that xdspub did not make"}
+}
+
+// HoldsLost means that the record of held snapshots is damaged. A snapshot that Envoy refused
+// may be published once more.
+type HoldsLost struct {
+	Error error
+}
+
+func (HoldsLost) kind() Kind {
+	return Kind{"holds-lost", slog.LevelWarn, "the record of held snapshots is damaged and begins again"}
+}

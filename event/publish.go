@@ -1,0 +1,166 @@
+package event
+
+import (
+	"log/slog"
+	"time"
+)
+
+// StepPublished means that the files of one step of a change are in the output directory.
+type StepPublished struct {
+	Step             string // the name of the step, such as clusters
+	Written, Removed int    // how many files
+}
+
+func (StepPublished) kind() Kind {
+	return Kind{"step-published", slog.LevelInfo, "published a step"}
+}
+
+// Published means that a snapshot is published: all its files are in the output directory. It
+// comes after the last step of a change, and once after the start of a watch.
+type Published struct {
+	Snapshot         string // the id of the snapshot
+	Written, Removed int    // how many files
+	Resources        int    // how many resources the snapshot has
+	ResourcesAdded   *int   `event:"optional"` // how many the one before did not have; missing where the watch has not published that
+	ResourcesChanged *int   `event:"optional"` // how many it had otherwise
+	ResourcesRemoved *int   `event:"optional"` // how many only it had
+	Reason           string // of the reconcile: start, change, rescan, SIGHUP or retry-held
+}
+
+func (Published) kind() Kind {
+	return Kind{"published", slog.LevelInfo, "published the snapshot"}
+}
+
+// RolledBack means that an Envoy refused a snapshot and that the files before it are restored.
+// The snapshot is held: it is not published again until the source tree changes or somebody
+// asks for a retry.
+//
+// Do: the findings after it have Envoy's reason. Correct the source tree, or mend the cause
+// and send SIGHUP.
+type RolledBack struct {
+	Snapshot string // the id of the refused snapshot
+	Step     string // the step that Envoy refused
+	Restored string // the id of the snapshot that is published again
+}
+
+func (RolledBack) kind() Kind {
+	return Kind{"rolled-back", slog.LevelError, "Envoy refused the snapshot; rolled back to the one before"}
+}
+
+// RefusedFirst means that an Envoy refused the very first snapshot. Its files stay: there are
+// none to restore, and Envoy could not start without them.
+//
+// Do: as for rolled-back.
+type RefusedFirst struct {
+	Snapshot string // the id of the refused snapshot
+	Step     string // the step that Envoy refused
+}
+
+func (RefusedFirst) kind() Kind {
+	return Kind{"refused-first", slog.LevelError, "Envoy refused the snapshot; there is none before it, so its files stay"}
+}
+
+// RollbackFailed means that an Envoy refused a snapshot and that the files before it could not
+// all be restored. The next reconcile completes the rollback.
+//
+// Do: mend what the event failed after it says, such as a full disk.
+type RollbackFailed struct {
+	Snapshot string // the id of the refused snapshot
+	Step     string // the step that Envoy refused
+}
+
+func (RollbackFailed) kind() Kind {
+	return Kind{"rollback-failed", slog.LevelError, "Envoy refused the snapshot, and the rollback is incomplete; the next reconcile completes it"}
+}
+
+// RollbackResumed means that an earlier process left a rollback incomplete, and that it is
+// completed now.
+type RollbackResumed struct {
+	Snapshot string // the id of the refused snapshot
+}
+
+func (RollbackResumed) kind() Kind {
+	return Kind{"rollback-resumed", slog.LevelWarn, "completing the rollback that an earlier process began"}
+}
+
+// RollbackUnconfirmed means that no Envoy confirmed a step of a rollback. Its files are
+// restored all the same.
+//
+// Do: `xdspub status` says what each Envoy runs.
+type RollbackUnconfirmed struct {
+	Step  string // the step
+	Error error
+}
+
+func (RollbackUnconfirmed) kind() Kind {
+	return Kind{"rollback-unconfirmed", slog.LevelError, "no Envoy confirmed a step of the rollback"}
+}
+
+// RollbackKeptEdit means that somebody had edited a published file before a change that Envoy
+// refused. The edit can't be restored, so this file and what was published before it stay as
+// the refused change has them.
+//
+// Do: correct the source tree: the next change publishes all of it.
+type RollbackKeptEdit struct {
+	File string // below the output directory
+}
+
+func (RollbackKeptEdit) kind() Kind {
+	return Kind{"rollback-kept-edit", slog.LevelWarn, "a file was edited by hand before the change, so neither it nor what was published before it is rolled back"}
+}
+
+// Held means that the source tree is a snapshot that an Envoy refused before. It is not
+// published; the last valid snapshot stays.
+//
+// Do: correct the source tree, or, if the cause was elsewhere and is gone, send SIGHUP or call
+// `xdspub render --retry-held`.
+type Held struct {
+	Snapshot string    // the id of the held snapshot
+	Since    time.Time // when Envoy refused it
+}
+
+func (Held) kind() Kind {
+	return Kind{"held", slog.LevelWarn, "the snapshot is held since Envoy refused it; the last valid one stays published"}
+}
+
+// RefusalEnded means that nothing is held any more: a snapshot is published after Envoy had
+// refused one.
+type RefusalEnded struct {
+	Snapshot string // the id of the published snapshot
+	Refused  string // the id of the one that Envoy had refused
+}
+
+func (RefusalEnded) kind() Kind {
+	return Kind{"refusal-ended", slog.LevelInfo, "a snapshot is published again after Envoy refused one"}
+}
+
+// Trimmed means that clusters and files that nothing can use any more are removed.
+type Trimmed struct {
+	Written, Removed int // how many files
+}
+
+func (Trimmed) kind() Kind {
+	return Kind{"trimmed", slog.LevelInfo, "removed what nothing uses any more"}
+}
+
+// TrimRefused means that an Envoy refused the removal of clusters and files. They stay for one
+// more trim delay.
+//
+// Do: look for the reason in the findings after it and in Envoy's log.
+type TrimRefused struct {
+	Error error
+}
+
+func (TrimRefused) kind() Kind {
+	return Kind{"trim-refused", slog.LevelError, "Envoy refused a trim; it is retried after the trim delay"}
+}
+
+// ClockSet means that somebody has set the system's clock forward. The times on record follow
+// it, so that no trim delay ends early.
+type ClockSet struct {
+	By time.Duration // by how much
+}
+
+func (ClockSet) kind() Kind {
+	return Kind{"clock-set", slog.LevelWarn, "the clock was set forward; the times of what waits for its trim follow it"}
+}

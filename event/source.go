@@ -1,0 +1,176 @@
+package event
+
+import (
+	"log/slog"
+	"time"
+
+	"xdspub/diag"
+)
+
+// Finding means that something is wrong with the source tree, with a published file, or, for
+// the code refused-by-envoy, with what an Envoy makes of one. The level is its severity, the
+// message says what is wrong. It is logged once, until the findings of the tree are others.
+//
+// Do: correct the place. `xdspub explain CODE` says more.
+type Finding struct {
+	Level    slog.Level `event:"-"`
+	Message  string     `event:"-"`
+	Code     string     // the code, as in docs/rules.md
+	Place    string     // FILE, FILE:LINE or FILE:LINE:COLUMN
+	Resource string     `event:"optional"` // the name of the resource
+	Related  []string   `event:"optional"` // other places that matter, each with what is there
+	Help     string     `event:"optional"` // what would be right
+}
+
+func (f Finding) kind() Kind { return Kind{"finding", f.Level, f.Message} }
+
+// FindingOf returns the event of a finding.
+func FindingOf(d diag.Diagnostic) Finding {
+	f := Finding{Level: slog.LevelInfo, Message: d.Message, Code: d.Code, Place: d.Position.String(), Resource: d.Resource.Name, Help: d.Help}
+	switch d.Severity {
+	case diag.Error:
+		f.Level = slog.LevelError
+	case diag.Warning:
+		f.Level = slog.LevelWarn
+	}
+	for _, r := range d.Related {
+		f.Related = append(f.Related, r.Position.String()+": "+r.Message)
+	}
+	return f
+}
+
+// FindingsOmitted means that there are more findings than --max-findings.
+//
+// Do: correct those that were logged, or start the watch with --max-findings 0, which logs
+// all.
+type FindingsOmitted struct {
+	Findings int // how many were not logged
+}
+
+func (FindingsOmitted) kind() Kind {
+	return Kind{"findings-omitted", slog.LevelWarn, "more findings were not logged; --max-findings 0 logs them all"}
+}
+
+// SourceInvalid means that the source tree has errors and is not published. The last valid
+// snapshot stays published.
+//
+// Do: correct what the findings above it say.
+type SourceInvalid struct {
+	Errors, Warnings int    // how many findings the tree has
+	Published        string `event:"optional"` // the id of the published snapshot
+}
+
+func (SourceInvalid) kind() Kind {
+	return Kind{"source-invalid", slog.LevelError, "the source tree is invalid; the last valid snapshot stays published"}
+}
+
+// SourceValid means that the source tree has no errors any more, after source-invalid.
+type SourceValid struct{}
+
+func (SourceValid) kind() Kind {
+	return Kind{"source-valid", slog.LevelInfo, "the source tree is valid again"}
+}
+
+// Unchanged means that SIGHUP or another command had the watch read the whole source tree and
+// the output directory, and that nothing had to be published.
+type Unchanged struct {
+	Snapshot string // the id of the published snapshot
+	Reason   string // SIGHUP or retry-held
+}
+
+func (Unchanged) kind() Kind {
+	return Kind{"unchanged", slog.LevelInfo, "read the source tree; nothing has changed"}
+}
+
+// Failed means that a reconcile or a trim met an error, such as a full disk or a directory that
+// can't be read. The last valid snapshot stays published. It is logged again when the error
+// is another one.
+//
+// Do: mend what error says. Every change and every rescan tries again.
+type Failed struct {
+	Error  error
+	Reason string // of the reconcile: start, change, rescan, SIGHUP, retry-held or trim
+}
+
+func (Failed) kind() Kind {
+	return Kind{"failed", slog.LevelError, "could not read or publish the source tree; the last valid snapshot stays published"}
+}
+
+// Recovered means that the error of failed is gone.
+type Recovered struct {
+	Reason string // of the reconcile that had no error
+}
+
+func (Recovered) kind() Kind {
+	return Kind{"recovered", slog.LevelInfo, "the source tree can be read and published again"}
+}
+
+// PathChanged means that the watch has seen a change in the source tree.
+type PathChanged struct {
+	Path string // what has changed, absolute
+	Op   string // what the system says of it: CREATE, WRITE, REMOVE, RENAME, CHMOD, POLL, TURNED
+}
+
+func (PathChanged) kind() Kind {
+	return Kind{"path-changed", slog.LevelDebug, "a path of the source tree has changed"}
+}
+
+// GitLockStale means that the index.lock of a git work tree is there for more than 30 s. The
+// watch reads the tree in spite of it.
+//
+// Do: remove the file if no git command runs: one was killed.
+type GitLockStale struct {
+	File  string    // the lock
+	Since time.Time // when it was made
+}
+
+func (GitLockStale) kind() Kind {
+	return Kind{"git-lock-stale", slog.LevelWarn, "a lock of git is old and no longer waited for; remove it if no git command runs"}
+}
+
+// EventsDropped means that the system has dropped events of the source tree. The watch has read
+// the whole tree, so that nothing is missed.
+//
+// Do: raise the sysctl fs.inotify.max_queued_events if it comes often.
+type EventsDropped struct{}
+
+func (EventsDropped) kind() Kind {
+	return Kind{"events-dropped", slog.LevelWarn, "the system dropped events, so the whole tree was read; raise the sysctl fs.inotify.max_queued_events if this comes often"}
+}
+
+// WatchPartial means that the system gives no events of a part of the source tree. Each rescan
+// reads that, and tries again.
+//
+// Do: mend what error says.
+type WatchPartial struct {
+	Error  error
+	Rescan time.Duration // how often the tree is rescanned
+}
+
+func (WatchPartial) kind() Kind {
+	return Kind{"watch-partial", slog.LevelWarn, "not all folders are watched; the rescan tries again"}
+}
+
+// WatchPolling means that the system has too few watches for the source tree. The watch looks at
+// all of it every so often, until a rescan gets all watches.
+//
+// Do: raise the limit that error names.
+type WatchPolling struct {
+	Error  error
+	Rescan time.Duration // how often the tree is rescanned
+	Poll   time.Duration // how often it is looked at until then
+}
+
+func (WatchPolling) kind() Kind {
+	return Kind{"watch-polling", slog.LevelWarn, "too few watches, so the tree is polled; the rescan tries again"}
+}
+
+// WatchComplete means that events of the whole source tree come again, after watch-partial or
+// watch-polling.
+type WatchComplete struct {
+	Root string // the source tree, absolute
+}
+
+func (WatchComplete) kind() Kind {
+	return Kind{"watch-complete", slog.LevelInfo, "all folders are watched again"}
+}
