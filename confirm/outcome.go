@@ -2,7 +2,6 @@ package confirm
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"xdspub/diag"
@@ -24,7 +23,7 @@ func (e *Envoys) logOutcome(step string, o envoy.Outcome) {
 	for _, of := range o.Envoys {
 		for _, s := range of.States {
 			if s.State != envoy.Acked {
-				e.options.Log.Write(notApplied(of.URL, s, slog.LevelWarn))
+				e.options.Log.Write(notApplied(of.URL, s, true))
 			}
 		}
 		if len(of.NotWarm) > 0 {
@@ -34,8 +33,8 @@ func (e *Envoys) logOutcome(step string, o envoy.Outcome) {
 }
 
 // notApplied returns the event of a published file that an Envoy does not run.
-func notApplied(url string, s envoy.Status, level slog.Level) event.FileNotApplied {
-	return event.FileNotApplied{Level: level, Envoy: url, File: s.File, State: s.State.String(), ExpectedVersion: s.Version, RunningVersion: s.Runs}
+func notApplied(url string, s envoy.Status, withinChange bool) event.FileNotApplied {
+	return event.FileNotApplied{WithinChange: withinChange, Envoy: url, File: s.File, State: s.State.String(), ExpectedVersion: s.Version, RunningVersion: s.Runs}
 }
 
 // refusals returns the reasons of the Envoys as findings, at the position of the resource where

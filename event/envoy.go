@@ -48,39 +48,21 @@ func (StepRefused) kind() Kind {
 // Do: mend what error says; Envoy's own log says more. Then send SIGHUP: the file is published
 // once more, and Envoy reads it again.
 type FileNotApplied struct {
-	Level           slog.Level `event:"-"`
-	Envoy           string     // the admin interface
-	File            string     // below the output directory
-	State           string     // REFUSED, PENDING (neither refused nor applied), or STATS_EXCLUDED
-	ExpectedVersion string     // of the published file
-	RunningVersion  string     // that the Envoy runs; empty where it runs none
-	Error           string     `event:"optional"` // the Envoy's reason, where it gives one
+	WithinChange    bool   `event:"-"`
+	Envoy           string // the admin interface
+	File            string // below the output directory
+	State           string // REFUSED, PENDING (neither refused nor applied), or STATS_EXCLUDED
+	ExpectedVersion string // of the published file
+	RunningVersion  string // that the Envoy runs; empty where it runs none
+	Error           string `event:"optional"` // the Envoy's reason, where it gives one
 }
 
 func (e FileNotApplied) kind() Kind {
-	return Kind{"file-not-applied", e.Level, "Envoy does not run a published file"}
-}
-
-// EnvoyInSync means that an Envoy runs all published files to which it is subscribed. It is
-// logged once for each Envoy after the start of a watch, after each start of the Envoy, and
-// after file-not-applied.
-type EnvoyInSync struct {
-	Envoy string // the admin interface
-	Files int    // to how many files it is subscribed
-}
-
-func (EnvoyInSync) kind() Kind {
-	return Kind{"envoy-in-sync", slog.LevelInfo, "Envoy runs all published files"}
-}
-
-// EnvoyRestarted means that another process of an Envoy answers than before. envoy-in-sync or
-// file-not-applied follows once it has started.
-type EnvoyRestarted struct {
-	Envoy string // the admin interface
-}
-
-func (EnvoyRestarted) kind() Kind {
-	return Kind{"envoy-restarted", slog.LevelInfo, "Envoy was restarted"}
+	level := slog.LevelError
+	if e.WithinChange {
+		level = slog.LevelWarn
+	}
+	return Kind{"file-not-applied", level, "Envoy does not run a published file"}
 }
 
 // EnvoyUnreachable means that an Envoy does not answer any more, or has not answered yet. A
@@ -103,20 +85,6 @@ type EnvoyReachable struct {
 
 func (EnvoyReachable) kind() Kind {
 	return Kind{"envoy-reachable", slog.LevelInfo, "Envoy answers again"}
-}
-
-// EnvoyUnknown means that what an admin interface answers does not say what the Envoy runs: it
-// is none of Envoy's, leaves out statistics, or belongs to an Envoy that reads another
-// directory. Each publish fails until that is mended.
-//
-// Do: correct --envoy-admin, or the stats_matcher of that Envoy's bootstrap.
-type EnvoyUnknown struct {
-	Envoy string // the admin interface
-	Error error
-}
-
-func (EnvoyUnknown) kind() Kind {
-	return Kind{"envoy-unknown", slog.LevelError, "an admin interface does not say what its Envoy runs"}
 }
 
 // ClustersWarming means that an Envoy has new clusters that are not warm within --warm-timeout.

@@ -131,10 +131,18 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 }
 
 // newLogger returns the log of a command: with --quiet, of warnings and errors alone.
-func newLogger(c *cli.Context) *event.Log {
+func newLogger(c *cli.Context) (*event.Log, error) {
 	level := slog.LevelInfo
 	if c.Bool("quiet") {
 		level = slog.LevelWarn
 	}
-	return event.New(slog.NewTextHandler(c.App.ErrWriter, &slog.HandlerOptions{Level: level}))
+	o := &slog.HandlerOptions{Level: level}
+	switch format := c.String("log-format"); format {
+	case "text":
+		return event.New(slog.NewTextHandler(c.App.ErrWriter, o)), nil
+	case "json":
+		return event.New(slog.NewJSONHandler(c.App.ErrWriter, o)), nil
+	default:
+		return nil, values{c: c}.invalid("log-format", format, "use text or json")
+	}
 }

@@ -72,6 +72,10 @@ func quietFlag() cli.Flag {
 	return &cli.BoolFlag{Category: groupPrint, Name: "quiet", Aliases: []string{"q"}, EnvVars: env("quiet"), Usage: "print only errors, and log only warnings and errors", DisableDefaultText: true}
 }
 
+func logFormatFlag() cli.Flag {
+	return &cli.StringFlag{Category: groupPrint, Name: "log-format", EnvVars: env("log-format"), Value: "text", Usage: "log as `text|json`, one line an event"}
+}
+
 // watchFlags say when a source tree is looked at.
 func watchFlags() []cli.Flag {
 	return []cli.Flag{

@@ -40,7 +40,7 @@ Examples:
 Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy rejected it;
 2 wrong usage; 3 could not run.`,
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags()), maxFindingsFlag(), retryHeldFlag(),
-			quietFlag(),
+			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "dry-run", EnvVars: env("dry-run"), Usage: "show what would be published, step by step, and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			source, err := oneArgument(c, "SRC")
@@ -51,7 +51,11 @@ Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy reje
 			if err != nil {
 				return err
 			}
-			o, err := publishOptions(v, source, newLogger(c))
+			log, err := newLogger(c)
+			if err != nil {
+				return err
+			}
+			o, err := publishOptions(v, source, log)
 			if err != nil {
 				return err
 			}

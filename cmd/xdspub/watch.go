@@ -37,7 +37,7 @@ Examples:
 
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, as render.`,
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), watchFlags()), maxFindingsFlag(), retryHeldFlag(),
-			quietFlag(),
+			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and exit, like render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			// First of all: a supervisor may send one at any time, and it ends a
@@ -53,7 +53,11 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			if err != nil {
 				return err
 			}
-			o, err := publishOptions(v, source, newLogger(c))
+			log, err := newLogger(c)
+			if err != nil {
+				return err
+			}
+			o, err := publishOptions(v, source, log)
 			if err != nil {
 				return err
 			}

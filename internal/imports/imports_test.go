@@ -62,7 +62,8 @@ var may = map[string][]string{
 // only lists modules, and packages of Go, that only some packages may import, so
 // that a choice of library stays a choice of one package.
 var only = map[string][]string{
-	"os/exec":                                    {"revision"}, // starts git, and nothing else
+	"os/exec":                                    {"revision"},            // starts git, and nothing else
+	"log/slog":                                   {"event", "cmd/xdspub"}, // what is logged is an event
 	"github.com/fsnotify/fsnotify":               {"watch"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},
