@@ -9,7 +9,6 @@ import (
 	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/published"
-	"xdspub/xds"
 )
 
 // Options of Envoys.
@@ -61,19 +60,11 @@ func (e *Envoys) Probe(ctx context.Context) ([]envoy.Probe, error) {
 // NotRunning returns the published files that an Envoy does not run, though it is subscribed to
 // them. Where no Envoy is asked there are none.
 func (e *Envoys) NotRunning(ctx context.Context) (files []string, err error) {
-	if !e.Asked() {
-		return nil, nil
-	}
-	subs, err := e.subscriptions()
-	if err != nil {
-		return nil, err
-	}
-	for _, probe := range e.options.Fleet.ProbeInDetail(ctx, subs) {
-		for _, s := range probe.States {
-			if s.StatPrefix != "" && s.State != envoy.Acked || s.API == xds.Listener.API && len(probe.Refused) > 0 {
-				files = append(files, s.File)
-			}
+	list, err := e.Running(ctx)
+	for _, r := range list {
+		for _, not := range r.NotApplied {
+			files = append(files, not.File)
 		}
 	}
-	return files, nil
+	return files, err
 }

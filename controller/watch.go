@@ -54,6 +54,8 @@ type watching struct {
 	inlined   []string      // files that go into resources
 	unread    watch.Changes // of the source tree, since it was read
 	changeLog changeLog
+	envoyLog  envoyLog
+	asking    sync.WaitGroup // the questions to Envoys that no turn waits for
 
 	nextTrim time.Time
 	// settled is the snapshot that the last passes left in the output directory, and nothing
@@ -87,7 +89,7 @@ const (
 // stays published. An error means that the watch could not begin. The caller closes the
 // Controller.
 func (c *Controller) Watch(ctx context.Context, o WatchOptions) error {
-	w := &watching{Controller: c, o: o, control: control.New(), changeLog: changeLog{log: c.log, most: o.MaxFindings}}
+	w := &watching{Controller: c, o: o, control: control.New(), changeLog: changeLog{log: c.log, most: o.MaxFindings}, envoyLog: newEnvoyLog(c.log, o.Watch.Rescan)}
 	return w.run(ctx)
 }
 
@@ -105,6 +107,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	var running sync.WaitGroup
 	running.Go(func() { w.watcher.Run(ctx) })
 	defer running.Wait()
+	defer w.asking.Wait()
 	defer cancel()
 
 	if err := w.Open(); err != nil {
@@ -142,10 +145,17 @@ func (w *watching) next(ctx context.Context) {
 		reason = string(r)
 	case <-w.o.Hangup:
 		w.changeLog.forget() // asked for: say all again
+		w.envoyLog.forget()
 		w.retry = true
 		reason = hangup
 	case r := <-w.control.Requests():
 		w.serve(ctx, r)
+		return
+	case <-w.envoyLog.timer.C:
+		w.ask(ctx)
+		return
+	case beats := <-w.envoyLog.answer:
+		w.answered(ctx, beats)
 		return
 	case <-trim:
 		reason = trimming
@@ -252,7 +262,9 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		return o, err
 	}
 	w.changeLog.checked(checked, checked.Invalid(w.options.WarningsAsErrors))
-	if o, err = w.Publish(ctx, checked, plan); errors.Is(err, publish.ErrLost) {
+	o, err = w.Publish(ctx, checked, plan)
+	w.envoyLog.moved(o.Answers, pass.moves, w.dir.Moves())
+	if errors.Is(err, publish.ErrLost) {
 		return o, err
 	}
 	if o.Verdict != "" {
@@ -312,9 +324,12 @@ func (w *watching) trim(ctx context.Context) error {
 	if !w.IsOpen() || w.Lost() {
 		return nil // the next reconcile opens it again
 	}
+	before := w.dir.Moves()
 	trimmed, next, err := w.Trim(ctx)
 	w.nextTrim = next
-	if written, removed := Files(trimmed); written+removed > 0 {
+	if written, removed := Files(trimmed); written+removed == 0 {
+		w.envoyLog.moved(nil, before, w.dir.Moves()) // records at most
+	} else {
 		w.log.Write(event.Trimmed{Written: written, Removed: removed})
 	}
 	return err

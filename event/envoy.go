@@ -65,6 +65,42 @@ func (e FileNotApplied) kind() Kind {
 	return Kind{"file-not-applied", level, "Envoy does not run a published file"}
 }
 
+// EnvoyInSync means that an Envoy runs all published files to which it is subscribed. It is
+// logged once for each Envoy after the start of a watch, after each start of the Envoy, and
+// after file-not-applied.
+type EnvoyInSync struct {
+	Envoy string // the admin interface
+	Files int    // to how many files it is subscribed
+}
+
+func (EnvoyInSync) kind() Kind {
+	return Kind{"envoy-in-sync", slog.LevelInfo, "Envoy runs all published files"}
+}
+
+// EnvoyRestarted means that another process of an Envoy answers than before. envoy-in-sync or
+// file-not-applied follows once it has started.
+type EnvoyRestarted struct {
+	Envoy string // the admin interface
+}
+
+func (EnvoyRestarted) kind() Kind {
+	return Kind{"envoy-restarted", slog.LevelInfo, "Envoy was restarted"}
+}
+
+// EnvoyUnknown means that what an admin interface answers does not say what the Envoy runs: it
+// is none of Envoy's, leaves out statistics, or belongs to an Envoy that reads another
+// directory. Each publish fails until that is mended.
+//
+// Do: correct --envoy-admin, or the stats_matcher of that Envoy's bootstrap.
+type EnvoyUnknown struct {
+	Envoy string // the admin interface
+	Error error
+}
+
+func (EnvoyUnknown) kind() Kind {
+	return Kind{"envoy-unknown", slog.LevelError, "an admin interface does not say what its Envoy runs"}
+}
+
 // EnvoyUnreachable means that an Envoy does not answer any more, or has not answered yet. A
 // change does not wait for it.
 //

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"xdspub/confirm"
 	"xdspub/envoy"
 	"xdspub/planner"
 	"xdspub/publish"
@@ -43,6 +44,11 @@ func (p *Pipeline) Retry(ctx context.Context, d *publish.Dir) error {
 		p.republish = files
 	}
 	return err
+}
+
+// Running asks each Envoy what it runs of the published files (confirm.Envoys.Running).
+func (p *Pipeline) Running(ctx context.Context) ([]confirm.Running, error) {
+	return p.envoys.Running(ctx)
 }
 
 // Settled reports whether the output directory is as the last Plan and Publish left it, and no

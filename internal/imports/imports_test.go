@@ -50,7 +50,7 @@ var may = map[string][]string{
 	"trim":                   {"event", "diag", "xds", "render", "publish", "published", "confirm"},
 	"status":                 {"diag", "xds", "render", "publish", "published", "envoy"},
 	"pipeline":               {"event", "diag", "xds", "check", "render", "publish", "published", "planner", "confirm", "trim", "envoy", "revision"},
-	"controller":             {"event", "diag", "xds", "load", "publish", "watch", "envoy", "control", "check", "planner", "published", "pipeline", "internal/fspath"},
+	"controller":             {"event", "diag", "xds", "load", "publish", "watch", "envoy", "control", "check", "planner", "published", "pipeline", "confirm", "internal/fspath"},
 	"cmd/xdspub":             {"event", "diag", "xds", "load", "render", "publish", "watch", "bootstrap", "envoy", "control", "check", "planner", "published", "status", "trim", "controller", "pipeline", "internal/fspath"},
 	"control":                {"diag"},
 	"validate/cel":           {"validate/re2"},

@@ -1,0 +1,36 @@
+package envoy
+
+import "context"
+
+// Heartbeat is the answer of an Envoy to the question that costs it least: which process it is.
+type Heartbeat struct {
+	URL string
+	// Err is why the Envoy gives no answer.
+	Err  error
+	info serverInfo
+}
+
+// Unreachable reports whether the Envoy is down or does not answer in time.
+func (h Heartbeat) Unreachable() bool { return isDown(h.Err) || isTimeout(h.Err) }
+
+// Same reports whether two answers came from one process of an Envoy.
+func (h Heartbeat) Same(other Heartbeat) bool {
+	return h.Err == nil && other.Err == nil && h.info.same(other.info)
+}
+
+// Heartbeats asks each Envoy once, side by side, and logs which does not answer any more, or
+// does again.
+func (f *Fleet) Heartbeats(ctx context.Context) []Heartbeat {
+	beats := sideBySide(f.o.Admins, func(a *Admin) Heartbeat {
+		s := a.session()
+		defer s.close()
+		info, err := s.serverInfo(ctx)
+		return Heartbeat{URL: a.url, Err: err, info: info}
+	})
+	for i, b := range beats {
+		if ctx.Err() == nil && (b.Err == nil || b.Unreachable()) {
+			f.note(f.o.Admins[i], b.Err)
+		}
+	}
+	return beats
+}
