@@ -85,7 +85,7 @@ func (l *changeLog) refusal(o Outcome) {
 	case !o.Restored:
 		l.log.Write(event.RollbackFailed{Snapshot: o.Snapshot, Step: o.Refusal.Step})
 	case len(o.Moved.Undone) == 0:
-		l.log.Write(event.RefusedFirst{Snapshot: o.Snapshot, Step: o.Refusal.Step})
+		l.log.Write(event.RefusedKept{Snapshot: o.Snapshot, Step: o.Refusal.Step})
 		l.published = o.Snapshot
 		return // it is not held
 	default:

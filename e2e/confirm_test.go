@@ -244,7 +244,7 @@ func TestRefusedThatStays(t *testing.T) {
 		t.Errorf("status: exit status %d\n%s", exit, stdout)
 	}
 	s.watch.Signal(t, syscall.SIGHUP)
-	s.watch.WaitLog(t, "event=refused-first ")
+	s.watch.WaitLog(t, "event=refused-kept ")
 	free()
 	s.watch.Signal(t, syscall.SIGHUP)
 	s.watch.WaitLog(t, "event=published ")

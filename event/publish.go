@@ -47,17 +47,17 @@ func (RolledBack) kind() Kind {
 	return Kind{"rolled-back", slog.LevelError, "Envoy refused the snapshot; rolled back to the one before"}
 }
 
-// RefusedFirst means that an Envoy refused the very first snapshot. Its files stay: there are
-// none to restore, and Envoy could not start without them.
+// RefusedKept means that an Envoy refused the very first snapshot, or the one that was published
+// before and that somebody asked to retry. Its files stay: there are none to restore.
 //
 // Do: as for rolled-back.
-type RefusedFirst struct {
+type RefusedKept struct {
 	Snapshot string // the id of the refused snapshot
 	Step     string // the step that Envoy refused
 }
 
-func (RefusedFirst) kind() Kind {
-	return Kind{"refused-first", slog.LevelError, "Envoy refused the snapshot; there is none before it, so its files stay"}
+func (RefusedKept) kind() Kind {
+	return Kind{"refused-kept", slog.LevelError, "Envoy refused the snapshot; there is nothing to restore, so its files stay"}
 }
 
 // RollbackFailed means that an Envoy refused a snapshot and that the files before it could not

@@ -85,7 +85,7 @@ the keys of each event, do not change from version to version; messages may. Tim
 spans of time are written as in "1m30s", counts are numbers. --quiet logs warnings and errors only.
 
 An alert on the level ERROR, or on these events, tells that the source tree is not what runs:
-` + "`source-invalid`, `rolled-back`, `refused-first`, `rollback-failed`, `failed`, `file-not-applied`" + `.
+` + "`source-invalid`, `rolled-back`, `refused-kept`, `rollback-failed`, `failed`, `file-not-applied`" + `.
 The events that end this are ` + "`source-valid`, `refusal-ended`, `recovered`, `envoy-in-sync`" + `. A watch
 that is dead or hangs logs nothing: ` + "`xdspub status`" + ` tells of that.
 
