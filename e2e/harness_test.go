@@ -194,8 +194,8 @@ func (p *process) Log() string {
 }
 
 // WaitLog waits for the next line with that text in it, and returns the line. It
-// goes on after the line where the last call stopped, so that a second "snapshot
-// is out" is not mistaken for the first.
+// goes on after the line where the last call stopped, so that a second
+// "published" is not mistaken for the first.
 func (p *process) WaitLog(t testing.TB, text string) string {
 	t.Helper()
 	return p.WaitMatch(t, regexp.MustCompile(regexp.QuoteMeta(text)))
