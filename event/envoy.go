@@ -13,7 +13,7 @@ func (StepConfirmed) kind() Kind {
 	return Kind{"step-confirmed", slog.LevelInfo, "Envoy confirmed a step"}
 }
 
-// StepUnconfirmed means that the quorum neither ran the files of a step nor refused them within
+// StepUnconfirmed means that the quorum neither ran the files of a step nor rejected them within
 // --ack-timeout, or that no Envoy answered. The change goes on.
 //
 // Do: the lines around it say which Envoy and which file. If that Envoy runs, look whether
@@ -28,7 +28,7 @@ func (StepUnconfirmed) kind() Kind {
 	return Kind{"step-unconfirmed", slog.LevelWarn, "no Envoy confirmed a step in time; the change goes on"}
 }
 
-// StepRefused means that so many Envoys refused the files of a step that the quorum can't be
+// StepRefused means that so many Envoys rejected the files of a step that the quorum can't be
 // met. The change is rolled back.
 type StepRefused struct {
 	Step      string // the step
@@ -37,13 +37,13 @@ type StepRefused struct {
 }
 
 func (StepRefused) kind() Kind {
-	return Kind{"step-refused", slog.LevelWarn, "Envoy refused a step"}
+	return Kind{"step-refused", slog.LevelWarn, "Envoy rejected a step"}
 }
 
 // FileNotApplied means that an Envoy does not run a published file to which it is subscribed.
 // Within a change it is a warning, which step-refused or step-unconfirmed follows up. At any
 // other time it is an error: the Envoy read the file at its own start, or while no watch was
-// running, and refused it, or it has not read it.
+// running, and rejected it, or it has not read it.
 //
 // Do: mend what error says; Envoy's own log says more. Then send SIGHUP: the file is published
 // once more, and Envoy reads it again.
@@ -51,7 +51,7 @@ type FileNotApplied struct {
 	WithinChange    bool   `event:"-"`
 	Envoy           string // the admin interface
 	File            string // below the output directory
-	State           string // REFUSED, PENDING (neither refused nor applied), or STATS_EXCLUDED
+	State           string // REFUSED, PENDING (neither rejected nor applied), or STATS_EXCLUDED
 	ExpectedVersion string // of the published file
 	RunningVersion  string // that the Envoy runs; empty where it runs none
 	Error           string `event:"optional"` // the Envoy's reason, where it gives one
@@ -136,7 +136,7 @@ func (ClustersWarming) kind() Kind {
 	return Kind{"clusters-warming", slog.LevelWarn, "clusters are not warm yet; requests to them fail until they are"}
 }
 
-// ReasonMissing means that an Envoy refused something and that its reason could not be read,
+// ReasonMissing means that an Envoy rejected something and that its reason could not be read,
 // from the admin interface or from --envoy-log.
 //
 // Do: mend what error says; Envoy's log has the reason.

@@ -69,7 +69,19 @@ func (ForeignFolderRemoved) kind() Kind {
 	return Kind{"foreign-folder-removed", slog.LevelWarn, "removing a folder in .xdspub that xdspub did not make"}
 }
 
-// HoldsLost means that the record of held snapshots is damaged. A snapshot that Envoy refused
+// RecordIncomplete means that somebody removed or damaged the part of the record that lists the
+// published files. It is written again.
+//
+// Do: nothing, unless a published file was changed by hand meanwhile: that is not known.
+type RecordIncomplete struct {
+	Out string // the output directory
+}
+
+func (RecordIncomplete) kind() Kind {
+	return Kind{"record-incomplete", slog.LevelWarn, "the list of published files was removed or damaged, so changes by hand are not known; it is written again"}
+}
+
+// HoldsLost means that the record of held snapshots is damaged. A snapshot that Envoy rejected
 // may be published once more.
 type HoldsLost struct {
 	Error error

@@ -31,52 +31,52 @@ func (Published) kind() Kind {
 	return Kind{"published", slog.LevelInfo, "published the snapshot"}
 }
 
-// RolledBack means that an Envoy refused a snapshot and that the files before it are restored.
+// RolledBack means that an Envoy rejected a snapshot and that the files before it are restored.
 // The snapshot is held: it is not published again until the source tree changes or somebody
 // asks for a retry.
 //
 // Do: the findings after it have Envoy's reason. Correct the source tree, or mend the cause
 // and send SIGHUP.
 type RolledBack struct {
-	Snapshot string // the id of the refused snapshot
-	Step     string // the step that Envoy refused
+	Snapshot string // the id of the rejected snapshot
+	Step     string // the step that Envoy rejected
 	Restored string // the id of the snapshot that is published again
 }
 
 func (RolledBack) kind() Kind {
-	return Kind{"rolled-back", slog.LevelError, "Envoy refused the snapshot; rolled back to the one before"}
+	return Kind{"rolled-back", slog.LevelError, "Envoy rejected the snapshot; rolled back to the one before"}
 }
 
-// RefusedKept means that an Envoy refused the very first snapshot, or the one that was published
+// RefusedKept means that an Envoy rejected the very first snapshot, or the one that was published
 // before and that somebody asked to retry. Its files stay: there are none to restore.
 //
 // Do: as for rolled-back.
 type RefusedKept struct {
-	Snapshot string // the id of the refused snapshot
-	Step     string // the step that Envoy refused
+	Snapshot string // the id of the rejected snapshot
+	Step     string // the step that Envoy rejected
 }
 
 func (RefusedKept) kind() Kind {
-	return Kind{"refused-kept", slog.LevelError, "Envoy refused the snapshot; there is nothing to restore, so its files stay"}
+	return Kind{"refused-kept", slog.LevelError, "Envoy rejected the snapshot; there is nothing to restore, so its files stay"}
 }
 
-// RollbackFailed means that an Envoy refused a snapshot and that the files before it could not
+// RollbackFailed means that an Envoy rejected a snapshot and that the files before it could not
 // all be restored. The next reconcile completes the rollback.
 //
 // Do: mend what the event failed after it says, such as a full disk.
 type RollbackFailed struct {
-	Snapshot string // the id of the refused snapshot
-	Step     string // the step that Envoy refused
+	Snapshot string // the id of the rejected snapshot
+	Step     string // the step that Envoy rejected
 }
 
 func (RollbackFailed) kind() Kind {
-	return Kind{"rollback-failed", slog.LevelError, "Envoy refused the snapshot, and the rollback is incomplete; the next reconcile completes it"}
+	return Kind{"rollback-failed", slog.LevelError, "Envoy rejected the snapshot, and the rollback is incomplete; the next reconcile completes it"}
 }
 
 // RollbackResumed means that an earlier process left a rollback incomplete, and that it is
 // completed now.
 type RollbackResumed struct {
-	Snapshot string // the id of the refused snapshot
+	Snapshot string // the id of the rejected snapshot
 }
 
 func (RollbackResumed) kind() Kind {
@@ -109,29 +109,29 @@ func (RollbackKeptEdit) kind() Kind {
 	return Kind{"rollback-kept-edit", slog.LevelWarn, "a file was edited by hand before the change, so neither it nor what was published before it is rolled back"}
 }
 
-// Held means that the source tree is a snapshot that an Envoy refused before. It is not
+// Held means that the source tree is a snapshot that an Envoy rejected before. It is not
 // published; the last valid snapshot stays.
 //
 // Do: correct the source tree, or, if the cause was elsewhere and is gone, send SIGHUP or call
 // `xdspub render --retry-held`.
 type Held struct {
 	Snapshot string    // the id of the held snapshot
-	Since    time.Time // when Envoy refused it
+	Since    time.Time // when Envoy rejected it
 }
 
 func (Held) kind() Kind {
-	return Kind{"held", slog.LevelWarn, "the snapshot is held since Envoy refused it; the last valid one stays published"}
+	return Kind{"held", slog.LevelWarn, "the snapshot is held since Envoy rejected it; the last valid one stays published"}
 }
 
 // RefusalEnded means that nothing is held any more: a snapshot is published after Envoy had
 // refused one.
 type RefusalEnded struct {
 	Snapshot string // the id of the published snapshot
-	Refused  string // the id of the one that Envoy had refused
+	Refused  string // the id of the one that Envoy had rejected
 }
 
 func (RefusalEnded) kind() Kind {
-	return Kind{"refusal-ended", slog.LevelInfo, "a snapshot is published again after Envoy refused one"}
+	return Kind{"refusal-ended", slog.LevelInfo, "a snapshot is published again after Envoy rejected one"}
 }
 
 // Trimmed means that clusters and files that nothing can use any more are removed.
@@ -143,7 +143,7 @@ func (Trimmed) kind() Kind {
 	return Kind{"trimmed", slog.LevelInfo, "removed what nothing uses any more"}
 }
 
-// TrimRefused means that an Envoy refused the removal of clusters and files. They stay for one
+// TrimRefused means that an Envoy rejected the removal of clusters and files. They stay for one
 // more trim delay.
 //
 // Do: look for the reason in the findings after it and in Envoy's log.
@@ -152,7 +152,7 @@ type TrimRefused struct {
 }
 
 func (TrimRefused) kind() Kind {
-	return Kind{"trim-refused", slog.LevelError, "Envoy refused a trim; it is retried after the trim delay"}
+	return Kind{"trim-refused", slog.LevelError, "Envoy rejected a trim; it is retried after the trim delay"}
 }
 
 // ClockSet means that somebody has set the system's clock forward. The times on record follow

@@ -77,7 +77,7 @@ func (d *Dir) state() (*Intent, Manifest, error) {
 	}
 	m, err := d.reader.manifestIn(d.root)
 	if m.Files.Incomplete() {
-		d.log.Warn("the list of published files was removed or damaged: which of them were changed by hand is not known; it is written again", "out", d.out)
+		d.log.Write(event.RecordIncomplete{Out: d.out})
 	}
 	if err != nil || in == nil {
 		return nil, m, err

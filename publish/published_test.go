@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xdspub/event"
 )
 
 // eds is a plan of endpoint files: version i of the i-th.
@@ -119,7 +121,7 @@ func TestLostBase(t *testing.T) {
 			var log bytes.Buffer
 			again := func() *Dir {
 				t.Helper()
-				d, err := open(out, Options{maxChanged: 2, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}, &probe{root: out, quick: true})
+				d, err := open(out, Options{maxChanged: 2, Log: event.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}, &probe{root: out, quick: true})
 				if err != nil {
 					t.Fatal(err)
 				}
