@@ -15,7 +15,7 @@ import (
 type Finding struct {
 	Level    slog.Level `event:"-"`
 	Message  string     `event:"-"`
-	Code     string     // the code, as in docs/rules.md
+	Code     string     // the code, as xdspub rules lists it
 	Place    string     // FILE, FILE:LINE or FILE:LINE:COLUMN
 	Resource string     `event:"optional"` // the name of the resource
 	Related  []string   `event:"optional"` // other places that matter, each with what is there
