@@ -280,7 +280,7 @@ func TestLegacy(t *testing.T) {
 	}{
 		{"cds.yaml", "LEAST_REQUEST", "LEAST_REQEUST", stat("server.dynamic_unknown_fields", "1"), "did you mean LEAST_REQUEST?"},
 		{"rds.yaml", "cluster: shop\n", "cluster: shopp\n", shopAnswers("503 "), `did you mean "shop"?`},
-		{"lds.yaml", dash, noDash, stat("listener_manager.lds.update_success", "2"), "filters wants a list"},
+		{"lds.yaml", dash, noDash, stat("listener_manager.lds.update_success", "2"), "filters must be a list"},
 	} {
 		file := "config/" + tt.file
 		e.edit(t, replace(tt.old, tt.text), file)

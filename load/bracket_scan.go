@@ -136,7 +136,7 @@ func (s *bracketScan) wrongBracket(at int) *mistake {
 	case want == c && s.text[s.last] == '"' && c == '}':
 		return &mistake{at: span{at, at + 1}, message: "a name has no value", help: `write "name": value`}
 	case want == c:
-		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value is missing in front of this %c", c), help: "write the value, or remove what wants one"}
+		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value is missing in front of this %c", c), help: "write the value, or remove its name"}
 	default:
 		return closesOther(at, c, opened, s.text[opened])
 	}

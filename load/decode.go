@@ -120,7 +120,7 @@ func (v value) noObject() diag.Diagnostic {
 	if m := v.doc.foreignText(); m != nil {
 		return m.finding(v.doc)
 	}
-	return v.finding(codeUnknownDocument, fmt.Sprintf("the document is %s, and no xDS resource", kindName(v.text)), documentHelp)
+	return v.finding(codeUnknownDocument, fmt.Sprintf("the document is %s, not an xDS resource", kindName(v.text)), documentHelp)
 }
 
 func (d *decoder) object(v value) {
@@ -150,7 +150,7 @@ func (d *decoder) object(v value) {
 		if !ok {
 			help = documentHelp
 		}
-		f := v.finding(codeUnknownDocument, "the document is no xDS resource: it has no @type, resources or static_resources", help)
+		f := v.finding(codeUnknownDocument, "the document is not an xDS resource: it has no @type, resources or static_resources", help)
 		v.meantType(&f, "", members)
 		d.lose(f)
 	}
@@ -363,7 +363,7 @@ func (d *decoder) element(v value) {
 	}
 	t := xds.TypeOf(name)
 	if t == nil {
-		d.lose(at.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
+		d.lose(at.finding(codeUnknownType, fmt.Sprintf("%s is not a resource type", name), "a resource is one of "+resourceTypes()))
 		return
 	}
 	d.resource(v.at(v.path, text), t, nil)
@@ -429,22 +429,22 @@ func (d *decoder) wrapper(v value) {
 }
 
 const (
-	nestedWrapper     = "a Resource wrapper stands in a Resource wrapper"
-	nestedWrapperHelp = "Envoy unwraps one; remove the other"
+	nestedWrapper     = "a Resource wrapper contains another Resource wrapper"
+	nestedWrapperHelp = "remove one: Envoy unwraps only the outer one"
 )
 
 // checkWrapper reports what a wrapper says that files can't carry.
 func (d *decoder) checkWrapper(v value, w *discoveryv3.Resource, holdsResource bool) bool {
 	switch {
 	case !holdsResource:
-		d.lose(v.finding(codeResourceWrapper, "the Resource wrapper holds no resource", "Envoy would make an empty resource of it; write resource: {\"@type\": …}"))
+		d.lose(v.finding(codeResourceWrapper, "the Resource wrapper is empty", "Envoy would make an empty resource of it; write resource: {\"@type\": …}"))
 		return false
 	case w.GetName() != "" && w.GetResourceName() != nil:
 		d.lose(v.field("resource_name", nil).finding(codeResourceWrapper, "the Resource wrapper has both name and resource_name", "keep one of them"))
 		return false
 	case w.GetResourceName().GetDynamicParameterConstraints() != nil:
 		d.lose(v.field("resource_name", nil).field("dynamic_parameter_constraints", nil).finding(codeResourceWrapper,
-			"dynamic parameter constraints can't be published", "a file has no dynamic parameters to choose by; remove the constraints"))
+			"dynamic parameter constraints can't be published", "remove the constraints: files do not support them"))
 		return false
 	}
 	if w.GetTtl() != nil {

@@ -40,9 +40,9 @@ func (d *decoder) firstOf(docs []*document) []*document {
 		doc.eachMapping(func(n *yaml.Node) {
 			for i := 0; i+1 < len(n.Content); i += 2 {
 				if isMerge(n.Content[i]) {
-					does := "what this one would bring is lost"
+					does := "it ignores the merged fields"
 					if doc.source.isBootstrap {
-						does = "it starts with one in a Struct or a map only, without what it would bring"
+						does = "it starts only if it is in a Struct or a map, and ignores the merged fields"
 					}
 					d.report(doc.readOtherwise(doc.nodeRange(n.Content[i]), "Envoy has no merge keys: "+does, "write the fields out; anchors and aliases of whole values work"))
 				}
@@ -52,7 +52,7 @@ func (d *decoder) firstOf(docs []*document) []*document {
 	if bytes.Contains(doc.text, []byte("!!str")) && doc.yaml() != nil {
 		doc.eachScalar(func(n *yaml.Node) {
 			if n.Tag == "!!str" && !isText(n) {
-				d.report(doc.readOtherwise(doc.nodeRange(n), fmt.Sprintf("Envoy has no tags: it does not read %s as text", n.Value), "put it in quotes"))
+				d.report(doc.readOtherwise(doc.nodeRange(n), fmt.Sprintf("Envoy does not support tags: it does not read %s as text", n.Value), "put it in quotes"))
 			}
 		})
 	}

@@ -113,11 +113,11 @@ func (v value) explain(reason string, path xds.Path, field string, key bool, her
 	case badType.MatchString(reason):
 		e.code, e.message, e.help = codeUnknownType, `the configuration of an extension has no "@type"`, typeHelp
 		if strings.HasPrefix(reason, "@type") {
-			e.message = `the "@type" is no text`
+			e.message = `the "@type" is not text`
 		}
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
-		e.message, e.help = fmt.Sprintf("%s can't stand beside another field of %s", found[1], found[2]), "keep one of them"
+		e.message, e.help = fmt.Sprintf("%s conflicts with another field of %s", found[1], found[2]), "keep one of them"
 		e.key = true
 	case duplicate.MatchString(reason):
 		e.code, e.message, e.help = codeDuplicateKey, fmt.Sprintf("field %q is set twice, in two spellings", said.field), "keep one of them"
@@ -194,14 +194,14 @@ func (v value) unknownField(here spot, said said) (message, help string) {
 	}
 	help = v.reaction(drops) + "; check the spelling and the indentation"
 	if v.doc.source.format != formatYAML {
-		help = v.reaction(drops) + "; check the spelling, and the object that it stands in"
+		help = v.reaction(drops) + "; check the spelling, and the object around it"
 	}
 	if said.secret {
 		return "unknown field", help // perhaps a value that lost its place
 	}
 	if n := len(here.around); n > 0 {
 		if fields := fieldsOf(here.around[n-1]); fields != "" {
-			help = fmt.Sprintf("%s has none of that name%s", here.around[n-1].Name(), fields)
+			help = fmt.Sprintf("%s has no field of this name%s", here.around[n-1].Name(), fields)
 		}
 	}
 	return message, help
@@ -232,9 +232,9 @@ func (v value) asWritten(got string, path xds.Path) string {
 // wants says that a field wants another kind of value, and what to write.
 func (s said) wants(w wish) (message, help string) {
 	got := s.value(w.got)
-	message = fmt.Sprintf("%s wants %s, not %s", s.field, w.what(), got)
+	message = fmt.Sprintf("%s must be %s, not %s", s.field, w.what(), got)
 	if w.got == "null" {
-		message = fmt.Sprintf("%s wants %s, and has no value", s.field, w.what())
+		message = fmt.Sprintf("%s must be %s, and has no value", s.field, w.what())
 	}
 	if w.fd == nil {
 		message = fmt.Sprintf("%s has the wrong kind of value: %s", s.field, got)
@@ -258,12 +258,12 @@ func unquotedJSON(raw string) string {
 }
 
 // durationRange is what Envoy takes for a duration.
-const durationRange = "Envoy takes 0s up to 9223372035.999999999s, some 292 years"
+const durationRange = "write a duration from 0s to 9223372035.999999999s (292 years)"
 
 // What Envoy does with what it does not know, where it reads laxly.
 const (
-	drops        = "drop it without an error"
-	takesDefault = "take the default instead, without an error"
+	drops        = "ignore it without an error"
+	takesDefault = "use the default instead, without an error"
 )
 
 // reaction says what Envoy does where its lax reading would do something. It reads its
@@ -315,7 +315,7 @@ func (d *decoder) brokenBase64(v value, m proto.Message) {
 			path := n.Path().Field(string(fd.Name()))
 			raw, err := jsontext.NewDecoder(bytes.NewReader(v.text[tree.find(steps(path)):])).ReadValue()
 			if err == nil && raw.Kind() == '"' && breaksLine(raw) {
-				d.report(v.findingIn(path, false, codeInvalidValue, fieldOf(path)+" has a line break in its base64", "Envoy reads no such base64: write it on one line"))
+				d.report(v.findingIn(path, false, codeInvalidValue, fieldOf(path)+" has a line break in its base64", "write it on one line: Envoy does not read base64 with line breaks"))
 			}
 			return true
 		})

@@ -57,8 +57,8 @@ var objectHelp = []struct{ group, of, help string }{
 	{"networking.istio.io", "Istio", "istiod turns it into Envoy's configuration"},
 	{"projectcontour.io", "Contour", "Contour turns it into Envoy's configuration"},
 	{"getambassador.io", "Emissary", "Emissary turns it into Envoy's configuration"},
-	{"cilium.io", "Cilium", "its Envoy resources stand under spec.resources: write that list into a file of its own"},
-	{"kustomize.config.k8s.io", "Kustomize", "kustomize build writes what it stands for"},
+	{"cilium.io", "Cilium", "write the list under spec.resources into its own file"},
+	{"kustomize.config.k8s.io", "Kustomize", "use the output of kustomize build"},
 }
 
 // foreignDocument says which other program an object is for; nil where it may be Envoy's, or
@@ -80,14 +80,14 @@ func (v value) foreignDocument(members map[string]json.RawMessage) *foreign {
 	case isCompose(members):
 		return &foreign{what: "a Compose file"}
 	case base == "xdspub.yml" || base == "xdspub.json":
-		return &foreign{what: "a settings file of xdspub under a name that is not read", help: "call it xdspub.yaml, at the root of the source tree"}
+		return &foreign{what: "a settings file of xdspub under a name that is not read", help: "rename it to xdspub.yaml, at the root of the source tree"}
 	case strings.Contains(string(members["configs"]), "envoy.admin.v3."):
-		return &foreign{what: "what /config_dump of an Envoy prints", path: "configs", key: true,
+		return &foreign{what: "the output of an Envoy's /config_dump", path: "configs", key: true,
 			help: "it has each resource in the form that Envoy keeps it in, with its state: write the resources themselves into files"}
 	case has(members, "cluster_manager") && has(members, "listeners"):
-		return &foreign{what: "a bootstrap of the v1 API, which Envoy dropped in 2018", help: "write it again for v3: the resources stand under static_resources"}
+		return &foreign{what: "a bootstrap of the v1 API, which Envoy dropped in 2018", help: "write it again for v3, with the resources under static_resources"}
 	case slices.ContainsFunc(staticResources[:], func(s staticList) bool { return has(members, s.name) }) && !isBootstrap(members):
-		return &foreign{what: "static resources without the field that holds them", help: "put static_resources: in front, and indent the lists below it", key: true, path: firstOf(members, staticResources[:])}
+		return &foreign{what: "static resources without static_resources: around them", help: "put static_resources: in front, and indent the lists below it", key: true, path: firstOf(members, staticResources[:])}
 	case text("http") == "" && has(members, "http") && strings.Contains(string(members["http"]), `"routers"`):
 		return &foreign{what: "a configuration of Traefik"}
 	}
@@ -139,7 +139,7 @@ func (v value) kubernetes(api, kind string, members map[string]json.RawMessage) 
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		if envoyText.MatchString(data[name]) {
 			return &foreign{what: f.what + fmt.Sprintf(" with a file of Envoy's in it, %q", shorten(name)), path: xds.Path("data").Key(name), key: true,
-				help: fmt.Sprintf("write that text into a file of its own: yq '.data[%q]' %s", shorten(name), filepath.Base(v.doc.source.name))}
+				help: fmt.Sprintf("write that text into its own file: yq '.data[%q]' %s", shorten(name), filepath.Base(v.doc.source.name))}
 		}
 	}
 	return f

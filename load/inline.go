@@ -96,8 +96,8 @@ func unwatch(w **corev3.WatchedDirectory) bool {
 func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSource, dir string) bool {
 	path := filepath.Join(dir, filepath.FromSlash(m.GetFilename()))
 	if d.tree.full() {
-		f := r.Diagnostic(codeTooLarge.Name, at.Field("filename"), fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is named", d.tree.most))
-		f.Help = "name a large file once, in a resource that the others refer to"
+		f := r.Diagnostic(codeTooLarge.Name, at.Field("filename"), fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is used", d.tree.most))
+		f.Help = "use a large file once, in a resource that the others refer to"
 		d.report(f)
 		return false
 	}
@@ -149,7 +149,7 @@ func ReadData(path string) ([]byte, error) {
 // reason is an error without the path in it.
 func reason(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("there is no such file")
+		return errors.New("the file does not exist")
 	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err

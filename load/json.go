@@ -18,7 +18,7 @@ import (
 func (d *decoder) jsonSource() {
 	s := d.file.source
 	if s.byEnvoy && s.marked {
-		d.report(s.finding(codeReadOtherwise, s.point(0), "Envoy reads no JSON behind a byte order mark", "save the file without one"))
+		d.report(s.finding(codeReadOtherwise, s.point(0), "Envoy does not read JSON with a byte order mark", "save the file without one"))
 	}
 	if len(bytes.TrimLeft(s.data, jsonSpace)) == 0 {
 		return
@@ -65,8 +65,8 @@ func jsonError(doc *document, err error) diag.Diagnostic {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		name := syntactic.JSONPointer.LastToken()
 		tokens := pointerTokens(syntactic.JSONPointer)
-		f := doc.source.finding(codeDuplicateKey, doc.span(span{offset, endOfQuoted(doc.text, offset)}), doc.source.keyIn(name)+" stands twice in one object",
-			"Envoy would silently take the last of them; keep one")
+		f := doc.source.finding(codeDuplicateKey, doc.span(span{offset, endOfQuoted(doc.text, offset)}), doc.source.keyIn(name)+" is set twice in one object",
+			"keep one: Envoy would use the last without an error")
 		f.Related = []diag.Related{{Position: doc.rangeOf(tokens, true).Position, Message: "first here"}}
 		return f
 	}

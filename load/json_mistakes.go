@@ -35,15 +35,15 @@ func (d *document) jsonMistake(offset int, reason string) *mistake {
 	case r == '/' || r == '#':
 		return &mistake{at: span{offset, lineEnd}, message: "JSON has no comments", help: "remove it, or write the file in YAML"}
 	case r == '\'':
-		return &mistake{at: here, message: "the text stands in single quotes", help: `write " in their place`}
+		return &mistake{at: here, message: "the text is in single quotes", help: `write " in their place`}
 	case strings.ContainsRune(curlyQuotes+"‘’", r):
 		return proseQuote(here, r, "JSON")
 	case r > unicode.MaxASCII && (unicode.IsSpace(r) || !unicode.IsPrint(r)):
-		return copied(here, fmt.Sprintf("a character stands here that looks like a space and is none: %U", r), "type the space again")
+		return copied(here, fmt.Sprintf("this character looks like a space but is not one: %U", r), "type the space again")
 	case r == ',' && len(next) > 0 && (next[0] == '}' || next[0] == ']'):
-		return &mistake{at: here, message: "a comma stands behind the last entry", help: "remove it"}
+		return &mistake{at: here, message: "a comma follows the last entry", help: "remove it"}
 	case r == ',':
-		return &mistake{at: here, message: "a comma stands where a value is missing", help: "write the value, or remove the comma"}
+		return &mistake{at: here, message: "a value is missing before this comma", help: "write the value, or remove the comma"}
 	case strings.Contains(reason, "expecting ':'"):
 		return &mistake{at: span{s.end, s.end}, message: "a colon is missing behind the name", help: `write "name": value`}
 	case r == '}' || r == ']':
@@ -71,24 +71,24 @@ func (d *document) behindJSON(offset int) *mistake {
 	case '}', ']':
 		return closesNothing(offset, c)
 	case '{', '[':
-		return &mistake{at: here, message: "a second document stands behind the first", help: "put both into one list, with brackets around and a comma between them"}
+		return &mistake{at: here, message: "a second document follows the first", help: "put both into one list, with brackets around and a comma between them"}
 	}
-	return &mistake{at: here, message: "text stands behind the end of the document", help: "remove it"}
+	return &mistake{at: here, message: "text follows the end of the document", help: "remove it"}
 }
 
 // inJSONText is the mistake of a text in quotes.
 func (d *document) inJSONText(s bracketScan, offset int, reason string) *mistake {
 	switch c := d.text[offset]; {
 	case strings.Contains(reason, "surrogate"):
-		return &mistake{at: span{offset, offset}, message: "a text has half of a character that takes two escapes", help: "write both of its \\u…, or the character itself"}
+		return &mistake{at: span{offset, offset}, message: "the text has only half of a character that needs two escapes", help: "write both of its \\u…, or the character itself"}
 	case c == '\n' || c == '\r':
 		return &mistake{at: span{s.inText, offset}, message: "the quote is not closed on this line", help: `write " at the end of the text, or \n where the text has a line break`}
 	case c == '\t':
-		return &mistake{at: span{offset, offset + 1}, message: "a tab stands in a text", help: `write it as \t`}
+		return &mistake{at: span{offset, offset + 1}, message: "the text contains a tab", help: `write it as \t`}
 	case c < ' ':
-		return &mistake{at: span{offset, offset + 1}, message: "a control character stands in a text", help: fmt.Sprintf(`write it as \u%04x`, c)}
+		return &mistake{at: span{offset, offset + 1}, message: "the text contains a control character", help: fmt.Sprintf(`write it as \u%04x`, c)}
 	}
-	return &mistake{at: span{offset, offset}, message: "a backslash stands in a text that begins no escape", help: `double it: \\`}
+	return &mistake{at: span{offset, offset}, message: "a backslash in the text does not begin an escape", help: `double it: \\`}
 }
 
 // behindJSONValue is the mistake of what follows a value, and neither ends the list nor goes on.
@@ -99,11 +99,11 @@ func (d *document) behindJSONValue(s bracketScan, offset int) *mistake {
 	case len(between) > 0 && s.odd != nil:
 		return s.odd
 	case c == ':':
-		return &mistake{at: span{offset, offset + 1}, message: "a colon stands behind a value", help: "write a comma, if another entry begins; a list has no names"}
+		return &mistake{at: span{offset, offset + 1}, message: "a colon follows a value", help: "write a comma if another entry begins; list entries have no names"}
 	case len(between) == 0 && offset > 0 && isDigit(d.text[offset-1]):
-		return &mistake{at: span{s.last, offset + 1}, message: "this is no number of JSON", help: "write digits without a 0 in front; put text in quotes"}
+		return &mistake{at: span{s.last, offset + 1}, message: "this is not a JSON number", help: "write digits without a 0 in front; put text in quotes"}
 	case len(between) == 0 && offset > 0 && d.text[offset-1] == '"' && c != '"' && c != '{' && c != '[':
-		return &mistake{at: span{s.last, offset + 1}, message: "text stands behind a closing quote", help: `write \" for a quote within a text`}
+		return &mistake{at: span{s.last, offset + 1}, message: "text follows a closing quote", help: `write \" for a quote within a text`}
 	}
 	return missingComma(s.end)
 }
@@ -127,7 +127,7 @@ func (d *document) badJSONValue(s bracketScan, here span, r rune) *mistake {
 	case string(word) == "None" || string(word) == "nil" || string(word) == "NULL" || string(word) == "undefined":
 		m.message, m.help = "JSON has no such value", "write null, or remove the entry"
 	case r == '+' || r == '.' || isDigit(byte(r)) && r < utf8.RuneSelf:
-		m.message, m.help = "this is no number of JSON", "write digits, without a + and with a digit in front of the point"
+		m.message, m.help = "this is not a JSON number", "write digits, without a + and with a digit in front of the point"
 	case r == '{' || r == '[':
 		m.message, m.help = "a name is wanted here", `write "name": value`
 	default:

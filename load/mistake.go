@@ -46,7 +46,7 @@ func notClosed(at int, c byte) *mistake {
 
 // closesOther is the mistake of a bracket that closes another kind than the one that is open.
 func closesOther(at int, c byte, openAt int, open byte) *mistake {
-	return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("%c stands where the %c of an open bracket is missing", c, closing(open)),
+	return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("%c does not close the open bracket, which needs %c", c, closing(open)),
 		help: fmt.Sprintf("write %c: it closes the bracket", closing(open)), other: &otherPlace{span{openAt, openAt + 1}, "the bracket opens here"}}
 }
 
@@ -62,5 +62,5 @@ func copied(at span, message, help string) *mistake {
 
 // proseQuote is the mistake of a quote of prose.
 func proseQuote(at span, r rune, format string) *mistake {
-	return copied(at, fmt.Sprintf("%c is no quote of %s", r, format), `write " in its place`)
+	return copied(at, fmt.Sprintf("%c is not a quote in %s", r, format), `write " in its place`)
 }

@@ -68,7 +68,7 @@ func templateKind(mark []byte) (what, run string) {
 	case bytes.HasPrefix(mark, []byte("<%")):
 		return "the file is an ERB template", "render it first (erb …), and check what comes out: xdspub fills in nothing"
 	case bytes.HasPrefix(mark, []byte("${")):
-		return "a variable of the shell stands here, and nothing fills it in", "write the value here, or run envsubst first and check what comes out"
+		return "this is a shell variable, which xdspub does not replace", "write the value here, or run envsubst first and check what comes out"
 	}
 	return "", ""
 }

@@ -73,7 +73,7 @@ func (d *decoder) decoded(v value, m proto.Message) {
 	default:
 		name := m.ProtoReflect().Descriptor().FullName()
 		if xds.TypeOf(name) == nil {
-			d.lose(v.finding(codeUnknownType, fmt.Sprintf("%s is no resource type", name), "a resource is one of "+resourceTypes()))
+			d.lose(v.finding(codeUnknownType, fmt.Sprintf("%s is not a resource type", name), "a resource is one of "+resourceTypes()))
 			return
 		}
 		d.take(v, m)
@@ -101,7 +101,7 @@ func (d *decoder) packed(v value, a *anypb.Any) {
 		return
 	}
 	if _, nested := m.(*discoveryv3.DiscoveryResponse); nested {
-		d.lose(v.finding(codeUnknownType, "a DiscoveryResponse stands in a DiscoveryResponse", "a resource is one of "+resourceTypes()))
+		d.lose(v.finding(codeUnknownType, "a DiscoveryResponse contains another DiscoveryResponse", "a resource is one of "+resourceTypes()))
 		return
 	}
 	d.decoded(v, m)

@@ -190,7 +190,7 @@ func (r *reader) any(n *jsonNode, p place) bool {
 	}
 	var url string
 	if json.Unmarshal(r.raw(at), &url) != nil || url == "" {
-		return r.fault(p.at("@type", "@type", nil), false, "@type field is no text")
+		return r.fault(p.at("@type", "@type", nil), false, "@type field is not text")
 	}
 	mt, err := resolver{}.FindMessageByURL(url)
 	if err != nil {
@@ -420,13 +420,13 @@ func (r *reader) bothSet(p place, c, other *jsonNode) {
 	oneof := p.field.ContainingOneof()
 	f := r.explain(p, true, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
 	f.Message = bothSet(c.name, other.name, oneof)
-	f.Related = []diag.Related{{Position: r.v.doc.rangeOf(steps(r.v.path.Join(beside(p.path, other.name))), true).Position, Message: other.name + " stands here"}}
+	f.Related = []diag.Related{{Position: r.v.doc.rangeOf(steps(r.v.path.Join(beside(p.path, other.name))), true).Position, Message: other.name + " is here"}}
 	r.d.report(f)
 	r.lost.Add(p.path)
 }
 
 func bothSet(one, other string, oneof protoreflect.OneofDescriptor) string {
-	return fmt.Sprintf("%s can't stand beside %s: the %s of %s is one of them", one, other, oneof.Name(), oneof.Parent().FullName())
+	return fmt.Sprintf("%s conflicts with %s: the %s of %s can be only one of them", one, other, oneof.Name(), oneof.Parent().FullName())
 }
 
 // beside is the path of another field of the same message.

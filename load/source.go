@@ -236,8 +236,8 @@ func (s *source) decode(t *tree) *file {
 	if s.format == formatOther {
 		if looksLikeXDS.Match(s.data) {
 			d.report(s.finding(codeIgnoredFile, fileRange(s.name),
-				"the file looks like xDS resources, but its suffix says otherwise, so it is not read",
-				"rename it to .yaml, .json, .txtpb or .pb, or name it in ignore: of xdspub.yaml"))
+				"the file looks like xDS resources, but xdspub does not read this suffix",
+				"rename it to .yaml, .json, .txtpb or .pb, or list it under ignore: in xdspub.yaml"))
 		}
 		return f
 	}
@@ -269,7 +269,7 @@ func (s *source) decode(t *tree) *file {
 
 // emptiness says what comes of a source that holds no document.
 func (s *source) emptiness() (message, help string) {
-	message = "the file holds no document"
+	message = "the file has no content"
 	switch {
 	case s.isBootstrap:
 		return message + ": " + s.refusal(), "write the bootstrap into it"

@@ -45,10 +45,10 @@ func (d *decoder) subscribedDocument(v value) {
 	default:
 		if has(members, "@type") {
 			d.report(v.field("@type", nil).finding(codeUnknownField,
-				`unknown field "@type": a DiscoveryResponse has none, and Envoy then reads over all else that it does not know`, "remove the line"))
+				`unknown field "@type": a DiscoveryResponse has none, and Envoy then ignores all other unknown fields`, "remove the line"))
 		}
 		d.response(v, members)
 	}
 }
 
-const responseHelp = `a file that Envoy reads is a DiscoveryResponse: {"resources": [{"@type": …}, …]}`
+const responseHelp = `write a DiscoveryResponse: {"resources": [{"@type": …}, …]}`

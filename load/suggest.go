@@ -108,7 +108,7 @@ func (s spot) suggestField(name string) string {
 		return "write header: {key: …, value: …}"
 	}
 	if plain := strings.Trim(name, curlyQuotes); plain != name {
-		return fmt.Sprintf("write %q: these are no quotes of YAML", plain)
+		return fmt.Sprintf("write %q: these are not YAML quotes", plain)
 	}
 	if near := nearestField(md, name); near != nil {
 		return fmt.Sprintf("did you mean %s?", near.Name())

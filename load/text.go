@@ -156,15 +156,15 @@ func (d *document) explain(m proto.Message, at span, here spot, said said, reaso
 		message, help = said.wants(here.wishAt(said.field, found[len(found)-1], nil, formatText).element())
 	case setTwice.MatchString(reason):
 		found := setTwice.FindStringSubmatch(reason)
-		message, help = fmt.Sprintf("%s can't stand beside another field of %s", strings.Trim(found[1], `"`), found[2]), "keep one of them"
+		message, help = fmt.Sprintf("%s conflicts with another field of %s", strings.Trim(found[1], `"`), found[2]), "keep one of them"
 	case textTwice.MatchString(reason):
-		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q stands twice", textTwice.FindStringSubmatch(reason)[1]), "keep one of them"
+		code, message, help = codeDuplicateKey, fmt.Sprintf("field %q is set twice", textTwice.FindStringSubmatch(reason)[1]), "keep one of them"
 	case d.tree().whole && textToken.MatchString(reason):
 		message, help = said.wants(here.wishAt(said.field, textToken.FindStringSubmatch(reason)[1], nil, formatText).element())
 	case strings.Contains(reason, "recursion depth"):
 		message, help = "the resource is nested too deeply", tooDeepHelp
 	case strings.Contains(reason, "missing field separator"):
-		code, message, help = codeSyntax, "a colon is missing behind the field's name", fmt.Sprintf("write %s: and the value", said.field)
+		code, message, help = codeSyntax, "a colon is missing after the field's name", fmt.Sprintf("write %s: and the value", said.field)
 	default:
 		m := d.textMistake(at.from, reason)
 		code, message, help, at = codeSyntax, m.message, m.help, m.at

@@ -28,7 +28,7 @@ func (d *document) textMistake(offset int, reason string) *mistake {
 	}
 	here := span{offset, offset + 1}
 	if strings.Contains(reason, "escape") {
-		return &mistake{at: here, message: "a backslash stands in a text that begins no escape", help: `double it: \\`}
+		return &mistake{at: here, message: "a backslash in the text does not begin an escape", help: `double it: \\`}
 	}
 	switch c := d.text[offset]; {
 	case c == '}' || c == ']' || c == '>':
@@ -41,13 +41,13 @@ func (d *document) textMistake(offset int, reason string) *mistake {
 	}
 	switch c := d.text[offset]; {
 	case c == '"' || c == '\'':
-		return &mistake{at: here, message: "a text stands where the name of a field is wanted", help: "write the name without quotes"}
+		return &mistake{at: here, message: "a quoted text is not a field name", help: "write the name without quotes"}
 	case c == '-':
 		return &mistake{at: here, message: "a text proto has no dashes for the entries of a list", help: "write the field once for each entry, or name: [ …, … ]"}
 	case c == '=':
-		return &mistake{at: here, message: "an = stands where a text proto has a colon", help: "write name: value"}
+		return &mistake{at: here, message: "a text proto needs a colon here, not =", help: "write name: value"}
 	case c == '{' || c == '[' || c == '<':
-		return &mistake{at: here, message: "a bracket stands where the name of a field is wanted", help: "write name { … }"}
+		return &mistake{at: here, message: "a bracket is not a field name", help: "write name { … }"}
 	}
-	return &mistake{at: here, message: "a text proto has a field here, and this is none", help: "write name: value, or name { … }"}
+	return &mistake{at: here, message: "a text proto needs a field here", help: "write name: value, or name { … }"}
 }

@@ -219,7 +219,7 @@ func (r *textReader) unknown(c *textNode, p textPlace, meant protoreflect.FieldD
 	switch md := p.around[len(p.around)-1]; {
 	case f.Help != "":
 	case !r.doc.source.byEnvoy && md.ReservedNames().Has(protoreflect.Name(c.name)):
-		f.Help = "the API had this field once: Envoy would pass over it, and over what stands in it; remove it"
+		f.Help = "the API had this field once: remove it: Envoy would skip it with its content"
 	default:
 		f.Help = r.doc.source.reaction(drops) + "; check the spelling and the depth"
 	}
@@ -255,7 +255,7 @@ func (r *textReader) reserved(c *textNode, p textPlace) bool {
 	if !r.doc.source.byEnvoy {
 		return false
 	}
-	f := r.doc.source.finding(codeUnknownField, r.doc.span(c.nameSpan(r.doc.text)), fmt.Sprintf("%q is no field any more: Envoy passes over it, and over what stands in it", c.name), "remove it")
+	f := r.doc.source.finding(codeUnknownField, r.doc.span(c.nameSpan(r.doc.text)), fmt.Sprintf("%q is no longer a field: Envoy skips it with its content", c.name), "remove it")
 	f.Severity = diag.Warning
 	f.Resource, f.Path = r.doc.resourceAt(r.root, c.key)
 	r.d.report(f)
@@ -268,7 +268,7 @@ func (r *textReader) bothSet(c, other *textNode, p textPlace) {
 	oneof := p.field.ContainingOneof()
 	f := r.doc.explain(r.root, c.nameSpan(r.doc.text), p.spot, said{fieldOf(p.path), p.secret}, fmt.Sprintf("error parsing %q, oneof %s is already set", c.name, oneof.FullName()))
 	f.Message = bothSet(c.name, other.name, oneof)
-	f.Related = []diag.Related{{Position: r.doc.point(other.key).Position, Message: other.name + " stands here"}}
+	f.Related = []diag.Related{{Position: r.doc.point(other.key).Position, Message: other.name + " is here"}}
 	r.d.report(f)
 	r.lose(p)
 	r.blank(c, nil)
@@ -373,9 +373,9 @@ func (r *textReader) lax(n *textNode) bool {
 	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
 		return false
 	}
-	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string give no UTF-8", readOnlyTextHelp)
+	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
 	if utf8.Valid(v.GetValue()) {
-		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is none of the text format", readOnlyTextHelp)
+		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is not valid in the text format", readOnlyTextHelp)
 	}
 	f.Severity = diag.Warning
 	f.Resource, f.Path = r.doc.resourceAt(r.root, n.value)

@@ -204,7 +204,7 @@ func (w wish) writeScalar(kind protoreflect.Kind, bare string) string {
 		}
 		return fmt.Sprintf("put it in quotes: %s", strconv.Quote(bare))
 	case protoreflect.BytesKind:
-		return "encode it in base64, on one line; text can stand in inline_string where the message has one"
+		return "encode it in base64, on one line; for text, use inline_string if the message has it"
 	case protoreflect.BoolKind:
 		if value := boolean(bare, nil); value != nil {
 			return "write " + w.pair(string(value), false)

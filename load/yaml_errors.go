@@ -49,7 +49,7 @@ func (d *document) yamlError(err error) diag.List {
 	case strings.Contains(reason, "excessive aliasing"):
 		return diag.List{d.tooManyAliases("too far")}
 	case strings.Contains(reason, "unsupported value"):
-		return diag.List{d.source.finding(codeInvalidValue, d.find(isNotFinite), "the value is no finite number", "Envoy can crash on such a number; if it is text, put it in quotes")}
+		return diag.List{d.source.finding(codeInvalidValue, d.find(isNotFinite), "the value is not a finite number", "Envoy can crash on such a number; if it is text, put it in quotes")}
 	case strings.Contains(reason, "exceeded max depth"):
 		return diag.List{d.source.finding(codeSyntax, d.lineRange(parserLine(err)), "the file is nested too deeply", tooDeepHelp)}
 	case strings.Contains(reason, "control characters"):
@@ -64,7 +64,7 @@ func (d *document) yamlError(err error) diag.List {
 	case strings.HasPrefix(reason, "cannot decode"), strings.HasPrefix(reason, "!!binary"):
 		return syntax(d.find(isTagged), "a value does not fit its tag", "remove the tag: Envoy ignores it")
 	case strings.HasPrefix(reason, "map merge"):
-		return syntax(d.find(isBadMerge), "a merge key wants a mapping, or a list of mappings", "name such a mapping by its alias: <<: *name")
+		return syntax(d.find(isBadMerge), "a merge key needs a mapping, or a list of mappings", "write its alias: <<: *name")
 	}
 	at := parserLine(err)
 	if m := d.yamlMistake(at + 1); m != nil {
@@ -75,10 +75,10 @@ func (d *document) yamlError(err error) diag.List {
 
 // parserWords are sentences for what a YAML parser says, where the search knows no better.
 var parserWords = []struct{ says, message, help string }{
-	{"mapping values are not allowed", "a key stands where none can stand", "line the keys up, or put a value with a colon in quotes"},
-	{"did not find expected '-' indicator", "this line is no entry of the list above", `put "- " in front of it, or indent it below an entry`},
+	{"mapping values are not allowed", "a key is not allowed here", "line the keys up, or put a value with a colon in quotes"},
+	{"did not find expected '-' indicator", "this line is not an entry of the list above", `put "- " in front of it, or indent it below an entry`},
 	{"did not find expected key", "this line does not line up with the keys above", "begin it in the column of its neighbours"},
-	{"could not find expected ':'", "a colon is missing behind the key", `write "key: value"`},
+	{"could not find expected ':'", "a colon is missing after the key", `write "key: value"`},
 	{"did not find expected ',' or", "a bracket is not closed, or a comma is missing", "write a comma between two entries, and close each bracket"},
 	{"did not find expected node content", "a value is missing here", "write the value, or remove the key"},
 	{"did not find expected <document start>", "the document ended before this line", "indent it like the lines above, or put --- between two documents"},
@@ -86,8 +86,8 @@ var parserWords = []struct{ says, message, help string }{
 	{"found undefined tag handle", "a value begins with ! and names no tag", "put the value in quotes"},
 	{"found unexpected end of stream", "the file ends within a text in quotes", "close the quote"},
 	{"found unexpected document indicator", "a document ends within a text in quotes", "close the quote"},
-	{"unknown escape", "a backslash stands in double quotes that is no escape", "double it, or put the text in single quotes"},
-	{"block sequence entries are not allowed", "a list entry stands on the line of its key", "put the entry on a line of its own, below the key"},
+	{"unknown escape", "a backslash in double quotes does not begin an escape", "double it, or put the text in single quotes"},
+	{"block sequence entries are not allowed", "a list entry is on the line of its key", "put the entry on a line of its own, below the key"},
 }
 
 // inParserWords is what the parser says of a line as a mistake.
@@ -176,7 +176,7 @@ func (d *document) doubledKeys() diag.List {
 			k := n.Content[i]
 			text := keyText(k)
 			if earlier, ok := first[text]; ok && k.Kind == yaml.ScalarNode {
-				report(k, earlier, d.source.keyIn(k.Value)+" stands twice in one mapping", "Envoy would silently take one of them; keep one")
+				report(k, earlier, d.source.keyIn(k.Value)+" is set twice in one mapping", "keep one: Envoy would use one of them without an error")
 				continue
 			}
 			if isMerge(k) {
@@ -184,7 +184,7 @@ func (d *document) doubledKeys() diag.List {
 				for j := 0; j < i; j += 2 {
 					own := n.Content[j]
 					if _, v := child(merged, keyText(own)); v != nil {
-						report(k, own, d.source.keyIn(own.Value)+" stands above a merge key that has it too", "write the merge key first: what stands below it wins")
+						report(k, own, d.source.keyIn(own.Value)+" is above a merge key that sets it too", "write the merge key first: the keys below it win")
 					}
 				}
 			}

@@ -106,7 +106,7 @@ func badIndent(content []byte, at int) *mistake {
 	}
 	for _, odd := range []string{"\u00a0", "\u3000", "\u2003", "\u2002", "\u2009", "\u200b", "\ufeff"} {
 		if bytes.HasPrefix(content, []byte(odd)) {
-			return copied(span{at, at + len(odd)}, fmt.Sprintf("the line begins with a character that looks like a space and is none: %U", []rune(odd)[0]), "type the spaces again")
+			return copied(span{at, at + len(odd)}, fmt.Sprintf("the line begins with a character that looks like a space but is not one: %U", []rune(odd)[0]), "type the spaces again")
 		}
 	}
 	return nil
@@ -232,7 +232,7 @@ func (s *yamlSearch) beside(b yamlBlock, left *yamlBlock) *mistake {
 	case b.isList && top.before != span{}:
 		return s.between(*top)
 	case b.isList:
-		return &mistake{at: b.last, message: fmt.Sprintf("a list entry stands among keys: %s above has its value already", s.named(top.last)),
+		return &mistake{at: b.last, message: fmt.Sprintf("a list entry is among keys: %s above has its value already", s.named(top.last)),
 			help: "remove the dash, or put it below the key whose list it belongs to", other: s.standsAt(*top)}
 	case len(s.open) > 1 && s.open[len(s.open)-2].column == b.column: // the key behind such a list
 		s.open = s.open[:len(s.open)-1]
@@ -249,9 +249,9 @@ func (s *yamlSearch) beside(b yamlBlock, left *yamlBlock) *mistake {
 // withoutDash is the mistake of a key in the column of a list's dashes.
 func (s *yamlSearch) withoutDash(key span) *mistake {
 	if text := s.text[key.from:key.to]; len(text) > 1 && text[0] == '-' {
-		return &mistake{at: key, message: "a space is missing behind the dash", help: `begin the list entry with "- "`}
+		return &mistake{at: key, message: "a space is missing after the dash", help: `begin the list entry with "- "`}
 	}
-	return &mistake{at: key, message: fmt.Sprintf("%s stands in the column of the dashes, and has none", s.named(key)),
+	return &mistake{at: key, message: fmt.Sprintf("%s is in the column of the dashes, and has no dash", s.named(key)),
 		help: `put "- " in front of it if it begins an entry of the list; indent it if it belongs to the entry above`}
 }
 
@@ -292,8 +292,8 @@ func (s *yamlSearch) tooDeep(b yamlBlock) *mistake {
 
 // between is the mistake of a key that stands between another one and the lines that belong there.
 func (s *yamlSearch) between(b yamlBlock) *mistake {
-	return &mistake{at: b.last, message: fmt.Sprintf("%s stands between %s and what belongs to that", s.named(b.last), s.named(b.before)),
-		help: "swap the two lines, or indent this one", other: &otherPlace{b.before, s.named(b.before) + " stands here"}}
+	return &mistake{at: b.last, message: fmt.Sprintf("%s is between %s and its value", s.named(b.last), s.named(b.before)),
+		help: "swap the two lines, or indent this one", other: &otherPlace{b.before, s.named(b.before) + " is here"}}
 }
 
 // isOdd reports whether it is the only line of a block that is indented otherwise than the text
@@ -381,19 +381,19 @@ func (s *yamlSearch) withoutKey(at, end, column int, isFirst bool) *mistake {
 	case line[0] == '}' || line[0] == ']':
 		return closesNothing(at, line[0])
 	case len(line) > 1 && line[0] == '-' && line[1] != '-':
-		m.message, m.help = "a space is missing behind the dash", `begin the list entry with "- "`
+		m.message, m.help = "a space is missing after the dash", `begin the list entry with "- "`
 	case noSpace.Match(line):
-		m.message, m.help = "a space is missing behind the colon", `write "key: value"`
+		m.message, m.help = "a space is missing after the colon", `write "key: value"`
 	case bytes.ContainsRune(line, '：'):
-		m.message, m.help = "： is no colon of YAML", `write "key: value", with the colon of a plain keyboard`
+		m.message, m.help = "： is not a YAML colon", `write "key: value", with the colon of a plain keyboard`
 	case semicolon.Match(line):
 		m.message, m.help = "this line has a ; where YAML has a colon", `write "key: value"`
 	case equals.Match(line):
 		m.message, m.help = "this line has an = where YAML has a colon", `write "key: value"`
 	case oneWord.Match(line):
-		m.message, m.help = "this line has a key without a colon", `write "key: value", or "key:" where the value stands below`
+		m.message, m.help = "this line has a key without a colon", `write "key: value", or "key:" if the value is below`
 	case twoWords.Match(line):
-		m.message, m.help = "a colon is missing behind the key", `write "key: value"`
+		m.message, m.help = "a colon is missing after the key", `write "key: value"`
 	default:
 		m.message, m.help = "this line has neither a key nor a dash", `write "key: value", or "- " in front of an entry of a list`
 	}

@@ -20,7 +20,7 @@ func TestSearchLongLine(t *testing.T) {
 		"brackets": {"a: " + strings.Repeat("[", many), "this [ is not closed"},
 		"texts":    {"a: {" + strings.Repeat(`'b':1,`, many), "this { is not closed"},
 		"tags":     {"a: " + strings.Repeat("!a ", many) + "\n}", "a value begins with }"},
-		"breaks":   {"a: [1,\u2028\n \u0085,2" + strings.Repeat("\u2028", many) + "\n}", "} stands where the ]"},
+		"breaks":   {"a: [1,\u2028\n \u0085,2" + strings.Repeat("\u2028", many) + "\n}", "} does not close the open bracket, which needs ]"},
 	} {
 		s := newSource("a.yaml", formatYAML, []byte(tt.text))
 		m := (&document{source: s, text: s.data}).yamlMistake(2)
@@ -38,7 +38,7 @@ func TestMistakesLongLine(t *testing.T) {
 	}{
 		"objects":     {"json", "[" + strings.Repeat(`{"a":[1]},`, many), "this [ is not closed"},
 		"no comma":    {"json", "[" + strings.Repeat(`{"a":{}},`, many) + "{}{}]", "a comma is missing"},
-		"template":    {"json", "[" + strings.Repeat(`"${a}",`, many) + "x]", "a variable of the shell"},
+		"template":    {"json", "[" + strings.Repeat(`"${a}",`, many) + "x]", "this is a shell variable"},
 		"second":      {"json", "[" + strings.Repeat(`{"a":1},`, many) + "{}] {}", "a second document"},
 		"messages":    {"pb_text", strings.Repeat("resources { } ", many) + "}", "this } closes nothing"},
 		"quote":       {"pb_text", strings.Repeat("resources { } ", many) + `nonce: "`, "the quote is not closed"},

@@ -32,7 +32,7 @@ func (s *yamlSearch) value(at, end int) *mistake {
 	case c == '{' || c == '[':
 		return s.brackets(at)
 	case isItem(s.text[at:end]):
-		return &mistake{at: span{at, at + 1}, message: "a list entry stands on the line of its key", help: "put the entry on a line of its own, below the key"}
+		return &mistake{at: span{at, at + 1}, message: "a list entry is on the line of its key", help: "put the entry on a line of its own, below the key"}
 	}
 	return s.plain(at, end)
 }
@@ -71,7 +71,7 @@ func (s *yamlSearch) badStart(at, end int) *mistake {
 		return &mistake{at: span{at, at + 1}, message: fmt.Sprintf("a value begins with %c", c), help: "remove it, or put the value in quotes"}
 	}
 	if r, size := utf8.DecodeRune(rest); r == '–' || r == '—' {
-		return copied(span{at, at + size}, fmt.Sprintf("%c is no dash of YAML", r), `write "- " in its place`)
+		return copied(span{at, at + size}, fmt.Sprintf("%c is not a YAML dash", r), `write "- " in its place`)
 	}
 	if r, size := utf8.DecodeRune(rest); r == '“' || r == '”' || r == '„' || r == '‘' || r == '’' {
 		return proseQuote(span{at, at + size}, r, "YAML")
@@ -113,7 +113,7 @@ func (s *yamlSearch) quote(word []byte) string {
 // lines passes over a text of several lines behind | or >.
 func (s *yamlSearch) lines(at, end int) *mistake {
 	if !blockHeader.Match(s.text[at:end]) {
-		return &mistake{at: span{at, end}, message: fmt.Sprintf("text stands behind the %c of a text of several lines", s.text[at]),
+		return &mistake{at: span{at, end}, message: fmt.Sprintf("text follows the %c of a block of text", s.text[at]),
 			help: "begin the text on the next line, or put it in quotes"}
 	}
 	for s.line < len(s.starts)-1 {
@@ -183,10 +183,10 @@ func (s *yamlSearch) escapes(from, to int) *mistake {
 		i++
 		if strings.IndexByte("0abt\tnvfre \"/\\N_LPxuU\r\n", s.text[i]) < 0 {
 			if s.doc.source.sensitive() {
-				return &mistake{at: span{i - 1, i}, message: "a backslash stands in double quotes that begins no escape", help: "double it, or put the text in single quotes"}
+				return &mistake{at: span{i - 1, i}, message: "a backslash in double quotes does not begin an escape", help: "double it, or put the text in single quotes"}
 			}
 			_, size := utf8.DecodeRune(s.text[i:])
-			return &mistake{at: span{i - 1, i + size}, message: fmt.Sprintf("%s is no escape of YAML", s.text[i-1:i+size]),
+			return &mistake{at: span{i - 1, i + size}, message: fmt.Sprintf("%s is not a YAML escape", s.text[i-1:i+size]),
 				help: fmt.Sprintf("double the backslash, as in \\%s, or put the text in single quotes", s.text[i-1:i+size])}
 		}
 	}
@@ -201,11 +201,11 @@ func (s *yamlSearch) behind(at, end int) *mistake {
 	case len(content) == 0 || content[0] == '#' && len(content) < len(rest):
 		return nil
 	case content[0] == ',':
-		return &mistake{at: span{end - len(content), end - len(content) + 1}, message: "a comma stands behind the value", help: "remove it: YAML has commas between brackets only"}
+		return &mistake{at: span{end - len(content), end - len(content) + 1}, message: "a comma follows the value", help: "remove it: YAML has commas between brackets only"}
 	case content[0] == '}' || content[0] == ']':
 		return closesNothing(end-len(content), content[0])
 	}
-	m := &mistake{at: span{end - len(content), end}, message: "text stands behind the end of the value", help: "put the whole value in one pair of quotes, or remove the rest"}
+	m := &mistake{at: span{end - len(content), end}, message: "text follows the end of the value", help: "put the whole value in one pair of quotes, or remove the rest"}
 	if at > 0 && s.text[at-1] == '\'' {
 		m.help = "write '' for an apostrophe within single quotes, or put the text in double quotes"
 	}
@@ -215,7 +215,7 @@ func (s *yamlSearch) behind(at, end int) *mistake {
 // plain reads a value without quotes.
 func (s *yamlSearch) plain(at, end int) *mistake {
 	if colon := colonIn(s.text[at:end]); colon >= 0 {
-		return &mistake{at: span{at, end}, message: "a colon stands in a value without quotes",
+		return &mistake{at: span{at, end}, message: "an unquoted value contains a colon",
 			help: `put the value in quotes, or begin a new line for the second key`}
 	}
 	for s.line < len(s.starts)-1 {
