@@ -178,12 +178,12 @@ func (t *Tree) unusedPatterns() (list diag.List) {
 		at.File = t.options.Path
 	}
 	for _, u := range t.loader.UnusedPatterns() {
-		help := "a pattern without a slash is compared with names, one with a slash with whole paths below the source tree; remove it where it is not needed"
+		help := "a pattern without a slash is compared with names, one with a slash with paths in the source tree; remove a pattern that is not needed"
 		switch {
 		case u.Meant != "":
 			help = fmt.Sprintf("did you mean %s?", u.Meant)
 		case strings.Contains(u.Pattern, "**"):
-			help = "** is no more than *, which matches within one name: write a pattern without a slash for a name in any folder"
+			help = "** means the same as *, which does not match a slash: for a name in any folder, write a pattern without a slash"
 		}
 		list = append(list, diag.Diagnostic{
 			Code: codeUnusedIgnore.Name, Severity: codeUnusedIgnore.Severity, Position: at,

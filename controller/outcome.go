@@ -76,16 +76,16 @@ func (o Outcome) Message() string {
 		written, removed := Files(o.Moved)
 		return fmt.Sprintf("snapshot %s: %s written, %d removed%s", o.Snapshot, diag.Count(written, "file"), removed, o.confirmed())
 	case Held:
-		return fmt.Sprintf("snapshot %s is held since Envoy refused it at %s: what was out before stays; --retry-held tries it again", o.Snapshot, o.Refusal.Time.Format(time.RFC3339))
+		return fmt.Sprintf("snapshot %s is held: Envoy rejected it at %s, and the snapshot before stays published; --retry-held publishes it once more", o.Snapshot, o.Refusal.Time.Format(time.RFC3339))
 	case RefusedByEnvoy:
-		return fmt.Sprintf("snapshot %s: Envoy refused it in the step %q: %s", o.Snapshot, o.Refusal.Step, o.AfterRefusal())
+		return fmt.Sprintf("snapshot %s: Envoy rejected it in step %q: %s", o.Snapshot, o.Refusal.Step, o.AfterRefusal())
 	default:
 		return InvalidMessage(o.Summary)
 	}
 }
 
 // InvalidMessage returns the message of an invalid source tree.
-func InvalidMessage(s diag.Summary) string { return s.String() + ": refused, nothing was published" }
+func InvalidMessage(s diag.Summary) string { return s.String() + ": nothing was published" }
 
 // AfterRefusal returns, in words, what is published after the Verdict RefusedByEnvoy.
 func (o Outcome) AfterRefusal() string {

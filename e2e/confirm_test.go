@@ -166,7 +166,7 @@ func TestRefusedByEnvoy(t *testing.T) {
 	s.watch.WaitLog(t, "event=rolled-back ")
 	s.sameOut(t, before)
 	stdout, stderr, exit := xdspub(t, "render", "--dry-run", "--out", s.out, s.src)
-	if exit != 0 || !strings.Contains(stdout, "held since") {
+	if exit != 0 || !strings.Contains(stdout, "held: Envoy rejected it at") {
 		t.Errorf("dry run: exit status %d\n%s%s", exit, stdout, stderr)
 	}
 
@@ -212,7 +212,7 @@ func TestRefusedThenFixed(t *testing.T) {
 
 	render := append([]string{"render"}, append(s.args, s.src)...)
 	_, stderr, exit := xdspub(t, render...)
-	if exit != 1 || !strings.Contains(stderr, "is held since Envoy refused it") || !strings.Contains(stderr, "[refused-by-envoy]") {
+	if exit != 1 || !strings.Contains(stderr, "is held: Envoy rejected it") || !strings.Contains(stderr, "[refused-by-envoy]") {
 		t.Errorf("exit status %d\n%s", exit, stderr)
 	}
 	_, stderr, exit = xdspub(t, append(render, "--retry-held")...)

@@ -66,7 +66,7 @@ func TestRetryHeld(t *testing.T) {
 	refusedIs("change")
 
 	stdout, stderr := retry(1)
-	for _, want := range []string{"green.yaml:", `"busy"`, "Address already in use", "[refused-by-envoy]", `Envoy refused it in the step "listeners": what was out before is out again`} {
+	for _, want := range []string{"green.yaml:", `"busy"`, "Address already in use", "[refused-by-envoy]", `Envoy rejected it in step "listeners": what was out before is out again`} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("the answer lacks %q:\n%s", want, stderr)
 		}
@@ -124,7 +124,7 @@ func TestWatchIsAsked(t *testing.T) {
 
 	s.write(t, "tree.yaml", strings.ReplaceAll(tree(1), "name:", "nam:"))
 	w = until("the tree is refused", func(w control.Watch) bool { return w.Refused != nil })
-	if r := w.Refused; r.Snapshot != "" || !strings.Contains(r.Message, "refused, nothing was published") || r.Findings[0].Code != "unknown-field" || !strings.HasSuffix(r.Findings[0].File, "tree.yaml") {
+	if r := w.Refused; r.Snapshot != "" || !strings.Contains(r.Message, "nothing was published") || r.Findings[0].Code != "unknown-field" || !strings.HasSuffix(r.Findings[0].File, "tree.yaml") {
 		t.Errorf("%+v", r)
 	}
 	since := w.Refused.Since

@@ -92,7 +92,7 @@ func (d *Dir) outermost(name string) (folder, error) {
 		return f, err
 	}
 	if _, err := os.Lstat(name); err == nil {
-		return folder{}, &fs.PathError{Op: "mkdir", Path: name, Err: errors.New("a symbolic link that leads nowhere: remove it, or create what it leads to")}
+		return folder{}, &fs.PathError{Op: "mkdir", Path: name, Err: errors.New("a symbolic link that leads nowhere: remove it, or create its target")}
 	}
 	above, err := d.outermost(filepath.Dir(name))
 	if err != nil {

@@ -192,7 +192,7 @@ func showPlan(w io.Writer, o controller.Options, plan *planner.Plan) error {
 		b.WriteString("nothing to do\n")
 	}
 	if plan.Held != nil {
-		fmt.Fprintf(&b, "held: Envoy refused it at %s\n", plan.Held.Time.Format(time.RFC3339))
+		fmt.Fprintf(&b, "held: Envoy rejected it at %s\n", plan.Held.Time.Format(time.RFC3339))
 	}
 	for _, g := range plan.Change.Manifest.Retired {
 		what := g.File

@@ -8,10 +8,12 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -89,6 +91,7 @@ var riddles = regexp.MustCompile(`\b(?:` + strings.Join([]string{
 	`(?:stands?|standing) (?:in|at|on|beside|behind|twice|alone|among|where|here|there|once|together|without)`,
 	`(?:is|are) taken`, `goes by`, `go(?:es)? with\b`, `let go`, `without a word`, `(?:is|are) not looked at`,
 	`(?:has|of) another \w+ than`, `what comes`, `is to be got`,
+	`leaves? away`, `can't be told`, `goes back`, `taken? in\b`, `as what`, `in the place of`, `nobody can tell`, `what it leads to`, `makes no subscription`,
 }, "|") + `)`)
 
 // TestSummaries: the first line of a rule's Doc is a sentence in plain words, and fits a line.
@@ -101,6 +104,51 @@ func TestSummaries(t *testing.T) {
 		if len(summary) > 85 || !strings.HasSuffix(summary, ".") {
 			t.Errorf("%s: %q is no sentence of 85 characters at most", code.Name, summary)
 		}
+	}
+}
+
+// spoken are the packages whose texts a user meets, but for the rules.
+var spoken = []string{
+	"bind", "bootstrap", "check", "cmd/xdspub", "confirm", "control", "controller", "diag", "envoy", "follow", "gitdir", "planner",
+	"publish", "published", "render", "revision", "safefile", "status", "trim", "watch",
+}
+
+// TestMessages: what the program prints, but for the rules, is in plain words.
+func TestMessages(t *testing.T) {
+	for _, dir := range spoken {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") || filepath.Base(file) == "codes.go" { // rules
+				continue
+			}
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for text, pos := range texts(parsed) {
+				if found := riddles.FindString(text); found != "" {
+					t.Errorf("%s: %q: %q has to be read twice", set.Position(pos), text, found)
+				}
+			}
+		}
+	}
+}
+
+// texts returns the texts of a file that have several words.
+func texts(file *ast.File) iter.Seq2[string, token.Pos] {
+	return func(yield func(string, token.Pos) bool) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil && strings.Contains(strings.TrimSpace(text), " ") {
+					return yield(text, lit.Pos())
+				}
+			}
+			return true
+		})
 	}
 }
 
