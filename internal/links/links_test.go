@@ -168,3 +168,17 @@ func TestEveryDocumentIsLinked(t *testing.T) {
 		}
 	}
 }
+
+// TestRunbook: the runbook says what to do for each event that is a warning or an error.
+func TestRunbook(t *testing.T) {
+	runbook := read(t, "docs/runbook.md")
+	events := regexp.MustCompile("(?m)^\\| \\[(`[a-z-]+`)\\]\\(#[a-z-]+\\) \\| [^|]*(?:WARN|ERROR) ").FindAllStringSubmatch(read(t, "docs/logs.md"), -1)
+	if len(events) < 10 {
+		t.Errorf("only %d events were found in docs/logs.md", len(events))
+	}
+	for _, m := range events {
+		if !strings.Contains(runbook, m[1]) {
+			t.Errorf("docs/runbook.md does not say what to do for the event %s", m[1])
+		}
+	}
+}
