@@ -41,9 +41,11 @@ func newEnvoyLog(log *event.Log, every time.Duration) envoyLog {
 // soon brings the next question forward.
 func (l *envoyLog) soon() { l.timer.Reset(0) }
 
-// forget makes the states be logged once more.
+// forget makes the states be logged once more. The processes stay known: a restart still shows.
 func (l *envoyLog) forget() {
-	clear(l.known)
+	for _, s := range l.known {
+		s.said, s.moves = "", -1
+	}
 	l.soon()
 }
 

@@ -24,7 +24,7 @@ func (s *fixture) says(t *testing.T, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		texts := strings.Split(want, " | ")
-		line := s.watch.WaitLog(t, "event="+texts[0]+" ")
+		line := s.watch.WaitLog(t, "event="+texts[0])
 		for _, text := range texts[1:] {
 			if !strings.Contains(line+" ", text) {
 				t.Errorf("no %q in\n%s", text, line)

@@ -235,12 +235,7 @@ func (s *session) stillRuns(ctx context.Context, incarnation Incarnation) bool {
 		return false
 	}
 	now, err := s.serverInfo(ctx)
-	return err == nil && now.same(last.serverInfo)
-}
-
-// same reports whether two answers came from one process.
-func (i serverInfo) same(other serverInfo) bool {
-	return !i.started.IsZero() && i.epoch == other.epoch && i.started.Sub(other.started).Abs() <= time.Second
+	return err == nil && !now.started.IsZero() && now.epoch == last.epoch && now.started.Sub(last.started).Abs() <= time.Second
 }
 
 // readsBelow returns a *NotSubscribedError where the Envoy reads no file below dir. Static
