@@ -29,7 +29,7 @@ type Options struct {
 	// Allow names folders outside the tree that its links and relative paths may lead
 	// into.
 	Allow []string
-	// Overlay has texts that are read in the place of files of the tree (load.Options).
+	// Overlay has texts that are read instead of files of the tree (load.Options).
 	Overlay map[string][]byte
 	// AllowEmpty accepts a tree without resources.
 	AllowEmpty bool

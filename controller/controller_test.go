@@ -135,9 +135,9 @@ func TestAfterRefusal(t *testing.T) {
 		o    Outcome
 		want string
 	}{
-		{"back", Outcome{Moved: undone, Restored: true}, "what was out before is out again"},
-		{"a first publish", Outcome{Restored: true}, "there is nothing to put back, so it stays"},
-		{"a full disk on the way back", Outcome{Moved: undone}, "it could not be put back whole, the next run goes on with that"},
+		{"back", Outcome{Moved: undone, Restored: true}, "the snapshot before is published again"},
+		{"a first publish", Outcome{Restored: true}, "it stays published, since nothing was published before it"},
+		{"a full disk on the way back", Outcome{Moved: undone}, "the rollback is not complete, and the next run continues it"},
 	} {
 		tt.o.Verdict, tt.o.Refusal = RefusedByEnvoy, &publish.Refusal{Step: "listeners"}
 		if got := tt.o.Message(); !strings.HasSuffix(got, tt.want) {

@@ -91,11 +91,11 @@ func InvalidMessage(s diag.Summary) string { return s.String() + ": nothing was 
 func (o Outcome) AfterRefusal() string {
 	switch {
 	case !o.Restored:
-		return "it could not be put back whole, the next run goes on with that"
+		return "the rollback is not complete, and the next run continues it"
 	case len(o.Moved.Undone) == 0:
-		return "there is nothing to put back, so it stays"
+		return "it stays published, since nothing was published before it"
 	}
-	return "what was out before is out again"
+	return "the snapshot before is published again"
 }
 
 // confirmed returns, in words, the worst answer of the Envoys.

@@ -38,7 +38,7 @@ var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bkind["']?\s*:\s*["']?Secret\b`),
 }
 
-// Hide returns a text with … in the place of each part that looks like a secret.
+// Hide returns a text with … instead of each part that looks like a secret.
 func Hide(text string) string {
 	small := strings.ToLower(text)
 	for _, shape := range values {

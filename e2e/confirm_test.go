@@ -216,7 +216,7 @@ func TestRefusedThenFixed(t *testing.T) {
 		t.Errorf("exit status %d\n%s", exit, stderr)
 	}
 	_, stderr, exit = xdspub(t, append(render, "--retry-held")...)
-	if exit != 1 || !strings.Contains(stderr, "what was out before is out again") {
+	if exit != 1 || !strings.Contains(stderr, "the snapshot before is published again") {
 		t.Errorf("exit status %d\n%s", exit, stderr)
 	}
 	s.sameOut(t, before)

@@ -66,7 +66,7 @@ func TestRetryHeld(t *testing.T) {
 	refusedIs("change")
 
 	stdout, stderr := retry(1)
-	for _, want := range []string{"green.yaml:", `"busy"`, "Address already in use", "[refused-by-envoy]", `Envoy rejected it in step "listeners": what was out before is out again`} {
+	for _, want := range []string{"green.yaml:", `"busy"`, "Address already in use", "[refused-by-envoy]", `Envoy rejected it in step "listeners": the snapshot before is published again`} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("the answer lacks %q:\n%s", want, stderr)
 		}

@@ -161,7 +161,7 @@ func TestEnvoyWatchesTheInode(t *testing.T) {
 	b.publish(t, "cds/cds.yaml", staticCluster("new", 1))
 	b.looks(t)
 	if b.has(t, "new") || !b.has(t, "old") {
-		t.Error("Envoy saw what came in the place of the folder")
+		t.Error("Envoy saw what came instead of the folder")
 	}
 }
 

@@ -87,7 +87,7 @@ func (e *example) edit(t *testing.T, change func(string) string, names ...string
 	}
 }
 
-// replace returns an edit that puts one text in the place of another.
+// replace returns an edit that puts one text instead of another.
 func replace(old, text string) func(string) string {
 	return func(s string) string { return strings.ReplaceAll(s, old, text) }
 }

@@ -97,7 +97,7 @@ func partsOf(text string) (list []part) {
 // examples, on ports that are free here, a terminal, and one for a watch.
 type session struct {
 	dir   string
-	tmp   string // in the place of /tmp
+	tmp   string // instead of /tmp
 	shell *exec.Cmd
 	stdin *os.File
 	done  *os.File // where the shell says that a command has ended

@@ -284,7 +284,7 @@ func TestStatusOfHeld(t *testing.T) {
 	s.startWatch(t, "--envoy-admin", adminURL(t, e))
 	s.write(t, "refused.yaml", listener("refused", busy, rds("main")))
 	s.watch.WaitLog(t, "event=rolled-back ")
-	r := s.shows(t, "what was out before is out again", false, allSynced, e)
+	r := s.shows(t, "the snapshot before is published again", false, allSynced, e)
 	if len(r.Held) != 1 || r.LastRefusal == nil || len(r.Held[0].Findings) != 1 || r.Change != nil || r.Held[0].Snapshot == r.Published.Snapshot {
 		t.Fatalf("%+v", r)
 	}

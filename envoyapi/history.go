@@ -28,7 +28,7 @@ var removed = sync.OnceValue(func() map[string]string {
 	return fields
 })
 
-// Removed returns what to write in the place of a field that a message no longer has. It is empty
+// Removed returns what to write instead of a field that a message no longer has. It is empty
 // for any other name.
 func Removed(message protoreflect.FullName, field string) string {
 	return removed()[string(message)+"."+field]

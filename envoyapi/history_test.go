@@ -12,7 +12,7 @@ import (
 	_ "xdspub/xds/alltypes"
 )
 
-// TestRemoved looks for what to write in the place of each name that the API has reserved.
+// TestRemoved looks for what to write instead of each name that the API has reserved.
 func TestRemoved(t *testing.T) {
 	var missing []string
 	met := 0

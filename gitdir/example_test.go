@@ -9,7 +9,7 @@ import (
 	"xdspub/gitdir"
 )
 
-// A linked work tree has a file in the place of the repository.
+// A linked work tree has a file instead of the repository.
 func Example() {
 	top, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -397,7 +397,7 @@ func (v value) meantType(f *diag.Diagnostic, path xds.Path, members map[string]j
 		tokens := append(steps(v.path.Join(path)), name)
 		r := v.doc.rangeOf(tokens, true)
 		f.Position, f.End = r.Position, r.End
-		f.Help = fmt.Sprintf(`write "@type" in the place of %s`, shorten(name))
+		f.Help = fmt.Sprintf(`write "@type" instead of %s`, shorten(name))
 		v.doc.fix(f, tokens, true, diag.Correction{Wrong: name, Right: "@type"})
 		return
 	}

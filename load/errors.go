@@ -175,7 +175,7 @@ func (v value) explainValue(e *explanation, reason string, path xds.Path, said s
 }
 
 // atFirstLine puts a finding about a block of YAML at its first line, where something is to be
-// written, in the place of the key above.
+// written, instead of the key above.
 func (v value) atFirstLine(f *diag.Diagnostic, path xds.Path) {
 	if v.doc.source.format != formatYAML {
 		return

@@ -53,7 +53,7 @@ func (d *document) foreignText() *mistake {
 		default:
 			m.message += ", and its suffix says " + d.source.format.row().word
 			if m.help = "call the file …" + kind.is.row().suffixes[0]; d.source.byEnvoy {
-				m.help = "Envoy goes by the suffix: " + m.help
+				m.help = "Envoy decides by the suffix: " + m.help
 			}
 		}
 		return m

@@ -55,7 +55,7 @@ func missingComma(end int) *mistake {
 	return &mistake{at: span{end, end}, message: "a comma is missing between two entries", help: "write a comma here"}
 }
 
-// copied is the mistake of a character that programs for prose put in the place of another.
+// copied is the mistake of a character that programs for prose put instead of another.
 func copied(at span, message, help string) *mistake {
 	return &mistake{at: at, message: message, help: help + ": the text was copied from a page or a word processor"}
 }

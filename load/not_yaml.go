@@ -60,15 +60,15 @@ func lineLength(text []byte) int {
 func templateKind(mark []byte) (what, run string) {
 	switch {
 	case goTemplate.Match(mark):
-		return "the file is a Go template, as Helm has them", "render it first (helm template …), and check what comes out: xdspub fills in nothing"
+		return "the file is a Go template, as Helm has them", "render it first (helm template …), and check the output: xdspub fills in nothing"
 	case handlebars.Match(mark):
-		return "the file is a Mustache template", "render it first, and check what comes out: xdspub fills in nothing"
+		return "the file is a Mustache template", "render it first, and check the output: xdspub fills in nothing"
 	case bytes.HasPrefix(mark, []byte("{{")), bytes.HasPrefix(mark, []byte("{%")), bytes.HasPrefix(mark, []byte("{#")):
-		return "the file is a Jinja template, as Ansible has them", "render it first, and check what comes out: xdspub fills in nothing"
+		return "the file is a Jinja template, as Ansible has them", "render it first, and check the output: xdspub fills in nothing"
 	case bytes.HasPrefix(mark, []byte("<%")):
-		return "the file is an ERB template", "render it first (erb …), and check what comes out: xdspub fills in nothing"
+		return "the file is an ERB template", "render it first (erb …), and check the output: xdspub fills in nothing"
 	case bytes.HasPrefix(mark, []byte("${")):
-		return "this is a shell variable, which xdspub does not replace", "write the value here, or run envsubst first and check what comes out"
+		return "this is a shell variable, which xdspub does not replace", "write the value here, or run envsubst first and check the output"
 	}
 	return "", ""
 }

@@ -9,7 +9,7 @@ import (
 	"xdspub/safefile"
 )
 
-// overlay are texts that are read in the place of files, by absolute paths without links.
+// overlay are texts that are read instead of files, by absolute paths without links.
 type overlay map[string][]byte
 
 func newOverlay(texts map[string][]byte) overlay {
@@ -20,7 +20,7 @@ func newOverlay(texts map[string][]byte) overlay {
 	return o
 }
 
-// text is what stands in the place of the file that a path leads to; real is where that is.
+// text is what stands instead of the file that a path leads to; real is where that is.
 func (o overlay) text(path string) (text []byte, real string, ok bool) {
 	if len(o) == 0 {
 		return nil, "", false

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestOverlay: a text stands in the place of a file of the tree, adds one, and goes into resources
+// TestOverlay: a text stands instead of a file of the tree, adds one, and goes into resources
 // that name it; it leads out of the tree no more than a file does, and has the same limits.
 func TestOverlay(t *testing.T) {
 	dir := t.TempDir()

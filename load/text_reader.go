@@ -104,7 +104,7 @@ func (r *textReader) blank(n *textNode, fd protoreflect.FieldDescriptor) {
 	r.replace(n.start(), end, standIn)
 }
 
-// replace puts another text in the place of a part, with spaces up to its length.
+// replace puts another text instead of a part, with spaces up to its length.
 func (r *textReader) replace(start, end int, with string) {
 	if r.text == nil {
 		r.text = bytes.Clone(r.doc.text)

@@ -42,7 +42,7 @@ type OutsideError struct {
 
 func (e *OutsideError) Error() string { return "it leads out of the source tree, to " + e.To }
 
-const outsideHelp = "move what it leads to into the tree, or allow its folder by --allow-path"
+const outsideHelp = "move its target into the tree, or allow its folder by --allow-path"
 
 func openTree(root string, allow []string) (*tree, error) {
 	t := &tree{root: root, most: MaxTotal, now: time.Now}

@@ -177,7 +177,7 @@ func (w wish) writeList() string {
 	return "put brackets around it: " + w.pair("["+shorten(w.got)+"]", false)
 }
 
-// writeOne is what to write in the place of an object or a list.
+// writeOne is what to write instead of an object or a list.
 func (w wish) writeOne(kind protoreflect.Kind) string {
 	example := map[protoreflect.Kind]string{protoreflect.StringKind: "text", protoreflect.BoolKind: "true", protoreflect.EnumKind: "NAME", protoreflect.BytesKind: "base64"}[kind]
 	switch {
@@ -344,7 +344,7 @@ var shorthands = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.HttpUri":                  "{uri: %s, cluster: …, timeout: 1s}",
 }
 
-// writeMessage is what to write in the place of a value that is no object.
+// writeMessage is what to write instead of a value that is no object.
 func (w wish) writeMessage(bare string) string {
 	if n := percentage.FindStringSubmatch(bare); n != nil {
 		bare = n[1]

@@ -119,7 +119,7 @@ type change struct {
 	was, is *encoded
 }
 
-// replace writes bound resources in the place of others.
+// replace writes bound resources instead of others.
 func (r *Renderer) replace(changes []xds.Edited) (fresh []change, ok bool) {
 	for _, e := range changes {
 		c := change{Key: e.Key()}

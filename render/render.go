@@ -348,7 +348,7 @@ func (r *Renderer) Wrote(t *xds.Type) []*xds.Resource {
 	return was.file.Resources
 }
 
-// pin puts listeners of before in the place of those that have to wait.
+// pin puts listeners of before instead of those that have to wait.
 func (r *Renderer) pin(t Target, listeners []*encoded) ([]*encoded, error) {
 	var list []*encoded
 	for _, e := range listeners {

@@ -145,7 +145,7 @@ func (j *Judge) judgeEdited(ctx context.Context, m *memory, w *worker, most int)
 	return fresh, slices.DeleteFunc(before, isNil)
 }
 
-// replace keeps what was found now in the place of what was found before.
+// replace keeps what was found now instead of what was found before.
 func (j *Judge) replace(m *memory, e *edit, before, fresh []*judged) {
 	m.forget(before)
 	for _, known := range before {

@@ -33,7 +33,7 @@ func TestUnload(t *testing.T) {
 		stays   bool
 	}{
 		{"an EDS cluster", payload, false},
-		// Marshal writes the usual URL in the place of this one, which a rule reports.
+		// Marshal writes the usual URL instead of this one, which a rule reports.
 		{"another type URL", &anypb.Any{TypeUrl: "example.com/google.protobuf.Duration", Value: payload.GetValue()}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func statusCommand() *cli.Command {
 
 Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
 It is in sync if every Envoy runs the published files, no change was interrupted, no published
-file was changed by hand or is missing, no snapshot is held since Envoy refused it, and a
+file was changed by hand or is missing, no snapshot is held since Envoy rejected it, and a
 running watch can publish its source tree.`,
 		Flags: []cli.Flag{
 			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required)"},

@@ -135,7 +135,7 @@ func limit(_ *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return "made " + shown(v), true
 }
 
-// otherValue puts what stands under the same key elsewhere in the place of a value.
+// otherValue puts what stands under the same key elsewhere instead of a value.
 func otherValue(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	others := c.values[s.key]
 	if s.object != nil && r.IntN(2) == 0 { // as often what fits
@@ -166,7 +166,7 @@ func addMember(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	return fmt.Sprintf("with %s %s", key, shown(v)), true
 }
 
-// otherResource puts a resource of another type in the place of one, or before it.
+// otherResource puts a resource of another type instead of one, or before it.
 func otherResource(c *Corpus, r *rand.Rand, s spot) (string, bool) {
 	object, ok := s.value.(map[string]any)
 	if !ok || !s.isResource() || len(c.resources) == 0 {

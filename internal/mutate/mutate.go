@@ -55,7 +55,7 @@ type spot struct {
 	object  map[string]any // it stands in this, or
 	list    []any          // in this
 	index   int
-	// relist puts another list in the place of the list.
+	// relist puts another list instead of the list.
 	relist func([]any)
 }
 

@@ -72,7 +72,7 @@ func faultOfUsers(list string) string {
 		case lines[name] > 0:
 			fault = fmt.Sprintf("repeats user %q of line %d", name, lines[name])
 		case !sha:
-			fault = "has a hash of another kind than {SHA}"
+			fault = "has a hash that is not {SHA}"
 		case len(hash) != hashLength:
 			fault = fmt.Sprintf("has a hash of %d characters, not %d", len(hash), hashLength)
 		}
