@@ -30,9 +30,6 @@ type Kind struct {
 	Message string
 }
 
-// KindOf returns the kind of an event.
-func KindOf(e Event) Kind { return e.kind() }
-
 // Log writes events as lines. nil writes none.
 type Log struct{ handler slog.Handler }
 
