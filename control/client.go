@@ -19,7 +19,8 @@ import (
 const maxAnswer = 64 << 20
 
 // Ask returns the state of the watch that publishes into the directory out. The error is
-// ErrNoWatch where there is none. A watch that does not answer within 5 s is another error.
+// ErrNoWatch where there is none; ErrDied, which is one, where the last one did not end by itself;
+// ErrSilent where it does not answer within 5 s.
 func Ask(ctx context.Context, out string) (Watch, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -50,10 +51,12 @@ func exchange(ctx context.Context, out string, r request, into any) error {
 	switch _, conflict := errors.AsType[*ConflictError](err); {
 	case err == nil || conflict:
 		return err
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		err = ErrNoWatch
+	case errors.Is(err, syscall.ECONNREFUSED):
+		err = ErrDied
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("no answer within %v", patience)
+		err = ErrSilent
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		err = errors.New("the watch ended before it answered")
 	}

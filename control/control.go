@@ -25,6 +25,7 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -45,6 +46,12 @@ func Path(out string) string { return filepath.Join(out, folder, socket) }
 
 // ErrNoWatch means that no process listens on the socket.
 var ErrNoWatch = errors.New("no watch is running")
+
+// ErrDied is an ErrNoWatch: there is the socket of a watch that was killed, or whose machine was.
+var ErrDied = fmt.Errorf("%w: the last one was killed", ErrNoWatch)
+
+// ErrSilent means that a watch listens on the socket, and does not answer in time.
+var ErrSilent = fmt.Errorf("no answer within %v", patience)
 
 // ConflictError means that the running watch is not the one that the request describes.
 type ConflictError struct{ Reason string }

@@ -34,6 +34,20 @@ func bind(out string) (*bound, error) {
 	return b, nil
 }
 
+// Forget removes the socket that a killed watch has left in the directory out. The caller has
+// locked it, so none is running.
+func Forget(out string) error {
+	root, err := openFolder(filepath.Dir(Path(out)))
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	defer root.Close()
+	if err := root.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("control socket %s: %w", Path(out), err)
+	}
+	return nil
+}
+
 // openFolder opens a folder that is no link: in an output directory nothing is
 // followed.
 func openFolder(path string) (*os.Root, error) {

@@ -55,7 +55,7 @@ func TestRetryHeld(t *testing.T) {
 			w = s.asked(t)
 			return w.Running == nil, fmt.Sprint(w.Running)
 		})
-		if r := w.Refused; r == nil || r.Snapshot == "" || r.Snapshot == first.Snapshot || len(r.Findings) == 0 || r.Since.Before(first.Since) || !strings.Contains(r.Message, "Envoy refused it in the step") {
+		if r := w.Refused; r == nil || r.Snapshot == "" || r.Snapshot == first.Snapshot || len(r.Findings) == 0 || r.Since.Before(first.Since) || !strings.Contains(r.Message, "Envoy rejected it in step") {
 			t.Errorf("%+v", r)
 		}
 		if w.Snapshot != first.Snapshot || w.Last == nil || w.Last.Reason != reason || w.Last.Outcome != control.Refused || w.Last.Ended.Before(w.Last.Began) {

@@ -347,3 +347,32 @@ func adminURL(t testing.TB, e *envoytest.Envoy) string {
 	t.Helper()
 	return "http://" + e.AdminAddress(t)
 }
+
+// TestStatusOfAWatchThatDied: a watch that hangs, or was killed, publishes nothing any more, and
+// status is the only one to say so.
+func TestStatusOfAWatchThatDied(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, map[string]string{"blue.yaml": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: blue}`})
+	s.startWatch(t)
+	says := func(want int, words string) {
+		t.Helper()
+		stdout, stderr, exit := xdspub(t, "status", "--out", s.out, s.src)
+		if exit != want || !strings.Contains(stdout, words) {
+			t.Errorf("exit status %d, want %d and %q:\n%s%s", exit, want, words, stdout, stderr)
+		}
+	}
+	says(0, "is published")
+	s.watch.Signal(t, syscall.SIGSTOP)
+	says(1, "no answer within 5s; no change of the source tree is published until")
+	s.watch.Signal(t, syscall.SIGCONT)
+	says(0, "is published")
+	s.watch.Signal(t, syscall.SIGKILL)
+	s.watch.Wait(t)
+	says(1, "not in sync: the watch does not answer\n")
+	says(1, "no watch is running: the last one was killed")
+	// Somebody publishes in its place.
+	if _, stderr, exit := xdspub(t, "render", "--out", s.out, s.src); exit != 0 {
+		t.Fatal(stderr)
+	}
+	says(0, "is published")
+}

@@ -5,7 +5,9 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -74,6 +76,8 @@ type diskState struct {
 
 func readDiskState(out string) (*diskState, error) {
 	switch info, err := os.Stat(out); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("output directory %s: no such directory; render and watch make it", out)
 	case err != nil:
 		return nil, err
 	case !info.IsDir():

@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/control"
 	"xdspub/controller"
 	"xdspub/diag"
 	"xdspub/planner"
@@ -99,6 +100,9 @@ func renderOnce(v values, o controller.Options) error {
 		return err
 	}
 	defer r.Close()
+	if err := control.Forget(o.Out); err != nil {
+		return err
+	}
 	return publishChecked(v.c, r, checked)
 }
 

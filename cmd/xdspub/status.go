@@ -11,28 +11,34 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/check"
 	"xdspub/control"
+	"xdspub/diag"
 	"xdspub/status"
 )
 
 func statusCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "status",
-		Usage: "show what is published, and which of it each Envoy runs",
-		Description: `Examples:
+		Name:      "status",
+		Usage:     "show what is published, and which of it each Envoy runs",
+		ArgsUsage: "[SRC]",
+		Description: `With SRC it also checks this source tree, and says whether that is what is published.
+
+Examples:
   xdspub status --out /var/lib/xds
+  xdspub status --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
   xdspub status --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 --format json
 
 Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
 It is in sync if every Envoy runs the published files, no change was interrupted, no published
-file was changed by hand or is missing, no snapshot is held since Envoy rejected it, and a
-running watch can publish its source tree.`,
-		Flags: []cli.Flag{
+file was changed by hand or is missing, no snapshot is held since Envoy rejected it, the watch
+was not killed, answers and can publish its source tree, and SRC, if given, is published.`,
+		Flags: append(sourceFlags(),
 			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required)"},
 			envoyAdminFlag(),
 			// No variable: XDSPUB_FORMAT is the format of published files.
 			&cli.StringFlag{Category: groupPrint, Name: "format", Value: "text", Usage: "print the status as `text|json`"},
-		},
+		),
 		Action: statusAction,
 	}
 }
@@ -41,8 +47,8 @@ func statusAction(c *cli.Context) error {
 	o := status.Options{Out: c.Path("out")}
 	format := c.String("format")
 	switch {
-	case c.NArg() > 0:
-		return usagef("status takes no arguments: write --out DIR for the output directory")
+	case c.NArg() > 1:
+		return usagef("status takes one source tree at most: write --out DIR for the output directory")
 	case o.Out == "":
 		return usagef("--out is required: see %s", helpFor("status"))
 	case format != "text" && format != "json":
@@ -60,6 +66,11 @@ func statusAction(c *cli.Context) error {
 	}
 	report := &statusReport{Report: found}
 	report.ask(ctx)
+	if c.Args().Present() {
+		if err := report.compare(ctx, c, c.Args().First()); err != nil {
+			return err
+		}
+	}
 	if format == "json" {
 		encoder := json.NewEncoder(c.App.Writer)
 		encoder.SetEscapeHTML(false)
@@ -74,19 +85,36 @@ func statusAction(c *cli.Context) error {
 	return err
 }
 
-// statusReport is a Report with what only a running watch knows.
+// statusReport is a Report with what a watch and a source tree say.
 type statusReport struct {
 	*status.Report
 	// Watch is nil where none runs, or can't be asked.
 	Watch *control.Watch `json:"watch"`
-	// WatchError is why one that runs can't be asked.
+	// WatchError is why a watch can't be asked; empty where it can, and where none was started
+	// or it has ended by itself.
 	WatchError string `json:"watch_error"`
+	// Source is the source tree; nil where none was given.
+	Source *sourceStatus `json:"source"`
 }
 
-// ask asks the running watch, if there is one.
+// sourceStatus is a source tree beside what is published.
+type sourceStatus struct {
+	Path string `json:"path"`
+	// Snapshot is the id of its snapshot; empty where it is invalid.
+	Snapshot string `json:"snapshot"`
+	// Published means that this is the published snapshot.
+	Published bool      `json:"published"`
+	Errors    int       `json:"errors"`
+	Warnings  int       `json:"warnings"`
+	Findings  diag.List `json:"findings"`
+}
+
+// ask asks the watch. One that was killed, or does not answer, is a fault.
 func (s *statusReport) ask(ctx context.Context) {
 	w, err := control.Ask(ctx, s.Out)
 	switch {
+	case errors.Is(err, control.ErrDied), errors.Is(err, control.ErrSilent):
+		s.WatchError, s.InSync = err.Error(), false
 	case errors.Is(err, control.ErrNoWatch):
 	case err != nil:
 		s.WatchError = err.Error()
@@ -94,4 +122,27 @@ func (s *statusReport) ask(ctx context.Context) {
 		s.Watch = &w
 		s.InSync = s.InSync && w.Refused == nil && w.Failed == ""
 	}
+}
+
+// compare checks a source tree, and compares its snapshot with the published one.
+func (s *statusReport) compare(ctx context.Context, c *cli.Context, path string) error {
+	v, err := settings(c, path)
+	if err != nil {
+		return err
+	}
+	o, err := sourceOptions(v, path)
+	if err != nil {
+		return err
+	}
+	checked, err := check.New(o).Check(ctx)
+	if err != nil {
+		return err
+	}
+	s.Source = &sourceStatus{Path: path, Errors: checked.Summary.Errors, Warnings: checked.Summary.Warnings, Findings: append(diag.List{}, checked.Diagnostics...)}
+	if !checked.Invalid(value(v, "warnings-as-errors", c.Bool)) {
+		s.Source.Snapshot = checked.Snapshot.ID()
+		s.Source.Published = s.Published != nil && s.Published.Snapshot == s.Source.Snapshot
+	}
+	s.InSync = s.InSync && s.Source.Published
+	return nil
 }

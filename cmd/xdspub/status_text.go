@@ -24,6 +24,7 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 	p.verdict(r)
 	p.published(r)
 	p.watch(r)
+	p.source(r)
 	p.change(r)
 	if r.Incomplete {
 		p.printf("record: the list of published files was removed or damaged, so that it is not known which of them were changed by hand; %s\n", mends(r))
@@ -82,7 +83,7 @@ func (p *statusPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.b, f
 func (p *statusPrinter) verdict(r *statusReport) {
 	if r.InSync {
 		if p.printf("in sync"); len(r.Envoys) == 0 {
-			p.printf(", as far as the output directory tells: no Envoy was asked")
+			p.printf(": the files are as published (no Envoy was asked: pass --envoy-admin)")
 		}
 		p.printf("\n")
 		return
@@ -111,6 +112,16 @@ func (p *statusPrinter) verdict(r *statusReport) {
 	}
 	if r.Watch != nil && r.Watch.Failed != "" {
 		wrong = append(wrong, "the watch can't publish")
+	}
+	if r.WatchError != "" {
+		wrong = append(wrong, "the watch does not answer")
+	}
+	switch s := r.Source; {
+	case s == nil || s.Published:
+	case s.Snapshot == "":
+		wrong = append(wrong, "the source tree is invalid")
+	default:
+		wrong = append(wrong, "the source tree is not published")
 	}
 	behind := 0
 	for _, e := range r.Envoys {
@@ -153,7 +164,7 @@ func (p *statusPrinter) at(t time.Time) string {
 func (p *statusPrinter) watch(r *statusReport) {
 	w := r.Watch
 	if r.WatchError != "" {
-		p.printf("watch: can't be asked: %s\n", r.WatchError)
+		p.printf("watch: %s; no change of the source tree is published until a watch or render runs\n", r.WatchError)
 	}
 	if w == nil {
 		return
@@ -171,6 +182,36 @@ func (p *statusPrinter) watch(r *statusReport) {
 		p.printf("  the source tree is refused since %s\n", p.at(w.Refused.Since))
 		p.findings(publish.Refusal{Findings: w.Refused.Findings})
 	}
+}
+
+// source compares the source tree with what is published, and says why they differ.
+func (p *statusPrinter) source(r *statusReport) {
+	s := r.Source
+	switch {
+	case s == nil:
+	case s.Snapshot == "":
+		p.printf("source: %s is invalid: %s, %s\n", s.Path, diag.Count(s.Errors, "error"), diag.Count(s.Warnings, "warning"))
+		p.findings(publish.Refusal{Findings: s.Findings})
+	case s.Published:
+		p.printf("source: %s is published\n", s.Path)
+	default:
+		p.printf("source: %s is snapshot %s, and not published: %s\n", s.Path, s.Snapshot, unpublished(r))
+	}
+}
+
+// unpublished says why a valid source tree is not published.
+func unpublished(r *statusReport) string {
+	switch {
+	case slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == r.Source.Snapshot }):
+		return "it is held, since Envoy rejected it"
+	case r.Change != nil:
+		return "a change is under way or was interrupted"
+	case r.WatchError != "":
+		return "the watch does not answer"
+	case r.Watch != nil:
+		return fmt.Sprintf("the watch publishes %s, or has not read this yet", r.Watch.Source)
+	}
+	return fmt.Sprintf("publish it with xdspub render --out %s %s", r.Out, r.Source.Path)
 }
 
 func (p *statusPrinter) change(r *statusReport) {
@@ -278,7 +319,7 @@ func (p *statusPrinter) row(r status.Row) {
 	p.printf("  %-8s  %s", r.Sync, r.File)
 	switch r.Sync {
 	case status.Rejected, status.Stale:
-		p.printf(" (%s): %s is out, it runs %s", r.Stats, cmp.Or(r.Version, "none"), cmp.Or(r.Runs, "none"))
+		p.printf(" (%s): expected version %s, runs %s", r.Stats, cmp.Or(r.Version, "none"), cmp.Or(r.Runs, "none"))
 	}
 	if r.Sync == status.Rejected {
 		p.printf(", and has refused %s since its start", diag.Count(int(r.Refusals), "file"))

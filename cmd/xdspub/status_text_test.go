@@ -46,21 +46,21 @@ change: forward, from nothing to v3, begun at 2026-01-02T03:04:04Z (1s ago)
   it is under way, or was interrupted: then the next render or watch goes on with it
 Envoy http://down: is down: refused
 Envoy http://bad: not in sync, INITIALIZING, 1 REJECTED, 1 NOT SENT; warms 1 listener and 2 clusters
-  REJECTED  lds/lds.json (listener_manager.lds): v2 is out, it runs none, and has refused 1 file since its start
+  REJECTED  lds/lds.json (listener_manager.lds): expected version v2, runs none, and has refused 1 file since its start
             listener "edge": no
   NOT SENT  eds/0/eds.json
   warming clusters: "a", "b"
 Envoy http://stale: not in sync, LIVE, 12 STALE, 9988 SYNCED; drains 1 listener and 2 filter chains
-  STALE     eds/0/eds.json (cluster.0): v2 is out, it runs v1
-  STALE     eds/1/eds.json (cluster.1): v2 is out, it runs v1
-  STALE     eds/2/eds.json (cluster.2): v2 is out, it runs v1
-  STALE     eds/3/eds.json (cluster.3): v2 is out, it runs v1
-  STALE     eds/4/eds.json (cluster.4): v2 is out, it runs v1
-  STALE     eds/5/eds.json (cluster.5): v2 is out, it runs v1
-  STALE     eds/6/eds.json (cluster.6): v2 is out, it runs v1
-  STALE     eds/7/eds.json (cluster.7): v2 is out, it runs v1
-  STALE     eds/8/eds.json (cluster.8): v2 is out, it runs v1
-  STALE     eds/9/eds.json (cluster.9): v2 is out, it runs v1
+  STALE     eds/0/eds.json (cluster.0): expected version v2, runs v1
+  STALE     eds/1/eds.json (cluster.1): expected version v2, runs v1
+  STALE     eds/2/eds.json (cluster.2): expected version v2, runs v1
+  STALE     eds/3/eds.json (cluster.3): expected version v2, runs v1
+  STALE     eds/4/eds.json (cluster.4): expected version v2, runs v1
+  STALE     eds/5/eds.json (cluster.5): expected version v2, runs v1
+  STALE     eds/6/eds.json (cluster.6): expected version v2, runs v1
+  STALE     eds/7/eds.json (cluster.7): expected version v2, runs v1
+  STALE     eds/8/eds.json (cluster.8): expected version v2, runs v1
+  STALE     eds/9/eds.json (cluster.9): expected version v2, runs v1
   … and 2 more STALE: --format json has them all
 Envoy http://good: in sync, LIVE, 10000 SYNCED
 going, once nothing that drains can use it:
