@@ -25,7 +25,7 @@ type StepUnconfirmed struct {
 }
 
 func (StepUnconfirmed) kind() Kind {
-	return Kind{"step-unconfirmed", slog.LevelWarn, "no Envoy confirmed a step in time; the change goes on"}
+	return Kind{"step-unconfirmed", slog.LevelWarn, "no Envoy confirmed a step; the change continues"}
 }
 
 // StepRefused means that so many Envoys rejected the files of a step that the quorum can't be
