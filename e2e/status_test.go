@@ -238,7 +238,7 @@ func testStatusWithinChange(t *testing.T, format string) {
 	s := statusFixture(t, "--format", format)
 	e := s.reader(t)
 	before := s.shows(t, "first", true, allSynced, e)
-	s.write(t, "edge.yaml", replace("cluster: web", "cluster: other")(s.read(t, "edge.yaml"))+"---\n"+documents(edsCluster("other"), endpoints("other", 1)))
+	s.write(t, "edge.yaml", replace(`cluster: "web"`, `cluster: "other"`)(s.read(t, "edge.yaml"))+"---\n"+documents(edsCluster("other"), endpoints("other", 1)))
 	s.remove(t, "lone.yaml")
 	s.beginWatch(t, "--step-gap", "1h")
 	s.watch.WaitLog(t, "event=step-published step=\"new names\"")
@@ -254,7 +254,7 @@ SYNCED rds/main/rds.json`, e)
 			t.Errorf("%s: %+v, %+v", what, r, r.Change)
 		}
 		stdout, _, _ := xdspub(t, "status", "--out", s.out)
-		if want := "\nchange: forward, from " + before.Published.Snapshot; !strings.HasPrefix(stdout, "not in sync: a change is under way or was interrupted\n") || !strings.Contains(stdout, want) {
+		if want := "\nchange: forward, from " + before.Published.Snapshot; !strings.HasPrefix(stdout, "not in sync: a change is under way or was interrupted") || !strings.Contains(stdout, want) {
 			t.Errorf("%s: no %q in\n%s", what, want, stdout)
 		}
 	}

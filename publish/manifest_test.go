@@ -97,7 +97,7 @@ func TestBadManifest(t *testing.T) {
 		{"cut", `{"layout": 1, "form`, "damaged: unexpected end of JSON input (remove the file"},
 		{"tail", `{"layout": 1} {}`, "damaged: invalid character '{' after top-level value"},
 		{"no layout", `{"format": "json"}`, "damaged: no layout"},
-		{"going", `{"layout": 1, "going": [{}]}`, "damaged: manifest: going {Cluster: File:"},
+		{"going", `{"layout": 1, "going": [{}]}`, "damaged: manifest: retired {Cluster: File:"},
 		{"newer", `{"layout": 3, "going": {}}`, "layout 3 is newer than this program's 2: use the newer program"},
 		{"newer alike", `{"layout": 3}`, "layout 3 is newer than this program's 2: use the newer program"},
 	} {

@@ -116,7 +116,7 @@ func TestNothingGrows(t *testing.T) {
 		good := strings.ReplaceAll(sample.Part(n/10, 20), "connect_timeout: 1s", fmt.Sprintf("connect_timeout: %ds", n+2))
 		if n%10 == 0 {
 			save(good + "- bogus")
-			log.until(t, "refused")
+			log.until(t, "event=source-invalid ")
 		}
 		save(good)
 		log.until(t, "event=published ")

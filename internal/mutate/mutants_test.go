@@ -69,7 +69,7 @@ const (
 func (v verdict) outcome() string {
 	wrongs := 0
 	for _, d := range v.findings {
-		if d.Severity == diag.Error && !strings.Contains(d.Message, "Envoy accepts it") {
+		if d.Severity == diag.Error && !strings.Contains(d.Message, "Envoy accepts this") {
 			wrongs++
 		}
 	}

@@ -33,7 +33,7 @@ var disagreements = []outcome{ourHang, ourFailure, missedCrash, missedHang, fals
 
 func (v judged) outcome() outcome {
 	// An error about a cluster that is missing, which Envoy accepts, is no verdict.
-	wrong := slices.ContainsFunc(v.findings, func(d diag.Diagnostic) bool { return !strings.Contains(d.Message, "Envoy accepts it") })
+	wrong := slices.ContainsFunc(v.findings, func(d diag.Diagnostic) bool { return !strings.Contains(d.Message, "Envoy accepts this") })
 	switch {
 	case v.hung:
 		return ourHang

@@ -139,7 +139,7 @@ func TestOutcomes(t *testing.T) {
 	const (
 		clean  = `echo '{"diagnostics": []}'`
 		faulty = `echo '{"diagnostics": [{"severity": "error", "code": "some-rule", "file": "'$6'", "message": "this is bad"}]}'; exit 1`
-		kind   = `echo '{"diagnostics": [{"severity": "error", "code": "some-rule", "file": "'$6'", "message": "no such cluster; Envoy accepts it"}]}'; exit 1`
+		kind   = `echo '{"diagnostics": [{"severity": "error", "code": "some-rule", "file": "'$6'", "message": "no such cluster: Envoy accepts this"}]}'; exit 1`
 		other  = `echo '{"diagnostics": [{"severity": "error", "code": "some-rule", "file": "cds.yaml", "message": "this is bad"}]}'; exit 1`
 		warned = `echo '{"diagnostics": [{"severity": "warning", "code": "some-rule", "file": "'$6'", "message": "this is odd"}]}'`
 		broken = `echo "panic: oh" >&2; exit 2`
