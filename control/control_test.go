@@ -135,6 +135,28 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestForget: only the socket of a watch is removed, and nobody who has put something else there
+// keeps us from publishing.
+func TestForget(t *testing.T) {
+	out := newOut(t)
+	forget := func(left bool) {
+		t.Helper()
+		if err := Forget(out); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(Path(out)); (err == nil) != left {
+			t.Errorf("left there: %v", err)
+		}
+	}
+	forget(false)
+	leftover(t, out)
+	forget(false)
+	if err := os.MkdirAll(filepath.Join(Path(out), "mine"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	forget(true)
+}
+
 // TestNoWatch asks where nobody listens, or no watch does.
 func TestNoWatch(t *testing.T) {
 	out := newOut(t)
@@ -148,7 +170,7 @@ func TestNoWatch(t *testing.T) {
 	}
 	leftover(t, out)
 	_, err = Ask(t.Context(), out)
-	if !errors.Is(err, ErrNoWatch) {
+	if !errors.Is(err, ErrNoWatch) || !errors.Is(err, ErrDied) {
 		t.Error(err)
 	}
 	if err := os.Remove(Path(out)); err != nil {

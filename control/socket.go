@@ -42,7 +42,10 @@ func Forget(out string) error {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	defer root.Close()
-	if err := root.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if info, err := root.Lstat(socket); err != nil || info.Mode().Type() != fs.ModeSocket {
+		return nil // none, or nothing of ours
+	}
+	if err := root.Remove(socket); err != nil {
 		return fmt.Errorf("control socket %s: %w", Path(out), err)
 	}
 	return nil
