@@ -153,6 +153,8 @@ func (l List) Sort() List {
 			cmp.Compare(a.Path, b.Path),
 			cmp.Compare(a.Resource.Type, b.Resource.Type),
 			cmp.Compare(a.Resource.Name, b.Resource.Name),
+			// Of those that are one finding, the same one stays whoever found it first.
+			slices.CompareFunc(a.Related, b.Related, func(a, b Related) int { return a.Position.Compare(b.Position) }),
 		)
 	})
 	return slices.CompactFunc(l, func(a, b Diagnostic) bool {

@@ -57,8 +57,10 @@ func TestSort(t *testing.T) {
 		// What two resources take from one anchor is said once, for the first.
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: cluster("a")},
 		{Code: "a", Position: at("b", 1, 1)},
+		{Code: "d", Position: at("b", 1, 1), Related: []diag.Related{{Position: at("b", 2, 1)}}},
 	}
 	doubled := diag.List{
+		{Code: "d", Position: at("b", 1, 1), Related: []diag.Related{{Position: at("c", 1, 1)}}}, // found with another first one
 		{Code: "a", Position: at("a", 2, 3), Severity: diag.Info}, // the graver one is kept
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: cluster("b")},
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: diag.Resource{Type: "listener", Name: "a"}},
