@@ -61,7 +61,7 @@ func TestSort(t *testing.T) {
 	}
 	doubled := diag.List{
 		{Code: "d", Position: at("b", 1, 1), Related: []diag.Related{{Position: at("c", 1, 1)}}}, // found with another first one
-		{Code: "a", Position: at("a", 2, 3), Severity: diag.Info}, // the graver one is kept
+		{Code: "a", Position: at("a", 2, 3), Severity: diag.Info},                                // the graver one is kept
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: cluster("b")},
 		{Code: "c", Position: at("a", 10, 1), Message: "m", Resource: diag.Resource{Type: "listener", Name: "a"}},
 		{Code: "a", Position: at("b", 1, 1), Help: "said twice"},
