@@ -13,20 +13,33 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+	"time"
+
+	"xdspub/clients"
 )
 
-// maxAnswer is beyond what a watch has to say: a finding has some hundred bytes.
-const maxAnswer = 64 << 20
+// maxAnswer is beyond what a watch has to say of 10,000 clients.
+const maxAnswer = 256 << 20
+
+// listPatience is how long a watch may take to list its clients: 10,000 of them take seconds.
+const listPatience = 30 * time.Second
 
 // Ask returns the state of the watch that publishes into the directory out. The error is
 // ErrNoWatch where there is none; ErrDied, which is one, where the last one did not end by itself;
 // ErrSilent where it does not answer within 5 s.
 func Ask(ctx context.Context, out string) (Watch, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	var w Watch
-	err := exchange(ctx, out, request{http.MethodGet, watchPath, nil}, &w)
+	err := exchangeWithin(ctx, patience, out, request{http.MethodGet, watchPath, nil}, &w)
 	return w, err
+}
+
+// Clients returns the clients of the watch that publishes into the directory out, none where it
+// serves none. The errors are those of Ask, which comes first: it finds out whether the watch answers
+// at all.
+func Clients(ctx context.Context, out string) ([]clients.Client, error) {
+	list := []clients.Client{}
+	err := exchangeWithin(ctx, listPatience, out, request{http.MethodGet, clientsPath, nil}, &list)
+	return list, err
 }
 
 // Retry asks the watch that publishes into the directory out to publish once more what Envoy
@@ -43,6 +56,17 @@ func Retry(ctx context.Context, out string, r RetryHeld) (Result, error) {
 type request struct {
 	method, path string
 	body         any // nil for none
+}
+
+// exchangeWithin is an exchange that may take so long.
+func exchangeWithin(ctx context.Context, most time.Duration, out string, r request, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := exchange(ctx, out, r, into)
+	if errors.Is(err, ErrSilent) {
+		err = fmt.Errorf("%w within %v", err, most)
+	}
+	return err
 }
 
 // exchange sends one request, and reads the answer whole. Its errors name the socket.

@@ -2,6 +2,7 @@
 // directory that answers HTTP with JSON.
 //
 //	GET  /v1/watch       the state of the watch: a Watch
+//	GET  /v1/clients     whom it serves over the network: a list of clients.Client
 //	POST /v1/retry-held  publish once more what Envoy refused: a Result, after the publish
 //
 // The Server does nothing by itself. It hands a request over, and the watch carries it
@@ -37,8 +38,9 @@ const (
 	socket   = "control.sock"
 	unlisted = socket + ".new" // until it can be connected to
 
-	watchPath = "/v1/watch"
-	retryPath = "/v1/retry-held"
+	watchPath   = "/v1/watch"
+	clientsPath = "/v1/clients"
+	retryPath   = "/v1/retry-held"
 )
 
 // Path returns the path of the socket of an output directory.
@@ -51,7 +53,7 @@ var ErrNoWatch = errors.New("no watch is running")
 var ErrDied = fmt.Errorf("%w: the last one was killed", ErrNoWatch)
 
 // ErrSilent means that a watch listens on the socket, and does not answer in time.
-var ErrSilent = fmt.Errorf("no answer within %v", patience)
+var ErrSilent = errors.New("no answer")
 
 // ConflictError means that the running watch is not the one that the request describes.
 type ConflictError struct{ Reason string }
@@ -64,6 +66,8 @@ type Watch struct {
 	Source string    `json:"source"` // the source tree, an absolute path
 	Out    string    `json:"out"`    // without symbolic links
 	Since  time.Time `json:"since"`
+	// Serves means that it serves clients over the network, too.
+	Serves bool `json:"serves"`
 	// Snapshot is the id of the published snapshot, empty where there is none.
 	Snapshot string `json:"snapshot"`
 	// Refused says why the source tree, as it is now, is not published; nil where it is

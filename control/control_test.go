@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"xdspub/clients"
 	"xdspub/diag"
 )
 
@@ -559,4 +560,31 @@ func TestSilence(t *testing.T) {
 	defer cancel()
 	_, err = Ask(ctx, out)
 	isErr(t, err, "no answer within")
+}
+
+// TestClients: whom the watch serves is asked of it when somebody wants to know.
+func TestClients(t *testing.T) {
+	out := newOut(t)
+	s := New()
+	t.Cleanup(s.Close)
+	asked := 0
+	s.TellClients(func() []clients.Client {
+		asked++
+		return []clients.Client{{Node: fmt.Sprint("edge-", asked), Subscriptions: []clients.Subscription{{Sync: clients.Stale, API: "CDS", Names: []string{}}}}}
+	})
+	mustBind(t, s, out)
+	for i := range 2 {
+		list, err := Clients(t.Context(), out)
+		if err != nil || len(list) != 1 || list[0].Node != fmt.Sprint("edge-", i+1) || list[0].Count(clients.Stale) != 1 {
+			t.Error(list, err)
+		}
+	}
+	other := newOut(t)
+	serve(t, other)
+	if list, err := Clients(t.Context(), other); err != nil || list == nil || len(list) > 0 {
+		t.Error(list, err)
+	}
+	if _, err := Clients(t.Context(), newOut(t)); !errors.Is(err, ErrNoWatch) {
+		t.Error(err)
+	}
 }

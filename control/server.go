@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"xdspub/clients"
 )
 
 const (
@@ -36,6 +38,7 @@ type Server struct {
 	slots    chan struct{}
 	requests chan *Request
 	watch    atomic.Pointer[Watch]
+	clients  func() []clients.Client // nil where none are served
 	closed   chan struct{}
 
 	bound   *bound         // nil while there is no socket
@@ -48,6 +51,7 @@ func New() *Server {
 	s.watch.Store(&Watch{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+watchPath, s.getWatch)
+	mux.HandleFunc("GET "+clientsPath, s.getClients)
 	mux.HandleFunc("POST "+retryPath, s.postRetry)
 	s.http = http.Server{
 		Handler: mux, ReadTimeout: patience, MaxHeaderBytes: maxHeader,
@@ -102,6 +106,9 @@ func (s *Server) Close() {
 // connectionKey is for the connection in the context of a request.
 type connectionKey struct{}
 
+// TellClients says how to list the clients that are served. Call it before Bind.
+func (s *Server) TellClients(list func() []clients.Client) { s.clients = list }
+
 // Tell replaces the state that clients get. Nobody may change w afterwards.
 func (s *Server) Tell(w Watch) { s.watch.Store(&w) }
 
@@ -126,6 +133,14 @@ func (r *Request) Answer(result Result) { r.result <- result }
 func (r *Request) Conflict(reason string) { r.reason <- reason }
 
 func (s *Server) getWatch(w http.ResponseWriter, _ *http.Request) { write(w, s.watch.Load()) }
+
+func (s *Server) getClients(w http.ResponseWriter, _ *http.Request) {
+	list := []clients.Client{}
+	if s.clients != nil {
+		list = s.clients()
+	}
+	write(w, list)
+}
 
 func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 	request := &Request{ctx: r.Context(), result: make(chan Result, 1), reason: make(chan string, 1)}

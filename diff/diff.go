@@ -1,15 +1,15 @@
-// Package diff judges the way from what is published to a new Snapshot. A Snapshot
-// can be valid in itself, and Envoy refuses it all the same because of what runs:
+// Package diff judges the way from what is published, in files or by streams, to a new Snapshot. A
+// Snapshot can be valid in itself, and Envoy refuses it all the same because of what runs:
 // a listener can't change enable_reuse_port, a secret can't become another kind of
 // secret while a listener is subscribed to it. A rule is a Rule value in a file of
 // its own, listed in Rules; Transitions runs them.
 //
 // What is published is taken for what runs. What an earlier change left draining is
-// in no file any more: that Envoy refuses something for its sake, no rule can tell.
+// published no more: that Envoy refuses something for its sake, no rule can tell.
 //
 // What the rules know about Envoy was tried on Envoy 1.40.0, in the order in which
-// files are published; their examples are (e2e). All of it is behaviour, and nothing that a
-// binary knows by name: no rule asks for a version of Envoy.
+// files are published and in that in which streams are told; their examples are (e2e). All of it is
+// behaviour, and nothing that a binary knows by name: no rule asks for a version of Envoy.
 package diff
 
 import (
@@ -36,12 +36,17 @@ type Rule struct {
 
 // Out reads the published resources.
 type Out interface {
-	// Of are the published resources of a type as they were bound: where they ask
-	// for others of this tree, their config sources are paths.
+	// Of are the published resources of a type.
 	Of(*xds.Type) ([]*xds.Resource, error)
-	// Path is where Envoy finds the file of a published resource.
-	Path(t *xds.Type, name string) string
+	// Serves reports whether a published resource is what answers a subscription of one of them.
+	Serves(xds.Subscription) bool
 }
+
+// Served is a Snapshot that clients get by streams.
+type Served struct{ *xds.Snapshot }
+
+// Of returns the resources of a type.
+func (s Served) Of(t *xds.Type) ([]*xds.Resource, error) { return s.Snapshot.Of(t), nil }
 
 // Options for Transitions; the zero value judges by all rules.
 type Options struct {

@@ -9,20 +9,6 @@ import (
 	"xdspub/xds"
 )
 
-// out is what is published, in memory.
-type out []*xds.Resource
-
-func (o out) Of(t *xds.Type) (found []*xds.Resource, err error) {
-	for _, r := range o {
-		if r.Type == t {
-			found = append(found, r)
-		}
-	}
-	return found, nil
-}
-
-func (o out) Path(t *xds.Type, name string) string { return "/var/lib/xds/" + name }
-
 // Some changes are refused by the Envoy that runs, though a new one would take what
 // comes of them.
 func ExampleTransitions() {
@@ -34,7 +20,7 @@ address: {socket_address: {address: 0.0.0.0, port_value: 443}}
 `, reusePort)})
 		return loaded.Resources()
 	}
-	list, err := diff.Transitions(out(listener(true)), xds.NewSnapshot(listener(false)), diff.Options{})
+	list, err := diff.Transitions(diff.Served{Snapshot: xds.NewSnapshot(listener(true))}, xds.NewSnapshot(listener(false)), diff.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

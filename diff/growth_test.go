@@ -13,7 +13,7 @@ import (
 // ran are listeners that are published, and nothing else is.
 type ran []*xds.Resource
 
-func (r ran) Path(*xds.Type, string) string { return "" }
+func (r ran) Serves(xds.Subscription) bool { return false }
 
 func (r ran) Of(t *xds.Type) ([]*xds.Resource, error) {
 	if t == xds.Listener {

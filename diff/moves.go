@@ -19,6 +19,13 @@ func Waits(old, new []*xds.Resource) map[string]int {
 	return waits
 }
 
+// Swaps returns the listeners that exchange their addresses, each group sorted by name: there is no
+// order in which Envoy would take them, unless one of each group goes first.
+func Swaps(old, new []*xds.Resource) [][]string {
+	_, swaps := moves(old, new)
+	return swaps
+}
+
 // moves is Waits, and the listeners that swap their addresses, each group sorted:
 // they can't be told apart like that.
 func moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {

@@ -16,8 +16,8 @@ var extensionTypeChanged = &Rule{
 	Code: "extension-type-changed",
 	Doc: `An extension config changes to a type that the running filter rejects.
 
-xdspub publishes extension configs before clusters and listeners, so running filters get them
-first, and keep them while they drain. Envoy rejects a type that is not in type_urls of a running
+xdspub publishes extension configs before listeners, so running filters get them first, and keep
+them while they drain. Envoy rejects a type that is not in type_urls of a running
 filter ("filter config has type URL … but expect …"), for every kind of filter. It also rejects a
 terminal filter if the running one is not the last of its chain, and another filter if it is
 ("non-terminal filter … is the last filter"). A new listener with this filter then has no

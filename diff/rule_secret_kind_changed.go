@@ -13,8 +13,8 @@ var secretKindChanged = &Rule{
 	Code: "secret-kind-changed",
 	Doc: `A secret changes its kind while a running resource uses it.
 
-xdspub publishes secrets before clusters and listeners, so running ones get the new secret first,
-and keep it while they drain. Envoy reads a secret of another kind as an empty one. If it needs a
+xdspub publishes secrets before listeners, so running ones get the new secret first, and keep it
+while they drain. Envoy reads a secret of another kind as an empty one. If it needs a
 certificate it rejects the secret ("Failed to load incomplete private key from path"). If it needs
 a validation context it accepts the secret and no longer verifies peers. Ticket keys and generic
 secrets become empty (a warning). Give the new secret a new name.`,

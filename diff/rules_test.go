@@ -21,9 +21,10 @@ import (
 	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/render"
+	"xdspub/xds"
 )
 
-// TestRules judges the examples of each rule, testdata/<code>.txtar. In an archive
+// TestRules judges the examples of each rule, testdata/<code>.txtar, by files and by streams. In an archive
 // stand changes, bad… and good…: a folder each with the source trees that are
 // published one after the other, old, in some mid, and new. A comment
 //
@@ -102,6 +103,7 @@ func (c *change) judge(t *testing.T, code string) {
 			t.Fatal(err)
 		}
 	}
+	var served *xds.Snapshot
 	for i, tree := range c.trees {
 		p := pipeline.New(pipeline.Options{
 			Source: check.Options{Path: tree}, Out: out, Format: render.JSON, Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
@@ -119,8 +121,14 @@ func (c *change) judge(t *testing.T, code string) {
 		}
 		if i == len(c.trees)-1 {
 			c.compare(t, code, list)
+			list, err = diff.Transitions(diff.Served{Snapshot: served}, checked.Snapshot, diff.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.compare(t, code, list)
 			return
 		}
+		served = checked.Snapshot
 		if len(list) > 0 {
 			t.Fatalf("%s: %v", tree, list)
 		}

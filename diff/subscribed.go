@@ -21,7 +21,7 @@ func (p *Pass) subscribers(t *xds.Type) ([]xds.Subscriber, error) {
 				continue
 			}
 			for _, s := range r.Facts().Subscriptions {
-				if s.Target == t && xds.PathOf(s.Source) == p.Old.Path(t, s.Name) && !s.Node.InMetadata() {
+				if s.Target == t && p.Old.Serves(s) && !s.Node.InMetadata() {
 					list = append(list, xds.Subscriber{Subscription: s, Resource: r})
 				}
 			}

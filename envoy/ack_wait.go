@@ -152,7 +152,7 @@ func (w *AckWait) verdict(now time.Time) (v Verdict, over bool) {
 			refused++
 		}
 	}
-	need := w.fleet.o.Quorum.of(answering)
+	need := w.fleet.o.Quorum.Of(answering)
 	switch {
 	case answering == 0:
 		return Unconfirmed, true

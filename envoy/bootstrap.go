@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"xdspub/diag"
 	"xdspub/internal/fspath"
 )
 
@@ -272,7 +273,7 @@ func (a *Admin) Warming(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, c := range dump.Configs {
-		names = append(names, clip(c.Cluster.Name, maxWord))
+		names = append(names, diag.Clip(c.Cluster.Name, diag.MaxWord))
 	}
 	slices.Sort(names)
 	return names, nil

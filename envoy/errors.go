@@ -73,7 +73,7 @@ type NotSubscribedError struct {
 func (e *NotSubscribedError) Error() string {
 	reads := "no files"
 	if len(e.Reads) > 0 {
-		reads = clip(diag.Few(e.Reads, mostNames), maxText)
+		reads = diag.Clip(diag.Few(e.Reads, mostNames), diag.MaxText)
 	}
 	return fmt.Sprintf("envoy %s: reads no file below %s: its bootstrap names %s", e.URL, e.Dir, reads)
 }

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"xdspub/event"
+	"xdspub/quorum"
 )
 
 // FleetOptions says which Envoys read the output directory.
 type FleetOptions struct {
 	Admins []*Admin
-	Quorum Quorum // zero: all
+	Quorum quorum.Quorum // zero: all
 	// Dir is the output directory as the Envoys see it. An Envoy that reads no file
 	// there is a *NotSubscribedError. "" skips the check.
 	Dir string

@@ -14,6 +14,7 @@ import (
 	"xdspub/envoy"
 	"xdspub/event"
 	"xdspub/internal/envoytest"
+	"xdspub/quorum"
 )
 
 // step begins an AckWait, publishes, and awaits the outcome.
@@ -116,8 +117,8 @@ func TestTwoEnvoys(t *testing.T) {
 	own := listener("own", port, object{"route_config": object{}})
 	delete(own, "@type") // it is no Any there
 	_, b := s.start(object{"static_resources": object{"listeners": []any{own}}})
-	fleet := func(quorum string) *envoy.Fleet {
-		q, err := envoy.ParseQuorum(quorum)
+	fleet := func(text string) *envoy.Fleet {
+		q, err := quorum.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

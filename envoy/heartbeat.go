@@ -11,9 +11,6 @@ type Heartbeat struct {
 	incarnation Incarnation
 }
 
-// Unreachable reports whether the Envoy is down or does not answer in time.
-func (h Heartbeat) Unreachable() bool { return isDown(h.Err) || isTimeout(h.Err) }
-
 // Same reports whether two answers came from one process of an Envoy.
 func (h Heartbeat) Same(other Heartbeat) bool {
 	return h.Err == nil && other.Err == nil && h.incarnation == other.incarnation
@@ -29,7 +26,7 @@ func (f *Fleet) Heartbeats(ctx context.Context) []Heartbeat {
 		return Heartbeat{URL: a.url, Err: err, incarnation: incarnation}
 	})
 	for i, b := range beats {
-		if ctx.Err() == nil && (b.Err == nil || b.Unreachable()) {
+		if ctx.Err() == nil && (b.Err == nil || Unreachable(b.Err)) {
 			f.note(f.o.Admins[i], b.Err)
 		}
 	}

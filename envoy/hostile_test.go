@@ -239,7 +239,7 @@ func TestBeginEnds(t *testing.T) {
 	if _, ok := errors.AsType[*envoy.TimeoutError](outcome.Envoys[0].Err); !ok {
 		t.Errorf("%+v", outcome)
 	}
-	if look := fleet.Probe(t.Context(), nil)[0]; !look.Unreachable() {
+	if look := fleet.Probe(t.Context(), nil)[0]; !envoy.Unreachable(look.Err) {
 		t.Errorf("%+v", look)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"xdspub/diag"
 )
 
 // What Envoy 1.40.0 writes to its log when it refuses a file. The line of a
@@ -127,7 +129,7 @@ func reason(message string) string {
 			message = before + strings.TrimRight(quotes, ": {")
 		}
 	}
-	return clip(strings.Join(strings.Fields(message), " "), maxText) // protobuf varies its blanks
+	return diag.Clip(strings.Join(strings.Fields(message), " "), diag.MaxText) // protobuf varies its blanks
 }
 
 // apiOf tells from Envoy's words whose file was refused, where they say no more.

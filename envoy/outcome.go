@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"xdspub/diag"
 )
@@ -110,23 +108,3 @@ func (s Status) String() string {
 
 // mostNames is how many names an error or a line of the log lists.
 const mostNames = 5
-
-const (
-	// maxWord is how much of a name or a version is kept, and maxText of a sentence.
-	maxWord = 1 << 10
-	maxText = 4 << 10
-)
-
-// clip makes a text from outside fit to be shown: it has at most so many bytes, and no
-// control characters.
-func clip(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, text)
-}

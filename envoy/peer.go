@@ -54,6 +54,10 @@ func (p *peer) down() bool { return isDown(p.err) }
 
 func (p *peer) timedOut() bool { return isTimeout(p.err) }
 
+// Unreachable reports whether an error means that the Envoy is down or does not answer in time,
+// which may end by itself.
+func Unreachable(err error) bool { return isDown(err) || isTimeout(err) }
+
 func isDown(err error) bool {
 	_, down := errors.AsType[*DownError](err)
 	return down

@@ -24,10 +24,6 @@ func (l Probe) Runs() bool {
 	return l.Err == nil && !slices.ContainsFunc(l.States, func(s Status) bool { return s.State != Acked && s.StatPrefix != "" })
 }
 
-// Unreachable reports whether the Envoy is down or does not answer in time, which may end by
-// itself.
-func (l Probe) Unreachable() bool { return isDown(l.Err) || isTimeout(l.Err) }
-
 // ExcludedStats returns a *StatsExcludedError where the Envoy must have a subscription, since
 // its bootstrap names the file or it runs a file that asks for it, and yet has no
 // statistics of it.

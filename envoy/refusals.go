@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"xdspub/diag"
 )
 
 // Refusal is the refusal of a resource or file, as an Envoy reports it.
@@ -49,7 +51,7 @@ func (a *Admin) Refusals(ctx context.Context, since time.Time) ([]Refusal, error
 	for _, l := range dump.Configs {
 		// Envoy has each a second time, without name and time.
 		if l.Name != "" && l.Error.Details != "" && !l.Error.At.Before(since.Truncate(time.Millisecond)) {
-			list = append(list, Refusal{API: "LDS", Resource: clip(l.Name, maxWord), Message: reason(l.Error.Details)})
+			list = append(list, Refusal{API: "LDS", Resource: diag.Clip(l.Name, diag.MaxWord), Message: reason(l.Error.Details)})
 		}
 	}
 	slices.SortFunc(list, func(a, b Refusal) int { return cmp.Compare(a.Resource, b.Resource) })

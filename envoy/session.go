@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"xdspub/diag"
 )
 
 const (
@@ -129,7 +131,7 @@ func (a *Admin) failed(ctx context.Context, path string, err error) error {
 	case isNet, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &DownError{URL: a.url, Err: err}
 	}
-	return a.unexpected(path, clip(err.Error(), maxWord))
+	return a.unexpected(path, diag.Clip(err.Error(), diag.MaxWord))
 }
 
 func (a *Admin) unexpected(path, saw string) error {

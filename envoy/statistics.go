@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"xdspub/diag"
 )
 
 // statsFilter is the names of what is read, and nothing else: all that an Envoy of
@@ -128,7 +130,7 @@ func (s statistics) add(name string, value []byte) {
 	}
 	var text string
 	if json.Unmarshal(value, &text) == nil {
-		s.texts[name] = clip(text, maxWord)
+		s.texts[name] = diag.Clip(text, diag.MaxWord)
 	}
 }
 

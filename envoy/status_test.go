@@ -3,6 +3,8 @@ package envoy
 import (
 	"testing"
 	"time"
+
+	"xdspub/quorum"
 )
 
 func TestJudge(t *testing.T) {
@@ -93,20 +95,6 @@ func restarted(o *Observation) *Observation {
 	return o
 }
 
-func TestQuorum(t *testing.T) {
-	for _, text := range []string{"all", "any", "2", "17"} {
-		q, err := ParseQuorum(text)
-		if err != nil || q.String() != text {
-			t.Errorf("%s: %v %v", text, q, err)
-		}
-	}
-	for _, text := range []string{"", "0", "-1", "none", "1.5", "All"} {
-		if q, err := ParseQuorum(text); err == nil {
-			t.Errorf("%q is %v", text, q)
-		}
-	}
-}
-
 // TestVerdict goes through what Envoys can say. A letter is one Envoy: a acked, r
 // refused, p pending, d down since before Begin, s silent since then, u up
 // again and pending, h hanging since the rename, g gone just now, G for long,
@@ -162,8 +150,8 @@ func TestVerdict(t *testing.T) {
 		{"dsGx", "unconfirmed", "unconfirmed", "unconfirmed"},
 		{"", "unconfirmed", "unconfirmed", "unconfirmed"},
 	} {
-		for quorum, want := range map[string]string{"all": c.all, "any": c.any, "2": c.two} {
-			q, err := ParseQuorum(quorum)
+		for text, want := range map[string]string{"all": c.all, "any": c.any, "2": c.two} {
+			q, err := quorum.Parse(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +167,7 @@ func TestVerdict(t *testing.T) {
 				got = v.String()
 			}
 			if got != want {
-				t.Errorf("%s of %q: %q, want %q", quorum, c.envoys, got, want)
+				t.Errorf("%s of %q: %q, want %q", text, c.envoys, got, want)
 			}
 		}
 	}

@@ -2,10 +2,11 @@ package event
 
 import "log/slog"
 
-// Watching means that a watch has begun. It holds the lock of the output directory.
+// Watching means that a watch has begun, or that a source tree is served. It holds the lock of
+// the output directory, where there is one.
 type Watching struct {
 	Source string // the source tree, as it was given
-	Out    string // the output directory, without symbolic links
+	Out    string `event:"optional"` // the output directory, without symbolic links
 	PID    int    // the process id of the watch
 }
 

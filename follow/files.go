@@ -14,6 +14,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
 	"xdspub/diag"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/xds"
 )
@@ -28,7 +29,7 @@ func (f *follower) read(to *file) {
 	name := f.resolve(to.path)
 	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
 	if err != nil {
-		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, reason(err)), "")
+		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err)), "")
 		f.missing(first)
 		return
 	}
@@ -183,7 +184,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: %s", path, r.Refusal()), f.rootHelp(path))
 		return false
 	case err != nil:
-		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, reason(err)), "")
+		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, fspath.Reason(err)), "")
 		return false
 	case !info.Mode().IsRegular():
 		f.report(r, codeUnsupportedFile, field, fmt.Sprintf("%s is not a file", path), "")
@@ -207,14 +208,6 @@ func (f *follower) rootHelp(path string) string {
 		return ""
 	}
 	return fmt.Sprintf("a relative path begins at Envoy's working directory, set with --root: xdspub looked for %s", f.resolve(path))
-}
-
-// reason returns an error without the path in it.
-func reason(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
 }
 
 // data puts the files that a resource names as data into it, as Envoy does when it
@@ -255,7 +248,7 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 			continue
 		}
 		if _, err := os.Stat(f.resolve(path)); err != nil {
-			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: %s", path, reason(err), r.Refusal()), f.rootHelp(path))
+			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), f.rootHelp(path))
 		}
 	}
 }

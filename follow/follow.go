@@ -28,6 +28,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoyapi"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/xds"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	Root string
 	// Disable holds the codes of findings that are left out.
 	Disable []string
+	// Draft is the text of a bootstrap that is still to be written: it is read instead of a file.
+	// The files that it leads to may be missing yet, and what Envoy subscribes to is not read.
+	Draft *load.Input
 }
 
 // Result holds the resources that an Envoy gets from its files, and the findings about these.
@@ -83,7 +87,7 @@ func Bootstrap(ctx context.Context, path string, o Options) (*Result, error) {
 
 // bootstrap is Bootstrap for files of at most that many bytes together.
 func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result, error) {
-	b, loaded, err := load.BootstrapResources(path, o.Envoy)
+	b, loaded, err := read(path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +131,17 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 	slices.Sort(f.result.Data)
 	f.result.Data = slices.Compact(f.result.Data)
 	return f.result, nil
+}
+
+// read reads the bootstrap.
+func read(path string, o Options) (*bootstrapv3.Bootstrap, *load.Result, error) {
+	if o.Draft == nil {
+		return load.BootstrapResources(path, o.Envoy)
+	}
+	draft := *o.Draft
+	draft.Envoy = o.Envoy
+	b, loaded := load.ParseBootstrap(draft)
+	return b, loaded, nil
 }
 
 // follower is what is known while files are followed.
@@ -189,7 +204,7 @@ func (f *follower) report(r *xds.Resource, code diag.Code, path xds.Path, messag
 // add takes findings up, but those that are disabled.
 func (f *follower) add(list ...diag.Diagnostic) {
 	for _, d := range list {
-		if !slices.Contains(f.options.Disable, d.Code) {
+		if missing := d.Code == codeMissingPath.Name && f.options.Draft != nil; !missing && !slices.Contains(f.options.Disable, d.Code) {
 			f.found.Add(d)
 		}
 	}
@@ -243,7 +258,7 @@ func (f *follower) runtimeDirectory(at xds.Path, link string) {
 		return
 	}
 	if _, err := os.Stat(f.resolve(filepath.Dir(link))); err != nil {
-		f.report(r, codeMissingPath, at, fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), reason(err)), f.rootHelp(link))
+		f.report(r, codeMissingPath, at, fmt.Sprintf("%s to watch %s in: %v: Envoy does not start", filepath.Dir(link), filepath.Base(link), fspath.Reason(err)), f.rootHelp(link))
 	}
 }
 
@@ -353,6 +368,9 @@ func (f *follower) subscribe(s subscriber) {
 		return
 	case s.Target == xds.VirtualHost:
 		return // none of its ways is a file: vhds-config-source
+	case f.options.Draft != nil:
+		f.result.Partial = f.result.Partial || s.Target == xds.Cluster
+		return
 	}
 	to := f.files[path]
 	if to == nil {

@@ -14,6 +14,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/follow"
+	"xdspub/load"
 	"xdspub/xds"
 )
 
@@ -110,14 +111,18 @@ func TestMissingBootstrap(t *testing.T) {
 }
 
 // TestManySubscriptions counts inotify instances: a warning on the way to the limit,
-// an error past it.
+// an error past it. Files that are polled need none.
 func TestManySubscriptions(t *testing.T) {
-	for n, want := range map[int]string{90: "", 99: "warning", 126: "warning", 128: "error"} {
+	for _, c := range []struct {
+		n          int
+		also, want string
+	}{{90, "", ""}, {99, "", "warning"}, {126, "", "warning"}, {128, "", "error"}, {128, ", poll_interval: 1s", ""}} {
+		n, want := c.n, c.want
 		dir := t.TempDir()
 		clusters := "resources:\n"
 		for i := range n {
 			name := fmt.Sprintf("c%03d", i)
-			clusters += fmt.Sprintf("- {'@type': %s, name: %[2]s, type: EDS, eds_cluster_config: {eds_config: {path_config_source: {path: eds/%[2]s/eds.yaml}}}}\n", xds.Cluster.URL(), name)
+			clusters += fmt.Sprintf("- {'@type': %s, name: %[2]s, type: EDS, eds_cluster_config: {eds_config: {path_config_source: {path: eds/%[2]s/eds.yaml%[3]s}}}}\n", xds.Cluster.URL(), name, c.also)
 			write(t, filepath.Join(dir, "eds", name, "eds.yaml"), fmt.Sprintf("resources: [{'@type': %s, cluster_name: %s}]\n", xds.Endpoints.URL(), name))
 		}
 		write(t, filepath.Join(dir, "cds", "cds.yaml"), clusters)
@@ -135,6 +140,33 @@ func TestManySubscriptions(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%d clusters with CDS: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestDraft: a bootstrap that is still to be written is judged, and the files that it leads to are
+// not.
+func TestDraft(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "cds.yaml"), "resources: [{name: not read}]\n")
+	for text, want := range map[string]string{
+		"node: {id: a, cluster: c}\ndynamic_resources: {cds_config: {path_config_source: {path: ./cds.yaml}}, lds_config: {path_config_source: {path: ./none.yaml}}}\n": "",
+		"dynamic_resources: {cds_config: {path_config_source: {path: ./cds.yaml}}}\n":                                                                                   "node-missing",
+		"nod: {}\n": "unknown-field",
+	} {
+		result, err := follow.Bootstrap(t.Context(), "draft.yaml", follow.Options{Root: dir, Draft: &load.Input{Name: "draft.yaml", Format: "yaml", Data: []byte(text)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, d := range result.Diagnostics {
+			got += d.Code
+			if d.File != "draft.yaml" {
+				t.Error(d)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %v, want %s", text, result.Diagnostics, want)
 		}
 	}
 }

@@ -53,7 +53,11 @@ const (
 func (f *follower) inotify() {
 	n := 2 * f.certificates
 	for _, to := range f.order {
-		n += len(to.subscribers)
+		for _, s := range to.subscribers {
+			if s.Source.GetPathConfigSource().GetPollInterval() == nil { // which Envoy reads without being told
+				n++
+			}
+		}
 	}
 	if n < inotifyMany {
 		return

@@ -42,10 +42,19 @@ func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstra
 	if err != nil {
 		return nil, nil, err
 	}
+	b, result := bootstrapOf(s.forEnvoy(v))
+	return b, result, nil
+}
+
+// ParseBootstrap does for an Input what BootstrapResources does for a file.
+func ParseBootstrap(in Input) (*bootstrapv3.Bootstrap, *Result) { return bootstrapOf(in.source()) }
+
+// bootstrapOf reads a bootstrap, and returns what BootstrapResources does.
+func bootstrapOf(s *source) (*bootstrapv3.Bootstrap, *Result) {
 	s.byEnvoy, s.isBootstrap = true, true
-	f, result := parse(s.forEnvoy(v), nil)
+	f, result := parse(s, nil)
 	if f.bootstrap == nil {
-		return nil, result, nil
+		return nil, result
 	}
 	b := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}}
 	f.bootstrap.Message().ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -63,7 +72,7 @@ func BootstrapResources(path string, v *envoyapi.Version) (*bootstrapv3.Bootstra
 		}
 	}
 	f.resources = slices.Insert(f.resources, 0, f.bootstrap)
-	return b, result, nil
+	return b, result
 }
 
 // HoldsBootstrap reports whether a file is an Envoy bootstrap rather than a file of resources. It

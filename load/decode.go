@@ -447,7 +447,7 @@ func (d *decoder) checkWrapper(v value, w *discoveryv3.Resource, holdsResource b
 			"dynamic parameter constraints can't be published", "remove the constraints: files do not support them"))
 		return false
 	}
-	if w.GetTtl() != nil {
+	if w.GetTtl() != nil && !d.file.source.streams {
 		f := v.field("ttl", nil).finding(codeResourceWrapper, "ttl has no effect: Envoy ignores it in files", "remove it")
 		f.Severity = diag.Warning
 		d.report(f)

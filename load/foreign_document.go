@@ -37,6 +37,7 @@ var foreignKeys = []struct {
 	{[]string{"receivers", "exporters"}, "a configuration of the OpenTelemetry Collector"},
 	{[]string{"domain", "descriptors"}, "a configuration of Envoy's rate limit service"},
 	{[]string{"entryPoints"}, "a configuration of Traefik"},
+	{[]string{"xds_servers"}, "a bootstrap of gRPC clients"},
 	{[]string{"jobs", "on"}, "a workflow of GitHub"},
 	{[]string{"jobs", "true"}, "a workflow of GitHub"}, // what YAML makes of on:
 	{[]string{"stages"}, "a pipeline of GitLab"},

@@ -47,6 +47,8 @@ func (d *document) foreignText() *mistake {
 			return nil // both begin with name: value
 		case kind.is == d.source.format || kind.is == formatJSON && d.source.format == formatYAML:
 			return nil
+		case d.source.onlyJSON:
+			m.message, m.help = m.message+", and it has to be JSON", "write it as JSON"
 		case kind.is == formatOther:
 			m.message += ", and no configuration of Envoy"
 			m.help, m.isForeign = d.source.removal(), true

@@ -12,6 +12,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"xdspub/internal/fspath"
 	"xdspub/safefile"
 	"xdspub/xds"
 )
@@ -146,13 +147,10 @@ func ReadData(path string) ([]byte, error) {
 	return data, reason(err)
 }
 
-// reason is an error without the path in it.
+// reason is an error without the path in it, in plain words where the file does not exist.
 func reason(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the file does not exist")
 	}
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
+	return fspath.Reason(err)
 }

@@ -65,8 +65,11 @@ func jsonError(doc *document, err error) diag.Diagnostic {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		name := syntactic.JSONPointer.LastToken()
 		tokens := pointerTokens(syntactic.JSONPointer)
-		f := doc.source.finding(codeDuplicateKey, doc.span(span{offset, endOfQuoted(doc.text, offset)}), doc.source.keyIn(name)+" is set twice in one object",
-			"keep one: Envoy would use the last without an error")
+		help := "keep one: Envoy would use the last without an error"
+		if doc.source.onlyJSON {
+			help = "keep one"
+		}
+		f := doc.source.finding(codeDuplicateKey, doc.span(span{offset, endOfQuoted(doc.text, offset)}), doc.source.keyIn(name)+" is set twice in one object", help)
 		f.Related = []diag.Related{{Position: doc.rangeOf(tokens, true).Position, Message: "first here"}}
 		return f
 	}

@@ -33,7 +33,11 @@ func (d *document) jsonMistake(offset int, reason string) *mistake {
 	next := bytes.TrimLeft(d.text[offset+size:], jsonSpace)
 	switch {
 	case r == '/' || r == '#':
-		return &mistake{at: span{offset, lineEnd}, message: "JSON has no comments", help: "remove it, or write the file in YAML"}
+		help := "remove it"
+		if !d.source.onlyJSON {
+			help += ", or write the file in YAML"
+		}
+		return &mistake{at: span{offset, lineEnd}, message: "JSON has no comments", help: help}
 	case r == '\'':
 		return &mistake{at: here, message: "the text is in single quotes", help: `write " in their place`}
 	case strings.ContainsRune(curlyQuotes+"‘’", r):

@@ -45,6 +45,9 @@ type Options struct {
 	// Overlay has texts that are read as if they were the files at these paths, such as what
 	// an editor has not saved. They replace files of the tree, and add to them.
 	Overlay map[string][]byte
+	// Streams says that the resources go to clients by streams alone: there a TTL counts, and in
+	// files Envoy ignores it.
+	Streams bool
 }
 
 // Loader reads source trees. It keeps what it read: a file that did not change gives the
@@ -243,6 +246,7 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		return unread(e, err)
 	}
 	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
+	s.streams = l.options.Streams
 	f := known
 	if f != nil && !f.unread && bytes.Equal(f.source.data, s.data) && f.upToDate(t) {
 		t.takeFile(f)

@@ -18,10 +18,14 @@ type Input struct {
 	Data   []byte
 	// Envoy is the version that is to take it; nil means the latest that is known.
 	Envoy *envoyapi.Version
+	// Streams is Options.Streams.
+	Streams bool
 }
 
 func (in Input) source() *source {
-	return newSource(in.Name, formatNamed(in.Format), in.Data).forEnvoy(in.Envoy)
+	s := newSource(in.Name, formatNamed(in.Format), in.Data).forEnvoy(in.Envoy)
+	s.streams = in.Streams
+	return s
 }
 
 // Open reads a file as an Input, with the format of its suffix. A suffix that is not read is an

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -27,10 +28,14 @@ type source struct {
 	envoy  *envoyapi.Version // that is to take what is in it
 	// byEnvoy says that Envoy itself reads the file: by its own rules.
 	byEnvoy bool
+	// streams is Options.Streams.
+	streams bool
 	// of is what Envoy subscribes to the file for; nil in all others.
 	of *xds.Type
 	// isBootstrap says that it can be nothing but a Bootstrap.
 	isBootstrap bool
+	// onlyJSON says that another program reads the file, and no format but JSON.
+	onlyJSON bool
 
 	asked lazy[sourceViews]
 }
@@ -43,14 +48,14 @@ type sourceViews struct {
 }
 
 // lazy is a value that is made when it is first asked for. Without one it is small.
-type lazy[T any] struct {
-	once sync.Once
-	made *T
-}
+type lazy[T any] struct{ made atomic.Pointer[T] }
 
+// get returns the value that make made first. What it makes is cheap: it may be made twice.
 func (l *lazy[T]) get(make func() *T) *T {
-	l.once.Do(func() { l.made = make() })
-	return l.made
+	if l.made.Load() == nil {
+		l.made.CompareAndSwap(nil, make())
+	}
+	return l.made.Load()
 }
 
 func newSource(name string, f format, data []byte) *source {

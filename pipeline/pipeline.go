@@ -111,6 +111,10 @@ func (p *Pipeline) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*p
 	return p.planner.Plan(ctx, s, now)
 }
 
+// Published returns what is in the output directory, as the Snapshot of a source tree
+// (published.Reader.Snapshot).
+func (p *Pipeline) Published() (*xds.Snapshot, error) { return p.out.Snapshot() }
+
 // KeepTime moves the times on record by as much as the clock was set forward
 // (trim.Trimmer.KeepTime). Call it after Recover and before Plan; Trim begins with it.
 func (p *Pipeline) KeepTime(d *publish.Dir) error { return p.trimmer.KeepTime(d) }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-
 	"xdspub/diff"
 	"xdspub/publish"
 	"xdspub/render"
@@ -36,7 +34,7 @@ func (c *change) renderEdit(ctx context.Context) (r *rendered, ok bool) {
 	if !ok || c.movesAddress(changes) {
 		return nil, false
 	}
-	keeps := !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !c.keepsTransitions(e) })
+	keeps := diff.Keeps(changes, c.s)
 	if !(keeps && last.still) && !c.makesTransition() {
 		return nil, false
 	}
@@ -86,43 +84,6 @@ func (c *change) movesAddress(changes []xds.Edited) bool {
 func (c *change) makesTransition() bool {
 	found, err := diff.Transitions(c.st, c.s, diff.Options{Disable: c.options.Disable})
 	return err == nil && len(found) == 0
-}
-
-// keepsTransitions reports whether transition rules find the same with what has changed as without
-// it, be it published or in the Snapshot.
-func (c *change) keepsTransitions(e xds.Edited) bool {
-	if e.Same() { // another one of its file was edited
-		return true
-	}
-	if e.Is != nil && e.Is.UsesSingletons() || asksForExtensions(e.Was) || asksForExtensions(e.Is) {
-		return false
-	}
-	switch e.Key().Type {
-	case xds.Listener:
-		return e.Was != nil && e.Is != nil && diff.KeepsSockets(e.Was, e.Is) && c.getsSecrets(e.Is)
-	case xds.Cluster:
-		return e.Is == nil || c.getsSecrets(e.Is)
-	case xds.Secret:
-		return e.Is == nil || e.Was != nil && xds.SecretKind(e.Was.Message().(*tlsv3.Secret)) == xds.SecretKind(e.Is.Message().(*tlsv3.Secret))
-	case xds.ExtensionConfig:
-		return e.Is == nil
-	}
-	return true
-}
-
-func asksForExtensions(r *xds.Resource) bool {
-	return r != nil && r.AsksFor(xds.ExtensionConfig)
-}
-
-// getsSecrets reports whether the secrets that a resource asks for are of the kinds that it wants.
-func (c *change) getsSecrets(r *xds.Resource) bool {
-	return !slices.ContainsFunc(r.Facts().Subscriptions, func(sub xds.Subscription) bool {
-		if sub.Target != xds.Secret {
-			return false
-		}
-		secret := c.s.Lookup(xds.Secret, sub.Name)
-		return secret != nil && xds.SecretKind(secret.Message().(*tlsv3.Secret)) != xds.WantedSecret(sub.Node.Field())
-	})
 }
 
 // exceedsBudget reports whether Envoy may need more inotify instances than it has while an edit

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"xdspub/internal/fspath"
 	"xdspub/safefile"
 )
 
@@ -45,17 +46,9 @@ const maxNames = 1 << 20
 func openOut(out string) (folder, error) {
 	f, err := os.OpenFile(out, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		err = &fs.PathError{Op: "open output directory", Path: out, Err: cause(err)}
+		err = &fs.PathError{Op: "open output directory", Path: out, Err: fspath.Reason(err)}
 	}
 	return folder{f}, err
-}
-
-// cause returns what the system said, without the path.
-func cause(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
 }
 
 // reading has read look at the output directory out. Where there is none that is the

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 
 	"xdspub/event"
+	"xdspub/internal/usergroup"
 )
 
 // Options of an output directory. The zero value is good.
@@ -241,15 +240,5 @@ func lookupGroup(group string, out folder) (int, error) {
 		info, err := out.info()
 		return info.group, err
 	}
-	if gid, err := strconv.ParseUint(group, 10, 31); err == nil {
-		return int(gid), nil
-	}
-	g, err := user.LookupGroup(group)
-	if _, ok := errors.AsType[user.UnknownGroupError](err); ok {
-		return 0, fmt.Errorf("no group %q on this machine: create it, or give the number of a group", group)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("look up group %q: %w", group, err)
-	}
-	return strconv.Atoi(g.Gid)
+	return usergroup.ID(group)
 }

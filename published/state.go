@@ -157,7 +157,8 @@ func (s *State) Of(t *xds.Type) ([]*xds.Resource, error) {
 	return all, nil
 }
 
-// Path returns the file of a resource as Envoy sees it.
-func (s *State) Path(t *xds.Type, name string) string {
-	return path.Join(s.reader.EnvoyPath(), s.reader.options.Format.Path(t, name))
+// Serves reports whether a published file answers a subscription of a published resource: its config
+// source is the path of that file, as Envoy sees it.
+func (s *State) Serves(sub xds.Subscription) bool {
+	return xds.PathOf(sub.Source) == path.Join(s.reader.EnvoyPath(), s.reader.options.Format.Path(sub.Target, sub.Name))
 }

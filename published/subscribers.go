@@ -95,16 +95,18 @@ func (r *Reader) Subscribers(clusters, listeners []*xds.Resource, layers []strin
 	ofBootstrap := func(t *xds.Type, name, file, statPrefix string, n int) {
 		changes = append(changes, subscribed{&Subscriber{File: file, t: t, name: name}, subscribing{statPrefix, file, n}})
 	}
+	ofLayers := func(layers []string, n int) {
+		for _, name := range layers {
+			ofBootstrap(xds.Runtime, name, r.options.Format.Path(xds.Runtime, name), envoy.RTDS(), n)
+		}
+	}
 	if was == nil {
 		was = &Subscribers{}
 		ofBootstrap(xds.Cluster, "", cds, envoy.CDS(), 1)
 		ofBootstrap(xds.Listener, "", lds, envoy.LDS(), 1)
 	}
-	for n, names := range map[int][]string{-1: was.layers, 1: layers} {
-		for _, name := range names {
-			ofBootstrap(xds.Runtime, name, r.options.Format.Path(xds.Runtime, name), envoy.RTDS(), n)
-		}
-	}
+	ofLayers(was.layers, -1)
+	ofLayers(layers, 1)
 	ours := r.ours()
 	from := func(entrypoint string) func(*xds.Resource, int) {
 		return func(res *xds.Resource, n int) { changes = append(changes, ours.subscribed(res, entrypoint, n)...) }

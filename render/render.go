@@ -467,7 +467,20 @@ func (e *encoded) alone(format *Format) (File, error) {
 	f, err := file(format, e.resource.Type, e.resource.Name, []*encoded{e})
 	if err == nil {
 		f.Data = bytes.Clone(f.Data) // which is kept, without the room that it was given
+		e.heldIn(f.Data)
 		e.file = &f
 	}
 	return f, err
+}
+
+// heldIn has e hold no copy of what stands in the file that it is alone in: in binary form that is
+// all of it.
+func (e *encoded) heldIn(data []byte) {
+	e.resource.HeldIn(data)
+	if canonical, err := e.resource.Canonical(); err == nil {
+		if bytes.Equal(e.written, e.canonical) {
+			e.written = canonical
+		}
+		e.canonical = canonical
+	}
 }

@@ -106,7 +106,7 @@ func (m *diskState) envoys(ctx context.Context, admins []*envoy.Admin, subs []en
 func reportOf(l envoy.DetailedProbe, drifted map[string]bool) (EnvoyReport, error) {
 	e := EnvoyReport{URL: l.URL, WarmingClusters: []string{}, Subscriptions: []Row{}}
 	if l.Err != nil {
-		if !l.Unreachable() {
+		if !envoy.Unreachable(l.Err) {
 			return e, l.Err
 		}
 		e.Error = l.Err.Error()

@@ -28,13 +28,21 @@ func NewJudge(rules []*Rule) *Judge { return &Judge{rules: rules} }
 // judged is what the rules found in one resource: those that look at its messages, or, apart
 // from these, those that look at it after the walk.
 type judged struct {
-	of       *xds.Resource
-	after    bool      // the walk
+	of    *xds.Resource
+	after bool // the walk
+	asked []answered
+	*seldom
+}
+
+// seldom is what there is of few resources. The others share one, so that a watch can hold what was
+// judged of many.
+type seldom struct {
 	findings *findings // nil where nothing was found
 	gathered []Occurrence
-	asked    []answered
 	until    time.Time // zero for as long as asked holds
 }
+
+var never = &seldom{}
 
 // holdsFor reports whether the rules would find the same.
 func (j *judged) holdsFor(a *answers) bool {
@@ -123,13 +131,14 @@ func (j *Judge) remember(m *memory, known *judged) {
 // leftIn are those of the rules that o leaves in.
 func (o Options) leftIn(rules []*Rule) []*Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool {
-		return slices.Contains(o.Disable, r.Code) || r.OptIn && !slices.Contains(o.Enable, r.Code)
+		return slices.Contains(o.Disable, r.Code) || !r.isFor(o.profiles()) || r.OptIn && !slices.Contains(o.Enable, r.Code)
 	})
 }
 
 // findAlike reports whether the rules find the same in a resource with other options.
 func (o Options) findAlike(other Options) bool {
 	return o.Envoy == other.Envoy && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
+		slices.Equal(o.Profiles, other.Profiles) &&
 		o.Now.IsZero() == other.Now.IsZero() && o.Bootstrap == other.Bootstrap && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
 
@@ -199,5 +208,5 @@ func judgeEach(ctx context.Context, resources []*xds.Resource, found *findings, 
 // pass is what rules see with these options. What they look up is taken down by taker.
 func (a *answers) pass(o Options, taker *notes, into *findings) LookupPass {
 	v := View{from: a, taker: taker}
-	return LookupPass{Pass: Pass{Envoy: o.envoy(), BootstrapFacts: o.BootstrapFacts, view: v, now: o.Now, findings: into}, Snapshot: v}
+	return LookupPass{Pass: Pass{Envoy: o.envoy(), BootstrapFacts: o.BootstrapFacts, profiles: o.profiles(), view: v, now: o.Now, findings: into}, Snapshot: v}
 }

@@ -17,6 +17,7 @@ type Pass struct {
 	// Resource is the one whose message is judged; nil in Rule.Snapshot.
 	Resource *xds.Resource
 
+	profiles []Profile
 	view     View
 	memo     memo      // nil in Rule.Snapshot
 	now      time.Time // zero where it does not matter
@@ -87,6 +88,9 @@ func (p *Pass) Report(f Finding) {
 	}
 	if p.later != nil && len(*p.later) < maxReported {
 		*p.later = append(*p.later, reported{p.rule, f})
+		return
+	}
+	if !p.reached(r) {
 		return
 	}
 	severity, idle := p.severity(r, f)

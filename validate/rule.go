@@ -56,6 +56,11 @@ type Rule struct {
 	// An error is then a warning, unless the Finding is Eager. It is nil for a rule about what
 	// Envoy always uses.
 	Idle func(View, *xds.Resource, Finding) string
+	// Profiles are those of the clients that the rule is about; empty means all.
+	Profiles []Profile
+	// Reaches reports whether such a client gets a resource, where there are clients of other
+	// profiles as well. It is nil where all clients get all resources that the rule looks at.
+	Reaches func(View, *xds.Resource) bool
 	// OptIn means that the rule runs only where it is enabled by name.
 	OptIn bool
 }

@@ -21,6 +21,8 @@ import (
 type Options struct {
 	// Envoy is the version that is to take the Snapshot; nil means the latest that is known.
 	Envoy *envoyapi.Version
+	// Profiles are those of the clients that get the Snapshot; empty means EnvoyFile.
+	Profiles []Profile
 	// BootstrapFacts are the static resources of the Envoy's own bootstrap.
 	BootstrapFacts xds.BootstrapFacts
 	// Bootstrap is the Envoy's own bootstrap without its static resources, to be

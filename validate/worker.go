@@ -38,12 +38,15 @@ func (w *worker) pass(r *xds.Resource, into *findings) LookupPass {
 	return p
 }
 
-// found fills in what the rules have found, and looked up, since the last call.
-func (w *worker) found(j *judged, into *findings) *judged {
-	if !into.empty() {
-		j.findings = into
+// judged returns what the rules have found in a resource, and looked up, since the last call.
+func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into *findings) *judged {
+	j := &judged{of: r, after: after, asked: w.notes.list(), seldom: never}
+	if !into.empty() || gathered != nil || !w.notes.until.IsZero() {
+		j.seldom = &seldom{gathered: gathered, until: w.notes.until}
+		if !into.empty() {
+			j.findings = into
+		}
 	}
-	j.asked, j.until = w.notes.list(), w.notes.until
 	w.notes.until = time.Time{}
 	return j
 }
@@ -51,7 +54,7 @@ func (w *worker) found(j *judged, into *findings) *judged {
 // walk judges one resource by the rules that look at its messages. Where ctx ends it is not
 // all.
 func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *judged {
-	out := &judged{of: r}
+	var gathered []Occurrence
 	p := w.pass(r, into)
 	p.later = new([]reported)
 	err := r.Walk(ctx, func(n *xds.Node) {
@@ -66,7 +69,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 			return
 		}
 		if audience.gathered {
-			out.gathered = append(out.gathered, Occurrence{r, n})
+			gathered = append(gathered, Occurrence{r, n})
 		}
 		for _, rule := range audience.rules {
 			p.rule = rule
@@ -83,7 +86,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 			p.Report(f.Finding)
 		}
 	}
-	return w.found(out, into)
+	return w.judged(r, false, gathered, into)
 }
 
 // afterWalk judges one resource by the rules that look at it once all were walked; nil where
@@ -96,7 +99,7 @@ func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
 		rule.Resource(&p)
 		w.watch.ran(rule, start)
 	}
-	out := w.found(&judged{of: r, after: true}, into)
+	out := w.judged(r, true, nil, into)
 	if out.findings == nil && out.asked == nil && out.until.IsZero() {
 		return nil
 	}

@@ -25,7 +25,8 @@
 //
 // Watches get lost, too: a file system is mounted over a folder, one further up
 // is moved away. Therefore all of them are thrown away and made again at every
-// rescan, which always ends in a signal. What no event can tell is at most one
+// rescan, which always ends in a signal, once the tree is quiet: an event that the old
+// watches had may be lost, and with it that an editor is in the midst of a save. What no event can tell is at most one
 // rescan late. That goes for files that are written through another hard link or
 // on another machine; for network file systems there is Options.Poll. Where the
 // system's limits leave too few watches, the tree is polled until a rescan gets

@@ -149,6 +149,9 @@ func (w *Watcher) Read(ctx context.Context, read func(Changes)) {
 		}
 		w.read = mark
 		read(changes)
+		if changes.All { // an event of what happened meanwhile may be on its way
+			rest(ctx, settling)
+		}
 		replaced, changed := w.git.busy() || w.mark() != mark, w.counted.Load() != counted
 		if replaced && time.Since(start) > patience || !replaced && (!changed || n >= reads) {
 			return

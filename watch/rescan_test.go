@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,20 +41,55 @@ func TestRescanPace(t *testing.T) {
 					}
 					return time.Since(start)
 				}
-				if first := next(); first != c.every {
+				quiet := w.burst.quiet
+				if first := next(); first != c.every+quiet {
 					t.Errorf("the first rescan comes after %v", first)
 				}
 				used.Add(int64(c.cost))
 				if c.nothing {
 					w.FoundNothing()
 				}
-				if wait := next(); wait != c.want {
-					t.Errorf("the next rescan comes after %v, want %v", wait, c.want)
+				want := c.want
+				if want > c.every { // from when the last one ended, and not from when it began
+					want += quiet
+				}
+				if wait := next(); wait != want {
+					t.Errorf("the next rescan comes after %v, want %v", wait, want)
 				}
 				if wait := next(); wait != c.every { // nobody says what that one found
 					t.Errorf("the one after that comes after %v, want %v", wait, c.every)
 				}
 			})
 		})
+	}
+}
+
+// TestRescanInTheMidst: a rescan may come when an editor has moved a file away, and throws away
+// the event of that. There is no signal before the file is back.
+func TestRescanInTheMidst(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	write := func() {
+		if err := os.WriteFile(file, []byte("name: a"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	w, err := New(t.Context(), filepath.Dir(file), Options{Rescan: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file, file+"~"); err != nil {
+		t.Fatal(err)
+	}
+	w.look(t.Context()) // before Run takes the event
+	select {
+	case r := <-w.Signals():
+		t.Fatalf("a signal %q while the file is away", r)
+	default:
+	}
+	write()
+	go w.Run(t.Context())
+	if r := <-w.Signals(); r != Change {
+		t.Errorf("a signal %q", r)
 	}
 }

@@ -73,6 +73,7 @@ type Watcher struct {
 	// is when to look again whether it is whole.
 	lone       string
 	unfinished *time.Timer
+	reason     Reason // of the burst
 	signals    chan Reason
 	unread     unread                   // changes, for the next Read
 	counted    atomic.Uint64            // events that counted
@@ -202,24 +203,26 @@ func (w *Watcher) Run(ctx context.Context) {
 			if w.settled(ctx) {
 				w.burst.end()
 				w.refreshMark()
-				w.signal(Change)
+				w.signal(w.reason)
 			}
 		case <-w.rescan.idle:
 			w.rescan.foundNothing()
 		case <-w.rescan.timer.C:
 			w.rescan.begin()
-			w.rewatch(ctx)
-			// In a burst the tree may be half written; the burst's own signal
-			// comes soon, and covers this one.
-			switch {
-			case w.burst.running():
-			case w.git.busy():
-				w.burst.event("")
-			default:
-				w.signal(Rescan)
-			}
+			w.look(ctx)
 		}
 	}
+}
+
+// look makes all watches again, and begins a burst or prolongs the one that is running. The
+// tree may be half written, and the event that says so may have gone with the old watches: an
+// editor moves a file away and writes it anew.
+func (w *Watcher) look(ctx context.Context) {
+	if !w.burst.running() {
+		w.reason = Rescan
+	}
+	w.rewatch(ctx)
+	w.burst.event("")
 }
 
 // signal leaves an unfetched signal as it is: its receiver has yet to look.
@@ -300,6 +303,12 @@ func (w *Watcher) count(path, op string) {
 	w.unread.add(path)
 	w.counted.Add(1) // after that: who sees it finds the path
 	w.log.Write(event.PathChanged{Path: path, Op: op})
+	w.change(path)
+}
+
+// change begins or prolongs a burst. path is what changed; empty where that is not known.
+func (w *Watcher) change(path string) {
+	w.reason = Change
 	w.burst.event(path)
 }
 
@@ -311,7 +320,7 @@ func (w *Watcher) handleError(ctx context.Context, err error) {
 	w.rewatch(ctx) // new folders may be among what was dropped
 	w.log.Write(event.EventsDropped{})
 	w.counted.Add(1)
-	w.burst.event("")
+	w.change("")
 }
 
 func (w *Watcher) takeFiles(ctx context.Context) {
@@ -319,7 +328,7 @@ func (w *Watcher) takeFiles(ctx context.Context) {
 	w.tree.files = w.files
 	w.mu.Unlock()
 	w.rewatch(ctx)
-	w.burst.event("")
+	w.change("")
 }
 
 // checkPeriodically finds what causes no event: every change in a polled tree, and a root
@@ -379,7 +388,7 @@ func (w *Watcher) check(ctx context.Context, err error) {
 	if isLimit(err) {
 		err = w.tree.fallBack(ctx, err)
 		w.unread.addAll() // for what was still queued
-		w.burst.event("")
+		w.change("")
 	}
 	if err != nil && ctx.Err() == nil {
 		w.warn(err)

@@ -432,7 +432,7 @@ func TestBurst(t *testing.T) {
 }
 
 func TestRescan(t *testing.T) {
-	w, _ := newWatcher(t, t.TempDir(), Options{Rescan: time.Millisecond})
+	w, _ := newWatcher(t, t.TempDir(), Options{QuietPeriod: time.Millisecond, Rescan: 20 * time.Millisecond})
 	run(t, w)
 	for range 3 {
 		if r := waitSignal(t, w); r != Rescan {
@@ -441,10 +441,11 @@ func TestRescan(t *testing.T) {
 	}
 }
 
-// TestRescanInBurst: a burst keeps its quiet time whatever the ticker says.
+// TestRescanInBurst: a rescan in a burst has no signal of its own, and does not put off that of
+// the burst for ever.
 func TestRescanInBurst(t *testing.T) {
-	w, _ := newWatcher(t, t.TempDir(), Options{QuietPeriod: 50 * time.Millisecond, Rescan: time.Millisecond})
-	w.burst.event("")
+	w, _ := newWatcher(t, t.TempDir(), Options{QuietPeriod: 50 * time.Millisecond, MaxDelay: 100 * time.Millisecond, Rescan: time.Millisecond})
+	w.change("")
 	run(t, w)
 	if r := waitSignal(t, w); r != Change {
 		t.Errorf("signal %q came before the end of the burst", r)

@@ -89,10 +89,13 @@ func (r *Resource) inBrief() brief {
 }
 
 // brief is what those who look for a few of all resources ask first: a bit for each of Types that
-// a resource subscribes to, and usesSingletons.
+// a resource subscribes to, usesSingletons and holdsSecrets.
 type brief uint32
 
-const usesSingletons brief = 1 << 31
+const (
+	usesSingletons brief = 1 << 31
+	holdsSecrets   brief = 1 << 30
+)
 
 func asksFor(t *Type) brief { return 1 << slices.Index(Types, t) }
 
@@ -102,6 +105,9 @@ func (f *Facts) brief() (b brief) {
 	}
 	if f.SingletonsErr != nil || len(f.Singletons) > 0 {
 		b |= usesSingletons
+	}
+	if f.HoldsSecret {
+		b |= holdsSecrets
 	}
 	return b
 }

@@ -1,7 +1,9 @@
 package xds_test
 
 import (
+	"bytes"
 	"runtime"
+	"slices"
 	"testing"
 	"weak"
 
@@ -58,5 +60,25 @@ func TestUnload(t *testing.T) {
 			}
 			runtime.KeepAlive(r)
 		})
+	}
+}
+
+// TestHeldIn: a resource keeps its canonical form as a part of data that has it, and of no other.
+func TestHeldIn(t *testing.T) {
+	r := xds.ResourceOf(xds.Key{Type: xds.Cluster, Name: "c"}, &clusterv3.Cluster{Name: "c"})
+	r.HeldIn([]byte("before anybody asked"))
+	want, err := r.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.HeldIn([]byte("others"))
+	if is, _ := r.Canonical(); &is[0] != &want[0] {
+		t.Error("it is held in data that has it not")
+	}
+	data := slices.Concat([]byte("around"), want, []byte("it"))
+	r.HeldIn(data)
+	is, _ := r.Canonical()
+	if !bytes.Equal(is, want) || &is[0] != &data[len("around")] || cap(is) != len(is) {
+		t.Errorf("it is %q of %d bytes, held elsewhere or with what is behind", is, cap(is))
 	}
 }

@@ -17,10 +17,13 @@ func (d Delta) Empty() bool { return len(d.Added)+len(d.Changed)+len(d.Removed) 
 
 // Diff returns the Delta from old, which may be nil, to s. Of resources that share a Key the
 // first one counts. A resource has changed where its content has: its place in the source, and
-// the format there, are no part of that.
+// the format there, are no part of that. Where Apply made s of old it costs what the Change does.
 func (s *Snapshot) Diff(old *Snapshot) Delta {
 	if old == nil {
 		old = NewSnapshot(nil)
+	}
+	if changes, known := s.ChangesSince(old); known {
+		return deltaOf(changes)
 	}
 	var d Delta
 	for _, t := range Types {
@@ -42,6 +45,21 @@ func (s *Snapshot) Diff(old *Snapshot) Delta {
 	return d
 }
 
+// deltaOf is the Delta of changes.
+func deltaOf(changes []Edited) (d Delta) {
+	for _, e := range changes {
+		switch {
+		case e.Was == nil:
+			d.Added = append(d.Added, e.Is)
+		case e.Is == nil:
+			d.Removed = append(d.Removed, e.Was)
+		case !e.Same():
+			d.Changed = append(d.Changed, e.Is)
+		}
+	}
+	return d
+}
+
 // firsts are the resources of a type without those that another of their Key stands
 // before.
 func (s *Snapshot) firsts(t *Type) []*Resource {
@@ -55,12 +73,13 @@ func (s *Snapshot) firsts(t *Type) []*Resource {
 	return list
 }
 
-// Same reports whether two resources of one Key have the same content.
+// Same reports whether two resources of one Key have the same content, and their wrappers say the
+// same.
 func (r *Resource) Same(other *Resource) bool {
 	if r == other {
 		return true
 	}
 	is, err := r.Canonical()
 	was, errWas := other.Canonical()
-	return err == nil && errWas == nil && bytes.Equal(is, was)
+	return err == nil && errWas == nil && bytes.Equal(is, was) && bytes.Equal(r.wrapperSays(), other.wrapperSays())
 }

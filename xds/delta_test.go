@@ -60,6 +60,15 @@ func TestDiff(t *testing.T) {
 			}
 		})
 	}
+	old := xds.NewSnapshot(list{a, c, l, s})
+	new := old.Apply(xds.Change{Removed: list{a, l, s}, Added: list{aNew, b, l}})
+	if d := new.Diff(old); !slices.Equal(d.Added, list{b}) || !slices.Equal(d.Changed, list{aNew}) || !slices.Equal(d.Removed, list{s}) {
+		t.Errorf("after a Change: %v", d)
+	}
+	double := old.Apply(xds.Change{Added: list{aNew}}) // behind the first of its Key
+	if d := double.Diff(old); !d.Empty() {
+		t.Errorf("after a Change that puts one behind another: %v", d)
+	}
 	if d := xds.NewSnapshot(list{a}).Diff(nil); !slices.Equal(d.Added, list{a}) {
 		t.Errorf("after none: %v", d)
 	}

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -39,8 +40,8 @@ type Resource struct {
 	Key
 	Origin Origin
 	// Meta is the Resource wrapper around it in the source, without the resource: its name,
-	// aliases, TTL, cache control and metadata. It is nil where there is none, and no part of
-	// the content, which files carry without it.
+	// aliases, TTL, cache control and metadata. It is nil where there is none. Files carry the
+	// content without it.
 	Meta *discoveryv3.Resource
 	// Lost is what the source says of it and the message lacks; mostly nil.
 	Lost Lost
@@ -113,14 +114,46 @@ func (r *Resource) Canonical() ([]byte, error) {
 	return b, nil
 }
 
-// Version returns the hash of the resource's canonical form, which delta xDS calls its version.
-// It is empty where there is no canonical form.
+// HeldIn tells the resource that its canonical form may stand in data, which nobody changes: it is
+// then held there, and not twice.
+func (r *Resource) HeldIn(data []byte) {
+	b := r.canonical.Load()
+	if b == nil || len(*b) == 0 {
+		return
+	}
+	if i := bytes.Index(data, *b); i >= 0 {
+		part := data[i : i+len(*b) : i+len(*b)]
+		r.canonical.Store(&part)
+	}
+}
+
+// Version returns the hash of the resource's canonical form, and of what its wrapper says where
+// there is one, which delta xDS calls its version. It is empty where there is no canonical form.
 func (r *Resource) Version() string {
 	b, err := r.Canonical()
 	if err != nil {
 		return ""
 	}
-	return Version([][]byte{b})
+	parts := [][]byte{b}
+	if says := r.wrapperSays(); len(says) > 0 {
+		parts = append(parts, says)
+	}
+	return Version(parts)
+}
+
+// wrapperSays returns, in canonical form, what the wrapper says beside the name: clients of a
+// server get that.
+func (r *Resource) wrapperSays() []byte {
+	if r.Meta == nil {
+		return nil
+	}
+	m := proto.CloneOf(r.Meta)
+	m.Name, m.ResourceName, m.Version = "", nil, ""
+	b, err := Marshal(m)
+	if err != nil {
+		return nil // what has no canonical form has no version
+	}
+	return b
 }
 
 // Refusal returns, in words, what Envoy does when it does not accept the resource.
@@ -133,7 +166,10 @@ func (r *Resource) Refusal() string {
 
 // Diagnostic returns a finding of severity Error about the field at path.
 func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagnostic {
-	at := r.Origin.Range(path)
+	var at diag.Range
+	if r.Origin != nil {
+		at = r.Origin.Range(path)
+	}
 	d := diag.Diagnostic{
 		Code:      code,
 		Position:  at.Position,
@@ -153,8 +189,9 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 	return d
 }
 
-// HoldsSecret reports whether the resource may hold secret content, such as a key.
-func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.Facts().HoldsSecret }
+// HoldsSecret reports whether the resource may hold secret content, such as a key. It decodes
+// nothing.
+func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.inBrief()&holdsSecrets != 0 }
 
 // RoutesOfHost returns the name of the route configuration that a VHDS resource belongs to; empty
 // where its name has no slash. The name is <route configuration>/<virtual host>. The name of a

@@ -4,6 +4,8 @@
 package xds
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -69,4 +71,13 @@ func TypeOf(name protoreflect.FullName) *Type {
 		}
 	}
 	return nil
+}
+
+// TypeOfURL returns the row of a type URL, as in DiscoveryRequest.type_url, or nil.
+func TypeOfURL(url string) *Type {
+	name, ok := strings.CutPrefix(url, URLPrefix)
+	if !ok {
+		return nil
+	}
+	return TypeOf(protoreflect.FullName(name))
 }

@@ -23,6 +23,9 @@ func TestTypes(t *testing.T) {
 			if got := xds.TypeOf(typ.Message); got != typ {
 				t.Errorf("TypeOf(%s) = %v", typ.Message, got)
 			}
+			if got := xds.TypeOfURL(typ.URL()); got != typ {
+				t.Errorf("TypeOfURL(%s) = %v", typ.URL(), got)
+			}
 			if typ.String() != typ.API || typ.Noun == "" {
 				t.Errorf("%q, %q", typ, typ.Noun)
 			}
@@ -34,6 +37,11 @@ func TestTypes(t *testing.T) {
 	for _, name := range []protoreflect.FullName{"", "envoy.config.core.v3.Node", "envoy.api.v2.Cluster"} {
 		if got := xds.TypeOf(name); got != nil {
 			t.Errorf("TypeOf(%q) = %v", name, got)
+		}
+	}
+	for _, url := range []string{"", xds.URLPrefix, string(xds.Cluster.Message), "example.com/" + string(xds.Cluster.Message)} {
+		if got := xds.TypeOfURL(url); got != nil {
+			t.Errorf("TypeOfURL(%q) = %v", url, got)
 		}
 	}
 }

@@ -1,8 +1,11 @@
 package fspath
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -63,5 +66,15 @@ func TestIsFile(t *testing.T) {
 		if got := IsFile(filepath.Join(dir, name)); got != want {
 			t.Errorf("IsFile(%q) = %v", name, got)
 		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	_, err := os.Stat(filepath.Join(t.TempDir(), "missing"))
+	if got := Reason(fmt.Errorf("look: %w", err)); got != syscall.ENOENT {
+		t.Errorf("of a path: %v", got)
+	}
+	if got := Reason(io.EOF); got != io.EOF {
+		t.Errorf("of nothing that has a path: %v", got)
 	}
 }

@@ -79,13 +79,15 @@ func TestJudge(t *testing.T) {
 					is[tree] = append(append([]*xds.Resource(nil), resources[:i]...), resources[i+1:]...)
 				}
 			}
-			switch random.IntN(8) {
+			switch random.IntN(9) {
 			case 0, 1, 2:
 				o.Now = time.Date([]int{2019, 2020, 2025, 2098, 2110}[random.IntN(5)], 6, 1, 0, 0, 0, 0, time.UTC)
 			case 3:
 				o.Partial = !o.Partial
 			case 4:
 				o.Disable = []string{rules.All[random.IntN(len(rules.All))].Code}
+			case 5:
+				o.Profiles = validate.Profiles[random.IntN(3):]
 			}
 			var all []*xds.Resource
 			for _, tree := range trees {

@@ -18,6 +18,7 @@ import (
 	"xdspub/validate/rules/extension"
 	"xdspub/validate/rules/field"
 	"xdspub/validate/rules/filter"
+	"xdspub/validate/rules/grpc"
 	"xdspub/validate/rules/listener"
 	"xdspub/validate/rules/matcher"
 	"xdspub/validate/rules/reference"
@@ -28,26 +29,45 @@ import (
 )
 
 // All is every rule, sorted by code.
-var All = idle(slices.SortedFunc(slices.Values(slices.Concat(
-	address.Rules,
-	bootstrap.Rules,
-	cluster.Rules,
-	extension.Rules,
-	field.Rules,
-	filter.Rules,
-	listener.Rules,
-	matcher.Rules,
+var All = complete(slices.SortedFunc(slices.Values(slices.Concat(
+	aboutEnvoy(address.Rules),
+	aboutEnvoy(bootstrap.Rules),
+	aboutEnvoy(cluster.Rules),
+	aboutEnvoy(extension.Rules),
+	aboutEnvoy(field.Rules),
+	aboutEnvoy(filter.Rules),
+	grpc.Rules,
+	aboutEnvoy(listener.Rules),
+	aboutEnvoy(matcher.Rules),
 	reference.Rules,
-	route.Rules,
-	syntax.Rules,
-	telemetry.Rules,
-	tls.Rules,
+	aboutEnvoy(route.Rules),
+	aboutEnvoy(syntax.Rules),
+	aboutEnvoy(telemetry.Rules),
+	aboutEnvoy(tls.Rules),
 )), func(a, b *validate.Rule) int { return cmp.Compare(a.Code, b.Code) }))
 
-// idle has all rules go by what Envoy does not use yet.
-func idle(all []*validate.Rule) []*validate.Rule {
+// aboutEnvoy says that rules are about Envoy alone.
+func aboutEnvoy(rules []*validate.Rule) []*validate.Rule {
+	for _, r := range rules {
+		if r.Profiles == nil {
+			r.Profiles = validate.Envoy
+		}
+	}
+	return rules
+}
+
+// complete gives each rule what it does not say itself: what Envoy does not use yet, and which
+// resources reach the clients that it is about.
+func complete(all []*validate.Rule) []*validate.Rule {
 	for _, r := range all {
 		r.Idle = facts.IdleTracer
+		switch {
+		case len(r.Profiles) == 0:
+		case slices.Contains(r.Profiles, validate.GRPC):
+			r.Reaches = facts.ReachesGRPC
+		default:
+			r.Reaches = facts.ReachesEnvoy
+		}
 	}
 	return all
 }

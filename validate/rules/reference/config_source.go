@@ -11,7 +11,8 @@ import (
 )
 
 var configSource = &validate.Rule{
-	Code: "config-source",
+	Code:     "config-source",
+	Profiles: validate.Envoy,
 	Doc: `A config source has missing, conflicting or unsupported fields.
 
 A config source of type GRPC or DELTA_GRPC needs exactly one gRPC service and no cluster_names

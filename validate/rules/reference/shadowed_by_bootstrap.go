@@ -8,7 +8,8 @@ import (
 )
 
 var shadowedByBootstrap = &validate.Rule{
-	Code: "shadowed-by-bootstrap",
+	Code:     "shadowed-by-bootstrap",
+	Profiles: validate.Envoy,
 	Doc: `A cluster or listener has the name of a static one in the bootstrap.
 
 Envoy ignores the resource, counts update_success, and keeps the static one: no change to the

@@ -9,7 +9,8 @@ import (
 )
 
 var unsupportedConfigSource = &validate.Rule{
-	Code: "unsupported-config-source",
+	Code:     "unsupported-config-source",
+	Profiles: validate.Envoy,
 	Doc: `A config source uses this snapshot for something that files can't deliver.
 
 ads and self mean "from this snapshot". For the types of the source tree xdspub replaces them

@@ -14,7 +14,8 @@ import (
 )
 
 var badRegex = &validate.Rule{
-	Code: "bad-regex",
+	Code:     "bad-regex",
+	Profiles: validate.Profiles,
 	Doc: `A regular expression is invalid, or too large for Envoy.
 
 Envoy compiles RE2 with Latin-1: it does not support lookaround, back-references and possessive

@@ -1,0 +1,108 @@
+// Package clients is what a server knows of its clients: who they are, what each asks for, and
+// which of it each runs. The server makes these values, and whoever shows them reads them.
+//
+//	for _, c := range cache.Clients() {
+//		fmt.Println(c.Node, c.InSync())
+//	}
+package clients
+
+import (
+	"slices"
+	"time"
+
+	"xdspub/diag"
+)
+
+// Client is a client that is connected, or was. It has one address: an Envoy that asks singleton
+// services over one connection is one Client.
+type Client struct {
+	// Node is the id of the client's node, Cluster its cluster.
+	Node    string `json:"node"`
+	Cluster string `json:"cluster"`
+	// UserAgent is the program, and its version: "envoy 1.40.0".
+	UserAgent string `json:"user_agent"`
+	// Address is that of the client, or the Unix socket that it came by.
+	Address string `json:"address"`
+	// Kind is the variant of the protocol: ads, delta-ads, grpc, delta-grpc or rest.
+	Kind  string    `json:"kind"`
+	Since time.Time `json:"since"`
+	// Gone is when the connection ended; zero while it is there.
+	Gone time.Time `json:"gone,omitzero"`
+	// Subscriptions are in the order in which a change is sent.
+	Subscriptions []Subscription `json:"subscriptions"`
+}
+
+// InSync reports whether the client runs all that it asks for, as far as that exists.
+func (c *Client) InSync() bool {
+	return !slices.ContainsFunc(c.Subscriptions, func(s Subscription) bool { return s.Sync == Rejected || s.Sync == Stale })
+}
+
+// Count returns how many subscriptions have the state s.
+func (c *Client) Count(s Sync) int {
+	n := 0
+	for _, sub := range c.Subscriptions {
+		if sub.Sync == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Sync says whether a client runs what it asks for, in the words that xdspub status has for
+// published files.
+type Sync string
+
+const (
+	// Rejected: the last answer of the client was a NACK. It runs what it had before.
+	Rejected Sync = "REJECTED"
+	// Stale: the client has not acknowledged yet what it was sent, or is to be sent.
+	Stale Sync = "STALE"
+	// NotSent: nothing of what the client asks for exists. That is no fault.
+	NotSent Sync = "NOT SENT"
+	// Synced: the client has acknowledged all that it asks for.
+	Synced Sync = "SYNCED"
+)
+
+// Syncs lists all values of Sync, the worst first.
+var Syncs = [...]Sync{Rejected, Stale, NotSent, Synced}
+
+// MostNames is how many names a Subscription lists.
+const MostNames = 20
+
+// Subscription is what a client asks for of one type, and what became of it.
+type Subscription struct {
+	Sync Sync   `json:"sync"`
+	API  string `json:"api"` // such as CDS
+	// All means that the client asks for all resources of the type. Names are the first of those
+	// that it asks for by name, sorted, and Asked is how many these are.
+	All   bool     `json:"all"`
+	Names []string `json:"names"`
+	Asked int      `json:"asked"`
+	// Version is that of what is served. Acknowledged is the version of the last response that
+	// the client has taken, Sent that of the last response.
+	Version      string `json:"version"`
+	Acknowledged string `json:"acknowledged"`
+	Sent         string `json:"sent"`
+	// Since is when the last response was sent or answered.
+	Since time.Time `json:"since"`
+	// Rejections counts the NACKs of this node, of whichever client.
+	Rejections uint64 `json:"rejections"`
+	// Refusal is the last answer, where that was a NACK.
+	Refusal *Refusal `json:"refusal"`
+}
+
+// Refusal is a NACK.
+type Refusal struct {
+	Version string    `json:"version"` // of the response
+	Time    time.Time `json:"time"`
+	Message string    `json:"message"` // the client's
+	// Findings are at the resources that the client names, or else at those that were new to it.
+	Findings diag.List `json:"findings"`
+}
+
+// Rejections counts the NACKs of the clients of a node for a type.
+type Rejections struct {
+	Node  string
+	API   string
+	Count uint64
+}

@@ -1,0 +1,27 @@
+package diag
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// How much of a text from outside is shown: of a name or a version, and of a sentence.
+const (
+	MaxWord = 1 << 10
+	MaxText = 4 << 10
+)
+
+// Clip makes a text from outside fit to be shown: it has at most so many bytes, and no control
+// characters.
+func Clip(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}

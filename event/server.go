@@ -1,0 +1,58 @@
+package event
+
+import (
+	"log/slog"
+	"time"
+)
+
+// CertificatesRead means that the files of --tls-cert, --tls-key or --client-ca have changed.
+// Clients that connect from now on are met with what they hold. Connections that are open stay.
+type CertificatesRead struct {
+	Expires time.Time // when the certificate of the server does
+}
+
+func (CertificatesRead) kind() Kind {
+	return Kind{"certificates-read", slog.LevelInfo, "the certificates have changed; new connections use them"}
+}
+
+// CertificatesUnreadable means that the files of --tls-cert, --tls-key or --client-ca have
+// changed and can't be read, or don't fit together. What was read before counts until they do. It
+// is logged again when error is another one.
+//
+// Do: mend what error says.
+type CertificatesUnreadable struct {
+	Error error
+}
+
+func (CertificatesUnreadable) kind() Kind {
+	return Kind{"certificates-unreadable", slog.LevelWarn, "the certificates can't be read; those from before stay in use"}
+}
+
+// ConnectionsFull means that as many clients are connected as may be. A connection that has not
+// asked for anything gives its place to a new one; if there is none, the new one is closed. It
+// is logged again once a tenth of the connections was free.
+//
+// Do: look for a client that opens connections without end, or raise --limit connections.
+type ConnectionsFull struct {
+	Connections int // how many there may be
+}
+
+func (ConnectionsFull) kind() Kind {
+	return Kind{"connections-full", slog.LevelWarn, "all connections are taken; new ones may be closed"}
+}
+
+// ClientRefused means that the server has ended the connection or the stream of a client: its
+// certificate is not valid or does not allow it the node id that it claims, it asks for secrets
+// over plain TCP, or for more than a limit allows. Other clients are not affected. It is logged
+// once in 10 minutes for each host and reason.
+//
+// Do: error says what the client did. Mend its certificate or its bootstrap, or --allow-node or
+// --limit here.
+type ClientRefused struct {
+	Client string // its address, empty for a Unix socket
+	Error  string // why
+}
+
+func (ClientRefused) kind() Kind {
+	return Kind{"client-refused", slog.LevelWarn, "a client was refused"}
+}

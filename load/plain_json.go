@@ -1,0 +1,42 @@
+package load
+
+import (
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// PlainJSON is a JSON document of another program that holds no resources, such as a client of
+// gRPC: what findings about it need.
+type PlainJSON struct{ document *document }
+
+// ParseJSON makes a PlainJSON of the text of a file. The findings say why another program would
+// not read it as JSON: for its syntax, its encoding, or a key that an object has twice.
+func ParseJSON(name string, data []byte) (*PlainJSON, diag.List) {
+	s := newSource(name, formatJSON, data)
+	s.onlyJSON = true
+	j := &PlainJSON{s.document(s.data, 0)}
+	if s.marked {
+		return j, diag.List{s.finding(codeSyntax, s.point(0), "JSON has no byte order mark", "save the file without one")}
+	}
+	d := decoder{file: newFile(s)}
+	if d.invalidUTF8() {
+		return j, d.file.diagnostics()
+	}
+	return j, notJSON(j.document)
+}
+
+// Finding returns a finding about the value at a path, or where key is set about its key. A path
+// that the document does not have leads to the nearest value around it.
+func (j *PlainJSON) Finding(code diag.Code, path xds.Path, key bool, message, help string) diag.Diagnostic {
+	d := j.document.source.finding(code, j.document.rangeOf(steps(path), key), message, help)
+	d.Path = string(path)
+	return d
+}
+
+// Line returns the source line at a position, as Result.Line does.
+func (j *PlainJSON) Line(p diag.Position) (string, bool) {
+	if p.File != j.document.source.name {
+		return "", false
+	}
+	return j.document.source.shown(p.Line)
+}

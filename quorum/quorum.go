@@ -1,0 +1,50 @@
+// Package quorum says how many of those that answer must acknowledge: Envoys that read files, or
+// clients that are served.
+package quorum
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Quorum is how many of those that answer must acknowledge. The zero value is all of them.
+type Quorum struct {
+	n int // 0 is all
+}
+
+// Parse takes "all", "any", or a number of Envoys.
+func Parse(text string) (Quorum, error) {
+	switch text {
+	case "all":
+		return Quorum{}, nil
+	case "any":
+		return Quorum{n: 1}, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return Quorum{}, fmt.Errorf("quorum %q: want all, any or a number of Envoys, 1 or more", text)
+	}
+	return Quorum{n: n}, nil
+}
+
+// String returns the text that Parse takes.
+func (q Quorum) String() string {
+	switch q.n {
+	case 0:
+		return "all"
+	case 1:
+		return "any"
+	}
+	return strconv.Itoa(q.n)
+}
+
+// Within reports whether that many can meet the quorum.
+func (q Quorum) Within(most int) bool { return q.n <= most }
+
+// Of returns how many it is of those that answer.
+func (q Quorum) Of(answering int) int {
+	if q.n == 0 {
+		return answering
+	}
+	return min(q.n, answering)
+}

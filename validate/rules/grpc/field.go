@@ -1,0 +1,29 @@
+package grpc
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds"
+)
+
+// reject reports why gRPC rejects a resource.
+type reject func(path xds.Path, what, help string)
+
+// isSet reports whether a message has a field.
+func isSet(m protoreflect.ProtoMessage, field protoreflect.Name) bool {
+	return m.ProtoReflect().Has(m.ProtoReflect().Descriptor().Fields().ByName(field))
+}
+
+// isEmpty reports whether a text field is empty.
+func isEmpty(m protoreflect.ProtoMessage, field string) bool {
+	r := m.ProtoReflect()
+	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(field))).String() == ""
+}
+
+// fieldOf returns the field of a oneof that is set, "" for none.
+func fieldOf(m protoreflect.Message, oneof protoreflect.Name) string {
+	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName(oneof)); f != nil {
+		return string(f.Name())
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package grpc
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+)
+
+var grpcEndpoints = &validate.Rule{
+	Code: "grpc-endpoints",
+	Doc: `gRPC rejects or ignores endpoints of an assignment.
+
+Each entry of endpoints needs a locality, which may be empty ({}), and a load_balancing_weight
+of 1 or more: gRPC ignores an entry without a weight, so that its endpoints get no calls, an
+error where no other entry has endpoints, else a warning. With Envoy both may be left out.
+
+gRPC rejects an assignment in which two entries of one priority have the same locality, in which
+a priority is left out (0 and 2 without 1), in which two endpoints have the same address, an
+endpoint has the weight 0, or weights add up to more than 4294967295. An endpoint needs a
+socket_address: gRPC reads any other as an empty one (gRFC A27, A37).`,
+	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.ClusterLoadAssignment"},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		if n.Parent != nil {
+			return // of a cluster: grpc-cluster
+		}
+		checkAssignment(p, n.Message.(*endpointv3.ClusterLoadAssignment))
+	},
+}
+
+func checkAssignment(p *validate.Pass, a *endpointv3.ClusterLoadAssignment) {
+	c := assignmentCheck{
+		Pass: p, addresses: make(map[string]bool),
+		localities: make(map[uint32]map[string]bool), sums: make(map[uint32]uint64),
+	}
+	weighted := 0
+	for _, l := range a.GetEndpoints() {
+		if l.GetLoadBalancingWeight().GetValue() > 0 && len(l.GetLbEndpoints()) > 0 {
+			weighted++
+		}
+	}
+	for i, l := range a.GetEndpoints() {
+		path := xds.Path("endpoints").Index(i)
+		switch {
+		case l.GetLocality() == nil:
+			c.reject(path, "an entry of endpoints has no locality", "write locality: {}, or that of the endpoints")
+		case l.GetLoadBalancingWeight().GetValue() > 0:
+			c.locality(path, l)
+		case len(l.GetLbEndpoints()) > 0:
+			p.Report(validate.Finding{
+				Path: path, Warning: weighted > 0,
+				Message: "gRPC ignores these endpoints, because their locality has no load_balancing_weight",
+				Help:    "write load_balancing_weight: 1, or the weight of the locality",
+			})
+		}
+	}
+	c.priorities()
+}
+
+// assignmentCheck is what an assignment has so far.
+type assignmentCheck struct {
+	*validate.Pass
+	addresses  map[string]bool
+	localities map[uint32]map[string]bool // by priority
+	sums       map[uint32]uint64          // of weights, by priority
+}
+
+func (c *assignmentCheck) reject(path xds.Path, what, help string) {
+	c.Report(validate.Finding{Path: path, Message: "gRPC rejects the endpoints: " + what, Help: help})
+}
+
+func (c *assignmentCheck) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
+	priority, is := l.GetPriority(), l.GetLocality()
+	if c.localities[priority] == nil {
+		c.localities[priority] = make(map[string]bool)
+	}
+	key := fmt.Sprintf("%q %q %q", is.GetRegion(), is.GetZone(), is.GetSubZone())
+	if c.localities[priority][key] {
+		c.reject(path.Field("locality"), fmt.Sprintf("two entries of priority %d have the same locality", priority), "put their endpoints into one entry")
+	}
+	c.localities[priority][key] = true
+	c.add(path, priority, l.GetLoadBalancingWeight().GetValue())
+	c.endpoints(path.Field("lb_endpoints"), l.GetLbEndpoints())
+}
+
+func (c *assignmentCheck) add(path xds.Path, priority, weight uint32) {
+	was := c.sums[priority]
+	c.sums[priority] += uint64(weight)
+	if was <= math.MaxUint32 && c.sums[priority] > math.MaxUint32 {
+		c.reject(path.Field("load_balancing_weight"), fmt.Sprintf("the weights of the localities of priority %d add up to more than %d", priority, uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
+	}
+}
+
+func (c *assignmentCheck) endpoints(path xds.Path, list []*endpointv3.LbEndpoint) {
+	var sum uint64
+	for i, e := range list {
+		at := path.Index(i)
+		weight := uint64(1)
+		if w := e.GetLoadBalancingWeight(); w != nil {
+			weight = uint64(w.GetValue())
+		}
+		if weight == 0 {
+			c.reject(at.Field("load_balancing_weight"), "the weight of an endpoint is 0", "write 1 or more, or remove the endpoint")
+		}
+		if sum <= math.MaxUint32 && sum+weight > math.MaxUint32 {
+			c.reject(path, fmt.Sprintf("the weights of the endpoints of a locality add up to more than %d", uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
+		}
+		sum += weight
+		c.address(at.Field("endpoint").Field("address"), e.GetEndpoint().GetAddress())
+		for j, more := range e.GetEndpoint().GetAdditionalAddresses() {
+			c.address(at.Field("endpoint").Field("additional_addresses").Index(j).Field("address"), more.GetAddress())
+		}
+	}
+}
+
+func (c *assignmentCheck) address(path xds.Path, a *corev3.Address) {
+	s := a.GetSocketAddress()
+	if s == nil {
+		c.Report(validate.Finding{Path: path, Message: "gRPC can't connect to the endpoint: it has no socket_address", Help: "write a socket_address"})
+		return
+	}
+	text := net.JoinHostPort(s.GetAddress(), strconv.Itoa(int(s.GetPortValue())))
+	if c.addresses[text] {
+		c.reject(path, fmt.Sprintf("two endpoints have the address %s", text), "remove one of them")
+	}
+	c.addresses[text] = true
+}
+
+// priorities checks that none is left out.
+func (c *assignmentCheck) priorities() {
+	for i := range uint32(len(c.localities)) {
+		if c.localities[i] == nil {
+			c.reject("endpoints", fmt.Sprintf("no entry with a load_balancing_weight has the priority %d, and some have a higher one", i), "number the priorities from 0, without a gap")
+			return
+		}
+	}
+}

@@ -1,0 +1,26 @@
+// Package grpc holds the rules about gRPC clients and servers, of the profile grpc.
+//
+// What they say was tried on grpc-go (serve/grpc_verdicts_test.go). Where the gRPC of another
+// language is known to differ, the Doc of the rule says so.
+package grpc
+
+import "xdspub/validate"
+
+// Rules are all of them, sorted by code.
+var Rules = about(
+	grpcCluster,
+	grpcEndpoints,
+	grpcHTTPFilter,
+	grpcIgnoredField,
+	grpcListener,
+	grpcRoute,
+	grpcTLS,
+)
+
+// about says that rules are about gRPC alone.
+func about(rules ...*validate.Rule) []*validate.Rule {
+	for _, r := range rules {
+		r.Profiles = []validate.Profile{validate.GRPC}
+	}
+	return rules
+}
