@@ -84,7 +84,7 @@ func (l *changeLog) refusal(o Outcome) {
 	switch {
 	case !o.Restored:
 		l.log.Write(event.RollbackFailed{Snapshot: o.Snapshot, Step: o.Refusal.Step})
-	case len(o.Moved.Undone) == 0:
+	case o.kept():
 		l.log.Write(event.RefusedKept{Snapshot: o.Snapshot, Step: o.Refusal.Step})
 		l.published = o.Snapshot
 		return // it is not held

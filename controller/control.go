@@ -12,7 +12,10 @@ import (
 // announce sets the state that the control socket shows first.
 func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
-	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Since: now(), Snapshot: w.out()}
+	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Since: now(), Snapshot: w.out(), Serves: w.options.Server != nil}
+	if w.shown.Serves {
+		w.control.TellClients(w.options.Server.Clients)
+	}
 	w.control.Tell(w.shown)
 	return err
 }
@@ -20,6 +23,9 @@ func (w *watching) announce() error {
 // listen opens the control socket in the output directory. A watch runs without it where
 // that fails.
 func (w *watching) listen() {
+	if !w.writes() {
+		return
+	}
 	err, problem := w.control.Bind(w.options.Out), ""
 	switch {
 	case err != nil:

@@ -22,15 +22,21 @@ import (
 	"time"
 
 	"xdspub/check"
+	"xdspub/clients"
+	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/pipeline"
 	"xdspub/planner"
 	"xdspub/publish"
+	"xdspub/xds"
 )
 
-// Options of a Controller: those of the stages, and its own.
+// Options of a Controller: those of the stages, and its own. With a Server, Out may be empty:
+// then nothing is written.
 type Options struct {
 	pipeline.Options
+	// Server serves what is published over the network; nil where nothing is served.
+	Server Server
 	// Group is the name or number of the group that may read secret files; empty for the
 	// group of the output directory.
 	Group string
@@ -38,7 +44,29 @@ type Options struct {
 	WarningsAsErrors bool
 }
 
-// Controller publishes one source tree into one output directory. Not for concurrent use.
+// Server serves snapshots to clients of the xDS transport protocol.
+type Server interface {
+	// Publish makes a snapshot what is served; the same one again changes nothing. A
+	// *clients.RefusedError means that clients rejected it, any other error that the snapshot
+	// before is served.
+	Publish(ctx context.Context, s *xds.Snapshot) error
+	// Restore makes a snapshot what is served that clients may have from a process before this one.
+	// It waits for no client.
+	Restore(ctx context.Context, s *xds.Snapshot) error
+	// Served returns what clients get: the snapshot that was published last, with what stays until
+	// its Trim. It is nil before the first Publish.
+	Served() *xds.Snapshot
+	// Retry sends clients once more what they rejected.
+	Retry(ctx context.Context) error
+	// Clients returns who is served.
+	Clients() []clients.Client
+	// Trim removes what was replaced long ago, and returns how many resources. next is when to
+	// call it again; zero where nothing waits.
+	Trim(ctx context.Context, now time.Time) (removed int, next time.Time, err error)
+}
+
+// Controller publishes one source tree into one output directory, or to a Server, or both. Not
+// for concurrent use.
 type Controller struct {
 	options  Options
 	log      *event.Log
@@ -48,6 +76,11 @@ type Controller struct {
 	given string
 	dir   *publish.Dir // nil while it is not open
 	retry bool         // the next Prepare retries what is held
+	// accepted was published last, be it by a process before this one, and refused is why clients of the Server have rejected another
+	// snapshot, which is held; nil for none.
+	accepted *xds.Snapshot
+	refused  *publish.Refusal
+	judged   judged
 }
 
 // New returns a Controller. It changes nothing on disk.
@@ -55,10 +88,10 @@ func New(o Options) *Controller {
 	return &Controller{options: o, log: o.Log, pipeline: pipeline.New(o.Options), given: o.Out}
 }
 
-// Configure replaces the options, but for Out and Clock.
+// Configure replaces the options, but for Out, Server and Clock.
 func (c *Controller) Configure(o Options) {
-	o.Out, o.Clock = c.options.Out, c.options.Clock
-	c.options, c.pipeline = o, pipeline.New(o.Options)
+	o.Out, o.Server, o.Clock = c.options.Out, c.options.Server, c.options.Clock
+	c.options, c.pipeline, c.judged = o, pipeline.New(o.Options), judged{}
 	if c.dir != nil {
 		c.pipeline.Opened(c.dir)
 	}
@@ -78,10 +111,13 @@ func (c *Controller) Check(ctx context.Context) (*check.Result, error) {
 // make the source tree invalid. A *published.UsageError means that the output directory does
 // not allow the options.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
-	if checked.Invalid(c.options.WarningsAsErrors) {
+	switch id := checked.Snapshot.ID(); {
+	case checked.Invalid(c.options.WarningsAsErrors):
 		return nil, nil
+	case c.refused != nil && c.refused.Snapshot == id:
+		return &planner.Plan{ID: id, Snapshot: checked.Snapshot, Held: c.refused}, nil
 	}
-	plan, findings, err := c.pipeline.Plan(ctx, checked.Snapshot, time.Now())
+	plan, findings, err := c.planned(ctx, checked.Snapshot)
 	checked.Add(findings)
 	if err != nil || checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, err
@@ -89,10 +125,26 @@ func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.
 	return plan, nil
 }
 
+func (c *Controller) planned(ctx context.Context, s *xds.Snapshot) (plan *planner.Plan, findings diag.List, err error) {
+	if c.Out() == "" { // what runs is in no file
+		if findings, err = c.transitions(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !c.writes() {
+		return &planner.Plan{ID: s.ID(), Snapshot: s}, findings, nil
+	}
+	plan, more, err := c.pipeline.Plan(ctx, s, time.Now())
+	return plan, append(findings, more...), err
+}
+
 // Open locks the output directory, and makes it where there is none. From then on the
 // Controller uses the directory that the path leads to now. A *publish.LockedError means
 // that another process publishes there.
 func (c *Controller) Open() error {
+	if !c.writes() {
+		return nil
+	}
 	if checked := check.Overlap(c.options.Source.Path, c.given); checked != nil {
 		return errors.New(checked.Diagnostics[0].Message)
 	}
@@ -105,8 +157,11 @@ func (c *Controller) Open() error {
 	return nil
 }
 
+// writes reports whether there is an output directory.
+func (c *Controller) writes() bool { return c.given != "" }
+
 // IsOpen reports whether the output directory is open, be it lost or not.
-func (c *Controller) IsOpen() bool { return c.dir != nil }
+func (c *Controller) IsOpen() bool { return c.dir != nil || !c.writes() }
 
 // Lost reports whether the open output directory was removed or replaced.
 func (c *Controller) Lost() bool { return c.dir != nil && c.dir.Lost() }
@@ -126,18 +181,28 @@ func (c *Controller) RetryHeld() { c.retry = true }
 // process before this one, corrects the times on record, and releases the held snapshots
 // after RetryHeld.
 func (c *Controller) Prepare(ctx context.Context) error {
-	if err := c.pipeline.Recover(ctx, c.dir); err != nil {
-		return err
+	if c.writes() {
+		if err := c.pipeline.Recover(ctx, c.dir); err != nil {
+			return err
+		}
+		if err := c.pipeline.KeepTime(c.dir); err != nil {
+			return err
+		}
 	}
-	if err := c.pipeline.KeepTime(c.dir); err != nil {
-		return err
+	if !c.retry {
+		return nil
 	}
-	if c.retry {
+	if c.writes() {
 		if err := c.pipeline.Retry(ctx, c.dir); err != nil {
 			return err
 		}
-		c.retry = false
 	}
+	if c.options.Server != nil {
+		if err := c.options.Server.Retry(ctx); err != nil {
+			return err
+		}
+	}
+	c.retry, c.refused = false, nil
 	return nil
 }
 
@@ -145,7 +210,7 @@ func (c *Controller) Prepare(ctx context.Context) error {
 // one. An error means that it stopped: each published file is whole, and the next plan
 // starts from there. With the Verdict RefusedByEnvoy it means that the rollback is not
 // complete. It is publish.ErrLost where the output directory was removed or replaced: then
-// all files have to be published again.
+// all files have to be published again. The Server gets what is in the output directory.
 func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *planner.Plan) (Outcome, error) {
 	switch {
 	case plan == nil:
@@ -153,10 +218,8 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	case plan.Held != nil:
 		return outcomeOf(Held, checked, plan, pipeline.Result{}), nil
 	}
-	result, err := c.pipeline.Publish(ctx, c.dir, plan)
-	if err == nil && c.dir.Lost() {
-		err = publish.ErrLost // the files are not at the path that Envoy reads
-	}
+	before := c.recorded(ctx, checked.Snapshot)
+	result, err := c.write(ctx, plan)
 	if errors.Is(err, publish.ErrLost) {
 		return Outcome{}, err
 	}
@@ -168,20 +231,91 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		}
 		return o, err
 	}
+	if err == nil && c.options.Server != nil {
+		err = c.serveAfter(ctx, before, checked.Snapshot)
+		if refused, ok := errors.AsType[*clients.RefusedError](err); ok {
+			return c.takenBack(ctx, refused, outcomeOf(RefusedByEnvoy, checked, plan, result))
+		}
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
+	c.accepted, c.refused = checked.Snapshot, nil
 	return outcomeOf(Published, checked, plan, result), nil
+}
+
+// takenBack holds a snapshot that clients of the Server rejected, and restores the output directory.
+// The first snapshot stays, as it does where an Envoy that reads files rejects it.
+func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedError, o Outcome) (Outcome, error) {
+	o.Refusal = &publish.Refusal{Snapshot: o.Snapshot, Time: now(), Step: "clients", Findings: refused.Findings}
+	o.Findings, o.TakenBack, o.Restored = refused.Findings, refused.TakenBack, true
+	if !o.TakenBack {
+		return o, nil
+	}
+	c.refused = o.Refusal
+	if !c.writes() || c.accepted == nil {
+		return o, nil
+	}
+	plan, _, err := c.pipeline.Plan(ctx, c.accepted, time.Now())
+	if err == nil && plan != nil {
+		_, err = c.write(ctx, plan)
+	}
+	o.Restored = err == nil
+	return o, err
+}
+
+// write publishes into the output directory, where there is one.
+func (c *Controller) write(ctx context.Context, plan *planner.Plan) (pipeline.Result, error) {
+	if !c.writes() {
+		return pipeline.Result{}, nil
+	}
+	result, err := c.pipeline.Publish(ctx, c.dir, plan)
+	if err == nil && c.dir.Lost() {
+		err = publish.ErrLost // the files are not at the path that Envoy reads
+	}
+	return result, err
 }
 
 // Settled reports whether the open output directory is as the last Plan and Publish left it, and
 // nothing in it is due. The same snapshot would then give a plan that moves nothing.
-func (c *Controller) Settled() bool { return c.pipeline.Settled(c.dir, time.Now()) }
+func (c *Controller) Settled() bool {
+	return !c.writes() || c.pipeline.Settled(c.dir, time.Now())
+}
 
-// Trim removes what nothing can use any more. next is when to call it again; zero where
-// nothing waits.
-func (c *Controller) Trim(ctx context.Context) (trimmed publish.Result, next time.Time, err error) {
-	return c.pipeline.Trim(ctx, c.dir, time.Now())
+// Trim removes what nothing can use any more from the output directory, and from what is served.
+// next is when to call it again; zero where nothing waits.
+func (c *Controller) Trim(ctx context.Context) (trimmed Trimmed, next time.Time, err error) {
+	now := time.Now()
+	if c.writes() {
+		if trimmed.Files, next, err = c.pipeline.Trim(ctx, c.dir, now); err != nil {
+			return trimmed, next, err
+		}
+	}
+	if c.options.Server == nil {
+		return trimmed, next, nil
+	}
+	var then time.Time
+	trimmed.Resources, then, err = c.options.Server.Trim(ctx, now)
+	if next.IsZero() || !then.IsZero() && then.Before(next) {
+		next = then
+	}
+	return trimmed, next, err
+}
+
+// Trimmed is what a Trim has removed.
+type Trimmed struct {
+	// Files are those that it wrote and removed.
+	Files publish.Result
+	// Resources is how many are no longer served.
+	Resources int
+}
+
+// moves is how often something moved in the output directory.
+func (c *Controller) moves() int {
+	if c.dir == nil {
+		return 0
+	}
+	return c.dir.Moves()
 }
 
 // Out returns the id of the snapshot on record in the output directory; empty where there is

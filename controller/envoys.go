@@ -98,7 +98,7 @@ func (l *envoyLog) heard(b envoy.Heartbeat, moves int) bool {
 		l.known[b.URL] = s
 	}
 	switch {
-	case b.Unreachable(): // which the Fleet logs
+	case envoy.Unreachable(b.Err): // which the Fleet logs
 		return false
 	case b.Err != nil:
 		l.say(s, b.Err.Error(), event.EnvoyUnknown{Envoy: b.URL, Error: b.Err})
@@ -116,7 +116,7 @@ func (l *envoyLog) runs(r confirm.Running, process envoy.Heartbeat, moves int) {
 	s := l.known[r.URL]
 	text := fmt.Sprint(r.NotApplied)
 	switch {
-	case envoy.Heartbeat{Err: r.Err}.Unreachable(), r.Starting:
+	case envoy.Unreachable(r.Err), r.Starting:
 		return
 	case r.Err != nil:
 		l.say(s, r.Err.Error(), event.EnvoyUnknown{Envoy: r.URL, Error: r.Err})

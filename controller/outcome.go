@@ -47,7 +47,13 @@ type Outcome struct {
 	// Restored means, for RefusedByEnvoy, that the rollback is complete, or that there was
 	// no snapshot to roll back to.
 	Restored bool
+	// TakenBack means that clients of the Server have rejected the snapshot, and that it serves the
+	// one before again.
+	TakenBack bool
 }
+
+// kept reports whether a refused snapshot stays published, since nothing was published before it.
+func (o Outcome) kept() bool { return !o.TakenBack && len(o.Moved.Undone) == 0 }
 
 func outcomeOf(v Verdict, checked *check.Result, plan *planner.Plan, result pipeline.Result) Outcome {
 	o := Outcome{Verdict: v, Summary: checked.Summary, Findings: checked.Diagnostics, Moved: result.Result, Answers: result.Outcomes}
@@ -92,7 +98,7 @@ func (o Outcome) AfterRefusal() string {
 	switch {
 	case !o.Restored:
 		return "the rollback is not complete, and the next run continues it"
-	case len(o.Moved.Undone) == 0:
+	case o.kept():
 		return "it stays published, since nothing was published before it"
 	}
 	return "the snapshot before is published again"

@@ -125,12 +125,26 @@ func (w *watching) run(ctx context.Context) (err error) {
 	if _, err := w.turn(ctx, starting); isUsage(err) {
 		return err // the output directory does not allow the options, now or later
 	}
+	if err := w.serveRecorded(ctx); err != nil {
+		w.log.Write(event.Failed{Error: err, Reason: starting})
+	}
 	w.giveBack() // to read and publish all leaves more garbage than a watch holds
 	for ctx.Err() == nil {
 		w.next(ctx)
 	}
 	w.log.Write(event.Ended{Published: w.changeLog.published})
 	return nil
+}
+
+// serveRecorded has the Server serve what is in the output directory, where this watch could not
+// publish at its start.
+func (w *watching) serveRecorded(ctx context.Context) error {
+	s := w.recorded(ctx, xds.NewSnapshot(nil))
+	if s == nil {
+		return nil
+	}
+	w.log.Write(event.ServingPublished{Published: w.out()})
+	return w.restore(ctx, s)
 }
 
 // next waits for the next reason to reconcile or trim, and does that.
@@ -169,6 +183,9 @@ func (w *watching) next(ctx context.Context) {
 // reconcile: a link in the tree may lead there, and a source that is one file may be in the
 // same folder.
 func ignored(out string) func(string) bool {
+	if out == "" {
+		return nil
+	}
 	abs, err := filepath.Abs(out)
 	if err != nil {
 		abs = out
@@ -249,7 +266,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		return Outcome{Verdict: Published, Snapshot: checked.Snapshot.ID(), Summary: checked.Summary, Findings: checked.Diagnostics}, nil
 	}
 	w.planned = true
-	pass := idle{checked.Snapshot, slices.Clone(checked.Diagnostics), w.dir.Moves()}
+	pass := idle{checked.Snapshot, slices.Clone(checked.Diagnostics), w.moves()}
 	w.idle = idle{}
 	if whole {
 		w.settled = nil // what it finds changed by hand is known once it is published
@@ -263,7 +280,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	}
 	w.changeLog.checked(checked, checked.Invalid(w.options.WarningsAsErrors))
 	o, err = w.Publish(ctx, checked, plan)
-	w.envoyLog.moved(o.Answers, pass.moves, w.dir.Moves())
+	w.envoyLog.moved(o.Answers, pass.moves, w.moves())
 	if errors.Is(err, publish.ErrLost) {
 		return o, err
 	}
@@ -277,7 +294,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 		return o, err
 	}
 	err = w.trim(ctx)
-	if err == nil && whole && o.Verdict == Published && pass.moves == w.dir.Moves() {
+	if err == nil && whole && o.Verdict == Published && pass.moves == w.moves() {
 		w.idle = pass
 	}
 	return o, err
@@ -297,7 +314,7 @@ func (w *watching) giveBack() {
 // nor the output directory. What waits for its trim has a timer of its own.
 func (w *watching) isIdle(checked *check.Result) bool {
 	return checked.Snapshot == w.idle.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idle.found) &&
-		w.dir.Moves() == w.idle.moves && w.Settled()
+		w.moves() == w.idle.moves && w.Settled()
 }
 
 // ready opens the output directory where it is not open, and makes it ready for Plan.
@@ -324,13 +341,16 @@ func (w *watching) trim(ctx context.Context) error {
 	if !w.IsOpen() || w.Lost() {
 		return nil // the next reconcile opens it again
 	}
-	before := w.dir.Moves()
+	before := w.moves()
 	trimmed, next, err := w.Trim(ctx)
 	w.nextTrim = next
-	if written, removed := Files(trimmed); written+removed == 0 {
-		w.envoyLog.moved(nil, before, w.dir.Moves()) // records at most
+	if written, removed := Files(trimmed.Files); written+removed == 0 {
+		w.envoyLog.moved(nil, before, w.moves()) // records at most
 	} else {
 		w.log.Write(event.Trimmed{Written: written, Removed: removed})
+	}
+	if trimmed.Resources > 0 {
+		w.log.Write(event.ResourcesTrimmed{Removed: trimmed.Resources})
 	}
 	return err
 }

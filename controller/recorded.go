@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/xds"
+)
+
+// recorded returns what is in the output directory where the Server serves nothing yet: clients may
+// have it from a process before this one. Resources with errors are left out, as far as next does not
+// replace them. It is nil where there is nothing to restore.
+func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snapshot {
+	if c.options.Server == nil || c.options.Server.Served() != nil || c.dir == nil {
+		return nil
+	}
+	m, err := c.dir.Reader().Manifest()
+	if err != nil || m.Snapshot == "" || m.Snapshot == next.ID() && len(m.Retired) == 0 {
+		return nil // the plan says what is wrong with the record
+	}
+	s, err := c.pipeline.Published()
+	if err != nil {
+		c.log.Write(event.PublishedLeftOut{LeftOut: "all", Error: err.Error()})
+		return nil
+	}
+	s, wrong := c.options.Source.Rules.Fit(ctx, s, next)
+	if len(wrong) > 0 {
+		c.log.Write(event.PublishedLeftOut{LeftOut: diag.Few(resourcesOf(wrong), mostLeftOut), Error: wrong[0].Message})
+	}
+	if s.Len() == 0 {
+		return nil
+	}
+	return s
+}
+
+// mostLeftOut is how many resources a line of the log lists.
+const mostLeftOut = 5
+
+// resourcesOf returns the resources that findings are about, each once.
+func resourcesOf(list diag.List) []string {
+	var all []string
+	for _, d := range list {
+		all = append(all, fmt.Sprintf("%s %q", xds.TypeOfURL(d.Resource.Type).Noun, d.Resource.Name))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// restore has the Server serve what was recorded, so that what comes next is a change of it: what
+// that no longer has stays until its trim, and a listener may take an address of another one.
+func (c *Controller) restore(ctx context.Context, s *xds.Snapshot) error {
+	if s == nil {
+		return nil
+	}
+	if err := c.options.Server.Restore(ctx, s); err != nil {
+		return err
+	}
+	c.accepted = s
+	return nil
+}
+
+// serveAfter has the Server serve a snapshot, after what was recorded.
+func (c *Controller) serveAfter(ctx context.Context, before, s *xds.Snapshot) error {
+	if err := c.restore(ctx, before); err != nil {
+		return err
+	}
+	return c.options.Server.Publish(ctx, s)
+}

@@ -1,0 +1,176 @@
+package controller
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"xdspub/check"
+	"xdspub/event"
+	"xdspub/serve/cache"
+	"xdspub/xds"
+)
+
+// restarted publishes web, has somebody edit the output directory, and returns a Controller of a
+// later process with a Server of its own, and its log.
+func restarted(t *testing.T, edit func(out string)) (*site, *Controller, *critic, *bytes.Buffer) {
+	s := newSite(t, web)
+	first := New(s.o)
+	if err := first.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if o := s.pass(first); o.Verdict != Published {
+		t.Fatal(o.Message())
+	}
+	first.Close()
+	edit(s.o.Out)
+	server, log := &critic{}, new(bytes.Buffer)
+	s.o.Server, s.o.Log = server, event.New(slog.NewTextHandler(log, nil))
+	c := New(s.o)
+	if err := c.Open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return s, c, server, log
+}
+
+// TestRestored: a Server that starts serves what is in the output directory, and then the source
+// tree as a change of it.
+func TestRestored(t *testing.T) {
+	s, c, server, _ := restarted(t, func(string) {})
+	s.write(other)
+	if o := s.pass(c); o.Verdict != Published {
+		t.Fatal(o.Message())
+	}
+	if server.restored == nil || server.restored.Lookup(xds.Cluster, "web") == nil || server.restored.Lookup(xds.Cluster, "other") != nil {
+		t.Error("what was published is not restored")
+	}
+	if server.now.Lookup(xds.Cluster, "other") == nil || len(server.served) != 1 {
+		t.Errorf("served %v", server.served)
+	}
+	was := server.restored
+	s.write(web)
+	if s.pass(c); server.restored != was {
+		t.Error("restored once more")
+	}
+}
+
+// TestRestoredDamage: what is wrong in the output directory keeps no Server from serving the source
+// tree, and is not restored.
+func TestRestoredDamage(t *testing.T) {
+	clusters := func(out string) string { return filepath.Join(out, "cds/cds.json") }
+	for name, tt := range map[string]struct {
+		edit     func(t *testing.T, out string)
+		restored bool
+		log      string
+	}{
+		"an empty directory": {func(t *testing.T, out string) {
+			if err := os.RemoveAll(out); err != nil {
+				t.Fatal(err)
+			}
+		}, false, ""},
+		"no clusters": {func(t *testing.T, out string) {
+			if err := os.Remove(clusters(out)); err != nil {
+				t.Fatal(err)
+			}
+		}, false, ""},
+		"no JSON": {func(t *testing.T, out string) { overwrite(t, clusters(out), "{") }, false, "published-file-unreadable"},
+		"an error": {func(t *testing.T, out string) {
+			text, err := os.ReadFile(clusters(out))
+			if err != nil {
+				t.Fatal(err)
+			}
+			overwrite(t, clusters(out), strings.Replace(string(text), `"name": "web"`, `"name": "web", "connect_timeout": "-1s"`, 1))
+		}, false, `left_out="cluster \"web\""`},
+		"a folder of somebody else": {func(t *testing.T, out string) {
+			if err := os.Mkdir(filepath.Join(out, "lost+found"), 0); err != nil {
+				t.Fatal(err)
+			}
+		}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c, server, log := restarted(t, func(out string) { tt.edit(t, out) })
+			s.write(other)
+			if o := s.pass(c); o.Verdict != Published || server.now == nil || server.now.Lookup(xds.Cluster, "other") == nil {
+				t.Fatal(o.Message(), server.served, log)
+			}
+			if (server.restored != nil) != tt.restored || !strings.Contains(log.String(), tt.log) {
+				t.Errorf("restored: %t; log: %s", server.restored != nil, log)
+			}
+		})
+	}
+}
+
+func overwrite(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFirstTakenBack: clients that reject the first snapshot of a Server go back to what was restored,
+// and so do the files.
+func TestFirstTakenBack(t *testing.T) {
+	s, c, server, _ := restarted(t, func(string) {})
+	server.rejects = "other"
+	s.write(other)
+	if o := s.pass(c); o.Verdict != RefusedByEnvoy || !o.TakenBack || !o.Restored {
+		t.Errorf("%s: %s", o.Verdict, o.Message())
+	}
+	text, err := os.ReadFile(filepath.Join(s.o.Out, "cds/cds.json"))
+	if err != nil || !strings.Contains(string(text), `"web"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	if o := s.pass(c); o.Verdict != Held {
+		t.Errorf("%s: %s", o.Verdict, o.Message())
+	}
+}
+
+// TestNothingToRestore: what nobody has changed while there was no process is not read back.
+func TestNothingToRestore(t *testing.T) {
+	s, c, server, _ := restarted(t, func(string) {})
+	if o := s.pass(c); o.Verdict != Published || server.restored != nil || server.now == nil {
+		t.Errorf("%s; restored: %t", o.Message(), server.restored != nil)
+	}
+}
+
+// TestRestoredAsServed: what is read back from the output directory is for clients what they had of
+// the source tree, by its versions, too.
+func TestRestoredAsServed(t *testing.T) {
+	for _, name := range []string{"ads", "legacy", "quickstart", "static-import"} {
+		s := newSite(t, web)
+		s.o.Source = check.Options{Path: filepath.Join("..", "examples", name), Rules: check.Rules{Profiles: []string{check.Streams, check.Files}}}
+		server := &critic{}
+		s.o.Server = server
+		c := New(s.o)
+		if err := c.Open(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if o := s.pass(c); o.Verdict != Published {
+			t.Fatal(name, o.Message())
+		}
+		restored, err := c.pipeline.Published()
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := func(s *xds.Snapshot) (all []string) {
+			served := cache.New(cache.Options{})
+			if err := served.Publish(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			for _, of := range xds.Types {
+				is, _ := served.Reader().Watch(of)
+				all = append(all, of.API+" "+is.Version(of))
+			}
+			return all
+		}
+		if was, is := versions(server.now), versions(restored); !slices.Equal(was, is) {
+			t.Errorf("%s: clients had %v and get %v", name, was, is)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package admit
+
+import (
+	"crypto/x509"
+	"errors"
+	"strings"
+)
+
+// NodeRule lets a client whose certificate has a name have a node id. Both are patterns: one * in
+// each at most. Where both have one, it stands for the same text in both, so that a rule for many
+// nodes lets none of them be another. ** stands for any text.
+type NodeRule struct{ node, san pattern }
+
+// ParseNodeRule reads a NodeRule, written as ID=SAN.
+func ParseNodeRule(text string) (NodeRule, error) {
+	node, san, ok := strings.Cut(text, "=")
+	if !ok || node == "" || san == "" {
+		return NodeRule{}, errors.New("write ID=SAN, such as edge-*=spiffe://example.org/edge-*")
+	}
+	var r NodeRule
+	for _, p := range []struct {
+		text string
+		to   *pattern
+	}{{node, &r.node}, {san, &r.san}} {
+		if *p.to, ok = parsePattern(p.text); !ok {
+			return NodeRule{}, errors.New("write one * or one ** in each pattern at most")
+		}
+	}
+	return r, nil
+}
+
+// allows reports whether a client with a name may have a node id.
+func (r NodeRule) allows(id, name string) bool {
+	node, ok := r.node.match(id)
+	if !ok {
+		return false
+	}
+	san, ok := r.san.match(name)
+	return ok && (r.node.wildcard != "*" || r.san.wildcard != "*" || node == san)
+}
+
+// NamePattern stands for names in certificates. It has one * or ** at most, which stand for any
+// text.
+type NamePattern struct{ pattern }
+
+// ParseNamePattern reads a NamePattern.
+func ParseNamePattern(text string) (NamePattern, error) {
+	p, ok := parsePattern(text)
+	if !ok || text == "" {
+		return NamePattern{}, errors.New("write a name with one * at most, such as spiffe://example.org/ops/*")
+	}
+	return NamePattern{p}, nil
+}
+
+// pattern is a text with a wildcard, which is *, ** or nothing.
+type pattern struct{ before, wildcard, after string }
+
+func parsePattern(text string) (pattern, bool) {
+	for _, wildcard := range []string{"**", "*"} {
+		if before, after, ok := strings.Cut(text, wildcard); ok {
+			return pattern{before, wildcard, after}, !strings.Contains(before+after, "*")
+		}
+	}
+	return pattern{before: text}, true
+}
+
+// match returns what the wildcard stands for in a text, which is not nothing.
+func (p pattern) match(text string) (string, bool) {
+	if p.wildcard == "" {
+		return "", text == p.before
+	}
+	rest, ok := strings.CutPrefix(text, p.before)
+	if !ok {
+		return "", false
+	}
+	rest, ok = strings.CutSuffix(rest, p.after)
+	return rest, ok && rest != ""
+}
+
+// names returns the subject alternative names of a certificate. Its common name is none.
+func names(c *x509.Certificate) []string {
+	var list []string
+	list = append(list, c.DNSNames...)
+	list = append(list, c.EmailAddresses...)
+	for _, ip := range c.IPAddresses {
+		list = append(list, ip.String())
+	}
+	for _, uri := range c.URIs {
+		list = append(list, uri.String())
+	}
+	return list
+}

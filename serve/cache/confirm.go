@@ -1,0 +1,341 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/quorum"
+	"xdspub/xds"
+)
+
+// Confirmation says how clients confirm a Snapshot.
+type Confirmation struct {
+	// Quorum is how many of the connected clients that the Snapshot concerns must acknowledge it.
+	Quorum quorum.Quorum
+	// Timeout is how long Confirm waits for them; 0 is 15s. A client that does not answer by then
+	// has not rejected it.
+	Timeout time.Duration
+}
+
+// Answers are what the connected clients that a Snapshot concerns say to it.
+type Answers struct {
+	// Concerned is how many they are. Those that went meanwhile do not count.
+	Concerned, Acknowledged, Rejected int
+	// Refused means that so many have rejected it that the quorum can't be met, and TakenBack that
+	// the Snapshot before is served again: there is none before the first.
+	Refused, TakenBack bool
+	// Findings are what the clients say of resources.
+	Findings diag.List
+}
+
+// Confirm publishes a Snapshot as Publish does, and waits until the quorum of the clients has
+// acknowledged it, or so many have rejected it that the quorum can't be met, or the time is over.
+// In the second case it publishes the Snapshot before once more. It returns the error of ctx where
+// that ends; the Snapshot is served then unless that was while it was bound.
+func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (Answers, error) {
+	w := newWait()
+	before, err := c.publish(ctx, s, w)
+	if err != nil {
+		return Answers{}, err
+	}
+	defer w.end()
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.Timeout, 15*time.Second), errTimeout)
+	defer cancel()
+	answers := w.await(ctx, o.Quorum)
+	if err := context.Cause(ctx); err != nil && err != errTimeout {
+		return answers, err
+	}
+	if answers.Refused && before != nil {
+		err = c.takeBack(ctx, before, w)
+		answers.TakenBack = err == nil
+	}
+	c.logAnswers(answers, w.silent())
+	return answers, err
+}
+
+// takeBack serves the Snapshot before again. What it lacks is retired, as always: listeners and
+// routes of the clients that have taken it lead there. Once these have gone back, what was
+// rejected is removed: clients that reject it can't take what comes with it.
+func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wait) error {
+	back := newWait()
+	defer back.end()
+	if _, err := c.publish(context.WithoutCancel(ctx), before, back); err != nil {
+		return err
+	}
+	back.await(ctx, quorum.Quorum{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var gone []*xds.Resource
+	for _, key := range refused.rejected() {
+		if r, ok := c.retired[key]; ok {
+			gone = append(gone, r.Resource)
+		}
+	}
+	return c.remove(context.WithoutCancel(ctx), gone)
+}
+
+var errTimeout = errors.New("the clients have not answered in time")
+
+// mostNames is how many names a line of the log lists.
+const mostNames = 5
+
+func (c *Cache) logAnswers(a Answers, silent []string) {
+	switch log := c.options.Log; {
+	case a.Refused:
+		log.Write(event.SnapshotRefused{Clients: a.Concerned, Rejected: a.Rejected, TakenBack: a.TakenBack})
+	case a.Concerned == 0:
+	case len(silent) > 0 && a.Acknowledged < a.Concerned-a.Rejected:
+		log.Write(event.SnapshotUnconfirmed{Clients: a.Concerned, Acknowledged: a.Acknowledged, Silent: diag.Few(silent, mostNames)})
+	default:
+		log.Write(event.SnapshotConfirmed{Clients: a.Concerned, Acknowledged: a.Acknowledged})
+	}
+}
+
+// wait is the wait for the answers of clients to a Snapshot.
+type wait struct {
+	changed chan struct{} // has room for one
+
+	mu       sync.Mutex
+	clients  map[*connected]*tally
+	streams  map[*Stream]struct{} // that have not answered
+	refusals map[string]*blame
+	keys     map[xds.Key]bool // of the resources that a client rejected
+}
+
+// tally are the answers of the streams of one client.
+type tally struct {
+	pending  int
+	answered bool
+	rejected bool
+}
+
+// blame is a finding, and how many clients have it.
+type blame struct {
+	finding diag.Diagnostic
+	clients map[*connected]struct{}
+}
+
+func newWait() *wait {
+	return &wait{changed: make(chan struct{}, 1), clients: make(map[*connected]*tally), streams: make(map[*Stream]struct{}), refusals: make(map[string]*blame), keys: make(map[xds.Key]bool)}
+}
+
+// expects makes a stream one that has to answer.
+func (w *wait) expects(s *Stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.clients[s.client] == nil {
+		w.clients[s.client] = &tally{}
+	}
+	w.clients[s.client].pending++
+	w.streams[s] = struct{}{}
+}
+
+// answers takes up the answer of a stream: its refusal, or nil.
+func (w *wait) answers(s *Stream, r *refusal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.left(s)
+	t.answered = true
+	if r != nil {
+		t.rejected = true
+		for _, name := range r.meant() {
+			w.keys[xds.Key{Type: r.of, Name: name}] = true
+		}
+		for _, d := range r.findings(fmt.Sprintf("client %q", s.client.Node), &s.view.clients.places) {
+			w.blames(s.client, d, fmt.Sprintf("%s %q: %s", d.Resource.Type, d.Resource.Name, r.words()))
+		}
+	}
+}
+
+// mostFindings is how many findings an answer has.
+const mostFindings = 100
+
+// blames takes up a finding. Those that differ by the client are one.
+func (w *wait) blames(c *connected, d diag.Diagnostic, words string) {
+	b := w.refusals[words]
+	if b == nil {
+		if len(w.refusals) >= mostFindings {
+			return
+		}
+		b = &blame{finding: d, clients: make(map[*connected]struct{})}
+		w.refusals[words] = b
+	}
+	b.clients[c] = struct{}{}
+}
+
+// ends takes up that a stream has ended without an answer.
+func (w *wait) ends(s *Stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.left(s); t.pending == 0 && !t.answered {
+		delete(w.clients, s.client)
+	}
+}
+
+// left takes a stream from those that have to answer, and returns its client.
+func (w *wait) left(s *Stream) *tally {
+	delete(w.streams, s)
+	t := w.clients[s.client]
+	t.pending--
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+	return t
+}
+
+// await waits for the answers.
+func (w *wait) await(ctx context.Context, q quorum.Quorum) Answers {
+	for {
+		a := w.count()
+		need := q.Of(a.Concerned)
+		a.Refused = a.Concerned > 0 && a.Concerned-a.Rejected < need
+		if a.Concerned == 0 || a.Refused || a.Acknowledged >= need {
+			return a
+		}
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			return a
+		}
+	}
+}
+
+// count counts the answers so far.
+func (w *wait) count() Answers {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := Answers{Concerned: len(w.clients)}
+	for _, t := range w.clients {
+		switch {
+		case t.rejected:
+			a.Rejected++
+		case t.pending == 0:
+			a.Acknowledged++
+		}
+	}
+	for _, b := range w.refusals {
+		d := b.finding
+		if more := len(b.clients) - 1; more > 0 {
+			d.Message += fmt.Sprintf(" (and %s)", diag.Count(more, "more client"))
+		}
+		a.Findings = append(a.Findings, d)
+	}
+	a.Findings = a.Findings.Sort()
+	return a
+}
+
+// rejected returns the resources that clients rejected.
+func (w *wait) rejected() []xds.Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.keys))
+}
+
+// silent returns the nodes of the clients that have not answered, sorted.
+func (w *wait) silent() (nodes []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c, t := range w.clients {
+		if t.pending > 0 && !t.rejected {
+			nodes = append(nodes, c.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// end makes nobody wait any more.
+func (w *wait) end() {
+	w.mu.Lock()
+	var open []*Stream
+	for s := range w.streams {
+		open = append(open, s)
+	}
+	w.mu.Unlock()
+	for _, s := range open {
+		s.mu.Lock()
+		if s.wait == w {
+			s.wait = nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+// confirm has a stream that the current state concerns answer to a wait. It comes before the
+// stream is pushed to; the client may have asked, and answered, in between.
+func (s *Stream) confirm(w *wait) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.view.current.Load()
+	if s.gone || !s.concerned(now) {
+		return
+	}
+	w.expects(s)
+	s.wait = w
+	for _, sub := range s.subscriptions {
+		s.refuses(sub)
+	}
+}
+
+// concerned reports whether the client asks for something that a state has changed.
+func (s *Stream) concerned(now *state) bool {
+	for t, sub := range s.subscriptions {
+		changed := now.changed(t)
+		if slices.ContainsFunc(changed, sub.asks) || t == xds.VirtualHost && len(changed)*len(sub.names) > 0 {
+			return true // a virtual host may be asked for by an alias
+		}
+	}
+	return false
+}
+
+// changed returns the names of the resources of a type that a state has changed.
+func (s *state) changed(t *xds.Type) []string {
+	if len(s.changes) > 0 {
+		return s.changes[len(s.changes)-1][t]
+	}
+	var names []string
+	for _, r := range s.Of(t) {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// refuses answers where the client has rejected something that the current state has changed. It
+// may go on to reject what it has rejected before: that is no answer to this state.
+func (s *Stream) refuses(sub *subscription) {
+	r, now := sub.refusal, s.view.current.Load()
+	if s.wait == nil || r == nil || r.state != now.number {
+		return
+	}
+	changed := make(map[string]bool)
+	for _, name := range now.changed(sub.of) {
+		changed[name] = true
+	}
+	if slices.ContainsFunc(r.meant(), func(name string) bool { return changed[name] }) {
+		s.wait.answers(s, r)
+		s.wait = nil
+	}
+}
+
+// settles answers where the client has acknowledged all that the current state has changed.
+func (s *Stream) settles(now *state) {
+	if s.wait == nil {
+		return
+	}
+	for t, sub := range s.subscriptions {
+		if len(now.changed(t)) > 0 && (sub.owes() || s.response(sub, now) != nil) {
+			return
+		}
+	}
+	s.wait.answers(s, nil)
+	s.wait = nil
+}

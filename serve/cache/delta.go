@@ -1,0 +1,119 @@
+package cache
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"xdspub/xds"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+)
+
+// increment makes the response an incremental one; nil for none.
+func (s *subscription) increment(r *response) *response {
+	if r.whole {
+		r.resources = r.state.all(s.of)
+		return r
+	}
+	first := s.at == nil && s.wildcard && len(s.has) == 0 // is answered also where there is nothing
+	if len(r.changed)+len(r.removed) == 0 && !first {
+		return nil
+	}
+	for _, changed := range r.changed {
+		r.resources = append(r.resources, r.state.encode(changed))
+	}
+	if s.of == xds.VirtualHost {
+		r.removed = slices.DeleteFunc(r.removed, func(name string) bool {
+			had, _ := s.known(name)
+			if had == "" {
+				r.resources = append(r.resources, noHost(name))
+			}
+			return had == ""
+		})
+	}
+	return r
+}
+
+// noHost is a virtual host that does not exist: Envoy keeps a request waiting until it gets a
+// resource of the name that it asked for, be it one without a body.
+// https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
+func noHost(name string) *encoded {
+	return &encoded{delta: &discoveryv3.Resource{Name: name, Aliases: []string{name}}}
+}
+
+// CreateDeltaWatch takes a request of the client, and answers it once there is something to say.
+func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache.Subscription, answers chan cache.DeltaResponse) (func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub, first, err := s.subscribe(q.GetTypeUrl(), q.GetNode())
+	if sub == nil {
+		return nil, err // a type that nobody knows has no resources
+	}
+	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
+	sub.ask(of.SubscribedResources(), of.IsWildcard())
+	if first {
+		if maps.Copy(sub.has, q.GetInitialResourceVersions()); len(sub.has) > 0 {
+			s.comesBack(sub)
+		}
+		s.distrusts(sub)
+		s.resumes(sub, s.view.current.Load())
+	} else {
+		sub.renew(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe())
+	}
+	sub.answer = func(r *response) {
+		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, RemovedResources: r.removed, TypeUrl: q.GetTypeUrl()}
+		if r.message = m; r.whole {
+			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].delta()) // is sent as it stands
+		} else {
+			for _, e := range r.resources {
+				m.Resources = append(m.Resources, e.delta)
+			}
+		}
+		answers <- &cache.DeltaPassthroughResponse{DeltaRequest: q, DeltaDiscoveryResponse: m, NextVersionMap: make(map[string]string)}
+	}
+	s.push()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		sub.answer = nil // the server sends what it has
+	}, nil
+}
+
+// renew makes resources such that the client is told about them in any case: those that it asks
+// for, be it again, and those that it keeps by the wildcard where it no longer asks by name.
+func (s *subscription) renew(subscribed, unsubscribed []string) {
+	for _, name := range subscribed {
+		if name == "*" {
+			s.forgetAll()
+		} else {
+			s.forget(name)
+		}
+	}
+	for _, name := range unsubscribed {
+		if delete(s.has, name); s.wildcard && name != "*" {
+			s.forget(name)
+		}
+	}
+}
+
+// OnDeltaStreamOpen takes down who the client is.
+func (s *Stream) OnDeltaStreamOpen(ctx context.Context, id int64, url string) error {
+	return s.OnStreamOpen(ctx, id, url)
+}
+
+// OnDeltaStreamClosed does nothing.
+func (s *Stream) OnDeltaStreamClosed(int64, *corev3.Node) {}
+
+// OnStreamDeltaRequest removes what nobody needs of a node.
+func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequest) error {
+	shorten(q.GetNode())
+	return nil
+}
+
+// OnStreamDeltaResponse takes down that a response leaves for the client.
+func (s *Stream) OnStreamDeltaResponse(_ int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
+	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
+}

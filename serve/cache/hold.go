@@ -1,0 +1,226 @@
+package cache
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"xdspub/diff"
+	"xdspub/xds"
+)
+
+// What a client is told waits where its parts have to come one after the other: a listener that
+// takes an address, for the one that leaves it; what is gone, for the listeners and routes that a
+// client that comes back still has; and what it refused for a reason that may pass.
+
+// grace is how long a client that comes back has time to ask for all that it asked for before. Envoy
+// does so at once, in any order.
+const grace = time.Second
+
+// pauses are those before a client is told once more what it refused for a reason that may pass.
+var pauses = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}
+
+// warming are the types that listeners warm with, leading those that lead to what else may go.
+var (
+	warming = []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost}
+	leading = []*xds.Type{xds.Listener, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost}
+)
+
+// comesBack takes down that the client has resources of a type from a stream before.
+func (s *Stream) comesBack(sub *subscription) {
+	sub.resumed = true
+	if s.resumed.IsZero() {
+		s.resumed = time.Now()
+	}
+}
+
+// warms reports whether a response may have what the client warms with, which it has asked for and
+// was never told.
+func (s *subscription) warms(r *response) bool { return r.asked && !s.resumed }
+
+// mostBegun is how many responses a client that comes back may get before it has asked for all that it
+// asked for before.
+const mostBegun = 8
+
+// warmsWith returns the names of a type that the client warms clusters and listeners with which it was
+// told on this stream; "" stands for all.
+func (s *Stream) warmsWith(t *xds.Type) map[string]bool {
+	names := make(map[string]bool)
+	for _, told := range s.begun {
+		for _, r := range told {
+			for _, asks := range r.Facts().Subscriptions {
+				if asks.Target == t && xds.FromSnapshot(asks.Source) {
+					names[asks.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}
+
+// distrusts has a client told what it warms with, although it says that it has it: an Envoy says so
+// of what it got for a listener that is gone, and does not use it for the next one.
+func (s *Stream) distrusts(sub *subscription) {
+	if len(sub.has) == 0 {
+		return
+	}
+	names := s.warmsWith(sub.of)
+	for name := range sub.has {
+		if names[name] || names[""] && sub.of == xds.ScopedRoutes {
+			sub.forget(name)
+		}
+	}
+}
+
+// hold takes from a response what has to wait. push is called again when it no longer has.
+func (s *Stream) hold(sub *subscription, r *response) {
+	switch {
+	case sub.of == xds.Listener:
+		s.holdTakers(sub, r)
+	case len(r.removed) > 0 && s.view.medium.kind.delta() && s.removesLater():
+		r.late = make(map[string]string)
+		r.removed = slices.DeleteFunc(r.removed, func(name string) bool {
+			version, has := sub.known(name)
+			if has {
+				r.late[name] = version
+			}
+			return has
+		})
+	}
+}
+
+// removesLater reports whether a client that has come back may have listeners and routes that lead
+// to what is gone.
+func (s *Stream) removesLater() bool {
+	if s.resumed.IsZero() {
+		return false
+	}
+	return s.pushesAt(s.resumed.Add(grace)) || s.lacks(leading) && s.pushesAt(s.resumed.Add(patience))
+}
+
+// lacks reports whether the client lacks, or has not acknowledged, resources of one of the types.
+func (s *Stream) lacks(types []*xds.Type) bool {
+	now := s.view.current.Load()
+	return slices.ContainsFunc(types, func(t *xds.Type) bool {
+		sub := s.subscriptions[t]
+		return sub != nil && (sub.busy() || len(sub.lacks(now).changed) > 0)
+	})
+}
+
+// holdTakers holds listeners that take an address which another one leaves by the same change: Envoy
+// refuses them until that one is warm.
+func (s *Stream) holdTakers(sub *subscription, r *response) {
+	if len(sub.held) == 0 && !slices.ContainsFunc(r.changed, sub.movesFrom) {
+		return
+	}
+	r.doubtful = true
+	has, is := sub.listeners(), r.state.Of(xds.Listener)
+	waits, warm := diff.Waits(has, is), len(sub.held) > 0 && s.warmsUp(sub)
+	r.held = make(map[string]*xds.Resource)
+	r.changed = slices.DeleteFunc(slices.Clone(r.changed), func(l *xds.Resource) bool {
+		_, held := sub.held[l.Name]
+		if held = held && warm || waits[l.Name] > 0; held {
+			r.held[l.Name] = sub.runs(l.Name)
+		}
+		return held
+	})
+	if len(r.held) == 0 {
+		return
+	}
+	r.version += "-part"
+	if swaps := diff.Swaps(has, is); len(swaps) > 0 && !warm && len(r.changed)+len(r.removed) == 0 {
+		// The client was away while they changed one after the other: one of them goes first.
+		r.removed = swaps[0][:1]
+		r.held[swaps[0][0]] = nil
+	}
+}
+
+// warmsUp reports whether the client may still warm the listeners that leave an address.
+func (s *Stream) warmsUp(sub *subscription) bool {
+	if s.only != nil {
+		return s.pushesAt(sub.since.Add(grace)) // other streams have what they warm with
+	}
+	return s.lacks(warming) && s.pushesAt(sub.since.Add(patience))
+}
+
+// movesFrom reports whether a listener leaves a socket that the client has it at.
+func (s *subscription) movesFrom(l *xds.Resource) bool {
+	was := s.runs(l.Name)
+	return was != nil && !diff.KeepsSockets(was, l)
+}
+
+// runs returns a listener as the client has it; nil where it has none, or nobody knows.
+func (s *subscription) runs(name string) *xds.Resource {
+	if was, held := s.held[name]; held {
+		return was
+	}
+	if s.at == nil {
+		return nil
+	}
+	if _, other := s.has[name]; other {
+		return nil
+	}
+	return s.at.Lookup(xds.Listener, name)
+}
+
+// listeners returns the listeners as the client has them.
+func (s *subscription) listeners() []*xds.Resource {
+	names := make(map[string]struct{})
+	for name := range s.held {
+		names[name] = struct{}{}
+	}
+	if s.at != nil {
+		for _, l := range s.at.Of(xds.Listener) {
+			names[l.Name] = struct{}{}
+		}
+	}
+	var list []*xds.Resource
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if l := s.runs(name); l != nil && s.asks(name) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// instead returns resources with those that are held as the client has them.
+func (r *response) instead(all []*encoded) []*encoded {
+	if len(r.held) == 0 {
+		return all
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(e *encoded) bool { _, held := r.held[e.Name]; return held })
+	for _, name := range slices.Sorted(maps.Keys(r.held)) {
+		if was := r.held[name]; was != nil {
+			all = append(all, encode(was))
+		}
+	}
+	return all
+}
+
+// unpark has what the client refused sent once more, in another state or once it is time.
+func (s *Stream) unpark(sub *subscription, now *state) {
+	if sub.parked == nil || sub.parked == now && (sub.again.IsZero() || s.pushesAt(sub.again)) {
+		return
+	}
+	if sub.parked != now {
+		sub.tries = 0
+	}
+	for name := range sub.refused {
+		sub.doubt(name)
+	}
+	clear(sub.refused)
+	sub.parked, sub.again = nil, time.Time{}
+}
+
+// hopes reports whether the reason for a refusal may pass, and has the client told once more then: at an
+// address of a new listener there may be another one that still warms or drains; and nobody knows
+// how far the streams of the other singleton services are. The first refusal of this kind is none for a
+// quorum.
+func (s *Stream) hopes(sub *subscription, r *response) (first bool) {
+	if r.state != s.view.current.Load() || s.only == nil && !(sub.of == xds.Listener && (r.doubtful || sub.tries > 0)) || sub.tries == len(pauses) {
+		return false
+	}
+	sub.again = time.Now().Add(pauses[sub.tries])
+	sub.tries++
+	return sub.tries == 1
+}

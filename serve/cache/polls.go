@@ -1,0 +1,181 @@
+package cache
+
+import (
+	"container/list"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"xdspub/clients"
+	"xdspub/diag"
+	"xdspub/event"
+)
+
+const (
+	// mostPolled is how many questions of clients by REST are known, mostPolledOfClient how many of
+	// one client. Of more of them, those are forgotten that were asked the longest ago.
+	mostPolled         = 10_000
+	mostPolledOfClient = 1000
+	// silentFor is how long a client by REST may not ask until it counts as gone. Envoy asks again
+	// within two refresh_delay.
+	silentFor = 2 * time.Minute
+)
+
+// polls knows the clients that ask by REST. They have no stream whose end would say that they are
+// gone.
+type polls struct {
+	registry *registry
+
+	mu      sync.Mutex
+	view    *view                    // that they read
+	clients map[string]*list.Element // of a *poller
+	recent  list.List                // of *poller, the one that asked last at the end
+	count   int                      // of questions
+}
+
+// poller is a client that asks by REST.
+type poller struct {
+	clients.Client // without Subscriptions
+	key            string
+	questions      map[string]*polled
+	last           time.Time // when it asked last
+}
+
+// nameless reports whether the client is nobody's node, such as curl. It has asked, and that is all.
+func (c *poller) nameless() bool { return c.Node == "" }
+
+// with calls f with what is known of a question, and logs what f finds that the client refuses.
+func (ps *polls) with(q Question, f func(*polled) (refused bool)) (refused bool) {
+	ps.mu.Lock()
+	c := ps.client(q)
+	is := ps.question(c, q)
+	refused = f(is)
+	var line event.ResponseRejected
+	if refused {
+		line = event.ResponseRejected{Node: c.Node, Type: is.of.API, Version: is.refusal.version, Error: is.refusal.message}
+	}
+	ps.mu.Unlock()
+	if refused {
+		ps.registry.rejected(line, line.Type)
+	}
+	return refused
+}
+
+// reads says which view they read.
+func (ps *polls) reads(v *view) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.view = v
+}
+
+// client returns the client of a question, as the one that asked last.
+func (ps *polls) client(q Question) *poller {
+	now := time.Now()
+	if e := ps.clients[q.Client]; e != nil {
+		ps.recent.MoveToBack(e)
+		c := e.Value.(*poller)
+		c.last = now
+		return c
+	}
+	ps.sweep(now)
+	c := &poller{key: q.Client, questions: make(map[string]*polled, 1), last: now, Client: clients.Client{
+		Node: diag.Clip(q.Node.GetId(), diag.MaxWord), Cluster: diag.Clip(q.Node.GetCluster(), diag.MaxWord), UserAgent: userAgent(q.Node),
+		Address: q.Address, Kind: string(REST), Since: now.UTC().Round(0),
+	}}
+	ps.clients[q.Client] = ps.recent.PushBack(c)
+	ps.registry.mu.Lock()
+	defer ps.registry.mu.Unlock()
+	ps.registry.back(c.Client)
+	return c
+}
+
+// question returns what is known of a question of a client.
+func (ps *polls) question(c *poller, q Question) *polled {
+	is := c.questions[q.Key]
+	if is == nil {
+		if len(c.questions) >= mostPolledOfClient {
+			ps.forgetOldest(c)
+		}
+		for ps.count >= mostPolled && ps.recent.Front().Value != c {
+			ps.leave(ps.recent.Front())
+		}
+		is = &polled{of: q.Type, names: firstNames(q.Names), asked: len(q.Names), all: q.All, since: c.last}
+		c.questions[q.Key] = is
+		ps.count++
+	}
+	is.last = c.last
+	return is
+}
+
+// forgetOldest forgets the question of a client that was asked the longest ago.
+func (ps *polls) forgetOldest(c *poller) {
+	var oldest string
+	var at time.Time
+	for key, is := range c.questions {
+		if at.IsZero() || is.last.Before(at) {
+			oldest, at = key, is.last
+		}
+	}
+	delete(c.questions, oldest)
+	ps.count--
+}
+
+// sweep makes those clients gone that have not asked for long.
+func (ps *polls) sweep(now time.Time) {
+	for e := ps.recent.Front(); e != nil && now.Sub(e.Value.(*poller).last) > silentFor; e = ps.recent.Front() {
+		ps.leave(e)
+	}
+}
+
+// leave makes a client one that is gone.
+func (ps *polls) leave(e *list.Element) {
+	c := ps.recent.Remove(e).(*poller)
+	delete(ps.clients, c.key)
+	ps.count -= len(c.questions)
+	if c.nameless() {
+		return
+	}
+	had := ps.subscriptions(c)
+	ps.registry.mu.Lock()
+	defer ps.registry.mu.Unlock()
+	ps.registry.went(c.Client, c.last, had)
+}
+
+// list returns the clients that are there.
+func (ps *polls) list() []clients.Client {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.sweep(time.Now())
+	all := make([]clients.Client, 0, len(ps.clients))
+	for e := ps.recent.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*poller)
+		if c.nameless() {
+			continue
+		}
+		is := c.Client
+		is.Subscriptions = ps.subscriptions(c)
+		all = append(all, is)
+	}
+	return all
+}
+
+func (ps *polls) subscriptions(c *poller) []clients.Subscription {
+	now := ps.view.current.Load()
+	list := make([]clients.Subscription, 0, len(c.questions))
+	for _, key := range slices.Sorted(maps.Keys(c.questions)) {
+		list = append(list, c.questions[key].status(c.Client, now, &ps.registry.places))
+	}
+	return merged([]clients.Subscription{}, list)
+}
+
+// release forgets what clients refused, so that they get it once more.
+func (ps *polls) release() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, e := range ps.clients {
+		for _, is := range e.Value.(*poller).questions {
+			is.sent = nil
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"xdspub/clients"
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// refusal is a NACK.
+type refusal struct {
+	of *xds.Type
+	// state is the number of the state that the response was made from, version that of the
+	// response. names are what the client was told about, changed the resources of these that were
+	// new to it.
+	state   int
+	version string
+	names   []string
+	changed []*xds.Resource
+	message string // the client's
+	time    time.Time
+}
+
+// meant returns the names that the client means: those in its message, or else all that it was told
+// about.
+func (r *refusal) meant() []string {
+	named := slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !mentions(r.message, name) })
+	if len(named) == 0 {
+		return r.names
+	}
+	return named
+}
+
+// mostBlamed is of how many resources a refusal has findings.
+const mostBlamed = 10
+
+// places knows where refused resources stand in the source tree: many clients refuse the same
+// ones, and to look for a place means to parse its file.
+type places struct {
+	mu sync.Mutex
+	of map[*xds.Resource]diag.Diagnostic
+}
+
+// at returns a finding without a message.
+func (p *places) at(r *xds.Resource) diag.Diagnostic {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d, ok := p.of[r]
+	if !ok {
+		d = r.Diagnostic(clients.RefusedByClient.Name, "", "")
+		d.Severity = clients.RefusedByClient.Severity
+		if p.of == nil {
+			p.of = make(map[*xds.Resource]diag.Diagnostic)
+		}
+		p.of[r] = d
+	}
+	return d
+}
+
+// forget forgets all places.
+func (p *places) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.of = nil
+}
+
+// findings returns a finding for each resource that the client means, at most some.
+func (r *refusal) findings(client string, places *places) diag.List {
+	list, meant := diag.List{}, r.meant()
+	for _, blamed := range r.changed {
+		if !slices.Contains(meant, blamed.Name) {
+			continue
+		}
+		if len(list) == mostBlamed {
+			break
+		}
+		d := places.at(blamed)
+		d.Message = fmt.Sprintf("%s rejected %s %q: %s", client, r.of.API, blamed.Name, r.words())
+		list = append(list, d)
+	}
+	if len(list) == 0 { // an incremental response that removed resources
+		list = append(list, diag.Diagnostic{Code: clients.RefusedByClient.Name, Severity: clients.RefusedByClient.Severity,
+			Resource: diag.Resource{Type: r.of.URL()}, Message: fmt.Sprintf("%s rejected %s: %s", client, r.of.API, r.words())})
+	}
+	return list.Sort()
+}
+
+// words returns the client's message.
+func (r *refusal) words() string {
+	if r.message == "" {
+		return "it gives no reason"
+	}
+	return r.message
+}
+
+// mentions reports whether a text names something: the name is not a part of a longer word.
+func mentions(text, name string) bool {
+	inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-/", r) }
+	for at := 0; name != ""; {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return false
+		}
+		from, to := at+i, at+i+len(name)
+		before := strings.TrimRightFunc(text[:from], inWord) == text[:from]
+		after := strings.TrimLeftFunc(text[to:], inWord) == text[to:]
+		if before && after {
+			return true
+		}
+		at = to
+	}
+	return false
+}

@@ -1,0 +1,304 @@
+package cache
+
+import (
+	"cmp"
+	"container/list"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/peer"
+
+	"xdspub/clients"
+	"xdspub/diag"
+	"xdspub/event"
+)
+
+const (
+	// mostGone is how many clients are remembered that are gone, and goneFor how long.
+	mostGone = 1000
+	goneFor  = time.Hour
+	// mostRejecting is of how many nodes and types NACKs are counted: of those with the last NACKs.
+	mostRejecting = 1000
+)
+
+// registry knows the clients of a Cache. Whoever holds the lock of a Stream may call it; it locks
+// no Stream while it holds its own.
+type registry struct {
+	log    *event.Log
+	places places
+
+	mu        sync.Mutex
+	connected map[identity]*connected
+	gone      []clients.Client // in the order in which they went
+	rejecting map[rejecting]*rejections
+
+	polls *polls
+}
+
+func newRegistry(log *event.Log) *registry {
+	r := &registry{log: log, connected: make(map[identity]*connected), rejecting: make(map[rejecting]*rejections)}
+	r.polls = &polls{registry: r, clients: make(map[string]*list.Element)}
+	return r
+}
+
+// identity is what the streams of one client share.
+type identity struct {
+	kind Kind
+	node string
+	// connection is the connection of a client that has a stream for each type, and the stream of
+	// any other: several clients of one node may come by one connection.
+	connection any
+}
+
+// connected is a client that is there.
+type connected struct {
+	clients.Client // without Subscriptions
+	identity       identity
+	streams        map[*Stream]struct{}
+	ended          []clients.Subscription // of the last stream of each type that has ended
+}
+
+// rejecting is who sends NACKs, and of which type.
+type rejecting struct{ node, api string }
+
+// rejections are the NACKs of a node for a type.
+type rejections struct {
+	count   uint64
+	version string // of the last one
+	last    time.Time
+}
+
+// join makes a stream one of the client that its first request tells of.
+func (r *registry) join(s *Stream, node *corev3.Node) *connected {
+	id := identity{s.view.medium.kind, diag.Clip(node.GetId(), diag.MaxWord), s}
+	if p := s.peer; s.only != nil && p != nil && p.Addr != nil {
+		id.connection = connectionOf(p.Addr)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.connected[id]
+	if c == nil {
+		c = &connected{identity: id, streams: make(map[*Stream]struct{}, 1), Client: clients.Client{
+			Node: id.node, Cluster: diag.Clip(node.GetCluster(), diag.MaxWord), UserAgent: userAgent(node),
+			Address: addressOf(s.peer), Kind: string(id.kind), Since: time.Now().UTC().Round(0),
+		}}
+		r.connected[id] = c
+		r.back(c.Client)
+	}
+	c.streams[s] = struct{}{}
+	return c
+}
+
+// back forgets a client that was gone, where c may be that client.
+func (r *registry) back(c clients.Client) {
+	i := slices.IndexFunc(r.gone, func(g clients.Client) bool { return g.Node == c.Node && g.Kind == c.Kind })
+	if i >= 0 {
+		r.gone = slices.Delete(r.gone, i, i+1)
+	}
+}
+
+// went remembers a client that is gone since a time. The caller holds the lock.
+func (r *registry) went(c clients.Client, at time.Time, had []clients.Subscription) {
+	c.Gone, c.Subscriptions = at.UTC().Round(0), had
+	r.gone = append(r.gone, c)
+	r.forget(time.Now())
+}
+
+// leave ends a stream of a client. had is what the stream had asked for.
+func (r *registry) leave(s *Stream, c *connected, had []clients.Subscription) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(c.streams, s)
+	c.ended = slices.DeleteFunc(c.ended, func(old clients.Subscription) bool {
+		return slices.ContainsFunc(had, func(is clients.Subscription) bool { return is.API == old.API })
+	})
+	c.ended = merged(c.ended, had)
+	if len(c.streams) > 0 {
+		return
+	}
+	delete(r.connected, c.identity)
+	r.went(c.Client, time.Now(), c.ended)
+}
+
+// forget forgets the clients that are gone for long, and those that are too many.
+func (r *registry) forget(now time.Time) {
+	old := max(0, len(r.gone)-mostGone)
+	for old < len(r.gone) && now.Sub(r.gone[old].Gone) > goneFor {
+		old++
+	}
+	r.gone = slices.Delete(r.gone, 0, old)
+}
+
+// rejected counts a NACK, and logs it unless a client of the node has rejected the version before:
+// a hundred replicas may share a node id.
+func (r *registry) rejected(e event.ResponseRejected, api string) {
+	r.mu.Lock()
+	key := rejecting{e.Node, api}
+	known := r.rejecting[key]
+	if known == nil {
+		known = &rejections{}
+		r.makeRoom()
+		r.rejecting[key] = known
+	}
+	first := known.count == 0 || known.version != e.Version
+	known.count++
+	known.version, known.last = e.Version, time.Now()
+	r.mu.Unlock()
+	if first {
+		r.log.Write(e)
+	}
+}
+
+// makeRoom forgets whose last NACK is the oldest, where they are too many.
+func (r *registry) makeRoom() {
+	if len(r.rejecting) < mostRejecting {
+		return
+	}
+	var oldest rejecting
+	var at time.Time
+	for key, is := range r.rejecting {
+		if at.IsZero() || is.last.Before(at) {
+			oldest, at = key, is.last
+		}
+	}
+	delete(r.rejecting, oldest)
+}
+
+// Rejections returns how many NACKs the clients of each node have sent for each type. It forgets
+// nodes whose last one is long ago where there are more than 1,000.
+func (c *Cache) Rejections() []clients.Rejections {
+	r := c.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]clients.Rejections, 0, len(r.rejecting))
+	for key, is := range r.rejecting {
+		list = append(list, clients.Rejections{Node: key.node, API: key.api, Count: is.count})
+	}
+	slices.SortFunc(list, func(a, b clients.Rejections) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.API, b.API))
+	})
+	return list
+}
+
+// Clients returns the clients that are connected, and behind them the last ones that were: 1,000
+// at most, for an hour, unless they come back. Both are sorted by node.
+func (c *Cache) Clients() []clients.Client {
+	r := c.registry
+	polling := r.polls.list()
+	r.mu.Lock()
+	r.forget(time.Now())
+	list := make([]clients.Client, 0, len(r.connected)+len(polling)+len(r.gone))
+	streams := make([][]*Stream, 0, len(r.connected))
+	for _, is := range r.connected {
+		list = append(list, is.Client)
+		var of []*Stream
+		for s := range is.streams {
+			of = append(of, s)
+		}
+		streams = append(streams, of)
+	}
+	gone := slices.Clone(r.gone)
+	r.mu.Unlock()
+	for i := range list {
+		list[i].Subscriptions = []clients.Subscription{}
+		for _, s := range streams[i] {
+			list[i].Subscriptions = merged(list[i].Subscriptions, s.status())
+		}
+	}
+	list = append(list, polling...)
+	slices.SortFunc(list, compareClients)
+	slices.SortFunc(gone, compareClients)
+	list = append(list, gone...)
+	c.countRejections(list)
+	return list
+}
+
+// countRejections adds the counts of NACKs.
+func (c *Cache) countRejections(list []clients.Client) {
+	counts := make(map[rejecting]uint64)
+	for _, r := range c.Rejections() {
+		counts[rejecting{r.Node, r.API}] = r.Count
+	}
+	for _, of := range list {
+		for i := range of.Subscriptions {
+			sub := &of.Subscriptions[i]
+			sub.Rejections = counts[rejecting{of.Node, sub.API}]
+		}
+	}
+}
+
+func compareClients(a, b clients.Client) int {
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Kind, b.Kind), a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address))
+}
+
+// merged adds subscriptions to others of the same client. Those of one type, such as of the
+// endpoints of one cluster each, become one, with the worst state.
+func merged(list, more []clients.Subscription) []clients.Subscription {
+	for _, m := range more {
+		i := slices.IndexFunc(list, func(s clients.Subscription) bool { return s.API == m.API })
+		if i < 0 {
+			list = append(list, m)
+			continue
+		}
+		if badness(m) < badness(list[i]) {
+			list[i], m = m, list[i]
+		}
+		is := &list[i]
+		is.All = is.All || m.All
+		is.Asked += m.Asked
+		is.Names = slices.Concat(is.Names, m.Names)
+		slices.Sort(is.Names)
+		is.Names = is.Names[:min(len(is.Names), clients.MostNames)]
+	}
+	slices.SortFunc(list, func(a, b clients.Subscription) int { return cmp.Compare(orderOf(a.API), orderOf(b.API)) })
+	return list
+}
+
+// badness orders subscriptions, the worst first.
+func badness(s clients.Subscription) int {
+	return slices.Index([]clients.Sync{clients.Rejected, clients.Stale, clients.Synced, clients.NotSent}, s.Sync)
+}
+
+// orderOf returns the place of a type in the order of make before break.
+func orderOf(api string) int {
+	for i, t := range order {
+		if t.API == api {
+			return i
+		}
+	}
+	return len(order)
+}
+
+// connectionOf returns what tells a connection from others: gRPC makes one address for each.
+func connectionOf(a net.Addr) any {
+	switch a.(type) {
+	case *net.TCPAddr, *net.UnixAddr:
+		return a
+	}
+	return a.Network() + " " + a.String()
+}
+
+// addressOf returns the address of a client, or the Unix socket that it came by.
+func addressOf(p *peer.Peer) string {
+	switch {
+	case p == nil || p.Addr == nil:
+		return ""
+	case p.Addr.Network() == "unix" && p.LocalAddr != nil:
+		return "unix:" + p.LocalAddr.String()
+	}
+	return p.Addr.String()
+}
+
+// userAgent returns the program of a node, and its version.
+func userAgent(n *corev3.Node) string {
+	version := n.GetUserAgentVersion()
+	if v := n.GetUserAgentBuildVersion().GetVersion(); v != nil {
+		version = fmt.Sprintf("%d.%d.%d", v.GetMajorNumber(), v.GetMinorNumber(), v.GetPatch())
+	}
+	return diag.Clip(strings.TrimSpace(n.GetUserAgentName()+" "+version), diag.MaxWord)
+}

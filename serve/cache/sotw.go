@@ -1,0 +1,140 @@
+package cache
+
+import (
+	"context"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/xds"
+)
+
+// HoldsAll reports whether a response by state of the world has all resources of a type that the
+// client asks for: it removes those that are absent. Of other types it keeps them. An empty list of
+// names asks for all resources of these types, and for none of others.
+func HoldsAll(t *xds.Type) bool {
+	return t == xds.Cluster || t == xds.Listener || t == xds.ScopedRoutes
+}
+
+// world makes the response one by state of the world; nil for none.
+func (s *subscription) world(r *response) *response {
+	has := func(name string) bool { known, _ := s.known(name); return known != "" }
+	switch {
+	case s.at == nil && s.wildcard: // is answered also where there is nothing
+	case len(r.changed) > 0:
+	case HoldsAll(s.of) && len(r.removed) > 0 && (s.unsure || slices.ContainsFunc(r.removed, has)):
+	default:
+		return nil // names that do not exist are met with silence
+	}
+	if HoldsAll(s.of) {
+		r.resources, r.whole = r.instead(s.asked(r.state)), s.wildcard && len(r.held) == 0
+		return r
+	}
+	for _, changed := range r.changed {
+		r.resources = append(r.resources, r.state.encode(changed))
+	}
+	return r
+}
+
+// world returns the resources of a response by state of the world, in wrappers where they have a
+// TTL and the client counts it.
+func (r *response) world(wraps bool) []*anypb.Any {
+	list := make([]*anypb.Any, 0, len(r.resources))
+	for _, e := range r.resources {
+		if wraps {
+			list = append(list, e.wrapped)
+		} else {
+			list = append(list, e.world)
+		}
+	}
+	return list
+}
+
+// asked returns all resources of a state that the client has asked for, by name.
+func (s *subscription) asked(now *state) []*encoded {
+	all := now.all(s.of)
+	if s.wildcard {
+		return all
+	}
+	var list []*encoded
+	for _, e := range all {
+		if s.asks(e.Name) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// CreateWatch takes a request of the client, and answers it once there is something to say.
+func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscription, answers chan cache.Response) (func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub, first, err := s.subscribe(q.GetTypeUrl(), q.GetNode())
+	if sub == nil {
+		return nil, err // a type that nobody knows has no resources
+	}
+	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
+	for name := range of.SubscribedResources() {
+		if _, asked := sub.names[name]; !asked { // by name, be it that it had all
+			sub.forget(name)
+		}
+	}
+	sub.ask(of.SubscribedResources(), of.IsWildcard())
+	if first && q.GetVersionInfo() != "" {
+		sub.unsure = true
+		s.comesBack(sub)
+	}
+	if now := s.view.current.Load(); first && sub.wildcard && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.warmsWith(sub.of)[""] {
+		sub.at = now // the client has it from the stream before
+		sub.acknowledged = q.GetVersionInfo()
+		s.resumes(sub, now)
+	}
+	wraps := s.countsTTLs(sub)
+	sub.answer = func(r *response) {
+		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: q.GetTypeUrl()}
+		if r.message = m; r.whole && (!wraps || r.state.mortal[sub.of] == 0) {
+			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].world()) // is sent as it stands
+		} else {
+			m.Resources = r.world(wraps)
+		}
+		answers <- &cache.PassthroughResponse{Request: q, DiscoveryResponse: m, ReturnedResources: make(map[string]string)}
+	}
+	s.push()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		sub.answer, sub.made = nil, nil // the server drops what it has not sent
+	}, nil
+}
+
+// OnStreamOpen takes down who the client is.
+func (s *Stream) OnStreamOpen(ctx context.Context, _ int64, _ string) error {
+	s.peer, _ = peer.FromContext(ctx)
+	return nil
+}
+
+// OnStreamClosed does nothing.
+func (s *Stream) OnStreamClosed(int64, *corev3.Node) {}
+
+// OnStreamRequest removes what nobody needs of a node.
+func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error {
+	shorten(q.GetNode())
+	return nil
+}
+
+// shorten removes from a node, which is kept for the time of the stream, all but who it is: an
+// Envoy lists a thousand extensions.
+func shorten(n *corev3.Node) {
+	if n != nil {
+		n.Extensions, n.Metadata, n.DynamicParameters, n.ClientFeatures = nil, nil, nil, features(n)
+	}
+}
+
+// OnStreamResponse takes down that a response leaves for the client.
+func (s *Stream) OnStreamResponse(_ context.Context, _ int64, q *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
+	s.leaves(r, q.GetTypeUrl(), r.GetNonce())
+}

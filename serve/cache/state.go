@@ -1,0 +1,193 @@
+package cache
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/xds"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+)
+
+// state is what a view serves at one time. It does not change.
+type state struct {
+	*xds.Snapshot
+	number int
+	// changes lead here from the states before, the last one at the end: the names of the
+	// resources of each type that one of them added, edited or removed.
+	changes []map[*xds.Type][]string
+
+	// mortal counts the resources of each type that have a TTL.
+	mortal map[*xds.Type]int
+
+	encoded *sync.Map // *xds.Resource → *encoded; of all states of a view
+	whole   map[*xds.Type]whole
+	aliases func() map[string]*xds.Resource
+}
+
+// mostChanges is how many changes a state knows. A client that is behind by more is told by a
+// comparison of all resources.
+const mostChanges = 64
+
+// next returns the state after s, which is nil before the first.
+func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited) *state {
+	n := &state{Snapshot: snapshot, mortal: make(map[*xds.Type]int), encoded: new(sync.Map), whole: make(map[*xds.Type]whole)}
+	if s != nil {
+		n.number, n.encoded, n.mortal = s.number+1, s.encoded, maps.Clone(s.mortal)
+		changed := make(map[*xds.Type][]string)
+		for _, e := range edits {
+			changed[e.Key().Type] = append(changed[e.Key().Type], e.Key().Name)
+			n.encoded.Delete(e.Was)
+			n.count(e.Was, -1)
+			n.count(e.Is, 1)
+		}
+		n.changes = append(slices.Clone(s.changes[max(0, len(s.changes)+1-mostChanges):]), changed)
+		maps.Copy(n.whole, s.whole)
+	} else {
+		for _, r := range snapshot.All() {
+			n.count(r, 1)
+		}
+	}
+	for _, t := range xds.Types {
+		if s == nil || len(n.changes[len(n.changes)-1][t]) > 0 {
+			list := sync.OnceValue(func() []*encoded { return n.encodeAll(t) })
+			n.whole[t] = whole{
+				list:  list,
+				world: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.world }) }),
+				delta: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.delta }) }),
+			}
+		}
+	}
+	n.aliases = sync.OnceValue(func() map[string]*xds.Resource { return aliases(snapshot) })
+	return n
+}
+
+// count adds, by times, a resource to those that have a TTL.
+func (s *state) count(r *xds.Resource, by int) {
+	if r != nil && r.Meta.GetTtl() != nil {
+		s.mortal[r.Type] += by
+	}
+}
+
+// changedSince returns the names of the resources of a type that may be others than in an
+// earlier state.
+func (s *state) changedSince(old *state, t *xds.Type) (names []string) {
+	n := s.number - old.number
+	if n <= len(s.changes) {
+		for _, c := range s.changes[len(s.changes)-n:] {
+			names = append(names, c[t]...)
+		}
+		return names
+	}
+	for _, e := range edits(old.Snapshot, s.Snapshot) {
+		if e.Key().Type == t {
+			names = append(names, e.Key().Name)
+		}
+	}
+	return names
+}
+
+// find returns the resource that a client means by a name or an alias, or nil.
+func (s *state) find(t *xds.Type, name string) *xds.Resource {
+	if r := s.Lookup(t, name); r != nil || t != xds.VirtualHost {
+		return r
+	}
+	return s.aliases()[name]
+}
+
+// aliases returns virtual hosts by the names that Envoy asks for on demand:
+// <route configuration>/<domain>, and by those of their wrappers.
+func aliases(s *xds.Snapshot) map[string]*xds.Resource {
+	byAlias := make(map[string]*xds.Resource)
+	for _, r := range s.Of(xds.VirtualHost) {
+		for _, alias := range aliasesOf(r) {
+			byAlias[alias] = r
+		}
+	}
+	return byAlias
+}
+
+func aliasesOf(r *xds.Resource) []string {
+	all := slices.Clone(r.Meta.GetAliases())
+	if host, ok := r.Message().(*routev3.VirtualHost); ok {
+		for _, domain := range host.GetDomains() {
+			all = append(all, xds.RoutesOfHost(r.Name)+"/"+domain)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}
+
+// version returns the version of a resource, "" where there is none of that name.
+func (s *state) version(t *xds.Type, name string) string {
+	if r := s.find(t, name); r != nil {
+		return s.encode(r).delta.GetVersion()
+	}
+	return ""
+}
+
+// encoded is a resource as it is sent. All streams share it.
+type encoded struct {
+	*xds.Resource
+	// world is the resource in a response by state of the world, delta in an incremental one.
+	// wrapped is world for clients that count TTLs.
+	world, wrapped *anypb.Any
+	delta          *discoveryv3.Resource
+}
+
+// encode returns the resource as it is sent.
+func (s *state) encode(r *xds.Resource) *encoded {
+	if e, ok := s.encoded.Load(r); ok {
+		return e.(*encoded)
+	}
+	e := encode(r)
+	s.encoded.Store(r, e)
+	return e
+}
+
+func encode(r *xds.Resource) *encoded {
+	body, _ := r.Canonical() // the loader made the message of bytes, or of what has such a form
+	e := &encoded{Resource: r, world: &anypb.Any{TypeUrl: r.Type.URL(), Value: body}}
+	e.delta = &discoveryv3.Resource{Name: r.Name, Aliases: aliasesOf(r), Version: r.Version(), Resource: e.world, Ttl: r.Meta.GetTtl(), CacheControl: r.Meta.GetCacheControl()}
+	if e.wrapped = e.world; e.delta.Ttl != nil {
+		e.wrapped = wrapped(&discoveryv3.Resource{Name: r.Name, Resource: e.world, Ttl: e.delta.Ttl})
+	}
+	return e
+}
+
+// all returns all resources of a type as they are sent, by name.
+func (s *state) all(t *xds.Type) []*encoded { return s.whole[t].list() }
+
+// whole is all resources of a type: as a list by name, and as the bytes of the resources of a
+// response, which all who are sent all of them share. None of it is made before it is asked for.
+type whole struct {
+	list         func() []*encoded
+	world, delta func() []byte
+}
+
+// resourcesField is the number of the resources of a response, of either kind.
+const resourcesField = 2
+
+// wire returns the bytes of resources in a response.
+func wire(list []*encoded, form func(*encoded) proto.Message) (b []byte) {
+	for _, e := range list {
+		m := form(e)
+		b = protowire.AppendTag(b, resourcesField, protowire.BytesType)
+		b = protowire.AppendVarint(b, uint64(proto.Size(m)))
+		b, _ = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m) // names were read as text
+	}
+	return b
+}
+
+func (s *state) encodeAll(t *xds.Type) []*encoded {
+	list := make([]*encoded, 0, len(s.Of(t)))
+	for _, r := range s.Of(t) {
+		list = append(list, s.encode(r))
+	}
+	return list
+}

@@ -1,0 +1,78 @@
+package cache
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"xdspub/clients"
+)
+
+// status returns what the client asks for, and which of it it runs.
+func (s *Stream) status() []clients.Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.statuses()
+}
+
+// statuses does the work of status, for a Stream that is locked.
+func (s *Stream) statuses() []clients.Subscription {
+	list := make([]clients.Subscription, 0, len(s.subscriptions))
+	for _, t := range order {
+		if sub := s.subscriptions[t]; sub != nil {
+			list = append(list, s.statusOf(sub))
+		}
+	}
+	return list
+}
+
+func (s *Stream) statusOf(sub *subscription) clients.Subscription {
+	names := slices.Sorted(maps.Keys(sub.names))
+	is := clients.Subscription{
+		Sync: s.syncOf(sub), API: sub.of.API, All: sub.wildcard, Asked: len(names), Names: append([]string{}, names[:min(len(names), clients.MostNames)]...),
+		Acknowledged: sub.acknowledged, Sent: sub.sentVersion, Since: s.client.Since,
+	}
+	if now := s.view.current.Load(); now != nil {
+		is.Version = now.Version(sub.of)
+	}
+	if !sub.since.IsZero() {
+		is.Since = sub.since.UTC().Round(0)
+	}
+	if r := sub.refusal; r != nil {
+		is.Refusal = &clients.Refusal{Version: r.version, Time: r.time.UTC().Round(0), Message: r.message, Findings: r.findings(fmt.Sprintf("client %q", s.client.Node), &s.view.clients.places)}
+	}
+	return is
+}
+
+// syncOf reports whether the client runs what it asks for.
+func (s *Stream) syncOf(sub *subscription) clients.Sync {
+	now := s.view.current.Load()
+	switch {
+	case sub.refusal != nil:
+		return clients.Rejected
+	case sub.owes() || now != nil && s.response(sub, now) != nil:
+		return clients.Stale
+	case !sub.told():
+		return clients.NotSent
+	}
+	return clients.Synced
+}
+
+// owes reports whether the client has not answered what it was sent, but for a heartbeat, or is to be
+// told that once more.
+func (s *subscription) owes() bool {
+	return !s.again.IsZero() || s.made != nil && !s.made.beat || s.sent != nil && !s.sent.beat
+}
+
+// told reports whether the client was told anything, be it by a stream before.
+func (s *subscription) told() bool {
+	if s.at != nil {
+		return true
+	}
+	for _, version := range s.has {
+		if version != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,291 @@
+package cache
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"xdspub/diag"
+	"xdspub/event"
+	"xdspub/xds"
+)
+
+// order is that of make before break.
+// https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
+var order = []*xds.Type{
+	xds.Runtime, xds.Cluster, xds.Endpoints, xds.Secret,
+	xds.ExtensionConfig, xds.Listener, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost,
+}
+
+// first are the types that the client must have acknowledged before it gets changes of those
+// behind them: Envoy acknowledges clusters once they are warm, and asks for their endpoints and
+// secrets before.
+var first = order[1:4]
+
+// patience is how long changes of other types wait for that.
+const patience = 30 * time.Second
+
+// Stream is one stream of a client. It answers the server of go-control-plane that reads the
+// stream, as its cache.ConfigWatcher and its callbacks.
+type Stream struct {
+	view *view
+	only *xds.Type // of a singleton service
+
+	peer *peer.Peer // nil where the server does not tell
+
+	mu            sync.Mutex
+	client        *connected // nil before the first request
+	ttls          bool       // the client counts TTLs
+	subscriptions map[*xds.Type]*subscription
+	// since is when the client was last told something of the first types, resumed when it said that
+	// it has resources from a stream before.
+	since, resumed time.Time
+	timer          *time.Timer // calls push at a time; nil where nothing waits
+	at             time.Time
+	// begun are the clusters and listeners that the client was told first.
+	begun [][]*xds.Resource
+	gone  bool
+	wait  *wait // for the answer of the client; nil where nobody waits
+	// stop ends the stream where a resource holds a secret; nil where the client may have it.
+	stop func()
+}
+
+// Public says that others can read what the client is sent. Where that would be a resource that
+// holds a secret, stop is called, and no more is sent.
+func (s *Stream) Public(stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = stop
+}
+
+// Close ends the Stream.
+func (s *Stream) Close() {
+	s.view.close(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if s.wait != nil {
+		s.wait.ends(s)
+		s.wait = nil
+	}
+	if s.client != nil {
+		s.view.clients.leave(s, s.client, s.statuses())
+	}
+}
+
+// published sends what a new state of the view has changed for the client.
+func (s *Stream) published() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push()
+}
+
+// push sends what the client is to be told next.
+func (s *Stream) push() {
+	now := s.view.current.Load()
+	if s.gone || now == nil {
+		return
+	}
+	for i, t := range order {
+		sub := s.subscriptions[t]
+		if sub == nil || sub.busy() || sub.answer == nil {
+			continue
+		}
+		s.unpark(sub, now)
+		r := s.next(sub, now)
+		if r != nil && i > len(first) && !sub.warms(r) && s.waits() {
+			r = nil
+		}
+		if r == nil && len(sub.held) == 0 {
+			r = sub.heartbeat(now, s.holdsAll(sub))
+		}
+		if r == nil {
+			continue
+		}
+		if s.stop != nil && r.holdsSecret() {
+			s.gone = true
+			s.stop()
+			return
+		}
+		if slices.Contains(first, t) && !r.beat {
+			s.since = time.Now()
+		}
+		answer := sub.answer
+		sub.answer, sub.made = nil, r
+		answer(r)
+	}
+	s.settles(now)
+}
+
+// waits reports whether changes of other types have to wait for the first types: until the client
+// has acknowledged these, or has asked for them where it comes back. push is called again when it
+// has, or when that takes too long.
+func (s *Stream) waits() bool {
+	if slices.ContainsFunc(first, func(t *xds.Type) bool { sub := s.subscriptions[t]; return sub != nil && sub.busy() }) {
+		return s.pushesAt(s.since.Add(patience))
+	}
+	return s.only == nil && s.subscriptions[xds.Cluster] == nil && s.pushesAt(s.resumed.Add(grace))
+}
+
+// pushesAt has push called at a time, and reports whether that is still to come.
+func (s *Stream) pushesAt(at time.Time) bool {
+	left := time.Until(at)
+	if left <= 0 {
+		return false
+	}
+	if s.timer == nil || at.Before(s.at) {
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+		s.at, s.timer = at, time.AfterFunc(left, s.timeout)
+	}
+	return true
+}
+
+// timeout is called by the timer.
+func (s *Stream) timeout() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == nil || time.Now().Before(s.at) { // it was stopped too late
+		return
+	}
+	s.timer = nil
+	s.push()
+}
+
+// response returns what the client lacks of a subscription; nil for nothing.
+func (s *Stream) response(sub *subscription, now *state) *response {
+	return s.form(sub, sub.lacks(now))
+}
+
+// next returns what the client is to be told of a subscription now; nil for nothing.
+func (s *Stream) next(sub *subscription, now *state) *response {
+	r := sub.lacks(now)
+	s.hold(sub, r)
+	return s.form(sub, r)
+}
+
+// form makes a response of the variant of the Stream; nil where it says nothing.
+func (s *Stream) form(sub *subscription, r *response) *response {
+	if s.view.medium.kind.delta() {
+		return sub.increment(r)
+	}
+	return sub.world(r)
+}
+
+// leaves takes down that a response leaves for the client, with a nonce.
+func (s *Stream) leaves(message any, typeURL, nonce string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub := s.subscriptions[xds.TypeOfURL(typeURL)]
+	if sub == nil || sub.made == nil || sub.made.message != message {
+		return
+	}
+	r := sub.made
+	r.nonce = nonce
+	sub.made, sub.sent = nil, r
+	if r.beat { // tells nothing
+		s.push()
+		return
+	}
+	sub.sentVersion, sub.since = r.version, time.Now()
+	sub.tells(r)
+	if s.only == nil && (sub.of == xds.Cluster || sub.of == xds.Listener) {
+		if len(s.begun) < mostBegun {
+			s.begun = append(s.begun, r.changed)
+		}
+		for _, e := range r.changed {
+			s.followUp(e, r.state)
+		}
+	}
+	s.push()
+}
+
+// followUp has a client told again what it needs once it has a changed cluster or listener: Envoy warms it until endpoints and routes come, be they as before.
+// https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
+func (s *Stream) followUp(r *xds.Resource, now *state) {
+	for _, asks := range r.Facts().Subscriptions {
+		key := xds.Key{Type: asks.Target, Name: asks.Name}
+		all := key == allScopes
+		if !xds.FromSnapshot(asks.Source) || !all && now.Lookup(key.Type, key.Name) == nil {
+			continue
+		}
+		switch sub := s.subscriptions[key.Type]; {
+		case sub == nil:
+		case all:
+			sub.forgetAll()
+		case sub.asks(key.Name):
+			sub.forget(key.Name)
+		}
+	}
+}
+
+// allScopes is what a listener asks for that has scopes.
+var allScopes = xds.Key{Type: xds.ScopedRoutes}
+
+// subscribe returns the subscription of a type, and whether this is the first request for it.
+// A singleton service has one type.
+func (s *Stream) subscribe(typeURL string, node *corev3.Node) (sub *subscription, first bool, err error) {
+	t := xds.TypeOfURL(typeURL)
+	if s.only != nil && s.only != t {
+		return nil, false, status.Errorf(codes.InvalidArgument, "this service has no resources of type %q", typeURL)
+	}
+	if t == nil {
+		return nil, false, nil
+	}
+	if s.client == nil {
+		s.client = s.view.clients.join(s, node)
+		s.ttls = countsTTLs(node, s.view.medium.kind.delta())
+	}
+	if sub = s.subscriptions[t]; sub == nil {
+		sub, first = &subscription{of: t, has: make(map[string]string), refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{})}, true
+		s.subscriptions[t] = sub
+	}
+	return sub, first, nil
+}
+
+// hears takes down the answer of a client to the response with a nonce: why it does not take
+// that, or nil.
+func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Status) {
+	r := sub.sent
+	if r == nil || nonce != r.nonce {
+		return
+	}
+	sub.sent = nil
+	switch {
+	case refused == nil && r.beat:
+		return
+	case r.beat:
+		clear(sub.alive) // it would refuse the next one too
+	}
+	sub.since = time.Now()
+	if refused == nil {
+		sub.acknowledged, sub.refusal, sub.tries = r.version, nil, 0
+		sub.unsure = sub.unsure && !s.holdsAll(sub)
+		s.took(sub, r)
+		return
+	}
+	hope := s.hopes(sub, r)
+	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.Clip(refused.GetMessage(), diag.MaxText))}
+	sub.unsure = true
+	for _, name := range r.names() {
+		if r.state != s.view.current.Load() {
+			sub.doubt(name) // that was another state
+		} else {
+			sub.refused[name], sub.parked = struct{}{}, r.state
+		}
+	}
+	if !hope {
+		s.refuses(sub)
+	}
+	s.view.clients.rejected(event.ResponseRejected{Node: s.client.Node, Type: sub.of.API, Version: r.version, Error: sub.refusal.message}, sub.of.API)
+}

@@ -1,0 +1,149 @@
+package cache
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"xdspub/bind"
+	"xdspub/xds"
+)
+
+// view is what clients of one Kind get, and their Streams.
+type view struct {
+	medium  medium
+	clients *registry
+
+	// Only Cache uses these, under its lock.
+	binder bind.Binder
+	source *xds.Snapshot // bound last; nil before the first
+
+	current atomic.Pointer[state] // nil before the first Publish
+
+	mu      sync.Mutex
+	streams map[*Stream]struct{}
+	beats   map[time.Duration]*time.Timer // by TTL
+	pushed  *state                        // nil before the first push
+	// waiting are closed once the resources of a type have changed.
+	waiting map[*xds.Type]chan struct{}
+}
+
+func newView(m medium, clients *registry) *view {
+	return &view{medium: m, clients: clients, streams: make(map[*Stream]struct{}), beats: make(map[time.Duration]*time.Timer), waiting: make(map[*xds.Type]chan struct{})}
+}
+
+// bind makes a Snapshot what the view serves, and tells nobody yet. It returns false where ctx
+// has ended, and then changes nothing.
+func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
+	was := v.current.Load()
+	var changes []xds.Edited
+	known := false
+	if was != nil {
+		if changes, known = source.ChangesSince(v.source); known {
+			changes, known = v.binder.Edit(source, changes)
+		}
+	}
+	var next *xds.Snapshot
+	if known {
+		next = was.Apply(xds.ChangeOf(changes))
+	} else {
+		if next = v.binder.Bind(ctx, source, v.medium); next == nil {
+			return false
+		}
+		if was != nil {
+			changes = edits(was.Snapshot, next)
+		}
+	}
+	v.source = source
+	v.current.Store(was.next(next, changes))
+	return true
+}
+
+// push sends what has changed to all streams, and wakes who waits for it. The streams answer to a
+// wait, unless that is nil.
+func (v *view) push(w *wait) {
+	v.wake(v.current.Load())
+	streams := v.all()
+	if w != nil {
+		for _, s := range streams { // before one of them can answer
+			s.confirm(w)
+		}
+	}
+	for _, s := range streams {
+		s.published()
+	}
+}
+
+func (v *view) all() []*Stream {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Collect(maps.Keys(v.streams))
+}
+
+// wake wakes who waits for what a state has changed.
+func (v *view) wake(now *state) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for t, changed := range v.waiting {
+		if v.pushed == nil || len(now.changedSince(v.pushed, t)) > 0 {
+			close(changed)
+			delete(v.waiting, t)
+		}
+	}
+	v.pushed = now
+}
+
+// wakeAll wakes all who wait.
+func (v *view) wakeAll() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, changed := range v.waiting {
+		close(changed)
+	}
+	clear(v.waiting)
+}
+
+func (v *view) open(only *xds.Type) *Stream {
+	s := &Stream{view: v, only: only, subscriptions: make(map[*xds.Type]*subscription)}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.streams[s] = struct{}{}
+	return s
+}
+
+func (v *view) close(s *Stream) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.streams, s)
+}
+
+// Reader reads what clients by REST get, which have no stream.
+type Reader struct{ view *view }
+
+// Reader returns the Reader of REST.
+func (c *Cache) Reader() Reader {
+	v := c.view(REST)
+	c.registry.polls.reads(v)
+	return Reader{v}
+}
+
+// Watch returns the resources as clients get them, nil before the first Publish, and a channel
+// that is closed once others of a type are there.
+func (r Reader) Watch(t *xds.Type) (*xds.Snapshot, <-chan struct{}) {
+	v := r.view
+	v.mu.Lock()
+	changed := v.waiting[t]
+	if changed == nil {
+		changed = make(chan struct{})
+		v.waiting[t] = changed
+	}
+	v.mu.Unlock()
+	// Only now: what is published from here on closes the channel.
+	if now := v.current.Load(); now != nil {
+		return now.Snapshot, changed
+	}
+	return nil, changed
+}

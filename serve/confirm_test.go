@@ -1,0 +1,302 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"xdspub/internal/envoytest"
+	"xdspub/quorum"
+	"xdspub/serve/cache"
+	"xdspub/xds"
+)
+
+// robot is a client that asks for all clusters and listeners, and answers by itself.
+type robot struct {
+	*clientTo
+	mu  sync.Mutex
+	has map[string]string // what it has taken, by type
+}
+
+// verdict returns why a robot rejects names, "" where it takes them, and silent for no answer.
+type verdict func(api string, names []string) string
+
+const silent = "-"
+
+func takes(string, []string) string { return "" }
+
+// rejects returns the verdict of a client that can't have a name.
+func rejects(name string) verdict {
+	return func(_ string, names []string) string {
+		if slices.Contains(names, name) {
+			return "no " + name + " here"
+		}
+		return ""
+	}
+}
+
+func newRobot(t *testing.T, socket, node string, v verdict) *robot {
+	r := &robot{clientTo: openAt(t, dialTo(t, socket), node, adsMethod), has: make(map[string]string)}
+	r.ask(xds.Cluster)
+	r.ask(xds.Listener)
+	go func() {
+		for {
+			m := &discoveryv3.DiscoveryResponse{}
+			if r.stream.RecvMsg(m) != nil {
+				return
+			}
+			var names []string
+			for _, any := range m.GetResources() {
+				names = append(names, nameOf(t, any))
+			}
+			api := xds.TypeOfURL(m.GetTypeUrl()).API
+			words := v(api, names)
+			if words == silent {
+				continue
+			}
+			if words == "" {
+				r.mu.Lock()
+				r.has[api] = strings.Join(names, " ")
+				r.mu.Unlock()
+			}
+			if r.last = m; r.reply(words) != nil {
+				return
+			}
+		}
+	}()
+	return r
+}
+
+// runs waits until the robot has taken resources of a type.
+func (r *robot) runs(api, want string) {
+	r.t.Helper()
+	envoytest.Eventually(r.t, 20*time.Second, "the client runs "+want, func() (bool, string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.has[api] == want, r.has[api]
+	})
+}
+
+func quorumOf(t *testing.T, text string) quorum.Quorum {
+	t.Helper()
+	q, err := quorum.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// TestConfirm: a snapshot is taken back from all clients where so many reject it that the quorum
+// can't be met, and from none otherwise.
+func TestConfirm(t *testing.T) {
+	for _, test := range []struct {
+		name, quorum string
+		clients      []verdict
+		before, then string
+		answers      string // of how many, acknowledged, rejected, what happens
+	}{
+		{"all take it", "all", []verdict{takes, takes}, "c/blue", "c/blue c/green", "2 2 0"},
+		{"one of two rejects it", "all", []verdict{takes, rejects("green")}, "c/blue", "c/blue c/green", "2 ? 1 refused, taken back"},
+		{"one of two rejects it, any is enough", "any", []verdict{takes, rejects("green")}, "c/blue", "c/blue c/green", "2 1 ?"},
+		{"both reject it, any is enough", "any", []verdict{rejects("green"), rejects("green")}, "c/blue", "c/blue c/green", "2 0 2 refused, taken back"},
+		{"one of three rejects it, two are enough", "2", []verdict{takes, takes, rejects("green")}, "c/blue", "c/blue c/green", "3 2 ?"},
+		{"two of three reject it, two are needed", "2", []verdict{takes, rejects("green"), rejects("green")}, "c/blue", "c/blue c/green", "3 ? 2 refused, taken back"},
+		{"more are needed than there are", "5", []verdict{takes, rejects("green")}, "c/blue", "c/blue c/green", "2 ? 1 refused, taken back"},
+		{"a listener is gone", "all", []verdict{func(api string, names []string) string {
+			if api == "LDS" && len(names) == 1 {
+				return "can't remove other"
+			}
+			return ""
+		}}, "l/in l/other", "l/in", "1 0 1 refused, taken back"},
+		{"nobody is there", "all", nil, "c/blue", "c/green", "0 0 0"},
+		{"nobody is concerned", "all", []verdict{rejects("none")}, "c/blue e/blue", "c/blue e/blue@2", "0 0 0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := cache.New(cache.Options{})
+			socket := listen(t, c)
+			publishTo(t, c, strings.Fields(test.before)...)
+			var robots []*robot
+			for i, v := range test.clients {
+				robots = append(robots, newRobot(t, socket, fmt.Sprint("edge-", i), v))
+			}
+			quiet(t, c, len(robots))
+			a, err := c.Confirm(t.Context(), snapshot(t, strings.Fields(test.then)), cache.Confirmation{Quorum: quorumOf(t, test.quorum), Timeout: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := fmt.Sprintf("%d %d %d", a.Concerned, a.Acknowledged, a.Rejected)
+			if a.Refused {
+				is += " refused"
+			}
+			if a.TakenBack {
+				is += ", taken back"
+			}
+			if !like(is, test.answers) {
+				t.Errorf("%s, want %s", is, test.answers)
+			}
+			if a.Refused && (len(a.Findings) != 1 || a.Findings[0].Code != "refused-by-client") {
+				t.Errorf("findings %v", a.Findings)
+			}
+			// In the end all have the snapshot before, or the new one, as far as they take it.
+			quiet(t, c, len(robots))
+			want := test.then
+			if a.TakenBack {
+				want = test.before
+			}
+			for i, r := range robots {
+				if test.clients[i]("CDS", []string{"green"}) == "" || a.TakenBack {
+					if list := strings.Fields(want); strings.HasPrefix(want, "c/") {
+						r.runs("CDS", clustersOf(list))
+					} else {
+						r.runs("LDS", strings.ReplaceAll(want, "l/", ""))
+					}
+				}
+			}
+		})
+	}
+}
+
+// clustersOf returns the clusters of the words of a snapshot.
+func clustersOf(words []string) string {
+	var names []string
+	for _, word := range words {
+		if name, ok := strings.CutPrefix(word, "c/"); ok {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// like compares words; ? stands for any.
+func like(is, want string) bool {
+	a, b := strings.Fields(is), strings.Fields(want)
+	return slices.EqualFunc(a, b, func(a, b string) bool { return a == b || b == "?" })
+}
+
+// quiet waits until so many clients have answered all that they were sent.
+func quiet(t *testing.T, c *cache.Cache, n int) {
+	t.Helper()
+	envoytest.Eventually(t, 20*time.Second, "all clients have answered", func() (bool, string) {
+		list := c.Clients()
+		text := textOf(list)
+		return len(list) == n && strings.Count(text, "CDS") == n && strings.Count(text, "LDS") == n && !strings.Contains(text, "STALE"), text
+	})
+}
+
+// TestConfirmFindings: what many clients say of a resource is one finding, at its place.
+func TestConfirmFindings(t *testing.T) {
+	c := cache.New(cache.Options{})
+	socket := listen(t, c)
+	publishTo(t, c, "c/blue")
+	for i := range 3 {
+		newRobot(t, socket, fmt.Sprint("edge-", i), rejects("green"))
+	}
+	quiet(t, c, 3)
+	a, err := c.Confirm(t.Context(), snapshot(t, []string{"c/blue", "c/green"}), cache.Confirmation{Quorum: quorumOf(t, "any"), Timeout: time.Minute})
+	if err != nil || !a.Refused || len(a.Findings) != 1 {
+		t.Fatal(a, err)
+	}
+	text := a.Findings[0].String()
+	if !strings.HasPrefix(text, `tree.yaml:3:1: error: client "edge-`) || !strings.HasSuffix(text, ` rejected CDS "green": no green here (and 2 more clients) [refused-by-client]`) {
+		t.Error(text)
+	}
+}
+
+// TestSilenceIsNoRefusal: a client that does not answer does not take a snapshot back; nor does one
+// that goes.
+func TestSilenceIsNoRefusal(t *testing.T) {
+	c := cache.New(cache.Options{})
+	socket := listen(t, c)
+	publishTo(t, c, "c/blue")
+	heard := make(chan struct{})
+	r := newRobot(t, socket, "edge", func(_ string, names []string) string {
+		if slices.Contains(names, "green") {
+			heard <- struct{}{}
+			return silent
+		}
+		return ""
+	})
+	quiet(t, c, 1)
+	confirm := func(timeout time.Duration, words ...string) chan cache.Answers {
+		done := make(chan cache.Answers, 1)
+		go func() {
+			a, err := c.Confirm(t.Context(), snapshot(t, words), cache.Confirmation{Timeout: timeout})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- a
+		}()
+		<-heard
+		return done
+	}
+	if a := <-confirm(100*time.Millisecond, "c/blue", "c/green"); a.Refused || a.TakenBack || a.Concerned != 1 || a.Acknowledged != 0 {
+		t.Errorf("%+v", a)
+	}
+	r.end()
+	eventually(t, c, "edge ads gone, CDS STALE, LDS SYNCED")
+	r = newRobot(t, socket, "edge", func(_ string, names []string) string {
+		if slices.Contains(names, "green@2") {
+			heard <- struct{}{}
+			return silent
+		}
+		return ""
+	})
+	quiet(t, c, 1)
+	done := confirm(time.Minute, "c/blue", "c/green@2")
+	r.end()
+	if a := <-done; a.Refused || a.Concerned != 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestFirstSnapshotStays: there is nothing before it to serve instead.
+func TestFirstSnapshotStays(t *testing.T) {
+	c := cache.New(cache.Options{})
+	socket := listen(t, c)
+	newRobot(t, socket, "edge", rejects("green"))
+	eventually(t, c, "edge ads, CDS NOT SENT, LDS NOT SENT")
+	a, err := c.Confirm(t.Context(), snapshot(t, []string{"c/green"}), cache.Confirmation{Timeout: time.Minute})
+	if err != nil || !a.Refused || a.TakenBack {
+		t.Fatal(a, err)
+	}
+	eventually(t, c, "edge ads, CDS REJECTED, LDS SYNCED")
+}
+
+// TestOldRefusalIsNoAnswer: a client that goes on to reject what it rejected before does not block
+// each later snapshot.
+func TestOldRefusalIsNoAnswer(t *testing.T) {
+	c := cache.New(cache.Options{})
+	socket := listen(t, c)
+	publishTo(t, c, "c/blue", "c/green")
+	newRobot(t, socket, "edge", rejects("green"))
+	eventually(t, c, "edge ads, CDS REJECTED, LDS SYNCED")
+	a, err := c.Confirm(t.Context(), snapshot(t, []string{"c/blue@2", "c/green"}), cache.Confirmation{Timeout: time.Minute})
+	if err != nil || a.Refused || a.Acknowledged != 1 {
+		t.Fatal(a, err)
+	}
+}
+
+// TestConfirmEnds: the end of the context ends the wait, and takes nothing back.
+func TestConfirmEnds(t *testing.T) {
+	c := cache.New(cache.Options{})
+	socket := listen(t, c)
+	publishTo(t, c, "c/blue")
+	ctx, cancel := context.WithCancel(t.Context())
+	newRobot(t, socket, "edge", func(_ string, names []string) string {
+		if slices.Contains(names, "green") {
+			cancel()
+			return silent
+		}
+		return ""
+	})
+	quiet(t, c, 1)
+	if a, err := c.Confirm(ctx, snapshot(t, []string{"c/green"}), cache.Confirmation{Timeout: time.Minute}); err != context.Canceled || a.TakenBack {
+		t.Fatal(a, err)
+	}
+}

@@ -1,0 +1,160 @@
+package csds
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"xdspub/clients"
+)
+
+// maxAnswer is beyond what a server says of 10,000 clients.
+const maxAnswer = 256 << 20
+
+// Ask asks xdspub serve at an address, HOST:PORT or unix:PATH, for its clients: by TLS with the
+// files, by plain TCP where they are nil.
+func Ask(ctx context.Context, address string, files *Files) ([]clients.Client, error) {
+	list, err := ask(ctx, address, files)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", address, err)
+	}
+	return list, nil
+}
+
+func ask(ctx context.Context, address string, files *Files) ([]clients.Client, error) {
+	d := &dialer{address: address, files: files}
+	if files != nil {
+		var err error
+		if d.tls, err = files.config(address); err != nil {
+			return nil, err
+		}
+	}
+	// The library has a time-out of its own, 20s, for a connection, and an error that says less.
+	patient := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour})
+	conn, err := grpc.NewClient("passthrough:///"+address, patient, grpc.WithAuthority("xdspub"), grpc.WithContextDialer(d.dial),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	answer, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(ctx, &statusv3.ClientStatusRequest{})
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("the server has not answered: %w", ctx.Err())
+	case status.Code(err) == codes.DeadlineExceeded: // which the library may notice first
+		return nil, fmt.Errorf("the server has not answered: %w", context.DeadlineExceeded)
+	case err != nil && d.reason() != nil:
+		return nil, d.reason()
+	case err != nil:
+		return nil, errors.New(status.Convert(err).Message())
+	}
+	list := []clients.Client{}
+	for _, config := range answer.GetConfig() {
+		c, err := clientOf(config)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// dialer connects to a server. TLS is its own: the library makes a text of its errors.
+type dialer struct {
+	address string
+	files   *Files
+	tls     *tls.Config // nil for none
+
+	mu  sync.Mutex
+	err error // the first one
+}
+
+// reason returns why there is no connection; nil where there is one.
+func (d *dialer) reason() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+func (d *dialer) failed(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil && d.err == nil {
+		d.err = err
+	}
+	return err
+}
+
+func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
+	network, name := "tcp", d.address
+	if path, ok := strings.CutPrefix(d.address, "unix:"); ok {
+		network, name = "unix", path
+	}
+	plain, err := new(net.Dialer).DialContext(ctx, network, name)
+	if err != nil {
+		return nil, d.failed(err)
+	}
+	if d.tls == nil {
+		return &plainConn{plain, d}, nil
+	}
+	secured, err := d.secure(ctx, plain)
+	if err != nil {
+		plain.Close()
+		return nil, d.failed(d.files.explain(err))
+	}
+	return secured, nil
+}
+
+// secure makes a connection one of TLS. With TLS 1.3 the server judges the certificate of a client
+// after that is through: it is, once the server says something.
+func (d *dialer) secure(ctx context.Context, plain net.Conn) (net.Conn, error) {
+	stop := context.AfterFunc(ctx, func() { plain.Close() })
+	defer stop()
+	secured := tls.Client(plain, d.tls)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReader(secured)
+	if _, err := reader.Peek(1); err != nil {
+		return nil, err
+	}
+	return &readConn{secured, reader}, nil
+}
+
+// readConn is a connection of which something was read.
+type readConn struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+// Read reads what was read, and then the connection.
+func (c *readConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
+
+// plainConn is a connection without TLS.
+type plainConn struct {
+	net.Conn
+	dialer *dialer
+}
+
+// Read reads. A server with TLS ends the connection of a client without it.
+func (c *plainConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = c.dialer.failed(errors.New("the server closed the connection; if it serves by TLS, give --tls-ca"))
+	}
+	return n, err
+}

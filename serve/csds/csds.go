@@ -1,0 +1,225 @@
+// Package csds is the client status discovery service: what each client of a server runs, over
+// gRPC. Ask asks one.
+//
+//	csds.Register(grpcServer, func(context.Context) ([]clients.Client, error) { return cache.Clients(), nil })
+//	list, err := csds.Ask(ctx, "unix:/run/xds.sock", nil)
+//
+// What a client holds is not in it. Who may ask is the caller's to decide.
+package csds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"xdspub/clients"
+	"xdspub/xds"
+)
+
+// metadataKey is that of a node's metadata below which the whole Client stands, as a text of JSON:
+// CSDS has no fields for all of it, and a Struct of 10,000 clients would take most of a minute.
+const metadataKey = "xdspub"
+
+type server struct {
+	statusv3.UnimplementedClientStatusDiscoveryServiceServer
+	list List
+	// slots are for the requests that are answered at one time.
+	slots chan struct{}
+}
+
+// List returns the clients, or why the client of a context may not know of them.
+type List func(context.Context) ([]clients.Client, error)
+
+// mostAnswers is how many requests are answered at one time; others wait. An answer about 10,000
+// clients has tens of MB.
+const mostAnswers = 4
+
+// Register registers the service.
+func Register(g *grpc.Server, list List) {
+	statusv3.RegisterClientStatusDiscoveryServiceServer(g, &server{list: list, slots: make(chan struct{}, mostAnswers)})
+}
+
+// FetchClientStatus answers one request.
+func (s *server) FetchClientStatus(ctx context.Context, q *statusv3.ClientStatusRequest) (*statusv3.ClientStatusResponse, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	list, err := s.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	matches, err := matcherOf(q.GetNodeMatchers())
+	if err != nil {
+		return nil, err
+	}
+	answer := &statusv3.ClientStatusResponse{}
+	for _, c := range list {
+		if !matches(c.Node) {
+			continue
+		}
+		config, err := configOf(c)
+		if err != nil {
+			return nil, err
+		}
+		answer.Config = append(answer.Config, config)
+	}
+	return answer, nil
+}
+
+// StreamClientStatus answers each request of a stream.
+func (s *server) StreamClientStatus(stream grpc.BidiStreamingServer[statusv3.ClientStatusRequest, statusv3.ClientStatusResponse]) error {
+	for {
+		q, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		answer, err := s.FetchClientStatus(stream.Context(), q)
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// matcherOf returns what reports whether one of some matchers matches a node id. None match all.
+func matcherOf(list []*matcherv3.NodeMatcher) (func(id string) bool, error) {
+	var any []func(string) bool
+	for _, m := range list {
+		if len(m.GetNodeMetadatas()) > 0 {
+			return nil, status.Error(codes.InvalidArgument, "node_metadatas: the metadata of nodes is not kept; match by node_id")
+		}
+		of, err := stringMatcher(m.GetNodeId())
+		if err != nil {
+			return nil, err
+		}
+		any = append(any, of)
+	}
+	return func(id string) bool {
+		for _, of := range any {
+			if of(id) {
+				return true
+			}
+		}
+		return len(any) == 0
+	}, nil
+}
+
+func stringMatcher(m *matcherv3.StringMatcher) (func(string) bool, error) {
+	plain := func(s string) string { return s }
+	if m.GetIgnoreCase() {
+		plain = strings.ToLower
+	}
+	switch p := m.GetMatchPattern().(type) {
+	case nil:
+		return func(string) bool { return true }, nil
+	case *matcherv3.StringMatcher_Exact:
+		return func(id string) bool { return plain(id) == plain(p.Exact) }, nil
+	case *matcherv3.StringMatcher_Prefix:
+		return func(id string) bool { return strings.HasPrefix(plain(id), plain(p.Prefix)) }, nil
+	case *matcherv3.StringMatcher_Suffix:
+		return func(id string) bool { return strings.HasSuffix(plain(id), plain(p.Suffix)) }, nil
+	case *matcherv3.StringMatcher_Contains:
+		return func(id string) bool { return strings.Contains(plain(id), plain(p.Contains)) }, nil
+	case *matcherv3.StringMatcher_SafeRegex:
+		expression, err := regexp.Compile(`\A(?:` + p.SafeRegex.GetRegex() + `)\z`)
+		if err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "node_id: %v", err)
+		}
+		return expression.MatchString, nil
+	}
+	return nil, status.Errorf(codes.InvalidArgument, "node_id: a matcher of this kind is not supported")
+}
+
+// configOf returns what CSDS says of a client.
+func configOf(c clients.Client) (*statusv3.ClientConfig, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	config := &statusv3.ClientConfig{Node: &corev3.Node{
+		Id: c.Node, Cluster: c.Cluster, UserAgentName: c.UserAgent,
+		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{metadataKey: structpb.NewStringValue(string(text))}},
+	}}
+	for _, s := range c.Subscriptions {
+		config.GenericXdsConfigs = append(config.GenericXdsConfigs, configsOf(s)...)
+	}
+	return config, nil
+}
+
+// configsOf returns an entry without a name for a subscription, and one for each resource that was
+// rejected.
+func configsOf(s clients.Subscription) []*statusv3.ClientConfig_GenericXdsConfig {
+	entry := func(name string) *statusv3.ClientConfig_GenericXdsConfig {
+		return &statusv3.ClientConfig_GenericXdsConfig{
+			TypeUrl: urlOf(s.API), Name: name, VersionInfo: s.Acknowledged, LastUpdated: timestamppb.New(s.Since),
+			ConfigStatus: configStatus[s.Sync], ClientStatus: clientStatus[s.Sync],
+		}
+	}
+	list := []*statusv3.ClientConfig_GenericXdsConfig{entry("")}
+	if s.Refusal == nil {
+		return list
+	}
+	failure := func(details string) *adminv3.UpdateFailureState {
+		return &adminv3.UpdateFailureState{LastUpdateAttempt: timestamppb.New(s.Refusal.Time), Details: details, VersionInfo: s.Refusal.Version}
+	}
+	list[0].ErrorState = failure(s.Refusal.Message)
+	for _, d := range s.Refusal.Findings {
+		if d.Resource.Name != "" {
+			of := entry(d.Resource.Name)
+			of.ErrorState = failure(d.String())
+			list = append(list, of)
+		}
+	}
+	return list
+}
+
+// configStatus and clientStatus are the words of CSDS.
+var (
+	configStatus = map[clients.Sync]statusv3.ConfigStatus{
+		clients.Synced: statusv3.ConfigStatus_SYNCED, clients.NotSent: statusv3.ConfigStatus_NOT_SENT,
+		clients.Stale: statusv3.ConfigStatus_STALE, clients.Rejected: statusv3.ConfigStatus_ERROR,
+	}
+	clientStatus = map[clients.Sync]adminv3.ClientResourceStatus{
+		clients.Synced: adminv3.ClientResourceStatus_ACKED, clients.NotSent: adminv3.ClientResourceStatus_DOES_NOT_EXIST,
+		clients.Stale: adminv3.ClientResourceStatus_REQUESTED, clients.Rejected: adminv3.ClientResourceStatus_NACKED,
+	}
+)
+
+func urlOf(api string) string {
+	for _, t := range xds.Types {
+		if t.API == api {
+			return t.URL()
+		}
+	}
+	return ""
+}
+
+// clientOf returns the Client that an answer is about.
+func clientOf(config *statusv3.ClientConfig) (c clients.Client, err error) {
+	text := config.GetNode().GetMetadata().GetFields()[metadataKey].GetStringValue()
+	if text == "" {
+		return c, errors.New("the server does not say what xdspub serve says of its clients")
+	}
+	return c, json.Unmarshal([]byte(text), &c)
+}

@@ -1,0 +1,57 @@
+// Package listen is where clients connect: addresses and sockets, their certificates, and how
+// many connections there may be.
+//
+//	address, err := listen.Parse("unix:/run/xdspub/xds.sock")
+//	…
+//	l, err := listen.Listen(ctx, address, listen.Options{})
+//
+// A connection by a Unix socket or by TLS is private. One by plain TCP is not, and Listen takes
+// only loopback addresses for these unless Options.Insecure says otherwise.
+package listen
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Address is where to listen.
+type Address struct {
+	// Network is tcp or unix. Name is HOST:PORT or a path.
+	Network, Name string
+}
+
+// Parse reads an Address, written as HOST:PORT or unix:PATH.
+func Parse(text string) (Address, error) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		if path == "" || strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0) {
+			return Address{}, fmt.Errorf("%q has no path: write unix:PATH", text)
+		}
+		return Address{"unix", path}, nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return Address{}, fmt.Errorf("%q is no address: write HOST:PORT or unix:PATH", text)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return Address{}, fmt.Errorf("%q has no port from 0 to 65535", text)
+	}
+	return Address{"tcp", net.JoinHostPort(host, port)}, nil
+}
+
+func (a Address) String() string {
+	if a.Network == "unix" {
+		return "unix:" + a.Name
+	}
+	return a.Name
+}
+
+// Local reports whether nobody beyond this machine can connect. A name is local only if it is
+// localhost: what others lead to is not known before somebody asks, and may change.
+func (a Address) Local() bool {
+	host, _, _ := net.SplitHostPort(a.Name)
+	ip, err := netip.ParseAddr(host)
+	return a.Network == "unix" || host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

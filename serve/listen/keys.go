@@ -1,0 +1,159 @@
+package listen
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"xdspub/event"
+	"xdspub/safefile"
+)
+
+// Files are those of TLS, in PEM.
+type Files struct {
+	// Cert is the certificate chain of the server, Key its private key.
+	Cert, Key string
+	// ClientCA has the certificates that sign those of clients. Empty means that clients need
+	// none.
+	ClientCA string
+}
+
+// Keys are the certificates of the server and of who signs those of clients, as their files are
+// now.
+type Keys struct {
+	files Files
+	log   *event.Log
+
+	current atomic.Pointer[keys]
+
+	// reading is held by whoever reads the files: a file system that hangs holds up no other.
+	reading sync.Mutex
+	read    time.Time
+	seen    []byte // what was read last, good or bad
+}
+
+// keys are what the files say.
+type keys struct {
+	certificate tls.Certificate
+	clients     *x509.CertPool // nil where clients need no certificate
+}
+
+const (
+	// readAgain is how old what was read may be when a client connects. Who replaces a
+	// certificate does not wait for longer than that, and reading three small files costs less
+	// than a handshake.
+	readAgain = time.Second
+	// maxFile is beyond what a bundle of certificates has.
+	maxFile = 4 << 20
+)
+
+// OpenKeys reads the files.
+func OpenKeys(files Files, log *event.Log) (*Keys, error) {
+	k := &Keys{files: files, log: log}
+	data, err := k.files.read()
+	if err != nil {
+		return nil, err
+	}
+	now, err := data.parse(files)
+	if err != nil {
+		return nil, err
+	}
+	k.seen, k.read = data.all(), time.Now()
+	k.current.Store(now)
+	return k, nil
+}
+
+// Config returns a configuration of TLS 1.3 that reads the files again when a client connects:
+// what they hold counts, not their times, since a secret of Kubernetes is replaced by a link. Files
+// that don't fit together, as between two writes, leave what was read before. Clients must have a
+// certificate if there is a ClientCA, or, where optional is true, may have one.
+func (k *Keys) Config(optional bool, protocols ...string) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := k.now()
+		// No tickets: a session that goes on is not held against another CA.
+		c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: protocols, Certificates: []tls.Certificate{now.certificate}, SessionTicketsDisabled: true}
+		if now.clients != nil {
+			c.ClientCAs, c.ClientAuth = now.clients, tls.RequireAndVerifyClientCert
+			if optional {
+				c.ClientAuth = tls.VerifyClientCertIfGiven
+			}
+		}
+		return c, nil
+	}}
+}
+
+// Expires returns when the certificate of the server expires.
+func (k *Keys) Expires() time.Time { return k.now().certificate.Leaf.NotAfter }
+
+// now returns what the files hold. Only one caller at a time looks at them.
+func (k *Keys) now() *keys {
+	if !k.reading.TryLock() {
+		return k.current.Load()
+	}
+	defer k.reading.Unlock()
+	if time.Since(k.read) < readAgain {
+		return k.current.Load()
+	}
+	k.read = time.Now()
+	data, err := k.files.read()
+	if err != nil {
+		if message := []byte(err.Error()); !bytes.Equal(message, k.seen) {
+			k.seen = message
+			k.log.Write(event.CertificatesUnreadable{Error: err})
+		}
+		return k.current.Load()
+	}
+	all := data.all()
+	if bytes.Equal(all, k.seen) {
+		return k.current.Load()
+	}
+	k.seen = all
+	now, err := data.parse(k.files)
+	if err != nil {
+		k.log.Write(event.CertificatesUnreadable{Error: err})
+		return k.current.Load()
+	}
+	k.current.Store(now)
+	k.log.Write(event.CertificatesRead{Expires: now.certificate.Leaf.NotAfter})
+	return now
+}
+
+// contents are the bytes of Files.
+type contents struct{ cert, key, ca []byte }
+
+func (c contents) all() []byte { return bytes.Join([][]byte{c.cert, c.key, c.ca}, []byte{0}) }
+
+func (f Files) read() (c contents, err error) {
+	for _, file := range []struct {
+		path string
+		to   *[]byte
+	}{{f.Cert, &c.cert}, {f.Key, &c.key}, {f.ClientCA, &c.ca}} {
+		if file.path == "" {
+			continue
+		}
+		if *file.to, err = safefile.Read(file.path, maxFile); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (c contents) parse(f Files) (*keys, error) {
+	certificate, err := tls.X509KeyPair(c.cert, c.key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate %s, key %s: %w", f.Cert, f.Key, err)
+	}
+	k := &keys{certificate: certificate}
+	if f.ClientCA != "" {
+		k.clients = x509.NewCertPool()
+		if !k.clients.AppendCertsFromPEM(c.ca) {
+			return nil, fmt.Errorf("client CA %s: %w", f.ClientCA, errors.New("no certificate in PEM"))
+		}
+	}
+	return k, nil
+}

@@ -1,0 +1,398 @@
+package listen
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xdspub/event"
+	"xdspub/internal/certs"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Address{
+		"127.0.0.1:1":   {"tcp", "127.0.0.1:1"},
+		"[::1]:1":       {"tcp", "[::1]:1"},
+		":18000":        {"tcp", ":18000"},
+		"xds.test:1":    {"tcp", "xds.test:1"},
+		"unix:/run/a":   {"unix", "/run/a"},
+		"unix:a.sock":   {"unix", "a.sock"},
+		"":              {},
+		"18000":         {},
+		"unix:":         {},
+		"unix:@a":       {}, // everybody may connect to such a name
+		"host:http":     {},
+		"host:65536":    {},
+		"host:-1":       {},
+		"http://host:1": {},
+	} {
+		if is, err := Parse(text); is != want || (err == nil) != (want != Address{}) {
+			t.Errorf("%q: %v, %v", text, is, err)
+		}
+	}
+}
+
+// TestLoopback: without TLS nobody on another machine may connect, unless that is asked for.
+func TestLoopback(t *testing.T) {
+	for host, local := range map[string]bool{
+		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "::ffff:127.0.0.1": true, "localhost": true,
+		"": false, "0.0.0.0": false, "::": false, "192.0.2.1": false, "localhost.test": false, "0": false,
+	} {
+		a, err := Parse(net.JoinHostPort(host, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Local() != local {
+			t.Errorf("%s: local is %v", a, a.Local())
+		}
+	}
+	if _, err := Listen(t.Context(), Address{"tcp", "0.0.0.0:0"}, Options{}); err == nil || !strings.Contains(err.Error(), "--insecure") {
+		t.Error(err)
+	}
+	for _, o := range []Options{{Insecure: true}, {Keys: new(Keys)}} {
+		l, err := Listen(t.Context(), Address{"tcp", "0.0.0.0:0"}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+	}
+}
+
+func TestSocket(t *testing.T) {
+	dir := t.TempDir()
+	at := Address{"unix", filepath.Join(dir, "s")}
+	l, err := Listen(t.Context(), at, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(at.Name)
+	if err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := Listen(t.Context(), at, Options{}); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
+		t.Errorf("a live socket: %v", err)
+	}
+	// Its file is another's by now: that one stays.
+	if err := os.Remove(at.Name); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Listen(t.Context(), at, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if _, err := os.Lstat(at.Name); err != nil {
+		t.Error("the file of another was removed")
+	}
+	other.Close()
+	if _, err := os.Lstat(at.Name); !os.IsNotExist(err) {
+		t.Errorf("the file stays: %v", err)
+	}
+
+	// That of a process that was killed.
+	stale, err := net.Listen("unix", at.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.(*net.UnixListener).SetUnlinkOnClose(false)
+	stale.Close()
+	l, err = Listen(t.Context(), at, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+
+	// No sockets.
+	for name, make := range map[string]func(path string) error{
+		"file":   func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"link":   func(path string) error { return os.Symlink(filepath.Join(dir, "file"), path) },
+	} {
+		path := filepath.Join(dir, name)
+		if err := make(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Listen(t.Context(), Address{"unix", path}, Options{}); err == nil || !strings.Contains(err.Error(), "no socket") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Listen(t.Context(), Address{"unix", filepath.Join(dir, "none", "s")}, Options{}); err == nil {
+		t.Error("no folder")
+	}
+	if _, err := Listen(t.Context(), Address{"unix", filepath.Join(dir, strings.Repeat("x", 120))}, Options{}); err == nil {
+		t.Error("no system has such long names")
+	}
+}
+
+func TestSocketGroup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	if _, err := Listen(t.Context(), Address{"unix", path}, Options{Group: "no-such-group"}); err == nil || !strings.Contains(err.Error(), "no-such-group") {
+		t.Error(err)
+	}
+	if os.Getuid() != 0 {
+		return // only root may give a file to any group
+	}
+	l, err := Listen(t.Context(), Address{"unix", path}, Options{Group: "12345"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if out, err := exec.Command("ls", "-ln", path).CombinedOutput(); err != nil || !strings.Contains(string(out), " 12345 ") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+func TestGate(t *testing.T) {
+	var log bytes.Buffer
+	gate := NewGate(2, 1000, event.New(slog.NewTextHandler(&log, nil)))
+	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Gate: gate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	accepted := make(chan net.Conn)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	dial := func() net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	closed := func(conn net.Conn) {
+		t.Helper()
+		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+			t.Errorf("the connection is open: %v", err)
+		}
+	}
+	// The oldest stranger gives up its place.
+	dial()
+	known := <-accepted
+	Known(tls.Server(known, nil))
+	stranger := dial()
+	<-accepted
+	dial()
+	second := <-accepted
+	closed(stranger)
+	if n := gate.Open(); n != 2 {
+		t.Errorf("%d open", n)
+	}
+	// No stranger: the new one is closed.
+	Known(second)
+	closed(dial())
+	closed(dial())
+	if n := strings.Count(log.String(), "event=connections-full"); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+	// Who leaves gives up its place, once.
+	second.Close()
+	second.Close()
+	dial()
+	<-accepted
+	if n := gate.Open(); n != 2 {
+		t.Errorf("%d open", n)
+	}
+}
+
+// TestGateRate: more connections than there may be in a second wait.
+func TestGateRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &gated{endless{}, NewGate(1000, 10, nil)}
+		began := time.Now()
+		for range 30 {
+			if _, err := l.Accept(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(began).Round(time.Second / 10); d != 2*time.Second {
+			t.Errorf("30 connections in %v", d)
+		}
+	})
+}
+
+// endless is a listener with clients without end.
+type endless struct{ net.Listener }
+
+func (endless) Accept() (net.Conn, error) { return nopConn{}, nil }
+
+type nopConn struct{ net.Conn }
+
+func (nopConn) Close() error { return nil }
+
+// TestKeys: certificates and the CA are read again, also where they are replaced by a link of the
+// same time; what does not fit together leaves those from before.
+func TestKeys(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path(name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ca, other := certs.NewAuthority(t), certs.NewAuthority(t)
+	cert, key := ca.Sign(1, "xds.test")
+	write("cert", cert)
+	write("key", key)
+	write("ca", ca.PEM())
+	var log bytes.Buffer
+	k, err := OpenKeys(Files{path("cert"), path("key"), path("ca")}, event.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Keys: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go serveEcho(tls.NewListener(l, k.Config(false, "h2")))
+
+	// connect returns the serial number of the server's certificate.
+	connect := func(from *certs.Authority, c *tls.Config) (int64, error) {
+		t.Helper()
+		k.reading.Lock()
+		k.read = time.Time{} // longer ago than readAgain
+		k.reading.Unlock()
+		if from != nil {
+			cert, key := from.Sign(9, "client.test")
+			pair, err := tls.X509KeyPair(cert, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Certificates = []tls.Certificate{pair}
+		}
+		c.InsecureSkipVerify = true
+		conn, err := tls.Dial("tcp", l.Addr().String(), c)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("x")); err != nil {
+			return 0, err
+		}
+		if _, err := conn.Read(make([]byte, 1)); err != nil { // TLS 1.3: a refusal comes here
+			return 0, err
+		}
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
+	}
+	serves := func(from *certs.Authority, want int64) {
+		t.Helper()
+		if is, err := connect(from, &tls.Config{}); is != want || err != nil {
+			t.Errorf("certificate %d, %v", is, err)
+		}
+	}
+	refuses := func(from *certs.Authority, c *tls.Config) {
+		t.Helper()
+		if _, err := connect(from, c); err == nil || os.IsTimeout(err) {
+			t.Errorf("not refused: %v", err)
+		}
+	}
+	serves(ca, 1)
+	refuses(nil, &tls.Config{})
+	refuses(other, &tls.Config{})
+	refuses(ca, &tls.Config{MaxVersion: tls.VersionTLS12})
+
+	// Between two writes the old ones are in use.
+	cert, key = ca.Sign(2, "xds.test")
+	write("cert", cert)
+	serves(ca, 1)
+	serves(ca, 1)
+	write("key", key)
+	serves(ca, 2)
+	// Links, as in a mounted secret.
+	cert, key = other.Sign(3, "xds.test")
+	for name, data := range map[string][]byte{"cert": cert, "key": key, "ca": other.PEM()} {
+		write("new-"+name, data)
+		if err := os.Symlink("new-"+name, path("link")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path("link"), path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serves(other, 3)
+	refuses(ca, &tls.Config{})
+	for _, bad := range []string{"", "no PEM"} {
+		write("ca", []byte(bad))
+		serves(other, 3)
+	}
+	if err := os.Remove(path("cert")); err != nil {
+		t.Fatal(err)
+	}
+	serves(other, 3)
+	serves(other, 3)
+	if is := strings.Count(log.String(), "event=certificates-read"); is != 2 {
+		t.Errorf("read %d times: %s", is, log.String())
+	}
+	if is := strings.Count(log.String(), "event=certificates-unreadable"); is != 4 { // each once
+		t.Errorf("unreadable %d times: %s", is, log.String())
+	}
+	if strings.Contains(log.String(), "BEGIN") {
+		t.Error("a key is in the log")
+	}
+}
+
+func serveEcho(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			_, _ = io.CopyN(conn, conn, 1)
+		}()
+	}
+}
+
+// TestBadKeys: what can't be used from the start is refused.
+func TestBadKeys(t *testing.T) {
+	dir := t.TempDir()
+	ca := certs.NewAuthority(t)
+	cert, key := ca.Sign(1, "a")
+	_, wrong := ca.Sign(2, "b")
+	for name, data := range map[string][]byte{"cert": cert, "key": key, "wrong": wrong, "none": nil} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, files := range []Files{
+		{"cert", "wrong", ""}, {"cert", "none", ""}, {"none", "key", ""}, {"cert", "key", "none"}, {"cert", "key", "key"}, {"missing", "key", ""}, {"cert", "key", "."}, {"/dev/zero", "key", ""},
+	} {
+		at := func(name string) string {
+			if name == "" || filepath.IsAbs(name) {
+				return name
+			}
+			return filepath.Join(dir, name)
+		}
+		_, err := OpenKeys(Files{at(files.Cert), at(files.Key), at(files.ClientCA)}, nil)
+		if err == nil || !strings.Contains(err.Error(), "/") {
+			t.Errorf("%v: %v", files, err)
+		}
+	}
+}

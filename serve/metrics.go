@@ -1,0 +1,79 @@
+package serve
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+
+	"xdspub/serve/listen"
+	"xdspub/xds"
+)
+
+// metrics are what a Server counts. Their labels have few values, whatever clients send: types,
+// codes and outcomes, and no nodes.
+type metrics struct {
+	registry                      *prometheus.Registry
+	requests, rejected, responses *prometheus.CounterVec // by type
+	ended                         *prometheus.CounterVec // streams, by code
+	published                     prometheus.Gauge
+	pushes                        prometheus.Histogram
+}
+
+func newMetrics() *metrics {
+	byType := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"type"})
+	}
+	m := &metrics{
+		registry:  prometheus.NewRegistry(),
+		requests:  byType("xdspub_requests_total", "Discovery requests of clients, acknowledgements among them."),
+		rejected:  byType("xdspub_rejections_total", "Responses that a client rejected (NACK)."),
+		responses: byType("xdspub_responses_total", "Discovery responses that were sent."),
+		ended:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "xdspub_streams_ended_total", Help: "gRPC streams that have ended."}, []string{"code"}),
+		published: prometheus.NewGauge(prometheus.GaugeOpts{Name: "xdspub_snapshot_time_seconds", Help: "When the snapshot that is served was published, in seconds since 1970."}),
+		pushes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "xdspub_publish_seconds", Help: "Time to hand a new snapshot to all streams, and to wait for the answers that --ack-quorum asks for.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}),
+	}
+	m.registry.MustRegister(m.requests, m.rejected, m.responses, m.ended, m.published, m.pushes, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// watch adds what is asked when somebody looks.
+func (m *metrics) watch(s *sessions, gate *listen.Gate, keys *listen.Keys) {
+	gauge := func(name, help string, value func() float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	gauge("xdspub_connections", "Connections of clients.", func() float64 { return float64(gate.Open()) })
+	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
+	if keys != nil {
+		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 { return float64(keys.Expires().Unix()) })
+	}
+}
+
+// asked counts a request.
+func (m *metrics) asked(typeURL string, refused *rpcstatus.Status) {
+	m.requests.WithLabelValues(label(typeURL)).Inc()
+	if refused != nil {
+		m.rejected.WithLabelValues(label(typeURL)).Inc()
+	}
+}
+
+// restMetrics counts what comes by REST.
+type restMetrics struct{ *metrics }
+
+// Asked counts a request.
+func (m restMetrics) Asked(t *xds.Type) { m.requests.WithLabelValues(t.API).Inc() }
+
+// Answered counts a response.
+func (m restMetrics) Answered(t *xds.Type) { m.responses.WithLabelValues(t.API).Inc() }
+
+// Rejected counts a response that a client rejects.
+func (m restMetrics) Rejected(t *xds.Type) { m.rejected.WithLabelValues(t.API).Inc() }
+
+// label returns the API of a type, such as CDS, as a label.
+func label(typeURL string) string {
+	if t := xds.TypeOfURL(typeURL); t != nil {
+		return t.API
+	}
+	return "unknown"
+}

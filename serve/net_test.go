@@ -1,0 +1,717 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+
+	"xdspub/event"
+	"xdspub/internal/envoytest"
+	"xdspub/serve"
+	"xdspub/xds"
+)
+
+// running is a Server that runs for a test.
+type running struct {
+	*serve.Server
+	t        testing.TB
+	tcp, web string // addresses
+	socket   string
+	log      *syncBuffer
+	stop     context.CancelFunc
+	ended    chan error
+}
+
+// syncBuffer is a log that tests read while it is written.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// run runs a Server on TCP, on a Unix socket and with HTTP.
+func run(t testing.TB, o serve.Options) *running {
+	t.Helper()
+	s := &running{t: t, log: new(syncBuffer), ended: make(chan error, 1)}
+	s.tcp, s.web = fmt.Sprint("127.0.0.1:", envoytest.FreePort(t)), fmt.Sprint("127.0.0.1:", envoytest.FreePort(t))
+	s.socket = filepath.Join(t.TempDir(), "s")
+	o.GRPC, o.HTTP = []string{s.tcp, "unix:" + s.socket}, []string{s.web}
+	o.Cluster, o.Log = "xds_cluster", event.New(slog.NewTextHandler(s.log, nil))
+	if o.DrainTime == 0 {
+		o.DrainTime = time.Millisecond
+	}
+	var err error
+	if s.Server, err = serve.Listen(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	go func() { s.ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		s.stop()
+		select {
+		case err := <-s.ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(patience):
+			t.Error("the server does not end")
+		}
+	})
+	return s
+}
+
+func (s *running) publish(text string) {
+	s.t.Helper()
+	result := parse(s.t.(*testing.T), text)
+	if err := s.Publish(s.t.Context(), result); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// dial connects to an address, with the credentials of TLS or nil.
+func dial(t testing.TB, address string, c *tls.Config) *grpc.ClientConn {
+	t.Helper()
+	creds := insecure.NewCredentials()
+	if c != nil {
+		creds = credentials.NewTLS(c)
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+type (
+	sotwStream  = grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
+	deltaStream = grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+)
+
+// open opens an aggregated stream that ends with the test.
+func open(t testing.TB, conn *grpc.ClientConn) sotwStream {
+	t.Helper()
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func openDelta(t testing.TB, conn *grpc.ClientConn) deltaStream {
+	t.Helper()
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// within returns a context for what must happen soon.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// answered sends a request for clusters, and fails where it gets no answer.
+func answered(t testing.TB, s sotwStream) *discoveryv3.DiscoveryResponse {
+	t.Helper()
+	if err := s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xds.Cluster.URL(), Node: &corev3.Node{Id: "good"}}); err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	r, err := s.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// follows fails where a client that was answered is not told what is new.
+func (s *running) follows(stream sotwStream, last *discoveryv3.DiscoveryResponse) {
+	s.t.Helper()
+	if err := stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: last.TypeUrl, ResponseNonce: last.Nonce, VersionInfo: last.VersionInfo}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.publish(strings.ReplaceAll(oneCluster, "web", "api"))
+	if r, err := stream.Recv(); err != nil || r.VersionInfo == last.VersionInfo {
+		s.t.Errorf("the good client is told %v, %v", r, err)
+	}
+}
+
+// ends returns the status with which a stream ends.
+func ends[S any, R any](t testing.TB, s grpc.BidiStreamingClient[S, R]) *status.Status {
+	t.Helper()
+	for {
+		if _, err := s.Recv(); err != nil {
+			return status.Convert(err)
+		}
+	}
+}
+
+// oneCluster is a tree.
+const oneCluster = `[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s}]`
+
+// TestHostileRequests has a client ask for what it may not, beside a good one.
+func TestHostileRequests(t *testing.T) {
+	s, impatient := run(t, serve.Options{}), run(t, serve.Options{Limits: serve.Limits{FirstRequest: 200 * time.Millisecond}})
+	s.publish(oneCluster)
+	impatient.publish(oneCluster)
+	good := open(t, dial(t, "unix:"+s.socket, nil))
+	last := answered(t, good)
+
+	many := make([]string, 100_000)
+	for i := range many {
+		many[i] = fmt.Sprint("name-", i)
+	}
+	cds := xds.Cluster.URL()
+	for name, c := range map[string]struct {
+		sotw    []*discoveryv3.DiscoveryRequest
+		delta   []*discoveryv3.DeltaDiscoveryRequest
+		want    codes.Code
+		message string
+	}{
+		"silence":           {sotw: []*discoveryv3.DiscoveryRequest{}, want: codes.DeadlineExceeded, message: "no request within"},
+		"silence by delta":  {delta: []*discoveryv3.DeltaDiscoveryRequest{}, want: codes.DeadlineExceeded, message: "no request within"},
+		"no type":           {sotw: []*discoveryv3.DiscoveryRequest{{}}, want: codes.InvalidArgument},
+		"no type by delta":  {delta: []*discoveryv3.DeltaDiscoveryRequest{{}}, want: codes.InvalidArgument},
+		"a name of 1 MB":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"that by delta":     {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesSubscribe: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"unsubscribes that": {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesUnsubscribe: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"has that":          {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, InitialResourceVersions: map[string]string{strings.Repeat("x", 1<<20): "1"}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"a type of 1 MB":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: strings.Repeat("x", 1<<20)}}, want: codes.InvalidArgument, message: "a type URL"},
+		"a request of 5 MB": {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: []string{strings.Repeat("x", 5<<20)}}}, want: codes.ResourceExhausted, message: "larger than max"},
+		"that of 5 MB":      {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesSubscribe: []string{strings.Repeat("x", 5<<20)}}}, want: codes.ResourceExhausted, message: "larger than max"},
+		"100,000 names":     {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: many}}, want: codes.ResourceExhausted, message: "100000 names on one stream: 10001 are allowed"},
+		"piece by piece":    {delta: pieces(many, func(q *discoveryv3.DeltaDiscoveryRequest, n []string) { q.ResourceNamesSubscribe = n }), want: codes.ResourceExhausted, message: "names on one stream"},
+		"100,000 given up":  {delta: pieces(many, func(q *discoveryv3.DeltaDiscoveryRequest, n []string) { q.ResourceNamesUnsubscribe = n }), want: codes.ResourceExhausted, message: "names on one stream"},
+		"100,000 types":     {sotw: ofTypes(many), want: codes.ResourceExhausted, message: "32 types"},
+		"100,000 by delta":  {delta: deltaTypes(many), want: codes.ResourceExhausted, message: "32 types"},
+		"secrets by TCP":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: xds.Secret.URL(), ResourceNames: []string{"key"}}}, want: codes.PermissionDenied, message: "secrets are sent by TLS or a Unix socket only"},
+		"secrets by delta":  {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: xds.Secret.URL()}}, want: codes.PermissionDenied, message: "secrets are sent"},
+		"a node of 1 MB":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, Node: &corev3.Node{Id: strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a node of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dial(t, s.tcp, nil)
+			if len(c.sotw)+len(c.delta) == 0 {
+				conn = dial(t, impatient.tcp, nil)
+			}
+			var is *status.Status
+			if c.delta == nil {
+				bad := open(t, conn)
+				for _, q := range c.sotw {
+					if bad.Send(q) != nil {
+						break // it has ended
+					}
+				}
+				is = ends(t, bad)
+			} else {
+				bad := openDelta(t, conn)
+				for _, q := range c.delta {
+					if bad.Send(q) != nil {
+						break
+					}
+				}
+				is = ends(t, bad)
+			}
+			if is.Code() != c.want || !strings.Contains(is.Message(), c.message) || len(is.Message()) > 200 {
+				t.Errorf("ends with %v: %.300s", is.Code(), is.Message())
+			}
+			answered(t, open(t, conn)) // on the same connection
+		})
+	}
+	if s.follows(good, last); strings.Count(s.log.String(), "secrets are sent") != 1 {
+		t.Errorf("log: %s", s.log)
+	}
+}
+
+// pieces returns requests with a thousand names each.
+func pieces(names []string, set func(*discoveryv3.DeltaDiscoveryRequest, []string)) (list []*discoveryv3.DeltaDiscoveryRequest) {
+	for i := 0; i < len(names); i += 1000 {
+		q := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL()}
+		set(q, names[i:i+1000])
+		list = append(list, q)
+	}
+	return list
+}
+
+func ofTypes(names []string) (list []*discoveryv3.DiscoveryRequest) {
+	for _, name := range names {
+		list = append(list, &discoveryv3.DiscoveryRequest{TypeUrl: name})
+	}
+	return list
+}
+
+func deltaTypes(names []string) (list []*discoveryv3.DeltaDiscoveryRequest) {
+	for _, name := range names {
+		list = append(list, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: name})
+	}
+	return list
+}
+
+// TestIgnored: what the protocol has a server ignore ends nothing.
+func TestIgnored(t *testing.T) {
+	s := run(t, serve.Options{})
+	s.publish(strings.Replace(oneCluster, "]", `, {"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: layer}]`, 1))
+	stream := open(t, dial(t, s.tcp, nil))
+	answered(t, stream)
+	for _, q := range []*discoveryv3.DiscoveryRequest{
+		{TypeUrl: "type.googleapis.com/unknown"},
+		{TypeUrl: "envoy.config.cluster.v3.Cluster"},
+		{TypeUrl: xds.Endpoints.URL(), ResourceNames: []string{"none"}, Node: &corev3.Node{Id: "another"}},
+		{TypeUrl: xds.Cluster.URL(), ResponseNonce: "of nobody"},
+		{TypeUrl: xds.Runtime.URL(), ResourceNames: []string{"layer"}},
+	} {
+		if err := stream.Send(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := stream.Recv(); err != nil || r.TypeUrl != xds.Runtime.URL() { // and nothing before
+		t.Errorf("is told %v, %v", r, err)
+	}
+}
+
+// TestMalformed sends bytes that are no message.
+func TestMalformed(t *testing.T) {
+	s := run(t, serve.Options{})
+	conn := dial(t, s.tcp, nil)
+	stream, err := conn.NewStream(within(t), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources", grpc.ForceCodec(rawCodec{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	garbage := []byte("\xff\xff\xff\xff garbage")
+	if err := stream.SendMsg(&garbage); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.RecvMsg(new([]byte)); status.Code(err) != codes.Internal {
+		t.Errorf("ends with %v", err)
+	}
+}
+
+// rawCodec sends bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Marshal(v any) ([]byte, error)   { return *v.(*[]byte), nil }
+func (rawCodec) Unmarshal(b []byte, v any) error { *v.(*[]byte) = b; return nil }
+func (rawCodec) Name() string                    { return "proto" }
+
+// TestHostileConnections has clients that speak no gRPC, beside a good one.
+func TestHostileConnections(t *testing.T) {
+	s := run(t, serve.Options{Limits: serve.Limits{Handshake: 300 * time.Millisecond, Connections: 50, Header: 2000}})
+	s.publish(oneCluster)
+	good := open(t, dial(t, s.tcp, nil))
+	last := answered(t, good)
+	t.Run("bytes", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			address, bytes string
+		}{
+			"HTTP/1":                 {s.tcp, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
+			"garbage":                {s.tcp, strings.Repeat("garbage ", 100)},
+			"silence":                {s.tcp, ""},
+			"half a preface":         {s.tcp, "PRI * HTTP/2.0\r\n"},
+			"no settings":            {s.tcp, http2.ClientPreface},
+			"no frame":               {s.tcp, http2.ClientPreface + strings.Repeat("\xff", 100)},
+			"TLS":                    {s.tcp, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
+			"half a header":          {s.web, "GET /healthz HTTP/1.1\r\nHost: "},
+			"silence to HTTP":        {s.web, ""},
+			"garbage to HTTP":        {s.web, "\x00\x01\x02\r\n\r\n"},
+			"header of HTTP":         {s.web, "GET /healthz HTTP/1.1\r\nHost: a\r\nA: " + strings.Repeat("x", 10_000)},
+			"half a body":            {s.web, "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1"},
+			"half a preface to HTTP": {s.web, "PRI * HTTP/2.0\r\n"},
+			"no settings to HTTP":    {s.web, http2.ClientPreface},
+			"no frame to HTTP":       {s.web, http2.ClientPreface + strings.Repeat("\xff", 100)},
+			"silence to socket":      {"unix:" + s.socket, ""},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				conn := rawDial(t, c.address)
+				if _, err := io.WriteString(conn, c.bytes); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
+					t.Error("the connection stays open")
+				}
+			})
+		}
+	})
+	t.Run("flood", func(t *testing.T) {
+		for range 200 {
+			rawDial(t, s.tcp)
+		}
+		answered(t, open(t, dial(t, s.tcp, nil)))
+	})
+	s.follows(good, last)
+}
+
+// rawDial connects to an address for bytes.
+func rawDial(t testing.TB, address string) net.Conn {
+	t.Helper()
+	network := "tcp"
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, address = "unix", path
+	}
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// h2 is a client of HTTP/2 that sends frames as it likes.
+type h2 struct {
+	*http2.Framer
+	net.Conn
+}
+
+func dialH2(t testing.TB, address string) h2 {
+	t.Helper()
+	conn := rawDial(t, address)
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	c := h2{http2.NewFramer(conn, conn), conn}
+	c.Framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	if err := c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// frame returns the next frame of a kind; it fails where the connection ends before.
+func (c h2) frame(t testing.TB, want http2.FrameType) http2.Frame {
+	t.Helper()
+	for {
+		f, err := c.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Header().Type == want {
+			return f
+		}
+	}
+}
+
+func (c h2) request(t testing.TB, id uint32, path string, more ...hpack.HeaderField) {
+	t.Helper()
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for _, f := range append([]hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: path}, {Name: ":authority", Value: "a"}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}}, more...) {
+		if err := e.WriteField(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+
+// TestPings: a client that pings without end loses its connection.
+func TestPings(t *testing.T) {
+	s := run(t, serve.Options{})
+	c := dialH2(t, s.tcp)
+	go func() {
+		for c.WritePing(false, [8]byte{}) == nil {
+		}
+	}()
+	if f := c.frame(t, http2.FrameGoAway).(*http2.GoAwayFrame); f.ErrCode != http2.ErrCodeEnhanceYourCalm {
+		t.Error(f)
+	}
+}
+
+// TestHalfOpen: a client whose machine is gone is found by a ping, and its connection ends.
+func TestHalfOpen(t *testing.T) {
+	s := run(t, serve.Options{Limits: serve.Limits{Ping: time.Second, PingAnswer: 100 * time.Millisecond}})
+	c := dialH2(t, s.tcp)
+	c.request(t, 1, adsPath)
+	for {
+		if _, err := c.ReadFrame(); os.IsTimeout(err) { // answers no ping
+			t.Fatal("the connection stays open")
+		} else if err != nil {
+			return
+		}
+	}
+}
+
+// TestIdle: a connection without a stream is asked to leave.
+func TestIdle(t *testing.T) {
+	s := run(t, serve.Options{Limits: serve.Limits{Idle: 100 * time.Millisecond}})
+	c := dialH2(t, s.tcp)
+	c.frame(t, http2.FrameGoAway)
+}
+
+// TestHeaders: more headers than a client needs end its stream.
+func TestHeaders(t *testing.T) {
+	s := run(t, serve.Options{Limits: serve.Limits{Header: 2000}})
+	c := dialH2(t, s.tcp)
+	c.request(t, 1, adsPath, hpack.HeaderField{Name: "a", Value: strings.Repeat("x", 4000)})
+	for {
+		f, err := c.ReadFrame()
+		if os.IsTimeout(err) {
+			t.Fatal("nothing happens")
+		}
+		if err != nil || f.Header().Type == http2.FrameRSTStream {
+			return
+		}
+	}
+}
+
+// TestStreams: more streams than there may be are refused, on one connection by HTTP/2 itself.
+func TestStreams(t *testing.T) {
+	s := run(t, serve.Options{Limits: serve.Limits{Streams: 3, ConnectionStreams: 2}})
+	s.publish(oneCluster)
+	conn := dial(t, s.tcp, nil)
+	answered(t, open(t, conn))
+	answered(t, open(t, conn))
+	waits, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if third, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(waits); err == nil {
+		if _, err = third.Recv(); status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("the third stream of a connection: %v", err)
+		}
+	}
+	other := dial(t, s.tcp, nil)
+	answered(t, open(t, other))
+	if is := ends(t, open(t, other)); is.Code() != codes.ResourceExhausted {
+		t.Errorf("the fourth stream: %v", is)
+	}
+}
+
+// TestNeverReads: a client that takes in nothing loses its connection; others get what is new
+// meanwhile.
+func TestNeverReads(t *testing.T) {
+	s := run(t, serve.Options{Limits: serve.Limits{Send: 500 * time.Millisecond}})
+	var big strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&big, "- {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: cluster-%d, connect_timeout: 1s, alt_stat_name: %s}\n", i, strings.Repeat("x", 1000))
+	}
+	s.publish(big.String())
+	for _, path := range []string{adsPath, strings.Replace(adsPath, "/Stream", "/Delta", 1)} {
+		c := dialH2(t, s.tcp)
+		c.request(t, 1, path)
+		request := "\x1a" // type_url of a delta request is field 2, of the other 4
+		if url := xds.Cluster.URL(); strings.Contains(path, "Delta") {
+			request = "\x12" + string(rune(len(url))) + url
+		} else {
+			request = "\x22" + string(rune(len(url))) + url
+		}
+		if err := c.WriteData(1, false, append([]byte{0, 0, 0, 0, byte(len(request))}, request...)); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			f, err := c.ReadFrame()
+			if os.IsTimeout(err) {
+				t.Fatalf("%s: the connection stays open", path)
+			}
+			if err != nil {
+				break
+			}
+			if p, ok := f.(*http2.PingFrame); ok && !p.IsAck() { // it lives, and takes in no data
+				_ = c.WritePing(true, p.Data)
+			}
+		}
+		if n := len(answered(t, open(t, dial(t, s.tcp, nil))).Resources); n != 5000 {
+			t.Errorf("the other is told %d clusters", n)
+		}
+	}
+	if !strings.Contains(s.log.String(), "has not taken in a response") {
+		t.Error(s.log)
+	}
+}
+
+// TestSecretsInListeners: a listener with a key in it is sent by a Unix socket, and ends a stream of
+// plain TCP with a status that says why.
+func TestSecretsInListeners(t *testing.T) {
+	s := run(t, serve.Options{})
+	s.publish(`[{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: in, filter_chains: [{transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext, common_tls_context: {tls_certificates: [{private_key: {inline_string: the-key}}]}}}}]}]`)
+	for _, address := range []string{s.tcp, "unix:" + s.socket} {
+		conn := dial(t, address, nil)
+		sotw, delta := open(t, conn), openDelta(t, conn)
+		if err := sotw.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xds.Listener.URL()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := delta.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Listener.URL()}); err != nil {
+			t.Fatal(err)
+		}
+		a, errA := sotw.Recv()
+		b, errB := delta.Recv()
+		if address != s.tcp {
+			if errA != nil || errB != nil || len(a.Resources) != 1 || len(b.Resources) != 1 {
+				t.Errorf("by a Unix socket: %v, %v", errA, errB)
+			}
+			continue
+		}
+		for _, err := range []error{errA, errB} {
+			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "by TLS or a Unix socket only") {
+				t.Errorf("by TCP: %v", err)
+			}
+		}
+	}
+	if log := s.log.String(); strings.Contains(log, "the-key") || strings.Count(log, "event=client-refused") != 1 {
+		t.Error(log)
+	}
+}
+
+// TestDrain: a Server that ends says so to health checks, and ends streams with a status, also those
+// that are not of discovery; a client that hangs in its handshake holds up nothing.
+func TestDrain(t *testing.T) {
+	s := run(t, serve.Options{})
+	conn := dial(t, s.tcp, nil)
+	health := grpc_health_v1.NewHealthClient(conn)
+	watch, err := health.Watch(within(t), &grpc_health_v1.HealthCheckRequest{Service: "envoy.service.discovery.v3.AggregatedDiscoveryService"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func(want grpc_health_v1.HealthCheckResponse_ServingStatus, ready int) {
+		t.Helper()
+		r, err := watch.Recv()
+		if err != nil || r.Status != want {
+			t.Fatal(r, err)
+		}
+		if is := get(t, "http://"+s.web+"/readyz"); is != ready {
+			t.Errorf("ready: %d", is)
+		}
+	}
+	told(grpc_health_v1.HealthCheckResponse_NOT_SERVING, 503)
+	if is := get(t, "http://"+s.web+"/healthz"); is != 200 {
+		t.Errorf("healthy: %d", is)
+	}
+	s.publish(oneCluster)
+	told(grpc_health_v1.HealthCheckResponse_SERVING, 200)
+
+	stream := open(t, conn)
+	answered(t, stream)
+	raw := rawDial(t, s.tcp) // a half-open connection
+	s.stop()
+	if is := ends(t, stream); is.Code() != codes.Unavailable || is.Message() != "the server ends" {
+		t.Error(is)
+	}
+	if _, err := io.Copy(io.Discard, raw); os.IsTimeout(err) {
+		t.Error("a connection stays open")
+	}
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+	s.ended <- nil
+	if _, err := os.Lstat(s.socket); !os.IsNotExist(err) {
+		t.Errorf("the socket: %v", err)
+	}
+	conn.WaitForStateChange(within(t), connectivity.Ready)
+}
+
+func get(t testing.TB, url string) int {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	return r.StatusCode
+}
+
+// TestReflection: tools such as grpcurl find the services.
+func TestReflection(t *testing.T) {
+	s := run(t, serve.Options{})
+	r, err := grpc_reflection_v1.NewServerReflectionClient(dial(t, s.tcp, nil)).ServerReflectionInfo(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := r.Recv()
+	if err != nil || !strings.Contains(answer.String(), "envoy.service.discovery.v3.AggregatedDiscoveryService") {
+		t.Error(answer, err)
+	}
+}
+
+// TestMetrics: what clients send makes no new labels.
+func TestMetrics(t *testing.T) {
+	s := run(t, serve.Options{})
+	s.publish(oneCluster)
+	stream := open(t, dial(t, s.tcp, nil))
+	r := answered(t, stream)
+	for _, q := range []*discoveryv3.DiscoveryRequest{
+		{TypeUrl: "type.googleapis.com/mine"}, {TypeUrl: "type.googleapis.com/yours"},
+		{TypeUrl: xds.Cluster.URL(), ResponseNonce: r.Nonce, ErrorDetail: status.New(codes.Internal, "no").Proto()},
+		{TypeUrl: xds.Secret.URL()},
+	} {
+		if err := stream.Send(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ends(t, stream)
+	byREST, err := http.Post("http://"+s.web+"/v3/discovery:clusters", "application/json", strings.NewReader(`{"node": {"id": "mine"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, byREST.Body); err != nil || byREST.StatusCode != http.StatusOK {
+		t.Error(byREST.Status, err)
+	}
+	byREST.Body.Close()
+	resp, err := http.Get("http://" + s.web + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`xdspub_requests_total{type="CDS"} 3`, `xdspub_requests_total{type="unknown"} 2`, `xdspub_rejections_total{type="CDS"} 1`, `xdspub_responses_total{type="CDS"} 2`,
+		`xdspub_streams_ended_total{code="PermissionDenied"} 1`, "xdspub_connections 2", "xdspub_streams 0", "xdspub_snapshot_time_seconds 1", "xdspub_publish_seconds_count 1", "go_goroutines",
+	} {
+		if !strings.Contains(string(body), "\n"+want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(string(body), "good") || strings.Contains(string(body), "mine") {
+		t.Error("what a client sends is a label")
+	}
+	if t.Failed() {
+		t.Log(string(body))
+	}
+}

@@ -1,0 +1,183 @@
+package rest_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xdspub/clients"
+)
+
+// shown are the clients, with the state of each type.
+func (s *server) shown() string {
+	var text []string
+	for _, c := range s.cache.Clients() {
+		line := fmt.Sprintf("%s (%s %s)", c.Node, c.Kind, c.UserAgent)
+		if !c.Gone.IsZero() {
+			line += " gone"
+		}
+		for _, sub := range c.Subscriptions {
+			line += fmt.Sprintf(", %s %s", sub.API, sub.Sync)
+			if !sub.All {
+				line += fmt.Sprint(" ", sub.Asked, sub.Names)
+			}
+			if sub.Refusal != nil {
+				line += fmt.Sprintf(" x%d %s", sub.Rejections, sub.Refusal.Findings)
+			}
+		}
+		text = append(text, line)
+	}
+	return strings.Join(text, "; ")
+}
+
+func (s *server) shows(want string) {
+	s.Helper()
+	if is := s.shown(); is != want {
+		s.Errorf("shown are\n%s, want\n%s", is, want)
+	}
+}
+
+const node140 = `"node": {"id": "edge", "cluster": "c", "user_agent_name": "envoy", "user_agent_build_version": {"version": {"major_number": 1, "minor_number": 40}}}`
+
+// TestClients: who asks by REST is a client like others, as long as it goes on to ask.
+func TestClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		versions := make(map[string]string)
+		ask := func(path, names, want string) {
+			t.Helper()
+			key := path + names
+			told, version := s.ask(path, `{`+node140+`, "resource_names": [`+names+`], "version_info": "`+versions[key]+`"}`, time.Second)
+			if told != want {
+				t.Errorf("%s %s: %s, want %s", path, names, told, want)
+			}
+			if version != "" {
+				versions[key] = version
+			}
+		}
+		ask("clusters", "", "503")
+		s.shows("edge (rest envoy 1.40.0), CDS NOT SENT")
+		s.publish("c/a", "e/a", "l/in")
+		ask("clusters", "", "a")
+		s.shows("edge (rest envoy 1.40.0), CDS STALE")
+		ask("clusters", "", "304")
+		ask("endpoints", `"a"`, "a")
+		ask("endpoints", `"a"`, "304")
+		ask("endpoints", `"b"`, "304")
+		ask("runtime", `"x"`, "304")
+		s.shows("edge (rest envoy 1.40.0), RTDS NOT SENT 1 [x], CDS SYNCED, EDS SYNCED 2 [a b]")
+		if c := s.cache.Clients()[0]; c.Cluster != "c" || c.Address != "192.0.2.1" || !c.InSync() || c.Subscriptions[1].Acknowledged != versions["clusters"] || c.Subscriptions[1].Version != versions["clusters"] {
+			t.Errorf("%+v", c)
+		}
+		if told, _ := s.ask("clusters", `{}`, 0); told != "a" { // is nobody
+			t.Error(told)
+		}
+
+		// A change of another resource of the type, until the client asks again.
+		s.publish("c/a", "e/a", "e/z", "l/in")
+		s.shows("edge (rest envoy 1.40.0), RTDS NOT SENT 1 [x], CDS SYNCED, EDS STALE 2 [a b]")
+		ask("endpoints", `"a"`, "304")
+		s.shows("edge (rest envoy 1.40.0), RTDS NOT SENT 1 [x], CDS SYNCED, EDS SYNCED 2 [a b]")
+
+		time.Sleep(119 * time.Second)
+		s.shows("edge (rest envoy 1.40.0), RTDS NOT SENT 1 [x], CDS SYNCED, EDS SYNCED 2 [a b]")
+		time.Sleep(2 * time.Second)
+		s.shows("edge (rest envoy 1.40.0) gone, RTDS NOT SENT 1 [x], CDS SYNCED, EDS SYNCED 2 [a b]")
+		ask("clusters", "", "304")
+		s.shows("edge (rest envoy 1.40.0), CDS SYNCED")
+		time.Sleep(3 * time.Minute)
+		s.shows("edge (rest envoy 1.40.0) gone, CDS SYNCED")
+		time.Sleep(time.Hour)
+		s.shows("")
+	})
+}
+
+// TestRejected: what a client by REST rejects is told as for others, and Retry sends it once more.
+func TestRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		s.publish("l/a", "c/a")
+		ask := func(version, more, want string) string {
+			t.Helper()
+			told, is := s.ask("listeners", `{`+node140+`, "version_info": "`+version+`"`+more+`}`, time.Second)
+			if told != want {
+				t.Errorf("asks with version %q: %s, want %s", version, told, want)
+			}
+			return is
+		}
+		v1 := ask("", "", "a")
+		ask(v1, "", "304")
+		s.publish("l/a", "l/bad", "c/a")
+		ask(v1, "", "a bad")
+		s.shows("edge (rest envoy 1.40.0), LDS STALE")
+		time.Sleep(time.Second)
+		told := make(chan string)
+		go func() {
+			is, _ := s.ask("listeners", `{`+node140+`, "version_info": "`+v1+`"}`, 30*time.Second)
+			told <- is
+		}()
+		synctest.Wait()
+		silent := `: error: client "edge" rejected LDS: by REST Envoy gives no reason: it asks again for what it had; its own log has the reason [refused-by-client]`
+		s.shows("edge (rest envoy 1.40.0), LDS REJECTED x1 [" + strings.TrimPrefix(silent, ": ") + "]")
+		began := time.Now()
+		if err := s.cache.Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if is := <-told; is != "a bad" || time.Since(began) != 0 {
+			t.Error("after Retry:", is, time.Since(began))
+		}
+		ask(v1, `, "error_detail": {"message": "in listener 'bad': no such port"}`, "304")
+		s.shows(`edge (rest envoy 1.40.0), LDS REJECTED x2 [tree.yaml:2:3: error: client "edge" rejected LDS "bad": in listener 'bad': no such port [refused-by-client]]`)
+		s.publish("l/a", "c/a", "c/b")
+		ask(v1, "", "304")
+		s.shows("edge (rest envoy 1.40.0), LDS SYNCED")
+		if n := strings.Count(s.log.String(), "response-rejected"); n != 1 {
+			t.Error(s.log.String())
+		}
+		if r := s.cache.Rejections(); len(r) != 1 || r[0] != (clients.Rejections{Node: "edge", API: "LDS", Count: 2}) {
+			t.Error(r)
+		}
+	})
+}
+
+// TestManyClients: what is known of clients is bounded, whoever they say they are and whatever they
+// ask.
+func TestManyClients(t *testing.T) {
+	s := start(t)
+	s.publish("c/a")
+	long := strings.Repeat("x", 1100)
+	for i := range 1500 {
+		s.do(request(t.Context(), "endpoints", fmt.Sprintf(`{"node": {"id": "one"}, "resource_names": ["%d"]}`, i), time.Millisecond))
+	}
+	if list := s.cache.Clients(); len(list) != 1 || list[0].Subscriptions[0].Asked != 1000 || len(list[0].Subscriptions[0].Names) != clients.MostNames {
+		t.Errorf("%d clients, %+v", len(list), list)
+	}
+	before := heap()
+	for i := range 10_500 {
+		s.do(request(t.Context(), "clusters", fmt.Sprintf(`{"node": {"id": "%d%s", "cluster": "%[2]s", "user_agent_name": "%[2]s"}, "resource_names": ["a", "%[2]s"]}`, i, long), time.Millisecond))
+	}
+	each := (heap() - before) / 10_000
+	if t.Logf("%d bytes a client", each); each > 10<<10 {
+		t.Error("that is too much")
+	}
+	connected := 0
+	list := s.cache.Clients()
+	for _, c := range list {
+		if c.Gone.IsZero() {
+			connected++
+		}
+	}
+	if connected != 10_000 || len(list) != 10_501 {
+		t.Errorf("%d of %d clients are connected", connected, len(list))
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,161 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/serve/cache"
+	"xdspub/xds"
+)
+
+// content is what clients get at one time. It does not change.
+type content struct {
+	*xds.Snapshot
+	texts *texts
+	// whole are the responses with all resources of a type.
+	whole map[*xds.Type]func() ([]byte, error)
+	// secret reports whether one of all resources of a type holds a secret.
+	secret map[*xds.Type]func() bool
+}
+
+// next returns the content after c, which is nil before the first.
+func (c *content) next(s *xds.Snapshot) *content {
+	n := &content{Snapshot: s, texts: &texts{known: make(map[*xds.Resource][]byte)}, whole: make(map[*xds.Type]func() ([]byte, error)), secret: make(map[*xds.Type]func() bool)}
+	if c != nil {
+		n.texts = c.texts
+	}
+	n.texts.follow(s)
+	for _, t := range types {
+		if c != nil && c.Version(t) == s.Version(t) {
+			n.whole[t], n.secret[t] = c.whole[t], c.secret[t]
+			continue
+		}
+		n.secret[t] = sync.OnceValue(func() bool { return slices.ContainsFunc(n.Of(t), (*xds.Resource).HoldsSecret) })
+		n.whole[t] = sync.OnceValues(func() ([]byte, error) { return n.response(t, n.Version(t), n.Of(t)) })
+	}
+	return n
+}
+
+// selected is what a request asks for.
+type selected struct {
+	// version is "" where there is nothing to say: of most types, clients are not told that
+	// there is nothing by a name.
+	version string
+	body    func() ([]byte, error)
+	// secret reports whether one of the resources holds a secret.
+	secret func() bool
+}
+
+// selected returns what a request asks for. The version is that of these resources alone, so that
+// no other one wakes the client.
+func (c *content) selected(q *request) selected {
+	if q.All {
+		return selected{c.Version(q.Type), c.whole[q.Type], c.secret[q.Type]}
+	}
+	var found []*xds.Resource
+	var are [][]byte
+	for _, name := range q.Names {
+		if r := c.Lookup(q.Type, name); r != nil {
+			found = append(found, r)
+			are = append(are, []byte(name), []byte(r.Version()))
+		}
+	}
+	if len(found) == 0 && (!cache.HoldsAll(q.Type) || q.Version == "") {
+		return selected{}
+	}
+	version := xds.Version(are)
+	return selected{
+		version: version,
+		body:    func() ([]byte, error) { return c.response(q.Type, version, found) },
+		secret:  func() bool { return slices.ContainsFunc(found, (*xds.Resource).HoldsSecret) },
+	}
+}
+
+// response writes a DiscoveryResponse.
+func (c *content) response(of *xds.Type, version string, resources []*xds.Resource) ([]byte, error) {
+	list := make([][]byte, 0, len(resources))
+	for _, r := range resources {
+		text, err := c.texts.get(c.Snapshot, r)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"version_info":"` + version + `","type_url":"` + of.URL() + `","resources":[`)
+	b.Write(bytes.Join(list, []byte(",")))
+	b.WriteString("]}")
+	return b.Bytes(), nil
+}
+
+// texts are resources as JSON.
+type texts struct {
+	mu     sync.Mutex
+	latest *xds.Snapshot // known has resources of this one only
+	known  map[*xds.Resource][]byte
+}
+
+// follow removes what a Snapshot no longer has.
+func (t *texts) follow(s *xds.Snapshot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := t.latest
+	t.latest = s
+	if was == nil {
+		return
+	}
+	if edits, ok := s.ChangesSince(was); ok {
+		for _, e := range edits {
+			delete(t.known, e.Was)
+		}
+		return
+	}
+	kept := make(map[*xds.Resource][]byte)
+	for _, r := range s.All() {
+		if text := t.known[r]; text != nil {
+			kept[r] = text
+		}
+	}
+	t.known = kept
+}
+
+// get returns a resource of a Snapshot as it stands in a response.
+func (t *texts) get(s *xds.Snapshot, r *xds.Resource) ([]byte, error) {
+	t.mu.Lock()
+	text := t.known[r]
+	t.mu.Unlock()
+	if text != nil {
+		return text, nil
+	}
+	text, err := encode(r)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.latest == s {
+		t.known[r] = text
+	}
+	return text, nil
+}
+
+// encode writes a resource as JSON. The names of fields are those of Envoy's documentation. The
+// spaces that protojson writes differ from build to build on purpose.
+func encode(r *xds.Resource) ([]byte, error) {
+	body, err := r.Canonical()
+	if err != nil {
+		return nil, err
+	}
+	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(&anypb.Any{TypeUrl: r.Type.URL(), Value: body})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = json.Compact(&b, text)
+	return b.Bytes(), err
+}

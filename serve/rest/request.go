@@ -1,0 +1,229 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"xdspub/diag"
+	"xdspub/serve/cache"
+	"xdspub/xds"
+)
+
+const mediaType = "application/json"
+
+// largest is the size of the largest request: that of a gRPC message. One of Envoy has 77 kB, all of
+// it but a little the names of its extensions.
+const largest = 4 << 20
+
+// request is a DiscoveryRequest, as far as anything depends on it.
+type request struct {
+	cache.Question // its Names are sorted, each once
+}
+
+// read reads a request; status is that of the error.
+func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, status int, err error) {
+	if r.Method != http.MethodPost {
+		return nil, http.StatusMethodNotAllowed, errors.New("a discovery request is a POST")
+	}
+	if is, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || is != mediaType {
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("a discovery request is JSON: Content-Type must be %s, not %q", mediaType, r.Header.Get("Content-Type"))
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %q is not supported", coding)
+	}
+	q = newRequest(of)
+	if err := q.parse(http.MaxBytesReader(w, r.Body, largest)); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d bytes", largest)
+		}
+		return nil, http.StatusBadRequest, fmt.Errorf("the body is no discovery request: %w", err)
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
+		q.Address = "unix:" + local.String()
+	} else {
+		q.Address = host // each request may come by another connection
+	}
+	q.finish(host)
+	return q, 0, nil
+}
+
+func newRequest(of *xds.Type) *request {
+	return &request{cache.Question{Type: of, Node: &corev3.Node{}}}
+}
+
+// parse reads the JSON of a DiscoveryRequest, without what nothing depends on: protojson would make
+// messages of hundreds of extensions, for each request.
+func (q *request) parse(body io.Reader) error {
+	d := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true)) // else it keeps all names
+	err := members(d, func(name string) (err error) {
+		switch name {
+		case "version_info", "versionInfo":
+			q.Version, err = text(d)
+		case "type_url", "typeUrl":
+			var url string
+			if url, err = text(d); err == nil && url != "" && xds.TypeOfURL(url) != q.Type {
+				return fmt.Errorf("type_url is %q; this path has resources of type %q", diag.Clip(url, diag.MaxWord), q.Type.URL())
+			}
+		case "resource_names", "resourceNames":
+			err = q.readNames(d)
+		case "node":
+			err = q.readNode(d)
+		case "error_detail", "errorDetail":
+			err = q.readError(d)
+		default: // also what later versions of Envoy may send
+			err = d.SkipValue()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := d.ReadToken(); err != io.EOF {
+		return errors.Join(errors.New("something follows the request"), err)
+	}
+	return nil
+}
+
+func (q *request) readNames(d *jsontext.Decoder) error {
+	if open, err := enter(d, '['); !open {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		name, err := text(d)
+		if err != nil {
+			return err
+		}
+		q.Names = append(q.Names, name)
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+func (q *request) readNode(d *jsontext.Decoder) error {
+	return members(d, func(name string) (err error) {
+		switch name {
+		case "id":
+			q.Node.Id, err = text(d)
+		case "cluster":
+			q.Node.Cluster, err = text(d)
+		case "user_agent_name", "userAgentName":
+			q.Node.UserAgentName, err = text(d)
+			q.Envoy = q.Node.UserAgentName == "envoy"
+		case "user_agent_version", "userAgentVersion":
+			var version string
+			version, err = text(d)
+			q.Node.UserAgentVersionType = &corev3.Node_UserAgentVersion{UserAgentVersion: version}
+		case "user_agent_build_version", "userAgentBuildVersion":
+			err = q.readBuild(d)
+		default:
+			err = d.SkipValue()
+		}
+		return err
+	})
+}
+
+// readBuild reads the version of an Envoy. What is wrong there is none.
+func (q *request) readBuild(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	build := &corev3.BuildVersion{}
+	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, build) == nil {
+		q.Node.UserAgentVersionType = &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{Version: build.GetVersion()}}
+	}
+	return nil
+}
+
+func (q *request) readError(d *jsontext.Decoder) error {
+	q.Refused = d.PeekKind() != 'n'
+	return members(d, func(name string) (err error) {
+		if name == "message" {
+			q.Reason, err = text(d)
+			return err
+		}
+		return d.SkipValue()
+	})
+}
+
+// members calls f for each member of an object, to read its value. null has none.
+func members(d *jsontext.Decoder, f func(name string) error) error {
+	if open, err := enter(d, '{'); !open {
+		return err
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := f(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// enter reads the begin of an object or of a list. open is false where there is null instead.
+func enter(d *jsontext.Decoder, kind jsontext.Kind) (open bool, err error) {
+	switch t, err := d.ReadToken(); {
+	case err != nil:
+		return false, err
+	case t.Kind() == 'n':
+		return false, nil
+	case t.Kind() != kind:
+		return false, fmt.Errorf("%s: there must be %q, not %q", d.StackPointer(), kind, t.Kind())
+	}
+	return true, nil
+}
+
+// text reads a string; null is "".
+func text(d *jsontext.Decoder) (string, error) {
+	switch t, err := d.ReadToken(); {
+	case err != nil:
+		return "", err
+	case t.Kind() == 'n':
+		return "", nil
+	case t.Kind() != '"':
+		return "", fmt.Errorf("%s: there must be a string, not %q", d.StackPointer(), t.Kind())
+	default:
+		return t.String(), nil
+	}
+}
+
+// finish completes a request that was read, of a client at a host.
+func (q *request) finish(host string) {
+	slices.Sort(q.Names)
+	q.Names = slices.Compact(q.Names)
+	_, star := slices.BinarySearch(q.Names, "*")
+	q.All = star || len(q.Names) == 0 && cache.HoldsAll(q.Type)
+	question := [][]byte{[]byte(host), []byte(q.Node.Id)}
+	q.Client = xds.Version(question)
+	question = append(question, []byte(q.Type.API))
+	for _, name := range q.Names {
+		question = append(question, []byte(name))
+	}
+	q.Key = xds.Version(question)
+}
+
+// patience is how long a request waits for a change. Envoy says when it gives up: a tenth of that is
+// for the way.
+func (q *request) patience(h http.Header, most time.Duration) time.Duration {
+	ms, err := strconv.ParseUint(h.Get("X-Envoy-Expected-Rq-Timeout-Ms"), 10, 32)
+	if err != nil || ms == 0 { // says nothing, or waits for ever
+		return most
+	}
+	return min(time.Duration(ms)*time.Millisecond*9/10, most)
+}

@@ -1,0 +1,238 @@
+// Package rest answers clients of the xDS transport protocol that poll by REST: a POST of a
+// DiscoveryRequest as JSON gets a DiscoveryResponse as JSON.
+//
+//	http.Handle("/v3/", rest.New(cache, rest.Options{}))
+//
+// A client that has the version of what it asks for waits until that changes, or as long as it has
+// patience, and gets 304 Not Modified then. Envoy says how long it waits; so that it never gives
+// up first, it gets its 304 a little before.
+package rest
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"xdspub/serve/admit"
+	"xdspub/serve/cache"
+	"xdspub/xds"
+)
+
+// types are what is served, by the path of a request. Envoy gets virtual hosts by incremental
+// variants only.
+var types = map[string]*xds.Type{
+	"/v3/discovery:clusters":          xds.Cluster,
+	"/v3/discovery:endpoints":         xds.Endpoints,
+	"/v3/discovery:listeners":         xds.Listener,
+	"/v3/discovery:routes":            xds.RouteConfiguration,
+	"/v3/discovery:scoped-routes":     xds.ScopedRoutes,
+	"/v3/discovery:secrets":           xds.Secret,
+	"/v3/discovery:runtime":           xds.Runtime,
+	"/v3/discovery:extension_configs": xds.ExtensionConfig,
+}
+
+// Options of a Handler.
+type Options struct {
+	// Wait is the longest time that a request waits for a change; 0 means 30 seconds. One whose
+	// client has less patience waits less.
+	Wait time.Duration
+	// Judge judges the requests, with what Client tells of who sends one; a Judge of nil allows
+	// all, and needs no Client.
+	Judge  *admit.Judge
+	Client func(*http.Request) admit.Client
+	// Counter counts; nil counts nothing.
+	Counter Counter
+}
+
+// Counter counts requests, by type.
+type Counter interface {
+	// Asked counts a request, Answered a response, Rejected one that the client rejects.
+	Asked(*xds.Type)
+	Answered(*xds.Type)
+	Rejected(*xds.Type)
+}
+
+// none counts nothing.
+type none struct{}
+
+func (none) Asked(*xds.Type)    {}
+func (none) Answered(*xds.Type) {}
+func (none) Rejected(*xds.Type) {}
+
+// slowest is how long a client may take to read a response.
+const slowest = time.Minute
+
+// Handler answers requests.
+type Handler struct {
+	options Options
+	reader  func() cache.Reader
+	waits   waits
+	ended   chan struct{}
+	end     sync.Once
+
+	mu  sync.Mutex
+	now *content // made of what was read last; nil before the first
+}
+
+// New returns a Handler of what a Cache serves.
+func New(c *cache.Cache, o Options) *Handler {
+	if o.Wait == 0 {
+		o.Wait = 30 * time.Second
+	}
+	if o.Counter == nil {
+		o.Counter = none{}
+	}
+	return &Handler{
+		options: o, ended: make(chan struct{}),
+		reader: sync.OnceValue(c.Reader),
+	}
+}
+
+// EndWaits answers all requests that wait, and from now on each at once: a server that shuts down
+// calls it.
+func (h *Handler) EndWaits() { h.end.Do(func() { close(h.ended) }) }
+
+// ServeHTTP answers a request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	of := types[r.URL.Path]
+	if of == nil {
+		http.Error(w, "no discovery service has this path; the paths are /v3/discovery:clusters, endpoints, listeners, routes, scoped-routes, secrets, runtime and extension_configs", http.StatusNotFound)
+		return
+	}
+	q, code, err := read(w, r, of)
+	if err != nil {
+		if code == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", http.MethodPost)
+		}
+		http.Error(w, err.Error(), code)
+		return
+	}
+	public, err := h.admit(r, q)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	h.answer(w, r, q, public)
+}
+
+// admit judges a request. public judges whether its client may be sent a secret; nil where it may.
+func (h *Handler) admit(r *http.Request, q *request) (public *admit.Stream, err error) {
+	if h.options.Judge == nil {
+		return nil, nil
+	}
+	client := h.options.Client(r)
+	asks := h.options.Judge.Stream(client)
+	if err = asks.Ask(admit.Request{Node: q.Node, TypeURL: q.Type.URL(), Names: q.Names}); err == nil {
+		err = asks.Count(q.Type.URL(), len(q.Names))
+	}
+	if client.Local || client.TLS {
+		return nil, err
+	}
+	return asks, err
+}
+
+// refuse answers a request that the Judge does not allow.
+func refuse(w http.ResponseWriter, err error) {
+	is, code := status.Convert(err), http.StatusBadRequest
+	switch is.Code() {
+	case codes.PermissionDenied:
+		code = http.StatusForbidden
+	case codes.ResourceExhausted:
+		code = http.StatusRequestEntityTooLarge
+	}
+	http.Error(w, is.Message(), code)
+}
+
+// answer answers a request once there is something to say, or its client has no more patience.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, public *admit.Stream) {
+	// The server may have deadlines of its own, which do not know of waits.
+	deadlines := http.NewResponseController(w)
+	_ = deadlines.SetReadDeadline(time.Time{})
+	_ = deadlines.SetWriteDeadline(time.Now().Add(h.options.Wait + slowest))
+	h.options.Counter.Asked(q.Type)
+	poll, rejected := h.reader().Poll(q.Question)
+	h.count(q, rejected)
+	patience := time.NewTimer(q.patience(r.Header, h.options.Wait))
+	defer patience.Stop()
+	for waits := false; ; {
+		now, changed := h.read(q.Type)
+		if now == nil {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "there is no snapshot yet", http.StatusServiceUnavailable)
+			return
+		}
+		s := now.selected(q)
+		verdict := poll.Judge(s.version, now.Snapshot)
+		h.count(q, verdict.Rejected)
+		if verdict.Send {
+			if h.send(w, s, public) {
+				poll.Sent(s.version)
+				h.options.Counter.Answered(q.Type)
+			}
+			return
+		}
+		var again <-chan time.Time
+		if verdict.Pause > 0 {
+			again = time.After(verdict.Pause)
+		}
+		if !waits {
+			if waits = h.waits.begin(q.Client); !waits {
+				break
+			}
+			defer h.waits.end(q.Client)
+		}
+		select {
+		case <-changed:
+			continue
+		case <-again:
+			continue
+		case <-patience.C:
+		case <-h.ended:
+		case <-r.Context().Done():
+		}
+		break
+	}
+	w.WriteHeader(http.StatusNotModified)
+}
+
+// read returns what clients get now, nil before the first Publish, and a channel that is closed
+// once others of a type are there.
+func (h *Handler) read(of *xds.Type) (*content, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	snapshot, changed := h.reader().Watch(of)
+	if snapshot != nil && (h.now == nil || h.now.Snapshot != snapshot) {
+		h.now = h.now.next(snapshot)
+	}
+	return h.now, changed
+}
+
+// count counts a response that the client rejects, if it does.
+func (h *Handler) count(q *request, rejected bool) {
+	if rejected {
+		h.options.Counter.Rejected(q.Type)
+	}
+}
+
+// send sends a DiscoveryResponse, and reports whether it did.
+func (h *Handler) send(w http.ResponseWriter, s selected, public *admit.Stream) bool {
+	if public != nil && s.secret() {
+		if err := public.Secret(); err != nil {
+			refuse(w, err)
+			return false
+		}
+	}
+	body, err := s.body()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return false
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, err = w.Write(body)
+	return err == nil
+}

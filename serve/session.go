@@ -1,0 +1,236 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/serve/admit"
+	"xdspub/serve/cache"
+	"xdspub/serve/listen"
+)
+
+// sessions keeps the streams of clients within limits, and ends them.
+type sessions struct {
+	limits  Limits
+	judge   *admit.Judge
+	metrics *metrics
+	open    atomic.Int64
+	// draining ends when streams have to, each at a time of its own within drain.
+	draining context.Context
+	drain    time.Duration
+}
+
+// session is a stream of a client.
+type session struct {
+	of     *sessions
+	client admit.Client
+	ctx    context.Context
+	end    context.CancelCauseFunc // with the status that the client gets
+}
+
+type sessionKey struct{}
+
+// sessionOf returns the session of a stream, nil where the stream came by no sessions.
+func sessionOf(ctx context.Context) *session {
+	s, _ := ctx.Value(sessionKey{}).(*session)
+	return s
+}
+
+// intercept is the interceptor of all streams.
+func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	a := arrivalOf(stream.Context())
+	defer func() { s.leave(err) }()
+	if err := s.enter(a); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(stream.Context())
+	defer end(nil)
+	stop := context.AfterFunc(s.draining, func() {
+		// Not all at a time: they come to another server.
+		time.AfterFunc(rand.N(s.drain+1), func() { end(status.Error(codes.Unavailable, "the server ends")) })
+	})
+	defer stop()
+	c := &session{of: s, client: a.client, end: end}
+	c.ctx = context.WithValue(ctx, sessionKey{}, c)
+	b := &bounded{ServerStream: stream, session: c, arrival: a}
+	defer b.done()
+	err = handler(srv, b)
+	if cause, ok := status.FromError(context.Cause(ctx)); ok && stream.Context().Err() == nil && cause.Code() != codes.OK {
+		return cause.Err()
+	}
+	return err
+}
+
+// interceptCall is the interceptor of all calls with one answer, which count as streams.
+func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+	defer func() { s.leave(err) }()
+	if err := s.enter(arrivalOf(ctx)); err != nil {
+		return nil, err
+	}
+	return handler(ctx, q)
+}
+
+// enter counts a stream. leave is for each.
+func (s *sessions) enter(a arrival) error {
+	if s.open.Add(1) > int64(s.limits.Streams) {
+		err := status.Errorf(codes.ResourceExhausted, "%d streams are open: no more are allowed", s.limits.Streams)
+		s.judge.Refused(a.client.Address, "streams", err)
+		return err
+	}
+	listen.Known(a.conn)
+	return nil
+}
+
+func (s *sessions) leave(err error) {
+	s.open.Add(-1)
+	s.metrics.ended.WithLabelValues(status.Code(err).String()).Inc()
+}
+
+// bounded is a stream whose client has to take in what it is sent.
+type bounded struct {
+	grpc.ServerStream
+	*session
+	arrival arrival
+	stuck   *time.Timer // runs since the last response; nil before the first
+}
+
+// Context ends with the session.
+func (b *bounded) Context() context.Context { return b.session.ctx }
+
+// RecvMsg receives a message. The library takes an error for the end of the stream; the client is
+// to know that its message was too large, or none.
+func (b *bounded) RecvMsg(m any) error {
+	err := b.ServerStream.RecvMsg(m)
+	if err != nil && !errors.Is(err, io.EOF) && b.ServerStream.Context().Err() == nil {
+		b.of.judge.Refused(b.client.Address, "message", err)
+		b.end(err)
+	}
+	return err
+}
+
+// SendMsg sends a message. A client that does not read has it kept in memory: the library takes the
+// first one whole, and waits for the client at the next. Such a client may well answer pings, and
+// loses its connection.
+func (b *bounded) SendMsg(m any) error {
+	if b.stuck != nil {
+		b.stuck.Stop()
+	}
+	var sent atomic.Bool
+	until := listen.Written(b.arrival.conn) + int64(proto.Size(m.(proto.Message)))
+	b.stuck = time.AfterFunc(b.of.limits.Send, func() {
+		if !sent.Load() || listen.Written(b.arrival.conn) < until {
+			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "has not taken in a response for %v", b.of.limits.Send))
+			b.arrival.conn.Close()
+		}
+	})
+	err := b.ServerStream.SendMsg(m)
+	sent.Store(true)
+	return err
+}
+
+// done ends what bounded does after a response.
+func (b *bounded) done() {
+	if b.stuck != nil {
+		b.stuck.Stop()
+	}
+}
+
+// guard stands between the server of the library and the Stream of the cache, and judges what the
+// client asks.
+type guard struct {
+	*cache.Stream
+	session *session
+	asks    *admit.Stream
+	silent  *time.Timer // ends the session; nil once the client has asked for something
+	// told are the names of incremental requests that the cache keeps until the next response,
+	// by type: the versions that a client says it has, and what it does not ask for any more.
+	told map[string]int
+}
+
+// guarded returns the guard of a Stream.
+func (s *session) guarded(c *cache.Stream) *guard {
+	g := &guard{Stream: c, session: s, asks: s.of.judge.Stream(s.client), told: make(map[string]int)}
+	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
+		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v", s.of.limits.FirstRequest))
+	})
+	if !s.client.Private() {
+		c.Public(func() { s.end(g.asks.Secret()) })
+	}
+	return g
+}
+
+// Close ends the Stream.
+func (g *guard) Close() {
+	g.silent.Stop()
+	g.Stream.Close()
+}
+
+func (g *guard) ask(r admit.Request) error {
+	if err := g.asks.Ask(r); err != nil {
+		return err
+	}
+	g.silent.Stop() // it is not
+	return nil
+}
+
+// OnStreamRequest judges a request.
+func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error {
+	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: q.GetResourceNames()}); err != nil {
+		return err
+	}
+	g.session.of.metrics.asked(q.GetTypeUrl(), q.GetErrorDetail())
+	return g.Stream.OnStreamRequest(id, q)
+}
+
+// OnStreamDeltaRequest judges a request.
+func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequest) error {
+	names := slices.Concat(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe(), slices.Collect(maps.Keys(q.GetInitialResourceVersions())))
+	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: names}); err != nil {
+		return err
+	}
+	g.session.of.metrics.asked(q.GetTypeUrl(), q.GetErrorDetail())
+	return g.Stream.OnStreamDeltaRequest(id, q)
+}
+
+// CreateWatch bounds how much the client asks for.
+func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscription, answers chan cachev3.Response) (func(), error) {
+	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())); err != nil {
+		return nil, err
+	}
+	return g.Stream.CreateWatch(q, of, answers)
+}
+
+// CreateDeltaWatch bounds how much the client asks for.
+func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev3.Subscription, answers chan cachev3.DeltaResponse) (func(), error) {
+	g.told[q.GetTypeUrl()] += len(q.GetResourceNamesUnsubscribe()) + len(q.GetInitialResourceVersions())
+	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())+g.told[q.GetTypeUrl()]); err != nil {
+		return nil, err
+	}
+	return g.Stream.CreateDeltaWatch(q, of, answers)
+}
+
+// OnStreamDeltaResponse takes down that a response leaves.
+func (g *guard) OnStreamDeltaResponse(id int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
+	delete(g.told, q.GetTypeUrl())
+	g.session.of.metrics.responses.WithLabelValues(label(q.GetTypeUrl())).Inc()
+	g.Stream.OnStreamDeltaResponse(id, q, r)
+}
+
+// OnStreamResponse takes down that a response leaves.
+func (g *guard) OnStreamResponse(ctx context.Context, id int64, q *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
+	g.session.of.metrics.responses.WithLabelValues(label(q.GetTypeUrl())).Inc()
+	g.Stream.OnStreamResponse(ctx, id, q, r)
+}

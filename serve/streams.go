@@ -1,0 +1,105 @@
+// Package serve gives Snapshots to clients of the xDS transport protocol.
+package serve
+
+import (
+	"context"
+
+	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	extensionservice "github.com/envoyproxy/go-control-plane/envoy/service/extension/v3"
+	listenerservice "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
+	routeservice "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
+	runtimeservice "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	secretservice "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/config"
+	"github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/rest/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/stream/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/grpc"
+
+	"xdspub/serve/cache"
+	"xdspub/xds"
+)
+
+// StreamServer hands each stream of a client to a server of go-control-plane with a Stream of the
+// cache behind it.
+type StreamServer struct {
+	cache *cache.Cache
+}
+
+// Streams returns a StreamServer.
+func Streams(c *cache.Cache) StreamServer { return StreamServer{c} }
+
+// Register registers the aggregated discovery service and those of the single types.
+func Register(g *grpc.Server, c *cache.Cache) {
+	s := Streams(c)
+	all := server.NewServerAdvanced(rest.NewServer(nil, nil), s, s)
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, all)
+	clusterservice.RegisterClusterDiscoveryServiceServer(g, all)
+	endpointservice.RegisterEndpointDiscoveryServiceServer(g, all)
+	extensionservice.RegisterExtensionConfigDiscoveryServiceServer(g, all)
+	listenerservice.RegisterListenerDiscoveryServiceServer(g, all)
+	routeservice.RegisterRouteDiscoveryServiceServer(g, all)
+	routeservice.RegisterScopedRoutesDiscoveryServiceServer(g, all)
+	routeservice.RegisterVirtualHostDiscoveryServiceServer(g, all)
+	runtimeservice.RegisterRuntimeDiscoveryServiceServer(g, all)
+	secretservice.RegisterSecretDiscoveryServiceServer(g, all)
+}
+
+// named are the types of which an empty list of names asks for nothing. Of the others it asks
+// for all: that is how Envoy asks for clusters, listeners, scopes and, at first, virtual hosts.
+var named = namedTypes(xds.Cluster, xds.Listener, xds.ScopedRoutes, xds.VirtualHost)
+
+func namedTypes(others ...*xds.Type) config.XDSOption {
+	var urls []string
+next:
+	for _, t := range xds.Types {
+		for _, other := range others {
+			if t == other {
+				continue next
+			}
+		}
+		urls = append(urls, t.URL())
+	}
+	return config.DeactivateLegacyWildcardForTypes(urls)
+}
+
+// StreamHandler serves a stream by state of the world. typeURL is empty for the aggregated
+// service.
+func (s StreamServer) StreamHandler(client stream.Stream, typeURL string) error {
+	c := s.open(client.Context(), typeURL, cache.Aggregated, cache.Singleton)
+	defer c.Close()
+	return sotw.NewServer(client.Context(), c, c, sotw.WithOrderedADS(), named).StreamHandler(client, typeURL)
+}
+
+// DeltaStreamHandler serves an incremental stream.
+func (s StreamServer) DeltaStreamHandler(client stream.DeltaStream, typeURL string) error {
+	c := s.open(client.Context(), typeURL, cache.DeltaAggregated, cache.DeltaSingleton)
+	defer c.Close()
+	return delta.NewServer(client.Context(), c, c, named).DeltaStreamHandler(client, typeURL)
+}
+
+// answers are what the server of the library asks.
+type answers interface {
+	cachev3.ConfigWatcher
+	sotw.Callbacks
+	delta.Callbacks
+	Close()
+}
+
+func (s StreamServer) open(ctx context.Context, typeURL string, aggregated, singleton cache.Kind) answers {
+	kind, only := singleton, xds.TypeOfURL(typeURL)
+	if typeURL == resource.AnyType {
+		kind, only = aggregated, nil
+	}
+	c := s.cache.Open(kind, only)
+	if session := sessionOf(ctx); session != nil {
+		return session.guarded(c)
+	}
+	return c
+}
