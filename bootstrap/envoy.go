@@ -1,13 +1,14 @@
 // Package bootstrap writes the configuration that Envoy is started with: the one
-// that makes it subscribe to what xdspub publishes.
+// that makes it subscribe to what xdspub publishes or serves.
 //
-// Envoy reads it once. It names the cds and lds files of the output directory,
-// and an rtds file for each runtime layer; whatever else is subscribed to, those
-// resources name themselves. So it changes only with the directory, the format
-// or the runtime layers, and each of these needs a new start of Envoy.
+// Envoy reads it once. By files it names the cds and lds files of the output directory, and an
+// rtds file for each runtime layer; whatever else is subscribed to, those resources name
+// themselves. By the other transports it names the server instead. So it changes only with the
+// directory, the format, the server or the runtime layers, and each of these needs a new start of
+// Envoy.
 //
 // Envoy exits 1 when a file that its bootstrap names does not exist: xdspub has
-// to publish once before Envoy is started for the first time.
+// to publish once before Envoy is started for the first time. A server may come later.
 //
 //	yaml, err := bootstrap.Envoy(bootstrap.EnvoyOptions{
 //		Dir:         "/var/lib/xdspub",
@@ -24,12 +25,16 @@ import (
 	"net/netip"
 	"path"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
 	"xdspub/xds"
@@ -37,38 +42,61 @@ import (
 
 // EnvoyOptions say what Envoy is to subscribe to, and as whom.
 type EnvoyOptions struct {
-	// Dir is the output directory of xdspub as Envoy sees it: an absolute path.
+	// Transport is how resources come; "" means File.
+	Transport Transport
+	// Dir is the output directory of xdspub as Envoy sees it: an absolute path. It is for File
+	// alone, and so are Format and PollInterval.
 	Dir string
 	// Format is the one that the files are published in: json, yaml, pb or
 	// pb_text; "" means json.
 	Format string
+	// PollInterval has Envoy read the files again and again, as file systems need that report no
+	// events; 0 has it wait for events.
+	PollInterval time.Duration
+	// Server is where resources come from by the other transports.
+	Server Server
 	// NodeID and NodeCluster are who this Envoy is. Both are required, because
 	// Envoy makes no subscription without them.
 	NodeID      string
 	NodeCluster string
+	// Region, Zone and SubZone are where this Envoy runs.
+	Region, Zone, SubZone string
+	// Metadata is what else a server is told of this Envoy.
+	Metadata map[string]string
 	// Admin is the address of the admin interface, IP:PORT or unix:PATH; ""
 	// means none. Without one, nobody can see whether Envoy took a change.
 	Admin string
 	// RuntimeLayers are the published ones, later ones over earlier ones. What
 	// an operator sets by hand, over the admin interface, is over them all.
 	RuntimeLayers []RuntimeLayer
+	// StatsTags are tags that all statistics of this Envoy have.
+	StatsTags map[string]string
+	// MaxConnections is how many connections clients may have at a time, MaxHeap how many bytes of
+	// memory Envoy may use. 0 means no limit.
+	MaxConnections, MaxHeap uint64
 }
 
-// RuntimeLayer is a runtime layer that is published as a file.
+// RuntimeLayer is a runtime layer that is published.
 type RuntimeLayer struct {
-	// Name is that of the layer and of the Runtime resource in its file.
+	// Name is that of the layer and of its Runtime resource.
 	Name string
-	// Folder is where the file lies, under rtds/ in the output directory.
+	// Folder is where the file lies, under rtds/ in the output directory. It is for File alone.
 	Folder string
 }
 
 // adminLayer is the name of the layer for what an operator sets by hand.
 const adminLayer = "admin"
 
-const envoyHeader = `# Envoy bootstrap, made by "xdspub bootstrap envoy".
-# Start order: xdspub publishes first, then Envoy starts. Envoy exits 1 when a
+const (
+	envoyHeader = `# Envoy bootstrap, made by "xdspub bootstrap envoy".
+`
+	fileHeader = `# Start order: xdspub publishes first, then Envoy starts. Envoy exits 1 when a
 # file that is named here does not exist. A change here needs a restart of Envoy.
 `
+	streamHeader = `# The cluster leads to xdspub serve. Envoy may start before it, and connects again
+# by itself. A change here needs a restart of Envoy.
+`
+)
 
 // Envoy returns the bootstrap of an Envoy, as YAML. Equal options give equal bytes.
 func Envoy(o EnvoyOptions) ([]byte, error) {
@@ -79,22 +107,35 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	if err := xds.Constraints(b); err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
-	// Through sigs' YAML, because protojson's own bytes differ from build to build.
-	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(b)
+	body, err := yamlOf(b)
 	if err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
+	header := envoyHeader + streamHeader
+	if o.transport() == File {
+		header = envoyHeader + fileHeader
+	}
+	return append([]byte(header), body...), nil
+}
+
+// yamlOf returns a message as YAML, through sigs' YAML, because protojson's own bytes differ from
+// build to build.
+func yamlOf(m proto.Message) ([]byte, error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
 	body, err := yaml.JSONToYAML(text)
 	if err != nil {
-		return nil, fmt.Errorf("envoy bootstrap: %w", err)
+		return nil, err
 	}
 	// Among these are line breaks that only YAML has, such as U+2028: Envoy would
 	// read another value than the one that was given.
 	if bad := bytes.IndexFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); bad >= 0 {
 		r, _ := utf8.DecodeRune(body[bad:])
-		return nil, fmt.Errorf("envoy bootstrap: a value has the character %U, which YAML can't hold", r)
+		return nil, fmt.Errorf("a value has the character %U, which YAML can't hold", r)
 	}
-	return append([]byte(envoyHeader), body...), nil
+	return body, nil
 }
 
 // envoyMessage reports everything that is wrong with the options at once.
@@ -105,45 +146,58 @@ func envoyMessage(o EnvoyOptions) (*bootstrapv3.Bootstrap, error) {
 			faults = append(faults, err)
 		}
 	}
-	if !path.IsAbs(o.Dir) {
-		note(fmt.Errorf("the output directory %q is not an absolute path", o.Dir))
-	}
 	if o.NodeID == "" {
-		note(errors.New("the node ID is empty: without one Envoy does not subscribe to any file"))
+		note(errors.New("the node ID is empty: without one Envoy subscribes to nothing"))
 	}
 	if o.NodeCluster == "" {
-		note(errors.New("the node cluster is empty: without one Envoy does not subscribe to any file"))
+		note(errors.New("the node cluster is empty: without one Envoy subscribes to nothing"))
 	}
-	suffix, err := fileSuffix(o.Format)
+	sources, err := o.sources()
 	note(err)
 	admin, err := adminInterface(o.Admin)
 	note(err)
-	runtime, err := layeredRuntime(o.Dir, suffix, o.RuntimeLayers)
+	runtime, err := layeredRuntime(sources, o.RuntimeLayers)
+	note(err)
+	overload, err := overloadManager(o.MaxConnections, o.MaxHeap)
 	note(err)
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	return &bootstrapv3.Bootstrap{
-		Node:  &corev3.Node{Id: o.NodeID, Cluster: o.NodeCluster},
-		Admin: admin,
-		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{
-			CdsConfig: subscription(path.Join(o.Dir, "cds"), "cds"+suffix),
-			LdsConfig: subscription(path.Join(o.Dir, "lds"), "lds"+suffix),
-		},
-		LayeredRuntime: runtime,
-	}, nil
+	b := &bootstrapv3.Bootstrap{
+		Node:             o.node(),
+		Admin:            admin,
+		DynamicResources: sources.dynamic(),
+		LayeredRuntime:   runtime,
+		StatsConfig:      statsConfig(o.StatsTags),
+		OverloadManager:  overload,
+	}
+	if o.transport() != File {
+		cluster, err := o.Server.cluster(o.Transport)
+		if err != nil {
+			return nil, err
+		}
+		b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{cluster}}
+	}
+	if b.Admin != nil {
+		// Where clients take all connections, an operator still gets in.
+		b.Admin.IgnoreGlobalConnLimit = o.MaxConnections > 0
+	}
+	return b, nil
 }
 
-// fileSuffix is by what Envoy knows the format of a file.
-func fileSuffix(format string) (string, error) {
-	switch format {
-	case "":
-		return ".json", nil
-	case "json", "yaml", "pb", "pb_text":
-		return "." + format, nil
-	default:
-		return "", fmt.Errorf("invalid format %q: use json, yaml, pb or pb_text", format)
+// node returns who this Envoy is.
+func (o EnvoyOptions) node() *corev3.Node {
+	n := &corev3.Node{Id: o.NodeID, Cluster: o.NodeCluster}
+	if locality := (&corev3.Locality{Region: o.Region, Zone: o.Zone, SubZone: o.SubZone}); proto.Size(locality) > 0 {
+		n.Locality = locality
 	}
+	for key, value := range o.Metadata {
+		if n.Metadata == nil {
+			n.Metadata = &structpb.Struct{Fields: make(map[string]*structpb.Value)}
+		}
+		n.Metadata.Fields[key] = structpb.NewStringValue(value)
+	}
+	return n
 }
 
 // adminInterface reads IP:PORT or unix:PATH. Envoy looks up no host names for it,
@@ -175,8 +229,8 @@ func adminInterface(address string) (*bootstrapv3.Admin, error) {
 // layeredRuntime is nil without layers. The admin layer comes with the first one:
 // Envoy has only the layers that are named, and refuses /runtime_modify without
 // an admin layer; last, because what comes later wins.
-func layeredRuntime(dir, suffix string, layers []RuntimeLayer) (*bootstrapv3.LayeredRuntime, error) {
-	if len(layers) == 0 {
+func layeredRuntime(from sources, layers []RuntimeLayer) (*bootstrapv3.LayeredRuntime, error) {
+	if len(layers) == 0 || from == nil {
 		return nil, nil
 	}
 	seen := map[string]bool{adminLayer: true}
@@ -189,15 +243,16 @@ func layeredRuntime(dir, suffix string, layers []RuntimeLayer) (*bootstrapv3.Lay
 			return nil, fmt.Errorf("runtime layer %q: the bootstrap has a layer of this name already, for /runtime_modify", l.Name)
 		case seen[l.Name]:
 			return nil, fmt.Errorf("runtime layer %q is given twice", l.Name)
-		case l.Folder == "" || strings.Contains(l.Folder, "/"):
-			return nil, fmt.Errorf("runtime layer %q: %q is not the name of a folder", l.Name, l.Folder)
 		}
 		seen[l.Name] = true
+		source, err := from.layer(l)
+		if err != nil {
+			return nil, err
+		}
 		runtime.Layers = append(runtime.Layers, &bootstrapv3.RuntimeLayer{
 			Name: l.Name,
 			LayerSpecifier: &bootstrapv3.RuntimeLayer_RtdsLayer_{RtdsLayer: &bootstrapv3.RuntimeLayer_RtdsLayer{
-				Name:       l.Name,
-				RtdsConfig: subscription(path.Join(dir, "rtds", l.Folder), "rtds"+suffix),
+				Name: l.Name, RtdsConfig: source,
 			}},
 		})
 	}
@@ -206,19 +261,4 @@ func layeredRuntime(dir, suffix string, layers []RuntimeLayer) (*bootstrapv3.Lay
 		LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: new(bootstrapv3.RuntimeLayer_AdminLayer)},
 	})
 	return runtime, nil
-}
-
-// subscription is to one file, alone in its folder: files that Envoy watches in
-// one folder are read in no particular order. The folder is watched, not the
-// name in it, so that any rename into the folder makes Envoy read the file
-// again; it costs the same one inotify instance. There is no
-// initial_fetch_timeout: Envoy reads the file at once, and starts no timer.
-func subscription(folder, file string) *corev3.ConfigSource {
-	return &corev3.ConfigSource{
-		ResourceApiVersion: corev3.ApiVersion_V3,
-		ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{
-			Path:             path.Join(folder, file),
-			WatchedDirectory: &corev3.WatchedDirectory{Path: folder},
-		}},
-	}
 }

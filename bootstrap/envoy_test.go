@@ -100,7 +100,7 @@ func TestEnvoyRefuses(t *testing.T) {
 		{"layer in a path", layers(bootstrap.RuntimeLayer{Name: "l", Folder: "../l"}), `runtime layer "l": "../l" is not the name of a folder`},
 		{"layer of the admin", layers(bootstrap.RuntimeLayer{Name: "admin", Folder: "f"}), `runtime layer "admin": the bootstrap has a layer of this name already, for /runtime_modify`},
 		{"layer twice", layers(bootstrap.RuntimeLayer{Name: "l", Folder: "f"}, bootstrap.RuntimeLayer{Name: "l", Folder: "g"}), `runtime layer "l" is given twice`},
-		{"two faults", func(o *bootstrap.EnvoyOptions) { o.NodeID, o.NodeCluster = "", "" }, "any file\nthe node cluster is empty"},
+		{"two faults", func(o *bootstrap.EnvoyOptions) { o.NodeID, o.NodeCluster = "", "" }, "subscribes to nothing\nthe node cluster is empty"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := bootstrap.EnvoyOptions{Dir: "/xds", NodeID: "n", NodeCluster: "c"}

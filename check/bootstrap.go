@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xdspub/follow"
+	"xdspub/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 )
@@ -16,6 +17,9 @@ type BootstrapOptions struct {
 	Path string
 	// Root is the folder that relative paths begin at; empty for the current one.
 	Root string
+	// Draft is the text of a bootstrap that is still to be written, instead of a file. The files
+	// that it leads to may be missing yet, and what Envoy subscribes to is not read.
+	Draft *load.Input
 }
 
 // Bootstrap checks what an Envoy gets: the static resources of its bootstrap, and the files
@@ -23,7 +27,10 @@ type BootstrapOptions struct {
 // could not be read, or that ctx has ended.
 func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	start := time.Now()
-	followed, err := follow.Bootstrap(ctx, o.Path, follow.Options{Envoy: o.Envoy, Root: o.Root, Disable: o.Disable})
+	if o.Draft != nil {
+		o.Path = o.Draft.Name
+	}
+	followed, err := follow.Bootstrap(ctx, o.Path, follow.Options{Envoy: o.Envoy, Root: o.Root, Disable: o.Disable, Draft: o.Draft})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -39,6 +46,8 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // the findings are incomplete
 	}
-	r.Add(takenAsBootstrap(o.Path, followed))
+	if o.Draft == nil {
+		r.Add(takenAsBootstrap(o.Path, followed))
+	}
 	return r, nil
 }

@@ -6,6 +6,7 @@
 package check
 
 import (
+	"slices"
 	"time"
 
 	"xdspub/diag"
@@ -22,8 +23,24 @@ type Rules struct {
 	Disable []string
 	// Enable holds the codes of opt-in rules that run.
 	Enable []string
+	// Profiles are the names of those for whom resources are judged; empty means Files.
+	Profiles []string
 	// Timings makes a check measure its stages.
 	Timings bool
+}
+
+// The profiles of Envoys: by files, and by streams of a management server.
+const (
+	Files   = string(validate.EnvoyFile)
+	Streams = string(validate.EnvoyADS)
+)
+
+// Profiles returns the names of all profiles.
+func Profiles() (names []string) {
+	for _, p := range validate.Profiles {
+		names = append(names, string(p))
+	}
+	return names
 }
 
 // timings returns the Timings of a check that began to load at a time, or nil.
@@ -34,9 +51,18 @@ func (o Rules) timings(start time.Time) *Timings {
 	return &Timings{Load: time.Since(start)}
 }
 
+// forFiles reports whether resources are judged for those who read files.
+func (o Rules) forFiles() bool { return len(o.Profiles) == 0 || slices.Contains(o.Profiles, Files) }
+
+// ForEnvoys reports whether Envoys are among those for whom resources are judged.
+func (o Rules) ForEnvoys() bool { return o.forFiles() || slices.Contains(o.Profiles, Streams) }
+
 // rules returns the options of the engine, which measures into the Timings of r.
 func (o Rules) rules(r *Result) validate.Options {
 	all := validate.Options{Envoy: o.Envoy, Disable: o.Disable, Enable: o.Enable}
+	for _, name := range o.Profiles {
+		all.Profiles = append(all.Profiles, validate.Profile(name))
+	}
 	if r.Timings != nil {
 		all.Timings = &r.Timings.Rules
 	}

@@ -5,6 +5,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/follow"
+	"xdspub/grpcboot"
 	"xdspub/load"
 	"xdspub/validate/rules"
 )
@@ -16,9 +17,9 @@ func Codes() []diag.Code {
 }
 
 // RuleCodes returns the codes that can be disabled: those of the validation rules, of the
-// findings about the files that a bootstrap leads to, and unused-ignore.
+// findings about the files that a bootstrap leads to and about bootstraps of gRPC, and unused-ignore.
 func RuleCodes() []diag.Code {
-	codes := append(slices.Clone(follow.Codes), codeUnusedIgnore)
+	codes := append(slices.Concat(follow.Codes, grpcboot.Codes), codeUnusedIgnore)
 	for _, r := range rules.All {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
 	}

@@ -44,7 +44,7 @@ type Tree struct {
 	options Options
 	out     string // the output directory; empty for none
 	loader  *load.Loader
-	judge   *validate.Judge
+	judge   func(context.Context, *xds.Snapshot, validate.Options) diag.List
 	unread  bool // a Check ended well, and did not read the source tree
 }
 
@@ -52,9 +52,19 @@ type Tree struct {
 func New(o Options) *Tree {
 	return &Tree{
 		options: o,
-		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay}),
-		judge:   validate.NewJudge(rules.All),
+		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay, Streams: !o.Rules.forFiles()}),
+		judge:   validate.NewJudge(rules.All).Run,
 	}
+}
+
+// Once does what the first Check of a Tree does, in less memory: what rules look up is not taken
+// down for a second Check.
+func Once(ctx context.Context, o Options) (*Result, error) {
+	t := New(o)
+	t.judge = func(ctx context.Context, s *xds.Snapshot, o validate.Options) diag.List {
+		return validate.Run(ctx, s, rules.All, o)
+	}
+	return t.Check(ctx)
 }
 
 // Check loads and validates the source tree. Diagnostics says what is wrong in it; an error
@@ -75,7 +85,7 @@ func (t *Tree) Update(ctx context.Context, changed []string) (*Result, error) {
 func (t *Tree) load(ctx context.Context) (*load.Result, error) {
 	if t.options.Input != nil {
 		in := *t.options.Input
-		in.Envoy = t.options.Envoy
+		in.Envoy, in.Streams = t.options.Envoy, !t.options.Rules.forFiles()
 		return load.Parse(in), nil
 	}
 	return t.loader.Load(ctx, t.options.Path)
@@ -122,7 +132,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	o := t.options.rules(r)
 	o.BootstrapFacts, o.Now = known, time.Now()
 	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
-	r.Add(t.judge.Run(ctx, r.Snapshot, o))
+	r.Add(t.judge(ctx, r.Snapshot, o))
 	return r, nil
 }
 
@@ -163,7 +173,7 @@ func (t *Tree) emptyTree(loaded *load.Result) diag.List {
 		if len(unread) > 0 {
 			d.Help += "; not read: " + diag.Few(unread, 3)
 		}
-		d.Help += "; where nothing is what you want, use --allow-empty"
+		d.Help += "; if you mean it, use --allow-empty"
 	}
 	return diag.List{d}
 }

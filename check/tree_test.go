@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"xdspub/check"
 	"xdspub/internal/fixture"
 	"xdspub/pipeline"
@@ -96,5 +98,34 @@ func TestRefused(t *testing.T) {
 				t.Errorf("found %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestOnce compares Once with the Check of a Tree, which takes down what rules look up.
+func TestOnce(t *testing.T) {
+	s := fixture.New(t, nil)
+	s.Tree(`
+-- a.yaml --
+{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}
+-- b.yaml --
+{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: b}
+`)
+	o := check.Options{Path: s.Src}
+	want, err := check.New(o).Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := check.Once(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want.Diagnostics) == 0 {
+		t.Error("nothing was found")
+	}
+	if diff := cmp.Diff(want.Diagnostics, got.Diagnostics); diff != "" {
+		t.Errorf("Once, after Check:\n%s", diff)
+	}
+	if got.Summary != want.Summary {
+		t.Errorf("the summary is %v, want %v", got.Summary, want.Summary)
 	}
 }

@@ -1,0 +1,149 @@
+package bootstrap
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// TLS is how an Envoy knows the server, and the server the Envoy. All paths are absolute, as Envoy
+// sees them.
+type TLS struct {
+	// CA is a file in PEM with the certificates that sign that of the server.
+	CA string
+	// Cert is the certificate chain of this Envoy, Key its private key: files in PEM. Without
+	// them the server does not know by TLS who it is.
+	Cert, Key string
+	// Name is the one in the server's certificate, a DNS name or an IP address; "" means the host
+	// of its address.
+	Name string
+	// Prefix is what the paths of the Secrets of the Server begin with.
+	Prefix string
+}
+
+// SecretFile is a file that a bootstrap names, and what has to be in it.
+type SecretFile struct {
+	Path string
+	Data []byte
+}
+
+const (
+	serverCA          = "server-ca"
+	clientCertificate = "client-certificate"
+)
+
+func (t TLS) check() error {
+	var faults []error
+	for _, f := range []struct{ of, path string }{
+		{"the CA", t.CA}, {"the certificate", t.Cert}, {"the private key", t.Key}, {"the secrets", t.Prefix},
+	} {
+		if optional := f.of != "the CA" && f.of != "the secrets"; !path.IsAbs(f.path) && !(optional && f.path == "") {
+			faults = append(faults, fmt.Errorf("the file of %s %q is not an absolute path", f.of, f.path))
+		}
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		faults = append(faults, errors.New("a certificate and a private key belong together"))
+	}
+	return errors.Join(faults...)
+}
+
+// Secrets returns the files by which an Envoy reads certificates, and reads them again when they are
+// replaced: those that the bootstrap itself names it reads at its start only. They have to be there
+// when Envoy starts.
+func (s Server) Secrets() ([]SecretFile, error) {
+	if s.TLS == nil {
+		return nil, nil
+	}
+	t, host := *s.TLS, s.name()
+	san := tlsv3.SubjectAltNameMatcher_DNS
+	if _, err := netip.ParseAddr(host); err == nil {
+		san = tlsv3.SubjectAltNameMatcher_IP_ADDRESS
+	}
+	secrets := []*tlsv3.Secret{{Name: serverCA, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
+		TrustedCa: inFile(t.CA), WatchedDirectory: folderOf(t.CA),
+		MatchTypedSubjectAltNames: []*tlsv3.SubjectAltNameMatcher{{
+			SanType: san, Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: host}},
+		}},
+	}}}}
+	if t.Cert != "" {
+		secrets = append(secrets, &tlsv3.Secret{Name: clientCertificate, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+			CertificateChain: inFile(t.Cert), PrivateKey: inFile(t.Key), WatchedDirectory: folderOf(t.Cert, t.Key),
+		}}})
+	}
+	var list []SecretFile
+	for _, secret := range secrets {
+		packed, err := anypb.New(secret)
+		if err != nil {
+			return nil, fmt.Errorf("envoy bootstrap: %w", err)
+		}
+		data, err := yamlOf(&discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{packed}})
+		if err != nil {
+			return nil, fmt.Errorf("envoy bootstrap: %w", err)
+		}
+		list = append(list, SecretFile{t.secretFile(secret.Name), data})
+	}
+	return list, nil
+}
+
+func (t TLS) secretFile(name string) string { return t.Prefix + "-" + name + ".yaml" }
+
+// secret returns the config that leads to one of the Secrets.
+func (t TLS) secret(name string) *tlsv3.SdsSecretConfig {
+	file := t.secretFile(name)
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
+		ResourceApiVersion: corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{
+			Path: file, WatchedDirectory: folderOf(file),
+		}},
+	}}
+}
+
+// name returns what the certificate of the server has to be for.
+func (s Server) name() string {
+	host, _ := s.hostPort()
+	return cmp.Or(s.TLS.Name, host)
+}
+
+// transportSocket returns the TLS of a connection to a server whose certificate is for a host.
+func (t TLS) transportSocket(host string) (*corev3.TransportSocket, error) {
+	common := &tlsv3.CommonTlsContext{
+		// The server takes nothing older, and Envoy offers TLS 1.2 at most of itself.
+		TlsParams: &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3},
+		ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
+			ValidationContextSdsSecretConfig: t.secret(serverCA),
+		},
+	}
+	if t.Cert != "" {
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{t.secret(clientCertificate)}
+	}
+	upstream := &tlsv3.UpstreamTlsContext{CommonTlsContext: common}
+	if _, err := netip.ParseAddr(host); err != nil {
+		upstream.Sni = host // which is a name
+	}
+	packed, err := anypb.New(upstream)
+	return &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed}}, err
+}
+
+func inFile(name string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: name}}
+}
+
+// folderOf returns the folder of files: any rename into it has Envoy read them again, that of a
+// link to all of them too, as Kubernetes has it. It is nil where they have several, since only one
+// can be named: Envoy then watches for renames of each file.
+func folderOf(files ...string) *corev3.WatchedDirectory {
+	folder := path.Dir(files[0])
+	if slices.ContainsFunc(files, func(f string) bool { return path.Dir(f) != folder }) {
+		return nil
+	}
+	return &corev3.WatchedDirectory{Path: folder}
+}

@@ -1,0 +1,42 @@
+package check
+
+import (
+	"context"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+	"xdspub/xds"
+)
+
+// Fit returns a Snapshot without the resources that rules find an error in, and these errors. It
+// judges the resources that no other Snapshot replaces, each for itself: what they refer to may be
+// missing.
+func (o Rules) Fit(ctx context.Context, s, other *xds.Snapshot) (*xds.Snapshot, diag.List) {
+	var judged []*xds.Resource
+	for _, r := range s.All() {
+		if other.Lookup(r.Type, r.Name) == nil {
+			judged = append(judged, r)
+		}
+	}
+	by := o.rules(&Result{})
+	by.Partial = true
+	var errors diag.List
+	unfit := make(map[xds.Key]bool)
+	for _, d := range validate.Run(ctx, xds.NewSnapshot(judged), rules.All, by) {
+		if t := xds.TypeOfURL(d.Resource.Type); d.Severity == diag.Error && t != nil {
+			errors = append(errors, d)
+			unfit[xds.Key{Type: t, Name: d.Resource.Name}] = true
+		}
+	}
+	if len(errors) == 0 {
+		return s, nil
+	}
+	var fit []*xds.Resource
+	for _, r := range s.All() {
+		if !unfit[r.Key] {
+			fit = append(fit, r)
+		}
+	}
+	return xds.NewSnapshot(fit), errors
+}
