@@ -1,6 +1,6 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test check deadcode generate extensions agreement mutate worldwide fuzz soak traffic bench new-rule clean
+.PHONY: help build install demo test check deadcode generate extensions agreement mutate worldwide fuzz soak interop traffic bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
@@ -46,6 +46,9 @@ histories: ## play N (default 20000) random histories of an output directory, wi
 
 soak: ## edit trees at random for T (default 10m), with a watch and a real Envoy at work
 	@scripts/soak $(T)
+
+interop: ## have gRPC clients of Python, Node and Java follow xdspub serve (docs/interop.md)
+	@scripts/interop
 
 traffic: ## publish N times (default 200) under traffic, and by plain renames for the contrast (docs/evidence/reliability.md)
 	@scripts/traffic $(N)

@@ -62,27 +62,34 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	envoytest.Binary(t)
 	c := &chaos{soak: &soak{t: t, rand: random}, busy: make(map[int]net.Listener)}
 	c.fixture = newFixture(t, nil, "--trim-delay", "2s", "--ack-timeout", "3s", "--warm-timeout", "3s", "--eds", "file")
-	for range 7 {
-		c.ports = append(c.ports, envoytest.FreePort(t))
-	}
-	c.scoped = envoytest.FreePort(t)
-	for i, name := range []string{"blue", "green"} {
-		c.upstreams = append(c.upstreams, envoytest.NewUpstream(t, name).Port())
-		c.pairs = append(c.pairs, newPair(t, name))
+	c.grow()
+	for i := range c.envoys {
 		c.admins[i] = envoytest.FreePort(t)
 		c.args = append(c.args, "--envoy-admin", "http://"+address(c.admins[i]))
 	}
-	for range 40 {
-		c.tree.edit(c)
-	}
-	c.tree.layer = 1 // which the bootstrap names
-	c.save()
 	c.watches()
 	c.watch.WaitLog(t, "event=published ")
 	for i := range c.envoys {
 		c.start(i)
 	}
 	return c
+}
+
+// grow makes the tree.
+func (c *chaos) grow() {
+	for range 7 {
+		c.ports = append(c.ports, envoytest.FreePort(c.t))
+	}
+	c.scoped = envoytest.FreePort(c.t)
+	for _, name := range []string{"blue", "green"} {
+		c.upstreams = append(c.upstreams, envoytest.NewUpstream(c.t, name).Port())
+		c.pairs = append(c.pairs, newPair(c.t, name))
+	}
+	for range 40 {
+		c.tree.edit(c)
+	}
+	c.tree.layer = 1 // which the bootstrap names
+	c.save()
 }
 
 // watches starts a watch and waits until a SIGHUP does not end it.

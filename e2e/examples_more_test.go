@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -336,5 +337,74 @@ func TestLegacy(t *testing.T) {
 	e.edit(t, replace(e.moved.Replace("8082"), e.moved.Replace("8083")), "config/eds.yaml")
 	e.answers(t, shop, "shop-new")
 	content(t, live)
+	e.allDone(t)
+}
+
+// TestADS: an Envoy by a stream.
+func TestADS(t *testing.T) {
+	envoytest.Binary(t)
+	t.Parallel()
+	e := newExample(t, "ads", 8081, 8082, 9901, 10000, 18000)
+	const (
+		serve = "bin/xdspub serve --grpc 127.0.0.1:18000 examples/ads/config"
+		curl  = "curl http://127.0.0.1:10000/"
+	)
+	e.upstreams(t, "python3 examples/upstream.py shop:8081 shop-new:8082")
+	e.line(t, "go build -o bin/ ./cmd/xdspub")
+	e.run(t, "bin/xdspub validate examples/ads/config")
+	server := e.start(t, serve)
+	server.WaitLog(t, "event=published ")
+	e.run(t, "bin/xdspub bootstrap envoy --transport delta-ads --server 127.0.0.1:18000 --admin 127.0.0.1:9901 --node-id edge-1 --node-cluster edge examples/ads/config > /tmp/ads-envoy.yaml")
+	live := e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/ads-envoy.yaml`)
+	e.answers(t, curl, "shop")
+
+	// What the README tells to try.
+	e.edit(t, replace(e.moved.Replace("8081"), e.moved.Replace("8082")), "config/shop.yaml")
+	e.answers(t, curl, "shop-new")
+	e.edit(t, replace("cluster: shop", "cluster: nope"), "config/routes.yaml")
+	server.WaitLog(t, "unresolved-reference")
+	server.WaitLog(t, "event=source-invalid ")
+	e.curl(t, curl, "shop-new")
+	e.edit(t, replace("cluster: nope", "cluster: shop"), "config/routes.yaml")
+	server.WaitLog(t, "event=source-valid")
+	content(t, live)
+	server.Signal(t, syscall.SIGTERM)
+	server.Wait(t)
+	e.curl(t, curl, "shop-new")
+	e.edit(t, replace(e.moved.Replace("8082"), e.moved.Replace("8081")), "config/shop.yaml")
+	e.start(t, serve)
+	e.answers(t, curl, "shop")
+	e.allDone(t)
+}
+
+// TestGRPCClientsExample: clients of gRPC without a proxy.
+func TestGRPCClientsExample(t *testing.T) {
+	t.Parallel()
+	e := newExample(t, "grpc-clients", 8081, 8082, 18000)
+	const client = "GRPC_XDS_BOOTSTRAP=/tmp/grpc.json bin/client xds:///greeter"
+	e.run(t, "go build -o bin/ ./cmd/xdspub ./examples/grpc-clients/backend ./examples/grpc-clients/client")
+	e.start(t, "bin/backend blue:8081 green:8082").WaitLog(t, "green ")
+	e.run(t, "bin/xdspub validate --profile grpc examples/grpc-clients/config")
+	server := e.start(t, "bin/xdspub serve --profile grpc --grpc 127.0.0.1:18000 examples/grpc-clients/config")
+	server.WaitLog(t, "event=published ")
+	e.run(t, "bin/xdspub bootstrap grpc --server 127.0.0.1:18000 --node-id client-1 --output /tmp/grpc.json")
+	resolved := e.run(t, "GRPC_XDS_BOOTSTRAP=/tmp/grpc.json bin/xdspub bootstrap grpc --resolve xds:///greeter examples/grpc-clients/config")
+	if !strings.Contains(resolved, "config/greeter.yaml:2:1\n") {
+		t.Errorf("the client asks for\n%s", resolved)
+	}
+	answers := func(want string) {
+		t.Helper()
+		if got := e.run(t, client); got != want+"\n" {
+			t.Errorf("the client prints %q, want %q", got, want)
+		}
+	}
+	answers("blue")
+	e.edit(t, replace(e.moved.Replace("8081"), e.moved.Replace("8082")), "config/greeter.yaml")
+	server.WaitLog(t, "event=published ")
+	answers("green")
+	e.edit(t, replace("route: {cluster: greeter}", "route: {cluster: nope}"), "config/greeter.yaml")
+	server.WaitLog(t, "unresolved-reference")
+	server.WaitLog(t, "event=source-invalid ")
+	answers("green")
 	e.allDone(t)
 }

@@ -251,7 +251,7 @@ func (s *session) command(t *testing.T, command, want string) (status int) {
 		command = "make --dry-run " + strings.Join(words[1:], " ") + " >/dev/null"
 	case words[0] == "go" || strings.Contains(command, "go build"): // links for a minute
 		command = fmt.Sprintf("(cd %q && %s)", filepath.Dir(s.link(t, "scripts")), regexp.MustCompile(`go (build|install)`).ReplaceAllString(command, "go $1 -n")) + " >/dev/null 2>&1"
-	case slices.Contains(words, "watch") && strings.HasSuffix(words[0], "xdspub"):
+	case len(words) > 1 && (words[1] == "watch" || words[1] == "serve") && strings.HasSuffix(words[0], "xdspub"):
 		if s.watch != nil {
 			s.watch.Signal(t, syscall.SIGINT) // one writer at a time
 			s.watch.Wait(t)

@@ -87,20 +87,30 @@ func (c *transition) run(t *testing.T, code string) {
 			s.startEnvoy(t)
 		}
 	}
-	if words, refuses := strings.CutPrefix(c.envoy, "refuses: "); refuses {
+	if !c.refusesOrCrashes(t, s) {
+		s.tookWhatItReads(t)
+	}
+}
+
+// refusesOrCrashes waits for what an Envoy does that does not take the last tree. It returns false
+// where the Envoy is to take that.
+func (c *transition) refusesOrCrashes(t *testing.T, s *fixture) bool {
+	t.Helper()
+	words, refuses := strings.CutPrefix(c.envoy, "refuses: ")
+	switch {
+	case refuses:
 		envoytest.Eventually(t, patience, "Envoy refuses it", func() (bool, string) {
 			refused := s.refusals(t)
 			return len(refused) > 0 && strings.Contains(s.envoy.Log(), words), fmt.Sprint(refused)
 		})
-		return
-	}
-	if c.envoy == "crashes" {
+	case c.envoy == "crashes":
 		if status := s.envoy.Wait(t).Sys().(syscall.WaitStatus); !status.Signaled() {
 			t.Errorf("Envoy ends with status %d", status.ExitStatus())
 		}
-		return
+	default:
+		return false
 	}
-	s.tookWhatItReads(t)
+	return true
 }
 
 // render publishes a source tree in place of the one that was there.

@@ -19,27 +19,7 @@ func testEveryType(t *testing.T, format string) {
 	port, scoped, secure, added := envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t)
 	first, second := newPair(t, "first"), newPair(t, "second")
 
-	var by strings.Builder // a route for each thing that one resource decides
-	for _, name := range []string{"cds", "eds"} {
-		fmt.Fprintf(&by, `{match: {prefix: /%[1]s}, route: {cluster: by-%[1]s}}, `, name)
-	}
-	by.WriteString(`{match: {prefix: /rtds, runtime_fraction: {default_value: {numerator: 0}, runtime_key: canary}}, route: {cluster: green}}`)
-
-	s := startFixture(t, map[string]string{
-		"clusters.yaml":  documents(staticCluster("blue", blue.Port()), staticCluster("green", green.Port()), edsCluster("by-eds")),
-		"cds.yaml":       staticCluster("by-cds", blue.Port()),
-		"eds.yaml":       endpoints("by-eds", blue.Port()),
-		"rds.yaml":       document("envoy.config.route.v3.RouteConfiguration", `name: main, %s, vhds: {config_source: {ads: {}}}`, hosts("blue", by.String())),
-		"vhds.yaml":      virtualHost("main", "shop", "shop.example", "blue"),
-		"lds.yaml":       listener("main", port, rds("main"), "server_name: one", "http_filters: ["+discovered("marker", headerMutation)+", "+router+"]"),
-		"ecds.yaml":      extension("marker", responseHeader("one")),
-		"rtds.yaml":      runtimeLayer("flags", `{canary: {numerator: 0}}`),
-		"listeners.yaml": documents(listener("scoped", scoped, srds("tenants")), tlsListener("secure", secure, downstreamTLS("certificate"), rds("main"))),
-		"red.yaml":       routes("red", "blue"),
-		"other.yaml":     routes("other", "blue"),
-		"srds.yaml":      documents(scope("red", "red", "red"), scope("other", "other", "other")),
-		"sds.yaml":       certificate("certificate", first),
-	}, "--format", format)
+	s := startFixture(t, everyType(blue.Port(), green.Port(), port, scoped, secure, first), "--format", format)
 
 	text := func(r request) func() string { return func() string { return ask(t, r).text } }
 	header := func(name string) func() string {
@@ -96,6 +76,30 @@ func testEveryType(t *testing.T, format string) {
 			want[edit.probe] = edit.becomes
 			asWanted(t)
 		})
+	}
+}
+
+// everyType is a tree with a resource of each type. The two clusters have an upstream each.
+func everyType(blue, green, port, scoped, secure int, first pair) map[string]string {
+	var by strings.Builder // a route for each thing that one resource decides
+	for _, name := range []string{"cds", "eds"} {
+		fmt.Fprintf(&by, `{match: {prefix: /%[1]s}, route: {cluster: by-%[1]s}}, `, name)
+	}
+	by.WriteString(`{match: {prefix: /rtds, runtime_fraction: {default_value: {numerator: 0}, runtime_key: canary}}, route: {cluster: green}}`)
+	return map[string]string{
+		"clusters.yaml":  documents(staticCluster("blue", blue), staticCluster("green", green), edsCluster("by-eds")),
+		"cds.yaml":       staticCluster("by-cds", blue),
+		"eds.yaml":       endpoints("by-eds", blue),
+		"rds.yaml":       document("envoy.config.route.v3.RouteConfiguration", `name: main, %s, vhds: {config_source: {ads: {}}}`, hosts("blue", by.String())),
+		"vhds.yaml":      virtualHost("main", "shop", "shop.example", "blue"),
+		"lds.yaml":       listener("main", port, rds("main"), "server_name: one", "http_filters: ["+discovered("marker", headerMutation)+", "+router+"]"),
+		"ecds.yaml":      extension("marker", responseHeader("one")),
+		"rtds.yaml":      runtimeLayer("flags", `{canary: {numerator: 0}}`),
+		"listeners.yaml": documents(listener("scoped", scoped, srds("tenants")), tlsListener("secure", secure, downstreamTLS("certificate"), rds("main"))),
+		"red.yaml":       routes("red", "blue"),
+		"other.yaml":     routes("other", "blue"),
+		"srds.yaml":      documents(scope("red", "red", "red"), scope("other", "other", "other")),
+		"sds.yaml":       certificate("certificate", first),
 	}
 }
 

@@ -97,7 +97,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 Exit status: 0 success, 1 an error was found or nothing was published, 2 wrong usage, 3 could
 not run. Results go to standard output, logs to standard error.
 
-Options of validate, render and watch can also be set in xdspub.yaml at the root of the source
+Options of validate, render, watch and serve can also be set in xdspub.yaml at the root of the source
 tree, or by environment variables. An option wins over a variable, and a variable over the file.
 
 xdspub COMMAND --help shows the options of a command.`,
@@ -118,7 +118,7 @@ xdspub COMMAND --help shows the options of a command.`,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), statusCommand(), bootstrapCommand(), convertCommand(), rulesCommand(), explainCommand(), versionCommand(), helpCommand(),
+			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), bootstrapCommand(), convertCommand(), rulesCommand(), explainCommand(), versionCommand(), helpCommand(),
 		},
 	}
 	withHelp([]string{app.Name}, app.Commands)

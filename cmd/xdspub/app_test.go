@@ -12,11 +12,18 @@ import (
 // TestFlagsAreTried holds the flags_<command> scripts against the flags that the
 // commands have.
 func TestFlagsAreTried(t *testing.T) {
-	for _, c := range newApp(io.Discard, io.Discard).Commands {
+	flagsAreTried(t, "flags", newApp(io.Discard, io.Discard).Commands)
+}
+
+func flagsAreTried(t *testing.T, prefix string, commands []*cli.Command) {
+	t.Helper()
+	for _, c := range commands {
+		name := prefix + "_" + c.Name
+		flagsAreTried(t, name, c.Subcommands)
 		if len(c.Flags) == 0 {
 			continue
 		}
-		script, err := os.ReadFile("testdata/script/flags_" + c.Name + ".txtar")
+		script, err := os.ReadFile("testdata/script/" + name + ".txtar")
 		if err != nil {
 			t.Error(err)
 			continue

@@ -18,6 +18,7 @@ import (
 	"xdspub/pipeline"
 	"xdspub/planner"
 	"xdspub/published"
+	"xdspub/quorum"
 	"xdspub/render"
 )
 
@@ -29,6 +30,7 @@ func sourceFlags() []cli.Flag {
 		&cli.StringSliceFlag{Category: groupSource, Name: "allow-path", EnvVars: env("allow-path"), Usage: "allow links and relative paths of the tree to lead into `DIR`, which is outside of it"},
 		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: resources of the tree may refer to its static resources"},
 		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree with no resources; publishing it removes every listener and cluster from Envoy", DisableDefaultText: true},
+		&cli.StringSliceFlag{Category: groupRules, Name: "profile", EnvVars: env("profile"), Usage: "judge for clients of this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve, else envoy-file; envoy-file is always one with --out)"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "disable", EnvVars: env("disable"), Usage: "turn off `RULE`"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "enable", EnvVars: env("enable"), Usage: "turn on `RULE`, which is off by default"},
 		&cli.BoolFlag{Category: groupRules, Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "treat warnings as errors: exit status 1, and nothing is published", DisableDefaultText: true},
@@ -54,7 +56,7 @@ func confirmFlags() []cli.Flag {
 	return []cli.Flag{
 		envoyAdminFlag(),
 		&cli.StringSliceFlag{Category: groupEnvoy, Name: "envoy-log", EnvVars: env("envoy-log"), Usage: "log `FILE` of this Envoy, to show why it rejects a change; start Envoy with --log-path FILE --file-flush-interval-msec 100"},
-		&cli.StringFlag{Category: groupEnvoy, Name: "ack-quorum", EnvVars: env("ack-quorum"), Value: envoy.Quorum{}.String(), Usage: "how many of the Envoys that answer must acknowledge a step before the next one starts: `all|any|N`"},
+		&cli.StringFlag{Category: groupEnvoy, Name: "ack-quorum", EnvVars: env("ack-quorum"), Value: quorum.Quorum{}.String(), Usage: "how many of the Envoys that answer must acknowledge a step before the next one starts: `all|any|N`"},
 		&cli.DurationFlag{Category: groupEnvoy, Name: "ack-timeout", EnvVars: env("ack-timeout"), Value: 15 * time.Second, Usage: "wait `TIME` at most for the acknowledgements of a step; then it counts as unconfirmed, and the change continues"},
 		&cli.DurationFlag{Category: groupEnvoy, Name: "warm-timeout", EnvVars: env("warm-timeout"), Value: 30 * time.Second, Usage: "wait `TIME` at most for new clusters to warm before listeners and routes use them"},
 	}
@@ -85,12 +87,24 @@ func watchFlags() []cli.Flag {
 	}
 }
 
-// sourceOptions returns the options for reading and judging a source tree.
-func sourceOptions(v values, source string) (check.Options, error) {
+// sourceOptions returns the options for reading and judging a source tree. usual are the profiles
+// where none is given.
+func sourceOptions(v values, source string, usual ...string) (check.Options, error) {
 	o := check.Options{
 		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), IgnoredAt: v.at["ignore"], Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
 		Bootstrap: value(v, "bootstrap", v.c.Path),
-		Rules:     check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice)},
+		Rules:     check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice), Profiles: value(v, "profile", v.c.StringSlice)},
+	}
+	for _, name := range o.Profiles {
+		if !slices.Contains(check.Profiles(), name) {
+			return o, v.invalid("profile", name, oneOf(check.Profiles()))
+		}
+	}
+	if len(o.Profiles) == 0 {
+		o.Profiles = usual
+	}
+	if len(o.Profiles) > 0 && value(v, "out", v.c.Path) != "" {
+		o.Profiles = append(slices.Clone(o.Profiles), check.Files)
 	}
 	for _, pattern := range o.Ignore {
 		if _, err := filepath.Match(pattern, ""); err != nil {
@@ -118,18 +132,44 @@ func checkRules(v values, flag string, given []string) error {
 	return nil
 }
 
-// publishOptions returns the options for all stages.
+// optionsOf makes options of the settings of a command.
+type optionsOf func(v values, source string, log *event.Log) (controller.Options, error)
+
+// settingsAndOptions returns the settings of a command whose argument is SRC, and the options that
+// they make.
+func settingsAndOptions(c *cli.Context, options optionsOf) (v values, o controller.Options, err error) {
+	source, err := oneArgument(c, "SRC")
+	if err != nil {
+		return v, o, err
+	}
+	if v, err = settings(c, source); err != nil {
+		return v, o, err
+	}
+	log, err := newLogger(c)
+	if err != nil {
+		return v, o, err
+	}
+	o, err = options(v, source, log)
+	return v, o, err
+}
+
+// publishOptions returns the options for all stages of a command that writes.
 func publishOptions(v values, source string, log *event.Log) (controller.Options, error) {
-	of, err := sourceOptions(v, source)
+	if value(v, "out", v.c.Path) == "" {
+		return controller.Options{}, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
+	}
+	return controllerOptions(v, source, log)
+}
+
+// controllerOptions returns the options for all stages. usual is that of sourceOptions.
+func controllerOptions(v values, source string, log *event.Log, usual ...string) (controller.Options, error) {
+	of, err := sourceOptions(v, source, usual...)
 	o := controller.Options{Options: pipeline.Options{Source: of}, Group: value(v, "group", v.c.String), WarningsAsErrors: value(v, "warnings-as-errors", v.c.Bool)}
 	if err != nil {
 		return o, err
 	}
 	o.Log = log
 	o.Out, o.EnvoyPath = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String)
-	if o.Out == "" {
-		return o, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
-	}
 	if err := v.check(slices.Concat(publishFlags(), confirmFlags())); err != nil {
 		return o, err
 	}
@@ -145,7 +185,7 @@ func publishOptions(v values, source string, log *event.Log) (controller.Options
 func wants(flag string, x any) string {
 	switch x := x.(type) {
 	case string:
-		_, err := envoy.ParseQuorum(x)
+		_, err := quorum.Parse(x)
 		switch {
 		case flag == "format" && render.FormatNamed(x) == nil:
 			return oneOf(formatNames())
@@ -153,8 +193,8 @@ func wants(flag string, x any) string {
 			return "use file, inline or auto"
 		case flag == "envoy-path" && x != "" && !strings.HasPrefix(x, "/"):
 			return "write an absolute path: the one that Envoy sees"
-		case flag == "ack-quorum" && err != nil:
-			return "use all, any, or a number from 1"
+		case flag == "ack-quorum" && err != nil && x != noQuorum:
+			return quorumForm
 		}
 	case int:
 		if flag == "inotify-budget" && x < 2 {
@@ -172,17 +212,28 @@ func wants(flag string, x any) string {
 	return ""
 }
 
+// noQuorum is the quorum of clients whose answers nobody waits for.
+const noQuorum = "none"
+
+const quorumForm = "use all, any, or a number from 1"
+
 var endpointsModes = []planner.EndpointsMode{planner.EndpointsFile, planner.EndpointsInline, planner.EndpointsAuto}
 
 // fleet returns the Envoys that flags name, nil where they name none.
 func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	text := value(v, "ack-quorum", v.c.String)
-	quorum, err := envoy.ParseQuorum(text)
+	switch {
+	case text == noQuorum && v.c.Command.Name != "serve": // which has clients
+		return nil, v.invalid("ack-quorum", text, quorumForm)
+	case text == noQuorum:
+		text = quorum.Quorum{}.String()
+	}
+	q, err := quorum.Parse(text)
 	if err != nil {
 		return nil, err // none that check lets through
 	}
 	f := envoy.FleetOptions{
-		Quorum: quorum, Dir: cmp.Or(o.EnvoyPath, published.DefaultEnvoyPath(o.Out)), Log: o.Log,
+		Quorum: q, Dir: cmp.Or(o.EnvoyPath, published.DefaultEnvoyPath(o.Out)), Log: o.Log,
 		AckTimeout: value(v, "ack-timeout", v.c.Duration), WarmTimeout: value(v, "warm-timeout", v.c.Duration),
 	}
 	for _, file := range value(v, "envoy-log", v.c.StringSlice) {
@@ -197,7 +248,7 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 		}
 		return nil, nil
 	}
-	if !quorum.Within(len(f.Admins)) {
+	if !q.Within(len(f.Admins)) {
 		return nil, v.invalid("ack-quorum", text, fmt.Sprintf("--envoy-admin names only %s", diag.Count(len(f.Admins), "Envoy")))
 	}
 	return envoy.NewFleet(f), nil

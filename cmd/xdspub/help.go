@@ -10,16 +10,22 @@ import (
 
 // The groups of flags in the help of a command, in the order that they are shown in.
 const (
-	groupSource  = "Source tree"
-	groupRules   = "Rules"
-	groupPublish = "Publishing"
-	groupEnvoy   = "Acknowledgement by Envoy"
-	groupWatch   = "Watching"
-	groupRun     = "This run"
-	groupPrint   = "What is printed"
+	groupResources = "Where Envoy gets resources"
+	groupNode      = "This Envoy"
+	groupServers   = "The xDS servers"
+	groupProgram   = "The gRPC program"
+	groupNames     = "Names of listeners"
+	groupSource    = "Source tree"
+	groupRules     = "Rules"
+	groupPublish   = "Publishing"
+	groupServe     = "Serving"
+	groupEnvoy     = "Acknowledgement by Envoy"
+	groupWatch     = "Watching"
+	groupRun       = "This run"
+	groupPrint     = "What is printed"
 )
 
-var groups = []string{"", groupSource, groupRules, groupPublish, groupEnvoy, groupWatch, groupRun, groupPrint}
+var groups = []string{"", groupResources, groupNode, groupServers, groupProgram, groupNames, groupSource, groupRules, groupServe, groupPublish, groupEnvoy, groupWatch, groupRun, groupPrint}
 
 const (
 	// helpWidth is how long a line of help becomes.

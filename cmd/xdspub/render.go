@@ -44,19 +44,7 @@ Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy reje
 			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "dry-run", EnvVars: env("dry-run"), Usage: "show what would be published, step by step, and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
-			source, err := oneArgument(c, "SRC")
-			if err != nil {
-				return err
-			}
-			v, err := settings(c, source)
-			if err != nil {
-				return err
-			}
-			log, err := newLogger(c)
-			if err != nil {
-				return err
-			}
-			o, err := publishOptions(v, source, log)
+			v, o, err := settingsAndOptions(c, publishOptions)
 			if err != nil {
 				return err
 			}
@@ -145,7 +133,7 @@ func trimPublished(ctx context.Context, c *cli.Context, r *controller.Controller
 	if err != nil {
 		return err
 	}
-	outcome.Moved.Steps = append(outcome.Moved.Steps, trimmed.Steps...)
+	outcome.Moved.Steps = append(outcome.Moved.Steps, trimmed.Files.Steps...)
 	if c.Bool("quiet") {
 		return nil
 	}

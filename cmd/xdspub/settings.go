@@ -18,7 +18,7 @@ import (
 // trusted are the settings that say what is read, asked and written outside the source
 // tree. The tree's own settings file can't say that: whoever may change the tree is
 // not who runs this program.
-var trusted = []string{"allow-path", "bootstrap", "out", "group", "envoy-admin", "envoy-log"}
+var trusted = []string{"allow-path", "bootstrap", "out", "group", "grpc", "http", "tls-cert", "tls-key", "client-ca", "allow-node", "allow-status", "insecure", "limit", "envoy-admin", "envoy-log"}
 
 // settings reads the settings file of a source tree, if there is one.
 func settings(c *cli.Context, source string) (values, error) {
@@ -41,7 +41,7 @@ func settings(c *cli.Context, source string) (values, error) {
 	case err != nil:
 		return v, err
 	}
-	flags := slices.Concat(sourceFlags()[1:], publishFlags(), confirmFlags(), watchFlags()) // all but config itself
+	flags := slices.Concat(sourceFlags()[1:], publishFlags(), serveFlags(), confirmFlags(), watchFlags()) // all but config itself
 	for _, s := range list {
 		x, wrong := setting(flags, s, filepath.Dir(name))
 		if wrong == nil && ofTree && slices.Contains(trusted, s.Name) {
@@ -88,7 +88,7 @@ func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		if meant := nearest(names, s.Name); meant != "" {
 			return nil, fmt.Errorf("unknown setting %q: did you mean %s?", s.Name, meant)
 		}
-		return nil, fmt.Errorf("unknown setting %q: a setting has the name of an option of validate, render or watch, without the dashes", s.Name)
+		return nil, fmt.Errorf("unknown setting %q: a setting has the name of an option of validate, render, watch or serve, without the dashes", s.Name)
 	}
 	if _, ok := flags[i].(*cli.StringSliceFlag); ok {
 		if s.Name == "allow-path" {

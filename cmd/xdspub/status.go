@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/clients"
 	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/status"
@@ -28,13 +31,16 @@ Examples:
   xdspub status --out /var/lib/xds
   xdspub status --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
   xdspub status --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 --format json
+  xdspub status --serve unix:/run/xds.sock
+  xdspub status --serve xds.example:18000 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
 
 Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
 It is in sync if every Envoy runs the published files, no change was interrupted, no published
 file was changed by hand or is missing, no snapshot is held since Envoy rejected it, the watch
-was not killed, answers and can publish its source tree, and SRC, if given, is published.`,
-		Flags: append(sourceFlags(),
-			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required)"},
+was not killed, answers and can publish its source tree, every connected client of a running serve
+runs what it asks for, and SRC, if given, is published.`,
+		Flags: append(slices.Concat(sourceFlags(), askedServeFlags()),
+			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render, watch or serve (required without --serve)"},
 			envoyAdminFlag(),
 			// No variable: XDSPUB_FORMAT is the format of published files.
 			&cli.StringFlag{Category: groupPrint, Name: "format", Value: "text", Usage: "print the status as `text|json`"},
@@ -47,12 +53,19 @@ func statusAction(c *cli.Context) error {
 	o := status.Options{Out: c.Path("out")}
 	format := c.String("format")
 	switch {
-	case c.NArg() > 1:
-		return usagef("status takes one source tree at most: write --out DIR for the output directory")
-	case o.Out == "":
-		return usagef("--out is required: see %s", helpFor("status"))
 	case format != "text" && format != "json":
 		return usagef("invalid --format %q: use text or json", format)
+	case c.NArg() > 1:
+		return usagef("status takes one source tree at most: write --out DIR for the output directory")
+	case o.Out == "" && c.IsSet("serve"):
+		return servedStatus(c, c.String("serve"), format)
+	case c.IsSet("serve"):
+		return usagef("--serve and --out are two questions: ask one at a time")
+	case o.Out == "":
+		return usagef("--out is required: see %s", helpFor("status"))
+	}
+	if name := setFlag(c, askedServeFlags()); name != "" {
+		return usagef("--%s needs --serve ADDR: it says how that is asked", name)
 	}
 	var err error
 	if o.Admins, err = admins(values{c: c}); err != nil {
@@ -71,15 +84,20 @@ func statusAction(c *cli.Context) error {
 			return err
 		}
 	}
+	return printReport(c, format, report, report.InSync, writeStatus)
+}
+
+// printReport prints a report, as text by write. The exit status is whether it is in sync.
+func printReport[R any](c *cli.Context, format string, report R, inSync bool, write func(io.Writer, R, time.Time) error) (err error) {
 	if format == "json" {
 		encoder := json.NewEncoder(c.App.Writer)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(report)
 	} else {
-		err = writeStatus(c.App.Writer, report, time.Now())
+		err = write(c.App.Writer, report, time.Now())
 	}
-	if err == nil && !report.InSync {
+	if err == nil && !inSync {
 		err = &exit{status: exitRefused}
 	}
 	return err
@@ -93,6 +111,8 @@ type statusReport struct {
 	// WatchError is why a watch can't be asked; empty where it can, and where none was started
 	// or it has ended by itself.
 	WatchError string `json:"watch_error"`
+	// Clients are those of a running serve; nil where none runs, or it could not be asked.
+	Clients []clients.Client `json:"clients"`
 	// Source is the source tree; nil where none was given.
 	Source *sourceStatus `json:"source"`
 }
@@ -112,6 +132,9 @@ type sourceStatus struct {
 // ask asks the watch. One that was killed, or does not answer, is a fault.
 func (s *statusReport) ask(ctx context.Context) {
 	w, err := control.Ask(ctx, s.Out)
+	if err == nil && w.Serves {
+		s.Clients, err = control.Clients(ctx, s.Out)
+	}
 	switch {
 	case errors.Is(err, control.ErrDied), errors.Is(err, control.ErrSilent):
 		s.WatchError, s.InSync = err.Error(), false
@@ -120,7 +143,8 @@ func (s *statusReport) ask(ctx context.Context) {
 		s.WatchError = err.Error()
 	default:
 		s.Watch = &w
-		s.InSync = s.InSync && w.Refused == nil && w.Failed == ""
+		_, behind := countClients(s.Clients)
+		s.InSync = s.InSync && w.Refused == nil && w.Failed == "" && behind == 0
 	}
 }
 
@@ -134,7 +158,7 @@ func (s *statusReport) compare(ctx context.Context, c *cli.Context, path string)
 	if err != nil {
 		return err
 	}
-	checked, err := check.New(o).Check(ctx)
+	checked, err := check.Once(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 	for _, e := range envoys {
 		p.envoy(e)
 	}
+	p.clients(r.Clients)
 	p.retired(r.Retired)
 	if last := r.LastRefusal; last != nil && !slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == last.Snapshot && h.Time.Equal(last.Time) }) {
 		p.refusal("last refusal", *last)
@@ -81,11 +82,16 @@ func (p *statusPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.b, f
 
 // verdict is the first line.
 func (p *statusPrinter) verdict(r *statusReport) {
+	connected, behindClients := countClients(r.Clients)
 	if r.InSync {
-		if p.printf("in sync"); len(r.Envoys) == 0 {
-			p.printf(": the files are as published (no Envoy was asked: pass --envoy-admin)")
+		var says []string
+		if len(r.Envoys) == 0 {
+			says = append(says, "the files are as published (no Envoy was asked: pass --envoy-admin)")
 		}
-		p.printf("\n")
+		if r.Clients != nil {
+			says = append(says, diag.Count(connected, "client"))
+		}
+		p.printf("%s\n", strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": "))
 		return
 	}
 	var wrong []string
@@ -131,6 +137,9 @@ func (p *statusPrinter) verdict(r *statusReport) {
 	}
 	if behind > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d of %s", behind, diag.Count(len(r.Envoys), "Envoy")))
+	}
+	if behindClients > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d of %s", behindClients, diag.Count(connected, "client")))
 	}
 	p.printf("not in sync: %s\n", strings.Join(wrong, ", "))
 }

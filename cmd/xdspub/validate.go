@@ -12,6 +12,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/grpcboot"
 	"xdspub/internal/fspath"
 	"xdspub/load"
 )
@@ -27,6 +28,7 @@ none, and changes no file.
 Examples:
   xdspub validate config/                       a directory of resources
   xdspub validate envoy.yaml                    a bootstrap, and every file that Envoy reads by it
+  xdspub validate grpc.json                     a bootstrap of gRPC clients: JSON with xds_servers
   xdspub validate --format json config/         for a program
   jsonnet clusters.jsonnet | xdspub validate -  standard input, of resources
 
@@ -126,7 +128,9 @@ func checkAll(c *cli.Context) (all *check.Result, ok bool, err error) {
 		}
 		o.Timings = c.Bool("timings")
 		checkOne := checkTree
-		if path != "-" && (load.HoldsBootstrap(path) || c.IsSet("root") && fspath.IsFile(path)) {
+		if path != "-" && grpcboot.Holds(path) {
+			checkOne = checkGRPCBootstrap
+		} else if path != "-" && (load.HoldsBootstrap(path) || c.IsSet("root") && fspath.IsFile(path)) {
 			checkOne, followed = checkBootstrap, true
 		}
 		checked, err := checkOne(c, o, &unsaved)
@@ -162,7 +166,7 @@ func checkTree(c *cli.Context, o check.Options, u *unsaved) (*check.Result, erro
 		return nil, err
 	}
 	defer showProgress(c, "checking "+o.Path)()
-	return check.New(o).Check(c.Context)
+	return check.Once(c.Context, o)
 }
 
 // checkBootstrap judges a bootstrap, and what an Envoy gets by it.
@@ -170,11 +174,32 @@ func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result,
 	if o.Bootstrap != "" {
 		return nil, usagef("--bootstrap %s is for a source tree, and %s is a bootstrap", o.Bootstrap, o.Path)
 	}
+	if c.IsSet("profile") {
+		return nil, usagef("--profile is for a source tree, and %s is a bootstrap", o.Path)
+	}
+	o.Profiles = nil
 	if err := u.inBootstrap(o.Path); err != nil {
 		return nil, err
 	}
 	defer showProgress(c, "checking "+o.Path)()
 	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Path("root")})
+}
+
+// checkGRPCBootstrap judges a bootstrap of gRPC.
+func checkGRPCBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
+	for _, flag := range []string{"bootstrap", "profile", "root"} {
+		if c.IsSet(flag) {
+			return nil, usagef("--%s is not for %s, which is a bootstrap of gRPC clients", flag, o.Path)
+		}
+	}
+	if err := u.inBootstrap(o.Path); err != nil {
+		return nil, err
+	}
+	read, err := grpcboot.Read(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	return check.GRPCBootstrap(read, o.Rules), nil
 }
 
 // writeTo writes to a file, or for - to standard output.

@@ -40,24 +40,9 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and exit, like render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
-			// First of all: a supervisor may send one at any time, and it ends a
-			// process that does not ask for it.
-			hangup := make(chan os.Signal, 1)
-			signal.Notify(hangup, syscall.SIGHUP)
-			defer signal.Stop(hangup)
-			source, err := oneArgument(c, "SRC")
-			if err != nil {
-				return err
-			}
-			v, err := settings(c, source)
-			if err != nil {
-				return err
-			}
-			log, err := newLogger(c)
-			if err != nil {
-				return err
-			}
-			o, err := publishOptions(v, source, log)
+			hangup, ignore := hangups()
+			defer ignore()
+			v, o, err := settingsAndOptions(c, publishOptions)
 			if err != nil {
 				return err
 			}
@@ -67,22 +52,40 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			if c.Bool("once") {
 				return renderOnce(v, o)
 			}
-			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(c)
 			defer stop()
-			context.AfterFunc(ctx, stop)   // a second one ends it at once
-			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
-			return watchUntil(ctx, &v, o, hangup)
+			return watchUntil(ctx, &v, o, publishOptions, hangup)
 		},
 	}
 }
 
-// watchUntil watches until ctx ends. v becomes what the settings file says later.
-func watchUntil(ctx context.Context, v *values, o controller.Options, hangup <-chan os.Signal) error {
+// hangups delivers SIGHUP until ignore is called. Call it first of all: a supervisor may send one
+// at any time, and it ends a process that does not ask for it.
+func hangups() (hangup <-chan os.Signal, ignore func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
+}
+
+// untilSignal returns a context that ends with SIGINT or SIGTERM. A second one ends the process at
+// once.
+func untilSignal(c *cli.Context) (ctx context.Context, stop func()) {
+	ctx, stop = signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
+	return ctx, stop
+}
+
+// watchUntil watches until ctx ends. v becomes what the settings file says later, and options
+// makes the new options of that.
+func watchUntil(ctx context.Context, v *values, o controller.Options, options optionsOf, hangup <-chan os.Signal) error {
 	o.Clock = trim.SystemClock()
 	// Asked first: the lock is written into the output directory, which must not be in the
 	// source tree.
-	if checked := check.Overlap(o.Source.Path, o.Out); checked != nil {
-		return refuse(v.c, checked)
+	if o.Out != "" {
+		if checked := check.Overlap(o.Source.Path, o.Out); checked != nil {
+			return refuse(v.c, checked)
+		}
 	}
 	holdLess()
 	w := controller.New(o)
@@ -92,7 +95,7 @@ func watchUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 			QuietPeriod: value(*v, "quiet-period", v.c.Duration), Rescan: value(*v, "rescan", v.c.Duration), Poll: value(*v, "poll", v.c.Duration),
 		},
 		Settings:    cmp.Or(v.c.Path("config"), load.ConfigFile(o.Source.Path)),
-		Reload:      func() (controller.Options, bool, error) { return reload(v, o) },
+		Reload:      func() (controller.Options, bool, error) { return reload(v, o, options) },
 		Hangup:      hangup,
 		Conflict:    func(source string, r control.RetryHeld) string { return differs(*v, source, r) },
 		RetryHeld:   v.c.Bool("retry-held"),
@@ -111,7 +114,7 @@ func holdLess() {
 
 // reload reads the settings file of a running watch again, whose options at the start were
 // o, and reports whether v changed with that.
-func reload(v *values, o controller.Options) (_ controller.Options, changed bool, err error) {
+func reload(v *values, o controller.Options, options optionsOf) (_ controller.Options, changed bool, err error) {
 	is, err := settings(v.c, o.Source.Path)
 	if err != nil {
 		return o, false, err
@@ -123,10 +126,10 @@ func reload(v *values, o controller.Options) (_ controller.Options, changed bool
 		return o, false, nil
 	}
 	log := o.Log
-	if o, err = publishOptions(is, o.Source.Path, log); err != nil {
+	if o, err = options(is, o.Source.Path, log); err != nil {
 		return o, false, err
 	}
-	for _, name := range []string{"out", "group", "quiet-period", "rescan", "poll"} {
+	for _, name := range []string{"out", "grpc", "http", "xds-cluster", "drain-time", "tls-cert", "tls-key", "client-ca", "allow-node", "allow-status", "insecure", "limit", "group", "quiet-period", "rescan", "poll"} {
 		if !reflect.DeepEqual(is.file[name], v.file[name]) {
 			log.Write(event.SettingIgnored{Setting: name})
 		}

@@ -6,7 +6,7 @@
 //	bench XDSPUB ENVOY [PART...]
 //
 // The parts are validate, edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
-// Envoy has taken an edit) and idle; all of them where none is named.
+// Envoy has taken an edit), serve (beside a server of go-control-plane) and idle; all of them where none is named.
 package main
 
 import (
@@ -34,6 +34,10 @@ const (
 )
 
 func main() {
+	if len(os.Args) == 5 && os.Args[1] == snapshotCache {
+		fmt.Fprintln(os.Stderr, "bench:", serveSnapshotCache(os.Args[2:]))
+		os.Exit(1)
+	}
 	if len(os.Args) < 3 {
 		fmt.Fprintln(os.Stderr, "usage: bench XDSPUB ENVOY [PART...]")
 		os.Exit(2)
@@ -60,6 +64,8 @@ func run(xdspub, envoy string, names []string) error {
 		{"confirmation", func() error { return measureConfirmation(dir, xdspub, envoy, sizes) }},
 		{"questions", func() error { return measureQuestions(dir, xdspub, envoy, sizes) }},
 		{"envoy", func() error { return measureRaw(dir, xdspub, envoy, sizes) }},
+		{"serve", func() error { return measureServe(dir, xdspub, clusters) }},
+		{"rest", func() error { return measureREST(dir, xdspub) }},
 		{"idle", func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) }},
 	}
 	for _, name := range names {

@@ -42,6 +42,8 @@ var groups = []struct{ file, title string }{
 	{"source.go", "The source tree"},
 	{"publish.go", "Publishing"},
 	{"envoy.go", "Envoys"},
+	{"client.go", "Clients"},
+	{"server.go", "The server"},
 	{"output.go", "The output directory"},
 	{"process.go", "The watch"},
 }

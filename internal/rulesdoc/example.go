@@ -60,7 +60,7 @@ func exampleOf(root string, code diag.Code) (*example, error) {
 		if tree == "" && strings.HasPrefix(top, "bad") {
 			tree = top
 		}
-		if f.Name == bootstrap || tree != "" && top == tree {
+		if f.Name == bootstrapFile || tree != "" && top == tree {
 			parsed, err := parse(cmp.Or(name, f.Name), f.Data)
 			if err != nil {
 				return nil, err
@@ -71,7 +71,7 @@ func exampleOf(root string, code diag.Code) (*example, error) {
 	return e, e.shorten()
 }
 
-const bootstrap = "bootstrap.yaml"
+const bootstrapFile = "bootstrap.yaml"
 
 var made = regexp.MustCompile(`\{\{[^}]*\}\}`)
 
@@ -218,6 +218,11 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		return nil, "", err
 	}
 	o := validate.Options{Now: certs.Now, Enable: []string{e.code.Name}}
+	for _, r := range rules.All {
+		if r.Code == e.code.Name {
+			o.Profiles = r.Profiles[:min(1, len(r.Profiles))]
+		}
+	}
 	for _, f := range e.files {
 		text, err := f.source()
 		if err != nil {
@@ -227,7 +232,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 			return nil, "", err
 		}
 		path := filepath.Join(tree, f.name)
-		if f.name == bootstrap {
+		if f.name == bootstrapFile {
 			path = filepath.Join(dir, f.name)
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -236,7 +241,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return nil, "", err
 		}
-		if f.name == bootstrap {
+		if f.name == bootstrapFile {
 			b, _, err := load.Bootstrap(path, nil)
 			if err != nil || b == nil {
 				return nil, "", err
@@ -272,7 +277,7 @@ func (e *example) write(b *bytes.Buffer) error {
 			return err
 		}
 		of := ""
-		if f.name == bootstrap {
+		if f.name == bootstrapFile {
 			of = ", which the Envoy has"
 		}
 		fmt.Fprintf(b, "\n`%s`%s\n\n```yaml\n%s```\n", f.name, of, certs.Show(text))

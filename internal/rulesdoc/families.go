@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"xdspub/bootstrap"
+	"xdspub/clients"
 	"xdspub/confirm"
 	"xdspub/diag"
 	"xdspub/diff"
 	"xdspub/follow"
+	"xdspub/grpcboot"
 	"xdspub/pipeline"
 	"xdspub/planner"
 )
@@ -47,11 +50,13 @@ func families(root string) ([]*family, error) {
 		switch i := slices.IndexFunc(validation, func(f *family) bool { return exists(root, f.name, c.Name) }); {
 		case i >= 0:
 			f = validation[i]
-		case slices.ContainsFunc(follow.Codes, is):
+		case slices.ContainsFunc(follow.Codes, is), slices.ContainsFunc(bootstrap.Codes, is):
 			f = following
+		case slices.ContainsFunc(grpcboot.Codes, is):
+			f = validation[slices.IndexFunc(validation, func(f *family) bool { return f.name == "grpc" })]
 		case slices.ContainsFunc(diff.Rules, func(r *diff.Rule) bool { return r.Code == c.Name }):
 			f = change
-		case slices.ContainsFunc(planner.Codes(), is), slices.ContainsFunc(confirm.Codes, is):
+		case slices.ContainsFunc(planner.Codes(), is), slices.ContainsFunc(confirm.Codes, is), slices.ContainsFunc(clients.Codes, is):
 			f = publishing
 		}
 		f.codes = append(f.codes, c)

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/check"
+	"xdspub/grpcboot"
+	"xdspub/serve/listen"
+)
+
+func bootstrapGRPCCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "grpc",
+		Usage:     "write the bootstrap of gRPC clients and servers, or say what one of them asks for by it",
+		ArgsUsage: "[SRC]",
+		Description: `Prints a bootstrap by which gRPC programs find xdspub serve: give its path to them in
+GRPC_XDS_BOOTSTRAP. With --resolve it reads the bootstrap that a program started here has, by that
+variable or by GRPC_XDS_BOOTSTRAP_CONFIG, and prints which listener the program asks for; with SRC,
+whether that source tree has it.
+
+Examples:
+  xdspub bootstrap grpc --server 127.0.0.1:18000 > grpc.json
+  xdspub bootstrap grpc --server xds.example:18000 --tls-ca /etc/xds/ca.pem \
+    --tls-cert /etc/xds/tls.pem --tls-key /etc/xds/tls.key --output grpc.json
+  GRPC_XDS_BOOTSTRAP=grpc.json xdspub bootstrap grpc --resolve xds:///greeter config/
+  GRPC_XDS_BOOTSTRAP=grpc.json xdspub bootstrap grpc --resolve 0.0.0.0:8080 config/
+
+Exit status: 0 written, or asked for and there; 1 errors in the bootstrap or in SRC, or the listener
+is missing; 2 wrong usage; 3 could not run.`,
+		Flags:  bootstrapGRPCFlags(),
+		Action: bootstrapGRPC,
+	}
+}
+
+func bootstrapGRPCFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Category: groupServers, Name: "server", EnvVars: env("server"), Usage: "`ADDR` of the server, one of its --grpc: HOST:PORT, unix:PATH or another target of gRPC; further ones are asked if those before are down"},
+		&cli.StringSliceFlag{Category: groupServers, Name: "channel-creds", EnvVars: env("channel-creds"), Usage: "connect by `insecure|tls|google_default`; programs use the first that they know (default: tls with --tls-ca or --tls-cert; insecure for servers on this machine)"},
+		&cli.PathFlag{Category: groupServers, Name: "tls-ca", Usage: "for tls: certificates that sign that of the server, a `FILE` in PEM (default: those of the system)"},
+		&cli.PathFlag{Category: groupServers, Name: "tls-cert", Usage: "for tls: certificate chain of the program, a `FILE` in PEM, for a server with --client-ca"},
+		&cli.PathFlag{Category: groupServers, Name: "tls-key", Usage: "private key of --tls-cert, a `FILE` in PEM"},
+		&cli.DurationFlag{Category: groupServers, Name: "refresh-interval", EnvVars: env("refresh-interval"), Usage: "for tls: have programs read certificates again every `TIME`", DefaultText: "10m, gRPC's own"},
+		&cli.StringSliceFlag{Category: groupServers, Name: "server-feature", EnvVars: env("server-feature"), Value: cli.NewStringSlice("xds_v3"), Usage: "tell programs that servers have the feature `NAME`, such as ignore_resource_deletion"},
+		&cli.StringFlag{Category: groupProgram, Name: "node-id", EnvVars: env("node-id"), Value: "grpc", Usage: "node `ID` of the program"},
+		&cli.StringFlag{Category: groupProgram, Name: "node-cluster", EnvVars: env("node-cluster"), Value: "grpc", Usage: "node cluster `NAME` of the program"},
+		&cli.StringFlag{Category: groupProgram, Name: "node-locality", EnvVars: env("node-locality"), Usage: "where the program runs: `REGION[/ZONE[/SUB-ZONE]]`"},
+		&cli.StringSliceFlag{Category: groupProgram, Name: "node-metadata", EnvVars: env("node-metadata"), Usage: "tell servers `KEY=VALUE` of the program, a text"},
+		&cli.StringSliceFlag{Category: groupProgram, Name: "certificate-provider", EnvVars: env("certificate-provider"), Usage: "give resources a certificate provider, by the name that they have for it: `NAME=CERT:KEY:CA`, with a certificate chain and its key, a CA, or all three"},
+		&cli.StringFlag{Category: groupNames, Name: "server-listener", EnvVars: env("server-listener"), Usage: "name of the listener of a gRPC server, a `TEMPLATE` in which %s is its IP:PORT"},
+		&cli.StringFlag{Category: groupNames, Name: "client-listener", EnvVars: env("client-listener"), Usage: "name of the listener of a target xds:///PATH, a `TEMPLATE` in which %s is PATH", DefaultText: "%s"},
+		&cli.StringSliceFlag{Category: groupNames, Name: "authority", EnvVars: env("authority"), Usage: "allow targets xds://NAME/PATH: `NAME[=TEMPLATE]`, the template of the name of their listener, in which %s is PATH (default: xdstp://NAME/envoy.config.listener.v3.Listener/%s)"},
+		&cli.StringSliceFlag{Category: groupNames, Name: "authority-server", EnvVars: env("authority-server"), Usage: "ask another server for the names of an authority: `NAME=ADDR`"},
+		&cli.StringFlag{Category: groupRun, Name: "resolve", Usage: "print what is asked for at a `TARGET`: xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server"},
+		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
+		maxFindingsFlag(),
+	}
+}
+
+func bootstrapGRPC(c *cli.Context) error {
+	if c.IsSet("resolve") {
+		return resolveGRPC(c)
+	}
+	if c.NArg() > 0 {
+		return usagef("bootstrap grpc takes a source tree with --resolve alone: write --output FILE for where it writes")
+	}
+	config, err := grpcConfig(values{c: c})
+	if err != nil {
+		return err
+	}
+	text, err := config.JSON()
+	if err != nil {
+		return &exit{exitUsage, err}
+	}
+	return writeGRPC(c, text)
+}
+
+// writeGRPC judges a bootstrap, and writes it where it has no error.
+func writeGRPC(c *cli.Context, text []byte) error {
+	output := c.Path("output")
+	name := output
+	if output == "-" {
+		name = "<stdout>"
+	}
+	checked := check.GRPCBootstrap(grpcboot.Parse(name, text), check.Rules{})
+	printFindings(c, checked, !checked.Accepted())
+	if !checked.Accepted() {
+		return &exit{status: exitRefused}
+	}
+	if output != "-" {
+		return replaceFile(output, text, 0o644)
+	}
+	_, err := c.App.Writer.Write(text)
+	return err
+}
+
+// grpcConfig returns the bootstrap that flags describe.
+func grpcConfig(v values) (*grpcboot.Config, error) {
+	if len(v.c.StringSlice("server")) == 0 {
+		return nil, usagef("--server is required: see %s", helpFor("bootstrap grpc"))
+	}
+	o := &grpcboot.Config{ServerTemplate: v.c.String("server-listener"), ClientTemplate: v.c.String("client-listener")}
+	creds, err := channelCredentials(v)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range v.c.StringSlice("server") {
+		s, err := xdsServer(v, address, creds)
+		if err != nil {
+			return nil, err
+		}
+		o.Servers = append(o.Servers, s)
+	}
+	if o.Node, err = grpcNode(v); err != nil {
+		return nil, err
+	}
+	if o.Providers, err = providers(v); err != nil {
+		return nil, err
+	}
+	o.Authorities, err = authorities(v, creds)
+	return o, err
+}
+
+// xdsServer returns one server. A path is made absolute: programs start anywhere.
+func xdsServer(v values, address string, creds []grpcboot.Credentials) (grpcboot.Server, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok && !strings.HasPrefix(path, "//") {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return grpcboot.Server{}, err
+		}
+		address = "unix:" + absolute
+	}
+	return grpcboot.Server{URI: address, Credentials: creds, Features: v.c.StringSlice("server-feature")}, nil
+}
+
+// channelCredentials returns how programs connect to servers.
+func channelCredentials(v values) (list []grpcboot.Credentials, err error) {
+	files, err := tlsFiles(v)
+	if err != nil {
+		return nil, err
+	}
+	types := v.c.StringSlice("channel-creds")
+	switch {
+	case len(types) > 0:
+	case files != nil:
+		types = []string{"tls"}
+	case slices.ContainsFunc(addresses(v), elsewhere):
+		return nil, usagef("--channel-creds is required for a server on another machine: use tls, or insecure if nobody else can read what is sent")
+	default:
+		types = []string{"insecure"}
+	}
+	if files != nil && !slices.Contains(types, "tls") {
+		return nil, usagef("--tls-ca, --tls-cert and --refresh-interval are for --channel-creds tls, and it is %s", strings.Join(types, ", "))
+	}
+	if i := slices.IndexFunc(addresses(v), isSocket); i >= 0 && types[0] == "tls" {
+		return nil, usagef("%s is a Unix socket, which has no TLS: write --channel-creds insecure, and a bootstrap of its own for other servers", addresses(v)[i])
+	}
+	for _, t := range types {
+		creds := grpcboot.Credentials{Type: t}
+		if t == "tls" {
+			creds.Config = files
+		}
+		list = append(list, creds)
+	}
+	return list, nil
+}
+
+// addresses returns those of all servers.
+func addresses(v values) []string {
+	list := v.c.StringSlice("server")
+	for _, of := range v.c.StringSlice("authority-server") {
+		_, address, _ := strings.Cut(of, "=")
+		list = append(list, address)
+	}
+	return list
+}
+
+func isSocket(address string) bool { return strings.HasPrefix(address, "unix:") }
+
+// elsewhere reports whether a server may be on another machine.
+func elsewhere(address string) bool {
+	a, err := listen.Parse(address)
+	return err != nil && !isSocket(address) || err == nil && !a.Local()
+}
+
+// tlsFiles returns the files of TLS, nil where no flag names one.
+func tlsFiles(v values) (*grpcboot.Files, error) {
+	f := &grpcboot.Files{CA: v.c.Path("tls-ca"), Certificate: v.c.Path("tls-cert"), Key: v.c.Path("tls-key")}
+	if err := absolute(&f.CA, &f.Certificate, &f.Key); err != nil {
+		return nil, err
+	}
+	if v.c.IsSet("refresh-interval") {
+		interval := v.c.Duration("refresh-interval")
+		if interval <= 0 {
+			return nil, v.invalid("refresh-interval", interval.String(), "write a time above 0s")
+		}
+		f.RefreshInterval = seconds(interval)
+	}
+	if *f == (grpcboot.Files{}) {
+		return nil, nil
+	}
+	return f, nil
+}
+
+// absolute makes paths absolute, but for empty ones.
+func absolute(paths ...*string) (err error) {
+	for _, p := range paths {
+		if *p == "" {
+			continue
+		}
+		if *p, err = filepath.Abs(*p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seconds returns a time as JSON has a google.protobuf.Duration.
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+}
+
+// grpcNode returns who programs are.
+func grpcNode(v values) (n grpcboot.Node, err error) {
+	n = grpcboot.Node{ID: v.c.String("node-id"), Cluster: v.c.String("node-cluster")}
+	if locality := v.c.String("node-locality"); locality != "" {
+		parts, err := localityParts(v, locality)
+		if err != nil {
+			return n, err
+		}
+		n.Locality = grpcboot.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+	}
+	metadata, err := pairs(v, "node-metadata", "KEY=VALUE")
+	if err == nil && len(metadata) > 0 {
+		n.Metadata, err = json.Marshal(metadata)
+	}
+	return n, err
+}
+
+// providers returns the certificate providers.
+func providers(v values) (map[string]grpcboot.Provider, error) {
+	given, err := pairs(v, "certificate-provider", "NAME=CERT:KEY:CA")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]grpcboot.Provider)
+	for name, files := range given {
+		parts := strings.Split(files, ":")
+		if len(parts) != 3 {
+			return nil, v.invalid("certificate-provider", name+"="+files, "write NAME=CERT:KEY:CA, or NAME=::CA without a certificate")
+		}
+		f := &grpcboot.Files{Certificate: parts[0], Key: parts[1], CA: parts[2]}
+		if err := absolute(&f.Certificate, &f.Key, &f.CA); err != nil {
+			return nil, err
+		}
+		all[name] = grpcboot.Provider{Plugin: grpcboot.FileWatcher, Config: f}
+	}
+	return all, nil
+}
+
+// authorities returns those of targets and names.
+func authorities(v values, creds []grpcboot.Credentials) (map[string]grpcboot.Authority, error) {
+	all := make(map[string]grpcboot.Authority)
+	for _, text := range v.c.StringSlice("authority") {
+		name, template, _ := strings.Cut(text, "=")
+		if _, twice := all[name]; twice {
+			return nil, v.invalid("authority", text, name+" is given twice")
+		}
+		all[name] = grpcboot.Authority{Template: template}
+	}
+	for _, text := range v.c.StringSlice("authority-server") {
+		name, address, ok := strings.Cut(text, "=")
+		a, known := all[name]
+		switch {
+		case !ok:
+			return nil, v.invalid("authority-server", text, "write NAME=ADDR")
+		case !known:
+			return nil, v.invalid("authority-server", text, "add --authority "+name)
+		}
+		s, err := xdsServer(v, address, creds)
+		if err != nil {
+			return nil, err
+		}
+		a.Servers = append(a.Servers, s)
+		all[name] = a
+	}
+	return all, nil
+}
+
+// The variables by which gRPC finds its bootstrap: a path, or else the text.
+const (
+	bootstrapPath = "GRPC_XDS_BOOTSTRAP"
+	bootstrapText = "GRPC_XDS_BOOTSTRAP_CONFIG"
+)
+
+// grpcFromEnvironment returns the bootstrap that gRPC programs read, and how they find it.
+func grpcFromEnvironment() (r *grpcboot.Result, from string, err error) {
+	path, set := os.LookupEnv(bootstrapPath)
+	text := os.Getenv(bootstrapText)
+	switch {
+	case path == "" && text == "":
+		return nil, "", usagef("neither %s nor %s is set: write %s=FILE in front of the command", bootstrapPath, bootstrapText, bootstrapPath)
+	case set && path == "":
+		from = fmt.Sprintf("; %s is set and empty, which clients on C-core (C++, Python, Ruby, PHP) take for a path: unset it", bootstrapPath)
+		return grpcboot.Parse(bootstrapText, []byte(text)), "in " + bootstrapText + from, nil
+	case path == "":
+		return grpcboot.Parse(bootstrapText, []byte(text)), "in " + bootstrapText, nil
+	case text != "":
+		from = "; " + bootstrapText + " is set too, and not read"
+	}
+	r, err = grpcboot.Read(path)
+	return r, path + ", by " + bootstrapPath + from, err
+}
+
+// isAddress reports whether a target is the address of a server.
+func isAddress(target string) bool {
+	_, err := netip.ParseAddrPort(target)
+	return err == nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"github.com/urfave/cli/v2"
+
+	"xdspub/check"
+	"xdspub/grpcboot"
+	"xdspub/xds"
+)
+
+// resolveGRPC prints what a gRPC program asks for, and whether a source tree has it.
+func resolveGRPC(c *cli.Context) error {
+	if err := resolveAlone(c); err != nil {
+		return err
+	}
+	target := c.String("resolve")
+	read, from, err := grpcFromEnvironment()
+	if err != nil {
+		return err
+	}
+	checked := check.GRPCBootstrap(read, check.Rules{})
+	printFindings(c, checked, !checked.Accepted())
+	if !checked.Accepted() {
+		return &exit{status: exitRefused}
+	}
+	resolve := read.Config.Target
+	if isAddress(target) {
+		resolve = read.Config.Address
+	}
+	r, err := resolve(target)
+	if err != nil {
+		return &exit{exitRefused, err}
+	}
+	line := func(name, text string) { fmt.Fprintf(c.App.Writer, "%-12s%s\n", name, text) }
+	line("bootstrap:", from)
+	for _, s := range r.Servers {
+		line("server:", fmt.Sprintf("%s, by %s", s.URI, credentialTypes(s)))
+	}
+	authority := "none"
+	if r.Authority != nil {
+		authority = fmt.Sprintf("%q", *r.Authority)
+	}
+	line("authority:", authority)
+	line("listener:", r.Listener)
+	if r.ByGo != "" {
+		line("by grpc-go:", r.ByGo)
+	}
+	if c.NArg() == 0 {
+		return nil
+	}
+	return inTree(c, r, line)
+}
+
+// resolveAlone refuses what makes no sense beside --resolve.
+func resolveAlone(c *cli.Context) error {
+	for _, f := range c.Command.Flags {
+		// A variable that is set for another command does no harm.
+		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains([]string{"resolve", "max-findings"}, name) && os.Getenv(env(name)[0]) == "" {
+			return usagef("--%s is for a bootstrap that is written, and --resolve reads one: give only one of them", name)
+		}
+	}
+	target := c.String("resolve")
+	if !strings.HasPrefix(target, "xds:") && !isAddress(target) {
+		return values{c: c}.invalid("resolve", target, "write xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server")
+	}
+	if c.NArg() > 1 {
+		_, err := oneArgument(c, "SRC")
+		return err
+	}
+	return nil
+}
+
+func credentialTypes(s grpcboot.Server) string {
+	var types []string
+	for _, creds := range s.Credentials {
+		types = append(types, creds.Type)
+	}
+	return strings.Join(types, ", else ")
+}
+
+// inTree says whether a source tree has the listener that is asked for.
+func inTree(c *cli.Context, r *grpcboot.Resolved, line func(name, text string)) error {
+	source := c.Args().First()
+	v, err := settings(c, source)
+	if err != nil {
+		return err
+	}
+	o, err := sourceOptions(v, source, "grpc")
+	if err != nil {
+		return err
+	}
+	checked, err := check.Once(c.Context, o)
+	if err != nil {
+		return err
+	}
+	printFindings(c, checked, !checked.Accepted())
+	if !checked.Accepted() {
+		line("tree:", source+" has errors, and is not served")
+		return &exit{status: exitRefused}
+	}
+	names := []string{r.Listener}
+	if r.ByGo != "" {
+		names = append(names, r.ByGo)
+	}
+	missing := false
+	for _, name := range names {
+		text, ok := listenerIn(checked.Snapshot, source, name, r.OfServer)
+		line("tree:", text)
+		missing = missing || !ok
+	}
+	if missing {
+		return &exit{status: exitRefused}
+	}
+	return nil
+}
+
+// listenerIn says where a listener is in a tree, and whether it is there, of the right kind.
+func listenerIn(s *xds.Snapshot, source, name string, ofServer bool) (text string, ok bool) {
+	found := s.Lookup(xds.Listener, name)
+	if found == nil {
+		text = fmt.Sprintf("%s has no listener %q", source, name)
+		var names []string
+		for _, r := range s.Of(xds.Listener) {
+			names = append(names, r.Name)
+		}
+		if meant := nearest(names, name); meant != "" {
+			text += fmt.Sprintf(": did you mean %s?", meant)
+		}
+		return text, false
+	}
+	at := found.Origin.Range("").Position
+	isServer := found.Message().(*listenerv3.Listener).GetApiListener() == nil
+	switch {
+	case isServer && !ofServer:
+		return fmt.Sprintf("%s: the listener has no api_listener, which a client needs", at), false
+	case !isServer && ofServer:
+		return fmt.Sprintf("%s: the listener has an api_listener: it is for clients, and a server refuses it", at), false
+	}
+	return at.String(), true
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/clients"
+	"xdspub/diag"
+	"xdspub/serve/csds"
+	"xdspub/serve/listen"
+)
+
+// clientsReport is what a running serve says of its clients.
+type clientsReport struct {
+	// InSync means that each connected client runs all that it asks for.
+	InSync  bool             `json:"in_sync"`
+	Serve   string           `json:"serve"`
+	Clients []clients.Client `json:"clients"`
+}
+
+// askedServeFlags say which server to ask, and how.
+func askedServeFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Category: groupServe, Name: "serve", EnvVars: env("serve"), Usage: "show the clients of the xdspub serve that listens on `ADDR`, HOST:PORT or unix:PATH, and nothing else"},
+		// No variables: XDSPUB_TLS_CERT is that of a server, which may have the same environment.
+		&cli.PathFlag{Category: groupServe, Name: "tls-ca", Usage: "certificates that sign that of the server, a `FILE` in PEM (default: those of the system); with one of the --tls flags, --serve asks by TLS 1.3"},
+		&cli.PathFlag{Category: groupServe, Name: "tls-cert", Usage: "certificate chain for a server with --client-ca, a `FILE` in PEM"},
+		&cli.PathFlag{Category: groupServe, Name: "tls-key", Usage: "private key of --tls-cert, a `FILE` in PEM"},
+		&cli.StringFlag{Category: groupServe, Name: "tls-server-name", Usage: "`NAME` in the certificate of the server (default: the host of --serve)"},
+	}
+}
+
+// setFlag returns the name of a flag that is set, "" for none.
+func setFlag(c *cli.Context, flags []cli.Flag) string {
+	for _, f := range flags {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// askedFiles returns the files of TLS by which a server is asked; nil for none.
+func askedFiles(c *cli.Context, address string) (*csds.Files, error) {
+	name := setFlag(c, askedServeFlags()[1:])
+	switch {
+	case c.IsSet("tls-cert") != c.IsSet("tls-key"):
+		return nil, usagef("--tls-cert and --tls-key belong together: give both")
+	case name == "":
+		return nil, nil
+	case strings.HasPrefix(address, "unix:"):
+		return nil, usagef("--%s is for HOST:PORT: a Unix socket has no TLS", name)
+	}
+	return &csds.Files{CA: c.Path("tls-ca"), Cert: c.Path("tls-cert"), Key: c.Path("tls-key"), ServerName: c.String("tls-server-name")}, nil
+}
+
+// servePatience is how long status waits for the answer of a server.
+const servePatience = 20 * time.Second
+
+// servedStatus shows the clients of the server at an address.
+func servedStatus(c *cli.Context, address, format string) error {
+	if c.Args().Present() {
+		return usagef("--serve shows clients: it takes no source tree")
+	}
+	if _, err := listen.Parse(address); err != nil {
+		return usagef("invalid --serve %q: write HOST:PORT or unix:PATH", address)
+	}
+	files, err := askedFiles(c, address)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, servePatience)
+	defer cancel()
+	list, err := csds.Ask(ctx, address, files)
+	if err != nil {
+		return err
+	}
+	_, behind := countClients(list)
+	report := clientsReport{InSync: behind == 0, Serve: address, Clients: list}
+	return printReport(c, format, report, report.InSync, writeClients)
+}
+
+// countClients returns how many clients are connected, and how many of them are not in sync.
+func countClients(list []clients.Client) (connected, behind int) {
+	for _, c := range list {
+		if c.Gone.IsZero() {
+			connected++
+			if !c.InSync() {
+				behind++
+			}
+		}
+	}
+	return connected, behind
+}
+
+// writeClients prints what a server says of its clients for a person.
+func writeClients(w io.Writer, r clientsReport, now time.Time) error {
+	p := &statusPrinter{now: now}
+	connected, behind := countClients(r.Clients)
+	if behind == 0 {
+		p.printf("in sync: %s\n", diag.Count(connected, "client"))
+	} else {
+		p.printf("not in sync: %d of %s\n", behind, diag.Count(connected, "client"))
+	}
+	p.clients(r.Clients)
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// clients prints clients: first those that are not in sync, last those that are gone.
+func (p *statusPrinter) clients(list []clients.Client) {
+	for _, inSync := range []bool{false, true} {
+		for _, c := range list {
+			if c.Gone.IsZero() && c.InSync() == inSync {
+				p.client(c, "since "+p.at(c.Since))
+			}
+		}
+	}
+	for _, c := range list {
+		if !c.Gone.IsZero() {
+			p.client(c, "gone at "+p.at(c.Gone))
+		}
+	}
+}
+
+// client prints a line for a client, and one for each type of which it does not run what it asks for.
+// A server may say anything: nothing of it reaches the terminal as it is.
+func (p *statusPrinter) client(c clients.Client, when string) {
+	word := func(text string) string { return diag.Clip(text, diag.MaxWord) }
+	p.printf("client %q (%s): %s, %s", c.Node, word(strings.TrimPrefix(c.UserAgent+", "+c.Address, ", ")), word(c.Kind), when)
+	for _, s := range clients.Syncs {
+		if n := c.Count(s); n > 0 {
+			p.printf(", %d %s", n, s)
+		}
+	}
+	p.printf("\n")
+	for _, s := range c.Subscriptions {
+		if s.Sync == clients.Synced || s.Sync == clients.NotSent || !c.Gone.IsZero() {
+			continue
+		}
+		p.printf("  %-8s  %s: served is version %s, acknowledged %s, since %s\n", word(string(s.Sync)), word(s.API), word(cmp.Or(s.Version, "none")), word(cmp.Or(s.Acknowledged, "none")), p.at(s.Since))
+		if s.Refusal != nil {
+			for _, d := range s.Refusal.Findings {
+				p.printf("            %s\n", diag.Clip(fmt.Sprint(d), 2*diag.MaxText))
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// TestServeInvalidAtStart: a server that starts with an invalid source tree serves what lies in its
+// output directory. An Envoy that starts then gets the last valid configuration. Once the tree
+// is valid again, it gets that.
+func TestServeInvalidAtStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source, socket, port := filepath.Join(dir, "src"), filepath.Join(dir, "s"), envoytest.FreePort(t)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(source, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		envoytest.Publish(t, filepath.Join(source, name), text)
+	}
+	routes := `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: main, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 200, body: {inline_string: %s}}}]}]}`
+	write("listener.yaml", fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: in, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: http, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: in, rds: {route_config_name: main, config_source: {ads: {}}}, http_filters: [{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]}}]}]}`, port))
+	write("routes.yaml", fmt.Sprintf(routes, "one"))
+	serve := func() *process {
+		return start(t, watcher, "serve", "--grpc", "unix:"+socket, "--out", filepath.Join(dir, "out"), "--drain-time", "1s", source)
+	}
+	first := serve()
+	first.WaitLog(t, "event=published ")
+	first.Signal(t, syscall.SIGTERM)
+	first.Wait(t)
+
+	write("bad.yaml", "name: [")
+	second := serve()
+	second.WaitLog(t, "event=serving-published ")
+	startByADS(t, "DELTA_GRPC", socket)
+	answers := func(want string) {
+		t.Helper()
+		envoytest.Eventually(t, patience, "Envoy answers "+want, func() (bool, string) {
+			_, body, err := envoytest.Get(t, fmt.Sprintf("http://127.0.0.1:%d/", port))
+			return err == nil && body == want, fmt.Sprint(body, err)
+		})
+	}
+	answers("one")
+	write("routes.yaml", fmt.Sprintf(routes, "two"))
+	write("bad.yaml", `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: good}`)
+	answers("two")
+}
+
+// startByADS starts an Envoy that gets all by the aggregated service on a socket.
+func startByADS(t *testing.T, api, socket string) *envoytest.Envoy {
+	t.Helper()
+	return envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, `
+node: {id: edge, cluster: test}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+dynamic_resources:
+  ads_config: {api_type: %s, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds_cluster}}]}
+  cds_config: {resource_api_version: V3, ads: {}}
+  lds_config: {resource_api_version: V3, ads: {}}
+static_resources:
+  clusters:
+  - name: xds_cluster
+    typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}}}
+    load_assignment: {cluster_name: xds_cluster, endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: %q}}}}]}]}
+`, api, socket)})
+}
+
+// TestServeRestart: while a server is down, a cluster and the route to it are replaced. With --out
+// the server that comes knows what clients have: the old cluster stays until the routes have
+// changed, and goes after the trim delay. No request is lost.
+func TestServeRestart(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	for _, api := range []string{"GRPC", "DELTA_GRPC"} {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			blue, green, port := envoytest.NewUpstream(t, "blue").Port(), envoytest.NewUpstream(t, "green").Port(), envoytest.FreePort(t)
+			s := serveTree(t, map[string]string{"in.yaml": listener("in", port, rds("main")), "one.yaml": documents(edsCluster("blue"), endpoints("blue", blue), routes("main", "blue"))})
+			s.out = filepath.Join(filepath.Dir(s.src), "out")
+			flags := []string{"--grpc", "unix:" + s.socket, "--trim-delay", "2s", "--out", s.out}
+			s.start(t, flags...)
+			envoy := startByADS(t, api, s.socket)
+			ofMain := request{port: port}
+			becomes(t, "the answer", "200 blue", func() string { return ask(t, ofMain).text })
+
+			stop := send(t, ofMain, func(answer string) bool { return answer == "200 blue" || answer == "200 green" })
+			s.kill(t)
+			s.write(t, "one.yaml", documents(edsCluster("green"), endpoints("green", green), routes("main", "green")))
+			s.start(t, flags...)
+			becomes(t, "the answer", "200 green", func() string { return ask(t, ofMain).text })
+			stop()
+			if n := strings.Count(s.server.Log(), "event=published "); n != 1 {
+				t.Errorf("%d lines say that the tree is published", n)
+			}
+			s.server.WaitLog(t, "event=resources-trimmed ")
+			envoytest.Eventually(t, patience, "Envoy removes the old cluster", func() (bool, string) {
+				text := envoy.Admin(t, "/clusters")
+				return !strings.Contains(text, "blue::") && strings.Contains(text, "green::"), text
+			})
+		})
+	}
+}

@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"xdspub/check"
+	"xdspub/internal/envoytest"
+	"xdspub/xds"
+)
+
+// servedChaos is a served tree with clients of all kinds, and all that can happen to them.
+type servedChaos struct {
+	*chaos // the tree, its dice and its edits
+	served *servedTree
+
+	byFiles   []byte // a bootstrap
+	envoys    []*envoytest.Envoy
+	stopped   []bool
+	followers []*follower
+	backends  map[string]int // of the client of grpc-go: ports by name
+	wants     string         // the one that it is to call
+	calls     *calls
+	files     string // the output directory of the server; "" for none
+	restarted bool   // the server, since all was at rest
+}
+
+// TestServedChaos edits a served tree at random, while the server is killed and started, Envoys
+// stop, go on and start again, and clients read late, refuse, disconnect and never come back. Time and
+// again it comes to rest: then each client has what the tree has, and each Envoy runs what one
+// runs that reads a cold render from files.
+//
+// XDSPUB_SERVED_CHAOS is how long it goes on, such as 3m, and XDSPUB_SOAK_SEED its seed.
+func TestServedChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes its time")
+	}
+	length, seed := dice(t, "XDSPUB_SERVED_CHAOS", 8*time.Second, 1)
+	t.Logf("again: XDSPUB_SERVED_CHAOS=%v XDSPUB_SOAK_SEED=%d go test -run '^TestServedChaos$' -v ./e2e", length, seed)
+	c := newServedChaos(t, seed)
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		for range 10 + c.rand.IntN(20) {
+			c.step()
+			c.pause(c.pick(0, 0, 10, 50, 100, 200, 400))
+		}
+		c.rest()
+	}
+}
+
+func newServedChaos(t *testing.T, seed uint64) *servedChaos {
+	random := rand.New(rand.NewPCG(seed, 0))
+	envoytest.Binary(t)
+	tree := serveTree(t, nil)
+	c := &servedChaos{chaos: &chaos{soak: &soak{t: t, rand: random}}, served: tree, backends: map[string]int{"blue": newBackend(t, "blue"), "green": newBackend(t, "green")}}
+	if seed%2 == 0 {
+		c.files = filepath.Join(t.TempDir(), "files")
+	}
+	c.fixture = &tree.fixture
+	c.out, c.admin = filepath.Join(t.TempDir(), "cold"), envoytest.FreePort(t)
+	c.grow()
+	tree.write(t, "listener.yaml", apiListener)
+	c.moveBackend()
+	c.serve()
+	c.cold()
+	c.byFiles = tree.bootstrap(t)
+	names := map[*xds.Type][]string{xds.Secret: {"server", "client"}, xds.Runtime: {"flags"}, xds.ExtensionConfig: {"marker"}}
+	for i := range c.tree.clusters {
+		names[xds.Endpoints] = append(names[xds.Endpoints], fmt.Sprint("c", i))
+	}
+	for i := range c.tree.routes {
+		names[xds.RouteConfiguration] = append(names[xds.RouteConfiguration], fmt.Sprint("r", i))
+	}
+	for _, k := range transports {
+		c.envoys, c.stopped = append(c.envoys, nil), append(c.stopped, false)
+		c.startEnvoy(len(c.envoys) - 1)
+		for range 2 {
+			dice := rand.New(rand.NewPCG(random.Uint64(), 0))
+			c.followers = append(c.followers, startFollower(t, dice, k, tree.socket, names))
+		}
+	}
+	c.calls = callAllTheTime(t, goClient(t, tree.grpcBootstrap(t, "go")))
+	c.calls.become(t, c.wants) // a client that has got nothing yet has nothing to go on with
+	return c
+}
+
+func (c *servedChaos) serve() {
+	os.Remove(c.served.socket) // a server that was killed leaves it
+	flags := []string{"--grpc", "unix:" + c.served.socket, "--trim-delay", "500ms", "--drain-time", "100ms"}
+	if c.files != "" {
+		flags = append(flags, "--out", c.files)
+	}
+	c.served.start(c.t, flags...)
+}
+
+func (c *servedChaos) startEnvoy(i int) {
+	c.envoys[i] = envoytest.Start(c.t, envoytest.Options{Bootstrap: c.served.served(c.t, c.byFiles, transports[i]), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
+}
+
+// step has one thing happen.
+func (c *servedChaos) step() {
+	c.steps++
+	one := choose(c.soak, []struct {
+		name string
+		do   func() string
+	}{
+		{"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"edit", c.edit}, {"back", c.back},
+		{"backend", c.moveBackend}, {"fault", c.fault}, {"server", c.restart}, {"Envoy", c.turnEnvoy}, {"Envoy", c.turnEnvoy},
+		{"client", c.turnClient}, {"client", c.turnClient}, {"client", c.turnClient}, {"client that never reads", c.stuck},
+	})
+	c.t.Logf("%d %s %s", c.steps, one.name, one.do())
+}
+
+// edit and back keep the layer that each bootstrap names.
+func (c *servedChaos) edit() string {
+	what := c.chaos.edit()
+	return what + c.keepLayer()
+}
+
+func (c *servedChaos) back() string { return c.chaos.back() + c.keepLayer() }
+
+func (c *servedChaos) keepLayer() string {
+	if c.tree.layer > 0 {
+		return ""
+	}
+	c.tree.layer = 1
+	c.save()
+	return "; the layer is 1"
+}
+
+// moveBackend has the client of grpc-go call another backend. Its cluster stays: grpc-go asks for
+// another one once it has the route to it, and fails calls where the server is gone in between. Without
+// an output directory, a server that was restarted also does not know that the client has the old one.
+func (c *servedChaos) moveBackend() string {
+	c.wants = choose(c.soak, []string{"blue", "green"})
+	c.served.write(c.t, "api.yaml", apiCluster("api", c.backends[c.wants]))
+	return c.wants
+}
+
+// fault makes a bad save, and takes it back.
+func (c *servedChaos) fault() string {
+	c.served.write(c.t, "bad.yaml", routes("bad", "unknown"))
+	c.pause(c.pick(0, 50, 200))
+	c.served.remove(c.t, "bad.yaml")
+	return ""
+}
+
+// restart ends the server, mostly in the middle of a change, and starts it again.
+func (c *servedChaos) restart() string {
+	what := c.edit()
+	c.pause(c.pick(0, 20, 50, 100, 200))
+	signal := choose(c.soak, []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM})
+	c.served.server.Signal(c.t, signal)
+	c.served.server.Wait(c.t)
+	what += "; " + c.edit()
+	c.serve()
+	c.restarted = true
+	return fmt.Sprint(what, ": ", signal)
+}
+
+func (c *servedChaos) turnEnvoy() string {
+	i := c.rand.IntN(len(c.envoys))
+	name := transports[i].name
+	switch {
+	case c.envoys[i] == nil:
+		c.startEnvoy(i)
+		return name + " starts"
+	case c.stopped[i]:
+		c.envoys[i].Signal(c.t, syscall.SIGCONT)
+		c.stopped[i] = false
+		return name + " goes on"
+	case c.rand.IntN(2) == 0:
+		c.envoys[i].Signal(c.t, syscall.SIGSTOP)
+		c.stopped[i] = true
+		return name + " stops"
+	}
+	c.envoys[i].Kill(c.t)
+	c.envoys[i] = nil
+	return name + " is killed"
+}
+
+func (c *servedChaos) turnClient() string {
+	i := c.rand.IntN(len(c.followers))
+	f, what := c.followers[i], c.rand.IntN(5)
+	switch what {
+	case 0, 1:
+		f.disconnect()
+	case 2:
+		f.refuse(c.rand.IntN(3) > 0)
+	default:
+		f.freeze(c.rand.IntN(2) == 0)
+	}
+	return fmt.Sprintf("%d (%s) %s", i, f.name, []string{"disconnects", "disconnects", "refuses or not", "freezes or not", "freezes or not"}[what])
+}
+
+// stuck starts a client that asks for all and never reads, for as long as the test lasts.
+func (c *servedChaos) stuck() string {
+	k := choose(c.soak, transports)
+	f := startFollower(c.t, c.rand, k, c.served.socket, nil)
+	f.freeze(true)
+	return k.name
+}
+
+// rest has all that is down come up, and sees that each client gets what the tree has.
+func (c *servedChaos) rest() {
+	t := c.t
+	t.Helper()
+	for i, e := range c.envoys {
+		switch {
+		case e == nil:
+			c.startEnvoy(i)
+		case c.stopped[i]:
+			e.Signal(t, syscall.SIGCONT)
+			c.stopped[i] = false
+		}
+	}
+	for _, f := range c.followers {
+		f.refuse(false)
+		f.freeze(false)
+	}
+	c.again()
+	if c.restarted {
+		c.restarted = false
+		c.part()
+	}
+	there := c.there()
+	for i, f := range c.followers {
+		envoytest.Eventually(t, patience, fmt.Sprintf("client %d by %s has what the tree has", i, f.name), func() (bool, string) {
+			differs := f.differs(t, there)
+			return len(differs) == 0, strings.Join(differs, "\n")
+		})
+	}
+	c.calls.become(t, c.wants)
+	c.cold()
+	c.admin = envoytest.FreePort(t)
+	fresh := envoytest.Start(t, envoytest.Options{Bootstrap: c.fixture.bootstrap(t)})
+	content(t, fresh)
+	want := configuration(t, fresh)
+	fresh.Stop(t)
+	for i, e := range c.envoys {
+		c.served.runs(t, transports[i], e, want)
+	}
+}
+
+// again has the server read the tree and send once more what was refused. Several edits make one change:
+// where listeners take each other's address by it, which the server refuses, these go.
+func (c *servedChaos) again() {
+	c.t.Helper()
+	answers := func() int {
+		log := c.served.server.Log()
+		return strings.Count(log, " reason=SIGHUP") + strings.Count(log, " event=source-invalid ")
+	}
+	before := answers()
+	c.served.server.Signal(c.t, syscall.SIGHUP)
+	envoytest.Eventually(c.t, patience, "the server reads the tree", func() (bool, string) { return answers() > before, c.served.server.Log() })
+	if log := c.served.server.Log(); strings.LastIndex(log, " code=address-swap ") > strings.LastIndex(log, " event=published ") {
+		for i := range c.tree.listeners {
+			c.tree.listeners[i].kind = ""
+		}
+		c.save()
+		c.again()
+	}
+}
+
+// part takes the listeners away for a moment: an Envoy that was away while listeners exchanged their
+// addresses, and the server was restarted, can't take the new ones, and nobody knows why.
+func (c *servedChaos) part() {
+	c.t.Helper()
+	tree := c.tree
+	for i := range c.tree.listeners {
+		c.tree.listeners[i].kind = ""
+	}
+	c.save()
+	for i, e := range c.envoys {
+		envoytest.Eventually(c.t, patience, "the Envoy by "+transports[i].name+" has no listeners", func() (bool, string) {
+			list := strings.Join(configuration(c.t, e)["dynamic_listeners"], "")
+			return !strings.Contains(list, `"stat_prefix": "l`), list
+		})
+	}
+	c.tree = tree
+	c.save()
+	c.again()
+}
+
+// there is what the tree has now, by type and name.
+func (c *servedChaos) there() map[*xds.Type]map[string]string {
+	t := c.t
+	t.Helper()
+	result, err := check.New(check.Options{Path: c.src}).Check(t.Context())
+	if err != nil || !result.Accepted() {
+		t.Fatal("the tree is not what this test meant it to be: ", err, result)
+	}
+	all := make(map[*xds.Type]map[string]string)
+	for of := range services {
+		all[of] = make(map[string]string)
+		for _, r := range result.Snapshot.Of(of) {
+			body, _ := r.Canonical()
+			all[of][r.Name] = contentOf(t, &anypb.Any{TypeUrl: of.URL(), Value: body})
+		}
+	}
+	return all
+}
+
+// cold renders the tree to an empty directory.
+func (c *servedChaos) cold() {
+	c.out = filepath.Join(c.t.TempDir(), "cold")
+	if _, stderr, exit := xdspub(c.t, "render", "--eds", "file", "--out", c.out, c.src); exit != 0 {
+		c.t.Fatalf("exit status %d\n%s", exit, stderr)
+	}
+}

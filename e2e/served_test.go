@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/internal/envoytest"
+)
+
+// servedTree is a source tree, and an xdspub serve at work on it.
+type servedTree struct {
+	fixture
+	address string // of the server
+	socket  string // where it listens as well, for what a client gets by no port
+	server  *process
+}
+
+// serveTree makes a tree that nothing serves yet.
+func serveTree(t *testing.T, source map[string]string) *servedTree {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "xds-") // the path of a socket has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &servedTree{
+		fixture: fixture{src: filepath.Join(dir, "src")},
+		address: address(envoytest.FreePort(t)), socket: filepath.Join(dir, "xds.sock"),
+	}
+	for name, text := range source {
+		s.write(t, name, text)
+	}
+	return s
+}
+
+// start starts the server, and waits for the first Snapshot.
+func (s *servedTree) start(t *testing.T, flags ...string) {
+	t.Helper()
+	args := append([]string{"serve", "--grpc", s.address, "--quiet-period", "20ms"}, flags...)
+	s.server = start(t, watcher, append(args, s.src)...)
+	s.server.WaitLog(t, "event=published ")
+}
+
+// kill ends the server at once.
+func (s *servedTree) kill(t *testing.T) {
+	t.Helper()
+	s.server.Signal(t, syscall.SIGKILL)
+	s.server.Wait(t)
+}
+
+// grpcBootstrap is the bootstrap of a client or a server of gRPC.
+func (s *servedTree) grpcBootstrap(t *testing.T, node string, flags ...string) []byte {
+	t.Helper()
+	args := []string{
+		"bootstrap", "grpc", "--node-id", node, "--node-cluster", "interop", "--node-locality", "r",
+		"--server-listener", "grpc/server?xds.resource.listening_address=%s",
+	}
+	text, stderr, status := xdspub(t, append(append(args, flags...), "--server", s.address)...)
+	if status != 0 || stderr != "" {
+		t.Fatalf("exit status %d\n%s", status, stderr)
+	}
+	return []byte(text)
+}
+
+// transports are the variants of the protocol by which an Envoy gets all from a server.
+var transports = []transport{
+	{"ads", "GRPC", true}, {"delta-ads", "DELTA_GRPC", true}, {"grpc", "GRPC", false}, {"delta-grpc", "DELTA_GRPC", false},
+}
+
+type transport struct {
+	name, api  string
+	aggregated bool
+}
+
+// served returns a bootstrap for files as one for an Envoy that gets all from the server.
+func (s *servedTree) served(t *testing.T, byFiles []byte, k transport) []byte {
+	t.Helper()
+	var bootstrap map[string]any
+	decodeYAML(t, byFiles, &bootstrap)
+	bootstrap["admin"] = map[string]any{"address": map[string]any{"socket_address": map[string]any{"address": "127.0.0.1", "port_value": 0}}}
+	api := map[string]any{"api_type": k.api, "transport_api_version": "V3", "grpc_services": []any{map[string]any{"envoy_grpc": map[string]any{"cluster_name": "xds_cluster"}}}}
+	source := map[string]any{"api_config_source": api, "resource_api_version": "V3"}
+	if k.aggregated {
+		source = map[string]any{"ads": map[string]any{}, "resource_api_version": "V3"}
+		bootstrap["dynamic_resources"].(map[string]any)["ads_config"] = api
+	}
+	bootstrap = replaceSources(bootstrap, source).(map[string]any)
+	var cluster any
+	decodeYAML(t, fmt.Appendf(nil, `
+name: xds_cluster
+typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}}}
+load_assignment: {cluster_name: xds_cluster, endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: %s}}}}]}]}
+`, s.socket), &cluster)
+	bootstrap["static_resources"] = map[string]any{"clusters": []any{cluster}}
+	text, err := json.Marshal(bootstrap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// replaceSources returns a configuration in which each config source is another.
+func replaceSources(v, source any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, by := range []string{"path_config_source", "ads", "api_config_source"} {
+			if _, is := v[by]; is {
+				return source
+			}
+		}
+		for key := range maps.Keys(v) {
+			v[key] = replaceSources(v[key], source)
+		}
+	case []any:
+		for i := range v {
+			v[i] = replaceSources(v[i], source)
+		}
+	}
+	return v
+}
+
+// TestServedAsByFiles has Envoys get a tree by each of the transports: each runs what an Envoy
+// runs that reads the same tree from files.
+func TestServedAsByFiles(t *testing.T) {
+	envoytest.Binary(t)
+	blue, green := envoytest.NewUpstream(t, "blue").Port(), envoytest.NewUpstream(t, "green").Port()
+	trees := map[string]map[string]string{
+		"every type": everyType(blue, green, envoytest.FreePort(t), envoytest.FreePort(t), envoytest.FreePort(t), newPair(t, "first")),
+	}
+	for _, name := range []string{"quickstart", "static-import", "multi", "kubernetes", "legacy", "ads"} {
+		trees[name] = nil
+	}
+	for name, source := range trees {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serveTree(t, source)
+			if source == nil {
+				s.src = newExample(t, name, 10000, 10001, 10080).tree(t)
+			}
+			s.out, s.admin = filepath.Join(t.TempDir(), "out"), envoytest.FreePort(t)
+			if _, stderr, exit := xdspub(t, "render", "--eds", "file", "--out", s.out, s.src); exit != 0 {
+				t.Fatalf("exit status %d\n%s", exit, stderr)
+			}
+			bootstrap := s.bootstrap(t)
+			byFiles := envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})
+			want := configuration(t, byFiles)
+			byFiles.Stop(t)
+			s.start(t, "--grpc", "unix:"+s.socket)
+			for _, k := range transports {
+				envoy := envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, bootstrap, k)})
+				s.runs(t, k, envoy, want)
+				content(t, envoy)
+				envoy.Stop(t)
+			}
+		})
+	}
+}
+
+// runs waits until an Envoy runs that.
+func (s *servedTree) runs(t *testing.T, k transport, envoy *envoytest.Envoy, want map[string][]string) {
+	t.Helper()
+	envoytest.Eventually(t, patience, "an Envoy by "+k.name+" runs what one runs that reads files", func() (bool, string) {
+		diff := cmp.Diff(want, configuration(t, envoy))
+		return diff == "", "(-by files +by " + k.name + ")\n" + diff
+	})
+}
+
+// configuration returns what an Envoy runs, but not where it got that from: without config
+// sources, and with the routes of a scope, which files have in the scope, beside it.
+func configuration(t *testing.T, e *envoytest.Envoy) map[string][]string {
+	t.Helper()
+	all := make(map[string][]string)
+	add := func(kind string, v any) {
+		data, err := json.MarshalIndent(replaceSources(outlined(v), "any"), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(data); !strings.Contains(text, `"xds_cluster"`) {
+			all[kind] = append(all[kind], text)
+		}
+	}
+	for kind, list := range runs(t, e) {
+		for _, text := range list {
+			var section map[string]any
+			if err := json.Unmarshal([]byte(text), &section); err != nil {
+				t.Fatal(err)
+			}
+			scopes, _ := section["scoped_route_configs"].([]any)
+			for _, scope := range scopes {
+				if scope := scope.(map[string]any); scope["route_configuration"] != nil {
+					routes := scope["route_configuration"].(map[string]any)
+					delete(scope, "route_configuration")
+					scope["route_configuration_name"] = routes["name"]
+					routes["@type"] = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+					add("dynamic_route_configs", map[string]any{"route_config": routes})
+				}
+			}
+			add(kind, section)
+		}
+	}
+	for _, list := range all {
+		slices.Sort(list)
+	}
+	return all
+}
+
+// outlined removes what a configuration has only where virtual hosts and routes are inlined, as
+// they are in files, or only where they are not.
+func outlined(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "vhds")
+		delete(v, "rds_config_source")
+		if v["validate_clusters"] == false {
+			delete(v, "validate_clusters")
+		}
+		for _, of := range v {
+			outlined(of)
+		}
+	case []any:
+		for _, of := range v {
+			outlined(of)
+		}
+	}
+	return v
+}

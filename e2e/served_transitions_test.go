@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"xdspub/clients"
+	"xdspub/diff"
+	"xdspub/internal/certs"
+	"xdspub/internal/envoytest"
+)
+
+// TestServedTransitions serves the examples of the rules about what runs to an Envoy, by the
+// variants of ADS in turn. What is an error serve refuses. With the rule disabled, Envoy does the same
+// as where it reads the files (TestTransitions); but listeners that exchange addresses are served
+// one after the other.
+func TestServedTransitions(t *testing.T) {
+	t.Parallel()
+	envoytest.Binary(t)
+	ads := slices.DeleteFunc(slices.Clone(transports), func(k transport) bool { return !k.aggregated })
+	turn := 0
+	for _, rule := range diff.Rules {
+		archive, err := txtar.ParseFile(filepath.Join(root, "diff", "testdata", rule.Code+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range transitions(archive) {
+			k := ads[turn%len(ads)]
+			turn++
+			t.Run(rule.Code+"/"+c.name+"/"+k.name, func(t *testing.T) {
+				t.Parallel()
+				c.serve(t, rule.Code, k)
+			})
+		}
+	}
+}
+
+func (c *transition) serve(t *testing.T, code string, k transport) {
+	s := serveTree(t, map[string]string{"xdspub.yaml": "disable: [expired-certificate]\n"})
+	ports, last := make(map[string]string), len(c.trees)-1
+	s.writeOne(t, ports, c.trees[0])
+	s.start(t, "--grpc", "unix:"+s.socket)
+	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.served(t, []byte("{node: {id: edge, cluster: test}, dynamic_resources: {cds_config: {ads: {}}, lds_config: {ads: {}}}}"), k)})
+	s.synced(t)
+	for _, tree := range c.trees[1:last] {
+		s.writeOne(t, ports, tree)
+		s.server.WaitLog(t, "event=published ")
+		s.synced(t)
+	}
+	s.writeOne(t, ports, c.trees[last])
+	if text := s.read(t, "all.yaml"); strings.Contains(text, `# want "`) && !strings.Contains(text, `# want "^warning`) {
+		s.server.WaitLog(t, "code="+code+" ")
+		s.server.WaitLog(t, "event=source-invalid ")
+		s.write(t, "xdspub.yaml", "disable: [expired-certificate, "+code+"]\n")
+	}
+	s.server.WaitLog(t, "event=published ")
+	if code != "address-swap" && c.refusesOrCrashes(t, &s.fixture) {
+		return
+	}
+	s.synced(t)
+	if refused := s.refusals(t); len(refused) > 0 {
+		t.Errorf("Envoy refuses it: %v", refused)
+	}
+}
+
+// writeOne replaces the source tree by an example, in one file: all of it is one change.
+func (s *servedTree) writeOne(t *testing.T, ports map[string]string, tree map[string][]byte) {
+	t.Helper()
+	var all []string
+	for _, text := range tree {
+		text, err := certs.Expand(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, somePorts(t, ports, string(text)))
+	}
+	text := strings.Join(all, "\n---\n")
+	if strings.Contains(text, `"::"`) {
+		needIPv6(t)
+	}
+	s.write(t, "all.yaml", text)
+}
+
+// synced waits until a client is connected that runs all that it asks for.
+func (s *servedTree) synced(t *testing.T) {
+	t.Helper()
+	envoytest.Eventually(t, patience, "a client runs what is served", func() (bool, string) {
+		stdout, stderr, exit := xdspub(t, "status", "--serve", "unix:"+s.socket, "--format", "json")
+		var report struct{ Clients []clients.Client }
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+			t.Fatal(exit, stderr, err)
+		}
+		for _, c := range report.Clients {
+			asks := make(map[string]bool)
+			for _, sub := range c.Subscriptions {
+				asks[sub.API] = true
+			}
+			if c.Gone.IsZero() && asks["CDS"] && asks["LDS"] && c.InSync() {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprint(report)
+	})
+}
