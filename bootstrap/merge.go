@@ -65,29 +65,46 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 	if err != nil {
 		return fail(err)
 	}
-	var base, of yaml.Node
-	documents := yaml.NewDecoder(bytes.NewReader(b.input.Data))
-	if err := documents.Decode(&base); err != nil {
-		return fail(fmt.Errorf("%s can be read, but not be added to: %w", b.input.Name, err))
-	}
-	if err := documents.Decode(new(yaml.Node)); err != io.EOF {
-		return fail(fmt.Errorf("%s has more than one document: Envoy reads only one of them, so remove the others", b.input.Name))
-	}
-	if err := yaml.Unmarshal(added, &of); err != nil {
+	base, err := b.document()
+	if err != nil {
 		return fail(err)
 	}
-	if len(base.Content) != 1 || base.Content[0].Kind != yaml.MappingNode {
-		return fail(fmt.Errorf("%s is empty: leave --from out", b.input.Name))
+	var of yaml.Node
+	if err := yaml.Unmarshal(added, &of); err != nil {
+		return fail(err)
 	}
 	m := merger{file: b.input.Name}
 	m.message(base.Content[0], of.Content[0], b.Message.ProtoReflect(), add.ProtoReflect(), "")
 	if len(m.conflicts) > 0 {
 		return nil, m.conflicts.Sort(), nil
 	}
-	if text, err = b.encode(&base); err != nil {
+	if text, err = b.encode(base); err != nil {
 		return fail(err)
 	}
 	return text, nil, b.stays(text)
+}
+
+// document returns what the Base was read from as a document of one mapping.
+func (b *Base) document() (base *yaml.Node, err error) {
+	base = new(yaml.Node)
+	if b.input.Format == "json" {
+		var object *yaml.Node
+		if object, err = nodeOf(b.input.Data); err == nil {
+			base = &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{object}}
+		}
+	} else {
+		documents := yaml.NewDecoder(bytes.NewReader(b.input.Data))
+		if err = documents.Decode(base); err == nil && documents.Decode(new(yaml.Node)) != io.EOF {
+			return nil, fmt.Errorf("%s has more than one document: Envoy reads only one of them, so remove the others", b.input.Name)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s can be read, but not be added to: %w", b.input.Name, err)
+	case len(base.Content) != 1 || base.Content[0].Kind != yaml.MappingNode:
+		return nil, fmt.Errorf("%s is empty: leave --from out", b.input.Name)
+	}
+	return base, nil
 }
 
 // encode returns the text of a document in the format of the Base.

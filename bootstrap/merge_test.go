@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -231,6 +232,26 @@ func TestMergeConflicts(t *testing.T) {
 		got, conflicts, err := base.Merge(options())
 		if err != nil || got != nil || len(conflicts) != 1 || !strings.Contains(conflicts[0].String(), want) || want == "" {
 			t.Errorf("%s: %v %v, want %s\n%s", text, conflicts, err, want, got)
+		}
+	}
+}
+
+// TestMergeJSON: all of JSON can be added to, also what YAML writes otherwise.
+func TestMergeJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"node": {"id": "edge-1", "metadata": {"a": "b\/c"}}}`:               `"a": "b/c"`,
+		`{"node": {"id": "edge-1", "metadata": {"a": "\ud83d\ude00"}}}`:       `"a": "😀"`,
+		"{\"node\": {\"id\": \"edge-1\",\n\t\"metadata\"\n:\t{\"a\": 1e2}}}":  `"a": 1e2`,
+		"{\"node\": \n{\"metadata\": {\"ä\": 1}, \"id\": \"other\"}}":         `f.json:2:30: error: node.id is set already`,
+		"{\n \"node\": {\"id\": \"edge-1\"}, \"node\": {\"id\": \"edge-1\"}}": `f.json can be read, but not be added to: line 2, column 28: duplicate object member name`,
+	} {
+		base, result := bootstrap.Read(load.Input{Name: "f.json", Format: "json", Data: []byte(text)})
+		if base == nil {
+			t.Fatal(result.Diagnostics)
+		}
+		got, conflicts, err := base.Merge(options())
+		if all := fmt.Sprint(string(got), conflicts, err); !strings.Contains(all, want) {
+			t.Errorf("%s: %s, want %s", text, all, want)
 		}
 	}
 }

@@ -77,7 +77,7 @@ var only = map[string][]string{
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},
 	"go.yaml.in/yaml":                            {"load", "bootstrap"},
-	"github.com/go-json-experiment":              {"load", "render", "serve/rest", "validate/substitution"},
+	"github.com/go-json-experiment":              {"bootstrap", "load", "render", "serve/rest", "validate/substitution"},
 	"cel.dev/cel-go":                             {"validate/cel"},
 	"software.sslmate.com":                       {"validate/boring"},
 	"google.golang.org/grpc":                     {"serve", "serve/admit", "serve/cache", "serve/rest", "serve/csds"},
