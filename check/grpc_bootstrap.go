@@ -9,10 +9,25 @@ import (
 	"xdspub/xds"
 )
 
+// GRPCBootstrapFile checks a file with a bootstrap of gRPC. An error means that it could not be
+// read.
+func GRPCBootstrapFile(path string, o Rules) (*Result, error) {
+	start := time.Now()
+	read, err := grpcboot.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	timings := o.timings(start)
+	read.Diagnostics = slices.DeleteFunc(read.Diagnostics, func(d diag.Diagnostic) bool { return slices.Contains(o.Disable, d.Code) })
+	r := GRPCBootstrap(read)
+	r.Timings = timings
+	return r, nil
+}
+
 // GRPCBootstrap makes a Result of what was found in a bootstrap of gRPC. That leads to no resources.
-func GRPCBootstrap(read *grpcboot.Result, o Rules) *Result {
-	r := &Result{Snapshot: xds.NewSnapshot(nil), Line: read.Line, Timings: o.timings(time.Now())}
+func GRPCBootstrap(read *grpcboot.Result) *Result {
+	r := &Result{Snapshot: xds.NewSnapshot(nil), Line: read.Line}
 	r.Summary.Files = 1
-	r.Add(slices.DeleteFunc(read.Diagnostics, func(d diag.Diagnostic) bool { return slices.Contains(o.Disable, d.Code) }))
+	r.Add(read.Diagnostics)
 	return r
 }

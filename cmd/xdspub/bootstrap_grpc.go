@@ -91,7 +91,7 @@ func writeGRPC(c *cli.Context, text []byte) error {
 	if output == "-" {
 		name = "<stdout>"
 	}
-	checked := check.GRPCBootstrap(grpcboot.Parse(name, text), check.Rules{})
+	checked := check.GRPCBootstrap(grpcboot.Parse(name, text))
 	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}

@@ -24,7 +24,7 @@ func resolveGRPC(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	checked := check.GRPCBootstrap(read, check.Rules{})
+	checked := check.GRPCBootstrap(read)
 	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}

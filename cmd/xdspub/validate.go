@@ -195,11 +195,7 @@ func checkGRPCBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Res
 	if err := u.inBootstrap(o.Path); err != nil {
 		return nil, err
 	}
-	read, err := grpcboot.Read(o.Path)
-	if err != nil {
-		return nil, err
-	}
-	return check.GRPCBootstrap(read, o.Rules), nil
+	return check.GRPCBootstrapFile(o.Path, o.Rules)
 }
 
 // writeTo writes to a file, or for - to standard output.
