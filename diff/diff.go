@@ -59,8 +59,9 @@ type Pass struct {
 	Old Out
 	New *xds.Snapshot
 
-	rule *Rule
-	list diag.List
+	rule    *Rule
+	list    diag.List
+	sockets *sockets // nil before a rule asks for them
 }
 
 // Finding is a finding of a rule.

@@ -75,7 +75,9 @@ func (p byPort) first(l *listening, fits func(*listening) bool) *listening {
 // sockets is what the socket rules look at.
 type sockets struct {
 	old, new map[string]*listening
-	waits    map[string]int
+	// waits and swaps are those of Moves.
+	waits map[string]int
+	swaps [][]string
 	// gone are the old listeners that the new Snapshot does not have, by their addresses;
 	// each list is sorted by name.
 	gone map[string][]*listening
@@ -104,15 +106,28 @@ func KeepsSockets(was, is *xds.Resource) bool {
 	return true
 }
 
+// socketsOf returns the sockets of a Pass, which all rules share. An error is one of Pass.Old.
 func socketsOf(p *Pass) (*sockets, error) {
+	if p.sockets == nil {
+		s, err := newSockets(p)
+		if err != nil {
+			return nil, err
+		}
+		p.sockets = s
+	}
+	return p.sockets, nil
+}
+
+func newSockets(p *Pass) (*sockets, error) {
 	published, err := p.Old.Of(xds.Listener)
 	if err != nil {
 		return nil, err
 	}
+	waits, swaps := Moves(published, p.New.Of(xds.Listener))
 	s := &sockets{
 		old: listeningByName(published), new: listeningByName(p.New.Of(xds.Listener)),
-		waits: Waits(published, p.New.Of(xds.Listener)),
-		gone:  make(map[string][]*listening), leave: make(byPort), ran: make(byPort),
+		waits: waits, swaps: swaps,
+		gone: make(map[string][]*listening), leave: make(byPort), ran: make(byPort),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.old)) {
 		o := s.old[name]

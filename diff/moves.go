@@ -8,27 +8,14 @@ import (
 	"xdspub/xds"
 )
 
-// Waits returns for each new listener, by name, how many published listeners must leave an
-// address, one after the other, before it can take its own. Listeners that need not wait are left
-// out.
+// Moves returns for each new listener, by name, how many published listeners must leave an
+// address, one after the other, before it can take its own; listeners that need not wait are left
+// out. swaps are the listeners that exchange their addresses, each group sorted by name: there is no
+// order in which Envoy would take them, unless one of each group goes first.
 //
 // Envoy goes through the LDS file in order, and refuses a listener whose address another one has
 // at that moment. It removes listeners first.
-func Waits(old, new []*xds.Resource) map[string]int {
-	waits, _ := moves(old, new)
-	return waits
-}
-
-// Swaps returns the listeners that exchange their addresses, each group sorted by name: there is no
-// order in which Envoy would take them, unless one of each group goes first.
-func Swaps(old, new []*xds.Resource) [][]string {
-	_, swaps := moves(old, new)
-	return swaps
-}
-
-// moves is Waits, and the listeners that swap their addresses, each group sorted:
-// they can't be told apart like that.
-func moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
+func Moves(old, new []*xds.Resource) (waits map[string]int, swaps [][]string) {
 	has := make(map[xds.Socket]string) // who has an address now
 	for _, r := range old {
 		for _, s := range xds.Sockets(r.Message().(*listenerv3.Listener)) {

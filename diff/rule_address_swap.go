@@ -16,12 +16,11 @@ moment ("has duplicate address"). xdspub can move a listener away from an addres
 listeners exchange addresses, no order works. Give one of them a new name: Envoy removes the old
 listener before it adds the new one.`,
 	Run: func(p *Pass) error {
-		old, err := p.Old.Of(xds.Listener)
+		s, err := socketsOf(p)
 		if err != nil {
 			return err
 		}
-		_, swaps := moves(old, p.New.Of(xds.Listener))
-		for _, names := range swaps {
+		for _, names := range s.swaps {
 			quoted := make([]string, len(names))
 			for i, n := range names {
 				quoted[i] = fmt.Sprintf("%q", n)

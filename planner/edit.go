@@ -71,12 +71,8 @@ func (c *change) movesAddress(changes []xds.Edited) bool {
 	if !slices.ContainsFunc(changes, func(e xds.Edited) bool { return !keepsAddress(e) }) {
 		return false
 	}
-	for _, n := range diff.Waits(c.st.Listeners, c.s.Of(xds.Listener)) {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
+	waits, _ := diff.Moves(c.st.Listeners, c.s.Of(xds.Listener))
+	return len(waits) > 0
 }
 
 // makesTransition reports whether transition rules find nothing on the way from what is published

@@ -14,7 +14,7 @@ import (
 // the listeners that can't have their address yet stay as they are published, or are left
 // out.
 func (c *change) intermediateLDS(ctx context.Context, t render.Target) ([]render.File, diag.List) {
-	waits := diff.Waits(c.st.Listeners, c.s.Of(xds.Listener))
+	waits, _ := diff.Moves(c.st.Listeners, c.s.Of(xds.Listener))
 	var files []render.File
 	last := 0
 	for _, n := range waits {

@@ -8,6 +8,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"xdspub/clients"
 	"xdspub/serve/cache"
 	"xdspub/xds"
 )
@@ -60,15 +61,26 @@ func TestOrderAfterAnHour(t *testing.T) {
 	})
 }
 
+// listening publishes resources to a client that asks for all listeners.
+func listening(t *testing.T, delta bool, words ...string) *model {
+	t.Helper()
+	w := &world{t: t, cache: cache.New(cache.Options{})}
+	if err := w.cache.Publish(t.Context(), snapshot(t, words)); err != nil {
+		t.Fatal(err)
+	}
+	of := &modelType{wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string)}
+	c := w.connect(&model{world: w, delta: delta, types: map[*xds.Type]*modelType{xds.Listener: of}})
+	t.Cleanup(c.disconnect)
+	if !delta {
+		c.request(xds.Listener, of, nil)
+	}
+	return c
+}
+
 // TestHopeEnds: a listener that a client goes on to refuse is not sent to it for ever.
 func TestHopeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, cache: cache.New(cache.Options{})}
-		if err := w.cache.Publish(t.Context(), snapshot(t, []string{"p/a@1001"})); err != nil {
-			t.Fatal(err)
-		}
-		c := w.connect(&model{world: w, delta: true, types: map[*xds.Type]*modelType{xds.Listener: {wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string)}}})
-		defer c.disconnect()
+		c := listening(t, true, "p/a@1001")
 		begin := time.Now()
 		var at []time.Duration
 		for range 1000 {
@@ -93,12 +105,8 @@ func TestHopeEnds(t *testing.T) {
 // address, is no reason to take a snapshot back.
 func TestRefusalThatPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, cache: cache.New(cache.Options{})}
-		if err := w.cache.Publish(t.Context(), snapshot(t, []string{"p/a@1001"})); err != nil {
-			t.Fatal(err)
-		}
-		c := w.connect(&model{world: w, delta: true, types: map[*xds.Type]*modelType{xds.Listener: {wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string)}}})
-		defer c.disconnect()
+		c := listening(t, true, "p/a@1001")
+		w := c.world
 		c.settle()
 		for _, refusals := range []int{1, 2} {
 			next := snapshot(t, []string{fmt.Sprintf("p/a@100%d", 1+refusals)})
@@ -123,4 +131,59 @@ func TestRefusalThatPasses(t *testing.T) {
 			c.settle()
 		}
 	})
+}
+
+// TestNothingRefused: a client may refuse a response that has nothing in it. That is no reason to tell
+// it anything, and what it takes after that is all that it has to take.
+func TestNothingRefused(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := listening(t, delta)
+			is := func(want clients.Sync) {
+				t.Helper()
+				synctest.Wait()
+				if subs := c.cache.Clients()[0].Subscriptions; len(subs) != 1 || subs[0].Sync != want {
+					t.Errorf("incremental: %v: %+v, want %s", delta, subs, want)
+				}
+			}
+			synctest.Wait()
+			if !c.hear(true) {
+				t.Fatal("the client is told nothing")
+			}
+			is(clients.Rejected)
+			time.Sleep(time.Hour)
+			if synctest.Wait(); c.hear(false) {
+				t.Error("the client is told something")
+			}
+			if err := c.cache.Publish(t.Context(), snapshot(t, []string{"p/a@1001"})); err != nil {
+				t.Fatal(err)
+			}
+			c.settle()
+			is(clients.Synced)
+		})
+	}
+}
+
+// TestBegunEnds: what a client says it has of a stream before it is told once more for half a minute,
+// where it warms what it was told with that. Then it is believed.
+func TestBegunEnds(t *testing.T) {
+	for _, after := range []time.Duration{time.Second, 29 * time.Second, 31 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			c := listening(t, true, "p/a@1001", "r/a")
+			if synctest.Wait(); !c.hear(false) {
+				t.Fatal("the client is told nothing")
+			}
+			time.Sleep(after)
+			has := c.cache.Served().Lookup(xds.RouteConfiguration, "a").Version()
+			c.types[xds.RouteConfiguration] = &modelType{has: make(map[string]string), versions: make(map[string]string)}
+			c.requestDelta(xds.RouteConfiguration, &discoveryv3.DeltaDiscoveryRequest{
+				ResourceNamesSubscribe: []string{"a"}, InitialResourceVersions: map[string]string{"a": has},
+			})
+			time.Sleep(2 * time.Second) // it may have clusters as well
+			synctest.Wait()
+			if told := c.hear(false); told != (after < 30*time.Second) {
+				t.Errorf("after %v the client is told its routes: %v", after, told)
+			}
+		})
+	}
 }

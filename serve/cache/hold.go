@@ -39,8 +39,25 @@ func (s *Stream) comesBack(sub *subscription) {
 func (s *subscription) warms(r *response) bool { return r.asked && !s.resumed }
 
 // mostBegun is how many responses a client that comes back may get before it has asked for all that it
-// asked for before.
+// asked for before. It has patience for that.
 const mostBegun = 8
+
+// begins takes down what the client warms first.
+func (s *Stream) begins(r *response) {
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	if len(s.begun) < mostBegun && s.pushesAt(s.began.Add(patience)) {
+		s.begun = append(s.begun, r.changed)
+	}
+}
+
+// forgetBegun forgets what the client has warmed first, once it had time to ask for what that needs.
+func (s *Stream) forgetBegun() {
+	if len(s.begun) > 0 && !s.pushesAt(s.began.Add(patience)) {
+		s.begun = nil
+	}
+}
 
 // warmsWith returns the names of a type that the client warms clusters and listeners with which it was
 // told on this stream; "" stands for all.
@@ -114,8 +131,8 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 		return
 	}
 	r.doubtful = true
-	has, is := sub.listeners(), r.state.Of(xds.Listener)
-	waits, warm := diff.Waits(has, is), len(sub.held) > 0 && s.warmsUp(sub)
+	waits, swaps := diff.Moves(sub.listeners(), r.state.Of(xds.Listener))
+	warm := len(sub.held) > 0 && s.warmsUp(sub)
 	r.held = make(map[string]*xds.Resource)
 	r.changed = slices.DeleteFunc(slices.Clone(r.changed), func(l *xds.Resource) bool {
 		_, held := sub.held[l.Name]
@@ -128,7 +145,7 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 		return
 	}
 	r.version += "-part"
-	if swaps := diff.Swaps(has, is); len(swaps) > 0 && !warm && len(r.changed)+len(r.removed) == 0 {
+	if len(swaps) > 0 && !warm && len(r.changed)+len(r.removed) == 0 {
 		// The client was away while they changed one after the other: one of them goes first.
 		r.removed = swaps[0][:1]
 		r.held[swaps[0][0]] = nil
@@ -215,9 +232,9 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 // hopes reports whether the reason for a refusal may pass, and has the client told once more then: at an
 // address of a new listener there may be another one that still warms or drains; and nobody knows
 // how far the streams of the other singleton services are. The first refusal of this kind is none for a
-// quorum.
+// quorum. Of a response that says nothing there is nothing to tell again.
 func (s *Stream) hopes(sub *subscription, r *response) (first bool) {
-	if r.state != s.view.current.Load() || s.only == nil && !(sub.of == xds.Listener && (r.doubtful || sub.tries > 0)) || sub.tries == len(pauses) {
+	if len(r.names()) == 0 || r.state != s.view.current.Load() || s.only == nil && !(sub.of == xds.Listener && (r.doubtful || sub.tries > 0)) || sub.tries == len(pauses) {
 		return false
 	}
 	sub.again = time.Now().Add(pauses[sub.tries])

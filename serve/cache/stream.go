@@ -48,8 +48,9 @@ type Stream struct {
 	since, resumed time.Time
 	timer          *time.Timer // calls push at a time; nil where nothing waits
 	at             time.Time
-	// begun are the clusters and listeners that the client was told first.
+	// begun are the clusters and listeners that the client was told first, in the time after began.
 	begun [][]*xds.Resource
+	began time.Time
 	gone  bool
 	wait  *wait // for the answer of the client; nil where nobody waits
 	// stop ends the stream where a resource holds a secret; nil where the client may have it.
@@ -95,6 +96,7 @@ func (s *Stream) push() {
 	if s.gone || now == nil {
 		return
 	}
+	s.forgetBegun()
 	for i, t := range order {
 		sub := s.subscriptions[t]
 		if sub == nil || sub.busy() || sub.answer == nil {
@@ -200,9 +202,7 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 	sub.sentVersion, sub.since = r.version, time.Now()
 	sub.tells(r)
 	if s.only == nil && (sub.of == xds.Cluster || sub.of == xds.Listener) {
-		if len(s.begun) < mostBegun {
-			s.begun = append(s.begun, r.changed)
-		}
+		s.begins(r)
 		for _, e := range r.changed {
 			s.followUp(e, r.state)
 		}
