@@ -315,16 +315,13 @@ func pairs(v values, flag, form string) (map[string]string, error) {
 
 // bytesOf returns a size of memory in bytes; 0 where it is none.
 func bytesOf(size string) uint64 {
-	unit := uint64(1)
+	number, unit, bits := size, uint64(1), 64
 	for suffix, bytes := range map[string]uint64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
-		if number, ok := strings.CutSuffix(size, suffix); ok {
-			size, unit = number, bytes
+		if before, ok := strings.CutSuffix(size, suffix); ok {
+			number, unit, bits = before, bytes, 32
 		}
 	}
-	n, err := strconv.ParseUint(size, 10, 32)
-	if unit == 1 {
-		n, err = strconv.ParseUint(size, 10, 64)
-	}
+	n, err := strconv.ParseUint(number, 10, bits)
 	if err != nil {
 		return 0
 	}
