@@ -112,26 +112,6 @@ const maxFindings = 1000
 // maxDepth is how many levels C-core reads.
 const maxDepth = 255
 
-// depth returns how deep the lists and objects of a JSON document are nested.
-func depth(data []byte) (most int) {
-	level, inText := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case inText && c == '\\':
-			i++
-		case c == '"':
-			inText = !inText
-		case inText:
-		case c == '{' || c == '[':
-			level++
-			most = max(most, level)
-		case c == '}' || c == ']':
-			level--
-		}
-	}
-	return most
-}
-
 // Result is what is known of a bootstrap.
 type Result struct {
 	// Config lacks what could not be read.
@@ -160,7 +140,7 @@ func Parse(name string, data []byte) *Result {
 	}
 	p := parser{doc: doc, found: diag.NewBounded(maxFindings)}
 	r.Config = p.config(value{raw: bytes.TrimSpace(data)})
-	if depth(data) > maxDepth {
+	if doc.Depth() > maxDepth {
 		p.refuse("", fmt.Sprintf("the document is nested more than %d levels deep, which clients on C-core refuse", maxDepth), "")
 	}
 	r.Diagnostics = p.found.List(diag.Position{File: name}, "in this file").Sort()

@@ -1,6 +1,10 @@
 package load
 
 import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+
 	"xdspub/diag"
 	"xdspub/xds"
 )
@@ -31,6 +35,18 @@ func (j *PlainJSON) Finding(code diag.Code, path xds.Path, key bool, message, he
 	d := j.document.source.finding(code, j.document.rangeOf(steps(path), key), message, help)
 	d.Path = string(path)
 	return d
+}
+
+// Depth returns how deep lists and objects are nested: 0 where there are none, and up to the mistake
+// where the text is not JSON.
+func (j *PlainJSON) Depth() (most int) {
+	text := jsontext.NewDecoder(bytes.NewReader(j.document.text), jsontext.AllowDuplicateNames(true))
+	for {
+		if _, err := text.ReadToken(); err != nil {
+			return most
+		}
+		most = max(most, text.StackDepth())
+	}
 }
 
 // Line returns the source line at a position, as Result.Line does.
