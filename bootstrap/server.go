@@ -31,6 +31,9 @@ type Server struct {
 	TLS *TLS
 }
 
+// DefaultCluster is the name of the cluster that leads to a server, where nobody chooses one.
+const DefaultCluster = "xds_cluster"
+
 const (
 	// connectTimeout is for a machine in another region.
 	connectTimeout = 5 * time.Second

@@ -127,18 +127,18 @@ func TestSettingsExample(t *testing.T) {
 	}
 }
 
-// TestUnits starts xdspub as the systemd units of docs/operations.md do.
+// TestUnits starts xdspub as the unit of init does.
 func TestUnits(t *testing.T) {
-	e := newExample(t, "quickstart")
-	units := strings.Join(blocks(page(t, "docs/operations.md"), "ini"), "")
-	here := strings.NewReplacer("/usr/local/bin/xdspub watch", watcher+" watch", "/usr/local/bin/xdspub", binary, "/var/lib/xds", filepath.Join(t.TempDir(), "xds"), "/etc/envoy/tree", e.dir)
+	i := newInitialized(t, envoytest.FreePort(t))
+	unit := string(i.file(t, "systemd/xdspub.service"))
+	here := strings.NewReplacer("/usr/local/bin/xdspub watch", watcher+" watch", "/usr/local/bin/xdspub", binary)
 	command := func(key string) string {
 		t.Helper()
-		m := regexp.MustCompile(`(?m)^` + key + `=(.*/usr/local/bin/xdspub .*)$`).FindStringSubmatch(units)
+		m := regexp.MustCompile(`(?m)^` + key + `=(.*/usr/local/bin/xdspub .*)$`).FindStringSubmatch(unit)
 		if m == nil {
 			t.Fatalf("no %s of xdspub", key)
 		}
-		return "exec " + here.Replace(m[1])
+		return "exec " + here.Replace(i.moved.Replace(m[1]))
 	}
 	before := func() {
 		t.Helper()
@@ -149,7 +149,7 @@ func TestUnits(t *testing.T) {
 	before()
 	start(t, "/bin/sh", "-c", command("ExecStart")).WaitLog(t, "event=published ")
 	// A bad tree keeps neither from a restart.
-	envoytest.Publish(t, filepath.Join(e.dir, "bad.yaml"), "{")
+	envoytest.Publish(t, filepath.Join(i.dir, "config/bad.yaml"), "{")
 	before()
 }
 

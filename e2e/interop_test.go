@@ -155,14 +155,20 @@ func newBackend(t *testing.T, name string) int {
 // caller makes a call, and returns the name of the backend that answers.
 type caller func() (backend string, err error)
 
-// goClient is a client of grpc-go.
+// goClient is a client of grpc-go, for xds:///api.
 func goClient(t *testing.T, bootstrap []byte) caller {
+	t.Helper()
+	return goClientOf(t, bootstrap, "xds:///api")
+}
+
+// goClientOf is a client of grpc-go for a target.
+func goClientOf(t *testing.T, bootstrap []byte, target string) caller {
 	t.Helper()
 	resolver, err := xds.NewXDSResolverWithConfigForTesting(bootstrap)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := grpc.NewClient("xds:///api", grpc.WithResolvers(resolver), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(target, grpc.WithResolvers(resolver), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		&cli.StringFlag{Category: groupResources, Name: "format", EnvVars: env("format"), Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
 		&cli.DurationFlag{Category: groupResources, Name: "poll-interval", EnvVars: env("poll-interval"), Usage: "have Envoy read the files that the bootstrap names every `TIME`, for file systems without events", DefaultText: "it waits for events"},
 		&cli.StringFlag{Category: groupResources, Name: "server", EnvVars: env("server"), Usage: "`ADDR` of the server, HOST:PORT or unix:PATH: one of --grpc, or for rest of --http, as Envoy sees it (required but for files)"},
-		&cli.StringFlag{Category: groupResources, Name: "xds-cluster", EnvVars: env("xds-cluster"), Value: defaultXDSCluster, Usage: "`NAME` of the cluster that leads to the server, as serve has it"},
+		&cli.StringFlag{Category: groupResources, Name: "xds-cluster", EnvVars: env("xds-cluster"), Value: bootstrap.DefaultCluster, Usage: "`NAME` of the cluster that leads to the server, as serve has it"},
 		&cli.PathFlag{Category: groupResources, Name: "tls-ca", Usage: "connect by TLS: certificates that sign that of the server, a `FILE` in PEM; needs --output, beside which the files are written by which Envoy reads certificates again when they change"},
 		&cli.StringFlag{Category: groupResources, Name: "tls-server-name", Usage: "`NAME` in the certificate of the server (default: the host of --server)"},
 		&cli.PathFlag{Category: groupResources, Name: "tls-cert", Usage: "certificate chain of this Envoy, a `FILE` in PEM, for a server with --client-ca"},
@@ -71,9 +71,6 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		maxFindingsFlag(),
 	}
 }
-
-// defaultXDSCluster is the name of the cluster that leads to a server.
-const defaultXDSCluster = "xds_cluster"
 
 func transportNames() (names []string) {
 	for _, t := range bootstrap.Transports {

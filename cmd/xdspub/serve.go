@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"xdspub/bootstrap"
 	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/event"
@@ -60,7 +61,7 @@ func serveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Category: groupServe, Name: "grpc", EnvVars: env("grpc"), Usage: "serve gRPC clients on `ADDR`: HOST:PORT or unix:PATH"},
 		&cli.StringSliceFlag{Category: groupServe, Name: "http", EnvVars: env("http"), Usage: "serve HTTP on `ADDR`: HOST:PORT or unix:PATH"},
-		&cli.StringFlag{Category: groupServe, Name: "xds-cluster", EnvVars: env("xds-cluster"), Value: defaultXDSCluster, Usage: "`NAME` of the cluster in the Envoys' bootstrap that leads to this server; a client that does not use ADS gets it in each config source"},
+		&cli.StringFlag{Category: groupServe, Name: "xds-cluster", EnvVars: env("xds-cluster"), Value: bootstrap.DefaultCluster, Usage: "`NAME` of the cluster in the Envoys' bootstrap that leads to this server; a client that does not use ADS gets it in each config source"},
 		&cli.DurationFlag{Category: groupServe, Name: "drain-time", EnvVars: env("drain-time"), Value: 5 * time.Second, Usage: "wait `TIME` at most for clients to leave after SIGTERM"},
 		&cli.PathFlag{Category: groupServe, Name: "tls-cert", EnvVars: env("tls-cert"), Usage: "certificate chain of the server, a `FILE` in PEM: clients connect by TLS 1.3, but for those of Unix sockets; read again when it changes"},
 		&cli.PathFlag{Category: groupServe, Name: "tls-key", EnvVars: env("tls-key"), Usage: "private key of --tls-cert, a `FILE` in PEM"},
