@@ -61,6 +61,37 @@ func TestOrderAfterAnHour(t *testing.T) {
 	})
 }
 
+// TestTrimmedInTheEnd: a cluster that is gone stays, where a client never takes the listeners that no
+// longer need it, for half a minute.
+func TestTrimmedInTheEnd(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := listening(t, delta, "c/a", "l/a")
+			clusters := &modelType{wildcard: true, legacy: true, has: make(map[string]string), versions: make(map[string]string)}
+			if c.types[xds.Cluster] = clusters; delta {
+				c.requestDelta(xds.Cluster, &discoveryv3.DeltaDiscoveryRequest{})
+			} else {
+				c.request(xds.Cluster, clusters, nil)
+			}
+			c.settle()
+			if err := c.cache.Publish(t.Context(), snapshot(t, []string{"l/a@2"})); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			<-c.stream.down // the listener, which it does not answer
+			if _, _, err := c.cache.Trim(t.Context(), time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			for _, gone := range []bool{false, true} {
+				if synctest.Wait(); c.hear(false) != gone {
+					t.Errorf("incremental: %v: the cluster is gone: %v, want %v", delta, !gone, gone)
+				}
+				time.Sleep(31 * time.Second)
+			}
+		})
+	}
+}
+
 // listening publishes resources to a client that asks for all listeners.
 func listening(t *testing.T, delta bool, words ...string) *model {
 	t.Helper()

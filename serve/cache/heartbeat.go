@@ -188,7 +188,8 @@ func (s *subscription) heartbeat(now *state, whole bool) *response {
 	case len(r.resources) == 0:
 		return nil
 	case whole:
-		r.resources = s.asked(s.taken)
+		r.held = s.held
+		r.resources = r.instead(s.asked(s.taken))
 	}
 	return r
 }

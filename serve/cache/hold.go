@@ -10,8 +10,8 @@ import (
 )
 
 // What a client is told waits where its parts have to come one after the other: a listener that
-// takes an address, for the one that leaves it; what is gone, for the listeners and routes that a
-// client that comes back still has; and what it refused for a reason that may pass.
+// takes an address, for the one that leaves it; what is gone, for the listeners and routes that the
+// client still has; and what it refused for a reason that may pass.
 
 // grace is how long a client that comes back has time to ask for all that it asked for before. Envoy
 // does so at once, in any order.
@@ -20,7 +20,8 @@ const grace = time.Second
 // pauses are those before a client is told once more what it refused for a reason that may pass.
 var pauses = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}
 
-// warming are the types that listeners warm with, leading those that lead to what else may go.
+// warming are the types that listeners warm with, leading those that lead to what else may go, and each
+// to those behind it.
 var (
 	warming = []*xds.Type{xds.Secret, xds.ExtensionConfig, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost}
 	leading = []*xds.Type{xds.Listener, xds.ScopedRoutes, xds.RouteConfiguration, xds.VirtualHost}
@@ -91,28 +92,61 @@ func (s *Stream) distrusts(sub *subscription) {
 
 // hold takes from a response what has to wait. push is called again when it no longer has.
 func (s *Stream) hold(sub *subscription, r *response) {
-	switch {
-	case sub.of == xds.Listener:
+	if sub.of == xds.Listener {
 		s.holdTakers(sub, r)
-	case len(r.removed) > 0 && s.view.medium.kind.delta() && s.removesLater():
-		r.late = make(map[string]string)
-		r.removed = slices.DeleteFunc(r.removed, func(name string) bool {
-			version, has := sub.known(name)
-			if has {
-				r.late[name] = version
-			}
-			return has
-		})
+		return
 	}
+	late := s.removals(sub, r)
+	if len(late) == 0 || !s.removesLater(sub) {
+		sub.removesSince = time.Time{}
+		return
+	}
+	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { return slices.Contains(late, name) })
+	if s.view.medium.kind.delta() {
+		r.late = make(map[string]string)
+		for _, name := range late {
+			r.late[name], _ = sub.known(name)
+		}
+		return
+	}
+	r.held = make(map[string]*xds.Resource)
+	for _, name := range late {
+		r.held[name] = sub.runs(name)
+	}
+	r.version += partly
 }
 
-// removesLater reports whether a client that has come back may have listeners and routes that lead
-// to what is gone.
-func (s *Stream) removesLater() bool {
-	if s.resumed.IsZero() {
+// partly ends the version of a response that is not all of a state.
+const partly = "-part"
+
+// removals returns the names of what the client has that a response removes and may leave where it is.
+// By state of the world, that has to be sent with the rest.
+func (s *Stream) removals(sub *subscription, r *response) (names []string) {
+	for _, name := range r.removed {
+		switch _, told := sub.known(name); {
+		case s.holdsAll(sub) && sub.runs(name) != nil, s.view.medium.kind.delta() && told:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// removesLater reports whether the client may have listeners and routes that lead to what is gone.
+func (s *Stream) removesLater(sub *subscription) bool {
+	if s.pushesAt(s.resumed.Add(grace)) {
+		return true
+	}
+	types := leading
+	if i := slices.Index(leading, sub.of); i >= 0 {
+		types = leading[:i]
+	}
+	if !s.lacks(types) {
 		return false
 	}
-	return s.pushesAt(s.resumed.Add(grace)) || s.lacks(leading) && s.pushesAt(s.resumed.Add(patience))
+	if sub.removesSince.IsZero() {
+		sub.removesSince = time.Now()
+	}
+	return s.pushesAt(sub.removesSince.Add(patience))
 }
 
 // lacks reports whether the client lacks, or has not acknowledged, resources of one of the types.
@@ -144,7 +178,7 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 	if len(r.held) == 0 {
 		return
 	}
-	r.version += "-part"
+	r.version += partly
 	if len(swaps) > 0 && !warm && len(r.changed)+len(r.removed) == 0 {
 		// The client was away while they changed one after the other: one of them goes first.
 		r.removed = swaps[0][:1]
@@ -166,7 +200,7 @@ func (s *subscription) movesFrom(l *xds.Resource) bool {
 	return was != nil && !diff.KeepsSockets(was, l)
 }
 
-// runs returns a listener as the client has it; nil where it has none, or nobody knows.
+// runs returns a resource as the client has it; nil where it has none, or nobody knows.
 func (s *subscription) runs(name string) *xds.Resource {
 	if was, held := s.held[name]; held {
 		return was
@@ -177,7 +211,7 @@ func (s *subscription) runs(name string) *xds.Resource {
 	if _, other := s.has[name]; other {
 		return nil
 	}
-	return s.at.Lookup(xds.Listener, name)
+	return s.at.Lookup(s.of, name)
 }
 
 // listeners returns the listeners as the client has them.

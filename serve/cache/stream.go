@@ -107,7 +107,7 @@ func (s *Stream) push() {
 		if r != nil && i > len(first) && !sub.warms(r) && s.waits() {
 			r = nil
 		}
-		if r == nil && len(sub.held) == 0 {
+		if r == nil {
 			r = sub.heartbeat(now, s.holdsAll(sub))
 		}
 		if r == nil {

@@ -37,11 +37,13 @@ type subscription struct {
 	again   time.Time
 	tries   int
 
-	// held are the listeners that wait for an address, as the client has them; nil for one that it
-	// lacks. resumed means that the client has resources from a stream before, and has not been told
+	// held are the listeners that wait for an address, and what a state of the world still has although
+	// it is gone, as the client has them; nil for a listener that it lacks. removesSince is when the
+	// removals that are told later would have been told; zero where there are none. resumed means that the client has resources from a stream before, and has not been told
 	// anything by this one.
-	held    map[string]*xds.Resource
-	resumed bool
+	held         map[string]*xds.Resource
+	removesSince time.Time
+	resumed      bool
 
 	// alive are the resources with a TTL that the client has taken, as it has them, in a response
 	// of the state taken; due are those whose heartbeat is to be sent.
