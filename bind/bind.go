@@ -130,17 +130,23 @@ type pass struct {
 }
 
 func newPass(s *xds.Snapshot, m Medium) *pass {
-	p := &pass{snapshot: s, medium: m, inline: m.Inline(), inlined: make(map[string]int), hosts: make(map[string][]*xds.Resource)}
-	for _, r := range s.Of(xds.VirtualHost) {
-		routes := xds.RoutesOfHost(r.Name)
-		p.hosts[routes] = append(p.hosts[routes], r)
-	}
+	p := &pass{snapshot: s, medium: m, inline: m.Inline(), inlined: make(map[string]int), hosts: hostsOf(s)}
 	for _, t := range []*xds.Type{xds.Listener, xds.Cluster} {
 		for _, r := range s.Of(t) {
 			p.count(r, 1)
 		}
 	}
 	return p
+}
+
+// hostsOf returns the virtual hosts of VHDS by their route configuration, in order.
+func hostsOf(s *xds.Snapshot) map[string][]*xds.Resource {
+	hosts := make(map[string][]*xds.Resource)
+	for _, r := range s.Of(xds.VirtualHost) {
+		routes := xds.RoutesOfHost(r.Name)
+		hosts[routes] = append(hosts[routes], r)
+	}
+	return hosts
 }
 
 // count adds, n times, what a listener or a cluster says about other resources.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"xdspub/bind"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/xds"
@@ -12,7 +13,8 @@ import (
 
 // recorded returns what is in the output directory where the Server serves nothing yet: clients may
 // have it from a process before this one. Resources with errors are left out, as far as next does not
-// replace them. It is nil where there is nothing to restore.
+// replace them; what differs from next only in what the files have inlined is as in next, and as clients
+// had it. It is nil where there is nothing to restore.
 func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snapshot {
 	if c.options.Server == nil || c.options.Server.Served() != nil || c.dir == nil {
 		return nil
@@ -33,7 +35,7 @@ func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snap
 	if s.Len() == 0 {
 		return nil
 	}
-	return s
+	return bind.Restore(ctx, s, next)
 }
 
 // mostLeftOut is how many resources a line of the log lists.

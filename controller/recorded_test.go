@@ -2,6 +2,7 @@ package controller
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/event"
+	"xdspub/planner"
 	"xdspub/serve/cache"
 	"xdspub/xds"
 )
@@ -56,6 +58,49 @@ func TestRestored(t *testing.T) {
 	s.write(web)
 	if s.pass(c); server.restored != was {
 		t.Error("restored once more")
+	}
+}
+
+// TestRestoredForm: what is in the output directory with its endpoints inlined is restored as clients had
+// it, unless it has changed meanwhile.
+func TestRestoredForm(t *testing.T) {
+	const (
+		cluster   = "{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %[1]s, type: EDS, eds_cluster_config: {eds_config: {ads: {}, resource_api_version: V3}}}\n---\n"
+		endpoints = "{\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: %[1]s, policy: {overprovisioning_factor: %[2]d}}\n---\n"
+	)
+	tree := func(factor int) string {
+		return fmt.Sprintf(cluster+endpoints, "web", 150) + fmt.Sprintf(cluster+endpoints, "other", factor)
+	}
+	s := newSite(t, tree(150))
+	s.o.Endpoints = planner.EndpointsInline
+	server := &critic{}
+	s.o.Server = server
+	publish := func(text string) {
+		t.Helper()
+		s.write(text)
+		c := New(s.o)
+		if err := c.Open(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if o := s.pass(c); o.Verdict != Published {
+			t.Fatal(o.Message())
+		}
+	}
+	publish(tree(150))
+	was := server.now
+	server.now = nil
+	publish(tree(160))
+	if server.restored == nil {
+		t.Fatal("nothing is restored")
+	}
+	for _, of := range []*xds.Type{xds.Cluster, xds.Endpoints} {
+		if is := server.restored.Lookup(of, "web"); is == nil || !is.Same(was.Lookup(of, "web")) {
+			t.Errorf("%s: restored is %v", of.API, is)
+		}
+	}
+	if is := server.restored.Lookup(xds.Endpoints, "other"); is != nil || server.restored.Lookup(xds.Cluster, "other").AsksFor(xds.Endpoints) {
+		t.Error("the endpoints that have changed are not in their cluster")
 	}
 }
 

@@ -53,7 +53,7 @@ var may = map[string][]string{
 	"trim":                   {"event", "diag", "xds", "render", "publish", "published", "confirm"},
 	"status":                 {"diag", "xds", "render", "publish", "published", "envoy"},
 	"pipeline":               {"bootstrap", "clients", "event", "diag", "xds", "check", "render", "publish", "published", "planner", "confirm", "trim", "envoy", "revision"},
-	"controller":             {"event", "diag", "xds", "load", "publish", "watch", "envoy", "control", "check", "diff", "planner", "published", "pipeline", "confirm", "internal/fspath", "clients"},
+	"controller":             {"event", "diag", "xds", "bind", "load", "publish", "watch", "envoy", "control", "check", "diff", "planner", "published", "pipeline", "confirm", "internal/fspath", "clients"},
 	"serve":                  {"event", "xds", "serve/admit", "serve/cache", "serve/listen", "serve/rest", "clients", "serve/csds"},
 	"serve/cache":            {"event", "diag", "diff", "quorum", "xds", "bind", "clients"},
 	"serve/listen":           {"event", "safefile", "internal/usergroup"},

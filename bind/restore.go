@@ -1,0 +1,79 @@
+package bind
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/xds"
+)
+
+// Restore returns a Snapshot that was read back from files with the resources of a source tree in the
+// place of those that these were, but for what the files have inlined: with a cluster whose endpoints
+// are inside it, the one that asks for them, and they beside it. What the source tree has otherwise
+// stays as it was read. It returns nil where ctx has ended.
+func Restore(ctx context.Context, files, source *xds.Snapshot) *xds.Snapshot {
+	was := bindAs(ctx, files, form{})
+	few := bindAs(ctx, source, form{Inline{ScopeRoutes: true, VirtualHosts: true}})
+	most := form{Inline{Endpoints: true, Routes: true, ScopeRoutes: true, VirtualHosts: true}}
+	all := bindAs(ctx, source, most)
+	if was == nil || few == nil || all == nil {
+		return nil
+	}
+	asks, restored := newPass(source, most), make(map[xds.Key]*xds.Resource)
+	for _, r := range files.All() {
+		is := source.Lookup(r.Type, r.Name)
+		if is == nil || !sameIn(few, was, r.Key) && !sameIn(all, was, r.Key) {
+			restored[r.Key] = r
+			continue
+		}
+		restored[r.Key] = is
+		for _, inlined := range asks.inside(is) {
+			if files.Lookup(inlined.Type, inlined.Name) == nil {
+				restored[inlined.Key] = inlined
+			}
+		}
+	}
+	return xds.NewSnapshot(slices.Collect(maps.Values(restored)))
+}
+
+// inside returns what a resource may have inlined.
+func (p *pass) inside(r *xds.Resource) (list []*xds.Resource) {
+	for _, d := range p.dependencies(nil, r) {
+		if d.Type != xds.Secret {
+			list = append(list, d.resources...)
+		}
+	}
+	return list
+}
+
+// sameIn reports whether two Snapshots have a resource, and it is the same.
+func sameIn(a, b *xds.Snapshot, k xds.Key) bool {
+	is, was := a.Lookup(k.Type, k.Name), b.Lookup(k.Type, k.Name)
+	return is != nil && was != nil && is.Same(was)
+}
+
+func bindAs(ctx context.Context, s *xds.Snapshot, m Medium) *xds.Snapshot {
+	var b Binder
+	return b.Bind(ctx, s, m)
+}
+
+// form is a Medium that compares the form of resources: all that asks for the Snapshot says so alike.
+type form struct{ inline Inline }
+
+// Source returns that of aggregated streams.
+func (form) Source(sub xds.Subscription) *corev3.ConfigSource {
+	source := &corev3.ConfigSource{}
+	if sub.Source != nil {
+		source = proto.CloneOf(sub.Source)
+	}
+	source.ResourceApiVersion = corev3.ApiVersion_V3
+	source.ConfigSourceSpecifier = &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}
+	return source
+}
+
+// Inline is what is compared as if it were inlined.
+func (f form) Inline() Inline { return f.inline }
