@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/quorum"
@@ -41,7 +42,7 @@ type Answers struct {
 // In the second case it publishes the Snapshot before once more. It returns the error of ctx where
 // that ends; the Snapshot is served then unless that was while it was bound.
 func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (Answers, error) {
-	w := newWait()
+	w := newWait(c.registry.polls)
 	before, err := c.publish(ctx, s, w)
 	if err != nil {
 		return Answers{}, err
@@ -65,7 +66,7 @@ func (c *Cache) Confirm(ctx context.Context, s *xds.Snapshot, o Confirmation) (A
 // routes of the clients that have taken it lead there. Once these have gone back, what was
 // rejected is removed: clients that reject it can't take what comes with it.
 func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wait) error {
-	back := newWait()
+	back := newWait(refused.polls)
 	defer back.end()
 	if _, err := c.publish(context.WithoutCancel(ctx), before, back); err != nil {
 		return err
@@ -102,15 +103,16 @@ func (c *Cache) logAnswers(a Answers, silent []string) {
 // wait is the wait for the answers of clients to a Snapshot.
 type wait struct {
 	changed chan struct{} // has room for one
+	polls   *polls        // has clients that answer, too
 
 	mu       sync.Mutex
-	clients  map[*connected]*tally
+	clients  map[*clients.Client]*tally
 	streams  map[*Stream]struct{} // that have not answered
 	refusals map[string]*blame
 	keys     map[xds.Key]bool // of the resources that a client rejected
 }
 
-// tally are the answers of the streams of one client.
+// tally are the answers of the streams of one client, or to its questions by REST.
 type tally struct {
 	pending  int
 	answered bool
@@ -120,38 +122,42 @@ type tally struct {
 // blame is a finding, and how many clients have it.
 type blame struct {
 	finding diag.Diagnostic
-	clients map[*connected]struct{}
+	clients map[*clients.Client]struct{}
 }
 
-func newWait() *wait {
-	return &wait{changed: make(chan struct{}, 1), clients: make(map[*connected]*tally), streams: make(map[*Stream]struct{}), refusals: make(map[string]*blame), keys: make(map[xds.Key]bool)}
+func newWait(ps *polls) *wait {
+	return &wait{changed: make(chan struct{}, 1), polls: ps, clients: make(map[*clients.Client]*tally), streams: make(map[*Stream]struct{}), refusals: make(map[string]*blame), keys: make(map[xds.Key]bool)}
 }
 
-// expects makes a stream one that has to answer.
-func (w *wait) expects(s *Stream) {
+// expects makes a client one that has to answer, once more where it has to already. s is its stream,
+// nil for one by REST.
+func (w *wait) expects(c *clients.Client, s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.clients[s.client] == nil {
-		w.clients[s.client] = &tally{}
+	if w.clients[c] == nil {
+		w.clients[c] = &tally{}
 	}
-	w.clients[s.client].pending++
-	w.streams[s] = struct{}{}
+	w.clients[c].pending++
+	if s != nil {
+		w.streams[s] = struct{}{}
+	}
 }
 
-// answers takes up the answer of a stream: its refusal, or nil.
-func (w *wait) answers(s *Stream, r *refusal) {
+// answers takes up an answer of a client: its refusal and the findings about that, or nil.
+func (w *wait) answers(c *clients.Client, s *Stream, r *refusal, found diag.List) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := w.left(s)
+	t := w.left(c, s)
 	t.answered = true
-	if r != nil {
-		t.rejected = true
-		for _, name := range r.meant() {
-			w.keys[xds.Key{Type: r.of, Name: name}] = true
-		}
-		for _, d := range r.findings(fmt.Sprintf("client %q", s.client.Node), &s.view.clients.places) {
-			w.blames(s.client, d, fmt.Sprintf("%s %q: %s", d.Resource.Type, d.Resource.Name, r.words()))
-		}
+	if r == nil {
+		return
+	}
+	t.rejected = true
+	for _, name := range r.meant() {
+		w.keys[xds.Key{Type: r.of, Name: name}] = true
+	}
+	for _, d := range found {
+		w.blames(c, d, fmt.Sprintf("%s %q: %s", d.Resource.Type, d.Resource.Name, r.words()))
 	}
 }
 
@@ -159,31 +165,31 @@ func (w *wait) answers(s *Stream, r *refusal) {
 const mostFindings = 100
 
 // blames takes up a finding. Those that differ by the client are one.
-func (w *wait) blames(c *connected, d diag.Diagnostic, words string) {
+func (w *wait) blames(c *clients.Client, d diag.Diagnostic, words string) {
 	b := w.refusals[words]
 	if b == nil {
 		if len(w.refusals) >= mostFindings {
 			return
 		}
-		b = &blame{finding: d, clients: make(map[*connected]struct{})}
+		b = &blame{finding: d, clients: make(map[*clients.Client]struct{})}
 		w.refusals[words] = b
 	}
 	b.clients[c] = struct{}{}
 }
 
-// ends takes up that a stream has ended without an answer.
-func (w *wait) ends(s *Stream) {
+// ends takes up that a client does not give an answer any more.
+func (w *wait) ends(c *clients.Client, s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t := w.left(s); t.pending == 0 && !t.answered {
-		delete(w.clients, s.client)
+	if t := w.left(c, s); t.pending == 0 && !t.answered {
+		delete(w.clients, c)
 	}
 }
 
-// left takes a stream from those that have to answer, and returns its client.
-func (w *wait) left(s *Stream) *tally {
+// left takes an answer from those that are to come, and returns those of the client.
+func (w *wait) left(c *clients.Client, s *Stream) *tally {
 	delete(w.streams, s)
-	t := w.clients[s.client]
+	t := w.clients[c]
 	t.pending--
 	select {
 	case w.changed <- struct{}{}:
@@ -261,6 +267,7 @@ func (w *wait) end() {
 		open = append(open, s)
 	}
 	w.mu.Unlock()
+	w.polls.forgetWait(w)
 	for _, s := range open {
 		s.mu.Lock()
 		if s.wait == w {
@@ -279,7 +286,7 @@ func (s *Stream) confirm(w *wait) {
 	if s.gone || !s.concerned(now) {
 		return
 	}
-	w.expects(s)
+	w.expects(&s.client.Client, s)
 	s.wait = w
 	for _, sub := range s.subscriptions {
 		s.refuses(sub)
@@ -321,7 +328,7 @@ func (s *Stream) refuses(sub *subscription) {
 		changed[name] = true
 	}
 	if slices.ContainsFunc(r.meant(), func(name string) bool { return changed[name] }) {
-		s.wait.answers(s, r)
+		s.wait.answers(&s.client.Client, s, r, s.findings(r))
 		s.wait = nil
 	}
 }
@@ -336,6 +343,6 @@ func (s *Stream) settles(now *state) {
 			return
 		}
 	}
-	s.wait.answers(s, nil)
+	s.wait.answers(&s.client.Client, s, nil, nil)
 	s.wait = nil
 }

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +77,12 @@ type polled struct {
 	refusal     *refusal
 	since       time.Time // of the last answer, or of what the client said to that
 	last        time.Time // when the client asked last
+
+	// wait is for the client's answer to a Snapshot; nil where nobody waits. It rejected one before
+	// that where rejects is set.
+	client  *clients.Client
+	wait    *wait
+	rejects bool
 }
 
 // answer is a response by REST.
@@ -85,7 +90,8 @@ type answer struct {
 	version string
 	had     string // version_info of the request
 	at      time.Time
-	refused bool // by the client, which was logged
+	refused bool  // by the client, which was logged
+	wait    *wait // for what the client says to that
 }
 
 // Poll takes down a request. rejected means that the client says so of the response before.
@@ -111,6 +117,9 @@ func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 	v.Rejected = p.polls.with(p.Question, func(is *polled) (refused bool) {
 		is.version, is.ofType = version, now.Version(p.Type)
 		if version == "" || version == p.Version {
+			if is.wait != nil && p.polls.serves(is) {
+				is.answers(nil, nil)
+			}
 			if version != "" {
 				is.refusal = nil // it runs what is served
 			}
@@ -159,6 +168,9 @@ func (p *Poll) Sent(version string) {
 	p.polls.with(p.Question, func(is *polled) bool {
 		was := is.sent
 		is.sent = &answer{version: version, had: p.Version, at: time.Now()}
+		if p.polls.serves(is) {
+			is.sent.wait = is.wait
+		}
 		is.sentVersion, is.since = version, is.sent.at
 		if was != nil && was.version == version {
 			is.sent.refused = was.refused
@@ -170,16 +182,14 @@ func (p *Poll) Sent(version string) {
 	})
 }
 
-// status returns the question as one of a client, where now is served.
-func (is *polled) status(c clients.Client, now *state, places *places) clients.Subscription {
+// status returns the question as a client's, where now is served.
+func (is *polled) status(now *state) clients.Subscription {
 	s := clients.Subscription{
 		Sync: is.sync(now), API: is.of.API, All: is.all, Names: append([]string{}, is.names...), Asked: is.asked,
 		Version: is.version, Acknowledged: is.has, Sent: is.sentVersion, Since: is.since.UTC().Round(0),
 	}
 	if r := is.refusal; r != nil {
-		named := *r
-		named.changed = named.inState(now)
-		s.Refusal = &clients.Refusal{Version: r.version, Time: r.time.UTC().Round(0), Message: r.message, Findings: named.findings(fmt.Sprintf("client %q", c.Node), places)}
+		s.Refusal = &clients.Refusal{Version: r.version, Time: r.time.UTC().Round(0), Message: r.message, Findings: slices.Concat(diag.List{}, r.found)}
 	}
 	return s
 }
@@ -201,9 +211,6 @@ func (is *polled) sync(now *state) clients.Sync {
 // inState returns the resources that the client may mean: those that it names, or the one that it
 // has asked for.
 func (r *refusal) inState(now *state) (list []*xds.Resource) {
-	if now == nil {
-		return nil
-	}
 	if len(r.names) == 1 {
 		return slices.DeleteFunc([]*xds.Resource{now.Lookup(r.of, r.names[0])}, func(is *xds.Resource) bool { return is == nil })
 	}

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"container/list"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/xds"
 )
 
 const (
@@ -50,16 +52,25 @@ func (ps *polls) with(q Question, f func(*polled) (refused bool)) (refused bool)
 	ps.mu.Lock()
 	c := ps.client(q)
 	is := ps.question(c, q)
-	refused = f(is)
-	var line event.ResponseRejected
-	if refused {
-		line = event.ResponseRejected{Node: c.Node, Type: is.of.API, Version: is.refusal.version, Error: is.refusal.message}
+	if refused = f(is); !refused {
+		ps.mu.Unlock()
+		return false
+	}
+	r, now := is.refusal, ps.view.current.Load()
+	named := *r
+	ps.mu.Unlock()
+	// To look for a place may mean to parse a large file: nobody else waits for that.
+	named.changed = named.inState(now)
+	found := named.findings(fmt.Sprintf("client %q", c.Node), &ps.registry.places)
+	ps.mu.Lock()
+	r.found = found
+	if is.sent != nil && is.sent.wait != nil && is.sent.wait == is.wait && (q.Refused || q.Type != xds.Endpoints) {
+		is.rejected(&named, found, now)
 	}
 	ps.mu.Unlock()
-	if refused {
-		ps.registry.rejected(line, line.Type)
-	}
-	return refused
+	line := event.ResponseRejected{Node: c.Node, Type: r.of.API, Version: r.version, Error: r.message}
+	ps.registry.rejected(line, line.Type)
+	return true
 }
 
 // reads says which view they read.
@@ -100,7 +111,7 @@ func (ps *polls) question(c *poller, q Question) *polled {
 		for ps.count >= mostPolled && ps.recent.Front().Value != c {
 			ps.leave(ps.recent.Front())
 		}
-		is = &polled{of: q.Type, names: firstNames(q.Names), asked: len(q.Names), all: q.All, since: c.last}
+		is = &polled{client: &c.Client, of: q.Type, names: firstNames(q.Names), asked: len(q.Names), all: q.All, since: c.last}
 		c.questions[q.Key] = is
 		ps.count++
 	}
@@ -117,6 +128,7 @@ func (ps *polls) forgetOldest(c *poller) {
 			oldest, at = key, is.last
 		}
 	}
+	c.questions[oldest].ends()
 	delete(c.questions, oldest)
 	ps.count--
 }
@@ -133,6 +145,9 @@ func (ps *polls) leave(e *list.Element) {
 	c := ps.recent.Remove(e).(*poller)
 	delete(ps.clients, c.key)
 	ps.count -= len(c.questions)
+	for _, is := range c.questions {
+		is.ends()
+	}
 	if c.nameless() {
 		return
 	}
@@ -164,7 +179,7 @@ func (ps *polls) subscriptions(c *poller) []clients.Subscription {
 	now := ps.view.current.Load()
 	list := make([]clients.Subscription, 0, len(c.questions))
 	for _, key := range slices.Sorted(maps.Keys(c.questions)) {
-		list = append(list, c.questions[key].status(c.Client, now, &ps.registry.places))
+		list = append(list, c.questions[key].status(now))
 	}
 	return merged([]clients.Subscription{}, list)
 }

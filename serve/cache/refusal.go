@@ -25,6 +25,8 @@ type refusal struct {
 	changed []*xds.Resource
 	message string // the client's
 	time    time.Time
+	// found are the findings of a client by REST, which are made once.
+	found diag.List
 }
 
 // meant returns the names that the client means: those in its message, or else all that it was told

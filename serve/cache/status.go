@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"xdspub/clients"
+	"xdspub/diag"
 )
 
 // status returns what the client asks for, and which of it it runs.
@@ -39,9 +40,14 @@ func (s *Stream) statusOf(sub *subscription) clients.Subscription {
 		is.Since = sub.since.UTC().Round(0)
 	}
 	if r := sub.refusal; r != nil {
-		is.Refusal = &clients.Refusal{Version: r.version, Time: r.time.UTC().Round(0), Message: r.message, Findings: r.findings(fmt.Sprintf("client %q", s.client.Node), &s.view.clients.places)}
+		is.Refusal = &clients.Refusal{Version: r.version, Time: r.time.UTC().Round(0), Message: r.message, Findings: s.findings(r)}
 	}
 	return is
+}
+
+// findings returns those about a refusal of the client.
+func (s *Stream) findings(r *refusal) diag.List {
+	return r.findings(fmt.Sprintf("client %q", s.client.Node), &s.view.clients.places)
 }
 
 // syncOf reports whether the client runs what it asks for.

@@ -75,7 +75,7 @@ func (s *Stream) Close() {
 		s.timer.Stop()
 	}
 	if s.wait != nil {
-		s.wait.ends(s)
+		s.wait.ends(&s.client.Client, s)
 		s.wait = nil
 	}
 	if s.client != nil {

@@ -65,13 +65,14 @@ func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 // push sends what has changed to all streams, and wakes who waits for it. The streams answer to a
 // wait, unless that is nil.
 func (v *view) push(w *wait) {
-	v.wake(v.current.Load())
 	streams := v.all()
-	if w != nil {
-		for _, s := range streams { // before one of them can answer
+	if w != nil { // before a client can answer
+		for _, s := range streams {
 			s.confirm(w)
 		}
+		v.clients.polls.confirm(w, v)
 	}
+	v.wake(v.current.Load())
 	for _, s := range streams {
 		s.published()
 	}

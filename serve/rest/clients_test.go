@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"xdspub/clients"
+	"xdspub/quorum"
+	"xdspub/serve/cache"
 )
 
 // shown are the clients, with the state of each type.
@@ -141,6 +144,74 @@ func TestRejected(t *testing.T) {
 			t.Error(r)
 		}
 	})
+}
+
+// TestConfirmedByREST: a client by REST confirms what it asks again for with its version. It rejects what
+// it gives a reason for, or, as an Envoy, what it asks for once more with the version of before. Who has
+// gone, and who is nobody, is not waited for.
+func TestConfirmedByREST(t *testing.T) {
+	all, err := quorum.Parse("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		reply string // to what is sent; %s and %s are the version that it had and the one of that
+		after time.Duration
+		want  cache.Answers
+	}{
+		"taken":    {`, "version_info": "%[2]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1}},
+		"a reason": {`, "version_info": "%[1]s", "error_detail": {"message": "in listener 'b': no such port"}`, 0, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
+		"silence":  {`, "version_info": "%[1]s"`, time.Second, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
+		"nothing":  {"", time.Minute, cache.Answers{Concerned: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := start(t)
+				s.publish("l/a", "c/a")
+				ask := func(path, more string) (told, version string) {
+					return s.ask(path, `{`+node140+more+`}`, 30*time.Second)
+				}
+				_, had := ask("listeners", "")
+				ask("clusters", "")
+				s.ask("listeners", `{"node": {"id": "gone"}}`, time.Second)
+				s.ask("listeners", `{}`, time.Second)
+				time.Sleep(3 * time.Minute)
+				ask("clusters", "")
+
+				said := make(chan cache.Answers)
+				waits := make(chan string)
+				go func() {
+					told, is := ask("listeners", fmt.Sprintf(`, "version_info": %q`, had))
+					if told != "a b" {
+						t.Error(told)
+					}
+					waits <- is
+				}()
+				synctest.Wait()
+				go func() {
+					a, err := s.cache.Confirm(t.Context(), s.snapshot("l/a", "l/b", "c/a"), cache.Confirmation{Quorum: all})
+					if err != nil {
+						t.Error(err)
+					}
+					said <- a
+				}()
+				is := <-waits
+				time.Sleep(tt.after)
+				if tt.reply != "" {
+					go ask("listeners", fmt.Sprintf(tt.reply, had, is))
+					// What is taken back is confirmed by the request that waits for it.
+				}
+				a := <-said
+				if found := fmt.Sprint(a.Findings); (len(a.Findings) == 1) != tt.want.Refused || strings.Contains(tt.reply, "no such port") && !strings.Contains(found, `tree.yaml:2:3: error: client "edge" rejected LDS "b": in listener 'b'`) {
+					t.Errorf("findings: %s", found)
+				}
+				if a.Findings = nil; !reflect.DeepEqual(a, tt.want) {
+					t.Errorf("%+v, want %+v", a, tt.want)
+				}
+				s.handler.EndWaits()
+			})
+		})
+	}
 }
 
 // TestManyClients: what is known of clients is bounded, whoever they say they are and whatever they

@@ -59,6 +59,13 @@ var documents = map[string]string{
 // publish publishes resources, as in c/blue@2.
 func (s *server) publish(words ...string) {
 	s.Helper()
+	if err := s.cache.Publish(s.Context(), s.snapshot(words...)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *server) snapshot(words ...string) *xds.Snapshot {
+	s.Helper()
 	var text strings.Builder
 	for _, word := range words {
 		letter, rest, _ := strings.Cut(word, "/")
@@ -72,9 +79,7 @@ func (s *server) publish(words ...string) {
 	if len(words) > 0 && result.Diagnostics.HasErrors() {
 		s.Fatal(result.Diagnostics)
 	}
-	if err := s.cache.Publish(s.Context(), result.Snapshot()); err != nil {
-		s.Fatal(err)
-	}
+	return result.Snapshot()
 }
 
 // answer is what a client gets.
