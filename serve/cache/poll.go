@@ -78,11 +78,11 @@ type polled struct {
 	since       time.Time // of the last answer, or of what the client said to that
 	last        time.Time // when the client asked last
 
-	// wait is for the client's answer to a Snapshot; nil where nobody waits. It rejected one before
-	// that where rejects is set.
-	client  *clients.Client
-	wait    *wait
-	rejects bool
+	// wait is for the client's answer to a Snapshot; nil where nobody waits. before means that
+	// it rejected one before that.
+	client *clients.Client
+	wait   *wait
+	before bool
 }
 
 // answer is a response by REST.
@@ -91,6 +91,8 @@ type answer struct {
 	had     string // version_info of the request
 	at      time.Time
 	refused bool  // by the client, which was logged
+	again   bool  // it was sent after a refusal
+	sure    bool  // the client gave a reason, or refused it again
 	wait    *wait // for what the client says to that
 }
 
@@ -146,6 +148,7 @@ func (is *polled) pause(q Question) (pause time.Duration, refused bool) {
 	if !q.Envoy && !was.refused || was.had != q.Version || since < soon {
 		return 0, false
 	}
+	was.sure = was.again
 	if !was.refused {
 		refused = is.refuses(q, was.version)
 	}
@@ -154,7 +157,7 @@ func (is *polled) pause(q Question) (pause time.Duration, refused bool) {
 
 // refuses takes down that a client refuses a version. It returns true.
 func (is *polled) refuses(q Question, version string) bool {
-	is.sent.refused, is.since = true, time.Now()
+	is.sent.refused, is.sent.sure, is.since = true, q.Refused, time.Now()
 	reason := "by REST Envoy gives no reason: it asks again for what it had; its own log has the reason"
 	if q.Refused {
 		reason = q.Reason
@@ -173,7 +176,7 @@ func (p *Poll) Sent(version string) {
 		}
 		is.sentVersion, is.since = version, is.sent.at
 		if was != nil && was.version == version {
-			is.sent.refused = was.refused
+			is.sent.refused, is.sent.again = was.refused, was.refused
 			if time.Since(was.at) < soon {
 				is.sent.at = was.at
 			}

@@ -9,9 +9,9 @@ import (
 )
 
 // A client by REST has taken what it asks again for with that version, and rejects what it says so of or,
-// as an Envoy, asks for once more with the version of before. That may be another cluster of it where it
-// asks for endpoints: then it has not answered. A client answers once for each of its questions that a
-// Snapshot concerns.
+// as an Envoy, asks for once more with the version of before, and does so again after a pause: a response
+// may be lost, and another cluster of it may ask for the same endpoints. A client answers once for each of
+// its questions that a Snapshot concerns.
 
 // confirm has the clients that the current state of a view concerns answer to a wait. It comes before
 // those that wait for a change are told.
@@ -36,7 +36,7 @@ func (ps *polls) confirm(w *wait, v *view) {
 				continue
 			}
 			w.expects(&c.Client, nil)
-			is.wait, is.rejects = w, is.refusal != nil
+			is.wait, is.before = w, is.refusal != nil
 			if is.sent != nil && ps.serves(is) { // it was faster
 				is.sent.wait = w
 			}
@@ -89,12 +89,17 @@ func (is *polled) answers(r *refusal, found diag.List) {
 	is.wait = nil
 }
 
+// rejects reports whether the client has rejected the response that the wait is for.
+func (is *polled) rejects() bool {
+	return is.wait != nil && is.sent != nil && is.sent.wait == is.wait && is.sent.sure
+}
+
 // rejected answers to the wait by a refusal. A client that has rejected what was there before, and does
 // not say that it means what has changed, goes on to reject that: this is no answer to the Snapshot.
 func (is *polled) rejected(r *refusal, found diag.List, now *state) {
 	changed := setOf(now.changed(is.of))
 	means := slices.ContainsFunc(r.changed, func(meant *xds.Resource) bool { return changed[meant.Name] })
-	if is.rejects && !means {
+	if is.before && !means {
 		r, found = nil, nil
 	}
 	is.answers(r, found)

@@ -11,7 +11,6 @@ import (
 	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/xds"
 )
 
 const (
@@ -52,7 +51,7 @@ func (ps *polls) with(q Question, f func(*polled) (refused bool)) (refused bool)
 	ps.mu.Lock()
 	c := ps.client(q)
 	is := ps.question(c, q)
-	if refused = f(is); !refused {
+	if refused = f(is); !refused && !is.rejects() {
 		ps.mu.Unlock()
 		return false
 	}
@@ -64,13 +63,15 @@ func (ps *polls) with(q Question, f func(*polled) (refused bool)) (refused bool)
 	found := named.findings(fmt.Sprintf("client %q", c.Node), &ps.registry.places)
 	ps.mu.Lock()
 	r.found = found
-	if is.sent != nil && is.sent.wait != nil && is.sent.wait == is.wait && (q.Refused || q.Type != xds.Endpoints) {
+	if is.rejects() {
 		is.rejected(&named, found, now)
 	}
 	ps.mu.Unlock()
-	line := event.ResponseRejected{Node: c.Node, Type: r.of.API, Version: r.version, Error: r.message}
-	ps.registry.rejected(line, line.Type)
-	return true
+	if refused {
+		line := event.ResponseRejected{Node: c.Node, Type: r.of.API, Version: r.version, Error: r.message}
+		ps.registry.rejected(line, line.Type)
+	}
+	return refused
 }
 
 // reads says which view they read.

@@ -147,7 +147,7 @@ func TestRejected(t *testing.T) {
 }
 
 // TestConfirmedByREST: a client by REST confirms what it asks again for with its version. It rejects what
-// it gives a reason for, or, as an Envoy, what it asks for once more with the version of before. Who has
+// it gives a reason for, or, as an Envoy, what it goes on to ask for with the version of before. Who has
 // gone, and who is nobody, is not waited for.
 func TestConfirmedByREST(t *testing.T) {
 	all, err := quorum.Parse("all")
@@ -159,10 +159,11 @@ func TestConfirmedByREST(t *testing.T) {
 		after time.Duration
 		want  cache.Answers
 	}{
-		"taken":    {`, "version_info": "%[2]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1}},
-		"a reason": {`, "version_info": "%[1]s", "error_detail": {"message": "in listener 'b': no such port"}`, 0, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
-		"silence":  {`, "version_info": "%[1]s"`, time.Second, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
-		"nothing":  {"", time.Minute, cache.Answers{Concerned: 1}},
+		"taken":           {`, "version_info": "%[2]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1}},
+		"a reason":        {`, "version_info": "%[1]s", "error_detail": {"message": "in listener 'b': no such port"}`, 0, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
+		"silence":         {`, "version_info": "%[1]s"`, time.Second, cache.Answers{Concerned: 1, Rejected: 1, Refused: true, TakenBack: true}},
+		"a lost response": {`, "version_info": "%[1]s"`, time.Second, cache.Answers{Concerned: 1, Acknowledged: 1}},
+		"nothing":         {"", time.Minute, cache.Answers{Concerned: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -197,10 +198,17 @@ func TestConfirmedByREST(t *testing.T) {
 				}()
 				is := <-waits
 				time.Sleep(tt.after)
-				if tt.reply != "" {
-					go ask("listeners", fmt.Sprintf(tt.reply, had, is))
-					// What is taken back is confirmed by the request that waits for it.
-				}
+				ended := make(chan struct{})
+				go func() { // what is taken back is confirmed by a request that waits for it
+					defer close(ended)
+					for told := "a b"; tt.reply != "" && told == "a b"; {
+						told, _ = ask("listeners", fmt.Sprintf(tt.reply, had, is))
+						if name == "a lost response" {
+							had = is
+						}
+						time.Sleep(time.Second)
+					}
+				}()
 				a := <-said
 				if found := fmt.Sprint(a.Findings); (len(a.Findings) == 1) != tt.want.Refused || strings.Contains(tt.reply, "no such port") && !strings.Contains(found, `tree.yaml:2:3: error: client "edge" rejected LDS "b": in listener 'b'`) {
 					t.Errorf("findings: %s", found)
@@ -209,6 +217,7 @@ func TestConfirmedByREST(t *testing.T) {
 					t.Errorf("%+v, want %+v", a, tt.want)
 				}
 				s.handler.EndWaits()
+				<-ended
 			})
 		})
 	}
