@@ -70,3 +70,36 @@ func TestQuorumOfEnvoys(t *testing.T) {
 		})
 	}
 }
+
+// TestQuorumOfREST: an Envoy by REST confirms a snapshot, and one that it rejects is taken back.
+func TestQuorumOfREST(t *testing.T) {
+	k := allKinds[len(kinds)]
+	c := cache.New(cache.Options{Cluster: "xds_cluster"})
+	address := k.listen(t, c)
+	up := envoytest.NewUpstream(t, "blue")
+	in, port := envoytest.FreePort(t), envoytest.FreePort(t)
+	before := fmt.Sprintf(clusterTo, "blue", up.Port()) + fmt.Sprintf(listenerAt, "in", in, "127.0.0.1") + fmt.Sprintf(routeTo, "blue")
+	if err := c.Publish(t.Context(), parse(t, before)); err != nil {
+		t.Fatal(err)
+	}
+	start(t, k, address, fmt.Sprintf(own, port))
+	const synced = "edge rest, CDS SYNCED, EDS SYNCED, LDS SYNCED, RDS SYNCED"
+	eventually(t, c, synced)
+	confirm := func(text string) cache.Answers {
+		t.Helper()
+		a, err := c.Confirm(t.Context(), parse(t, text), cache.Confirmation{Quorum: quorumOf(t, "all"), Timeout: 5 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if a := confirm(before + fmt.Sprintf(alone, port)); !a.TakenBack || a.Concerned != 1 || a.Rejected != 1 || len(a.Findings) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	eventually(t, c, synced)
+	more := before + fmt.Sprintf(listenerAt, "more", envoytest.FreePort(t), "127.0.0.1")
+	if a := confirm(more); a.Refused || a.Concerned != 1 || a.Acknowledged != 1 {
+		t.Fatalf("%+v", a)
+	}
+	eventually(t, c, synced)
+}
