@@ -60,9 +60,7 @@ func TestChanges(t *testing.T) {
 		// Events keep their order: once this one has counted, those of the script have. Only
 		// where the root itself was away, it may go with the old watches.
 		last := fmt.Sprint("last", i)
-		for seen := false; !seen; seen = log.counts(filepath.Join(root, last)) {
-			sh.Run(t, root, "echo >>"+last)
-		}
+		log.again(t, filepath.Join(root, last), func(int) { sh.Run(t, root, "echo >>"+last) })
 		waitSignal(t, w)
 		got := read()
 		if got.All != s.all {

@@ -40,6 +40,9 @@ func (d *debouncer) finish(path string) {
 	}
 }
 
+// again has the burst fire once more at once, unless an event prolongs it.
+func (d *debouncer) again() { d.after(0) }
+
 func (d *debouncer) after(wait time.Duration) { d.timer.Reset(min(wait, time.Until(d.deadline))) }
 
 // fire delivers once a burst; who receives calls end, unless an event has

@@ -116,10 +116,14 @@ func (t *tree) scan(ctx context.Context) error {
 	if err := t.follow(ctx, t.root); err != nil {
 		return err
 	}
-	if _, ok := t.byPath[t.root]; !ok {
-		return fmt.Errorf("watch %s: %w", t.root, syscall.ENOTDIR)
+	switch _, ok := t.byPath[t.root]; {
+	case ok:
+		return nil
+	case info.IsDir(): // it has gone since
+		t.info = nil
+		return fmt.Errorf("watch: %w", &fs.PathError{Op: "stat", Path: t.root, Err: syscall.ENOENT})
 	}
-	return nil
+	return fmt.Errorf("watch %s: %w", t.root, syscall.ENOTDIR)
 }
 
 // turned reports whether root is not the folder that was last scanned.

@@ -61,3 +61,40 @@ func TestScanEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestRootGoesInALook: a root that goes in the midst of a look is missing, and no file.
+func TestRootGoesInALook(t *testing.T) {
+	root := filepath.Join(makeTree(t, "root/a"), "root")
+	done, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-done:
+				stopped <- nil
+				return
+			default:
+				if err := errors.Join(os.Rename(root, root+"~"), os.Rename(root+"~", root)); err != nil {
+					stopped <- err
+					return
+				}
+			}
+		}
+	}()
+	tree := &tree{root: root, always: true, names: maxNames, warn: func(err error) { t.Error(err) }}
+	want, missing := "watch: stat "+root+": no such file or directory", 0
+	for range 5000 {
+		if err := tree.rewatch(t.Context()); err != nil && err.Error() != want {
+			t.Fatal(err)
+		} else if err != nil {
+			missing++
+		}
+		if (tree.info == nil) != (len(tree.byPath) == 0) {
+			t.Fatal("a root is remembered that was not watched")
+		}
+	}
+	close(done)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("missing in %d of 5000 looks", missing)
+}

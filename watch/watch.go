@@ -235,6 +235,9 @@ func (w *Watcher) signal(r Reason) {
 
 // settled reports whether the burst that fires is at its end. If not, it goes on.
 func (w *Watcher) settled(ctx context.Context) bool {
+	if !w.burst.overdue() && w.late(ctx) {
+		return false
+	}
 	if w.git.busy() {
 		w.burst.end() // from here a new one, so that the lock is asked for again
 		w.burst.event("")
@@ -244,6 +247,20 @@ func (w *Watcher) settled(ctx context.Context) bool {
 	// case: what it finds now needs no signal later.
 	overdue := w.burst.overdue()
 	return !(w.tree.polled() && w.pollAgain(ctx)) || overdue
+}
+
+// late takes up an event that is there already when the burst fires, as on a machine that is
+// busy: the burst fires again after it. It reports whether there was one.
+func (w *Watcher) late(ctx context.Context) bool {
+	events, _ := w.tree.channels()
+	select {
+	case event := <-events:
+		w.burst.again()
+		w.handle(ctx, event)
+		return true
+	default:
+		return false
+	}
 }
 
 func (w *Watcher) handle(ctx context.Context, e fsnotify.Event) {
