@@ -1,14 +1,12 @@
 package serve_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -94,7 +92,7 @@ func (c *clientTo) reply(words string, names ...string) error {
 func eventually(t *testing.T, c *cache.Cache, want string) []clients.Client {
 	t.Helper()
 	var list []clients.Client
-	envoytest.Eventually(t, 20*time.Second, "the clients are "+want, func() (bool, string) {
+	envoytest.Eventually(t, patience, "the clients are "+want, func() (bool, string) {
 		list = c.Clients()
 		is := textOf(list)
 		return is == want, is
@@ -204,7 +202,7 @@ func TestClientsOfOneNode(t *testing.T) {
 		if name == "green" {
 			eds.answer("", name)
 		}
-		envoytest.Eventually(t, 20*time.Second, "the client asks for "+name, func() (bool, string) {
+		envoytest.Eventually(t, patience, "the client asks for "+name, func() (bool, string) {
 			list := c.Clients()
 			return strings.Contains(fmt.Sprint(list), name), fmt.Sprint(list)
 		})
@@ -214,7 +212,7 @@ func TestClientsOfOneNode(t *testing.T) {
 		t.Errorf("%+v", eds)
 	}
 	one.Close()
-	envoytest.Eventually(t, 20*time.Second, "one client is gone, with all types", func() (bool, string) {
+	envoytest.Eventually(t, patience, "one client is gone, with all types", func() (bool, string) {
 		is := textOf(c.Clients())
 		return strings.HasPrefix(is, "edge grpc, CDS SYNCED; edge grpc gone, CDS SYNCED, EDS "), is
 	})
@@ -223,11 +221,11 @@ func TestClientsOfOneNode(t *testing.T) {
 // TestRejectionsAreLoggedOnce: for a node, a type and a version, be there many clients of the node
 // that come and go.
 func TestRejectionsAreLoggedOnce(t *testing.T) {
-	var log bytes.Buffer
+	var log syncBuffer
 	c := cache.New(cache.Options{Log: event.New(slog.NewTextHandler(&log, nil))})
 	socket := listen(t, c)
 	rejections := uint64(0)
-	for _, content := range []string{"1", "2", "1"} {
+	for i, content := range []string{"1", "2", "1"} {
 		publishTo(t, c, "c/blue@"+content)
 		for range 3 {
 			a := openAt(t, dialTo(t, socket), "edge", adsMethod)
@@ -235,14 +233,15 @@ func TestRejectionsAreLoggedOnce(t *testing.T) {
 			a.hear()
 			a.answer("no\n" + strings.Repeat("x", 10_000))
 			rejections++
-			envoytest.Eventually(t, 20*time.Second, "the NACK is counted", func() (bool, string) {
+			envoytest.Eventually(t, patience, "the NACK is counted and logged", func() (bool, string) {
 				list := c.Rejections()
-				return len(list) == 1 && list[0] == clients.Rejections{Node: "edge", API: "CDS", Count: rejections}, fmt.Sprint(list)
+				return len(list) == 1 && list[0] == clients.Rejections{Node: "edge", API: "CDS", Count: rejections} && strings.Count(log.String(), "event=response-rejected") > i, fmt.Sprint(list)
 			})
 			a.end()
 		}
 	}
-	if n := strings.Count(log.String(), "event=response-rejected"); n != 3 || log.Len() > 20_000 {
-		t.Errorf("%d lines:\n%s", n, log.String())
+	text := log.String()
+	if n := strings.Count(text, "event=response-rejected"); n != 3 || len(text) > 20_000 {
+		t.Errorf("%d lines:\n%s", n, text)
 	}
 }

@@ -76,7 +76,7 @@ func newRobot(t *testing.T, socket, node string, v verdict) *robot {
 // runs waits until the robot has taken resources of a type.
 func (r *robot) runs(api, want string) {
 	r.t.Helper()
-	envoytest.Eventually(r.t, 20*time.Second, "the client runs "+want, func() (bool, string) {
+	envoytest.Eventually(r.t, patience, "the client runs "+want, func() (bool, string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.has[api] == want, r.has[api]
@@ -182,7 +182,7 @@ func like(is, want string) bool {
 // quiet waits until so many clients have answered all that they were sent.
 func quiet(t *testing.T, c *cache.Cache, n int) {
 	t.Helper()
-	envoytest.Eventually(t, 20*time.Second, "all clients have answered", func() (bool, string) {
+	envoytest.Eventually(t, patience, "all clients have answered", func() (bool, string) {
 		list := c.Clients()
 		text := textOf(list)
 		return len(list) == n && strings.Count(text, "CDS") == n && strings.Count(text, "LDS") == n && !strings.Contains(text, "STALE"), text

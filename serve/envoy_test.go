@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func (k kindOf) listen(t *testing.T, c *cache.Cache) string {
 	if k.kind != cache.REST {
 		return "pipe: {path: " + listen(t, c) + "}"
 	}
-	network, at := "unix", filepath.Join(t.TempDir(), "xds.sock")
+	network, at := "unix", socketPath(t)
 	if k.tcp {
 		network, at = "tcp", "127.0.0.1:0"
 	}
@@ -102,9 +103,21 @@ func (k kindOf) listen(t *testing.T, c *cache.Cache) string {
 	return "pipe: {path: " + at + "}"
 }
 
+// socketPath returns the path of a new socket. It is short: a folder of t.TempDir has the name of the
+// test in it.
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
 // listen serves a cache by gRPC on a Unix socket, and returns its path.
 func listen(t testing.TB, c *cache.Cache) string {
-	socket := filepath.Join(t.TempDir(), "xds.sock")
+	socket := socketPath(t)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +151,7 @@ func TestEnvoy(t *testing.T) {
 			url := fmt.Sprintf("http://127.0.0.1:%d/", port)
 			answers := func(want string) {
 				t.Helper()
-				envoytest.Eventually(t, 30*time.Second, "Envoy answers "+want, func() (bool, string) {
+				envoytest.Eventually(t, patience, "Envoy answers "+want, func() (bool, string) {
 					status, body, err := envoytest.Get(t, url)
 					return err == nil && status == 200 && body == want, fmt.Sprint(status, body, err)
 				})
@@ -175,7 +188,7 @@ func TestEnvoy(t *testing.T) {
 			// A listener that Envoy can't open: it refuses that once, and the other stays.
 			bad := fmt.Sprintf(listenerAt, "bad", port+1, "192.0.2.1")
 			publish(fmt.Sprintf(clusterTo, "new-4", blue.Port()) + in + bad + fmt.Sprintf(routeTo, "new-4"))
-			envoytest.Eventually(t, 30*time.Second, "Envoy refuses the listener", func() (bool, string) {
+			envoytest.Eventually(t, patience, "Envoy refuses the listener", func() (bool, string) {
 				n := envoy.Stat(t, "listener_manager.lds.update_rejected")
 				return n > 0, fmt.Sprint(n)
 			})
@@ -246,7 +259,7 @@ func TestOtherTypes(t *testing.T) {
 			envoy := start(t, k, address, "layered_runtime: {layers: [{name: flags, rtds_layer: {name: flags, rtds_config: {resource_api_version: V3, "+source+"}}}]}")
 			answers := func(port int, host string, want int) {
 				t.Helper()
-				envoytest.Eventually(t, 20*time.Second, fmt.Sprint("Envoy answers ", want, " for ", host), func() (bool, string) {
+				envoytest.Eventually(t, patience, fmt.Sprint("Envoy answers ", want, " for ", host), func() (bool, string) {
 					status, body, err := envoytest.GetHost(t, fmt.Sprintf("http://127.0.0.1:%d/", port), host)
 					return err == nil && status == want, fmt.Sprint(status, body, err)
 				})
@@ -258,7 +271,7 @@ func TestOtherTypes(t *testing.T) {
 				t.Errorf("runtime: %s", runtime)
 			}
 			publish(418)
-			envoytest.Eventually(t, 20*time.Second, "the filter changes", func() (bool, string) {
+			envoytest.Eventually(t, patience, "the filter changes", func() (bool, string) {
 				_, body, err := envoytest.GetHost(t, fmt.Sprintf("http://127.0.0.1:%d/x", vhds), "b.example")
 				return err == nil && body == "418", fmt.Sprint(body, err)
 			})

@@ -49,7 +49,7 @@ func TestGRPCClient(t *testing.T) {
 		t.Errorf("answers from %d", is)
 	}
 	publish(green)
-	for deadline := time.Now().Add(20 * time.Second); call() != green; {
+	for deadline := time.Now().Add(patience); call() != green; {
 		if time.Now().After(deadline) {
 			t.Fatal("the endpoint is not followed")
 		}

@@ -278,12 +278,12 @@ func TestGRPCVerdicts(t *testing.T) {
 					if got != v.grpc || said.String() != "" {
 						t.Errorf("grpc-go: %s, not %s\n%s", got, v.grpc, said)
 					}
-				case <-time.After(20 * time.Second):
+				case <-time.After(patience):
 					t.Errorf("grpc-go: nothing, not %s\n%s", v.grpc, said)
 				}
 				return
 			}
-			envoytest.Eventually(t, 20*time.Second, "grpc-go rejects the resource", func() (bool, string) {
+			envoytest.Eventually(t, patience, "grpc-go rejects the resource", func() (bool, string) {
 				return strings.Contains(said.String(), v.grpc), said.String()
 			})
 		})

@@ -41,7 +41,7 @@ func TestEnvoyRESTByHTTP2(t *testing.T) {
 			envoy := envoytest.Start(t, envoytest.Options{Bootstrap: fmt.Appendf(nil, restByHTTP2, restSource, s.web[strings.LastIndex(s.web, ":")+1:], socket)})
 			answers := func(want string) {
 				t.Helper()
-				envoytest.Eventually(t, 30*time.Second, "Envoy answers "+want, func() (bool, string) {
+				envoytest.Eventually(t, patience, "Envoy answers "+want, func() (bool, string) {
 					status, body, err := envoytest.Get(t, fmt.Sprintf("http://127.0.0.1:%d/", port))
 					return err == nil && status == 200 && body == want, fmt.Sprint(status, body, err)
 				})
@@ -51,7 +51,7 @@ func TestEnvoyRESTByHTTP2(t *testing.T) {
 			answers("green")
 			shows := func(want string) {
 				t.Helper()
-				envoytest.Eventually(t, 30*time.Second, want, func() (bool, string) {
+				envoytest.Eventually(t, patience, want, func() (bool, string) {
 					is := textOf(s.Clients())
 					return is == want, is
 				})
@@ -66,7 +66,7 @@ func TestEnvoyRESTByHTTP2(t *testing.T) {
 			if err := s.Retry(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			envoytest.Eventually(t, 30*time.Second, "Envoy rejects the listener once more", func() (bool, string) {
+			envoytest.Eventually(t, patience, "Envoy rejects the listener once more", func() (bool, string) {
 				n := envoy.Stat(t, "listener_manager.lds.update_rejected")
 				return n > refused, fmt.Sprint(n)
 			})

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -11,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -70,7 +70,7 @@ func run(t testing.TB, o serve.Options) *running {
 	t.Helper()
 	s := &running{t: t, log: new(syncBuffer), ended: make(chan error, 1)}
 	s.tcp, s.web = fmt.Sprint("127.0.0.1:", envoytest.FreePort(t)), fmt.Sprint("127.0.0.1:", envoytest.FreePort(t))
-	s.socket = filepath.Join(t.TempDir(), "s")
+	s.socket = socketPath(t)
 	o.GRPC, o.HTTP = []string{s.tcp, "unix:" + s.socket}, []string{s.web}
 	o.Cluster, o.Log = "xds_cluster", event.New(slog.NewTextHandler(s.log, nil))
 	if o.DrainTime == 0 {
@@ -106,13 +106,13 @@ func (s *running) publish(text string) {
 }
 
 // dial connects to an address, with the credentials of TLS or nil.
-func dial(t testing.TB, address string, c *tls.Config) *grpc.ClientConn {
+func dial(t testing.TB, address string, c *tls.Config, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	creds := insecure.NewCredentials()
 	if c != nil {
 		creds = credentials.NewTLS(c)
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	conn, err := grpc.NewClient(address, append(more, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,16 +151,35 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// answered sends a request for clusters, and fails where it gets no answer.
-func answered(t testing.TB, s sotwStream) *discoveryv3.DiscoveryResponse {
+// asks sends a request for clusters, and returns the answer or the error with which the stream
+// ends.
+func asks(t testing.TB, s sotwStream) (*discoveryv3.DiscoveryResponse, error) {
 	t.Helper()
 	if err := s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xds.Cluster.URL(), Node: &corev3.Node{Id: "good"}}); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	r, err := s.Recv()
+	return s.Recv()
+}
+
+// answered fails where a request for clusters gets no answer.
+func answered(t testing.TB, s sotwStream) *discoveryv3.DiscoveryResponse {
+	t.Helper()
+	r, err := asks(t, s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// soonAnswered asks again and again until a stream is answered, which open opens. It is for servers
+// with limits of time that a busy machine may exceed.
+func soonAnswered(t testing.TB, open func() sotwStream) (r *discoveryv3.DiscoveryResponse) {
+	t.Helper()
+	envoytest.Eventually(t, patience, "a request is answered", func() (bool, string) {
+		var err error
+		r, err = asks(t, open())
+		return err == nil, fmt.Sprint(err)
+	})
 	return r
 }
 
@@ -254,7 +273,7 @@ func TestHostileRequests(t *testing.T) {
 			if is.Code() != c.want || !strings.Contains(is.Message(), c.message) || len(is.Message()) > 200 {
 				t.Errorf("ends with %v: %.300s", is.Code(), is.Message())
 			}
-			answered(t, open(t, conn)) // on the same connection
+			soonAnswered(t, func() sotwStream { return open(t, conn) }) // on the same connection
 		})
 	}
 	if s.follows(good, last); strings.Count(s.log.String(), "secrets are sent") != 1 {
@@ -336,7 +355,9 @@ func (rawCodec) Name() string                    { return "proto" }
 func TestHostileConnections(t *testing.T) {
 	s := run(t, serve.Options{Limits: serve.Limits{Handshake: 300 * time.Millisecond, Connections: 50, Header: 2000}})
 	s.publish(oneCluster)
-	good := open(t, dial(t, s.tcp, nil))
+	// Where the machine is busy, even a good client may need more than one handshake.
+	patient := grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
+	good := open(t, dial(t, s.tcp, nil, patient))
 	last := answered(t, good)
 	t.Run("bytes", func(t *testing.T) {
 		for name, c := range map[string]struct {
@@ -362,9 +383,7 @@ func TestHostileConnections(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				conn := rawDial(t, c.address)
-				if _, err := io.WriteString(conn, c.bytes); err != nil {
-					t.Fatal(err)
-				}
+				_, _ = io.WriteString(conn, c.bytes) // the server may have heard enough
 				if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
 					t.Error("the connection stays open")
 				}
@@ -375,7 +394,7 @@ func TestHostileConnections(t *testing.T) {
 		for range 200 {
 			rawDial(t, s.tcp)
 		}
-		answered(t, open(t, dial(t, s.tcp, nil)))
+		answered(t, open(t, dial(t, s.tcp, nil, patient)))
 	})
 	s.follows(good, last)
 }
@@ -398,24 +417,33 @@ func rawDial(t testing.TB, address string) net.Conn {
 	return conn
 }
 
-// h2 is a client of HTTP/2 that sends frames as it likes.
+// h2 is a client of HTTP/2 that sends frames as it likes. What it writes leaves in one go when it
+// reads: so a server with little patience has it, however busy the machine is.
 type h2 struct {
 	*http2.Framer
 	net.Conn
+	out *bufio.Writer
 }
 
 func dialH2(t testing.TB, address string) h2 {
 	t.Helper()
 	conn := rawDial(t, address)
-	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+	out := bufio.NewWriterSize(conn, 64<<10)
+	if _, err := out.WriteString(http2.ClientPreface); err != nil {
 		t.Fatal(err)
 	}
-	c := h2{http2.NewFramer(conn, conn), conn}
+	c := h2{http2.NewFramer(out, conn), conn, out}
 	c.Framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	if err := c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// ReadFrame returns the next frame.
+func (c h2) ReadFrame() (http2.Frame, error) {
+	_ = c.out.Flush() // reading tells why
+	return c.Framer.ReadFrame()
 }
 
 // frame returns the next frame of a kind; it fails where the connection ends before.
@@ -452,8 +480,11 @@ const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAg
 func TestPings(t *testing.T) {
 	s := run(t, serve.Options{})
 	c := dialH2(t, s.tcp)
+	if err := c.out.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	go func() {
-		for c.WritePing(false, [8]byte{}) == nil {
+		for pings := http2.NewFramer(c.Conn, nil); pings.WritePing(false, [8]byte{}) == nil; {
 		}
 	}()
 	if f := c.frame(t, http2.FrameGoAway).(*http2.GoAwayFrame); f.ErrCode != http2.ErrCodeEnhanceYourCalm {
@@ -552,7 +583,8 @@ func TestNeverReads(t *testing.T) {
 				_ = c.WritePing(true, p.Data)
 			}
 		}
-		if n := len(answered(t, open(t, dial(t, s.tcp, nil))).Resources); n != 5000 {
+		other := dial(t, s.tcp, nil)
+		if n := len(soonAnswered(t, func() sotwStream { return open(t, other) }).Resources); n != 5000 {
 			t.Errorf("the other is told %d clusters", n)
 		}
 	}
@@ -624,8 +656,10 @@ func TestDrain(t *testing.T) {
 	stream := open(t, conn)
 	answered(t, stream)
 	raw := rawDial(t, s.tcp) // a half-open connection
+	stopped := time.Now()
 	s.stop()
-	if is := ends(t, stream); is.Code() != codes.Unavailable || is.Message() != "the server ends" {
+	// After a second it ends with its connection.
+	if is := ends(t, stream); is.Code() != codes.Unavailable || is.Message() != "the server ends" && time.Since(stopped) < time.Second {
 		t.Error(is)
 	}
 	if _, err := io.Copy(io.Discard, raw); os.IsTimeout(err) {

@@ -84,7 +84,7 @@ type play struct {
 
 func newPlay(t *testing.T) *play {
 	p := &play{t: t, cache: cache.New(cache.Options{}), clients: make(map[string]*client)}
-	socket := filepath.Join(t.TempDir(), "s")
+	socket := socketPath(t)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -274,8 +274,8 @@ type client struct {
 	features []string
 }
 
-// patience is how long a step waits for a response that must come.
-const patience = 20 * time.Second
+// patience is how long a step waits for what must come. It only bounds a failing test.
+const patience = 2 * time.Minute
 
 func (p *play) open(name, kind string) *client {
 	c := &client{play: p, told: make(chan proto.Message, 100), nonce: make(map[string][]string), version: make(map[string]string), names: make(map[string][]string)}

@@ -54,7 +54,7 @@ func TestQuorumOfEnvoys(t *testing.T) {
 			}
 			eventually(t, c, synced+"; "+synced)
 			for _, envoy := range []*envoytest.Envoy{one, other} {
-				envoytest.Eventually(t, 20*time.Second, "the listener is gone", func() (bool, string) {
+				envoytest.Eventually(t, patience, "the listener is gone", func() (bool, string) {
 					listeners := envoy.Admin(t, "/listeners")
 					return strings.Contains(listeners, "in::") && !strings.Contains(listeners, "alone::"), listeners
 				})
@@ -63,7 +63,7 @@ func TestQuorumOfEnvoys(t *testing.T) {
 			if a = confirm("any"); a.Refused || a.TakenBack || a.Acknowledged == 0 {
 				t.Fatalf("%+v", a)
 			}
-			envoytest.Eventually(t, 20*time.Second, "one Envoy has it", func() (bool, string) {
+			envoytest.Eventually(t, patience, "one Envoy has it", func() (bool, string) {
 				text := textOf(c.Clients())
 				return strings.Count(text, "LDS SYNCED") == 1 && strings.Count(text, "LDS REJECTED") == 1, text
 			})

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -193,11 +192,11 @@ func TestEnvoyMTLS(t *testing.T) {
 	}
 	other := envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap("edge-2")})
 	envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap("edge-1")})
-	envoytest.Eventually(t, 30*time.Second, "Envoy answers", func() (bool, string) {
+	envoytest.Eventually(t, patience, "Envoy answers", func() (bool, string) {
 		status, body, err := envoytest.Get(t, fmt.Sprintf("http://127.0.0.1:%d/", port))
 		return err == nil && status == 200 && body == "blue", fmt.Sprint(status, body, err)
 	})
-	envoytest.Eventually(t, 30*time.Second, "the other one is refused", func() (bool, string) {
+	envoytest.Eventually(t, patience, "the other one is refused", func() (bool, string) {
 		return strings.Contains(other.Log(), "does not allow it the node id"), other.Log()
 	})
 	if n := other.Stat(t, "cluster_manager.cds.update_success"); n != 0 {

@@ -3,7 +3,6 @@ package serve_test
 import (
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +74,7 @@ func TestEnvoyTTL(t *testing.T) {
 		t.Run(string(k.kind), func(t *testing.T) {
 			t.Parallel()
 			c := cache.New(cache.Options{Cluster: "xds_cluster"})
-			socket := filepath.Join(t.TempDir(), "xds.sock")
+			socket := socketPath(t)
 			l, err := net.Listen("unix", socket)
 			if err != nil {
 				t.Fatal(err)
@@ -103,7 +102,7 @@ func TestEnvoyTTL(t *testing.T) {
 			envoy := start(t, k, "pipe: {path: "+socket+"}", "layered_runtime: {layers: [{name: flags, rtds_layer: {name: flags, rtds_config: {resource_api_version: V3, "+source+"}}}]}")
 			answers := func(port, want int) {
 				t.Helper()
-				envoytest.Eventually(t, 30*time.Second, fmt.Sprint("Envoy answers ", want), func() (bool, string) {
+				envoytest.Eventually(t, patience, fmt.Sprint("Envoy answers ", want), func() (bool, string) {
 					status, body, err := envoytest.Get(t, fmt.Sprintf("http://127.0.0.1:%d/", port))
 					return want == 0 && err != nil || err == nil && status == want, fmt.Sprint(status, body, err)
 				})
@@ -115,7 +114,7 @@ func TestEnvoyTTL(t *testing.T) {
 				types = append(types, xds.Endpoints, xds.RouteConfiguration)
 			}
 			for _, typ := range types {
-				envoytest.Eventually(t, 30*time.Second, "five heartbeats of "+typ.API, func() (bool, string) { return h.of(typ) >= 5, fmt.Sprint(h.of(typ)) })
+				envoytest.Eventually(t, patience, "five heartbeats of "+typ.API, func() (bool, string) { return h.of(typ) >= 5, fmt.Sprint(h.of(typ)) })
 			}
 			if log := envoy.Log(); strings.Contains(log, "rejected") {
 				t.Error(log)
@@ -131,11 +130,11 @@ func TestEnvoyTTL(t *testing.T) {
 			}
 			g.Stop()
 			answers(gone, 0)
-			envoytest.Eventually(t, 30*time.Second, "the cluster goes", func() (bool, string) {
+			envoytest.Eventually(t, patience, "the cluster goes", func() (bool, string) {
 				n := envoy.Stat(t, "cluster_manager.cluster_removed")
 				return n == 1, fmt.Sprint(n)
 			})
-			envoytest.Eventually(t, 30*time.Second, "the layer goes", func() (bool, string) {
+			envoytest.Eventually(t, patience, "the layer goes", func() (bool, string) {
 				runtime := envoy.Admin(t, "/runtime")
 				return !strings.Contains(runtime, `"a.b"`), runtime
 			})
@@ -157,11 +156,11 @@ func TestEnvoyTTLCrash(t *testing.T) {
 // without, Envoy removes clusters, and lets the TTL of others end.
 func TestEnvoyEmptyHeartbeat(t *testing.T) {
 	envoy := startMortal(t, &mortalServer{t: t, tree: snapshot(t, []string{"s/blue"}), beats: true, ttl: map[*xds.Type]time.Duration{xds.Cluster: time.Hour, xds.Runtime: time.Second}})
-	envoytest.Eventually(t, 30*time.Second, "the cluster goes", func() (bool, string) {
+	envoytest.Eventually(t, patience, "the cluster goes", func() (bool, string) {
 		n := envoy.Stat(t, "cluster_manager.cluster_removed")
 		return n == 1, fmt.Sprint(n)
 	})
-	envoytest.Eventually(t, 30*time.Second, "the layer goes", func() (bool, string) {
+	envoytest.Eventually(t, patience, "the layer goes", func() (bool, string) {
 		runtime := envoy.Admin(t, "/runtime")
 		return !strings.Contains(runtime, `"a"`), runtime
 	})
@@ -169,7 +168,7 @@ func TestEnvoyEmptyHeartbeat(t *testing.T) {
 
 func startMortal(t *testing.T, m *mortalServer) *envoytest.Envoy {
 	t.Helper()
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "xds.sock"))
+	l, err := net.Listen("unix", socketPath(t))
 	if err != nil {
 		t.Fatal(err)
 	}

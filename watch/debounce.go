@@ -8,7 +8,8 @@ import "time"
 type debouncer struct {
 	quiet, maxDelay time.Duration
 	timer           *time.Timer
-	deadline        time.Time // when the burst fires at the latest; zero without one
+	at              time.Time // when the burst fires
+	deadline        time.Time // when it fires at the latest; zero without one
 	path            string    // what the burst is about; empty where that is several paths
 }
 
@@ -43,7 +44,15 @@ func (d *debouncer) finish(path string) {
 // again has the burst fire once more at once, unless an event prolongs it.
 func (d *debouncer) again() { d.after(0) }
 
-func (d *debouncer) after(wait time.Duration) { d.timer.Reset(min(wait, time.Until(d.deadline))) }
+// held reports whether the burst fires much later than it should, as on a machine that is busy.
+func (d *debouncer) held() bool { return time.Since(d.at) > settling }
+
+// after has the burst fire after a time.
+func (d *debouncer) after(wait time.Duration) {
+	wait = min(wait, time.Until(d.deadline))
+	d.at = time.Now().Add(wait)
+	d.timer.Reset(wait)
+}
 
 // fire delivers once a burst; who receives calls end, unless an event has
 // prolonged it.

@@ -134,7 +134,7 @@ func TestCheckout(t *testing.T) {
 // TestCheckoutSignals: one checkout is one signal, which comes after the lock.
 func TestCheckoutSignals(t *testing.T) {
 	dir := repository(t, 1000)
-	w, _ := newWatcher(t, filepath.Join(dir, "envoy"), Options{QuietPeriod: 200 * time.Millisecond, Rescan: -1})
+	w, _ := newWatcher(t, filepath.Join(dir, "envoy"), Options{QuietPeriod: 200 * time.Millisecond, MaxDelay: time.Hour, Rescan: -1})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go w.Run(ctx)

@@ -449,6 +449,11 @@ func TestLateEvents(t *testing.T) {
 	if !w.settled(t.Context()) {
 		t.Error("it goes on without an event")
 	}
+	w.burst.at = w.burst.at.Add(-2 * time.Hour)
+	if w.settled(t.Context()) {
+		t.Error("it ends though it fires late")
+	}
+	w.burst.after(time.Hour)
 	sh.Run(t, root, ": >a.yaml")
 	for limit := time.Now().Add(deadline); w.settled(t.Context()); {
 		if time.Now().After(limit) {
