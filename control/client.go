@@ -69,22 +69,49 @@ func exchangeWithin(ctx context.Context, most time.Duration, out string, r reque
 	return err
 }
 
-// exchange sends one request, and reads the answer whole. Its errors name the socket.
+// mostCuts is how often a request is sent again whose connection the watch has ended without an
+// answer. A watch with many clients does so with one that is slow, as on a machine that is busy.
+const mostCuts = 5
+
+// exchange sends a request, and reads the answer whole. Its errors name the socket.
 func exchange(ctx context.Context, out string, r request, into any) error {
 	err := r.send(ctx, Path(out), into)
+	for cuts := 0; cuts < mostCuts && isCut(err) && ctx.Err() == nil; cuts++ {
+		again := r.send(ctx, Path(out), into)
+		if isNone(again) || errors.Is(again, syscall.ECONNREFUSED) {
+			break // so that was the end of the watch
+		}
+		err = again
+	}
 	switch _, conflict := errors.AsType[*ConflictError](err); {
 	case err == nil || conflict:
 		return err
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+	case isNone(err):
 		err = ErrNoWatch
 	case errors.Is(err, syscall.ECONNREFUSED):
 		err = ErrDied
 	case errors.Is(err, context.DeadlineExceeded):
 		err = ErrSilent
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+	case isCut(err):
 		err = errors.New("the watch ended before it answered")
 	}
 	return fmt.Errorf("control socket %s: %w", Path(out), err)
+}
+
+// isNone reports whether an error says that there is no socket.
+func isNone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// isCut reports whether an error says that the other end has ended the connection.
+func isCut(err error) bool {
+	for _, cut := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, cut) {
+			return true
+		}
+	}
+	// The library has no name for the end of a connection to which nothing was written.
+	return err != nil && err.Error() == "http: server closed idle connection"
 }
 
 func (r request) send(ctx context.Context, socket string, into any) error {

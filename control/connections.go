@@ -54,6 +54,7 @@ func (l *connections) makeRoom() {
 	for c, waits := range l.open {
 		if !waits && time.Since(c.since) >= grace {
 			old = append(old, c)
+			delete(l.open, c)
 		}
 	}
 	l.mu.Unlock()
@@ -69,13 +70,16 @@ type connection struct {
 	free  func()
 }
 
-// wait says whether the connection waits for the watch.
-func (c *connection) wait(waits bool) {
+// wait says whether the connection waits for the watch. It returns false where the connection has
+// made room for others.
+func (c *connection) wait(waits bool) bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if _, open := c.of.open[c]; open {
+	_, open := c.of.open[c]
+	if open {
 		c.of.open[c] = waits
 	}
+	return open
 }
 
 func (c *connection) Close() error {

@@ -149,7 +149,9 @@ func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
-		c.wait(true)
+		if !c.wait(true) {
+			return // the client asks again
+		}
 		defer c.wait(false)
 	}
 	select {
