@@ -357,8 +357,9 @@ func TestHostileConnections(t *testing.T) {
 	s.publish(oneCluster)
 	// Where the machine is busy, even a good client may need more than one handshake.
 	patient := grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
-	good := open(t, dial(t, s.tcp, nil, patient))
-	last := answered(t, good)
+	conn := dial(t, s.tcp, nil, patient)
+	var good sotwStream
+	last := soonAnswered(t, func() sotwStream { good = open(t, conn); return good })
 	t.Run("bytes", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			address, bytes string
@@ -394,7 +395,8 @@ func TestHostileConnections(t *testing.T) {
 		for range 200 {
 			rawDial(t, s.tcp)
 		}
-		answered(t, open(t, dial(t, s.tcp, nil, patient)))
+		conn := dial(t, s.tcp, nil, patient)
+		soonAnswered(t, func() sotwStream { return open(t, conn) })
 	})
 	s.follows(good, last)
 }
