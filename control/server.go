@@ -150,7 +150,7 @@ func (s *Server) postRetry(w http.ResponseWriter, r *http.Request) {
 	}
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
 		if !c.wait(true) {
-			return // the client asks again
+			panic(http.ErrAbortHandler) // no answer, so that the client asks again
 		}
 		defer c.wait(false)
 	}
