@@ -94,12 +94,15 @@ func TestCheckout(t *testing.T) {
 			w, _ := newWatcher(t, root, Options{QuietPeriod: time.Microsecond, Rescan: time.Hour, Poll: tt.poll})
 			run(t, w)
 			var done atomic.Bool
+			var stale atomic.Bool // a lock has stood so long that it is not waited for
 			checkouts := make(chan error, 1)
 			go func() {
 				defer done.Store(true)
 				for _, branch := range []string{"two", "one", "two"} {
 					cmd := exec.Command("git", "checkout", "-q", "--detach", branch)
 					cmd.Dir = repo
+					timer := time.AfterFunc(patience, func() { stale.Store(true) })
+					defer timer.Stop()
 					if out, err := cmd.CombinedOutput(); err != nil {
 						checkouts <- fmt.Errorf("%w: %s", err, out)
 						return
@@ -111,7 +114,7 @@ func TestCheckout(t *testing.T) {
 				var found map[string]int
 				n := 0
 				w.Read(t.Context(), func(Changes) { found, n = texts(t, repo) })
-				if n != files || len(found) != 1 {
+				if (n != files || len(found) != 1) && !stale.Load() {
 					t.Errorf("read %d files, half of a checkout: %v", n, found)
 				}
 			}
@@ -138,7 +141,9 @@ func TestCheckoutSignals(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go w.Run(ctx)
+	start := time.Now()
 	sh.Run(t, dir, "git checkout -q two")
+	stale := time.Since(start) > patience // as the watch sees the lock, where the machine is very busy
 	waitSignal(t, w)
 	if found, n := texts(t, filepath.Join(dir, "envoy")); n != 1000 || found["two2"] != n {
 		t.Errorf("at the signal: %v", found)
@@ -146,7 +151,9 @@ func TestCheckoutSignals(t *testing.T) {
 	sh.Run(t, dir, "git status; git branch three; git tag v1; git gc -q; git stash list")
 	cancel()
 	for r := range w.Signals() {
-		t.Errorf("a needless signal: %s", r)
+		if !stale {
+			t.Errorf("a needless signal: %s", r)
+		}
 	}
 }
 
