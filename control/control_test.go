@@ -414,7 +414,10 @@ func TestHang(t *testing.T) {
 // it is answered. One that waits for the watch is not sent away for them.
 func TestSlowClients(t *testing.T) {
 	out := newOut(t)
-	s := serve(t, out)
+	s := New()
+	s.http.ReadTimeout = time.Hour // nobody goes for that
+	t.Cleanup(s.Close)
+	mustBind(t, s, out)
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		if _, err := Retry(context.Background(), out, RetryHeld{}); err != nil {
@@ -428,7 +431,10 @@ func TestSlowClients(t *testing.T) {
 		_, _ = io.WriteString(conn, "GET /v1/wat")
 		slow = append(slow, conn)
 	}
-	answers(t, out)
+	soonAnswers(t, func() error {
+		_, err := Ask(t.Context(), out)
+		return err
+	})
 	connected := 0
 	for _, conn := range slow {
 		if err := conn.SetReadDeadline(time.Unix(1, 0)); err != nil {

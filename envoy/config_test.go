@@ -2,6 +2,7 @@ package envoy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -122,10 +123,17 @@ func routes(name, cluster string) object {
 
 func read(t testing.TB, a *envoy.Admin, roots ...string) *envoy.Observation {
 	t.Helper()
-	o, err := a.Read(t.Context(), roots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var o *envoy.Observation
+	envoytest.Eventually(t, patience, "Envoy answers", func() (bool, string) {
+		var err error
+		if o, err = a.Read(t.Context(), roots); err == nil {
+			return true, ""
+		}
+		if _, ok := errors.AsType[*envoy.TimeoutError](err); !ok { // a busy machine may take longer
+			t.Fatal(err)
+		}
+		return false, err.Error()
+	})
 	return o
 }
 

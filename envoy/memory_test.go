@@ -115,7 +115,7 @@ func TestFewQuestions(t *testing.T) {
 func TestEditedByHand(t *testing.T) {
 	s := newEverything(newFixture(t))
 	_, a := s.start(s.more)
-	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir, AckTimeout: 3 * time.Second})
+	f := envoy.NewFleet(envoy.FleetOptions{Admins: []*envoy.Admin{a}, Dir: s.dir, AckTimeout: 10 * time.Second})
 	subscribed := func(version string, apis ...string) (subs []envoy.Subscription) {
 		for _, api := range apis {
 			sub := sub(api, map[string]string{"EDS": envoy.EDS("c"), "SDS": envoy.SDS("sds")}[api], version)

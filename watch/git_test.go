@@ -102,8 +102,9 @@ func TestCheckout(t *testing.T) {
 					cmd := exec.Command("git", "checkout", "-q", "--detach", branch)
 					cmd.Dir = repo
 					timer := time.AfterFunc(patience, func() { stale.Store(true) })
-					defer timer.Stop()
-					if out, err := cmd.CombinedOutput(); err != nil {
+					out, err := cmd.CombinedOutput()
+					timer.Stop()
+					if err != nil {
 						checkouts <- fmt.Errorf("%w: %s", err, out)
 						return
 					}
