@@ -8,7 +8,7 @@ import "time"
 type debouncer struct {
 	quiet, maxDelay time.Duration
 	timer           *time.Timer
-	at              time.Time // when the burst fires
+	at              time.Time // when the burst fires; zero where it may be late
 	deadline        time.Time // when it fires at the latest; zero without one
 	path            string    // what the burst is about; empty where that is several paths
 }
@@ -44,8 +44,16 @@ func (d *debouncer) finish(path string) {
 // again has the burst fire once more at once, unless an event prolongs it.
 func (d *debouncer) again() { d.after(0) }
 
-// held reports whether the burst fires much later than it should, as on a machine that is busy.
-func (d *debouncer) held() bool { return time.Since(d.at) > settling }
+// held reports whether the burst fires much later than it should, as on a machine that is busy: so
+// may have been held up who reads the events. It has the burst fire once more, and once only.
+func (d *debouncer) held() bool {
+	if d.at.IsZero() || time.Since(d.at) <= settling {
+		return false
+	}
+	d.after(settling)
+	d.at = time.Time{}
+	return true
+}
 
 // after has the burst fire after a time.
 func (d *debouncer) after(wait time.Duration) {

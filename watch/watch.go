@@ -235,14 +235,8 @@ func (w *Watcher) signal(r Reason) {
 
 // settled reports whether the burst that fires is at its end. If not, it goes on.
 func (w *Watcher) settled(ctx context.Context) bool {
-	if !w.burst.overdue() {
-		if w.late(ctx) {
-			return false
-		}
-		if w.burst.held() { // and so may have been who reads the events
-			w.burst.after(settling)
-			return false
-		}
+	if !w.burst.overdue() && (w.late(ctx) || w.burst.held()) {
+		return false
 	}
 	if w.git.busy() {
 		w.burst.end() // from here a new one, so that the lock is asked for again

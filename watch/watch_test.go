@@ -453,6 +453,9 @@ func TestLateEvents(t *testing.T) {
 	if w.settled(t.Context()) {
 		t.Error("it ends though it fires late")
 	}
+	if !w.settled(t.Context()) {
+		t.Error("it goes on for that more than once")
+	}
 	w.burst.after(time.Hour)
 	sh.Run(t, root, ": >a.yaml")
 	for limit := time.Now().Add(deadline); w.settled(t.Context()); {
