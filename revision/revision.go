@@ -28,6 +28,11 @@ const maxSubmodules = 8
 func Of(ctx context.Context, source string) string {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	return of(ctx, source)
+}
+
+// of is Of that takes as long as ctx lets it.
+func of(ctx context.Context, source string) string {
 	source = fspath.Resolve(source)
 	dir := source
 	if info, err := os.Stat(source); err == nil && !info.IsDir() {

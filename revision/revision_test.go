@@ -59,7 +59,7 @@ func TestRevision(t *testing.T) {
 	} {
 		sh.Run(t, dir, tt.setup)
 		before, _ := os.Stat(index)
-		if got := Of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
+		if got := of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 		if after, _ := os.Stat(index); before != nil && (after == nil || !os.SameFile(before, after)) {
@@ -74,7 +74,7 @@ func TestRevisionInHook(t *testing.T) {
 	dir := newRepository(t)
 	t.Setenv("GIT_DIR", t.TempDir())
 	t.Setenv("GIT_INDEX_FILE", filepath.Join(t.TempDir(), "index"))
-	if got := Of(t.Context(), dir); len(got) != 40 {
+	if got := of(t.Context(), dir); len(got) != 40 {
 		t.Errorf("%q", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestRevisionOfSomebodyElse(t *testing.T) {
 		{"of root", "chown -R 0 .; chown -R 12345 envoy", true},
 	} {
 		sh.Run(t, dir, tt.setup)
-		if got := Of(t.Context(), filepath.Join(dir, "envoy")); (got != "") != tt.told {
+		if got := of(t.Context(), filepath.Join(dir, "envoy")); (got != "") != tt.told {
 			t.Errorf("%s: %q", tt.name, got)
 		}
 	}
@@ -118,7 +118,7 @@ func TestRevisionOfSubmodules(t *testing.T) {
 		{"not checked out", "git submodule --quiet deinit -f envoy/sub", "envoy", outer},
 	} {
 		sh.Run(t, dir, tt.setup)
-		if got := Of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
+		if got := of(t.Context(), filepath.Join(dir, tt.source)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -132,7 +132,7 @@ func TestRevisionOfSHA256(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "repository")
 	sh.Run(t, ".", "git init -q --object-format sha256 "+dir)
 	sh.Run(t, dir, "echo a >a; git add a; git "+asMe+" commit -qm one; git pack-refs --all; git gc -q")
-	if got, want := Of(t.Context(), dir), sh.Run(t, dir, "git rev-parse HEAD"); got != want || len(got) != 64 {
+	if got, want := of(t.Context(), dir), sh.Run(t, dir, "git rev-parse HEAD"); got != want || len(got) != 64 {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -181,7 +181,7 @@ func TestRevisionRunsNothing(t *testing.T) {
 			}
 			sh.Run(t, dir, hostile+strings.ReplaceAll(tt.setup, "RAN", command))
 			os.Remove(ran) // of git in the setup itself
-			if got := Of(t.Context(), filepath.Join(dir, tt.source)); (got != "") != tt.told {
+			if got := of(t.Context(), filepath.Join(dir, tt.source)); (got != "") != tt.told {
 				t.Errorf("%q", got)
 			}
 			if args, err := os.ReadFile(ran); err == nil {
@@ -195,7 +195,7 @@ func TestRevisionRunsNothing(t *testing.T) {
 func TestRevisionWithoutGit(t *testing.T) {
 	dir := newRepository(t)
 	t.Setenv("PATH", t.TempDir())
-	if got := Of(t.Context(), dir); got != "" {
+	if got := of(t.Context(), dir); got != "" {
 		t.Errorf("%q", got)
 	}
 }
