@@ -17,10 +17,13 @@ func TestBuildToBuild(t *testing.T) {
 	}
 	t.Parallel()
 	first := make(map[string]string)
-	for i, flag := range []string{"-w", "-w -X main.build=a", "-w -X main.build=b"} {
-		bin, out := filepath.Join(t.TempDir(), "xdspub"), t.TempDir()
-		if _, stderr, exit := run(t, "go", "build", "-ldflags", flag, "-o", bin, "./cmd/xdspub"); exit != 0 {
-			t.Fatal(stderr)
+	for i, flag := range []string{"", "-w -X main.build=a", "-w -X main.build=b"} {
+		bin, out := binary, t.TempDir()
+		if flag != "" {
+			bin = filepath.Join(t.TempDir(), "xdspub")
+			if _, stderr, exit := run(t, "go", "build", "-ldflags", flag, "-o", bin, "./cmd/xdspub"); exit != 0 {
+				t.Fatal(stderr)
+			}
 		}
 		for _, f := range render.Formats {
 			if _, stderr, exit := run(t, bin, "render", "--out", filepath.Join(out, f.Name), "--format", f.Name, "--envoy-path", "/xds", "examples/quickstart"); exit != 0 {

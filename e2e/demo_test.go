@@ -24,10 +24,8 @@ func startDemo(t *testing.T, env ...string) demo {
 		t.Skip("the demo takes seconds")
 	}
 	// What it builds is built already: patience is for what it shows.
-	build := exec.Command("go", "build", "-o", "bin/", "./cmd/xdspub")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := install(); err != nil {
+		t.Fatal(err)
 	}
 	d := demo{tmp: t.TempDir()}
 	cmd := exec.Command("scripts/demo")

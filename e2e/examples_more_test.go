@@ -382,6 +382,9 @@ func TestGRPCClientsExample(t *testing.T) {
 	t.Parallel()
 	e := newExample(t, "grpc-clients", 8081, 8082, 18000)
 	const client = "GRPC_XDS_BOOTSTRAP=/tmp/grpc.json bin/client xds:///greeter"
+	if err := install(); err != nil {
+		t.Fatal(err)
+	}
 	e.run(t, "go build -o bin/ ./cmd/xdspub ./examples/grpc-clients/backend ./examples/grpc-clients/client")
 	e.start(t, "bin/backend blue:8081 green:8082").WaitLog(t, "green ")
 	e.run(t, "bin/xdspub validate --profile grpc examples/grpc-clients/config")

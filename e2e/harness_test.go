@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	patience    = 2 * time.Minute  // for what takes milliseconds on an idle machine
-	ackTimeout  = 20 * time.Second // of a watch that Envoys confirm
-	runTimeout  = 2 * time.Minute  // for a command that ends by itself
+	patience    = 5 * time.Minute  // for what takes milliseconds on an idle machine
+	ackTimeout  = 2 * time.Minute  // of a watch that Envoys confirm
+	runTimeout  = 10 * time.Minute // for a command that ends by itself, such as go build
 	stopTimeout = time.Minute      // from SIGTERM to SIGKILL
 )
 
@@ -66,6 +66,24 @@ func testMain(m *testing.M) int {
 	}
 	return m.Run()
 }
+
+// install puts the program where "go build -o bin/ ./cmd/xdspub" puts it. That one then finds it up to
+// date. Without, several tests would link it there at once, for a minute.
+var install = sync.OnceValue(func() error {
+	bin := filepath.Join(root, "bin")
+	if err := os.MkdirAll(bin, 0o777); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	staged := filepath.Join(bin, "xdspub.new")
+	if err := os.WriteFile(staged, data, 0o777); err != nil {
+		return err
+	}
+	return os.Rename(staged, filepath.Join(bin, "xdspub"))
+})
 
 // raceEnabled reports whether the test was built with -race.
 func raceEnabled() bool {
