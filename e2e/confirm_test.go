@@ -51,12 +51,14 @@ func startConfirmed(t *testing.T, source map[string]string, args ...string) *fix
 // Envoy can't have it.
 func takePort(t *testing.T) (port int, free func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", address(0))
+	// Not a port that the system hands out: once it is free, a connection of anybody's could take it.
+	port = envoytest.FreePort(t)
+	l, err := net.Listen("tcp", address(port))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return l.Addr().(*net.TCPAddr).Port, func() { l.Close() }
+	return port, func() { l.Close() }
 }
 
 // bytesOut returns the published files.
