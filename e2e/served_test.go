@@ -45,9 +45,15 @@ func serveTree(t *testing.T, source map[string]string) *servedTree {
 // start starts the server, and waits for the first Snapshot.
 func (s *servedTree) start(t *testing.T, flags ...string) {
 	t.Helper()
+	s.begin(t, flags...)
+	s.server.WaitLog(t, "event=published ")
+}
+
+// begin is start for a source tree that may be refused.
+func (s *servedTree) begin(t *testing.T, flags ...string) {
+	t.Helper()
 	args := append([]string{"serve", "--grpc", s.address, "--quiet-period", "20ms"}, flags...)
 	s.server = start(t, watcher, append(args, s.src)...)
-	s.server.WaitLog(t, "event=published ")
 }
 
 // kill ends the server at once.
