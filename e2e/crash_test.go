@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -100,12 +101,12 @@ func testReaders(t *testing.T, format string) {
 
 	mark := regexp.MustCompile(`generation-\d+\.`)
 	end, ended := make(chan struct{}), make(chan struct{})
-	reads := 0
+	var reads atomic.Int64
 	go func() {
 		defer close(ended)
 		pace := time.NewTicker(500 * time.Microsecond) // leaves a core to the tests beside
 		defer pace.Stop()
-		for ; ; reads++ {
+		for ; ; reads.Add(1) {
 			for file, want := range map[string]int{"cds/cds": marks, "rds/main/rds": marks, "lds/lds": 2, "eds/web/eds": 2} {
 				file += "." + format
 				text, err := os.ReadFile(filepath.Join(s.out, file))
@@ -114,7 +115,7 @@ func testReaders(t *testing.T, format string) {
 				}
 				found := mark.FindAllString(string(text), -1)
 				if err != nil || len(found) != want || len(slices.Compact(found)) != 1 {
-					t.Errorf("%s is not whole or of one generation in reading %d: %v %v\n%s", file, reads, err, found, text)
+					t.Errorf("%s is not whole or of one generation in reading %d: %v %v\n%s", file, reads.Load(), err, found, text)
 					return
 				}
 			}
@@ -127,11 +128,11 @@ func testReaders(t *testing.T, format string) {
 	}()
 	for n := 1; n <= publishes; n++ {
 		s.edit(t, "all.yaml", func(string) string { return generation(n) })
+		envoytest.Eventually(t, patience, "there are as many readings as publishes", func() (bool, string) {
+			return int(reads.Load()) >= n || t.Failed(), fmt.Sprintf("%d readings of %d publishes", reads.Load(), n)
+		})
 	}
 	close(end)
 	<-ended
-	if reads < publishes {
-		t.Errorf("only %d readings of %d publishes", reads, publishes)
-	}
-	t.Logf("%d readings of %d publishes", reads, publishes)
+	t.Logf("%d readings of %d publishes", reads.Load(), publishes)
 }

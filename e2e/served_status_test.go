@@ -145,7 +145,7 @@ static_resources:
 	shows := func(exit int, want ...string) {
 		t.Helper()
 		var of []string
-		envoytest.Eventually(t, 20*time.Second, strings.Join(want, ", "), func() (bool, string) {
+		envoytest.Eventually(t, patience, strings.Join(want, ", "), func() (bool, string) {
 			byOut, stderr, is := xdspub(t, "status", "--out", s.out)
 			byAddress, _, isToo := xdspub(t, "status", "--serve", "unix:"+s.socket)
 			of = []string{byOut, byAddress}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -189,26 +190,24 @@ node: {id: clusters, cluster: clusters}
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 dynamic_resources: {cds_config: {path_config_source: {path: %s/cds/cds.json}}}
 `, s.out)})
-	stdout, stderr, exit := xdspub(t, "status", "--out", s.out, "--envoy-admin", adminURL(t, up), "--envoy-admin", downURL, "--envoy-admin", adminURL(t, hangs), "--envoy-admin", adminURL(t, clusters))
-	if exit != 1 || stderr != "" {
-		t.Errorf("exit status %d\n%s", exit, stderr)
-	}
-	lines := strings.Split(stdout, "\n")
-	if len(lines) != 9 {
-		t.Fatalf("%d lines:\n%s", len(lines), stdout)
-	}
-	for i, want := range []string{
+	wants := []string{
 		0: "not in sync: 2 of 4 Envoys",
 		3: "Envoy " + downURL + ": is down: ",
 		4: "Envoy " + adminURL(t, hangs) + ": does not answer: ",
 		5: "Envoy " + adminURL(t, up) + ": in sync, LIVE, 1 NOT SENT, 4 SYNCED",
 		6: "  NOT SENT  rds/lone/rds.json",
 		7: "Envoy " + adminURL(t, clusters) + ": in sync, LIVE, 2 SYNCED",
-	} {
-		if !strings.HasPrefix(lines[i], want) {
-			t.Errorf("line %d is %q, want %q", i, lines[i], want)
-		}
+		8: "",
 	}
+	// On a busy machine, those that are up may not answer in time either.
+	envoytest.Eventually(t, patience, "each has its line", func() (bool, string) {
+		stdout, stderr, exit := xdspub(t, "status", "--out", s.out, "--envoy-admin", adminURL(t, up), "--envoy-admin", downURL, "--envoy-admin", adminURL(t, hangs), "--envoy-admin", adminURL(t, clusters))
+		if exit != 1 || stderr != "" {
+			t.Errorf("exit status %d\n%s", exit, stderr)
+		}
+		lines := strings.Split(stdout, "\n")
+		return slices.EqualFunc(lines, wants, strings.HasPrefix), stdout
+	})
 }
 
 // TestStatusCannotTell asks admin interfaces that can't answer for the directory.
@@ -330,12 +329,17 @@ func TestStatusBesideWatch(t *testing.T) {
 			s.write(t, "edge.yaml", strings.Replace(tree, "stat_prefix: ", fmt.Sprintf("server_name: generation-%d, stat_prefix: ", edits.Add(1)), 1))
 		}
 	}()
-	for looks := 0; looks < 30 || edits.Load() < 30; looks++ {
+	answers := 0
+	envoytest.Eventually(t, patience, "30 answers beside 30 edits", func() (bool, string) {
 		r := s.status(t, e)
-		if n := r.Envoys[0].Count(status.Rejected); n > 0 || r.Envoys[0].Error != "" {
+		if r.Envoys[0].Error == "" { // else it did not answer in time, on a busy machine
+			answers++
+		}
+		if n := r.Envoys[0].Count(status.Rejected); n > 0 {
 			t.Errorf("after %d edits: %+v", edits.Load(), r.Envoys[0])
 		}
-	}
+		return answers >= 30 && edits.Load() >= 30, fmt.Sprintf("%d answers, %d edits, %+v", answers, edits.Load(), r.Envoys[0])
+	})
 	close(stop)
 	<-ended
 	s.shows(t, "all has come to rest", true, allSynced, e)
