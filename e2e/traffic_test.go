@@ -111,13 +111,14 @@ func (t *traffic) client(to *target, due time.Time, period time.Duration, sum *t
 			return
 		}
 		var err error
+		out := int(t.out.Load()) // before Envoy sees the request
 		if c == nil {
 			c, err = dial(int(to.port.Load()))
 		}
 		if err == nil {
 			err = c.exchange(keep)
 		}
-		t.count(sum, to, c, time.Since(due), err)
+		t.count(sum, to, c, out, time.Since(due), err)
 		if c != nil && (c.closing || !keep) {
 			c.close()
 			c = nil
@@ -132,14 +133,18 @@ func (t *traffic) asked() int {
 	return t.once.asked()
 }
 
-func (t *traffic) count(sum *tally, to *target, c *connection, took time.Duration, err error) {
+// count takes down a request that was sent when generation out was published.
+func (t *traffic) count(sum *tally, to *target, c *connection, out int, took time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, crossed := errors.AsType[*crossedError](err)
 	switch {
 	case err == nil:
 		sum.took = append(sum.took, took)
-		if c.generation < int(t.out.Load())-1 { // one listener serves two generations
+		if to.name == "passing" || to.name == "stays" {
+			out-- // the one serves two generations, the other all
+		}
+		if c.generation < out {
 			sum.drained++
 		}
 		return
