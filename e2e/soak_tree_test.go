@@ -68,7 +68,7 @@ var suffixes = []string{".yaml", ".yml", ".json", ".pb", ".pb_text", ".txtpb", "
 func newSoak(t *testing.T, random *rand.Rand) *soak {
 	envoytest.Binary(t) // a test without Envoy ends here
 	s := &soak{t: t, rand: random, dir: t.TempDir(), ports: map[string]int{}, files: map[string][]string{}, resources: map[string]*thing{}}
-	args := []string{"--trim-delay", "2s", "--format", choose(s, render.Formats).Name, "--eds", choose(s, []string{"file", "inline"})}
+	args := []string{"--trim-delay", "5s", "--format", choose(s, render.Formats).Name, "--eds", choose(s, []string{"file", "inline"})}
 	watching := choose(s, [][]string{
 		{"--rescan", "1h"}, {"--rescan", "1h"}, // each event counts
 		{"--rescan", "1s"},
@@ -84,8 +84,8 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 	}
 	s.plant()
 	s.startWatch(t, watching...)
-	// Then what drains ends before what it uses is trimmed.
-	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "1", "--parent-shutdown-time-s", "2"}})
+	// Then what drains ends before what it uses is trimmed. A request may take a second, on a busy machine.
+	s.envoy = envoytest.Start(t, envoytest.Options{Bootstrap: s.bootstrap(t), Args: []string{"--drain-time-s", "3", "--parent-shutdown-time-s", "4"}})
 	s.took(t, orphan)
 	return s
 }
