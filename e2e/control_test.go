@@ -31,7 +31,8 @@ func TestRetryHeld(t *testing.T) {
 	blue, green := envoytest.NewUpstream(t, "blue"), envoytest.NewUpstream(t, "green")
 	edge := envoytest.FreePort(t)
 	busy, free := takePort(t)
-	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("blue", blue.Port()), listener("edge", edge, "route_config: {"+hosts("blue")+"}"))})
+	s := startConfirmed(t, map[string]string{"edge.yaml": documents(staticCluster("blue", blue.Port()), listener("edge", edge, "route_config: {"+hosts("blue")+"}"))},
+		"--rescan", "1h") // the last pass is the one that was asked for
 	before := s.bytesOut(t)
 	first := s.asked(t)
 	if first.PID != s.watch.cmd.Process.Pid || first.Source != s.src || first.Since.IsZero() || first.Snapshot == "" || first.Refused != nil || first.Failed != "" || first.Running != nil {

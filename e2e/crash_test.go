@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"xdspub/internal/envoytest"
+	"xdspub/internal/memdir"
 )
 
 // TestKilled kills xdspub after each step of a change that needs all of them. What
@@ -97,6 +98,8 @@ func testReaders(t *testing.T, format string) {
 		return documents(list...)
 	}
 	s := newFixture(t, map[string]string{"all.yaml": generation(0)}, "--step-gap", "0s", "--quiet-period", "1ms", "--format", format)
+	s.out = filepath.Join(memdir.New(t), "out") // what a reader sees is the same there
+	s.args = append(s.args, "--out", s.out)
 	s.startWatch(t)
 
 	mark := regexp.MustCompile(`generation-\d+\.`)

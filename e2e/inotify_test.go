@@ -189,7 +189,7 @@ func TestFullBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { silent.Close() })
-		const check = "health_checks: [{timeout: 2s, interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]"
+		const check = "health_checks: [{timeout: 0.5s, interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]"
 		clusters := many(0, 70, silent.Addr().(*net.TCPAddr).Port, check)
 		s := start(t, clusters, 70)
 		envoytest.Eventually(t, patience, "Envoy has warm clusters", func() (bool, string) {

@@ -314,7 +314,7 @@ func TestHotRestartBetweenChanges(t *testing.T) {
 	always := documents(edsCluster("green"), endpoints("green", green.Port()), routes("main", "green"), listener("edge", edge, rds("main")))
 	s := newFixture(t, map[string]string{"edge.yaml": always,
 		"blue.yaml": documents(edsCluster("blue"), endpoints("blue", blue.Port()), routes("dropped", "blue"), listener("dropped", dropped, rds("dropped")))},
-		"--trim-delay", "1ms")
+		"--trim-delay", "1ms", "--rescan", "1h") // the last pass is the one that was asked for
 	s.args = append(s.args, confirmed(s.admin)...)
 	s.startWatch(t)
 	start := func(epoch string) *envoytest.Envoy {

@@ -127,6 +127,7 @@ func oldTLS(t *testing.T, files pems) (address string) {
 // TestStatusShowsClients: a serve that publishes files says beside them what its clients run, in the
 // same words as over the network.
 func TestStatusShowsClients(t *testing.T) {
+	t.Parallel()
 	envoytest.Binary(t)
 	s := serveTree(t, map[string]string{"cluster.yaml": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s}`})
 	s.out = filepath.Join(filepath.Dir(s.src), "out")
