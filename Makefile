@@ -44,8 +44,8 @@ fuzz: ## fuzz every target for T each (default 30s)
 histories: ## play N (default 20000) random histories of an output directory, with a model of what an Envoy holds
 	@scripts/histories $(N)
 
-soak: ## edit trees at random for T (default 10m), with a watch and a real Envoy at work
-	@scripts/soak $(T)
+soak: ## edit trees at random for T each (default 10m), with Envoys at work, or a PART of it (scripts/soak lists them)
+	@scripts/soak $(or $(T),10m) $(PART)
 
 interop: ## have gRPC clients of Python, Node and Java follow xdspub serve (docs/interop.md)
 	@scripts/interop

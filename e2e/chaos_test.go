@@ -47,7 +47,7 @@ func TestChaos(t *testing.T) {
 		t.Skip("takes its time")
 	}
 	length, seed := dice(t, "XDSPUB_CHAOS", 8*time.Second, 1)
-	t.Logf("again: XDSPUB_CHAOS=%v XDSPUB_SOAK_SEED=%d go test -run '^TestChaos$' -v ./e2e", length, seed)
+	t.Logf("again: XDSPUB_SOAK_SEED=%d scripts/soak %v Chaos", seed, length)
 	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)))
 	for end := time.Now().Add(length); time.Now().Before(end); {
 		for range 5 + c.rand.IntN(12) {

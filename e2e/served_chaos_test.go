@@ -45,7 +45,7 @@ func TestServedChaos(t *testing.T) {
 		t.Skip("takes its time")
 	}
 	length, seed := dice(t, "XDSPUB_SERVED_CHAOS", 8*time.Second, 1)
-	t.Logf("again: XDSPUB_SERVED_CHAOS=%v XDSPUB_SOAK_SEED=%d go test -run '^TestServedChaos$' -v ./e2e", length, seed)
+	t.Logf("again: XDSPUB_SOAK_SEED=%d scripts/soak %v ServedChaos", seed, length)
 	c := newServedChaos(t, seed)
 	for end := time.Now().Add(length); time.Now().Before(end); {
 		for range 10 + c.rand.IntN(20) {
