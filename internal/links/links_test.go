@@ -123,6 +123,16 @@ func numbered(anchor string, same int) string {
 	return fmt.Sprintf("%s-%d", anchor, same)
 }
 
+// TestOverview: the table of the README leads to each page of docs/.
+func TestOverview(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, name := range files(t) {
+		if filepath.Dir(name) == "docs" && filepath.Ext(name) == ".md" && !strings.Contains(readme, "]("+name+")") {
+			t.Errorf("README.md does not lead to %s", name)
+		}
+	}
+}
+
 // TestNamedDocuments: the documents that comments, scripts and messages name are there.
 func TestNamedDocuments(t *testing.T) {
 	document := regexp.MustCompile(`(?m)(?:^|[\s(\x60])(docs/[a-z/-]+\.(?:md|svg))\b`)
