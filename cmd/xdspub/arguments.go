@@ -130,13 +130,18 @@ var otherWords = map[string][]string{
 	"output-dir": {"out"}, "destination": {"out"}, "interval": {"rescan"}, "limit": {"max-findings"},
 }
 
+// flagNames returns the names of flags, without their aliases.
+func flagNames(flags []cli.Flag) (names []string) {
+	for _, f := range flags {
+		names = append(names, f.Names()[0])
+	}
+	return names
+}
+
 // unknownFlag says that a command does not have a flag, and which one may have been meant.
 func unknownFlag(app *cli.App, c *cli.Command, arg, see string) error {
 	name := flagName(arg)
-	var names []string
-	for _, f := range c.Flags {
-		names = append(names, f.Names()[0])
-	}
+	names := flagNames(c.Flags)
 	has := func(name string) bool { return slices.Contains(names, name) }
 	meant := nearest(names, name)
 	if i := slices.IndexFunc(otherWords[strings.ToLower(name)], has); i >= 0 {

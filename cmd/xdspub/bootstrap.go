@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -16,4 +18,18 @@ func bootstrapCommand() *cli.Command {
 			return usagef("bootstrap needs a client, envoy or grpc: see %s", helpFor("bootstrap"))
 		},
 	}
+}
+
+// noSourceFlags refuses flags about a source tree where none is given. A variable that is set for
+// another command does no harm.
+func noSourceFlags(c *cli.Context) error {
+	if c.Args().Present() {
+		return nil
+	}
+	for _, name := range flagNames(sourceFlags()) {
+		if c.IsSet(name) && os.Getenv(env(name)[0]) == "" {
+			return usagef("--%s is for SRC, a source tree, and none is given", name)
+		}
+	}
+	return nil
 }

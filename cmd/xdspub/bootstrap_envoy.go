@@ -29,8 +29,9 @@ func bootstrapEnvoyCommand() *cli.Command {
 		ArgsUsage: "[SRC]",
 		Description: `Prints a bootstrap that subscribes Envoy to clusters, listeners and runtime layers: to those in
 the files of --out, or by another --transport to those of a server. For a server, SRC is the source
-tree that it serves: the bootstrap gets its runtime layers. Restart Envoy where the bootstrap
-changes. By files, publish before Envoy starts: it exits if a file of its bootstrap is missing.
+tree that it serves: the bootstrap gets its runtime layers. The options and settings by which serve
+reads SRC are for this command too; the bootstrap of --from is that of --bootstrap, where none is
+given. Restart Envoy where the bootstrap changes. By files, publish before Envoy starts: it exits if a file of its bootstrap is missing.
 
 Examples:
   xdspub bootstrap envoy --out /var/lib/xds > envoy.yaml
@@ -46,7 +47,7 @@ Exit status: 0 written, 1 errors in the bootstrap or in SRC, 2 wrong usage, 3 co
 }
 
 func bootstrapEnvoyFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(sourceFlags(),
 		&cli.StringFlag{Category: groupResources, Name: "transport", EnvVars: env("transport"), Value: string(bootstrap.File), Usage: "how resources come: `" + strings.Join(transportNames(), "|") + "`; all but file come from xdspub serve"},
 		&cli.PathFlag{Category: groupResources, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required for files)"},
 		&cli.StringFlag{Category: groupResources, Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it (default: as it was published)"},
@@ -69,7 +70,7 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		&cli.PathFlag{Category: groupNode, Name: "from", EnvVars: env("from"), Usage: "add to the bootstrap in `FILE`, YAML or JSON: all of it stays, comments too; what contradicts it is an error"},
 		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
 		maxFindingsFlag(),
-	}
+	)
 }
 
 func transportNames() (names []string) {
@@ -80,6 +81,9 @@ func transportNames() (names []string) {
 }
 
 func bootstrapEnvoy(c *cli.Context) error {
+	if err := noSourceFlags(c); err != nil {
+		return err
+	}
 	v := values{c: c}
 	o, err := envoyOptions(v)
 	if err != nil {
@@ -456,12 +460,14 @@ func servedLayers(c *cli.Context) (layers []bootstrap.RuntimeLayer, err error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Bootstrap = cmp.Or(o.Bootstrap, c.Path("from"))
 	checked, err := check.Once(c.Context, o)
 	if err != nil {
 		return nil, err
 	}
-	printFindings(c, checked, !checked.Accepted())
-	if !checked.Accepted() {
+	refused := checked.Invalid(value(v, "warnings-as-errors", c.Bool))
+	printFindings(c, checked, refused)
+	if refused {
 		return nil, &exit{status: exitRefused}
 	}
 	for _, r := range checked.Snapshot.Of(xds.Runtime) {

@@ -26,7 +26,8 @@ func bootstrapGRPCCommand() *cli.Command {
 		Description: `Prints a bootstrap by which gRPC programs find xdspub serve: give its path to them in
 GRPC_XDS_BOOTSTRAP. With --resolve it reads the bootstrap that a program started here has, by that
 variable or by GRPC_XDS_BOOTSTRAP_CONFIG, and prints which listener the program asks for; with SRC,
-whether that source tree has it.
+whether that source tree has it. The options and settings by which serve reads SRC are for this
+command too.
 
 Examples:
   xdspub bootstrap grpc --server 127.0.0.1:18000 > grpc.json
@@ -43,7 +44,7 @@ is missing; 2 wrong usage; 3 could not run.`,
 }
 
 func bootstrapGRPCFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(sourceFlags(),
 		&cli.StringSliceFlag{Category: groupServers, Name: "server", EnvVars: env("server"), Usage: "`ADDR` of the server, one of its --grpc: HOST:PORT, unix:PATH or another target of gRPC; further ones are asked if those before are down"},
 		&cli.StringSliceFlag{Category: groupServers, Name: "channel-creds", EnvVars: env("channel-creds"), Usage: "connect by `insecure|tls|google_default`; programs use the first that they know (default: tls with --tls-ca or --tls-cert; insecure for servers on this machine)"},
 		&cli.PathFlag{Category: groupServers, Name: "tls-ca", Usage: "for tls: certificates that sign that of the server, a `FILE` in PEM (default: those of the system)"},
@@ -63,10 +64,13 @@ func bootstrapGRPCFlags() []cli.Flag {
 		&cli.StringFlag{Category: groupRun, Name: "resolve", Usage: "print what is asked for at a `TARGET`: xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server"},
 		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
 		maxFindingsFlag(),
-	}
+	)
 }
 
 func bootstrapGRPC(c *cli.Context) error {
+	if err := noSourceFlags(c); err != nil {
+		return err
+	}
 	if c.IsSet("resolve") {
 		return resolveGRPC(c)
 	}

@@ -30,7 +30,7 @@ func sourceFlags() []cli.Flag {
 		&cli.StringSliceFlag{Category: groupSource, Name: "allow-path", EnvVars: env("allow-path"), Usage: "allow links and relative paths of the tree to lead into `DIR`, which is outside of it"},
 		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: resources of the tree may refer to its static resources"},
 		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree with no resources; publishing it removes every listener and cluster from Envoy", DisableDefaultText: true},
-		&cli.StringSliceFlag{Category: groupRules, Name: "profile", EnvVars: env("profile"), Usage: "judge for clients of this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve, else envoy-file; envoy-file is always one with --out)"},
+		&cli.StringSliceFlag{Category: groupRules, Name: "profile", EnvVars: env("profile"), Usage: "judge for clients of this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve and bootstrap envoy, grpc for bootstrap grpc, else envoy-file; envoy-file is always one with --out)"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "disable", EnvVars: env("disable"), Usage: "turn off `RULE`"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "enable", EnvVars: env("enable"), Usage: "turn on `RULE`, which is off by default"},
 		&cli.BoolFlag{Category: groupRules, Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "treat warnings as errors: exit status 1, and nothing is published", DisableDefaultText: true},

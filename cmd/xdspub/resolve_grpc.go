@@ -59,9 +59,10 @@ func resolveGRPC(c *cli.Context) error {
 
 // resolveAlone refuses what makes no sense beside --resolve.
 func resolveAlone(c *cli.Context) error {
-	for _, f := range c.Command.Flags {
+	of := append(flagNames(sourceFlags()), "resolve", "max-findings")
+	for _, name := range flagNames(c.Command.Flags) {
 		// A variable that is set for another command does no harm.
-		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains([]string{"resolve", "max-findings"}, name) && os.Getenv(env(name)[0]) == "" {
+		if c.IsSet(name) && !slices.Contains(of, name) && os.Getenv(env(name)[0]) == "" {
 			return usagef("--%s is for a bootstrap that is written, and --resolve reads one: give only one of them", name)
 		}
 	}
@@ -99,9 +100,14 @@ func inTree(c *cli.Context, r *grpcboot.Resolved, line func(name, text string)) 
 	if err != nil {
 		return err
 	}
-	printFindings(c, checked, !checked.Accepted())
-	if !checked.Accepted() {
-		line("tree:", source+" has errors, and is not served")
+	refused := checked.Invalid(value(v, "warnings-as-errors", c.Bool))
+	printFindings(c, checked, refused)
+	if refused {
+		faults := "errors"
+		if checked.Accepted() {
+			faults = "warnings"
+		}
+		line("tree:", fmt.Sprintf("%s has %s, and is not served", source, faults))
 		return &exit{status: exitRefused}
 	}
 	names := []string{r.Listener}

@@ -79,10 +79,7 @@ func misnamed(source string) string {
 // setting makes what a setting says the type of its flag. A file serves several commands, so it
 // may have settings that this one has no flag for; they have to be valid all the same.
 func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
-	var names []string
-	for _, f := range flags {
-		names = append(names, f.Names()[0])
-	}
+	names := flagNames(flags)
 	i := slices.Index(names, s.Name)
 	if i < 0 {
 		if meant := nearest(names, s.Name); meant != "" {
