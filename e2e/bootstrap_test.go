@@ -130,6 +130,46 @@ func TestBootstrapEnvoy(t *testing.T) {
 	}
 }
 
+// TestBootstrapJudged: an Envoy judges a bootstrap before it is written, also one that leads to files
+// which are written with it, and one that is added to. What it refuses is not written.
+func TestBootstrapJudged(t *testing.T) {
+	envoy := envoytest.Binary(t)
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	ca := certs.NewAuthority(t)
+	cert, key := ca.Sign(1, "edge")
+	for name, data := range map[string]string{
+		"ca.pem": string(ca.PEM()), "cert.pem": string(cert), "key.pem": string(key), "mine.json": `{"stats_flush_interval": "7s"}`,
+	} {
+		envoytest.Publish(t, file(name), data)
+	}
+	written := func(args ...string) (stderr string, exit int) {
+		t.Helper()
+		_, stderr, exit = xdspub(t, append([]string{"bootstrap", "envoy", "--envoy", envoy, "--output", file("envoy.yaml")}, args...)...)
+		if _, err := os.Stat(file("envoy.yaml")); (err == nil) != (exit == 0) {
+			t.Errorf("%v: exit status %d: %v", args, exit, err)
+		}
+		_ = os.Remove(file("envoy.yaml"))
+		return stderr, exit
+	}
+	for _, transport := range bootstrap.Transports[1:] {
+		if stderr, exit := written("--transport", string(transport), "--server", "localhost:1", "--tls-ca", file("ca.pem"), "--tls-cert", file("cert.pem"), "--tls-key", file("key.pem"), "--from", file("mine.json")); exit != 0 {
+			t.Errorf("%s: exit status %d: %s", transport, exit, stderr)
+		}
+	}
+	stderr, exit := written("--out", file("out"))
+	if want := "envoy.yaml: error: Envoy refuses the bootstrap: paths must refer to an existing path in the system: '" + file("out/cds/cds.json") + "' does not exist [refused-by-mode-validate]"; exit != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("exit status %d: %s, want %s", exit, stderr, want)
+	}
+	if _, stderr, exit := xdspub(t, "render", "--out", file("out"), "examples/quickstart"); exit != 0 {
+		t.Fatal(stderr)
+	}
+	if stderr, exit := written("--out", file("out")); exit != 0 {
+		t.Errorf("exit status %d: %s", exit, stderr)
+	}
+}
+
 // TestBootstrapRotation: an Envoy that started from what bootstrap envoy writes reads its
 // certificate and the CA again when they are replaced.
 func TestBootstrapRotation(t *testing.T) {

@@ -3,8 +3,9 @@ package pipeline
 import (
 	"cmp"
 	"slices"
-	"xdspub/bootstrap"
 
+	"xdspub/bootstrap"
+	"xdspub/bootstrap/trial"
 	"xdspub/check"
 	"xdspub/clients"
 	"xdspub/confirm"
@@ -17,7 +18,7 @@ func RuleCodes() []diag.Code { return slices.Concat(check.RuleCodes(), planner.R
 
 // Codes returns all codes that a finding can have, of every stage, sorted and each once.
 func Codes() []diag.Code {
-	codes := slices.Concat(check.Codes(), planner.Codes(), confirm.Codes, clients.Codes, bootstrap.Codes)
+	codes := slices.Concat(check.Codes(), planner.Codes(), confirm.Codes, clients.Codes, bootstrap.Codes, trial.Codes)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
 }

@@ -69,6 +69,8 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		&cli.StringFlag{Category: groupNode, Name: "max-heap", EnvVars: env("max-heap"), Usage: "keep Envoy's memory below `SIZE`, such as 512MiB or 2GiB: at 95% it gives back what is free, at 98% it answers new requests with 503 (default: no limit)"},
 		&cli.PathFlag{Category: groupNode, Name: "from", EnvVars: env("from"), Usage: "add to the bootstrap in `FILE`, YAML or JSON: all of it stays, comments too; what contradicts it is an error"},
 		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
+		// No variable: a program is named where it is started.
+		&cli.PathFlag{Category: groupPrint, Name: "envoy", Usage: "write nothing that this Envoy, a program `FILE` or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there"},
 		maxFindingsFlag(),
 	)
 }
@@ -213,6 +215,11 @@ func writeBootstrap(c *cli.Context, text []byte, base *bootstrap.Base, secrets [
 	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}
+	}
+	if c.IsSet("envoy") {
+		if err := askEnvoy(c, draft, secrets); err != nil {
+			return err
+		}
 	}
 	for _, s := range secrets {
 		if err := replaceFile(s.Path, s.Data, 0o644); err != nil {

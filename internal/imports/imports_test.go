@@ -40,6 +40,7 @@ var may = map[string][]string{
 	"bind":                   {"xds"},
 	"render":                 {"bind", "diag", "xds", "internal/names"},
 	"bootstrap":              {"diag", "xds", "load", "serve/listen"},
+	"bootstrap/trial":        {"diag"},
 	"grpcboot":               {"diag", "load", "safefile", "xds"},
 	"initial":                {"diag", "bootstrap", "grpcboot", "serve/listen"},
 	"publish":                {"event", "diag", "safefile", "internal/fspath", "internal/names", "internal/usergroup"},
@@ -52,7 +53,7 @@ var may = map[string][]string{
 	"confirm":                {"event", "diag", "xds", "publish", "published", "envoy"},
 	"trim":                   {"event", "diag", "xds", "render", "publish", "published", "confirm"},
 	"status":                 {"diag", "xds", "render", "publish", "published", "envoy"},
-	"pipeline":               {"bootstrap", "clients", "event", "diag", "xds", "check", "render", "publish", "published", "planner", "confirm", "trim", "envoy", "revision"},
+	"pipeline":               {"bootstrap", "bootstrap/trial", "clients", "event", "diag", "xds", "check", "render", "publish", "published", "planner", "confirm", "trim", "envoy", "revision"},
 	"controller":             {"event", "diag", "xds", "bind", "load", "publish", "watch", "envoy", "control", "check", "diff", "planner", "published", "pipeline", "confirm", "internal/fspath", "clients"},
 	"serve":                  {"event", "xds", "serve/admit", "serve/cache", "serve/listen", "serve/rest", "clients", "serve/csds"},
 	"serve/cache":            {"event", "diag", "diff", "quorum", "xds", "bind", "clients"},
@@ -60,7 +61,7 @@ var may = map[string][]string{
 	"serve/admit":            {"event", "xds"},
 	"serve/rest":             {"diag", "xds", "serve/admit", "serve/cache"},
 	"clients":                {"diag"},
-	"cmd/xdspub":             {"event", "diag", "quorum", "xds", "load", "render", "publish", "watch", "bootstrap", "grpcboot", "initial", "envoy", "control", "check", "planner", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
+	"cmd/xdspub":             {"event", "diag", "quorum", "xds", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "envoy", "control", "check", "planner", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
 	"serve/csds":             {"clients", "safefile", "xds"},
 	"control":                {"clients", "diag"},
 	"validate/cel":           {"validate/re2"},
@@ -72,8 +73,8 @@ var may = map[string][]string{
 // only lists modules, and packages of Go, that only some packages may import, so
 // that a choice of library stays a choice of one package.
 var only = map[string][]string{
-	"os/exec":                                    {"revision"},            // starts git, and nothing else
-	"log/slog":                                   {"event", "cmd/xdspub"}, // what is logged is an event
+	"os/exec":                                    {"revision", "bootstrap/trial"}, // these start git, and the user's own Envoy
+	"log/slog":                                   {"event", "cmd/xdspub"},         // what is logged is an event
 	"github.com/fsnotify/fsnotify":               {"watch"},
 	"github.com/urfave/cli":                      {"cmd/xdspub"},
 	"sigs.k8s.io/yaml":                           {"load", "render", "bootstrap"},

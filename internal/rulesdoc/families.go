@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"xdspub/bootstrap"
+	"xdspub/bootstrap/trial"
 	"xdspub/clients"
 	"xdspub/confirm"
 	"xdspub/diag"
@@ -50,7 +51,7 @@ func families(root string) ([]*family, error) {
 		switch i := slices.IndexFunc(validation, func(f *family) bool { return exists(root, f.name, c.Name) }); {
 		case i >= 0:
 			f = validation[i]
-		case slices.ContainsFunc(follow.Codes, is), slices.ContainsFunc(bootstrap.Codes, is):
+		case slices.ContainsFunc(follow.Codes, is), slices.ContainsFunc(bootstrap.Codes, is), slices.ContainsFunc(trial.Codes, is):
 			f = following
 		case slices.ContainsFunc(grpcboot.Codes, is):
 			f = validation[slices.IndexFunc(validation, func(f *family) bool { return f.name == "grpc" })]

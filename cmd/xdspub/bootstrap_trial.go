@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/bootstrap"
+	"xdspub/bootstrap/trial"
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/load"
+)
+
+// askEnvoy has the program of --envoy judge a bootstrap that is not written yet, from a folder of
+// its own.
+func askEnvoy(c *cli.Context, draft load.Input, secrets []bootstrap.SecretFile) error {
+	dir, err := os.MkdirTemp("", "xdspub-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	text := draft.Data
+	for _, s := range secrets {
+		path := filepath.Join(dir, filepath.Base(s.Path))
+		text = bytes.ReplaceAll(text, []byte(s.Path), []byte(path)) // where it is written later
+		err = errors.Join(err, os.WriteFile(path, s.Data, 0o600))
+	}
+	path := filepath.Join(dir, "bootstrap."+draft.Format)
+	if err := errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	refused, err := trial.Envoy{Program: c.Path("envoy")}.Validate(ctx, path, draft.Name)
+	if err != nil || len(refused) == 0 {
+		return err
+	}
+	none := func(diag.Position) (string, bool) { return "", false }
+	printFindings(c, &check.Result{Diagnostics: refused, Line: none}, true)
+	return &exit{status: exitRefused}
+}
