@@ -236,6 +236,20 @@ func TestMergeConflicts(t *testing.T) {
 	}
 }
 
+// TestFromTooLarge: a file is not read whose size is beyond that of one in a source tree.
+func TestFromTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.yaml")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, load.MaxBytes+1); err != nil { // sparse
+		t.Fatal(err)
+	}
+	if in, err := load.Open(path); err == nil || in.Data != nil {
+		t.Error(err)
+	}
+}
+
 // TestMergeJSON: all of JSON can be added to, also what YAML writes otherwise.
 func TestMergeJSON(t *testing.T) {
 	for text, want := range map[string]string{
