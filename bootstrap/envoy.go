@@ -107,7 +107,7 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	if err := xds.Constraints(b); err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
-	body, err := yamlOf(b)
+	body, err := YAML(b)
 	if err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
@@ -118,9 +118,9 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	return append([]byte(header), body...), nil
 }
 
-// yamlOf returns a message as YAML, through sigs' YAML, because protojson's own bytes differ from
-// build to build.
-func yamlOf(m proto.Message) ([]byte, error) {
+// YAML returns a message as YAML, through sigs' YAML, because protojson's own bytes differ from
+// build to build. It is an error where a value has a character that YAML can't hold.
+func YAML(m proto.Message) ([]byte, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
 	if err != nil {
 		return nil, err

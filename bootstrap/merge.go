@@ -61,7 +61,7 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 	if add.Admin == nil && b.Message.GetAdmin() != nil && o.MaxConnections > 0 {
 		add.Admin = &bootstrapv3.Admin{IgnoreGlobalConnLimit: true}
 	}
-	added, err := yamlOf(add)
+	added, err := YAML(add)
 	if err != nil {
 		return fail(err)
 	}
@@ -112,6 +112,12 @@ func (b *Base) encode(document *yaml.Node) ([]byte, error) {
 	if b.input.Format == "json" {
 		return jsonOf(document.Content[0])
 	}
+	return EncodeYAML(document)
+}
+
+// EncodeYAML returns the text of a document that was read, with its comments, and with lists
+// indented as they were.
+func EncodeYAML(document *yaml.Node) ([]byte, error) {
 	var text strings.Builder
 	enc := yaml.NewEncoder(&text)
 	enc.SetIndent(2)

@@ -10,6 +10,7 @@ import (
 	"xdspub/clients"
 	"xdspub/confirm"
 	"xdspub/diag"
+	"xdspub/importer"
 	"xdspub/planner"
 )
 
@@ -18,7 +19,7 @@ func RuleCodes() []diag.Code { return slices.Concat(check.RuleCodes(), planner.R
 
 // Codes returns all codes that a finding can have, of every stage, sorted and each once.
 func Codes() []diag.Code {
-	codes := slices.Concat(check.Codes(), planner.Codes(), confirm.Codes, clients.Codes, bootstrap.Codes, trial.Codes)
+	codes := slices.Concat(check.Codes(), planner.Codes(), confirm.Codes, clients.Codes, bootstrap.Codes, trial.Codes, importer.Codes)
 	slices.SortStableFunc(codes, func(a, b diag.Code) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(codes, func(a, b diag.Code) bool { return a.Name == b.Name })
 }

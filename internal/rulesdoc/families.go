@@ -17,6 +17,7 @@ import (
 	"xdspub/diff"
 	"xdspub/follow"
 	"xdspub/grpcboot"
+	"xdspub/importer"
 	"xdspub/pipeline"
 	"xdspub/planner"
 )
@@ -51,7 +52,7 @@ func families(root string) ([]*family, error) {
 		switch i := slices.IndexFunc(validation, func(f *family) bool { return exists(root, f.name, c.Name) }); {
 		case i >= 0:
 			f = validation[i]
-		case slices.ContainsFunc(follow.Codes, is), slices.ContainsFunc(bootstrap.Codes, is), slices.ContainsFunc(trial.Codes, is):
+		case slices.ContainsFunc(follow.Codes, is), slices.ContainsFunc(bootstrap.Codes, is), slices.ContainsFunc(trial.Codes, is), slices.ContainsFunc(importer.Codes, is):
 			f = following
 		case slices.ContainsFunc(grpcboot.Codes, is):
 			f = validation[slices.IndexFunc(validation, func(f *family) bool { return f.name == "grpc" })]

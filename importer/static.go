@@ -1,0 +1,118 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// stay finds the static resources that stay in the bootstrap, and says why.
+func (d *draft) stay() {
+	byKey := make(map[xds.Key][]*item)
+	for _, i := range d.items {
+		byKey[i.Key] = append(byKey[i.Key], i)
+	}
+	var stays []*item // whose own names are still to be looked at
+	keep := func(i *item, why string) {
+		if i.stays == "" && !i.dynamic {
+			i.stays = why
+			stays = append(stays, i)
+		}
+	}
+	needs := func(r *xds.Resource, static bool) {
+		by := "the bootstrap"
+		if r.Type != xds.Bootstrap {
+			by = r.Key.String()
+		}
+		needed(r, static, func(k xds.Key, at xds.Path) {
+			for _, i := range byKey[k] {
+				keep(i, fmt.Sprintf("%s names it, in %s", by, at))
+			}
+		})
+	}
+	for _, i := range d.items {
+		if why := d.ownReason(i); why != "" {
+			keep(i, why)
+		}
+		needs(i.Resource, false)
+	}
+	needs(d.bootstrap, true)
+	for len(stays) > 0 {
+		i := stays[0]
+		stays = stays[1:]
+		needs(i.Resource, true)
+	}
+	for _, i := range d.items {
+		if i.stays != "" {
+			f := i.Diagnostic(codeStatic.Name, "", fmt.Sprintf("%s stays in static_resources of the bootstrap: %s", i.Key, i.stays))
+			f.Severity = diag.Info
+			d.list = append(d.list, f)
+		}
+	}
+}
+
+// ownReason says why a static resource stays in the bootstrap, whoever names it; empty where it
+// need not.
+func (d *draft) ownReason(i *item) string {
+	listener, _ := i.Message().(*listenerv3.Listener)
+	switch {
+	case listener.GetApiListener() != nil:
+		return "Envoy takes an api_listener from its bootstrap alone"
+	case i.Name == "" && i.Type != xds.Listener:
+		return "it has no name"
+	case !d.otherADS:
+		return ""
+	}
+	for _, n := range i.Facts().ConfigSources {
+		if xds.FromSnapshot(n.Message.(*corev3.ConfigSource)) {
+			return fmt.Sprintf("%s asks the ADS server, and in a source tree it would ask the tree", n.Path())
+		}
+	}
+	return ""
+}
+
+// needed calls found for each resource that has to be static because of r, and where r names it.
+// static means that r is static itself, or is the bootstrap.
+func needed(r *xds.Resource, static bool, found func(xds.Key, xds.Path)) {
+	_ = r.Walk(context.Background(), func(n *xds.Node) { // which has no end but its own
+		for _, use := range n.Uses() {
+			if use.Kind == xds.ClusterName && (static || needsStatic(n, use)) {
+				found(xds.Key{Type: xds.Cluster, Name: use.Name}, use.Path)
+			}
+		}
+		sds, ok := n.Message.(*tlsv3.SdsSecretConfig)
+		if ok && static && sds.GetSdsConfig().GetConfigSourceSpecifier() == nil {
+			found(xds.Key{Type: xds.Secret, Name: sds.GetName()}, n.Path())
+		}
+	})
+}
+
+// needsStatic reports whether Envoy looks for a cluster among static ones: for that of a
+// management server, and wherever the catalogue of references says so.
+func needsStatic(n *xds.Node, use xds.Use) bool {
+	if strings.HasPrefix(use.Names, "static ") {
+		return true
+	}
+	server, _ := xds.Enclosing[*corev3.ApiConfigSource](n)
+	return server != nil
+}
+
+// relativeName returns where a data source has a relative path; nil where it has none.
+func relativeName(n *xds.Node) *string {
+	source, ok := n.Message.(*corev3.DataSource)
+	if !ok {
+		return nil
+	}
+	file, ok := source.Specifier.(*corev3.DataSource_Filename)
+	if !ok || file.Filename == "" || strings.HasPrefix(file.Filename, "/") {
+		return nil
+	}
+	return &file.Filename
+}

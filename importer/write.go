@@ -1,0 +1,122 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// NotEmptyError means that the directory of an import has something already.
+type NotEmptyError struct{ Dir string }
+
+func (e *NotEmptyError) Error() string {
+	return fmt.Sprintf("%s is there, and is not an empty directory: import overwrites nothing, so choose another one", e.Dir)
+}
+
+// Write writes all files into a directory that is new or empty, or none of them: they get their
+// names by one rename. Files get mode.
+func Write(dir string, files []File, mode fs.FileMode) error {
+	dirMode, err := target(dir)
+	if err != nil {
+		return err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if dirMode != 0 {
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return err
+		}
+	}
+	stage, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(stage)
+	whole := filepath.Join(stage, "import")
+	if err := writeAll(whole, files, mode); err != nil {
+		return err
+	}
+	if dirMode != 0 {
+		if err := os.Chmod(whole, dirMode); err != nil {
+			return err
+		}
+		if err := os.Remove(dir); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(whole, dir); err != nil {
+		return err
+	}
+	return sync(filepath.Dir(dir))
+}
+
+// target returns the mode of a directory that is there and empty; 0 where there is none.
+func target(dir string) (fs.FileMode, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(dir); err == nil { // a link that leads nowhere
+			return 0, &NotEmptyError{dir}
+		}
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case !info.IsDir():
+		return 0, &NotEmptyError{dir}
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if names, _ := f.Readdirnames(1); len(names) > 0 {
+		return 0, &NotEmptyError{dir}
+	}
+	return info.Mode().Perm(), nil
+}
+
+// writeAll writes files below a new directory, onto the disk.
+func writeAll(dir string, files []File, mode fs.FileMode) error {
+	folders := map[string]bool{dir: true, filepath.Join(dir, Tree): true}
+	if err := os.MkdirAll(filepath.Join(dir, Tree), 0o755); err != nil { // also for no resource
+		return err
+	}
+	for _, f := range files {
+		name := filepath.Join(dir, filepath.FromSlash(f.Name))
+		folder := filepath.Dir(name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		folders[folder] = true
+		if err := writeFile(name, f.Data, mode); err != nil {
+			return err
+		}
+	}
+	for folder := range folders {
+		if err := sync(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(name string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// sync has the names in a folder survive a crash.
+func sync(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
