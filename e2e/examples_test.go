@@ -380,8 +380,9 @@ func TestStaticImport(t *testing.T) {
 	before.Stop(t)
 
 	e.line(t, "go build -o bin/ ./cmd/xdspub")
-	e.run(t, "bin/xdspub render --out /tmp/static-import examples/static-import")
-	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/static-import --admin 127.0.0.1:9901 --node-id edge-1 --node-cluster edge > /tmp/static-import-envoy.yaml")
+	e.run(t, "bin/xdspub import examples/static-import/envoy.yaml /tmp/static-import")
+	e.run(t, "bin/xdspub render --bootstrap /tmp/static-import/bootstrap.yaml --out /tmp/static-import-out /tmp/static-import/config")
+	e.run(t, "bin/xdspub bootstrap envoy --out /tmp/static-import-out --from /tmp/static-import/bootstrap.yaml > /tmp/static-import-envoy.yaml")
 	after := e.envoy(t, `"$(scripts/envoy)" --config-path /tmp/static-import-envoy.yaml`)
 	answers()
 	content(t, after)

@@ -15,6 +15,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -231,6 +232,29 @@ func (d *decoder) bootstrapDocument(v value) {
 func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
 	r := xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, rest)
 	r.Lost, r.Origin = lost, origin{v.doc, v.path}
+	before := d.file.bootstrap
 	d.file.bootstrap = r
 	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // the files that it names are Envoy's to read
+	if !v.doc.source.byEnvoy && (before == nil || proto.Size(before.Message()) == 0) {
+		d.leftOut(v, rest)
+	}
+}
+
+// leftOut says what a source tree does not read of a Bootstrap.
+func (d *decoder) leftOut(v value, rest *bootstrapv3.Bootstrap) {
+	var names []string
+	fields := rest.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if fd := fields.Get(i); rest.ProtoReflect().Has(fd) && fd.Name() != "static_resources" {
+			names = append(names, string(fd.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	f := d.file.source.finding(codeBootstrapRest, v.doc.rangeOf(steps(v.path.Field(names[0])), true),
+		"of a bootstrap only static_resources is read, and this one has more: "+diag.Few(names, 4),
+		"xdspub import makes a source tree of the file, and a bootstrap of the rest")
+	f.Path = string(v.path.Field(names[0]))
+	d.report(f)
 }

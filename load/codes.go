@@ -4,11 +4,18 @@ import "xdspub/diag"
 
 // Codes are the codes of the findings of this package, sorted by name.
 var Codes = []diag.Code{
-	codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeNoResponse,
+	codeBootstrapRest, codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeNoResponse,
 	codeOutside, codeReadOtherwise, codeResourceWrapper, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
 var (
+	codeBootstrapRest = diag.Code{Name: "bootstrap-rest", Severity: diag.Warning, Doc: `A source tree has a bootstrap that says more than its static resources.
+
+xdspub reads the listeners, clusters and secrets of static_resources from it. What else it says, such
+as node, admin, stats_sinks or layered_runtime, reaches no Envoy: it belongs into the bootstrap that
+Envoy is started with. xdspub import makes a source tree of such a file, and a bootstrap of the rest.
+Where the file is that bootstrap, list it under ignore: in xdspub.yaml.`}
+
 	codeDuplicateKey = diag.Code{Name: "duplicate-key", Doc: `A mapping has a duplicate key.
 
 Envoy keeps the last of the two without an error, or a random one if one is in snake_case and one
