@@ -45,7 +45,7 @@ func TestPages(t *testing.T) {
 		if parts := partsOf(page(t, name)); len(parts) > 0 {
 			t.Run(filepath.Base(name), func(t *testing.T) {
 				t.Parallel()
-				s := newSession(t)
+				s := newSession(t, strings.Contains(page(t, name), "--restart-epoch"))
 				for _, p := range parts {
 					s.do(t, p)
 				}
@@ -104,15 +104,17 @@ type session struct {
 	watch *process
 	ports map[string]string
 	count int
+	// hotRestarts says that an Envoy takes over from another one.
+	hotRestarts bool
 }
 
 // fixed are the ports that the pages and the examples name.
 var fixed = regexp.MustCompile(`\b(?:808[1-5]|8443|990[12]|1000[01]|10080|10443)\b`)
 
-func newSession(t *testing.T) *session {
+func newSession(t *testing.T, hotRestarts bool) *session {
 	t.Helper()
 	dir := t.TempDir()
-	s := &session{dir: filepath.Join(dir, "xdspub"), tmp: filepath.Join(dir, "tmp"), ports: make(map[string]string)}
+	s := &session{dir: filepath.Join(dir, "xdspub"), tmp: filepath.Join(dir, "tmp"), ports: make(map[string]string), hotRestarts: hotRestarts}
 	examples := os.DirFS(filepath.Join(root, "examples"))
 	if err := os.CopyFS(filepath.Join(s.dir, "examples"), examples); err != nil {
 		t.Fatal(err)
@@ -188,8 +190,11 @@ func (s *session) open(t *testing.T) {
 // envoy returns an Envoy that can run beside others on this machine.
 func (s *session) envoy(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(s.tmp, ".envoy")
-	script := fmt.Sprintf("#!/bin/sh\nexec %q \"$@\" --disable-hot-restart --concurrency 1\n", envoytest.Binary(t))
+	path, alone := filepath.Join(s.tmp, ".envoy"), "--disable-hot-restart"
+	if s.hotRestarts {
+		alone = "--base-id " + envoytest.BaseID(t)
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec %q \"$@\" %s --concurrency 1\n", envoytest.Binary(t), alone)
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
