@@ -76,6 +76,9 @@ const nearSlips = 0.95
 // Where an edit is refused, a finding stands on the edited line or the next in most cases: docs/validation.md
 // has the figures. XDSPUB_SLIPS=all tries every edit, and prints those that are missed.
 func TestSlips(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads thousands of files, in one goroutine: nothing for the race detector")
+	}
 	everything := os.Getenv("XDSPUB_SLIPS") == "all"
 	for _, format := range []string{"yaml", "json", "pb_text"} {
 		t.Run(format, func(t *testing.T) {

@@ -55,6 +55,9 @@ func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(
 // TestPlanted plants several faults at random places of the examples: each is
 // reported at its line, in one run, and nothing else is.
 func TestPlanted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads hundreds of files, in one goroutine: nothing for the race detector")
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	planted := 0
 	for range 20 {

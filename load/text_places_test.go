@@ -9,6 +9,9 @@ import (
 // TestManyInText: what is looked for in a long list of a text proto is found without a look at all
 // of it, also where the key of a map is a number. By a look at each this would take hours.
 func TestManyInText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads megabytes, in one goroutine: nothing for the race detector")
+	}
 	const n = 300_000
 	var b strings.Builder
 	for i := range n {

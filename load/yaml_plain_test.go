@@ -112,6 +112,9 @@ func FuzzPlainYAML(f *testing.F) {
 // TestPlainEdits edits lines of a plain text at random. What is plain then is what the
 // parser makes of it.
 func TestPlainEdits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads thousands of texts, in one goroutine: nothing for the race detector")
+	}
 	texts := []string{sample.Clusters(3), sample.Topology{Clusters: 2, Routes: 2, Listeners: 2}.Bootstrap()}
 	r := rand.New(rand.NewPCG(1, 0))
 	plain := 0

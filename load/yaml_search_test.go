@@ -9,6 +9,9 @@ import (
 // too: JSON without line breaks is what programs write. A search that takes the square of it does
 // not end within the time of a test.
 func TestSearchLongLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads megabytes, in one goroutine: nothing for the race detector")
+	}
 	const many = 500_000
 	for what, tt := range map[string]struct {
 		text string
@@ -32,6 +35,9 @@ func TestSearchLongLine(t *testing.T) {
 
 // TestMistakesLongLine is the same for JSON and text protos.
 func TestMistakesLongLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads megabytes, in one goroutine: nothing for the race detector")
+	}
 	const many = 100_000
 	for what, tt := range map[string]struct {
 		format, text, want string

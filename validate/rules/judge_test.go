@@ -144,7 +144,7 @@ func TestJudgeEdits(t *testing.T) {
 	}}
 	all := append(slices.Clone(rules.All), counts)
 	for _, tree := range trees {
-		if testing.Short() && random.IntN(5) > 0 || len(tree) == 0 {
+		if testing.Short() && random.IntN(10) > 0 || len(tree) == 0 {
 			continue
 		}
 		judge, s := validate.NewJudge(all), xds.NewSnapshot(append(slices.Clone(tree), bystander))
