@@ -166,7 +166,7 @@ func (h *heard) Write(p []byte) (int, error) {
 // wait waits for a text, and takes all up to it off.
 func (h *heard) wait(t *testing.T, text string) {
 	t.Helper()
-	for late := time.After(time.Minute); ; {
+	for late := time.After(2 * time.Minute); ; {
 		h.mu.Lock()
 		_, after, ok := strings.Cut(h.text.String(), text)
 		if ok {

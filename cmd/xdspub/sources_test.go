@@ -158,7 +158,7 @@ func (h *half) watched(t *testing.T, want string, do func()) {
 // until waits for the state that was published last.
 func (h *half) until(t *testing.T, what string, is func(last string) bool) {
 	t.Helper()
-	for late := time.Now().Add(60 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		list := h.log.ids()
 		if last := append([]string{""}, list...)[len(list)]; is(h.ids[last]) {
 			return
