@@ -7,6 +7,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
 
 	"xdspub/clients"
 	"xdspub/serve/cache"
@@ -214,6 +215,41 @@ func TestBegunEnds(t *testing.T) {
 			synctest.Wait()
 			if told := c.hear(false); told != (after < 30*time.Second) {
 				t.Errorf("after %v the client is told its routes: %v", after, told)
+			}
+		})
+	}
+}
+
+// TestExchangedWhileAway: listeners that have exchanged their addresses while a client was away, which
+// the server does not know, are refused for their addresses. One of them goes then, and comes back last.
+func TestExchangedWhileAway(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := listening(t, delta, "p/a@1002", "p/b@1001", "p/c@1003")
+			is := c.types[xds.Listener]
+			refused := &status.Status{Code: 13, Message: "a: has duplicate address '127.0.0.1:1002' as existing listener, b: has duplicate address '127.0.0.1:1001' as existing listener"}
+			for try := range 2 {
+				synctest.Wait()
+				switch r := (<-c.stream.down).(type) {
+				case *discoveryv3.DiscoveryResponse:
+					is.nonce = r.GetNonce()
+					c.request(xds.Listener, is, refused)
+				case *discoveryv3.DeltaDiscoveryResponse:
+					c.requestDelta(xds.Listener, &discoveryv3.DeltaDiscoveryRequest{ResponseNonce: r.GetNonce(), ErrorDetail: refused})
+				}
+				time.Sleep([]time.Duration{time.Second, 10 * time.Second}[try])
+			}
+			is.has["a"] = "a@1001"
+			for _, want := range []bool{false, true} {
+				if synctest.Wait(); !c.hear(false) {
+					t.Fatal("the client is told nothing")
+				}
+				if _, there := is.has["a"]; there != want || is.has["b"] != "b@1001" {
+					t.Errorf("incremental: %v: the client has %v", delta, is.has)
+				}
+			}
+			if c.settle(); is.has["a"] != "a@1002" || len(is.has) != 3 {
+				t.Errorf("incremental: %v: in the end the client has %v", delta, is.has)
 			}
 		})
 	}

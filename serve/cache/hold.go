@@ -3,6 +3,7 @@ package cache
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"xdspub/diff"
@@ -161,7 +162,7 @@ func (s *Stream) lacks(types []*xds.Type) bool {
 // holdTakers holds listeners that take an address which another one leaves by the same change: Envoy
 // refuses them until that one is warm.
 func (s *Stream) holdTakers(sub *subscription, r *response) {
-	if len(sub.held) == 0 && !slices.ContainsFunc(r.changed, sub.movesFrom) {
+	if len(sub.held) == 0 && sub.yields == "" && !slices.ContainsFunc(r.changed, sub.movesFrom) {
 		return
 	}
 	r.doubtful = true
@@ -169,6 +170,11 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 	warm := len(sub.held) > 0 && s.warmsUp(sub)
 	r.held = make(map[string]*xds.Resource)
 	r.changed = slices.DeleteFunc(slices.Clone(r.changed), func(l *xds.Resource) bool {
+		if l.Name == sub.yields {
+			r.removed = append(r.removed, l.Name)
+			r.held[l.Name] = nil
+			return true
+		}
 		_, held := sub.held[l.Name]
 		if held = held && warm || waits[l.Name] > 0; held {
 			r.held[l.Name] = sub.runs(l.Name)
@@ -185,6 +191,22 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 		r.held[swaps[0][0]] = nil
 	}
 }
+
+// exchanged returns the listener that goes first of those that a client has refused twice for their
+// addresses; "" where there is none. It has them from a server before this one, at addresses that it has
+// told nobody: where they exchange these, there is no order in which it would take them.
+func (s *subscription) exchanged() string {
+	if s.of != xds.Listener || s.again.IsZero() || s.tries < 2 || !strings.Contains(s.refusal.message, duplicateAddress) {
+		return ""
+	}
+	if meant := s.refusal.meant(); len(meant) > 1 {
+		return slices.Min(meant)
+	}
+	return ""
+}
+
+// duplicateAddress is what Envoy says where another listener has the address.
+const duplicateAddress = "has duplicate address"
 
 // warmsUp reports whether the client may still warm the listeners that leave an address.
 func (s *Stream) warmsUp(sub *subscription) bool {

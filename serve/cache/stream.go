@@ -277,6 +277,7 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	hope := s.hopes(sub, r)
 	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.Clip(refused.GetMessage(), diag.MaxText))}
 	sub.unsure = true
+	sub.yields = sub.exchanged()
 	for _, name := range r.names() {
 		if r.state != s.view.current.Load() {
 			sub.doubt(name) // that was another state

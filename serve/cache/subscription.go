@@ -36,6 +36,8 @@ type subscription struct {
 	parked  *state
 	again   time.Time
 	tries   int
+	// yields is the listener that goes before what the client refused is sent once more; "" for none.
+	yields string
 
 	// held are the listeners that wait for an address, and what a state of the world still has although
 	// it is gone, as the client has them; nil for a listener that it lacks. removesSince is when the
@@ -127,7 +129,7 @@ func (s *subscription) known(name string) (version string, told bool) {
 
 // tells takes down that a response leaves for the client.
 func (s *subscription) tells(r *response) {
-	s.at, s.held, s.resumed = r.state, r.held, false
+	s.at, s.held, s.resumed, s.yields = r.state, r.held, false, ""
 	clear(s.has)
 	maps.Copy(s.has, r.late)
 	for name, was := range r.held {

@@ -1,0 +1,56 @@
+package serve_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"xdspub/internal/envoytest"
+	"xdspub/serve"
+	"xdspub/serve/cache"
+)
+
+// TestExchangedOverRestart: two listeners of an Envoy have exchanged their addresses when the next server
+// comes, which knows nothing of the one before. In the end the Envoy has them.
+func TestExchangedOverRestart(t *testing.T) {
+	for _, k := range kinds[:2] {
+		t.Run(k.String(), func(t *testing.T) {
+			up := envoytest.NewUpstream(t, "blue")
+			one, other := envoytest.FreePort(t), envoytest.FreePort(t)
+			socket := filepath.Join(t.TempDir(), "xds.sock")
+			serveAt := func(a, b int) (*cache.Cache, func()) {
+				c := cache.New(cache.Options{})
+				text := fmt.Sprintf(clusterTo, "blue", up.Port()) + fmt.Sprintf(listenerAt, "a", a, "127.0.0.1") + fmt.Sprintf(listenerAt, "b", b, "127.0.0.1") + fmt.Sprintf(routeTo, "blue")
+				if err := c.Publish(t.Context(), parse(t, text)); err != nil {
+					t.Fatal(err)
+				}
+				_ = os.Remove(socket)
+				l, err := net.Listen("unix", socket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g := grpc.NewServer()
+				serve.Register(g, c)
+				go func() { _ = g.Serve(l) }()
+				t.Cleanup(g.Stop)
+				return c, g.Stop
+			}
+			c, stop := serveAt(one, other)
+			envoy := start(t, k, "pipe: {path: "+socket+"}", "")
+			synced := fmt.Sprintf("edge %s, CDS SYNCED, EDS SYNCED, LDS SYNCED, RDS SYNCED", k.kind)
+			eventually(t, c, synced)
+			stop()
+			c, _ = serveAt(other, one)
+			envoytest.Eventually(t, 3*time.Minute, "the listeners have exchanged their addresses", func() (bool, string) {
+				listeners, is := envoy.Admin(t, "/listeners"), textOf(c.Clients())
+				return is == synced && strings.Contains(listeners, fmt.Sprintf("a::127.0.0.1:%d", other)) && strings.Contains(listeners, fmt.Sprintf("b::127.0.0.1:%d", one)), is + "\n" + listeners
+			})
+		})
+	}
+}
