@@ -226,33 +226,35 @@ func TestConfirmedByREST(t *testing.T) {
 // TestManyClients: what is known of clients is bounded, whoever they say they are and whatever they
 // ask.
 func TestManyClients(t *testing.T) {
-	s := start(t)
-	s.publish("c/a")
-	long := strings.Repeat("x", 1100)
-	for i := range 1500 {
-		s.do(request(t.Context(), "endpoints", fmt.Sprintf(`{"node": {"id": "one"}, "resource_names": ["%d"]}`, i), time.Millisecond))
-	}
-	if list := s.cache.Clients(); len(list) != 1 || list[0].Subscriptions[0].Asked != 1000 || len(list[0].Subscriptions[0].Names) != clients.MostNames {
-		t.Errorf("%d clients, %+v", len(list), list)
-	}
-	before := heap()
-	for i := range 10_500 {
-		s.do(request(t.Context(), "clusters", fmt.Sprintf(`{"node": {"id": "%d%s", "cluster": "%[2]s", "user_agent_name": "%[2]s"}, "resource_names": ["a", "%[2]s"]}`, i, long), time.Millisecond))
-	}
-	each := (heap() - before) / 10_000
-	if t.Logf("%d bytes a client", each); each > 10<<10 {
-		t.Error("that is too much")
-	}
-	connected := 0
-	list := s.cache.Clients()
-	for _, c := range list {
-		if c.Gone.IsZero() {
-			connected++
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		s.publish("c/a")
+		long := strings.Repeat("x", 1100)
+		for i := range 1500 {
+			s.do(request(t.Context(), "endpoints", fmt.Sprintf(`{"node": {"id": "one"}, "resource_names": ["%d"]}`, i), time.Millisecond))
 		}
-	}
-	if connected != 10_000 || len(list) != 10_501 {
-		t.Errorf("%d of %d clients are connected", connected, len(list))
-	}
+		if list := s.cache.Clients(); len(list) != 1 || list[0].Subscriptions[0].Asked != 1000 || len(list[0].Subscriptions[0].Names) != clients.MostNames {
+			t.Errorf("%d clients, %+v", len(list), list)
+		}
+		before := heap()
+		for i := range 10_500 {
+			s.do(request(t.Context(), "clusters", fmt.Sprintf(`{"node": {"id": "%d%s", "cluster": "%[2]s", "user_agent_name": "%[2]s"}, "resource_names": ["a", "%[2]s"]}`, i, long), time.Millisecond))
+		}
+		each := (heap() - before) / 10_000
+		if t.Logf("%d bytes a client", each); each > 10<<10 {
+			t.Error("that is too much")
+		}
+		connected := 0
+		list := s.cache.Clients()
+		for _, c := range list {
+			if c.Gone.IsZero() {
+				connected++
+			}
+		}
+		if connected != 10_000 || len(list) != 10_501 {
+			t.Errorf("%d of %d clients are connected", connected, len(list))
+		}
+	})
 }
 
 func heap() uint64 {
