@@ -113,7 +113,7 @@ func (d *document) take(items []*item) map[*item]*yaml.Node {
 	nodes := make(map[*item]*yaml.Node)
 	for i := 0; i+1 < len(static.Content); {
 		key, list := static.Content[i], static.Content[i+1]
-		of := slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return i.dynamic || !named(key, staticLists[i.Type]) })
+		of := slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return !named(key, staticLists[i.Type]) })
 		if len(of) > 0 && (list.Kind != yaml.SequenceNode || len(list.Content) != len(of)) {
 			return nil
 		}

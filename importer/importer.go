@@ -69,16 +69,12 @@ type draft struct {
 	bootstrap *xds.Resource
 	items     []*item
 	document  *document // nil where there is no YAML to keep comments of
-	// otherADS means that ADS is not the server of what is imported.
-	otherADS bool
-	list     diag.List
+	list      diag.List
 }
 
 // item is one resource of a configuration.
 type item struct {
 	*xds.Resource
-	// dynamic means that it came by a subscription, and is not in the bootstrap.
-	dynamic bool
 	// stays says why the item stays in the bootstrap; empty where it goes to the source tree.
 	stays string
 	edits []edit
@@ -92,7 +88,7 @@ func Static(in load.Input, o Options) *Imported {
 		return imported
 	}
 	resources := result.Resources()
-	d := &draft{in: in, options: o, bootstrap: resources[0], otherADS: true}
+	d := &draft{in: in, options: o, bootstrap: resources[0]}
 	for _, r := range resources[1:] {
 		d.items = append(d.items, &item{Resource: r})
 	}
@@ -130,7 +126,7 @@ func (d *draft) noteDynamic() {
 		if fd := m.Descriptor().Fields().ByName(field); dynamic != nil && m.Has(fd) {
 			d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(string(field)),
 				fmt.Sprintf("dynamic_resources.%s stays in the bootstrap, and what it leads to is not imported: Envoy has one source for these resources", field),
-				"to import these resources too, import the /config_dump of an Envoy that runs this; remove the field before xdspub bootstrap envoy --from")
+				"remove the field before xdspub bootstrap envoy --from, or these resources stay where they are")
 		}
 	}
 }

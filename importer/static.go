@@ -21,7 +21,7 @@ func (d *draft) stay() {
 	}
 	var stays []*item // whose own names are still to be looked at
 	keep := func(i *item, why string) {
-		if i.stays == "" && !i.dynamic {
+		if i.stays == "" {
 			i.stays = why
 			stays = append(stays, i)
 		}
@@ -38,7 +38,7 @@ func (d *draft) stay() {
 		})
 	}
 	for _, i := range d.items {
-		if why := d.ownReason(i); why != "" {
+		if why := i.ownReason(); why != "" {
 			keep(i, why)
 		}
 		needs(i.Resource, false)
@@ -60,15 +60,13 @@ func (d *draft) stay() {
 
 // ownReason says why a static resource stays in the bootstrap, whoever names it; empty where it
 // need not.
-func (d *draft) ownReason(i *item) string {
+func (i *item) ownReason() string {
 	listener, _ := i.Message().(*listenerv3.Listener)
 	switch {
 	case listener.GetApiListener() != nil:
 		return "Envoy takes an api_listener from its bootstrap alone"
 	case i.Name == "" && i.Type != xds.Listener:
 		return "it has no name"
-	case !d.otherADS:
-		return ""
 	}
 	for _, n := range i.Facts().ConfigSources {
 		if xds.FromSnapshot(n.Message.(*corev3.ConfigSource)) {
