@@ -128,13 +128,16 @@ func (e *example) allDone(t *testing.T) {
 	}
 }
 
-// tree returns the source tree: the argument of the README's first command that reads
-// one.
+// tree returns the source tree: the argument of the README's first command that reads one. Where a
+// command makes it, that is done first.
 func (e *example) tree(t *testing.T) string {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^bin/xdspub (?:validate|render|watch) (?:.* )?(\S+)$`).FindStringSubmatch(e.readme)
 	if m == nil {
 		t.Fatal("the README has no command that reads a source tree")
+	}
+	if line := regexp.MustCompile(`(?m)^bin/xdspub import .*$`).FindString(e.readme); line != "" {
+		e.run(t, line)
 	}
 	return e.moved.Replace(m[1])
 }
