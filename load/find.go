@@ -31,7 +31,7 @@ func noFormat(path string) error {
 	} else if dir {
 		return fmt.Errorf("%s is a directory, and one file is needed", path)
 	}
-	return fmt.Errorf("can't tell the format of %s: its name must end in %s; or give it on standard input, with - instead of the name", path, Suffixes())
+	return fmt.Errorf("can't tell the format of %s: its name must end in %s", path, Suffixes())
 }
 
 // isDir reports whether a path that was asked for leads to a folder.
