@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"xdspub/internal/envoytest"
+	"xdspub/internal/sh"
 )
 
 // typedPages returns the names of the documents whose commands are typed. CONTRIBUTING.md and
@@ -194,10 +195,7 @@ func (s *session) envoy(t *testing.T) string {
 	if s.hotRestarts {
 		alone = "--base-id " + envoytest.BaseID(t)
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec %q \"$@\" %s --concurrency 1\n", envoytest.Binary(t), alone)
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	sh.Program(t, path, fmt.Sprintf("#!/bin/sh\nexec %q \"$@\" %s --concurrency 1\n", envoytest.Binary(t), alone))
 	return path
 }
 

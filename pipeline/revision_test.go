@@ -72,9 +72,7 @@ func TestGitIsSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	slow := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s ]; do sleep 0.01; done\nexec %s \"$@\"\n", filepath.Join(s.Options.Out, "cds/cds.json"), git)
-	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(slow), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	sh.Program(t, filepath.Join(bin, "git"), slow)
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	s.Publish()
 	if m, err := publish.ReadManifest(s.Options.Out); err != nil || m.Revision != commit {

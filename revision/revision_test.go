@@ -165,9 +165,7 @@ func TestRevisionRunsNothing(t *testing.T) {
 			os.Unsetenv("GIT_CONFIG_GLOBAL") // Setenv in newRepository puts it back
 			ran := filepath.Join(home, "ran")
 			command := filepath.Join(home, "command")
-			if err := os.WriteFile(command, []byte("#!/bin/sh\necho \"$@\" >>"+ran+"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			sh.Program(t, command, "#!/bin/sh\necho \"$@\" >>"+ran+"\n")
 			hostile := `hostile() {
 				for name in core.fsmonitor core.sshCommand core.pager core.editor core.askPass diff.external filter.f.clean filter.f.smudge filter.f.process diff.f.textconv diff.f.command uploadpack.packObjectsHook alias.status alias.rev-parse; do
 					git config -f "$1" $name "` + command + `"

