@@ -12,6 +12,11 @@ const (
 	MaxText = 4 << 10
 )
 
+// ClipLine makes a text from outside one line, and clips it.
+func ClipLine(text string, most int) string {
+	return Clip(strings.Join(strings.Fields(text), " "), most)
+}
+
 // Clip makes a text from outside fit to be shown: it has at most so many bytes, and no control
 // characters.
 func Clip(text string, most int) string {

@@ -129,7 +129,7 @@ func reason(message string) string {
 			message = before + strings.TrimRight(quotes, ": {")
 		}
 	}
-	return diag.Clip(strings.Join(strings.Fields(message), " "), diag.MaxText) // protobuf varies its blanks
+	return diag.ClipLine(message, diag.MaxText) // protobuf varies its blanks
 }
 
 // apiOf tells from Envoy's words whose file was refused, where they say no more.

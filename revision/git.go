@@ -1,9 +1,7 @@
 package revision
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"xdspub/internal/bounded"
 	"xdspub/safefile"
 )
 
@@ -81,18 +80,8 @@ func (g *git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Env = g.dir, g.env
 	cmd.WaitDelay = time.Second
-	var out boundedBuffer
+	out := bounded.Buffer{Max: maxGitOutput}
 	cmd.Stdout = &out
 	err := cmd.Run()
-	return out.text.String(), err
-}
-
-// boundedBuffer keeps no more than git may say.
-type boundedBuffer struct{ text bytes.Buffer } // not embedded: its ReadFrom has no bound
-
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.text.Len()+len(p) > maxGitOutput {
-		return 0, fmt.Errorf("git printed more than %d bytes", maxGitOutput)
-	}
-	return b.text.Write(p)
+	return out.String(), err
 }

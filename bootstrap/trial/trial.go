@@ -6,7 +6,6 @@
 package trial
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"xdspub/diag"
+	"xdspub/internal/bounded"
 )
 
 // Codes are the codes of the findings of this package.
@@ -54,17 +54,17 @@ func (e Envoy) Validate(ctx context.Context, path, name string) (diag.List, erro
 	cmd := exec.CommandContext(asked, e.Program, "--mode", "validate", "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "critical")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = goodbye
-	var output bounded
+	output := bounded.Buffer{Max: maxOutput}
 	cmd.Stdout, cmd.Stderr = &output, &output
 	err := cmd.Run()
-	words := output.text.String()
+	words := output.String()
 	ended, exited := errors.AsType[*exec.ExitError](err)
 	switch refusal := refusalOf(words, path); {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case asked.Err() != nil:
 		return nil, e.failed(context.Cause(asked), words)
-	case output.over:
+	case output.Full():
 		return nil, e.failed(fmt.Errorf("it printed more than %d bytes", maxOutput), words)
 	case err == nil && strings.Contains(words, "configuration '"+path+"' OK"):
 		return nil, nil
@@ -78,7 +78,7 @@ func (e Envoy) Validate(ctx context.Context, path, name string) (diag.List, erro
 
 // failed returns the error of an Envoy that does not say what it makes of the bootstrap.
 func (e Envoy) failed(err error, words string) error {
-	if words = clip(words); words != "" {
+	if words = diag.ClipLine(words, diag.MaxText); words != "" {
 		words = "; it said: " + words
 	}
 	return fmt.Errorf("%s --mode validate: %w%s", e.Program, err, words)
@@ -87,23 +87,5 @@ func (e Envoy) failed(err error, words string) error {
 // refusalOf returns why Envoy does not take the bootstrap at a path; empty where it does not say so.
 func refusalOf(words, path string) string {
 	_, refusal, _ := strings.Cut(words, "error initializing configuration '"+path+"': ")
-	return clip(refusal)
-}
-
-// clip returns what Envoy says as one line, at most so much of it.
-func clip(words string) string {
-	return diag.Clip(strings.Join(strings.Fields(words), " "), diag.MaxText)
-}
-
-// bounded keeps what a program may print. Beyond that it takes nothing, which ends the program.
-type bounded struct {
-	text bytes.Buffer // not embedded: its ReadFrom has no bound
-	over bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.over = b.text.Len()+len(p) > maxOutput; b.over {
-		return 0, errors.New("too much")
-	}
-	return b.text.Write(p)
+	return diag.ClipLine(refusal, diag.MaxText)
 }
