@@ -323,10 +323,7 @@ func (s *Stream) refuses(sub *subscription) {
 	if s.wait == nil || r == nil || r.state != now.number {
 		return
 	}
-	changed := make(map[string]bool)
-	for _, name := range now.changed(sub.of) {
-		changed[name] = true
-	}
+	changed := setOf(now.changed(sub.of))
 	if slices.ContainsFunc(r.meant(), func(name string) bool { return changed[name] }) {
 		s.wait.answers(&s.client.Client, s, r, s.findings(r))
 		s.wait = nil

@@ -48,11 +48,10 @@ func noHost(name string) *encoded {
 func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache.Subscription, answers chan cache.DeltaResponse) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub, first, err := s.subscribe(q.GetTypeUrl(), q.GetNode())
+	sub, first, err := s.takes(q)
 	if sub == nil {
-		return nil, err // a type that nobody knows has no resources
+		return nil, err
 	}
-	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
 	sub.ask(of.SubscribedResources(), of.IsWildcard())
 	if first {
 		if maps.Copy(sub.has, q.GetInitialResourceVersions()); len(sub.has) > 0 {

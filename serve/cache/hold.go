@@ -102,7 +102,8 @@ func (s *Stream) hold(sub *subscription, r *response) {
 		sub.removesSince = time.Time{}
 		return
 	}
-	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { return slices.Contains(late, name) })
+	waits := setOf(late)
+	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { return waits[name] })
 	if s.view.medium.kind.delta() {
 		r.late = make(map[string]string)
 		for _, name := range late {

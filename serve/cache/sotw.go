@@ -73,11 +73,10 @@ func (s *subscription) asked(now *state) []*encoded {
 func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscription, answers chan cache.Response) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub, first, err := s.subscribe(q.GetTypeUrl(), q.GetNode())
+	sub, first, err := s.takes(q)
 	if sub == nil {
-		return nil, err // a type that nobody knows has no resources
+		return nil, err
 	}
-	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
 	for name := range of.SubscribedResources() {
 		if _, asked := sub.names[name]; !asked { // by name, be it that it had all
 			sub.forget(name)

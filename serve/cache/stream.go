@@ -232,24 +232,34 @@ func (s *Stream) followUp(r *xds.Resource, now *state) {
 // allScopes is what a listener asks for that has scopes.
 var allScopes = xds.Key{Type: xds.ScopedRoutes}
 
-// subscribe returns the subscription of a type, and whether this is the first request for it.
-// A singleton service has one type.
-func (s *Stream) subscribe(typeURL string, node *corev3.Node) (sub *subscription, first bool, err error) {
-	t := xds.TypeOfURL(typeURL)
+// request is one of either variant.
+type request interface {
+	GetTypeUrl() string
+	GetNode() *corev3.Node
+	GetResponseNonce() string
+	GetErrorDetail() *rpcstatus.Status
+}
+
+// takes takes down a request as an answer to the response before. It returns the subscription of its
+// type, and whether this is the first request for that; nil for a type that nobody knows, which has no
+// resources. A singleton service has one type.
+func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
+	t := xds.TypeOfURL(q.GetTypeUrl())
 	if s.only != nil && s.only != t {
-		return nil, false, status.Errorf(codes.InvalidArgument, "this service has no resources of type %q", typeURL)
+		return nil, false, status.Errorf(codes.InvalidArgument, "this service has no resources of type %q", q.GetTypeUrl())
 	}
 	if t == nil {
 		return nil, false, nil
 	}
 	if s.client == nil {
-		s.client = s.view.clients.join(s, node)
-		s.ttls = countsTTLs(node, s.view.medium.kind.delta())
+		s.client = s.view.clients.join(s, q.GetNode())
+		s.ttls = countsTTLs(q.GetNode(), s.view.medium.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
 		sub, first = &subscription{of: t, has: make(map[string]string), refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{})}, true
 		s.subscriptions[t] = sub
 	}
+	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
 	return sub, first, nil
 }
 
