@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"xdspub/load"
 )
 
 // config is the whole document.
@@ -61,7 +63,7 @@ func (p *parser) server(v value) (s Server) {
 	for _, f := range p.list(m, "server_features") {
 		var name string
 		if json.Unmarshal(f.raw, &name) != nil || f.raw[0] == 'n' {
-			p.ignore(f.path, fmt.Sprintf("a feature is text, and this is %s: clients ignore it, but grpc-go refuses the bootstrap", f.kind()), "")
+			p.ignore(f.path, fmt.Sprintf("a feature is text, and this is %s: clients ignore it, but grpc-go refuses the bootstrap", load.KindOfJSON(f.raw)), "")
 			continue
 		}
 		s.Features = append(s.Features, name)

@@ -62,24 +62,6 @@ func (p *parser) ignore(path xds.Path, message, help string) {
 	p.report(codeIgnored, path, false, message, help)
 }
 
-// kind is what a value is, in words.
-func (v value) kind() string {
-	switch v.raw[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "a list"
-	case '"':
-		return "text"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	default:
-		return "a number"
-	}
-}
-
 // name is what a finding calls a value: its last field.
 func (v value) name() string {
 	path := string(v.path)
@@ -95,7 +77,7 @@ func (v value) name() string {
 
 // wrong says that a value is not what its place wants.
 func (p *parser) wrong(v value, wants string) {
-	p.refuse(v.path, fmt.Sprintf("%s has to be %s, and is %s", v.name(), wants, v.kind()), "")
+	p.refuse(v.path, fmt.Sprintf("%s has to be %s, and is %s", v.name(), wants, load.KindOfJSON(v.raw)), "")
 }
 
 // entries are the members of an object, by their names. Null counts as an entry, as the values of a

@@ -98,7 +98,8 @@ func above(around *yaml.Node, i int) {
 	n.LineComment = ""
 }
 
-// staticLists are the lists of static_resources by the type of their elements.
+// staticLists are the lists of static_resources by the type of their elements, and the folders of these
+// in the source tree.
 var staticLists = map[*xds.Type]string{xds.Listener: "listeners", xds.Cluster: "clusters", xds.Secret: "secrets"}
 
 // take takes the items that leave the bootstrap out of the document, and returns their nodes.

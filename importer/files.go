@@ -20,12 +20,6 @@ import (
 	"xdspub/xds"
 )
 
-// folders have the resources of a type in the source tree.
-var folders = map[*xds.Type]string{
-	xds.Secret: "secrets", xds.ExtensionConfig: "extensions", xds.Endpoints: "endpoints", xds.Cluster: "clusters",
-	xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scopes", xds.Listener: "listeners",
-}
-
 // files returns the files of the source tree, by name, and the bootstrap behind them.
 func (d *draft) files() ([]File, error) {
 	var nodes map[*item]*yaml.Node
@@ -45,7 +39,8 @@ func (d *draft) files() ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", i.Key, err)
 		}
-		f.Name = path.Join(Tree, folders[i.Type], used.of(folders[i.Type], i.Name)+f.Name)
+		folder := staticLists[i.Type]
+		f.Name = path.Join(Tree, folder, used.of(folder, i.Name)+f.Name)
 		files = append(files, f)
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })

@@ -215,7 +215,7 @@ func (d *decoder) bootstrapDocument(v value) {
 			d.lose(m.finding(v.doc))
 			return
 		}
-		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", kindName(v.text)), "write static_resources: or dynamic_resources: at the top"))
+		d.lose(v.finding(codeUnknownDocument, fmt.Sprintf("a bootstrap is an object, this is %s", KindOfJSON(v.text)), "write static_resources: or dynamic_resources: at the top"))
 		return
 	}
 	if f := v.foreignDocument(members); f != nil && !has(members, "static_resources") {

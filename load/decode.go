@@ -120,7 +120,7 @@ func (v value) noObject() diag.Diagnostic {
 	if m := v.doc.foreignText(); m != nil {
 		return m.finding(v.doc)
 	}
-	return v.finding(codeUnknownDocument, fmt.Sprintf("the document is %s, not an xDS resource", kindName(v.text)), documentHelp)
+	return v.finding(codeUnknownDocument, fmt.Sprintf("the document is %s, not an xDS resource", KindOfJSON(v.text)), documentHelp)
 }
 
 func (d *decoder) object(v value) {
@@ -335,7 +335,7 @@ func (d *decoder) takeOver(parts []*file) {
 func (d *decoder) isObject(v value) bool {
 	is := jsontext.Value(v.text).Kind() == '{'
 	if !is {
-		d.lose(v.finding(codeInvalidValue, "a resource is an object, this is "+kindName(v.text), ""))
+		d.lose(v.finding(codeInvalidValue, "a resource is an object, this is "+KindOfJSON(v.text), ""))
 	}
 	return is
 }
@@ -533,12 +533,13 @@ func splitType(text []byte) (url string, rest []byte, err error) {
 		return false
 	})
 	if !isObject {
-		err = fmt.Errorf("a resource is an object, this is %s", kindName(text))
+		err = fmt.Errorf("a resource is an object, this is %s", KindOfJSON(text))
 	}
 	return url, rest, err
 }
 
-func kindName(text []byte) string {
+// KindOfJSON says in words what a JSON value is.
+func KindOfJSON(text []byte) string {
 	switch jsontext.Value(text).Kind() {
 	case '{':
 		return "an object"
