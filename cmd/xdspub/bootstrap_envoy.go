@@ -200,11 +200,7 @@ func judgeBootstrap(c *cli.Context, draft load.Input, base *bootstrap.Base) (*ch
 
 // writeBootstrap writes a bootstrap where it has no error.
 func writeBootstrap(c *cli.Context, text []byte, base *bootstrap.Base, secrets []bootstrap.SecretFile) error {
-	output := c.Path("output")
-	draft := load.Input{Name: output, Format: "yaml", Data: text}
-	if output == "-" {
-		draft.Name = "<stdout>"
-	}
+	draft := load.Input{Name: outputName(c), Format: "yaml", Data: text}
 	if base != nil {
 		draft.Name, draft.Format = "<merged>", base.Input().Format // output may be the file of the base
 	}
@@ -226,10 +222,23 @@ func writeBootstrap(c *cli.Context, text []byte, base *bootstrap.Base, secrets [
 			return err
 		}
 	}
-	if output != "-" {
-		return replaceFile(output, text, modeOf(output, c.Path("from")))
+	return replaceOutput(c, text, modeOf(c.Path("output"), c.Path("from")))
+}
+
+// outputName returns the name that findings give to what goes to --output.
+func outputName(c *cli.Context) string {
+	if output := c.Path("output"); output != "-" {
+		return output
 	}
-	_, err = c.App.Writer.Write(text)
+	return "<stdout>"
+}
+
+// replaceOutput has the file of --output hold a text, or prints it.
+func replaceOutput(c *cli.Context, text []byte, mode os.FileMode) error {
+	if output := c.Path("output"); output != "-" {
+		return replaceFile(output, text, mode)
+	}
+	_, err := c.App.Writer.Write(text)
 	return err
 }
 

@@ -90,21 +90,12 @@ func bootstrapGRPC(c *cli.Context) error {
 
 // writeGRPC judges a bootstrap, and writes it where it has no error.
 func writeGRPC(c *cli.Context, text []byte) error {
-	output := c.Path("output")
-	name := output
-	if output == "-" {
-		name = "<stdout>"
-	}
-	checked := check.GRPCBootstrap(grpcboot.Parse(name, text))
+	checked := check.GRPCBootstrap(grpcboot.Parse(outputName(c), text))
 	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}
 	}
-	if output != "-" {
-		return replaceFile(output, text, 0o644)
-	}
-	_, err := c.App.Writer.Write(text)
-	return err
+	return replaceOutput(c, text, 0o644)
 }
 
 // grpcConfig returns the bootstrap that flags describe.

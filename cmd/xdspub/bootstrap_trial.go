@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,7 +33,7 @@ func askEnvoy(c *cli.Context, draft load.Input, secrets []bootstrap.SecretFile) 
 	if err := errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(c)
 	defer stop()
 	refused, err := trial.Envoy{Program: c.Path("envoy")}.Validate(ctx, path, draft.Name)
 	if err != nil || len(refused) == 0 {

@@ -96,7 +96,7 @@ func renderOnce(v values, o controller.Options) error {
 
 // publishChecked publishes a source tree into the open output directory, and prints the outcome.
 func publishChecked(c *cli.Context, r *controller.Controller, checked *check.Result) error {
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(c)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
 	if c.Bool("retry-held") {

@@ -67,10 +67,15 @@ func hangups() (hangup <-chan os.Signal, ignore func()) {
 	return c, func() { signal.Stop(c) }
 }
 
+// interruptible returns a context that ends with SIGINT or SIGTERM.
+func interruptible(c *cli.Context) (ctx context.Context, stop func()) {
+	return signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+}
+
 // untilSignal returns a context that ends with SIGINT or SIGTERM. A second one ends the process at
 // once.
 func untilSignal(c *cli.Context) (ctx context.Context, stop func()) {
-	ctx, stop = signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	ctx, stop = interruptible(c)
 	context.AfterFunc(ctx, stop)
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end the watch
 	return ctx, stop
