@@ -180,17 +180,9 @@ func runs(t *testing.T, e *envoytest.Envoy) map[string][]string {
 // timeless returns a config dump without what depends on when it was read. Envoy keeps the
 // version with which a resource changed last.
 func timeless(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		delete(v, "last_updated")
-		delete(v, "version_info")
-		for _, of := range v {
-			timeless(of)
-		}
-	case []any:
-		for _, of := range v {
-			timeless(of)
-		}
-	}
+	eachObject(v, func(o map[string]any) {
+		delete(o, "last_updated")
+		delete(o, "version_info")
+	})
 	return v
 }

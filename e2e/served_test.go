@@ -222,20 +222,27 @@ func configuration(t *testing.T, e *envoytest.Envoy) map[string][]string {
 // outlined removes what a configuration has only where virtual hosts and routes are inlined, as
 // they are in files, or only where they are not.
 func outlined(v any) any {
+	eachObject(v, func(o map[string]any) {
+		delete(o, "vhds")
+		delete(o, "rds_config_source")
+		if o["validate_clusters"] == false {
+			delete(o, "validate_clusters")
+		}
+	})
+	return v
+}
+
+// eachObject calls f with each object of a JSON value, the outer ones first.
+func eachObject(v any, f func(map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
-		delete(v, "vhds")
-		delete(v, "rds_config_source")
-		if v["validate_clusters"] == false {
-			delete(v, "validate_clusters")
-		}
+		f(v)
 		for _, of := range v {
-			outlined(of)
+			eachObject(of, f)
 		}
 	case []any:
 		for _, of := range v {
-			outlined(of)
+			eachObject(of, f)
 		}
 	}
-	return v
 }

@@ -118,6 +118,12 @@ func socketPath(t testing.TB) string {
 // listen serves a cache by gRPC on a Unix socket, and returns its path.
 func listen(t testing.TB, c *cache.Cache) string {
 	socket := socketPath(t)
+	listenAt(t, c, socket)
+	return socket
+}
+
+// listenAt serves c at a socket until the test ends or stop is called, after which another may.
+func listenAt(t testing.TB, c *cache.Cache, socket string) (stop func()) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +132,7 @@ func listen(t testing.TB, c *cache.Cache) string {
 	serve.Register(g, c)
 	go func() { _ = g.Serve(l) }()
 	t.Cleanup(g.Stop)
-	return socket
+	return g.Stop
 }
 
 // TestEnvoy changes the snapshot of an Envoy that has a request under way all the time, by each

@@ -2,17 +2,12 @@ package serve_test
 
 import (
 	"fmt"
-	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"xdspub/internal/envoytest"
-	"xdspub/serve"
 	"xdspub/serve/cache"
 )
 
@@ -30,16 +25,7 @@ func TestExchangedOverRestart(t *testing.T) {
 				if err := c.Publish(t.Context(), parse(t, text)); err != nil {
 					t.Fatal(err)
 				}
-				_ = os.Remove(socket)
-				l, err := net.Listen("unix", socket)
-				if err != nil {
-					t.Fatal(err)
-				}
-				g := grpc.NewServer()
-				serve.Register(g, c)
-				go func() { _ = g.Serve(l) }()
-				t.Cleanup(g.Stop)
-				return c, g.Stop
+				return c, listenAt(t, c, socket)
 			}
 			c, stop := serveAt(one, other)
 			envoy := start(t, k, "pipe: {path: "+socket+"}", "")

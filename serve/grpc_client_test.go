@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/xds"
 
 	"xdspub/serve/cache"
 )
@@ -28,15 +26,7 @@ func TestGRPCClient(t *testing.T) {
 		}
 	}
 	publish(blue)
-	resolver, err := xds.NewXDSResolverWithConfigForTesting(fmt.Appendf(nil, `{"xds_servers": [{"server_uri": "unix:%s", "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}], "node": {"id": "client"}}`, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := grpc.NewClient("xds:///api", grpc.WithResolvers(resolver), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
+	conn := dialBy(t, socket)
 	call := func() int {
 		t.Helper()
 		var p peer.Peer

@@ -1,14 +1,12 @@
 package serve_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -260,7 +258,7 @@ func TestGRPCVerdicts(t *testing.T) {
 			if found := findings(t, tree); !slices.Equal(found, strings.Fields(v.finds)) {
 				t.Errorf("xdspub finds %v, not %q", found, v.finds)
 			}
-			said := &lines{}
+			said := &syncBuffer{}
 			c := cache.New(cache.Options{Log: event.New(slog.NewTextHandler(said, nil))})
 			if err := c.Publish(t.Context(), parse(t, tree)); err != nil {
 				t.Fatal(err)
@@ -374,22 +372,4 @@ func serveBy(t *testing.T, socket string, l net.Listener, ends chan<- string) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = g.Serve(l) }()
 	t.Cleanup(func() { g.Stop(); <-done })
-}
-
-// lines is the log of a cache.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
