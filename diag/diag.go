@@ -48,6 +48,9 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown severity %q", text)
 }
 
+// StandardInput is the File of what was read from standard input.
+const StandardInput = "<stdin>"
+
 // Position is a place in a file. Line and Column count from 1, columns in
 // characters (runes); 0 means that it is not known.
 type Position struct {
@@ -128,7 +131,7 @@ type Diagnostic struct {
 
 // String returns the finding in one line, the first one of WriteText.
 func (d Diagnostic) String() string {
-	d = d.shown()
+	d = d.Shown()
 	line := fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.Code)
 	if d.Position == (Position{}) {
 		return line

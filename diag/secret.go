@@ -89,10 +89,10 @@ func reveals(line string) bool {
 
 var mapKeys = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]`)
 
-// shown returns the finding as it leaves the program: without keys of maps beside a secret, where
+// Shown returns the finding as it leaves the program: without keys of maps beside a secret, where
 // a value may stand that lost its place, and without what looks like a secret. A finding
 // whose end nobody knows ends where it begins.
-func (d Diagnostic) shown() Diagnostic {
+func (d Diagnostic) Shown() Diagnostic {
 	if d.EndLine == 0 {
 		d.End = PointAt(d.Position).End
 	}
@@ -101,6 +101,10 @@ func (d Diagnostic) shown() Diagnostic {
 		d.Path = mapKeys.ReplaceAllLiteralString(d.Path, `["…"]`)
 	}
 	d.Path, d.Message, d.Help = Hide(d.Path), Hide(d.Message), Hide(d.Help)
+	d.Related = slices.Clone(d.Related)
+	for i := range d.Related {
+		d.Related[i].Message = Hide(d.Related[i].Message)
+	}
 	return d
 }
 
@@ -108,7 +112,7 @@ func (d Diagnostic) shown() Diagnostic {
 // is present and no list is null, so that a reader needs no special cases.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	type plain Diagnostic
-	d = d.shown()
+	d = d.Shown()
 	if d.Related == nil {
 		d.Related = []Related{}
 	}

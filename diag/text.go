@@ -43,7 +43,7 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	}
 	var s snippets
 	for _, d := range l {
-		d = d.shown()
+		d = d.Shown()
 		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), printable(d.Message), d.Code)
 		s.write(bw, d, o, paint)
 		if in := inside(d); in != "" {

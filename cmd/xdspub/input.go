@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/diag"
 	"xdspub/load"
 )
 
@@ -28,7 +29,7 @@ func stdinFormatUsed(c *cli.Context) error {
 
 // standardInput reads what - stands for.
 func standardInput(c *cli.Context) (load.Input, error) {
-	in := load.Input{Name: "<stdin>", Format: c.String("stdin-format")}
+	in := load.Input{Name: diag.StandardInput, Format: c.String("stdin-format")}
 	if !slices.Contains(load.Formats, in.Format) {
 		return in, usagef("invalid --stdin-format %q: %s", in.Format, oneOf(load.Formats))
 	}

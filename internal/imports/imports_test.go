@@ -19,6 +19,7 @@ var may = map[string][]string{
 	"diag":                   {},
 	"xds":                    {"diag"},
 	"xds/alltypes":           {},
+	"report":                 {"diag", "internal/fspath"},
 	"safefile":               {},
 	"event":                  {"diag"},
 	"gitdir":                 {"safefile"},
