@@ -34,8 +34,10 @@ type Options struct {
 	// Endpoints says where endpoint assignments are published; empty means
 	// planner.EndpointsAuto.
 	Endpoints planner.EndpointsMode
-	// InotifyBudget is how many path subscriptions Envoy can hold.
+	// InotifyBudget is how many path subscriptions Envoy can hold that wait for events.
 	InotifyBudget int
+	// PollInterval is how often Envoy reads each file, where it does not wait for events (render.Target).
+	PollInterval time.Duration
 	// StepGap is the wait between two steps of a plan that both moved files.
 	StepGap time.Duration
 	// TrimDelay is how long a retired cluster stays, for connections on a draining
@@ -78,7 +80,7 @@ func New(o Options) *Pipeline {
 	p.tree.KeepApart(o.Out)
 	p.planner = planner.New(p.out, planner.Options{
 		Source: o.Source.Path, Envoy: o.Source.Envoy, Disable: o.Source.Disable,
-		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
+		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, PollInterval: o.PollInterval, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
 	})
 	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Log: o.Log})
 	p.trimmer = trim.New(p.out, p.envoys, p.planner.Renderer(), trim.Options{Delay: o.TrimDelay, StepGap: o.StepGap, Clock: o.Clock, Log: o.Log})

@@ -35,8 +35,10 @@ type Options struct {
 	Disable []string
 	// Endpoints says where endpoint assignments are published; empty means EndpointsAuto.
 	Endpoints EndpointsMode
-	// InotifyBudget is how many path subscriptions Envoy can hold.
+	// InotifyBudget is how many path subscriptions Envoy can hold that wait for events.
 	InotifyBudget int
+	// PollInterval is how often Envoy reads each file, where it does not wait for events (render.Target).
+	PollInterval time.Duration
 	// StepGap is the wait between two steps of a plan that both moved files.
 	StepGap time.Duration
 	// TrimDelay is how long a retired cluster stays, for connections on a draining
@@ -149,7 +151,7 @@ func (c *change) renderWhole(ctx context.Context) (*rendered, diag.List, error) 
 	if err != nil || transitions.HasErrors() {
 		return nil, transitions, err
 	}
-	r := &rendered{target: render.Target{EnvoyPath: c.out.EnvoyPath(), Format: c.out.Format(), EmptyLayers: layers}}
+	r := &rendered{target: render.Target{EnvoyPath: c.out.EnvoyPath(), Format: c.out.Format(), PollInterval: c.options.PollInterval, EmptyLayers: layers}}
 	if r.target.Retired = c.retiredClusters(ctx); ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}

@@ -2,9 +2,11 @@ package render
 
 import (
 	"path"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"xdspub/bind"
 	"xdspub/xds"
@@ -14,7 +16,8 @@ import (
 type byPath struct {
 	envoyPath         string
 	format            *Format
-	endpoints, routes bool // go inline
+	poll              time.Duration // 0 waits for events
+	endpoints, routes bool          // go inline
 }
 
 // Source returns the path of the file. What else the author set on the config source stays.
@@ -25,10 +28,13 @@ func (f byPath) Source(sub xds.Subscription) *corev3.ConfigSource {
 	}
 	file := path.Join(f.envoyPath, f.format.Path(sub.Target, sub.Name))
 	source.ResourceApiVersion = corev3.ApiVersion_V3
-	source.ConfigSourceSpecifier = &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{
-		Path:             file,
-		WatchedDirectory: &corev3.WatchedDirectory{Path: path.Dir(file)},
-	}}
+	by := &corev3.PathConfigSource{Path: file}
+	if f.poll > 0 {
+		by.PollInterval = durationpb.New(f.poll)
+	} else {
+		by.WatchedDirectory = &corev3.WatchedDirectory{Path: path.Dir(file)}
+	}
+	source.ConfigSourceSpecifier = &corev3.ConfigSource_PathConfigSource{PathConfigSource: by}
 	return source
 }
 

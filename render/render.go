@@ -23,6 +23,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"time"
 
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 
@@ -37,6 +38,9 @@ type Target struct {
 	EnvoyPath string
 	// Format of the files; nil means JSON.
 	Format *Format
+	// PollInterval has Envoy read each file again and again, where no event tells it of a change.
+	// 0 has it wait for events.
+	PollInterval time.Duration
 	// InlineEndpoints puts endpoint assignments into their clusters, which then
 	// need no subscription.
 	InlineEndpoints bool
@@ -116,7 +120,7 @@ func (r *Renderer) Render(ctx context.Context, s *xds.Snapshot, t Target) (*Outp
 	r.use(t.Format)
 	r.last.snapshot = nil
 	list := append(r.changed(s), folderCollisions(s)...)
-	bound := r.binder.Bind(ctx, s, byPath{t.EnvoyPath, t.Format, t.InlineEndpoints, t.InlineRoutes})
+	bound := r.binder.Bind(ctx, s, byPath{t.EnvoyPath, t.Format, t.PollInterval, t.InlineEndpoints, t.InlineRoutes})
 	if bound == nil {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -27,7 +28,7 @@ var bytesOnly = cmpopts.IgnoreFields(render.File{}, "Resources")
 // TestGolden renders the source tree src/ of each testdata/*.txtar; out/ holds
 // the files that come out, watches the path subscriptions that they cost, and
 // findings what is said instead. What the comment says of "format F", "inline
-// endpoints", "inline routes" and "empty layer L" is how.
+// endpoints", "inline routes", "polled" and "empty layer L" is how.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -40,6 +41,9 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			target := render.Target{EnvoyPath: "/xds", InlineEndpoints: strings.Contains(string(a.Comment), "inline endpoints"), InlineRoutes: strings.Contains(string(a.Comment), "inline routes")}
+			if strings.Contains(string(a.Comment), "polled") {
+				target.PollInterval = 2 * time.Second
+			}
 			if _, layer, ok := strings.Cut(string(a.Comment), "empty layer "); ok {
 				target.EmptyLayers = []string{strings.Fields(layer)[0]}
 			}

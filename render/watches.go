@@ -12,8 +12,8 @@ import (
 )
 
 // watches names the inotify instances that a bound message costs Envoy: one a
-// path subscription, one more for a secret that names files, one for a direct
-// response whose file is watched.
+// path subscription that is not polled, one more for a secret that names files,
+// one for a direct response whose file is watched.
 //
 // What Envoy shares has one name; what runs side by side during a change has two,
 // so that the names of what is out and what comes, put together, are what Envoy
@@ -25,7 +25,7 @@ func watches(r *xds.Resource) []string {
 	for _, n := range f.ConfigSources {
 		c := n.Message.(*corev3.ConfigSource)
 		switch file := xds.PathOf(c); {
-		case file == "":
+		case file == "", c.GetPathConfigSource().GetPollInterval() != nil:
 		case n.Field() == "envoy.config.cluster.v3.Cluster.EdsClusterConfig.eds_config":
 			names = append(names, ofCluster(r))
 		default:

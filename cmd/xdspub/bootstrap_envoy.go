@@ -52,7 +52,7 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		&cli.PathFlag{Category: groupResources, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required for files)"},
 		&cli.StringFlag{Category: groupResources, Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it (default: as it was published)"},
 		&cli.StringFlag{Category: groupResources, Name: "format", EnvVars: env("format"), Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "` (default: as they were published, else " + render.JSON.Name + ")"},
-		&cli.DurationFlag{Category: groupResources, Name: "poll-interval", EnvVars: env("poll-interval"), Usage: "have Envoy read the files that the bootstrap names every `TIME`, for file systems without events", DefaultText: "it waits for events"},
+		pollIntervalFlag(groupResources, "have Envoy read the files that the bootstrap names every `TIME`, for file systems without events; give render or watch the same for all others"),
 		&cli.StringFlag{Category: groupResources, Name: "server", EnvVars: env("server"), Usage: "`ADDR` of the server, HOST:PORT or unix:PATH: one of --grpc, or for rest of --http, as Envoy sees it (required but for files)"},
 		&cli.StringFlag{Category: groupResources, Name: "xds-cluster", EnvVars: env("xds-cluster"), Value: bootstrap.DefaultCluster, Usage: "`NAME` of the cluster that leads to the server, as serve has it"},
 		&cli.PathFlag{Category: groupResources, Name: "tls-ca", Usage: "connect by TLS: certificates that sign that of the server, a `FILE` in PEM; needs --output, beside which the files are written by which Envoy reads certificates again when they change"},

@@ -45,7 +45,8 @@ func publishFlags() []cli.Flag {
 		&cli.StringFlag{Category: groupPublish, Name: "format", EnvVars: env("format"), Value: render.JSON.Name, Usage: "format of the published files: `" + strings.Join(formatNames(), "|") + "`"},
 		&cli.StringFlag{Category: groupPublish, Name: "eds", EnvVars: env("eds"), Value: "auto", Usage: "where endpoints of EDS clusters go: `file|inline|auto`; file: a file for each; inline: into the clusters; auto: files until they exceed --inotify-budget, inline from then on"},
 		&cli.IntFlag{Category: groupPublish, Name: "inotify-budget", EnvVars: env("inotify-budget"), Value: 120, Usage: "number `N` of inotify instances that one Envoy may use, one for each file that it watches; halve it if you use hot restart"},
-		&cli.DurationFlag{Category: groupPublish, Name: "step-gap", EnvVars: env("step-gap"), Value: time.Second, Usage: "wait `TIME` between the steps of a change that no Envoy acknowledges"},
+		pollIntervalFlag(groupPublish, "have Envoy read the files that listeners and clusters name every `TIME`, for file systems without events; these need no inotify instances; bootstrap envoy has the same option for the files of the bootstrap"),
+		&cli.DurationFlag{Category: groupPublish, Name: "step-gap", EnvVars: env("step-gap"), Value: time.Second, Usage: "wait `TIME`, and --poll-interval, between the steps of a change that no Envoy acknowledges"},
 		&cli.DurationFlag{Category: groupPublish, Name: "trim-delay", EnvVars: env("trim-delay"), Value: 10 * time.Minute, Usage: "keep a removed cluster published for `TIME`, while connections to it drain"},
 		&cli.StringFlag{Category: groupPublish, Name: "group", EnvVars: env("group"), Usage: "`GROUP`, a name or a number, that may read files with secrets (default: the group of the output directory)"},
 	}
@@ -175,7 +176,8 @@ func controllerOptions(v values, source string, log *event.Log, usual ...string)
 	}
 	o.Format = render.FormatNamed(value(v, "format", v.c.String))
 	o.Endpoints, o.InotifyBudget = planner.EndpointsMode(value(v, "eds", v.c.String)), value(v, "inotify-budget", v.c.Int)
-	o.StepGap, o.TrimDelay = value(v, "step-gap", v.c.Duration), value(v, "trim-delay", v.c.Duration)
+	o.PollInterval, o.TrimDelay = value(v, "poll-interval", v.c.Duration), value(v, "trim-delay", v.c.Duration)
+	o.StepGap = value(v, "step-gap", v.c.Duration) + o.PollInterval // the step before takes effect as late as that
 	o.Envoys, err = fleet(v, o.Options)
 	return o, err
 }
@@ -201,8 +203,10 @@ func wants(flag string, x any) string {
 			return "write 2 or more, since CDS and LDS take one each"
 		}
 	case time.Duration:
-		zero := slices.Contains([]string{"step-gap", "trim-delay", "poll"}, flag)
+		zero := slices.Contains([]string{"step-gap", "trim-delay", "poll", "poll-interval"}, flag)
 		switch {
+		case flag == "poll-interval" && x != 0 && x < time.Millisecond:
+			return "write 1ms or more, as Envoy wants it, or 0s to wait for events"
 		case zero && x < 0:
 			return "write 0s or more"
 		case !zero && x <= 0:
@@ -218,6 +222,10 @@ const noQuorum = "none"
 const quorumForm = "use all, any, or a number from 1"
 
 var endpointsModes = []planner.EndpointsMode{planner.EndpointsFile, planner.EndpointsInline, planner.EndpointsAuto}
+
+func pollIntervalFlag(category, usage string) cli.Flag {
+	return &cli.DurationFlag{Category: category, Name: "poll-interval", EnvVars: env("poll-interval"), Usage: usage, DefaultText: "it waits for events"}
+}
 
 // fleet returns the Envoys that flags name, nil where they name none.
 func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
@@ -235,6 +243,9 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	f := envoy.FleetOptions{
 		Quorum: q, Dir: cmp.Or(o.EnvoyPath, published.DefaultEnvoyPath(o.Out)), Log: o.Log,
 		AckTimeout: value(v, "ack-timeout", v.c.Duration), WarmTimeout: value(v, "warm-timeout", v.c.Duration),
+	}
+	if o.PollInterval >= f.AckTimeout {
+		return nil, v.invalid("ack-timeout", f.AckTimeout.String(), fmt.Sprintf("Envoy reads a file as late as --poll-interval %s, so allow more time than that", o.PollInterval))
 	}
 	for _, file := range value(v, "envoy-log", v.c.StringSlice) {
 		f.Logs = append(f.Logs, envoy.NewLog(file))
