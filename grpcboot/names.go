@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"xdspub/xds/xdstp"
 )
 
 // listenerType is the type in the xdstp name of a listener.
 const listenerType = "envoy.config.listener.v3.Listener"
 
 // newStyle is what the names begin with that have an authority.
-const newStyle = "xdstp:"
+const newStyle = xdstp.Scheme
 
 // authority is one entry of authorities.
 func (p *parser) authority(name string, v value) (a Authority) {
@@ -58,14 +60,9 @@ func (p *parser) listenerName(v value, template string) bool {
 
 // splitName returns the authority of a new-style name, and the type in it.
 func splitName(name string) (authority, of string, ok bool) {
-	rest, ok := strings.CutPrefix(name, newStyle+"//")
-	if !ok {
-		return "", "", false
-	}
-	authority, rest, _ = strings.Cut(rest, "/")
-	of, _, ok = strings.Cut(rest, "/")
+	authority, of, rest, ok := xdstp.Split(name)
 	if plain, err := url.PathUnescape(authority); err == nil {
 		authority = plain
 	}
-	return authority, of, ok
+	return authority, of, ok && strings.HasPrefix(rest, "/")
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"fmt"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -12,6 +13,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 // binarySource decodes a binary DiscoveryResponse. Envoy applies what it can read
@@ -158,7 +160,7 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 	}
 	r.Lost = lost
 	d.file.partial = d.file.partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))
-	if name != "" && name != r.Name && (r.Name != "" || !lost.Echoes(xds.Path(r.Type.Name))) {
+	if name != "" && xdstp.Canonical(name) != xdstp.Canonical(r.Name) && (r.Name != "" || !lost.Echoes(xds.Path(r.Type.Name))) {
 		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name))
 		if !v.doc.source.byEnvoy {
 			d.report(f)
@@ -172,24 +174,44 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 }
 
 // settle makes of a decoded resource what the others get to see: it reports the fields that
-// are not known, and puts the files in that it names. It walks the resource only where its text
-// does not show that there is nothing of the kind.
+// are not known, puts the files in that it names, and spells names that are URLs in one way. It
+// walks the resource only where its text does not show that there is nothing of the kind.
 func (d *decoder) settle(v value, r *xds.Resource) {
-	names := d.tree != nil && v.mayNameFiles()
+	files, urls := d.tree != nil && v.mayNameFiles(), d.tree != nil && v.mayHoldURLNames()
+	settles := func(n *xds.Node) (changed bool) {
+		changed = files && d.inline(r, n, v.doc.source)
+		return urls && n.Respell() || changed
+	}
 	switch v.doc.source.format {
 	case formatBinary, formatText:
-		if r.Packed = !xds.Contains(r.Message(), needsLook); r.Packed {
+		if r.Packed = !urls && !xds.Contains(r.Message(), needsLook); r.Packed {
 			return
 		}
 		r.Edit(func(n *xds.Node) bool {
 			d.unknownNumber(r, n)
-			return names && d.inline(r, n, v.doc.source)
+			return settles(n)
 		})
 	default:
 		r.Packed = true // by protojson
-		if names {
-			r.Edit(func(n *xds.Node) bool { return d.inline(r, n, v.doc.source) })
+		if files || urls {
+			r.Edit(settles)
 		}
+	}
+	if urls {
+		r.Respelled()
+	}
+}
+
+// mayHoldURLNames reports whether the resource in v may have a name that is a URL. What Envoy
+// itself reads stays as it is written: Envoy compares these names as text.
+func (v value) mayHoldURLNames() bool {
+	switch s := v.doc.source; {
+	case s.byEnvoy:
+		return false
+	case v.text != nil:
+		return bytes.Contains(v.text, []byte(xdstp.Scheme)) || bytes.Contains(v.text, []byte(`\u00`))
+	default:
+		return s.holdsURLNames()
 	}
 }
 

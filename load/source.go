@@ -17,6 +17,7 @@ import (
 	"xdspub/diag"
 	"xdspub/envoyapi"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 // source is the text of one file.
@@ -45,6 +46,7 @@ type sourceViews struct {
 	places    func() places
 	text      func() string
 	sensitive func() bool
+	urlNames  func() bool
 }
 
 // lazy is a value that is made when it is first asked for. Without one it is small.
@@ -78,6 +80,9 @@ func (s *source) views() *sourceViews {
 			places:    sync.OnceValue(func() places { return placesOf(s.data) }),
 			text:      sync.OnceValue(func() string { return string(s.data) }),
 			sensitive: sync.OnceValue(func() bool { return sensitiveText(s.data) }),
+			urlNames: sync.OnceValue(func() bool {
+				return bytes.Contains(s.data, []byte(xdstp.Scheme)) || s.format == formatText && bytes.IndexByte(s.data, '\\') >= 0
+			}),
 		}
 	})
 }
@@ -85,6 +90,10 @@ func (s *source) views() *sourceViews {
 func (s *source) places() places  { return s.views().places() }
 func (s *source) text() string    { return s.views().text() }
 func (s *source) sensitive() bool { return s.views().sensitive() }
+
+// holdsURLNames reports whether a source of protobuf's formats may have a name that is a URL, which a
+// text may have with escapes.
+func (s *source) holdsURLNames() bool { return s.views().urlNames() }
 
 // document is one document of a source: a whole JSON file, or one part of a
 // multi-document YAML file.

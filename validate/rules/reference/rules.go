@@ -13,4 +13,5 @@ var Rules = []*validate.Rule{
 	unresolvedReference,
 	unsupportedConfigSource,
 	unusedResource,
+	xdstpName,
 }

@@ -1,0 +1,134 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/validate"
+	"xdspub/xds"
+	"xdspub/xds/xdstp"
+)
+
+var xdstpName = &validate.Rule{
+	Code: "xdstp-name",
+	Doc: `A name that begins with xdstp: is no valid name, or one of another type.
+
+Such a name is a URL: xdstp://AUTHORITY/TYPE/PATH?KEY=VALUE, with the full name of the resource's
+message as its type. Envoy reads it where it asks a server: without a type it rejects the resource
+that has the name ("Resource type missing"), and does not start where a resources_locator of its
+bootstrap has another type ("xdstp:// type does not match"). In files, and for the name of a cluster
+in a route, it compares the text. gRPC clients reject a name that they can't read, or one of another
+type. A name that ends with /* is a collection, which no resource can be.
+
+The order of the parameters, and which characters are percent-encoded, do not matter: two spellings
+are one name, and clients get it in the canonical one. A bootstrap, and the files that it names,
+are Envoy's to read: there two spellings are two names.`,
+	Wants: func(md protoreflect.MessageDescriptor) bool {
+		return xds.Refers(md.FullName()) || xds.TypeOf(md.FullName()) != nil
+	},
+	Node: func(p *validate.Pass, n *xds.Node) {
+		if t := xds.TypeOf(n.Name()); n.Parent == nil && t == p.Resource.Type && t != xds.VirtualHost {
+			checkOwnURL(p, t)
+		}
+		for _, use := range n.Uses() {
+			switch {
+			case use.Kind == xds.Local || !xdstp.Is(use.Name):
+			case use.Kind == xds.Locator:
+				checkLocator(p, n, use)
+			default:
+				checkURL(p, use.Path, use.Name, use.Target, byStream(p, use.Path))
+			}
+		}
+	},
+}
+
+// checkOwnURL checks the name of a resource.
+func checkOwnURL(p *validate.Pass, t *xds.Type) {
+	name := p.Resource.Name
+	if !xdstp.Is(name) {
+		return
+	}
+	path := xds.Path(t.Name)
+	if strings.HasSuffix(name, "/*") || strings.Contains(name, "/*?") {
+		p.Report(validate.Finding{
+			Path: path, Warning: true,
+			Message: fmt.Sprintf("%q is the name of a collection, not of a %s", name, t.Noun),
+			Help:    "end the path with the resource's own name",
+		})
+		return
+	}
+	checkURL(p, path, name, t, false)
+}
+
+// checkURL checks a name of a resource of type t, nil where nobody knows which. rejected means that
+// Envoy rejects the resource where it can't read the name.
+func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected bool) {
+	url, err := xdstp.Parse(name)
+	switch {
+	case err != nil:
+		message := fmt.Sprintf("%q is no xdstp name: %v", name, err)
+		if rejected = rejected && !hasType(name); rejected {
+			message += ": " + p.Resource.Refusal()
+		}
+		p.Report(validate.Finding{Path: at, Warning: !rejected, Message: message, Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:"})
+	case t != nil && url.Type != string(t.Message):
+		p.Report(validate.Finding{
+			Path: at, Warning: true,
+			Message: fmt.Sprintf("%q has the type %s, and a %s is named here: gRPC clients reject it", name, url.Type, t.Noun),
+			Help:    "write the type " + string(t.Message),
+		})
+	}
+}
+
+// hasType reports whether Envoy finds a type in a name, be it a wrong one.
+func hasType(name string) bool {
+	_, path, found := strings.Cut(strings.TrimPrefix(name, xdstp.Scheme+"//"), "/")
+	return found && path != "" && path[0] != '?' && path[0] != '/'
+}
+
+func typeIn(t *xds.Type) string {
+	if t == nil {
+		return "TYPE"
+	}
+	return string(t.Message)
+}
+
+// byStream reports whether Envoy asks a server by gRPC for what is named at a path.
+func byStream(p *validate.Pass, at xds.Path) bool {
+	all := p.Resource.Facts().Subscriptions
+	i := slices.IndexFunc(all, func(s xds.Subscription) bool { return s.NamePath == at })
+	if i < 0 {
+		return false
+	}
+	switch source := all[i].Source; source.GetConfigSourceSpecifier().(type) {
+	case nil, *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
+		return true
+	case *corev3.ConfigSource_ApiConfigSource:
+		return source.GetApiConfigSource().GetApiType() != corev3.ApiConfigSource_REST
+	}
+	return false
+}
+
+// checkLocator checks the type in the locator of all clusters, or of all listeners.
+func checkLocator(p *validate.Pass, n *xds.Node, use xds.Use) {
+	if _, ok := n.Message.(*bootstrapv3.Bootstrap_DynamicResources); !ok {
+		return
+	}
+	name, _, _ := strings.Cut(use.Name, "#") // directives
+	url, err := xdstp.Parse(name)
+	switch {
+	case err != nil:
+		p.Report(validate.Finding{Path: use.Path, Warning: true, Message: fmt.Sprintf("%q is no xdstp name: %v", use.Name, err), Help: "write xdstp://AUTHORITY/" + typeIn(use.Target) + "/*"})
+	case url.Type != string(use.Target.Message):
+		p.Report(validate.Finding{
+			Path:    use.Path,
+			Message: fmt.Sprintf("%q has the type %s: Envoy does not start", use.Name, url.Type),
+			Help:    "write the type " + string(use.Target.Message),
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package xds
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/xds/xdstp"
+)
+
+// Respell gives xdstp names in the node's message their canonical spelling: the name of a resource,
+// if the node is one, and those by which it refers to others. Envoy asks by that spelling, and
+// compares the names in what it gets as text. It reports whether one was spelled otherwise.
+func (n *Node) Respell() (changed bool) {
+	r := n.Message.ProtoReflect()
+	if t := TypeOf(n.Name()); n.Parent == nil && t != nil && t != VirtualHost {
+		changed = respell(r, r.Descriptor().Fields().ByName(t.Name))
+	}
+	for _, named := range n.shapeIn().names {
+		if named.Kind != Local && named.Kind != Locator && !named.fd.IsMap() && r.Has(named.fd) {
+			changed = respell(r, named.fd) || changed
+		}
+	}
+	return changed
+}
+
+// respell does so for a field, of text or a list of it.
+func respell(m protoreflect.Message, fd protoreflect.FieldDescriptor) (changed bool) {
+	if fd.Kind() != protoreflect.StringKind {
+		return false
+	}
+	if !fd.IsList() {
+		was := m.Get(fd).String()
+		is := xdstp.Canonical(was)
+		if changed = is != was; changed {
+			m.Set(fd, protoreflect.ValueOfString(is))
+		}
+		return changed
+	}
+	list := m.Get(fd).List()
+	for i := range list.Len() {
+		was := list.Get(i).String()
+		if is := xdstp.Canonical(was); is != was {
+			list.Set(i, protoreflect.ValueOfString(is))
+			changed = true
+		}
+	}
+	return changed
+}
+
+// Respelled tells a resource, whose message has its names respelled and which is in no Snapshot yet,
+// that it has its name in the canonical spelling.
+func (r *Resource) Respelled() {
+	if r.Type != VirtualHost { // which is named by two names
+		r.Name = xdstp.Canonical(r.Name)
+	}
+}

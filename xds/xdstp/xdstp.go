@@ -1,0 +1,200 @@
+// Package xdstp reads resource names that are URLs, and spells each in one way:
+//
+//	xdstp://AUTHORITY/TYPE/PATH?KEY=VALUE&KEY=VALUE
+//
+// Two spellings mean the same resource where their parameters stand in another order, or where
+// one of them encodes characters that need no encoding. The canonical spelling is the one by which
+// Envoy 1.40 asks (docs/evidence/envoy-behaviour.md); gRPC clients encode more.
+//
+// A name that does not begin with xdstp: is a plain one, and is left alone.
+//
+//	xdstp.Canonical("xdstp://a/envoy.config.listener.v3.Listener/web?b=2&a=%31") // …/web?a=1&b=2
+//	xdstp.Canonical("web")                                                        // web
+//
+// https://github.com/cncf/xds/blob/main/proposals/TP1-xds-transport-next.md
+package xdstp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Scheme is what such a name begins with.
+const Scheme = "xdstp:"
+
+// Name is the parts of a name, without percent-encoding.
+type Name struct {
+	Authority string
+	// Type is the full name of the resource's message.
+	Type string
+	// Path is the rest of the path, "" where there is none.
+	Path string
+	// Params are the context parameters.
+	Params map[string]string
+}
+
+// Is reports whether a name is a URL of this kind, or meant to be one.
+func Is(name string) bool { return strings.HasPrefix(name, Scheme) }
+
+// Split returns the authority of a name, the type, and what is behind that, all as they are
+// written. It is not ok where there is no authority, be it an empty one, or no type.
+func Split(name string) (authority, typ, rest string, ok bool) {
+	after, ok := strings.CutPrefix(name, Scheme+"//")
+	if !ok {
+		return "", "", "", false
+	}
+	authority, after, _ = strings.Cut(after, "/")
+	end := strings.IndexAny(after, "/?#")
+	if end < 0 {
+		end = len(after)
+	}
+	return authority, after[:end], after[end:], end > 0 && !strings.ContainsAny(authority, "?#")
+}
+
+// Parse returns the parts of a name. The error says what is wrong with it.
+func Parse(name string) (n Name, err error) {
+	authority, typ, rest, ok := Split(name)
+	switch {
+	case !strings.HasPrefix(name, Scheme+"//"):
+		return n, errors.New("it does not begin with xdstp://")
+	case !ok:
+		return n, errors.New("it has no type")
+	case strings.Contains(rest, "#"):
+		return n, errors.New("it has a fragment: write # as %23")
+	}
+	path, query, _ := strings.Cut(rest, "?")
+	n.Type = typ
+	if n.Authority, err = unescape(authority); err != nil {
+		return Name{}, err
+	}
+	if n.Path, err = unescape(strings.TrimPrefix(path, "/")); err != nil {
+		return Name{}, err
+	}
+	if n.Params, err = params(query); err != nil {
+		return Name{}, err
+	}
+	return n, nil
+}
+
+// params reads context parameters.
+func params(query string) (map[string]string, error) {
+	if query == "" {
+		return nil, nil
+	}
+	all := make(map[string]string)
+	for param := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(param, "=")
+		key, err := unescape(key)
+		if err != nil {
+			return nil, err
+		}
+		if value, err = unescape(value); err != nil {
+			return nil, err
+		}
+		if _, twice := all[key]; twice {
+			return nil, fmt.Errorf("it has the parameter %q twice", key)
+		}
+		all[key] = value
+	}
+	return all, nil
+}
+
+// Characters that are encoded in each part, beside those that are not printable and ~.
+const (
+	inAuthority = "%/?#"
+	inPath      = "%?#[]"
+	inParams    = "%#[]&="
+)
+
+// String returns the canonical spelling.
+func (n Name) String() string {
+	var b strings.Builder
+	b.WriteString(Scheme + "//")
+	escape(&b, n.Authority, inAuthority)
+	b.WriteByte('/')
+	b.WriteString(n.Type)
+	if n.Path != "" {
+		b.WriteByte('/')
+		escape(&b, n.Path, inPath)
+	}
+	for i, param := range n.sorted() {
+		b.WriteByte("?&"[min(i, 1)])
+		b.WriteString(param)
+	}
+	return b.String()
+}
+
+// sorted returns the parameters as they are spelled, in that order.
+func (n Name) sorted() []string {
+	if len(n.Params) == 0 {
+		return nil
+	}
+	all := make([]string, 0, len(n.Params))
+	for key, value := range n.Params {
+		var b strings.Builder
+		escape(&b, key, inParams)
+		b.WriteByte('=')
+		escape(&b, value, inParams)
+		all = append(all, b.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Canonical returns the canonical spelling of a name. A plain name, and one that Parse can't read,
+// stays as it is.
+func Canonical(name string) string {
+	if !Is(name) {
+		return name
+	}
+	n, err := Parse(name)
+	if err != nil {
+		return name
+	}
+	return n.String()
+}
+
+const hex = "0123456789ABCDEF"
+
+// escape writes text with the characters of a set encoded.
+func escape(b *strings.Builder, text, set string) {
+	for i := range len(text) {
+		c := text[i]
+		if c < ' ' || c >= '~' || strings.IndexByte(set, c) >= 0 {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		} else {
+			b.WriteByte(c)
+		}
+	}
+}
+
+// unescape decodes text.
+func unescape(text string) (string, error) {
+	at := strings.IndexByte(text, '%')
+	if at < 0 {
+		return text, nil
+	}
+	var b strings.Builder
+	for {
+		b.WriteString(text[:at])
+		if text = text[at:]; len(text) < 3 || digit(text[1]) < 0 || digit(text[2]) < 0 {
+			return "", errors.New("it has a % that two hexadecimal digits do not follow: write % as %25")
+		}
+		b.WriteByte(byte(digit(text[1])<<4 | digit(text[2])))
+		text = text[3:]
+		if at = strings.IndexByte(text, '%'); at < 0 {
+			b.WriteString(text)
+			return b.String(), nil
+		}
+	}
+}
+
+// digit returns the value of a hexadecimal digit, -1 where c is none.
+func digit(c byte) int {
+	if 'a' <= c && c <= 'f' {
+		c -= 'a' - 'A'
+	}
+	return strings.IndexByte(hex, c)
+}
