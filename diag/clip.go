@@ -1,10 +1,6 @@
 package diag
 
-import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
+import "strings"
 
 // How much of a text from outside is shown: of a name or a version, and of a sentence.
 const (
@@ -23,10 +19,5 @@ func Clip(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, text)
+	return Printable(text)
 }

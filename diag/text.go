@@ -44,16 +44,16 @@ func WriteText(w io.Writer, l List, o TextOptions) error {
 	var s snippets
 	for _, d := range l {
 		d = d.Shown()
-		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), printable(d.Message), d.Code)
+		fmt.Fprintf(bw, "%s%s: %s [%s]\n", paint(ansiBold, place(d.Position)), paint(severityColor(d.Severity), d.Severity.String()), Printable(d.Message), d.Code)
 		s.write(bw, d, o, paint)
 		if in := inside(d); in != "" {
-			fmt.Fprintf(bw, "    in %s\n", printable(in))
+			fmt.Fprintf(bw, "    in %s\n", Printable(in))
 		}
 		for _, r := range d.Related {
-			fmt.Fprintf(bw, "    %s%s\n", place(r.Position), printable(r.Message))
+			fmt.Fprintf(bw, "    %s%s\n", place(r.Position), Printable(r.Message))
 		}
 		if d.Help != "" {
-			fmt.Fprintf(bw, "    help: %s\n", printable(d.Help))
+			fmt.Fprintf(bw, "    help: %s\n", Printable(d.Help))
 		}
 	}
 	return bw.Flush()
@@ -79,7 +79,7 @@ func place(p Position) string {
 	if p == (Position{}) {
 		return ""
 	}
-	return printable(p.String()) + ": "
+	return Printable(p.String()) + ": "
 }
 
 // snippetWidth is how many characters of a source line are printed: minified
@@ -137,7 +137,7 @@ func (s *snippets) write(w io.Writer, d Diagnostic, o TextOptions, paint func(st
 	rest := line[s.bytes:]
 	window := []rune(rest[:min(len(rest), snippetWidth*utf8.UTFMax)])
 	window = window[:min(len(window), snippetWidth)]
-	text := printable(strings.ReplaceAll(string(window), "\t", " "))
+	text := Printable(strings.ReplaceAll(string(window), "\t", " "))
 	fmt.Fprintf(w, "    %s\n    %s%s\n", text, strings.Repeat(" ", min(caret-from, len(window))), paint(ansiBlue, "^"))
 }
 
@@ -152,9 +152,9 @@ func severityColor(s Severity) string {
 	}
 }
 
-// printable replaces what a terminal would obey, or could not show, one
+// Printable replaces what a terminal would obey, or could not show, one
 // character for one so that columns stay true.
-func printable(s string) string {
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) { // also the marks that turn the direction of text
 			return utf8.RuneError

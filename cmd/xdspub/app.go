@@ -108,6 +108,7 @@ xdspub COMMAND --help shows the options of a command.`,
 		ErrWriter:       stderr,
 		ExitErrHandler:  func(*cli.Context, error) {}, // run ends the program, not the library
 		OnUsageError:    onUsageError,
+		Metadata:        make(map[string]any),
 		Action: func(c *cli.Context) error {
 			switch {
 			case c.Args().Present():

@@ -10,6 +10,13 @@ import (
 	"xdspub/diag"
 )
 
+// givenFlag is a flag of the command line with its value.
+type givenFlag struct{ name, value string }
+
+// givenFlags is the key under which the metadata of an app have all given flags of the command in
+// their order: the library tells only that of each flag's own values.
+const givenFlags = "flags"
+
 // flagsFirst moves flags before arguments, and looks at each flag and each variable of the
 // command. The library stops at the first argument and would take every flag behind it for one
 // more; the command line allows both orders.
@@ -32,6 +39,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	}
 	see := helpFor(strings.Join(args[1:at], " "))
 	flags, rest := args[:at:at], []string(nil)
+	var inOrder []givenFlag
 	for i := at; i < len(args); i++ {
 		arg := args[i]
 		f := findFlag(command, arg)
@@ -68,7 +76,9 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		if _, err := parse(f, text); err != nil {
 			return nil, usagef("invalid --%s %q: %v", f.Names()[0], text, err)
 		}
+		inOrder = append(inOrder, givenFlag{f.Names()[0], text})
 	}
+	app.Metadata[givenFlags] = inOrder
 	return append(append(flags, "--"), rest...), checkVariables(command)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
-	"xdspub/diag"
 	"xdspub/grpcboot"
 	"xdspub/internal/fspath"
 	"xdspub/load"
+	"xdspub/report"
 )
 
 func validateCommand() *cli.Command {
@@ -30,6 +29,8 @@ Examples:
   xdspub validate envoy.yaml                    a bootstrap, and every file that Envoy reads by it
   xdspub validate grpc.json                     a bootstrap of gRPC clients: JSON with xds_servers
   xdspub validate --format json config/         for a program
+  xdspub validate --format sarif --output r.sarif --format github config/
+                                                several reports: one in a file, one printed
   jsonnet clusters.jsonnet | xdspub validate -  standard input, of resources
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
@@ -38,9 +39,8 @@ more about a finding.`,
 			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "Envoy's working directory `DIR`: relative paths in a bootstrap start there (default: the current directory)"},
 			stdinFormatFlag(),
 			stdinFilenameFlag(),
-			// No variables: XDSPUB_FORMAT is the format of published files.
-			&cli.StringSliceFlag{Category: groupPrint, Name: "format", Value: cli.NewStringSlice("text"), Usage: "print findings as `text|json`; if it is repeated, each needs an --output, in the same order"},
-			&cli.StringSliceFlag{Category: groupPrint, Name: "output", Usage: "write the findings to `FILE` (- is standard output)"},
+			reportFormatFlag(),
+			reportOutputFlag(),
 			maxFindingsFlag(),
 			quietFlag(),
 			&cli.BoolFlag{Category: groupPrint, Name: "timings", Usage: "print on standard error how long each rule took, the slowest first", DisableDefaultText: true},
@@ -56,29 +56,19 @@ func validateAction(c *cli.Context) error {
 	if i := slices.Index(c.Args().Slice(), "-"); i >= 0 && slices.Contains(c.Args().Slice()[i+1:], "-") {
 		return usagef("- is given twice: standard input can be read only once")
 	}
-	formats, outputs := c.StringSlice("format"), c.StringSlice("output")
-	for _, f := range formats {
-		if f != "text" && f != "json" {
-			return usagef("invalid --format %q: use text or json", f)
-		}
-	}
-	if len(outputs) == 0 && len(formats) == 1 {
-		outputs = []string{"-"}
-	}
-	if len(outputs) != len(formats) {
-		return usagef("--format is given %d times and --output %d times: give each format its output", len(formats), len(outputs))
+	reports, err := outputs(c)
+	if err != nil {
+		return err
 	}
 	if err := stdinFormatUsed(c); err != nil {
 		return err
 	}
-	checked, ok, err := checkAll(c)
+	checked, trees, ok, err := checkAll(c)
 	if err != nil {
 		return err
 	}
-	for i, format := range formats {
-		if err := writeResult(c, checked, ok, format, outputs[i]); err != nil {
-			return err
-		}
+	if err := writeReports(c, reports, checked, trees, ok); err != nil {
+		return err
 	}
 	if checked.Timings != nil {
 		writeTimings(c.App.ErrWriter, checked.Timings)
@@ -110,21 +100,21 @@ func milliseconds(d time.Duration) string {
 
 // checkAll judges each path as a tree or a bootstrap of its own, with its own
 // settings, and puts the findings together. It is not ok when one is refused.
-func checkAll(c *cli.Context) (all *check.Result, ok bool, err error) {
+func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, err error) {
 	ok = true
 	followed := false
 	unsaved, err := readUnsaved(c)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	for _, path := range c.Args().Slice() {
 		v, err := settings(c, path)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, false, err
 		}
 		o, err := sourceOptions(v, path)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, false, err
 		}
 		o.Timings = c.Bool("timings")
 		checkOne := checkTree
@@ -135,9 +125,11 @@ func checkAll(c *cli.Context) (all *check.Result, ok bool, err error) {
 		}
 		checked, err := checkOne(c, o, &unsaved)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, false, err
 		}
-		ok = ok && !checked.Invalid(value(v, "warnings-as-errors", c.Bool))
+		strict := value(v, "warnings-as-errors", c.Bool)
+		ok = ok && !checked.Invalid(strict)
+		trees = append(trees, reported(path, checked, strict))
 		if all == nil {
 			all = checked
 			continue
@@ -145,12 +137,12 @@ func checkAll(c *cli.Context) (all *check.Result, ok bool, err error) {
 		all.Merge(checked)
 	}
 	if err := unsaved.unused(c.App.ErrWriter, c.Args().Slice()); err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	if c.IsSet("root") && !followed {
-		return nil, false, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
+		return nil, nil, false, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
 	}
-	return all, ok, nil
+	return all, trees, ok, nil
 }
 
 // checkTree judges a source tree, one of its files, or standard input.
@@ -196,38 +188,4 @@ func checkGRPCBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Res
 		return nil, err
 	}
 	return check.GRPCBootstrapFile(o.Path, o.Rules)
-}
-
-// writeTo writes to a file, or for - to standard output.
-func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error {
-	if output == "-" {
-		return write(stdout)
-	}
-	f, err := os.Create(output)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr // a full disk may show as late as this
-	}
-	return err
-}
-
-// writeResult writes the findings in a format to an output. Only standard output is spared any.
-func writeResult(c *cli.Context, checked *check.Result, ok bool, format, output string) error {
-	most := 0 // all
-	if output == "-" {
-		most = maxFindings(c, c.App.Writer)
-	}
-	return writeTo(c.App.Writer, output, func(w io.Writer) error {
-		if format == "json" {
-			return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
-		}
-		if err := writeText(w, shown(c, checked, !ok), most); err != nil || c.Bool("quiet") {
-			return err
-		}
-		_, err := fmt.Fprintln(w, checked.Summary)
-		return err
-	})
 }

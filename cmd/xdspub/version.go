@@ -26,16 +26,22 @@ func versionFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}
 }
 
-func writeVersion(w io.Writer) error {
-	version, api := "unknown", "unknown"
+// versions returns the version of the program, and that of the API that it was built with.
+func versions() (program, api string) {
+	program, api = "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
+		program = info.Main.Version
 		for _, m := range info.Deps {
 			if m.Path == "github.com/envoyproxy/go-control-plane/envoy" {
 				api = m.Version
 			}
 		}
 	}
+	return program, api
+}
+
+func writeVersion(w io.Writer) error {
+	version, api := versions()
 	_, err := fmt.Fprintf(w, "xdspub %s, Envoy API %s, %s %s/%s\n", version, api, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -64,7 +64,7 @@ var may = map[string][]string{
 	"serve/admit":            {"event", "xds"},
 	"serve/rest":             {"diag", "xds", "serve/admit", "serve/cache"},
 	"clients":                {"diag"},
-	"cmd/xdspub":             {"event", "diag", "quorum", "xds", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "planner", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
+	"cmd/xdspub":             {"event", "diag", "gitdir", "report", "quorum", "xds", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "planner", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
 	"serve/csds":             {"clients", "safefile", "xds"},
 	"control":                {"clients", "diag"},
 	"validate/cel":           {"validate/re2"},

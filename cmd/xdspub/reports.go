@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/gitdir"
+	"xdspub/pipeline"
+	"xdspub/report"
+)
+
+// reportFormats returns the names of the formats of findings.
+func reportFormats() []string {
+	names := []string{"text", "json"}
+	for _, f := range report.Formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// reportFormatFlag has no variable: XDSPUB_FORMAT is the format of published files.
+func reportFormatFlag() cli.Flag {
+	return &cli.StringSliceFlag{
+		Category: groupPrint, Name: "format", Value: cli.NewStringSlice("text"),
+		Usage: "print findings as `" + strings.Join(reportFormats(), "|") + "`; if it is repeated, all but one need an --output behind them",
+	}
+}
+
+func reportOutputFlag() cli.Flag {
+	return &cli.StringSliceFlag{Category: groupPrint, Name: "output", Usage: "write the findings in the --format before it to `FILE` (- is standard output)"}
+}
+
+// output is where findings go, and in which format. The file - is standard output.
+type output struct{ format, file string }
+
+// outputs returns what --format and --output say. Where there are as many of one as of the other,
+// they are pairs in their order; else an --output is for the --format right before it.
+func outputs(c *cli.Context) ([]output, error) {
+	formats, files := c.StringSlice("format"), c.StringSlice("output")
+	for _, f := range formats {
+		if !slices.Contains(reportFormats(), f) {
+			return nil, usagef("invalid --format %q: %s", f, oneOf(reportFormats()))
+		}
+	}
+	var list []output
+	if len(formats) == len(files) {
+		for i, f := range formats {
+			list = append(list, output{f, files[i]})
+		}
+		return list, distinct(list)
+	}
+	flags, _ := c.App.Metadata[givenFlags].([]givenFlag)
+	before := givenFlag{}
+	for _, flag := range slices.DeleteFunc(slices.Clone(flags), func(f givenFlag) bool { return f.name != "format" && f.name != "output" }) {
+		switch {
+		case flag.name == "format":
+			list = append(list, output{flag.value, "-"})
+		case before.name != "format":
+			return nil, usagef("--output %s has no --format before it", flag.value)
+		default:
+			list[len(list)-1].file = flag.value
+		}
+		before = flag
+	}
+	if len(list) == 0 { // the default
+		list = []output{{formats[0], "-"}}
+	}
+	return list, distinct(list)
+}
+
+// distinct returns an error where two outputs have the same file.
+func distinct(list []output) error {
+	formats := make(map[string]string)
+	for _, o := range list {
+		other, twice := formats[o.file]
+		switch {
+		case twice && o.file == "-":
+			return usagef("--format %s and --format %s would both go to standard output: write an --output FILE behind one of them", other, o.format)
+		case twice:
+			return usagef("--format %s and --format %s would both go to %s", other, o.format, o.file)
+		}
+		formats[o.file] = o.format
+	}
+	return nil
+}
+
+// reported is what reports say of a tree beside the findings about it.
+func reported(path string, checked *check.Result, warningsAsErrors bool) report.Tree {
+	tree := report.Tree{Path: path, Findings: slices.Clone(checked.Diagnostics), WarningsAsErrors: warningsAsErrors}
+	if path == "-" {
+		tree.Path = diag.StandardInput
+	}
+	for _, r := range checked.Snapshot.All() {
+		tree.Resources = append(tree.Resources, diag.Resource{Type: r.Type.URL(), Name: r.Name})
+	}
+	return tree
+}
+
+// writeReports writes the findings to each output.
+func writeReports(c *cli.Context, list []output, checked *check.Result, trees []report.Tree, ok bool) error {
+	root, err := repositoryRoot()
+	if err != nil {
+		return err
+	}
+	version, _ := versions()
+	r := &report.Report{Version: version, Codes: pipeline.Codes(), Root: root, Findings: checked.Diagnostics, Trees: trees}
+	if !ok {
+		r.ExitStatus = exitRefused
+	}
+	for _, o := range list {
+		if err := writeTo(c.App.Writer, o.file, func(w io.Writer) error { return writeReport(c, w, o, checked, r) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeReport writes the findings to w. Only on standard output is text spared any.
+func writeReport(c *cli.Context, w io.Writer, o output, checked *check.Result, r *report.Report) error {
+	if i := slices.IndexFunc(report.Formats, func(f report.Format) bool { return f.Name == o.format }); i >= 0 {
+		return report.Formats[i].Write(w, r)
+	}
+	if o.format == "json" {
+		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
+	}
+	most := 0 // all
+	if o.file == "-" {
+		most = maxFindings(c, c.App.Writer)
+	}
+	if err := writeText(w, shown(c, checked, r.ExitStatus != exitOK), most); err != nil || c.Bool("quiet") {
+		return err
+	}
+	_, err := fmt.Fprintln(w, checked.Summary)
+	return err
+}
+
+// repositoryRoot returns the root of the git work tree around the current directory, or that
+// directory.
+func repositoryRoot() (*report.Root, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	if found := gitdir.Enclosing(dir); len(found) > 0 {
+		dir = filepath.Dir(found[0])
+	}
+	return report.NewRoot(dir)
+}
+
+// writeTo writes to a file, or for - to standard output.
+func writeTo(stdout io.Writer, output string, write func(io.Writer) error) error {
+	if output == "-" {
+		return write(stdout)
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	return writeWhole(output, b.Bytes())
+}
+
+// writeWhole has a file hold data. If that fails, a regular file is as it was: there, or not.
+func writeWhole(name string, data []byte) error {
+	file, err := filepath.EvalSymlinks(name)
+	if err != nil { // there is none yet
+		return createWhole(name, data)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if info.Mode().IsRegular() {
+		err := replaceFile(file, data, info.Mode().Perm())
+		// The folder may belong to somebody else, and the file may be a mount of its own.
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EBUSY) {
+			return err
+		}
+	}
+	return os.WriteFile(file, data, 0o666)
+}
+
+// createWhole makes a file.
+func createWhole(name string, data []byte) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close()); err != nil { // a full disk may show as late as this
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
