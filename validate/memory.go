@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -15,8 +16,11 @@ type memory struct {
 	made     *sync.Map // Indexes and Tables, as in answers
 	// after is what was found in resources after the walk, where anything was found or asked.
 	after map[*xds.Resource]*judged
-	// askers are those whose rules have asked a question, each once, by what an edit changes.
-	askers map[question][]*judged
+	// askers are those whose rules have asked a question, each once, by the hash of what an edit
+	// changes: there are many questions. Where two have the same hash, the answers to both
+	// are compared, and one of them holds.
+	askers map[uint64][]*judged
+	seed   maphash.Seed
 	// found are those with findings.
 	found map[*judged]bool
 	// until is when the first of the findings may become another one; zero for never.
@@ -29,7 +33,7 @@ type memory struct {
 func newMemory(a *answers, walked []*judged) *memory {
 	m := &memory{
 		snapshot: a.Snapshot, made: a.made, after: make(map[*xds.Resource]*judged),
-		askers: make(map[question][]*judged), found: make(map[*judged]bool), together: make(map[*Rule]*findings),
+		askers: make(map[uint64][]*judged), seed: maphash.MakeSeed(), found: make(map[*judged]bool), together: make(map[*Rule]*findings),
 	}
 	for _, known := range walked {
 		addAll(&m.collected, known)
@@ -39,7 +43,7 @@ func newMemory(a *answers, walked []*judged) *memory {
 
 // remember keeps what is known of a resource of the Snapshot.
 func (m *memory) remember(known *judged) {
-	for q := range known.askedByEdits() {
+	for q := range m.askedByEdits(known) {
 		m.askers[q] = append(m.askers[q], known)
 	}
 	if known.findings != nil {
@@ -52,11 +56,11 @@ func (m *memory) remember(known *judged) {
 
 // forget drops what is known of resources that are gone, or are judged again.
 func (m *memory) forget(list []*judged) {
-	asked, gone := make(map[question]bool), make(map[*judged]bool)
+	asked, gone := make(map[uint64]bool), make(map[*judged]bool)
 	for _, known := range list {
 		gone[known] = true
 		delete(m.found, known)
-		for q := range known.askedByEdits() {
+		for q := range m.askedByEdits(known) {
 			asked[q] = true
 		}
 	}
@@ -91,14 +95,16 @@ func addAll(c *column[Occurrence], known *judged) {
 	}
 }
 
-// askedByEdits returns the questions of a resource in the form that byEdits gives them.
-func (j *judged) askedByEdits() map[question]bool {
-	asked := make(map[question]bool)
+// askedByEdits returns the hashes of the questions of a resource, in the form that byEdits gives them.
+func (m *memory) askedByEdits(j *judged) map[uint64]bool {
+	asked := make(map[uint64]bool)
 	for _, q := range j.asked {
-		asked[q.byEdits()] = true
+		asked[m.hash(q.byEdits())] = true
 	}
 	return asked
 }
+
+func (m *memory) hash(q question) uint64 { return maphash.Comparable(m.seed, q) }
 
 // byEdits returns what a question has in common with all those that an edit changes the answers
 // to when it changes the answer to this one.
@@ -120,7 +126,7 @@ func (q question) byEdits() question {
 func (m *memory) askersOf(e *edit) map[*judged]bool {
 	askers := make(map[*judged]bool)
 	add := func(q question) {
-		for _, known := range m.askers[q] {
+		for _, known := range m.askers[m.hash(q)] {
 			askers[known] = true
 		}
 	}
