@@ -82,6 +82,9 @@ func (t *Tree) Update(ctx context.Context, changed []string) (*Result, error) {
 	})
 }
 
+// Compress has the Tree hold what it has read in less space (load.Loader.Compress).
+func (t *Tree) Compress() { t.loader.Compress() }
+
 func (t *Tree) load(ctx context.Context) (*load.Result, error) {
 	if t.options.Input != nil {
 		in := *t.options.Input

@@ -305,6 +305,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 func (w *watching) giveBack() {
 	if w.planned {
 		w.planned = false
+		w.pipeline.Compress()
 		debug.FreeOSMemory()
 	}
 }

@@ -86,11 +86,11 @@ func HoldsBootstrap(path string) bool {
 	}
 	switch s.format {
 	case formatBinary:
-		return bytesAreBootstrap(s.data)
+		return bytesAreBootstrap(s.data())
 	case formatText:
-		return textIsBootstrap(s.data)
+		return textIsBootstrap(s.data())
 	}
-	text := bytes.TrimLeft(s.data, jsonSpace)
+	text := bytes.TrimLeft(s.data(), jsonSpace)
 	if bytes.HasPrefix(text, []byte("{")) {
 		return objectIsBootstrap(text)
 	}
@@ -231,7 +231,7 @@ func (d *decoder) bootstrapDocument(v value) {
 // keepBootstrap keeps what a Bootstrap says beside its static resources.
 func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
 	r := xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, rest)
-	r.Lost, r.Origin = lost, origin{v.doc, v.path}
+	r.Lost, r.Origin = lost, v.origin()
 	before := d.file.bootstrap
 	d.file.bootstrap = r
 	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // the files that it names are Envoy's to read

@@ -66,7 +66,7 @@ func config(s *source) ([]Setting, diag.List) {
 	if d.invalidUTF8() {
 		return nil, d.file.diagnostics()
 	}
-	docs := s.split()
+	docs := s.split(s.content())
 	switch len(docs) {
 	case 0:
 		return nil, nil

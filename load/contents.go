@@ -221,4 +221,4 @@ func change(s *xds.Snapshot, edits []edit, files []*file) xds.Change {
 }
 
 // fileOf is the path of the file that a resource stands in.
-func fileOf(r *xds.Resource) string { return r.Origin.(origin).document.source.name }
+func fileOf(r *xds.Resource) string { return r.Origin.(origin).source.name }

@@ -79,6 +79,8 @@ func (s *subject) resource() diag.Resource {
 
 func (v value) at(path xds.Path, text []byte) value { return value{doc: v.doc, text: text, path: path} }
 
+func (v value) origin() origin { return origin{v.doc.source, v.doc.index, v.path} }
+
 func (v value) field(name string, text []byte) value {
 	return v.at(v.path.Field(name), text)
 }

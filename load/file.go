@@ -50,7 +50,7 @@ func (f *file) size() int64 {
 	if f.count() == 0 {
 		return 0
 	}
-	n := len(f.source.data)
+	n := f.source.size()
 	for _, in := range f.inlined {
 		n += len(in.data)
 	}

@@ -66,7 +66,7 @@ func fuzz(f *testing.F, format format) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := newSource("file", format, data)
 		got := s.decode(nil)
-		lines := strings.Split(string(s.data), "\n")
+		lines := strings.Split(string(s.data()), "\n")
 		check := func(p diag.Position, what string) {
 			t.Helper()
 			if format == formatBinary && p.Line == 0 && p.Column == 0 {

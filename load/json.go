@@ -20,12 +20,13 @@ func (d *decoder) jsonSource() {
 	if s.byEnvoy && s.marked {
 		d.report(s.finding(codeReadOtherwise, s.point(0), "Envoy does not read JSON with a byte order mark", "save the file without one"))
 	}
-	if len(bytes.TrimLeft(s.data, jsonSpace)) == 0 {
+	if len(bytes.TrimLeft(s.data(), jsonSpace)) == 0 {
 		return
 	}
-	doc, text := s.document(s.data, 0), s.data
+	doc := s.whole(s.content())
+	text := doc.text
 	if faults := notJSON(doc); len(faults) > 0 {
-		loose, ok := looseJSON(s.data)
+		loose, ok := looseJSON(text)
 		if !s.byEnvoy || !ok {
 			d.report(faults...)
 			d.file.partial = true

@@ -42,7 +42,7 @@ func elements(text []byte) (n int) {
 // tooMany reports a file with more elements than the limit.
 func (d *decoder) tooMany() bool {
 	s := d.file.source
-	n := elements(s.data)
+	n := elements(s.data())
 	if n <= MaxElements {
 		return false
 	}

@@ -11,7 +11,6 @@
 package load
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -248,10 +247,10 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
 	s.streams = l.options.Streams
 	f := known
-	if f != nil && !f.unread && bytes.Equal(f.source.data, s.data) && f.upToDate(t) {
+	if f != nil && !f.unread && f.source.holds(s.data()) && f.upToDate(t) {
 		t.takeFile(f)
 	} else {
-		t.take(len(s.data))
+		t.take(s.size())
 		if t.full() {
 			return nil, l.overLimit(t)
 		}

@@ -18,7 +18,7 @@ type PlainJSON struct{ document *document }
 func ParseJSON(name string, data []byte) (*PlainJSON, diag.List) {
 	s := newSource(name, formatJSON, data)
 	s.onlyJSON = true
-	j := &PlainJSON{s.document(s.data, 0)}
+	j := &PlainJSON{s.whole(s.content())}
 	if s.marked {
 		return j, diag.List{s.finding(codeSyntax, s.point(0), "JSON has no byte order mark", "save the file without one")}
 	}

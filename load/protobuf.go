@@ -20,14 +20,14 @@ import (
 // of a damaged one and counts a success: nothing here is taken on trust.
 func (d *decoder) binarySource() {
 	s := d.file.source
-	if len(s.data) == 0 && !s.isBootstrap {
+	if s.size() == 0 && !s.isBootstrap {
 		return
 	}
 	d.any = true
-	doc := s.document(s.data, 0)
+	doc := s.whole(s.content())
 	if s.isBootstrap {
 		b := &bootstrapv3.Bootstrap{}
-		if err := protoOptions.Unmarshal(s.data, b); err != nil {
+		if err := protoOptions.Unmarshal(doc.text, b); err != nil {
 			d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary Bootstrap", ""))
 			return
 		}
@@ -35,7 +35,7 @@ func (d *decoder) binarySource() {
 		return
 	}
 	m := &discoveryv3.DiscoveryResponse{}
-	if err := protoOptions.Unmarshal(s.data, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
+	if err := protoOptions.Unmarshal(doc.text, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
 		d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary DiscoveryResponse",
 			"Envoy would apply the part of it that can be read; make it with xdspub convert --to pb"))
 		return
@@ -150,7 +150,7 @@ func (d *decoder) unwrapped(v value, w *discoveryv3.Resource) {
 // accept takes over a decoded resource.
 func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost xds.Lost) {
 	name := wrapperName(w)
-	r, err := xds.NewResource(m, name, origin{v.doc, v.path})
+	r, err := xds.NewResource(m, name, v.origin())
 	if err != nil {
 		d.lose(v.finding(codeUnknownType, err.Error(), ""))
 		return

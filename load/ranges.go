@@ -19,12 +19,12 @@ type span struct{ from, to int }
 
 // Range implements xds.Origin.
 func (o origin) Range(path xds.Path) diag.Range {
-	return o.document.rangeOf(steps(o.base.Join(path)), false)
+	return o.document().rangeOf(steps(o.base.Join(path)), false)
 }
 
 // Correct implements xds.Origin.
 func (o origin) Correct(path xds.Path, c diag.Correction) (diag.Edit, bool) {
-	return o.document.correct(steps(o.base.Join(path)), false, c)
+	return o.document().correct(steps(o.base.Join(path)), false, c)
 }
 
 // rangeOf finds the value at a path, or where key is set its key. A path that

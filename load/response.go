@@ -39,7 +39,7 @@ func Open(path string) (Input, error) {
 	if err != nil {
 		return Input{}, err
 	}
-	return Input{Name: path, Format: f.row().name, Data: s.data}, nil
+	return Input{Name: path, Format: f.row().name, Data: s.data()}, nil
 }
 
 // Parse decodes an Input like a file of a source tree. It looks in the working directory for
@@ -63,7 +63,7 @@ func AsWritten(in Input) *Result {
 // parse decodes a source. The files that it names are read in t, if there is one.
 func parse(s *source, t *tree) (*file, *Result) {
 	f := s.decode(t)
-	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(len(s.data)), files: []*file{f}, count: 1}
+	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(s.size()), files: []*file{f}, count: 1}
 	for _, i := range f.inlined {
 		result.Inlined = append(result.Inlined, i.path)
 	}

@@ -24,8 +24,7 @@ import (
 type source struct {
 	name   string
 	format format
-	data   []byte            // of a text without its byte order mark
-	marked bool              // the text has one
+	marked bool              // the text has a byte order mark
 	envoy  *envoyapi.Version // that is to take what is in it
 	// byEnvoy says that Envoy itself reads the file: by its own rules.
 	byEnvoy bool
@@ -38,7 +37,14 @@ type source struct {
 	// onlyJSON says that another program reads the file, and no format but JSON.
 	onlyJSON bool
 
-	asked lazy[sourceViews]
+	holder holder
+}
+
+// content is the text of a source, without its byte order mark, and what was made of it.
+type content struct {
+	data      []byte
+	documents []*document // that resources were read from
+	asked     lazy[sourceViews]
 }
 
 // sourceViews are made when a finding first asks for them. Most sources have none.
@@ -65,7 +71,9 @@ func newSource(name string, f format, data []byte) *source {
 	if f != formatBinary {
 		data, marked = bytes.CutPrefix(data, []byte("\ufeff"))
 	}
-	return &source{envoy: envoyapi.Latest, name: name, format: f, data: data, marked: marked}
+	s := &source{envoy: envoyapi.Latest, name: name, format: f, marked: marked}
+	s.holder.held.Store(&content{data: data})
+	return s
 }
 
 // forEnvoy says which version is to take what is in the source; nil leaves it as it is.
@@ -75,18 +83,20 @@ func (s *source) forEnvoy(v *envoyapi.Version) *source {
 }
 
 func (s *source) views() *sourceViews {
-	return s.asked.get(func() *sourceViews {
+	c := s.content()
+	return c.asked.get(func() *sourceViews {
 		return &sourceViews{
-			places:    sync.OnceValue(func() places { return placesOf(s.data) }),
-			text:      sync.OnceValue(func() string { return string(s.data) }),
-			sensitive: sync.OnceValue(func() bool { return sensitiveText(s.data) }),
+			places:    sync.OnceValue(func() places { return placesOf(c.data) }),
+			text:      sync.OnceValue(func() string { return string(c.data) }),
+			sensitive: sync.OnceValue(func() bool { return sensitiveText(c.data) }),
 			urlNames: sync.OnceValue(func() bool {
-				return bytes.Contains(s.data, []byte(xdstp.Scheme)) || s.format == formatText && bytes.IndexByte(s.data, '\\') >= 0
+				return bytes.Contains(c.data, []byte(xdstp.Scheme)) || s.format == formatText && bytes.IndexByte(c.data, '\\') >= 0
 			}),
 		}
 	})
 }
 
+func (s *source) data() []byte    { return s.content().data }
 func (s *source) places() places  { return s.views().places() }
 func (s *source) text() string    { return s.views().text() }
 func (s *source) sensitive() bool { return s.views().sensitive() }
@@ -101,6 +111,7 @@ type document struct {
 	source *source
 	text   []byte
 	offset int // of text in the source
+	index  int // of the document in the source
 	// isBootstrap says that the document of a source tree is a Bootstrap.
 	isBootstrap bool
 	asked       lazy[documentViews]
@@ -123,6 +134,13 @@ func (s *source) document(text []byte, offset int) *document {
 	return &document{source: s, text: text, offset: offset}
 }
 
+// whole is the content of the source as its only document.
+func (s *source) whole(c *content) *document {
+	d := s.document(c.data, 0)
+	c.documents = []*document{d}
+	return d
+}
+
 func (d *document) views() *documentViews {
 	return d.asked.get(func() *documentViews {
 		return &documentViews{
@@ -140,11 +158,14 @@ func (d *document) tree() *textTree  { return d.views().tree() }
 func (d *document) lines() []int     { return d.views().lines() }
 func (d *document) odd() bool        { return d.views().odd() }
 
-// origin is where a resource stands: the value at base in a document.
+// origin is where a resource stands: the value at base in a document of a source.
 type origin struct {
-	document *document
-	base     xds.Path
+	source *source
+	index  int // of the document
+	base   xds.Path
 }
+
+func (o origin) document() *document { return o.source.content().documents[o.index] }
 
 // steps are the names and indexes of a path as text, as a JSON pointer has them.
 func steps(path xds.Path) []string {
@@ -188,13 +209,13 @@ func (s *source) shown(n int) (string, bool) {
 
 // at is the position of a byte offset into the source.
 func (s *source) at(offset int) diag.Position {
-	p := s.places()
-	offset = min(max(offset, 0), len(s.data))
+	p, data := s.places(), s.data()
+	offset = min(max(offset, 0), len(data))
 	line := sort.SearchInts(p.lines, offset+1) - 1
 	return diag.Position{
 		File:   s.name,
 		Line:   line + 1,
-		Column: p.runesTo(s.data, offset) - p.runesTo(s.data, p.lines[line]) + 1,
+		Column: p.runesTo(data, offset) - p.runesTo(data, p.lines[line]) + 1,
 	}
 }
 
@@ -248,7 +269,7 @@ func (s *source) decode(t *tree) *file {
 	f := newFile(s)
 	d := decoder{file: f, tree: t}
 	if s.format == formatOther {
-		if looksLikeXDS.Match(s.data) {
+		if looksLikeXDS.Match(s.data()) {
 			d.report(s.finding(codeIgnoredFile, fileRange(s.name),
 				"the file looks like xDS resources, but xdspub does not read this suffix",
 				"rename it to .yaml, .json, .txtpb or .pb, or list it under ignore: in xdspub.yaml"))
@@ -300,17 +321,18 @@ var looksLikeXDS = regexp.MustCompile(`(?m)^\s*(?:- )?["']?@type["']?\s*:\s*["']
 // invalidUTF8 reports the first byte of the source that is not UTF-8.
 func (d *decoder) invalidUTF8() bool {
 	s := d.file.source
-	if utf8.Valid(s.data) {
+	data := s.data()
+	if utf8.Valid(data) {
 		return false
 	}
 	i := 0
-	for i < len(s.data) {
-		r, size := utf8.DecodeRune(s.data[i:])
+	for i < len(data) {
+		r, size := utf8.DecodeRune(data[i:])
 		if r == utf8.RuneError && size <= 1 {
 			break
 		}
 		i += size
 	}
-	d.report(s.finding(codeInvalidUTF8, s.point(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", s.data[i]), "save the file as UTF-8"))
+	d.report(s.finding(codeInvalidUTF8, s.point(i), fmt.Sprintf("byte 0x%02x is not valid UTF-8", data[i]), "save the file as UTF-8"))
 	return true
 }

@@ -24,7 +24,7 @@ var header = regexp.MustCompile(`^[ \t]*#[ \t]*proto-message:[ \t]*(\S+)`)
 // textSource decodes a text proto: a DiscoveryResponse, or what its header names.
 func (d *decoder) textSource() {
 	s := d.file.source
-	doc := s.document(s.data, 0)
+	doc := s.whole(s.content())
 	root := doc.tree()
 	if root.tooDeep >= 0 {
 		d.lose(s.finding(codeInvalidValue, doc.point(root.tooDeep), "the file is nested too deeply", tooDeepHelp))

@@ -17,9 +17,9 @@ import (
 // yamlSource decodes each document of a YAML file.
 func (d *decoder) yamlSource() {
 	if s := d.file.source; s.byEnvoy {
-		s.data = withoutTabs(s.data)
+		s.content().data = withoutTabs(s.data())
 	}
-	docs := d.file.source.split()
+	docs := d.file.source.split(d.file.source.content())
 	if d.file.source.byEnvoy {
 		docs = d.firstOf(docs)
 	}
@@ -119,18 +119,19 @@ func (d *document) parsed() ([]byte, diag.List) {
 // split cuts a YAML file into documents. A line that begins with --- always
 // starts one: inside a scalar the marker is not allowed. sigs.k8s.io/yaml and
 // Envoy read only the first document of a file.
-func (s *source) split() []*document {
+func (s *source) split(c *content) []*document {
+	data := c.data
 	var docs []*document
 	start, content := 0, false
 	cut := func(end int) {
 		if content {
-			docs = append(docs, s.document(withoutVersion(s.data[start:end]), start))
+			docs = append(docs, s.document(withoutVersion(data[start:end]), start))
 		}
 		start, content = end, false
 	}
-	for pos, end := 0, 0; pos < len(s.data); pos = end {
-		end = pos + yamlLine(s.data[pos:])
-		line := s.data[pos:end]
+	for pos, end := 0, 0; pos < len(data); pos = end {
+		end = pos + yamlLine(data[pos:])
+		line := data[pos:end]
 		switch {
 		case isMarker(line, "---"):
 			if content { // else directives and comments above belong to it
@@ -144,7 +145,11 @@ func (s *source) split() []*document {
 			content = content || len(trimmed) > 0 && trimmed[0] != '#' && line[0] != '%'
 		}
 	}
-	cut(len(s.data))
+	cut(len(data))
+	for i, d := range docs {
+		d.index = i
+	}
+	c.documents = docs
 	return docs
 }
 

@@ -94,7 +94,7 @@ func (d *document) nodeOffset(n *yaml.Node) int {
 	}
 	s := d.source
 	p := s.places()
-	return min(p.offsetOf(s.data, p.runesTo(s.data, d.offset+starts[n.Line-1])+n.Column-1)-d.offset, len(d.text))
+	return min(p.offsetOf(s.data(), p.runesTo(s.data(), d.offset+starts[n.Line-1])+n.Column-1)-d.offset, len(d.text))
 }
 
 // endOf is the offset behind a node. The parser keeps no ends: that of a mapping is the end of

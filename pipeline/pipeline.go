@@ -108,6 +108,9 @@ func (p *Pipeline) Update(ctx context.Context, changed []string) (*check.Result,
 	return p.tree.Update(ctx, changed)
 }
 
+// Compress has the Pipeline hold what it has read in less space (check.Tree.Compress).
+func (p *Pipeline) Compress() { p.tree.Compress() }
+
 // Plan plans the steps from what is published to an accepted Snapshot (planner.Planner.Plan).
 func (p *Pipeline) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*planner.Plan, diag.List, error) {
 	return p.planner.Plan(ctx, s, now)

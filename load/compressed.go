@@ -1,0 +1,131 @@
+package load
+
+import (
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"weak"
+)
+
+// holder holds the content of a source, or a compressed copy of its text: a fifth of the space, and
+// mostly nobody asks for it before the file changes.
+type holder struct {
+	held atomic.Pointer[content] // nil once it is compressed
+	// compressed is the text of the content, and size its length.
+	compressed []byte
+	size       int
+	// lent is what was decompressed last, until the garbage collector takes it.
+	lent atomic.Pointer[weak.Pointer[content]]
+}
+
+func (s *source) content() *content {
+	h := &s.holder
+	if c := h.held.Load(); c != nil {
+		return c
+	}
+	if c := h.lent.Load().Value(); c != nil {
+		return c
+	}
+	c := s.decompressed()
+	h.lend(c)
+	return c
+}
+
+func (h *holder) lend(c *content) {
+	lent := weak.Make(c)
+	h.lent.Store(&lent)
+}
+
+// size is that of the text.
+func (s *source) size() int {
+	if c := s.holder.held.Load(); c != nil {
+		return len(c.data)
+	}
+	return s.holder.size
+}
+
+// holds reports whether the text is this one.
+func (s *source) holds(text []byte) bool {
+	return s.size() == len(text) && bytes.Equal(s.data(), text)
+}
+
+// worthCompressing is the size from which on a text is compressed.
+const worthCompressing = 1 << 10
+
+// compressor compresses texts one after another.
+type compressor struct {
+	out bytes.Buffer
+	w   *flate.Writer // nil before the first
+}
+
+// compress returns a text in compressed form.
+func (p *compressor) compress(text []byte) (compressed []byte, err error) {
+	p.out.Reset()
+	if p.w == nil {
+		if p.w, err = flate.NewWriter(&p.out, flate.BestSpeed); err != nil {
+			return nil, err
+		}
+	}
+	p.w.Reset(&p.out)
+	if _, err = p.w.Write(text); err == nil {
+		err = p.w.Close()
+	}
+	return bytes.Clone(p.out.Bytes()), err
+}
+
+// compress compresses the text of the source, unless somebody has asked where something stands in it:
+// what was made for that is kept. Others may use the source meanwhile.
+func (s *source) compress(p *compressor) {
+	h := &s.holder
+	c := h.held.Load()
+	if c == nil || len(c.data) < worthCompressing || !c.isPlain() {
+		return
+	}
+	compressed, err := p.compress(c.data)
+	if err != nil {
+		return // it stays as it is
+	}
+	h.compressed, h.size = compressed, len(c.data)
+	h.lend(c)
+	h.held.Store(nil)
+}
+
+// isPlain reports whether the content follows from its text alone.
+func (c *content) isPlain() bool {
+	return c.asked.made.Load() == nil && !slices.ContainsFunc(c.documents, func(d *document) bool {
+		return d.isBootstrap || d.asked.made.Load() != nil
+	})
+}
+
+// decompressed is the content of a source that is compressed.
+func (s *source) decompressed() *content {
+	data := make([]byte, s.holder.size)
+	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(s.holder.compressed)), data); err != nil {
+		panic(fmt.Sprintf("decompress %s: %v", s.name, err))
+	}
+	c := &content{data: data}
+	if s.format == formatYAML {
+		s.split(c)
+	} else {
+		s.whole(c)
+	}
+	return c
+}
+
+// Compress has the Loader hold the texts of its files in less space, for as long as nobody asks where
+// something stands in them. It is for when there is nothing else to do.
+func (l *Loader) Compress() {
+	cores := runtime.GOMAXPROCS(0)
+	parts := slices.Collect(slices.Chunk(l.known.files, len(l.known.files)/cores+1))
+	inParallel(len(parts), 1, func(n int) (errors int) {
+		var p compressor
+		for _, f := range parts[n] {
+			f.source.compress(&p)
+		}
+		return 0
+	})
+}
