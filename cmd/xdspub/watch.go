@@ -108,12 +108,12 @@ func watchUntil(ctx context.Context, v *values, o controller.Options, options op
 	})
 }
 
-// holdLess has the garbage collector let the heap of a watch grow by half, not to the double, before
+// holdLess has the garbage collector let the heap of a watch grow by a third, not to the double, before
 // it collects: a watch is idle for most of its life, and what it holds counts all the time. GOGC
 // says otherwise.
 func holdLess() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(33)
 	}
 }
 
