@@ -6,7 +6,8 @@
 //	bench XDSPUB ENVOY [PART...]
 //
 // The parts are validate, edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
-// Envoy has taken an edit), serve (beside a server of go-control-plane) and idle; all of them where none is named.
+// Envoy has taken an edit), memory (what a watch holds), serve (beside a server of go-control-plane), rest (beside
+// sovereign) and idle; all of them where none is named.
 package main
 
 import (
@@ -64,6 +65,7 @@ func run(xdspub, envoy string, names []string) error {
 		{"confirmation", func() error { return measureConfirmation(dir, xdspub, envoy, sizes) }},
 		{"questions", func() error { return measureQuestions(dir, xdspub, envoy, sizes) }},
 		{"envoy", func() error { return measureRaw(dir, xdspub, envoy, sizes) }},
+		{"memory", func() error { return measureMemory(dir, xdspub, []int{clusters, 10 * clusters}) }},
 		{"serve", func() error { return measureServe(dir, xdspub, clusters) }},
 		{"rest", func() error { return measureREST(dir, xdspub) }},
 		{"idle", func() error { return measureIdle(dir, xdspub, envoy, []int{clusters, 10 * clusters}) }},
