@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"xdspub/follow"
@@ -37,9 +38,9 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Snapshot: followed.Snapshot, Line: followed.Line, Inlined: followed.Data, Timings: o.timings(start)}
+	r := &Result{Snapshot: followed.Snapshot, Line: followed.Line, Inlined: followed.Data, Timings: o.timings(start), judge: o.judgeIn(filepath.Dir(o.Path))}
 	r.Summary.Files, r.Summary.Resources = len(followed.Files), r.Snapshot.Len()
-	r.Add(followed.Diagnostics)
+	r.addRead(followed.Diagnostics)
 	judged := o.rules(r)
 	judged.BootstrapFacts, judged.Bootstrap, judged.Partial = followed.BootstrapFacts, followed.Bootstrap, followed.Partial
 	r.Add(validate.Run(ctx, r.Snapshot, rules.All, judged))

@@ -11,6 +11,8 @@ import (
 
 	"xdspub/diag"
 	"xdspub/envoyapi"
+	"xdspub/load"
+	"xdspub/policy"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -23,6 +25,9 @@ type Rules struct {
 	Disable []string
 	// Enable holds the codes of opt-in rules that run.
 	Enable []string
+	// Overrides change the severities of validation rules, and drop findings. They are in force
+	// beside Disable and Enable, which alone say what runs.
+	Overrides policy.Overrides
 	// Profiles are the names of those for whom resources are judged; empty means Files.
 	Profiles []string
 	// Timings makes a check measure its stages.
@@ -57,6 +62,15 @@ func (o Rules) forFiles() bool { return len(o.Profiles) == 0 || slices.Contains(
 // ForEnvoys reports whether Envoys are among those for whom resources are judged.
 func (o Rules) ForEnvoys() bool { return o.forFiles() || slices.Contains(o.Profiles, Streams) }
 
+// judgeIn returns what Add of a Result does to findings whose files are below a root.
+func (o Rules) judgeIn(root string) func(diag.List) diag.List {
+	return func(list diag.List) diag.List { return o.Overrides.Apply(list, root) }
+}
+
+// Lenient returns the codes of which what was published may have errors: those that do not run, and
+// those that Overrides make less of in some file. A published resource stands in none.
+func (o Rules) Lenient() []string { return slices.Concat(o.Disable, o.Overrides.Lowered()) }
+
 // rules returns the options of the engine, which measures into the Timings of r.
 func (o Rules) rules(r *Result) validate.Options {
 	all := validate.Options{Envoy: o.Envoy, Disable: o.Disable, Enable: o.Enable}
@@ -81,6 +95,8 @@ type Result struct {
 	Inlined []string
 	// Timings is nil unless Rules ask for it.
 	Timings *Timings
+
+	judge func(diag.List) diag.List // by Rules.Overrides; nil leaves findings as they are
 }
 
 // Timings is the time that a check took.
@@ -100,8 +116,31 @@ func (r *Result) Invalid(warningsAsErrors bool) bool {
 	return !r.Accepted() || warningsAsErrors && r.Summary.Warnings > 0
 }
 
-// Add adds findings, such as those of a plan.
+// Add adds findings, such as those of a plan, as Rules.Overrides have them.
 func (r *Result) Add(list diag.List) {
+	if r.judge != nil {
+		list = r.judge(list)
+	}
+	r.add(list)
+}
+
+// addRead adds what was found while files were read. Findings of the loader stay as they are: what
+// it could not read is not in the Snapshot. A rule may share its code.
+func (r *Result) addRead(list diag.List) {
+	var read, others diag.List
+	for _, d := range list {
+		if slices.ContainsFunc(load.Codes, func(c diag.Code) bool { return c.Name == d.Code }) {
+			read = append(read, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	r.add(read)
+	r.Add(others)
+}
+
+// add adds findings as they are.
+func (r *Result) add(list diag.List) {
 	r.Diagnostics = append(r.Diagnostics, list...).Sort()
 	r.Summary.Errors, r.Summary.Warnings = r.Diagnostics.Count(diag.Error), r.Diagnostics.Count(diag.Warning)
 }
@@ -121,5 +160,5 @@ func (r *Result) Merge(other *Result) {
 	}
 	r.Summary.Files += other.Summary.Files
 	r.Summary.Resources += other.Summary.Resources
-	r.Add(other.Diagnostics)
+	r.add(other.Diagnostics) // its own Overrides were applied
 }

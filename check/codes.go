@@ -26,6 +26,16 @@ func RuleCodes() []diag.Code {
 	return codes
 }
 
+// OptIn returns the codes of validation rules that are off by default.
+func OptIn() (codes []string) {
+	for _, r := range rules.All {
+		if r.OptIn {
+			codes = append(codes, r.Code)
+		}
+	}
+	return codes
+}
+
 var (
 	codeEmptyTree = diag.Code{Name: "empty-tree", Doc: `The source tree has no resources.
 

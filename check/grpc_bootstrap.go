@@ -1,6 +1,7 @@
 package check
 
 import (
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -19,15 +20,22 @@ func GRPCBootstrapFile(path string, o Rules) (*Result, error) {
 	}
 	timings := o.timings(start)
 	read.Diagnostics = slices.DeleteFunc(read.Diagnostics, func(d diag.Diagnostic) bool { return slices.Contains(o.Disable, d.Code) })
-	r := GRPCBootstrap(read)
-	r.Timings = timings
+	r := ofGRPCBootstrap(read)
+	r.Timings, r.judge = timings, o.judgeIn(filepath.Dir(path))
+	r.addRead(read.Diagnostics)
 	return r, nil
 }
 
 // GRPCBootstrap makes a Result of what was found in a bootstrap of gRPC. That leads to no resources.
 func GRPCBootstrap(read *grpcboot.Result) *Result {
+	r := ofGRPCBootstrap(read)
+	r.Add(read.Diagnostics)
+	return r
+}
+
+// ofGRPCBootstrap is GRPCBootstrap without the findings.
+func ofGRPCBootstrap(read *grpcboot.Result) *Result {
 	r := &Result{Snapshot: xds.NewSnapshot(nil), Line: read.Line}
 	r.Summary.Files = 1
-	r.Add(read.Diagnostics)
 	return r
 }

@@ -122,10 +122,10 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		return nil, err
 	}
 	t.unread = false
-	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
+	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start), judge: t.options.judgeIn(t.options.Path)}
 	r.Summary.Files, r.Summary.Resources = loaded.FileCount(), r.Snapshot.Len()
-	r.Add(knownDiagnostics)
-	r.Add(loaded.Diagnostics)
+	r.addRead(knownDiagnostics)
+	r.addRead(loaded.Diagnostics)
 	r.Add(t.linksToOut(loaded.Linked()))
 	r.Add(t.unusedPatterns())
 	if r.Snapshot.Len() == 0 && r.Accepted() && !t.options.AllowEmpty {

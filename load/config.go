@@ -1,8 +1,6 @@
 package load
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,12 +11,12 @@ import (
 	"xdspub/safefile"
 )
 
-// Setting is one entry of a settings file: the name of a flag, its values, and the place of the
-// name.
+// Setting is one entry of a settings file. Its Key is the name of a flag, or of a setting that has
+// none.
 type Setting struct {
-	Name     string
-	Values   []string
-	Position diag.Position
+	SettingValue
+	// ValueAt is where the value stands.
+	ValueAt diag.Position
 }
 
 // maxConfig bounds the project's own file.
@@ -27,9 +25,9 @@ const maxConfig = 1 << 20
 // ConfigFile returns the path of the settings file of a source tree, xdspub.yaml.
 func ConfigFile(root string) string { return filepath.Join(root, configName) }
 
-// Config reads a settings file: a mapping of flag names to values or lists of values. It returns
-// the settings in the order in which they stand, and findings about what is wrong in the file. An
-// error means that the file can't be read.
+// Config reads a settings file: a mapping of names to values. It returns the settings in the order
+// in which they stand, and findings about what is wrong in the file. An error means that the file
+// can't be read.
 func Config(path string) ([]Setting, diag.List, error) {
 	data, err := safefile.Read(path, maxConfig)
 	if err != nil {
@@ -87,36 +85,15 @@ func config(s *source) ([]Setting, diag.List) {
 	}
 	var settings []Setting
 	for name, raw := range members {
-		values, err := settingValues(raw)
+		v, err := doc.settingValue(raw, []string{name})
 		if err != nil {
 			d.report(s.finding(codeInvalidValue, doc.rangeOf([]string{name}, false), fmt.Sprintf("%s: %v", name, err), ""))
 			continue
 		}
-		settings = append(settings, Setting{name, values, doc.rangeOf([]string{name}, true).Position})
+		at := v.Position
+		v.Key, v.Position = name, doc.rangeOf([]string{name}, true).Position
+		settings = append(settings, Setting{v, at})
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
 	return settings, d.file.diagnostics().Sort()
-}
-
-func settingValues(raw json.RawMessage) ([]string, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // a float would print 1000000 as 1e+06
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	var values []string
-	for _, v := range list {
-		switch v.(type) {
-		case string, bool, json.Number:
-			values = append(values, fmt.Sprint(v))
-		default:
-			return nil, errors.New("a setting has a text, a number or a boolean, or a list of these")
-		}
-	}
-	return values, nil
 }

@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,6 +22,25 @@ func brief(list diag.List) string {
 	return strings.Join(lines, "\n")
 }
 
+// written is a value with the places of keys.
+func written(v load.SettingValue) string {
+	var parts []string
+	for _, p := range v.Parts {
+		text := written(p)
+		if v.Kind == load.SettingMapping {
+			text = fmt.Sprintf("%s@%d:%d=%s", p.Key, p.Position.Line, p.Position.Column, text)
+		}
+		parts = append(parts, text)
+	}
+	switch v.Kind {
+	case load.SettingList:
+		return strings.Join(parts, ",")
+	case load.SettingMapping:
+		return "{" + strings.Join(parts, " ") + "}"
+	}
+	return v.Text
+}
+
 func TestConfig(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
@@ -32,7 +52,8 @@ func TestConfig(t *testing.T) {
 		"empty":    {"# nothing\n", nil, ""},
 		"null":     {"---\n", nil, ""},
 		"bom":      {"\ufeffa: b\n", []string{"a=b 1:1"}, ""},
-		"object":   {"a: {b: c}\n", nil, "xdspub.yaml:1:4: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
+		"object":   {"a: {c: [d, {e: 1}],\n b: off}\n", []string{"a={c@1:5=d,{e@1:13=1} b@2:2=false} 1:1"}, ""},
+		"deep":     {"a: [[[[[[[[[[1]]]]]]]]]]\n", nil, "xdspub.yaml:1:4: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
 		"nothing":  {"a:\n", nil, "xdspub.yaml:1:3: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
 		"list":     {"- a\n", nil, "xdspub.yaml:1:1: a settings file has one setting a line, such as eds: inline [invalid-value]"},
 		"twice":    {"a: 1\na: 2\n", nil, `xdspub.yaml:2:1: key "a" is set twice in one mapping [duplicate-key]`},
@@ -51,7 +72,7 @@ func TestConfig(t *testing.T) {
 			for _, s := range settings {
 				p := s.Position
 				p.File = ""
-				got = append(got, s.Name+"="+strings.Join(s.Values, ",")+" "+strings.TrimPrefix(p.String(), ":"))
+				got = append(got, s.Key+"="+written(s.SettingValue)+" "+strings.TrimPrefix(p.String(), ":"))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)

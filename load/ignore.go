@@ -2,7 +2,6 @@ package load
 
 import (
 	"maps"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,13 +13,8 @@ import (
 // ignored reports whether a pattern of Options.Ignore matches the path of a file or a folder
 // below the root.
 func (l *Loader) ignored(below string) (is bool) {
-	below = filepath.ToSlash(below)
 	for _, pattern := range l.options.Ignore {
-		name := below
-		if !strings.Contains(pattern, "/") {
-			name = path.Base(below)
-		}
-		if ok, _ := path.Match(strings.Trim(pattern, "/"), name); ok {
+		if fspath.MatchesItself(pattern, below) {
 			is, l.matched[pattern] = true, true
 		}
 	}

@@ -17,6 +17,9 @@ import (
 // RuleCodes returns the codes that can be disabled.
 func RuleCodes() []diag.Code { return slices.Concat(check.RuleCodes(), planner.RuleCodes()) }
 
+// ChangeCodes returns those of RuleCodes that are about a change of what is published.
+func ChangeCodes() []diag.Code { return planner.RuleCodes() }
+
 // Codes returns all codes that a finding can have, of every stage, sorted and each once.
 func Codes() []diag.Code {
 	codes := slices.Concat(check.Codes(), planner.Codes(), confirm.Codes, clients.Codes, bootstrap.Codes, trial.Codes, importer.Codes)

@@ -79,7 +79,7 @@ func New(o Options) *Pipeline {
 	}
 	p.tree.KeepApart(o.Out)
 	p.planner = planner.New(p.out, planner.Options{
-		Source: o.Source.Path, Envoy: o.Source.Envoy, Disable: o.Source.Disable,
+		Source: o.Source.Path, Envoy: o.Source.Envoy, Disable: o.Source.Lenient(),
 		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, PollInterval: o.PollInterval, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
 	})
 	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Log: o.Log})

@@ -112,25 +112,35 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 			return o, v.invalid("ignore", pattern, "write a glob pattern such as *.conf or old/*")
 		}
 	}
-	return o, cmp.Or(checkRules(v, "disable", o.Disable), checkRules(v, "enable", o.Enable))
+	if err := cmp.Or(checkRules(v, "disable", o.Disable), checkRules(v, "enable", o.Enable)); err != nil {
+		return o, err
+	}
+	override(v, &o)
+	return o, nil
 }
 
 // checkRules returns an error where there is no rule of a name that a flag gives.
 func checkRules(v values, flag string, given []string) error {
-	rules := codeNames(pipeline.RuleCodes())
 	for _, name := range given {
-		switch {
-		case slices.Contains(rules, name):
-			continue
-		case slices.Contains(codeNames(pipeline.Codes()), name):
-			return v.invalid(flag, name, "this finding can't be turned off, since xdspub can't read the file")
+		if wrong := wrongRule(name); wrong != "" {
+			return v.invalid(flag, name, wrong)
 		}
-		if meant := nearest(rules, name); meant != "" {
-			return v.invalid(flag, name, fmt.Sprintf("did you mean %s?", meant))
-		}
-		return v.invalid(flag, name, "run xdspub rules for a list")
 	}
 	return nil
+}
+
+// wrongRule says why a name is not that of a rule that can be turned off; empty where it is.
+func wrongRule(name string) string {
+	rules := codeNames(pipeline.RuleCodes())
+	switch meant := nearest(rules, name); {
+	case slices.Contains(rules, name):
+		return ""
+	case slices.Contains(codeNames(pipeline.Codes()), name):
+		return "this finding can't be turned off, since xdspub can't read the file"
+	case meant != "":
+		return fmt.Sprintf("did you mean %s?", meant)
+	}
+	return "run xdspub rules for a list"
 }
 
 // optionsOf makes options of the settings of a command.

@@ -43,17 +43,28 @@ func settings(c *cli.Context, source string) (values, error) {
 	}
 	flags := slices.Concat(sourceFlags()[1:], publishFlags(), serveFlags(), confirmFlags(), watchFlags()) // all but config itself
 	for _, s := range list {
-		x, wrong := setting(flags, s, filepath.Dir(name))
-		if wrong == nil && ofTree && slices.Contains(trusted, s.Name) {
-			wrong = fmt.Errorf("%s can't be set in the source tree: whoever changes the tree must not decide what is read or written outside of it; use --%[1]s, %s, or --config %s", s.Name, env(s.Name)[0], name)
+		if s.Key == rulesSetting || s.Key == overridesSetting {
+			x, wrong := severities(s)
+			findings = append(findings, wrong...)
+			v.file[s.Key], v.at[s.Key] = x, s.Position
+			continue
 		}
-		if wants := wants(s.Name, x); wrong == nil && wants != "" && !c.IsSet(s.Name) {
-			wrong = fmt.Errorf("invalid %s %q: %s", s.Name, s.Values[0], wants)
+		x, wrong := setting(flags, s, filepath.Dir(name))
+		if wrong == nil && ofTree && slices.Contains(trusted, s.Key) {
+			wrong = fmt.Errorf("%s can't be set in the source tree: whoever changes the tree must not decide what is read or written outside of it; use --%[1]s, %s, or --config %s", s.Key, env(s.Key)[0], name)
+		}
+		if wants := wants(s.Key, x); wrong == nil && wants != "" && !c.IsSet(s.Key) {
+			texts, _ := s.Texts()
+			wrong = fmt.Errorf("invalid %s %q: %s", s.Key, texts[0], wants)
 		}
 		if wrong != nil {
-			findings = append(findings, diag.Diagnostic{Position: s.Position, Message: wrong.Error()})
-		} else if !c.IsSet(s.Name) {
-			v.file[s.Name], v.at[s.Name] = x, s.Position
+			at := s.Position
+			if errors.Is(wrong, load.ErrSettingForm) {
+				at = s.ValueAt
+			}
+			findings = append(findings, diag.Diagnostic{Position: at, Message: wrong.Error()})
+		} else if !c.IsSet(s.Key) {
+			v.file[s.Key], v.at[s.Key] = x, s.Position
 		}
 	}
 	if len(findings) > 0 {
@@ -80,30 +91,34 @@ func misnamed(source string) string {
 // may have settings that this one has no flag for; they have to be valid all the same.
 func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 	names := flagNames(flags)
-	i := slices.Index(names, s.Name)
+	i := slices.Index(names, s.Key)
 	if i < 0 {
-		if meant := nearest(names, s.Name); meant != "" {
-			return nil, fmt.Errorf("unknown setting %q: did you mean %s?", s.Name, meant)
+		if meant := nearest(append(names, rulesSetting, overridesSetting), s.Key); meant != "" {
+			return nil, fmt.Errorf("unknown setting %q: did you mean %s?", s.Key, meant)
 		}
-		return nil, fmt.Errorf("unknown setting %q: a setting has the name of an option of validate, render, watch or serve, without the dashes", s.Name)
+		return nil, fmt.Errorf("unknown setting %q: a setting has the name of an option of validate, render, watch or serve, without the dashes", s.Key)
+	}
+	texts, ok := s.Texts()
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", s.Key, load.ErrSettingForm)
 	}
 	if _, ok := flags[i].(*cli.StringSliceFlag); ok {
-		if s.Name == "allow-path" {
-			for i, path := range s.Values {
-				s.Values[i] = from(dir, path)
+		if s.Key == "allow-path" {
+			for i, path := range texts {
+				texts[i] = from(dir, path)
 			}
 		}
-		return s.Values, nil
+		return texts, nil
 	}
-	if len(s.Values) != 1 {
-		return nil, fmt.Errorf("%s takes one value, and this is a list of %d", s.Name, len(s.Values))
+	if len(texts) != 1 {
+		return nil, fmt.Errorf("%s takes one value, and this is a list of %d", s.Key, len(texts))
 	}
-	x, err := parse(flags[i], s.Values[0])
+	x, err := parse(flags[i], texts[0])
 	if err != nil {
-		return nil, fmt.Errorf("invalid %s %q: %w", s.Name, s.Values[0], err)
+		return nil, fmt.Errorf("invalid %s %q: %w", s.Key, texts[0], err)
 	}
 	if _, isPath := flags[i].(*cli.PathFlag); isPath { // as seen from the file
-		x = from(dir, s.Values[0])
+		x = from(dir, texts[0])
 	}
 	return x, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -45,4 +46,25 @@ func Reason(err error) error {
 		return pe.Err
 	}
 	return err
+}
+
+// Matches reports whether a glob pattern matches a local path, or that of a folder that it is in. A
+// pattern without a slash is compared with names, one with a slash with whole paths.
+func Matches(pattern, local string) bool {
+	for at := filepath.ToSlash(local); at != "." && at != "/" && at != ""; at = path.Dir(at) {
+		if MatchesItself(pattern, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// MatchesItself is Matches for the path alone.
+func MatchesItself(pattern, local string) bool {
+	name := filepath.ToSlash(local)
+	if !strings.Contains(pattern, "/") {
+		name = path.Base(name)
+	}
+	ok, _ := path.Match(strings.Trim(pattern, "/"), name)
+	return ok
 }

@@ -78,3 +78,17 @@ func TestReason(t *testing.T) {
 		t.Errorf("of nothing that has a path: %v", got)
 	}
 }
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, local string
+		want           bool
+	}{
+		{"legacy", "a/legacy/b.yaml", true}, {"legacy/*", "legacy/b/c.yaml", true}, {"legacy/*", "a/legacy/b.yaml", false}, {"/legacy/", "legacy/a.yaml", true},
+		{"*.yaml", "a/b.yaml", true}, {"*.yaml", "a.json", false}, {"a/*.yaml", "a/b/c.yaml", false}, {"[", "[", false}, {"*", ".", false},
+	} {
+		if got := Matches(c.pattern, filepath.FromSlash(c.local)); got != c.want {
+			t.Errorf("Matches(%q, %q) is %v", c.pattern, c.local, got)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"xdspub/diag"
+)
+
+// SettingKind says of what form a SettingValue is.
+type SettingKind uint8
+
+// The forms of a SettingValue.
+const (
+	SettingText    SettingKind = iota // Text: a text, a number or a boolean
+	SettingList                       // Parts are the elements
+	SettingMapping                    // Parts are the values behind the keys, in the order of the file
+)
+
+// SettingValue is what stands behind a key of a settings file, or in a list.
+type SettingValue struct {
+	Kind  SettingKind
+	Key   string // in a mapping; empty in a list
+	Text  string
+	Parts []SettingValue
+	// Position is that of the key, where there is one.
+	Position diag.Position
+}
+
+// Texts returns the text, or those of a list. It is not ok where there is anything else.
+func (v SettingValue) Texts() (texts []string, ok bool) {
+	switch v.Kind {
+	case SettingText:
+		return []string{v.Text}, true
+	case SettingMapping:
+		return nil, false
+	}
+	for _, p := range v.Parts {
+		if p.Kind != SettingText {
+			return nil, false
+		}
+		texts = append(texts, p.Text)
+	}
+	return texts, true
+}
+
+// maxSettingDepth is how deep values of a settings file are nested: what settings have, and more.
+const maxSettingDepth = 8
+
+// ErrSettingForm says what the value of a setting is mostly.
+var ErrSettingForm = errors.New("a setting has a text, a number or a boolean, or a list of these")
+
+// settingValue reads the value at a path.
+func (doc *document) settingValue(raw json.RawMessage, path []string) (v SettingValue, err error) {
+	v.Position = doc.rangeOf(path, false).Position
+	if len(path) > maxSettingDepth {
+		return v, ErrSettingForm
+	}
+	if members, ok := objectOf(raw); ok && members != nil && !isNullText(raw) {
+		v.Kind = SettingMapping
+		for name, part := range members {
+			p, err := doc.settingValue(part, append(slices.Clip(path), name))
+			if err != nil {
+				return v, err
+			}
+			p.Key, p.Position = name, doc.rangeOf(append(slices.Clip(path), name), true).Position
+			v.Parts = append(v.Parts, p)
+		}
+		slices.SortFunc(v.Parts, func(a, b SettingValue) int { return a.Position.Compare(b.Position) })
+		return v, nil
+	}
+	if items, ok := listOf(raw); ok && !isNullText(raw) {
+		v.Kind = SettingList
+		for i, item := range items {
+			p, err := doc.settingValue(item, append(slices.Clip(path), fmt.Sprint(i)))
+			if err != nil {
+				return v, err
+			}
+			v.Parts = append(v.Parts, p)
+		}
+		return v, nil
+	}
+	v.Text, err = settingText(raw)
+	return v, err
+}
+
+func settingText(raw json.RawMessage) (string, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a float would print 1000000 as 1e+06
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return "", err
+	}
+	switch v.(type) {
+	case string, bool, json.Number:
+		return fmt.Sprint(v), nil
+	}
+	return "", ErrSettingForm
+}

@@ -1,0 +1,186 @@
+// Package policy says what becomes of findings whose rules a person has judged: the severity that
+// the settings of a source tree give to a rule, for all files or for some.
+//
+//	overrides := policy.Overrides{
+//		{Levels: map[string]policy.Level{"weight-sum": policy.Dropped}},
+//		{Files: []string{"legacy/*"}, Levels: map[string]policy.Level{"name-missing": policy.At(diag.Warning)}},
+//	}
+//	findings = overrides.Apply(findings, "config")
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/internal/fspath"
+)
+
+// Level is what becomes of the findings of a rule. The zero Level leaves them as they are.
+type Level struct {
+	off   bool
+	fixed bool
+	at    diag.Severity
+}
+
+// Kept leaves findings as they are, Dropped says that there are none.
+var (
+	Kept    = Level{}
+	Dropped = Level{off: true}
+)
+
+// At gives all findings one severity.
+func At(s diag.Severity) Level { return Level{fixed: true, at: s} }
+
+// Levels are the words for a Level.
+var Levels = []string{diag.Error.String(), diag.Warning.String(), diag.Info.String(), "on", "off"}
+
+// ParseLevel reads one of Levels. What YAML makes of on and off is read as well.
+func ParseLevel(word string) (Level, error) {
+	switch word {
+	case "on", "true":
+		return Kept, nil
+	case "off", "false":
+		return Dropped, nil
+	}
+	var s diag.Severity
+	if err := s.UnmarshalText([]byte(word)); err != nil {
+		return Kept, fmt.Errorf("%q is none of error, warning, info, on and off", word)
+	}
+	return At(s), nil
+}
+
+// Override gives rules a Level.
+type Override struct {
+	// Files are glob patterns of the files whose findings it is about, as fspath.Matches takes
+	// them, by their paths below the source tree. Nil means all findings.
+	Files []string
+	// Levels are those of rules, by code.
+	Levels map[string]Level
+}
+
+// Overrides are in force together: of two about one finding the later one counts.
+type Overrides []Override
+
+// level returns that of the findings of a code in a file.
+func (o Overrides) level(code, below string) Level {
+	for _, override := range slices.Backward(o) {
+		if level, ok := override.Levels[code]; ok && override.covers(below) {
+			return level
+		}
+	}
+	return Kept
+}
+
+// covers reports whether the override is about a file, "" for a finding without one.
+func (o *Override) covers(below string) bool {
+	if o.Files == nil {
+		return true
+	}
+	return below != "" && slices.ContainsFunc(o.Files, func(pattern string) bool { return fspath.Matches(pattern, below) })
+}
+
+// Disabled returns the sorted codes that are off for all findings.
+func (o Overrides) Disabled() (codes []string) {
+	for code := range o.codes() {
+		if o.every(code, func(l Level) bool { return l == Dropped }) {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// Enabled returns the sorted codes that are not off for all findings.
+func (o Overrides) Enabled() (codes []string) {
+	off := o.Disabled()
+	for code := range o.codes() {
+		if _, found := slices.BinarySearch(off, code); !found {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// Lowered returns the sorted codes of which an error may be none in some file.
+func (o Overrides) Lowered() (codes []string) {
+	for code := range o.codes() {
+		if !o.every(code, func(l Level) bool { return l == Kept || l == At(diag.Error) }) {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// codes are all that an override names.
+func (o Overrides) codes() map[string]bool {
+	codes := make(map[string]bool)
+	for _, override := range o {
+		for code := range maps.Keys(override.Levels) {
+			codes[code] = true
+		}
+	}
+	return codes
+}
+
+// every reports whether a code has such a Level in every file. It may report false where an
+// override is about no file, or another one hides it.
+func (o Overrides) every(code string, is func(Level) bool) bool {
+	if !is(o.level(code, "")) {
+		return false
+	}
+	return !slices.ContainsFunc(o, func(override Override) bool {
+		level, ok := override.Levels[code]
+		return ok && override.Files != nil && !is(level)
+	})
+}
+
+// Apply returns the findings of a list that are not off, with their severities. Paths of files
+// begin at the root of a source tree. The list itself stays as it is.
+func (o Overrides) Apply(list diag.List, root string) diag.List {
+	if len(o) == 0 || len(list) == 0 {
+		return list
+	}
+	codes := o.codes()
+	below := make(map[string]string)
+	var applied diag.List
+	for _, d := range list {
+		if codes[d.Code] {
+			if _, known := below[d.File]; !known {
+				below[d.File] = pathBelow(root, d.File)
+			}
+			level := o.level(d.Code, below[d.File])
+			if level.off {
+				continue
+			}
+			if level.fixed {
+				d.Severity = level.at
+			}
+		}
+		applied = append(applied, d)
+	}
+	return applied
+}
+
+// pathBelow returns the path of a file below a root, or "" where it is not below.
+func pathBelow(root, file string) string {
+	root, err := filepath.Abs(root)
+	if err != nil || file == "" {
+		return ""
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return ""
+	}
+	if file == root { // a tree of one file
+		return filepath.Base(file)
+	}
+	path, err := filepath.Rel(root, file)
+	if err != nil || !filepath.IsLocal(path) {
+		return ""
+	}
+	return path
+}
