@@ -72,6 +72,7 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		// No variable: a program is named where it is started.
 		&cli.PathFlag{Category: groupPrint, Name: "envoy", Usage: "write nothing that this Envoy, a program `FILE` or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there"},
 		maxFindingsFlag(),
+		colorFlag(),
 	)
 }
 

@@ -64,6 +64,7 @@ func bootstrapGRPCFlags() []cli.Flag {
 		&cli.StringFlag{Category: groupRun, Name: "resolve", Usage: "print what is asked for at a `TARGET`: xds:///PATH, xds://NAME/PATH, or the IP:PORT of a server"},
 		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
 		maxFindingsFlag(),
+		colorFlag(),
 	)
 }
 

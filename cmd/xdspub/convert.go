@@ -28,6 +28,7 @@ Examples:
 			stdinFormatFlag(),
 			&cli.StringFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` (- is standard output)"},
 			maxFindingsFlag(),
+			colorFlag(),
 		},
 		Action: convertAction,
 	}

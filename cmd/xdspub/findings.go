@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -29,6 +30,22 @@ func maxFindingsFlag() cli.Flag {
 	}
 }
 
+// colors are the values of --color.
+var colors = []string{"auto", "always", "never"}
+
+func colorFlag() cli.Flag {
+	return &cli.StringFlag{
+		Category: groupPrint, Name: "color", EnvVars: env("color"), Value: colors[0],
+		Usage: "mark findings with colours: `" + strings.Join(colors, "|") + "`; auto: on a terminal, as far as NO_COLOR and CLICOLOR_FORCE do not say otherwise; a file named by --output has none",
+		Action: func(c *cli.Context, text string) error {
+			if !slices.Contains(colors, text) {
+				return values{c: c}.invalid("color", text, oneOf(colors))
+			}
+			return nil
+		},
+	}
+}
+
 // maxFindings returns how many findings are printed to w; 0 stands for all.
 func maxFindings(c *cli.Context, w io.Writer) int {
 	if !c.IsSet("max-findings") && isTerminal(w) {
@@ -38,9 +55,9 @@ func maxFindings(c *cli.Context, w io.Writer) int {
 }
 
 // writeText prints at most n findings as text, and how many it leaves out.
-func writeText(w io.Writer, checked *check.Result, n int) error {
+func writeText(w io.Writer, checked *check.Result, n int, color bool) error {
 	most, left := checked.Diagnostics.Most(n)
-	if err := diag.WriteText(w, most, diag.TextOptions{Line: checked.Line, Color: colored(w)}); err != nil || left == 0 {
+	if err := diag.WriteText(w, most, diag.TextOptions{Line: checked.Line, Color: color}); err != nil || left == 0 {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "… and %s: --max-findings 0 prints them all\n", diag.Count(left, "more finding"))
@@ -49,7 +66,7 @@ func writeText(w io.Writer, checked *check.Result, n int) error {
 
 // printFindings writes to a log, which like any other may fail unheard.
 func printFindings(c *cli.Context, checked *check.Result, refused bool) {
-	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), maxFindings(c, c.App.ErrWriter))
+	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), maxFindings(c, c.App.ErrWriter), colored(c, c.App.ErrWriter))
 }
 
 // shown leaves out what --quiet does: all but errors, or, where warnings are why a tree is
@@ -67,9 +84,20 @@ func shown(c *cli.Context, checked *check.Result, refused bool) *check.Result {
 	return &few
 }
 
-// colored reports whether w is a terminal that wants colours (no-color.org).
-func colored(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
+// colored reports whether what is printed to w has colours: by --color, by NO_COLOR
+// (no-color.org), by CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors), or because w is a
+// terminal.
+func colored(c *cli.Context, w io.Writer) bool {
+	force := os.Getenv("CLICOLOR_FORCE")
+	switch color := c.String("color"); {
+	case color == "always" || color == "never":
+		return color == "always"
+	case os.Getenv("NO_COLOR") != "":
+		return false
+	case force != "" && force != "0":
+		return true
+	}
+	return os.Getenv("TERM") != "dumb" && os.Getenv("CLICOLOR") != "0" && isTerminal(w)
 }
 
 func isTerminal(w io.Writer) bool {

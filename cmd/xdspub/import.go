@@ -34,6 +34,7 @@ Exit status: 0 written, 1 errors in FILE, 2 wrong usage, 3 could not run.`,
 		Flags: []cli.Flag{
 			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "`DIR` that Envoy is started in, where relative paths begin (default: the current one)"},
 			maxFindingsFlag(),
+			colorFlag(),
 		},
 		Action: importAction,
 	}

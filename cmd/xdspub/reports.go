@@ -127,7 +127,7 @@ func writeReports(c *cli.Context, list []output, checked *check.Result, trees []
 	return nil
 }
 
-// writeReport writes the findings to w. Only on standard output is text spared any.
+// writeReport writes the findings to w. Only on standard output is text spared any, and has colours.
 func writeReport(c *cli.Context, w io.Writer, o output, checked *check.Result, r *report.Report) error {
 	if i := slices.IndexFunc(report.Formats, func(f report.Format) bool { return f.Name == o.format }); i >= 0 {
 		return report.Formats[i].Write(w, r)
@@ -135,11 +135,11 @@ func writeReport(c *cli.Context, w io.Writer, o output, checked *check.Result, r
 	if o.format == "json" {
 		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
 	}
-	most := 0 // all
+	most, color := 0, false // 0 is all
 	if o.file == "-" {
-		most = maxFindings(c, c.App.Writer)
+		most, color = maxFindings(c, c.App.Writer), colored(c, c.App.Writer)
 	}
-	if err := writeText(w, shown(c, checked, r.ExitStatus != exitOK), most); err != nil || c.Bool("quiet") {
+	if err := writeText(w, shown(c, checked, r.ExitStatus != exitOK), most, color); err != nil || c.Bool("quiet") {
 		return err
 	}
 	_, err := fmt.Fprintln(w, checked.Summary)

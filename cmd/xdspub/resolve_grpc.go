@@ -59,7 +59,7 @@ func resolveGRPC(c *cli.Context) error {
 
 // resolveAlone refuses what makes no sense beside --resolve.
 func resolveAlone(c *cli.Context) error {
-	of := append(flagNames(sourceFlags()), "resolve", "max-findings")
+	of := append(flagNames(sourceFlags()), "resolve", "max-findings", "color")
 	for _, name := range flagNames(c.Command.Flags) {
 		// A variable that is set for another command does no harm.
 		if c.IsSet(name) && !slices.Contains(of, name) && os.Getenv(env(name)[0]) == "" {
