@@ -29,7 +29,8 @@ type kindOf struct {
 	cds, lds  string
 	delta     bool
 	singleton bool
-	tcp       bool // and not a Unix socket
+	tcp       bool   // and not a Unix socket
+	locators  string // of the bootstrap, instead of all clusters and listeners
 }
 
 func (k kindOf) String() string {
@@ -223,6 +224,7 @@ func start(t *testing.T, k kindOf, address, more string) *envoytest.Envoy {
 	if k.ads != "" {
 		ads = "\n  ads_config: {api_type: " + k.ads + ", transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds_cluster}}]}"
 	}
+	ads += k.locators
 	http2 := ""
 	if k.kind != cache.REST {
 		http2 = "\n    typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {\"@type\": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}}}"

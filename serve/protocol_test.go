@@ -30,6 +30,7 @@ import (
 	"xdspub/serve"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 // TestProtocol plays the scripts of testdata/protocol: what clients ask, and what they must be
@@ -162,19 +163,19 @@ func typeOf(p *play, api string) *xds.Type {
 // documents are the resources that a script names, by the letter of their type; %[1]s is the
 // name, %[2]s the content.
 var documents = map[string]string{
-	"c": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %[1]s, type: EDS, connect_timeout: %[2]ss, eds_cluster_config: {eds_config: {ads: {}, resource_api_version: V3}}}`,
-	"s": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %[1]s, type: STATIC, connect_timeout: %[2]ss}`,
-	"e": `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: %[1]s, policy: {overprovisioning_factor: %[2]s}}`,
-	"r": `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: %[1]s, max_direct_response_body_size_bytes: %[2]s}`,
-	"v": `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: %[1]s, max_direct_response_body_size_bytes: %[2]s, vhds: {config_source: {ads: {}}}}`,
-	"h": `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, name: %[1]s, resource: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: h, domains: [%[3]s.example], retry_policy: {num_retries: %[2]s}}}`,
-	"l": `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: %[1]s, tcp_backlog_size: %[2]s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, rds: {route_config_name: %[1]s, config_source: {ads: {}}}}}]}]}`,
-	"p": `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: %[1]s, address: {socket_address: {address: 127.0.0.1, port_value: %[2]s}}, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, rds: {route_config_name: %[1]s, config_source: {ads: {}}}}}]}]}`,
-	"z": `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: %[1]s, tcp_backlog_size: %[2]s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, scoped_routes: {name: s, scope_key_builder: {fragments: [{header_value_extractor: {name: a, index: 0}}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}}}]}]}`,
-	"o": `{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: %[1]s, route_configuration_name: in, key: {fragments: [{string_key: a}]}}%.0[2]s`,
-	"k": `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %[1]s, generic_secret: {secret: {inline_string: "%[2]s"}}}`,
-	"x": `{"@type": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: %[1]s, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}%.0[2]s`,
-	"f": `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: %[1]s, layer: {a: %[2]s}}`,
+	"c": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: '%[1]s', type: EDS, connect_timeout: %[2]ss, eds_cluster_config: {eds_config: {ads: {}, resource_api_version: V3}}}`,
+	"s": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: '%[1]s', type: STATIC, connect_timeout: %[2]ss}`,
+	"e": `{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: '%[1]s', policy: {overprovisioning_factor: %[2]s}}`,
+	"r": `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: '%[1]s', max_direct_response_body_size_bytes: %[2]s}`,
+	"v": `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: '%[1]s', max_direct_response_body_size_bytes: %[2]s, vhds: {config_source: {ads: {}}}}`,
+	"h": `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, name: '%[1]s', resource: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: h, domains: [%[3]s.example], retry_policy: {num_retries: %[2]s}}}`,
+	"l": `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: '%[1]s', tcp_backlog_size: %[2]s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, rds: {route_config_name: '%[1]s', config_source: {ads: {}}}}}]}]}`,
+	"p": `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: '%[1]s', address: {socket_address: {address: 127.0.0.1, port_value: %[2]s}}, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, rds: {route_config_name: '%[1]s', config_source: {ads: {}}}}}]}]}`,
+	"z": `{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: '%[1]s', tcp_backlog_size: %[2]s, filter_chains: [{filters: [{name: hcm, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, scoped_routes: {name: s, scope_key_builder: {fragments: [{header_value_extractor: {name: a, index: 0}}]}, rds_config_source: {ads: {}}, scoped_rds: {scoped_rds_config_source: {ads: {}}}}}}]}]}`,
+	"o": `{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: '%[1]s', route_configuration_name: in, key: {fragments: [{string_key: a}]}}%.0[2]s`,
+	"k": `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: '%[1]s', generic_secret: {secret: {inline_string: "%[2]s"}}}`,
+	"x": `{"@type": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: '%[1]s', typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}%.0[2]s`,
+	"f": `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: '%[1]s', layer: {a: %[2]s}}`,
 }
 
 // snapshot makes the Snapshot of words such as c/blue@2. It has a layer more: quiet asks for it.
@@ -376,7 +377,7 @@ func (c *client) ask(t *xds.Type, words []string) {
 			default:
 				letter := map[*xds.Type]string{xds.Cluster: "c", xds.Endpoints: "e", xds.Listener: "l", xds.ScopedRoutes: "o"}[t]
 				name, _, _ := strings.Cut(word, "@")
-				q.InitialResourceVersions[name] = snapshot(c.t, []string{letter + "/" + word}).Lookup(t, name).Version()
+				q.InitialResourceVersions[name] = snapshot(c.t, []string{letter + "/" + word}).Lookup(t, xdstp.Canonical(name)).Version()
 			}
 		}
 		request = q

@@ -53,6 +53,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 		return nil, err
 	}
 	sub.ask(of.SubscribedResources(), of.IsWildcard())
+	s.collect(sub)
 	if first {
 		if maps.Copy(sub.has, q.GetInitialResourceVersions()); len(sub.has) > 0 {
 			s.comesBack(sub)
@@ -70,6 +71,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 			for _, e := range r.resources {
 				m.Resources = append(m.Resources, e.delta)
 			}
+			s.asAsked(sub.of, m)
 		}
 		answers <- &cache.DeltaPassthroughResponse{DeltaRequest: q, DeltaDiscoveryResponse: m, NextVersionMap: make(map[string]string)}
 	}
@@ -88,7 +90,7 @@ func (s *subscription) renew(subscribed, unsubscribed []string) {
 		if name == "*" {
 			s.forgetAll()
 		} else {
-			s.forget(name)
+			s.forgetAsked(name)
 		}
 	}
 	for _, name := range unsubscribed {
@@ -106,9 +108,12 @@ func (s *Stream) OnDeltaStreamOpen(ctx context.Context, id int64, url string) er
 // OnDeltaStreamClosed does nothing.
 func (s *Stream) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamDeltaRequest removes what nobody needs of a node.
+// OnStreamDeltaRequest removes what nobody needs of a node, and spells names as the Cache does.
 func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequest) error {
 	shorten(q.GetNode())
+	s.unspell(q.GetTypeUrl(), q.GetResourceNamesUnsubscribe())
+	s.spell(q.GetTypeUrl(), q.GetResourceNamesSubscribe())
+	spellVersions(q.GetTypeUrl(), q.GetInitialResourceVersions())
 	return nil
 }
 

@@ -79,10 +79,11 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	}
 	for name := range of.SubscribedResources() {
 		if _, asked := sub.names[name]; !asked { // by name, be it that it had all
-			sub.forget(name)
+			sub.forgetAsked(name)
 		}
 	}
 	sub.ask(of.SubscribedResources(), of.IsWildcard())
+	s.collect(sub)
 	if first && q.GetVersionInfo() != "" {
 		sub.unsure = true
 		s.comesBack(sub)
@@ -119,9 +120,10 @@ func (s *Stream) OnStreamOpen(ctx context.Context, _ int64, _ string) error {
 // OnStreamClosed does nothing.
 func (s *Stream) OnStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamRequest removes what nobody needs of a node.
+// OnStreamRequest removes what nobody needs of a node, and spells names as the Cache does.
 func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error {
 	shorten(q.GetNode())
+	s.spell(q.GetTypeUrl(), q.GetResourceNames())
 	return nil
 }
 

@@ -43,6 +43,7 @@ type Stream struct {
 	client        *connected // nil before the first request
 	ttls          bool       // the client counts TTLs
 	subscriptions map[*xds.Type]*subscription
+	spelled       map[*xds.Type]*spelled // of the types of which it asks for xdstp names
 	// since is when the client was last told something of the first types, resumed when it said that
 	// it has resources from a stream before.
 	since, resumed time.Time

@@ -15,6 +15,8 @@ type subscription struct {
 	// be names given or not.
 	names    map[string]struct{}
 	wildcard bool
+	// collections are those of the names that are collections; mostly nil.
+	collections map[string]struct{}
 
 	// The client has what at holds of all that it asked for; nil before the first response.
 	// But of the resources of has it has that version, and was told nothing if that is "".
@@ -102,7 +104,7 @@ func (s *subscription) doubt(name string) { s.has[name] = "?" }
 // forgetAll makes the client one that was told nothing, and has something of what it asked for.
 func (s *subscription) forgetAll() {
 	for name := range s.names {
-		s.forget(name)
+		s.forgetAsked(name)
 	}
 	if s.wildcard && s.at != nil {
 		for _, r := range s.at.Of(s.of) {
@@ -154,9 +156,11 @@ func (s *subscription) lacks(now *state) *response {
 		_, told := s.known(name)
 		r.asked = r.asked || !told
 		found := now.find(s.of, name)
-		if found == nil {
+		switch _, again := there[found]; {
+		case found == nil && len(now.members(s.of, name)) > 0: // a collection: what it has is told
+		case found == nil:
 			r.removed = append(r.removed, name)
-		} else if _, again := there[found]; !again { // by an alias as well
+		case !again: // by an alias as well
 			there[found] = struct{}{}
 			r.changed = append(r.changed, found)
 		}
@@ -200,6 +204,11 @@ func (s *subscription) candidates(now *state) []string {
 		return slices.AppendSeq(changed, maps.Keys(s.names)) // some may be aliases
 	}
 	names := slices.Collect(maps.Keys(s.names))
+	for name := range s.collections {
+		for _, r := range now.members(s.of, name) {
+			names = append(names, r.Name)
+		}
+	}
 	if !s.wildcard {
 		return names
 	}
@@ -226,7 +235,7 @@ func (r *response) holdsSecret() bool {
 // asks reports whether the client has asked for a resource by that name.
 func (s *subscription) asks(name string) bool {
 	_, ok := s.names[name]
-	return ok || s.wildcard
+	return ok || s.wildcard || s.collects(name)
 }
 
 // busy reports whether the client has not acknowledged what it was sent.

@@ -108,7 +108,7 @@ func (v *view) wakeAll() {
 }
 
 func (v *view) open(only *xds.Type) *Stream {
-	s := &Stream{view: v, only: only, subscriptions: make(map[*xds.Type]*subscription)}
+	s := &Stream{view: v, only: only, subscriptions: make(map[*xds.Type]*subscription), spelled: make(map[*xds.Type]*spelled)}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.streams[s] = struct{}{}

@@ -18,6 +18,7 @@ import (
 	"xdspub/diag"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 const mediaType = "application/json"
@@ -205,6 +206,9 @@ func text(d *jsontext.Decoder) (string, error) {
 
 // finish completes a request that was read, of a client at a host.
 func (q *request) finish(host string) {
+	for i, name := range q.Names {
+		q.Names[i] = xdstp.Canonical(name)
+	}
 	slices.Sort(q.Names)
 	q.Names = slices.Compact(q.Names)
 	_, star := slices.BinarySearch(q.Names, "*")

@@ -573,3 +573,18 @@ func TestShares(t *testing.T) {
 		t.Error(body)
 	}
 }
+
+// TestNames: a resource is found by any spelling of an xdstp name, which are one question.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		s.publish("e/xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/w%65b", "e/plain")
+		told, version := s.ask("endpoints", `{"resource_names": ["xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/web"]}`, 0)
+		if told != "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/web" {
+			t.Error(told)
+		}
+		if told, _ = s.ask("endpoints", `{"resource_names": ["xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/we%62"], "version_info": "`+version+`"}`, 0); told != "304" {
+			t.Error(told)
+		}
+	})
+}

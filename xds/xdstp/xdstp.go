@@ -156,6 +156,24 @@ func Canonical(name string) string {
 	return n.String()
 }
 
+// IsCollection reports whether a name in its canonical spelling is that of a collection: its path ends
+// with /*.
+func IsCollection(name string) bool { return Is(name) && Collection(name) == name }
+
+// Collection returns the name of the collection that a resource belongs to, by its name in the canonical
+// spelling: that with the same parameters, and * in place of the last part of the path. It is "" where
+// the name has no path.
+func Collection(name string) string {
+	_, _, rest, ok := Split(name)
+	path, _, _ := strings.Cut(rest, "?")
+	last := strings.LastIndexByte(path, '/')
+	if !ok || last < 0 {
+		return ""
+	}
+	before := len(name) - len(rest) + last + 1
+	return name[:before] + "*" + name[len(name)-len(rest)+len(path):]
+}
+
 const hex = "0123456789ABCDEF"
 
 // escape writes text with the characters of a set encoded.

@@ -43,6 +43,30 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+func TestCollection(t *testing.T) {
+	for name, collection := range map[string]string{
+		"web":                         "",
+		"xdstp://a":                   "",
+		"xdstp://a/t":                 "",
+		"xdstp://a/t?a=/b":            "",
+		"xdstp://a/t/web":             "xdstp://a/t/*",
+		"xdstp://a/t/g/web":           "xdstp://a/t/g/*",
+		"xdstp://a/t/g/web?a=1/2&b=2": "xdstp://a/t/g/*?a=1/2&b=2",
+		"xdstp://a/t/g/":              "xdstp://a/t/g/*",
+		"xdstp://a/t/g/*":             "xdstp://a/t/g/*",
+		"xdstp:///t/web":              "xdstp:///t/*",
+		"xdstp://a/t/g/*?a=1":         "xdstp://a/t/g/*?a=1",
+		"xdstp://a/t/g/*/x":           "xdstp://a/t/g/*/*",
+	} {
+		if got := xdstp.Collection(name); got != collection {
+			t.Errorf("%s belongs to %q, not to %q", name, got, collection)
+		}
+		if got := xdstp.IsCollection(name); got != (collection != "" && name == collection) {
+			t.Errorf("%s is a collection: %v", name, got)
+		}
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ name, err string }{
 		{"xdstp:", "does not begin with xdstp://"},
