@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -73,15 +74,15 @@ var contents = func() (list [][]string) {
 	return append(list, []string{other}, []string{`{"@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: s, route_configuration_name: r0, key: {fragments: [{string_key: k}]}}`})
 }()
 
-// TestEdited: what Edited says of random changes makes of the Output before the one that a
-// Renderer makes that knows nothing.
+// TestEdited: what Edited says of random changes makes of the Output before, which may be trimmed since,
+// the one that a Renderer makes that knows nothing.
 func TestEdited(t *testing.T) {
-	edited, whole := 0, 0
+	edited, whole, trimmed := 0, 0, 0
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		target := Target{EnvoyPath: "/out", Format: Formats[random.IntN(len(Formats))], InlineEndpoints: random.IntN(2) == 0, InlineRoutes: random.IntN(2) == 0}
 		var r Renderer
-		s, out := xds.NewSnapshot(nil), &Output{}
+		s, out, watches := xds.NewSnapshot(nil), &Output{}, []string(nil)
 		for range 30 {
 			s = s.Apply(edits.Random(random, s, contents))
 			target.Retired, target.EmptyLayers = nil, nil
@@ -104,17 +105,69 @@ func TestEdited(t *testing.T) {
 				if diff := cmp.Diff(want, out, cmpopts.IgnoreFields(File{}, "Type", "Resources")); diff != "" {
 					t.Fatalf("%d (-Render +Edited):\n%s", seed, diff)
 				}
+				gone := slices.DeleteFunc(slices.Clone(watches), func(name string) bool { return slices.Contains(out.Watches, name) })
+				if diff := cmp.Diff(gone, edit.Gone, cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("%d: watches that are gone (-want +got):\n%s", seed, diff)
+				}
+				watches = out.Watches
+				if len(target.Retired) > 0 {
+					trimmed++
+					target.Retired = target.Retired[random.IntN(len(target.Retired)):][1:]
+					watches = trim(t, &r, s, out, target)
+				}
 				continue
 			}
 			whole++
 			if out, _ = r.Render(t.Context(), s, target); out == nil {
 				out = &Output{}
 			}
+			watches = out.Watches
 		}
 	}
-	if edited < whole/2 { // the findings of some trees need a Render
-		t.Errorf("%d edits, %d others", edited, whole)
+	if edited < whole/2 || trimmed < 10 { // the findings of some trees need a Render
+		t.Errorf("%d edits, %d others, %d trims", edited, whole, trimmed)
 	}
+}
+
+// TestTrimmedOthers: after a trim of clusters that the Renderer has not written, it can't tell how an
+// Output differs from the one before.
+func TestTrimmedOthers(t *testing.T) {
+	cluster := func() *xds.Resource {
+		return xds.ResourceOf(xds.Key{Type: xds.Cluster, Name: "c"}, &clusterv3.Cluster{Name: "c"})
+	}
+	var r Renderer
+	s := xds.NewSnapshot([]*xds.Resource{cluster()})
+	if _, list := r.Render(t.Context(), s, Target{EnvoyPath: "/out", Format: Binary}); len(list) > 0 {
+		t.Fatal(list)
+	}
+	if _, err := r.Trimmed(Binary, []*xds.Resource{cluster()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.Edited(s.Apply(xds.Change{Removed: s.All()})); ok {
+		t.Error("Edited tells the difference")
+	}
+}
+
+// trim trims the Output of s to what a target retires, and returns the watches then.
+func trim(t *testing.T, r *Renderer, s *xds.Snapshot, out *Output, to Target) (watches []string) {
+	t.Helper()
+	at := slices.IndexFunc(out.Files, func(f File) bool { return f.Type == xds.Cluster })
+	stay := slices.DeleteFunc(slices.Clone(out.Files[at].Resources), func(c *xds.Resource) bool {
+		return s.Lookup(xds.Cluster, c.Name) == nil && !slices.Contains(to.Retired, c)
+	})
+	want, list := new(Renderer).Render(t.Context(), s, to)
+	if want == nil {
+		t.Fatal(list)
+	}
+	f, err := r.Trimmed(to.Format, stay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Files[at], f, cmpopts.IgnoreFields(File{}, "Type", "Resources")); diff != "" {
+		t.Fatalf("(-Render +Trimmed):\n%s", diff)
+	}
+	out.Files[at] = f
+	return want.Watches
 }
 
 // of returns what an edit makes of the Output before.
