@@ -38,12 +38,14 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Snapshot: followed.Snapshot, Line: followed.Line, Inlined: followed.Data, Timings: o.timings(start), judge: o.judgeIn(filepath.Dir(o.Path))}
+	r := &Result{Snapshot: followed.Snapshot, Line: followed.Line, Inlined: followed.Data, Timings: o.timings(start)}
+	o.judgeIn(filepath.Dir(o.Path), r)
 	r.Summary.Files, r.Summary.Resources = len(followed.Files), r.Snapshot.Len()
-	r.addRead(followed.Diagnostics)
+	r.addRead(followed.Diagnostics, followed.IgnoreComments())
 	judged := o.rules(r)
 	judged.BootstrapFacts, judged.Bootstrap, judged.Partial = followed.BootstrapFacts, followed.Bootstrap, followed.Partial
 	r.Add(validate.Run(ctx, r.Snapshot, rules.All, judged))
+	r.addUnused(judged, followed.Diagnostics)
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // the findings are incomplete
 	}

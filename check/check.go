@@ -62,9 +62,10 @@ func (o Rules) forFiles() bool { return len(o.Profiles) == 0 || slices.Contains(
 // ForEnvoys reports whether Envoys are among those for whom resources are judged.
 func (o Rules) ForEnvoys() bool { return o.forFiles() || slices.Contains(o.Profiles, Streams) }
 
-// judgeIn returns what Add of a Result does to findings whose files are below a root.
-func (o Rules) judgeIn(root string) func(diag.List) diag.List {
-	return func(list diag.List) diag.List { return o.Overrides.Apply(list, root) }
+// judgeIn has Add of a Result judge findings whose files are below a root.
+func (o Rules) judgeIn(root string, r *Result) {
+	r.ignored = &ignored{}
+	r.judge = func(list diag.List) diag.List { return r.ignored.apply(o.Overrides.Apply(list, root)) }
 }
 
 // Lenient returns the codes of which what was published may have errors: those that do not run, and
@@ -96,7 +97,8 @@ type Result struct {
 	// Timings is nil unless Rules ask for it.
 	Timings *Timings
 
-	judge func(diag.List) diag.List // by Rules.Overrides; nil leaves findings as they are
+	ignored *ignored
+	judge   func(diag.List) diag.List // by Rules.Overrides and ignored; nil leaves findings as they are
 }
 
 // Timings is the time that a check took.
@@ -116,7 +118,7 @@ func (r *Result) Invalid(warningsAsErrors bool) bool {
 	return !r.Accepted() || warningsAsErrors && r.Summary.Warnings > 0
 }
 
-// Add adds findings, such as those of a plan, as Rules.Overrides have them.
+// Add adds findings, such as those of a plan, as Rules.Overrides and comments in the source have them.
 func (r *Result) Add(list diag.List) {
 	if r.judge != nil {
 		list = r.judge(list)
@@ -124,9 +126,9 @@ func (r *Result) Add(list diag.List) {
 	r.add(list)
 }
 
-// addRead adds what was found while files were read. Findings of the loader stay as they are: what
+// addRead adds what was found while files were read, with comments that ignore findings. Findings of the loader stay as they are: what
 // it could not read is not in the Snapshot. A rule may share its code.
-func (r *Result) addRead(list diag.List) {
+func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	var read, others diag.List
 	for _, d := range list {
 		if slices.ContainsFunc(load.Codes, func(c diag.Code) bool { return c.Name == d.Code }) {
@@ -136,7 +138,18 @@ func (r *Result) addRead(list diag.List) {
 		}
 	}
 	r.add(read)
-	r.Add(others)
+	var wrong diag.List
+	r.ignored, wrong = newIgnored(comments, read)
+	r.Add(append(others, wrong...))
+}
+
+// addUnused says which comments ignore nothing, once all was found. Where something could not be
+// read or listed, nobody knows.
+func (r *Result) addUnused(o validate.Options, read diag.List) {
+	if o.Partial || read.HasErrors() || hasOneOf(r.Diagnostics, diag.TooMany.Name) {
+		return
+	}
+	r.Add(r.ignored.unused(o))
 }
 
 // add adds findings as they are.

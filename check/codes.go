@@ -17,9 +17,9 @@ func Codes() []diag.Code {
 }
 
 // RuleCodes returns the codes that can be disabled: those of the validation rules, of the
-// findings about the files that a bootstrap leads to and about bootstraps of gRPC, and unused-ignore.
+// findings about the files that a bootstrap leads to about bootstraps of gRPC, and about what is ignored.
 func RuleCodes() []diag.Code {
-	codes := append(slices.Concat(follow.Codes, grpcboot.Codes), codeUnusedIgnore)
+	codes := append(slices.Concat(follow.Codes, grpcboot.Codes), codeUnusedIgnore, codeIgnoreComment)
 	for _, r := range rules.All {
 		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
 	}
@@ -53,10 +53,20 @@ For a single file, validate decides by the names at the top: a file with a field
 a bootstrap, which it follows; a file with @type, resources or a list is part of a source tree. A
 misspelt name can make one look like the other.`}
 
-	codeUnusedIgnore = diag.Code{Name: "unused-ignore", Severity: diag.Info, Doc: `An ignore pattern matches no file and no folder of the source tree.
+	codeIgnoreComment = diag.Code{Name: "ignore-comment", Severity: diag.Warning, Doc: `A comment with xdspub:ignore ignores nothing as it is written.
+
+Such a comment has one rule, or several with commas, and a reason in words:
+"# xdspub:ignore unresolved-reference the cluster comes by another server". Without a reason, or with
+a name that no rule has, it ignores nothing. Findings about what xdspub can't read can't be ignored,
+and findings about a change of what is published can only be turned off. A file has at most 10,000
+such comments.`}
+
+	codeUnusedIgnore = diag.Code{Name: "unused-ignore", Severity: diag.Info, Doc: `An ignore pattern, or a comment with xdspub:ignore, has nothing to ignore.
 
 A pattern with a typing error leaves nothing out, and what it was meant for is read and
-published. This is for your information, and never refuses a tree, also under
+published. A comment may have outlived its finding, or stand on another line: it is about its own
+line, or the line below, or a resource that begins there. Comments are judged only where all files
+can be read. This is for your information, and never refuses a tree, also under
 --warnings-as-errors: settings that several trees share have patterns for each of them, and a
 pattern may stand for files that come and go. A watch notices at each look at the whole tree.`}
 )

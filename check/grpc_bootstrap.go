@@ -21,8 +21,9 @@ func GRPCBootstrapFile(path string, o Rules) (*Result, error) {
 	timings := o.timings(start)
 	read.Diagnostics = slices.DeleteFunc(read.Diagnostics, func(d diag.Diagnostic) bool { return slices.Contains(o.Disable, d.Code) })
 	r := ofGRPCBootstrap(read)
-	r.Timings, r.judge = timings, o.judgeIn(filepath.Dir(path))
-	r.addRead(read.Diagnostics)
+	r.Timings = timings
+	o.judgeIn(filepath.Dir(path), r)
+	r.addRead(read.Diagnostics, nil) // JSON has no comments
 	return r, nil
 }
 

@@ -122,10 +122,11 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		return nil, err
 	}
 	t.unread = false
-	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start), judge: t.options.judgeIn(t.options.Path)}
+	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
+	t.options.judgeIn(t.options.Path, r)
 	r.Summary.Files, r.Summary.Resources = loaded.FileCount(), r.Snapshot.Len()
-	r.addRead(knownDiagnostics)
-	r.addRead(loaded.Diagnostics)
+	r.add(knownDiagnostics)
+	r.addRead(loaded.Diagnostics, loaded.IgnoreComments())
 	r.Add(t.linksToOut(loaded.Linked()))
 	r.Add(t.unusedPatterns())
 	if r.Snapshot.Len() == 0 && r.Accepted() && !t.options.AllowEmpty {
@@ -136,6 +137,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	o.BootstrapFacts, o.Now = known, time.Now()
 	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
 	r.Add(t.judge(ctx, r.Snapshot, o))
+	r.addUnused(o, loaded.Diagnostics)
 	return r, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,6 +77,14 @@ func (r *Result) Line(p diag.Position) (string, bool) {
 		return source.Line(p)
 	}
 	return "", false
+}
+
+// IgnoreComments returns those of all files that were read, in the order of their paths.
+func (r *Result) IgnoreComments() (list []load.IgnoreComment) {
+	for _, path := range slices.Sorted(maps.Keys(r.sources)) {
+		list = append(list, r.sources[path].IgnoreComments()...)
+	}
+	return list
 }
 
 // Bootstrap follows the bootstrap in a file. Diagnostics says what is wrong in the bootstrap, and

@@ -14,9 +14,10 @@ import (
 type contents struct {
 	root     string
 	folders  folders
-	files    []*file // this list and the next two in the order of paths
+	files    []*file // this list and the next three in the order of paths
 	reported []*file // with findings
 	linked   []*file // that a link leads to
+	ignoring []*file // with an IgnoreComment
 	cut      bool    // there are more files, which were left out for their many errors
 	inlined  map[string]users
 	result   *Result // nil for a tree that was not read yet
@@ -88,7 +89,8 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	c.files = spliced(c.files, edits, func(*file) bool { return true })
 	c.reported = spliced(c.reported, edits, func(f *file) bool { return f.partial || len(f.diagnostics()) > 0 })
 	c.linked = spliced(c.linked, edits, func(f *file) bool { return f.found.beyond })
-	r := &Result{Partial: cut, Inlined: before.Inlined, Bytes: before.Bytes, count: before.count, files: c.files, linked: c.linked}
+	c.ignoring = spliced(c.ignoring, edits, func(f *file) bool { return len(f.ignores) > 0 })
+	r := &Result{Partial: cut, Inlined: before.Inlined, Bytes: before.Bytes, count: before.count, files: c.files, linked: c.linked, ignoring: c.ignoring}
 	r.Diagnostics = c.findings(most)
 	for _, f := range c.reported {
 		r.Partial = r.Partial || f.partial

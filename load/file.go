@@ -24,6 +24,7 @@ type file struct {
 	saysNone bool
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
+	ignores   []IgnoreComment
 	unread    bool // findings say why
 	// partial tells that a resource in it could not be read at all.
 	partial bool

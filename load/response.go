@@ -64,6 +64,9 @@ func AsWritten(in Input) *Result {
 func parse(s *source, t *tree) (*file, *Result) {
 	f := s.decode(t)
 	result := &Result{Diagnostics: f.diagnostics().Sort(), Partial: f.partial, SaysNone: f.saysNone, Bytes: int64(s.size()), files: []*file{f}, count: 1}
+	if len(f.ignores) > 0 {
+		result.ignoring = result.files
+	}
 	for _, i := range f.inlined {
 		result.Inlined = append(result.Inlined, i.path)
 	}

@@ -26,6 +26,7 @@ type Result struct {
 
 	files    []*file // by path
 	linked   []*file // those that a link leads to
+	ignoring []*file // those with an IgnoreComment
 	count    int     // of files that are not only looked at
 	snapshot *xds.Snapshot
 }

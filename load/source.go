@@ -290,6 +290,7 @@ func (s *source) decode(t *tree) *file {
 	case formatBinary:
 		d.binarySource()
 	}
+	f.ignores = s.ignoreComments(f.resources)
 	if !d.any && f.findings.Len() == 0 {
 		at := s.point(0)
 		if s.format == formatBinary {

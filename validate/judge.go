@@ -82,7 +82,7 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	for _, t := range allTypes {
 		resources = append(resources, a.of(t)...)
 	}
-	rules := o.leftIn(j.rules)
+	rules := o.LeftIn(j.rules)
 	newWorker := func() *worker { return newWorker(a, rules, keep) }
 	walked := judgeEach(ctx, resources, found, newWorker, func(w *worker, r *xds.Resource, into *findings) *judged {
 		if known := j.kept[r]; known != nil && known.holdsFor(a) {
@@ -128,8 +128,8 @@ func (j *Judge) remember(m *memory, known *judged) {
 	m.remember(known)
 }
 
-// leftIn are those of the rules that o leaves in.
-func (o Options) leftIn(rules []*Rule) []*Rule {
+// LeftIn returns those of the rules that run.
+func (o Options) LeftIn(rules []*Rule) []*Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool {
 		return slices.Contains(o.Disable, r.Code) || !r.isFor(o.profiles()) || r.OptIn && !slices.Contains(o.Enable, r.Code)
 	})

@@ -51,7 +51,7 @@ var may = map[string][]string{
 	"watch":                  {"event", "gitdir", "safefile", "internal/fspath"},
 	"envoy":                  {"event", "diag", "quorum", "safefile", "internal/fspath"},
 	"quorum":                 {},
-	"check":                  {"diag", "envoyapi", "xds", "load", "follow", "grpcboot", "policy", "validate", "validate/rules", "internal/fspath"},
+	"check":                  {"diag", "envoyapi", "xds", "load", "diff", "follow", "grpcboot", "policy", "validate", "validate/rules", "internal/fspath"},
 	"published":              {"event", "envoyapi", "xds", "load", "render", "publish", "envoy", "internal/fspath", "internal/names"},
 	"planner":                {"event", "diag", "envoyapi", "xds", "validate", "validate/rules", "diff", "render", "publish", "published"},
 	"confirm":                {"event", "diag", "xds", "publish", "published", "envoy"},

@@ -1,0 +1,184 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/diff"
+	"xdspub/follow"
+	"xdspub/load"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+)
+
+// ignored are the comments that ignore findings, by what they ignore. A comment is about findings on
+// its line, and, above the first line of a resource, about all findings of that.
+type ignored struct {
+	onLine map[lineCode]*ignoring
+	of     map[resourceCode]*ignoring
+	all    []*ignoring // in the order of the source
+}
+
+type lineCode struct {
+	file string
+	line int
+	code string
+}
+
+type resourceCode struct {
+	file string
+	diag.Resource
+	code string
+}
+
+// ignoring is one code in a comment.
+type ignoring struct {
+	load.IgnoreComment
+	code string
+	used bool
+}
+
+// finding is one about the comment.
+func (i *ignoring) finding(code diag.Code, message, help string) diag.Diagnostic {
+	return diag.Diagnostic{Code: code.Name, Severity: code.Severity, Position: i.Position, End: i.End, Message: message, Help: help, Sensitive: i.Sensitive}
+}
+
+// newIgnored takes comments up, and returns what is wrong in them. read are the findings of the
+// loader, which no comment ignores.
+func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.List) {
+	g := &ignored{onLine: make(map[lineCode]*ignoring), of: make(map[resourceCode]*ignoring)}
+	if len(comments) == 0 {
+		return g, nil
+	}
+	found := diag.NewBounded(load.MaxFindings)
+	near := diag.NewCandidates(names(RuleCodes()))
+	for _, c := range comments {
+		if c.Last {
+			i := ignoring{IgnoreComment: c}
+			found.Add(i.finding(codeIgnoreComment, "too many comments with xdspub:ignore: those below this one are not read", "turn the rule off for the file: overrides: in xdspub.yaml"))
+		}
+		if len(c.Codes) == 0 || !c.HasReason {
+			i := ignoring{IgnoreComment: c}
+			found.Add(i.finding(codeIgnoreComment, "the comment ignores nothing: it lacks "+lacks(c), "write # xdspub:ignore RULE and the reason in words"))
+			continue
+		}
+		for _, code := range c.Codes {
+			i := &ignoring{IgnoreComment: c, code: code}
+			if message, help := wrongCode(code, near); message != "" {
+				found.Add(i.finding(codeIgnoreComment, message, help))
+				continue
+			}
+			g.add(i)
+		}
+	}
+	for _, d := range read {
+		if i := g.about(d); i != nil && !i.used {
+			i.used = true // which is said already
+			found.Add(i.finding(codeIgnoreComment, fmt.Sprintf("this %s can't be ignored: xdspub can't read what it is about", d.Code), ""))
+		}
+	}
+	return g, found.List(diag.Position{}, "about comments")
+}
+
+// lacks says what a comment has not.
+func lacks(c load.IgnoreComment) string {
+	if len(c.Codes) == 0 {
+		return "a rule and a reason"
+	}
+	return "a reason"
+}
+
+// wrongCode says why a word in a comment is no code that can be ignored; empty where it is one.
+func wrongCode(code string, near *diag.Candidates) (message, help string) {
+	switch {
+	case slices.Contains(names(RuleCodes()), code):
+		return "", ""
+	case slices.Contains(names(Codes()), code):
+		return fmt.Sprintf("the comment ignores nothing: findings of %s can't be ignored", code), ""
+	case slices.ContainsFunc(diff.Rules, func(r *diff.Rule) bool { return r.Code == code }):
+		return fmt.Sprintf("the comment ignores nothing: %s is about a change of what is published", code), "turn it off for all files: rules: in xdspub.yaml"
+	}
+	help = "run xdspub rules for a list"
+	if meant := near.Nearest(code); meant != "" {
+		help = diag.Correction{Right: meant}.Question()
+	}
+	return fmt.Sprintf("the comment ignores nothing: there is no rule %q", diag.ClipLine(code, 60)), help
+}
+
+func names(codes []diag.Code) (names []string) {
+	for _, c := range codes {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// add takes up one code of a comment. Of two comments about one thing the first counts.
+func (g *ignored) add(i *ignoring) {
+	g.all = append(g.all, i)
+	file := i.File
+	if at := (lineCode{file, i.Line, i.code}); i.Line > 0 && g.onLine[at] == nil {
+		g.onLine[at] = i
+	}
+	if i.Resource.Type == nil {
+		return
+	}
+	if at := (resourceCode{file, diag.Resource{Type: i.Resource.Type.URL(), Name: i.Resource.Name}, i.code}); g.of[at] == nil {
+		g.of[at] = i
+	}
+}
+
+// about returns what ignores a finding, or nil.
+func (g *ignored) about(d diag.Diagnostic) *ignoring {
+	if i := g.onLine[lineCode{d.File, d.Line, d.Code}]; i != nil {
+		return i
+	}
+	return g.of[resourceCode{d.File, d.Resource, d.Code}]
+}
+
+// apply leaves out the findings of a list that are ignored. The list itself stays as it is.
+func (g *ignored) apply(list diag.List) (left diag.List) {
+	if len(g.all) == 0 {
+		return list
+	}
+	for _, d := range list {
+		if i := g.about(d); i != nil {
+			i.used = true
+		} else {
+			left = append(left, d)
+		}
+	}
+	return left
+}
+
+// unused says which comments ignore nothing, of those whose rules ran.
+func (g *ignored) unused(o validate.Options) (list diag.List) {
+	if len(g.all) == 0 || slices.Contains(o.Disable, codeUnusedIgnore.Name) {
+		return nil
+	}
+	ran := make(map[string]bool)
+	for _, r := range o.LeftIn(rules.All) {
+		ran[r.Code] = true
+	}
+	for _, c := range follow.Codes {
+		ran[c.Name] = o.Bootstrap != nil && !slices.Contains(o.Disable, c.Name)
+	}
+	found := diag.NewBounded(load.MaxFindings)
+	for _, i := range g.all {
+		if !i.used && ran[i.code] {
+			found.Add(i.finding(codeUnusedIgnore, fmt.Sprintf("there is no finding of %s for this comment to ignore", i.code), i.place()))
+		}
+	}
+	return found.List(diag.Position{}, "about comments")
+}
+
+// place says what a comment is about that ignores nothing.
+func (i *ignoring) place() string {
+	switch {
+	case i.Line == 0:
+		return "nothing stands below it; remove it, or move it"
+	case i.Resource.Type != nil:
+		return fmt.Sprintf("it is about %s; remove it, or correct the rule", i.Resource)
+	}
+	return fmt.Sprintf("it is about line %d; remove it, or put it on the line of the finding, or above the first line of a resource", i.Line)
+}
