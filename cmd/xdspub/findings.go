@@ -19,7 +19,7 @@ const mostOnTerminal = 100
 
 func maxFindingsFlag() cli.Flag {
 	return &cli.IntFlag{
-		Category: groupPrint, Name: "max-findings", EnvVars: env("max-findings"), DefaultText: fmt.Sprintf("%d on a terminal, else all", mostOnTerminal),
+		Category: groupPrint, Name: "max-findings", EnvVars: env("max-findings"), DefaultText: fmt.Sprintf("%d on a terminal, else all, but for many that are alike", mostOnTerminal),
 		Usage: "print at most `N` findings as text, errors first, and count the rest; 0 prints all; a file named by --output has all",
 		Action: func(_ *cli.Context, n int) error {
 			if n < 0 {
@@ -54,19 +54,46 @@ func maxFindings(c *cli.Context, w io.Writer) int {
 	return c.Int("max-findings")
 }
 
-// writeText prints at most n findings as text, and how many it leaves out.
-func writeText(w io.Writer, checked *check.Result, n int, color bool) error {
-	most, left := checked.Diagnostics.Most(n)
-	if err := diag.WriteText(w, most, diag.TextOptions{Line: checked.Line, Color: color}); err != nil || left == 0 {
+// textOptions say how findings are printed as text.
+type textOptions struct {
+	most  int  // findings are printed; 0 stands for all
+	alike bool // all that are alike are printed, too
+	color bool
+}
+
+// textFor returns how a command prints findings to w.
+func textFor(c *cli.Context, w io.Writer) textOptions {
+	return textOptions{most: maxFindings(c, w), alike: c.IsSet("max-findings"), color: colored(c, w)}
+}
+
+// writeText prints findings as text, and how many it leaves out.
+func writeText(w io.Writer, checked *check.Result, o textOptions) error {
+	list := checked.Diagnostics
+	var alike []diag.Alike
+	if !o.alike {
+		list, alike = list.WithoutAlike()
+	}
+	most, left := list.Most(o.most)
+	if err := diag.WriteText(w, most, diag.TextOptions{Line: checked.Line, Color: o.color}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "… and %s: --max-findings 0 prints them all\n", diag.Count(left, "more finding"))
+	var lines []string
+	for _, a := range alike {
+		lines = append(lines, a.String())
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %s", diag.Count(left, "more finding")))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s: --max-findings 0 prints them all\n", strings.Join(lines, "\n"))
 	return err
 }
 
 // printFindings writes to a log, which like any other may fail unheard.
 func printFindings(c *cli.Context, checked *check.Result, refused bool) {
-	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), maxFindings(c, c.App.ErrWriter), colored(c, c.App.ErrWriter))
+	_ = writeText(c.App.ErrWriter, shown(c, checked, refused), textFor(c, c.App.ErrWriter))
 }
 
 // shown leaves out what --quiet does: all but errors, or, where warnings are why a tree is

@@ -135,11 +135,11 @@ func writeReport(c *cli.Context, w io.Writer, o output, checked *check.Result, r
 	if o.format == "json" {
 		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
 	}
-	most, color := 0, false // 0 is all
+	text := textOptions{alike: true}
 	if o.file == "-" {
-		most, color = maxFindings(c, c.App.Writer), colored(c, c.App.Writer)
+		text = textFor(c, c.App.Writer)
 	}
-	if err := writeText(w, shown(c, checked, r.ExitStatus != exitOK), most, color); err != nil || c.Bool("quiet") {
+	if err := writeText(w, shown(c, checked, r.ExitStatus != exitOK), text); err != nil || c.Bool("quiet") {
 		return err
 	}
 	_, err := fmt.Fprintln(w, checked.Summary)
