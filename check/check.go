@@ -158,6 +158,12 @@ func (r *Result) add(list diag.List) {
 	r.Summary.Errors, r.Summary.Warnings = r.Diagnostics.Count(diag.Error), r.Diagnostics.Count(diag.Warning)
 }
 
+// Keep replaces the findings by some of them, in their order.
+func (r *Result) Keep(list diag.List) {
+	r.Diagnostics = nil
+	r.add(list)
+}
+
 // Merge adds the findings and the counts of another check. It keeps the Snapshot of r.
 func (r *Result) Merge(other *Result) {
 	mine := r.Line

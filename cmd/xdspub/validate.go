@@ -35,7 +35,7 @@ Examples:
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
 more about a finding.`,
-		Flags: append(sourceFlags(),
+		Flags: slices.Concat(sourceFlags(), baselineFlags(), []cli.Flag{
 			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "Envoy's working directory `DIR`: relative paths in a bootstrap start there (default: the current directory)"},
 			stdinFormatFlag(),
 			stdinFilenameFlag(),
@@ -43,9 +43,10 @@ more about a finding.`,
 			reportOutputFlag(),
 			maxFindingsFlag(),
 			colorFlag(),
+			minSeverityFlag(),
 			quietFlag(),
 			&cli.BoolFlag{Category: groupPrint, Name: "timings", Usage: "print on standard error how long each rule took, the slowest first", DisableDefaultText: true},
-		),
+		}),
 		Action: validateAction,
 	}
 }
@@ -68,14 +69,15 @@ func validateAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeReports(c, reports, checked, trees, ok); err != nil {
+	shown, parts := reportedOnly(c, checked, trees)
+	if err := writeReports(c, reports, shown, parts, ok); err != nil {
 		return err
 	}
 	if checked.Timings != nil {
 		writeTimings(c.App.ErrWriter, checked.Timings)
 	}
 	if !ok && checked.Accepted() {
-		fmt.Fprintf(c.App.ErrWriter, "xdspub: exit status %d, because of --warnings-as-errors\n", exitRefused)
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: exit status %d, because of --warnings-as-errors: %s\n", exitRefused, warningsThatRefuse(trees))
 	}
 	if !ok {
 		return &exit{status: exitRefused}
@@ -108,6 +110,10 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 	if err != nil {
 		return nil, nil, false, err
 	}
+	known, err := readKnown(c)
+	if err != nil {
+		return nil, nil, false, err
+	}
 	for _, path := range c.Args().Slice() {
 		v, err := settings(c, path)
 		if err != nil {
@@ -128,6 +134,7 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 		if err != nil {
 			return nil, nil, false, err
 		}
+		known.leaveOut(checked)
 		strict := value(v, "warnings-as-errors", c.Bool)
 		ok = ok && !checked.Invalid(strict)
 		trees = append(trees, reported(path, checked, strict))
@@ -143,7 +150,7 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 	if c.IsSet("root") && !followed {
 		return nil, nil, false, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
 	}
-	return all, trees, ok, nil
+	return all, trees, ok, known.finish(c)
 }
 
 // checkTree judges a source tree, one of its files, or standard input.

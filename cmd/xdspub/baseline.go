@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/baseline"
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/report"
+)
+
+// baselineFlags have no variables: a file is for one call.
+func baselineFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.PathFlag{Category: groupPrint, Name: "baseline", Usage: "leave out the findings that `FILE` has, as --write-baseline has written it: they neither show nor count"},
+		&cli.PathFlag{Category: groupPrint, Name: "write-baseline", Usage: "write all findings to `FILE`, for --baseline, instead of printing them"},
+	}
+}
+
+// known are the findings that --baseline or --write-baseline take from the others.
+type known struct {
+	root  *report.Root
+	read  *baseline.Baseline // nil without --baseline
+	write string             // the file of --write-baseline
+	lists []diag.List        // to write
+}
+
+// readKnown reads the file of --baseline.
+func readKnown(c *cli.Context) (*known, error) {
+	if c.IsSet("baseline") && c.IsSet("write-baseline") {
+		return nil, usagef("--write-baseline writes all findings: leave --baseline out")
+	}
+	root, err := repositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	k := &known{root: root, write: c.Path("write-baseline")}
+	if c.IsSet("baseline") {
+		k.read, err = baseline.Read(c.Path("baseline"))
+	}
+	return k, err
+}
+
+// leaveOut takes the known findings out of a Result.
+func (k *known) leaveOut(checked *check.Result) {
+	switch {
+	case k.write != "":
+		k.lists = append(k.lists, checked.Diagnostics)
+		checked.Keep(nil)
+	case k.read != nil:
+		checked.Keep(k.read.Left(checked.Diagnostics, k.root))
+	}
+}
+
+// finish writes the file of --write-baseline, or says what --baseline has left out of some paths.
+func (k *known) finish(c *cli.Context) error {
+	if k.write != "" {
+		n := 0
+		for _, list := range k.lists {
+			n += len(list)
+		}
+		if err := writeTo(c.App.Writer, k.write, func(w io.Writer) error { return baseline.Write(w, k.lists, k.root) }); err != nil {
+			return fmt.Errorf("write the baseline: %w", err)
+		}
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s has %s now\n", k.write, diag.Count(n, "finding"))
+		return nil
+	}
+	if k.read == nil || c.Bool("quiet") {
+		return nil
+	}
+	var paths []string
+	for _, path := range c.Args().Slice() {
+		if path == "-" {
+			path = diag.StandardInput
+		}
+		below, _ := k.root.Path(path)
+		paths = append(paths, below)
+	}
+	if gone := k.read.Gone(paths); gone > 0 {
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s of %s not found any more: --write-baseline %[2]s leaves them out\n", diag.Count(gone, "finding"), c.Path("baseline"))
+	}
+	return nil
+}
