@@ -84,7 +84,7 @@ func (v value) foreignDocument(members map[string]json.RawMessage) *foreign {
 		return &foreign{what: "a settings file of xdspub under a name that is not read", help: "rename it to xdspub.yaml, at the root of the source tree"}
 	case strings.Contains(string(members["configs"]), "envoy.admin.v3."):
 		return &foreign{what: "the output of an Envoy's /config_dump", path: "configs", key: true,
-			help: "it has each resource in the form that Envoy keeps it in, with its state: write the resources themselves into files"}
+			help: "it has each resource in the form that Envoy keeps it in, with its state: xdspub import makes a source tree of it, as JSON"}
 	case has(members, "cluster_manager") && has(members, "listeners"):
 		return &foreign{what: "a bootstrap of the v1 API, which Envoy dropped in 2018", help: "write it again for v3, with the resources under static_resources"}
 	case slices.ContainsFunc(staticResources[:], func(s staticList) bool { return has(members, s.name) }) && !isBootstrap(members):

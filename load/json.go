@@ -215,8 +215,14 @@ func pathAt(text []byte, offset int) (path xds.Path, key bool) {
 			break
 		}
 	}
-	tokens := pointerTokens(dec.StackPointer())
-	for i, token := range tokens {
+	path = stackPath(dec)
+	kind, n := dec.StackIndex(dec.StackDepth())
+	return path, kind == '{' && n%2 == 1
+}
+
+// stackPath is the path of the token that was read last.
+func stackPath(dec *jsontext.Decoder) (path xds.Path) {
+	for i, token := range pointerTokens(dec.StackPointer()) {
 		switch kind, _ := dec.StackIndex(i + 1); {
 		case kind == '[':
 			index, _ := strconv.Atoi(token)
@@ -227,8 +233,7 @@ func pathAt(text []byte, offset int) (path xds.Path, key bool) {
 			path = path.Key(token)
 		}
 	}
-	kind, n := dec.StackIndex(dec.StackDepth())
-	return path, kind == '{' && n%2 == 1
+	return path
 }
 
 // isName reports whether a key can be the name of a field.
