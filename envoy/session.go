@@ -39,12 +39,13 @@ const (
 // closed the connection or speaks another protocol.
 type session struct {
 	*Admin
-	conn   net.Conn // nil before the first question
-	answer io.LimitedReader
-	reader *bufio.Reader
+	timeout time.Duration // of one question
+	conn    net.Conn      // nil before the first question
+	answer  io.LimitedReader
+	reader  *bufio.Reader
 }
 
-func (a *Admin) session() *session { return &session{Admin: a} }
+func (a *Admin) session() *session { return &session{Admin: a, timeout: requestTimeout} }
 
 func (s *session) close() {
 	if s.conn != nil {
@@ -66,7 +67,7 @@ func (s *session) get(ctx context.Context, path string, query url.Values, limit 
 // exchange sends one request, and reads the body of the answer whole. Redirections are
 // not followed, and nothing is unpacked: we do not ask for it packed.
 func (s *session) exchange(ctx context.Context, path string, query url.Values, limit int64) (status int, body []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if s.conn == nil {
 		if s.conn, err = new(net.Dialer).DialContext(ctx, s.network, s.addr); err != nil {
