@@ -3,7 +3,7 @@ package importer
 import "xdspub/diag"
 
 // Codes are the codes of the findings of this package.
-var Codes = []diag.Code{codeChange, codeStatic}
+var Codes = []diag.Code{codeChange, codeDump, codeRedacted, codeStatic}
 
 var (
 	codeChange = diag.Code{Name: "import-change", Severity: diag.Warning, Doc: `An import can't take something over as it is.
@@ -11,6 +11,19 @@ var (
 xdspub import says by this what does not become what it was: a path that has to be absolute, a
 listener that needs a name, comments that a file can't have, and resources that Envoy gets from
 elsewhere.`}
+
+	codeDump = diag.Code{Name: "import-dump", Doc: `A dump is not that of a whole Envoy.
+
+xdspub import takes what /config_dump?include_eds of an Envoy's admin interface prints, all of it:
+with resource=, mask= or name_regex=, or without include_eds, there are resources that it would
+leave out. Dumps of the v2 API, and several in one, are refused too.`}
+
+	codeRedacted = diag.Code{Name: "import-redacted", Doc: `A dump has no secrets.
+
+Envoy writes "[redacted]" in place of each key, token or password that is in its configuration, and
+no file is written where one would have that. Import the files that Envoy was started with instead.
+A secret that Envoy gets by SDS from a file, or from another server than the ADS server, is no
+error: what asks for it still gets it there.`}
 
 	codeStatic = diag.Code{Name: "import-static", Severity: diag.Info, Doc: `A resource stays in the static resources of the bootstrap.
 

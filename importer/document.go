@@ -8,7 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"xdspub/load"
 	"xdspub/xds"
 )
 
@@ -16,8 +15,9 @@ const (
 	// maxCommented bounds a YAML file whose comments are kept: its nodes take fifty times its
 	// space.
 	maxCommented = 16 << 20
-	// maxNodes bounds the nodes of a document with its aliases expanded.
-	maxNodes = 2 * load.MaxParsed
+	// maxNodes bounds the nodes of a document with its aliases expanded: what load reads at once
+	// has half as many.
+	maxNodes = 1_200_000
 )
 
 // document is the YAML of a bootstrap, without anchors and aliases.
@@ -98,8 +98,7 @@ func above(around *yaml.Node, i int) {
 	n.LineComment = ""
 }
 
-// staticLists are the lists of static_resources by the type of their elements, and the folders of these
-// in the source tree.
+// staticLists are the lists of static_resources by the type of their elements.
 var staticLists = map[*xds.Type]string{xds.Listener: "listeners", xds.Cluster: "clusters", xds.Secret: "secrets"}
 
 // take takes the items that leave the bootstrap out of the document, and returns their nodes.

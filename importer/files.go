@@ -20,6 +20,12 @@ import (
 	"xdspub/xds"
 )
 
+// folders have the resources of a type in the source tree.
+var folders = map[*xds.Type]string{
+	xds.Secret: "secrets", xds.ExtensionConfig: "extensions", xds.Endpoints: "endpoints", xds.Cluster: "clusters",
+	xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scopes", xds.Listener: "listeners",
+}
+
 // files returns the files of the source tree, by name, and the bootstrap behind them.
 func (d *draft) files() ([]File, error) {
 	var nodes map[*item]*yaml.Node
@@ -39,7 +45,7 @@ func (d *draft) files() ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", i.Key, err)
 		}
-		folder := staticLists[i.Type]
+		folder := folders[i.Type]
 		f.Name = path.Join(Tree, folder, used.of(folder, i.Name)+f.Name)
 		files = append(files, f)
 	}

@@ -10,10 +10,10 @@ import (
 	"xdspub/load"
 )
 
-// FuzzStatic: an import of anything ends, and what it writes are files below one folder, each
+// FuzzImport: an import of anything ends, and what it writes are files below one folder, each
 // with a name of its own whatever the case of its letters.
-func FuzzStatic(f *testing.F) {
-	cases, err := filepath.Glob("testdata/static/*.txtar")
+func FuzzImport(f *testing.F) {
+	cases, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -29,7 +29,8 @@ func FuzzStatic(f *testing.F) {
 		if isJSON {
 			in.Format = "json"
 		}
-		wellNamed(t, Static(in, Options{}))
+		wellNamed(t, Import(in, Options{}))
+		wellNamed(t, Dump(in, Options{}))
 	})
 }
 

@@ -69,15 +69,24 @@ type draft struct {
 	bootstrap *xds.Resource
 	items     []*item
 	document  *document // nil where there is no YAML to keep comments of
-	list      diag.List
+	// replaced means that the source tree takes the place of the ADS server.
+	replaced bool
+	found    diag.Bounded
 }
 
 // item is one resource of a configuration.
 type item struct {
 	*xds.Resource
+	// source is where a dump has the item; empty for a static resource.
+	source part
 	// stays says why the item stays in the bootstrap; empty where it goes to the source tree.
 	stays string
 	edits []edit
+}
+
+// newDraft returns the import of an Input that is not read yet.
+func newDraft(in load.Input, o Options) *draft {
+	return &draft{in: in, options: o, found: diag.NewBounded(load.MaxFindings)}
 }
 
 // Static imports a bootstrap with static resources, in any format.
@@ -88,7 +97,8 @@ func Static(in load.Input, o Options) *Imported {
 		return imported
 	}
 	resources := result.Resources()
-	d := &draft{in: in, options: o, bootstrap: resources[0]}
+	d := newDraft(in, o)
+	d.bootstrap = resources[0]
 	for _, r := range resources[1:] {
 		d.items = append(d.items, &item{Resource: r})
 	}
@@ -96,20 +106,20 @@ func Static(in load.Input, o Options) *Imported {
 		d.read()
 	}
 	d.noteDynamic()
+	d.stay()
 	d.finish(imported)
 	return imported
 }
 
-// finish decides what goes where, and makes the files.
+// finish makes the files.
 func (d *draft) finish(imported *Imported) {
-	d.stay()
 	d.nameListeners()
 	d.resolvePaths()
 	files, err := d.files()
 	if err != nil {
-		d.list = append(d.list, d.bootstrap.Diagnostic(codeChange.Name, "", err.Error()))
+		d.found.Add(d.bootstrap.Diagnostic(codeChange.Name, "", err.Error()))
 	}
-	imported.Diagnostics = append(imported.Diagnostics, d.list...).Sort()
+	imported.Diagnostics = append(imported.Diagnostics, d.findings()...).Sort()
 	if imported.Diagnostics.HasErrors() {
 		return
 	}
@@ -138,7 +148,12 @@ func (d *draft) message() *bootstrapv3.Bootstrap {
 func (d *draft) warn(r *xds.Resource, at xds.Path, message, help string) {
 	f := r.Diagnostic(codeChange.Name, at, message)
 	f.Severity, f.Help = codeChange.Severity, help
-	d.list = append(d.list, f)
+	d.found.Add(f)
+}
+
+// findings returns what was found so far.
+func (d *draft) findings() diag.List {
+	return d.found.List(diag.Position{File: d.in.Name}, "in this file")
 }
 
 // nameListeners names listeners without a name: Envoy gives them a random one at each start, and

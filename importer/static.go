@@ -13,15 +13,16 @@ import (
 	"xdspub/xds"
 )
 
-// stay finds the static resources that stay in the bootstrap, and says why.
-func (d *draft) stay() {
+// stay finds the static resources that stay in the bootstrap, and says why. others are resources
+// that are no items yet.
+func (d *draft) stay(others ...*xds.Resource) {
 	byKey := make(map[xds.Key][]*item)
 	for _, i := range d.items {
 		byKey[i.Key] = append(byKey[i.Key], i)
 	}
 	var stays []*item // whose own names are still to be looked at
 	keep := func(i *item, why string) {
-		if i.stays == "" {
+		if i.stays == "" && i.source.text == nil {
 			i.stays = why
 			stays = append(stays, i)
 		}
@@ -38,10 +39,13 @@ func (d *draft) stay() {
 		})
 	}
 	for _, i := range d.items {
-		if why := i.ownReason(); why != "" {
+		if why := d.ownReason(i); why != "" {
 			keep(i, why)
 		}
 		needs(i.Resource, false)
+	}
+	for _, r := range others {
+		needs(r, false)
 	}
 	needs(d.bootstrap, true)
 	for len(stays) > 0 {
@@ -53,20 +57,22 @@ func (d *draft) stay() {
 		if i.stays != "" {
 			f := i.Diagnostic(codeStatic.Name, "", fmt.Sprintf("%s stays in static_resources of the bootstrap: %s", i.Key, i.stays))
 			f.Severity = diag.Info
-			d.list = append(d.list, f)
+			d.found.Add(f)
 		}
 	}
 }
 
 // ownReason says why a static resource stays in the bootstrap, whoever names it; empty where it
 // need not.
-func (i *item) ownReason() string {
+func (d *draft) ownReason(i *item) string {
 	listener, _ := i.Message().(*listenerv3.Listener)
 	switch {
 	case listener.GetApiListener() != nil:
 		return "Envoy takes an api_listener from its bootstrap alone"
 	case i.Name == "" && i.Type != xds.Listener:
 		return "it has no name"
+	case d.replaced:
+		return ""
 	}
 	for _, n := range i.Facts().ConfigSources {
 		if xds.FromSnapshot(n.Message.(*corev3.ConfigSource)) {

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/envoy"
 	"xdspub/importer"
 	"xdspub/load"
 )
@@ -17,11 +23,18 @@ func importCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "import",
 		Usage:     "make a source tree and a bootstrap of an Envoy's whole configuration",
-		ArgsUsage: "FILE DIR",
-		Description: `FILE is a bootstrap with static resources, in YAML, JSON or protobuf. Each listener, cluster and
-secret becomes a file below DIR/config, with its comments in YAML. All else, and the clusters that
-it needs, becomes DIR/bootstrap.yaml, or bootstrap.json. DIR has to be new or empty; where there is
-an error, nothing is written. What is not as it was is a finding.
+		ArgsUsage: "SRC DIR",
+		Description: `SRC is a bootstrap with static resources, in YAML, JSON or protobuf; or what an Envoy's
+/config_dump?include_eds prints, in a file; or the admin interface of a running Envoy itself:
+http://HOST:PORT or unix:PATH.
+
+Each resource becomes a file below DIR/config, with its comments in YAML. All else, and the clusters
+that it needs, becomes DIR/bootstrap.yaml, or bootstrap.json. DIR has to be new or empty; where there
+is an error, nothing is written. What is not as it was is a finding. Files can be read by those who can
+read SRC; of a running Envoy, by you alone.
+
+Envoy shows no secrets. Those of a dump that Envoy gets by SDS from files, or from another server than
+the ADS server, stay there; any other is an error.
 
 Next, publish DIR/config with --bootstrap DIR/bootstrap.yaml, and start Envoy with what the command
 bootstrap envoy --from DIR/bootstrap.yaml prints.
@@ -29,8 +42,9 @@ bootstrap envoy --from DIR/bootstrap.yaml prints.
 Examples:
   xdspub import /etc/envoy/envoy.yaml edge
   xdspub import --root /etc/envoy envoy.yaml edge
+  xdspub import http://127.0.0.1:9901 edge
 
-Exit status: 0 written, 1 errors in FILE, 2 wrong usage, 3 could not run.`,
+Exit status: 0 written, 1 errors in SRC, 2 wrong usage, 3 could not run.`,
 		Flags: []cli.Flag{
 			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "`DIR` that Envoy is started in, where relative paths begin (default: the current one)"},
 			maxFindingsFlag(),
@@ -46,24 +60,23 @@ func importAction(c *cli.Context) error {
 		if c.NArg() != 1 {
 			given = diag.Count(c.NArg(), "argument") + " are given"
 		}
-		return usagef("import needs FILE and DIR, and %s: see %s", given, helpFor(c.Command.Name))
+		return usagef("import needs SRC and DIR, and %s: see %s", given, helpFor(c.Command.Name))
 	}
 	name, dir := c.Args().Get(0), c.Args().Get(1)
 	if name == "" || dir == "" {
-		return usagef("FILE or DIR is empty")
+		return usagef("SRC or DIR is empty")
 	}
-	in, err := load.Open(name)
+	imported, mode, err := importFrom(c, name)
 	if err != nil {
 		return err
 	}
-	imported := importer.Static(in, importer.Options{Root: c.Path("root")})
 	checked := &check.Result{Line: imported.Line}
 	checked.Add(imported.Diagnostics)
 	printFindings(c, checked, !checked.Accepted())
 	if !checked.Accepted() {
 		return &exit{status: exitRefused}
 	}
-	err = importer.Write(dir, imported.Files, modeOf(name, ""))
+	err = importer.Write(dir, imported.Files, mode)
 	if used, ok := errors.AsType[*importer.NotEmptyError](err); ok {
 		return &exit{exitUsage, used}
 	}
@@ -73,4 +86,41 @@ func importAction(c *cli.Context) error {
 	_, err = fmt.Fprintf(c.App.Writer, "%s: %s in %s, %d in %s\n", name,
 		diag.Count(imported.Resources, "resource"), filepath.Join(dir, importer.Tree), imported.Static, filepath.Join(dir, imported.Bootstrap))
 	return err
+}
+
+// importFrom imports a file or a running Envoy, and returns the mode of what is to be written.
+func importFrom(c *cli.Context, name string) (*importer.Imported, os.FileMode, error) {
+	options := importer.Options{Root: c.Path("root")}
+	if !isAdmin(name) {
+		in, err := load.Open(name)
+		if err != nil {
+			return nil, 0, err
+		}
+		return importer.Import(in, options), modeOf(name, ""), nil
+	}
+	admin, err := envoy.NewAdmin(name)
+	if err != nil {
+		return nil, 0, usagef("invalid SRC %q: %s", name, adminForm(name))
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	data, err := admin.ConfigDump(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil, 0, errors.New("ended by a signal: nothing is written")
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	stop() // a second signal, and all from now on, end the process
+	return importer.Dump(load.Input{Name: name + "/config_dump", Format: "json", Data: data}, options), 0o600, nil
+}
+
+// isAdmin reports whether SRC is an admin interface, rather than a file.
+func isAdmin(name string) bool {
+	for _, scheme := range []string{"http://", "https://", "unix:"} {
+		if strings.HasPrefix(name, scheme) {
+			return true
+		}
+	}
+	return false
 }

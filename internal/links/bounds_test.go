@@ -21,9 +21,13 @@ var bounds = map[string]string{
 	"bootstrap/trial.patience":       "`--mode validate`: %s, then SIGTERM",
 	"clients.MostNames":              "lists %s names",
 	"diag.MaxText":                   "says of a rejection: %s",
+	"envoy.dumpTimeout":              "within %s, and has",
+	"envoy.maxConfigDump":            "and has %s",
 	"grpcboot.maxBytes":              "bootstrap of gRPC: %s",
 	"grpcboot.maxDepth":              "%s levels of lists",
 	"grpcboot.maxFindings":           "%[1]s errors and %[1]s warnings about it",
+	"importer.maxCommented":          "comments of a YAML file of %s",
+	"importer.maxNodes":              "%s values",
 	"load.MaxBytes":                  "--from`: %s",
 	"serve/admit.logAgain":           "once in %s",
 	"serve/admit.maxLogged":          "Refusals of %s hosts",
@@ -112,6 +116,8 @@ func written(t *testing.T, expression string) string {
 		return fmt.Sprint(n>>20, " MiB")
 	case strings.Contains(expression, "<<"):
 		return fmt.Sprint(n>>10, " KiB")
+	case n >= 1_000_000:
+		return fmt.Sprintf("%d,%03d,%03d", n/1_000_000, n/1000%1000, n%1000)
 	case n >= 1000:
 		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 	default:

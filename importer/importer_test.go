@@ -17,22 +17,21 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the results in testdata, and fail")
 
-// TestStatic imports the first file of each case in testdata/static. The others are what comes
-// of it.
-func TestStatic(t *testing.T) {
-	cases, err := filepath.Glob("testdata/static/*.txtar")
+// TestImport imports the first file of each case in testdata. The others are what comes of it.
+func TestImport(t *testing.T) {
+	cases, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
 	for _, name := range cases {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(name), "testdata/"), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			in := archive.Files[0]
 			format := strings.TrimPrefix(filepath.Ext(in.Name), ".")
-			imported := Static(load.Input{Name: in.Name, Format: format, Data: in.Data}, Options{Root: "/etc/envoy"})
+			imported := Import(load.Input{Name: in.Name, Format: format, Data: in.Data}, Options{Root: "/etc/envoy"})
 			got := *archive
 			got.Files = append([]txtar.File{in}, shown(imported)...)
 			sameArchive(t, name, archive, &got)
@@ -86,6 +85,24 @@ func keepsComments(t *testing.T, source []byte, imported *Imported) {
 	for _, c := range comment.FindAllStringSubmatch(string(source), -1) {
 		if !strings.Contains(all.String(), c[1]) {
 			t.Errorf("the comment %q is lost", c[1])
+		}
+	}
+}
+
+// TestLostComments: comments are kept of a YAML file of some size, also with its aliases expanded.
+func TestLostComments(t *testing.T) {
+	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := range 6 {
+		laughs += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 10), ", "))
+	}
+	for want, text := range map[string]string{
+		"its aliases expand to too much":  laughs,
+		"it is too large to keep them":    "a: 1" + strings.Repeat(" ", maxCommented),
+		"it is no mapping":                "- 1",
+		"yaml: line 1: did not find expe": "{",
+	} {
+		if _, err := newDocument([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -1,0 +1,74 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// redacted reports the secrets that Envoy did not show, in what is imported.
+func (r *reading) redacted() {
+	for _, path := range r.dump.Redacted(r.whole.path, r.whole.text) {
+		r.report(codeRedacted, part{path: path}, "Envoy shows no secrets, and the bootstrap had one here", redactedHelp)
+	}
+	for _, i := range r.items {
+		for _, path := range r.dump.Redacted(i.source.path, i.source.text) {
+			r.report(codeRedacted, part{path: path}, fmt.Sprintf("Envoy shows no secrets, and %s had one here", i.Key), redactedHelp)
+		}
+	}
+}
+
+const redactedHelp = "import the files that Envoy was started with, or have Envoy get the secret by SDS from a file, which import leaves as it is"
+
+// envoysOwn are the fields of a node that Envoy itself sets.
+var envoysOwn = []protoreflect.Name{"user_agent_name", "user_agent_version", "user_agent_build_version", "extensions", "client_features"}
+
+// cleanBootstrap removes from the bootstrap what Envoy adds, and the subscriptions that the source
+// tree takes the place of. It says so.
+func (r *reading) cleanBootstrap() {
+	for _, n := range r.bootstrap.Facts().ConfigSources {
+		if source := n.Message.(*corev3.ConfigSource); xds.FromSnapshot(source) && !strings.HasPrefix(string(n.Path()), "dynamic_resources.") {
+			r.warn(r.bootstrap, n.Path(), fmt.Sprintf("%s asks an ADS server, and the bootstrap has none any more: what it got is not in a dump", n.Path()),
+				"write it into the source tree, or remove this; the values of a runtime layer are in /runtime")
+		}
+	}
+	b := proto.CloneOf(r.message())
+	dynamic := b.GetDynamicResources().ProtoReflect()
+	for _, field := range present(dynamic) {
+		r.warn(r.bootstrap, xds.Path("dynamic_resources").Field(string(field)),
+			fmt.Sprintf("dynamic_resources.%s is left out: the source tree has what it led to", field), "")
+	}
+	b.DynamicResources = nil
+	node := b.GetNode().ProtoReflect()
+	var own []string
+	for _, field := range present(node) {
+		if slices.Contains(envoysOwn, field) {
+			node.Clear(node.Descriptor().Fields().ByName(field))
+			own = append(own, string(field))
+		}
+	}
+	if len(own) > 0 {
+		f := r.bootstrap.Diagnostic(codeChange.Name, xds.Path("node").Field(own[0]), "left out of node: "+strings.Join(own, ", ")+", which Envoy sets itself")
+		f.Severity = diag.Info
+		r.found.Add(f)
+	}
+	r.bootstrap = r.bootstrap.With(b)
+}
+
+// present returns the names of the fields of a message that are set, in their order.
+func present(m protoreflect.Message) (names []protoreflect.Name) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		if m.IsValid() && m.Has(fields.Get(i)) {
+			names = append(names, fields.Get(i).Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,104 @@
+package importer
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// measure notes the endpoints whose health Envoy finds out itself.
+func (r *reading) measure(of *xds.Resource) {
+	c, ok := of.Message().(*clusterv3.Cluster)
+	if !ok || len(c.GetHealthChecks()) == 0 && c.GetOutlierDetection() == nil {
+		return
+	}
+	for _, s := range of.Facts().Subscriptions {
+		if s.Target == xds.Endpoints {
+			r.measured[s.Name] = true
+		}
+	}
+}
+
+// envoyOverprovisioning is what Envoy writes into a dump where nobody set the factor.
+const envoyOverprovisioning = 140
+
+// asWritten returns endpoints as somebody would write them: a dump has all defaults in them, and
+// the health that Envoy has measured.
+func (r *reading) asWritten(of *xds.Resource) *xds.Resource {
+	m, ok := proto.Clone(of.Message()).(*endpointv3.ClusterLoadAssignment)
+	if !ok {
+		return of
+	}
+	if m.GetPolicy().GetOverprovisioningFactor().GetValue() == envoyOverprovisioning {
+		m.Policy.OverprovisioningFactor = nil
+	}
+	if proto.Size(m.GetPolicy()) == 0 {
+		m.Policy = nil
+	}
+	measured := 0
+	for _, l := range m.GetEndpoints() {
+		if proto.Size(l.GetLocality()) == 0 {
+			l.Locality = nil
+		}
+		if l.GetLoadBalancingWeight().GetValue() == 0 { // which nobody may write
+			l.LoadBalancingWeight = nil
+		}
+		for _, e := range l.GetLbEndpoints() {
+			if plain(e, r.measured[m.GetClusterName()]) {
+				measured++
+			}
+		}
+	}
+	if measured > 0 {
+		r.warn(of, "endpoints", fmt.Sprintf("%s of %s were not healthy when the dump was made, and are imported without that: Envoy checks their health", diag.Count(measured, "endpoint"), of.Key), "")
+	}
+	return of.With(m)
+}
+
+// plain removes from an endpoint what Envoy writes where nobody set it. It reports whether that was
+// a health which Envoy has measured.
+func plain(e *endpointv3.LbEndpoint, measured bool) (unhealthy bool) {
+	switch e.GetHealthStatus() {
+	case corev3.HealthStatus_HEALTHY:
+		e.HealthStatus = corev3.HealthStatus_UNKNOWN
+	case corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_DEGRADED:
+		if measured {
+			e.HealthStatus, unhealthy = corev3.HealthStatus_UNKNOWN, true
+		}
+	}
+	if e.GetLoadBalancingWeight().GetValue() == 1 {
+		e.LoadBalancingWeight = nil
+	}
+	if proto.Size(e.GetMetadata()) == 0 {
+		e.Metadata = nil
+	}
+	if at := e.GetEndpoint(); at != nil && proto.Size(at.GetHealthCheckConfig()) == 0 {
+		at.HealthCheckConfig = nil
+	}
+	return unhealthy
+}
+
+// kept is what a dump does not say of resources of a type, as Envoy does not keep it.
+var kept = map[*xds.Type]string{
+	xds.Endpoints: "endpoints are imported without proximity, disable_active_health_check, endpoint_stale_after and weighted_priority_health, which are not in a dump",
+	xds.Secret:    "secrets are imported with the content of files that they may have named: a dump has no names of files, and Envoy follows these no more",
+}
+
+// noteKept says what a dump does not have, once for each type that is imported.
+func (r *reading) noteKept() {
+	told := make(map[*xds.Type]bool)
+	for _, i := range r.items {
+		if message := kept[i.Type]; message != "" && i.source.text != nil && !told[i.Type] {
+			told[i.Type] = true
+			f := i.Diagnostic(codeChange.Name, "", message)
+			f.Severity = diag.Info
+			r.found.Add(f)
+		}
+	}
+}
