@@ -44,6 +44,12 @@ func (r *reader) extensions(file string) extensionTable {
 				e.Route = protoreflect.FullName(value)
 			}
 		}
+		if newIn().extensions[extensionKey{e.Category, e.Name}] > r.release {
+			continue
+		}
+		if newIn().routes[e.Route] > r.release {
+			e.Route = ""
+		}
 		t.byCategory[e.Category] = append(t.byCategory[e.Category], e)
 		t.byName[extensionKey{e.Category, e.Name}] = e
 		for _, config := range []protoreflect.FullName{e.Config, e.Route} {

@@ -26,6 +26,9 @@ func (r *reader) perRouteTypes(file string) map[protoreflect.FullName]protorefle
 		default:
 			types[name] = name.Parent().Append(protoreflect.Name(words[1]))
 		}
+		if newIn().routes[types[name]] > r.release {
+			types[name] = ""
+		}
 	}
 	return types
 }

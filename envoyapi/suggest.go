@@ -21,7 +21,10 @@ func (v *Version) SuggestType(url string) (help, meant string) {
 	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 	successor, isOld := Successor(name)
 	_, err := protoregistry.GlobalTypes.FindMessageByName(name)
+	since, lacks := v.Lacks(name)
 	switch near := v.held().nearest(string(name)); {
+	case err == nil && lacks && !v.tables().absent[name]:
+		return fmt.Sprintf("it came with Envoy %s, after %s", since, v.Before(since)), ""
 	case err == nil && !v.Holds(name):
 		return "the Envoy " + v.Name + " binary leaves this type out", ""
 	case err == nil && strings.LastIndexByte(url, '/') < 1:

@@ -40,8 +40,8 @@ type tables struct {
 	tls       TLSNames
 }
 
-func read(folder fs.FS) (*tables, error) {
-	r := reader{folder: folder}
+func read(folder fs.FS, of release) (*tables, error) {
+	r := reader{folder: folder, release: of}
 	t := &tables{
 		absent:     r.set("absent-types.txt"),
 		extensions: r.extensions("extensions.txt"),
@@ -88,7 +88,9 @@ func must(t *tables, err error) *tables {
 // reader reads the files of a folder, and keeps the first error.
 type reader struct {
 	folder fs.FS
-	err    error
+	// release leaves out what is newer.
+	release release
+	err     error
 }
 
 // row is a line of a file: its words, of which there are as many as were asked for at least.

@@ -3,12 +3,14 @@
 // and functions of its languages. Envoy says all of that itself, and tests ask it again. A
 // Version is handed to those who judge by it.
 //
-// A version is a folder of texts here and a row in Versions. New makes one of any folder.
+// The latest version is a folder of texts here; an older one is a line of older-versions.txt, and
+// has of these texts what was there then, by since.txt. New makes a version of any folder.
 package envoyapi
 
 import (
 	"embed"
 	"io/fs"
+	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -20,14 +22,18 @@ type Version struct {
 	// Name is the version, as in 1.40.0.
 	Name string
 
+	// release is that of the name.
+	release release
+	// fleet has the versions that a Fleet is made of, the oldest first.
+	fleet []*Version
+
 	tables func() *tables
 	held   func() typeNames
+	newer  func() map[protoreflect.FullName]bool
 }
 
 // Versions are all that are known, the newest first.
-var Versions = []*Version{
-	linked("1.40.0"),
-}
+var Versions = append([]*Version{linked("1.40.0", "1.40.0")}, older()...)
 
 // Latest is the version that the Go packages of the API belong to.
 var Latest = Versions[0]
@@ -35,28 +41,42 @@ var Latest = Versions[0]
 //go:embed v*/*.txt
 var folders embed.FS
 
-func linked(name string) *Version {
-	folder, err := fs.Sub(folders, "v"+name)
+// olderVersions are those that know a part of what the latest does: since.txt says which.
+//
+//go:embed older-versions.txt
+var olderVersions string
+
+func older() (list []*Version) {
+	for _, name := range strings.Fields(olderVersions) {
+		list = append(list, linked(name, "1.40.0"))
+	}
+	return list
+}
+
+// linked is a version by the texts of another.
+func linked(name, texts string) *Version {
+	folder, err := fs.Sub(folders, "v"+texts)
 	if err != nil {
 		panic(err) // the name is one of ours
 	}
 	return New(name, folder)
 }
 
-// New returns the version that a folder describes, by the same files as v1.40.0 has. They are
-// read when something is first asked; a file that is missing or malformed is a panic then, as
-// folders are part of a program.
+// New returns the version that a folder describes, by the same files as v1.40.0 has, less what
+// since.txt says is newer. The files are read when something is first asked; one that is missing
+// or malformed is a panic then, as folders are part of a program.
 func New(name string, folder fs.FS) *Version {
-	v := &Version{Name: name}
-	v.tables = sync.OnceValue(func() *tables { return must(read(folder)) })
+	v := &Version{Name: name, release: releaseOf(name)}
+	v.tables = sync.OnceValue(func() *tables { return must(read(folder, v.release)) })
 	v.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds) })
+	v.newer = sync.OnceValue(func() map[protoreflect.FullName]bool { return messagesWithNewer(v.release) })
 	return v
 }
 
 // Holds reports whether the binary holds a message type of the API that is linked. Where it does not, "could not find
 // @type" loses the whole file, however deep the type stands.
 func (v *Version) Holds(name protoreflect.FullName) bool {
-	if v.tables().absent[name] {
+	if _, lacks := v.Lacks(name); lacks || v.tables().absent[name] {
 		return false
 	}
 	_, err := protoregistry.GlobalTypes.FindMessageByName(name)

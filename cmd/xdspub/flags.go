@@ -31,6 +31,7 @@ func sourceFlags() []cli.Flag {
 		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: resources of the tree may refer to its static resources"},
 		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree with no resources; publishing it removes every listener and cluster from Envoy", DisableDefaultText: true},
 		&cli.StringSliceFlag{Category: groupRules, Name: "profile", EnvVars: env("profile"), Usage: "judge for clients of this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve and bootstrap envoy, grpc for bootstrap grpc, else envoy-file; envoy-file is always one with --out)"},
+		&cli.StringSliceFlag{Category: groupRules, Name: "envoy-version", EnvVars: env("envoy-version"), Usage: "judge for Envoys of this version: `" + strings.Join(check.EnvoyReleases(), "|") + "`; if it is repeated, what one of them lacks is an error (default: the latest)"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "disable", EnvVars: env("disable"), Usage: "turn off `RULE`"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "enable", EnvVars: env("enable"), Usage: "turn on `RULE`, which is off by default"},
 		&cli.BoolFlag{Category: groupRules, Name: "warnings-as-errors", EnvVars: env("warnings-as-errors"), Usage: "treat warnings as errors: exit status 1, and nothing is published", DisableDefaultText: true},
@@ -106,6 +107,10 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 	}
 	if len(o.Profiles) > 0 && value(v, "out", v.c.Path) != "" {
 		o.Profiles = append(slices.Clone(o.Profiles), check.Files)
+	}
+	var unknown string
+	if o.Envoy, unknown = check.EnvoyOf(value(v, "envoy-version", v.c.StringSlice)); unknown != "" {
+		return o, v.invalid("envoy-version", unknown, oneOf(check.EnvoyReleases()))
 	}
 	for _, pattern := range o.Ignore {
 		if _, err := filepath.Match(pattern, ""); err != nil {

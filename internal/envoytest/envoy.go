@@ -34,6 +34,8 @@ type Options struct {
 	Args []string
 	// Dir is the working directory; "" means a new one.
 	Dir string
+	// Binary is the path of the Envoy to run; "" means that of the function Binary.
+	Binary string
 }
 
 // Envoy is a process that was started for a test, and ends with it.
@@ -91,7 +93,10 @@ func Validate(t testing.TB, config []byte) (ok bool, output string) {
 // launch starts the process and leaves it to the test's cleanup to end it.
 func launch(t testing.TB, o Options) *Envoy {
 	t.Helper()
-	binary := Binary(t)
+	binary := o.Binary
+	if binary == "" {
+		binary = Binary(t)
+	}
 	files, err := os.MkdirTemp(t.ArtifactDir(), "envoy-")
 	if err != nil {
 		t.Fatal(err)

@@ -33,10 +33,22 @@ import (
 // XDSPUB_ENVOY. It downloads nothing. A test without Envoy ends here.
 func Binary(t testing.TB) string {
 	t.Helper()
+	return binary(t)
+}
+
+// Older returns the path of an older Envoy, such as 1.39.3, as Binary does.
+func Older(t testing.TB, version string) string {
+	t.Helper()
+	return binary(t, version)
+}
+
+func binary(t testing.TB, version ...string) string {
+	t.Helper()
 	script := filepath.Join(moduleRoot(t), "scripts", "envoy")
-	out, err := exec.Command(script, "--no-install").Output()
+	out, err := exec.Command(script, append([]string{"--no-install"}, version...)...).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		missing := "THE REAL ENVOY IS MISSING, NOTHING WAS TESTED. Install it: scripts/envoy\n" + string(failed.Stderr)
+		install := strings.Join(append([]string{"scripts/envoy"}, version...), " ")
+		missing := "THE REAL ENVOY IS MISSING, NOTHING WAS TESTED. Install it: " + install + "\n" + string(failed.Stderr)
 		if os.Getenv("CI") == "true" || os.Getenv("XDSPUB_REQUIRE_ENVOY") == "1" {
 			t.Fatal(missing)
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/follow"
 	"xdspub/internal/certs"
 	"xdspub/load"
@@ -27,7 +28,8 @@ import (
 // example is a source tree in which a rule finds something.
 type example struct {
 	code  diag.Code
-	files []*file // of the tree, and bootstrap.yaml, what the Envoy has of its own
+	envoy *envoyapi.Version // nil is the latest
+	files []*file           // of the tree, and bootstrap.yaml, what the Envoy has of its own
 	// all is what the whole tree gives, shown the finding that it is an example of.
 	all   diag.List
 	shown diag.Diagnostic
@@ -54,6 +56,9 @@ func exampleOf(root string, code diag.Code) (*example, error) {
 		return nil, err
 	}
 	e := &example{code: code}
+	if name, ok := strings.CutPrefix(string(archive.Comment), "envoy-version: "); ok {
+		e.envoy = envoyapi.Named(strings.TrimSpace(name))
+	}
 	tree := ""
 	for _, f := range archive.Files {
 		top, name, _ := strings.Cut(f.Name, "/")
@@ -217,7 +222,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return nil, "", err
 	}
-	o := validate.Options{Now: certs.Now, Enable: []string{e.code.Name}}
+	o := validate.Options{Envoy: e.envoy, Now: certs.Now, Enable: []string{e.code.Name}}
 	for _, r := range rules.All {
 		if r.Code == e.code.Name {
 			o.Profiles = r.Profiles[:min(1, len(r.Profiles))]

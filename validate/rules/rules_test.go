@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/follow"
 	"xdspub/internal/certs"
 	"xdspub/internal/fixing"
@@ -68,7 +69,7 @@ func unsound(r *validate.Rule) string {
 //
 // stands on each line where a finding of the rule must be, and nowhere else; it
 // matches "severity: message; help: …; file:line: related message". Findings of
-// other rules are unwanted.
+// other rules are unwanted. Above the first file may stand "envoy-version: 1.36".
 func TestRules(t *testing.T) {
 	for _, rule := range rules.All {
 		t.Run(rule.Code, func(t *testing.T) {
@@ -79,6 +80,9 @@ func TestRules(t *testing.T) {
 			}
 			if rule.OptIn {
 				options.Enable = []string{rule.Code}
+			}
+			if name, ok := strings.CutPrefix(string(archive.Comment), "envoy-version: "); ok {
+				options.Envoy = envoyapi.Named(strings.TrimSpace(name))
 			}
 			trees, wants := examples(t, archive)
 			for _, kind := range []string{"bad", "good"} {

@@ -204,6 +204,9 @@ func instead(v *envoyapi.Version, e extension, category string, config protorefl
 	if found, ok := v.ExtensionNamed(category, e.name); ok && found.Config != "" && found.Config != config {
 		return "write \"@type\": " + xds.URLPrefix + string(found.Config)
 	}
+	if name, since, lacks := v.LacksExtension(category, config); lacks {
+		return fmt.Sprintf("%s is unknown to Envoy %s: it came with %s", name, v.Before(since), since)
+	}
 	if categories := v.Categories(config); len(categories) > 0 {
 		var nouns []string
 		for _, other := range categories {

@@ -12,6 +12,7 @@ var Rules = []*validate.Rule{
 	fieldConstraint,
 	maxBelowBase,
 	nestedTooDeeply,
+	newerThanEnvoy,
 	notAHost,
 	notANumber,
 	portOutOfRange,

@@ -1,0 +1,23 @@
+package check
+
+import "xdspub/envoyapi"
+
+// EnvoyReleases returns the names of the releases of Envoy that EnvoyOf takes, the oldest first.
+func EnvoyReleases() []string { return envoyapi.Releases() }
+
+// EnvoyOf returns the version for Rules.Envoy where there are Envoys of several releases: nil where
+// none is given. A name that is no release is returned as unknown.
+func EnvoyOf(releases []string) (of *envoyapi.Version, unknown string) {
+	var fleet []*envoyapi.Version
+	for _, name := range releases {
+		v := envoyapi.Named(name)
+		if v == nil {
+			return nil, name
+		}
+		fleet = append(fleet, v)
+	}
+	if fleet == nil {
+		return nil, ""
+	}
+	return envoyapi.Fleet(fleet), ""
+}

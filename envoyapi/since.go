@@ -1,0 +1,171 @@
+package envoyapi
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// What came with which release, after the oldest that is known. What is not in it, all have.
+
+//go:embed since.txt
+var sinceText string
+
+// release is a release of Envoy without its patches: 1040 is 1.40.
+type release int
+
+// releaseOf returns the release of a version such as 1.40 or 1.40.0; 0 where it is none.
+func releaseOf(version string) release {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errA := strconv.ParseUint(major, 10, 8)
+	b, errB := strconv.ParseUint(minor, 10, 8)
+	if errA != nil || errB != nil {
+		return 0
+	}
+	return release(a*1000 + b)
+}
+
+func (r release) String() string { return fmt.Sprintf("%d.%d", r/1000, r%1000) }
+
+// sinceTable has the releases that brought something.
+type sinceTable struct {
+	// api has fields, types, and the values of enums below the enum's own name.
+	api        map[protoreflect.FullName]release
+	extensions map[extensionKey]release
+	// routes has the types that a filter reads for routes, but did not before.
+	routes map[protoreflect.FullName]release
+}
+
+var newIn = sync.OnceValue(func() sinceTable {
+	t := sinceTable{make(map[protoreflect.FullName]release), make(map[extensionKey]release), make(map[protoreflect.FullName]release)}
+	for line := range strings.Lines(sinceText) {
+		words := strings.Fields(line)
+		if len(words) < 3 || words[0] == "#" {
+			continue
+		}
+		by, name := releaseOf(words[0]), protoreflect.FullName(words[2])
+		switch words[1] {
+		case "extension":
+			t.extensions[extensionKey{words[2], words[3]}] = by
+		case "route":
+			t.routes[name] = by
+		default:
+			t.api[name] = by
+		}
+	}
+	return t
+})
+
+// Lacks reports whether a field or a type of the API is newer than the version, and the release
+// that brought it.
+func (v *Version) Lacks(name protoreflect.FullName) (since string, lacks bool) {
+	return v.lacks(newIn().api[name])
+}
+
+// LacksValue is Lacks for a value of an enum.
+func (v *Version) LacksValue(ev protoreflect.EnumValueDescriptor) (since string, lacks bool) {
+	return v.Lacks(ev.Parent().FullName().Append(ev.Name()))
+}
+
+// LacksExtension is Lacks for the extension of a category that a configuration is for, which it
+// names.
+func (v *Version) LacksExtension(category string, config protoreflect.FullName) (name, since string, lacks bool) {
+	e, _ := Latest.ExtensionOf(category, config)
+	since, lacks = v.lacks(newIn().extensions[extensionKey{category, e.Name}])
+	return e.Name, since, lacks
+}
+
+func (v *Version) lacks(by release) (since string, lacks bool) {
+	if by <= v.release {
+		return "", false
+	}
+	return by.String(), true
+}
+
+// HasNewer reports whether messages of a type can hold what is newer than the version: a field, or
+// a value of an enum.
+func (v *Version) HasNewer(message protoreflect.FullName) bool { return v.newer()[message] }
+
+// messagesWithNewer returns the types of messages that can hold what is newer than a release.
+func messagesWithNewer(than release) map[protoreflect.FullName]bool {
+	found := make(map[protoreflect.FullName]bool)
+	enums := make(map[protoreflect.FullName]bool)
+	for name, by := range newIn().api {
+		if by > than {
+			enums[name.Parent()] = true // of fields these are the messages, which are no enums
+		}
+	}
+	if len(enums) == 0 {
+		return found
+	}
+	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
+		md := mt.Descriptor()
+		for i := range md.Fields().Len() {
+			fd := md.Fields().Get(i)
+			if newIn().api[fd.FullName()] > than || fd.Enum() != nil && enums[fd.Enum().FullName()] {
+				found[md.FullName()] = true
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// Fleet returns a version for Envoys of several: it has what all of them have, and is named as the
+// oldest. It needs one at least.
+func Fleet(of []*Version) *Version {
+	fleet := slices.Clone(of)
+	slices.SortFunc(fleet, func(a, b *Version) int { return int(a.release - b.release) })
+	fleet = slices.Compact(fleet)
+	if len(fleet) == 1 {
+		return fleet[0]
+	}
+	all := *fleet[0]
+	all.fleet = fleet
+	return &all
+}
+
+// Before returns the releases of the version that are older than one, as text.
+func (v *Version) Before(since string) string {
+	var list []string
+	for _, one := range v.fleet {
+		if one.release < releaseOf(since) {
+			list = append(list, one.release.String())
+		}
+	}
+	return cmp.Or(strings.Join(list, " and "), v.release.String())
+}
+
+var versionText = regexp.MustCompile(`^(\d+\.\d+)(\.\d+)?$`)
+
+// Named returns the version of a release, given as 1.40 or with a patch, as 1.40.0; nil where that
+// is none that is known. 1.4 is 1.40: to YAML that is the same number.
+func Named(name string) *Version {
+	m := versionText.FindStringSubmatch(name)
+	if m == nil {
+		return nil
+	}
+	for _, v := range Versions {
+		if is := v.release.String(); is == m[1] || strings.TrimRight(is, "0") == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// Releases returns the names that Named takes, without patches, the oldest first.
+func Releases() (names []string) {
+	for _, v := range slices.Backward(Versions) {
+		names = append(names, v.release.String())
+	}
+	return names
+}

