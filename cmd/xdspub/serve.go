@@ -203,5 +203,6 @@ func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 		return err
 	}
 	o.Server = s
+	holdLess(50)
 	return s.RunWhile(ctx, func(ctx context.Context) error { return watchUntil(ctx, v, o, servedOptions, hangup) })
 }

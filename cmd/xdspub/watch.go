@@ -54,6 +54,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, a
 			}
 			ctx, stop := untilSignal(c)
 			defer stop()
+			holdLess(25)
 			return watchUntil(ctx, &v, o, publishOptions, hangup)
 		},
 	}
@@ -92,7 +93,6 @@ func watchUntil(ctx context.Context, v *values, o controller.Options, options op
 			return refuse(v.c, checked)
 		}
 	}
-	holdLess()
 	w := controller.New(o)
 	defer w.Close()
 	return w.Watch(ctx, controller.WatchOptions{
@@ -108,12 +108,12 @@ func watchUntil(ctx context.Context, v *values, o controller.Options, options op
 	})
 }
 
-// holdLess has the garbage collector let the heap of a watch grow by a third, not to the double, before
-// it collects: a watch is idle for most of its life, and what it holds counts all the time. GOGC
-// says otherwise.
-func holdLess() {
+// holdLess has the garbage collector let the heap grow by that percentage, not to the double, before
+// it collects: a watch is idle for most of its life, and what it holds counts all the time. A server
+// has more to do. GOGC says otherwise.
+func holdLess(percent int) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(33)
+		debug.SetGCPercent(percent)
 	}
 }
 
