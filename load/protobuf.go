@@ -178,10 +178,6 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 // walks the resource only where its text does not show that there is nothing of the kind.
 func (d *decoder) settle(v value, r *xds.Resource) {
 	files, urls := d.tree != nil && v.mayNameFiles(), d.tree != nil && v.mayHoldURLNames()
-	settles := func(n *xds.Node) (changed bool) {
-		changed = files && d.inline(r, n, v.doc.source)
-		return urls && n.Respell() || changed
-	}
 	switch v.doc.source.format {
 	case formatBinary, formatText:
 		if r.Packed = !urls && !xds.Contains(r.Message(), needsLook); r.Packed {
@@ -189,17 +185,24 @@ func (d *decoder) settle(v value, r *xds.Resource) {
 		}
 		r.Edit(func(n *xds.Node) bool {
 			d.unknownNumber(r, n)
-			return settles(n)
+			return d.changes(r, n, v.doc.source, files, urls)
 		})
 	default:
 		r.Packed = true // by protojson
 		if files || urls {
-			r.Edit(settles)
+			r.Edit(func(n *xds.Node) bool { return d.changes(r, n, v.doc.source, files, urls) })
 		}
 	}
 	if urls {
 		r.Respelled()
 	}
+}
+
+// changes puts the files into a message that it names, and spells names in it that are URLs. It reports
+// whether the message has changed.
+func (d *decoder) changes(r *xds.Resource, n *xds.Node, s *source, files, urls bool) (changed bool) {
+	changed = files && d.inline(r, n, s)
+	return urls && n.Respell() || changed
 }
 
 // mayHoldURLNames reports whether the resource in v may have a name that is a URL. What Envoy
