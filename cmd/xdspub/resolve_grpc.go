@@ -12,6 +12,7 @@ import (
 	"xdspub/check"
 	"xdspub/grpcboot"
 	"xdspub/xds"
+	"xdspub/xds/xdstp"
 )
 
 // resolveGRPC prints what a gRPC program asks for, and whether a source tree has it.
@@ -110,9 +111,9 @@ func inTree(c *cli.Context, r *grpcboot.Resolved, line func(name, text string)) 
 		line("tree:", fmt.Sprintf("%s has %s, and is not served", source, faults))
 		return &exit{status: exitRefused}
 	}
-	names := []string{r.Listener}
-	if r.ByGo != "" {
-		names = append(names, r.ByGo)
+	names := []string{xdstp.Canonical(r.Listener)}
+	if byGo := xdstp.Canonical(r.ByGo); byGo != "" && byGo != names[0] {
+		names = append(names, byGo)
 	}
 	missing := false
 	for _, name := range names {

@@ -66,7 +66,7 @@ var may = map[string][]string{
 	"serve/admit":            {"event", "xds"},
 	"serve/rest":             {"diag", "xds", "xds/xdstp", "serve/admit", "serve/cache"},
 	"clients":                {"diag"},
-	"cmd/xdspub":             {"event", "diag", "gitdir", "report", "quorum", "xds", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "baseline", "planner", "policy", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
+	"cmd/xdspub":             {"event", "diag", "gitdir", "report", "quorum", "xds", "xds/xdstp", "load", "render", "publish", "watch", "bootstrap", "bootstrap/trial", "grpcboot", "initial", "importer", "envoy", "control", "check", "baseline", "planner", "policy", "published", "serve", "status", "trim", "controller", "pipeline", "internal/fspath", "serve/admit", "serve/cache", "serve/listen", "clients", "serve/csds"},
 	"serve/csds":             {"clients", "safefile", "xds"},
 	"control":                {"clients", "diag"},
 	"validate/cel":           {"validate/re2"},
