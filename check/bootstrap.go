@@ -31,7 +31,7 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	if o.Draft != nil {
 		o.Path = o.Draft.Name
 	}
-	followed, err := follow.Bootstrap(ctx, o.Path, follow.Options{Envoy: o.Envoy, Root: o.Root, Disable: o.Disable, Draft: o.Draft})
+	followed, err := follow.Bootstrap(ctx, o.Path, follow.Options{Envoy: o.Envoy, Root: o.Root, Disable: o.Disable, StubSecrets: o.StubSecrets, Draft: o.Draft})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

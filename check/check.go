@@ -30,6 +30,8 @@ type Rules struct {
 	Overrides policy.Overrides
 	// Profiles are the names of those for whom resources are judged; empty means Files.
 	Profiles []string
+	// StubSecrets says that files of certificates, keys and other secrets may be missing on this machine.
+	StubSecrets bool
 	// Timings makes a check measure its stages.
 	Timings bool
 }
@@ -164,6 +166,50 @@ func (r *Result) Keep(list diag.List) {
 	r.add(list)
 }
 
+// Only leaves out the findings that do not concern somebody, and counts them as hidden.
+func (r *Result) Only(concerns func(diag.Diagnostic) bool) {
+	few := r.Diagnostics[:0:0]
+	for _, d := range r.Diagnostics {
+		if concerns(d) {
+			few = append(few, d)
+		}
+	}
+	r.Summary.Hidden.Errors += r.Diagnostics.Count(diag.Error) - few.Count(diag.Error)
+	r.Summary.Hidden.Warnings += r.Diagnostics.Count(diag.Warning) - few.Count(diag.Warning)
+	r.Keep(few)
+}
+
+// Rename gives the files in findings other names.
+func (r *Result) Rename(name func(file string) string) {
+	was := make(map[string]string)
+	rename := func(file *string) {
+		is := name(*file)
+		was[is], *file = *file, is
+	}
+	for i := range r.Diagnostics {
+		d := &r.Diagnostics[i]
+		d.Related = slices.Clone(d.Related) // nobody else's
+		rename(&d.File)
+		for j := range d.Related {
+			rename(&d.Related[j].File)
+		}
+		for j := range d.Fixes {
+			d.Fixes[j].Edits = slices.Clone(d.Fixes[j].Edits)
+			for k := range d.Fixes[j].Edits {
+				rename(&d.Fixes[j].Edits[k].File)
+			}
+		}
+	}
+	line := r.Line
+	r.Line = func(p diag.Position) (string, bool) {
+		if file, ok := was[p.File]; ok {
+			p.File = file
+		}
+		return line(p)
+	}
+	r.Diagnostics = r.Diagnostics.Sort()
+}
+
 // Merge adds the findings and the counts of another check. It keeps the Snapshot of r.
 func (r *Result) Merge(other *Result) {
 	mine := r.Line
@@ -177,6 +223,8 @@ func (r *Result) Merge(other *Result) {
 		r.Timings.Load += other.Timings.Load
 		r.Timings.Rules.Add(&other.Timings.Rules)
 	}
+	r.Summary.Hidden.Errors += other.Summary.Hidden.Errors
+	r.Summary.Hidden.Warnings += other.Summary.Hidden.Warnings
 	r.Summary.Files += other.Summary.Files
 	r.Summary.Resources += other.Summary.Resources
 	r.add(other.Diagnostics) // its own Overrides were applied

@@ -52,7 +52,7 @@ type Tree struct {
 func New(o Options) *Tree {
 	return &Tree{
 		options: o,
-		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay, Streams: !o.Rules.forFiles()}),
+		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay, StubSecrets: o.StubSecrets, Streams: !o.Rules.forFiles()}),
 		judge:   validate.NewJudge(rules.All).Run,
 	}
 }

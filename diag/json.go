@@ -13,6 +13,19 @@ type Summary struct {
 	Warnings  int `json:"warnings"`
 	Files     int `json:"files"`
 	Resources int `json:"resources"`
+	// Hidden counts findings that nobody asked for.
+	Hidden Hidden `json:"hidden,omitzero"`
+}
+
+// Hidden counts findings that are not shown, by severity.
+type Hidden struct {
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+}
+
+// String returns the count in a few words: 1 error, 2 warnings.
+func (h Hidden) String() string {
+	return fmt.Sprintf("%s, %s", Count(h.Errors, "error"), Count(h.Warnings, "warning"))
 }
 
 // String returns the summary in a few words: 1 error, 2 warnings in 30 resources of 4 files.

@@ -221,6 +221,9 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 		}
 		path := f.resolve(m.GetFilename())
 		data, err := load.ReadData(path)
+		if f.stubs(n) && errors.Is(err, load.ErrMissing) {
+			return false
+		}
 		if err != nil {
 			report := f.report
 			if idle || f.envoy.DoesWithoutFile(n.Field()) {
@@ -238,6 +241,9 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 	})
 }
 
+// stubs reports whether the files that a node names may be missing here.
+func (f *follower) stubs(n *xds.Node) bool { return f.options.StubSecrets && n.OfSecret() }
+
 // named checks that the files which a message names are there.
 func (f *follower) named(r *xds.Resource, n *xds.Node) {
 	m := n.Message.ProtoReflect()
@@ -247,7 +253,7 @@ func (f *follower) named(r *xds.Resource, n *xds.Node) {
 		if path == "" || !f.isWatched(r, n) || opensNothing(n) {
 			continue
 		}
-		if _, err := os.Stat(f.resolve(path)); err != nil {
+		if _, err := os.Stat(f.resolve(path)); err != nil && !(f.stubs(n) && errors.Is(err, fs.ErrNotExist)) {
 			f.report(r, codeMissingPath, n.Path().Field(string(name)), fmt.Sprintf("%s: %v: %s", path, fspath.Reason(err), r.Refusal()), f.rootHelp(path))
 		}
 	}

@@ -43,6 +43,8 @@ type Options struct {
 	Root string
 	// Disable holds the codes of findings that are left out.
 	Disable []string
+	// StubSecrets says that certificates, keys and other secrets may be missing on this machine.
+	StubSecrets bool
 	// Draft is the text of a bootstrap that is still to be written: it is read instead of a file.
 	// The files that it leads to may be missing yet, and what Envoy subscribes to is not read.
 	Draft *load.Input

@@ -51,6 +51,12 @@ func (d *decoder) lose(f diag.Diagnostic) {
 	d.file.partial = true
 }
 
+// unreadable notes that a document can't be read. It may hold resources, if its file looks like that:
+// templates and the files of other programs do not.
+func (d *decoder) unreadable() {
+	d.file.partial = d.file.partial || envoyText.Match(d.file.source.data())
+}
+
 // value is one JSON value of a document: text, and where it stands in the
 // document as the source has it.
 type value struct {
@@ -136,7 +142,7 @@ func (d *decoder) object(v value) {
 	}
 	if !typed {
 		if f := v.foreignDocument(members); f != nil {
-			d.lose(v.notXDS(*f))
+			d.foreign(v, v.notXDS(*f), f.key)
 			return
 		}
 	}
@@ -154,8 +160,19 @@ func (d *decoder) object(v value) {
 		}
 		f := v.finding(codeUnknownDocument, "the document is not an xDS resource: it has no @type, resources or static_resources", help)
 		v.meantType(&f, "", members)
-		d.lose(f)
+		d.foreign(v, f, ok || typeOf(members) != nil)
 	}
+}
+
+// foreign reports a document that is of another program, as far as can be seen: no resource is
+// missing for it, such as in a git work tree with all kinds of files. ours says that it holds
+// something of Envoy's nevertheless.
+func (d *decoder) foreign(v value, f diag.Diagnostic, ours bool) {
+	if ours || envoyText.Match(v.text) {
+		d.lose(f)
+		return
+	}
+	d.report(f)
 }
 
 // urlIn is the @type of an object, empty where that is no text.

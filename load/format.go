@@ -85,6 +85,11 @@ func (f format) row() formatRow {
 	return formatRow{}
 }
 
+// HoldsResources reports whether a file of a source tree is read as resources, by its name.
+func HoldsResources(path string) bool {
+	return !Hidden(filepath.Base(path)) && formatOf(path) != formatOther
+}
+
 // Suffixes lists the suffixes of resource files for a person, as in ".json, .yaml or .pb".
 func Suffixes() string {
 	var all []string

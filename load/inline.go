@@ -49,7 +49,7 @@ func (i *inlined) same(t *tree) bool {
 func (d *decoder) inline(r *xds.Resource, n *xds.Node, s *source) bool {
 	switch m := n.Message.(type) {
 	case *corev3.DataSource:
-		return isRelative(m) && !d.enough() && d.inlineSource(r, n.Path(), m, filepath.Dir(s.name))
+		return isRelative(m) && !d.enough() && d.inlineSource(r, n, m, filepath.Dir(s.name))
 	case *tlsv3.TlsCertificate:
 		held := append(m.GetSignedCertificateTimestamp(), m.GetCertificateChain(), m.GetPrivateKey(), m.GetPkcs12(), m.GetPassword(), m.GetOcspStaple())
 		return slices.ContainsFunc(held, isRelative) && unwatch(&m.WatchedDirectory)
@@ -94,8 +94,8 @@ func unwatch(w **corev3.WatchedDirectory) bool {
 	return true
 }
 
-func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSource, dir string) bool {
-	path := filepath.Join(dir, filepath.FromSlash(m.GetFilename()))
+func (d *decoder) inlineSource(r *xds.Resource, n *xds.Node, m *corev3.DataSource, dir string) bool {
+	at, path := n.Path(), filepath.Join(dir, filepath.FromSlash(m.GetFilename()))
 	if d.tree.full() {
 		f := r.Diagnostic(codeTooLarge.Name, at.Field("filename"), fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is used", d.tree.most))
 		f.Help = "use a large file once, in a resource that the others refer to"
@@ -109,6 +109,9 @@ func (d *decoder) inlineSource(r *xds.Resource, at xds.Path, m *corev3.DataSourc
 		f := r.Diagnostic(codeOutside.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), outside))
 		f.Help = outsideHelp
 		d.report(f)
+		return false
+	}
+	if d.tree.stubSecrets && n.OfSecret() && errors.Is(err, ErrMissing) {
 		return false
 	}
 	if err != nil {
@@ -147,10 +150,13 @@ func ReadData(path string) ([]byte, error) {
 	return data, reason(err)
 }
 
+// ErrMissing is the error of ReadData for a file that does not exist.
+var ErrMissing = errors.New("the file does not exist")
+
 // reason is an error without the path in it, in plain words where the file does not exist.
 func reason(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the file does not exist")
+		return ErrMissing
 	}
 	return fspath.Reason(err)
 }

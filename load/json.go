@@ -29,7 +29,7 @@ func (d *decoder) jsonSource() {
 		loose, ok := looseJSON(text)
 		if !s.byEnvoy || !ok {
 			d.report(faults...)
-			d.file.partial = true
+			d.unreadable()
 			return
 		}
 		d.report(leniently(faults)...)

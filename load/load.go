@@ -44,6 +44,9 @@ type Options struct {
 	// Overlay has texts that are read as if they were the files at these paths, such as what
 	// an editor has not saved. They replace files of the tree, and add to them.
 	Overlay map[string][]byte
+	// StubSecrets says that certificates, keys and other secrets may be missing on this machine: where a
+	// resource names a file of one that does not exist, it keeps the name.
+	StubSecrets bool
 	// Streams says that the resources go to clients by streams alone: there a TTL counts, and in
 	// files Envoy ignores it.
 	Streams bool
@@ -124,7 +127,7 @@ func (l *Loader) open(root string) (t *tree, single bool, err error) {
 	if t, err = openTree(dir, l.options.Allow); err != nil {
 		return nil, false, err
 	}
-	t.most, t.now, t.overlay = l.bytes, l.now, l.overlay
+	t.most, t.now, t.overlay, t.stubSecrets = l.bytes, l.now, l.overlay, l.options.StubSecrets
 	return t, single, nil
 }
 

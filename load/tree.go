@@ -23,7 +23,9 @@ type tree struct {
 	most    int64        // bytes
 	now     func() time.Time
 	overlay overlay
-	ended   func() bool // whether nobody waits for what is read; nil where somebody surely does
+	// stubSecrets is Options.StubSecrets.
+	stubSecrets bool
+	ended       func() bool // whether nobody waits for what is read; nil where somebody surely does
 
 	resources atomic.Int64 // that were read
 }

@@ -49,7 +49,7 @@ func (d *decoder) whole(doc *document) {
 	}
 	d.report(findings...)
 	if !readable {
-		d.file.partial = true
+		d.unreadable()
 	} else if string(json) != "null" {
 		d.document(doc, json)
 	}

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	udpaannotations "github.com/cncf/xds/go/udpa/annotations"
@@ -19,6 +20,13 @@ func holdsSecret(n *Node) bool {
 		r := n.Message.ProtoReflect()
 		return r.Has(fd) && holdsContent(fd, r.Get(fd))
 	})
+}
+
+// OfSecret reports whether the node is a field of a certificate, a key or another secret, or of what
+// these are verified by: a file that it names is one that only some machines have.
+func (n *Node) OfSecret() bool {
+	return n.Parent != nil && (strings.HasPrefix(string(n.Parent.Name()), "envoy.extensions.transport_sockets.tls.") ||
+		slices.ContainsFunc(n.Parent.shape.sensitive, func(fd protoreflect.FieldDescriptor) bool { return fd.FullName() == n.Field() }))
 }
 
 var credentialHeaders = map[string]bool{

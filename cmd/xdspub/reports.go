@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -142,8 +141,7 @@ func writeReport(c *cli.Context, w io.Writer, o output, checked *check.Result, r
 	if err := writeText(w, shown(c, checked, r.ExitStatus != exitOK), text); err != nil || c.Bool("quiet") {
 		return err
 	}
-	_, err := fmt.Fprintln(w, checked.Summary)
-	return err
+	return writeSummary(w, checked.Summary)
 }
 
 // repositoryRoot returns the root of the git work tree around the current directory, or that

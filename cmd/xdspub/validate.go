@@ -14,6 +14,7 @@ import (
 	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/report"
+	"xdspub/scope"
 )
 
 func validateCommand() *cli.Command {
@@ -28,6 +29,9 @@ Examples:
   xdspub validate config/                       a directory of resources
   xdspub validate envoy.yaml                    a bootstrap, and every file that Envoy reads by it
   xdspub validate grpc.json                     a bootstrap of gRPC clients: JSON with xds_servers
+  xdspub validate config/routes/a.yaml          one file, as part of its tree: the folder above with
+                                                an xdspub.yaml, or the git work tree
+  xdspub validate --changed-since main config/  what a pull request is to blame for
   xdspub validate --format json config/         for a program
   xdspub validate --format sarif --output r.sarif --format github config/
                                                 several reports: one in a file, one printed
@@ -36,6 +40,9 @@ Examples:
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
 more about a finding.`,
 		Flags: slices.Concat(sourceFlags(), baselineFlags(), []cli.Flag{
+			&cli.StringSliceFlag{Category: groupPrint, Name: "only", Usage: "print only findings about `PATH`, a file or a folder of the tree; references are followed through all of the tree"},
+			&cli.StringFlag{Category: groupPrint, Name: "changed-since", Usage: "print only findings in files that differ from those of the git revision `REV`, and those that the tree did not have then"},
+			&cli.StringFlag{Category: groupRules, Name: "secrets", Value: secretsRead, Usage: "`read|stub`; stub: a file of a certificate, a key or another secret may be missing, as in CI; read: that is an error"},
 			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "Envoy's working directory `DIR`: relative paths in a bootstrap start there (default: the current directory)"},
 			stdinFormatFlag(),
 			stdinFilenameFlag(),
@@ -64,6 +71,9 @@ func validateAction(c *cli.Context) error {
 	}
 	if err := stdinFormatUsed(c); err != nil {
 		return err
+	}
+	if s := c.String("secrets"); s != secretsRead && s != secretsStub {
+		return usagef("invalid --secrets %q: use %s or %s", s, secretsRead, secretsStub)
 	}
 	checked, trees, ok, err := checkAll(c)
 	if err != nil {
@@ -101,8 +111,14 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// checkAll judges each path as a tree or a bootstrap of its own, with its own
-// settings, and puts the findings together. It is not ok when one is refused.
+// The values of --secrets.
+const (
+	secretsRead = "read"
+	secretsStub = "stub"
+)
+
+// checkAll judges each tree and each bootstrap that is named, with its own settings, and puts the
+// findings together. It is not ok when one is refused.
 func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, err error) {
 	ok = true
 	followed := false
@@ -114,7 +130,19 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 	if err != nil {
 		return nil, nil, false, err
 	}
-	for _, path := range c.Args().Slice() {
+	paths, err := withoutRemoved(c)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	scopes := scope.Trees(paths, func(path string) bool { return isBootstrap(c, path) || grpcboot.Holds(path) })
+	if err := onlyInTrees(c, scopes); err != nil {
+		return nil, nil, false, err
+	}
+	if len(scopes) == 0 {
+		return &check.Result{}, nil, true, nil
+	}
+	for _, tree := range scopes {
+		path := tree.Path
 		v, err := settings(c, path)
 		if err != nil {
 			return nil, nil, false, err
@@ -123,11 +151,11 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 		if err != nil {
 			return nil, nil, false, err
 		}
-		o.Timings = c.Bool("timings")
+		o.Timings, o.StubSecrets = c.Bool("timings"), c.String("secrets") == secretsStub
 		checkOne := checkTree
 		if path != "-" && grpcboot.Holds(path) {
 			checkOne = checkGRPCBootstrap
-		} else if path != "-" && (load.HoldsBootstrap(path) || c.IsSet("root") && fspath.IsFile(path)) {
+		} else if path != "-" && isBootstrap(c, path) {
 			checkOne, followed = checkBootstrap, true
 		}
 		checked, err := checkOne(c, o, &unsaved)
@@ -135,6 +163,9 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 			return nil, nil, false, err
 		}
 		known.leaveOut(checked)
+		if err := narrow(c, checked, o, tree); err != nil {
+			return nil, nil, false, err
+		}
 		strict := value(v, "warnings-as-errors", c.Bool)
 		ok = ok && !checked.Invalid(strict)
 		trees = append(trees, reported(path, checked, strict))
@@ -153,9 +184,17 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 	return all, trees, ok, known.finish(c)
 }
 
+// isBootstrap reports whether a path is that of a bootstrap of Envoy.
+func isBootstrap(c *cli.Context, path string) bool {
+	return load.HoldsBootstrap(path) || c.IsSet("root") && fspath.IsFile(path)
+}
+
 // checkTree judges a source tree, one of its files, or standard input.
 func checkTree(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
 	if o.Path == "-" {
+		if err := hasNoHistory(c, "standard input"); err != nil {
+			return nil, err
+		}
 		in, err := standardInput(c)
 		if err != nil {
 			return nil, err
@@ -181,6 +220,9 @@ func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result,
 	if err := u.inBootstrap(o.Path); err != nil {
 		return nil, err
 	}
+	if err := hasNoHistory(c, o.Path); err != nil {
+		return nil, err
+	}
 	defer showProgress(c, "checking "+o.Path)()
 	return check.Bootstrap(c.Context, check.BootstrapOptions{Rules: o.Rules, Path: o.Path, Root: c.Path("root")})
 }
@@ -193,6 +235,9 @@ func checkGRPCBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Res
 		}
 	}
 	if err := u.inBootstrap(o.Path); err != nil {
+		return nil, err
+	}
+	if err := hasNoHistory(c, o.Path); err != nil {
 		return nil, err
 	}
 	return check.GRPCBootstrapFile(o.Path, o.Rules)

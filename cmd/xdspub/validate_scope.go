@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/load"
+	"xdspub/revision"
+	"xdspub/scope"
+)
+
+// withoutRemoved returns the paths that are named, without files that git knows and that are no
+// longer there: those that a commit has removed are named by git diff too.
+func withoutRemoved(c *cli.Context) (paths []string, err error) {
+	for _, path := range c.Args().Slice() {
+		_, err := os.Lstat(path)
+		if path == "-" || !errors.Is(err, fs.ErrNotExist) || !revision.Had(c.Context, path) {
+			paths = append(paths, path)
+			continue
+		}
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s is not there any more, so it is not checked\n", path)
+	}
+	return paths, nil
+}
+
+// narrow leaves out the findings about a tree that nobody asked for.
+func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.Tree) error {
+	for _, about := range []scope.Concerns{scope.About(tree.Named), scope.About(c.StringSlice("only"))} {
+		if about != nil {
+			checked.Only(about)
+		}
+	}
+	if rev := c.String("changed-since"); rev != "" {
+		if err := since(c, checked, o, rev); err != nil {
+			return fmt.Errorf("--changed-since %s: %w", rev, err)
+		}
+	}
+	if len(tree.Named) > 0 {
+		checked.Rename(tree.Shorten())
+	}
+	return nil
+}
+
+// since leaves out the findings that no change since a revision is to blame for.
+func since(c *cli.Context, checked *check.Result, o check.Options, rev string) error {
+	ctx, stop := interruptible(c) // to remove what is written meanwhile
+	defer stop()
+	concerns, err := scope.Since(ctx, o, rev, checked.Diagnostics)
+	if err != nil {
+		return err
+	}
+	checked.Only(concerns)
+	return nil
+}
+
+// onlyInTrees returns an error where a path of --only is in no tree.
+func onlyInTrees(c *cli.Context, trees []scope.Tree) error {
+	for _, path := range c.StringSlice("only") {
+		if !slices.ContainsFunc(trees, func(t scope.Tree) bool { return load.Contains(t.Path, nil, path) }) {
+			return usagef("--only %s is in no source tree that is checked: %s", path, strings.Join(c.Args().Slice(), ", "))
+		}
+	}
+	return nil
+}
+
+// hasNoHistory returns an error where --changed-since is given for what is no source tree.
+func hasNoHistory(c *cli.Context, path string) error {
+	if rev := c.String("changed-since"); rev != "" {
+		return usagef("--changed-since %s is for source trees, and %s is none", rev, path)
+	}
+	return nil
+}
+
+// writeSummary prints what was counted.
+func writeSummary(w io.Writer, s diag.Summary) error {
+	_, err := fmt.Fprintln(w, s)
+	if err == nil && s.Hidden != (diag.Hidden{}) {
+		_, err = fmt.Fprintf(w, "not shown: %s elsewhere in the tree\n", s.Hidden)
+	}
+	return err
+}

@@ -1,0 +1,223 @@
+package revision
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"xdspub/internal/bounded"
+	"xdspub/internal/fspath"
+)
+
+// maxBase bounds the bytes of the files that a Base writes.
+const maxBase = 1 << 30
+
+// maxComplaint bounds what git says is wrong.
+const maxComplaint = 64 << 10
+
+// Base is a commit that a work tree is compared with.
+type Base struct {
+	repository repository
+	git        *git
+	commit     string
+}
+
+// OpenBase returns the commit that a revision names, such as origin/main or HEAD~1, in the
+// repository whose work tree a path is in. The caller closes it.
+func OpenBase(ctx context.Context, path, rev string) (*Base, error) {
+	dir := fspath.Resolve(path)
+	if fspath.IsFile(dir) {
+		dir = filepath.Dir(dir)
+	}
+	r, ok := enclosingRepository(dir)
+	if !ok {
+		return nil, fmt.Errorf("%s is not in a git work tree with a commit, or in one of somebody else", path)
+	}
+	g, err := newGit(r)
+	if err != nil {
+		return nil, err
+	}
+	b := &Base{repository: r, git: g}
+	if err := g.knowNames(r); err == nil {
+		b.commit, err = g.run(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+		b.commit = strings.TrimSpace(b.commit)
+	}
+	if !isCommit(b.commit) {
+		b.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%s has no revision %q: in a shallow clone, fetch it first", r.top, rev)
+	}
+	return b, nil
+}
+
+// knowNames lets git resolve the names of commits: branches, tags, and where these were before.
+func (g *git) knowNames(r repository) error {
+	if err := os.Remove(filepath.Join(g.dir, "refs")); err != nil {
+		return err
+	}
+	for _, name := range []string{"refs", "packed-refs", "logs", "shallow"} {
+		if err := os.Symlink(filepath.Join(r.common, name), filepath.Join(g.dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close frees what the Base needs.
+func (b *Base) Close() { b.git.close() }
+
+// Top is the folder of the work tree.
+func (b *Base) Top() string { return b.repository.top }
+
+// Write writes the files that the commit has at a path of the work tree, a file or a folder, below
+// a folder that stands for the top of the work tree. They are as the commit has them: no filter
+// runs. Links are links, submodules are left out. It writes nothing, without an error, where the
+// commit has nothing there.
+func (b *Base) Write(ctx context.Context, path, top string) error {
+	below, err := filepath.Rel(b.repository.top, fspath.Resolve(path))
+	if err != nil || !filepath.IsLocal(below) {
+		return fmt.Errorf("%s is not in the work tree %s", path, b.repository.top)
+	}
+	list, err := b.git.run(ctx, "ls-tree", "-r", "-l", "-z", "--full-tree", b.commit, "--", filepath.ToSlash(below))
+	if err != nil {
+		return fmt.Errorf("list the files of commit %s: %w", b.commit, err)
+	}
+	files, err := parseFiles(list)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return b.git.contents(ctx, files, func(f treeFile, content io.Reader) error { return f.write(root, content) })
+}
+
+// treeFile is a file of a commit.
+type treeFile struct {
+	mode, object, path string
+	size               int64
+}
+
+// parseFiles reads what `git ls-tree -r -l -z` says.
+func parseFiles(list string) (files []treeFile, err error) {
+	left := int64(maxBase)
+	for entry := range strings.SplitSeq(strings.TrimRight(list, "\x00"), "\x00") {
+		about, path, _ := strings.Cut(entry, "\t")
+		fields := strings.Fields(about)
+		if len(fields) != 4 || fields[1] != "blob" {
+			continue // a submodule, or nothing
+		}
+		f := treeFile{mode: fields[0], object: fields[2], path: filepath.FromSlash(path)}
+		if f.size, err = strconv.ParseInt(fields[3], 10, 64); err != nil {
+			return nil, err
+		}
+		if left -= f.size; left < 0 {
+			return nil, fmt.Errorf("the commit has more than %d bytes there", maxBase)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// write writes a file below a folder.
+func (f treeFile) write(root *os.Root, content io.Reader) error {
+	if err := root.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	if f.mode == "120000" {
+		target, err := io.ReadAll(content)
+		if err != nil {
+			return err
+		}
+		return root.Symlink(string(target), f.path)
+	}
+	out, err := root.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, content)
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// contents calls take with each file and its content, as the one git process prints them.
+func (g *git) contents(ctx context.Context, files []treeFile, take func(treeFile, io.Reader) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends git where take fails
+	cmd := exec.CommandContext(ctx, "git", "cat-file", "--batch")
+	cmd.Dir, cmd.Env = g.dir, g.env
+	complaint := bounded.Buffer{Max: maxComplaint}
+	cmd.Stderr = &complaint
+	var asked strings.Builder
+	for _, f := range files {
+		asked.WriteString(f.object + "\n")
+	}
+	cmd.Stdin = strings.NewReader(asked.String())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	read := bufio.NewReader(out)
+	for _, f := range files {
+		if err = f.next(read, take); err != nil {
+			cancel()
+			break
+		}
+	}
+	if werr := cmd.Wait(); err == nil && werr != nil {
+		err = fmt.Errorf("git cat-file: %w; %s", werr, complaint.String())
+	}
+	return err
+}
+
+// next reads one object of `git cat-file --batch`: a line with its name, type and size, and the
+// content with a line feed.
+func (f treeFile) next(read *bufio.Reader, take func(treeFile, io.Reader) error) error {
+	head, err := read.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("read %s of the commit: %w", f.path, err)
+	}
+	if want := []string{f.object, "blob", strconv.FormatInt(f.size, 10)}; !slices.Equal(strings.Fields(head), want) {
+		return fmt.Errorf("read %s of the commit: git says %q", f.path, head)
+	}
+	content := io.LimitReader(read, f.size)
+	if err := take(f, content); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return err
+	}
+	_, err = read.Discard(1)
+	return err
+}
+
+// Had reports whether a commit, HEAD or one before it, has a file at a path of a work tree.
+func Had(ctx context.Context, path string) bool {
+	b, err := OpenBase(ctx, filepath.Dir(path), "HEAD")
+	if err != nil {
+		return false
+	}
+	defer b.Close()
+	below, err := filepath.Rel(b.Top(), filepath.Join(fspath.Resolve(filepath.Dir(path)), filepath.Base(path)))
+	if err != nil || !filepath.IsLocal(below) {
+		return false
+	}
+	last, err := b.git.run(ctx, "log", "-1", "--format=%H", b.commit, "--", filepath.ToSlash(below))
+	return err == nil && last != ""
+}
