@@ -182,6 +182,13 @@ func TestRevisionRunsNothing(t *testing.T) {
 			if got := of(t.Context(), filepath.Join(dir, tt.source)); (got != "") != tt.told {
 				t.Errorf("%q", got)
 			}
+			if b, err := OpenBase(t.Context(), filepath.Join(dir, tt.source), "HEAD"); err == nil {
+				if err := b.Write(t.Context(), filepath.Join(dir, tt.source), t.TempDir()); err != nil {
+					t.Error(err)
+				}
+				b.Close()
+			}
+			Had(t.Context(), filepath.Join(dir, tt.source, "gone.yaml"))
 			if args, err := os.ReadFile(ran); err == nil {
 				t.Errorf("a command ran, with arguments %q", args)
 			}
