@@ -75,7 +75,7 @@ func onlyInTrees(c *cli.Context, trees []scope.Tree) error {
 // hasNoHistory returns an error where --changed-since is given for what is no source tree.
 func hasNoHistory(c *cli.Context, path string) error {
 	if rev := c.String("changed-since"); rev != "" {
-		return usagef("--changed-since %s is for source trees, and %s is none", rev, path)
+		return usagef("--changed-since %s is for source trees: leave %s out", rev, path)
 	}
 	return nil
 }
