@@ -44,19 +44,21 @@ func OpenBase(ctx context.Context, path, rev string) (*Base, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Base{repository: r, git: g}
-	if err := g.knowNames(r); err == nil {
-		b.commit, err = g.run(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
-		b.commit = strings.TrimSpace(b.commit)
+	if err := g.knowNames(r); err != nil {
+		g.close()
+		return nil, err
 	}
-	if !isCommit(b.commit) {
-		b.Close()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	said, err := g.run(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+	commit := strings.TrimSpace(said)
+	switch {
+	case ctx.Err() != nil:
+		g.close()
+		return nil, ctx.Err()
+	case err != nil || !isCommit(commit):
+		g.close()
 		return nil, fmt.Errorf("%s has no revision %q: in a shallow clone, fetch it first", r.top, rev)
 	}
-	return b, nil
+	return &Base{repository: r, git: g, commit: commit}, nil
 }
 
 // knowNames lets git resolve the names of commits: branches, tags, and where these were before.
