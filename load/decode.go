@@ -51,10 +51,10 @@ func (d *decoder) lose(f diag.Diagnostic) {
 	d.file.partial = true
 }
 
-// unreadable notes that a document can't be read. It may hold resources, if its file looks like that:
-// templates and the files of other programs do not.
+// unreadable notes that a document can't be read. It may hold resources if Envoy itself reads its file, or
+// if that looks like it: templates and the files of other programs do not.
 func (d *decoder) unreadable() {
-	d.file.partial = d.file.partial || envoyText.Match(d.file.source.data())
+	d.file.partial = d.file.partial || d.file.source.byEnvoy || envoyText.Match(d.file.source.data())
 }
 
 // value is one JSON value of a document: text, and where it stands in the
