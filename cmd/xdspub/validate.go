@@ -65,6 +65,11 @@ func validateAction(c *cli.Context) error {
 	if i := slices.Index(c.Args().Slice(), "-"); i >= 0 && slices.Contains(c.Args().Slice()[i+1:], "-") {
 		return usagef("- is given twice: standard input can be read only once")
 	}
+	for _, flag := range []string{"baseline", "write-baseline", "changed-since"} { // a variable that is not set
+		if c.IsSet(flag) && c.String(flag) == "" {
+			return usagef("--%s is empty", flag)
+		}
+	}
 	reports, err := outputs(c)
 	if err != nil {
 		return err

@@ -21,15 +21,17 @@ import (
 // withoutRemoved returns the paths that are named, without files that git knows and that are no
 // longer there: those that a commit has removed are named by git diff too.
 func withoutRemoved(c *cli.Context) (paths []string, err error) {
+	ctx, stop := interruptible(c) // to remove what is written meanwhile
+	defer stop()
 	for _, path := range c.Args().Slice() {
 		_, err := os.Lstat(path)
-		if path == "-" || !errors.Is(err, fs.ErrNotExist) || !revision.Had(c.Context, path) {
+		if path == "-" || !errors.Is(err, fs.ErrNotExist) || !revision.Had(ctx, path) {
 			paths = append(paths, path)
 			continue
 		}
 		fmt.Fprintf(c.App.ErrWriter, "xdspub: %s is not there any more, so it is not checked\n", path)
 	}
-	return paths, nil
+	return paths, ctx.Err()
 }
 
 // narrow leaves out the findings about a tree that nobody asked for.
