@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"xdspub/internal/bounded"
 	"xdspub/internal/fspath"
@@ -18,6 +19,14 @@ import (
 
 // maxBase bounds the bytes of the files that a Base writes.
 const maxBase = 1 << 30
+
+// patience bounds each question about a commit: files of a repository can keep git waiting for ever.
+const patience = time.Minute
+
+// patiently returns a context that ends when git has taken too long.
+func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, patience, fmt.Errorf("git has not answered within %s", patience))
+}
 
 // maxComplaint bounds what git says is wrong.
 const maxComplaint = 64 << 10
@@ -48,12 +57,14 @@ func OpenBase(ctx context.Context, path, rev string) (*Base, error) {
 		g.close()
 		return nil, err
 	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
 	said, err := g.run(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	commit := strings.TrimSpace(said)
 	switch {
 	case ctx.Err() != nil:
 		g.close()
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	case err != nil || !isCommit(commit):
 		g.close()
 		return nil, fmt.Errorf("%s has no revision %q: in a shallow clone, fetch it first", r.top, rev)
@@ -89,8 +100,13 @@ func (b *Base) Write(ctx context.Context, path, top string) error {
 	if err != nil || !filepath.IsLocal(below) {
 		return fmt.Errorf("%s is not in the work tree %s", path, b.repository.top)
 	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
 	list, err := b.git.run(ctx, "ls-tree", "-r", "-l", "-z", "--full-tree", b.commit, "--", filepath.ToSlash(below))
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return fmt.Errorf("list the files of commit %s: %w", b.commit, err)
 	}
 	files, err := parseFiles(list)
@@ -102,7 +118,11 @@ func (b *Base) Write(ctx context.Context, path, top string) error {
 		return err
 	}
 	defer root.Close()
-	return b.git.contents(ctx, files, func(f treeFile, content io.Reader) error { return f.write(root, content) })
+	err = b.git.contents(ctx, files, func(f treeFile, content io.Reader) error { return f.write(root, content) })
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // treeFile is a file of a commit.
@@ -220,6 +240,8 @@ func Had(ctx context.Context, path string) bool {
 	if err != nil || !filepath.IsLocal(below) {
 		return false
 	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
 	last, err := b.git.run(ctx, "log", "-1", "--format=%H", b.commit, "--", filepath.ToSlash(below))
 	return err == nil && last != ""
 }

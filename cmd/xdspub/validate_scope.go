@@ -64,9 +64,16 @@ func since(c *cli.Context, checked *check.Result, o check.Options, rev string) e
 	return nil
 }
 
-// onlyInTrees returns an error where a path of --only is in no tree.
+// onlyInTrees returns an error where a path of --only is in no tree, or was never there: a typing error
+// would show nothing for ever.
 func onlyInTrees(c *cli.Context, trees []scope.Tree) error {
+	ctx, stop := interruptible(c)
+	defer stop()
 	for _, path := range c.StringSlice("only") {
+		_, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) && path != c.Path("stdin-filename") && !revision.Had(ctx, path) {
+			return usagef("--only %s does not exist", path)
+		}
 		if !slices.ContainsFunc(trees, func(t scope.Tree) bool { return load.Contains(t.Path, nil, path) }) {
 			return usagef("--only %s is in no source tree that is checked: %s", path, strings.Join(c.Args().Slice(), ", "))
 		}
