@@ -27,7 +27,7 @@ var codeRefused = diag.Code{Name: "refused-by-mode-validate", Doc: `Envoy does n
 With --envoy FILE, xdspub bootstrap envoy has that program judge what it would write, by envoy --mode
 validate. The message is Envoy's own; nothing is written. Envoy looks for the files that the bootstrap
 names, which have to be there: with --out something must have been published. It makes the access log
-that the bootstrap names for admin, and opens no address.`}
+that the bootstrap names for admin, runs the Lua code in the bootstrap, and opens no address.`}
 
 // The bounds of one Validate.
 const (

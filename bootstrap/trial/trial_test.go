@@ -3,6 +3,7 @@ package trial_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,22 @@ func TestValidate(t *testing.T) {
 		case want == "" && len(list) > 0, want != "" && (len(list) != 1 || !strings.HasPrefix(list[0].String(), "envoy.yaml: error: ") || !strings.Contains(list[0].Message, want)):
 			t.Errorf("%s: %v, want %q", text, list, want)
 		}
+	}
+}
+
+// TestValidateRunsLua: Envoy runs the Lua code of a bootstrap that it judges.
+func TestValidateRunsLua(t *testing.T) {
+	act := filepath.Join(t.TempDir(), "lua")
+	boot := fmt.Sprintf(`{"static_resources": {"listeners": [{"name": "l", "address": {"pipe": {"path": "@l"}}, "filter_chains": [{"filters": [{"name": "http", "typed_config": {
+"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "stat_prefix": "h", "route_config": {}, "http_filters": [
+{"name": "lua", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua", "default_source_code": {"inline_string": "io.open('%s', 'w')"}}},
+{"name": "router", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}]}]}]}}`, act)
+	list, err := trial.Envoy{Program: envoytest.Binary(t)}.Validate(t.Context(), file(t, "boot.json", boot), "envoy.json")
+	if err != nil || len(list) > 0 {
+		t.Error(list, err)
+	}
+	if _, err := os.Stat(act); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -70,7 +70,7 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		&cli.PathFlag{Category: groupNode, Name: "from", EnvVars: env("from"), Usage: "add to the bootstrap in `FILE`, YAML or JSON: all of it stays, comments too; what contradicts it is an error"},
 		&cli.PathFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` once all is well (- is standard output)"},
 		// No variable: a program is named where it is started.
-		&cli.PathFlag{Category: groupPrint, Name: "envoy", Usage: "write nothing that this Envoy, a program `FILE` or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there"},
+		&cli.PathFlag{Category: groupPrint, Name: "envoy", Usage: "write nothing that this Envoy, a program `FILE` or a name in PATH, refuses by --mode validate; files that the bootstrap names have to be there, and Lua code in it runs"},
 		maxFindingsFlag(),
 		colorFlag(),
 	)
