@@ -128,8 +128,8 @@ func (r *Result) Add(list diag.List) {
 	r.add(list)
 }
 
-// addRead adds what was found while files were read, with comments that ignore findings. Findings of the loader stay as they are: what
-// it could not read is not in the Snapshot. A rule may share its code.
+// addRead adds what was found while files were read, with comments that ignore findings. Findings of
+// the loader stay as they are: what it could not read is not in the Snapshot. A rule may share its code.
 func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	var read, others diag.List
 	for _, d := range list {
@@ -181,10 +181,14 @@ func (r *Result) Only(concerns func(diag.Diagnostic) bool) {
 
 // Rename gives the files in findings other names.
 func (r *Result) Rename(name func(file string) string) {
-	was := make(map[string]string)
+	was, names := make(map[string]string), make(map[string]string)
 	rename := func(file *string) {
-		is := name(*file)
-		was[is], *file = *file, is
+		is, known := names[*file]
+		if !known {
+			is = name(*file)
+			names[*file], was[is] = is, *file
+		}
+		*file = is
 	}
 	for i := range r.Diagnostics {
 		d := &r.Diagnostics[i]

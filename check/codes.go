@@ -17,7 +17,7 @@ func Codes() []diag.Code {
 }
 
 // RuleCodes returns the codes that can be disabled: those of the validation rules, of the
-// findings about the files that a bootstrap leads to about bootstraps of gRPC, and about what is ignored.
+// findings about the files that a bootstrap leads to, about bootstraps of gRPC, and about what is ignored.
 func RuleCodes() []diag.Code {
 	codes := append(slices.Concat(follow.Codes, grpcboot.Codes), codeUnusedIgnore, codeIgnoreComment)
 	for _, r := range rules.All {

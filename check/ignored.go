@@ -52,7 +52,8 @@ func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.L
 		return g, nil
 	}
 	found := diag.NewBounded(load.MaxFindings)
-	near := diag.NewCandidates(names(RuleCodes()))
+	rules, all := diag.Names(RuleCodes()), diag.Names(Codes())
+	near := diag.NewCandidates(rules)
 	for _, c := range comments {
 		if c.Last {
 			i := ignoring{IgnoreComment: c}
@@ -65,7 +66,7 @@ func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.L
 		}
 		for _, code := range c.Codes {
 			i := &ignoring{IgnoreComment: c, code: code}
-			if message, help := wrongCode(code, near); message != "" {
+			if message, help := wrongCode(code, rules, all, near); message != "" {
 				found.Add(i.finding(codeIgnoreComment, message, help))
 				continue
 			}
@@ -89,12 +90,13 @@ func lacks(c load.IgnoreComment) string {
 	return "a reason"
 }
 
-// wrongCode says why a word in a comment is no code that can be ignored; empty where it is one.
-func wrongCode(code string, near *diag.Candidates) (message, help string) {
+// wrongCode says why a word in a comment is none of the rules, whose findings can be ignored; empty where
+// it is one. all are the codes of these and of what xdspub can't read.
+func wrongCode(code string, rules, all []string, near *diag.Candidates) (message, help string) {
 	switch {
-	case slices.Contains(names(RuleCodes()), code):
+	case slices.Contains(rules, code):
 		return "", ""
-	case slices.Contains(names(Codes()), code):
+	case slices.Contains(all, code):
 		return fmt.Sprintf("the comment ignores nothing: findings of %s can't be ignored", code), ""
 	case slices.ContainsFunc(diff.Rules, func(r *diff.Rule) bool { return r.Code == code }):
 		return fmt.Sprintf("the comment ignores nothing: %s is about a change of what is published", code), "turn it off for all files: rules: in xdspub.yaml"
@@ -104,13 +106,6 @@ func wrongCode(code string, near *diag.Candidates) (message, help string) {
 		help = diag.Correction{Right: meant}.Question()
 	}
 	return fmt.Sprintf("the comment ignores nothing: there is no rule %q", diag.ClipLine(code, 60)), help
-}
-
-func names(codes []diag.Code) (names []string) {
-	for _, c := range codes {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // add takes up one code of a comment. Of two comments about one thing the first counts.

@@ -199,6 +199,14 @@ type Code struct {
 	Doc string
 }
 
+// Names returns the names of codes, in their order.
+func Names(codes []Code) (names []string) {
+	for _, c := range codes {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // Summary returns the first line of the Doc.
 func (c Code) Summary() string {
 	line, _, _ := strings.Cut(c.Doc, "\n")

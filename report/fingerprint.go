@@ -22,15 +22,15 @@ func Fingerprints(l diag.List, root *Root) []string {
 	all := make([]string, len(l))
 	seen := make(map[string]int)
 	for i, d := range l {
-		f := fingerprint(d, root)
+		f := Fingerprint(d, root)
 		seen[f]++
 		all[i] = fmt.Sprintf("%s:%d", f, seen[f])
 	}
 	return all
 }
 
-// fingerprint is without the count.
-func fingerprint(d diag.Diagnostic, root *Root) string {
+// Fingerprint is that of a finding, without the count.
+func Fingerprint(d diag.Diagnostic, root *Root) string {
 	d = d.Shown()
 	path, _ := root.Path(d.File)
 	field := indexes.ReplaceAllLiteralString(d.Path, "[]")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -179,8 +178,7 @@ func (f treeFile) write(root *os.Root, content io.Reader) error {
 func (g *git) contents(ctx context.Context, files []treeFile, take func(treeFile, io.Reader) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends git where take fails
-	cmd := exec.CommandContext(ctx, "git", "cat-file", "--batch")
-	cmd.Dir, cmd.Env = g.dir, g.env
+	cmd := g.command(ctx, "cat-file", "--batch")
 	complaint := bounded.Buffer{Max: maxComplaint}
 	cmd.Stderr = &complaint
 	var asked strings.Builder

@@ -75,11 +75,17 @@ func (g *git) fill(r repository) error {
 
 func (g *git) close() { os.RemoveAll(g.dir) }
 
-// run returns what a git command says.
-func (g *git) run(ctx context.Context, args ...string) (string, error) {
+// command returns a git command, which ends with ctx.
+func (g *git) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Env = g.dir, g.env
 	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// run returns what a git command says.
+func (g *git) run(ctx context.Context, args ...string) (string, error) {
+	cmd := g.command(ctx, args...)
 	out := bounded.Buffer{Max: maxGitOutput}
 	cmd.Stdout = &out
 	err := cmd.Run()

@@ -101,31 +101,33 @@ func shown(dir, file string) string {
 	if filepath.IsAbs(file) {
 		return dir
 	}
+	return fromHere(dir)
+}
+
+// fromHere returns a path from the current folder.
+func fromHere(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
-		return dir
+		return path
 	}
-	relative, err := filepath.Rel(here, dir)
+	abs := path
+	if !filepath.IsAbs(path) {
+		abs = filepath.Join(here, path)
+	}
+	relative, err := filepath.Rel(here, abs)
 	if err != nil {
-		return dir
+		return path
 	}
 	return relative
 }
 
-// Shorten returns a function that writes the path of a file of the tree as a person would who is in the
-// current folder: a tree above it has a path of dots, and its files need none.
-func (t Tree) Shorten() func(file string) string {
-	here, err := os.Getwd()
-	return func(file string) string {
-		if file == "" || filepath.IsAbs(file) || err != nil {
-			return file
-		}
-		short, err := filepath.Rel(here, filepath.Join(here, file))
-		if err != nil {
-			return file
-		}
-		return short
+// Shorten writes the path of a file of a tree as a person would who is in the current folder: a tree above
+// it has a path of dots, and its files need none.
+func Shorten(file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
 	}
+	return fromHere(file)
 }
 
 // Concerns reports whether a finding concerns a scope.

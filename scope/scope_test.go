@@ -71,7 +71,7 @@ func TestTrees(t *testing.T) {
 	}
 	t.Chdir("set/in")
 	trees := scope.Trees([]string{"b.yaml"}, never)
-	if len(trees) != 1 || trees[0].Path != ".." || trees[0].Shorten()("../in/b.yaml") != "b.yaml" || trees[0].Shorten()("../a.yaml") != "../a.yaml" {
+	if len(trees) != 1 || trees[0].Path != ".." || scope.Shorten("../in/b.yaml") != "b.yaml" || scope.Shorten("../a.yaml") != "../a.yaml" {
 		t.Errorf("from below: %v", trees)
 	}
 }

@@ -57,14 +57,10 @@ func Since(ctx context.Context, o check.Options, rev string, findings diag.List)
 	concerned := make(map[string]bool)
 	in := inFiles(p.differs)
 	for _, d := range findings {
-		f := fingerprint(d, root)
+		f := report.Fingerprint(d, root)
 		concerned[f] = concerned[f] || !had[f] || in(d)
 	}
-	return func(d diag.Diagnostic) bool { return concerned[fingerprint(d, root)] }, nil
-}
-
-func fingerprint(d diag.Diagnostic, root *report.Root) string {
-	return report.Fingerprints(diag.List{d}, root)[0]
+	return func(d diag.Diagnostic) bool { return concerned[report.Fingerprint(d, root)] }, nil
 }
 
 // past is a work tree, and what of it was at a commit.
@@ -118,7 +114,7 @@ func (p past) findings(ctx context.Context, o check.Options) (map[string]bool, e
 	}
 	for _, d := range checked.Diagnostics {
 		d.Message = strings.ReplaceAll(d.Message, was.Path, o.Path)
-		had[fingerprint(d, root)] = true
+		had[report.Fingerprint(d, root)] = true
 	}
 	return had, nil
 }

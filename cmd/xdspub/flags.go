@@ -136,11 +136,11 @@ func checkRules(v values, flag string, given []string) error {
 
 // wrongRule says why a name is not that of a rule that can be turned off; empty where it is.
 func wrongRule(name string) string {
-	rules := codeNames(pipeline.RuleCodes())
+	rules := diag.Names(pipeline.RuleCodes())
 	switch meant := nearest(rules, name); {
 	case slices.Contains(rules, name):
 		return ""
-	case slices.Contains(codeNames(pipeline.Codes()), name):
+	case slices.Contains(diag.Names(pipeline.Codes()), name):
 		return "this finding can't be turned off, since xdspub can't read the file"
 	case meant != "":
 		return fmt.Sprintf("did you mean %s?", meant)

@@ -134,7 +134,7 @@ func (r *severityReader) levels(v load.SettingValue, at diag.Position, everywher
 			r.fail(rule.Position, "%s: %v", rule.Key, err)
 			continue
 		}
-		if aboutChange := slices.Contains(codeNames(pipeline.ChangeCodes()), rule.Key); aboutChange && (!everywhere || level != policy.Kept && level != policy.Dropped) {
+		if aboutChange := slices.Contains(diag.Names(pipeline.ChangeCodes()), rule.Key); aboutChange && (!everywhere || level != policy.Kept && level != policy.Dropped) {
 			r.fail(rule.Position, "%s is about a change of what is published: it is on or off, for all files", rule.Key)
 			continue
 		}

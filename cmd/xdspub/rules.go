@@ -87,15 +87,8 @@ func explainCommand() *cli.Command {
 
 // unknownRule says that there is no rule of a name, and which may have been meant.
 func unknownRule(name string) error {
-	if meant := nearest(codeNames(pipeline.Codes()), name); meant != "" {
+	if meant := nearest(diag.Names(pipeline.Codes()), name); meant != "" {
 		return usagef("unknown rule %q: did you mean %s?", name, meant)
 	}
 	return usagef("unknown rule %q: run xdspub rules for a list", name)
-}
-
-func codeNames(codes []diag.Code) (names []string) {
-	for _, c := range codes {
-		names = append(names, c.Name)
-	}
-	return names
 }

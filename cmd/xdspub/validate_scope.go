@@ -47,7 +47,7 @@ func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.T
 		}
 	}
 	if len(tree.Named) > 0 {
-		checked.Rename(tree.Shorten())
+		checked.Rename(scope.Shorten)
 	}
 	return nil
 }
