@@ -3,18 +3,12 @@ package diag_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"xdspub/diag"
+	"xdspub/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the wanted output in testdata, and fail")
 
 // sources are the lines of the files that findings speak of.
 var sources = map[string][]string{
@@ -77,7 +71,7 @@ func TestWriteText(t *testing.T) {
 			if i := strings.IndexFunc(b.String(), func(r rune) bool { return r < ' ' && r != '\n' && (r != 0x1b || !o.Color) }); i >= 0 {
 				t.Errorf("a control character is printed: %q", b.String()[i:])
 			}
-			golden(t, name, b.String())
+			golden.Compare(t, name, b.String())
 		})
 	}
 }
@@ -87,12 +81,12 @@ func TestWriteJSON(t *testing.T) {
 	if err := diag.WriteJSON(&b, findings[:2], diag.Summary{Errors: 1, Warnings: 2, Files: 3, Resources: 4}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "json.golden", b.String())
+	golden.Compare(t, "json.golden", b.String())
 	b.Reset()
 	if err := diag.WriteJSON(&b, nil, diag.Summary{}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "json-empty.golden", b.String())
+	golden.Compare(t, "json-empty.golden", b.String())
 }
 
 // TestNoNull: a finding has no list that is null, wherever it is printed: in a status, too.
@@ -116,22 +110,5 @@ func TestWriteFails(t *testing.T) {
 	}
 	if err := diag.WriteJSON(full{}, findings, diag.Summary{}); !errors.Is(err, errFull) {
 		t.Errorf("json: %v", err)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	want, err := os.ReadFile(path)
-	if err != nil && !*update {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 }

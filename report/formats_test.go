@@ -3,9 +3,6 @@ package report_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,10 +13,9 @@ import (
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
 	"xdspub/diag"
+	"xdspub/internal/golden"
 	"xdspub/report"
 )
-
-var update = flag.Bool("update", false, "rewrite the wanted output in testdata, and fail")
 
 const (
 	secret    = "hunter2hunter2"
@@ -118,25 +114,8 @@ func TestGolden(t *testing.T) {
 		if i := strings.IndexFunc(hostile, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }); i >= 0 {
 			t.Errorf("%s: a control character is printed: %q", f.Name, hostile[i:])
 		}
-		golden(t, f.Name+".golden", hostile)
-		golden(t, f.Name+"-empty.golden", empty)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	want, err := os.ReadFile(path)
-	if err != nil && !*update {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		golden.Compare(t, f.Name+".golden", hostile)
+		golden.Compare(t, f.Name+"-empty.golden", empty)
 	}
 }
 
