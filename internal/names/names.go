@@ -2,10 +2,7 @@
 // changes in them.
 package names
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // Counts are names, each with how often it was added. One that was taken away as often is none
 // of them.
@@ -21,16 +18,26 @@ func (c Counts) Add(names []string, n int) {
 }
 
 // Merge returns a sorted list after a change: with the names of the change that are true, and
-// without those that are false. It leaves the list as it is.
+// without those that are false. It leaves the list as it is, and returns it where the change
+// changes nothing.
 func Merge(sorted []string, change map[string]bool) []string {
-	merged := make([]string, 0, len(sorted)+len(change))
-	for _, name := range slices.Sorted(maps.Keys(change)) {
+	var moved []string
+	for name, in := range change {
+		if _, found := slices.BinarySearch(sorted, name); found != in {
+			moved = append(moved, name)
+		}
+	}
+	if len(moved) == 0 {
+		return sorted
+	}
+	slices.Sort(moved)
+	merged := make([]string, 0, len(sorted)+len(moved))
+	for _, name := range moved {
 		i, found := slices.BinarySearch(sorted, name)
 		merged, sorted = append(merged, sorted[:i]...), sorted[i:]
 		if found {
 			sorted = sorted[1:]
-		}
-		if change[name] {
+		} else {
 			merged = append(merged, name)
 		}
 	}
