@@ -1,0 +1,9 @@
+package trial
+
+import "syscall"
+
+// processAttributes put Envoy into a process group of its own, which an interrupt from the terminal
+// does not reach: it ends with the context. It also dies with this process, however that dies.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,103 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"xdspub/diag"
+	"xdspub/internal/bounded"
+)
+
+// run is an Envoy that was asked about the bootstrap at a path, and has ended.
+type run struct {
+	program, path string
+	output        bounded.Buffer
+	// err is why it is not known to have ended well; late means that its time was over.
+	err  error
+	late bool
+}
+
+// run asks an Envoy, which gets files as its descriptors from 3 on. They are closed.
+func (e Envoy) run(ctx context.Context, path string, files ...*os.File) *run {
+	limit := cmp.Or(e.Patience, patience)
+	asked, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %v", limit))
+	defer cancel()
+	r := &run{program: e.Program, path: path, output: bounded.Buffer{Max: maxOutput}}
+	cmd := exec.CommandContext(asked, e.Program, "--mode", "validate", "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "critical")
+	cmd.ExtraFiles, cmd.SysProcAttr = files, processAttributes()
+	cmd.Stdout, cmd.Stderr = &r.output, &r.output
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = goodbye
+	// On Linux a child dies with the thread that started it. This one stays until it has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	r.err = cmd.Start()
+	for _, f := range files {
+		f.Close()
+	}
+	if r.err != nil {
+		return r
+	}
+	r.err = cmd.Wait()
+	if asked.Err() != nil { // what it has started, as a script does, may not listen to SIGTERM
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if ctx.Err() == nil && asked.Err() != nil {
+		r.err, r.late = context.Cause(asked), true
+	}
+	return r
+}
+
+// failed returns the error of an Envoy that does not say what it makes of the bootstrap.
+func (r *run) failed(err error) error {
+	words := diag.ClipLine(r.output.String(), diag.MaxText)
+	if words != "" {
+		words = "; it said: " + words
+	}
+	return fmt.Errorf("%s --mode validate: %w%s", r.program, err, words)
+}
+
+// answer returns what the run says about the bootstrap. An error means that it says nothing of it.
+func (r *run) answer(ctx context.Context) (Answer, error) {
+	words := r.output.String()
+	exit, ended := errors.AsType[*exec.ExitError](r.err)
+	_, refusal, _ := strings.Cut(words, "error initializing configuration '"+r.path+"': ")
+	switch {
+	case ctx.Err() != nil:
+		return Answer{}, ctx.Err()
+	case r.late:
+		return Answer{Hang: r.err.Error()}, nil
+	case r.output.Full():
+		return Answer{}, r.failed(fmt.Errorf("it printed more than %d bytes", maxOutput))
+	case r.err == nil && strings.Contains(words, "configuration '"+r.path+"' OK"):
+		return Answer{}, nil
+	case r.err == nil:
+		return Answer{}, r.failed(errors.New("it ended without a word of the bootstrap: it is no Envoy"))
+	case ended && exit.Exited() && refusal != "":
+		return Answer{Refusal: refusal}, nil
+	case ended && killed(exit):
+		return Answer{Crash: exit.String() + lastWords(words)}, nil
+	}
+	return Answer{}, r.failed(r.err)
+}
+
+// killed reports whether an Envoy has died of a signal. A shell that has started it tells so by its
+// exit status.
+func killed(exit *exec.ExitError) bool { return !exit.Exited() || exit.ExitCode() > 128 }
+
+// lastWords returns what a log says of an assertion that failed.
+func lastWords(log string) string {
+	_, words, ok := strings.Cut(log, "assert failure: ")
+	if !ok {
+		return ""
+	}
+	line, _, _ := strings.Cut(words, "\n")
+	return "; assert failure: " + line
+}
