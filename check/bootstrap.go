@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+
 	"xdspub/follow"
 	"xdspub/load"
 	"xdspub/validate"
@@ -48,6 +50,13 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	r.addUnused(judged, followed.Diagnostics)
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // the findings are incomplete
+	}
+	var bootstrap *bootstrapv3.Bootstrap
+	if followed.Bootstrap != nil {
+		bootstrap = followed.Bootstrap.Message().(*bootstrapv3.Bootstrap)
+	}
+	if err := r.ask(ctx, o.Rules, bootstrap, o.Path); err != nil {
+		return nil, err
 	}
 	if o.Draft == nil {
 		r.Add(takenAsBootstrap(o.Path, followed))

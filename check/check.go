@@ -6,12 +6,16 @@
 package check
 
 import (
+	"context"
 	"slices"
 	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 
 	"xdspub/diag"
 	"xdspub/envoyapi"
 	"xdspub/load"
+	"xdspub/oracle"
 	"xdspub/policy"
 	"xdspub/validate"
 	"xdspub/xds"
@@ -34,6 +38,8 @@ type Rules struct {
 	StubSecrets bool
 	// Timings makes a check measure its stages.
 	Timings bool
+	// Oracle is asked about what no rule finds an error in; nil where nobody is.
+	Oracle *oracle.Oracle
 }
 
 // The profiles of Envoys: by files, and by streams of a management server.
@@ -212,6 +218,17 @@ func (r *Result) Rename(name func(file string) string) {
 		return line(p)
 	}
 	r.Diagnostics = r.Diagnostics.Sort()
+}
+
+// ask adds what the Oracle finds in the Snapshot, which is for an Envoy with this bootstrap. It is
+// not asked about a Snapshot that is refused anyway. An error means that it could not be asked.
+func (r *Result) ask(ctx context.Context, o Rules, bootstrap *bootstrapv3.Bootstrap, path string) error {
+	if o.Oracle == nil || !r.Accepted() {
+		return nil
+	}
+	list, err := o.Oracle.Judge(ctx, oracle.Candidate{Snapshot: r.Snapshot, Bootstrap: bootstrap, Path: path})
+	r.Add(list)
+	return err
 }
 
 // Merge adds the findings and the counts of another check. It keeps the Snapshot of r.

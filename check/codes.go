@@ -7,13 +7,14 @@ import (
 	"xdspub/follow"
 	"xdspub/grpcboot"
 	"xdspub/load"
+	"xdspub/oracle"
 	"xdspub/validate/rules"
 )
 
 // Codes returns the codes of all findings of a check. A rule may share its code with the loader,
 // which meets the same fault earlier.
 func Codes() []diag.Code {
-	return slices.Concat(RuleCodes(), load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, diag.TooMany})
+	return slices.Concat(RuleCodes(), load.Codes, oracle.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, diag.TooMany})
 }
 
 // RuleCodes returns the codes that can be disabled: those of the validation rules, of the

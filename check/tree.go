@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+
 	"xdspub/diag"
 	"xdspub/load"
 	"xdspub/validate"
@@ -112,7 +114,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 			return r, nil
 		}
 	}
-	known, knownDiagnostics, err := t.bootstrapFacts()
+	bootstrap, knownDiagnostics, err := t.bootstrap()
 	if err != nil {
 		return nil, err
 	}
@@ -134,26 +136,30 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		return r, nil
 	}
 	o := t.options.rules(r)
-	o.BootstrapFacts, o.Now = known, time.Now()
+	o.Now = time.Now()
+	if bootstrap != nil {
+		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
+	}
 	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
 	r.Add(t.judge(ctx, r.Snapshot, o))
+	err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
 	r.addUnused(o, loaded.Diagnostics)
-	return r, nil
+	return r, err
 }
 
-// bootstrapFacts reads Options.Bootstrap.
-func (t *Tree) bootstrapFacts() (xds.BootstrapFacts, diag.List, error) {
+// bootstrap reads Options.Bootstrap. It returns nil where there is none, or it has errors.
+func (t *Tree) bootstrap() (*bootstrapv3.Bootstrap, diag.List, error) {
 	if t.options.Bootstrap == "" {
-		return xds.BootstrapFacts{}, nil, nil
+		return nil, nil, nil
 	}
 	b, list, err := load.Bootstrap(t.options.Bootstrap, t.options.Envoy)
 	switch {
 	case err != nil:
-		return xds.BootstrapFacts{}, nil, fmt.Errorf("read the bootstrap: %w", err)
+		return nil, nil, fmt.Errorf("read the bootstrap: %w", err)
 	case list.HasErrors():
-		return xds.BootstrapFacts{}, list, nil
+		return nil, list, nil
 	}
-	return xds.BootstrapFactsOf(b), list, nil
+	return b, list, nil
 }
 
 // emptyTree says that the tree has no resource. Where it has no file that is read, the suffixes

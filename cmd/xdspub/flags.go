@@ -184,6 +184,9 @@ func controllerOptions(v values, source string, log *event.Log, usual ...string)
 	if err != nil {
 		return o, err
 	}
+	if o.Source.Oracle, err = oracleOf(v, of.Rules); err != nil {
+		return o, err
+	}
 	o.Log = log
 	o.Out, o.EnvoyPath = value(v, "out", v.c.Path), value(v, "envoy-path", v.c.String)
 	if err := v.check(slices.Concat(publishFlags(), confirmFlags())); err != nil {

@@ -22,8 +22,8 @@ func validateCommand() *cli.Command {
 		Name:      "validate",
 		Usage:     "check a source tree, or a bootstrap and every file that it leads Envoy to (read-only)",
 		ArgsUsage: "PATH…|-",
-		Description: `Lists what Envoy would reject, ignore or misread, with file and line. It starts no Envoy, asks
-none, and changes no file.
+		Description: `Lists what Envoy would reject, ignore or misread, with file and line. It changes no file, and
+asks no Envoy unless --envoy names a program to ask.
 
 Examples:
   xdspub validate config/                       a directory of resources
@@ -35,6 +35,7 @@ Examples:
   xdspub validate --format json config/         for a program
   xdspub validate --format sarif --output r.sarif --format github config/
                                                 several reports: one in a file, one printed
+  xdspub validate --envoy auto config/          and ask the Envoy of this machine, too
   jsonnet clusters.jsonnet | xdspub validate -  standard input, of resources
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
@@ -48,6 +49,7 @@ more about a finding.`,
 			stdinFilenameFlag(),
 			reportFormatFlag(),
 			reportOutputFlag(),
+			envoyFlag(),
 			maxFindingsFlag(),
 			colorFlag(),
 			minSeverityFlag(),
@@ -157,6 +159,9 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 			return nil, nil, false, err
 		}
 		o.Timings, o.StubSecrets = c.Bool("timings"), c.String("secrets") == secretsStub
+		if o.Oracle, err = oracleOf(v, o.Rules); err != nil {
+			return nil, nil, false, err
+		}
 		checkOne := checkTree
 		if path != "-" && grpcboot.Holds(path) {
 			checkOne = checkGRPCBootstrap
@@ -234,7 +239,7 @@ func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result,
 
 // checkGRPCBootstrap judges a bootstrap of gRPC.
 func checkGRPCBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
-	for _, flag := range []string{"bootstrap", "profile", "root"} {
+	for _, flag := range []string{"bootstrap", "profile", "root", "envoy"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s is not for %s, which is a bootstrap of gRPC clients", flag, o.Path)
 		}

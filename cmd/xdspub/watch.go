@@ -37,7 +37,7 @@ Examples:
 
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, as render.`,
 		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), watchFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
-			quietFlag(), logFormatFlag(),
+			envoyFlag(), quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and exit, like render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			hangup, ignore := hangups()

@@ -29,6 +29,8 @@ var bounds = map[string]string{
 	"importer.maxCommented":          "comments of a YAML file of %s",
 	"importer.maxNodes":              "%s values",
 	"load.MaxBytes":                  "--from`: %s",
+	"oracle.longestTime":             "resources, %s. |",
+	"oracle.mostFaults":              "Envoy refuses: %s resources",
 	"serve/admit.logAgain":           "once in %s",
 	"serve/admit.maxLogged":          "Refusals of %s hosts",
 	"serve/admit.maxNode":            "the node of a client has %s",

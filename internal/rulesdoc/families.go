@@ -18,6 +18,7 @@ import (
 	"xdspub/follow"
 	"xdspub/grpcboot"
 	"xdspub/importer"
+	"xdspub/oracle"
 	"xdspub/pipeline"
 	"xdspub/planner"
 )
@@ -58,7 +59,7 @@ func families(root string) ([]*family, error) {
 			f = validation[slices.IndexFunc(validation, func(f *family) bool { return f.name == "grpc" })]
 		case slices.ContainsFunc(diff.Rules, func(r *diff.Rule) bool { return r.Code == c.Name }):
 			f = change
-		case slices.ContainsFunc(planner.Codes(), is), slices.ContainsFunc(confirm.Codes, is), slices.ContainsFunc(clients.Codes, is):
+		case slices.ContainsFunc(planner.Codes(), is), slices.ContainsFunc(confirm.Codes, is), slices.ContainsFunc(clients.Codes, is), slices.ContainsFunc(oracle.Codes, is):
 			f = publishing
 		}
 		f.codes = append(f.codes, c)

@@ -1,0 +1,60 @@
+package oracle
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/xds"
+)
+
+// identity is what a verdict depends on.
+type identity struct {
+	snapshot  string
+	bootstrap string
+	files     []stamp // the program, and the files that resources name
+}
+
+// stamp is what the file system says of a file.
+type stamp struct {
+	path    string
+	size    int64
+	changed time.Time // zero where there is no file
+}
+
+// identify returns the identity of a question.
+func identify(program string, c Candidate, files []string) (identity, error) {
+	id := identity{snapshot: c.Snapshot.ID(), files: []stamp{stampOf(program)}}
+	if c.Bootstrap != nil {
+		data, err := xds.Marshal(proto.CloneOf(c.Bootstrap))
+		if err != nil {
+			return identity{}, err
+		}
+		id.bootstrap = xds.Version([][]byte{data})
+	}
+	slices.Sort(files)
+	for _, name := range slices.Compact(files) {
+		id.files = append(id.files, stampOf(name))
+	}
+	return id, nil
+}
+
+// holds reports whether a question has this identity.
+func (i identity) holds(program string, c Candidate) bool {
+	var files []string
+	for _, s := range i.files[1:] {
+		files = append(files, s.path)
+	}
+	is, err := identify(program, c, files)
+	return err == nil && is.snapshot == i.snapshot && is.bootstrap == i.bootstrap && slices.Equal(is.files, i.files)
+}
+
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{path: path}
+	}
+	return stamp{path, info.Size(), info.ModTime()}
+}

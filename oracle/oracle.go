@@ -1,0 +1,77 @@
+// Package oracle has the user's own Envoy judge a Snapshot before anything is published. It makes
+// one bootstrap of the resources, in which nothing comes from elsewhere, has Envoy judge that by
+// --mode validate, and finds out which resources Envoy refuses.
+//
+//	o := oracle.New(trial.Envoy{Program: "envoy"})
+//	findings, err := o.Judge(ctx, oracle.Candidate{Snapshot: snapshot})
+//
+// Envoy opens no port and no connection for that, resolves no name, and writes no file. Code in
+// resources is not run: it is left out, or the resource is. docs/validation.md says what else
+// Envoy is not asked about.
+package oracle
+
+import (
+	"context"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+
+	"xdspub/bootstrap/trial"
+	"xdspub/diag"
+	"xdspub/xds"
+)
+
+// Candidate is what an Envoy judges.
+type Candidate struct {
+	Snapshot *xds.Snapshot
+	// Bootstrap is that of the Envoy that is to take the Snapshot; nil where it is not known.
+	Bootstrap *bootstrapv3.Bootstrap
+	// Path is where findings stand that are about no one resource.
+	Path string
+}
+
+// Oracle is an Envoy that is asked again and again. It keeps its last verdict. Not for concurrent
+// use.
+type Oracle struct {
+	envoy trial.Envoy
+	limit limit
+	last  *verdict // nil before the first
+}
+
+// New returns an Oracle. It starts nothing yet.
+func New(e trial.Envoy) *Oracle { return &Oracle{envoy: e, limit: usual} }
+
+// verdict is what an Envoy makes of a Candidate.
+type verdict struct {
+	of      identity
+	faults  []fault
+	rest    trial.Answer // search.rest
+	omitted []omission
+}
+
+// Judge returns what Envoy makes of a Candidate. An error means that Envoy could not be asked, or
+// that ctx has ended.
+func (o *Oracle) Judge(ctx context.Context, c Candidate) (diag.List, error) {
+	if o.last == nil || !o.last.of.holds(o.envoy.Program, c) {
+		v, err := o.ask(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		o.last = v
+	}
+	return o.last.findings(c), nil
+}
+
+func (o *Oracle) ask(ctx context.Context, c Candidate) (*verdict, error) {
+	f := fold(c)
+	id, err := identify(o.envoy.Program, c, f.files)
+	if err != nil {
+		return nil, err
+	}
+	s := search{limit: o.limit, ask: func(ctx context.Context, items []*item) (trial.Answer, error) {
+		return o.envoy.Ask(ctx, f.bootstrap(items))
+	}}
+	if err := s.run(ctx, f.items); err != nil {
+		return nil, err
+	}
+	return &verdict{of: id, faults: s.faults, rest: s.rest, omitted: f.omitted}, nil
+}
