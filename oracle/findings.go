@@ -30,8 +30,8 @@ resource at work would die as well, and again at each start.`}
 
 With --envoy FILE that program judges the resources by envoy --mode validate. It can't judge what it
 only gets by a subscription, such as scoped route configurations, nor what names files that this
-machine does not have. It must not judge what would run code or write files. The rules have judged
-all of it.`}
+machine does not have. It must not judge what would run code or write files, nor what xdspub can't
+read and may do so. The rules have judged all of it.`}
 )
 
 // findings says what a verdict means for a Candidate of its identity. Its resources may stand at

@@ -56,9 +56,22 @@ func (o *Oracle) Judge(ctx context.Context, c Candidate) (diag.List, error) {
 		if err != nil {
 			return nil, err
 		}
+		if v.rest.Hang != "" { // which may have been the machine
+			return v.findings(c), nil
+		}
 		o.last = v
 	}
 	return o.last.findings(c), nil
+}
+
+// askTwice asks Envoy about a bootstrap, and once more where it comes to no end: the machine may
+// just have been busy.
+func (o *Oracle) askTwice(ctx context.Context, bootstrap []byte) (trial.Answer, error) {
+	answer, err := o.envoy.Ask(ctx, bootstrap)
+	if err != nil || answer.Hang == "" {
+		return answer, err
+	}
+	return o.envoy.Ask(ctx, bootstrap)
 }
 
 func (o *Oracle) ask(ctx context.Context, c Candidate) (*verdict, error) {
@@ -68,7 +81,7 @@ func (o *Oracle) ask(ctx context.Context, c Candidate) (*verdict, error) {
 		return nil, err
 	}
 	s := search{limit: o.limit, ask: func(ctx context.Context, items []*item) (trial.Answer, error) {
-		return o.envoy.Ask(ctx, f.bootstrap(items))
+		return o.askTwice(ctx, f.bootstrap(items))
 	}}
 	if err := s.run(ctx, f.items); err != nil {
 		return nil, err

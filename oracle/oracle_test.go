@@ -41,14 +41,14 @@ filter_chains:
 
 const router = `      - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}`
 
-// tree reads a source tree of one file.
+// tree reads a source tree of one file, in which secrets may be missing.
 func tree(t testing.TB, text string) oracle.Candidate {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := load.New(load.Options{}).Load(t.Context(), path)
+	loaded, err := load.New(load.Options{StubSecrets: true}).Load(t.Context(), path)
 	if err != nil || loaded.Diagnostics.HasErrors() {
 		t.Fatal(err, loaded.Diagnostics)
 	}
@@ -161,12 +161,39 @@ cluster_specifier_plugins: [{extension: {name: lua, typed_config: {"@type": type
 	}
 }
 
+// TestHiddenCode: what can't be read here is not judged: there may be code in it that a newer Envoy
+// runs. What stands for a Lua filter is one.
+func TestHiddenCode(t *testing.T) {
+	act := filepath.Join(t.TempDir(), "lua")
+	filter := func(typed string) string {
+		return listener("l", "      route_config: {}\n      http_filters:\n      - {name: envoy.filters.http.lua, typed_config: {"+fmt.Sprintf(typed, "os.execute('touch "+act+"')")+"}}\n"+router)
+	}
+	const unread = `info: Envoy was not asked about listener "l": they hold what is unknown to xdspub`
+	for typed, want := range map[string]string{
+		`"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, value: {inline_code: "%s"}`:            "",
+		`"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, value: {inline_code: "%s", newer: 1}`: unread,
+		`"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: type.googleapis.com/envoy.config.filter.http.lua.v2.Lua, value: {inline_code: "%s"}`:                 unread,
+		`"@type": type.googleapis.com/google.protobuf.Struct, value: {inline_code: "%s"}`:                                                                                     unread,
+	} {
+		var got []string
+		for _, d := range judge(t, real(t), tree(t, filter(typed))) {
+			got = append(got, d.Severity.String()+": "+d.Message)
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q, want %q", typed, got, want)
+		}
+		if _, err := os.Stat(act); err == nil {
+			t.Fatalf("%s: the code has run", typed)
+		}
+	}
+}
+
 // TestNotAsked: what Envoy can't judge here is said, once for each reason.
 func TestNotAsked(t *testing.T) {
 	secret := func(name, source string) string {
 		return fmt.Sprintf("---\n\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\nname: %s\ngeneric_secret: {secret: {%s}}\n", name, source)
 	}
-	list := judge(t, real(t), tree(t, secret("a", "filename: /none/a")+secret("b", "filename: /none/a")+secret("c", "environment_variable: XDSPUB_NOT_SET")+
+	list := judge(t, real(t), tree(t, secret("stub", "filename: oracle.go")+secret("a", "filename: /none/a")+secret("b", "filename: /none/a")+secret("c", "environment_variable: XDSPUB_NOT_SET")+
 		`---
 "@type": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration
 name: scope
@@ -181,6 +208,7 @@ key: {fragments: [{string_key: a}]}
 		`info: Envoy was not asked about scoped route configuration "scope": they can't be static`,
 		`info: Envoy was not asked about secret "a", secret "b": the file "/none/a" is not here`,
 		`info: Envoy was not asked about secret "c": the environment variable "XDSPUB_NOT_SET" is not set here`,
+		`info: Envoy was not asked about secret "stub": the file "oracle.go" is not here`, // but in the current directory
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -196,16 +224,26 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestHang: an Envoy that comes to no end is ended, and not tried again.
+// TestHang: an Envoy that comes to no end is ended, and tried once more.
 func TestHang(t *testing.T) {
 	envoy := program(t, `echo >>$0-runs; case $config in *slow*) sleep 3600;; esac; taken`)
-	envoy.Patience = 5 * time.Second // which the shell needs on a busy machine
+	envoy.Patience = time.Second
 	list := judge(t, oracle.New(envoy), tree(t, cluster("slow", "")+cluster("b", "")))
-	if got := names(list); !slices.Equal(got, []string{" envoy-crashed"}) || !strings.Contains(list[0].Message, "Envoy comes to no end with the resources: it did not end within 5s") {
+	if got := names(list); !slices.Equal(got, []string{" envoy-crashed"}) || !strings.Contains(list[0].Message, "Envoy comes to no end with the resources: it did not end within 1s") {
 		t.Error(list)
 	}
-	if runs, err := os.ReadFile(envoy.Program + "-runs"); err != nil || len(runs) != 1 {
-		t.Errorf("%d runs, %v", len(runs), err)
+	if runs, _ := os.ReadFile(envoy.Program + "-runs"); len(runs) > 2 { // fewer on a busy machine
+		t.Errorf("%d runs", len(runs))
+	}
+}
+
+// TestHangOnce: an Envoy that comes to no end once, as on a busy machine, is no finding.
+func TestHangOnce(t *testing.T) {
+	t.Parallel()
+	envoy := program(t, `[ -e $0-once ] || { : >$0-once; sleep 3600; }; taken`)
+	envoy.Patience = 20 * time.Second // which the second answer may need on a busy machine
+	if list := judge(t, oracle.New(envoy), tree(t, cluster("a", ""))); len(list) > 0 {
+		t.Error(list)
 	}
 }
 

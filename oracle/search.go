@@ -58,7 +58,7 @@ func (s *search) run(ctx context.Context, items []*item) error {
 			return nil
 		}
 		at, why, err := s.first(limited, items, taken, answer)
-		if err != nil && context.Cause(limited) == errLimit {
+		if err != nil && (errors.Is(err, errLimit) || context.Cause(limited) == errLimit) {
 			return nil
 		}
 		if err != nil {
@@ -86,6 +86,8 @@ func (s *search) first(ctx context.Context, items []*item, taken int, why trial.
 		switch {
 		case err != nil:
 			return 0, why, err
+		case answer.Hang != "": // which says nothing of the items
+			return 0, why, errLimit
 		case answer.Taken():
 			taken = middle
 		default:

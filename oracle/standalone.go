@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -13,7 +14,9 @@ import (
 	eventsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_check/event_sinks/file/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -23,8 +26,12 @@ var acts = map[string]string{
 	".dynamic_modules.":        "Envoy would run their code",
 	".golang.":                 "Envoy would run their code",
 	".lua.":                    "Envoy would run their code",
+	".DynamicOtConfig":         "Envoy would run their code",
 	".file_system_http_cache.": "Envoy would write files",
 }
+
+// unreadable is why a resource is not judged in which there is code that nobody here would find.
+const unreadable = "they hold what is unknown to xdspub"
 
 // standalone returns the message of a resource so that Envoy judges it without a look at anything
 // outside: all that it would subscribe to comes by ADS, no file is written, and no code is run. It
@@ -42,18 +49,28 @@ func (f *folded) standalone(r *xds.Resource) (m proto.Message, why string) {
 
 // outside returns why a message can't be judged here.
 func (f *folded) outside(n *xds.Node) string {
+	if n.Err != nil {
+		return unreadable
+	}
+	for _, field := range envoyapi.Latest.FileFields(n.Name()) {
+		m := n.Message.ProtoReflect()
+		if why := f.named(m.Get(m.Descriptor().Fields().ByName(field)).String()); why != "" {
+			return why
+		}
+	}
 	switch m := n.Message.(type) {
+	case *structpb.Struct:
+		if n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" { // old Envoys find a type for it by a name
+			return unreadable
+		}
 	case *luav3.Lua, *luav3.LuaPerRoute:
 		return ""
 	case *corev3.DataSource:
 		if name := m.GetEnvironmentVariable(); name != "" && os.Getenv(name) == "" {
 			return fmt.Sprintf("the environment variable %q is not set here", name)
 		}
-		if name := m.GetFilename(); name != "" {
-			f.files = append(f.files, name)
-			if _, err := os.Stat(name); err != nil {
-				return fmt.Sprintf("the file %q is not here", name)
-			}
+		if why := f.named(m.GetFilename()); why != "" {
+			return why
 		}
 	}
 	name := string(n.Name())
@@ -61,6 +78,20 @@ func (f *folded) outside(n *xds.Node) string {
 		if strings.Contains(name, part) {
 			return does
 		}
+	}
+	return ""
+}
+
+// named notes a file or directory that a resource names, and returns why Envoy can't read it here. A
+// relative name is one below the directory of the Envoy that is to have the resource.
+func (f *folded) named(name string) string {
+	if name == "" {
+		return ""
+	}
+	f.files = append(f.files, name)
+	info, err := os.Stat(name)
+	if err != nil || !filepath.IsAbs(name) || !info.IsDir() && !info.Mode().IsRegular() {
+		return fmt.Sprintf("the file %q is not here", name)
 	}
 	return ""
 }

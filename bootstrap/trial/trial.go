@@ -27,7 +27,7 @@ that the bootstrap names for admin, runs the Lua code in the bootstrap, and open
 
 // The bounds of one question.
 const (
-	patience  = time.Minute
+	patience  = 3 * time.Minute // for what takes a second: the machine may be busy
 	goodbye   = 5 * time.Second // from SIGTERM to SIGKILL
 	maxOutput = 1 << 20
 )
@@ -36,7 +36,7 @@ const (
 type Envoy struct {
 	// Program is its path, or a name in PATH.
 	Program string
-	// Patience is how long it may take; a minute where it is zero.
+	// Patience is how long it may take; three minutes where it is zero.
 	Patience time.Duration
 }
 

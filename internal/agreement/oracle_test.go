@@ -30,6 +30,9 @@ var beyond = map[string]string{
 	"self_config_source":                         "config sources are replaced",
 	"load_deep_nesting_60":                       "a bootstrap in JSON may nest deeper than a payload",
 	"tls_down_env_var_missing":                   "it is not asked about what the environment lacks",
+	"grpc_json_missing_descriptor":               "it is not asked about files that are not here",
+	"typed_struct_unknown_field":                 "it is not asked about what is unknown to xdspub",
+	"typed_struct_unknown_type":                  "it is not asked about what is unknown to xdspub",
 }
 
 // TestOracle: of 50 cases that Envoy refused, an Envoy that is asked by --mode validate names what

@@ -52,7 +52,7 @@ var may = map[string][]string{
 	"watch":                  {"event", "gitdir", "safefile", "internal/fspath"},
 	"envoy":                  {"event", "diag", "quorum", "safefile", "internal/fspath"},
 	"quorum":                 {},
-	"oracle":                 {"diag", "xds", "bootstrap/trial"},
+	"oracle":                 {"diag", "envoyapi", "xds", "bootstrap/trial"},
 	"check":                  {"diag", "envoyapi", "xds", "load", "diff", "follow", "oracle", "grpcboot", "policy", "validate", "validate/rules", "internal/fspath"},
 	"published":              {"event", "envoyapi", "xds", "load", "render", "publish", "envoy", "internal/fspath", "internal/names"},
 	"planner":                {"event", "diag", "envoyapi", "xds", "validate", "validate/rules", "diff", "render", "publish", "published"},
