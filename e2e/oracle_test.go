@@ -15,10 +15,6 @@ type: STATIC
 health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {send: {text: zz}}}]
 `
 
-func staticCluster(name string) string {
-	return `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: ` + name + `, type: STATIC}`
-}
-
 // TestOracle: a watch with --envoy publishes nothing that this Envoy refuses, and nothing while it
 // can't be asked.
 func TestOracle(t *testing.T) {
@@ -29,7 +25,7 @@ func TestOracle(t *testing.T) {
 		}
 	}
 	link()
-	s := newFixture(t, map[string]string{"a.yaml": staticCluster("a")}, "--envoy", envoy, "--disable", "health-check", "--rescan", "1s", "--allow-empty")
+	s := newFixture(t, map[string]string{"a.yaml": staticCluster("a", 1)}, "--envoy", envoy, "--disable", "health-check", "--rescan", "1s", "--allow-empty")
 	s.startWatch(t)
 	before := s.published(t)
 	s.write(t, "b.yaml", refusedCluster)
@@ -43,7 +39,7 @@ func TestOracle(t *testing.T) {
 	if err := os.Remove(envoy); err != nil {
 		t.Fatal(err)
 	}
-	s.write(t, "c.yaml", staticCluster("c"))
+	s.write(t, "c.yaml", staticCluster("c", 1))
 	s.watch.WaitLog(t, "event=failed")
 	if now := s.published(t); now != before {
 		t.Errorf("published: %s, before: %s", now, before)
