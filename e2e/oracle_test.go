@@ -29,7 +29,7 @@ func TestOracle(t *testing.T) {
 	s.startWatch(t)
 	before := s.published(t)
 	s.write(t, "b.yaml", refusedCluster)
-	s.watch.WaitLog(t, "b.yaml:1:1: error: Envoy refuses the cluster: invalid hex string 'zz'")
+	s.watch.WaitLog(t, "Envoy refuses the cluster: invalid hex string 'zz'")
 	if now := s.published(t); now != before {
 		t.Errorf("published: %s, before: %s", now, before)
 	}
