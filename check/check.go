@@ -226,7 +226,7 @@ func (r *Result) ask(ctx context.Context, o Rules, bootstrap *bootstrapv3.Bootst
 	if o.Oracle == nil || !r.Accepted() {
 		return nil
 	}
-	list, err := o.Oracle.Judge(ctx, oracle.Candidate{Snapshot: r.Snapshot, Bootstrap: bootstrap, Path: path})
+	list, err := o.Oracle.Judge(ctx, oracle.Candidate{Snapshot: r.Snapshot, Envoy: o.Envoy, Bootstrap: bootstrap, Path: path})
 	r.Add(list)
 	return err
 }

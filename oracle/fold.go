@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -60,6 +62,7 @@ type folded struct {
 	files     []string          // that resources name
 	filters   map[string]holder // of extension configs, by their names
 	base      base
+	version   *envoyapi.Version
 }
 
 // own begins the names of what only the oracle needs.
@@ -67,7 +70,7 @@ const own = "xdspub-oracle/"
 
 // fold returns the items of a Candidate. What can't be one is omitted.
 func fold(c Candidate) *folded {
-	f := &folded{candidate: c, filters: make(map[string]holder), base: baseOf(c)}
+	f := &folded{candidate: c, filters: make(map[string]holder), base: baseOf(c), version: cmp.Or(c.Envoy, envoyapi.Latest)}
 	var all []*xds.Resource
 	for _, t := range []*xds.Type{xds.Secret, xds.Runtime, xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.ExtensionConfig} {
 		all = append(all, c.Snapshot.Of(t)...) // listeners say what extension configs are for

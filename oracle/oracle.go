@@ -17,12 +17,15 @@ import (
 
 	"xdspub/bootstrap/trial"
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
 // Candidate is what an Envoy judges.
 type Candidate struct {
 	Snapshot *xds.Snapshot
+	// Envoy is the version whose fields are known; nil means the latest that is known.
+	Envoy *envoyapi.Version
 	// Bootstrap is that of the Envoy that is to take the Snapshot; nil where it is not known.
 	Bootstrap *bootstrapv3.Bootstrap
 	// Path is where findings stand that are about no one resource.

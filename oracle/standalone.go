@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"xdspub/envoyapi"
 	"xdspub/xds"
 )
 
@@ -52,7 +51,7 @@ func (f *folded) outside(n *xds.Node) string {
 	if n.Err != nil {
 		return unreadable
 	}
-	for _, field := range envoyapi.Latest.FileFields(n.Name()) {
+	for _, field := range f.version.FileFields(n.Name()) {
 		m := n.Message.ProtoReflect()
 		if why := f.named(m.Get(m.Descriptor().Fields().ByName(field)).String()); why != "" {
 			return why

@@ -26,8 +26,9 @@ func TestAsk(t *testing.T) {
 		`{"nod": 1}`: "no such field",
 		`{"node":`:   "INVALID_ARGUMENT",
 	} {
+		// Where protobuf writes one space or two, it rolls dice.
 		answer, err := envoy.Ask(t.Context(), []byte(text))
-		if err != nil || answer.Taken() != (want == "") || !strings.Contains(answer.Refusal, want) {
+		if err != nil || answer.Taken() != (want == "") || !strings.Contains(strings.Join(strings.Fields(answer.Refusal), " "), want) {
 			t.Errorf("%.100s: %+v, %v, want %q", text, answer, err, want)
 		}
 	}

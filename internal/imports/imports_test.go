@@ -171,7 +171,7 @@ func TestPicture(t *testing.T) {
 // TestVersionIsHandedOn: what an Envoy has is asked of the Version that was handed on. Only
 // where options may leave it out, the latest one is chosen.
 func TestVersionIsHandedOn(t *testing.T) {
-	chooses := []string{"follow/follow.go", "load/source.go", "validate/validate.go"}
+	chooses := []string{"follow/follow.go", "load/source.go", "oracle/fold.go", "validate/validate.go"}
 	for _, p := range listed(t) {
 		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
 		if _, part := may[name]; !part && !isFamily(name) || name == "envoyapi" {
@@ -195,7 +195,7 @@ func TestVersionIsHandedOn(t *testing.T) {
 // TestVersionIsSet: whoever has options in which the version stands sets it in those that it
 // makes of them. A command chooses none.
 func TestVersionIsSet(t *testing.T) {
-	takers := []string{"load.Options", "load.Input", "follow.Options", "validate.Options"}
+	takers := []string{"load.Options", "load.Input", "follow.Options", "oracle.Candidate", "validate.Options"}
 	for _, p := range listed(t) {
 		name := strings.TrimPrefix(p.ImportPath, "xdspub/")
 		if _, part := may[name]; !part || name == "cmd/xdspub" {
