@@ -263,8 +263,8 @@ func TestMany(t *testing.T) {
 // TestNoEnvoy: a program that judges nothing is an error, not a finding.
 func TestNoEnvoy(t *testing.T) {
 	for script, want := range map[string]string{
-		`refused "I refuse all"`: "does not take a bootstrap without any resource: I refuse all",
-		`kill -SEGV $$`:          "does not take a bootstrap without any resource: signal: segmentation fault",
+		`refused "I refuse all"`: "a bootstrap without any resource is not taken: I refuse all",
+		`kill -SEGV $$`:          "a bootstrap without any resource is not taken: signal: segmentation fault",
 		"exit 0":                 "it is no Envoy",
 	} {
 		list, err := oracle.New(program(t, script)).Judge(t.Context(), tree(t, cluster("a", "")))

@@ -99,7 +99,7 @@ func (s *search) first(ctx context.Context, items []*item, taken int, why trial.
 	}
 	none, err := s.ask(ctx, nil) // is it the item at all?
 	if err == nil && !none.Taken() {
-		err = fmt.Errorf("Envoy does not take a bootstrap without any resource: %s", words(none))
+		err = fmt.Errorf("a bootstrap without any resource is not taken: %s", words(none))
 	}
 	return 0, why, err
 }
