@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // NotEmptyError means that the directory of an import has something already.
@@ -78,29 +80,34 @@ func target(dir string) (fs.FileMode, error) {
 	return info.Mode().Perm(), nil
 }
 
+// together is how many files are written at one time: a file system that flushes several files
+// at once writes its journal once for all of them.
+const together = 64
+
 // writeAll writes files below a new directory, onto the disk.
 func writeAll(dir string, files []File, mode fs.FileMode) error {
 	folders := map[string]bool{dir: true, filepath.Join(dir, Tree): true}
 	if err := os.MkdirAll(filepath.Join(dir, Tree), 0o755); err != nil { // also for no resource
 		return err
 	}
+	var g errgroup.Group
+	g.SetLimit(together)
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Name))
 		folder := filepath.Dir(name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
+			return errors.Join(err, g.Wait())
 		}
 		folders[folder] = true
-		if err := writeFile(name, f.Data, mode); err != nil {
-			return err
-		}
+		g.Go(func() error { return writeFile(name, f.Data, mode) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
 	}
 	for folder := range folders {
-		if err := sync(folder); err != nil {
-			return err
-		}
+		g.Go(func() error { return sync(folder) })
 	}
-	return nil
+	return g.Wait()
 }
 
 func writeFile(name string, data []byte, mode fs.FileMode) error {
