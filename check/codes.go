@@ -22,7 +22,7 @@ func Codes() []diag.Code {
 func RuleCodes() []diag.Code {
 	codes := append(slices.Concat(follow.Codes, grpcboot.Codes), codeUnusedIgnore, codeIgnoreComment)
 	for _, r := range rules.All {
-		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
+		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Checks: r.Checks})
 	}
 	return codes
 }

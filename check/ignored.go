@@ -125,10 +125,15 @@ func (g *ignored) add(i *ignoring) {
 
 // about returns what ignores a finding, or nil.
 func (g *ignored) about(d diag.Diagnostic) *ignoring {
-	if i := g.onLine[lineCode{d.File, d.Line, d.Code}]; i != nil {
-		return i
+	for code := range diag.Selectors(d.Code) {
+		if i := g.onLine[lineCode{d.File, d.Line, code}]; i != nil {
+			return i
+		}
+		if i := g.of[resourceCode{d.File, d.Resource, code}]; i != nil {
+			return i
+		}
 	}
-	return g.of[resourceCode{d.File, d.Resource, d.Code}]
+	return nil
 }
 
 // apply leaves out the findings of a list that are ignored. The list itself stays as it is.
@@ -152,8 +157,8 @@ func (g *ignored) unused(o validate.Options) (list diag.List) {
 		return nil
 	}
 	ran := make(map[string]bool)
-	for _, r := range o.LeftIn(rules.All) {
-		ran[r.Code] = true
+	for _, code := range o.Listed(rules.All) {
+		ran[code] = true
 	}
 	for _, c := range follow.Codes {
 		ran[c.Name] = o.Bootstrap != nil && !slices.Contains(o.Disable, c.Name)

@@ -108,7 +108,8 @@ type Related struct {
 
 // Diagnostic is one finding.
 type Diagnostic struct {
-	// Code is the rule's name in kebab-case, stable for ever: people grep for it.
+	// Code is the rule's name in kebab-case, stable for ever: people grep for it. It is a sub-code
+	// where the rule has several checks.
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
 	// Position is where the finding stands, and End where that key or value ends.
@@ -197,11 +198,13 @@ type Code struct {
 	Severity Severity
 	// Doc is a summary line, an empty line, and the reason.
 	Doc string
+	// Checks are what findings have sub-codes of; nil where the code is one thing.
+	Checks []Check
 }
 
-// Names returns the names of codes, in their order.
+// Names returns the names of codes and their sub-codes, in their order.
 func Names(codes []Code) (names []string) {
-	for _, c := range codes {
+	for _, c := range WithSubCodes(codes) {
 		names = append(names, c.Name)
 	}
 	return names

@@ -170,7 +170,7 @@ func (d *document) explain(m proto.Message, at span, here spot, said said, reaso
 		code, message, help, at = codeSyntax, m.message, m.help, m.at
 	}
 	f := d.source.finding(code, d.span(at), message, help)
-	f.Sensitive = f.Sensitive && code == codeSyntax || said.secret
+	f.Sensitive = f.Sensitive && code.Name == codeSyntax.Name || said.secret
 	f.Resource, f.Path = d.resourceAt(m, at.from)
 	d.fixLiteral(&f, literal{at, string(d.text[at.from:at.to])}, meant)
 	return f

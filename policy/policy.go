@@ -57,18 +57,21 @@ type Override struct {
 	// Files are glob patterns of the files whose findings it is about, as fspath.Matches takes
 	// them, by their paths below the source tree. Nil means all findings.
 	Files []string
-	// Levels are those of rules, by code.
+	// Levels are those of rules, by code, and of single checks, by sub-code.
 	Levels map[string]Level
 }
 
-// Overrides are in force together: of two about one finding the later one counts.
+// Overrides are in force together: of two about one finding the later one counts. What is said of
+// a sub-code counts before all that is said of its rule.
 type Overrides []Override
 
 // level returns that of the findings of a code in a file.
 func (o Overrides) level(code, below string) Level {
-	for _, override := range slices.Backward(o) {
-		if level, ok := override.Levels[code]; ok && override.covers(below) {
-			return level
+	for name := range diag.Selectors(code) {
+		for _, override := range slices.Backward(o) {
+			if level, ok := override.Levels[name]; ok && override.covers(below) {
+				return level
+			}
 		}
 	}
 	return Kept
@@ -133,10 +136,17 @@ func (o Overrides) every(code string, is func(Level) bool) bool {
 	if !is(o.level(code, "")) {
 		return false
 	}
-	return !slices.ContainsFunc(o, func(override Override) bool {
-		level, ok := override.Levels[code]
-		return ok && override.Files != nil && !is(level)
-	})
+	for name := range diag.Selectors(code) {
+		for _, override := range o {
+			if level, ok := override.Levels[name]; ok && override.Files != nil && !is(level) {
+				return false
+			}
+		}
+		if slices.ContainsFunc(o, func(override Override) bool { _, ok := override.Levels[name]; return ok && override.Files == nil }) {
+			break // what is said of the rule counts nowhere
+		}
+	}
+	return true
 }
 
 // Apply returns the findings of a list that are not off, with their severities. Paths of files
@@ -149,7 +159,7 @@ func (o Overrides) Apply(list diag.List, root string) diag.List {
 	below := make(map[string]string)
 	var applied diag.List
 	for _, d := range list {
-		if codes[d.Code] {
+		if codes[d.Code] || codes[diag.CodeOf(d.Code)] {
 			if _, known := below[d.File]; !known {
 				below[d.File] = pathBelow(root, d.File)
 			}

@@ -67,6 +67,37 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// TestSubCodes: what is said of a sub-code counts before what is said of its rule, wherever that stands.
+func TestSubCodes(t *testing.T) {
+	overrides := policy.Overrides{
+		{Levels: map[string]policy.Level{"a": policy.Dropped, "a/on": policy.Kept, "b/off": policy.Dropped, "c": policy.Dropped}},
+		{Files: []string{"legacy"}, Levels: map[string]policy.Level{"a": policy.At(diag.Info), "a/here": policy.At(diag.Warning), "b": policy.At(diag.Info)}},
+		{Files: []string{"other"}, Levels: map[string]policy.Level{"a/gone": policy.Dropped}},
+	}
+	var list diag.List
+	for _, file := range []string{"tree/x.yaml", "tree/legacy/x.yaml"} {
+		for _, code := range []string{"a", "a/on", "a/here", "a/gone", "b/off", "b/more", "c/x"} {
+			list = append(list, at(code, file, diag.Error))
+		}
+	}
+	want := []string{
+		"tree/x.yaml error a/on", "tree/x.yaml error b/more",
+		"tree/legacy/x.yaml info a", "tree/legacy/x.yaml error a/on", "tree/legacy/x.yaml warning a/here", "tree/legacy/x.yaml info a/gone", "tree/legacy/x.yaml info b/more",
+	}
+	if diff := cmp.Diff(want, texts(overrides.Apply(list, "tree"))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, c := range map[string]struct{ want, got []string }{
+		"off":     {[]string{"b/off", "c"}, overrides.Disabled()},
+		"on":      {[]string{"a", "a/gone", "a/here", "a/on", "b"}, overrides.Enabled()},
+		"lowered": {[]string{"a", "a/gone", "a/here", "b", "b/off", "c"}, overrides.Lowered()},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestParseLevel(t *testing.T) {
 	for _, word := range policy.Levels {
 		if _, err := policy.ParseLevel(word); err != nil {

@@ -15,7 +15,7 @@ var indexes = regexp.MustCompile(`\[[0-9]+\]`)
 
 // Fingerprints returns for each finding of a sorted list a text that tells which finding it is:
 // the same one in another run, on another machine, and after its lines moved. It is made of the
-// code, the path of the file from the root, the resource, the field and the message, and of
+// code (of a sub-code without the check), the path of the file from the root, the resource, the field and the message, and of
 // nothing that Shown hides. Findings of one list that have all these in common are counted, in
 // the order of the list: the text ends with ":1", ":2" and so on.
 func Fingerprints(l diag.List, root *Root) []string {
@@ -35,7 +35,7 @@ func Fingerprint(d diag.Diagnostic, root *Root) string {
 	path, _ := root.Path(d.File)
 	field := indexes.ReplaceAllLiteralString(d.Path, "[]")
 	// As JSON, no two lists of texts are one text.
-	parts, _ := json.Marshal([]string{d.Code, path, d.Resource.Type, d.Resource.Name, field, d.Message}) // texts can always be encoded
+	parts, _ := json.Marshal([]string{diag.CodeOf(d.Code), path, d.Resource.Type, d.Resource.Name, field, d.Message}) // texts can always be encoded
 	sum := sha256.Sum256(parts)
 	return hex.EncodeToString(sum[:16])
 }

@@ -37,6 +37,7 @@ func TestFingerprints(t *testing.T) {
 	for name, change := range map[string]func(*diag.Diagnostic){
 		"lines":    func(d *diag.Diagnostic) { d.Line, d.EndLine = 40, 41 },
 		"columns":  func(d *diag.Diagnostic) { d.Column, d.EndColumn = 5, 8 },
+		"check":    func(d *diag.Diagnostic) { d.Code = diag.SubCode(d.Code, "in-a-list") }, // a rule gets Checks
 		"severity": func(d *diag.Diagnostic) { d.Severity = diag.Warning },
 		"help":     func(d *diag.Diagnostic) { d.Help = "write it otherwise" },
 		"related":  func(d *diag.Diagnostic) { d.Related = []diag.Related{{Message: "here"}} },

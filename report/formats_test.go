@@ -49,7 +49,7 @@ var hostile = diag.List{
 		}},
 	{Code: "unknown-field", Position: at("/repository/envoy/a.yaml", 8, 7), Resource: diag.Resource{Type: clusterOf, Name: "web"}, Path: "hosts[4].nmae", Message: `unknown field "nmae"`},
 	{Code: "many-lines", Severity: diag.Warning, Position: at("/repository/envoy/a.yaml", 3, 1), End: diag.End{EndLine: 9, EndColumn: 2}, Resource: diag.Resource{Type: clusterOf, Name: "web"}, Message: "over several lines"},
-	{Code: "remark", Severity: diag.Info, Position: at("/repository/envoy/a.yaml", 9, 0), Message: "a line without columns"},
+	{Code: "remark/no-columns", Severity: diag.Info, Position: at("/repository/envoy/a.yaml", 9, 0), Message: "a line without columns"},
 	{Code: "file", Severity: diag.Warning, Position: at("/repository/envoy/c.pb", 0, 0), Resource: diag.Resource{Type: clusterOf, Name: "binary"}, Path: "name", Message: "a file without lines"},
 	{Code: "inject,title=x::y", Position: at("/repository/envoy/50%,a:b\n::error::.yaml", 1, 1), Resource: diag.Resource{Type: clusterOf, Name: "</testcase>&\x00\"]]>"},
 		Message: "100% of\r\n::error::<b>&amp;]]>\x1b[31m\u202e\x00\xff", Help: "%0A::set-output name=x::y\n</failure>"},
@@ -61,7 +61,7 @@ var hostile = diag.List{
 var codes = []diag.Code{
 	{Name: "unknown-field", Doc: "A message has no field of this name.\n\nEnvoy rejects <it> & all\nof the file.\n\nA second paragraph."},
 	{Name: "many-lines", Severity: diag.Warning, Doc: "Only a summary."},
-	{Name: "remark", Severity: diag.Info, Doc: "A long one.\n\n" + strings.Repeat("Words and words.\n", 70)},
+	{Name: "remark", Severity: diag.Info, Doc: "A long one.\n\n" + strings.Repeat("Words and words.\n", 70), Checks: []diag.Check{{Name: "no-columns", Summary: "A line without columns."}}},
 	{Name: "never-found", Doc: "It has no finding."},
 }
 

@@ -51,7 +51,7 @@ func (r *Report) sarifRules() (rules []sarifRule, index map[string]int) {
 		index[diag.Printable(d.Code)] = 0
 	}
 	known := make(map[string]diag.Code, len(r.Codes))
-	for _, c := range r.Codes {
+	for _, c := range diag.WithSubCodes(r.Codes) {
 		known[c.Name] = c
 	}
 	rules = []sarifRule{}

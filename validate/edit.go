@@ -76,7 +76,7 @@ func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list di
 		return nil, false
 	}
 	j.memory = nil // until all of it has followed
-	rules := j.options.LeftIn(j.rules)
+	rules := j.options.leftIn(j.rules)
 	a := newAnswersAfter(s, j.options, e, m.made)
 	w := newWorker(a, rules, true)
 	defer w.watch.stop(j.options.Timings)

@@ -59,7 +59,7 @@ func (f *findings) list(a *answers, rules []*Rule) diag.List {
 		}
 		if f.whole.Len() > 0 && slices.ContainsFunc(allTypes, lost) {
 			unused := unusedCodes(rules)
-			f.whole.Drop(func(d diag.Diagnostic) bool { return slices.Contains(unused, d.Code) })
+			f.whole.Drop(func(d diag.Diagnostic) bool { return slices.Contains(unused, diag.CodeOf(d.Code)) })
 		}
 		all.Take(&f.whole)
 	}

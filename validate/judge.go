@@ -82,7 +82,7 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	for _, t := range allTypes {
 		resources = append(resources, a.of(t)...)
 	}
-	rules := o.LeftIn(j.rules)
+	rules := o.leftIn(j.rules)
 	newWorker := func() *worker { return newWorker(a, rules, keep) }
 	walked := judgeEach(ctx, resources, found, newWorker, func(w *worker, r *xds.Resource, into *findings) *judged {
 		if known := j.kept[r]; known != nil && known.holdsFor(a) {
@@ -126,13 +126,6 @@ func (j *Judge) remember(m *memory, known *judged) {
 		j.kept[known.of] = known
 	}
 	m.remember(known)
-}
-
-// LeftIn returns those of the rules that run.
-func (o Options) LeftIn(rules []*Rule) []*Rule {
-	return slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool {
-		return slices.Contains(o.Disable, r.Code) || !r.isFor(o.profiles()) || r.OptIn && !slices.Contains(o.Enable, r.Code)
-	})
 }
 
 // findAlike reports whether the rules find the same in a resource with other options.

@@ -56,8 +56,13 @@ type Occurrence struct {
 	Node     *xds.Node
 }
 
+// CheckName is the Name of a Check of the rule.
+type CheckName string
+
 // Finding is what a rule reports.
 type Finding struct {
+	// Check is the one that finds it; empty where the rule has no Checks.
+	Check CheckName
 	// Path is the field, below Resource's message.
 	Path xds.Path
 	// Resource is the resource that the finding is about; nil means Pass.Resource.
@@ -90,7 +95,7 @@ func (p *Pass) Report(f Finding) {
 		*p.later = append(*p.later, reported{p.rule, f})
 		return
 	}
-	if !p.reached(r) {
+	if !p.reached(r) || !p.view.from.options.lists(p.rule, f.Check) {
 		return
 	}
 	severity, idle := p.severity(r, f)
@@ -102,7 +107,7 @@ func (p *Pass) Report(f Finding) {
 		to.Leave(severity) // its place would take time
 		return
 	}
-	d := r.Diagnostic(p.rule.Code, f.Path, f.Message)
+	d := r.Diagnostic(diag.SubCode(p.rule.Code, string(f.Check)), f.Path, f.Message)
 	d.Severity, d.Help, d.Related = severity, f.Help, f.Related
 	if c := f.Correction; c.Right != "" {
 		d.Help = cmp.Or(d.Help, c.Question())

@@ -21,6 +21,9 @@ type Rule struct {
 	// Doc explains the rule: a first line that sums it up, an empty line, then
 	// what Envoy does and what would be right, with the source.
 	Doc string
+	// Checks are what the rule decides, where these are several things: each Finding names one of
+	// them, and can be switched off by it. Nil where the rule is one thing in several words.
+	Checks []diag.Check
 	// Whole says that the rule looks for other resources, and is wrong where some
 	// could not be read.
 	Whole bool

@@ -28,13 +28,13 @@ type Options struct {
 	// Bootstrap is the Envoy's own bootstrap without its static resources, to be
 	// judged too; nil where only the Snapshot is.
 	Bootstrap *xds.Resource
-	// Disable holds the codes of rules that are left out.
+	// Disable holds the codes of rules that are left out, and sub-codes of which no finding is listed.
 	Disable []string
 	// Now is the time at which certificates must be valid; zero means that nobody
 	// judges that, and the result depends on the Snapshot alone.
 	Now time.Time
-	// Enable holds the codes of rules that run though they are off by default.
-	// What is disabled as well stays out.
+	// Enable holds the codes of rules that run though they are off by default, and sub-codes that are
+	// listed though their rule is off. What is disabled by the same name stays out.
 	Enable []string
 	// Partial says that resources are missing because they could not be read. Rules that need the
 	// Whole snapshot then report nothing, since they would only repeat that.

@@ -30,11 +30,16 @@ func override(v values, o *check.Options) {
 		base = make(levels)
 	}
 	if v.c.IsSet("enable") { // the command line and the environment win over the file
-		maps.DeleteFunc(base, func(code string, l policy.Level) bool { return l == policy.Dropped && slices.Contains(o.Enable, code) })
+		for _, code := range o.Enable {
+			if level, set := base[code]; level == policy.Dropped || !set && base[diag.CodeOf(code)] == policy.Dropped {
+				base[code] = policy.Kept
+			}
+		}
 	}
 	some, _ := v.file[overridesSetting].(policy.Overrides)
 	for _, code := range some.Enabled() {
-		if _, set := base[code]; !set && slices.Contains(check.OptIn(), code) && !slices.Contains(o.Enable, code) {
+		optIn := slices.Contains(check.OptIn(), diag.CodeOf(code))
+		if _, set := base[code]; !set && optIn && !slices.Contains(o.Enable, code) && !slices.Contains(o.Enable, diag.CodeOf(code)) {
 			base[code] = policy.Dropped // in all other files
 		}
 	}
@@ -42,7 +47,11 @@ func override(v values, o *check.Options) {
 		some = slices.Concat(policy.Overrides{{Levels: base}}, some)
 	}
 	o.Overrides = some
-	o.Disable, o.Enable = slices.Concat(o.Disable, some.Disabled()), slices.Concat(o.Enable, some.Enabled())
+	enabled := some.Enabled()
+	if v.c.IsSet("disable") { // likewise
+		enabled = slices.DeleteFunc(enabled, func(code string) bool { return slices.Contains(o.Disable, diag.CodeOf(code)) })
+	}
+	o.Disable, o.Enable = slices.Concat(o.Disable, some.Disabled()), slices.Concat(o.Enable, enabled)
 }
 
 // severities reads the setting rules, or overrides. It returns what is wrong in it.

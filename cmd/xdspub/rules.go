@@ -38,10 +38,16 @@ func rulesCommand() *cli.Command {
 
 func writeRules(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, code := range pipeline.Codes() {
+	for _, code := range diag.WithSubCodes(pipeline.Codes()) {
 		fmt.Fprintf(tw, "%s\t%s\t%s\n", code.Name, code.Severity, code.Summary())
 	}
 	return tw.Flush()
+}
+
+// checkJSON is one of several things that a rule finds.
+type checkJSON struct {
+	Code    string `json:"code"`
+	Summary string `json:"summary"`
 }
 
 // writeRulesJSON writes a list of objects. A summary is the first line of its doc.
@@ -51,10 +57,15 @@ func writeRulesJSON(w io.Writer) error {
 		Severity diag.Severity `json:"severity"`
 		Summary  string        `json:"summary"`
 		Doc      string        `json:"doc"`
+		Checks   []checkJSON   `json:"checks"`
 	}
 	var list []rule
 	for _, code := range pipeline.Codes() {
-		list = append(list, rule{code.Name, code.Severity, code.Summary(), code.Doc})
+		checks := []checkJSON{}
+		for _, c := range code.Checks {
+			checks = append(checks, checkJSON{diag.SubCode(code.Name, c.Name), c.Summary})
+		}
+		list = append(list, rule{code.Name, code.Severity, code.Summary(), code.Doc, checks})
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -74,15 +85,27 @@ func explainCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			for _, code := range pipeline.Codes() {
+			for _, code := range diag.WithSubCodes(pipeline.Codes()) {
 				if code.Name == name {
-					_, err := fmt.Fprintf(c.App.Writer, "%s (%s)\n\n%s\n", code.Name, code.Severity, code.Doc)
-					return err
+					return explain(c.App.Writer, code)
 				}
 			}
 			return unknownRule(name)
 		},
 	}
+}
+
+// explain writes what is known of a code, and its sub-codes.
+func explain(w io.Writer, code diag.Code) error {
+	if _, err := fmt.Fprintf(w, "%s (%s)\n\n%s\n", code.Name, code.Severity, code.Doc); err != nil || len(code.Checks) == 0 {
+		return err
+	}
+	fmt.Fprint(w, "\nEach of these has a code of its own, and can be turned off alone:\n\n")
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, check := range code.Checks {
+		fmt.Fprintf(tw, "  %s\t%s\n", diag.SubCode(code.Name, check.Name), check.Summary)
+	}
+	return tw.Flush()
 }
 
 // unknownRule says that there is no rule of a name, and which may have been meant.

@@ -141,7 +141,7 @@ func (e *example) shorten() error {
 		return err
 	}
 	for _, d := range slices.Backward(e.all) {
-		if d.Code == e.code.Name && (d.Severity == e.code.Severity || e.shown.Code == "" || e.shown.Severity != e.code.Severity) {
+		if diag.CodeOf(d.Code) == e.code.Name && (d.Severity == e.code.Severity || e.shown.Code == "" || e.shown.Severity != e.code.Severity) {
 			e.shown = d
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"xdspub/diag"
 )
 
 //go:generate go run . ../..
@@ -78,6 +80,8 @@ the same text.
 | info | is shown |
 
 ` + "`--enable CODE` turns on a rule that is off by default, `--disable CODE` turns off another." + `
+A code that holds several checks has sub-codes, such as ` + "`filter-conflict/lua-two-scripts`" + `: a setting or a
+comment about the code is about all of them, and one about a sub-code counts before it.
 What is said about reading files and about publishing can't be turned off. Every statement
 about Envoy was tried on Envoy 1.40.0.
 `)
@@ -90,12 +94,24 @@ about Envoy was tried on Envoy 1.40.0.
 	return b.Bytes()
 }
 
+// writeChecks lists the sub-codes of a code that has some.
+func writeChecks(b *bytes.Buffer, c diag.Code) {
+	if len(c.Checks) == 0 {
+		return
+	}
+	b.WriteString("\n| sub-code | what is wrong |\n|---|---|\n")
+	for _, check := range c.Checks {
+		fmt.Fprintf(b, "| `%s` | %s |\n", diag.SubCode(c.Name, check.Name), check.Summary)
+	}
+}
+
 // page is the page of one family.
 func (f *family) page(root string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n%s\n[All rules](README.md)\n", f.heading(), generated)
 	for _, c := range f.codes {
 		fmt.Fprintf(&b, "\n## %s\n\n%s (%s)\n", c.Name, c.Doc, c.Severity)
+		writeChecks(&b, c)
 		example, err := exampleOf(root, c)
 		if err == nil && example != nil {
 			err = example.write(&b)

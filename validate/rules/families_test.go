@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/tools/go/packages"
 
+	"xdspub/diag"
 	"xdspub/validate/rules"
 )
 
@@ -36,6 +38,7 @@ func TestFamilies(t *testing.T) {
 		for _, code := range owners {
 			codes = append(codes, code)
 		}
+		checksOf(t, p, owners)
 		for used, declared := range p.TypesInfo.Uses {
 			at, from := fileOf(p, used.Pos()), fileOf(p, declared.Pos())
 			if code, ok := owners[from]; ok && declared.Pkg() == p.Types && at != from && at != "rules.go" {
@@ -92,6 +95,25 @@ func rulesOf(t *testing.T, p *packages.Package) map[string]string {
 		}
 	}
 	return owners
+}
+
+// checksOf holds the names of checks that a family's files have, and those that its rules declare,
+// together: in the file of a rule stand those of this rule.
+func checksOf(t *testing.T, p *packages.Package, owners map[string]string) {
+	for e, v := range p.TypesInfo.Types {
+		if v.Value == nil || v.Type.String() != "xdspub/validate.CheckName" || constant.StringVal(v.Value) == "" {
+			continue
+		}
+		at, declared := fileOf(p, e.Pos()), false
+		for _, r := range rules.All {
+			if owner, ok := owners[at]; (!ok || owner == r.Code) && slices.ContainsFunc(r.Checks, func(c diag.Check) bool { return c.Name == constant.StringVal(v.Value) }) {
+				declared = true
+			}
+		}
+		if !declared {
+			t.Errorf("%s/%s: no rule declares the check %s", p.Name, at, v.Value)
+		}
+	}
 }
 
 // isRule reports whether a field is Code of a validate.Rule.

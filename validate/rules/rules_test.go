@@ -2,10 +2,12 @@ package rules_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,6 +59,16 @@ func unsound(r *validate.Rule) string {
 		return "two of Messages, MessagesOf and Wants"
 	case len(r.Collect) > 0 && r.Snapshot == nil:
 		return "Collect without Snapshot"
+	case !slices.IsSortedFunc(r.Checks, func(a, b diag.Check) int { return cmp.Compare(a.Name, b.Name) }), len(r.Checks) == 1:
+		return "Checks are two or more, sorted by name"
+	}
+	for _, c := range r.Checks {
+		if !codeForm.MatchString(c.Name) || strings.Count(c.Name, "-") > 4 {
+			return c.Name + " is not kebab-case, of five words at most"
+		}
+		if len(c.Summary) > 85 || !strings.HasSuffix(c.Summary, ".") || c.Name == r.Code {
+			return c.Name + " needs a sentence of 85 characters at most"
+		}
 	}
 	return ""
 }
@@ -90,11 +102,13 @@ func TestRules(t *testing.T) {
 					t.Errorf("no %s example", kind)
 				}
 			}
+			var found diag.List
 			for _, names := range trees {
 				for _, name := range names {
-					judge(t, filepath.Join(dir, name), dir, rule.Code, options, wants)
+					found = append(found, judge(t, filepath.Join(dir, name), dir, rule.Code, options, wants)...)
 				}
 			}
+			checks(t, rule, found)
 			for at, list := range wants {
 				for _, want := range list {
 					t.Errorf("%s: no finding that matches %q", at, want)
@@ -127,8 +141,8 @@ func write(t *testing.T, code, dir string) (*txtar.Archive, string) {
 	return archive, dir
 }
 
-// judge validates one tree, and takes what it finds off wants.
-func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) {
+// judge validates one tree, and takes what it finds off wants. It returns what it found.
+func judge(t *testing.T, tree, root, code string, options validate.Options, wants map[string][]*regexp.Regexp) diag.List {
 	t.Helper()
 	untried := options
 	loaded, snapshot, options := open(t, tree, options)
@@ -138,7 +152,7 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 	found := validate.Run(t.Context(), snapshot, rules.All, options)
 	for _, d := range found {
 		at, text := describe(d, root)
-		if d.Code != code || !take(wants, at, text) {
+		if diag.CodeOf(d.Code) != code || !take(wants, at, text) {
 			t.Errorf("%s: unwanted: %s [%s]", at, text, d.Code)
 		}
 	}
@@ -146,6 +160,7 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 		loaded, snapshot, options := open(t, tree, untried)
 		return append(loaded, validate.Run(t.Context(), snapshot, rules.All, options)...)
 	})
+	return found
 }
 
 // open reads a tree, or follows the bootstrap that it has.
