@@ -6,18 +6,18 @@ import "xdspub/envoyapi"
 func EnvoyReleases() []string { return envoyapi.Releases() }
 
 // EnvoyOf returns the version for Rules.Envoy where there are Envoys of several releases: nil where
-// none is given. A name that is no release is returned as unknown.
-func EnvoyOf(releases []string) (of *envoyapi.Version, unknown string) {
+// none is given. It is not ok where a name is no release, and returns that as unknown.
+func EnvoyOf(releases []string) (of *envoyapi.Version, unknown string, ok bool) {
 	var fleet []*envoyapi.Version
 	for _, name := range releases {
 		v := envoyapi.Named(name)
 		if v == nil {
-			return nil, name
+			return nil, name, false
 		}
 		fleet = append(fleet, v)
 	}
 	if fleet == nil {
-		return nil, ""
+		return nil, "", true
 	}
-	return envoyapi.Fleet(fleet), ""
+	return envoyapi.Fleet(fleet), "", true
 }

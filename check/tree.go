@@ -26,8 +26,8 @@ type Options struct {
 	Input *load.Input
 	// Ignore holds glob patterns of files in the tree that hold no resources.
 	Ignore []string
-	// IgnoredAt is where Ignore is set; the zero Position for the command line.
-	IgnoredAt diag.Position
+	// IgnoredAt is where each of Ignore is set; nil for the command line.
+	IgnoredAt []diag.Position
 	// Allow names folders outside the tree that its links and relative paths may lead
 	// into.
 	Allow []string
@@ -194,10 +194,6 @@ func (t *Tree) unusedPatterns() (list diag.List) {
 	if t.options.Input != nil || slices.Contains(t.options.Disable, codeUnusedIgnore.Name) {
 		return nil
 	}
-	at := t.options.IgnoredAt
-	if at.File == "" {
-		at.File = t.options.Path
-	}
 	for _, u := range t.loader.UnusedPatterns() {
 		help := "a pattern without a slash is compared with names, one with a slash with paths in the source tree; remove a pattern that is not needed"
 		switch {
@@ -205,6 +201,10 @@ func (t *Tree) unusedPatterns() (list diag.List) {
 			help = fmt.Sprintf("did you mean %s?", u.Meant)
 		case strings.Contains(u.Pattern, "**"):
 			help = "** means the same as *, which does not match a slash: for a name in any folder, write a pattern without a slash"
+		}
+		at := diag.Position{File: t.options.Path}
+		if i := slices.Index(t.options.Ignore, u.Pattern); i >= 0 && i < len(t.options.IgnoredAt) {
+			at = t.options.IgnoredAt[i]
 		}
 		list = append(list, diag.Diagnostic{
 			Code: codeUnusedIgnore.Name, Severity: codeUnusedIgnore.Severity, Position: at,

@@ -19,6 +19,17 @@ type Setting struct {
 	ValueAt diag.Position
 }
 
+// Places returns where each of the values of a list stands, or the only one; nil where there is none.
+func (s Setting) Places() (places []diag.Position) {
+	if s.Kind != SettingList && s.Key != "" {
+		return []diag.Position{s.ValueAt}
+	}
+	for _, item := range s.Parts {
+		places = append(places, item.Position)
+	}
+	return places
+}
+
 // maxConfig bounds the project's own file.
 const maxConfig = 1 << 20
 
@@ -87,7 +98,7 @@ func config(s *source) ([]Setting, diag.List) {
 	for name, raw := range members {
 		v, err := doc.settingValue(raw, []string{name})
 		if err != nil {
-			d.report(s.finding(codeInvalidValue, doc.rangeOf([]string{name}, false), fmt.Sprintf("%s: %v", name, err), ""))
+			d.report(s.finding(codeInvalidValue, diag.Range{Position: v.Position}, fmt.Sprintf("%s: %v", name, err), ""))
 			continue
 		}
 		at := v.Position

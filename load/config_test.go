@@ -53,7 +53,7 @@ func TestConfig(t *testing.T) {
 		"null":     {"---\n", nil, ""},
 		"bom":      {"\ufeffa: b\n", []string{"a=b 1:1"}, ""},
 		"object":   {"a: {c: [d, {e: 1}],\n b: off}\n", []string{"a={c@1:5=d,{e@1:13=1} b@2:2=false} 1:1"}, ""},
-		"deep":     {"a: [[[[[[[[[[1]]]]]]]]]]\n", nil, "xdspub.yaml:1:4: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
+		"deep":     {"a: [[[[[[[[[[1]]]]]]]]]]\n", nil, "xdspub.yaml:1:12: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
 		"nothing":  {"a:\n", nil, "xdspub.yaml:1:3: a: a setting has a text, a number or a boolean, or a list of these [invalid-value]"},
 		"list":     {"- a\n", nil, "xdspub.yaml:1:1: a settings file has one setting a line, such as eds: inline [invalid-value]"},
 		"twice":    {"a: 1\na: 2\n", nil, `xdspub.yaml:2:1: key "a" is set twice in one mapping [duplicate-key]`},

@@ -53,7 +53,7 @@ const maxSettingDepth = 8
 // ErrSettingForm says what the value of a setting is mostly.
 var ErrSettingForm = errors.New("a setting has a text, a number or a boolean, or a list of these")
 
-// settingValue reads the value at a path.
+// settingValue reads the value at a path. With an error it returns the part of it that is wrong.
 func (doc *document) settingValue(raw json.RawMessage, path []string) (v SettingValue, err error) {
 	v.Position = doc.rangeOf(path, false).Position
 	if len(path) > maxSettingDepth {
@@ -64,7 +64,7 @@ func (doc *document) settingValue(raw json.RawMessage, path []string) (v Setting
 		for name, part := range members {
 			p, err := doc.settingValue(part, append(slices.Clip(path), name))
 			if err != nil {
-				return v, err
+				return p, err
 			}
 			p.Key, p.Position = name, doc.rangeOf(append(slices.Clip(path), name), true).Position
 			v.Parts = append(v.Parts, p)
@@ -77,7 +77,7 @@ func (doc *document) settingValue(raw json.RawMessage, path []string) (v Setting
 		for i, item := range items {
 			p, err := doc.settingValue(item, append(slices.Clip(path), fmt.Sprint(i)))
 			if err != nil {
-				return v, err
+				return p, err
 			}
 			v.Parts = append(v.Parts, p)
 		}

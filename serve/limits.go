@@ -77,12 +77,19 @@ func (l *Limits) list() []limit {
 	}
 }
 
+// LimitNames returns the names that Set takes.
+func LimitNames() (names []string) {
+	for _, limit := range new(Limits).list() {
+		names = append(names, limit.name)
+	}
+	return names
+}
+
 // Set sets the limit that is written as NAME=VALUE. A time is written as 30s.
 func (l *Limits) Set(text string) error {
 	name, value, _ := strings.Cut(text, "=")
-	var names []string
 	for _, limit := range l.list() {
-		if names = append(names, limit.name); limit.name != name {
+		if limit.name != name {
 			continue
 		}
 		if limit.count != nil {
@@ -100,7 +107,7 @@ func (l *Limits) Set(text string) error {
 		*limit.time = d
 		return nil
 	}
-	return fmt.Errorf("write NAME=VALUE; the names are %s", strings.Join(names, ", "))
+	return fmt.Errorf("write NAME=VALUE; the names are %s", strings.Join(LimitNames(), ", "))
 }
 
 // orDefault returns the limits with those that are not given.

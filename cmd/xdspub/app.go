@@ -24,6 +24,17 @@ const (
 	exitFailed  = 3 // could not run: I/O, environment, another writer
 )
 
+// exitMeanings are what the manual says of the exit statuses.
+var exitMeanings = []struct {
+	status  int
+	meaning string
+}{
+	{exitOK, "success: no error was found; what had to be published is published; all is in sync"},
+	{exitRefused, "an error was found, nothing was published, an Envoy rejected the change, or something is not in sync"},
+	{exitUsage, "wrong usage: a command, an option, a setting or an argument"},
+	{exitFailed, "could not run: a file or directory can't be read or written, another process publishes there, or an Envoy can't be asked"},
+}
+
 // exit is an error that says how the program ends. A nil err has been reported
 // already.
 type exit struct {
@@ -48,6 +59,9 @@ func usagef(format string, args ...any) error {
 func run(args []string, stdout, stderr io.Writer) int {
 	dropEmptyVariables()
 	app := newApp(stdout, stderr)
+	if len(args) > 1 && args[1] == completeWord {
+		return completed(app, args[2:])
+	}
 	warnMisspelt(stderr, app.Commands)
 	args, err := flagsFirst(app, args)
 	if err == nil {
@@ -119,7 +133,7 @@ xdspub COMMAND --help shows the options of a command.`,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), versionCommand(), helpCommand(),
+			validateCommand(), renderCommand(), watchCommand(), serveCommand(), statusCommand(), bootstrapCommand(), initCommand(), importCommand(), convertCommand(), rulesCommand(), explainCommand(), completionCommand(), manCommand(), versionCommand(), helpCommand(),
 		},
 	}
 	withHelp([]string{app.Name}, app.Commands)
@@ -144,6 +158,6 @@ func newLogger(c *cli.Context) (*event.Log, error) {
 	case "json":
 		return event.New(slog.NewJSONHandler(c.App.ErrWriter, o)), nil
 	default:
-		return nil, values{c: c}.invalid("log-format", format, "use text or json")
+		return nil, values{c: c}.invalid("log-format", format, oneOf(textOrJSON, format))
 	}
 }

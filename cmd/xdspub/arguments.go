@@ -92,6 +92,9 @@ func checkGlobalFlag(app *cli.App, arg string) error {
 	if of := commandsWith(app, arg); len(of) > 0 {
 		return usagef("%s is an option of a command, and goes after it: write xdspub %s %s …", arg, of[0], arg)
 	}
+	if meant := nearest(flagNames(app.Flags), flagName(arg)); meant != "" {
+		return usagef("unknown flag %s: did you mean --%s? see xdspub --help", arg, meant)
+	}
 	return usagef("unknown flag %s: see xdspub --help", arg)
 }
 
@@ -207,8 +210,13 @@ func oneArgument(c *cli.Context, name string) (string, error) {
 	return c.Args().First(), nil
 }
 
-// oneOf says which values would do.
-func oneOf(names []string) string {
+// oneOf says which values would do in place of another one, and which of them it may have been
+// meant for: none where that is not given.
+func oneOf(names []string, given string) string {
 	last := len(names) - 1
-	return fmt.Sprintf("use %s or %s", strings.Join(names[:last], ", "), names[last])
+	all := fmt.Sprintf("use %s or %s", strings.Join(names[:last], ", "), names[last])
+	if meant := nearest(names, given); meant != "" {
+		return fmt.Sprintf("did you mean %s? %s", meant, all)
+	}
+	return all
 }

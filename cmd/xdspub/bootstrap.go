@@ -13,7 +13,7 @@ func bootstrapCommand() *cli.Command {
 		Subcommands: []*cli.Command{bootstrapEnvoyCommand(), bootstrapGRPCCommand()},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("unknown client %q: use envoy or grpc", c.Args().First())
+				return usagef("unknown client %q: %s", c.Args().First(), oneOf([]string{"envoy", "grpc"}, c.Args().First()))
 			}
 			return usagef("bootstrap needs a client, envoy or grpc: see %s", helpFor("bootstrap"))
 		},

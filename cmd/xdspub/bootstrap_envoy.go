@@ -276,7 +276,7 @@ func envoyOptions(v values) (o bootstrap.EnvoyOptions, err error) {
 		NodeID:    c.String("node-id"), NodeCluster: c.String("node-cluster"), Admin: c.String("admin"),
 	}
 	if !slices.Contains(bootstrap.Transports, o.Transport) {
-		return o, v.invalid("transport", string(o.Transport), oneOf(transportNames()))
+		return o, v.invalid("transport", string(o.Transport), oneOf(transportNames(), string(o.Transport)))
 	}
 	if locality := c.String("node-locality"); locality != "" {
 		parts, err := localityParts(v, locality)
@@ -397,7 +397,7 @@ func publishedFormat(c *cli.Context, m publish.Manifest) (*render.Format, error)
 	name := cmp.Or(asked, m.Format, render.JSON.Name)
 	format := render.FormatNamed(name)
 	if format == nil {
-		return nil, values{c: c}.invalid("format", name, oneOf(formatNames()))
+		return nil, values{c: c}.invalid("format", name, oneOf(formatNames(), name))
 	}
 	return format, nil
 }

@@ -45,7 +45,7 @@ func convertAction(c *cli.Context) error {
 	case to == "":
 		return usagef("--to is required: see %s", helpFor(c.Command.Name))
 	case format == nil:
-		return usagef("invalid --to %q: %s", to, oneOf(formatNames()))
+		return usagef("invalid --to %q: %s", to, oneOf(formatNames(), to))
 	}
 	if err := stdinFormatUsed(c); err != nil {
 		return err

@@ -39,7 +39,7 @@ func colorFlag() cli.Flag {
 		Usage: "mark findings with colours: `" + strings.Join(colors, "|") + "`; auto: on a terminal, as far as NO_COLOR and CLICOLOR_FORCE do not say otherwise; a file named by --output has none",
 		Action: func(c *cli.Context, text string) error {
 			if !slices.Contains(colors, text) {
-				return values{c: c}.invalid("color", text, oneOf(colors))
+				return values{c: c}.invalid("color", text, oneOf(colors, text))
 			}
 			return nil
 		},

@@ -93,13 +93,13 @@ func watchFlags() []cli.Flag {
 // where none is given.
 func sourceOptions(v values, source string, usual ...string) (check.Options, error) {
 	o := check.Options{
-		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), IgnoredAt: v.at["ignore"], Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
+		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), IgnoredAt: v.at["ignore"].Places(), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
 		Bootstrap: value(v, "bootstrap", v.c.Path),
 		Rules:     check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice), Profiles: value(v, "profile", v.c.StringSlice)},
 	}
 	for _, name := range o.Profiles {
 		if !slices.Contains(check.Profiles(), name) {
-			return o, v.invalid("profile", name, oneOf(check.Profiles()))
+			return o, v.invalid("profile", name, oneOf(check.Profiles(), name))
 		}
 	}
 	if len(o.Profiles) == 0 {
@@ -109,8 +109,9 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 		o.Profiles = append(slices.Clone(o.Profiles), check.Files)
 	}
 	var unknown string
-	if o.Envoy, unknown = check.EnvoyOf(value(v, "envoy-version", v.c.StringSlice)); unknown != "" {
-		return o, v.invalid("envoy-version", unknown, oneOf(check.EnvoyReleases()))
+	var ok bool
+	if o.Envoy, unknown, ok = check.EnvoyOf(value(v, "envoy-version", v.c.StringSlice)); !ok {
+		return o, v.invalid("envoy-version", unknown, oneOf(check.EnvoyReleases(), ""))
 	}
 	for _, pattern := range o.Ignore {
 		if _, err := filepath.Match(pattern, ""); err != nil {
@@ -208,13 +209,13 @@ func wants(flag string, x any) string {
 		_, err := quorum.Parse(x)
 		switch {
 		case flag == "format" && render.FormatNamed(x) == nil:
-			return oneOf(formatNames())
+			return oneOf(formatNames(), x)
 		case flag == "eds" && !slices.Contains(endpointsModes, planner.EndpointsMode(x)):
-			return "use file, inline or auto"
+			return oneOf([]string{"file", "inline", "auto"}, x)
 		case flag == "envoy-path" && x != "" && !strings.HasPrefix(x, "/"):
 			return "write an absolute path: the one that Envoy sees"
 		case flag == "ack-quorum" && err != nil && x != noQuorum:
-			return quorumForm
+			return quorumForm(x)
 		}
 	case int:
 		if flag == "inotify-budget" && x < 2 {
@@ -237,7 +238,15 @@ func wants(flag string, x any) string {
 // noQuorum is the quorum of clients whose answers nobody waits for.
 const noQuorum = "none"
 
-const quorumForm = "use all, any, or a number from 1"
+func quorumForm(given string) string {
+	if meant := nearest([]string{"all", "any"}, given); meant != "" {
+		return fmt.Sprintf("did you mean %s?", meant)
+	}
+	return "use all, any, or a number from 1"
+}
+
+// textOrJSON are the formats of what is no list of findings.
+var textOrJSON = []string{"text", "json"}
 
 var endpointsModes = []planner.EndpointsMode{planner.EndpointsFile, planner.EndpointsInline, planner.EndpointsAuto}
 
@@ -250,7 +259,7 @@ func fleet(v values, o pipeline.Options) (*envoy.Fleet, error) {
 	text := value(v, "ack-quorum", v.c.String)
 	switch {
 	case text == noQuorum && v.c.Command.Name != "serve": // which has clients
-		return nil, v.invalid("ack-quorum", text, quorumForm)
+		return nil, v.invalid("ack-quorum", text, quorumForm(text))
 	case text == noQuorum:
 		text = quorum.Quorum{}.String()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,17 +63,7 @@ func appHelp(app *cli.App) string {
 // commandHelp returns the help of a command: what it does, examples, its flags by groups.
 func commandHelp(name string, c *cli.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage: %s", sentence(c.Usage), name)
-	if len(c.Flags) > 0 {
-		b.WriteString(" [options]")
-	}
-	if len(c.Subcommands) > 0 {
-		b.WriteString(" COMMAND")
-	}
-	if c.ArgsUsage != "" {
-		b.WriteString(" " + c.ArgsUsage)
-	}
-	b.WriteString("\n")
+	fmt.Fprintf(&b, "%s\n\nUsage: %s\n", sentence(c.Usage), usageLine(name, c))
 	if c.Description != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.Description))
 	}
@@ -91,6 +82,17 @@ func commandHelp(name string, c *cli.Command) string {
 	return b.String()
 }
 
+// usageLine says how a command is called. name is with those of the program and the commands above.
+func usageLine(name string, c *cli.Command) string {
+	if len(c.Flags) > 0 {
+		name += " [options]"
+	}
+	if len(c.Subcommands) > 0 {
+		name += " COMMAND"
+	}
+	return strings.TrimSpace(name + " " + c.ArgsUsage)
+}
+
 func isTime(f cli.Flag) bool {
 	_, is := f.(*cli.DurationFlag)
 	return is
@@ -98,10 +100,7 @@ func isTime(f cli.Flag) bool {
 
 // writeFlags writes the flags of one group.
 func writeFlags(b *strings.Builder, group string, flags []cli.Flag) {
-	title := group
-	if group == "" {
-		title = "Options"
-	}
+	title := groupTitle(group)
 	for _, f := range flags {
 		if f.(cli.CategorizableFlag).GetCategory() != group {
 			continue
@@ -132,12 +131,14 @@ func writeFlags(b *strings.Builder, group string, flags []cli.Flag) {
 	}
 }
 
+// groupTitle is what a group is called where it is shown.
+func groupTitle(group string) string { return cmp.Or(group, "Options") }
+
 // flagHelp returns a flag as it is written, and what it means, with its default and its
 // environment variable.
 func flagHelp(f cli.Flag) (head, usage string) {
 	d := f.(cli.DocGenerationFlag)
-	before, rest, _ := strings.Cut(d.GetUsage(), "`")
-	placeholder, after, _ := strings.Cut(rest, "`")
+	value := placeholder(f)
 	for _, name := range f.Names() {
 		dashes := "--"
 		if len(name) == 1 {
@@ -146,10 +147,10 @@ func flagHelp(f cli.Flag) (head, usage string) {
 		head += ", " + dashes + name
 	}
 	head = strings.TrimPrefix(head, ", ")
-	if placeholder != "" {
-		head += " " + placeholder
+	if value != "" {
+		head += " " + value
 	}
-	usage = before + placeholder + after
+	usage = strings.ReplaceAll(d.GetUsage(), "`", "")
 	if _, repeated := f.(*cli.StringSliceFlag); repeated {
 		usage += "; may be repeated"
 	}
@@ -160,6 +161,24 @@ func flagHelp(f cli.Flag) (head, usage string) {
 		usage += fmt.Sprintf(" [$%s]", variable)
 	}
 	return head, usage
+}
+
+// placeholder returns what the help of a flag calls its value, "" where it has none: FILE, or a|b|c
+// where it is one of some words.
+func placeholder(f cli.Flag) string {
+	_, rest, _ := strings.Cut(f.(cli.DocGenerationFlag).GetUsage(), "`")
+	name, _, _ := strings.Cut(rest, "`")
+	return name
+}
+
+// enum returns the words that a placeholder such as any|all|N has, without those in capitals, which
+// stand for something.
+func enum(placeholder string) []string {
+	words := strings.Split(placeholder, "|")
+	if len(words) == 1 {
+		return nil
+	}
+	return slices.DeleteFunc(words, func(word string) bool { return word != strings.ToLower(word) || word == "-" })
 }
 
 // sentence makes a phrase one.

@@ -31,7 +31,7 @@ func stdinFormatUsed(c *cli.Context) error {
 func standardInput(c *cli.Context) (load.Input, error) {
 	in := load.Input{Name: diag.StandardInput, Format: c.String("stdin-format")}
 	if !slices.Contains(load.Formats, in.Format) {
-		return in, usagef("invalid --stdin-format %q: %s", in.Format, oneOf(load.Formats))
+		return in, usagef("invalid --stdin-format %q: %s", in.Format, oneOf(load.Formats, in.Format))
 	}
 	data, err := readStandardInput(c)
 	in.Data = data

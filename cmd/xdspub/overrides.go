@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
+	"path"
 	"slices"
+	"strings"
 
 	"xdspub/check"
 	"xdspub/diag"
@@ -114,9 +115,17 @@ func (r *severityReader) patterns(v load.SettingValue) []string {
 	if !ok || len(patterns) == 0 {
 		r.fail(v.Position, "files is a glob pattern, or a list of them")
 	}
-	for _, pattern := range patterns {
-		if _, err := filepath.Match(pattern, ""); err != nil || pattern == "" {
-			r.fail(v.Position, "invalid files %q: write a glob pattern such as old.yaml or old/*", pattern)
+	for i, pattern := range patterns {
+		at := v.Position
+		if v.Kind == load.SettingList {
+			at = v.Parts[i].Position
+		}
+		below := strings.Trim(pattern, "/") // as it is matched
+		switch _, err := path.Match(below, ""); {
+		case err != nil || below == "":
+			r.fail(at, "invalid files %q: write a glob pattern such as old.yaml or old/*", pattern)
+		case path.Clean(below) != below || below == ".." || strings.HasPrefix(below, "../"):
+			r.fail(at, "invalid files %q: it matches nothing, since it is compared with paths below the source tree, which have no . and no ..", pattern)
 		}
 	}
 	return patterns
@@ -140,7 +149,7 @@ func (r *severityReader) levels(v load.SettingValue, at diag.Position, everywher
 		}
 		level, err := policy.ParseLevel(rule.Text)
 		if err != nil {
-			r.fail(rule.Position, "%s: %v", rule.Key, err)
+			r.fail(rule.Position, "invalid %s %q: %s", rule.Key, rule.Text, oneOf(policy.Levels, rule.Text))
 			continue
 		}
 		if aboutChange := slices.Contains(diag.Names(pipeline.ChangeCodes()), rule.Key); aboutChange && (!everywhere || level != policy.Kept && level != policy.Dropped) {

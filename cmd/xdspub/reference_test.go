@@ -53,15 +53,7 @@ else an option can stand.
 | status | meaning |
 |---|---|
 `)
-	for _, row := range []struct {
-		status  int
-		meaning string
-	}{
-		{exitOK, "success: no error was found; what had to be published is published; all is in sync"},
-		{exitRefused, "an error was found, nothing was published, an Envoy rejected the change, or something is not in sync"},
-		{exitUsage, "wrong usage: a command, an option, a setting or an argument"},
-		{exitFailed, "could not run: a file or directory can't be read or written, another process publishes there, or an Envoy can't be asked"},
-	} {
+	for _, row := range exitMeanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", row.status, row.meaning)
 	}
 	helpOf(t, &b)
@@ -124,14 +116,14 @@ that wins over the settings file.
 
 - **Settings file**: ` + "`xdspub.yaml`" + ` at the root of the source tree, or the file that
   ` + "`--config`" + ` names. Its keys are the options without their dashes. A list is a list of YAML.
-  ` + "`allow-path`, `bootstrap` and `out`" + ` begin at the folder of the file. A key that is no setting
+  Paths of files and folders begin at the folder of the file. A key that is no setting
   is an error. ` + "`rules` and `overrides`" + ` have no option:
   [severities of rules](../validation.md#severities).
 - **Environment**: an empty variable counts as one that is not set. A list is separated by commas.
 
 A time is a number with a unit: ` + "`500ms`, `90s`, `10m`, `1h`" + `.
 `)
-	inFile := slices.Concat(sourceFlags()[1:], publishFlags(), confirmFlags(), watchFlags())
+	inFile := settingFlags()
 	for _, group := range groups {
 		title := group
 		if group == "" {

@@ -50,7 +50,7 @@ func outputs(c *cli.Context) ([]output, error) {
 	formats, files := c.StringSlice("format"), c.StringSlice("output")
 	for _, f := range formats {
 		if !slices.Contains(reportFormats(), f) {
-			return nil, usagef("invalid --format %q: %s", f, oneOf(reportFormats()))
+			return nil, usagef("invalid --format %q: %s", f, oneOf(reportFormats(), f))
 		}
 	}
 	var list []output

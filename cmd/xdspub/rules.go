@@ -30,7 +30,7 @@ func rulesCommand() *cli.Command {
 			case "json":
 				return writeRulesJSON(c.App.Writer)
 			default:
-				return usagef("invalid --format %q: use text or json", format)
+				return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
 			}
 		},
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -167,6 +169,10 @@ func protection(v values) (serve.Security, serve.Limits, error) {
 		s.Status = append(s.Status, pattern)
 	}
 	for _, text := range value(v, "limit", v.c.StringSlice) {
+		name, _, _ := strings.Cut(text, "=")
+		if meant := nearest(serve.LimitNames(), name); meant != "" && meant != name {
+			return s, limits, v.invalid("limit", text, fmt.Sprintf("did you mean %s?", meant))
+		}
 		if err := limits.Set(text); err != nil {
 			return s, limits, v.invalid("limit", text, err.Error())
 		}

@@ -22,7 +22,7 @@ var trusted = []string{"allow-path", "bootstrap", "out", "group", "grpc", "http"
 
 // settings reads the settings file of a source tree, if there is one.
 func settings(c *cli.Context, source string) (values, error) {
-	v := values{c, map[string]any{}, map[string]diag.Position{}}
+	v := values{c, map[string]any{}, map[string]load.Setting{}}
 	name, ofTree := c.Path("config"), false
 	read := load.Config
 	if name == "" {
@@ -41,12 +41,12 @@ func settings(c *cli.Context, source string) (values, error) {
 	case err != nil:
 		return v, err
 	}
-	flags := slices.Concat(sourceFlags()[1:], publishFlags(), serveFlags(), confirmFlags(), watchFlags()) // all but config itself
+	flags := settingFlags()
 	for _, s := range list {
 		if s.Key == rulesSetting || s.Key == overridesSetting {
 			x, wrong := severities(s)
 			findings = append(findings, wrong...)
-			v.file[s.Key], v.at[s.Key] = x, s.Position
+			v.file[s.Key], v.at[s.Key] = x, s
 			continue
 		}
 		x, wrong := setting(flags, s, filepath.Dir(name))
@@ -58,13 +58,9 @@ func settings(c *cli.Context, source string) (values, error) {
 			wrong = fmt.Errorf("invalid %s %q: %s", s.Key, texts[0], wants)
 		}
 		if wrong != nil {
-			at := s.Position
-			if errors.Is(wrong, load.ErrSettingForm) {
-				at = s.ValueAt
-			}
-			findings = append(findings, diag.Diagnostic{Position: at, Message: wrong.Error()})
+			findings = append(findings, diag.Diagnostic{Position: placeOf(s, wrong), Message: wrong.Error()})
 		} else if !c.IsSet(s.Key) {
-			v.file[s.Key], v.at[s.Key] = x, s.Position
+			v.file[s.Key], v.at[s.Key] = x, s
 		}
 	}
 	if len(findings) > 0 {
@@ -75,6 +71,27 @@ func settings(c *cli.Context, source string) (values, error) {
 		return v, usagef("%s", strings.Join(text, "\n"))
 	}
 	return v, nil
+}
+
+// settingFlags are the flags that a settings file can set: all but config itself.
+func settingFlags() []cli.Flag {
+	return slices.Concat(sourceFlags()[1:], publishFlags(), serveFlags(), confirmFlags(), watchFlags())
+}
+
+// placeOf returns where the part of a setting stands that is wrong.
+func placeOf(s load.Setting, wrong error) diag.Position {
+	form := errors.Is(wrong, load.ErrSettingForm)
+	notText := func(item load.SettingValue) bool { return item.Kind != load.SettingText }
+	i := slices.IndexFunc(s.Parts, notText)
+	switch {
+	case form && s.Kind == load.SettingList && i >= 0:
+		return s.Parts[i].Position
+	case form:
+		return s.ValueAt
+	case s.Kind == load.SettingList && len(s.Parts) == 1:
+		return s.Parts[0].Position
+	}
+	return s.Position
 }
 
 // misnamed returns the file at the root of a tree that has the settings file's name but for the
@@ -103,7 +120,7 @@ func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 		return nil, fmt.Errorf("%s: %w", s.Key, load.ErrSettingForm)
 	}
 	if _, ok := flags[i].(*cli.StringSliceFlag); ok {
-		if s.Key == "allow-path" {
+		if of := placeholder(flags[i]); of == "FILE" || of == "DIR" {
 			for i, path := range texts {
 				texts[i] = from(dir, path)
 			}

@@ -19,7 +19,7 @@ func minSeverityFlag() cli.Flag {
 		Action: func(_ *cli.Context, word string) error {
 			var s diag.Severity
 			if s.UnmarshalText([]byte(word)) != nil {
-				return usagef("invalid --min-severity %q: use error, warning or info", word)
+				return usagef("invalid --min-severity %q: %s", word, oneOf([]string{"error", "warning", "info"}, word))
 			}
 			return nil
 		},

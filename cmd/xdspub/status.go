@@ -51,7 +51,7 @@ func statusAction(c *cli.Context) error {
 	format := c.String("format")
 	switch {
 	case format != "text" && format != "json":
-		return usagef("invalid --format %q: use text or json", format)
+		return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
 	case c.NArg() > 1:
 		return usagef("status takes one source tree at most: write --out DIR for the output directory")
 	case o.Out == "" && c.IsSet("serve"):

@@ -80,7 +80,7 @@ func validateAction(c *cli.Context) error {
 		return err
 	}
 	if s := c.String("secrets"); s != secretsRead && s != secretsStub {
-		return usagef("invalid --secrets %q: use %s or %s", s, secretsRead, secretsStub)
+		return usagef("invalid --secrets %q: %s", s, oneOf([]string{secretsRead, secretsStub}, s))
 	}
 	checked, trees, ok, err := checkAll(c)
 	if err != nil {

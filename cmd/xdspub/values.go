@@ -14,14 +14,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
+	"xdspub/load"
 )
 
 // values are what the flags of a command say, completed by the settings file of
 // a source tree: flags win, then the environment, then the file.
 type values struct {
 	c    *cli.Context
-	file map[string]any           // the settings that no flag and no variable overrides
-	at   map[string]diag.Position // where they stand
+	file map[string]any          // the settings that no flag and no variable overrides
+	at   map[string]load.Setting // where they stand
 }
 
 // value is that of one flag. lookup is the context's for flags of its kind, such
@@ -37,7 +38,11 @@ func value[T any](v values, name string, lookup func(string) T) T {
 // what would do.
 func (v values) invalid(name, text, wants string) error {
 	if _, ok := v.file[name]; ok {
-		return usagef("%s: invalid %s %q: %s", v.at[name], name, text, wants)
+		at := v.at[name].Position
+		if i := slices.IndexFunc(v.at[name].Parts, func(item load.SettingValue) bool { return item.Text == text }); i >= 0 {
+			at = v.at[name].Parts[i].Position
+		}
+		return usagef("%s: invalid %s %q: %s", at, name, text, wants)
 	}
 	if variable := env(name)[0]; text != "" && strings.Contains(os.Getenv(variable), text) {
 		return usagef("invalid %s %q: %s", variable, text, wants)

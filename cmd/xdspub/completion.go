@@ -1,0 +1,243 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"xdspub/check"
+	"xdspub/pipeline"
+)
+
+// completeWord is the first argument by which a shell asks how the last of all others can go on.
+const completeWord = "__complete"
+
+// The scripts by which shells ask.
+var (
+	//go:embed completion/xdspub.bash
+	bashCompletion string
+	//go:embed completion/xdspub.zsh
+	zshCompletion string
+	//go:embed completion/xdspub.fish
+	fishCompletion string
+)
+
+func completionCommand() *cli.Command {
+	scripts := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}
+	const shells = "bash|zsh|fish"
+	return &cli.Command{
+		Name:      "completion",
+		Usage:     "print a script by which a shell completes commands, options and their values",
+		ArgsUsage: shells,
+		Description: `The script asks the xdspub in PATH each time, which reads no file for it.
+
+bash, in ~/.bashrc:
+  source <(xdspub completion bash)
+zsh, in a folder of $fpath, such as:
+  xdspub completion zsh > /usr/local/share/zsh/site-functions/_xdspub
+fish:
+  xdspub completion fish > ~/.config/fish/completions/xdspub.fish`,
+		Action: func(c *cli.Context) error {
+			name, err := oneArgument(c, "SHELL")
+			if err != nil {
+				return err
+			}
+			script, ok := scripts[name]
+			if !ok {
+				return usagef("unknown shell %q: %s", name, oneOf(strings.Split(shells, "|"), name))
+			}
+			_, err = io.WriteString(c.App.Writer, script)
+			return err
+		},
+	}
+}
+
+// choice is one way in which a word can go on: the whole word, and what it means.
+type choice struct{ word, meaning string }
+
+// The kinds of what a word can be. Of values a completer knows all; files and folders are for the
+// shell to look up.
+const (
+	kindValues  = "values"
+	kindFiles   = "files"
+	kindFolders = "folders"
+)
+
+// writeCompletions prints, for the words behind the program's name, how the last of them can go
+// on: a line :KIND, then lines of a word, and mostly a tab and what it means.
+func writeCompletions(w io.Writer, app *cli.App, words []string) error {
+	kind, choices := complete(app, words)
+	var b strings.Builder
+	fmt.Fprintf(&b, ":%s\n", kind)
+	for _, c := range choices {
+		if len(words) > 0 && strings.HasPrefix(c.word, words[len(words)-1]) {
+			fmt.Fprintln(&b, strings.TrimSuffix(c.word+"\t"+c.meaning, "\t"))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// complete returns what the last word can be. It reads no files.
+func complete(app *cli.App, words []string) (kind string, choices []choice) {
+	if len(words) == 0 {
+		return kindValues, nil
+	}
+	before, current := words[:len(words)-1], words[len(words)-1]
+	command, args := commandOf(app.Commands, before)
+	switch {
+	case command == nil && len(args) > 0:
+		return kindValues, nil // no command of ours
+	case command == nil && isFlag(current):
+		return kindValues, flagChoices(app.Flags, nil)
+	case command == nil:
+		return kindValues, commandChoices(app.Commands)
+	case len(command.Subcommands) > 0 && !isFlag(current):
+		return kindValues, commandChoices(command.Subcommands)
+	case command.Name == "help":
+		return kindValues, commandChoices(commandsBelow(app.Commands, args))
+	}
+	return completeFor(command, args, current)
+}
+
+// commandOf returns the command that words begin with, nil for none, and the words behind it.
+func commandOf(commands []*cli.Command, words []string) (command *cli.Command, rest []string) {
+	for len(words) > 0 {
+		next := find(commands, words[0])
+		if next == nil {
+			break
+		}
+		command, commands, words = next, next.Subcommands, words[1:]
+	}
+	return command, words
+}
+
+// commandsBelow returns the commands that help takes behind some names.
+func commandsBelow(commands []*cli.Command, names []string) []*cli.Command {
+	if len(names) == 0 {
+		return commands
+	}
+	command, rest := commandOf(commands, names)
+	if command == nil || len(rest) > 0 {
+		return nil
+	}
+	return command.Subcommands
+}
+
+// completeFor returns what a word of a command can be, behind some others.
+func completeFor(command *cli.Command, before []string, current string) (kind string, choices []choice) {
+	flags := append(slices.Clone(command.Flags), cli.HelpFlag)
+	var given []string // names of flags
+	var valueOf cli.Flag
+	args, onlyArgs := 0, false
+	for _, word := range before {
+		f := findFlag(command, word)
+		switch {
+		case valueOf != nil:
+			valueOf = nil
+		case word == "--" && !onlyArgs:
+			onlyArgs = true
+		case onlyArgs || !isFlag(word):
+			args++
+		case f != nil:
+			given = append(given, f.Names()[0])
+			if _, isBool := f.(*cli.BoolFlag); !isBool && !strings.Contains(word, "=") {
+				valueOf = f
+			}
+		}
+	}
+	name, _, assigned := strings.Cut(current, "=")
+	switch {
+	case valueOf != nil:
+		return valuesOf(valueOf.Names()[0], placeholder(valueOf))
+	case onlyArgs || !strings.HasPrefix(current, "-"):
+		return valuesOf(command.Name, argument(command, args))
+	case !assigned:
+		return kindValues, flagChoices(flags, given)
+	}
+	f := findFlag(command, name)
+	if f == nil {
+		return kindValues, nil
+	}
+	kind, choices = valuesOf(f.Names()[0], placeholder(f))
+	for i, c := range choices {
+		choices[i].word = name + "=" + c.word
+	}
+	return kind, choices
+}
+
+// argument returns what the help of a command calls an argument, by its number from 0; the last
+// may be repeated.
+func argument(c *cli.Command, n int) string {
+	names := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(c.ArgsUsage))
+	if n < len(names) {
+		return names[n]
+	}
+	if n > 0 && strings.Contains(c.ArgsUsage, "…") {
+		return names[len(names)-1]
+	}
+	return ""
+}
+
+// valuesOf returns what can stand for a placeholder of the help: the words of a|b|c, the names of
+// rules, files. of is the name of the flag, or of the command.
+func valuesOf(of, placeholder string) (kind string, choices []choice) {
+	switch first, _, _ := strings.Cut(strings.TrimSuffix(placeholder, "…"), "|"); strings.TrimSuffix(first, "…") {
+	case "FILE", "PATH", "SRC":
+		return kindFiles, nil
+	case "DIR":
+		return kindFolders, nil
+	case "RULE":
+		return kindValues, ruleChoices(of)
+	}
+	for _, word := range enum(placeholder) {
+		choices = append(choices, choice{word, ""})
+	}
+	return kindValues, choices
+}
+
+// ruleChoices returns the rules that can be turned on, turned off or explained.
+func ruleChoices(of string) (choices []choice) {
+	codes, off := pipeline.Codes(), check.OptIn()
+	if of == "disable" {
+		codes = pipeline.RuleCodes()
+	}
+	for _, code := range codes {
+		if of != "enable" || slices.Contains(off, code.Name) {
+			choices = append(choices, choice{code.Name, code.Summary()})
+		}
+	}
+	return choices
+}
+
+func commandChoices(commands []*cli.Command) (choices []choice) {
+	for _, c := range commands {
+		choices = append(choices, choice{c.Name, c.Usage})
+	}
+	return choices
+}
+
+// flagChoices returns flags but for those that are given and can't be repeated.
+func flagChoices(flags []cli.Flag, given []string) (choices []choice) {
+	for _, f := range flags {
+		_, repeated := f.(*cli.StringSliceFlag)
+		if name := f.Names()[0]; repeated || !slices.Contains(given, name) {
+			usage := strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", "")
+			short, _, _ := strings.Cut(usage, ";")
+			choices = append(choices, choice{"--" + name, short})
+		}
+	}
+	return choices
+}
+
+// completed prints what a shell asks for, and returns the exit status.
+func completed(app *cli.App, words []string) int {
+	if err := writeCompletions(app.Writer, app, words); err != nil {
+		return exitFailed
+	}
+	return exitOK
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestManual has the tools that read manual pages find nothing wrong in ours, as far as they are
+// here, and holds it to the commands and flags.
+func TestManual(t *testing.T) {
+	app := newApp(io.Discard, io.Discard)
+	page := manual(app)
+	for i, line := range strings.Split(page, "\n") {
+		name, _, _ := strings.Cut(line, " ")
+		switch name {
+		case ".ad", ".nh", ".TH", ".SH", ".SS", ".TP", ".B", ".PP", ".EX", ".EE":
+		default:
+			if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+				t.Errorf("%d: %q is taken for a request", i+1, line)
+			}
+		}
+	}
+	for _, c := range app.Commands {
+		for _, command := range append(c.Subcommands, c) {
+			for _, f := range command.Flags {
+				if head, _ := flagHelp(f); !strings.Contains(page, escaped(head)) {
+					t.Errorf("%s of %s is missing", head, command.Name)
+				}
+			}
+		}
+	}
+	for _, line := range []string{`.SH "EXIT STATUS"`, `.SH "xdspub bootstrap envoy [options] [SRC]"`, `  xdspub render \-\-out /var/lib/xds config/`} {
+		if !strings.Contains(page, "\n"+line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	for _, judge := range [][]string{
+		{"groff", "-man", "-ww", "-Tutf8", "-z"},
+		{"mandoc", "-T", "lint", "-W", "warning"},
+	} {
+		if _, err := exec.LookPath(judge[0]); err != nil {
+			t.Logf("%s is not installed", judge[0])
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), judge[0], judge[1:]...)
+		cmd.Stdin = strings.NewReader(page)
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		_ = cmd.Run() // what it says is enough
+		for line := range strings.Lines(said.String()) {
+			if !strings.Contains(line, "missing date") { // a build has none
+				t.Errorf("%q: %s", judge, line)
+			}
+		}
+	}
+}
