@@ -30,6 +30,7 @@ type Tree struct {
 // the tree of a folder that is named too, or else in the one whose root is the nearest folder above
 // it with a settings file, or else the top of its git work tree. A file that is in none of
 // these, that holds no resources by its name or does not exist, is judged alone. So is what alone says.
+// A settings file is all of its tree.
 func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 	var folders []string
 	for _, path := range paths {
@@ -38,6 +39,9 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 		}
 	}
 	for _, path := range paths {
+		if isSettings(path) {
+			path = filepath.Dir(path)
+		}
 		root := path
 		if path != "-" && fspath.IsFile(path) && load.HoldsResources(path) && !alone(path) {
 			root = rootOf(path, folders)
@@ -49,6 +53,11 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 		trees = merge(trees, named)
 	}
 	return trees
+}
+
+// isSettings reports whether a path is that of a settings file: it says what is found in each file of its tree.
+func isSettings(path string) bool {
+	return path != "-" && filepath.Clean(path) == load.ConfigFile(filepath.Dir(path)) && fspath.IsFile(path)
 }
 
 func isFolder(path string) bool {
