@@ -1,6 +1,6 @@
 # Each target is one line that calls the go tool or a file in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test check deadcode generate extensions agreement mutate worldwide fuzz soak interop traffic bench new-rule clean
+.PHONY: help build install dist demo test check deadcode generate extensions agreement mutate worldwide fuzz soak interop traffic bench new-rule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
@@ -9,7 +9,10 @@ build: ## build bin/xdspub
 	go build -o bin/xdspub ./cmd/xdspub
 
 install: ## build a static program, and put it into PREFIX/bin (default /usr/local)
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/xdspub ./cmd/xdspub
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X 'main.docsURL=$(DOCS_URL)'" -o $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/xdspub ./cmd/xdspub
+
+dist: ## build what is released, into dist/: static programs for each system or SYSTEMS, checksums, SBOMs, licences
+	@DOCS_URL='$(DOCS_URL)' scripts/dist $(SYSTEMS)
 
 demo: ## see it work: watch and a real Envoy on examples/quickstart
 	@scripts/demo
@@ -60,4 +63,4 @@ new-rule: ## make the files of a new validation rule: make new-rule CODE=some-co
 	@scripts/new-rule $(CODE) $(FAMILY)
 
 clean: ## remove what was built and downloaded
-	rm -rf bin .cache
+	rm -rf bin dist .cache

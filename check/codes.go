@@ -14,18 +14,23 @@ import (
 // Codes returns the codes of all findings of a check. A rule may share its code with the loader,
 // which meets the same fault earlier.
 func Codes() []diag.Code {
-	return slices.Concat(RuleCodes(), load.Codes, oracle.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, diag.TooMany})
+	return slices.Concat(
+		RuleCodes(), reading(slices.Concat(load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
+	)
 }
 
 // RuleCodes returns the codes that can be disabled: those of the validation rules, of the
 // findings about the files that a bootstrap leads to, about bootstraps of gRPC, and about what is ignored.
 func RuleCodes() []diag.Code {
-	codes := append(slices.Concat(follow.Codes, grpcboot.Codes), codeUnusedIgnore, codeIgnoreComment)
+	codes := slices.Concat(diag.InFamily("following", follow.Codes), diag.InFamily("grpc", grpcboot.Codes), reading([]diag.Code{codeUnusedIgnore, codeIgnoreComment}))
 	for _, r := range rules.All {
-		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Checks: r.Checks})
+		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Checks: r.Checks, Family: r.Family})
 	}
 	return codes
 }
+
+// reading returns codes as those that are met while files are read.
+func reading(codes []diag.Code) []diag.Code { return diag.InFamily("reading", codes) }
 
 // OptIn returns the codes of validation rules that are off by default.
 func OptIn() (codes []string) {

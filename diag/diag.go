@@ -200,6 +200,19 @@ type Code struct {
 	Doc string
 	// Checks are what findings have sub-codes of; nil where the code is one thing.
 	Checks []Check
+	// Family names what it is about, and its page in docs/rules.
+	Family string
+	// URL is the address of what is said of it; empty where nobody has published that.
+	URL string
+}
+
+// InFamily returns codes as those of a family.
+func InFamily(family string, codes []Code) []Code {
+	list := slices.Clone(codes)
+	for i := range list {
+		list[i].Family = family
+	}
+	return list
 }
 
 // Names returns the names of codes and their sub-codes, in their order.

@@ -39,13 +39,13 @@ func Selectors(code string) iter.Seq[string] {
 }
 
 // WithSubCodes returns codes, each with its sub-codes behind it. The Doc of a sub-code is that of the
-// code, but for the first line.
+// code, but for the first line; it has the same page.
 func WithSubCodes(codes []Code) (all []Code) {
 	for _, c := range codes {
 		all = append(all, c)
 		reason := strings.TrimPrefix(c.Doc, c.Summary())
 		for _, check := range c.Checks {
-			all = append(all, Code{Name: SubCode(c.Name, check.Name), Severity: c.Severity, Doc: check.Summary + reason})
+			all = append(all, Code{Name: SubCode(c.Name, check.Name), Severity: c.Severity, Doc: check.Summary + reason, Family: c.Family, URL: c.URL})
 		}
 	}
 	return all

@@ -10,7 +10,7 @@ import (
 
 // Codes returns the codes of all findings of a plan.
 func Codes() []diag.Code {
-	return slices.Concat(RuleCodes(), render.Codes, []diag.Code{codeEndpointsInlined, codeInotifyBudget, codeRoutesInlined})
+	return slices.Concat(RuleCodes(), diag.InFamily("publishing", slices.Concat(render.Codes, []diag.Code{codeEndpointsInlined, codeInotifyBudget, codeRoutesInlined})))
 }
 
 // RuleCodes returns the codes of the findings that can be disabled: those of the transition
@@ -18,7 +18,7 @@ func Codes() []diag.Code {
 func RuleCodes() []diag.Code {
 	var codes []diag.Code
 	for _, r := range diff.Rules {
-		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc})
+		codes = append(codes, diag.Code{Name: r.Code, Severity: r.Severity, Doc: r.Doc, Family: "change"})
 	}
 	return codes
 }

@@ -62,7 +62,7 @@ func (r *Report) sarifRules() (rules []sarifRule, index map[string]int) {
 			c = diag.Code{Name: id, Doc: id}
 		}
 		rules = append(rules, sarifRule{
-			ID: id, ShortDescription: sarifMessage{c.Summary()}, FullDescription: sarifMessage{sarifDescription(c)}, Help: sarifMessage{c.Doc},
+			ID: id, ShortDescription: sarifMessage{c.Summary()}, FullDescription: sarifMessage{sarifDescription(c)}, Help: sarifMessage{c.Doc}, HelpURI: c.URL,
 			DefaultConfiguration: sarifConfiguration{sarifLevels[c.Severity]},
 		})
 	}

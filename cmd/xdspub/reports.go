@@ -16,7 +16,6 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/gitdir"
-	"xdspub/pipeline"
 	"xdspub/report"
 )
 
@@ -113,8 +112,12 @@ func writeReports(c *cli.Context, list []output, checked *check.Result, trees []
 	if err != nil {
 		return err
 	}
+	codes, err := documented()
+	if err != nil {
+		return err
+	}
 	version, _ := versions()
-	r := &report.Report{Version: version, Codes: pipeline.Codes(), Root: root, Findings: checked.Diagnostics, Trees: trees}
+	r := &report.Report{Version: version, Codes: codes, Root: root, Findings: checked.Diagnostics, Trees: trees}
 	if !ok {
 		r.ExitStatus = exitRefused
 	}

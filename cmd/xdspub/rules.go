@@ -54,18 +54,24 @@ type checkJSON struct {
 func writeRulesJSON(w io.Writer) error {
 	type rule struct {
 		Code     string        `json:"code"`
+		Family   string        `json:"family"`
 		Severity diag.Severity `json:"severity"`
 		Summary  string        `json:"summary"`
 		Doc      string        `json:"doc"`
 		Checks   []checkJSON   `json:"checks"`
+		URL      string        `json:"url,omitempty"`
+	}
+	codes, err := documented()
+	if err != nil {
+		return err
 	}
 	var list []rule
-	for _, code := range pipeline.Codes() {
+	for _, code := range codes {
 		checks := []checkJSON{}
 		for _, c := range code.Checks {
 			checks = append(checks, checkJSON{diag.SubCode(code.Name, c.Name), c.Summary})
 		}
-		list = append(list, rule{code.Name, code.Severity, code.Summary(), code.Doc, checks})
+		list = append(list, rule{code.Name, code.Family, code.Severity, code.Summary(), code.Doc, checks, code.URL})
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -9,18 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"xdspub/bootstrap"
-	"xdspub/bootstrap/trial"
-	"xdspub/clients"
-	"xdspub/confirm"
 	"xdspub/diag"
-	"xdspub/diff"
-	"xdspub/follow"
-	"xdspub/grpcboot"
-	"xdspub/importer"
-	"xdspub/oracle"
 	"xdspub/pipeline"
-	"xdspub/planner"
 )
 
 // family is the codes of one page.
@@ -47,24 +37,15 @@ func families(root string) ([]*family, error) {
 	if err != nil {
 		return nil, err
 	}
+	list := slices.Concat([]*family{reading, following}, validation, []*family{change, publishing})
 	for _, c := range pipeline.Codes() {
-		is := func(other diag.Code) bool { return other.Name == c.Name }
-		f := reading
-		switch i := slices.IndexFunc(validation, func(f *family) bool { return exists(root, f.name, c.Name) }); {
-		case i >= 0:
-			f = validation[i]
-		case slices.ContainsFunc(follow.Codes, is), slices.ContainsFunc(bootstrap.Codes, is), slices.ContainsFunc(trial.Codes, is), slices.ContainsFunc(importer.Codes, is):
-			f = following
-		case slices.ContainsFunc(grpcboot.Codes, is):
-			f = validation[slices.IndexFunc(validation, func(f *family) bool { return f.name == "grpc" })]
-		case slices.ContainsFunc(diff.Rules, func(r *diff.Rule) bool { return r.Code == c.Name }):
-			f = change
-		case slices.ContainsFunc(planner.Codes(), is), slices.ContainsFunc(confirm.Codes, is), slices.ContainsFunc(clients.Codes, is), slices.ContainsFunc(oracle.Codes, is):
-			f = publishing
+		i := slices.IndexFunc(list, func(f *family) bool { return f.name == c.Family })
+		if i < 0 {
+			return nil, fmt.Errorf("%s is of the family %q, which has no page", c.Name, c.Family)
 		}
-		f.codes = append(f.codes, c)
+		list[i].codes = append(list[i].codes, c)
 	}
-	return slices.Concat([]*family{reading, following}, validation, []*family{change, publishing}), nil
+	return list, nil
 }
 
 // validationFamilies returns the families of validation rules, as yet without codes.
@@ -85,12 +66,6 @@ func validationFamilies(root string) (list []*family, err error) {
 		list = append(list, &family{name: filepath.Base(filepath.Dir(file)), about: string(m[1])})
 	}
 	return list, err
-}
-
-// exists reports whether a family has test cases of a rule.
-func exists(root, family, code string) bool {
-	_, err := os.Stat(filepath.Join(root, "validate", "rules", family, "testdata", code+".txtar"))
-	return err == nil
 }
 
 // link returns a link to what stands on a page about a code.

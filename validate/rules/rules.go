@@ -30,21 +30,29 @@ import (
 
 // All is every rule, sorted by code.
 var All = complete(slices.SortedFunc(slices.Values(slices.Concat(
-	aboutEnvoy(address.Rules),
-	aboutEnvoy(bootstrap.Rules),
-	aboutEnvoy(cluster.Rules),
-	aboutEnvoy(extension.Rules),
-	aboutEnvoy(field.Rules),
-	aboutEnvoy(filter.Rules),
-	grpc.Rules,
-	aboutEnvoy(listener.Rules),
-	aboutEnvoy(matcher.Rules),
-	reference.Rules,
-	aboutEnvoy(route.Rules),
-	aboutEnvoy(syntax.Rules),
-	aboutEnvoy(telemetry.Rules),
-	aboutEnvoy(tls.Rules),
+	family("address", aboutEnvoy(address.Rules)),
+	family("bootstrap", aboutEnvoy(bootstrap.Rules)),
+	family("cluster", aboutEnvoy(cluster.Rules)),
+	family("extension", aboutEnvoy(extension.Rules)),
+	family("field", aboutEnvoy(field.Rules)),
+	family("filter", aboutEnvoy(filter.Rules)),
+	family("grpc", grpc.Rules),
+	family("listener", aboutEnvoy(listener.Rules)),
+	family("matcher", aboutEnvoy(matcher.Rules)),
+	family("reference", reference.Rules),
+	family("route", aboutEnvoy(route.Rules)),
+	family("syntax", aboutEnvoy(syntax.Rules)),
+	family("telemetry", aboutEnvoy(telemetry.Rules)),
+	family("tls", aboutEnvoy(tls.Rules)),
 )), func(a, b *validate.Rule) int { return cmp.Compare(a.Code, b.Code) }))
+
+// family says in which folder rules stand.
+func family(name string, rules []*validate.Rule) []*validate.Rule {
+	for _, r := range rules {
+		r.Family = name
+	}
+	return rules
+}
 
 // aboutEnvoy says that rules are about Envoy alone.
 func aboutEnvoy(rules []*validate.Rule) []*validate.Rule {

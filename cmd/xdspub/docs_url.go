@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/pipeline"
+)
+
+// docsURL is the address of the folder that has this repository's docs/ in it, such as that of a
+// version on a forge; empty where they are not published. It is set by the linker alone
+// (make dist DOCS_URL=https://…).
+var docsURL string
+
+// documented returns all codes, with the addresses of their pages.
+func documented() ([]diag.Code, error) { return withURLs(docsURL, pipeline.Codes()) }
+
+// withURLs gives codes the addresses of their pages below base; none if that is empty. It returns an
+// error where base is no absolute http or https URL of a folder.
+func withURLs(base string, codes []diag.Code) ([]diag.Code, error) {
+	if base == "" {
+		return codes, nil
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("this program was built with DOCS_URL=%q: use an address such as https://example.com/xdspub", base)
+	}
+	for i, c := range codes {
+		page := u.JoinPath("docs", "rules", c.Family+".md")
+		page.Fragment = strings.ToLower(c.Name)
+		codes[i].URL = page.String()
+	}
+	return codes, nil
+}
