@@ -66,7 +66,7 @@ func OpenBase(ctx context.Context, path, rev string) (*Base, error) {
 		return nil, context.Cause(ctx)
 	case err != nil || !isCommit(commit):
 		g.close()
-		return nil, fmt.Errorf("%s has no revision %q: in a shallow clone, fetch it first", r.top, rev)
+		return nil, fmt.Errorf("%s has no commit %q: name it by a branch, a tag or its hash, or as one before these, such as HEAD~1; in a shallow clone, fetch it first", r.top, rev)
 	}
 	return &Base{repository: r, git: g, commit: commit}, nil
 }

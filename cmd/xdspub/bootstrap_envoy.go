@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -363,6 +364,9 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 	m, err := publish.ReadManifest(out)
 	if err != nil {
 		return err
+	}
+	if m.Layout == 0 { // or the name is misspelt
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: nothing is published in %s yet: publish before Envoy starts, which else exits\n", out)
 	}
 	format, err := publishedFormat(c, m)
 	if err != nil {

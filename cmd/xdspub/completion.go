@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/check"
+	"xdspub/diag"
 	"xdspub/pipeline"
 )
 
@@ -206,8 +207,8 @@ func ruleChoices(of string) (choices []choice) {
 	if of == "disable" {
 		codes = pipeline.RuleCodes()
 	}
-	for _, code := range codes {
-		if of != "enable" || slices.Contains(off, code.Name) {
+	for _, code := range diag.WithSubCodes(codes) {
+		if of != "enable" || slices.Contains(off, diag.CodeOf(code.Name)) {
 			choices = append(choices, choice{code.Name, code.Summary()})
 		}
 	}

@@ -46,6 +46,8 @@ var completionCases = []struct {
 	{"validate --disable unres", "values", "unresolved-reference"},
 	{"validate --disable empty", "values", "!empty-file"},
 	{"validate --enable ~", "values", "unused-resource !unresolved-reference"},
+	{"explain filter-conflict/lua", "values", "filter-conflict/lua-two-scripts"},
+	{"validate --disable filter-conflict", "values", "filter-conflict filter-conflict/lua-two-scripts"},
 	{"validate --config ~", "files", ""},
 	{"validate --quiet ~", "files", ""},
 	{"validate --bogus=", "values", ""},
@@ -132,7 +134,7 @@ func TestPlaceholders(t *testing.T) {
 		}
 	}
 	look(newApp(io.Discard, io.Discard).Commands)
-	for _, code := range pipeline.Codes() {
+	for _, code := range diag.WithSubCodes(pipeline.Codes()) {
 		if strings.ContainsAny(code.Summary(), "\t\n") || !slices.Contains(diag.Names(pipeline.Codes()), code.Name) {
 			t.Errorf("%s can't be a line", code.Name)
 		}
@@ -218,7 +220,7 @@ compset() { [[ $PREFIX == --*=* ]] && print -r -- "compset $*" }
 words=(xdspub "$@") CURRENT=$(( $# + 1 )) PREFIX=$@[-1]
 _xdspub`
 	for _, c := range []struct{ words, want string }{
-		{"vers", "version:print the version of xdspub, and of Envoy's API that it knows"},
+		{"vers", "version:print the version of xdspub, its commit, and the version of Envoy's API that it knows"},
 		{"validate --format s", "sarif"},
 		{"validate --format=s", "--format=sarif"},
 		{"validate e", "files"},

@@ -29,8 +29,7 @@ func manCommand() *cli.Command {
 // manual returns the manual page, in the language of man: what the help of all commands says.
 func manual(app *cli.App) string {
 	var m manPage
-	version, _ := versions()
-	m.request("TH", "XDSPUB", "1", "", app.Name+" "+version, "User Commands")
+	m.request("TH", "XDSPUB", "1", "", app.Name+" "+buildVersion().program, "User Commands")
 	m.b.WriteString(".ad l\n.nh\n") // names of files and options stay whole
 	m.request("SH", "NAME")
 	m.text(app.Name + " - " + app.Usage)

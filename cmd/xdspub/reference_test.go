@@ -21,7 +21,7 @@ var writeReference = flag.Bool("write-reference", false, "write docs/reference a
 
 // TestReference holds docs/reference to the commands and flags of the program.
 func TestReference(t *testing.T) {
-	for name, want := range map[string][]byte{"command-line.md": commandLine(t), "settings.md": settingsPage()} {
+	for name, want := range map[string][]byte{"command-line.md": commandLine(t), "settings.md": settingsPage(), "xdspub.schema.json": schemaText(t)} {
 		path := filepath.Join("..", "..", "docs", "reference", name)
 		if *writeReference {
 			if err := os.WriteFile(path, want, 0o644); err != nil {
@@ -36,6 +36,15 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s is out of date: go generate ./cmd/xdspub (-want +got):\n%s", path, diff)
 		}
 	}
+}
+
+func schemaText(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := writeSchema(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 const madeReference = "\n<!-- Made by go generate ./cmd/xdspub; a test compares. -->\n"

@@ -116,8 +116,7 @@ func writeReports(c *cli.Context, list []output, checked *check.Result, trees []
 	if err != nil {
 		return err
 	}
-	version, _ := versions()
-	r := &report.Report{Version: version, Codes: codes, Root: root, Findings: checked.Diagnostics, Trees: trees}
+	r := &report.Report{Version: buildVersion().program, Codes: codes, Root: root, Findings: checked.Diagnostics, Trees: trees}
 	if !ok {
 		r.ExitStatus = exitRefused
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -12,7 +13,7 @@ import (
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
-		Usage: "print the version of xdspub, and of Envoy's API that it knows",
+		Usage: "print the version of xdspub, its commit, and the version of Envoy's API that it knows",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
 				return usagef("version takes no arguments")
@@ -26,22 +27,54 @@ func versionFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}
 }
 
-// versions returns the version of the program, and that of the API that it was built with.
-func versions() (program, api string) {
-	program, api = "unknown", "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		program = info.Main.Version
-		for _, m := range info.Deps {
-			if m.Path == "github.com/envoyproxy/go-control-plane/envoy" {
-				api = m.Version
-			}
+// version is that of the program, and of what it was built from.
+type version struct {
+	program string
+	commit  string // empty where the build knows none
+	api     string // the version of Envoy's API
+}
+
+// buildVersion returns what the build says of itself: go install knows a version, a build in a clone
+// the commit.
+func buildVersion() version {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version{program: "unknown", api: "unknown"}
+	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) version {
+	v := version{program: cmp.Or(info.Main.Version, "unknown"), api: "unknown"}
+	for _, m := range info.Deps {
+		if m.Path == "github.com/envoyproxy/go-control-plane/envoy" {
+			v.api = m.Version
 		}
 	}
-	return program, api
+	changed := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			v.commit = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = " with changes"
+		}
+	}
+	if v.commit != "" {
+		v.commit += changed
+	}
+	return v
+}
+
+func (v version) String() string {
+	commit := ""
+	if v.commit != "" {
+		commit = ", commit " + v.commit
+	}
+	return fmt.Sprintf("xdspub %s%s, Envoy API %s, %s %s/%s", v.program, commit, v.api, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func writeVersion(w io.Writer) error {
-	version, api := versions()
-	_, err := fmt.Fprintf(w, "xdspub %s, Envoy API %s, %s %s/%s\n", version, api, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(w, buildVersion())
 	return err
 }

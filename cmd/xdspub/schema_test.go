@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+)
+
+// compiled returns the schema of settings files, as a library reads it.
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	var b bytes.Buffer
+	if err := writeSchema(&b); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("xdspub.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("xdspub.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// bySchema returns what the schema says against a settings file.
+func bySchema(s *jsonschema.Schema, text string) error {
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return s.Validate(doc)
+}
+
+// byReader returns what a command says against a settings file, "" where it takes it.
+func byReader(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "settings.yaml")
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	src := filepath.Join(dir, "src")
+	if err := os.Mkdir(src, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	if status := run([]string{"xdspub", "validate", "--config", config, src}, io.Discard, &errs); status == exitUsage {
+		return errs.String()
+	}
+	return ""
+}
+
+// TestSchemaHasAllSettings holds that the schema has each setting with what an editor shows of it.
+func TestSchemaHasAllSettings(t *testing.T) {
+	s := compiled(t)
+	for _, f := range settingFlags() {
+		name := f.Names()[0]
+		of := s.Properties[name]
+		if of == nil || of.Description == "" {
+			t.Errorf("%s is not described", name)
+			continue
+		}
+		if value := settingDefault(f); value != nil {
+			if err := bySchema(s, fmt.Sprintf("%s: %v", name, value)); err != nil {
+				t.Errorf("the default of %s: %v", name, err)
+			}
+			if of.Default == nil || fmt.Sprint(*of.Default) != fmt.Sprint(value) {
+				t.Errorf("%s: default %v, want %v", name, of.Default, value)
+			}
+		}
+		for _, word := range enum(placeholder(f)) {
+			if err := bySchema(s, fmt.Sprintf("%s: %q", name, word)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if len(s.Properties) != len(settingFlags())+2 {
+		t.Errorf("%d settings, want %d", len(s.Properties), len(settingFlags())+2)
+	}
+}
+
+// settingsFiles returns all settings files of the repository, by where they stand: those of examples,
+// of tests and of pages.
+func settingsFiles(t *testing.T) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && path != root && strings.HasPrefix(e.Name(), ".") {
+			return fs.SkipDir
+		}
+		suffix := filepath.Ext(path)
+		if e.IsDir() || e.Name() != "xdspub.yaml" && suffix != ".txtar" && suffix != ".md" {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		switch {
+		case err != nil:
+			return err
+		case e.Name() == "xdspub.yaml":
+			files[path] = string(data)
+		case suffix == ".txtar":
+			for _, f := range txtar.Parse(data).Files {
+				if filepath.Base(f.Name) == "xdspub.yaml" {
+					files[path+":"+f.Name] = string(f.Data)
+				}
+			}
+		default:
+			for i, block := range yamlBlocks(string(data)) {
+				if onlySettings(block) {
+					files[fmt.Sprintf("%s:%d", path, i)] = block
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// onlySettings reports whether each key of a text is a setting.
+func onlySettings(text string) bool {
+	var settings map[string]any
+	if err := yaml.Unmarshal([]byte(text), &settings); err != nil || len(settings) == 0 {
+		return false
+	}
+	for name := range settings {
+		if !slices.Contains(append(flagNames(settingFlags()), rulesSetting, overridesSetting), name) {
+			return false
+		}
+	}
+	return true
+}
+
+// yamlBlocks returns the blocks of YAML on a page.
+func yamlBlocks(page string) (blocks []string) {
+	for _, part := range strings.Split(page, "```yaml\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
+
+// TestSchemaOfFiles holds that the schema takes every settings file of the repository that is read, and
+// no other.
+func TestSchemaOfFiles(t *testing.T) {
+	s := compiled(t)
+	taken := 0
+	for where, text := range settingsFiles(t) {
+		said, err := byReader(t, text), bySchema(s, text)
+		if (said == "") != (err == nil) {
+			t.Errorf("%s:\n%s\nthe reader says %q, the schema %v", where, text, said, err)
+		}
+		if said == "" {
+			taken++
+		}
+	}
+	if taken < 8 {
+		t.Errorf("only %d files are taken", taken)
+	}
+}
+
+// TestSchemaRefuses tries values at random: what the reader refuses, the schema refuses too.
+func TestSchemaRefuses(t *testing.T) {
+	s := compiled(t)
+	values := []string{`""`, "x", "0", "1", "-1", "2.5", "true", "off", "[]", "[x]", "[x, 1]", "[[x]]", "{}", "{a: b}", "null", "[null]", "0s", "5s", "-5s", "1m30s", "5", `"5"`, "5 s", "1d", "../x",
+		"/x", "json", "[json]", "JSON", "all", "none", "any", "3", "inline", "1.40", "1.4", `"1.40"`, "[1.36, 1.38.2]", "1.20", "grpc", "[grpc, envoy-ads]", "weight-sum", "[weight-sum, filter-conflict/lua-two-scripts]",
+		"empty-file", "weight_sum", "socket-kept", "error", "{weight-sum: off}", "{weight-sum: warn}", "{filter-conflict/lua-two-scripts: info}", "{socket-kept: off}", "{socket-kept: info}", "{empty-file: off}", "{weight-sum: [off]}", "{weight-sum: {a: b}}", "{weight-sum: 1}",
+		"[{files: a, rules: {weight-sum: off}}]", "[{files: [a, b/*], rules: {weight-sum: error}}]", "[{files: ../a, rules: {weight-sum: off}}]", "[{files: [], rules: {weight-sum: off}}]", "[{files: a}]", "[{rules: {weight-sum: off}}]", "[{files: a/./b, rules: {weight-sum: off}}]",
+		"[{files: a//b, rules: {weight-sum: off}}]", "[{files: /, rules: {weight-sum: off}}]", "[{files: .., rules: {weight-sum: off}}]", "[{files: /a/, rules: {weight-sum: off}}]", "[{files: a, rules: {socket-kept: off}}]", "[{files: a, rules: {}, more: 1}]", "[{files: a, rules: off}]", "{files: a, rules: {weight-sum: off}}", "[a]"}
+	names := append(flagNames(settingFlags()), rulesSetting, overridesSetting, "bogus", "dry-run", "config")
+	random := rand.New(rand.NewPCG(1, 2))
+	refused, taken := 0, 0
+	try := func(text string) {
+		said, err := byReader(t, text), bySchema(s, text)
+		switch {
+		case said != "":
+			refused++
+		case err == nil:
+			taken++
+		}
+		if said != "" && err == nil {
+			t.Errorf("the schema takes %q, and the reader says %s", text, said)
+		}
+	}
+	for _, value := range values { // all of those for which there are many
+		for _, name := range []string{rulesSetting, overridesSetting, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
+			try(name + ": " + value)
+		}
+	}
+	for range 300 {
+		name := names[random.IntN(len(names))]
+		text := name + ": " + values[random.IntN(len(values))]
+		if other := names[random.IntN(len(names))]; other != name && random.IntN(4) == 0 {
+			text += "\n" + other + ": " + values[random.IntN(len(values))]
+		}
+		try(text)
+	}
+	if refused < 300 || taken < 40 {
+		t.Errorf("%d were refused, and %d taken", refused, taken)
+	}
+	// What a schema can't tell.
+	for _, text := range []string{`ignore: "["`, "poll-interval: 1ns", "eds: file\neds: file"} {
+		if byReader(t, text) == "" {
+			t.Errorf("the reader takes %q", text)
+		}
+	}
+	if !slices.Contains(names, "envoy-log") {
+		t.Error("no setting envoy-log")
+	}
+}
