@@ -71,7 +71,8 @@ func OpenBase(ctx context.Context, path, rev string) (*Base, error) {
 	return &Base{repository: r, git: g, commit: commit}, nil
 }
 
-// knowNames lets git resolve the names of commits: branches, tags, and where these were before.
+// knowNames lets git resolve the names of commits: branches, tags, where these were before, and what
+// was fetched last.
 func (g *git) knowNames(r repository) error {
 	if err := os.Remove(filepath.Join(g.dir, "refs")); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (g *git) knowNames(r repository) error {
 			return err
 		}
 	}
-	return nil
+	return os.Symlink(filepath.Join(r.gitDir, "FETCH_HEAD"), filepath.Join(g.dir, "FETCH_HEAD"))
 }
 
 // Close frees what the Base needs.

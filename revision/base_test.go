@@ -52,6 +52,28 @@ func TestBase(t *testing.T) {
 	}
 }
 
+// TestBaseFetched: what a shallow clone has fetched without a name is FETCH_HEAD, in a linked work tree too.
+func TestBaseFetched(t *testing.T) {
+	dir := newRepository(t)
+	sh.Run(t, dir, `git commit -q --allow-empty -m two; git clone -q --depth 1 "file://$PWD" ../shallow 2>&1; cd ../shallow; git worktree add -q --detach ../beside`)
+	want := sh.Run(t, dir, "git rev-parse HEAD~1")
+	for _, clone := range []string{"shallow", "beside"} {
+		clone = filepath.Join(dir, "..", clone)
+		if _, err := OpenBase(t.Context(), clone, "FETCH_HEAD"); err == nil {
+			t.Error("nothing was fetched, and there is a FETCH_HEAD")
+		}
+		sh.Run(t, clone, "git fetch -q --depth 1 origin "+want)
+		b, err := OpenBase(t.Context(), clone, "FETCH_HEAD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if b.commit != want {
+			t.Errorf("FETCH_HEAD is %s, want %s", b.commit, want)
+		}
+	}
+}
+
 // TestHad: a file that a commit has removed is told from one that never was.
 func TestHad(t *testing.T) {
 	dir := newRepository(t)
