@@ -31,20 +31,17 @@ func TestDist(t *testing.T) {
 	if !regexp.MustCompile(`^xdspub v0\.0\.0-\d{14}-[0-9a-f]{12}, `).Match(version) {
 		t.Errorf("--version says %q (%v), not which commit it is", version, err)
 	}
-	if text, err := os.ReadFile(program); err != nil || strings.Contains(string(text), tmp) {
-		t.Errorf("the program has the folder that it was built in (%v)", err)
+	if strings.Contains(written(t, program), tmp) {
+		t.Error("the program has the folder that it was built in")
 	}
 	modules := linkedModules(t, program)
 	if diff := cmp.Diff(modules, componentsOf(t, program+".cdx.json")); diff != "" {
 		t.Errorf("the SBOM does not have the modules of the program (-program +SBOM):\n%s", diff)
 	}
-	licenses, err := os.ReadFile(filepath.Join(filepath.Dir(program), "LICENSES"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	licenses := written(t, filepath.Join(filepath.Dir(program), "LICENSES"))
 	for _, m := range modules {
 		name, _, _ := strings.Cut(m, "@")
-		_, text, _ := strings.Cut(string(licenses), "\n== "+name+" ==\n")
+		_, text, _ := strings.Cut(licenses, "\n== "+name+" ==\n")
 		text, _, _ = strings.Cut(text, "\n== ")
 		if !strings.Contains(strings.ToLower(text), "copyright") && name != "std" {
 			t.Errorf("LICENSES has no licence of %s", name)
@@ -62,14 +59,11 @@ func TestDistAgain(t *testing.T) {
 	}
 	var all []string
 	for _, dir := range []string{first, filepath.Join(other, "dist")} {
-		sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := sumsOf(t, dir); string(sums) != want {
+		sums := written(t, filepath.Join(dir, "SHA256SUMS"))
+		if want := sumsOf(t, dir); sums != want {
 			t.Errorf("SHA256SUMS has\n%s\nwant\n%s", sums, want)
 		}
-		all = append(all, string(sums))
+		all = append(all, sums)
 	}
 	if all[0] != all[1] {
 		t.Errorf("two clones give\n%s\nand\n%s", all[0], all[1])
@@ -85,12 +79,8 @@ func sumsOf(t *testing.T, dir string) string {
 	}
 	var b strings.Builder
 	for _, f := range files {
-		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
 		if f.Name() != "SHA256SUMS" {
-			fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(text), f.Name())
+			fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256([]byte(written(t, filepath.Join(dir, f.Name())))), f.Name())
 		}
 	}
 	return b.String()
@@ -114,15 +104,11 @@ func linkedModules(t *testing.T, program string) []string {
 // componentsOf returns the modules of an SBOM, sorted.
 func componentsOf(t *testing.T, name string) (list []string) {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var bom struct {
 		BOMFormat  string
 		Components []struct{ Name, Version, PURL string }
 	}
-	if err := json.Unmarshal(text, &bom); err != nil || bom.BOMFormat != "CycloneDX" {
+	if err := json.Unmarshal([]byte(written(t, name)), &bom); err != nil || bom.BOMFormat != "CycloneDX" {
 		t.Fatalf("%s is no SBOM of CycloneDX: %v", name, err)
 	}
 	for _, c := range bom.Components {

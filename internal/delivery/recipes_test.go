@@ -15,11 +15,7 @@ var block = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 // blocks returns the blocks of docs/ci.md in a language that have a text.
 func blocks(t *testing.T, language, has string) (list []string) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "ci.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range block.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range block.FindAllStringSubmatch(written(t, filepath.Join(root, "docs", "ci.md")), -1) {
 		if m[1] == language && strings.Contains(m[2], has) {
 			list = append(list, m[2])
 		}
@@ -28,6 +24,15 @@ func blocks(t *testing.T, language, has string) (list []string) {
 		t.Fatalf("docs/ci.md has no %s with %q", language, has)
 	}
 	return list
+}
+
+func written(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // userRepository returns a repository of a user, with the quickstart as the tree envoy.
