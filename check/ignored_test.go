@@ -34,11 +34,11 @@ virtual_hosts:
 		return fmt.Sprint(codes, r.Summary)
 	}
 	for i, edit := range []struct{ file, text, want string }{
-		{"a.yaml", fmt.Sprintf(routes, "a", ""), "map[error unresolved-reference:1]"},
-		{"legacy/b.yaml", fmt.Sprintf(routes, "b", ""), "map[error unresolved-reference:1 warning unresolved-reference:1]"},
-		{"a.yaml", fmt.Sprintf(routes, "a", "# xdspub:ignore unresolved-reference it comes later\n"), "map[warning unresolved-reference:1]"},
+		{"a.yaml", fmt.Sprintf(routes, "a", ""), "map[error unresolved-reference/cluster:1]"},
+		{"legacy/b.yaml", fmt.Sprintf(routes, "b", ""), "map[error unresolved-reference/cluster:1 warning unresolved-reference/cluster:1]"},
+		{"a.yaml", fmt.Sprintf(routes, "a", "# xdspub:ignore unresolved-reference it comes later\n"), "map[warning unresolved-reference/cluster:1]"},
 		{"legacy/b.yaml", fmt.Sprintf("# xdspub:ignore unresolved-reference,weight-sum it comes later\n"+routes, "b", ""), "map[info unused-ignore:1]"},
-		{"a.yaml", fmt.Sprintf(routes, "a", "# xdspub:ignore unresolved-reference\n"), "map[error unresolved-reference:1 info unused-ignore:1 warning ignore-comment:1]"},
+		{"a.yaml", fmt.Sprintf(routes, "a", "# xdspub:ignore unresolved-reference\n"), "map[error unresolved-reference/cluster:1 info unused-ignore:1 warning ignore-comment:1]"},
 		{"c.yaml", "# xdspub:ignore weight-sum x\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: gone\n", "map[info unused-ignore:3 warning ignore-comment:1]"},
 		{"c.yaml", "# xdspub:ignore unknown-type x\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Clutter\nname: gone # xdspub:ignore weight-sum x\n", "map[error unknown-type:1 warning ignore-comment:2]"},
 		{"c.yaml", "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Clutter # xdspub:ignore unknown-type x\nname: gone\n", "map[error unknown-type:1 warning ignore-comment:2]"},

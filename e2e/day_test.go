@@ -52,7 +52,7 @@ func TestLogOfADay(t *testing.T) {
 	s.says(t, "step-published | step=routes", "step-confirmed | answering=1 envoys=1 ", "published | resources_added=0 resources_changed=1 resources_removed=0 reason=change ")
 	good := s.read(t, "edge.yaml")
 	s.write(t, "edge.yaml", replace("cluster: more", "cluster: moer")(good))
-	s.says(t, "finding | level=ERROR | code=unresolved-reference | edge.yaml:", "source-invalid | level=ERROR | errors=1 warnings=0 published=v")
+	s.says(t, "finding | level=ERROR | code=unresolved-reference/cluster | edge.yaml:", "source-invalid | level=ERROR | errors=1 warnings=0 published=v")
 	s.write(t, "edge.yaml", good)
 	s.says(t, "source-valid")
 

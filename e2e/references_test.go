@@ -213,7 +213,7 @@ func asRulesSee(t *testing.T, row map[string]any, resources []any, bootstrap []b
 	}
 	gravest := "none"
 	for _, d := range found {
-		if slices.Contains(referenceRules, d.Code) && gravest != "error" {
+		if slices.Contains(referenceRules, diag.CodeOf(d.Code)) && gravest != "error" {
 			gravest = d.Severity.String()
 		}
 	}

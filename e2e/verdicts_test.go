@@ -121,7 +121,7 @@ func refusedByEnvoy(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	refused := regexp.MustCompile(`^\S+: (?:rejected|load-failure|crash|accepted-field-dropped)`)
-	erring := regexp.MustCompile(`(?m): error: .* \[([a-z0-9-]+)\]$`)
+	erring := regexp.MustCompile(`(?m): error: .* \[([a-z0-9-]+)(?:/[a-z0-9-]+)?\]$`)
 	for _, side := range strings.Split(string(text), "== ")[1:] {
 		codes := make(map[string]bool)
 		for _, m := range erring.FindAllStringSubmatch(side, -1) {

@@ -103,7 +103,7 @@ func judge(t *testing.T, file string, v *envoyapi.Version) (lines []string) {
 		list = append(loaded.Diagnostics, validate.Run(context.Background(), loaded.Snapshot(), rules.All, o)...)
 	}
 	for _, d := range list {
-		lines = append(lines, d.Severity.String()+" "+d.Code+": "+d.Message+"; "+d.Help)
+		lines = append(lines, d.Severity.String()+" "+diag.CodeOf(d.Code)+": "+d.Message+"; "+d.Help)
 	}
 	return lines
 }

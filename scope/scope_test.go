@@ -156,7 +156,7 @@ func TestSince(t *testing.T) {
 		t.Errorf("the file of an old finding is edited: %v", list)
 	}
 	sh.Run(t, dir, "git checkout -q .; git rm -q tree/cluster.yaml")
-	if list, _ := concerned("base"); !slices.Equal(list, []string{"tree/routes.yaml unresolved-reference"}) {
+	if list, _ := concerned("base"); !slices.Equal(list, []string{"tree/routes.yaml unresolved-reference/cluster"}) {
 		t.Errorf("a file is removed that another needs: %v", list)
 	}
 	sh.Run(t, dir, "git commit -qm two; git rm -qr --cached tree; git commit -qm three")

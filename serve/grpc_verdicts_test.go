@@ -317,7 +317,7 @@ func findings(t *testing.T, tree string) (codes []string) {
 	t.Helper()
 	loaded := load.Parse(load.Input{Name: "tree.yaml", Format: "yaml", Data: []byte(tree)})
 	for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{Profiles: []validate.Profile{validate.GRPC}, Disable: []string{"orphan-endpoints", "unresolved-reference"}}) {
-		code := d.Code
+		code := diag.CodeOf(d.Code)
 		if d.Severity == diag.Error {
 			code += "!"
 		}

@@ -25,5 +25,5 @@ name: web
 		fmt.Println(d)
 	}
 	// Output:
-	// edge.yaml:6:50: error: unknown cluster "wbe": Envoy accepts this, and requests fail [unresolved-reference]
+	// edge.yaml:6:50: error: unknown cluster "wbe": Envoy accepts this, and requests fail [unresolved-reference/cluster]
 }

@@ -138,7 +138,7 @@ func checkRules(v values, flag string, given []string) error {
 // wrongRule says why a name is not that of a rule that can be turned off; empty where it is.
 func wrongRule(name string) string {
 	rules := diag.Names(pipeline.RuleCodes())
-	switch meant := nearest(rules, name); {
+	switch meant := nearestRule(rules, name); {
 	case slices.Contains(rules, name):
 		return ""
 	case slices.Contains(diag.Names(pipeline.Codes()), name):

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -114,9 +116,17 @@ func explain(w io.Writer, code diag.Code) error {
 	return tw.Flush()
 }
 
+// nearestRule is nearest for names of rules: only who writes a slash means a sub-code.
+func nearestRule(names []string, word string) string {
+	if !strings.Contains(word, "/") {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.Contains(name, "/") })
+	}
+	return nearest(names, word)
+}
+
 // unknownRule says that there is no rule of a name, and which may have been meant.
 func unknownRule(name string) error {
-	if meant := nearest(diag.Names(pipeline.Codes()), name); meant != "" {
+	if meant := nearestRule(diag.Names(pipeline.Codes()), name); meant != "" {
 		return usagef("unknown rule %q: did you mean %s?", name, meant)
 	}
 	return usagef("unknown rule %q: run xdspub rules for a list", name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"xdspub/diag"
 	"xdspub/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -51,7 +52,7 @@ typed_config:
 			}
 			var got []string
 			for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{}) {
-				if d.Code == "header-mutation" || d.Code == "connection-manager-options" {
+				if code := diag.CodeOf(d.Code); code == "header-mutation" || code == "connection-manager-options" {
 					got = append(got, d.Message)
 				}
 			}

@@ -64,6 +64,7 @@ func TestJudge(t *testing.T) {
 			}
 		}
 		judge := validate.NewJudge(rules.All)
+		codes := validate.Options{Profiles: validate.Profiles}.Listed(rules.All)
 		var last *xds.Snapshot
 		o := validate.Options{Now: certs.Now, Enable: []string{"unused-resource"}}
 		for step := range steps {
@@ -85,7 +86,7 @@ func TestJudge(t *testing.T) {
 			case 3:
 				o.Partial = !o.Partial
 			case 4:
-				o.Disable = []string{rules.All[random.IntN(len(rules.All))].Code}
+				o.Disable = []string{codes[random.IntN(len(codes))]}
 			case 5:
 				o.Profiles = validate.Profiles[random.IntN(3):]
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"xdspub/diag"
 	"xdspub/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -46,7 +47,7 @@ func TestProfiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			for _, d := range validate.Run(t.Context(), loaded.Snapshot(), rules.All, validate.Options{Profiles: tt.profiles}) {
-				got = append(got, d.Code+" "+d.Resource.Name)
+				got = append(got, diag.CodeOf(d.Code)+" "+d.Resource.Name)
 			}
 			slices.Sort(got)
 			got = slices.Compact(got)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -35,6 +36,18 @@ Beside these options the older fields of the cluster have no effect, except
 max_requests_per_connection, which may be set in one of the two places only. Without them a
 cluster can't have both http_protocol_options and http2_protocol_options, unless
 protocol_selection is USE_DOWNSTREAM_PROTOCOL.`,
+	Checks: []diag.Check{
+		{Name: "alpn", Summary: "auto_config needs a transport socket with ALPN."},
+		{Name: "header-validation", Summary: "header_validation_config is set, and no extension for it exists."},
+		{Name: "http-versions", Summary: "Both http_protocol_options and http2_protocol_options are set."},
+		{Name: "key-value-store", Summary: "The cache of alternate protocols is kept in a store."},
+		{Name: "mismatched-options", Summary: "The options are not those of their key."},
+		{Name: "older-fields", Summary: "A field of the cluster has no effect beside HttpProtocolOptions."},
+		{Name: "older-key", Summary: "Options under the older key are not applied."},
+		{Name: "protocols-cache", Summary: "HTTP/3 in auto_config needs a cache of alternate protocols."},
+		{Name: "quic-transport", Summary: "HTTP/3 needs a QUIC transport socket."},
+		{Name: "requests-per-connection", Summary: "max_requests_per_connection is set in two places."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", httpProtocolOptions},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
@@ -72,16 +85,19 @@ func checkOptionsKey(p *validate.Pass, path xds.Path, key string, a *anypb.Any) 
 	case !known:
 		return // unresolved-reference
 	case key == facts.OlderHTTPProtocolOptions || key == olderTCPProtocolOptions:
+		f.Check = "older-key"
 		f.Message = fmt.Sprintf("Envoy does not apply options under the older key %q", key)
 		f.Help = fmt.Sprintf("change the key to %s", want)
 		f.Warning = true
 	case got == "google.protobuf.Struct" && xds.UnpackOptions(map[string]*anypb.Any{key: a}, key) == nil:
 		f.Path = path.Field("value")
+		f.Check = "mismatched-options"
 		f.Message = fmt.Sprintf("the value does not match %s", want)
 		f.Help = "check the names and types of the fields"
 	case got == want || !p.Envoy.Holds(got) || isAnything(got) || len(a.GetValue()) == 0 && want != httpProtocolOptions:
 		return // Envoy reads nothing as whatever it wants; HTTP options need something
 	default:
+		f.Check = "mismatched-options"
 		f.Message = fmt.Sprintf("%s does not match the key %q", got, key)
 		f.Help = fmt.Sprintf("write a %s, or correct the key", want)
 	}
@@ -114,6 +130,7 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 		} {
 			if older.set {
 				p.Report(validate.Finding{
+					Check:   "older-fields",
 					Path:    n.Path().Field(older.field),
 					Message: older.field + " has no effect beside HttpProtocolOptions",
 					Help:    "move it to HttpProtocolOptions in typed_extension_protocol_options",
@@ -124,6 +141,7 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 	if c.GetMaxRequestsPerConnection() != nil && common.GetMaxRequestsPerConnection() != nil {
 		p.Report(validate.Finding{
+			Check:   "requests-per-connection",
 			Path:    n.Path().Field("max_requests_per_connection"),
 			Message: "max_requests_per_connection is set in both the cluster and its HTTP options",
 			Help:    "keep the one in common_http_protocol_options",
@@ -131,6 +149,7 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 	if !set && c.GetHttpProtocolOptions() != nil && c.GetHttp2ProtocolOptions() != nil && c.GetProtocolSelection() == clusterv3.Cluster_USE_CONFIGURED_PROTOCOL {
 		p.Report(validate.Finding{
+			Check:   "http-versions",
 			Path:    n.Path().Field("http2_protocol_options"),
 			Message: "both http_protocol_options and http2_protocol_options are set",
 			Help:    "keep one of them, or set protocol_selection: USE_DOWNSTREAM_PROTOCOL",
@@ -142,6 +161,7 @@ func checkOlderOptions(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 func checkHTTPOptions(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions) {
 	if m.GetHeaderValidationConfig() != nil {
 		p.Report(validate.Finding{
+			Check:   "header-validation",
 			Path:    n.Path().Field("header_validation_config"),
 			Message: "header_validation_config is not supported: the released Envoy has no header validation extensions",
 			Help:    "remove it",
@@ -157,12 +177,14 @@ func checkProtocolsCache(p *validate.Pass, path xds.Path, auto *httpv3.HttpProto
 	switch {
 	case cache == nil:
 		p.Report(validate.Finding{
+			Check:   "protocols-cache",
 			Path:    path.Field("http3_protocol_options"),
 			Message: "http3_protocol_options in auto_config needs alternate_protocols_cache_options",
 			Help:    "add alternate_protocols_cache_options: {name: …}, the cache of hosts that support HTTP/3",
 		})
 	case cache.GetKeyValueStoreConfig() != nil:
 		p.Report(validate.Finding{
+			Check:   "key-value-store",
 			Path:    path.Field("alternate_protocols_cache_options").Field("key_value_store_config"),
 			Message: "Envoy rejects key_value_store_config here, unless it runs with --concurrency 1",
 			Help:    "remove it: Envoy then keeps the cache in memory",

@@ -31,6 +31,17 @@ does not support the protocol TWITTER.
 
 Envoy accepts codec_client_type HTTP3 and crashes (std::terminate) when it connects to the
 first endpoint.`,
+	Checks: []diag.Check{
+		{Name: "duplicate-name", Summary: "Two health checks of a cluster have one name."},
+		{Name: "grpc-without-http2", Summary: "A gRPC health check needs HTTP/2, and the cluster does not use it."},
+		{Name: "http3-codec", Summary: "A health check uses the codec HTTP3, and crashes Envoy."},
+		{Name: "no-name", Summary: "One of several health checks has no name."},
+		{Name: "payload-method", Summary: "A request of this method can't send a payload."},
+		{Name: "payload-text", Summary: "The text of a payload is not hexadecimal."},
+		{Name: "response-size", Summary: "The expected response is larger than response_buffer_size."},
+		{Name: "status-range", Summary: "A range is not one of HTTP statuses."},
+		{Name: "thrift-options", Summary: "A Thrift health check has an unsupported transport or protocol."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.config.core.v3.HealthCheck.GrpcHealthCheck",
@@ -45,6 +56,7 @@ first endpoint.`,
 		case *corev3.HealthCheck_GrpcHealthCheck:
 			if c, at := xds.Enclosing[*clusterv3.Cluster](n); at != nil && !speaksHTTP2(c) {
 				p.Report(validate.Finding{
+					Check:   "grpc-without-http2",
 					Path:    n.Path(),
 					Message: "a gRPC health check needs HTTP/2, and the cluster does not use it",
 					Help:    "set http2_protocol_options in the cluster's typed_extension_protocol_options",
@@ -55,6 +67,7 @@ first endpoint.`,
 		case *corev3.HealthCheck_Payload:
 			if _, err := hex.DecodeString(m.GetText()); err != nil {
 				p.Report(validate.Finding{
+					Check:   "payload-text",
 					Path:    n.Path().Field("text"),
 					Message: fmt.Sprintf("the payload %.60q is not hexadecimal", m.GetText()),
 					Help:    "write two digits for each byte, such as 50494e47 for PING, or use binary with base64",
@@ -80,6 +93,7 @@ func checkHealthCheckNames(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 			nameless = append(nameless, path)
 		case doubled:
 			p.Report(validate.Finding{
+				Check:   "duplicate-name",
 				Path:    path.Field("name"),
 				Message: fmt.Sprintf("two health checks have the name %q", name),
 				Help:    "give each health check a unique name",
@@ -97,6 +111,7 @@ func checkHealthCheckNames(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 		others = append(others, facts.Related(p.Resource, path, "this one has no name either")...)
 	}
 	p.Report(validate.Finding{
+		Check:   "no-name",
 		Path:    nameless[0],
 		Message: "one of several health checks has no name",
 		Help:    "give each health check a unique name",
@@ -107,6 +122,7 @@ func checkHealthCheckNames(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 func checkHTTPHealthCheck(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_HttpHealthCheck) {
 	if m.GetCodecClientType() == typev3.CodecClientType_HTTP3 {
 		p.Report(validate.Finding{
+			Check:   "http3-codec",
 			Path:    n.Path().Field("codec_client_type"),
 			Message: "a health check with codec_client_type HTTP3 crashes Envoy",
 			Help:    "write HTTP1 or HTTP2, and check a TCP port of the endpoint",
@@ -124,6 +140,7 @@ func checkHTTPHealthCheck(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_H
 				method = corev3.RequestMethod_GET
 			}
 			p.Report(validate.Finding{
+				Check:   "payload-method",
 				Path:    n.Path().Field("send"),
 				Message: fmt.Sprintf("a %s request can't send a payload", method),
 				Help:    "set method to POST, PUT, PATCH or OPTIONS, or remove send",
@@ -137,6 +154,7 @@ func checkStatuses(p *validate.Pass, path xds.Path, ranges []*typev3.Int64Range)
 	for i, r := range ranges {
 		if r.GetStart() < 100 || r.GetEnd() > 600 || r.GetStart() >= r.GetEnd() {
 			p.Report(validate.Finding{
+				Check:   "status-range",
 				Path:    path.Index(i),
 				Message: fmt.Sprintf("the range from %d up to, but not including, %d is not a range of HTTP statuses", r.GetStart(), r.GetEnd()),
 				Help:    "write a start of at least 100, and an end above the start and at most 600",
@@ -156,6 +174,7 @@ func checkExpectedResponse(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_
 	}
 	if most > 0 && length > most {
 		p.Report(validate.Finding{
+			Check:   "response-size",
 			Path:    n.Path().Field("receive"),
 			Message: fmt.Sprintf("the expected response has %d bytes, and response_buffer_size is %d", length, most),
 			Help:    "raise response_buffer_size, or set it to 0 for no limit",
@@ -166,6 +185,7 @@ func checkExpectedResponse(p *validate.Pass, n *xds.Node, m *corev3.HealthCheck_
 func checkThriftHealthCheck(p *validate.Pass, n *xds.Node, m *healththriftv3.Thrift) {
 	if m.GetTransport() == thriftv3.TransportType_AUTO_TRANSPORT {
 		p.Report(validate.Finding{
+			Check:   "thrift-options",
 			Path:    n.Path().Field("transport"),
 			Message: "a Thrift health check can't use AUTO_TRANSPORT",
 			Help:    "set transport: FRAMED, UNFRAMED or HEADER",
@@ -174,6 +194,7 @@ func checkThriftHealthCheck(p *validate.Pass, n *xds.Node, m *healththriftv3.Thr
 	switch m.GetProtocol() {
 	case thriftv3.ProtocolType_AUTO_PROTOCOL, thriftv3.ProtocolType_TWITTER:
 		p.Report(validate.Finding{
+			Check:   "thrift-options",
 			Path:    n.Path().Field("protocol"),
 			Message: fmt.Sprintf("a Thrift health check does not support the protocol %s", m.GetProtocol()),
 			Help:    "set protocol: BINARY, LAX_BINARY or COMPACT",

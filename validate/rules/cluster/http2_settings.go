@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -26,6 +27,12 @@ belongs in allow_connect, and ENABLE_PUSH (2) with a value other than 0.
 max_header_field_size_kb must not exceed the limit for all headers together:
 max_request_headers_kb of the HTTP connection manager (60 by default), or
 max_response_headers_kb of a cluster.`,
+	Checks: []diag.Check{
+		{Name: "connect-protocol", Summary: "ENABLE_CONNECT_PROTOCOL is set as a custom parameter."},
+		{Name: "header-field-size", Summary: "A header field may be larger than all headers."},
+		{Name: "parameter-twice", Summary: "A parameter is set twice, or also in its own field."},
+		{Name: "push", Summary: "ENABLE_PUSH is not 0."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.Http2ProtocolOptions"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		m := n.Message.(*corev3.Http2ProtocolOptions)
@@ -36,6 +43,7 @@ max_response_headers_kb of a cluster.`,
 		field, limit := headersLimit(n)
 		if size := m.GetMaxHeaderFieldSizeKb(); size != nil && limit != nil && size.GetValue() > limit.GetValue() {
 			p.Report(validate.Finding{
+				Check:   "header-field-size",
 				Path:    n.Path().Field("max_header_field_size_kb"),
 				Message: fmt.Sprintf("max_header_field_size_kb %d exceeds %s %d", size.GetValue(), field, limit.GetValue()),
 				Help:    fmt.Sprintf("raise %s, or lower max_header_field_size_kb", field),
@@ -87,15 +95,19 @@ func checkCustomSettings(p *validate.Pass, n *xds.Node, m *corev3.Http2ProtocolO
 		values[identifier] = value
 		switch {
 		case identifier == enableConnect:
+			f.Check = "connect-protocol"
 			f.Message = "ENABLE_CONNECT_PROTOCOL is not allowed in custom_settings_parameters"
 			f.Help = "set allow_connect instead"
 		case identifier == enablePush && value == 1:
+			f.Check = "push"
 			f.Message = "ENABLE_PUSH must be 0: Envoy does not push"
 			f.Help = "remove it"
 		case doubled && earlier != value:
+			f.Check = "parameter-twice"
 			f.Message = fmt.Sprintf("conflicting values for parameter %d: %d and %d", identifier, earlier, value)
 			f.Help = "keep one of them"
 		case settingField(identifier, m) != "":
+			f.Check = "parameter-twice"
 			f.Message = fmt.Sprintf("parameter %d is also set in its own field, %s", identifier, settingField(identifier, m))
 			f.Help = "keep one of them"
 		default:

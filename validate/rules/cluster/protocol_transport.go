@@ -32,6 +32,7 @@ func checkTransport(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions
 	}
 	if http3 != "" && !isQUIC(c.GetTransportSocket()) {
 		p.Report(validate.Finding{
+			Check:   "quic-transport",
 			Path:    http3,
 			Message: "HTTP/3 needs a QUIC transport socket",
 			Help:    "add a transport_socket with the name envoy.transport_sockets.quic (Envoy checks the name) and a QuicUpstreamTransport",
@@ -42,6 +43,7 @@ func checkTransport(p *validate.Pass, n *xds.Node, m *httpv3.HttpProtocolOptions
 func checkALPN(p *validate.Pass, path xds.Path, at *xds.Node, c *clusterv3.Cluster) {
 	if !doesALPN(c.GetTransportSocket()) {
 		p.Report(validate.Finding{
+			Check:   "alpn",
 			Path:    path,
 			Message: "auto_config needs ALPN, which the cluster's transport socket does not support",
 			Help:    "add a TLS transport_socket to the cluster, or use explicit_http_config",
@@ -51,6 +53,7 @@ func checkALPN(p *validate.Pass, path xds.Path, at *xds.Node, c *clusterv3.Clust
 	for i, match := range c.GetTransportSocketMatches() {
 		if match.GetTransportSocket() != nil && !doesALPN(match.GetTransportSocket()) {
 			p.Report(validate.Finding{
+				Check:   "alpn",
 				Path:    at.Path().Field("transport_socket_matches").Index(i).Field("transport_socket"),
 				Message: "the cluster has auto_config, and this transport socket does not support ALPN",
 				Help:    "use a TLS transport socket, or explicit_http_config in the cluster",

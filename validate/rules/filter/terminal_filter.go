@@ -11,6 +11,7 @@ import (
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -30,6 +31,14 @@ disabled. A filter with config_discovery counts as the configuration that it rec
 
 Envoy accepts an http_connection_manager without filters, and every request hangs: an error.
 It accepts a filter chain without filters, and closes every connection: a warning.`,
+	Checks: []diag.Check{
+		{Name: "disabled-at-end", Summary: "The last filter of a chain can be disabled."},
+		{Name: "no-filters", Summary: "A listener's filter chain has no filters."},
+		{Name: "no-generic-filters", Summary: "generic_proxy has no filters."},
+		{Name: "no-http-filters", Summary: "http_connection_manager has no filters."},
+		{Name: "not-at-end", Summary: "A terminal filter is not the last one of its chain."},
+		{Name: "not-terminal", Summary: "The last filter of a chain is not terminal."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.FilterChain",
 		"envoy.extensions.filters.http.router.v3.Router",
@@ -44,7 +53,8 @@ It accepts a filter chain without filters, and closes every connection: a warnin
 			l, _ := xds.Enclosing[*listenerv3.Listener](n)
 			if len(m.GetFilters()) == 0 && facts.TransportOf(l) != facts.QUIC { // quic-listener
 				p.Report(validate.Finding{
-					Path: n.Path(), Warning: true,
+					Check: "no-filters",
+					Path:  n.Path(), Warning: true,
 					Message: "the filter chain has no filters: Envoy closes every connection",
 					Help:    "add tcp_proxy, http_connection_manager or another terminal filter",
 				})
@@ -53,6 +63,7 @@ It accepts a filter chain without filters, and closes every connection: a warnin
 		case *genericv3.GenericProxy:
 			if len(m.GetFilters()) == 0 {
 				p.Report(validate.Finding{
+					Check:   "no-generic-filters",
 					Path:    n.Path(),
 					Message: "generic_proxy has no filters: " + p.Resource.Refusal(),
 					Help:    "add the router of generic_proxy",
@@ -62,6 +73,7 @@ It accepts a filter chain without filters, and closes every connection: a warnin
 		case *hcmv3.HttpConnectionManager:
 			if len(m.GetHttpFilters()) == 0 {
 				p.Report(validate.Finding{
+					Check:   "no-http-filters",
 					Path:    n.Path(),
 					Message: "http_connection_manager has no http_filters: Envoy accepts it, and every request hangs",
 					Help:    "add the filter envoy.filters.http.router",
@@ -86,8 +98,8 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 	if len(chain) == 0 {
 		return
 	}
-	report := func(f facts.Filter, from *xds.Resource, what, help string) {
-		finding := validate.Finding{Path: f.Path, Message: fmt.Sprintf("%s %q %s", kind.Noun, f.Name, what), Help: help}
+	report := func(check validate.CheckName, f facts.Filter, from *xds.Resource, what, help string) {
+		finding := validate.Finding{Check: check, Path: f.Path, Message: fmt.Sprintf("%s %q %s", kind.Noun, f.Name, what), Help: help}
 		if from != nil {
 			finding.Related = facts.Related(from, "typed_config", "its configuration is here")
 		}
@@ -99,7 +111,7 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 		for _, c := range f.Configs {
 			if ends, _ := kind.Ends(p.Envoy, c); ends {
 				misplaced = true
-				report(f, c.From, "is terminal, but not the last filter of its chain", "move it to the end, or remove it")
+				report("not-at-end", f, c.From, "is terminal, but not the last filter of its chain", "move it to the end, or remove it")
 				break
 			}
 		}
@@ -108,12 +120,12 @@ func checkChain(p *validate.Pass, kind facts.ChainKind, chain []facts.Filter) {
 		return // then what stands last is no second fault
 	}
 	if chain[last].Disabled {
-		report(chain[last], nil, "is the last filter of its chain and can't be disabled", "enable it; only filters before it can be disabled")
+		report("disabled-at-end", chain[last], nil, "is the last filter of its chain and can't be disabled", "enable it; only filters before it can be disabled")
 		return
 	}
 	for _, c := range chain[last].Configs {
 		if ends, known := kind.Ends(p.Envoy, c); known && !ends {
-			report(chain[last], c.From, "is the last filter of its chain, but not terminal", "end the chain with "+kind.End)
+			report("not-terminal", chain[last], c.From, "is the last filter of its chain, but not terminal", "end the chain with "+kind.End)
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -23,6 +24,12 @@ default one.
 
 Envoy ignores the filter_chain_match of the default filter chain, and of every chain beside a
 filter_chain_matcher (warnings).`,
+	Checks: []diag.Check{
+		{Name: "beside-matcher", Summary: "Envoy ignores a filter_chain_match beside a filter_chain_matcher."},
+		{Name: "default-chain", Summary: "Envoy ignores the filter_chain_match of the default filter chain."},
+		{Name: "unimplemented", Summary: "Envoy does not implement a field."},
+		{Name: "wildcard", Summary: "A server name has an invalid wildcard."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -42,7 +49,8 @@ func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
 		return
 	case c.FilterChain == l.GetDefaultFilterChain():
 		p.Report(validate.Finding{
-			Path: at, Warning: true,
+			Check: "default-chain",
+			Path:  at, Warning: true,
 			Message: "Envoy ignores the filter_chain_match of the default filter chain",
 			Help:    "remove it, or move the chain to filter_chains",
 		})
@@ -53,7 +61,8 @@ func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
 		reportUnimplemented(p, at, "suffix_len")
 	case l.GetFilterChainMatcher() != nil:
 		p.Report(validate.Finding{
-			Path: at, Warning: true,
+			Check: "beside-matcher",
+			Path:  at, Warning: true,
 			Message: "Envoy ignores filter_chain_match beside a filter_chain_matcher",
 			Help:    "remove it, and match in the filter_chain_matcher",
 		})
@@ -62,6 +71,7 @@ func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
 	for i, name := range m.GetServerNames() {
 		if strings.Contains(name, "*") && !strings.HasPrefix(name, "*.") {
 			p.Report(validate.Finding{
+				Check:   "wildcard",
 				Path:    at.Field("server_names").Index(i),
 				Message: fmt.Sprintf("server name %q has an invalid wildcard: only the first label can be *, as in *.example.com", name),
 				Help:    "to match every name, remove server_names",
@@ -72,6 +82,7 @@ func checkMatch(p *validate.Pass, l *listenerv3.Listener, c placedChain) {
 
 func reportUnimplemented(p *validate.Pass, at xds.Path, field string) {
 	p.Report(validate.Finding{
+		Check:   "unimplemented",
 		Path:    at.Field(field),
 		Message: fmt.Sprintf("Envoy does not implement %s", field),
 		Help:    "use prefix_ranges",

@@ -7,6 +7,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -25,6 +26,14 @@ A UDP listener with enable_reuse_port: false is rejected unless Envoy has one wo
 (--concurrency 1, or one core): a warning. On a TCP listener Envoy ignores
 udp_listener_config (a warning), except quic_options beside an http_connection_manager with
 another codec, which it rejects ("Non-HTTP/3 codec configured on QUIC listener").`,
+	Checks: []diag.Check{
+		{Name: "bind-to-port", Summary: "A UDP listener does not bind to its port."},
+		{Name: "connection-balance", Summary: "A QUIC listener has connection_balance_config."},
+		{Name: "internal-socket", Summary: "An internal listener has the setting of a socket."},
+		{Name: "mptcp", Summary: "A pipe or a UDP listener has enable_mptcp."},
+		{Name: "reuse-port", Summary: "A UDP listener does not reuse its port."},
+		{Name: "udp-options", Summary: "A listener that is not UDP has udp_listener_config."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.listener.v3.Listener"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		l := n.Message.(*listenerv3.Listener)
@@ -34,6 +43,7 @@ another codec, which it rejects ("Non-HTTP/3 codec configured on QUIC listener")
 		case facts.QUIC:
 			if l.GetConnectionBalanceConfig() != nil {
 				p.Report(validate.Finding{
+					Check:   "connection-balance",
 					Path:    "connection_balance_config",
 					Message: "a QUIC listener does not support connection_balance_config",
 					Help:    "remove it: the kernel balances the connections over the workers",
@@ -59,7 +69,8 @@ func speaksMoreThanHTTP3(l *listenerv3.Listener) (found bool) {
 func checkConnectionOptions(p *validate.Pass, l *listenerv3.Listener) {
 	if l.GetUdpListenerConfig().GetQuicOptions() != nil {
 		f := validate.Finding{
-			Path: "udp_listener_config", Warning: true,
+			Check: "udp-options",
+			Path:  "udp_listener_config", Warning: true,
 			Message: "Envoy ignores udp_listener_config: the listener's address is not UDP",
 			Help:    "set protocol: UDP in the address, or remove udp_listener_config",
 		}
@@ -75,7 +86,7 @@ func checkConnectionOptions(p *validate.Pass, l *listenerv3.Listener) {
 	}
 	for _, a := range addresses(l) {
 		if l.GetEnableMptcp() && a.GetPipe() != nil {
-			p.Report(validate.Finding{Path: "enable_mptcp", Message: "a pipe does not support enable_mptcp", Help: "remove it: MPTCP works with IP addresses only"})
+			p.Report(validate.Finding{Check: "mptcp", Path: "enable_mptcp", Message: "a pipe does not support enable_mptcp", Help: "remove it: MPTCP works with IP addresses only"})
 			return
 		}
 	}
@@ -97,6 +108,7 @@ func checkInternalOptions(p *validate.Pass, l *listenerv3.Listener) {
 	} {
 		if option.set {
 			p.Report(validate.Finding{
+				Check:   "internal-socket",
 				Path:    option.name,
 				Message: fmt.Sprintf("an internal listener has no socket and can't have %s", option.name),
 				Help:    "remove it",
@@ -107,7 +119,7 @@ func checkInternalOptions(p *validate.Pass, l *listenerv3.Listener) {
 
 func checkDatagramOptions(p *validate.Pass, l *listenerv3.Listener) {
 	if l.GetEnableMptcp() {
-		p.Report(validate.Finding{Path: "enable_mptcp", Message: "a UDP listener does not support enable_mptcp", Help: "remove it: MPTCP works with TCP only"})
+		p.Report(validate.Finding{Check: "mptcp", Path: "enable_mptcp", Message: "a UDP listener does not support enable_mptcp", Help: "remove it: MPTCP works with TCP only"})
 	}
 	if !bindsToPort(l) {
 		path := xds.Path("bind_to_port")
@@ -115,6 +127,7 @@ func checkDatagramOptions(p *validate.Pass, l *listenerv3.Listener) {
 			path = "deprecated_v1"
 		}
 		p.Report(validate.Finding{
+			Check:   "bind-to-port",
 			Path:    path,
 			Message: "a UDP listener does not support bind_to_port: false",
 			Help:    "remove it: no other listener passes datagrams on",
@@ -122,7 +135,8 @@ func checkDatagramOptions(p *validate.Pass, l *listenerv3.Listener) {
 	}
 	if !reusesPort(l) {
 		p.Report(validate.Finding{
-			Path: "enable_reuse_port", Warning: true,
+			Check: "reuse-port",
+			Path:  "enable_reuse_port", Warning: true,
 			Message: "a UDP listener needs enable_reuse_port: " + p.Resource.Refusal() + ", unless it has one worker",
 			Help:    "remove it, or start Envoy with --concurrency 1",
 		})

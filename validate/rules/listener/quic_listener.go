@@ -8,6 +8,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -27,6 +28,13 @@ in the chain"; neither a TypedStruct nor config_discovery works), with codec_typ
 On any other listener, and in an http_connection_manager by discovery, Envoy rejects
 codec_type HTTP3 ("HTTP/3 codec configured on non-QUIC listener"). It accepts
 QuicDownstreamTransport on TCP, where no handshake succeeds.`,
+	Checks: []diag.Check{
+		{Name: "codec", Summary: "The codec_type does not fit the listener."},
+		{Name: "last-filter", Summary: "A QUIC listener does not end with an http_connection_manager."},
+		{Name: "no-filters", Summary: "A filter chain of a QUIC listener has no filters."},
+		{Name: "quic-on-tcp", Summary: "A listener that is not QUIC has QuicDownstreamTransport."},
+		{Name: "transport-socket", Summary: "A filter chain of a QUIC listener has no QUIC transport socket."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.Listener",
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -55,12 +63,14 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 	switch {
 	case socket == nil:
 		p.Report(validate.Finding{
+			Check:   "transport-socket",
 			Path:    c.path,
 			Message: "the filter chain of a QUIC listener has no transport socket",
 			Help:    "add a transport_socket with QuicDownstreamTransport",
 		})
 	case socket.GetTypedConfig() != nil && xds.PayloadType(socket.GetTypedConfig()) != quicTransport:
 		p.Report(validate.Finding{
+			Check:   "transport-socket",
 			Path:    c.path.Field("transport_socket"),
 			Message: fmt.Sprintf("a QUIC listener can't have the transport socket %s", xds.PayloadType(socket.GetTypedConfig()).Name()),
 			Help:    "use QuicDownstreamTransport, which contains the DownstreamTlsContext",
@@ -68,6 +78,7 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 	}
 	if len(c.GetFilters()) == 0 {
 		p.Report(validate.Finding{
+			Check:   "no-filters",
 			Path:    c.path,
 			Message: "the filter chain of a QUIC listener has no filters",
 			Help:    "add an http_connection_manager",
@@ -83,6 +94,7 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 	}
 	if f.GetTypedConfig().GetTypeUrl() != xds.URLPrefix+"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager" {
 		p.Report(validate.Finding{
+			Check:   "last-filter",
 			Path:    c.path.Field("filters").Index(last),
 			Message: fmt.Sprintf("the last network filter of a QUIC listener must be an http_connection_manager, and is %q", f.GetName()),
 			Help:    "end the chain with an http_connection_manager in typed_config, without TypedStruct and config_discovery",
@@ -93,7 +105,8 @@ func checkQUICChain(p *validate.Pass, c placedChain) {
 func checkNoQUIC(p *validate.Pass, c placedChain) {
 	if a := c.GetTransportSocket().GetTypedConfig(); a != nil && xds.PayloadType(a) == quicTransport {
 		p.Report(validate.Finding{
-			Path: c.path.Field("transport_socket"), Warning: true,
+			Check: "quic-on-tcp",
+			Path:  c.path.Field("transport_socket"), Warning: true,
 			Message: "QuicDownstreamTransport needs a QUIC listener: here no handshake succeeds",
 			Help:    "use DownstreamTlsContext, or set protocol: UDP and add udp_listener_config.quic_options",
 		})
@@ -109,11 +122,13 @@ func checkCodec(p *validate.Pass, n *xds.Node, m *hcmv3.HttpConnectionManager) {
 	case l == nil && !discovered:
 		return
 	case l != nil && facts.TransportOf(l) == facts.QUIC && !isHTTP3:
+		f.Check = "codec"
 		f.Message = fmt.Sprintf("a QUIC listener can't have codec_type %s", m.GetCodecType())
 		f.Help = "set codec_type: HTTP3"
 	case l.GetUdpListenerConfig().GetQuicOptions() != nil:
 		return // on TCP: listener-options
 	case isHTTP3 && (l == nil || facts.TransportOf(l) == facts.Connections):
+		f.Check = "codec"
 		f.Message = "codec_type HTTP3 needs a QUIC listener"
 		f.Help = "set codec_type: AUTO, or set protocol: UDP and add udp_listener_config.quic_options"
 	default:

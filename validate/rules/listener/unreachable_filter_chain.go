@@ -25,6 +25,11 @@ needed, and the transport_protocol is quic.
 
 A filter chain for TLS without a transport socket gets the encrypted bytes: tcp_proxy passes
 them on, an http_connection_manager answers 400.`,
+	Checks: []diag.Check{
+		{Name: "inspector-missing", Summary: "A chain or an input needs a listener filter that the listener does not have."},
+		{Name: "tls-without-socket", Summary: "A chain for TLS has no transport socket."},
+		{Name: "transport-protocol", Summary: "No connection of the listener has the transport_protocol."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.Listener",
 		"envoy.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput",
@@ -48,6 +53,7 @@ them on, an http_connection_manager answers 400.`,
 		}
 		if facts.TransportOf(l) == facts.Connections && !finds(l, needs.filters) {
 			p.Report(validate.Finding{
+				Check:   "inspector-missing",
 				Path:    n.Path(),
 				Message: fmt.Sprintf("%s is always empty: the listener has no %s", n.Name().Name(), needs.filters[0].name),
 				Help:    needs.help(),
@@ -107,6 +113,7 @@ func checkReach(p *validate.Pass, l *listenerv3.Listener) {
 				continue
 			}
 			f.Path = at.Field("transport_protocol")
+			f.Check = "transport-protocol"
 			f.Message = fmt.Sprintf("transport_protocol %q never matches in a QUIC listener", protocol)
 			f.Help = "remove it"
 		case facts.Connections:
@@ -138,6 +145,7 @@ func lacksInspector(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Pa
 	m := c.GetFilterChainMatch()
 	never := func(field string, n need) validate.Finding {
 		return validate.Finding{
+			Check:   "inspector-missing",
 			Path:    at.Field(field),
 			Message: fmt.Sprintf("%s never matches: the listener has no %s", field, n.filters[0].name),
 			Help:    n.help(),
@@ -162,12 +170,14 @@ func unmatched(l *listenerv3.Listener, c *listenerv3.FilterChain, at xds.Path) v
 	switch {
 	case protocol == "quic":
 		return validate.Finding{
+			Check:   "transport-protocol",
 			Path:    at.Field("transport_protocol"),
 			Message: `transport_protocol "quic" matches in QUIC listeners only`,
 			Help:    "remove it",
 		}
 	case forTLS && c.GetTransportSocket() == nil && endsInHTTP(c):
 		return validate.Finding{
+			Check:   "tls-without-socket",
 			Path:    at,
 			Message: "the filter chain for TLS has no transport socket: http_connection_manager gets encrypted bytes and answers 400",
 			Help:    "add a transport_socket with DownstreamTlsContext",

@@ -31,6 +31,13 @@ Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
   and with ignore_port_in_host_matching no port.
 - A range excludes its end.
 - An origin has a scheme and no path, as a browser sends it.`,
+	Checks: []diag.Check{
+		{Name: "domain", Summary: "No host matches a domain."},
+		{Name: "header-range", Summary: "The range of a header matcher is empty."},
+		{Name: "one-path-only", Summary: "A regular expression has no operators and matches one path only."},
+		{Name: "origin", Summary: "No browser sends an origin."},
+		{Name: "path", Summary: "No path matches a prefix, a path or a regular expression."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.CorsPolicy",
 		"envoy.config.route.v3.HeaderMatcher",
@@ -39,8 +46,8 @@ Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
 		"envoy.extensions.filters.http.cors.v3.CorsPolicy",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		report := func(field xds.Path, message, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(field), Message: message, Help: help})
+		report := func(check validate.CheckName, field xds.Path, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path().Join(field), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
 		case *routev3.CorsPolicy:
@@ -49,7 +56,7 @@ Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
 			checkOrigins(m.GetAllowOriginStringMatch(), report)
 		case *routev3.HeaderMatcher:
 			if r := m.GetRangeMatch(); r != nil && r.GetStart() >= r.GetEnd() && !m.GetInvertMatch() {
-				report("range_match", fmt.Sprintf("the range from %d to %d is empty", r.GetStart(), r.GetEnd()), "write an end above the start: the range excludes its end")
+				report("header-range", "range_match", fmt.Sprintf("the range from %d to %d is empty", r.GetStart(), r.GetEnd()), "write an end above the start: the range excludes its end")
 			}
 		case *routev3.RouteMatch:
 			checkPath(m, report)
@@ -57,7 +64,7 @@ Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
 			routes, _ := xds.Enclosing[*routev3.RouteConfiguration](n)
 			for i, domain := range m.GetDomains() {
 				if what, help := wrongDomain(domain, routes.GetIgnorePortInHostMatching()); what != "" {
-					report(xds.Path("domains").Index(i), fmt.Sprintf("domain %q matches no host: %s", domain, what), help)
+					report("domain", xds.Path("domains").Index(i), fmt.Sprintf("domain %q matches no host: %s", domain, what), help)
 				}
 			}
 		}
@@ -65,7 +72,7 @@ Envoy accepts it, and the requests get 404 or another route. How Envoy matches:
 }
 
 // checkOrigins reports exact origins that no browser sends (RFC 6454).
-func checkOrigins(origins []*matcherv3.StringMatcher, report func(field xds.Path, message, help string)) {
+func checkOrigins(origins []*matcherv3.StringMatcher, report func(check validate.CheckName, field xds.Path, message, help string)) {
 	for i, m := range origins {
 		exact, is := m.GetMatchPattern().(*matcherv3.StringMatcher_Exact)
 		if !is || exact.Exact == "*" || exact.Exact == "null" || exact.Exact == "" {
@@ -75,22 +82,22 @@ func checkOrigins(origins []*matcherv3.StringMatcher, report func(field xds.Path
 		field := xds.Path("allow_origin_string_match").Index(i).Field("exact")
 		switch {
 		case !hasScheme:
-			report(field, fmt.Sprintf("origin %q never matches: it has no scheme", exact.Exact), fmt.Sprintf("write %q", "https://"+exact.Exact))
+			report("origin", field, fmt.Sprintf("origin %q never matches: it has no scheme", exact.Exact), fmt.Sprintf("write %q", "https://"+exact.Exact))
 		case strings.Contains(host, "/"):
 			host, _, _ = strings.Cut(host, "/")
-			report(field, fmt.Sprintf("origin %q never matches: it has a path", exact.Exact), fmt.Sprintf("remove what follows %q", host))
+			report("origin", field, fmt.Sprintf("origin %q never matches: it has a path", exact.Exact), fmt.Sprintf("remove what follows %q", host))
 		}
 	}
 }
 
-func checkPath(m *routev3.RouteMatch, report func(field xds.Path, message, help string)) {
+func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, field xds.Path, message, help string)) {
 	plain := func(field xds.Path, path string) {
 		switch {
 		case path == "" && field == "prefix" || path == "*": // every path, and OPTIONS *
 		case !strings.HasPrefix(path, "/"):
-			report(field, fmt.Sprintf("%s %q matches no path", field, path), "write a path that begins with a slash")
+			report("path", field, fmt.Sprintf("%s %q matches no path", field, path), "write a path that begins with a slash")
 		case strings.ContainsAny(path, "?#"):
-			report(field, fmt.Sprintf("%s %q matches no path", field, path), "remove the query: Envoy compares the path without it; query_parameters match it")
+			report("path", field, fmt.Sprintf("%s %q matches no path", field, path), "remove the query: Envoy compares the path without it; query_parameters match it")
 		}
 	}
 	switch s := m.GetPathSpecifier().(type) {
@@ -106,9 +113,9 @@ func checkPath(m *routev3.RouteMatch, report func(field xds.Path, message, help 
 		switch re, err := syntax.Parse(regex, syntax.Perl); {
 		case err != nil: // what RE2 alone has
 		case !canBeginPath(re):
-			report("safe_regex.regex", fmt.Sprintf("regular expression %q matches no path", regex), "begin with a slash; the expression must match the whole path")
+			report("path", "safe_regex.regex", fmt.Sprintf("regular expression %q matches no path", regex), "begin with a slash; the expression must match the whole path")
 		case isText(re):
-			report("safe_regex.regex", fmt.Sprintf("regular expression %q has no operators and matches one path only", regex), "append .* to match longer paths, or use path for an exact match")
+			report("one-path-only", "safe_regex.regex", fmt.Sprintf("regular expression %q has no operators and matches one path only", regex), "append .* to match longer paths, or use path for an exact match")
 		}
 	}
 }

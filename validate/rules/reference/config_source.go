@@ -6,6 +6,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -23,12 +24,22 @@ bootstrap only ("Unsupported config source"). No Envoy knows self ("Missing conf
 specifier"); in a source tree it means this tree. A filter with
 apply_default_config_without_warming needs a default_config ("applied without warming but has
 no default config").`,
+	Checks: []diag.Check{
+		{Name: "aggregated-type", Summary: "A type AGGREGATED_GRPC stands outside of a bootstrap."},
+		{Name: "cluster-names", Summary: "A REST config source does not have exactly one cluster name, or a gRPC one has some."},
+		{Name: "default-config", Summary: "A filter applies a default_config that it does not have."},
+		{Name: "grpc-services", Summary: "A gRPC config source does not have exactly one service, or a REST one has some."},
+		{Name: "path-options", Summary: "A path has both poll_interval and watched_directory."},
+		{Name: "refresh-delay", Summary: "A config source of type REST has no refresh_delay."},
+		{Name: "self-unknown", Summary: "A config source is self, which Envoy does not know."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource", "envoy.config.core.v3.ExtensionConfigSource"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *corev3.ExtensionConfigSource:
 			if m.GetApplyDefaultConfigWithoutWarming() && m.GetDefaultConfig() == nil {
 				p.Report(validate.Finding{
+					Check:   "default-config",
 					Path:    n.Path().Field("apply_default_config_without_warming"),
 					Message: "apply_default_config_without_warming needs a default_config",
 					Help:    "set default_config, or remove this field",
@@ -37,6 +48,7 @@ no default config").`,
 		case *corev3.ConfigSource:
 			if m.GetSelf() != nil && p.Snapshot.FromBootstrap() && n.Field() != "envoy.config.cluster.v3.Cluster.lrs_server" {
 				p.Report(validate.Finding{
+					Check:   "self-unknown",
 					Path:    n.Path().Field("self"),
 					Message: "Envoy does not know the config source self",
 					Help:    "name a file with path_config_source",
@@ -53,6 +65,7 @@ no default config").`,
 				checkAPISource(&p.Pass, n, m.GetApiConfigSource())
 				if path := m.GetPathConfigSource(); path.GetPollInterval() != nil && path.GetWatchedDirectory() != nil {
 					p.Report(validate.Finding{
+						Check:   "path-options",
 						Path:    n.Path().Field("path_config_source").Field("poll_interval"),
 						Message: "both poll_interval and watched_directory are set",
 						Help:    "keep one of them: Envoy either polls the file or watches the directory",
@@ -64,27 +77,27 @@ no default config").`,
 }
 
 func checkAPISource(p *validate.Pass, n *xds.Node, api *corev3.ApiConfigSource) {
-	report := func(field xds.Path, message, help string) {
-		p.Report(validate.Finding{Path: n.Path().Field("api_config_source").Join(field), Message: message, Help: help})
+	report := func(check validate.CheckName, field xds.Path, message, help string) {
+		p.Report(validate.Finding{Check: check, Path: n.Path().Field("api_config_source").Join(field), Message: message, Help: help})
 	}
 	switch api.GetApiType() {
 	case corev3.ApiConfigSource_AGGREGATED_GRPC, corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
-		report("api_type", fmt.Sprintf("api_type %s is allowed in a bootstrap only", api.GetApiType()), "write GRPC or DELTA_GRPC here, or ads: {} for this tree")
+		report("aggregated-type", "api_type", fmt.Sprintf("api_type %s is allowed in a bootstrap only", api.GetApiType()), "write GRPC or DELTA_GRPC here, or ads: {} for this tree")
 	case corev3.ApiConfigSource_GRPC, corev3.ApiConfigSource_DELTA_GRPC:
 		switch {
 		case len(api.GetClusterNames()) > 0:
-			report("cluster_names", fmt.Sprintf("a config source of type %s can't have cluster_names", api.GetApiType()), "name the cluster in grpc_services")
+			report("cluster-names", "cluster_names", fmt.Sprintf("a config source of type %s can't have cluster_names", api.GetApiType()), "name the cluster in grpc_services")
 		case len(api.GetGrpcServices()) != 1:
-			report("grpc_services", fmt.Sprintf("a config source of type %s needs one gRPC service, and has %d", api.GetApiType(), len(api.GetGrpcServices())), "list exactly one")
+			report("grpc-services", "grpc_services", fmt.Sprintf("a config source of type %s needs one gRPC service, and has %d", api.GetApiType(), len(api.GetGrpcServices())), "list exactly one")
 		}
 	case corev3.ApiConfigSource_REST:
 		switch {
 		case len(api.GetGrpcServices()) > 0:
-			report("grpc_services", "a config source of type REST can't have gRPC services", "name the cluster in cluster_names")
+			report("grpc-services", "grpc_services", "a config source of type REST can't have gRPC services", "name the cluster in cluster_names")
 		case len(api.GetClusterNames()) != 1:
-			report("cluster_names", fmt.Sprintf("a config source of type REST needs one cluster name, and has %d", len(api.GetClusterNames())), "list exactly one")
+			report("cluster-names", "cluster_names", fmt.Sprintf("a config source of type REST needs one cluster name, and has %d", len(api.GetClusterNames())), "list exactly one")
 		case api.GetRefreshDelay() == nil:
-			report("", "a config source of type REST needs refresh_delay", "add the time between two requests, such as refresh_delay: 10s")
+			report("refresh-delay", "", "a config source of type REST needs refresh_delay", "add the time between two requests, such as refresh_delay: 10s")
 		}
 	}
 }

@@ -107,7 +107,7 @@ func checkAmong(p *validate.Pass, use xds.Use, noun string, names *defined) {
 	if names.has[use.Name] {
 		return
 	}
-	f := validate.Finding{Path: use.Path, Help: "write one of " + facts.Quoted(names.list)}
+	f := validate.Finding{Check: missing(noun), Path: use.Path, Help: "write one of " + facts.Quoted(names.list)}
 	f.Message = fmt.Sprintf("unknown %s %q: ", noun, use.Name)
 	switch p.Envoy.OnMissing(use.Field) {
 	case envoyapi.Warned:
@@ -218,6 +218,7 @@ func checkChainAction(p *validate.Pass, n *xds.Node) {
 		return
 	}
 	p.Report(validate.Finding{
+		Check:   "filter-chain",
 		Path:    n.Path().Field("value"),
 		Message: fmt.Sprintf("unknown filter chain %q: Envoy closes the connections that select it", name.GetValue()),
 		Help:    "write one of " + facts.Quoted(chains.list),

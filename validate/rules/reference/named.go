@@ -3,6 +3,7 @@ package reference
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -38,7 +39,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	switch load := loadAt(&p.Pass, n, use); {
 	case facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config"):
 		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
-			reportUnknown(p, use, fmt.Sprintf("cluster %q is not a static cluster of the bootstrap: Envoy shuts down when it starts", use.Name), false)
+			reportUnknown(p, use, "static-cluster", fmt.Sprintf("cluster %q is not a static cluster of the bootstrap: Envoy shuts down when it starts", use.Name), false)
 		}
 	case load == envoyapi.Static, load == envoyapi.BootstrapOnly:
 		if !static {
@@ -48,6 +49,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	case exists:
 		if l := outerListener(p, n, use); l != nil {
 			p.Report(validate.Finding{
+				Check:   "internal-listener",
 				Path:    use.Path,
 				Message: fmt.Sprintf("listener %q is not an internal listener: Envoy accepts this, and %s", use.Name, requestsFail),
 				Help:    "replace the address of that listener by internal_listener: {}",
@@ -56,13 +58,13 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 		}
 	default:
 		does, warning := consequence(p, n, load)
-		reportUnknown(p, use, fmt.Sprintf("unknown %s %q: %s", use.Target.Noun, use.Name, does), warning)
+		reportUnknown(p, use, missing(use.Target.Noun), fmt.Sprintf("unknown %s %q: %s", use.Target.Noun, use.Name, does), warning)
 	}
 }
 
 // reportUnknown reports a name that nothing has, or something like it.
-func reportUnknown(p *validate.LookupPass, use xds.Use, message string, warning bool) {
-	f := validate.Finding{Path: use.Path, Message: message, Warning: warning}
+func reportUnknown(p *validate.LookupPass, use xds.Use, check validate.CheckName, message string, warning bool) {
+	f := validate.Finding{Check: check, Path: use.Path, Message: message, Warning: warning}
 	if p.HasRoom(f) {
 		suggest(p, &f, use.Target, use.Name)
 	}
@@ -72,6 +74,7 @@ func reportUnknown(p *validate.LookupPass, use xds.Use, message string, warning 
 // reportNotStatic reports a name that Envoy looks for in the bootstrap only.
 func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 	f := validate.Finding{
+		Check:   "static-cluster",
 		Path:    use.Path,
 		Message: fmt.Sprintf("%[1]s %[2]q is not a static %[1]s of the bootstrap: %[3]s", use.Target.Noun, use.Name, p.Resource.Refusal()),
 		Help:    "define it in the bootstrap, and name that bootstrap with --bootstrap",
@@ -105,6 +108,11 @@ func outerListener(p *validate.LookupPass, n *xds.Node, use xds.Use) *xds.Resour
 		return nil
 	}
 	return r
+}
+
+// missing is the check of names of something.
+func missing(noun string) validate.CheckName {
+	return validate.CheckName(strings.ToLower(strings.ReplaceAll(noun, " ", "-")))
 }
 
 // suggest says in a finding what would be right instead of a missing name.

@@ -30,7 +30,8 @@ func checkSubscriptions(p *validate.LookupPass) {
 		case s.Target == xds.ScopedRoutes:
 			if len(p.Snapshot.Of(s.Target)) == 0 {
 				p.Report(validate.Finding{
-					Path: s.NamePath, Warning: true,
+					Check: "scoped-route-configuration",
+					Path:  s.NamePath, Warning: true,
 					Message: "no scoped route configuration exists: every request gets 404",
 					Help:    "define one for each scope",
 				})
@@ -53,6 +54,7 @@ func checkSubscriptions(p *validate.LookupPass) {
 // reportMissing reports that a subscription asks for what does not exist.
 func reportMissing(p *validate.LookupPass, s xds.Subscription, consequence string) {
 	f := validate.Finding{
+		Check:   missing(s.Target.Noun),
 		Path:    s.NamePath,
 		Message: fmt.Sprintf("unknown %s: %s", xds.Key{Type: s.Target, Name: s.Name}, consequence),
 	}
@@ -77,6 +79,7 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 		return // name-missing, or found
 	}
 	f := validate.Finding{
+		Check:   "endpoint-assignment",
 		Path:    s.NamePath,
 		Message: fmt.Sprintf("no endpoint assignment for %q: %s", s.Name, p.Resource.Refusal()),
 		Help:    "define one with this cluster_name, or correct eds_cluster_config.service_name",
@@ -95,6 +98,7 @@ func checkScope(p *validate.LookupPass) {
 		return
 	}
 	f := validate.Finding{
+		Check:   "route-configuration",
 		Path:    "route_configuration_name",
 		Message: fmt.Sprintf("unknown route configuration %q: requests of this scope get 404", name),
 	}
@@ -110,7 +114,7 @@ func checkHost(p *validate.LookupPass) {
 	if isServed(p, xds.VirtualHost, parent) {
 		return
 	}
-	f := validate.Finding{Path: xds.Path(r.Type.Name)}
+	f := validate.Finding{Check: "virtual-host", Path: xds.Path(r.Type.Name)}
 	switch routes := p.Snapshot.Lookup(xds.RouteConfiguration, parent); {
 	case !strings.Contains(r.Name, "/"):
 		f.Message = fmt.Sprintf("virtual host %q does not name a route configuration", r.Name)

@@ -3,6 +3,7 @@ package reference
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -27,6 +28,29 @@ has no effect, such as a configuration for an HTTP filter that does not exist.
 Some references need a static cluster of the bootstrap: the cluster of a gRPC or REST config
 source for RDS, EDS, SRDS or ECDS, and of a fluentd access log. With a source of type DELTA_GRPC
 Envoy does not check this.`,
+	Checks: []diag.Check{
+		{Name: "cluster", Summary: "A cluster that is named does not exist."},
+		{Name: "cluster-specifier-plugin", Summary: "A route names an unknown cluster specifier plugin."},
+		{Name: "endpoint-assignment", Summary: "The endpoint assignment of a cluster does not exist."},
+		{Name: "extension-config", Summary: "An extension config that is named does not exist."},
+		{Name: "filter-chain", Summary: "An action names an unknown filter chain of its listener."},
+		{Name: "http-filter", Summary: "A route configures a filter that no listener has."},
+		{Name: "internal-listener", Summary: "An endpoint names a listener that is not an internal one."},
+		{Name: "jwt-provider", Summary: "A requirement names an unknown JWT provider."},
+		{Name: "jwt-requirement", Summary: "A rule or a route names an unknown JWT requirement."},
+		{Name: "listener", Summary: "A listener that is named does not exist."},
+		{Name: "lua-source-code", Summary: "A route names an unknown source code of the Lua filter."},
+		{Name: "named-filter-chain", Summary: "An action names an unknown filter chain of the composite filter."},
+		{Name: "protocol-options-key", Summary: "A key of typed_extension_protocol_options is unknown."},
+		{Name: "resource-monitor", Summary: "A trigger names an unknown resource monitor."},
+		{Name: "route", Summary: "A redirect names an unknown route."},
+		{Name: "route-configuration", Summary: "A route configuration that is named does not exist."},
+		{Name: "scoped-route-configuration", Summary: "A listener uses scoped routes, and the tree has no scope."},
+		{Name: "secret", Summary: "A secret that is named does not exist."},
+		{Name: "static-cluster", Summary: "The name must be that of a static cluster of the bootstrap."},
+		{Name: "transport-socket", Summary: "An action names an unknown transport socket of its cluster."},
+		{Name: "virtual-host", Summary: "A virtual host belongs to no route configuration that asks for it."},
+	},
 	Wants: func(md protoreflect.MessageDescriptor) bool {
 		return xds.Refers(md.FullName()) || md.FullName() == "google.protobuf.StringValue"
 	},

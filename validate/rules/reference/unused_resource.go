@@ -26,6 +26,13 @@ A cluster that nothing refers to gets no requests. If clusters can be selected a
 (cluster_header, a Lua script, a Wasm plugin, on-demand clusters), this rule does not report
 them. A cluster that only the bootstrap refers to looks unused, too. --enable unused-resource
 turns the rule on. For endpoint assignments see orphan-endpoints.`,
+	Checks: []diag.Check{
+		{Name: "cluster", Summary: "Nothing refers to a cluster."},
+		{Name: "extension-config", Summary: "Nothing subscribes to an extension config."},
+		{Name: "route-configuration", Summary: "Nothing subscribes to a route configuration."},
+		{Name: "scoped-route-configuration", Summary: "No listener uses scoped routes from this tree."},
+		{Name: "secret", Summary: "Nothing subscribes to a secret."},
+	},
 	Collect: append(clusterNamers(), choosers...),
 	Snapshot: func(p *validate.SnapshotPass) {
 		used, elsewhere := usedResources(p)
@@ -34,7 +41,7 @@ turns the rule on. For endpoint assignments see orphan-endpoints.`,
 				if used[r.Key] || p.BootstrapFacts.Has(t, r.Name) {
 					continue
 				}
-				f := validate.Finding{Resource: r, Path: xds.Path(t.Name), Message: fmt.Sprintf(message, r.Key), Help: help}
+				f := validate.Finding{Check: missing(t.Noun), Resource: r, Path: xds.Path(t.Name), Message: fmt.Sprintf(message, r.Key), Help: help}
 				if s, ok := elsewhere[r.Key]; ok {
 					f.Message = fmt.Sprintf("%s is not read from this tree: its user has another config source", r.Key)
 					f.Help = "write ads: {} as that config source, or remove the resource"

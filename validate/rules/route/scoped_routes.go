@@ -9,6 +9,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -26,6 +27,14 @@ inline scopes the last one wins (a warning). It also rejects a scope without a k
 without routes ("route_configuration_name is empty"), and scoped routes without
 rds_config_source for the names ("Missing config source specifier"). srds_resources_locator
 needs ADS or a delta gRPC source; files do not support it.`,
+	Checks: []diag.Check{
+		{Name: "extractor", Summary: "An extractor has neither index nor element, or no element_separator for its index."},
+		{Name: "inline-rds", Summary: "An inline scope uses RDS."},
+		{Name: "locator", Summary: "The config source does not support srds_resources_locator."},
+		{Name: "no-routes", Summary: "A scope has no routes."},
+		{Name: "rds-source", Summary: "Scopes name route configurations, and the listener has no source of them."},
+		{Name: "same-key", Summary: "Two scopes have one key."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRds",
 		"envoy.extensions.filters.network.http_connection_manager.v3.ScopedRouteConfigurationsList",
@@ -41,6 +50,7 @@ needs ADS or a delta gRPC source; files do not support it.`,
 			locator, source := m.GetSrdsResourcesLocator(), m.GetScopedRdsConfigSource()
 			if locator != "" && source.GetApiConfigSource().GetApiType() != corev3.ApiConfigSource_DELTA_GRPC {
 				p.Report(validate.Finding{
+					Check:   "locator",
 					Path:    n.Path().Field("srds_resources_locator"),
 					Message: fmt.Sprintf("this config source does not support srds_resources_locator %q", locator),
 					Help:    "remove the locator: the file has all scopes",
@@ -77,6 +87,7 @@ const namesRoutes = "names its routes"
 func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
 	if m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil {
 		p.Report(validate.Finding{
+			Check:   "no-routes",
 			Message: fmt.Sprintf("scope %q has no routes", m.GetName()),
 			Help:    "set route_configuration_name",
 		})
@@ -87,6 +98,7 @@ func checkScope(p *validate.LookupPass, m *routev3.ScopedRouteConfiguration) {
 	}
 	if other, taken := scopesByKey.First(p.Snapshot, key); taken && other.Name != p.Resource.Name { // otherwise duplicate-resource
 		p.Report(validate.Finding{
+			Check:   "same-key",
 			Path:    "key",
 			Message: fmt.Sprintf("scope %q has the same key as scope %q", p.Resource.Name, other.Name),
 			Help:    "give each scope a unique key",
@@ -122,6 +134,7 @@ func checkRouteSources(p *validate.LookupPass) {
 		_, named := scopesByKey.First(p.Snapshot, namesRoutes)
 		if _, carried := routeSources.First(p.Snapshot, ""); named && !carried {
 			p.Report(validate.Finding{
+				Check:   "rds-source",
 				Path:    s.NamePath,
 				Message: fmt.Sprintf("scoped routes %q need rds_config_source, since scopes refer to route configurations by name", scopes.GetName()),
 				Help:    "set rds_config_source; {ads: {}} reads route configurations of this tree",
@@ -137,14 +150,17 @@ func checkInlineScopes(p *validate.LookupPass, n *xds.Node, list *hcmv3.ScopedRo
 		switch {
 		case m.GetRouteConfigurationName() != "" && !foldsInto(p, n, m):
 			f.Path = f.Path.Field("route_configuration_name")
+			f.Check = "inline-rds"
 			f.Message = fmt.Sprintf("inline scope %q can't use RDS", m.GetName())
 			p.Report(f)
 		case m.GetRouteConfigurationName() == "" && m.GetRouteConfiguration() == nil:
+			f.Check = "no-routes"
 			f.Message = fmt.Sprintf("inline scope %q has no route_configuration", m.GetName())
 			p.Report(f)
 		}
 		if other := first[scopeKey(m)]; other != nil {
 			p.Report(validate.Finding{
+				Check:   "same-key",
 				Path:    n.Path().Field("scoped_route_configurations").Index(i).Field("key"),
 				Message: fmt.Sprintf("scope %q has the same key as scope %q, and replaces it", m.GetName(), other.GetName()),
 				Help:    "give each scope a unique key",
@@ -180,12 +196,14 @@ func checkScopeKeyBuilder(p *validate.Pass, n *xds.Node, m *hcmv3.ScopedRoutes_S
 	switch {
 	case m.GetExtractType() == nil:
 		p.Report(validate.Finding{
+			Check:   "extractor",
 			Path:    n.Path(),
 			Message: fmt.Sprintf("the extractor of header %q has neither index nor element", m.GetName()),
 			Help:    "set element, or index: 0 for the whole value",
 		})
 	case m.GetIndex() > 0 && m.GetElementSeparator() == "":
 		p.Report(validate.Finding{
+			Check:   "extractor",
 			Path:    n.Path().Field("index"),
 			Message: fmt.Sprintf("index %d needs an element_separator", m.GetIndex()),
 			Help:    "set element_separator, or index: 0",

@@ -29,11 +29,17 @@ default_validation_context and the secret beside it have a trusted_ca, the secre
 
 Envoy accepts a crl without any list; it then has no list for any certificate, and rejects every
 peer (a warning). A SPIFFE validator without a trust domain is a warning too.`,
+	Checks: []diag.Check{
+		{Name: "crl", Summary: "A crl can't be loaded, or has no revocation list."},
+		{Name: "spiffe-bundle", Summary: "A trust bundle of the SPIFFE validator can't be loaded."},
+		{Name: "spiffe-domains", Summary: "The SPIFFE validator has no trust domain, or one twice."},
+		{Name: "trusted-ca", Summary: "A trusted_ca can't be loaded."},
+	},
 }, func(p *validate.Pass, v validation) {
 	custom := isCustom(v.CertificateValidationContext)
 	// A custom validator does not look at trusted_ca, but Envoy reads it.
 	if err := trustError(v.GetTrustedCa()); err != nil && !v.replaced && (!custom || isEmpty(v.GetTrustedCa())) {
-		v.report(p, "trusted_ca", validate.Finding{Message: fmt.Sprintf("trusted_ca can't be loaded: %v", err), Help: trustHelp})
+		v.report(p, "trusted_ca", validate.Finding{Check: "trusted-ca", Message: fmt.Sprintf("trusted_ca can't be loaded: %v", err), Help: trustHelp})
 	}
 	if custom {
 		checkSPIFFE(p, v)
@@ -45,9 +51,9 @@ peer (a warning). A SPIFFE validator without a trust domain is a warning too.`,
 	}
 	switch trust, err := boring.ReadTrust(list); {
 	case err != nil:
-		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "write the revocation lists of all trusted CAs in PEM"})
+		v.report(p, "crl", validate.Finding{Check: "crl", Message: fmt.Sprintf("crl can't be loaded: %v", err), Help: "write the revocation lists of all trusted CAs in PEM"})
 	case trust.CRLs == 0:
-		v.report(p, "crl", validate.Finding{Message: fmt.Sprintf("Envoy rejects every peer: invalid crl: %v", boring.NoCRL(list)), Help: "write the revocation lists of all trusted CAs in PEM", Warning: true})
+		v.report(p, "crl", validate.Finding{Check: "crl", Message: fmt.Sprintf("Envoy rejects every peer: invalid crl: %v", boring.NoCRL(list)), Help: "write the revocation lists of all trusted CAs in PEM", Warning: true})
 	}
 })
 
@@ -83,12 +89,12 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 	v.Path = typed
 	if config.GetTrustBundles() != nil {
 		if err := bundlesError(config.GetTrustBundles()); err != nil {
-			v.report(p, "trust_bundles", validate.Finding{Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "write a SPIFFE trust bundle map in JSON"})
+			v.report(p, "trust_bundles", validate.Finding{Check: "spiffe-bundle", Message: fmt.Sprintf("trust_bundles can't be loaded: %v", err), Help: "write a SPIFFE trust bundle map in JSON"})
 		}
 		return
 	}
 	if len(config.GetTrustDomains()) == 0 {
-		v.report(p, "", validate.Finding{Message: "the SPIFFE validator has no trust domain: Envoy rejects every peer", Help: "set trust_domains or trust_bundles", Warning: true})
+		v.report(p, "", validate.Finding{Check: "spiffe-domains", Message: "the SPIFFE validator has no trust domain: Envoy rejects every peer", Help: "set trust_domains or trust_bundles", Warning: true})
 	}
 	seen := make(map[string]bool)
 	for i, domain := range config.GetTrustDomains() {
@@ -99,9 +105,9 @@ func checkSPIFFE(p *validate.Pass, v validation) {
 		}
 		switch {
 		case seen[domain.GetName()]:
-			v.report(p, "name", validate.Finding{Message: fmt.Sprintf("duplicate trust domain %q", domain.GetName()), Help: "merge the certificates of both into one trust_bundle"})
+			v.report(p, "name", validate.Finding{Check: "spiffe-domains", Message: fmt.Sprintf("duplicate trust domain %q", domain.GetName()), Help: "merge the certificates of both into one trust_bundle"})
 		case err != nil && !isTrustList(domain.GetTrustBundle()):
-			v.report(p, "trust_bundle", validate.Finding{Message: fmt.Sprintf("trust_bundle of %q can't be loaded: %v", domain.GetName(), err), Help: trustHelp})
+			v.report(p, "trust_bundle", validate.Finding{Check: "spiffe-bundle", Message: fmt.Sprintf("trust_bundle of %q can't be loaded: %v", domain.GetName(), err), Help: trustHelp})
 		}
 		seen[domain.GetName()] = true
 	}

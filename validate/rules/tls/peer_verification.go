@@ -36,6 +36,14 @@ A secret and default_validation_context in one combined_validation_context count
 Two things are warnings: with a validation context and without require_client_certificate a
 listener accepts clients without a certificate; with require_client_certificate and nothing to
 verify by it accepts every certificate.`,
+	Checks: []diag.Check{
+		{Name: "certificate-hash", Summary: "A hash of a certificate or of its key is invalid."},
+		{Name: "client-certificate-optional", Summary: "A listener accepts clients without a certificate."},
+		{Name: "client-certificate-unverified", Summary: "A listener accepts every client certificate."},
+		{Name: "needs-trusted-ca", Summary: "A setting needs a trusted_ca."},
+		{Name: "object-identifier", Summary: "An object identifier is invalid."},
+		{Name: "unknown-validator", Summary: "The name of a certificate validator is unknown."},
+	},
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -56,7 +64,7 @@ verify by it accepts every certificate.`,
 func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const help = "set trusted_ca"
 	if c.up.GetAutoSniSanValidation() && !isCustom(v.CertificateValidationContext) {
-		p.Report(validate.Finding{Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation needs a trusted_ca", Help: help + " in common_tls_context.validation_context"})
+		p.Report(validate.Finding{Check: "needs-trusted-ca", Path: c.node.Path().Field("auto_sni_san_validation"), Message: "auto_sni_san_validation needs a trusted_ca", Help: help + " in common_tls_context.validation_context"})
 	}
 	if v.GetCustomValidatorConfig() != nil {
 		return // by whatever name, Envoy leaves it to the validator
@@ -64,15 +72,15 @@ func checkPeers(p *validate.Pass, c tlsContext, v peers) {
 	const alone = "matching names needs a trusted_ca"
 	switch {
 	case len(v.GetMatchTypedSubjectAltNames()) > 0:
-		v.report(p, "match_typed_subject_alt_names", validate.Finding{Message: alone, Help: help})
+		v.report(p, "match_typed_subject_alt_names", validate.Finding{Check: "needs-trusted-ca", Message: alone, Help: help})
 	case len(v.GetMatchSubjectAltNames()) > 0:
-		v.report(p, "match_subject_alt_names", validate.Finding{Message: alone, Help: help})
+		v.report(p, "match_subject_alt_names", validate.Finding{Check: "needs-trusted-ca", Message: alone, Help: help})
 	}
 	if !isEmpty(v.GetCrl()) {
-		v.report(p, "crl", validate.Finding{Message: "crl needs a trusted_ca", Help: help})
+		v.report(p, "crl", validate.Finding{Check: "needs-trusted-ca", Message: "crl needs a trusted_ca", Help: help})
 	}
 	if v.GetAllowExpiredCertificate() {
-		v.report(p, "allow_expired_certificate", validate.Finding{Message: "allow_expired_certificate needs a trusted_ca", Help: help + ", or remove this field"})
+		v.report(p, "allow_expired_certificate", validate.Finding{Check: "needs-trusted-ca", Message: "allow_expired_certificate needs a trusted_ca", Help: help + ", or remove this field"})
 	}
 }
 
@@ -84,15 +92,16 @@ func checkRequired(p *validate.Pass, c tlsContext, v peers, known bool) {
 	switch {
 	case required == nil && c.common().GetValidationContextType() != nil:
 		p.Report(validate.Finding{
+			Check:   "client-certificate-optional",
 			Path:    c.commonPath(string(validationField(c.common()))),
 			Message: "require_client_certificate is not set: the listener accepts clients without a certificate",
 			Help:    "set require_client_certificate: true; if you mean to accept them, set it to false", Warning: true,
 		})
 	case !required.GetValue() || !known || trusts:
 	case c.quic:
-		p.Report(validate.Finding{Path: path, Message: "a QUIC listener with require_client_certificate needs a trusted_ca", Help: "set trusted_ca in common_tls_context.validation_context"})
+		p.Report(validate.Finding{Check: "needs-trusted-ca", Path: path, Message: "a QUIC listener with require_client_certificate needs a trusted_ca", Help: "set trusted_ca in common_tls_context.validation_context"})
 	case len(v.GetVerifyCertificateHash()) == 0 && len(v.GetVerifyCertificateSpki()) == 0 && len(v.GetMatchTypedSubjectAltNames()) == 0 && len(v.GetMatchSubjectAltNames()) == 0:
-		p.Report(validate.Finding{Path: path, Message: "the listener requires client certificates and accepts every one: nothing verifies them", Help: "set trusted_ca in common_tls_context.validation_context", Warning: true})
+		p.Report(validate.Finding{Check: "client-certificate-unverified", Path: path, Message: "the listener requires client certificates and accepts every one: nothing verifies them", Help: "set trusted_ca in common_tls_context.validation_context", Warning: true})
 	}
 }
 
@@ -111,6 +120,7 @@ func checkValidation(p *validate.Pass, v validation) {
 		case defaultValidator:
 		default:
 			v.report(p, "custom_validator_config.name", validate.Finding{
+				Check:   "unknown-validator",
 				Message: fmt.Sprintf("unknown certificate validator %q: Envoy finds it by its name", custom.GetName()),
 				Help:    fmt.Sprintf("write %q or %q", spiffeValidator, moduleValidator),
 			})
@@ -118,18 +128,18 @@ func checkValidation(p *validate.Pass, v validation) {
 		}
 	}
 	at := v.Path
-	element := func(field string, i int, message, help string) {
+	element := func(check validate.CheckName, field string, i int, message, help string) {
 		v.Path = at.Field(field).Index(i)
-		v.report(p, "", validate.Finding{Message: message, Help: help})
+		v.report(p, "", validate.Finding{Check: check, Message: message, Help: help})
 	}
 	for i, hash := range v.GetVerifyCertificateHash() {
 		if !isSHA256(hash) {
-			element("verify_certificate_hash", i, "the hash is not a hexadecimal SHA-256", "write 64 hexadecimal digits, with or without colons between the bytes")
+			element("certificate-hash", "verify_certificate_hash", i, "the hash is not a hexadecimal SHA-256", "write 64 hexadecimal digits, with or without colons between the bytes")
 		}
 	}
 	for i, spki := range v.GetVerifyCertificateSpki() {
 		if hash, err := base64.StdEncoding.Strict().DecodeString(spki); len(spki) == 44 && (err != nil || len(hash) != 32) {
-			element("verify_certificate_spki", i, "the hash is not a SHA-256 in base64", "create it with: openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64")
+			element("certificate-hash", "verify_certificate_spki", i, "the hash is not a SHA-256 in base64", "create it with: openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64")
 		}
 	}
 	for i, m := range v.GetMatchTypedSubjectAltNames() {
@@ -137,7 +147,7 @@ func checkValidation(p *validate.Pass, v validation) {
 			continue
 		}
 		if err := boring.CheckOID(m.GetOid()); err != nil {
-			element("match_typed_subject_alt_names", i, fmt.Sprintf("%q is not a valid object identifier: %v", m.GetOid(), err), "write an identifier such as 1.3.6.1.4.1.311.20.2.3, the user principal name")
+			element("object-identifier", "match_typed_subject_alt_names", i, fmt.Sprintf("%q is not a valid object identifier: %v", m.GetOid(), err), "write an identifier such as 1.3.6.1.4.1.311.20.2.3, the user principal name")
 		}
 	}
 }

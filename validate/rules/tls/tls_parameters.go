@@ -36,6 +36,15 @@ cluster's certificate.
 
 If a context waits for an SDS secret, Envoy accepts all of this, and rejects the secret or crashes
 when it arrives: no connection ever works.`,
+	Checks: []diag.Check{
+		{Name: "alpn", Summary: "An ALPN protocol is too long, or an empty one crashes Envoy."},
+		{Name: "alpn-off", Summary: "An empty ALPN protocol turns ALPN off for all clients."},
+		{Name: "default-ciphers", Summary: "No default cipher suite works with the maximum version."},
+		{Name: "ignored-params", Summary: "Envoy ignores the tls_params of a cluster's certificate."},
+		{Name: "sni", Summary: "An SNI contains a NUL character."},
+		{Name: "unknown-name", Summary: "A list of cipher suites, curves or signature algorithms is invalid."},
+		{Name: "version-order", Summary: "The minimum version is above the maximum."},
+	},
 	Messages: []protoreflect.FullName{tlsDownstream, tlsUpstream},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
 		c, ok := tlsContextAt(n)
@@ -48,7 +57,7 @@ when it arrives: no connection ever works.`,
 		checkVersions(p, c, t, params)
 		checkALPN(p, c)
 		if strings.Contains(c.up.GetSni(), "\x00") {
-			p.Report(validate.Finding{Path: n.Path().Field("sni"), Message: "sni contains a NUL character: " + p.Resource.Refusal(), Help: "write the hostname of the upstream"})
+			p.Report(validate.Finding{Check: "sni", Path: n.Path().Field("sni"), Message: "sni contains a NUL character: " + p.Resource.Refusal(), Help: "write the hostname of the upstream"})
 		}
 		for i, m := range c.common().GetTlsCertificates() {
 			if !isPassedOver(m) {
@@ -104,7 +113,7 @@ func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 		if i := slices.IndexFunc(l.values, func(v string) bool { return strings.Contains(v, name) }); name != "" && i >= 0 {
 			t.Path = t.Path.Index(i)
 		}
-		f := validate.Finding{Message: fmt.Sprintf("invalid list of %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "write one of " + strings.Join(known, ", ")}
+		f := validate.Finding{Check: "unknown-name", Message: fmt.Sprintf("invalid list of %ss: %v", l.noun, err) + untilSecret(p, t.users), Help: "write one of " + strings.Join(known, ", ")}
 		if near := diag.NewCandidates(known).Nearest(name); near != "" && near != name {
 			f.Help, f.Correction = "", diag.Correction{Wrong: name, Right: near}
 		}
@@ -142,16 +151,19 @@ func checkVersions(p *validate.LookupPass, c tlsContext, t part, params *tlsv3.T
 	switch {
 	case low > high && params.GetTlsMaximumProtocolVersion() == tlsv3.TlsParameters_TLS_AUTO:
 		t.report(&p.Pass, field, validate.Finding{
+			Check:   "version-order",
 			Message: fmt.Sprintf("the minimum version %v is above the default maximum of a cluster, %v: no handshake succeeds", low, high),
 			Help:    fmt.Sprintf("set tls_maximum_protocol_version: %v too", low), Warning: true,
 		})
 	case low > high:
 		t.report(&p.Pass, field, validate.Finding{
+			Check:   "version-order",
 			Message: fmt.Sprintf("the minimum version %v is above the maximum %v: no handshake succeeds", low, high),
 			Help:    "raise the maximum or lower the minimum, which is TLSv1_2 by default", Warning: true,
 		})
 	case high < tlsv3.TlsParameters_TLSv1_2 && len(params.GetCipherSuites()) == 0:
 		t.report(&p.Pass, "tls_maximum_protocol_version", validate.Finding{
+			Check:   "default-ciphers",
 			Message: fmt.Sprintf("no default cipher suite works with %v: no handshake succeeds", high),
 			Help:    "set cipher_suites, such as ECDHE-RSA-AES128-SHA", Warning: true,
 		})
@@ -166,6 +178,7 @@ func checkOverrides(p *validate.LookupPass, cert certificate) {
 	}
 	if len(cert.users) > 0 && !cert.isServers() {
 		cert.report(&p.Pass, "tls_params", validate.Finding{
+			Check:   "ignored-params",
 			Message: "Envoy ignores the tls_params of a cluster's certificate",
 			Help:    "set tls_params of common_tls_context", Warning: true,
 		})
@@ -187,6 +200,7 @@ func checkOverrides(p *validate.LookupPass, cert certificate) {
 		}
 		if low > high {
 			t.report(&p.Pass, "", validate.Finding{
+				Check:   "version-order",
 				Message: fmt.Sprintf("together with the context's tls_params, the minimum version is %v and the maximum %v", low, high),
 				Help:    "set both in the certificate's tls_params",
 			})
@@ -210,11 +224,11 @@ func checkALPN(p *validate.LookupPass, c tlsContext) {
 		for protocol := range strings.SplitSeq(entry, ",") {
 			switch {
 			case protocol == "" && c.isServer():
-				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol turns ALPN off for all clients", Help: "write a protocol such as h2 or http/1.1", Warning: true})
+				p.Report(validate.Finding{Check: "alpn-off", Path: path.Index(i), Message: "an empty ALPN protocol turns ALPN off for all clients", Help: "write a protocol such as h2 or http/1.1", Warning: true})
 			case protocol == "":
-				p.Report(validate.Finding{Path: path.Index(i), Message: "an empty ALPN protocol crashes Envoy" + late, Help: "write a protocol such as h2 or http/1.1"})
+				p.Report(validate.Finding{Check: "alpn", Path: path.Index(i), Message: "an empty ALPN protocol crashes Envoy" + late, Help: "write a protocol such as h2 or http/1.1"})
 			case len(protocol) > longest:
-				p.Report(validate.Finding{Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol has %d bytes, the limit is %d", len(protocol), longest) + late, Help: "write a protocol such as h2 or http/1.1"})
+				p.Report(validate.Finding{Check: "alpn", Path: path.Index(i), Message: fmt.Sprintf("an ALPN protocol has %d bytes, the limit is %d", len(protocol), longest) + late, Help: "write a protocol such as h2 or http/1.1"})
 			default:
 				continue
 			}
@@ -222,6 +236,6 @@ func checkALPN(p *validate.LookupPass, c tlsContext) {
 		}
 	}
 	if len(all) > longestList {
-		p.Report(validate.Finding{Path: path, Message: fmt.Sprintf("the ALPN protocols have %d bytes with their commas, the limit is %d", len(all), longestList) + late, Help: "write short protocols, such as h2 and http/1.1"})
+		p.Report(validate.Finding{Check: "alpn", Path: path, Message: fmt.Sprintf("the ALPN protocols have %d bytes with their commas, the limit is %d", len(all), longestList) + late, Help: "write short protocols, such as h2 and http/1.1"})
 	}
 }
