@@ -95,6 +95,9 @@ func (v *Version) lacks(by release) (since string, lacks bool) {
 // a value of an enum.
 func (v *Version) HasNewer(message protoreflect.FullName) bool { return v.newer()[message] }
 
+// LacksFields reports whether there are fields that are newer than the version.
+func (v *Version) LacksFields() bool { return len(v.newer()) > 0 }
+
 // messagesWithNewer returns the types of messages that can hold what is newer than a release.
 func messagesWithNewer(than release) map[protoreflect.FullName]bool {
 	found := make(map[protoreflect.FullName]bool)

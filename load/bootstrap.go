@@ -231,7 +231,7 @@ func (d *decoder) bootstrapDocument(v value) {
 // keepBootstrap keeps what a Bootstrap says beside its static resources.
 func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
 	r := xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, rest)
-	r.Lost, r.Origin = lost, v.origin()
+	r.Lost, r.Unset, r.Origin = lost, v.unset(rest.ProtoReflect().Descriptor()), v.origin()
 	before := d.file.bootstrap
 	d.file.bootstrap = r
 	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // the files that it names are Envoy's to read

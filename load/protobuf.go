@@ -158,7 +158,7 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 	if r.Meta = proto.CloneOf(w); w != nil {
 		r.Meta.Resource = nil
 	}
-	r.Lost = lost
+	r.Lost, r.Unset = lost, v.unset(m.ProtoReflect().Descriptor())
 	d.file.partial = d.file.partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))
 	if name != "" && xdstp.Canonical(name) != xdstp.Canonical(r.Name) && (r.Name != "" || !lost.Echoes(xds.Path(r.Type.Name))) {
 		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name))

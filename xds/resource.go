@@ -8,6 +8,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
 )
@@ -45,6 +46,9 @@ type Resource struct {
 	Meta *discoveryv3.Resource
 	// Lost is what the source says of it and the message lacks; mostly nil.
 	Lost Lost
+	// Unset are the fields that the source sets to what they are without it, so that the message does
+	// not have them, as far as the Envoy lacks them that is to take the resource; mostly nil.
+	Unset []Unset
 	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap:
 	// an Envoy can get several resources of one Key.
 	DeliveredBy string
@@ -57,6 +61,12 @@ type Resource struct {
 	// nil until somebody asks.
 	canonical atomic.Pointer[[]byte]
 	digest    atomic.Pointer[digest]
+}
+
+// Unset is a field that the source has, and the message does not.
+type Unset struct {
+	Path  Path
+	Field protoreflect.FullName
 }
 
 // StaticResources is the DeliveredBy of the static resources of a bootstrap.
@@ -92,7 +102,7 @@ func ResourceOf(k Key, m proto.Message) *Resource {
 // bound.
 func (r *Resource) With(m proto.Message) *Resource {
 	with := ResourceOf(r.Key, m)
-	with.Origin, with.Meta, with.Lost, with.DeliveredBy = r.Origin, r.Meta, r.Lost, r.DeliveredBy
+	with.Origin, with.Meta, with.Lost, with.Unset, with.DeliveredBy = r.Origin, r.Meta, r.Lost, r.Unset, r.DeliveredBy
 	return with
 }
 

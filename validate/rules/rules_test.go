@@ -170,14 +170,14 @@ func judge(t *testing.T, tree, root, code string, options validate.Options, want
 func open(t *testing.T, tree string, options validate.Options) (diag.List, *xds.Snapshot, validate.Options) {
 	t.Helper()
 	if boot := filepath.Join(tree, "boot.yaml"); exists(boot) {
-		result, err := follow.Bootstrap(t.Context(), boot, follow.Options{Root: tree, Disable: []string{"missing-path"}})
+		result, err := follow.Bootstrap(t.Context(), boot, follow.Options{Root: tree, Envoy: options.Envoy, Disable: []string{"missing-path"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		options.Bootstrap, options.BootstrapFacts = result.Bootstrap, result.BootstrapFacts
 		return result.Diagnostics, result.Snapshot, options
 	}
-	loaded, err := load.New(load.Options{}).Load(t.Context(), tree)
+	loaded, err := load.New(load.Options{Envoy: options.Envoy}).Load(t.Context(), tree)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,10 @@ var newerThanEnvoy = &validate.Rule{
 	Code: "newer-than-envoy",
 	Doc: `A field or an enum value is newer than the Envoy of --envoy-version.
 
-That Envoy rejects a bootstrap with a field that it does not know. In files and streams it ignores
-the field, or the name of an enum value, and only counts it (server.dynamic_unknown_fields): the
-setting is not in effect. If versions are mixed, the oldest one decides.
+That Envoy rejects a bootstrap with a field that it does not know, also if the field is false, 0 or
+null. In files and streams it ignores the field, or the name of an enum value, and only counts it
+(server.dynamic_unknown_fields): the setting is not in effect. If versions are mixed, the oldest one
+decides.
 
 A type of an extension that is newer is reported as unknown-type, an extension that is newer than
 its type as misplaced-extension.`,
@@ -39,6 +40,13 @@ its type as misplaced-extension.`,
 			}
 			return true
 		})
+	},
+	Resource: func(p *validate.LookupPass) {
+		for _, u := range p.Resource.Unset {
+			if since, lacks := p.Envoy.Lacks(u.Field); lacks {
+				reportNewer(&p.Pass, u.Path, string(u.Field.Name()), since)
+			}
+		}
 	},
 }
 
