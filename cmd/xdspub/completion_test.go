@@ -128,7 +128,7 @@ func TestPlaceholders(t *testing.T) {
 			for what, name := range names {
 				kind, choices := valuesOf(strings.TrimPrefix(what, "--"), name)
 				if name != "" && kind == kindValues && len(choices) == 0 && !slices.Contains(free, strings.Trim(name, "[]…")) && !slices.Contains(free, name) {
-					t.Errorf("%s: %s, %s, has no completion", c.Name, what, name)
+					t.Errorf("%s: %s, %s, has no completion: call it FILE, DIR, RULE or a|b|c if it is that, else add it to those that have none", c.Name, what, name)
 				}
 			}
 		}
