@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,18 @@ import (
 	"xdspub/internal/sh"
 )
 
-// TestOracleKilled: an Envoy that is asked dies with xdspub, and leaves nothing behind.
+// TestOracleKilled: an Envoy that is asked dies with xdspub, and leaves nothing behind, however it is
+// asked.
 func TestOracleKilled(t *testing.T) {
+	for mode, script := range map[string]string{
+		"validate": "",
+		"shadow":   `[ "$3" = --mode ] && { cat <&3 >/dev/null; echo "configuration '/dev/fd/3' OK"; exit 0; }; : >${2%/*}/admin` + "\n",
+	} {
+		t.Run(mode, func(t *testing.T) { killed(t, mode, script) })
+	}
+}
+
+func killed(t *testing.T, mode, script string) {
 	dir := t.TempDir()
 	envoy, fifo, temp := filepath.Join(dir, "envoy"), filepath.Join(dir, "alive"), filepath.Join(dir, "temp")
 	if err := os.Mkdir(temp, 0o700); err != nil {
@@ -21,9 +32,9 @@ func TestOracleKilled(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sh.Program(t, envoy, "#!/bin/sh\nexec sleep 3600 4<>"+fifo+"\n")
+	sh.Program(t, envoy, "#!/bin/sh\n"+script+"exec sleep 3600 4<>"+fifo+"\n")
 	s := newFixture(t, map[string]string{"a.yaml": refusedCluster})
-	cmd := exec.Command(watcher, append(append([]string{"watch", "--disable", "health-check", "--envoy", envoy}, s.args...), s.src)...)
+	cmd := exec.Command(watcher, append(append([]string{"watch", "--disable", "health-check", "--envoy", envoy, "--envoy-mode", mode}, s.args...), s.src)...)
 	cmd.Env = append(environment(), "TMPDIR="+temp)
 	watch := startCommand(t, cmd)
 	runs := func() (bool, string) { // it can be written to as long as somebody may read
@@ -38,7 +49,8 @@ func TestOracleKilled(t *testing.T) {
 	watch.Signal(t, syscall.SIGKILL)
 	watch.Wait(t)
 	envoytest.Eventually(t, patience, "Envoy ends", func() (bool, string) { ok, state := runs(); return !ok, state })
-	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Error(left, err)
-	}
+	envoytest.Eventually(t, patience, "nothing is left", func() (bool, string) {
+		left, err := os.ReadDir(temp)
+		return err == nil && len(left) == 0, fmt.Sprint(left, err)
+	})
 }

@@ -57,5 +57,5 @@ func (l *Log) Refusals() ([]Refusal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log of Envoy: %w", err)
 	}
-	return parseLog(string(text)), nil
+	return ParseLog(string(text)), nil
 }

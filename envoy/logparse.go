@@ -49,9 +49,9 @@ func apiNamed(word string) string {
 	return ""
 }
 
-// parseLog finds the refusals in a log. In a format of the user's own, which may
+// ParseLog returns the refusals in a log, in their order. In a format of the user's own, which may
 // leave no sign of where an entry begins, the lines are taken for what they are.
-func parseLog(log string) []Refusal {
+func ParseLog(log string) []Refusal {
 	var list []Refusal
 	for _, entry := range entries(log) {
 		if m := resourceEntry.FindStringSubmatch(entry); m != nil {

@@ -17,20 +17,20 @@ var Codes = []diag.Code{codeRefused, codeCrashed, codeNotAsked}
 var (
 	codeRefused = diag.Code{Name: "envoy-refused", Doc: `Envoy refuses a resource.
 
-With --envoy FILE that program judges the resources by envoy --mode validate, once no rule finds an
-error. The message is Envoy's own. It may know better than the rules: it is the version that you run,
+With --envoy FILE that program judges the resources by envoy --mode validate, and with --envoy-mode
+shadow also as it loads the files, once no rule finds an error. The message is Envoy's own. It may know better than the rules: it is the version that you run,
 with the extensions that it was built with.`}
 
 	codeCrashed = diag.Code{Name: "envoy-crashed", Doc: `Envoy dies of a resource, or does not come to an end with it.
 
-With --envoy FILE that program judges the resources by envoy --mode validate. An Envoy that reads this
-resource at work would die as well, and again at each start.`}
+With --envoy FILE that program judges the resources, by envoy --mode validate or as it loads the files.
+An Envoy that reads this resource at work would die as well, and again at each start.`}
 
 	codeNotAsked = diag.Code{Name: "envoy-not-asked", Severity: diag.Info, Doc: `Envoy is not asked about some resources.
 
-With --envoy FILE that program judges the resources by envoy --mode validate. It can't judge what it
-only gets by a subscription, such as scoped route configurations, nor what names files that this
-machine does not have. It must not judge what would run code or write files, nor what xdspub can't
+With --envoy FILE that program judges the resources. By envoy --mode validate it can't judge what it
+only gets by a subscription, such as scoped route configurations; nor by any means what names files
+that this machine does not have. It must not judge what would run code or write files, nor what xdspub can't
 read and may do so. The rules have judged all of it.`}
 )
 
@@ -57,7 +57,7 @@ func (v *verdict) findings(c Candidate) (list diag.List) {
 		case v.rest.Refusal == "":
 			d.Code, d.Message = codeCrashed.Name, crashed("the resources", v.rest)
 		case len(v.faults) == 0:
-			d.Message = "Envoy refuses the resources, and it took too long to find out which: " + words(v.rest)
+			d.Message = "Envoy refuses the resources, and it is not known which: " + words(v.rest)
 		}
 		list = append(list, d)
 	}

@@ -5,7 +5,10 @@
 //	o := oracle.New(trial.Envoy{Program: "envoy"})
 //	findings, err := o.Judge(ctx, oracle.Candidate{Snapshot: snapshot})
 //
-// Envoy opens no port and no connection for that, resolves no name, and writes no file. Code in
+// Shadow also has an Envoy load what --mode validate takes, from files in a private directory, as it
+// would be published: then it reads what it subscribes to, too.
+//
+// Envoy opens no port for that, connects to nobody else, resolves no name, and writes no file. Code in
 // resources is not run: it is left out, or the resource is. docs/validation.md says what else
 // Envoy is not asked about.
 package oracle
@@ -37,11 +40,17 @@ type Candidate struct {
 type Oracle struct {
 	envoy trial.Envoy
 	limit limit
+	// loads says that a throw-away Envoy loads what --mode validate takes.
+	loads bool
 	last  *verdict // nil before the first
 }
 
 // New returns an Oracle. It starts nothing yet.
 func New(e trial.Envoy) *Oracle { return &Oracle{envoy: e, limit: usual} }
+
+// Shadow returns an Oracle that also has a throw-away Envoy load what --mode validate takes, by files
+// as they would be published.
+func Shadow(e trial.Envoy) *Oracle { return &Oracle{envoy: e, limit: usual, loads: true} }
 
 // verdict is what an Envoy makes of a Candidate.
 type verdict struct {
@@ -89,5 +98,9 @@ func (o *Oracle) ask(ctx context.Context, c Candidate) (*verdict, error) {
 	if err := s.run(ctx, f.items); err != nil {
 		return nil, err
 	}
-	return &verdict{of: id, faults: s.faults, rest: s.rest, omitted: f.omitted}, nil
+	v := &verdict{of: id, faults: s.faults, rest: s.rest, omitted: f.omitted}
+	if o.loads && len(v.faults) == 0 && v.rest.Taken() {
+		err = o.load(ctx, f, v)
+	}
+	return v, err
 }

@@ -138,6 +138,12 @@ layer: {a.b: 1}
 
 // TestNothingHappens: Envoy runs no code of a resource, writes no file for it, and leaves none.
 func TestNothingHappens(t *testing.T) {
+	for name, of := range map[string]func(testing.TB) *oracle.Oracle{"validate": real, "shadow": shadow} {
+		t.Run(name, func(t *testing.T) { nothingHappens(t, of(t)) })
+	}
+}
+
+func nothingHappens(t *testing.T, o *oracle.Oracle) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := t.TempDir()
 	act := filepath.Join(dir, "lua")
@@ -150,7 +156,7 @@ func TestNothingHappens(t *testing.T) {
 name: code
 cluster_specifier_plugins: [{extension: {name: lua, typed_config: {"@type": type.googleapis.com/envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig, source_code: {inline_string: "os.execute('touch ` + act + `')"}}}}]
 `
-	list := judge(t, real(t), tree(t, text))
+	list := judge(t, o, tree(t, text))
 	if len(list) != 1 || !strings.Contains(list[0].Message, `Envoy was not asked about route configuration "code": Envoy would run their code`) {
 		t.Error(list)
 	}

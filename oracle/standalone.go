@@ -114,6 +114,14 @@ func (f *folded) cut(of *xds.Type, n *xds.Node) (changed bool) {
 		if sub, ok := n.Subscription(); ok {
 			f.filters[sub.Name] = holderOf(n)
 		}
+	}
+	return still(n) || changed
+}
+
+// still takes out of a message what Envoy does as soon as it reads it: files that it writes, code
+// that it runs, directories that it watches.
+func still(n *xds.Node) (changed bool) {
+	switch m := n.Message.(type) {
 	case *filev3.FileAccessLog:
 		m.Path = os.DevNull
 		return true
@@ -136,7 +144,7 @@ func (f *folded) cut(of *xds.Type, n *xds.Node) (changed bool) {
 		m.WatchedDirectory = nil
 		return true
 	}
-	return changed
+	return false
 }
 
 // toNobody makes a config source one of the management server that is not there: by ADS, but in

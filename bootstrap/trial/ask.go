@@ -33,7 +33,7 @@ func (e Envoy) Ask(ctx context.Context, bootstrap []byte) (Answer, error) {
 		w.Close()                 // the end of the bootstrap
 	}()
 	// Envoy reads no other file below /dev, and takes a name without a suffix for JSON.
-	ended := e.run(ctx, "/dev/fd/3", r)
+	ended := e.validate(ctx, "/dev/fd/3", r)
 	w.Close() // somebody may still hold the other end, and not read
 	<-written
 	return ended.answer(ctx)

@@ -17,20 +17,28 @@ import (
 
 // run is an Envoy that was asked about the bootstrap at a path, and has ended.
 type run struct {
-	program, path string
+	command, path string
 	output        bounded.Buffer
 	// err is why it is not known to have ended well; late means that its time was over.
 	err  error
 	late bool
 }
 
-// run asks an Envoy, which gets files as its descriptors from 3 on. They are closed.
-func (e Envoy) run(ctx context.Context, path string, files ...*os.File) *run {
+// validate asks an Envoy about the bootstrap at a path.
+func (e Envoy) validate(ctx context.Context, path string, files ...*os.File) *run {
+	r := e.run(ctx, []string{"--config-path", path, "--mode", "validate"}, files...)
+	r.command, r.path = r.command+" --mode validate", path
+	return r
+}
+
+// run runs an Envoy with arguments, which gets files as its descriptors from 3 on. They are closed.
+func (e Envoy) run(ctx context.Context, arguments []string, files ...*os.File) *run {
 	limit := cmp.Or(e.Patience, patience)
 	asked, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %v", limit))
 	defer cancel()
-	r := &run{program: e.Program, path: path, output: bounded.Buffer{Max: maxOutput}}
-	cmd := exec.CommandContext(asked, e.Program, "--mode", "validate", "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "critical")
+	r := &run{command: e.Program, output: bounded.Buffer{Max: maxOutput}}
+	arguments = append(arguments, "--disable-hot-restart", "--concurrency", "1", "--log-level", "critical")
+	cmd := exec.CommandContext(asked, e.Program, arguments...)
 	cmd.ExtraFiles, cmd.SysProcAttr = files, processAttributes()
 	cmd.Stdout, cmd.Stderr = &r.output, &r.output
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -61,7 +69,7 @@ func (r *run) failed(err error) error {
 	if words != "" {
 		words = "; it said: " + words
 	}
-	return fmt.Errorf("%s --mode validate: %w%s", r.program, err, words)
+	return fmt.Errorf("%s: %w%s", r.command, err, words)
 }
 
 // answer returns what the run says about the bootstrap. An error means that it says nothing of it.

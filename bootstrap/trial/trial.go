@@ -3,6 +3,8 @@
 // the Lua code of the bootstrap. The program is the user's own, and still bounded, in its time and
 // in what it prints, and nothing of it outlives the question.
 //
+// Load has an Envoy load a bootstrap instead, with the files that it subscribes to, and ends it.
+//
 //	findings, err := trial.Envoy{Program: "envoy"}.Validate(ctx, "envoy.yaml", "envoy.yaml")
 package trial
 
@@ -54,7 +56,7 @@ func Find(name string) (Envoy, error) {
 // Envoy refuses it. An error means that Envoy could not be asked, or that ctx has ended, with which
 // Envoy ends too.
 func (e Envoy) Validate(ctx context.Context, path, name string) (diag.List, error) {
-	r := e.run(ctx, path)
+	r := e.validate(ctx, path)
 	switch answer, err := r.answer(ctx); {
 	case err != nil:
 		return nil, err

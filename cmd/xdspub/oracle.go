@@ -8,16 +8,29 @@ import (
 	"xdspub/oracle"
 )
 
-// envoyFlag names a program to run. It has no variable and is no setting: only who starts xdspub
+// The values of --envoy-mode.
+const (
+	modeValidate = "validate"
+	modeShadow   = "shadow"
+)
+
+// oracleFlags name a program to run. They have no variables and are no settings: only who starts xdspub
 // says that.
-func envoyFlag() cli.Flag {
-	return &cli.PathFlag{Category: groupRules, Name: "envoy", Usage: "have the Envoy `FILE|auto` judge what no rule finds an error in, by --mode validate; auto: the envoy in PATH"}
+func oracleFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.PathFlag{Category: groupRules, Name: "envoy", Usage: "have the Envoy `FILE|auto` judge what no rule finds an error in; auto: the envoy in PATH"},
+		&cli.StringFlag{Category: groupRules, Name: "envoy-mode", Value: modeValidate, Usage: "how --envoy judges, `validate|shadow`; validate: by --mode validate; shadow: and then as it loads the files, opening no port"},
+	}
 }
 
 // oracleOf returns the Envoy that --envoy names; nil where it is not given.
 func oracleOf(v values, o check.Rules) (*oracle.Oracle, error) {
-	program := v.c.Path("envoy")
+	program, mode := v.c.Path("envoy"), v.c.String("envoy-mode")
 	switch {
+	case mode != modeValidate && mode != modeShadow:
+		return nil, usagef("invalid --envoy-mode %q: %s", mode, oneOf([]string{modeValidate, modeShadow}, mode))
+	case !v.c.IsSet("envoy") && v.c.IsSet("envoy-mode"):
+		return nil, usagef("--envoy-mode says how --envoy judges, and that is not given")
 	case !v.c.IsSet("envoy"):
 		return nil, nil
 	case program == "":
@@ -30,6 +43,9 @@ func oracleOf(v values, o check.Rules) (*oracle.Oracle, error) {
 	envoy, err := trial.Find(program)
 	if err != nil {
 		return nil, err
+	}
+	if mode == modeShadow {
+		return oracle.Shadow(envoy), nil
 	}
 	return oracle.New(envoy), nil
 }

@@ -40,8 +40,8 @@ Examples:
 
 Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy rejected it;
 2 wrong usage; 3 could not run.`,
-		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
-			envoyFlag(), quietFlag(), logFormatFlag(),
+		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), oracleFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
+			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "dry-run", EnvVars: env("dry-run"), Usage: "show what would be published, step by step, and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			v, o, err := settingsAndOptions(c, publishOptions)

@@ -37,7 +37,7 @@ Examples:
   xdspub serve --grpc unix:/run/xds.sock --out /var/lib/xds config/
 
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
-		Flags: append(slices.Concat(serveFlags(), watchedFlags()), maxFindingsFlag(), retryHeldFlag(), envoyFlag(), quietFlag(), logFormatFlag()),
+		Flags: append(slices.Concat(serveFlags(), watchedFlags(), oracleFlags()), maxFindingsFlag(), retryHeldFlag(), quietFlag(), logFormatFlag()),
 		Action: func(c *cli.Context) error {
 			hangup, ignore := hangups()
 			defer ignore()

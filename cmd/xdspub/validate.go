@@ -40,7 +40,7 @@ Examples:
 
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
 more about a finding.`,
-		Flags: slices.Concat(sourceFlags(), baselineFlags(), []cli.Flag{
+		Flags: slices.Concat(sourceFlags(), baselineFlags(), oracleFlags(), []cli.Flag{
 			&cli.StringSliceFlag{Category: groupPrint, Name: "only", Usage: "print only findings about `PATH`, a file or a folder of the tree; references are followed through all of the tree"},
 			&cli.StringFlag{Category: groupPrint, Name: "changed-since", Usage: "print only findings in files that differ from those of the git revision `REV`, and those that the tree did not have then"},
 			&cli.StringFlag{Category: groupRules, Name: "secrets", Value: secretsRead, Usage: "`read|stub`; stub: a file of a certificate, a key or another secret may be missing, as in CI; read: that is an error"},
@@ -49,7 +49,6 @@ more about a finding.`,
 			stdinFilenameFlag(),
 			reportFormatFlag(),
 			reportOutputFlag(),
-			envoyFlag(),
 			maxFindingsFlag(),
 			colorFlag(),
 			minSeverityFlag(),
@@ -239,7 +238,7 @@ func checkBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result,
 
 // checkGRPCBootstrap judges a bootstrap of gRPC.
 func checkGRPCBootstrap(c *cli.Context, o check.Options, u *unsaved) (*check.Result, error) {
-	for _, flag := range []string{"bootstrap", "profile", "root", "envoy"} {
+	for _, flag := range []string{"bootstrap", "profile", "root", "envoy", "envoy-mode"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s is not for %s, which is a bootstrap of gRPC clients", flag, o.Path)
 		}

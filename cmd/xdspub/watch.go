@@ -36,8 +36,8 @@ Examples:
   xdspub watch --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
 
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, as render.`,
-		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), watchFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
-			envoyFlag(), quietFlag(), logFormatFlag(),
+		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), oracleFlags(), watchFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
+			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and exit, like render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
 			hangup, ignore := hangups()

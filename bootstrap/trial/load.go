@@ -1,0 +1,105 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// longestSocket is what a path of a Unix socket may have on all systems.
+const longestSocket = 100
+
+// Throwaway is an Envoy that is started to load a configuration, and for nothing else.
+type Throwaway struct {
+	// Prepare fills a directory that nobody else may look into, and returns the path of the bootstrap in
+	// it. The directory goes with the Envoy.
+	Prepare func(dir string) (bootstrap string, err error)
+	// Ask asks the Envoy as it runs. The Envoy ends when Ask has, or ctx ends when the Envoy has.
+	Ask func(ctx context.Context) error
+}
+
+// Load has an Envoy load a bootstrap as it would at work, and returns what it makes of that and what
+// it logs. It is the bootstrap that keeps it from opening ports. An error means that Envoy could not
+// be asked, or that ctx has ended.
+func (e Envoy) Load(ctx context.Context, t Throwaway) (answer Answer, log string, err error) {
+	dir, err := privateDir()
+	if err != nil {
+		return Answer{}, "", err
+	}
+	remove := sweep(dir)
+	defer remove()
+	path, err := t.Prepare(dir)
+	if err != nil {
+		return Answer{}, "", err
+	}
+	running, end := context.WithCancel(ctx)
+	defer end()
+	asked := make(chan error, 1)
+	go func() {
+		asked <- t.Ask(running)
+		end()
+	}()
+	r := e.run(running, []string{"--config-path", path, "--component-log-level", "config:warning,upstream:warning"})
+	r.path = path
+	end()
+	err = <-asked
+	answer, err = r.loaded(ctx, err)
+	return answer, r.output.String(), err
+}
+
+// loaded returns what the run says, whose Envoy was asked with an error or none.
+func (r *run) loaded(ctx context.Context, asked error) (Answer, error) {
+	exit, _ := errors.AsType[*exec.ExitError](r.err)
+	switch {
+	case ctx.Err() != nil:
+		return Answer{}, ctx.Err()
+	case asked == nil:
+		return Answer{}, nil
+	case !errors.Is(asked, context.Canceled) && (exit == nil || !died(exit)): // the Envoy did not end first
+		return Answer{}, r.failed(asked)
+	}
+	return r.answer(ctx)
+}
+
+// died reports whether a process has died of a signal that nobody sends to end it.
+func died(exit *exec.ExitError) bool {
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() != syscall.SIGTERM && status.Signal() != syscall.SIGKILL
+}
+
+// privateDir makes a directory whose sockets have short paths.
+func privateDir() (string, error) {
+	const pattern = "xdspub-envoy-"
+	dir, err := os.MkdirTemp("", pattern)
+	if err == nil && len(filepath.Join(dir, "admin")) > longestSocket {
+		os.Remove(dir)
+		dir, err = os.MkdirTemp("/tmp", pattern)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make a directory for Envoy: %w", err)
+	}
+	return dir, nil
+}
+
+// sweep returns a function that removes a directory. Where this process is killed before, a shell
+// does it, that waits for a line and gets the end of the file. Without a shell nobody does.
+func sweep(dir string) (remove func()) {
+	shell := exec.Command("/bin/sh", "-c", `read -r _ || { rm -rf -- "$0"; sleep 1; rm -rf -- "$0"; }`, dir)
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal does not reach it
+	line, err := shell.StdinPipe()
+	if err == nil {
+		err = shell.Start()
+	}
+	return func() {
+		os.RemoveAll(dir)
+		if err == nil {
+			_, _ = strings.NewReader("\n").WriteTo(line)
+			_ = shell.Wait()
+		}
+	}
+}
