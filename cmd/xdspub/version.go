@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -30,7 +31,7 @@ func versionFlag() cli.Flag {
 // version is that of the program, and of what it was built from.
 type version struct {
 	program string
-	commit  string // empty where the build knows none
+	commit  string // empty where the build knows none, or the version has it
 	api     string // the version of Envoy's API
 }
 
@@ -60,7 +61,11 @@ func versionOf(info *debug.BuildInfo) version {
 			changed = " with changes"
 		}
 	}
-	if v.commit != "" {
+	switch {
+	case v.commit == "":
+	case strings.Contains(v.program, v.commit):
+		v.commit = ""
+	default:
 		v.commit += changed
 	}
 	return v
