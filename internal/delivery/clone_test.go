@@ -50,7 +50,9 @@ var repository = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(tmp, "xdspub")
 	_, err := shell(root, nil, `
 		mkdir -p "$0"
-		git ls-files -z --cached --others --exclude-standard --deduplicate | tar --create --null --ignore-failed-read --files-from - | tar --extract --directory "$0"
+		export GIT_INDEX_FILE="$0.index"
+		git add --all && git checkout-index --all --prefix "$0/"
+		unset GIT_INDEX_FILE
 		cd "$0" && git init --quiet && git add . && git commit --quiet --message all`, dir)
 	return dir, err
 })
@@ -89,6 +91,9 @@ func inPath(t *testing.T) string {
 // the returns what several tests use.
 func the(t *testing.T, thing func() (string, error)) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
 	for _, program := range []string{"git", "bash"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("NOT TESTED, needs ", program, ": ", err)

@@ -40,6 +40,16 @@ func of(stage []instruction, name string) (texts []string) {
 	return texts
 }
 
+// TestDockerignore: what is built or downloaded here is not copied into an image.
+func TestDockerignore(t *testing.T) {
+	git := strings.Fields(written(t, filepath.Join(root, ".gitignore")))
+	for _, folder := range strings.Fields(written(t, filepath.Join(root, ".dockerignore"))) {
+		if !slices.Contains(git, "/"+folder+"/") {
+			t.Errorf("%s is no folder that git ignores", folder)
+		}
+	}
+}
+
 // TestContainerfile builds the program as the first stage does, and reads what becomes of it. The images are
 // not had, nor what Debian's has installed: that needs docker or podman, and a registry.
 func TestContainerfile(t *testing.T) {
@@ -55,13 +65,10 @@ func TestContainerfile(t *testing.T) {
 		}
 	}
 	compile, job, last := all[0], all[1], all[2]
-	src := filepath.Join(t.TempDir(), "src")
 	if got := of(compile, "WORKDIR"); !slices.Equal(got, []string{"/src"}) || !slices.Equal(of(compile, "COPY"), []string{". ."}) {
 		t.Errorf("the sources go to %v by %v", got, of(compile, "COPY"))
 	}
-	if _, err := shell(the(t, repository), nil, `tar --create --exclude-from .dockerignore . | (mkdir "$0" && tar --extract --directory "$0")`, src); err != nil {
-		t.Fatal(err)
-	}
+	src := clone(t)
 	out := filepath.Join(filepath.Dir(src), "out")
 	mounts := regexp.MustCompile(`--mount=\S+ *`)
 	for _, command := range of(compile, "RUN") {
