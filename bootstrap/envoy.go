@@ -107,7 +107,7 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	if err := xds.Constraints(b); err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
-	body, err := YAML(b)
+	body, err := YAML(nil, b)
 	if err != nil {
 		return nil, fmt.Errorf("envoy bootstrap: %w", err)
 	}
@@ -118,10 +118,10 @@ func Envoy(o EnvoyOptions) ([]byte, error) {
 	return append([]byte(header), body...), nil
 }
 
-// YAML returns a message as YAML, through sigs' YAML, because protojson's own bytes differ from
+// YAML returns a message as YAML, in which an Any has a type that g has, through sigs' YAML, because protojson's own bytes differ from
 // build to build. It is an error where a value has a character that YAML can't hold.
-func YAML(m proto.Message) ([]byte, error) {
-	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+func YAML(g *xds.Registry, m proto.Message) ([]byte, error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}

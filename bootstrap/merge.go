@@ -61,7 +61,7 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 	if add.Admin == nil && b.Message.GetAdmin() != nil && o.MaxConnections > 0 {
 		add.Admin = &bootstrapv3.Admin{IgnoreGlobalConnLimit: true}
 	}
-	added, err := YAML(add)
+	added, err := YAML(nil, add)
 	if err != nil {
 		return fail(err)
 	}

@@ -85,7 +85,7 @@ func (s Server) Secrets() ([]SecretFile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("envoy bootstrap: %w", err)
 		}
-		data, err := YAML(&discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{packed}})
+		data, err := YAML(nil, &discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{packed}})
 		if err != nil {
 			return nil, fmt.Errorf("envoy bootstrap: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 
 	"xdspub/diag"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/validate"
 	"xdspub/validate/rules"
@@ -33,6 +34,9 @@ type Options struct {
 	Allow []string
 	// Overlay has texts that are read instead of files of the tree (load.Options).
 	Overlay map[string][]byte
+	// DescriptorSets are files with the user's own types, which Envoy has read; those in the tree
+	// are no resources.
+	DescriptorSets []string
 	// AllowEmpty accepts a tree without resources.
 	AllowEmpty bool
 	// Bootstrap is the path of the Envoy's bootstrap, whose static resources rules then
@@ -54,9 +58,19 @@ type Tree struct {
 func New(o Options) *Tree {
 	return &Tree{
 		options: o,
-		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Allow: o.Allow, Overlay: o.Overlay, StubSecrets: o.StubSecrets, Streams: !o.Rules.forFiles()}),
+		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Beside: o.beside(), Allow: o.Allow, Overlay: o.Overlay, StubSecrets: o.StubSecrets, Streams: !o.Rules.forFiles()}),
 		judge:   validate.NewJudge(rules.All).Run,
 	}
+}
+
+// beside returns the paths, below the tree, of the DescriptorSets in it.
+func (o Options) beside() (below []string) {
+	for _, file := range o.DescriptorSets {
+		if rel, err := filepath.Rel(fspath.Resolve(o.Path), fspath.Resolve(file)); err == nil && filepath.IsLocal(rel) {
+			below = append(below, rel)
+		}
+	}
+	return below
 }
 
 // Once does what the first Check of a Tree does, in less memory: what rules look up is not taken

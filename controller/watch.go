@@ -196,6 +196,7 @@ func ignored(out string) func(string) bool {
 // extraFiles returns the files that a reconcile reads outside the tree.
 func (w *watching) extraFiles() []string {
 	files := slices.Clone(w.inlined)
+	files = append(files, w.options.Source.DescriptorSets...)
 	for _, f := range []string{w.o.Settings, w.options.Source.Bootstrap} {
 		if f != "" {
 			files = append(files, f)

@@ -54,7 +54,8 @@ func (v *Version) IsPickedPolicy(n *xds.Node) bool {
 		if at == nil {
 			return true
 		}
-		if picked, _ := v.PickPolicy(at.Parent.Message.(*clusterv3.LoadBalancingPolicy)); picked != policy {
+		policies, ok := at.Parent.Message.(*clusterv3.LoadBalancingPolicy)
+		if picked, _ := v.PickPolicy(policies); ok && picked != policy {
 			return false
 		}
 		n = at.Parent

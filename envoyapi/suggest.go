@@ -36,20 +36,24 @@ func (v *Version) SuggestType(url string) (help, meant string) {
 	case near != "":
 		return fmt.Sprintf("did you mean %s%s?", xds.URLPrefix, near), xds.URLPrefix + near
 	default:
-		return "check the spelling; types of contrib extensions are not in the released binary", ""
+		return "check the spelling; types of contrib extensions are not in the released binary, and your own need --descriptor-set", ""
 	}
 }
 
-// typeNames are the types that Envoy holds.
+// typeNames are the types that Envoy holds, and the user's own.
 type typeNames struct {
 	words *diag.Candidates
 	// short has the types that share the last part of their name, such as Router.
 	short map[string][]string
 }
 
-func namesOf(holds func(protoreflect.FullName) bool) typeNames {
+func namesOf(holds func(protoreflect.FullName) bool, own []protoreflect.FullName) typeNames {
 	var list []string
 	short := make(map[string][]string)
+	for _, name := range own {
+		list = append(list, string(name))
+		short[string(name.Name())] = append(short[string(name.Name())], string(name))
+	}
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		md := mt.Descriptor()
 		if _, nested := md.Parent().(protoreflect.MessageDescriptor); !nested && holds(md.FullName()) {

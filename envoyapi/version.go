@@ -8,6 +8,7 @@
 package envoyapi
 
 import (
+	"cmp"
 	"embed"
 	"io/fs"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"xdspub/xds"
 )
 
 // Version describes one version of Envoy, without contrib.
@@ -26,6 +29,9 @@ type Version struct {
 	release release
 	// fleet has the versions that a Fleet is made of, the oldest first.
 	fleet []*Version
+
+	// registry has the user's own types, too; nil where there are none.
+	registry *xds.Registry
 
 	tables func() *tables
 	held   func() typeNames
@@ -68,9 +74,32 @@ func linked(name, texts string) *Version {
 func New(name string, folder fs.FS) *Version {
 	v := &Version{Name: name, release: releaseOf(name)}
 	v.tables = sync.OnceValue(func() *tables { return must(read(folder, v.release)) })
-	v.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds) })
+	v.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds, nil) })
 	v.newer = sync.OnceValue(func() map[protoreflect.FullName]bool { return messagesWithNewer(v.release) })
 	return v
+}
+
+// With returns the version of the Envoys that take the user's own types, too; nil, of the version and
+// of the types, means the latest, and none. Where these are taken, nobody knows: they are no finding
+// wherever an extension or an Any may stand.
+func (v *Version) With(own *xds.Registry) *Version {
+	if own == nil {
+		return v
+	}
+	v = cmp.Or(v, Latest)
+	with := *v
+	with.registry = own
+	with.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds, own.Own()) })
+	return &with
+}
+
+// Registry returns the types that an Any may hold for this Envoy.
+func (v *Version) Registry() *xds.Registry { return v.registry }
+
+// Takes reports whether a type is known where any will do: the binary holds it, or it is one of the
+// user's own.
+func (v *Version) Takes(name protoreflect.FullName) bool {
+	return v.Holds(name) || v.registry.Owns(name)
 }
 
 // Holds reports whether the binary holds a message type of the API that is linked. Where it does not, "could not find

@@ -69,10 +69,10 @@ func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 	if err := anypb.MarshalFrom(packed, i.Message(), proto.MarshalOptions{Deterministic: true}); err != nil {
 		return File{}, err
 	}
-	if text, err := bootstrap.YAML(packed); err == nil && i.isIn(d.in, "yaml", text) {
+	if text, err := bootstrap.YAML(i.Registry, packed); err == nil && i.isIn(d.in, "yaml", text) {
 		return File{".yaml", text}, nil
 	}
-	text, err := jsonOf(packed)
+	text, err := jsonOf(i.Registry, packed)
 	if err == nil && !i.isIn(d.in, "json", text) {
 		err = errors.New("it can't be written as a file of a source tree")
 	}
@@ -103,11 +103,11 @@ func (d *draft) bootstrapFile() (File, error) {
 		d.warn(d.bootstrap, "", "the comments of the bootstrap are lost: its YAML has a form that can't be kept", "")
 	}
 	if d.in.Format == "yaml" {
-		if text, err := bootstrap.YAML(whole); err == nil && d.isBootstrap("yaml", text, whole) {
+		if text, err := bootstrap.YAML(d.bootstrap.Registry, whole); err == nil && d.isBootstrap("yaml", text, whole) {
 			return File{"bootstrap.yaml", text}, nil
 		}
 	}
-	text, err := jsonOf(whole)
+	text, err := jsonOf(d.bootstrap.Registry, whole)
 	if err == nil && !d.isBootstrap("json", text, whole) {
 		err = errors.New("the bootstrap can't be written as a file")
 	}
@@ -135,8 +135,8 @@ func (c *comments) below(n *yaml.Node) {
 }
 
 // jsonOf returns a message as JSON. Its bytes do not differ from build to build.
-func jsonOf(m proto.Message) ([]byte, error) {
-	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+func jsonOf(g *xds.Registry, m proto.Message) ([]byte, error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func textIsBootstrap(text []byte) bool {
 // DiscoveryResponse too, but not with a resource of a type that is known.
 func bytesAreBootstrap(data []byte) bool {
 	response := &discoveryv3.DiscoveryResponse{}
-	if protoOptions.Unmarshal(data, response) == nil {
+	if (resolver{}).binary().Unmarshal(data, response) == nil {
 		for _, r := range response.GetResources() {
 			if _, err := (resolver{}).FindMessageByURL(r.GetTypeUrl()); err == nil {
 				return false
@@ -155,7 +155,7 @@ func bytesAreBootstrap(data []byte) bool {
 		}
 	}
 	b := &bootstrapv3.Bootstrap{}
-	if protoOptions.Unmarshal(data, b) != nil {
+	if (resolver{}).binary().Unmarshal(data, b) != nil {
 		return false
 	}
 	known := len(data) == 0
@@ -232,6 +232,7 @@ func (d *decoder) bootstrapDocument(v value) {
 func (d *decoder) keepBootstrap(v value, rest *bootstrapv3.Bootstrap, lost xds.Lost) {
 	r := xds.ResourceOf(xds.Key{Type: xds.Bootstrap}, rest)
 	r.Lost, r.Unset, r.Origin = lost, v.unset(rest.ProtoReflect().Descriptor()), v.origin()
+	r.Registry = v.doc.source.envoy.Registry()
 	before := d.file.bootstrap
 	d.file.bootstrap = r
 	(&decoder{file: d.file}).settle(v, d.file.bootstrap) // the files that it names are Envoy's to read

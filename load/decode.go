@@ -94,7 +94,7 @@ func (v value) field(name string, text []byte) value {
 func (v value) finding(code diag.Code, message, help string) diag.Diagnostic {
 	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path), false), message, help)
 	f.Path = string(v.path)
-	f.Sensitive = slices.ContainsFunc(steps(v.path), mayBeSecret)
+	f.Sensitive = slices.ContainsFunc(steps(v.path), v.doc.source.mayBeSecret)
 	return f
 }
 
@@ -136,7 +136,7 @@ func (d *decoder) object(v value) {
 	name := protoreflect.FullName("")
 	typed := has(members, "@type")
 	if typed {
-		if mt, err := (resolver{}).FindMessageByURL(urlIn(members)); err == nil {
+		if mt, err := v.doc.source.resolver().FindMessageByURL(urlIn(members)); err == nil {
 			name = mt.Descriptor().FullName()
 		}
 	}
@@ -370,7 +370,7 @@ func (d *decoder) element(v value) {
 		return
 	}
 	at := v.field("@type", nil)
-	mt, err := resolver{}.FindMessageByURL(url)
+	mt, err := v.doc.source.resolver().FindMessageByURL(url)
 	if err != nil {
 		d.lose(at.unknownType(url))
 		return
@@ -435,7 +435,7 @@ func (d *decoder) wrapper(v value) {
 	}
 	at := v.field("resource", inner)
 	url, text, err := splitType(inner)
-	mt, unknown := resolver{}.FindMessageByURL(url)
+	mt, unknown := v.doc.source.resolver().FindMessageByURL(url)
 	switch {
 	case err == nil && unknown == nil && mt.Descriptor().FullName() == w.ProtoReflect().Descriptor().FullName():
 		d.lose(at.finding(codeResourceWrapper, nestedWrapper, nestedWrapperHelp))
@@ -508,7 +508,7 @@ const maxDepth = 200
 func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
 	// protojson takes a value of an Any of Empty, Envoy does not.
-	if jsonOptions.Unmarshal(v.text, m) != nil || v.doc.source.byEnvoy && bytes.Contains(v.text, []byte("google.protobuf.Empty")) {
+	if v.doc.source.resolver().json().Unmarshal(v.text, m) != nil || v.doc.source.byEnvoy && bytes.Contains(v.text, []byte("google.protobuf.Empty")) {
 		proto.Reset(m)
 		if lost, ok = d.repaired(v, m); !ok {
 			return nil, false

@@ -127,7 +127,7 @@ var (
 func (d *decoder) readsAlike(v value, m proto.Message) {
 	if holdsOddDuration(v.text) {
 		tree := parseJSON(v.text)
-		xds.Walk(m, func(n *xds.Node) {
+		v.doc.source.resolver().Walk(m, func(n *xds.Node) {
 			if _, is := n.Message.(*durationpb.Duration); !is {
 				return
 			}
@@ -155,7 +155,7 @@ func (d *decoder) oddNumbers(v value, m proto.Message) {
 			d.report(v.findingIn(at, false, codeReadOtherwise, fmt.Sprintf("Envoy reads %s as text, not as a number", n.Value), "write the number in decimal or as 0x…"))
 		}
 	}
-	xds.Walk(m, func(n *xds.Node) {
+	v.doc.source.resolver().Walk(m, func(n *xds.Node) {
 		if isWrapper(n.Message.ProtoReflect().Descriptor()) {
 			check(n.Path())
 			return

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -21,26 +23,26 @@ import (
 )
 
 // resolver finds the types that an @type may name. Envoy refuses a URL without a
-// host, which protojson would take.
-type resolver struct{}
+// host, which protojson would take. The zero resolver finds those of the API.
+type resolver struct{ *xds.Registry }
 
-func (resolver) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
-	return protoregistry.GlobalTypes.FindMessageByName(name)
-}
-
-func (resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+func (r resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {
 	if strings.LastIndexByte(url, '/') < 1 {
 		return nil, protoregistry.NotFound
 	}
-	return protoregistry.GlobalTypes.FindMessageByURL(url)
+	return r.Registry.FindMessageByURL(url)
 }
 
-func (resolver) FindExtensionByName(name protoreflect.FullName) (protoreflect.ExtensionType, error) {
-	return protoregistry.GlobalTypes.FindExtensionByName(name)
+func (r resolver) json() protojson.UnmarshalOptions {
+	return protojson.UnmarshalOptions{Resolver: r, RecursionLimit: maxDepth}
 }
 
-func (resolver) FindExtensionByNumber(message protoreflect.FullName, n protoreflect.FieldNumber) (protoreflect.ExtensionType, error) {
-	return protoregistry.GlobalTypes.FindExtensionByNumber(message, n)
+func (r resolver) text() prototext.UnmarshalOptions {
+	return prototext.UnmarshalOptions{Resolver: r, RecursionLimit: maxDepth}
+}
+
+func (r resolver) binary() proto.UnmarshalOptions {
+	return proto.UnmarshalOptions{Resolver: r, RecursionLimit: maxDepth}
 }
 
 // protojson words its errors differently from build to build; what is relied on
@@ -93,14 +95,14 @@ func (v value) decodeError(m proto.Message, err error) diag.Diagnostic {
 	if place != nil {
 		path, key = pathAt(v.text, offsetOf(v.text, place.line, place.column))
 	}
-	return v.explain(reason, path, fieldOf(path), key, func() spot { return spotAt(v.text, m, steps(path)) })
+	return v.explain(reason, path, fieldOf(path), key, func() spot { return spotAt(v.doc.source.resolver(), v.text, m, steps(path)) })
 }
 
 // explain turns what protojson says of the value at a path of v, or where key is set of
 // the key there, into a finding. field is how the source writes the field's name, here
 // what the API says of the path.
 func (v value) explain(reason string, path xds.Path, field string, key bool, here func() spot) diag.Diagnostic {
-	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), mayBeSecret)}
+	said := said{field: field, secret: v.as != nil && v.as.t == xds.Secret || slices.ContainsFunc(steps(path), v.doc.source.mayBeSecret)}
 	e := explanation{code: codeInvalidValue, key: key}
 	switch {
 	case unknownField.MatchString(reason):
@@ -294,7 +296,7 @@ func (s *source) refusal() string {
 // findingIn is a finding at a path of v, or where key is set at the key there.
 func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help string) diag.Diagnostic {
 	f := v.doc.source.finding(code, v.doc.rangeOf(steps(v.path.Join(path)), key), message, help)
-	f.Sensitive = slices.ContainsFunc(steps(path), mayBeSecret)
+	f.Sensitive = slices.ContainsFunc(steps(path), v.doc.source.mayBeSecret)
 	f.Path = string(v.path.Join(path))
 	if v.as != nil && v.as.t != nil {
 		f.Path = string(path)
@@ -307,7 +309,7 @@ func (v value) findingIn(path xds.Path, key bool, code diag.Code, message, help 
 // reads over that, Envoy calls it corrupt and drops the whole file.
 func (d *decoder) brokenBase64(v value, m proto.Message) {
 	tree := parseJSON(v.text)
-	xds.Walk(m, func(n *xds.Node) {
+	v.doc.source.resolver().Walk(m, func(n *xds.Node) {
 		n.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 			if fd.Kind() != protoreflect.BytesKind || fd.IsList() || n.Name() == "google.protobuf.Any" {
 				return true

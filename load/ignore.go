@@ -11,8 +11,9 @@ import (
 )
 
 // ignored reports whether a pattern of Options.Ignore matches the path of a file or a folder
-// below the root.
+// below the root, or it is one of Options.Beside.
 func (l *Loader) ignored(below string) (is bool) {
+	is = slices.Contains(l.options.Beside, below)
 	for _, pattern := range l.options.Ignore {
 		if fspath.MatchesItself(pattern, below) {
 			is, l.matched[pattern] = true, true

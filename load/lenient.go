@@ -80,7 +80,7 @@ func (r rewriter) any(raw jsontext.Value, at xds.Path) jsontext.Value {
 		return raw
 	}
 	members, _ := objectOf(raw)
-	mt, err := resolver{}.FindMessageByURL(urlIn(members))
+	mt, err := r.value.doc.source.resolver().FindMessageByURL(urlIn(members))
 	if err != nil {
 		return raw
 	}

@@ -38,6 +38,8 @@ type Options struct {
 	// resources. A pattern with a slash is matched against the path below the
 	// root, one without against the base name.
 	Ignore []string
+	// Beside are paths, below the root, of files that are no resources, such as descriptor sets.
+	Beside []string
 	// Allow names folders outside the tree that links and relative names in it may
 	// lead to.
 	Allow []string

@@ -27,7 +27,7 @@ func (d *decoder) binarySource() {
 	doc := s.whole(s.content())
 	if s.isBootstrap {
 		b := &bootstrapv3.Bootstrap{}
-		if err := protoOptions.Unmarshal(doc.text, b); err != nil {
+		if err := s.resolver().binary().Unmarshal(doc.text, b); err != nil {
 			d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary Bootstrap", ""))
 			return
 		}
@@ -35,15 +35,13 @@ func (d *decoder) binarySource() {
 		return
 	}
 	m := &discoveryv3.DiscoveryResponse{}
-	if err := protoOptions.Unmarshal(doc.text, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
+	if err := s.resolver().binary().Unmarshal(doc.text, m); err != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
 		d.lose(s.finding(codeSyntax, fileRange(s.name), "not a binary DiscoveryResponse",
 			"Envoy would apply the part of it that can be read; make it with xdspub convert --to pb"))
 		return
 	}
 	d.decoded(value{doc: doc}, m)
 }
-
-var protoOptions = proto.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
 
 // decoded takes over what a message holds, of any kind that a document can be.
 func (d *decoder) decoded(v value, m proto.Message) {
@@ -110,13 +108,13 @@ func (d *decoder) packed(v value, a *anypb.Any) {
 }
 
 func (d *decoder) unpack(v value, a *anypb.Any) (proto.Message, bool) {
-	mt, err := resolver{}.FindMessageByURL(a.GetTypeUrl())
+	mt, err := v.doc.source.resolver().FindMessageByURL(a.GetTypeUrl())
 	if err != nil {
 		d.lose(v.unknownType(a.GetTypeUrl()))
 		return nil, false
 	}
 	m := mt.New().Interface()
-	if err := protoOptions.Unmarshal(a.GetValue(), m); err != nil {
+	if err := v.doc.source.resolver().binary().Unmarshal(a.GetValue(), m); err != nil {
 		d.lose(v.finding(codeSyntax, fmt.Sprintf("the bytes can't be read as %s", mt.Descriptor().FullName()), "write the resource again: it is damaged, or of another type"))
 		return nil, false
 	}
@@ -159,6 +157,7 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 		r.Meta.Resource = nil
 	}
 	r.Lost, r.Unset = lost, v.unset(m.ProtoReflect().Descriptor())
+	r.Registry = v.doc.source.envoy.Registry()
 	d.file.partial = d.file.partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))
 	if name != "" && xdstp.Canonical(name) != xdstp.Canonical(r.Name) && (r.Name != "" || !lost.Echoes(xds.Path(r.Type.Name))) {
 		f := r.Diagnostic(codeResourceWrapper.Name, xds.Path(r.Type.Name), fmt.Sprintf("the Resource wrapper says %q, the %s in it %q", name, r.Type.Noun, r.Name))

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"xdspub/diag"
 	"xdspub/envoyapi"
@@ -166,14 +165,8 @@ func (r *reader) special(md protoreflect.MessageDescriptor, n *jsonNode, p place
 
 // decodes tells why a text can't be read as a message of type md.
 func decodes(md protoreflect.MessageDescriptor, text []byte) error {
-	mt, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
-	if err != nil {
-		return err
-	}
-	return jsonOptions.Unmarshal(text, mt.New().Interface())
+	return resolver{}.json().Unmarshal(text, xds.New(md))
 }
-
-var jsonOptions = protojson.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
 
 // any reads the message in an Any.
 func (r *reader) any(n *jsonNode, p place) bool {
@@ -192,7 +185,7 @@ func (r *reader) any(n *jsonNode, p place) bool {
 	if json.Unmarshal(r.raw(at), &url) != nil || url == "" {
 		return r.fault(p.at("@type", "@type", nil), false, "@type field is not text")
 	}
-	mt, err := resolver{}.FindMessageByURL(url)
+	mt, err := r.v.doc.source.resolver().FindMessageByURL(url)
 	if err != nil {
 		r.lost.Add(p.path)
 		return r.fault(p.at("@type", "@type", nil), false, fmt.Sprintf("unable to resolve %q", url))
@@ -275,11 +268,10 @@ func (r *reader) payload(md protoreflect.MessageDescriptor, n *jsonNode, p place
 
 // emptyOf is the JSON of an empty message with a form of its own.
 func emptyOf(md protoreflect.MessageDescriptor) string {
-	mt, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
-	if err != nil || md.FullName() == "google.protobuf.Value" {
+	if md.FullName() == "google.protobuf.Value" {
 		return "null"
 	}
-	text, err := protojson.Marshal(mt.New().Interface())
+	text, err := protojson.Marshal(xds.New(md))
 	if err != nil {
 		return "null"
 	}
@@ -617,11 +609,7 @@ func readsAsValue(entry protoreflect.MessageDescriptor, raw jsontext.Value) erro
 
 // readsAs tells why protojson can't read a text as a whole field.
 func readsAs(fd protoreflect.FieldDescriptor, raw jsontext.Value) error {
-	mt, err := protoregistry.GlobalTypes.FindMessageByName(fd.ContainingMessage().FullName())
-	if err != nil {
-		return err
-	}
-	return jsonOptions.Unmarshal(fmt.Appendf(nil, `{%q:%s}`, fd.Name(), raw), mt.New().Interface())
+	return resolver{}.json().Unmarshal(fmt.Appendf(nil, `{%q:%s}`, fd.Name(), raw), xds.New(fd.ContainingMessage()))
 }
 
 // repaired decodes v into m as far as that can be done, and reports all that is wrong in
@@ -632,7 +620,7 @@ func (d *decoder) repaired(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	if len(text) == 0 {
 		return nil, false // reported
 	}
-	if err := jsonOptions.Unmarshal(text, m); err != nil {
+	if err := r.v.doc.source.resolver().json().Unmarshal(text, m); err != nil {
 		v.text = text
 		d.report(v.decodeError(m, err))
 		return nil, false

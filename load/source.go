@@ -82,13 +82,16 @@ func (s *source) forEnvoy(v *envoyapi.Version) *source {
 	return s
 }
 
+// resolver finds the types that may be in the source.
+func (s *source) resolver() resolver { return resolver{s.envoy.Registry()} }
+
 func (s *source) views() *sourceViews {
 	c := s.content()
 	return c.asked.get(func() *sourceViews {
 		return &sourceViews{
 			places:    sync.OnceValue(func() places { return placesOf(c.data) }),
 			text:      sync.OnceValue(func() string { return string(c.data) }),
-			sensitive: sync.OnceValue(func() bool { return sensitiveText(c.data) }),
+			sensitive: sync.OnceValue(func() bool { return s.sensitiveText(c.data) }),
 			urlNames: sync.OnceValue(func() bool {
 				return bytes.Contains(c.data, []byte(xdstp.Scheme)) || s.format == formatText && bytes.IndexByte(c.data, '\\') >= 0
 			}),
@@ -201,7 +204,7 @@ const longLine = 4 << 10
 // several resources on one line.
 func (s *source) shown(n int) (string, bool) {
 	text, ok := s.line(n)
-	if ok && s.sensitive() && (len(text) > longLine || sensitiveText([]byte(text))) {
+	if ok && s.sensitive() && (len(text) > longLine || s.sensitiveText([]byte(text))) {
 		return "", false
 	}
 	return text, ok
@@ -227,7 +230,7 @@ func (s *source) finding(code diag.Code, at diag.Range, message, help string) di
 // sensitiveText reports whether a text has a key whose value may be secret. Where
 // the text can't be parsed nobody can tell which lines belong to that key, so
 // none is printed.
-func sensitiveText(text []byte) bool {
+func (s *source) sensitiveText(text []byte) bool {
 	if bytes.Contains(text, []byte(xds.Secret.Message)) {
 		return true
 	}
@@ -238,7 +241,7 @@ func sensitiveText(text []byte) bool {
 		}
 		key := bytes.TrimRight(text[:i], " \t\r\n\"'")
 		key = key[bytes.LastIndexFunc(key, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })+1:]
-		if mayBeSecret(string(key)) {
+		if s.mayBeSecret(string(key)) {
 			return true
 		}
 		text = text[i+1:]
@@ -256,12 +259,12 @@ func (s *source) keyIn(name string) string {
 
 // mayBeSecret reports whether a key is that of a sensitive field, or of a value in
 // a DataSource: of private_kye: {inline_string: …} nothing else tells what it is.
-func mayBeSecret(key string) bool {
+func (s *source) mayBeSecret(key string) bool {
 	switch key {
 	case "inline_string", "inlineString", "inline_bytes", "inlineBytes":
 		return true
 	}
-	return xds.SensitiveFieldName(key)
+	return s.envoy.Registry().SensitiveFieldName(key)
 }
 
 // decode reads all that the source holds. The files that it names are read in t.

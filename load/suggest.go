@@ -21,13 +21,13 @@ type spot struct {
 }
 
 // spotAt follows a path of m, which is written as text, as far as types are known.
-func spotAt(text []byte, m proto.Message, tokens []string) spot {
+func spotAt(r resolver, text []byte, m proto.Message, tokens []string) spot {
 	node := parseJSON(text)
 	md := m.ProtoReflect().Descriptor()
 	var s spot
 	for i := 0; i < len(tokens) && md != nil; i++ {
 		if md.FullName() == "google.protobuf.Any" {
-			if md = payloadType(text, node); md == nil {
+			if md = payloadType(r, text, node); md == nil {
 				return spot{}
 			}
 		}
@@ -57,7 +57,7 @@ func spotAt(text []byte, m proto.Message, tokens []string) spot {
 }
 
 // payloadType is the message that the Any at a node says it holds.
-func payloadType(text []byte, node jsonNode) protoreflect.MessageDescriptor {
+func payloadType(r resolver, text []byte, node jsonNode) protoreflect.MessageDescriptor {
 	at := node.child("@type")
 	if at == nil {
 		return nil
@@ -66,7 +66,7 @@ func payloadType(text []byte, node jsonNode) protoreflect.MessageDescriptor {
 	if json.NewDecoder(strings.NewReader(string(text[at.value:]))).Decode(&url) != nil {
 		return nil
 	}
-	mt, err := resolver{}.FindMessageByURL(url)
+	mt, err := r.FindMessageByURL(url)
 	if err != nil {
 		return nil
 	}

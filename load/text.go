@@ -9,7 +9,6 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -47,13 +46,13 @@ func (d *decoder) textSource() {
 // that is wrong. It is false where nothing could be read.
 func (d *decoder) textInto(doc *document, m proto.Message) bool {
 	text := doc.text
-	err := prototextOptions.Unmarshal(text, m)
+	err := doc.source.resolver().text().Unmarshal(text, m)
 	if doc.tree().whole {
 		d.lost = make(map[xds.Path]xds.Lost)
 		r := textReader{d: d, doc: doc, root: m, sound: err == nil}
 		if text = r.read(); r.text != nil {
 			proto.Reset(m)
-			err = prototextOptions.Unmarshal(text, m)
+			err = doc.source.resolver().text().Unmarshal(text, m)
 		}
 	}
 	if err != nil {
@@ -64,8 +63,6 @@ func (d *decoder) textInto(doc *document, m proto.Message) bool {
 	}
 	return err == nil
 }
-
-var prototextOptions = prototext.UnmarshalOptions{Resolver: resolver{}, RecursionLimit: maxDepth}
 
 // textMessage is the message that the file says it holds.
 func (d *decoder) textMessage(doc *document) proto.Message {
@@ -80,7 +77,7 @@ func (d *decoder) textMessage(doc *document) proto.Message {
 		return &discoveryv3.DiscoveryResponse{}
 	}
 	name := string(doc.text[at[0]:at[1]])
-	mt, err := resolver{}.FindMessageByName(protoreflect.FullName(name))
+	mt, err := doc.source.resolver().FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
 		help, meant := doc.source.envoy.SuggestType(xds.URLPrefix + name)
 		f := doc.source.finding(codeUnknownType, doc.span(span{at[0], at[1]}), fmt.Sprintf("unknown message %q", name), help)
@@ -123,7 +120,7 @@ func (d *document) textError(m proto.Message, text []byte, err error) diag.Diagn
 		offset = offsetOf(text, place.line, place.column)
 	}
 	here, names := d.textSpot(m, offset)
-	said := said{field: "the value", secret: slices.ContainsFunc(names, mayBeSecret) || m.ProtoReflect().Descriptor().FullName() == xds.Secret.Message}
+	said := said{field: "the value", secret: slices.ContainsFunc(names, d.source.mayBeSecret) || m.ProtoReflect().Descriptor().FullName() == xds.Secret.Message}
 	if len(names) > 0 {
 		said.field = names[len(names)-1]
 	}
@@ -207,7 +204,7 @@ func (d *document) resourceAt(m proto.Message, offset int) (r diag.Resource, pat
 		switch {
 		case n.isType():
 			in, md = n, nil
-			if mt, err := (resolver{}).FindMessageByURL(n.url()); err == nil {
+			if mt, err := d.source.resolver().FindMessageByURL(n.url()); err == nil {
 				md = enter(mt.Descriptor())
 			}
 			continue
@@ -248,7 +245,7 @@ func (d *document) textSpot(m proto.Message, offset int) (spot, []string) {
 			s = spot{around: append(s.around, md)}
 		}
 		if n.isType() {
-			mt, err := resolver{}.FindMessageByURL(n.url())
+			mt, err := d.source.resolver().FindMessageByURL(n.url())
 			if err != nil {
 				return spot{}, names
 			}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"xdspub/diag"
@@ -37,6 +36,7 @@ type textPlace struct {
 	owner, path xds.Path
 	spot
 	secret bool
+	source *source
 }
 
 func (p textPlace) whole() xds.Path { return p.owner.Join(p.path) }
@@ -64,13 +64,13 @@ func (p textPlace) in(md protoreflect.MessageDescriptor) textPlace {
 
 func (p textPlace) at(name string, fd protoreflect.FieldDescriptor) textPlace {
 	p.path, p.field = p.path.Field(name), fd
-	p.secret = p.secret || mayBeSecret(name)
+	p.secret = p.secret || p.source.mayBeSecret(name)
 	return p
 }
 
 // read is the document without its faults.
 func (r *textReader) read() []byte {
-	r.fields(&r.doc.tree().textNode, textPlace{}.in(r.root.ProtoReflect().Descriptor()))
+	r.fields(&r.doc.tree().textNode, textPlace{source: r.doc.source}.in(r.root.ProtoReflect().Descriptor()))
 	if r.text != nil {
 		return r.text
 	}
@@ -197,7 +197,7 @@ func (r *textReader) any(n *textNode, p textPlace) {
 		r.blank(n, nil)
 		return
 	}
-	mt, err := resolver{}.FindMessageByURL(n.url())
+	mt, err := r.doc.source.resolver().FindMessageByURL(n.url())
 	switch {
 	case err != nil:
 		r.fault(n, n.nameSpan(r.doc.text), p, fmt.Sprintf("unable to resolve message [%s]", n.url()))
@@ -349,11 +349,7 @@ func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode) string
 	if owner.IsMapEntry() {
 		return "" // an entry can't be read alone
 	}
-	mt, err := protoregistry.GlobalTypes.FindMessageByName(owner.FullName())
-	if err != nil {
-		return ""
-	}
-	if err := prototextOptions.Unmarshal(text, mt.New().Interface()); err != nil {
+	if err := r.doc.source.resolver().text().Unmarshal(text, xds.New(owner)); err != nil {
 		reason, _ := cleaned(err)
 		if noColon := strings.HasPrefix(reason, "missing field separator"); !noColon && r.doc.source.byEnvoy && fd.Kind() == protoreflect.StringKind && r.lax(n) {
 			return ""

@@ -12,7 +12,7 @@ import (
 
 // Binary is the format for large snapshots: Envoy reads no other as fast. Since Envoy also takes
 // a damaged file without an error, all that is written is read back.
-var Binary = &Format{Name: "pb", message: xds.Marshal, resource: resourceBinary, response: responseBinary}
+var Binary = &Format{Name: "pb", message: messageBinary, resource: resourceBinary, response: responseBinary}
 
 // Field numbers of DiscoveryResponse and of Any.
 const (
@@ -23,7 +23,9 @@ const (
 	anyValue          = 2
 )
 
-func resourceBinary(m proto.Message, canonical []byte) ([]byte, error) {
+func messageBinary(g *xds.Registry, m proto.Message) ([]byte, error) { return g.Marshal(m) }
+
+func resourceBinary(_ *xds.Registry, m proto.Message, canonical []byte) ([]byte, error) {
 	return canonical, readsBack(m, canonical, canonical, proto.Unmarshal)
 }
 

@@ -19,7 +19,7 @@ func TestDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := resourceBinary(m, canonical); err != nil {
+		if _, err := resourceBinary(nil, m, canonical); err != nil {
 			t.Fatal(err)
 		}
 		for i := range canonical {

@@ -21,11 +21,11 @@ type Format struct {
 	// by nothing else, Envoy chooses the parser.
 	Name string
 
-	// message writes a message that stands by itself.
-	message func(m proto.Message) ([]byte, error)
+	// message writes a message that stands by itself. g has the types that are in it.
+	message func(g *xds.Registry, m proto.Message) ([]byte, error)
 	// resource writes a message as it stands in a response, so that a resource
 	// that does not change is never written again. canonical is its xds.Marshal.
-	resource func(m proto.Message, canonical []byte) ([]byte, error)
+	resource func(g *xds.Registry, m proto.Message, canonical []byte) ([]byte, error)
 	// response puts resources, all of one type and written by resource, into a
 	// DiscoveryResponse.
 	response func(version, typeURL string, resources [][]byte) ([]byte, error)
@@ -47,10 +47,10 @@ func FormatNamed(name string) *Format {
 	return nil
 }
 
-// Convert writes a DiscoveryResponse in this format. resources are the resources in it: findings
+// Convert writes a DiscoveryResponse in this format. g has the types that are in it, resources are the resources: findings
 // about what the format can't carry are about these, and then there is no output. Equal responses
 // give equal bytes, from run to run and from build to build.
-func (f *Format) Convert(response *discoveryv3.DiscoveryResponse, resources []*xds.Resource) ([]byte, diag.List) {
+func (f *Format) Convert(g *xds.Registry, response *discoveryv3.DiscoveryResponse, resources []*xds.Resource) ([]byte, diag.List) {
 	var list diag.List
 	if f.changes != nil {
 		for _, r := range resources {
@@ -60,7 +60,7 @@ func (f *Format) Convert(response *discoveryv3.DiscoveryResponse, resources []*x
 	if list.HasErrors() {
 		return nil, list.Sort()
 	}
-	data, err := f.message(response)
+	data, err := f.message(g, response)
 	if err != nil {
 		return nil, diag.List{{Code: codeUnencodable.Name, Message: fmt.Sprintf("can't be written as %s: %v", f.Name, err)}}
 	}

@@ -13,8 +13,8 @@ import (
 // JSON is the default format: people can read it, and Envoy refuses a damaged file.
 var JSON = &Format{Name: "json", message: messageJSON, resource: resourceJSON, response: responseJSON}
 
-func messageJSON(m proto.Message) ([]byte, error) {
-	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+func messageJSON(g *xds.Registry, m proto.Message) ([]byte, error) {
+	raw, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +28,8 @@ func messageJSON(m proto.Message) ([]byte, error) {
 
 // typedJSON returns a message as protojson writes it, with an @type and snake_case
 // names. Its spacing differs from build to build on purpose.
-func typedJSON(m proto.Message) ([]byte, error) {
-	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+func typedJSON(g *xds.Registry, m proto.Message) ([]byte, error) {
+	raw, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: g}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func typedJSON(m proto.Message) ([]byte, error) {
 	return append(typed, raw[1:]...), nil
 }
 
-func resourceJSON(m proto.Message, _ []byte) ([]byte, error) {
-	typed, err := typedJSON(m)
+func resourceJSON(g *xds.Registry, m proto.Message, _ []byte) ([]byte, error) {
+	typed, err := typedJSON(g, m)
 	if err != nil {
 		return nil, err
 	}

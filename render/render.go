@@ -456,7 +456,7 @@ func (r *Renderer) encode(res *xds.Resource) (*encoded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("can't be encoded: %w", err)
 	}
-	written, err := r.format.resource(res.Message(), canonical)
+	written, err := r.format.resource(res.Registry, res.Message(), canonical)
 	if err != nil {
 		return nil, fmt.Errorf("can't be written as %s: %w", r.format.Name, err)
 	}

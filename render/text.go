@@ -11,14 +11,14 @@ import (
 
 // Text is protobuf's text format, for those who compare or debug messages. Envoy reads it with a
 // parser of its own, so all that is written is read back.
-var Text = &Format{Name: "pb_text", message: func(m proto.Message) ([]byte, error) { return textLines(m, "") }, resource: resourceText, response: responseText}
+var Text = &Format{Name: "pb_text", message: func(g *xds.Registry, m proto.Message) ([]byte, error) { return textLines(g, m, "") }, resource: resourceText, response: responseText}
 
-func resourceText(m proto.Message, canonical []byte) ([]byte, error) {
-	body, err := textLines(m, "    ")
+func resourceText(g *xds.Registry, m proto.Message, canonical []byte) ([]byte, error) {
+	body, err := textLines(g, m, "    ")
 	if err != nil {
 		return nil, err
 	}
-	if err := readsBack(m, canonical, body, prototext.Unmarshal); err != nil {
+	if err := readsBack(m, canonical, body, prototext.UnmarshalOptions{Resolver: g}.Unmarshal); err != nil {
 		return nil, err
 	}
 	out := make([]byte, 0, len(body)+128)
@@ -27,8 +27,8 @@ func resourceText(m proto.Message, canonical []byte) ([]byte, error) {
 }
 
 // textLines returns the fields of a message, a line each.
-func textLines(m proto.Message, indent string) ([]byte, error) {
-	raw, err := prototext.MarshalOptions{Multiline: true, Indent: "  "}.Marshal(m)
+func textLines(g *xds.Registry, m proto.Message, indent string) ([]byte, error) {
+	raw, err := prototext.MarshalOptions{Multiline: true, Indent: "  ", Resolver: g}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}

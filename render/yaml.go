@@ -21,8 +21,8 @@ import (
 // boolean, a number or null.
 var YAML = &Format{Name: "yaml", message: messageYAML, resource: resourceYAML, response: responseYAML, changes: changedByYAML}
 
-func messageYAML(m proto.Message) ([]byte, error) {
-	raw, err := messageJSON(m)
+func messageYAML(g *xds.Registry, m proto.Message) ([]byte, error) {
+	raw, err := messageJSON(g, m)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func messageYAML(m proto.Message) ([]byte, error) {
 	return bytes.TrimLeft(y.out, " \n"), y.err // as if behind a key
 }
 
-func resourceYAML(m proto.Message, _ []byte) ([]byte, error) {
-	typed, err := typedJSON(m)
+func resourceYAML(g *xds.Registry, m proto.Message, _ []byte) ([]byte, error) {
+	typed, err := typedJSON(g, m)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func changedByYAML(r *xds.Resource) diag.List {
 		d.Help = "publish with --format json or --format pb; where the text is meant, put it in quotes"
 		list = append(list, d)
 	}
-	xds.Walk(r.Message(), func(n *xds.Node) {
+	r.Registry.Walk(r.Message(), func(n *xds.Node) {
 		if inTypedStruct(n) {
 			return // met already
 		}

@@ -18,6 +18,7 @@ import (
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
+	"xdspub/xds"
 )
 
 // Options says which status to report.
@@ -26,6 +27,8 @@ type Options struct {
 	Out string
 	// Admins are the Envoys to ask. Without any, the status is that of the directory alone.
 	Admins []*envoy.Admin
+	// Registry has the types that may be in the files; nil for those of the API.
+	Registry *xds.Registry
 }
 
 // tries bounds how often Of starts again because files moved meanwhile.
@@ -38,13 +41,13 @@ const tries = 5
 // interface is not an Envoy's, excludes statistics or belongs to an Envoy that reads another
 // directory. An Envoy that is down or does not answer in time is no error: the Report says so.
 func Of(ctx context.Context, o Options) (*Report, error) {
-	before, err := readDiskState(o.Out)
+	before, err := readDiskState(o)
 	if err != nil {
 		return nil, err
 	}
 	for n := 1; ; n++ {
 		r, wrong := before.report(ctx, o)
-		after, err := readDiskState(o.Out)
+		after, err := readDiskState(o)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -74,7 +77,8 @@ type diskState struct {
 	files    map[string]publish.Info
 }
 
-func readDiskState(out string) (*diskState, error) {
+func readDiskState(o Options) (*diskState, error) {
+	out := o.Out
 	switch info, err := os.Stat(out); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("output directory %s: no such directory; render and watch make it", out)
@@ -98,7 +102,9 @@ func readDiskState(out string) (*diskState, error) {
 	if format == nil {
 		return nil, fmt.Errorf("%s was published in the format %q, which this program does not know", out, m.manifest.Format)
 	}
-	m.out = published.New(published.Options{Dir: out, EnvoyPath: m.manifest.EnvoyPath, Format: format})
+	files := published.Options{Dir: out, EnvoyPath: m.manifest.EnvoyPath, Format: format}
+	files.Envoy = files.Envoy.With(o.Registry)
+	m.out = published.New(files)
 	m.files, err = published.Files(out, format)
 	return m, err
 }

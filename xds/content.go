@@ -116,7 +116,7 @@ func (f *Facts) brief() (b brief) {
 func (r *Resource) Facts() *Facts {
 	c := r.content()
 	if c.facts.Load() == nil {
-		_ = c.walk(context.Background(), func(*Node) {}) // which does not end
+		_ = c.walk(context.Background(), r.Registry, func(*Node) {}) // which does not end
 	}
 	return c.facts.Load()
 }

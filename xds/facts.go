@@ -68,16 +68,16 @@ func (f *Facts) note(n *Node) {
 // Walk calls the function Walk for the resource's message. The first Walk of a resource finds its
 // Facts as well. Where ctx ends, the walk ends and returns the error of ctx.
 func (r *Resource) Walk(ctx context.Context, visit func(*Node)) error {
-	return r.content().walk(ctx, visit)
+	return r.content().walk(ctx, r.Registry, visit)
 }
 
-func (c *content) walk(ctx context.Context, visit func(*Node)) error {
+func (c *content) walk(ctx context.Context, registry *Registry, visit func(*Node)) error {
 	f, each := c.facts.Load(), visit
 	if f == nil {
 		f = &Facts{}
 		each = func(n *Node) { f.note(n); visit(n) }
 	}
-	w := walker{visit: func(n *Node) bool { each(n); return false }, ctx: ctx}
+	w := walker{registry: registry, visit: func(n *Node) bool { each(n); return false }, ctx: ctx}
 	w.walk(&Node{Message: c.message})
 	if w.ended == nil {
 		c.facts.Store(f)
@@ -93,7 +93,7 @@ func (c *content) walk(ctx context.Context, visit func(*Node)) error {
 func (r *Resource) Edit(edit func(*Node) bool) (changed bool) {
 	var visited []*Node
 	c := r.content()
-	w := walker{visit: func(n *Node) bool { visited = append(visited, n); return edit(n) }, pack: true}
+	w := walker{registry: r.Registry, visit: func(n *Node) bool { visited = append(visited, n); return edit(n) }, pack: true}
 	changed = w.walk(&Node{Message: c.message})
 	r.Packed = true
 	if w.restructured { // the nodes stand in what is no longer there

@@ -6,7 +6,6 @@ import (
 	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -28,10 +27,4 @@ func PayloadType(a *anypb.Any) protoreflect.FullName {
 // NameInURL returns the message name in a type URL.
 func NameInURL(url string) protoreflect.FullName {
 	return protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
-}
-
-// IsKnownType reports whether the API has the message that a type URL names.
-func IsKnownType(url string) bool {
-	_, err := protoregistry.GlobalTypes.FindMessageByName(NameInURL(url))
-	return err == nil
 }

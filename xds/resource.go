@@ -52,6 +52,8 @@ type Resource struct {
 	// DeliveredBy is StaticResources or the path of a file, in a Snapshot from a bootstrap:
 	// an Envoy can get several resources of one Key.
 	DeliveredBy string
+	// Registry has the types that its Anys may hold; nil for those of the API.
+	Registry *Registry
 	// Packed means that all payloads in the message are in the form of Marshal, as protojson
 	// packs them.
 	Packed bool
@@ -102,7 +104,7 @@ func ResourceOf(k Key, m proto.Message) *Resource {
 // bound.
 func (r *Resource) With(m proto.Message) *Resource {
 	with := ResourceOf(r.Key, m)
-	with.Origin, with.Meta, with.Lost, with.Unset, with.DeliveredBy = r.Origin, r.Meta, r.Lost, r.Unset, r.DeliveredBy
+	with.Origin, with.Meta, with.Lost, with.Unset, with.DeliveredBy, with.Registry = r.Origin, r.Meta, r.Lost, r.Unset, r.DeliveredBy, r.Registry
 	return with
 }
 
@@ -112,7 +114,7 @@ func (r *Resource) Canonical() ([]byte, error) {
 	if b := r.canonical.Load(); b != nil {
 		return *b, nil
 	}
-	marshal := Marshal
+	marshal := r.Registry.Marshal
 	if f := r.Facts(); !f.holdsAny || r.Packed && !f.otherURL {
 		marshal = marshalPacked
 	}

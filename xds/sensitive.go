@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 )
 
 // holdsSecret reports whether the node's message carries secret content itself: a field that
@@ -67,7 +68,8 @@ func holdsContent(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 
 func sensitiveFields(md protoreflect.MessageDescriptor) (fields []protoreflect.FieldDescriptor) {
 	for i := range md.Fields().Len() {
-		if fd := md.Fields().Get(i); proto.GetExtension(fd.Options(), udpaannotations.E_Sensitive).(bool) {
+		fd := md.Fields().Get(i)
+		if o, _ := fd.Options().(*descriptorpb.FieldOptions); o.GetDebugRedact() || proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) {
 			fields = append(fields, fd)
 		}
 	}
@@ -106,6 +108,21 @@ var sensitiveNames = sync.OnceValue(func() map[string]bool {
 	})
 	return names
 })
+
+// SensitiveFieldName is the function SensitiveFieldName for the user's own types, too.
+func (g *Registry) SensitiveFieldName(name string) bool {
+	return SensitiveFieldName(name) || g != nil && g.sensitive[name]
+}
+
+// ownSensitiveNames returns the names of sensitive fields of messages, and of those in them.
+func ownSensitiveNames(list protoreflect.MessageDescriptors, names map[string]bool) {
+	for i := range list.Len() {
+		for _, fd := range sensitiveFields(list.Get(i)) {
+			names[string(fd.Name())], names[fd.JSONName()] = true, true
+		}
+		ownSensitiveNames(list.Get(i).Messages(), names)
+	}
+}
 
 // IsFieldName reports whether any message of the API has a field of that name, in
 // its proto or JSON form.

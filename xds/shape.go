@@ -199,13 +199,16 @@ func (s *slot) value(message reflect.Value) reflect.Value {
 }
 
 // all is the Search for messages of any type.
-var all = &Search{}
+var all = &Search{whole: true}
 
 // fields returns the fields of md that lead to wanted messages, or to an Any that may
 // hold one, in the order of the API.
 func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
-	if s == all {
+	switch {
+	case s == all:
 		return messageFields(md)
+	case s.whole:
+		return fieldsOfMessages(md)
 	}
 	var fields []protoreflect.FieldDescriptor
 	for _, fd := range messageFields(md) {
@@ -216,13 +219,19 @@ func (s *Search) fields(md protoreflect.MessageDescriptor) []protoreflect.FieldD
 	return fields
 }
 
-// messageFields returns the fields of md that hold messages, in the order of the API. The answer
-// is kept: a Search asks often for the same.
+// messageFields is fieldsOfMessages of a message of the API. The answer is kept: a Search asks often
+// for the same.
 func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if known, ok := fieldsOf.Load(md); ok {
 		return known.([]protoreflect.FieldDescriptor)
 	}
-	var fields []protoreflect.FieldDescriptor
+	fields := fieldsOfMessages(md)
+	fieldsOf.Store(md, fields)
+	return fields
+}
+
+// fieldsOfMessages returns the fields of md that hold messages, in the order of the API.
+func fieldsOfMessages(md protoreflect.MessageDescriptor) (fields []protoreflect.FieldDescriptor) {
 	if !strings.HasPrefix(string(md.FullName()), "google.protobuf.") { // Duration, Struct, …: leaves
 		for i := range md.Fields().Len() {
 			if fd := md.Fields().Get(i); fd.Message() != nil && held(fd) != nil {
@@ -230,7 +239,6 @@ func messageFields(md protoreflect.MessageDescriptor) []protoreflect.FieldDescri
 			}
 		}
 	}
-	fieldsOf.Store(md, fields)
 	return fields
 }
 

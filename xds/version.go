@@ -12,10 +12,16 @@ import (
 // Fields stand in order, maps are sorted, and the payload of every Any is in canonical form too,
 // where it had the bytes that its source format gave it.
 func Marshal(m proto.Message) ([]byte, error) {
+	var api *Registry
+	return api.Marshal(m)
+}
+
+// Marshal is the function Marshal where payloads may be of the user's own types.
+func (g *Registry) Marshal(m proto.Message) ([]byte, error) {
 	if Contains(m, isAny) {
 		m = proto.Clone(m)
 		// A TypedStruct stays one: what it stands for is another message on the wire.
-		w := walker{visit: func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() }, shallow: true}
+		w := walker{registry: g, visit: func(n *Node) bool { return n.Name() != "google.protobuf.Any" && n.payload() }, shallow: true}
 		w.walk(&Node{Message: m})
 	}
 	return marshalPacked(m)

@@ -5,17 +5,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -169,8 +166,8 @@ var ProtocolOptions = map[string]protoreflect.FullName{
 
 // Walk calls visit for m and every message below it, parents first, through Any
 // and TypedStruct. It walks lists and maps in order, so that two runs visit the same nodes
-// in the same order. A payload that can't be read is a Node with Err. visit must not change
-// a Node.
+// in the same order. A payload that can't be read, or is of one of the user's own types (Registry.Walk),
+// is a Node with Err. visit must not change a Node.
 func Walk(m proto.Message, visit func(*Node)) {
 	all.Walk(m, visit)
 }
@@ -178,6 +175,7 @@ func Walk(m proto.Message, visit func(*Node)) {
 // Search is a Walk for messages of some types. It skips fields that can hold none of them,
 // most of the endpoints of a cluster for example.
 type Search struct {
+	whole  bool // all messages are wanted
 	wanted []protoreflect.FullName
 	shapes sync.Map // protoreflect.MessageDescriptor → *shape
 }
@@ -223,8 +221,9 @@ const maxPayloads = 100
 var errTooDeep = errors.New("nested too deeply")
 
 type walker struct {
-	visit   func(*Node) bool
-	shallow bool // TypedStructs are not looked into
+	visit    func(*Node) bool
+	registry *Registry // of payloads
+	shallow  bool      // TypedStructs are not looked into
 	// pack packs all payloads in the form of Marshal, but for those whose type URL
 	// Marshal writes in another way: rules have yet to see that.
 	pack bool
@@ -259,11 +258,11 @@ func (w *walker) walk(n *Node) (changed bool) {
 	switch m := n.Message.(type) {
 	case *anypb.Any:
 		if m.GetTypeUrl() != "" {
-			payload, n.Err = m.UnmarshalNew()
+			payload, n.Err = w.registry.unpack(m)
 		}
 	case *xdstypev3.TypedStruct, *udpatypev1.TypedStruct, *structpb.Struct:
 		if url, value, ok := structFor(m, n.OptionsType()); ok && !w.shallow {
-			payload, n.Err = fromStruct(url, value)
+			payload, n.Err = w.registry.ofStruct(url, value)
 		}
 	}
 	if n.payloads >= maxPayloads {
@@ -271,7 +270,8 @@ func (w *walker) walk(n *Node) (changed bool) {
 	}
 	changed = w.visit(n)
 	if payload != nil && n.Err == nil {
-		child := &Node{Message: payload, Parent: n, payloads: n.payloads + 1, shape: shape.search.shapeOf(payload.ProtoReflect().Descriptor())}
+		md := payload.ProtoReflect().Descriptor()
+		child := &Node{Message: payload, Parent: n, payloads: n.payloads + 1, shape: w.registry.searchFor(md, shape.search).shapeOf(md)}
 		edited := w.walk(child)
 		if edited || w.pack {
 			w.restructured = n.replace(child, edited) || w.restructured
@@ -307,8 +307,8 @@ func (n *Node) replace(child *Node, edited bool) (restructured bool) {
 	case !ok || !edited && hasOtherURL(a):
 		return false
 	}
-	// Marshal can't fail: v3 messages have no required fields, and the strings
-	// in them were decoded before.
+	// Marshal can't fail: required fields, which v3 messages do not have, and the strings in it
+	// were decoded before.
 	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
 	if edited || !bytes.Equal(a.Value, value) {
 		a.Value = value
@@ -324,7 +324,7 @@ func hasOtherURL(a *anypb.Any) bool {
 	return url[:strings.LastIndexByte(url, '/')+1] != URLPrefix
 }
 
-// Unpack returns the message that an Any holds, or that the TypedStruct in it stands
+// Unpack returns the message of the API that an Any holds, or that the TypedStruct in it stands
 // for; nil where it can't be read.
 func Unpack(a *anypb.Any) proto.Message { return unpack(a, "") }
 
@@ -337,7 +337,8 @@ func UnpackOptions(options map[string]*anypb.Any, key string) proto.Message {
 func unpack(a *anypb.Any, url string) proto.Message {
 	m, err := a.UnmarshalNew()
 	if url, value, ok := structFor(m, url); ok {
-		m, err = fromStruct(url, value)
+		var api *Registry
+		m, err = api.ofStruct(url, value)
 	}
 	if err != nil {
 		return nil
@@ -357,26 +358,6 @@ func structFor(m proto.Message, options string) (url string, value *structpb.Str
 		return options, s, options != ""
 	}
 	return "", nil, false
-}
-
-// fromStruct returns the message that a TypedStruct stands for, as Envoy converts it.
-func fromStruct(url string, value *structpb.Struct) (proto.Message, error) {
-	mt, err := protoregistry.GlobalTypes.FindMessageByURL(url)
-	if err != nil {
-		return nil, fmt.Errorf("unknown type %q", url)
-	}
-	m := mt.New().Interface()
-	if value == nil {
-		return m, nil
-	}
-	b, err := protojson.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	if err := protojson.Unmarshal(b, m); err != nil {
-		return nil, err
-	}
-	return m, nil
 }
 
 func sortedKeys(m protoreflect.Map) []protoreflect.MapKey {

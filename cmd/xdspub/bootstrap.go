@@ -27,6 +27,9 @@ func noSourceFlags(c *cli.Context) error {
 		return nil
 	}
 	for _, name := range flagNames(sourceFlags()) {
+		if name == "descriptor-set" && c.IsSet("from") {
+			continue // it is for that, too
+		}
 		if c.IsSet(name) && os.Getenv(env(name)[0]) == "" {
 			return usagef("--%s is for SRC, a source tree, and none is given", name)
 		}

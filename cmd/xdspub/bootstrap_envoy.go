@@ -123,7 +123,12 @@ func readBase(c *cli.Context, o *bootstrap.EnvoyOptions) (*bootstrap.Base, error
 	if !c.IsSet("from") {
 		return nil, nil
 	}
+	own, err := readOwnTypes(values{c: c})
+	if err != nil {
+		return nil, err
+	}
 	in, err := load.Open(name)
+	in.Envoy = in.Envoy.With(own.registry)
 	switch {
 	case err != nil:
 		return nil, err
@@ -173,12 +178,16 @@ func envoyText(c *cli.Context, o bootstrap.EnvoyOptions, base *bootstrap.Base) (
 // judgeBootstrap judges a bootstrap that is not written yet. What is wrong in the base of it has its
 // place there.
 func judgeBootstrap(c *cli.Context, draft load.Input, base *bootstrap.Base) (*check.Result, error) {
-	checked, err := check.Bootstrap(c.Context, check.BootstrapOptions{Draft: &draft})
+	rules := check.Rules{}
+	if base != nil {
+		rules.Envoy = base.Input().Envoy
+	}
+	checked, err := check.Bootstrap(c.Context, check.BootstrapOptions{Rules: rules, Draft: &draft})
 	if err != nil || base == nil {
 		return checked, err
 	}
 	of := base.Input()
-	was, err := check.Bootstrap(c.Context, check.BootstrapOptions{Draft: &of})
+	was, err := check.Bootstrap(c.Context, check.BootstrapOptions{Rules: rules, Draft: &of})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ Examples:
   xdspub convert --to yaml --output cds.yaml /var/lib/xds/cds/cds.pb`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "format to write: `" + strings.Join(formatNames(), "|") + "` (required)"},
+			descriptorSetFlag(),
 			stdinFormatFlag(),
 			&cli.StringFlag{Category: groupPrint, Name: "output", Value: "-", Usage: "write to `FILE` (- is standard output)"},
 			maxFindingsFlag(),
@@ -50,6 +51,10 @@ func convertAction(c *cli.Context) error {
 	if err := stdinFormatUsed(c); err != nil {
 		return err
 	}
+	own, err := readOwnTypes(values{c: c})
+	if err != nil {
+		return err
+	}
 	var in load.Input
 	if name == "-" {
 		in, err = standardInput(c)
@@ -59,13 +64,14 @@ func convertAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	in.Envoy = in.Envoy.With(own.registry)
 	response, result := load.Response(in)
 	checked := &check.Result{Line: result.Line}
 	checked.Add(result.Diagnostics)
 	var data []byte
 	if response != nil {
 		var list diag.List
-		data, list = format.Convert(response, result.Resources())
+		data, list = format.Convert(own.registry, response, result.Resources())
 		checked.Add(list)
 	}
 	printFindings(c, checked, !checked.Accepted())

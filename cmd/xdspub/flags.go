@@ -29,6 +29,7 @@ func sourceFlags() []cli.Flag {
 		&cli.StringSliceFlag{Category: groupSource, Name: "ignore", EnvVars: env("ignore"), Usage: "skip files and folders of the tree that match the glob `PATTERN`: by name, or, if it has a /, by path in the tree"},
 		&cli.StringSliceFlag{Category: groupSource, Name: "allow-path", EnvVars: env("allow-path"), Usage: "allow links and relative paths of the tree to lead into `DIR`, which is outside of it"},
 		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: resources of the tree may refer to its static resources"},
+		descriptorSetFlag(),
 		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree with no resources; publishing it removes every listener and cluster from Envoy", DisableDefaultText: true},
 		&cli.StringSliceFlag{Category: groupRules, Name: "profile", EnvVars: env("profile"), Usage: "judge for clients of this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve and bootstrap envoy, grpc for bootstrap grpc, else envoy-file; envoy-file is always one with --out)"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "envoy-version", EnvVars: env("envoy-version"), Usage: "judge for Envoys of this version: `" + strings.Join(check.EnvoyReleases(), "|") + "`; if it is repeated, what one of them lacks is an error (default: the latest)"},
@@ -94,8 +95,8 @@ func watchFlags() []cli.Flag {
 func sourceOptions(v values, source string, usual ...string) (check.Options, error) {
 	o := check.Options{
 		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), IgnoredAt: v.at["ignore"].Places(), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
-		Bootstrap: value(v, "bootstrap", v.c.Path),
-		Rules:     check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice), Profiles: value(v, "profile", v.c.StringSlice)},
+		Bootstrap: value(v, "bootstrap", v.c.Path), DescriptorSets: v.own.sets.Files,
+		Rules: check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice), Profiles: value(v, "profile", v.c.StringSlice)},
 	}
 	for _, name := range o.Profiles {
 		if !slices.Contains(check.Profiles(), name) {
@@ -113,6 +114,7 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 	if o.Envoy, unknown, ok = check.EnvoyOf(value(v, "envoy-version", v.c.StringSlice)); !ok {
 		return o, v.invalid("envoy-version", unknown, oneOf(check.EnvoyReleases(), ""))
 	}
+	o.Envoy = o.Envoy.With(v.own.registry)
 	for _, pattern := range o.Ignore {
 		if _, err := filepath.Match(pattern, ""); err != nil {
 			return o, v.invalid("ignore", pattern, "write a glob pattern such as *.conf or old/*")

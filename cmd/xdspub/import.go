@@ -47,6 +47,7 @@ Examples:
 Exit status: 0 written, 1 errors in SRC, 2 wrong usage, 3 could not run.`,
 		Flags: []cli.Flag{
 			&cli.PathFlag{Category: groupSource, Name: "root", Usage: "`DIR` that Envoy is started in, where relative paths begin (default: the current one)"},
+			descriptorSetFlag(),
 			maxFindingsFlag(),
 			colorFlag(),
 		},
@@ -91,11 +92,16 @@ func importAction(c *cli.Context) error {
 // importFrom imports a file or a running Envoy, and returns the mode of what is to be written.
 func importFrom(c *cli.Context, name string) (*importer.Imported, os.FileMode, error) {
 	options := importer.Options{Root: c.Path("root")}
+	own, err := readOwnTypes(values{c: c})
+	if err != nil {
+		return nil, 0, err
+	}
 	if !isAdmin(name) {
 		in, err := load.Open(name)
 		if err != nil {
 			return nil, 0, err
 		}
+		in.Envoy = in.Envoy.With(own.registry)
 		return importer.Import(in, options), modeOf(name, ""), nil
 	}
 	admin, err := envoy.NewAdmin(name)
@@ -112,7 +118,9 @@ func importFrom(c *cli.Context, name string) (*importer.Imported, os.FileMode, e
 		return nil, 0, err
 	}
 	stop() // a second signal, and all from now on, end the process
-	return importer.Dump(load.Input{Name: name + "/config_dump", Format: "json", Data: data}, options), 0o600, nil
+	dump := load.Input{Name: name + "/config_dump", Format: "json", Data: data}
+	dump.Envoy = dump.Envoy.With(own.registry)
+	return importer.Dump(dump, options), 0o600, nil
 }
 
 // isAdmin reports whether SRC is an admin interface, rather than a file.

@@ -35,7 +35,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
-			return os.CopyFS(filepath.Join(e.WorkDir, "src"), os.DirFS("testdata/tree"))
+			return errors.Join(
+				os.CopyFS(filepath.Join(e.WorkDir, "src"), os.DirFS("testdata/tree")),
+				os.CopyFS(filepath.Join(e.WorkDir, "own"), os.DirFS("../../examples/own-types/config")),
+			)
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

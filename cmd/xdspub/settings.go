@@ -22,7 +22,16 @@ var trusted = []string{"allow-path", "bootstrap", "out", "group", "grpc", "http"
 
 // settings reads the settings file of a source tree, if there is one.
 func settings(c *cli.Context, source string) (values, error) {
-	v := values{c, map[string]any{}, map[string]load.Setting{}}
+	v, err := settingsFile(c, source)
+	if err == nil {
+		v.own, err = readOwnTypes(v)
+	}
+	return v, err
+}
+
+// settingsFile is settings without what other files say.
+func settingsFile(c *cli.Context, source string) (values, error) {
+	v := values{c: c, file: map[string]any{}, at: map[string]load.Setting{}}
 	name, ofTree := c.Path("config"), false
 	read := load.Config
 	if name == "" {
@@ -40,6 +49,9 @@ func settings(c *cli.Context, source string) (values, error) {
 		return v, fmt.Errorf("read the file of --config: %w", err)
 	case err != nil:
 		return v, err
+	}
+	if ofTree {
+		v.tree = source
 	}
 	flags := settingFlags()
 	for _, s := range list {

@@ -64,7 +64,11 @@ func statusAction(c *cli.Context) error {
 	if name := setFlag(c, askedServeFlags()); name != "" {
 		return usagef("--%s needs --serve ADDR: it says how that is asked", name)
 	}
-	var err error
+	own, err := readOwnTypes(values{c: c})
+	if err != nil {
+		return err
+	}
+	o.Registry = own.registry
 	if o.Admins, err = admins(values{c: c}); err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ type values struct {
 	c    *cli.Context
 	file map[string]any          // the settings that no flag and no variable overrides
 	at   map[string]load.Setting // where they stand
+	tree string                  // whose own settings file it is; empty for any other
+	own  ownTypes
 }
 
 // value is that of one flag. lookup is the context's for flags of its kind, such

@@ -127,7 +127,7 @@ func reload(v *values, o controller.Options, options optionsOf) (_ controller.Op
 	if _, ok := is.file["out"]; !ok && v.file["out"] != nil {
 		is.file["out"] = v.file["out"] // a watch can't be without
 	}
-	if reflect.DeepEqual(is.file, v.file) {
+	if reflect.DeepEqual(is.file, v.file) && is.own.digest == v.own.digest {
 		return o, false, nil
 	}
 	log := o.Log

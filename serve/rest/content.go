@@ -151,7 +151,7 @@ func encode(r *xds.Resource) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(&anypb.Any{TypeUrl: r.Type.URL(), Value: body})
+	text, err := protojson.MarshalOptions{UseProtoNames: true, Resolver: r.Registry}.Marshal(&anypb.Any{TypeUrl: r.Type.URL(), Value: body})
 	if err != nil {
 		return nil, err
 	}

@@ -69,9 +69,9 @@ func checkTypeURLs(p *validate.Pass, n *xds.Node, source *corev3.ExtensionConfig
 		return
 	}
 	for i, url := range source.GetTypeUrls() {
-		if _, ok := p.Envoy.ExtensionOf(category, xds.NameInURL(url)); !ok {
+		if _, ok := p.Envoy.ExtensionOf(category, xds.NameInURL(url)); !ok && !p.Envoy.Registry().Owns(xds.NameInURL(url)) {
 			f := validate.Finding{Path: n.Path().Field("type_urls").Index(i), Message: fmt.Sprintf("type %q does not configure %s", url, kind(category))}
-			if !xds.IsKnownType(url) {
+			if !p.Envoy.Registry().Knows(url) {
 				suggestType(p.Envoy, &f, url)
 			}
 			p.Report(f)

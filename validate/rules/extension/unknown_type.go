@@ -55,9 +55,9 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 		}
 		f.Message = fmt.Sprintf("%s has no \"@type\"", n.Field().Name())
 		f.Help = `add one, such as "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
-	case n.Err != nil && xds.IsKnownType(a.GetTypeUrl()):
+	case n.Err != nil && p.Envoy.Registry().Knows(a.GetTypeUrl()):
 		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), xds.NameInURL(a.GetTypeUrl()), n.Err)
-	case n.Err != nil || !p.Envoy.Holds(xds.NameInURL(a.GetTypeUrl())):
+	case n.Err != nil || !p.Envoy.Takes(xds.NameInURL(a.GetTypeUrl())):
 		f.Message = fmt.Sprintf("unknown type %q", a.GetTypeUrl())
 		suggestType(p.Envoy, &f, a.GetTypeUrl())
 	default:
@@ -110,7 +110,8 @@ func goesUnknown(v *envoyapi.Version, n *xds.Node) bool {
 		case *routev3.ClusterSpecifierPlugin:
 			optional = m.GetIsOptional()
 		case *clusterv3.LoadBalancingPolicy_Policy:
-			picked, _ := v.PickPolicy(config.Parent.Parent.Message.(*clusterv3.LoadBalancingPolicy))
+			policies, _ := xds.Enclosing[*clusterv3.LoadBalancingPolicy](config.Parent)
+			picked, _ := v.PickPolicy(policies)
 			return picked != nil && picked != m
 		}
 	}
@@ -121,13 +122,13 @@ func checkTypedStruct(p *validate.Pass, n *xds.Node, url string) {
 	if facts.Inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata") || goesUnknown(p.Envoy, n) {
 		return
 	}
-	if (url == "" || !xds.IsKnownType(url)) && n.Parent.Name() == "google.protobuf.Any" && isOptional(n.Parent) {
+	if (url == "" || !p.Envoy.Registry().Knows(url)) && n.Parent.Name() == "google.protobuf.Any" && isOptional(n.Parent) {
 		return
 	}
 	switch {
 	case url == "":
 		p.Report(validate.Finding{Path: n.Path(), Eager: true, Message: "TypedStruct has no type_url", Help: "add the type_url of the message in value"})
-	case !p.Envoy.Holds(xds.NameInURL(url)):
+	case !p.Envoy.Takes(xds.NameInURL(url)):
 		f := validate.Finding{Path: n.Path().Field("type_url"), Eager: true, Message: fmt.Sprintf("unknown type %q", url)}
 		suggestType(p.Envoy, &f, url)
 		p.Report(f)

@@ -301,7 +301,7 @@ func othersServe(p *validate.LookupPass, n *xds.Node) bool {
 			return slices.ContainsFunc(m.GetClusters(), func(name string) bool { return p.Exists(xds.Cluster, name) })
 		})
 	case *compositev3.ClusterConfig_ClusterEntry:
-		around := n.Parent.Message.(*compositev3.ClusterConfig)
+		around, _ := n.Parent.Message.(*compositev3.ClusterConfig) // nil in one of the user's own types
 		return validate.Once(&p.Pass, membersOf{around}, func() bool {
 			return slices.ContainsFunc(around.GetClusters(), func(e *compositev3.ClusterConfig_ClusterEntry) bool { return p.Exists(xds.Cluster, e.GetName()) })
 		})
