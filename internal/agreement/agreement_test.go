@@ -74,7 +74,7 @@ func TestAgreement(t *testing.T) {
 		c.found = make(map[string]findings)
 		for side := range c.sides {
 			work <- func() {
-				f, err := c.judge(side, t.TempDir(), certs)
+				f, err := c.judge(side, t.TempDir(), certs, check.Rules{})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
@@ -174,8 +174,8 @@ func read(t *testing.T) (cases []*testCase) {
 	return cases
 }
 
-// judge validates one side in a directory of its own.
-func (c *testCase) judge(side, dir, certs string) (findings, error) {
+// judge validates one side by rules in a directory of its own.
+func (c *testCase) judge(side, dir, certs string, rules check.Rules) (findings, error) {
 	files := map[string][]byte{"boot.yaml": c.boot}
 	for _, name := range []string{"cds.yaml", "lds.yaml"} { // those that the bootstrap names have to be there
 		files["xds/"+name] = []byte("resources: []\n")
@@ -194,10 +194,10 @@ func (c *testCase) judge(side, dir, certs string) (findings, error) {
 	if err := os.Symlink(certs, filepath.Join(dir, "certs")); err != nil {
 		return findings{}, err
 	}
+	rules.Disable = append(rules.Disable, "shared-directory") // all files of the cases stand in one
 	checked, err := check.Bootstrap(context.Background(), check.BootstrapOptions{
 		Path: filepath.Join(dir, "boot.yaml"), Root: dir,
-		// All files of the cases stand in one directory.
-		Rules: check.Rules{Disable: []string{"shared-directory"}},
+		Rules: rules,
 	})
 	if err != nil {
 		return findings{}, err

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xdspub/envoyapi"
 )
 
 // sums count sides by what Envoy did.
@@ -40,6 +42,46 @@ func (s sums) of(c *testCase, side string) *sum {
 		s[key] = &sum{excused: make(map[string]int)}
 	}
 	return s[key]
+}
+
+// olderEnvoys is the part about the older Envoys.
+func olderEnvoys(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/versions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, excused := make(map[string]int), make(map[string]int) // by release and what it does
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); words[0] != "#" {
+			counts[words[0]+" "+words[1]]++
+		}
+	}
+	var b strings.Builder
+	b.WriteString(`
+## Older Envoys
+
+The same sides, and each older Envoy that ` + "`--envoy-version`" + ` knows, asked by ` + "`--mode validate`" + `:
+` + "`internal/agreement/testdata/versions.txt`" + ` lists where it does what 1.40 does not. What an older
+Envoy refuses, validate finds for its version.
+
+| | refuses, and 1.40 takes it | found | takes, and 1.40 refuses it | stricter than that Envoy |
+|---|---|---|---|---|
+`)
+	all := reasons(t, "versions-otherwise")
+	for line := range all {
+		words := strings.Fields(line)
+		excused[words[0]+" "+words[1]]++
+	}
+	for _, v := range slices.Backward(envoyapi.Versions[1:]) {
+		refuses, takes := counts[v.Name+" refuses"], counts[v.Name+" takes"]
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", v.Name, refuses, refuses-excused[v.Name+" refuses"], takes, excused[v.Name+" takes"])
+	}
+	b.WriteString("\n")
+	for _, line := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&b, "- %s: %s\n", line, all[line])
+	}
+	return b.String()
 }
 
 // document is docs/evidence/agreement.md.
@@ -80,6 +122,7 @@ that it points at, stands in ` + "`internal/agreement/testdata/findings.txt`" + 
 			fmt.Fprintf(&b, "- `%s`: %s\n", name, all[name])
 		}
 	}
+	b.WriteString(olderEnvoys(t))
 	for _, part := range []string{"mutations.md", "worldwide.md"} {
 		text, err := os.ReadFile(filepath.Join("testdata", part))
 		if err != nil {
