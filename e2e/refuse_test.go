@@ -78,7 +78,7 @@ var faults = []struct {
 	{name: "route configuration that does not exist", edit: replace("route_config_name: main", "route_config_name: gone"), code: "unresolved-reference/route-configuration", at: "gone"},
 	{name: "EDS cluster without endpoints", edit: replace("cluster_name: api", "cluster_name: other"), code: "unresolved-reference/endpoint-assignment", at: "api\ntype: EDS"},
 	{name: "two resources of one name", file: "twice.yaml", edit: after(staticCluster("web", 1)), code: "duplicate-resource", at: `"web", type`},
-	{name: "bad regex", edit: replace("[0-9]+", "[0-9+"), code: "bad-regex", at: `"/api/[0-9+`},
+	{name: "bad regex", edit: replace("[0-9]+", "[0-9+"), code: "bad-regex/invalid-pattern", at: `"/api/[0-9+`},
 	{name: "domain of two virtual hosts", edit: after("- name: other\n  domains: [Site.Example]\n  routes: [{match: {prefix: /}, route: {cluster: web}}]\n"), code: "duplicate-domain", at: "Site.Example"},
 	{name: "no such type", edit: replace("http.router.v3.Router", "http.ruoter.v3.Router"), code: "unknown-type", at: "type.googleapis.com/envoy.extensions.filters.http.ruoter"},
 	{name: "type of API v2", edit: replace("type.googleapis.com/envoy.config.route.v3.RouteConfiguration", "type.googleapis.com/envoy.api.v2.RouteConfiguration"), code: "unknown-type", at: "type.googleapis.com/envoy.api.v2"},

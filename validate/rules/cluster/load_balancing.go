@@ -11,6 +11,7 @@ import (
 	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -33,6 +34,21 @@ minimum_ring_size (1024 by default) must not exceed maximum_ring_size, and the t
 maglev must be a prime. A subset selector may have fallback_keys_subset with KEYS_SUBSET
 only, and they must be some but not all of its keys. locality_weight_aware needs
 locality_weighted_lb_config. use_hostname_for_hashing needs the type STRICT_DNS.`,
+	Checks: []diag.Check{
+		{Name: "beside-policy", Summary: "A field is not allowed beside load_balancing_policy."},
+		{Name: "cluster-provided", Summary: "CLUSTER_PROVIDED does not fit the type of the cluster."},
+		{Name: "endpoint-picking-policy", Summary: "A policy can't have this endpoint_picking_policy."},
+		{Name: "hostname-hashing", Summary: "A cluster of this type can't hash by hostnames."},
+		{Name: "inner-policy", Summary: "The policy that another one hands over to is missing, or crashes Envoy."},
+		{Name: "locality-weight-aware", Summary: "locality_weight_aware needs locality_weighted_lb_config."},
+		{Name: "no-policy", Summary: "load_balancing_policy is missing, or has no policy that Envoy knows."},
+		{Name: "override-host-source", Summary: "An override_host_source has not exactly one of header and metadata."},
+		{Name: "ring-size", Summary: "minimum_ring_size exceeds maximum_ring_size."},
+		{Name: "subset-keys", Summary: "The keys and the fallback of a subset selector do not fit."},
+		{Name: "subset-provided", Summary: "A cluster that chooses its endpoints itself has lb_subset_config."},
+		{Name: "table-size", Summary: "The table_size of maglev is not a prime, or 1."},
+		{Name: "unused-settings", Summary: "Settings of another policy have no effect."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.cluster.v3.Cluster",
 		"envoy.extensions.clusters.dynamic_forward_proxy.v3.SubClustersConfig",
@@ -51,6 +67,7 @@ locality_weighted_lb_config. use_hostname_for_hashing needs the type STRICT_DNS.
 		case *dynamicforwardproxyv3.SubClustersConfig:
 			if m.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED {
 				p.Report(validate.Finding{
+					Check:   "cluster-provided",
 					Path:    n.Path().Field("lb_policy"),
 					Message: "the sub-clusters of a dynamic forward proxy can't have lb_policy CLUSTER_PROVIDED",
 					Help:    "write another policy, such as ROUND_ROBIN",

@@ -19,6 +19,7 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 				return // field-constraint
 			}
 			p.Report(validate.Finding{
+				Check:   "no-policy",
 				Path:    n.Path().Field("load_balancing_policy"),
 				Message: "load_balancing_policy has no policy that Envoy knows",
 				Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
@@ -27,6 +28,7 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 		}
 	case c.GetLbPolicy() == clusterv3.Cluster_LOAD_BALANCING_POLICY_CONFIG:
 		p.Report(validate.Finding{
+			Check:   "no-policy",
 			Path:    n.Path().Field("lb_policy"),
 			Message: "lb_policy LOAD_BALANCING_POLICY_CONFIG needs load_balancing_policy",
 			Help:    "add load_balancing_policy, or set another lb_policy",
@@ -42,6 +44,7 @@ func checkClusterBalancing(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) 
 func checkBesidePolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	conflict := func(path xds.Path, field string) {
 		p.Report(validate.Finding{
+			Check:   "beside-policy",
 			Path:    path.Field(field),
 			Message: fmt.Sprintf("%s is not allowed beside load_balancing_policy", field),
 			Help:    "move it to the typed_config of the policy",
@@ -62,6 +65,7 @@ func checkBesidePolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 	if field, of := lbConfig(c); field != "" && of != clusterv3.Cluster_CLUSTER_PROVIDED {
 		p.Report(validate.Finding{
+			Check:   "unused-settings",
 			Path:    n.Path().Field(field),
 			Message: fmt.Sprintf("%s has no effect beside load_balancing_policy", field),
 			Help:    "move it to the typed_config of the policy",
@@ -92,6 +96,7 @@ func lbConfig(c *clusterv3.Cluster) (field string, of clusterv3.Cluster_LbPolicy
 func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	if field, of := lbConfig(c); field != "" && of != c.GetLbPolicy() {
 		p.Report(validate.Finding{
+			Check:   "unused-settings",
 			Path:    n.Path().Field(field),
 			Message: fmt.Sprintf("%s has no effect with lb_policy %s", field, c.GetLbPolicy()),
 			Help:    fmt.Sprintf("set lb_policy: %s, or remove the settings", of),
@@ -109,6 +114,7 @@ func checkLbPolicy(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	checkSubsetConfig(p, n, c)
 	if c.GetCommonLbConfig().GetConsistentHashingLbConfig().GetUseHostnameForHashing() && c.GetType() != clusterv3.Cluster_STRICT_DNS {
 		p.Report(validate.Finding{
+			Check:   "hostname-hashing",
 			Path:    n.Path().Field("common_lb_config").Field("consistent_hashing_lb_config").Field("use_hostname_for_hashing"),
 			Message: fmt.Sprintf("a cluster of type %s can't have use_hostname_for_hashing", p.Envoy.ClusterTypeText(c)),
 			Help:    "set the type to STRICT_DNS, or use RingHash or Maglev in load_balancing_policy, which support it with any type",
@@ -121,6 +127,7 @@ func checkSubsetConfig(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	subset := c.GetLbSubsetConfig()
 	if c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED && len(subset.GetSubsetSelectors()) > 0 {
 		p.Report(validate.Finding{
+			Check:   "subset-provided",
 			Path:    path,
 			Message: "lb_subset_config is not allowed with lb_policy CLUSTER_PROVIDED",
 			Help:    "remove it: a cluster that chooses its endpoints itself does not support subsets",
@@ -132,6 +139,7 @@ func checkSubsetConfig(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 	}
 	if subset.GetLocalityWeightAware() && c.GetCommonLbConfig().GetLocalityWeightedLbConfig() == nil {
 		p.Report(validate.Finding{
+			Check:   "locality-weight-aware",
 			Path:    path.Field("locality_weight_aware"),
 			Message: "locality_weight_aware needs locality_weighted_lb_config",
 			Help:    "set common_lb_config: {locality_weighted_lb_config: {}}",
@@ -153,7 +161,7 @@ func checkProvided(p *validate.Pass, n *xds.Node, c *clusterv3.Cluster) {
 			field, policy, provided = "load_balancing_policy", string(picked.Name()), picked == envoyapi.ClusterProvidedPolicy
 		}
 	}
-	f := validate.Finding{Path: n.Path().Field(field)}
+	f := validate.Finding{Check: "cluster-provided", Path: n.Path().Field(field)}
 	switch {
 	case balances == provided:
 		return

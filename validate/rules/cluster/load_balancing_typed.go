@@ -36,6 +36,7 @@ func checkRingSizes(p *validate.Pass, path xds.Path, m ringSizes) {
 	}
 	if least > most {
 		p.Report(validate.Finding{
+			Check:   "ring-size",
 			Path:    path.Field(field),
 			Message: fmt.Sprintf("minimum_ring_size %d exceeds maximum_ring_size %d", least, most),
 			Help:    fmt.Sprintf("raise maximum_ring_size; the defaults are %d and %d", defaultLeast, defaultMost),
@@ -52,6 +53,7 @@ func checkTableSize(p *validate.Pass, path xds.Path, m tableSize) {
 	size := m.GetTableSize()
 	if size.GetValue() == 1 { // Envoy takes it for a prime
 		p.Report(validate.Finding{
+			Check:   "table-size",
 			Path:    path.Field("table_size"),
 			Message: "table_size 1 of maglev crashes Envoy with the first endpoint",
 			Help:    fmt.Sprintf("write a prime far above the number of endpoints, such as the default %d", defaultTableSize),
@@ -62,6 +64,7 @@ func checkTableSize(p *validate.Pass, path xds.Path, m tableSize) {
 		return
 	}
 	p.Report(validate.Finding{
+		Check:   "table-size",
 		Path:    path.Field("table_size"),
 		Message: fmt.Sprintf("table_size %d of maglev is not a prime number", size.GetValue()),
 		Help:    fmt.Sprintf("write %d, the next prime number", nextPrime(size.GetValue())),
@@ -86,7 +89,7 @@ type selector interface {
 
 func checkSelector(p *validate.Pass, path xds.Path, s selector, keysSubset bool) {
 	keys, fallback := distinct(s.GetKeys()), distinct(s.GetFallbackKeysSubset())
-	f := validate.Finding{Path: path.Field("fallback_keys_subset")}
+	f := validate.Finding{Check: "subset-keys", Path: path.Field("fallback_keys_subset")}
 	stranger := slices.IndexFunc(fallback, func(key string) bool { return !slices.Contains(keys, key) })
 	switch {
 	case !keysSubset && len(fallback) > 0:
@@ -125,12 +128,14 @@ func checkHandsOver(p *validate.Pass, path xds.Path, inner *clusterv3.LoadBalanc
 	switch {
 	case p.Envoy.HasNoPolicy(inner):
 		p.Report(validate.Finding{
+			Check:   "inner-policy",
 			Path:    path,
 			Message: "the policy has no inner policy that Envoy knows",
 			Help:    "list one, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
 		})
 	case picked == envoyapi.ClusterProvidedPolicy:
 		p.Report(validate.Finding{
+			Check:   "inner-policy",
 			Path:    path,
 			Message: "the inner policy ClusterProvided crashes Envoy",
 			Help:    "write another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
@@ -143,6 +148,7 @@ func checkLoadAware(p *validate.Pass, n *xds.Node, m *loadawarev3.LoadAwareLocal
 	switch _, picked := p.Envoy.PickPolicy(m.GetEndpointPickingPolicy()); picked {
 	case envoyapi.LoadAwareLocalityPolicy, envoyapi.ClusterProvidedPolicy:
 		p.Report(validate.Finding{
+			Check:   "endpoint-picking-policy",
 			Path:    path,
 			Message: fmt.Sprintf("LoadAwareLocality can't have %s as its endpoint_picking_policy", picked.Name()),
 			Help:    "write another policy, such as envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
@@ -158,7 +164,7 @@ func checkWrrLocality(p *validate.Pass, n *xds.Node, m *wrrlocalityv3.WrrLocalit
 	if picked == envoyapi.ClientSideWeightedPolicy {
 		return
 	}
-	f := validate.Finding{Path: path, Help: "write " + string(envoyapi.ClientSideWeightedPolicy) + ", the only policy that WrrLocality supports"}
+	f := validate.Finding{Check: "endpoint-picking-policy", Path: path, Help: "write " + string(envoyapi.ClientSideWeightedPolicy) + ", the only policy that WrrLocality supports"}
 	switch {
 	case picked != "":
 		f.Message = fmt.Sprintf("WrrLocality can't have %s as its endpoint_picking_policy", picked.Name())
@@ -177,6 +183,7 @@ func checkOverrideHost(p *validate.Pass, n *xds.Node, m *overridehostv3.Override
 	for i, source := range m.GetOverrideHostSources() {
 		if (source.GetHeader() != "") == (source.GetMetadata() != nil) {
 			p.Report(validate.Finding{
+				Check:   "override-host-source",
 				Path:    n.Path().Field("override_host_sources").Index(i),
 				Message: "an override_host_source needs exactly one of header and metadata",
 				Help:    "write one entry for each source",

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -37,24 +38,29 @@ var filterIncomplete = &validate.Rule{
 	Code: "filter-incomplete",
 	Doc: `A required setting of a filter is missing.
 
-The API does not mark these fields as required, but Envoy rejects a filter without them:
-
-- adaptive_concurrency: an interval or a fixed value
-- api_key_auth: where the key is
-- aws_lambda on a route: the function; a custom chain of AWS credentials: a provider
-- cache: the cache, unless it is disabled
-- composite: its filters
-- connection_limit: max_connections
-- a Dubbo route: the method's name; an inverted Thrift route: a name
-- ext_proc: the service
-- geoip: a database
-- ip_tagging: the tags
-- oauth2: token_secret, except for TLS client authentication
-- on-demand clusters: the source
-- a query parameter mutation: append or remove
-- redis_proxy: routes
-- a tap and an mTLS principal: what to match
-- tcp_proxy that waits for data: max_early_data_bytes`,
+The API does not mark these fields as required, but Envoy rejects a filter without them. The
+cache may be missing where it is disabled, token_secret with TLS client authentication.`,
+	Checks: []diag.Check{
+		{Name: "adaptive-concurrency", Summary: "adaptive_concurrency has no minimum round-trip time."},
+		{Name: "api-key-source", Summary: "api_key_auth does not say where the key is."},
+		{Name: "aws-credentials", Summary: "A custom chain of AWS credentials has no provider."},
+		{Name: "aws-lambda-function", Summary: "aws_lambda of a route has no function."},
+		{Name: "cache", Summary: "A cache filter has no cache."},
+		{Name: "composite-filters", Summary: "The composite filter has no filters to run."},
+		{Name: "connection-limit", Summary: "connection_limit has no max_connections."},
+		{Name: "dubbo-method", Summary: "A Dubbo route has no method name."},
+		{Name: "early-data-size", Summary: "tcp_proxy waits for data, and has no max_early_data_bytes."},
+		{Name: "ext-proc-service", Summary: "ext_proc has no service."},
+		{Name: "geoip-database", Summary: "The geoip provider has no database."},
+		{Name: "ip-tags", Summary: "ip_tagging has no tags."},
+		{Name: "mtls-condition", Summary: "An mTLS principal has no condition."},
+		{Name: "mutation", Summary: "A mutation of query parameters neither appends nor removes."},
+		{Name: "oauth2-secret", Summary: "oauth2 has no token_secret."},
+		{Name: "on-demand-source", Summary: "On-demand clusters have no source."},
+		{Name: "redis-routes", Summary: "redis_proxy has no routes."},
+		{Name: "tap-match", Summary: "A tap has no match."},
+		{Name: "thrift-inverted", Summary: "An inverted Thrift route has no name."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.core.v3.KeyValueMutation",
 		"envoy.config.tap.v3.TapConfig",
@@ -80,8 +86,8 @@ The API does not mark these fields as required, but Envoy rejects a filter witho
 		"envoy.extensions.rbac.principals.mtls_authenticated.v3.Config",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		missing := func(path xds.Path, message, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		missing := func(check validate.CheckName, path xds.Path, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: message, Help: help})
 		}
 		missingInHTTPFilter(n.Message, missing)
 		missingInNetworkFilter(n.Message, missing)
@@ -90,109 +96,109 @@ The API does not mark these fields as required, but Envoy rejects a filter witho
 }
 
 // missingInHTTPFilter reports what an HTTP filter, or its configuration for a route, lacks.
-func missingInHTTPFilter(m proto.Message, missing func(path xds.Path, message, help string)) {
+func missingInHTTPFilter(m proto.Message, missing func(check validate.CheckName, path xds.Path, message, help string)) {
 	switch m := m.(type) {
 	case *apikeyv3.KeySource:
 		if m.GetHeader() == "" && m.GetQuery() == "" && m.GetCookie() == "" {
-			missing("", "the key source has no header, query parameter or cookie", "set header, query or cookie")
+			missing("api-key-source", "", "the key source has no header, query parameter or cookie", "set header, query or cookie")
 		}
 	case *awslambdav3.PerRouteConfig:
 		if m.GetInvokeConfig() == nil {
-			missing("", "aws_lambda of a route has no function", "set invoke_config")
+			missing("aws-lambda-function", "", "aws_lambda of a route has no function", "set invoke_config")
 		}
 	case *cachev3.CacheConfig:
 		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-			missing("", noCache, "set typed_config, or disabled: true")
+			missing("cache", "", noCache, "set typed_config, or disabled: true")
 		}
 	case *cachev2v3.CacheV2Config:
 		if m.GetTypedConfig() == nil && !m.GetDisabled().GetValue() {
-			missing("", noCache, "set typed_config, or disabled: true")
+			missing("cache", "", noCache, "set typed_config, or disabled: true")
 		}
 	case *compositev3.ExecuteFilterAction:
 		if m.GetTypedConfig() == nil && m.GetDynamicConfig() == nil && m.GetFilterChain() == nil && m.GetFilterChainName() == "" {
-			missing("", "the action executes no filter", "set typed_config, dynamic_config, filter_chain or filter_chain_name")
+			missing("composite-filters", "", "the action executes no filter", "set typed_config, dynamic_config, filter_chain or filter_chain_name")
 		}
 	case *compositev3.FilterChainConfiguration:
 		if len(m.GetTypedConfig()) == 0 {
-			missing("", "the filter chain of composite has no filters", "list its filters in typed_config")
+			missing("composite-filters", "", "the filter chain of composite has no filters", "list its filters in typed_config")
 		}
 	case *extprocv3.ExternalProcessor:
 		if m.GetGrpcService() == nil && m.GetHttpService() == nil {
-			missing("", "ext_proc has no service", "set grpc_service or http_service")
+			missing("ext-proc-service", "", "ext_proc has no service", "set grpc_service or http_service")
 		}
 	case *iptaggingv3.IPTagging:
 		if len(m.GetIpTags()) == 0 && m.GetIpTagsDatasource() == nil {
-			missing("", "ip_tagging has no tags", "set ip_tags or ip_tags_datasource")
+			missing("ip-tags", "", "ip_tagging has no tags", "set ip_tags or ip_tags_datasource")
 		}
 	case *oauth2v3.OAuth2Config:
 		if c := m.GetCredentials(); c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH {
-			missing("credentials", fmt.Sprintf("auth_type %s needs token_secret", m.GetAuthType()), "set token_secret")
+			missing("oauth2-secret", "credentials", fmt.Sprintf("auth_type %s needs token_secret", m.GetAuthType()), "set token_secret")
 		}
 	case *ondemandv3.OnDemandCds:
 		if m.GetSource() == nil {
-			missing("", "odcds has no source", "set source, for example to {ads: {}}")
+			missing("on-demand-source", "", "odcds has no source", "set source, for example to {ads: {}}")
 		}
 	}
 }
 
 // missingInNetworkFilter reports what a network filter lacks.
-func missingInNetworkFilter(m proto.Message, missing func(path xds.Path, message, help string)) {
+func missingInNetworkFilter(m proto.Message, missing func(check validate.CheckName, path xds.Path, message, help string)) {
 	switch m := m.(type) {
 	case *connectionlimitv3.ConnectionLimit:
 		if m.GetMaxConnections() == nil {
-			missing("", "connection_limit has no max_connections", "set max_connections")
+			missing("connection-limit", "", "connection_limit has no max_connections", "set max_connections")
 		}
 	case *dubbov3.RouteMatch:
 		if m.GetMethod().GetName() == nil {
-			missing("", "the Dubbo route has no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
+			missing("dubbo-method", "", "the Dubbo route has no method name", `set method.name; {safe_regex: {regex: ".*"}} matches all`)
 		}
 	case *networkextprocv3.NetworkExternalProcessor:
 		if m.GetGrpcService() == nil {
-			missing("", "ext_proc has no service", "set grpc_service")
+			missing("ext-proc-service", "", "ext_proc has no service", "set grpc_service")
 		}
 	case *redisv3.RedisProxy:
 		if len(m.GetPrefixRoutes().GetRoutes()) == 0 && m.GetPrefixRoutes().GetCatchAllRoute() == nil {
-			missing("", "redis_proxy has no routes", "set prefix_routes with routes or a catch_all_route")
+			missing("redis-routes", "", "redis_proxy has no routes", "set prefix_routes with routes or a catch_all_route")
 		}
 	case *tcpproxyv3.TcpProxy:
 		if mode := m.GetUpstreamConnectMode(); mode != tcpproxyv3.UpstreamConnectMode_IMMEDIATE && m.GetMaxEarlyDataBytes() == nil {
-			missing("upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s needs max_early_data_bytes", mode), "set it to the number of bytes to buffer before the connection; 0 is allowed")
+			missing("early-data-size", "upstream_connect_mode", fmt.Sprintf("upstream_connect_mode %s needs max_early_data_bytes", mode), "set it to the number of bytes to buffer before the connection; 0 is allowed")
 		}
 	case *thriftv3.RouteMatch:
 		method, isMethod := m.GetMatchSpecifier().(*thriftv3.RouteMatch_MethodName)
 		service, isService := m.GetMatchSpecifier().(*thriftv3.RouteMatch_ServiceName)
 		if m.GetInvert() && (isMethod && method.MethodName == "" || isService && service.ServiceName == "") {
-			missing("invert", "invert needs a name: without one the route matches nothing", "write the name of the method or service that must not match")
+			missing("thrift-inverted", "invert", "invert needs a name: without one the route matches nothing", "write the name of the method or service that must not match")
 		}
 	}
 }
 
 // missingInExtension reports what an extension lacks that filters use.
-func missingInExtension(m proto.Message, missing func(path xds.Path, message, help string)) {
+func missingInExtension(m proto.Message, missing func(check validate.CheckName, path xds.Path, message, help string)) {
 	switch m := m.(type) {
 	case *corev3.KeyValueMutation:
 		if m.GetAppend() == nil && m.GetRemove() == "" {
-			missing("", "the mutation neither appends nor removes", "set append or remove")
+			missing("mutation", "", "the mutation neither appends nor removes", "set append or remove")
 		}
 	case *tapv3.TapConfig:
 		if m.GetMatch() == nil && m.GetMatchConfig() == nil {
-			missing("", "the tap has no match", "set match; {any_match: true} matches everything")
+			missing("tap-match", "", "the tap has no match", "set match; {any_match: true} matches everything")
 		}
 	case *awsv3.AwsCredentialProvider:
 		if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
-			missing("", "custom_credential_provider_chain has no provider", "set one of the providers")
+			missing("aws-credentials", "", "custom_credential_provider_chain has no provider", "set one of the providers")
 		}
 	case *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams:
 		if m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond {
-			missing("", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, to at least 1ms")
+			missing("adaptive-concurrency", "", "the minimum round-trip time has neither an interval nor a fixed_value", "set one of them, to at least 1ms")
 		}
 	case *maxmindv3.MaxMindConfig:
 		if m.GetCityDbPath() == "" && m.GetAsnDbPath() == "" && m.GetAnonDbPath() == "" && m.GetIspDbPath() == "" && m.GetCountryDbPath() == "" {
-			missing("", "the geoip provider has no database", "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path")
+			missing("geoip-database", "", "the geoip provider has no database", "set city_db_path, country_db_path, asn_db_path, isp_db_path or anon_db_path")
 		}
 	case *mtlsv3.Config:
 		if m.GetSanMatcher() == nil && !m.GetAnyValidatedClientCertificate() {
-			missing("", "the principal has no condition on the client certificate", "set san_matcher or any_validated_client_certificate")
+			missing("mtls-condition", "", "the principal has no condition on the client certificate", "set san_matcher or any_validated_client_certificate")
 		}
 	}
 }

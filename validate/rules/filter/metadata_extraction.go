@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -32,6 +33,13 @@ only; and it writes either a fixed value or one that a regular expression rewrit
 configuration for a route needs rules, and so does thrift_to_metadata everywhere. The content
 parser of sse_to_metadata needs one of on_present, on_missing and on_error, and does not
 accept an action without a value.`,
+	Checks: []diag.Check{
+		{Name: "no-action", Summary: "A rule writes nothing."},
+		{Name: "no-rules", Summary: "A configuration has no rules."},
+		{Name: "no-value", Summary: "What a rule writes has no value."},
+		{Name: "source", Summary: "A rule does not read exactly one header or cookie, or removes a cookie."},
+		{Name: "two-values", Summary: "A rule has both a value and a regex_value_rewrite."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.http.header_to_metadata.v3.Config",
 		"envoy.extensions.filters.http.header_to_metadata.v3.Config.Rule",
@@ -43,35 +51,35 @@ accept an action without a value.`,
 		"envoy.extensions.filters.network.thrift_proxy.filters.payload_to_metadata.v3.PayloadToMetadata.Rule",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		wrong := func(path xds.Path, message, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		wrong := func(check validate.CheckName, path xds.Path, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: message, Help: help})
 		}
 		const addRules = "set request_rules or response_rules"
 		switch m := n.Message.(type) {
 		case *headerv3.Config:
 			if facts.IsPerRoute(n) && len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 {
-				wrong("", "header_to_metadata of a route has no rules", addRules)
+				wrong("no-rules", "", "header_to_metadata of a route has no rules", addRules)
 			}
 		case *jsonv3.JsonToMetadata:
 			if facts.IsPerRoute(n) && m.GetRequestRules() == nil && m.GetResponseRules() == nil {
-				wrong("", "json_to_metadata of a route has no rules", addRules)
+				wrong("no-rules", "", "json_to_metadata of a route has no rules", addRules)
 			}
 		case *thriftmetadatav3.ThriftToMetadata:
 			if !facts.IsPerRoute(n) && len(m.GetRequestRules()) == 0 && len(m.GetResponseRules()) == 0 { // per-filter-config
-				wrong("", "thrift_to_metadata has no rules", addRules)
+				wrong("no-rules", "", "thrift_to_metadata has no rules", addRules)
 			}
 		case *headerv3.Config_Rule:
 			headerExtraction(m, wrong)
 		case *jsonv3.JsonToMetadata_Rule:
 			if n.Field() == "envoy.extensions.content_parsers.json.v3.JsonContentParser.RuleConfig.rule" {
 				if m.GetOnPresent() == nil && m.GetOnMissing() == nil && m.GetOnError() == nil {
-					wrong("", "the rule has no on_present, on_missing or on_error", "add one of them, with the metadata to write")
+					wrong("no-action", "", "the rule has no on_present, on_missing or on_error", "add one of them, with the metadata to write")
 				}
 				return
 			}
 			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing())}.check(wrong)
 			if hasNoValue(m.GetOnError()) {
-				wrong("on_error", "on_error has no value", "set value to what Envoy must write")
+				wrong("no-value", "on_error", "on_error has no value", "set value to what Envoy must write")
 			}
 		case *thriftmetadatav3.Rule:
 			written{"on_present", m.GetOnPresent() != nil, "on_missing", m.GetOnMissing() != nil, hasNoValue(m.GetOnMissing())}.check(wrong)
@@ -94,26 +102,26 @@ type written struct {
 	withoutValue bool
 }
 
-func (w written) check(wrong func(path xds.Path, message, help string)) {
+func (w written) check(wrong func(check validate.CheckName, path xds.Path, message, help string)) {
 	switch {
 	case !w.hasPresent && !w.hasMissing:
-		wrong("", fmt.Sprintf("the rule has neither %s nor %s", w.present, w.missing), "add one of them, with the metadata to write")
+		wrong("no-action", "", fmt.Sprintf("the rule has neither %s nor %s", w.present, w.missing), "add one of them, with the metadata to write")
 	case w.hasMissing && w.withoutValue:
-		wrong(xds.Path(w.missing), w.missing+" has no value", "set value to what Envoy must write")
+		wrong("no-value", xds.Path(w.missing), w.missing+" has no value", "set value to what Envoy must write")
 	}
 }
 
-func headerExtraction(m *headerv3.Config_Rule, wrong func(path xds.Path, message, help string)) {
+func headerExtraction(m *headerv3.Config_Rule, wrong func(check validate.CheckName, path xds.Path, message, help string)) {
 	switch {
 	case m.GetHeader() != "" && m.GetCookie() != "":
-		wrong("cookie", fmt.Sprintf("the rule reads both header %q and cookie %q", m.GetHeader(), m.GetCookie()), "write two rules")
+		wrong("source", "cookie", fmt.Sprintf("the rule reads both header %q and cookie %q", m.GetHeader(), m.GetCookie()), "write two rules")
 	case m.GetHeader() == "" && m.GetCookie() == "":
-		wrong("", "the rule reads neither a header nor a cookie", "set header or cookie")
+		wrong("source", "", "the rule reads neither a header nor a cookie", "set header or cookie")
 	case m.GetCookie() != "" && m.GetRemove():
-		wrong("remove", fmt.Sprintf("cookie %q can't be removed", m.GetCookie()), "remove this field; it works for headers only")
+		wrong("source", "remove", fmt.Sprintf("cookie %q can't be removed", m.GetCookie()), "remove this field; it works for headers only")
 	}
 	if m.GetOnHeaderPresent().GetValue() != "" && m.GetOnHeaderPresent().GetRegexValueRewrite() != nil {
-		wrong("on_header_present.regex_value_rewrite", "on_header_present has both value and regex_value_rewrite", "keep one of them")
+		wrong("two-values", "on_header_present.regex_value_rewrite", "on_header_present has both value and regex_value_rewrite", "keep one of them")
 	}
 	written{"on_header_present", m.GetOnHeaderPresent() != nil, "on_header_missing", m.GetOnHeaderMissing() != nil, m.GetOnHeaderMissing().GetValue() == ""}.check(wrong)
 }

@@ -10,6 +10,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -29,6 +30,12 @@ present").
 
 Thrift routes support only the actions source_cluster, destination_cluster, request_headers,
 remote_address, generic_key and header_value_match ("unsupported RateLimit Action").`,
+	Checks: []diag.Check{
+		{Name: "fill-interval", Summary: "A token bucket is filled more often than every 50 ms."},
+		{Name: "local-cluster", Summary: "local_cluster_rate_limit works neither per connection nor without a local cluster."},
+		{Name: "no-limit", Summary: "A configuration for a route has no limit of its own."},
+		{Name: "thrift-action", Summary: "thrift_proxy does not support an action."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RateLimit",
 		"envoy.extensions.filters.http.bandwidth_limit.v3.BandwidthLimit",
@@ -36,8 +43,8 @@ remote_address, generic_key and header_value_match ("unsupported RateLimit Actio
 		"envoy.type.v3.TokenBucket",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		wrong := func(path xds.Path, message, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		wrong := func(check validate.CheckName, path xds.Path, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
 		case *routev3.RateLimit:
@@ -46,22 +53,23 @@ remote_address, generic_key and header_value_match ("unsupported RateLimit Actio
 			}
 		case *bandwidthv3.BandwidthLimit:
 			if facts.IsPerRoute(n) && m.GetLimitKbps() == nil {
-				wrong("", "bandwidth_limit of a route has no limit_kbps", "set limit_kbps")
+				wrong("no-limit", "", "bandwidth_limit of a route has no limit_kbps", "set limit_kbps")
 			}
 		case *localratev3.LocalRateLimit:
 			if facts.IsPerRoute(n) && m.GetTokenBucket() == nil {
-				wrong("", "local_ratelimit of a route has no token_bucket", "set token_bucket")
+				wrong("no-limit", "", "local_ratelimit of a route has no token_bucket", "set token_bucket")
 			}
 			switch {
 			case m.GetLocalClusterRateLimit() == nil:
 			case m.GetLocalRateLimitPerDownstreamConnection():
-				wrong("local_rate_limit_per_downstream_connection", "both local_rate_limit_per_downstream_connection and local_cluster_rate_limit are set", facts.KeepOne)
+				wrong("local-cluster", "local_rate_limit_per_downstream_connection", "both local_rate_limit_per_downstream_connection and local_cluster_rate_limit are set", facts.KeepOne)
 			case p.BootstrapFacts.Given() && p.BootstrapFacts.LocalCluster() == "":
-				wrong("local_cluster_rate_limit", "local_cluster_rate_limit needs a local cluster", "set cluster_manager.local_cluster_name in the bootstrap")
+				wrong("local-cluster", "local_cluster_rate_limit", "local_cluster_rate_limit needs a local cluster", "set cluster_manager.local_cluster_name in the bootstrap")
 			}
 		case *typev3.TokenBucket:
 			if d := m.GetFillInterval().AsDuration(); d > 0 && d < 50*time.Millisecond && fillsLocally(n) {
 				p.Report(validate.Finding{
+					Check:   "fill-interval",
 					Path:    n.Path().Field("fill_interval"),
 					Message: fmt.Sprintf("fill_interval %s is below the minimum of 50ms", d),
 					Help:    "write at least 50ms, and raise tokens_per_fill",
@@ -72,7 +80,7 @@ remote_address, generic_key and header_value_match ("unsupported RateLimit Actio
 	},
 }
 
-func checkThriftActions(m *routev3.RateLimit, wrong func(path xds.Path, message, help string)) {
+func checkThriftActions(m *routev3.RateLimit, wrong func(check validate.CheckName, path xds.Path, message, help string)) {
 	for i, action := range m.GetActions() {
 		switch action.GetActionSpecifier().(type) {
 		case nil, // field-constraint
@@ -84,7 +92,7 @@ func checkThriftActions(m *routev3.RateLimit, wrong func(path xds.Path, message,
 			*routev3.RateLimit_Action_HeaderValueMatch_,
 			*routev3.RateLimit_Action_DynamicMetadata: // deprecated
 		default:
-			wrong(xds.Path("actions").Index(i), "thrift_proxy does not support this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
+			wrong("thrift-action", xds.Path("actions").Index(i), "thrift_proxy does not support this action", "use generic_key, request_headers, header_value_match, remote_address, source_cluster or destination_cluster")
 		}
 	}
 }

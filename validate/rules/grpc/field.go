@@ -3,11 +3,12 @@ package grpc
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/validate"
 	"xdspub/xds"
 )
 
 // reject reports why gRPC rejects a resource.
-type reject func(path xds.Path, what, help string)
+type reject func(check validate.CheckName, path xds.Path, what, help string)
 
 // isSet reports whether a message has a field.
 func isSet(m protoreflect.ProtoMessage, field protoreflect.Name) bool {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -31,16 +32,23 @@ ring_hash, round_robin, wrr_locality, or a TypedStruct with the name of a policy
 has registered. lrs_server must be self. The percentages of outlier_detection are 100 at most, its
 times 0 or more (gRFC A27, A37, A42, A48, A50, A52). gRPC in C++ rejects LEAST_REQUEST.
 An aggregate cluster can't serve Envoys as well: they want lb_policy CLUSTER_PROVIDED there.`,
+	Checks: []diag.Check{
+		{Name: "discovery", Summary: "gRPC does not support the way that the cluster finds its endpoints."},
+		{Name: "endpoint", Summary: "The endpoint of a LOGICAL_DNS cluster is not one that gRPC uses."},
+		{Name: "load-balancing", Summary: "gRPC does not support the load balancing."},
+		{Name: "lrs-server", Summary: "lrs_server is not self."},
+		{Name: "outlier-detection", Summary: "A percentage or a time of outlier_detection is out of range."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		c := n.Message.(*clusterv3.Cluster)
-		report := func(path xds.Path, what, help string) {
-			p.Report(validate.Finding{Path: path, Message: "gRPC rejects the cluster: " + what, Help: help})
+		report := func(check validate.CheckName, path xds.Path, what, help string) {
+			p.Report(validate.Finding{Check: check, Path: path, Message: "gRPC rejects the cluster: " + what, Help: help})
 		}
 		checkDiscovery(report, c)
 		checkPolicy(report, c)
 		if l := c.GetLrsServer(); l != nil && l.GetSelf() == nil {
-			report("lrs_server", "it reports its load to its own management server alone", "write lrs_server: {self: {}}, or remove it")
+			report("lrs-server", "lrs_server", "it reports its load to its own management server alone", "write lrs_server: {self: {}}, or remove it")
 		}
 		checkOutliers(report, c.GetOutlierDetection())
 	},
@@ -50,36 +58,36 @@ func checkDiscovery(report reject, c *clusterv3.Cluster) {
 	switch custom := c.GetClusterType(); {
 	case custom == nil && c.GetType() == clusterv3.Cluster_EDS:
 		if source := c.GetEdsClusterConfig().GetEdsConfig(); source.GetConfigSourceSpecifier() != nil && !xds.FromSnapshot(source) {
-			report("eds_cluster_config.eds_config", "it gets endpoints by ads or self alone", "write eds_cluster_config: {eds_config: {ads: {}}}")
+			report("discovery", "eds_cluster_config.eds_config", "it gets endpoints by ads or self alone", "write eds_cluster_config: {eds_config: {ads: {}}}")
 		}
 		if strings.HasPrefix(c.GetName(), "xdstp:") && c.GetEdsClusterConfig().GetServiceName() == "" {
-			report("eds_cluster_config", "a cluster with an xdstp: name needs a service_name", "add the name of its endpoints")
+			report("discovery", "eds_cluster_config", "a cluster with an xdstp: name needs a service_name", "add the name of its endpoints")
 		}
 	case custom == nil && c.GetType() == clusterv3.Cluster_LOGICAL_DNS:
 		checkHost(report, c)
 	case custom.GetName() == "envoy.clusters.aggregate":
 		if m, ok := xds.Unpack(custom.GetTypedConfig()).(*aggregatev3.ClusterConfig); !ok || len(m.GetClusters()) == 0 {
-			report("cluster_type", "an aggregate cluster names no clusters", "add typed_config with the names of clusters")
+			report("discovery", "cluster_type", "an aggregate cluster names no clusters", "add typed_config with the names of clusters")
 		}
 	case custom != nil:
-		report("cluster_type", fmt.Sprintf("it does not support the cluster_type %q", custom.GetName()), "use EDS, LOGICAL_DNS or envoy.clusters.aggregate")
+		report("discovery", "cluster_type", fmt.Sprintf("it does not support the cluster_type %q", custom.GetName()), "use EDS, LOGICAL_DNS or envoy.clusters.aggregate")
 	default:
-		report("type", fmt.Sprintf("it does not support clusters of type %s", c.GetType()), "use EDS, LOGICAL_DNS or the cluster_type envoy.clusters.aggregate")
+		report("discovery", "type", fmt.Sprintf("it does not support clusters of type %s", c.GetType()), "use EDS, LOGICAL_DNS or the cluster_type envoy.clusters.aggregate")
 	}
 }
 
 func checkHost(report reject, c *clusterv3.Cluster) {
 	localities := c.GetLoadAssignment().GetEndpoints()
 	if len(localities) != 1 || len(localities[0].GetLbEndpoints()) != 1 {
-		report("load_assignment", "a LOGICAL_DNS cluster needs exactly one endpoint", "write one endpoint with the host name and the port")
+		report("endpoint", "load_assignment", "a LOGICAL_DNS cluster needs exactly one endpoint", "write one endpoint with the host name and the port")
 		return
 	}
 	path := xds.Path("load_assignment.endpoints[0].lb_endpoints[0].endpoint.address")
 	switch s := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress(); {
 	case s.GetAddress() == "" || s.GetPortValue() == 0:
-		report(path, "the endpoint has no socket_address with a host name and a port_value", "add them")
+		report("endpoint", path, "the endpoint has no socket_address with a host name and a port_value", "add them")
 	case s.GetResolverName() != "":
-		report(path.Field("socket_address").Field("resolver_name"), "the endpoint has a resolver_name", "remove it")
+		report("endpoint", path.Field("socket_address").Field("resolver_name"), "the endpoint has a resolver_name", "remove it")
 	}
 }
 
@@ -88,14 +96,14 @@ func checkPolicy(report reject, c *clusterv3.Cluster) {
 	case clusterv3.Cluster_ROUND_ROBIN:
 	case clusterv3.Cluster_LEAST_REQUEST:
 		if n := c.GetLeastRequestLbConfig().GetChoiceCount(); n != nil && n.GetValue() < 2 {
-			report("least_request_lb_config.choice_count", fmt.Sprintf("choice_count is %d", n.GetValue()), "write 2 or more")
+			report("load-balancing", "least_request_lb_config.choice_count", fmt.Sprintf("choice_count is %d", n.GetValue()), "write 2 or more")
 		}
 	case clusterv3.Cluster_RING_HASH:
 		if f := c.GetRingHashLbConfig().GetHashFunction(); f != clusterv3.Cluster_RingHashLbConfig_XX_HASH {
-			report("ring_hash_lb_config.hash_function", fmt.Sprintf("it does not support the hash function %s", f), "use XX_HASH")
+			report("load-balancing", "ring_hash_lb_config.hash_function", fmt.Sprintf("it does not support the hash function %s", f), "use XX_HASH")
 		}
 	default:
-		report("lb_policy", fmt.Sprintf("it does not support the lb_policy %s", c.GetLbPolicy()), "use ROUND_ROBIN, LEAST_REQUEST or RING_HASH")
+		report("load-balancing", "lb_policy", fmt.Sprintf("it does not support the lb_policy %s", c.GetLbPolicy()), "use ROUND_ROBIN, LEAST_REQUEST or RING_HASH")
 	}
 	if c.GetLoadBalancingPolicy() != nil {
 		checkPolicies(report, "load_balancing_policy", c.GetLoadBalancingPolicy(), 0)
@@ -108,7 +116,7 @@ const maxPolicyDepth = 16
 // checkPolicies checks the first policy that gRPC knows.
 func checkPolicies(report reject, path xds.Path, l *clusterv3.LoadBalancingPolicy, depth int) {
 	if depth >= maxPolicyDepth {
-		report(path, fmt.Sprintf("policies contain each other more than %d deep", maxPolicyDepth), "nest fewer")
+		report("load-balancing", path, fmt.Sprintf("policies contain each other more than %d deep", maxPolicyDepth), "nest fewer")
 		return
 	}
 	for i, policy := range l.GetPolicies() {
@@ -122,7 +130,7 @@ func checkPolicies(report reject, path xds.Path, l *clusterv3.LoadBalancingPolic
 		case "envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash":
 			m, _ := xds.Unpack(config).(*ringhashv3.RingHash)
 			if f := m.GetHashFunction(); f != ringhashv3.RingHash_XX_HASH {
-				report(at.Field("hash_function"), fmt.Sprintf("it does not support the hash function %s", f), "use XX_HASH")
+				report("load-balancing", at.Field("hash_function"), fmt.Sprintf("it does not support the hash function %s", f), "use XX_HASH")
 			}
 			return
 		case "envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
@@ -135,7 +143,7 @@ func checkPolicies(report reject, path xds.Path, l *clusterv3.LoadBalancingPolic
 			return // of a policy that the client may have
 		}
 	}
-	report(path, "it knows none of the policies", "add one that it knows, such as round_robin in wrr_locality")
+	report("load-balancing", path, "it knows none of the policies", "add one that it knows, such as round_robin in wrr_locality")
 }
 
 func checkOutliers(report reject, o *clusterv3.OutlierDetection) {
@@ -150,7 +158,7 @@ func checkOutliers(report reject, o *clusterv3.OutlierDetection) {
 		{"enforcing_failure_percentage", o.GetEnforcingFailurePercentage()},
 	} {
 		if percent.value.GetValue() > 100 {
-			report(path.Field(percent.field), fmt.Sprintf("%s is %d", percent.field, percent.value.GetValue()), "write a percentage from 0 to 100")
+			report("outlier-detection", path.Field(percent.field), fmt.Sprintf("%s is %d", percent.field, percent.value.GetValue()), "write a percentage from 0 to 100")
 		}
 	}
 	for _, d := range []struct {
@@ -162,7 +170,7 @@ func checkOutliers(report reject, o *clusterv3.OutlierDetection) {
 		{"max_ejection_time", o.GetMaxEjectionTime()},
 	} {
 		if d.value != nil && (d.value.CheckValid() != nil || d.value.AsDuration() < 0) {
-			report(path.Field(d.field), fmt.Sprintf("%s is negative or out of range", d.field), "write a time such as 10s")
+			report("outlier-detection", path.Field(d.field), fmt.Sprintf("%s is negative or out of range", d.field), "write a time such as 10s")
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -26,6 +27,13 @@ gRPC rejects an assignment in which two entries of one priority have the same lo
 a priority is left out (0 and 2 without 1), in which two endpoints have the same address, an
 endpoint has the weight 0, or weights add up to more than 4294967295. An endpoint needs a
 socket_address: gRPC reads any other as an empty one (gRFC A27, A37).`,
+	Checks: []diag.Check{
+		{Name: "address", Summary: "An endpoint has no socket_address, or one that another has."},
+		{Name: "locality", Summary: "An entry has no locality, or one that another has."},
+		{Name: "locality-weight", Summary: "gRPC ignores endpoints whose locality has no weight."},
+		{Name: "priority", Summary: "A priority is left out."},
+		{Name: "weights", Summary: "A weight is 0, or the weights add up to too much."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.endpoint.v3.ClusterLoadAssignment"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if n.Parent != nil {
@@ -50,12 +58,13 @@ func checkAssignment(p *validate.Pass, a *endpointv3.ClusterLoadAssignment) {
 		path := xds.Path("endpoints").Index(i)
 		switch {
 		case l.GetLocality() == nil:
-			c.reject(path, "an entry of endpoints has no locality", "write locality: {}, or that of the endpoints")
+			c.reject("locality", path, "an entry of endpoints has no locality", "write locality: {}, or that of the endpoints")
 		case l.GetLoadBalancingWeight().GetValue() > 0:
 			c.locality(path, l)
 		case len(l.GetLbEndpoints()) > 0:
 			p.Report(validate.Finding{
-				Path: path, Warning: weighted > 0,
+				Check: "locality-weight",
+				Path:  path, Warning: weighted > 0,
 				Message: "gRPC ignores these endpoints, because their locality has no load_balancing_weight",
 				Help:    "write load_balancing_weight: 1, or the weight of the locality",
 			})
@@ -72,8 +81,8 @@ type assignmentCheck struct {
 	sums       map[uint32]uint64          // of weights, by priority
 }
 
-func (c *assignmentCheck) reject(path xds.Path, what, help string) {
-	c.Report(validate.Finding{Path: path, Message: "gRPC rejects the endpoints: " + what, Help: help})
+func (c *assignmentCheck) reject(check validate.CheckName, path xds.Path, what, help string) {
+	c.Report(validate.Finding{Check: check, Path: path, Message: "gRPC rejects the endpoints: " + what, Help: help})
 }
 
 func (c *assignmentCheck) locality(path xds.Path, l *endpointv3.LocalityLbEndpoints) {
@@ -83,7 +92,7 @@ func (c *assignmentCheck) locality(path xds.Path, l *endpointv3.LocalityLbEndpoi
 	}
 	key := fmt.Sprintf("%q %q %q", is.GetRegion(), is.GetZone(), is.GetSubZone())
 	if c.localities[priority][key] {
-		c.reject(path.Field("locality"), fmt.Sprintf("two entries of priority %d have the same locality", priority), "put their endpoints into one entry")
+		c.reject("locality", path.Field("locality"), fmt.Sprintf("two entries of priority %d have the same locality", priority), "put their endpoints into one entry")
 	}
 	c.localities[priority][key] = true
 	c.add(path, priority, l.GetLoadBalancingWeight().GetValue())
@@ -94,7 +103,7 @@ func (c *assignmentCheck) add(path xds.Path, priority, weight uint32) {
 	was := c.sums[priority]
 	c.sums[priority] += uint64(weight)
 	if was <= math.MaxUint32 && c.sums[priority] > math.MaxUint32 {
-		c.reject(path.Field("load_balancing_weight"), fmt.Sprintf("the weights of the localities of priority %d add up to more than %d", priority, uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
+		c.reject("weights", path.Field("load_balancing_weight"), fmt.Sprintf("the weights of the localities of priority %d add up to more than %d", priority, uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
 	}
 }
 
@@ -107,10 +116,10 @@ func (c *assignmentCheck) endpoints(path xds.Path, list []*endpointv3.LbEndpoint
 			weight = uint64(w.GetValue())
 		}
 		if weight == 0 {
-			c.reject(at.Field("load_balancing_weight"), "the weight of an endpoint is 0", "write 1 or more, or remove the endpoint")
+			c.reject("weights", at.Field("load_balancing_weight"), "the weight of an endpoint is 0", "write 1 or more, or remove the endpoint")
 		}
 		if sum <= math.MaxUint32 && sum+weight > math.MaxUint32 {
-			c.reject(path, fmt.Sprintf("the weights of the endpoints of a locality add up to more than %d", uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
+			c.reject("weights", path, fmt.Sprintf("the weights of the endpoints of a locality add up to more than %d", uint32(math.MaxUint32)), "write smaller weights; only their proportions count")
 		}
 		sum += weight
 		c.address(at.Field("endpoint").Field("address"), e.GetEndpoint().GetAddress())
@@ -123,12 +132,12 @@ func (c *assignmentCheck) endpoints(path xds.Path, list []*endpointv3.LbEndpoint
 func (c *assignmentCheck) address(path xds.Path, a *corev3.Address) {
 	s := a.GetSocketAddress()
 	if s == nil {
-		c.Report(validate.Finding{Path: path, Message: "gRPC can't connect to the endpoint: it has no socket_address", Help: "write a socket_address"})
+		c.Report(validate.Finding{Check: "address", Path: path, Message: "gRPC can't connect to the endpoint: it has no socket_address", Help: "write a socket_address"})
 		return
 	}
 	text := net.JoinHostPort(s.GetAddress(), strconv.Itoa(int(s.GetPortValue())))
 	if c.addresses[text] {
-		c.reject(path, fmt.Sprintf("two endpoints have the address %s", text), "remove one of them")
+		c.reject("address", path, fmt.Sprintf("two endpoints have the address %s", text), "remove one of them")
 	}
 	c.addresses[text] = true
 }
@@ -137,7 +146,7 @@ func (c *assignmentCheck) address(path xds.Path, a *corev3.Address) {
 func (c *assignmentCheck) priorities() {
 	for i := range uint32(len(c.localities)) {
 		if c.localities[i] == nil {
-			c.reject("endpoints", fmt.Sprintf("no entry with a load_balancing_weight has the priority %d, and some have a higher one", i), "number the priorities from 0, without a gap")
+			c.reject("priority", "endpoints", fmt.Sprintf("no entry with a load_balancing_weight has the priority %d, and some have a higher one", i), "number the priorities from 0, without a gap")
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -27,6 +28,13 @@ A typed_per_filter_config of a virtual host, a route or a weighted cluster must 
 that gRPC knows, or be in a FilterConfig with is_optional: true. The router has no override
 (gRFC A39). Clients in C++ also know stateful_session (gRFC A55), clients in Go and Java do not: a
 warning.`,
+	Checks: []diag.Check{
+		{Name: "duplicate-name", Summary: "Two HTTP filters have one name, or one has none."},
+		{Name: "override", Summary: "gRPC does not know an override, or it is of the router."},
+		{Name: "router", Summary: "The HTTP filters do not end with the router."},
+		{Name: "stateful-session", Summary: "gRPC in Go and Java does not know stateful_session."},
+		{Name: "unknown-filter", Summary: "gRPC does not know an HTTP filter."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.Route",
 		"envoy.config.route.v3.VirtualHost",
@@ -71,8 +79,8 @@ func knownTo(by side, config protoreflect.FullName) bool {
 }
 
 func checkHTTPFilters(p *validate.Pass, path xds.Path, filters []*hcmv3.HttpFilter, by side) {
-	report := func(at xds.Path, what, help string) {
-		p.Report(validate.Finding{Path: at, Message: "gRPC rejects the listener: " + what, Help: help})
+	report := func(check validate.CheckName, at xds.Path, what, help string) {
+		p.Report(validate.Finding{Check: check, Path: at, Message: "gRPC rejects the listener: " + what, Help: help})
 	}
 	seen := make(map[string]bool)
 	unknown, misplaced, router := false, false, -1 // the last one that gRPC knows, if it is a router
@@ -80,22 +88,23 @@ func checkHTTPFilters(p *validate.Pass, path xds.Path, filters []*hcmv3.HttpFilt
 		at, is := path.Index(i), xds.PayloadType(f.GetTypedConfig())
 		switch known := knownTo(by, is); {
 		case f.GetName() == "":
-			report(at, "an HTTP filter has no name", "add a name")
+			report("duplicate-name", at, "an HTTP filter has no name", "add a name")
 		case seen[f.GetName()]:
-			report(at.Field("name"), fmt.Sprintf("two HTTP filters have the name %q", f.GetName()), "rename or remove one of them")
+			report("duplicate-name", at.Field("name"), fmt.Sprintf("two HTTP filters have the name %q", f.GetName()), "rename or remove one of them")
 		case is == sessionType && by == client && !f.GetIsOptional():
 			p.Report(validate.Finding{
-				Path: at, Warning: true,
+				Check: "stateful-session",
+				Path:  at, Warning: true,
 				Message: fmt.Sprintf("gRPC in Go and Java rejects the listener: it does not know the HTTP filter %q, which holds %s", f.GetName(), typeText(is)),
 				Help:    "set is_optional: true if there are such clients",
 			})
 		case !known && !f.GetIsOptional():
-			report(at, fmt.Sprintf("it does not know the HTTP filter %q, which holds %s", f.GetName(), typeText(is)), "remove it, or set is_optional: true")
+			report("unknown-filter", at, fmt.Sprintf("it does not know the HTTP filter %q, which holds %s", f.GetName(), typeText(is)), "remove it, or set is_optional: true")
 			unknown = true
 		case known:
 			if router >= 0 {
 				misplaced = true
-				report(path.Index(router), fmt.Sprintf("the router %q is not the last HTTP filter", filters[router].GetName()), "move it to the end")
+				report("router", path.Index(router), fmt.Sprintf("the router %q is not the last HTTP filter", filters[router].GetName()), "move it to the end")
 			}
 			router = -1
 			if is == routerType {
@@ -105,7 +114,7 @@ func checkHTTPFilters(p *validate.Pass, path xds.Path, filters []*hcmv3.HttpFilt
 		seen[f.GetName()] = true
 	}
 	if router < 0 && !unknown && !misplaced {
-		report(path, "its HTTP filters do not end with the router", "add the filter envoy.filters.http.router")
+		report("router", path, "its HTTP filters do not end with the router", "add the filter envoy.filters.http.router")
 	}
 }
 
@@ -115,7 +124,7 @@ func checkOverrides(p *validate.Pass, n *xds.Node, configs map[string]*anypb.Any
 		if wrapped, ok := xds.Unpack(config).(*routev3.FilterConfig); ok {
 			config, optional = wrapped.GetConfig(), wrapped.GetIsOptional()
 		}
-		f := validate.Finding{Path: n.Path().Field("typed_per_filter_config").Key(name)}
+		f := validate.Finding{Check: "override", Path: n.Path().Field("typed_per_filter_config").Key(name)}
 		switch is := xds.PayloadType(config); is {
 		case faultType, "envoy.extensions.filters.http.rbac.v3.RBACPerRoute":
 			continue

@@ -7,6 +7,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -24,6 +25,16 @@ gRPC rejects xff_num_trusted_hops and original_ip_detection_extensions, and on a
 listener_filters and use_original_dst. A server drops a filter chain that matches by
 destination_port, server_names, application_protocols or a transport_protocol other than
 raw_buffer (a warning), and rejects a listener in which no chain is left (gRFC A36, A41).`,
+	Checks: []diag.Check{
+		{Name: "address", Summary: "A listener has neither an api_listener nor a socket_address."},
+		{Name: "api-listener", Summary: "An api_listener has no HttpConnectionManager."},
+		{Name: "dropped-chain", Summary: "gRPC drops a filter chain because of what it matches by."},
+		{Name: "network-filter", Summary: "A network filter is not an HttpConnectionManager, or has no name of its own."},
+		{Name: "no-chain", Summary: "A gRPC server can't use any filter chain."},
+		{Name: "routes", Summary: "The HttpConnectionManager has no routes that gRPC gets."},
+		{Name: "server-option", Summary: "A gRPC server does not support an option of the listener."},
+		{Name: "trusted-hops", Summary: "gRPC rejects a setting that finds the address of the client."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.listener.v3.Listener",
 		"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -35,6 +46,7 @@ raw_buffer (a warning), and rejects a listener in which no chain is left (gRFC A
 				checkServerListener(p, m)
 			} else if is := xds.PayloadType(api.GetApiListener()); is != managerType {
 				p.Report(validate.Finding{
+					Check:   "api-listener",
 					Path:    "api_listener.api_listener",
 					Message: fmt.Sprintf("gRPC rejects the listener: api_listener holds %s", typeText(is)),
 					Help:    "write an HttpConnectionManager",
@@ -49,17 +61,17 @@ raw_buffer (a warning), and rejects a listener in which no chain is left (gRFC A
 }
 
 func checkServerListener(p *validate.Pass, l *listenerv3.Listener) {
-	report := func(path xds.Path, what, help string) {
-		p.Report(validate.Finding{Path: path, Message: "gRPC rejects the listener: " + what, Help: help})
+	report := func(check validate.CheckName, path xds.Path, what, help string) {
+		p.Report(validate.Finding{Check: check, Path: path, Message: "gRPC rejects the listener: " + what, Help: help})
 	}
 	if len(l.GetListenerFilters()) > 0 {
-		report("listener_filters", "a gRPC server has no listener filters", "remove them; for a gRPC client, write an api_listener")
+		report("server-option", "listener_filters", "a gRPC server has no listener filters", "remove them; for a gRPC client, write an api_listener")
 	}
 	if l.GetUseOriginalDst().GetValue() {
-		report("use_original_dst", "a gRPC server does not support use_original_dst", "remove it")
+		report("server-option", "use_original_dst", "a gRPC server does not support use_original_dst", "remove it")
 	}
 	if l.GetAddress().GetSocketAddress() == nil {
-		report("address", "it has neither an api_listener, as a gRPC client needs, nor a socket_address, as a gRPC server needs", "add one of them")
+		report("address", "address", "it has neither an api_listener, as a gRPC client needs, nor a socket_address, as a gRPC server needs", "add one of them")
 	}
 	left := l.GetDefaultFilterChain() != nil
 	for i, chain := range l.GetFilterChains() {
@@ -71,7 +83,8 @@ func checkServerListener(p *validate.Pass, l *listenerv3.Listener) {
 			continue
 		}
 		p.Report(validate.Finding{
-			Path: path.Field("filter_chain_match").Field(field), Warning: true,
+			Check: "dropped-chain",
+			Path:  path.Field("filter_chain_match").Field(field), Warning: true,
 			Message: fmt.Sprintf("gRPC drops the filter chain, because it matches by %s", field),
 			Help:    "remove this match, or the filter chain",
 		})
@@ -80,60 +93,61 @@ func checkServerListener(p *validate.Pass, l *listenerv3.Listener) {
 		checkFilters(report, "default_filter_chain", dfc)
 	}
 	if !left {
-		report("filter_chains", "a gRPC server can't use any of its filter chains", "add a filter chain with an HttpConnectionManager")
+		report("no-chain", "filter_chains", "a gRPC server can't use any of its filter chains", "add a filter chain with an HttpConnectionManager")
 	}
 }
 
-func checkFilters(report func(xds.Path, string, string), path xds.Path, chain *listenerv3.FilterChain) {
+func checkFilters(report func(validate.CheckName, xds.Path, string, string), path xds.Path, chain *listenerv3.FilterChain) {
 	path = path.Field("filters")
 	if len(chain.GetFilters()) == 0 {
-		report(path, "a filter chain has no HttpConnectionManager", "add one")
+		report("network-filter", path, "a filter chain has no HttpConnectionManager", "add one")
 	}
 	seen := make(map[string]bool)
 	for i, f := range chain.GetFilters() {
 		at := path.Index(i)
 		switch is := xds.PayloadType(f.GetTypedConfig()); {
 		case f.GetName() == "":
-			report(at, "a network filter has no name", "add a name")
+			report("network-filter", at, "a network filter has no name", "add a name")
 		case seen[f.GetName()]:
-			report(at.Field("name"), fmt.Sprintf("two network filters of the chain have the name %q", f.GetName()), "rename or remove one of them")
+			report("network-filter", at.Field("name"), fmt.Sprintf("two network filters of the chain have the name %q", f.GetName()), "rename or remove one of them")
 		case is != managerType:
-			report(at, fmt.Sprintf("the network filter %q holds %s", f.GetName(), typeText(is)), "remove it: gRPC knows HttpConnectionManager alone")
+			report("network-filter", at, fmt.Sprintf("the network filter %q holds %s", f.GetName(), typeText(is)), "remove it: gRPC knows HttpConnectionManager alone")
 		}
 		seen[f.GetName()] = true
 	}
 }
 
 func checkManager(p *validate.Pass, path xds.Path, m *hcmv3.HttpConnectionManager) {
-	report := func(field, what, help string) {
+	report := func(check validate.CheckName, field, what, help string) {
 		at := path
 		if field != "" {
 			at = path.Field(field)
 		}
-		p.Report(validate.Finding{Path: at, Message: "gRPC rejects the listener: " + what, Help: help})
+		p.Report(validate.Finding{Check: check, Path: at, Message: "gRPC rejects the listener: " + what, Help: help})
 	}
 	if m.GetXffNumTrustedHops() != 0 {
-		report("xff_num_trusted_hops", "xff_num_trusted_hops is not 0", "remove it")
+		report("trusted-hops", "xff_num_trusted_hops", "xff_num_trusted_hops is not 0", "remove it")
 	}
 	if len(m.GetOriginalIpDetectionExtensions()) > 0 {
-		report("original_ip_detection_extensions", "it has original_ip_detection_extensions", "remove them")
+		report("trusted-hops", "original_ip_detection_extensions", "it has original_ip_detection_extensions", "remove them")
 	}
 	switch routes := m.GetRouteSpecifier().(type) {
 	case *hcmv3.HttpConnectionManager_RouteConfig:
 	case *hcmv3.HttpConnectionManager_Rds:
 		if !xds.FromSnapshot(routes.Rds.GetConfigSource()) {
 			p.Report(validate.Finding{
+				Check:   "routes",
 				Path:    path.Field("rds").Field("config_source"),
 				Message: "gRPC rejects the listener: it gets routes by ads or self alone",
 				Help:    "write config_source: {ads: {}}",
 			})
 		}
 		if routes.Rds.GetRouteConfigName() == "" {
-			report("rds", "rds has no route_config_name", "name a route configuration")
+			report("routes", "rds", "rds has no route_config_name", "name a route configuration")
 		}
 	case *hcmv3.HttpConnectionManager_ScopedRoutes:
-		report("scoped_routes", "gRPC does not support scoped_routes", "write rds or route_config")
+		report("routes", "scoped_routes", "gRPC does not support scoped_routes", "write rds or route_config")
 	default:
-		report("", "the HttpConnectionManager has no routes", "add rds or route_config")
+		report("routes", "", "the HttpConnectionManager has no routes", "add rds or route_config")
 	}
 }

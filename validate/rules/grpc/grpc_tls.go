@@ -9,6 +9,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -29,22 +30,28 @@ custom_handshaker, and in a validation context verify_certificate_spki, verify_c
 require_signed_certificate_timestamp, crl and custom_validator_config (gRFC A29). Clients use TLS
 only with xDS credentials, and only those do what is said here. gRPC in C++ and Java also takes
 system_root_certs (gRFC A82), Go with GRPC_EXPERIMENTAL_XDS_SYSTEM_ROOT_CERTS.`,
+	Checks: []diag.Check{
+		{Name: "no-provider", Summary: "No certificate provider has the certificate, or says whom to trust."},
+		{Name: "system-root-certs", Summary: "gRPC in Go rejects system_root_certs, unless its environment says otherwise."},
+		{Name: "transport-socket", Summary: "The transport socket is not the one that gRPC wants."},
+		{Name: "unsupported-setting", Summary: "gRPC does not support a setting of TLS."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.cluster.v3.Cluster", "envoy.config.listener.v3.FilterChain"},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *clusterv3.Cluster:
-			report := func(path xds.Path, what, help string) {
-				p.Report(validate.Finding{Path: n.Path().Join(path), Message: "gRPC rejects the cluster: " + what, Help: help})
+			report := func(check validate.CheckName, path xds.Path, what, help string) {
+				p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: "gRPC rejects the cluster: " + what, Help: help})
 			}
 			if len(m.GetTransportSocketMatches()) > 0 {
-				report("transport_socket_matches", "it does not support transport_socket_matches", "write transport_socket")
+				report("transport-socket", "transport_socket_matches", "it does not support transport_socket_matches", "write transport_socket")
 			}
 			if s := m.GetTransportSocket(); s != nil {
 				checkUpstream(p, report, s)
 			}
 		case *listenerv3.FilterChain:
-			report := func(path xds.Path, what, help string) {
-				p.Report(validate.Finding{Path: n.Path().Join(path), Message: "gRPC rejects the listener: " + what, Help: help})
+			report := func(check validate.CheckName, path xds.Path, what, help string) {
+				p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: "gRPC rejects the listener: " + what, Help: help})
 			}
 			if s := m.GetTransportSocket(); s != nil && sideOf(n) == server {
 				checkDownstream(report, s)
@@ -58,10 +65,10 @@ func isTLS(report reject, s *corev3.TransportSocket, wants protoreflect.FullName
 	const name = "envoy.transport_sockets.tls"
 	switch is := xds.PayloadType(s.GetTypedConfig()); {
 	case s.GetName() != name:
-		report("transport_socket.name", fmt.Sprintf("the transport socket has the name %q", s.GetName()), "write name: "+name)
+		report("transport-socket", "transport_socket.name", fmt.Sprintf("the transport socket has the name %q", s.GetName()), "write name: "+name)
 		return false
 	case is != wants:
-		report("transport_socket", "the transport socket holds "+typeText(is), fmt.Sprintf("write a %s", wants.Name()))
+		report("transport-socket", "transport_socket", "the transport socket holds "+typeText(is), fmt.Sprintf("write a %s", wants.Name()))
 		return false
 	}
 	return true
@@ -80,12 +87,13 @@ func checkUpstream(p *validate.Pass, report reject, s *corev3.TransportSocket) {
 	}
 	if v, at := validationOf(c); v.GetSystemRootCerts() != nil {
 		p.Report(validate.Finding{
-			Path: socketConfig.Field("common_tls_context").Join(at).Field("system_root_certs"), Warning: true,
+			Check: "system-root-certs",
+			Path:  socketConfig.Field("common_tls_context").Join(at).Field("system_root_certs"), Warning: true,
 			Message: "gRPC in Go rejects the cluster unless its environment has GRPC_EXPERIMENTAL_XDS_SYSTEM_ROOT_CERTS=true",
 			Help:    "write ca_certificate_provider_instance if there are such clients",
 		})
 	} else {
-		report(socketConfig, "no certificate provider says which servers to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
+		report("no-provider", socketConfig, "no certificate provider says which servers to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
 	}
 }
 
@@ -95,20 +103,20 @@ func checkDownstream(report reject, s *corev3.TransportSocket) {
 	}
 	m, _ := xds.Unpack(s.GetTypedConfig()).(*tlsv3.DownstreamTlsContext)
 	if m.GetRequireSni().GetValue() {
-		report(socketConfig.Field("require_sni"), "it does not support require_sni", "remove it")
+		report("unsupported-setting", socketConfig.Field("require_sni"), "it does not support require_sni", "remove it")
 	}
 	if m.GetOcspStaplePolicy() != tlsv3.DownstreamTlsContext_LENIENT_STAPLING {
-		report(socketConfig.Field("ocsp_staple_policy"), "it supports LENIENT_STAPLING alone", "remove it")
+		report("unsupported-setting", socketConfig.Field("ocsp_staple_policy"), "it supports LENIENT_STAPLING alone", "remove it")
 	}
 	c := m.GetCommonTlsContext()
 	if !checkCommon(report, c, server) {
 		return
 	}
 	if c.GetTlsCertificateProviderInstance().GetInstanceName() == "" {
-		report(socketConfig.Field("common_tls_context"), "no certificate provider has the server's certificate", "write tls_certificate_provider_instance")
+		report("no-provider", socketConfig.Field("common_tls_context"), "no certificate provider has the server's certificate", "write tls_certificate_provider_instance")
 	}
 	if v, _ := validationOf(c); !hasRoot(c) && (v != nil || m.GetRequireClientCertificate().GetValue()) {
-		report(socketConfig, "no certificate provider says which clients to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
+		report("no-provider", socketConfig, "no certificate provider says which clients to trust", "write common_tls_context.validation_context.ca_certificate_provider_instance")
 	}
 }
 
@@ -116,7 +124,7 @@ func checkDownstream(report reject, s *corev3.TransportSocket) {
 func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 	path := socketConfig.Field("common_tls_context")
 	if c == nil {
-		report(socketConfig, "it has no common_tls_context", "add it, with certificate providers")
+		report("no-provider", socketConfig, "it has no common_tls_context", "add it, with certificate providers")
 		return false
 	}
 	if olderProviders(c) {
@@ -126,7 +134,7 @@ func checkCommon(report reject, c *tlsv3.CommonTlsContext, by side) bool {
 	no := func(at xds.Path, is bool, what string) {
 		if is {
 			fine = false
-			report(at, "it does not support "+what, "write the name of a certificate provider of the client's bootstrap")
+			report("unsupported-setting", at, "it does not support "+what, "write the name of a certificate provider of the client's bootstrap")
 		}
 	}
 	no(path.Field("tls_params"), c.GetTlsParams() != nil, "tls_params")

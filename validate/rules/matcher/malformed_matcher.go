@@ -8,6 +8,7 @@ import (
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -25,6 +26,12 @@ A CelMatcher needs an expression that is parsed or checked already: cel_expr_str
 as missing ("CEL expression not set").
 
 Envoy accepts an empty matcher, which matches nothing (a warning).`,
+	Checks: []diag.Check{
+		{Name: "cel-expression", Summary: "CelMatcher has no expression that it reads."},
+		{Name: "domain", Summary: "A domain is empty, listed twice, or has an invalid wildcard."},
+		{Name: "empty-matcher", Summary: "A matcher is empty and matches nothing."},
+		{Name: "no-on-match", Summary: "An entry without on_match crashes Envoy."},
+	},
 	Messages: []protoreflect.FullName{
 		"xds.type.matcher.v3.CelMatcher",
 		"xds.type.matcher.v3.IPMatcher",
@@ -36,7 +43,8 @@ Envoy accepts an empty matcher, which matches nothing (a warning).`,
 		case *xdsmatcherv3.Matcher:
 			if m.GetMatcherType() == nil && m.GetOnNoMatch() == nil {
 				p.Report(validate.Finding{
-					Path: n.Path(), Warning: true,
+					Check: "empty-matcher",
+					Path:  n.Path(), Warning: true,
 					Message: "the matcher is empty and matches nothing",
 					Help:    "add a matcher_list, a matcher_tree or on_no_match",
 				})
@@ -55,7 +63,7 @@ Envoy accepts an empty matcher, which matches nothing (a warning).`,
 
 func checkOnMatch(p *validate.Pass, path xds.Path, onMatch *xdsmatcherv3.Matcher_OnMatch) {
 	if onMatch == nil {
-		p.Report(validate.Finding{Path: path, Message: "the entry has no on_match: Envoy crashes", Help: "add on_match with an action or a matcher"})
+		p.Report(validate.Finding{Check: "no-on-match", Path: path, Message: "the entry has no on_match: Envoy crashes", Help: "add on_match with an action or a matcher"})
 	}
 }
 
@@ -65,7 +73,7 @@ func checkServerNames(p *validate.Pass, n *xds.Node, m *xdsmatcherv3.ServerNameM
 		path := n.Path().Field("domain_matchers").Index(i)
 		checkOnMatch(p, path, entry.GetOnMatch())
 		for j, domain := range entry.GetDomains() {
-			f := validate.Finding{Path: path.Field("domains").Index(j)}
+			f := validate.Finding{Check: "domain", Path: path.Field("domains").Index(j)}
 			switch {
 			case domain == "":
 				f.Message = "the domain is empty"
@@ -97,7 +105,7 @@ func checkExpression(p *validate.Pass, n *xds.Node, e *xdstypev3.CelExpression) 
 	if e == nil {
 		return // field-constraint
 	}
-	f := validate.Finding{Path: n.Path(), Help: "parse the expression, and write the result in cel_expr_parsed or cel_expr_checked"}
+	f := validate.Finding{Check: "cel-expression", Path: n.Path(), Help: "parse the expression, and write the result in cel_expr_parsed or cel_expr_checked"}
 	parsed := e.GetCelExprParsed() != nil || e.GetCelExprChecked() != nil || e.GetExprSpecifier() != nil
 	switch {
 	case !parsed && e.GetCelExprString() != "":

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -29,6 +30,13 @@ counts ("keep_matching is not supported in this context").
 An input must fit its matcher ("Unsupported data input type"): HttpAttributesCelMatchInput
 needs a CelMatcher, RequestMatchInput of generic_proxy needs its RequestMatcher, all other
 inputs are strings. A matcher_tree supports strings only.`,
+	Checks: []diag.Check{
+		{Name: "action", Summary: "The action is not one of this kind of matcher."},
+		{Name: "custom-match", Summary: "The custom matcher is not one of this kind of matcher."},
+		{Name: "input", Summary: "The input is not one of this kind of matcher."},
+		{Name: "input-and-match", Summary: "The input and the custom matcher do not fit."},
+		{Name: "keep-matching", Summary: "keep_matching is not supported here."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.common.matcher.v3.Matcher.MatcherList.Predicate.SinglePredicate",
 		"envoy.config.common.matcher.v3.Matcher.MatcherTree",
@@ -56,6 +64,7 @@ inputs are strings. A matcher_tree supports strings only.`,
 			c.action(ofXDS(m.GetAction()))
 			if m.GetKeepMatching() && !place.Keeps {
 				p.Report(validate.Finding{
+					Check:   "keep-matching",
 					Path:    n.Path().Field("keep_matching"),
 					Message: fmt.Sprintf("keep_matching is not supported in a %s", place.noun),
 					Help:    "remove keep_matching: only the first action counts here",
@@ -97,9 +106,10 @@ func (c matcherCheck) predicate(input, custom protoreflect.FullName) {
 	wanted, paired := c.Envoy.PairedInput(custom), c.Envoy.PairedMatcher(input)
 	switch {
 	case custom != "" && !known:
-		c.unknown("custom_match", custom, "a custom matcher for a predicate", "use value_match; IPMatcher and ServerNameMatcher belong in a matcher_tree")
+		c.unknown("custom-match", "custom_match", custom, "a custom matcher for a predicate", "use value_match; IPMatcher and ServerNameMatcher belong in a matcher_tree")
 	case wanted != "" && input != wanted:
 		c.Report(validate.Finding{
+			Check:   "input-and-match",
 			Path:    c.Path().Field("custom_match"),
 			Message: fmt.Sprintf("%s does not support the input %s", custom.Name(), input.Name()),
 			Help:    fmt.Sprintf("use the input %s", wanted),
@@ -117,13 +127,14 @@ func (c matcherCheck) tree(input, custom protoreflect.FullName) {
 	case c.Envoy.PairedMatcher(input) != "":
 		c.notAString(input)
 	case custom != "" && !slices.Contains(c.place.Trees, custom):
-		c.unknown("custom_match", custom, "a custom matcher for a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
+		c.unknown("custom-match", "custom_match", custom, "a custom matcher for a tree in a "+c.place.noun, "use exact_match_map, prefix_match_map or a matcher_list")
 	}
 }
 
 func (c matcherCheck) notAString(input protoreflect.FullName) {
 	paired := c.Envoy.PairedMatcher(input)
 	c.Report(validate.Finding{
+		Check:   "input-and-match",
 		Path:    c.Path().Field("input"),
 		Message: fmt.Sprintf("the input %s is not a string: it needs a %s", input.Name(), paired.Name()),
 		Help:    fmt.Sprintf("move it to a matcher_list with a custom_match of type %s", paired),
@@ -138,18 +149,19 @@ func (c matcherCheck) input(name protoreflect.FullName) (ok bool) {
 	if _, everywhere := c.Envoy.ExtensionOf("envoy.matching.common_inputs", name); everywhere || slices.Contains(c.place.Inputs, name) {
 		return true
 	}
-	c.unknown("input", name, "an input of a "+c.place.noun, "use one of "+shortNames(c.place.Inputs))
+	c.unknown("input", "input", name, "an input of a "+c.place.noun, "use one of "+shortNames(c.place.Inputs))
 	return false
 }
 
 func (c matcherCheck) action(name protoreflect.FullName) {
 	if name != "" && !slices.Contains(c.place.Actions, name) {
-		c.unknown("action", name, "an action of a "+c.place.noun, "use one of "+shortNames(c.place.Actions))
+		c.unknown("action", "action", name, "an action of a "+c.place.noun, "use one of "+shortNames(c.place.Actions))
 	}
 }
 
-func (c matcherCheck) unknown(field string, name protoreflect.FullName, what, help string) {
+func (c matcherCheck) unknown(check validate.CheckName, field string, name protoreflect.FullName, what, help string) {
 	c.Report(validate.Finding{
+		Check:   check,
 		Path:    c.Path().Field(field),
 		Message: fmt.Sprintf("%s is not %s", name, what),
 		Help:    help,

@@ -9,6 +9,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
@@ -28,6 +29,11 @@ type. A name that ends with /* is a collection, which no resource can be.
 The order of the parameters, and which characters are percent-encoded, do not matter: two spellings
 are one name, and clients get it in the canonical one. A bootstrap, and the files that it names,
 are Envoy's to read: there two spellings are two names.`,
+	Checks: []diag.Check{
+		{Name: "collection", Summary: "The name of a resource is that of a collection."},
+		{Name: "other-type", Summary: "The name is that of another type."},
+		{Name: "unreadable", Summary: "The name has no type, or can't be read."},
+	},
 	Wants: func(md protoreflect.MessageDescriptor) bool {
 		return xds.Refers(md.FullName()) || xds.TypeOf(md.FullName()) != nil
 	},
@@ -56,7 +62,8 @@ func checkOwnURL(p *validate.Pass, t *xds.Type) {
 	path := xds.Path(t.Name)
 	if strings.HasSuffix(name, "/*") || strings.Contains(name, "/*?") {
 		p.Report(validate.Finding{
-			Path: path, Warning: true,
+			Check: "collection",
+			Path:  path, Warning: true,
 			Message: fmt.Sprintf("%q is the name of a collection, not of a %s", name, t.Noun),
 			Help:    "end the path with the resource's own name",
 		})
@@ -75,10 +82,11 @@ func checkURL(p *validate.Pass, at xds.Path, name string, t *xds.Type, rejected 
 		if rejected = rejected && !hasType(name); rejected {
 			message += ": " + p.Resource.Refusal()
 		}
-		p.Report(validate.Finding{Path: at, Warning: !rejected, Message: message, Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:"})
+		p.Report(validate.Finding{Check: "unreadable", Path: at, Warning: !rejected, Message: message, Help: "write xdstp://AUTHORITY/" + typeIn(t) + "/NAME, or a name without xdstp:"})
 	case t != nil && url.Type != string(t.Message):
 		p.Report(validate.Finding{
-			Path: at, Warning: true,
+			Check: "other-type",
+			Path:  at, Warning: true,
 			Message: fmt.Sprintf("%q has the type %s, and a %s is named here: gRPC clients reject it", name, url.Type, t.Noun),
 			Help:    "write the type " + string(t.Message),
 		})
@@ -123,9 +131,10 @@ func checkLocator(p *validate.Pass, n *xds.Node, use xds.Use) {
 	url, err := xdstp.Parse(name)
 	switch {
 	case err != nil:
-		p.Report(validate.Finding{Path: use.Path, Warning: true, Message: fmt.Sprintf("%q is no xdstp name: %v", use.Name, err), Help: "write xdstp://AUTHORITY/" + typeIn(use.Target) + "/*"})
+		p.Report(validate.Finding{Check: "unreadable", Path: use.Path, Warning: true, Message: fmt.Sprintf("%q is no xdstp name: %v", use.Name, err), Help: "write xdstp://AUTHORITY/" + typeIn(use.Target) + "/*"})
 	case url.Type != string(use.Target.Message):
 		p.Report(validate.Finding{
+			Check:   "other-type",
 			Path:    use.Path,
 			Message: fmt.Sprintf("%q has the type %s: Envoy does not start", use.Name, url.Type),
 			Help:    "write the type " + string(use.Target.Message),

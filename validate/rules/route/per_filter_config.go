@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -23,6 +24,12 @@ filter router doesn't support virtual host or route specific configurations"), i
 this type ("Didn't find a registered implementation"), and if a FilterConfig has neither
 disabled nor config ("Empty route/virtual host per filter configuration"). With is_optional it
 accepts the second and third case, without effect.`,
+	Checks: []diag.Check{
+		{Name: "empty-config", Summary: "A FilterConfig has neither disabled nor config."},
+		{Name: "no-route-config", Summary: "Routes can't configure the filter."},
+		{Name: "unknown-filter", Summary: "No HTTP filter uses a configuration of this type."},
+		{Name: "wrong-type", Summary: "The configuration is that of the filter, not the one for routes."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.Route",
 		"envoy.config.route.v3.RouteConfiguration",
@@ -47,6 +54,7 @@ accepts the second and third case, without effect.`,
 			case wrapper.GetDisabled():
 			case inner == nil:
 				p.Report(validate.Finding{
+					Check:   "empty-config",
 					Path:    path(),
 					Message: fmt.Sprintf("the FilterConfig of %q has neither disabled nor config", key),
 					Help:    "set disabled: true, or config; config: {} enables the filter",
@@ -68,11 +76,14 @@ func checkPerFilter(p *validate.Pass, path func() xds.Path, key string, config *
 	f := validate.Finding{Help: "remove it, or correct its type"}
 	switch {
 	case !ok && !optional:
+		f.Check = "unknown-filter"
 		f.Message = fmt.Sprintf("%q has a configuration of type %s, which no HTTP filter uses", key, name)
 	case ok && route == "" && !optional:
+		f.Check = "no-route-config"
 		f.Message = fmt.Sprintf("%q has a configuration of type %s, and that filter can't be configured by routes", key, name)
 		f.Help = "configure it in http_filters; here you can only disable it, with a FilterConfig"
 	case ok && route != "" && route != name && !fitsEmpty(config, route):
+		f.Check = "wrong-type"
 		f.Message = fmt.Sprintf("%q has a configuration of type %s, and routes need %s", key, name.Name(), route.Name())
 		f.Help = "write \"@type\": " + xds.URLPrefix + string(route)
 	default:

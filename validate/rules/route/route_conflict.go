@@ -7,6 +7,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -25,6 +26,13 @@ Envoy rejects the route configuration in these cases:
 - a route without path_match_policy has path_rewrite_policy
 - a mirror policy or the weighted cluster has both a name and a cluster_header ("Only one of …")
 - an upgrade other than CONNECT and CONNECT-UDP has a connect_config`,
+	Checks: []diag.Check{
+		{Name: "cluster-and-header", Summary: "A mirror policy or a weighted cluster has both a name and a cluster_header."},
+		{Name: "connect-config", Summary: "An upgrade other than CONNECT has a connect_config."},
+		{Name: "path-policies", Summary: "A rewrite and the way that the path is matched do not fit."},
+		{Name: "routes-and-matcher", Summary: "A virtual host has both routes and a matcher."},
+		{Name: "two-rewrites", Summary: "A route rewrites the path in two ways."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.Route",
 		"envoy.config.route.v3.RouteAction.RequestMirrorPolicy",
@@ -33,27 +41,27 @@ Envoy rejects the route configuration in these cases:
 		"envoy.config.route.v3.WeightedCluster.ClusterWeight",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		conflict := func(path xds.Path, message, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		conflict := func(check validate.CheckName, path xds.Path, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
 		case *routev3.Route:
 			rewriteConflicts(m, conflict)
 		case *routev3.RouteAction_RequestMirrorPolicy:
 			if m.GetCluster() != "" && m.GetClusterHeader() != "" {
-				conflict("cluster_header", fmt.Sprintf("the mirror policy has both cluster %q and cluster_header %q", m.GetCluster(), m.GetClusterHeader()), "keep one of them")
+				conflict("cluster-and-header", "cluster_header", fmt.Sprintf("the mirror policy has both cluster %q and cluster_header %q", m.GetCluster(), m.GetClusterHeader()), "keep one of them")
 			}
 		case *routev3.RouteAction_UpgradeConfig:
 			if m.GetConnectConfig() != nil && !isConnect(m.GetUpgradeType()) {
-				conflict("connect_config", fmt.Sprintf("upgrade %q can't have a connect_config", m.GetUpgradeType()), "remove it: only CONNECT and CONNECT-UDP support it")
+				conflict("connect-config", "connect_config", fmt.Sprintf("upgrade %q can't have a connect_config", m.GetUpgradeType()), "remove it: only CONNECT and CONNECT-UDP support it")
 			}
 		case *routev3.VirtualHost:
 			if m.GetMatcher() != nil && len(m.GetRoutes()) > 0 {
-				conflict("matcher", fmt.Sprintf("virtual host %q has both routes and a matcher", m.GetName()), "move the routes to the matcher, or remove the matcher")
+				conflict("routes-and-matcher", "matcher", fmt.Sprintf("virtual host %q has both routes and a matcher", m.GetName()), "move the routes to the matcher, or remove the matcher")
 			}
 		case *routev3.WeightedCluster_ClusterWeight:
 			if m.GetName() != "" && m.GetClusterHeader() != "" && weighsRoute(n) {
-				conflict("cluster_header", fmt.Sprintf("the weighted cluster has both name %q and cluster_header %q", m.GetName(), m.GetClusterHeader()), "keep one of them")
+				conflict("cluster-and-header", "cluster_header", fmt.Sprintf("the weighted cluster has both name %q and cluster_header %q", m.GetName(), m.GetClusterHeader()), "keep one of them")
 			}
 		}
 	},
@@ -61,7 +69,7 @@ Envoy rejects the route configuration in these cases:
 
 // rewriteConflicts finds rewrites that exclude each other, or do not fit what
 // the route matches.
-func rewriteConflicts(m *routev3.Route, conflict func(path xds.Path, message, help string)) {
+func rewriteConflicts(m *routev3.Route, conflict func(check validate.CheckName, path xds.Path, message, help string)) {
 	action, redirect := m.GetRoute(), m.GetRedirect()
 	var rewrites []string
 	for _, rewrite := range []struct {
@@ -80,13 +88,13 @@ func rewriteConflicts(m *routev3.Route, conflict func(path xds.Path, message, he
 	byPolicy := m.GetMatch().GetPathMatchPolicy() != nil
 	switch {
 	case len(rewrites) > 1:
-		conflict(xds.Path("route").Field(rewrites[1]), fmt.Sprintf("the route rewrites the path in %d ways: %s", len(rewrites), strings.Join(rewrites, ", ")), "keep one of them")
+		conflict("two-rewrites", xds.Path("route").Field(rewrites[1]), fmt.Sprintf("the route rewrites the path in %d ways: %s", len(rewrites), strings.Join(rewrites, ", ")), "keep one of them")
 	case byPolicy && action.GetPrefixRewrite() != "":
-		conflict("route.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_rewrite_policy or regex_rewrite")
+		conflict("path-policies", "route.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_rewrite_policy or regex_rewrite")
 	case byPolicy && redirect.GetPrefixRewrite() != "":
-		conflict("redirect.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_redirect or regex_rewrite")
+		conflict("path-policies", "redirect.prefix_rewrite", "prefix_rewrite needs a prefix match, and the route has path_match_policy", "use path_redirect or regex_rewrite")
 	case !byPolicy && action.GetPathRewritePolicy() != nil:
-		conflict("route.path_rewrite_policy", "path_rewrite_policy needs path_match_policy in the same route", "match with path_match_policy, or use prefix_rewrite or regex_rewrite")
+		conflict("path-policies", "route.path_rewrite_policy", "path_rewrite_policy needs path_match_policy in the same route", "match with path_match_policy, or use prefix_rewrite or regex_rewrite")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/router/cluster_specifiers/lua/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/xds"
 )
@@ -24,6 +25,14 @@ cluster_specifier_plugin ("Unknown cluster specifier plugin name:  is used in th
 script of such a plugin without the function envoy_on_route, and an RDS without a config source
 unless its route_config_name is an xdstp:// URL ("An RDS config must have either a
 'config_source' or an xDS-TP based 'route_config_name'").`,
+	Checks: []diag.Check{
+		{Name: "lua-function", Summary: "A Lua script has no function envoy_on_route."},
+		{Name: "mirror-cluster", Summary: "A mirror policy has no cluster."},
+		{Name: "plugin-name", Summary: "cluster_specifier_plugin is empty."},
+		{Name: "rds-source", Summary: "An RDS has no config_source."},
+		{Name: "virtual-cluster-headers", Summary: "A virtual cluster has no headers."},
+		{Name: "weighted-cluster-name", Summary: "A weighted cluster has no name."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.route.v3.RouteAction",
 		"envoy.config.route.v3.RouteAction.RequestMirrorPolicy",
@@ -33,33 +42,33 @@ unless its route_config_name is an xdstp:// URL ("An RDS config must have either
 		"envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		missing := func(message, help string) {
-			p.Report(validate.Finding{Path: n.Path(), Message: message, Help: help})
+		missing := func(check validate.CheckName, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path(), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
 		case *routev3.RouteAction:
 			if plugin, ok := m.GetClusterSpecifier().(*routev3.RouteAction_ClusterSpecifierPlugin); ok && plugin.ClusterSpecifierPlugin == "" {
-				missing("cluster_specifier_plugin is empty", "write the name of one of the route configuration's cluster_specifier_plugins")
+				missing("plugin-name", "cluster_specifier_plugin is empty", "write the name of one of the route configuration's cluster_specifier_plugins")
 			}
 		case *routev3.RouteAction_RequestMirrorPolicy:
 			if m.GetCluster() == "" && m.GetClusterHeader() == "" {
-				missing("the mirror policy has no cluster", "set cluster or cluster_header")
+				missing("mirror-cluster", "the mirror policy has no cluster", "set cluster or cluster_header")
 			}
 		case *routev3.VirtualCluster:
 			if len(m.GetHeaders()) == 0 {
-				missing(fmt.Sprintf("virtual cluster %q has no headers", m.GetName()), "add at least one header, such as :path or :method")
+				missing("virtual-cluster-headers", fmt.Sprintf("virtual cluster %q has no headers", m.GetName()), "add at least one header, such as :path or :method")
 			}
 		case *routev3.WeightedCluster_ClusterWeight:
 			if m.GetName() == "" && m.GetClusterHeader() == "" && weighsRoute(n) {
-				missing("the weighted cluster has no name", "set name or cluster_header")
+				missing("weighted-cluster-name", "the weighted cluster has no name", "set name or cluster_header")
 			}
 		case *luav3.LuaConfig:
 			if script := m.GetSourceCode().GetInlineString(); script != "" && !strings.Contains(script, "envoy_on_route") {
-				missing("the script has no function envoy_on_route", "define function envoy_on_route(route_handle) that returns the name of a cluster")
+				missing("lua-function", "the script has no function envoy_on_route", "define function envoy_on_route(route_handle) that returns the name of a cluster")
 			}
 		case *hcmv3.Rds:
 			if m.GetConfigSource() == nil && !strings.HasPrefix(m.GetRouteConfigName(), "xdstp:") {
-				missing(fmt.Sprintf("rds %q has no config_source", m.GetRouteConfigName()), "set config_source; {ads: {}} reads a route configuration of this tree")
+				missing("rds-source", fmt.Sprintf("rds %q has no config_source", m.GetRouteConfigName()), "set config_source; {ads: {}} reads a route configuration of this tree")
 			}
 		}
 	},

@@ -7,6 +7,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/validate/re2"
@@ -29,6 +30,13 @@ expression.
 
 Envoy accepts a substitution with a group that the pattern does not have, and never applies it
 (a warning).`,
+	Checks: []diag.Check{
+		{Name: "ignored-case", Summary: "ignore_case is set beside a regular expression."},
+		{Name: "invalid-pattern", Summary: "A regular expression is invalid."},
+		{Name: "program-size", Summary: "A regular expression has too many instructions."},
+		{Name: "single-bytes", Summary: "Envoy reads a non-ASCII character as single bytes."},
+		{Name: "substitution", Summary: "A substitution never applies."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.type.matcher.v3.RegexMatcher",
 		"envoy.type.matcher.v3.RegexMatchAndSubstitute",
@@ -56,6 +64,7 @@ Envoy accepts a substitution with a group that the pattern does not have, and ne
 func ignoredCase(p *validate.Pass, n *xds.Node, wrong bool) {
 	if wrong {
 		p.Report(validate.Finding{
+			Check:   "ignored-case",
 			Path:    n.Path().Field("ignore_case"),
 			Message: "ignore_case is not supported with safe_regex",
 			Help:    "remove ignore_case, and begin the regular expression with (?i)",
@@ -79,12 +88,14 @@ func pattern(p *validate.Pass, n *xds.Node, regex string) {
 	switch {
 	case err != nil:
 		p.Report(validate.Finding{
+			Check:   "invalid-pattern",
 			Path:    path(),
 			Message: fmt.Sprintf("invalid regular expression %q: %v", regex, err),
 			Help:    "write RE2 syntax: https://github.com/google/re2/wiki/Syntax",
 		})
 	case program.Size > limit:
 		p.Report(validate.Finding{
+			Check:   "program-size",
 			Path:    path(),
 			Message: fmt.Sprintf("the regular expression has %d instructions, the limit is %d", program.Size, limit),
 			Help:    "match a prefix or an exact path if that is enough, or split the expression into several routes or matchers",
@@ -93,6 +104,7 @@ func pattern(p *validate.Pass, n *xds.Node, regex string) {
 		})
 	case program.SplitsCharacters:
 		p.Report(validate.Finding{
+			Check:   "single-bytes",
 			Path:    path(),
 			Message: fmt.Sprintf("regular expression %q: in a class or before a repetition, Envoy reads a non-ASCII character as single bytes", regex),
 			Help:    "write alternatives, as in (?:é|è)",
@@ -109,6 +121,7 @@ func checkRewrite(p *validate.Pass, n *xds.Node, m *matcherv3.RegexMatchAndSubst
 	}
 	report := func(message string) {
 		p.Report(validate.Finding{
+			Check:   "substitution",
 			Path:    n.Path().Field("substitution"),
 			Message: fmt.Sprintf("substitution %q never applies: %s", m.GetSubstitution(), message),
 			Help:    `write \1 for the first group, \0 for the whole match, \\ for a backslash`,

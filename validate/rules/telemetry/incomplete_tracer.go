@@ -9,6 +9,7 @@ import (
 	samplersv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/tracers/opentelemetry/samplers/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/facts"
 	"xdspub/xds"
@@ -28,6 +29,12 @@ UDP socket address").
 
 Two mistakes crash Envoy: collector_endpoint_version GRPC of zipkin, and a daemon_endpoint of
 X-Ray that is not an IP address; write IPv6 in brackets, as in [::1].`,
+	Checks: []diag.Check{
+		{Name: "collector", Summary: "A tracer does not have exactly one collector."},
+		{Name: "grpc-endpoint-version", Summary: "collector_endpoint_version GRPC crashes Envoy."},
+		{Name: "sampler", Summary: "A sampler has no expression, or no wrapped_sampler."},
+		{Name: "x-ray-endpoint", Summary: "The daemon_endpoint of X-Ray is missing or unusable."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.config.trace.v3.OpenTelemetryConfig",
 		"envoy.config.trace.v3.XRayConfig",
@@ -39,8 +46,8 @@ X-Ray that is not an IP address; write IPv6 in brackets, as in [::1].`,
 		if facts.IsUnread(n) {
 			return
 		}
-		wrong := func(path xds.Path, message, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		wrong := func(check validate.CheckName, path xds.Path, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
 		case *tracev3.OpenTelemetryConfig:
@@ -51,53 +58,53 @@ X-Ray that is not an IP address; write IPv6 in brackets, as in [::1].`,
 			checkCollector(m, wrong)
 		case *samplersv3.CELSamplerConfig:
 			if m.GetExpression() == nil {
-				wrong("", "the CEL sampler has no expression", "set expression.cel_expr_parsed")
+				wrong("sampler", "", "the CEL sampler has no expression", "set expression.cel_expr_parsed")
 			}
 		case *samplersv3.ParentBasedSamplerConfig:
 			if m.GetWrappedSampler() == nil {
-				wrong("", "the parent-based sampler has no wrapped_sampler", "set wrapped_sampler, which decides for spans without a parent")
+				wrong("sampler", "", "the parent-based sampler has no wrapped_sampler", "set wrapped_sampler, which decides for spans without a parent")
 			}
 		}
 	},
 }
 
-func checkExporter(m *tracev3.OpenTelemetryConfig, wrong func(path xds.Path, message, help string)) {
+func checkExporter(m *tracev3.OpenTelemetryConfig, wrong func(check validate.CheckName, path xds.Path, message, help string)) {
 	grpc, http, own := m.GetGrpcService() != nil, m.GetHttpService() != nil, m.GetExporter() != nil
 	switch {
 	case !grpc && !http && !own:
-		wrong("", "the OpenTelemetry tracer has no collector", "set grpc_service or http_service")
+		wrong("collector", "", "the OpenTelemetry tracer has no collector", "set grpc_service or http_service")
 	case grpc && http:
-		wrong("http_service", "both http_service and grpc_service are set", facts.KeepOne)
+		wrong("collector", "http_service", "both http_service and grpc_service are set", facts.KeepOne)
 	case own && (grpc || http):
-		wrong("exporter", "both exporter and a service are set", facts.KeepOne)
+		wrong("collector", "exporter", "both exporter and a service are set", facts.KeepOne)
 	}
 }
 
-func checkCollector(m *tracev3.ZipkinConfig, wrong func(path xds.Path, message, help string)) {
+func checkCollector(m *tracev3.ZipkinConfig, wrong func(check validate.CheckName, path xds.Path, message, help string)) {
 	service := m.GetCollectorService()
 	switch {
 	case service == nil && (m.GetCollectorCluster() == "" || m.GetCollectorEndpoint() == ""):
-		wrong("", "the zipkin tracer has no collector", "set collector_cluster and collector_endpoint, or collector_service")
+		wrong("collector", "", "the zipkin tracer has no collector", "set collector_cluster and collector_endpoint, or collector_service")
 	case service != nil && service.GetHttpUri() == nil:
-		wrong("collector_service", "collector_service has no http_uri", "set http_uri with the cluster and the path")
+		wrong("collector", "collector_service", "collector_service has no http_uri", "set http_uri with the cluster and the path")
 	case m.GetCollectorEndpointVersion() == tracev3.ZipkinConfig_GRPC:
-		wrong("collector_endpoint_version", "collector_endpoint_version GRPC crashes Envoy", "use HTTP_JSON or HTTP_PROTO")
+		wrong("grpc-endpoint-version", "collector_endpoint_version", "collector_endpoint_version GRPC crashes Envoy", "use HTTP_JSON or HTTP_PROTO")
 	}
 }
 
-func checkDaemon(a *corev3.SocketAddress, wrong func(path xds.Path, message, help string)) {
+func checkDaemon(a *corev3.SocketAddress, wrong func(check validate.CheckName, path xds.Path, message, help string)) {
 	const at = xds.Path("daemon_endpoint")
 	switch {
 	case a.GetProtocol() != corev3.SocketAddress_UDP:
 		if a == nil {
-			wrong("", "the X-Ray tracer has no daemon_endpoint", "set daemon_endpoint with protocol: UDP")
+			wrong("x-ray-endpoint", "", "the X-Ray tracer has no daemon_endpoint", "set daemon_endpoint with protocol: UDP")
 			return
 		}
-		wrong(at, "the daemon_endpoint of X-Ray uses TCP, and must use UDP", "set protocol: UDP")
+		wrong("x-ray-endpoint", at, "the daemon_endpoint of X-Ray uses TCP, and must use UDP", "set protocol: UDP")
 	case a.GetNamedPort() != "":
-		wrong(at.Field("named_port"), fmt.Sprintf("the daemon_endpoint of X-Ray has the named port %q, and needs a number", a.GetNamedPort()), "set port_value")
+		wrong("x-ray-endpoint", at.Field("named_port"), fmt.Sprintf("the daemon_endpoint of X-Ray has the named port %q, and needs a number", a.GetNamedPort()), "set port_value")
 	case a.GetAddress() != "" && !isHost(a.GetAddress()):
-		wrong(at.Field("address"), fmt.Sprintf("address %q in the daemon_endpoint of X-Ray crashes Envoy", a.GetAddress()), "write an IP address; IPv6 in brackets, as in [::1]")
+		wrong("x-ray-endpoint", at.Field("address"), fmt.Sprintf("address %q in the daemon_endpoint of X-Ray crashes Envoy", a.GetAddress()), "write an IP address; IPv6 in brackets, as in [::1]")
 	}
 }
 

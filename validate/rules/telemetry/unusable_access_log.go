@@ -28,14 +28,22 @@ maps of them ("Only string values, nested key value lists and array values are s
 A stats logger needs exactly one of stat_prefix and stats_scope; each counter and gauge
 exactly one of value_format and value_fixed; each gauge exactly one operation, with different
 access log types. The process_ratelimit filter needs dynamic_config.`,
+	Checks: []diag.Check{
+		{Name: "collector", Summary: "An OpenTelemetry access logger does not have exactly one collector."},
+		{Name: "dynamic-config", Summary: "A process_ratelimit filter has no dynamic_config."},
+		{Name: "gauge-operation", Summary: "A gauge does not have exactly one operation with its log types."},
+		{Name: "stats-scope", Summary: "A stats logger does not have exactly one of stat_prefix and stats_scope."},
+		{Name: "stats-value", Summary: "A counter or gauge does not have exactly one value."},
+		{Name: "value-type", Summary: "A body or an attribute is not a string, list or map."},
+	},
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.access_loggers.filters.process_ratelimit.v3.ProcessRateLimitFilter",
 		"envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
 		"envoy.extensions.access_loggers.stats.v3.Config",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
-		report := func(path xds.Path, message, help string) {
-			p.Report(validate.Finding{Path: n.Path().Join(path), Message: message, Help: help})
+		report := func(check validate.CheckName, path xds.Path, message, help string) {
+			p.Report(validate.Finding{Check: check, Path: n.Path().Join(path), Message: message, Help: help})
 		}
 		switch m := n.Message.(type) {
 		case *otellogv3.OpenTelemetryAccessLogConfig:
@@ -48,14 +56,14 @@ access log types. The process_ratelimit filter needs dynamic_config.`,
 			checkStatsLogger(m, report)
 		case *processratelimitv3.ProcessRateLimitFilter:
 			if m.GetDynamicConfig() == nil {
-				report("", "dynamic_config is missing", "add dynamic_config, the source of the token bucket")
+				report("dynamic-config", "", "dynamic_config is missing", "add dynamic_config, the source of the token bucket")
 			}
 		}
 	},
 }
 
 // reporting adds a finding at a field below the message that is judged.
-type reporting func(path xds.Path, message, help string)
+type reporting func(check validate.CheckName, path xds.Path, message, help string)
 
 func checkOtelTransport(m *otellogv3.OpenTelemetryAccessLogConfig, report reporting) {
 	var given []xds.Path
@@ -71,9 +79,9 @@ func checkOtelTransport(m *otellogv3.OpenTelemetryAccessLogConfig, report report
 	const help = "set exactly one of grpc_service and http_service"
 	switch {
 	case len(given) == 0:
-		report("", "the access logger has no collector", help)
+		report("collector", "", "the access logger has no collector", help)
 	case len(given) > 1:
-		report(given[0], fmt.Sprintf("the access logger has %d collectors: both %s and %s are set", len(given), given[0], given[1]), help)
+		report("collector", given[0], fmt.Sprintf("the access logger has %d collectors: both %s and %s are set", len(given), given[0], given[1]), help)
 	}
 }
 
@@ -87,7 +95,7 @@ func checkOtelValue(path xds.Path, v *otelv1.AnyValue, report reporting) {
 	case *otelv1.AnyValue_KvlistValue:
 		checkOtelValues(path.Field("kvlist_value"), value.KvlistValue, report)
 	default:
-		report(path, "the value is not a string, list or map", "write it as string_value")
+		report("value-type", path, "the value is not a string, list or map", "write it as string_value")
 	}
 }
 
@@ -100,9 +108,9 @@ func checkOtelValues(path xds.Path, list *otelv1.KeyValueList, report reporting)
 func checkStatsLogger(m *statslogv3.Config, report reporting) {
 	switch prefix := m.GetStatPrefix() != ""; {
 	case prefix && m.GetStatsScope() != nil:
-		report("stats_scope", "both stats_scope and stat_prefix are set", "keep stats_scope")
+		report("stats-scope", "stats_scope", "both stats_scope and stat_prefix are set", "keep stats_scope")
 	case !prefix && m.GetStatsScope() == nil:
-		report("", "the access logger has no stats_scope", "add one; it may be empty")
+		report("stats-scope", "", "the access logger has no stats_scope", "add one; it may be empty")
 	}
 	for i, c := range m.GetCounters() {
 		checkStatsValue(xds.Path("counters").Index(i), c, report)
@@ -123,9 +131,9 @@ type measured interface {
 func checkStatsValue(path xds.Path, m measured, report reporting) {
 	switch format, fixed := m.GetValueFormat() != "", m.GetValueFixed() != nil; {
 	case format && fixed:
-		report(path.Field("value_fixed"), "both value_fixed and value_format are set", "keep one of them")
+		report("stats-value", path.Field("value_fixed"), "both value_fixed and value_format are set", "keep one of them")
 	case !format && !fixed:
-		report(path, "neither value_format nor value_fixed is set", "set one of them; value_fixed: 1 counts requests")
+		report("stats-value", path, "neither value_format nor value_fixed is set", "set one of them; value_fixed: 1 counts requests")
 	}
 }
 
@@ -134,14 +142,14 @@ func checkGauge(path xds.Path, g *statslogv3.Config_Gauge, report reporting) {
 	set, pair := g.GetSet(), g.GetAddSubtract()
 	switch {
 	case set == nil && pair == nil:
-		report(path, "the gauge has no operation", "add set or add_subtract")
+		report("gauge-operation", path, "the gauge has no operation", "add set or add_subtract")
 	case set != nil && pair != nil:
-		report(path.Field("set"), "both set and add_subtract are set", "keep one of them")
+		report("gauge-operation", path.Field("set"), "both set and add_subtract are set", "keep one of them")
 	case set != nil && set.GetLogType() == never:
-		report(path.Field("set").Field("log_type"), "the log type is not set", "write one, such as DownstreamEnd")
+		report("gauge-operation", path.Field("set").Field("log_type"), "the log type is not set", "write one, such as DownstreamEnd")
 	case pair != nil && (pair.GetAddLogType() == never || pair.GetSubLogType() == never):
-		report(path.Field("add_subtract"), "a log type is not set", "set both, such as add_log_type: DownstreamStart and sub_log_type: DownstreamEnd")
+		report("gauge-operation", path.Field("add_subtract"), "a log type is not set", "set both, such as add_log_type: DownstreamStart and sub_log_type: DownstreamEnd")
 	case pair != nil && pair.GetAddLogType() == pair.GetSubLogType():
-		report(path.Field("add_subtract").Field("sub_log_type"), fmt.Sprintf("the log type %s both adds and subtracts", pair.GetSubLogType()), "write two different log types")
+		report("gauge-operation", path.Field("add_subtract").Field("sub_log_type"), fmt.Sprintf("the log type %s both adds and subtracts", pair.GetSubLogType()), "write two different log types")
 	}
 }
