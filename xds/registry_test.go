@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/bufbuild/protocompile"
-	"github.com/bufbuild/protocompile/linker"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -43,7 +42,7 @@ func compile(t testing.TB, texts map[string]string, names ...string) *descriptor
 	}
 	set := &descriptorpb.FileDescriptorSet{}
 	for _, f := range files {
-		set.File = append(set.File, protodesc.ToFileDescriptorProto(f.(linker.File)))
+		set.File = append(set.File, protodesc.ToFileDescriptorProto(f))
 	}
 	return set
 }
