@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/xds/params"
 )
 
 // Key identifies a resource within a Snapshot.
@@ -54,6 +55,9 @@ type Resource struct {
 	DeliveredBy string
 	// Registry has the types that its Anys may hold; nil for those of the API.
 	Registry *Registry
+	// For says which clients the resource is for: one of several variants of its Key. Mostly it is
+	// for all.
+	For params.Constraints
 	// Packed means that all payloads in the message are in the form of Marshal, as protojson
 	// packs them.
 	Packed bool
@@ -104,7 +108,8 @@ func ResourceOf(k Key, m proto.Message) *Resource {
 // bound.
 func (r *Resource) With(m proto.Message) *Resource {
 	with := ResourceOf(r.Key, m)
-	with.Origin, with.Meta, with.Lost, with.Unset, with.DeliveredBy, with.Registry = r.Origin, r.Meta, r.Lost, r.Unset, r.DeliveredBy, r.Registry
+	with.Origin, with.Meta, with.Lost, with.Unset = r.Origin, r.Meta, r.Lost, r.Unset
+	with.DeliveredBy, with.Registry, with.For = r.DeliveredBy, r.Registry, r.For
 	return with
 }
 

@@ -1,0 +1,211 @@
+// Package params is about dynamic parameters: what a client says of itself when it subscribes to a
+// resource, and the constraints that say which clients a variant of a resource is for.
+//
+// The source is xRFC TP2, "Dynamically Generated Cacheable xDS Resources"
+// (github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md).
+package params
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Parameters are what a client says of itself, by key. A key that is not there is absent, which is
+// another thing than an empty value.
+type Parameters map[string]string
+
+// String returns them as env=prod, region=eu, in the order of their keys.
+func (p Parameters) String() string {
+	if len(p) == 0 {
+		return "no parameters"
+	}
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		list = append(list, word(key)+"="+word(p[key]))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Constraints say which Parameters a variant is for. They are canonical: equal ones are written in
+// one way. The zero value has no constraint, and is for all. Constraints don't change.
+type Constraints struct {
+	op   op
+	key  string
+	is   string        // where op is equals
+	of   []Constraints // where op is or, and, not
+	text string        // String, once it is known
+}
+
+type op byte
+
+const (
+	all    op = iota // no constraint
+	never            // an OR of nothing
+	equals           // the key has this value
+	exists           // the key is there
+	not
+	and
+	or
+)
+
+// Value is the constraint that a key has a value.
+func Value(key, value string) Constraints {
+	return sealed(Constraints{op: equals, key: key, is: value})
+}
+
+// Exists is the constraint that a key is there, with whatever value.
+func Exists(key string) Constraints { return sealed(Constraints{op: exists, key: key}) }
+
+// Not is met where c is not.
+func Not(c Constraints) Constraints {
+	switch c.op {
+	case all:
+		return sealed(Constraints{op: never})
+	case never:
+		return Constraints{}
+	case not:
+		return c.of[0]
+	}
+	return sealed(Constraints{op: not, of: []Constraints{c}})
+}
+
+// And is met where all of the list are: always, where the list is empty.
+func And(list ...Constraints) Constraints { return joined(and, all, never, list) }
+
+// Or is met where one of the list is: never, where the list is empty.
+func Or(list ...Constraints) Constraints { return joined(or, never, all, list) }
+
+// joined joins constraints by an operator: without counts for nothing in it, and decides is the
+// one that the whole is, where it is in it.
+func joined(by, without, decides op, list []Constraints) Constraints {
+	var of []Constraints
+	for _, c := range list {
+		switch c.op {
+		case without:
+		case decides:
+			return c
+		case by:
+			of = append(of, c.of...)
+		default:
+			of = append(of, c)
+		}
+	}
+	slices.SortFunc(of, func(a, b Constraints) int { return cmp.Compare(a.text, b.text) })
+	of = slices.CompactFunc(of, func(a, b Constraints) bool { return a.text == b.text })
+	switch len(of) {
+	case 0:
+		return sealed(Constraints{op: without})
+	case 1:
+		return of[0]
+	}
+	return sealed(Constraints{op: by, of: of})
+}
+
+// sealed is c with its text.
+func sealed(c Constraints) Constraints {
+	if c.op != all {
+		c.text = c.write()
+	}
+	return c
+}
+
+// None reports whether there is no constraint.
+func (c Constraints) None() bool { return c.op == all }
+
+// Equal reports whether the canonical forms are the same.
+func (c Constraints) Equal(other Constraints) bool { return c.text == other.text }
+
+// Matches reports whether p meets c. Keys of p that c does not name count for nothing (TP2,
+// "Unconstrained Parameters").
+func (c Constraints) Matches(p Parameters) bool {
+	switch c.op {
+	case all:
+		return true
+	case equals:
+		is, ok := p[c.key]
+		return ok && is == c.is
+	case exists:
+		_, ok := p[c.key]
+		return ok
+	case not:
+		return !c.of[0].Matches(p)
+	case and:
+		return !slices.ContainsFunc(c.of, func(c Constraints) bool { return !c.Matches(p) })
+	case or:
+		return slices.ContainsFunc(c.of, func(c Constraints) bool { return c.Matches(p) })
+	}
+	return false // never
+}
+
+// Keys returns the keys that c names, sorted.
+func (c Constraints) Keys() []string {
+	keys := make(map[string]bool)
+	c.each(func(c Constraints) { keys[c.key] = true })
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// each calls f for each constraint of one key in c.
+func (c Constraints) each(f func(Constraints)) {
+	if c.op == equals || c.op == exists {
+		f(c)
+	}
+	for _, part := range c.of {
+		part.each(f)
+	}
+}
+
+// String returns c as a person would write it: env=prod and not (canary or version=v2), where a
+// key alone means that it is there. Equal texts mean equal Constraints.
+func (c Constraints) String() string {
+	if c.op == all {
+		return "any client"
+	}
+	return c.text
+}
+
+func (c Constraints) write() string {
+	switch c.op {
+	case equals:
+		return word(c.key) + "=" + word(c.is)
+	case exists:
+		return word(c.key)
+	case not:
+		return "not " + c.of[0].inner(not)
+	case and:
+		return c.list(" and ")
+	case or:
+		return c.list(" or ")
+	}
+	return "no client"
+}
+
+func (c Constraints) list(by string) string {
+	var texts []string
+	for _, part := range c.of {
+		texts = append(texts, part.inner(c.op))
+	}
+	return strings.Join(texts, by)
+}
+
+// inner returns the text of c within an operator.
+func (c Constraints) inner(within op) string {
+	if c.op == and || c.op == or && within != or {
+		return "(" + c.text + ")"
+	}
+	return c.text
+}
+
+// word returns a key or a value as it is where it can't be taken for anything else, else in quotes.
+func word(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+*", r)
+	}
+	reserved := s == "and" || s == "or" || s == "not" || s == ""
+	if reserved || strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) >= 0 {
+		return strconv.Quote(s)
+	}
+	return s
+}

@@ -1,0 +1,116 @@
+// Package variants is about resources of which a client gets one of several variants, by its dynamic
+// parameters (xRFC TP2).
+//
+// What one client gets is a plain Snapshot. So whoever judges, binds or serves a Snapshot knows
+// nothing of variants:
+//
+//	tree := variants.Of(snapshot)            // all variants of all resources
+//	one := tree.For(params.Parameters{"env": "prod"})
+//	two := one.Then(tree, params.Parameters{"env": "test"})
+//	two.Snapshot.Since(one.Snapshot)         // knows what differs between them
+package variants
+
+import (
+	"slices"
+
+	"xdspub/xds"
+	"xdspub/xds/params"
+)
+
+// Tree is a Snapshot that holds all variants of its resources. It does not change.
+type Tree struct {
+	all  *xds.Snapshot
+	keys []xds.Key // those with variants, in the order of xds.Types, then by name
+	has  map[xds.Key]bool
+}
+
+// Of returns a Snapshot as a Tree.
+func Of(s *xds.Snapshot) *Tree {
+	t := &Tree{all: s, has: make(map[xds.Key]bool)}
+	for _, of := range xds.Types {
+		for _, r := range s.Of(of) {
+			if !r.For.None() && !t.has[r.Key] {
+				t.has[r.Key] = true
+				t.keys = append(t.keys, r.Key)
+			}
+		}
+	}
+	return t
+}
+
+// All returns the Snapshot with all variants.
+func (t *Tree) All() *xds.Snapshot { return t.all }
+
+// Varies reports whether there are variants at all: without, each client gets the Snapshot.
+func (t *Tree) Varies() bool { return len(t.keys) > 0 }
+
+// Keys returns the keys of resources that have constraints, in the order of xds.Types, then by name.
+func (t *Tree) Keys() []xds.Key { return t.keys }
+
+// Variants returns the variants of a resource, in the order of the source.
+func (t *Tree) Variants(k xds.Key) []*xds.Resource { return t.all.Named(k) }
+
+// Selection is what a client gets by its Parameters. It does not change.
+type Selection struct {
+	// Snapshot has, of each resource with variants, the one for the client.
+	Snapshot   *xds.Snapshot
+	Parameters params.Parameters
+
+	tree *Tree
+}
+
+// For returns what a client with these Parameters gets.
+func (t *Tree) For(p params.Parameters) *Selection {
+	if !t.Varies() {
+		return &Selection{t.all, p, t}
+	}
+	var not []*xds.Resource
+	for _, k := range t.keys {
+		for _, r := range t.Variants(k) {
+			if !r.For.Matches(p) {
+				not = append(not, r)
+			}
+		}
+	}
+	return &Selection{t.all.Apply(xds.Change{Removed: not}), p, t}
+}
+
+// Then returns what a client gets by a Tree, which may be a later one, and other Parameters. Its Snapshot
+// knows how it differs from that of s (xds.Snapshot.Since), as far as the Snapshot of the Tree
+// knows how that differs.
+func (s *Selection) Then(t *Tree, p params.Parameters) *Selection {
+	c, known := t.all.Since(s.tree.all)
+	if !known || !t.Varies() {
+		return t.For(p)
+	}
+	edited := make(map[xds.Key]bool)
+	had := func(r *xds.Resource) bool { return r.For.Matches(s.Parameters) }
+	has := func(r *xds.Resource) bool { return r.For.Matches(p) }
+	var change xds.Change
+	note := func(k xds.Key) {
+		if edited[k] {
+			return
+		}
+		edited[k] = true
+		was, is := kept(s.tree.Variants(k), had), kept(t.Variants(k), has)
+		if !slices.Equal(was, is) {
+			change.Removed, change.Added = append(change.Removed, was...), append(change.Added, is...)
+		}
+	}
+	for _, r := range slices.Concat(c.Removed, c.Added) {
+		note(r.Key)
+	}
+	for _, k := range t.keys {
+		note(k)
+	}
+	return &Selection{s.Snapshot.Apply(change), p, t}
+}
+
+func kept(list []*xds.Resource, keep func(*xds.Resource) bool) (some []*xds.Resource) {
+	for _, r := range list {
+		if keep(r) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
