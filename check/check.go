@@ -19,6 +19,8 @@ import (
 	"xdspub/policy"
 	"xdspub/validate"
 	"xdspub/xds"
+	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // Rules says how resources are judged.
@@ -36,6 +38,9 @@ type Rules struct {
 	Profiles []string
 	// StubSecrets says that files of certificates, keys and other secrets may be missing on this machine.
 	StubSecrets bool
+	// Client is what the client says of itself for whom a tree with variants is judged; nil means
+	// each client that the variants tell apart.
+	Client params.Parameters
 	// Timings makes a check measure its stages.
 	Timings bool
 	// Oracle is asked about what no rule finds an error in; nil where nobody is.
@@ -94,7 +99,10 @@ func (o Rules) rules(r *Result) validate.Options {
 
 // Result holds the checked resources and the findings about them.
 type Result struct {
-	Snapshot    *xds.Snapshot
+	// Snapshot is what Rules.Client gets; without a Client, one that says nothing of itself.
+	Snapshot *xds.Snapshot
+	// Variants has all variants of all resources.
+	Variants    *variants.Tree
 	Diagnostics diag.List
 	Summary     diag.Summary
 	// Line returns the source line at a position.

@@ -15,7 +15,7 @@ import (
 // which meets the same fault earlier.
 func Codes() []diag.Code {
 	return slices.Concat(
-		RuleCodes(), reading(slices.Concat(load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
+		RuleCodes(), reading(slices.Concat(load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
 	)
 }
 
@@ -52,6 +52,11 @@ it, use --allow-empty.`}
 	codeOutputInSource = diag.Code{Name: "output-in-source", Doc: `The output directory and the source tree overlap.
 
 xdspub would read what it has published as a source the next time. Keep the two apart.`}
+
+	codeTooManyClients = diag.Code{Name: "too-many-clients", Severity: diag.Warning, Doc: `The variants of resources tell too many clients apart.
+
+Where no client is named, each is judged that gets another variant of a resource, or of two that refer to
+each other. Above 1,000 clients, or where the constraints combine too many keys, some are left out.`}
 
 	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `It is not clear whether a file is a bootstrap or holds resources.
 

@@ -16,6 +16,7 @@ import (
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"
+	"xdspub/xds/variants"
 )
 
 // Options of a Tree.
@@ -47,11 +48,12 @@ type Options struct {
 // Tree is a source tree that is checked again and again. It keeps what it knows of the files
 // that did not change. Not for concurrent use.
 type Tree struct {
-	options Options
-	out     string // the output directory; empty for none
-	loader  *load.Loader
-	judge   func(context.Context, *xds.Snapshot, validate.Options) diag.List
-	unread  bool // a Check ended well, and did not read the source tree
+	options  Options
+	out      string // the output directory; empty for none
+	loader   *load.Loader
+	judge    func(context.Context, *xds.Snapshot, validate.Options) diag.List
+	variants *variantJudges // nil until the tree has variants
+	unread   bool           // a Check ended well, and did not read the source tree
 }
 
 // New returns a Tree. It reads nothing yet.
@@ -139,6 +141,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	}
 	t.unread = false
 	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
+	r.Variants = variants.Of(r.Snapshot)
 	t.options.judgeIn(t.options.Path, r)
 	r.Summary.Files, r.Summary.Resources = loaded.FileCount(), r.Snapshot.Len()
 	r.add(knownDiagnostics)
@@ -155,7 +158,11 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
 	}
 	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
-	r.Add(t.judge(ctx, r.Snapshot, o))
+	if r.Variants.Varies() {
+		t.judgeVariants(ctx, r.Variants, o, r)
+	} else {
+		r.Add(t.judge(ctx, r.Snapshot, o))
+	}
 	err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
 	r.addUnused(o, loaded.Diagnostics)
 	return r, err

@@ -19,6 +19,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // decoder collects what one file holds.
@@ -461,15 +462,34 @@ func (d *decoder) checkWrapper(v value, w *discoveryv3.Resource, holdsResource b
 	case w.GetName() != "" && w.GetResourceName() != nil:
 		d.lose(v.field("resource_name", nil).finding(codeResourceWrapper, "the Resource wrapper has both name and resource_name", "keep one of them"))
 		return false
-	case w.GetResourceName().GetDynamicParameterConstraints() != nil:
-		d.lose(v.field("resource_name", nil).field("dynamic_parameter_constraints", nil).finding(codeResourceWrapper,
-			"dynamic parameter constraints can't be published", "remove the constraints: files do not support them"))
+	}
+	if !d.checkConstraints(v, w) {
 		return false
 	}
 	if w.GetTtl() != nil && !d.file.source.streams {
 		f := v.field("ttl", nil).finding(codeResourceWrapper, "ttl has no effect: Envoy ignores it in files", "remove it")
 		f.Severity = diag.Warning
 		d.report(f)
+	}
+	return true
+}
+
+// checkConstraints reports constraints of a wrapper that mean nothing, or that nobody reads: Envoy
+// has no dynamic parameters.
+func (d *decoder) checkConstraints(v value, w *discoveryv3.Resource) bool {
+	c := w.GetResourceName().GetDynamicParameterConstraints()
+	if c == nil {
+		return true
+	}
+	at := v.field("resource_name", nil).field("dynamic_parameter_constraints", nil)
+	if v.doc.source.byEnvoy {
+		d.lose(at.finding(codeResourceWrapper, "dynamic parameter constraints can't be published", "remove the constraints: files do not support them"))
+		return false
+	}
+	_, err := params.Parse(c)
+	if invalid, ok := errors.AsType[*params.InvalidError](err); ok {
+		d.lose(at.at(at.path.Join(xds.Path(invalid.Path)), nil).finding(codeResourceWrapper, invalid.Reason, ""))
+		return false
 	}
 	return true
 }

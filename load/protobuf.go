@@ -13,6 +13,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/params"
 	"xdspub/xds/xdstp"
 )
 
@@ -155,6 +156,7 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 	}
 	if r.Meta = proto.CloneOf(w); w != nil {
 		r.Meta.Resource = nil
+		r.For, _ = params.Parse(w.GetResourceName().GetDynamicParameterConstraints()) // checkWrapper has
 	}
 	r.Lost, r.Unset = lost, v.unset(m.ProtoReflect().Descriptor())
 	r.Registry = v.doc.source.envoy.Registry()

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"iter"
 	"reflect"
 	"runtime"
 	"slices"
@@ -102,6 +103,23 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	return found.list(a, j.rules)
 }
 
+// Askers yields the resources whose rules have asked for another by its name in the last Run; none
+// where findings were left out of that.
+func (j *Judge) Askers(of xds.Key) iter.Seq[*xds.Resource] {
+	return func(yield func(*xds.Resource) bool) {
+		if j.memory == nil {
+			return
+		}
+		for _, about := range []questionAbout{aboutResource, aboutPresence} {
+			for _, known := range j.memory.askers[j.memory.hash(question{about: about, t: of.Type, name: of.Name})] {
+				if !yield(known.of) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // keep keeps what was found for the next Run. What is not all is judged again then.
 func (j *Judge) keep(m *memory, walked, after []*judged) {
 	j.kept, j.memory = make(map[*xds.Resource]*judged, len(walked)), m
@@ -130,7 +148,7 @@ func (j *Judge) remember(m *memory, known *judged) {
 
 // findAlike reports whether the rules find the same in a resource with other options.
 func (o Options) findAlike(other Options) bool {
-	return o.Envoy == other.Envoy && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
+	return o.Envoy == other.Envoy && o.Variants == other.Variants && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
 		slices.Equal(o.Profiles, other.Profiles) &&
 		o.Now.IsZero() == other.Now.IsZero() && o.Bootstrap == other.Bootstrap && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }

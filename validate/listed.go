@@ -23,7 +23,7 @@ func (o Options) lists(r *Rule, check CheckName) bool {
 // runs reports whether a rule runs: one whose findings are listed, at least those of a check.
 func (o Options) runs(r *Rule) bool {
 	listed := func(c diag.Check) bool { return o.lists(r, CheckName(c.Name)) }
-	return r.isFor(o.profiles()) && (slices.ContainsFunc(r.Checks, listed) || r.Checks == nil && o.lists(r, ""))
+	return r.OfVariants == o.Variants && r.isFor(o.profiles()) && (slices.ContainsFunc(r.Checks, listed) || r.Checks == nil && o.lists(r, ""))
 }
 
 // leftIn returns those of the rules that run.

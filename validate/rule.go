@@ -66,6 +66,9 @@ type Rule struct {
 	// Reaches reports whether such a client gets a resource, where there are clients of other
 	// profiles as well. It is nil where all clients get all resources that the rule looks at.
 	Reaches func(View, *xds.Resource) bool
+	// OfVariants means that the rule judges a Snapshot with all variants of its resources, where
+	// Options say so. All other rules judge what one client gets.
+	OfVariants bool
 	// OptIn means that the rule runs only where it is enabled by name.
 	OptIn bool
 }

@@ -39,6 +39,9 @@ type Options struct {
 	// Partial says that resources are missing because they could not be read. Rules that need the
 	// Whole snapshot then report nothing, since they would only repeat that.
 	Partial bool
+	// Variants says that the Snapshot has all variants of its resources: only the rules about
+	// these run.
+	Variants bool
 	// Timings gets the time that each rule took; nil measures nothing.
 	Timings *Timings
 }

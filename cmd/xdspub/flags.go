@@ -31,6 +31,7 @@ func sourceFlags() []cli.Flag {
 		&cli.PathFlag{Category: groupSource, Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "Envoy's bootstrap `FILE`: resources of the tree may refer to its static resources"},
 		descriptorSetFlag(),
 		&cli.BoolFlag{Category: groupSource, Name: "allow-empty", EnvVars: env("allow-empty"), Usage: "allow a source tree with no resources; publishing it removes every listener and cluster from Envoy", DisableDefaultText: true},
+		paramFlag(),
 		&cli.StringSliceFlag{Category: groupRules, Name: "profile", EnvVars: env("profile"), Usage: "judge for clients of this kind: `" + strings.Join(check.Profiles(), "|") + "` (default: envoy-ads for serve and bootstrap envoy, grpc for bootstrap grpc, else envoy-file; envoy-file is always one with --out)"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "envoy-version", EnvVars: env("envoy-version"), Usage: "judge for Envoys of this version: `" + strings.Join(check.EnvoyReleases(), "|") + "`; if it is repeated, what one of them lacks is an error (default: the latest)"},
 		&cli.StringSliceFlag{Category: groupRules, Name: "disable", EnvVars: env("disable"), Usage: "turn off `RULE`"},
@@ -97,6 +98,10 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 		Path: source, Ignore: value(v, "ignore", v.c.StringSlice), IgnoredAt: v.at["ignore"].Places(), Allow: value(v, "allow-path", v.c.StringSlice), AllowEmpty: value(v, "allow-empty", v.c.Bool),
 		Bootstrap: value(v, "bootstrap", v.c.Path), DescriptorSets: v.own.sets.Files,
 		Rules: check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice), Profiles: value(v, "profile", v.c.StringSlice)},
+	}
+	var err error
+	if o.Client, err = clientOf(v); err != nil {
+		return o, err
 	}
 	for _, name := range o.Profiles {
 		if !slices.Contains(check.Profiles(), name) {

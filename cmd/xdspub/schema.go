@@ -149,6 +149,8 @@ func valueSchema(f cli.Flag) schema {
 		return schema{"anyOf": []schema{{"enum": append(words, noQuorum)}, {"type": "integer", "minimum": 1}}}
 	case name == "envoy-path":
 		return schema{"type": "string", "pattern": "^/"}
+	case name == "param":
+		return schema{"type": "string", "pattern": "^[^=]+="}
 	case name == "disable" || name == "enable":
 		return schema{"$ref": "#/$defs/rule"}
 	case words != nil:

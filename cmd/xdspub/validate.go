@@ -157,6 +157,9 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 		if err != nil {
 			return nil, nil, false, err
 		}
+		if len(o.Client) == 0 {
+			o.Client = nil // any
+		}
 		o.Timings, o.StubSecrets = c.Bool("timings"), c.String("secrets") == secretsStub
 		if o.Oracle, err = oracleOf(v, o.Rules); err != nil {
 			return nil, nil, false, err

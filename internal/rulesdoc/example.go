@@ -225,7 +225,7 @@ func (e *example) judge() (list diag.List, said string, err error) {
 	o := validate.Options{Envoy: e.envoy, Now: certs.Now, Enable: []string{e.code.Name}}
 	for _, r := range rules.All {
 		if r.Code == e.code.Name {
-			o.Profiles = r.Profiles[:min(1, len(r.Profiles))]
+			o.Profiles, o.Variants = r.Profiles[:min(1, len(r.Profiles))], r.OfVariants
 		}
 	}
 	for _, f := range e.files {

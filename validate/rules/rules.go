@@ -26,6 +26,7 @@ import (
 	"xdspub/validate/rules/syntax"
 	"xdspub/validate/rules/telemetry"
 	"xdspub/validate/rules/tls"
+	"xdspub/validate/rules/variant"
 )
 
 // All is every rule, sorted by code.
@@ -44,6 +45,7 @@ var All = complete(slices.SortedFunc(slices.Values(slices.Concat(
 	family("syntax", aboutEnvoy(syntax.Rules)),
 	family("telemetry", aboutEnvoy(telemetry.Rules)),
 	family("tls", aboutEnvoy(tls.Rules)),
+	family("variant", variant.Rules),
 )), func(a, b *validate.Rule) int { return cmp.Compare(a.Code, b.Code) }))
 
 // family says in which folder rules stand.

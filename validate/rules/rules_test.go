@@ -89,7 +89,7 @@ func TestRules(t *testing.T) {
 	for _, rule := range rules.All {
 		t.Run(rule.Code, func(t *testing.T) {
 			archive, dir := write(t, rule.Code, t.TempDir())
-			options := validate.Options{Now: certs.Now, Profiles: rule.Profiles[:min(1, len(rule.Profiles))], BootstrapFacts: known(t, filepath.Join(dir, "bootstrap.yaml"))}
+			options := validate.Options{Now: certs.Now, Variants: rule.OfVariants, Profiles: rule.Profiles[:min(1, len(rule.Profiles))], BootstrapFacts: known(t, filepath.Join(dir, "bootstrap.yaml"))}
 			if rule.Code != "deprecated-field" { // some rules are about fields that are deprecated too
 				options.Disable = []string{"deprecated-field"}
 			}

@@ -1,0 +1,178 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+	"xdspub/xds"
+	"xdspub/xds/params"
+	"xdspub/xds/variants"
+)
+
+// mostClients bounds the clients for which a tree is judged where none is named.
+const mostClients = 1_000
+
+// variantJudges judge a source tree with variants: the one all of them, the other what clients get.
+type variantJudges struct {
+	all, client *validate.Judge
+	last        *variants.Selection // that client has judged
+}
+
+func newVariantJudges() *variantJudges {
+	return &variantJudges{all: validate.NewJudge(rules.All), client: validate.NewJudge(rules.All)}
+}
+
+// judgeVariants judges a source tree for its clients. Findings about the variants themselves come
+// first: where there are errors among them, nobody knows what a client gets.
+func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validate.Options, r *Result) {
+	if t.variants == nil {
+		t.variants = newVariantJudges()
+	}
+	of := o
+	of.Variants = true
+	if t.options.Client != nil { // what others do not get is of no interest
+		of.Disable = append(slices.Clone(o.Disable), codeVariantGap)
+	}
+	r.Add(t.variants.all.Run(ctx, tree.All(), of))
+	switch {
+	case !r.Accepted() || ctx.Err() != nil:
+	case t.options.Client == nil:
+		r.Add(t.variants.judgeAll(ctx, tree, o, t.options.Path))
+		r.Snapshot = tree.For(nil).Snapshot
+	default:
+		s, list := t.variants.judge(ctx, tree, t.options.Client, o)
+		if !slices.Contains(o.Disable, codeVariantGap) {
+			list = append(list, missing(s, tree)...)
+		}
+		r.Snapshot = s.Snapshot
+		r.Add(list)
+	}
+}
+
+// codeVariantGap is that of the rule about clients for whom there is no variant.
+const codeVariantGap = "variant-gap"
+
+// missing says of which resources a client gets no variant.
+func missing(s *variants.Selection, tree *variants.Tree) (list diag.List) {
+	for _, k := range tree.Keys() {
+		if s.Variant(k) != nil {
+			continue
+		}
+		d := tree.Variants(k)[0].Diagnostic(codeVariantGap, "", fmt.Sprintf("no variant of %s is for a client with %s", k, s.Parameters))
+		d.Help = "add a variant for it, or correct --param"
+		list = append(list, d)
+	}
+	return list
+}
+
+// judgeAll judges what each client gets, as far as the variants tell clients apart. path is that of the
+// source tree.
+func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o validate.Options, path string) diag.List {
+	found := clientFindings{of: make(map[string]*clientFinding)}
+	cover, err := variants.NewCover(tree)
+	for err == nil && ctx.Err() == nil {
+		p, more := cover.Next()
+		if !more {
+			return found.list()
+		}
+		if len(found.clients) == mostClients {
+			err = fmt.Errorf("they tell more than %d clients apart", mostClients)
+			break
+		}
+		s, list := v.judge(ctx, tree, p, o)
+		for _, k := range tree.Keys() {
+			for asker := range v.client.Askers(k) {
+				cover.Asks(asker, k)
+			}
+		}
+		found.add(s, list, !s.Missing() || cover.InUse(p))
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return append(found.list(), diag.Diagnostic{
+		Code: codeTooManyClients.Name, Severity: codeTooManyClients.Severity, Position: diag.Position{File: path},
+		Message: fmt.Sprintf("the variants were judged for %d clients, not for all: %v", len(found.clients), err),
+		Help:    "name the clients that there are by --param, or let the variants go by fewer keys",
+	})
+}
+
+// judge judges what one client gets.
+func (v *variantJudges) judge(ctx context.Context, tree *variants.Tree, client params.Parameters, o validate.Options) (*variants.Selection, diag.List) {
+	if v.last == nil {
+		v.last = tree.For(client)
+	} else {
+		v.last = v.last.Then(tree, client)
+	}
+	return v.last, v.client.Run(ctx, v.last.Snapshot, o)
+}
+
+// clientFindings are those of several clients.
+type clientFindings struct {
+	clients []*variants.Selection
+	of      map[string]*clientFinding
+	order   []*clientFinding
+}
+
+// clientFinding is a finding, and the clients that have it, by their numbers.
+type clientFinding struct {
+	diag.Diagnostic
+	clients []int
+	known   bool // one of them is known to exist
+}
+
+// add adds the findings of a client. It is known to exist where all that it says of itself stands in the
+// constraints of some variant, or it gets a variant of each resource.
+func (c *clientFindings) add(s *variants.Selection, list diag.List, known bool) {
+	n := len(c.clients)
+	c.clients = append(c.clients, s)
+	for _, d := range list {
+		id := fmt.Sprintf("%s %v %v %s %s", d.Code, d.Position, d.Resource, d.Path, d.Message)
+		f := c.of[id]
+		if f == nil {
+			f = &clientFinding{Diagnostic: d}
+			c.of[id] = f
+			c.order = append(c.order, f)
+		}
+		f.known = f.known || known
+		if len(f.clients) == 0 || f.clients[len(f.clients)-1] != n {
+			f.clients = append(f.clients, n)
+		}
+	}
+}
+
+// list returns each finding once. One that some clients have, out of those that get the resource, says
+// which; one that only clients have of which nobody knows whether they exist is a warning.
+func (c *clientFindings) list() (list diag.List) {
+	for _, f := range c.order {
+		d := f.Diagnostic
+		if len(f.clients) < c.getting(f) {
+			d.Message += "; so it is for a client with " + c.clients[f.clients[0]].Parameters.String()
+		}
+		if !f.known && d.Severity == diag.Error {
+			d.Severity = diag.Warning
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// getting returns how many clients get the resource that a finding is about, in a variant in which
+// some client has the finding.
+func (c *clientFindings) getting(f *clientFinding) (n int) {
+	k := xds.Key{Type: xds.TypeOfURL(f.Resource.Type), Name: f.Resource.Name}
+	found := make(map[*xds.Resource]bool)
+	for _, i := range f.clients {
+		found[c.clients[i].Variant(k)] = true
+	}
+	for _, s := range c.clients {
+		if !s.Varies(k) || found[s.Variant(k)] {
+			n++
+		}
+	}
+	return n
+}

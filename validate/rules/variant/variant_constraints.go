@@ -1,0 +1,39 @@
+package variant
+
+import (
+	"fmt"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/xds/params"
+)
+
+var variantConstraints = &validate.Rule{
+	Code:       "variant-constraints",
+	Severity:   diag.Warning,
+	OfVariants: true,
+	Doc: `The constraints of a variant match every client, or none.
+
+Such as a key that has two values at once, or that exists or does not. A variant for none is never
+sent; one for all is better written without constraints.`,
+	Checks: []diag.Check{
+		{Name: "always-match", Summary: "The constraints match every client."},
+		{Name: "never-match", Summary: "The constraints match no client."},
+	},
+	Resource: func(p *validate.LookupPass) {
+		c := p.Resource.For
+		if c.None() {
+			return
+		}
+		f := validate.Finding{Path: at}
+		switch space := params.NewSpace(c); space.Of(c) {
+		case params.All:
+			f.Check, f.Message, f.Help = "always-match", fmt.Sprintf("the constraints of %s match every client: %s", p.Resource.Key, c), "remove the constraints"
+		case params.None:
+			f.Check, f.Message, f.Help = "never-match", fmt.Sprintf("the constraints of %s match no client: %s", p.Resource.Key, c), "remove this variant, or change its constraints"
+		default:
+			return
+		}
+		p.Report(f)
+	},
+}

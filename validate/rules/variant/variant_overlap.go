@@ -1,0 +1,42 @@
+package variant
+
+import (
+	"fmt"
+
+	"xdspub/validate"
+)
+
+var variantOverlap = &validate.Rule{
+	Code:       "variant-overlap",
+	OfVariants: true,
+	Doc: `Two variants of a resource are for the same client.
+
+Which of them it would get is not defined. "Control planes must not accept a set of resources that
+violates this requirement" (xRFC TP2, Variants With Overlapping Constraint Values). A resource without
+constraints is for every client, so it can have no variants. To serve clients that do not send
+a new key yet, let the constraints of the variant for them say so: not (key exists).`,
+	Resource: func(p *validate.LookupPass) {
+		namesakes := p.Namesakes()
+		if !varies(namesakes) {
+			return
+		}
+		space, sets := spaceOf(namesakes)
+		if p.IsFirst() && tooComplex(p, space) {
+			return
+		}
+		for i, r := range namesakes {
+			if r != p.Resource {
+				continue
+			}
+			for j, first := range namesakes[:i] {
+				if example, both := space.Example(space.And(sets[i], sets[j])); both {
+					p.Report(validate.Finding{
+						Path: at, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
+						Help: "change the constraints of one, so that no client matches both", Related: other(first, "the other variant"),
+					})
+					break
+				}
+			}
+		}
+	},
+}
