@@ -13,6 +13,7 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/load"
+	"xdspub/oracle"
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"
@@ -166,6 +167,20 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
 	r.addUnused(o, loaded.Diagnostics)
 	return r, err
+}
+
+// Reasons returns what says why an Envoy refuses a Snapshot of the Tree; nil where there is no Oracle.
+func (t *Tree) Reasons() func(context.Context, *xds.Snapshot) (diag.List, error) {
+	if t.options.Oracle == nil {
+		return nil
+	}
+	return func(ctx context.Context, s *xds.Snapshot) (diag.List, error) {
+		bootstrap, _, err := t.bootstrap()
+		if err != nil {
+			return nil, err
+		}
+		return t.options.Oracle.Reasons(ctx, oracle.Candidate{Snapshot: s, Envoy: t.options.Envoy, Bootstrap: bootstrap, Path: t.options.Path})
+	}
 }
 
 // bootstrap reads Options.Bootstrap. It returns nil where there is none, or it has errors.

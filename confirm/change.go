@@ -190,7 +190,7 @@ func (c *Change) After(ctx context.Context, s publish.Step) (answered bool, err 
 	c.logOutcome(s.Name, outcome)
 	if outcome.Verdict == envoy.RefusedByQuorum {
 		refusal := c.refusal
-		refusal.Time, refusal.Step, refusal.Findings = time.Now().UTC().Round(0), s.Name, c.refusals(outcome)
+		refusal.Time, refusal.Step, refusal.Findings = time.Now().UTC().Round(0), s.Name, c.refusals(ctx, outcome)
 		return true, &publish.RefusedError{
 			Refusal: refusal,
 			Keep:    slices.Sorted(maps.Keys(c.acked)),

@@ -5,10 +5,12 @@ package confirm
 import (
 	"context"
 
+	"xdspub/diag"
 	"xdspub/envoy"
 	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/published"
+	"xdspub/xds"
 )
 
 // Options of Envoys.
@@ -21,6 +23,9 @@ type Options struct {
 	// Source is the path of the source tree: findings on resources that it does not have
 	// stand there.
 	Source string
+	// Reasons returns why an Envoy refuses a Snapshot, as findings on its resources, where those that
+	// rejected it do not say so; nil where nobody knows.
+	Reasons func(context.Context, *xds.Snapshot) (diag.List, error)
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
 }

@@ -1,8 +1,10 @@
 package confirm
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"xdspub/diag"
 	"xdspub/envoy"
@@ -38,15 +40,38 @@ func notApplied(url string, s envoy.Status, withinChange bool) event.FileNotAppl
 }
 
 // refusals returns the reasons of the Envoys as findings, at the position of the resource where
-// it is known.
-func (c *Change) refusals(o envoy.Outcome) diag.List {
+// it is known. Where an Envoy has none, those that Options.Reasons has are added.
+func (c *Change) refusals(ctx context.Context, o envoy.Outcome) diag.List {
 	var list diag.List
+	silent := false
 	for _, e := range o.Envoys {
 		for _, r := range e.Refusals {
 			list = append(list, c.refused(e.URL, r))
+			silent = silent || r.Message == ""
 		}
 	}
+	if silent && c.options.Reasons != nil && c.snapshot != nil {
+		list = append(list, c.reasons(ctx)...)
+	}
 	return list.Sort()
+}
+
+// longestReason bounds the search for a reason: what was rejected is put back only after it.
+const longestReason = 10 * time.Second
+
+// reasons returns why another Envoy refuses the Snapshot.
+func (c *Change) reasons(ctx context.Context) diag.List {
+	ctx, cancel := context.WithTimeout(ctx, longestReason)
+	defer cancel()
+	list, err := c.options.Reasons(ctx, c.snapshot)
+	if err == nil && len(list) > 0 {
+		return list
+	}
+	d := diag.Diagnostic{Code: codeRefusedByEnvoy.Name, Severity: diag.Info, Position: diag.Position{File: c.options.Source}}
+	if d.Message = "the Envoy of --envoy takes the resources: look for the reason in what the other one runs, such as a port in use"; err != nil {
+		d.Message = "the Envoy of --envoy gives no reason either: " + err.Error()
+	}
+	return diag.List{d}
 }
 
 func (c *Change) refused(url string, r envoy.Refusal) diag.Diagnostic {

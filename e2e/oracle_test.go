@@ -47,3 +47,33 @@ func TestOracle(t *testing.T) {
 	link()
 	s.watch.WaitLog(t, "event=published ")
 }
+
+// TestReasons: where an Envoy rejects a change and does not say why, a throw-away one of --envoy is
+// asked; also where it took the resources by --mode validate.
+func TestReasons(t *testing.T) {
+	config := func(weight string) string {
+		endpoint := func(port string) string {
+			return "{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: " + port + "}}}, load_balancing_weight: " + weight + "}"
+		}
+		return documents(`"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: svc
+type: EDS
+lb_policy: RING_HASH
+`, `"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: svc
+endpoints: [{lb_endpoints: [`+endpoint("1")+", "+endpoint("2")+`]}]
+`)
+	}
+	s := newFixture(t, map[string]string{"a.yaml": config("1")}, "--envoy", envoytest.Binary(t), "--disable", "weight-sum", "--eds", "file")
+	s.args = append(s.args, confirmed(s.admin)...)
+	s.startWatch(t)
+	before := s.published(t)
+	s.startEnvoy(t)
+	s.took(t)
+	s.write(t, "a.yaml", config("4294967295"))
+	s.watch.WaitLog(t, "The sum of weights of all upstream hosts in a locality exceeds 4294967295")
+	s.watch.WaitLog(t, "event=rolled-back ")
+	if now := s.published(t); now != before {
+		t.Errorf("published: %s, before: %s", now, before)
+	}
+}

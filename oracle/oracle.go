@@ -15,6 +15,7 @@ package oracle
 
 import (
 	"context"
+	"slices"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 
@@ -74,6 +75,18 @@ func (o *Oracle) Judge(ctx context.Context, c Candidate) (diag.List, error) {
 		o.last = v
 	}
 	return o.last.findings(c), nil
+}
+
+// Reasons returns why an Envoy that loads its files refuses a Candidate, as that of Shadow does, also
+// where that of New takes it. It is for a Candidate that a running Envoy has rejected. An error means that
+// Envoy could not be asked, or that ctx has ended.
+func (o *Oracle) Reasons(ctx context.Context, c Candidate) (diag.List, error) {
+	shadow := o
+	if !o.loads {
+		shadow = &Oracle{envoy: o.envoy, limit: o.limit, loads: true}
+	}
+	list, err := shadow.Judge(ctx, c)
+	return slices.DeleteFunc(slices.Clone(list), func(d diag.Diagnostic) bool { return d.Severity != diag.Error }), err
 }
 
 // askTwice asks Envoy about a bootstrap, and once more where it comes to no end: the machine may

@@ -82,7 +82,7 @@ func New(o Options) *Pipeline {
 		Source: o.Source.Path, Envoy: o.Source.Envoy, Disable: o.Source.Lenient(),
 		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, PollInterval: o.PollInterval, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
 	})
-	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Log: o.Log})
+	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Reasons: p.tree.Reasons(), Log: o.Log})
 	p.trimmer = trim.New(p.out, p.envoys, p.planner.Renderer(), trim.Options{Delay: o.TrimDelay, StepGap: o.StepGap, Clock: o.Clock, Log: o.Log})
 	return p
 }
