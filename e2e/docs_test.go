@@ -108,7 +108,7 @@ func checkTests(t *testing.T, command string) {
 	}
 }
 
-// TestSettingsExample: the settings file that docs/source-tree.md shows works.
+// TestSettingsExample: the first settings file that docs/source-tree.md shows works.
 func TestSettingsExample(t *testing.T) {
 	e := newExample(t, "quickstart")
 	bootstrap := filepath.Join(t.TempDir(), "envoy.yaml")
@@ -116,8 +116,8 @@ func TestSettingsExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	examples := blocks(page(t, "docs/source-tree.md"), "yaml")
-	if len(examples) != 1 {
-		t.Fatalf("%d examples", len(examples))
+	if len(examples) == 0 {
+		t.Fatal("no example")
 	}
 	envoytest.Publish(t, filepath.Join(e.dir, "xdspub.yaml"), examples[0])
 	envoytest.Publish(t, filepath.Join(e.dir, "kustomization.yaml"), "resources: [clusters]\n")

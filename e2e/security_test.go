@@ -40,7 +40,7 @@ func TestSecurityPage(t *testing.T) {
 		}
 		for _, test := range tests {
 			_, err := os.Stat(filepath.Join(root, "cmd/xdspub/testdata/script", test[1]+".txtar"))
-			if err != nil && !strings.Contains(code.String(), "func "+test[1]+"(t *testing.T)") {
+			if err != nil && !strings.Contains(code.String(), "func "+test[1]+"(t *testing.T)") && !strings.Contains(code.String(), "func "+test[1]+"(f *testing.F)") {
 				t.Errorf("there is no test %s: %s", test[1], row[0])
 			}
 		}
