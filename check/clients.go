@@ -37,9 +37,10 @@ func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validat
 	if t.options.Client != nil { // what others do not get is of no interest
 		of.Disable = append(slices.Clone(o.Disable), codeVariantGap)
 	}
+	before := r.Summary.Errors
 	r.Add(t.variants.all.Run(ctx, tree.All(), of))
 	switch {
-	case !r.Accepted() || ctx.Err() != nil:
+	case r.Summary.Errors > before || ctx.Err() != nil:
 	case t.options.Client == nil:
 		r.Add(t.variants.judgeAll(ctx, tree, o, t.options.Path))
 		r.Snapshot = tree.For(nil).Snapshot
@@ -73,26 +74,29 @@ func missing(s *variants.Selection, tree *variants.Tree) (list diag.List) {
 // source tree.
 func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o validate.Options, path string) diag.List {
 	found := clientFindings{of: make(map[string]*clientFinding)}
-	cover, err := variants.NewCover(tree)
-	for err == nil && ctx.Err() == nil {
+	cover := variants.NewCover(tree)
+	err := cover.Err()
+	for err == nil {
 		p, more := cover.Next()
-		if !more {
+		if err = cover.Err(); err == nil && !more {
 			return found.list()
 		}
-		if len(found.clients) == mostClients {
+		if err == nil && len(found.clients) == mostClients {
 			err = fmt.Errorf("they tell more than %d clients apart", mostClients)
+		}
+		if err != nil {
 			break
 		}
 		s, list := v.judge(ctx, tree, p, o)
+		if ctx.Err() != nil {
+			return nil
+		}
 		for _, k := range tree.Keys() {
 			for asker := range v.client.Askers(k) {
 				cover.Asks(asker, k)
 			}
 		}
 		found.add(s, list, !s.Missing() || cover.InUse(p))
-	}
-	if ctx.Err() != nil {
-		return nil
 	}
 	return append(found.list(), diag.Diagnostic{
 		Code: codeTooManyClients.Name, Severity: codeTooManyClients.Severity, Position: diag.Position{File: path},

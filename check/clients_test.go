@@ -155,3 +155,35 @@ func found(t *testing.T, tree *check.Tree) map[string]bool {
 func lines(set map[string]bool) string {
 	return strings.Join(slices.Sorted(maps.Keys(set)), "\n")
 }
+
+// TestTooManyClients: where constraints combine more than can be told apart, that is said, and the
+// check ends.
+func TestTooManyClients(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, constraints string) {
+		text := fmt.Sprintf("\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource\nresource_name: {name: %s, dynamic_parameter_constraints: %s}\nresource: {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %[1]s, type: STATIC}\n", name, constraints)
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range mostClients + 1 {
+		write(fmt.Sprintf("c%d", i), fmt.Sprintf("{constraint: {key: env, value: v%d}}", i))
+	}
+	is := found(t, check.New(check.Options{Path: dir, Rules: check.Rules{Disable: []string{"variant-gap", "unused-resource"}}}))
+	if !strings.Contains(lines(is), "the variants were judged for 1000 clients, not for all: they tell more than 1000 clients apart") {
+		t.Error(lines(is))
+	}
+
+	var exist []string
+	for i := range 40 {
+		exist = append(exist, fmt.Sprintf("{and_constraints: {constraints: [{constraint: {key: a%02d, exists: {}}}, {constraint: {key: z%02[1]d, exists: {}}}]}}", i))
+	}
+	write("wild", "{or_constraints: {constraints: ["+strings.Join(exist, ", ")+"]}}")
+	is = found(t, check.New(check.Options{Path: dir, Rules: check.Rules{Disable: []string{"variant-gap", "unused-resource"}}}))
+	if !strings.Contains(lines(is), "variant-overlap nobody can say which clients the variants of cluster \"wild\" are for") {
+		t.Error(lines(is))
+	}
+}
+
+// mostClients is how many are judged.
+const mostClients = 1_000

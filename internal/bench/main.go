@@ -5,7 +5,7 @@
 //
 //	bench XDSPUB ENVOY [PART...]
 //
-// The parts are validate, reports (findings in all formats), edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
+// The parts are validate, reports (findings in all formats), variants (dynamic parameters), edits, confirmation, questions (what Envoy's admin interface costs it), envoy (until
 // Envoy has taken an edit), memory (what a watch holds), serve (beside a server of go-control-plane), rest (beside
 // sovereign) and idle; all of them where none is named.
 package main
@@ -62,6 +62,7 @@ func run(xdspub, envoy string, names []string) error {
 	parts := []part{
 		{"validate", w.measureValidate},
 		{"reports", w.measureReports},
+		{"variants", w.measureVariants},
 		{"edits", func() error { return measureEdits(dir, xdspub, append(sizes, 10*clusters)) }},
 		{"confirmation", func() error { return measureConfirmation(dir, xdspub, envoy, sizes) }},
 		{"questions", func() error { return measureQuestions(dir, xdspub, envoy, sizes) }},

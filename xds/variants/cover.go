@@ -28,8 +28,8 @@ type part struct {
 // pair is two parts that some client gets together.
 type pair struct{ a, b params.Set }
 
-// NewCover returns a Cover of a Tree. It is params.ErrTooComplex where the constraints are.
-func NewCover(t *Tree) (*Cover, error) {
+// NewCover returns a Cover of a Tree.
+func NewCover(t *Tree) *Cover {
 	var all []params.Constraints
 	for _, k := range t.keys {
 		for _, r := range t.Variants(k) {
@@ -49,8 +49,11 @@ func NewCover(t *Tree) (*Cover, error) {
 			c.add(params.All, p.set)
 		}
 	}
-	return c, c.space.Err()
+	return c
 }
+
+// Err returns params.ErrTooComplex where the constraints are: no more clients are found then.
+func (c *Cover) Err() error { return c.space.Err() }
 
 // add notes that clients with both are to be found, if there are any.
 func (c *Cover) add(a, b params.Set) {
@@ -85,7 +88,7 @@ const fitted = 500
 
 // Next returns the next client. It is not ok where the clients until now are enough.
 func (c *Cover) Next() (p params.Parameters, ok bool) {
-	if len(c.open) == 0 || c.space.Err() != nil {
+	if len(c.open) == 0 || c.Err() != nil {
 		return nil, false
 	}
 	client := params.All
@@ -94,7 +97,9 @@ func (c *Cover) Next() (p params.Parameters, ok bool) {
 			client = with
 		}
 	}
-	p, ok = c.space.Example(client)
+	if p, ok = c.space.Example(client); !ok {
+		return nil, false
+	}
 	c.open = slices.DeleteFunc(c.open, func(o pair) bool { return c.space.Has(o.a, p) && c.space.Has(o.b, p) })
 	return p, ok
 }

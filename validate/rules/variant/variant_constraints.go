@@ -26,10 +26,13 @@ sent; one for all is better written without constraints.`,
 			return
 		}
 		f := validate.Finding{Path: at}
-		switch space := params.NewSpace(c); space.Of(c) {
-		case params.All:
+		space := params.NewSpace(c)
+		switch set := space.Of(c); {
+		case space.Err() != nil: // variant-overlap
+			return
+		case set == params.All:
 			f.Check, f.Message, f.Help = "always-match", fmt.Sprintf("the constraints of %s match every client: %s", p.Resource.Key, c), "remove the constraints"
-		case params.None:
+		case set == params.None:
 			f.Check, f.Message, f.Help = "never-match", fmt.Sprintf("the constraints of %s match no client: %s", p.Resource.Key, c), "remove this variant, or change its constraints"
 		default:
 			return
