@@ -54,6 +54,7 @@ type Tree struct {
 	loader   *load.Loader
 	judge    func(context.Context, *xds.Snapshot, validate.Options) diag.List
 	variants *variantJudges // nil until the tree has variants
+	all      *variants.Tree // of the last Check; nil before
 	unread   bool           // a Check ended well, and did not read the source tree
 }
 
@@ -142,7 +143,8 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	}
 	t.unread = false
 	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
-	r.Variants = variants.Of(r.Snapshot)
+	t.all = t.all.After(r.Snapshot)
+	r.Variants = t.all
 	t.options.judgeIn(t.options.Path, r)
 	r.Summary.Files, r.Summary.Resources = loaded.FileCount(), r.Snapshot.Len()
 	r.add(knownDiagnostics)

@@ -31,12 +31,23 @@ func (p Parameters) String() string {
 
 // Constraints say which Parameters a variant is for. They are canonical: equal ones are written in
 // one way. The zero value has no constraint, and is for all. Constraints don't change.
-type Constraints struct {
+type Constraints struct{ *term } // nil where there is none: most resources have none, and there are many
+
+// term is an operator, and what it joins.
+type term struct {
 	op   op
 	key  string
 	is   string        // where op is equals
 	of   []Constraints // where op is or, and, not
-	text string        // String, once it is known
+	text string        // of String
+}
+
+// kind is the operator of c.
+func (c Constraints) kind() op {
+	if c.term == nil {
+		return all
+	}
+	return c.op
 }
 
 type op byte
@@ -53,23 +64,23 @@ const (
 
 // Value is the constraint that a key has a value.
 func Value(key, value string) Constraints {
-	return sealed(Constraints{op: equals, key: key, is: value})
+	return sealed(term{op: equals, key: key, is: value})
 }
 
 // Exists is the constraint that a key is there, with whatever value.
-func Exists(key string) Constraints { return sealed(Constraints{op: exists, key: key}) }
+func Exists(key string) Constraints { return sealed(term{op: exists, key: key}) }
 
 // Not is met where c is not.
 func Not(c Constraints) Constraints {
-	switch c.op {
+	switch c.kind() {
 	case all:
-		return sealed(Constraints{op: never})
+		return sealed(term{op: never})
 	case never:
 		return Constraints{}
 	case not:
 		return c.of[0]
 	}
-	return sealed(Constraints{op: not, of: []Constraints{c}})
+	return sealed(term{op: not, of: []Constraints{c}})
 }
 
 // And is met where all of the list are: always, where the list is empty.
@@ -83,7 +94,7 @@ func Or(list ...Constraints) Constraints { return joined(or, never, all, list) }
 func joined(by, without, decides op, list []Constraints) Constraints {
 	var of []Constraints
 	for _, c := range list {
-		switch c.op {
+		switch c.kind() {
 		case without:
 		case decides:
 			return c
@@ -97,31 +108,33 @@ func joined(by, without, decides op, list []Constraints) Constraints {
 	of = slices.CompactFunc(of, func(a, b Constraints) bool { return a.text == b.text })
 	switch len(of) {
 	case 0:
-		return sealed(Constraints{op: without})
+		return sealed(term{op: without})
 	case 1:
 		return of[0]
 	}
-	return sealed(Constraints{op: by, of: of})
+	return sealed(term{op: by, of: of})
 }
 
-// sealed is c with its text.
-func sealed(c Constraints) Constraints {
-	if c.op != all {
-		c.text = c.write()
+// sealed returns the Constraints of a term.
+func sealed(t term) Constraints {
+	if t.op == all {
+		return Constraints{}
 	}
+	c := Constraints{&t}
+	c.text = c.write()
 	return c
 }
 
 // None reports whether there is no constraint.
-func (c Constraints) None() bool { return c.op == all }
+func (c Constraints) None() bool { return c.term == nil }
 
 // Equal reports whether the canonical forms are the same.
-func (c Constraints) Equal(other Constraints) bool { return c.text == other.text }
+func (c Constraints) Equal(other Constraints) bool { return c.String() == other.String() }
 
 // Matches reports whether p meets c. Keys of p that c does not name count for nothing (TP2,
 // "Unconstrained Parameters").
 func (c Constraints) Matches(p Parameters) bool {
-	switch c.op {
+	switch c.kind() {
 	case all:
 		return true
 	case equals:
@@ -149,6 +162,9 @@ func (c Constraints) Keys() []string {
 
 // each calls f for each constraint of one key in c.
 func (c Constraints) each(f func(Constraints)) {
+	if c.None() {
+		return
+	}
 	if c.op == equals || c.op == exists {
 		f(c)
 	}
@@ -160,7 +176,7 @@ func (c Constraints) each(f func(Constraints)) {
 // String returns c as a person would write it: env=prod and not (canary or version=v2), where a
 // key alone means that it is there. Equal texts mean equal Constraints.
 func (c Constraints) String() string {
-	if c.op == all {
+	if c.None() {
 		return "any client"
 	}
 	return c.text

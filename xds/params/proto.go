@@ -105,7 +105,7 @@ func field(path, name string) string {
 // Proto returns c as it is sent to clients; nil where there is no constraint.
 func (c Constraints) Proto() *discoveryv3.DynamicParameterConstraints {
 	m := &discoveryv3.DynamicParameterConstraints{}
-	switch c.op {
+	switch c.kind() {
 	case all:
 		return nil
 	case equals, exists:

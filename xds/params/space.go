@@ -80,7 +80,7 @@ func (s *Space) Err() error {
 
 // Of returns the Parameters that meet Constraints, which NewSpace was given.
 func (s *Space) Of(c Constraints) Set {
-	switch c.op {
+	switch c.kind() {
 	case all:
 		return All
 	case equals:

@@ -38,6 +38,20 @@ func Of(s *xds.Snapshot) *Tree {
 	return t
 }
 
+// After returns a Snapshot as a Tree. Where it is known how it differs from that of t, and the change is
+// about no resource with variants, it costs what the change has. t may be nil.
+func (t *Tree) After(s *xds.Snapshot) *Tree {
+	if t == nil {
+		return Of(s)
+	}
+	c, known := s.Since(t.all)
+	varies := func(r *xds.Resource) bool { return t.has[r.Key] || !r.For.None() }
+	if !known || slices.ContainsFunc(c.Removed, varies) || slices.ContainsFunc(c.Added, varies) {
+		return Of(s)
+	}
+	return &Tree{all: s, keys: t.keys, has: t.has}
+}
+
 // All returns the Snapshot with all variants.
 func (t *Tree) All() *xds.Snapshot { return t.all }
 
