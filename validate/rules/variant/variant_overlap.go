@@ -17,21 +17,18 @@ constraints is for every client, so it can have no variants. To serve clients th
 a new key yet, let the constraints of the variant for them say so: not (key exists).`,
 	Resource: func(p *validate.LookupPass) {
 		namesakes := p.Namesakes()
-		if !varies(namesakes) {
+		if !p.IsFirst() || !varies(namesakes) {
 			return
 		}
 		space, sets := spaceOf(namesakes)
-		if p.IsFirst() && tooComplex(p, space) {
+		if tooComplex(p, space) {
 			return
 		}
 		for i, r := range namesakes {
-			if r != p.Resource {
-				continue
-			}
 			for j, first := range namesakes[:i] {
 				if example, both := space.Example(space.And(sets[i], sets[j])); both {
 					p.Report(validate.Finding{
-						Path: at, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
+						Path: at, Resource: r, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
 						Help: "change the constraints of one, so that no client matches both", Related: other(first, "the other variant"),
 					})
 					break
