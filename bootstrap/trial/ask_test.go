@@ -68,16 +68,22 @@ func TestAskOdd(t *testing.T) {
 
 // TestAskEndsAll: what a program has started ends with it, also what does not listen to SIGTERM.
 func TestAskEndsAll(t *testing.T) {
-	dir := t.TempDir()
-	fifo := filepath.Join(dir, "alive")
-	nested := program(t, "trap '' TERM\nsh -c \"trap '' TERM; mkfifo "+fifo+"; exec 3<>"+fifo+"; sleep 3600\" &\nwait")
+	endsAll(t, "", func(ctx context.Context, e trial.Envoy) error {
+		_, err := e.Ask(ctx, []byte("{}"))
+		return err
+	})
+}
+
+// endsAll runs a program that does first what is given, starts another one, and does not listen to
+// SIGTERM, no more than that does; both are to end with the context.
+func endsAll(t *testing.T, first string, run func(context.Context, trial.Envoy) error) {
+	t.Helper()
+	fifo := filepath.Join(t.TempDir(), "alive")
+	nested := program(t, "trap '' TERM\n"+first+"sh -c \"trap '' TERM; mkfifo "+fifo+"; exec 3<>"+fifo+"; sleep 3600\" &\nwait")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() {
-		_, err := trial.Envoy{Program: nested}.Ask(ctx, []byte("{}"))
-		ended <- err
-	}()
+	go func() { ended <- run(ctx, trial.Envoy{Program: nested}) }()
 	opens := func() bool { // for writing, as long as somebody may read
 		f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err == nil {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,29 +105,11 @@ func TestLoadIsPrivate(t *testing.T) {
 
 // TestLoadEndsAll: an Envoy, and what it has started, ends with the context, and leaves nothing.
 func TestLoadEndsAll(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "alive")
 	t.Setenv("TMPDIR", t.TempDir())
-	nested := program(t, "trap '' TERM\n: >${2%/*}/admin\nsh -c \"trap '' TERM; mkfifo "+fifo+"; exec 3<>"+fifo+"; sleep 3600\" &\nwait")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
+	endsAll(t, ": >${2%/*}/admin\n", func(ctx context.Context, e trial.Envoy) error {
 		var dir string
-		_, _, err := trial.Envoy{Program: nested}.Load(ctx, trial.Throwaway{Prepare: boot(&dir), Ask: waits})
-		ended <- err
-	}()
-	opens := func() bool { // for writing, as long as somebody may read
-		f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		if err == nil {
-			f.Close()
-		}
-		return err == nil
-	}
-	envoytest.Eventually(t, 2*time.Minute, "the program runs", func() (bool, string) { return opens(), "" })
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	envoytest.Eventually(t, 2*time.Minute, "what it started ends", func() (bool, string) { return !opens(), "" })
+		_, _, err := e.Load(ctx, trial.Throwaway{Prepare: boot(&dir), Ask: waits})
+		return err
+	})
 	leftNothing(t)
 }
