@@ -482,11 +482,7 @@ func servedLayers(c *cli.Context) (layers []bootstrap.RuntimeLayer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := settings(c, source)
-	if err != nil {
-		return nil, err
-	}
-	o, err := sourceOptions(v, source, check.Streams)
+	v, o, err := settingsAndSource(c, source, check.Streams)
 	if err != nil {
 		return nil, err
 	}

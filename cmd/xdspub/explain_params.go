@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -49,11 +49,7 @@ func explainParamsAction(c *cli.Context) error {
 	if !slices.Contains(textOrJSON, format) {
 		return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
 	}
-	v, err := settings(c, path)
-	if err != nil {
-		return err
-	}
-	o, err := sourceOptions(v, path)
+	_, o, err := settingsAndSource(c, path)
 	if err != nil {
 		return err
 	}
@@ -63,15 +59,7 @@ func explainParamsAction(c *cli.Context) error {
 	}
 	printFindings(c, checked, !checked.Accepted())
 	of := explained{Parameters: o.Client, Resources: explainVariants(checked, o.Client)}
-	if format == "json" {
-		err = of.writeJSON(c.App.Writer)
-	} else {
-		err = of.writeText(c.App.Writer)
-	}
-	if err == nil && !checked.Accepted() {
-		err = &exit{status: exitRefused}
-	}
-	return err
+	return printReport(c, format, of, checked.Accepted(), writeExplained)
 }
 
 // explained is what a client gets of the resources with variants.
@@ -121,14 +109,7 @@ func because(c params.Constraints, client params.Parameters) string {
 	return strings.Join(says, ", ")
 }
 
-func (e explained) writeJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(e)
-}
-
-func (e explained) writeText(w io.Writer) error {
+func writeExplained(w io.Writer, e explained, _ time.Time) error {
 	if len(e.Resources) == 0 {
 		_, err := fmt.Fprintln(w, "no resource has variants: each client gets all of them")
 		return err

@@ -132,6 +132,15 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 	return o, nil
 }
 
+// settingsAndSource returns the settings of a command for a source tree, and the options for reading and
+// judging it that they make. usual is that of sourceOptions.
+func settingsAndSource(c *cli.Context, source string, usual ...string) (v values, o check.Options, err error) {
+	if v, err = settings(c, source); err == nil {
+		o, err = sourceOptions(v, source, usual...)
+	}
+	return v, o, err
+}
+
 // checkRules returns an error where there is no rule of a name that a flag gives.
 func checkRules(v values, flag string, given []string) error {
 	for _, name := range given {

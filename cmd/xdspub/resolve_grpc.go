@@ -89,11 +89,7 @@ func credentialTypes(s grpcboot.Server) string {
 // inTree says whether a source tree has the listener that is asked for.
 func inTree(c *cli.Context, r *grpcboot.Resolved, line func(name, text string)) error {
 	source := c.Args().First()
-	v, err := settings(c, source)
-	if err != nil {
-		return err
-	}
-	o, err := sourceOptions(v, source, "grpc")
+	v, o, err := settingsAndSource(c, source, "grpc")
 	if err != nil {
 		return err
 	}

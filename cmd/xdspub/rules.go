@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -75,10 +74,7 @@ func writeRulesJSON(w io.Writer) error {
 		}
 		list = append(list, rule{code.Name, code.Family, code.Severity, code.Summary(), code.Doc, checks, code.URL})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(list)
+	return writeJSON(w, list)
 }
 
 func explainCommand() *cli.Command {

@@ -37,12 +37,7 @@ Example:
 // schema is one of JSON, or a part of it.
 type schema map[string]any
 
-func writeSchema(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(settingsSchema())
-}
+func writeSchema(w io.Writer) error { return writeJSON(w, settingsSchema()) }
 
 // settingsSchema returns the schema of a settings file. It takes nothing that is refused, as far as a
 // schema can tell, and asks for the plain form where there are several: true, not "yes".

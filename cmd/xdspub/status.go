@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"slices"
@@ -88,17 +87,14 @@ func statusAction(c *cli.Context) error {
 	return printReport(c, format, report, report.InSync, writeStatus)
 }
 
-// printReport prints a report, as text by write. The exit status is whether it is in sync.
-func printReport[R any](c *cli.Context, format string, report R, inSync bool, write func(io.Writer, R, time.Time) error) (err error) {
+// printReport prints a report, as text by write. The exit status is whether all is well.
+func printReport[R any](c *cli.Context, format string, report R, well bool, write func(io.Writer, R, time.Time) error) (err error) {
 	if format == "json" {
-		encoder := json.NewEncoder(c.App.Writer)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(report)
+		err = writeJSON(c.App.Writer, report)
 	} else {
 		err = write(c.App.Writer, report, time.Now())
 	}
-	if err == nil && !inSync {
+	if err == nil && !well {
 		err = &exit{status: exitRefused}
 	}
 	return err
@@ -151,11 +147,7 @@ func (s *statusReport) ask(ctx context.Context) {
 
 // compare checks a source tree, and compares its snapshot with the published one.
 func (s *statusReport) compare(ctx context.Context, c *cli.Context, path string) error {
-	v, err := settings(c, path)
-	if err != nil {
-		return err
-	}
-	o, err := sourceOptions(v, path)
+	v, o, err := settingsAndSource(c, path)
 	if err != nil {
 		return err
 	}

@@ -149,11 +149,7 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 	}
 	for _, tree := range scopes {
 		path := tree.Path
-		v, err := settings(c, path)
-		if err != nil {
-			return nil, nil, false, err
-		}
-		o, err := sourceOptions(v, path)
+		v, o, err := settingsAndSource(c, path)
 		if err != nil {
 			return nil, nil, false, err
 		}
