@@ -39,6 +39,8 @@ type FormatCommands struct {
 	BuiltIn map[string][]string
 	// Names are those of BuiltIn.
 	Names *diag.Candidates
+	// Newer are those that the version does not have yet, with the release that brought each.
+	Newer map[string]string
 	// Generic are those that generic_proxy brings for its access logs.
 	Generic map[string]bool
 }
@@ -47,7 +49,7 @@ type FormatCommands struct {
 func (v *Version) FormatCommands() FormatCommands { return v.tables().formatCommands }
 
 func (r *reader) formatCommands(builtIn, generic string) FormatCommands {
-	c := FormatCommands{BuiltIn: make(map[string][]string), Generic: make(map[string]bool)}
+	c := FormatCommands{BuiltIn: make(map[string][]string), Newer: r.newer(builtIn), Generic: make(map[string]bool)}
 	for _, words := range r.rows(builtIn, 1) {
 		c.BuiltIn[words[0]] = words[1:]
 	}
@@ -58,20 +60,28 @@ func (r *reader) formatCommands(builtIn, generic string) FormatCommands {
 	return c
 }
 
-// CELFunctions are the functions of CEL by name, with how many arguments each can be called.
+// CELFunctions are the functions of CEL by name, with how many arguments each can be called, and
+// its syntax.
 type CELFunctions struct {
 	// Global are called as f(x), Receiver as x.f(y), x not counted.
 	Global, Receiver map[string][]int
 	// With enable_string_functions there are these too.
 	StringGlobal, StringReceiver map[string][]int
+	// QuotedFields says that a field may stand in backquotes.
+	QuotedFields bool
 }
 
 // CELFunctions returns the functions that Envoy's CEL has.
 func (v *Version) CELFunctions() CELFunctions { return v.tables().celFunctions }
 
 func (r *reader) celFunctions(file string) CELFunctions {
+	quoted := false
 	byKind := map[string]map[string][]int{"global": {}, "receiver": {}, "string-global": {}, "string-receiver": {}}
-	for _, words := range r.rows(file, 3) {
+	for _, words := range r.rows(file, 2) {
+		if words.String() == "syntax quoted-fields" {
+			quoted = true
+			continue
+		}
 		functions, known := byKind[words[0]]
 		if !known {
 			r.fail(fmt.Errorf("%s: unknown word %q", file, words[0]))
@@ -85,5 +95,5 @@ func (r *reader) celFunctions(file string) CELFunctions {
 			functions[words[1]] = append(functions[words[1]], n)
 		}
 	}
-	return CELFunctions{byKind["global"], byKind["receiver"], byKind["string-global"], byKind["string-receiver"]}
+	return CELFunctions{byKind["global"], byKind["receiver"], byKind["string-global"], byKind["string-receiver"], quoted}
 }

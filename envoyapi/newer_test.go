@@ -54,11 +54,7 @@ func TestNewer(t *testing.T) {
 // newerTrial asks the Envoy of a version.
 func newerTrial(t *testing.T, v *envoyapi.Version, boot []byte) (takes bool, said string) {
 	t.Helper()
-	binary := ""
-	if v != envoyapi.Latest {
-		binary = envoytest.Older(t, v.Name)
-	}
-	code, said := envoytest.Run(t, envoytest.Options{Binary: binary, Bootstrap: boot, Args: []string{"--mode", "validate", "--log-level", "critical"}})
+	code, said := envoytest.Run(t, envoytest.Options{Binary: envoytest.Version(t, v.Name), Bootstrap: boot, Args: []string{"--mode", "validate", "--log-level", "critical"}})
 	return code == 0, said
 }
 

@@ -43,10 +43,28 @@ type sinceTable struct {
 	extensions map[extensionKey]release
 	// routes has the types that a filter reads for routes, but did not before.
 	routes map[protoreflect.FullName]release
+	// rows has what changed in the files of a version's folder, by their names.
+	rows map[string]rowChanges
+}
+
+// rowChanges are the rows of a file that not all versions have.
+type rowChanges struct {
+	// came has rows by their text, with the release that brought them.
+	came map[string]release
+	// left are those that newer releases don't have.
+	left []leftRow
+}
+
+// leftRow is a row that a release took away.
+type leftRow struct {
+	row
+	by release
+	// replaced means that the release put another row in its place.
+	replaced bool
 }
 
 var newIn = sync.OnceValue(func() sinceTable {
-	t := sinceTable{make(map[protoreflect.FullName]release), make(map[extensionKey]release), make(map[protoreflect.FullName]release)}
+	t := sinceTable{make(map[protoreflect.FullName]release), make(map[extensionKey]release), make(map[protoreflect.FullName]release), make(map[string]rowChanges)}
 	for line := range strings.Lines(sinceText) {
 		words := strings.Fields(line)
 		if len(words) < 3 || words[0] == "#" {
@@ -58,12 +76,27 @@ var newIn = sync.OnceValue(func() sinceTable {
 			t.extensions[extensionKey{words[2], words[3]}] = by
 		case "route":
 			t.routes[name] = by
+		case "row", "was", "gone":
+			t.addRow(by, words[1], words[2], words[3:])
 		default:
 			t.api[name] = by
 		}
 	}
 	return t
 })
+
+func (t *sinceTable) addRow(by release, kind, file string, words row) {
+	changes := t.rows[file]
+	if kind != "row" {
+		changes.left = append(changes.left, leftRow{words, by, kind == "was"})
+	} else {
+		if changes.came == nil {
+			changes.came = make(map[string]release)
+		}
+		changes.came[words.String()] = by
+	}
+	t.rows[file] = changes
+}
 
 // Lacks reports whether a field or a type of the API is newer than the version, and the release
 // that brought it.
@@ -124,7 +157,7 @@ func messagesWithNewer(than release) map[protoreflect.FullName]bool {
 }
 
 // Fleet returns a version for Envoys of several: it has what all of them have, and is named as the
-// oldest. It needs one at least.
+// oldest. Where a row is another one with each, it has that of the oldest. It needs one at least.
 func Fleet(of []*Version) *Version {
 	fleet := slices.Clone(of)
 	slices.SortFunc(fleet, func(a, b *Version) int { return int(a.release - b.release) })
@@ -134,6 +167,7 @@ func Fleet(of []*Version) *Version {
 	}
 	all := *fleet[0]
 	all.fleet = fleet
+	all.tables = sync.OnceValue(func() *tables { return must(read(all.folder, all.release, fleet[len(fleet)-1].release)) })
 	return &all
 }
 

@@ -25,9 +25,13 @@ const sinceHead = `# What came to Envoy after the oldest version of older-versio
 #	value         of an enum that was there before
 #	extension     a category and a name
 #	route         a type that a filter reads for a route, which was a type before
+#	row           a file of v1.40.0, and a row of it
+#	was           a file, and the row that stood there before in place of another one
+#	gone          a file, and a row that was there before and has no successor
 #
-# make extensions writes this file, from the binaries: each holds the descriptors of its API, and says in config_dump which
-# extensions it has. A test asks them again.
+# make extensions writes this file, from the binaries: each holds the descriptors of its API, says in config_dump which
+# extensions it has, and is given each row. A test asks them again. Rows that newer Envoys don't have are found by hand: write
+# one as was or gone, with any release.
 `
 
 // unlikeItsRelease are what the binary of a package leaves out, and the release does not: 1.38.3 on
@@ -42,13 +46,10 @@ func TestSince(t *testing.T) {
 	slices.Reverse(versions)
 	var older known
 	for i, v := range versions {
-		binary := envoytest.Binary(t)
-		if v != envoyapi.Latest {
-			binary = envoytest.Older(t, v.Name)
-		}
-		has := askBinary(t, v, binary)
+		has := askBinary(t, v, envoytest.Version(t, v.Name))
 		if i > 0 {
 			lines = append(lines, newIn(envoyapi.Releases()[i], has, older)...)
+			lines = append(lines, leftIn(envoyapi.Releases()[i], has, older)...)
 		}
 		has.add(older)
 		older = has
@@ -69,14 +70,66 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// TestFleet: of the rows that changed, a fleet has those that all of it have; where a newer Envoy takes
+// more by the same name, those of the oldest.
+func TestFleet(t *testing.T) {
+	for _, c := range []struct {
+		fleet           []string
+		kyber, mldsa    bool // gone with 1.39, and come with it
+		dynamicMetadata []string
+	}{
+		{[]string{"1.36"}, true, false, []string{"argument"}},
+		{[]string{"1.36", "1.38"}, true, false, []string{"argument"}},
+		{[]string{"1.37", "1.40"}, false, false, []string{"argument", "length"}},
+		{[]string{"1.39", "1.40"}, false, true, []string{"argument", "length"}},
+	} {
+		var of []*envoyapi.Version
+		for _, name := range c.fleet {
+			of = append(of, envoyapi.Named(name))
+		}
+		v := envoyapi.Fleet(of)
+		_, kyber := v.TLSNames().Groups["X25519Kyber768Draft00"]
+		_, mldsa := v.TLSNames().Signatures["mldsa44"]
+		if kyber != c.kyber || mldsa != c.mldsa || !slices.Equal(v.FormatCommands().BuiltIn["DYNAMIC_METADATA"], c.dynamicMetadata) {
+			t.Errorf("%v: Kyber %v, ML-DSA %v, DYNAMIC_METADATA %v", c.fleet, kyber, mldsa, v.FormatCommands().BuiltIn["DYNAMIC_METADATA"])
+		}
+		if since := v.FormatCommands().Newer["LISTENER_NAME"]; since != "1.40" {
+			t.Errorf("%v: LISTENER_NAME came with %q", c.fleet, since)
+		}
+	}
+}
+
 // known is what a binary knows: lines of since.txt without the release, and the types that
 // extensions take.
 type known map[string]bool
 
+// add adds all but the rows, which may leave.
 func (k known) add(other known) {
 	for line := range other {
-		k[line] = true
+		if !strings.HasPrefix(line, "row ") {
+			k[line] = true
+		}
 	}
+}
+
+// leftIn returns the lines of the rows that a release no longer has. One has a successor where another
+// row of the release begins as it does.
+func leftIn(release string, has, older known) (lines []string) {
+	for line := range older {
+		words := strings.Fields(line)
+		if words[0] != "row" || has[line] {
+			continue
+		}
+		words[0] = "gone"
+		for other := range has {
+			if successor := strings.Fields(other); successor[0] == "row" && successor[1] == words[1] && successor[2] == words[2] && !older[other] {
+				words[0] = "was"
+			}
+		}
+		lines = append(lines, release+" "+strings.Join(words, " "))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // newIn returns the lines of what a release has and the older ones have not.
@@ -120,6 +173,7 @@ func askBinary(t *testing.T, v *envoyapi.Version, binary string) known {
 			has["route "+words[3]] = true
 		}
 	}
+	has.rows(t, v, binary)
 	if len(has) < 6000 {
 		t.Fatalf("%s: %d names only: where are its descriptors now?", v.Name, len(has))
 	}

@@ -3,6 +3,7 @@ package envoyapi
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -40,8 +41,9 @@ type tables struct {
 	tls       TLSNames
 }
 
-func read(folder fs.FS, of release) (*tables, error) {
-	r := reader{folder: folder, release: of}
+// read reads a folder for the Envoys of an oldest release to a newest.
+func read(folder fs.FS, oldest, newest release) (*tables, error) {
+	r := reader{folder: folder, release: oldest, newest: newest}
 	t := &tables{
 		absent:     r.set("absent-types.txt"),
 		extensions: r.extensions("extensions.txt"),
@@ -88,13 +90,15 @@ func must(t *tables, err error) *tables {
 // reader reads the files of a folder, and keeps the first error.
 type reader struct {
 	folder fs.FS
-	// release leaves out what is newer.
-	release release
-	err     error
+	// release leaves out what is newer; newest what it no longer has.
+	release, newest release
+	err             error
 }
 
 // row is a line of a file: its words, of which there are as many as were asked for at least.
 type row []string
+
+func (r row) String() string { return strings.Join(r, " ") }
 
 // rows returns the lines of a file that are no remark, each of at least so many words.
 func (r *reader) rows(file string, least int) (rows []row) {
@@ -103,6 +107,7 @@ func (r *reader) rows(file string, least int) (rows []row) {
 		r.fail(err)
 		return nil
 	}
+	changes := newIn().rows[file]
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
@@ -111,11 +116,40 @@ func (r *reader) rows(file string, least int) (rows []row) {
 		case len(words) == 0, strings.HasPrefix(words[0], "#"):
 		case len(words) < least:
 			r.fail(fmt.Errorf("%s:%d: a line has at least %d words", file, n, least))
-		default:
+		case changes.came[words.String()] <= r.release:
 			rows = append(rows, words)
 		}
 	}
+	return append(rows, changes.older(r.release, r.newest)...)
+}
+
+// older returns the rows that the Envoys of an oldest release to a newest have beside those of the
+// latest.
+func (c rowChanges) older(oldest, newest release) (rows []row) {
+	for _, left := range c.left {
+		last := newest
+		if left.replaced {
+			last = oldest
+		}
+		if c.came[left.String()] <= oldest && last < left.by {
+			rows = append(rows, left.row)
+		}
+	}
 	return rows
+}
+
+// newer returns the names at the begin of rows that came to a file later, with the release that
+// brought each. What had another row before is not among them.
+func (r *reader) newer(file string) map[string]string {
+	changes, newer := newIn().rows[file], make(map[string]string)
+	for text, by := range changes.came {
+		name, _, _ := strings.Cut(text, " ")
+		had := func(left leftRow) bool { return left.row[0] == name }
+		if by > r.release && !slices.ContainsFunc(changes.left, had) {
+			newer[strings.TrimPrefix(name, "-")] = by.String()
+		}
+	}
+	return newer
 }
 
 // set is list as a set.

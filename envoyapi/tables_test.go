@@ -19,7 +19,7 @@ func TestFolders(t *testing.T) {
 			t.Fatal(files, err)
 		}
 		asked := asking{folder, make(map[string]bool)}
-		if _, err := read(asked, Latest.release); err != nil {
+		if _, err := read(asked, Latest.release, Latest.release); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 		for _, file := range files {
@@ -52,7 +52,7 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", text, r.err, want)
 		}
 	}
-	if _, err := read(fstest.MapFS{}, Latest.release); err == nil {
+	if _, err := read(fstest.MapFS{}, Latest.release, Latest.release); err == nil {
 		t.Error("an empty folder is read")
 	}
 }

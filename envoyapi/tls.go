@@ -1,6 +1,9 @@
 package envoyapi
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // TLSNames are the names that Envoy's TLS library knows.
 type TLSNames struct {
@@ -9,6 +12,8 @@ type TLSNames struct {
 	// Groups has the names of the key exchange groups, and for each the one that it stands for;
 	// Signatures those of the signature algorithms.
 	Groups, Signatures map[string]string
+	// Newer are the names that the version does not have yet, with the release that brought each.
+	Newer map[string]string
 }
 
 // CipherSuite is one of TLS 1.2 and before.
@@ -25,7 +30,10 @@ type CipherSuite struct {
 func (v *Version) TLSNames() TLSNames { return v.tables().tls }
 
 func (r *reader) tlsNames(ciphers, groups, signatures string) TLSNames {
-	names := TLSNames{Groups: r.aliases(groups), Signatures: r.aliases(signatures)}
+	names := TLSNames{Groups: r.aliases(groups), Signatures: r.aliases(signatures), Newer: make(map[string]string)}
+	for _, file := range []string{ciphers, groups, signatures} {
+		maps.Copy(names.Newer, r.newer(file))
+	}
 	for _, words := range r.rows(ciphers, 2) {
 		name, deprecated := strings.CutPrefix(words[0], "-")
 		names.Ciphers = append(names.Ciphers, CipherSuite{name, words[1], words[2:], deprecated})

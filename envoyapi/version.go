@@ -27,6 +27,8 @@ type Version struct {
 
 	// release is that of the name.
 	release release
+	// folder has the texts.
+	folder fs.FS
 	// fleet has the versions that a Fleet is made of, the oldest first.
 	fleet []*Version
 
@@ -69,11 +71,11 @@ func linked(name, texts string) *Version {
 }
 
 // New returns the version that a folder describes, by the same files as v1.40.0 has, less what
-// since.txt says is newer. The files are read when something is first asked; one that is missing
+// since.txt says is newer, and with what it says is gone since. The files are read when something is first asked; one that is missing
 // or malformed is a panic then, as folders are part of a program.
 func New(name string, folder fs.FS) *Version {
-	v := &Version{Name: name, release: releaseOf(name)}
-	v.tables = sync.OnceValue(func() *tables { return must(read(folder, v.release)) })
+	v := &Version{Name: name, release: releaseOf(name), folder: folder}
+	v.tables = sync.OnceValue(func() *tables { return must(read(folder, v.release, v.release)) })
 	v.held = sync.OnceValue(func() typeNames { return namesOf(v.Holds, nil) })
 	v.newer = sync.OnceValue(func() map[protoreflect.FullName]bool { return messagesWithNewer(v.release) })
 	return v

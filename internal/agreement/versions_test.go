@@ -45,9 +45,8 @@ func TestVersions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Envoy")
 	}
-	envoytest.Binary(t) // the test ends here where an Envoy is missing
-	for _, v := range envoyapi.Versions[1:] {
-		envoytest.Older(t, v.Name)
+	for _, v := range envoyapi.Versions {
+		envoytest.Version(t, v.Name) // the test ends here where an Envoy is missing
 	}
 	certs := t.TempDir()
 	certificates(t, certs)
@@ -194,11 +193,7 @@ func (s side) isTaken() bool { return s.name == "good" || strings.HasPrefix(s.ou
 // askVersion returns what the Envoy of a version says against a side; empty where it takes it.
 func askVersion(t *testing.T, v *envoyapi.Version, f *follow.Result) string {
 	t.Helper()
-	program := envoytest.Binary(t)
-	if v != envoyapi.Latest {
-		program = envoytest.Older(t, v.Name)
-	}
-	list, err := oracle.New(trial.Envoy{Program: program}).Judge(t.Context(), oracle.Candidate{Snapshot: f.Snapshot, Bootstrap: f.Bootstrap.Message().(*bootstrapv3.Bootstrap)})
+	list, err := oracle.New(trial.Envoy{Program: envoytest.Version(t, v.Name)}).Judge(t.Context(), oracle.Candidate{Snapshot: f.Snapshot, Bootstrap: f.Bootstrap.Message().(*bootstrapv3.Bootstrap)})
 	if err != nil {
 		t.Error(err)
 	}

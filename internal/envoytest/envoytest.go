@@ -36,8 +36,9 @@ func Binary(t testing.TB) string {
 	return binary(t)
 }
 
-// Older returns the path of an older Envoy, such as 1.39.3, as Binary does.
-func Older(t testing.TB, version string) string {
+// Version returns the path of the Envoy of a version, such as 1.39.3, as Binary does that of the
+// latest.
+func Version(t testing.TB, version string) string {
 	t.Helper()
 	return binary(t, version)
 }

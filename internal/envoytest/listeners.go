@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// Listeners starts an Envoy with these listeners in an LDS file and returns what
-// it says of those that it refuses, by their index. Of each, name and address are
+// Listeners starts an Envoy, "" is that of Binary, with these listeners in an LDS file and
+// returns what it says of those that it refuses, by their index. Of each, name and address are
 // set here, and no port is bound. One run of Envoy judges thousands.
-func Listeners(t testing.TB, listeners []map[string]any) (refused map[int]string) {
+func Listeners(t testing.TB, binary string, listeners []map[string]any) (refused map[int]string) {
 	t.Helper()
 	dir := t.TempDir()
 	index := make(map[string]int)
@@ -33,7 +33,7 @@ func Listeners(t testing.TB, listeners []map[string]any) (refused map[int]string
 	if err := os.WriteFile(path, lds, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := Start(t, Options{Bootstrap: fmt.Appendf(nil, `{
+	e := Start(t, Options{Binary: binary, Bootstrap: fmt.Appendf(nil, `{
 		"node": {"id": "n", "cluster": "c"},
 		"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
 		"dynamic_resources": {"lds_config": {"path_config_source": {"path": %q}}}

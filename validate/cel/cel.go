@@ -33,17 +33,26 @@ type Options struct {
 // maxDepth is how deep Envoy lets an expression nest.
 const maxDepth = 32
 
-// newParser makes a parser as Envoy sets its own.
-var newParser = sync.OnceValues(func() (*parser.Parser, error) {
+// newParser and newQuotingParser make a parser as Envoy sets its own.
+var (
+	newParser        = sync.OnceValues(func() (*parser.Parser, error) { return makeParser(false) })
+	newQuotingParser = sync.OnceValues(func() (*parser.Parser, error) { return makeParser(true) })
+)
+
+func makeParser(quotedFields bool) (*parser.Parser, error) {
 	return parser.NewParser(
 		parser.Macros(parser.AllMacros...),
 		parser.MaxRecursionDepth(maxDepth+1), // Envoy counts brackets one less
-		parser.EnableIdentEscapeSyntax(true),
+		parser.EnableIdentEscapeSyntax(quotedFields),
 	)
-})
+}
 
 // Check parses and checks an expression. The error says what Envoy has against it.
 func Check(text string, o Options) error {
+	newParser := newParser
+	if o.Functions.QuotedFields {
+		newParser = newQuotingParser
+	}
 	p, err := newParser()
 	if err != nil {
 		return err

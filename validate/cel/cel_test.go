@@ -23,28 +23,41 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestEnvoy holds testdata/envoy.txt against the real Envoy.
+// TestEnvoy holds testdata/envoy.txt, and what an older version says of the same expressions, against
+// the real Envoys.
 func TestEnvoy(t *testing.T) {
-	verdicts := envoytest.Verdicts(t, "testdata/envoy.txt")
-	listeners := make([]map[string]any, len(verdicts))
-	for i, v := range verdicts {
-		listeners[i] = map[string]any{
-			"filter_chains": []any{map[string]any{}},
-			"access_log": []any{map[string]any{
-				"filter": map[string]any{"extension_filter": map[string]any{"name": "cel", "typed_config": map[string]any{
-					"@type":      "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
-					"expression": v.Text,
-				}}},
-				"name":         "stdout",
-				"typed_config": map[string]any{"@type": "type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog"},
-			}},
-		}
+	for _, v := range envoyapi.Versions {
+		t.Run(v.Name, func(t *testing.T) {
+			verdicts := envoytest.Verdicts(t, "testdata/envoy.txt")
+			listeners := make([]map[string]any, len(verdicts))
+			for i, verdict := range verdicts {
+				if v != envoyapi.Latest {
+					verdicts[i].Taken = cel.Check(verdict.Text, cel.Options{Functions: cel.Functions(v.CELFunctions())}) == nil
+				}
+				listeners[i] = filtering(verdict.Text)
+			}
+			refused := envoytest.Listeners(t, envoytest.Version(t, v.Name), listeners)
+			for i, verdict := range verdicts {
+				if _, no := refused[i]; no == verdict.Taken {
+					t.Errorf("%q: taken: %t, but Envoy says: %q", verdict.Text, verdict.Taken, refused[i])
+				}
+			}
+		})
 	}
-	refused := envoytest.Listeners(t, listeners)
-	for i, v := range verdicts {
-		if _, no := refused[i]; no == v.Taken {
-			t.Errorf("%q: taken: %t, but Envoy says: %q", v.Text, v.Taken, refused[i])
-		}
+}
+
+// filtering is a listener with an access log that an expression filters.
+func filtering(expression string) map[string]any {
+	return map[string]any{
+		"filter_chains": []any{map[string]any{}},
+		"access_log": []any{map[string]any{
+			"filter": map[string]any{"extension_filter": map[string]any{"name": "cel", "typed_config": map[string]any{
+				"@type":      "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
+				"expression": expression,
+			}}},
+			"name":         "stdout",
+			"typed_config": map[string]any{"@type": "type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog"},
+		}},
 	}
 }
 

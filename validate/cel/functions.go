@@ -11,12 +11,14 @@ import (
 )
 
 // Functions are the functions that Envoy's CEL has, by name, with how many arguments each
-// takes.
+// takes, and its syntax.
 type Functions struct {
 	// Global are called as f(x), Receiver as x.f(y), x not counted.
 	Global, Receiver map[string][]int
 	// With enable_string_functions there are these too.
 	StringGlobal, StringReceiver map[string][]int
+	// QuotedFields says that a field may stand in backquotes.
+	QuotedFields bool
 }
 
 // operators are functions too, as CEL's abstract syntax has them. They are the language's, not a

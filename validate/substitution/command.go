@@ -123,6 +123,8 @@ func (l *Language) unknown(name string) *Fault {
 	f := &Fault{Message: "unknown command"}
 	if formatter, ok := needs[name]; ok {
 		f.Help = "list " + formatter + " in the formatters beside the format"
+	} else if since, ok := l.Newer[name]; ok {
+		f.Help = "it came with Envoy " + since
 	} else if near := l.Names.Nearest(name); near != "" {
 		f.Help, f.Correction = "did you mean %"+near+"%?", diag.Correction{Wrong: "%" + name, Right: "%" + near}
 	}

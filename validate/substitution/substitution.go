@@ -67,6 +67,8 @@ type Language struct {
 	BuiltIn map[string][]string
 	// Names are those of BuiltIn.
 	Names *diag.Candidates
+	// Newer are commands that later versions have, with the release that brought each.
+	Newer map[string]string
 	// Generic are the commands that generic_proxy brings for its access logs.
 	Generic map[string]bool
 	// Functions are for the expressions in %CEL(…)%.

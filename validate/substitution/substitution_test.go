@@ -2,7 +2,6 @@ package substitution_test
 
 import (
 	"encoding/base64"
-	"maps"
 	"slices"
 	"testing"
 
@@ -17,10 +16,12 @@ func refusedBy(faults []substitution.Fault) bool {
 }
 
 // language is that of the Envoy that testdata was tried on.
-var language = func() *substitution.Language {
-	c := envoyapi.Latest.FormatCommands()
-	return &substitution.Language{BuiltIn: c.BuiltIn, Names: c.Names, Generic: c.Generic, Functions: cel.Functions(envoyapi.Latest.CELFunctions())}
-}()
+var language = languageOf(envoyapi.Latest)
+
+func languageOf(v *envoyapi.Version) *substitution.Language {
+	c := v.FormatCommands()
+	return &substitution.Language{BuiltIn: c.BuiltIn, Names: c.Names, Newer: c.Newer, Generic: c.Generic, Functions: cel.Functions(v.CELFunctions())}
+}
 
 func checkFormat(text string) []substitution.Fault {
 	return language.Check(text, substitution.Extensions{})
@@ -43,24 +44,30 @@ func hold(t *testing.T, path string, check func(string) []substitution.Fault) {
 	}
 }
 
-// TestEnvoy holds the verdicts in testdata, and each command with and without an
-// argument and a length, against the real Envoy.
+// TestEnvoy holds the verdicts in testdata, and what an older version says of the same formats, against
+// the real Envoys; envoyapi.TestSince asks them about each command.
 func TestEnvoy(t *testing.T) {
-	var (
-		listeners []map[string]any
-		verdicts  []envoytest.Verdict
-	)
-	for _, v := range envoytest.Verdicts(t, "testdata/headers.txt") {
-		listeners, verdicts = append(listeners, addingHeader(v.Text)), append(verdicts, v)
-	}
-	for _, v := range append(envoytest.Verdicts(t, "testdata/envoy.txt"), everyCommand()...) {
-		listeners, verdicts = append(listeners, logging(v.Text)), append(verdicts, v)
-	}
-	refused := envoytest.Listeners(t, listeners)
-	for i, v := range verdicts {
-		if _, no := refused[i]; no == v.Taken {
-			t.Errorf("%q: taken: %t, but Envoy says: %q", v.Text, v.Taken, refused[i])
-		}
+	for _, v := range envoyapi.Versions {
+		t.Run(v.Name, func(t *testing.T) {
+			var listeners []map[string]any
+			var verdicts []envoytest.Verdict
+			try := func(path string, listener func(string) map[string]any, check func(string, substitution.Extensions) []substitution.Fault) {
+				for _, verdict := range envoytest.Verdicts(t, path) {
+					if v != envoyapi.Latest {
+						verdict.Taken = !refusedBy(check(verdict.Text, substitution.Extensions{}))
+					}
+					listeners, verdicts = append(listeners, listener(verdict.Text)), append(verdicts, verdict)
+				}
+			}
+			try("testdata/headers.txt", addingHeader, languageOf(v).CheckHeader)
+			try("testdata/envoy.txt", logging, languageOf(v).Check)
+			refused := envoytest.Listeners(t, envoytest.Version(t, v.Name), listeners)
+			for i, verdict := range verdicts {
+				if _, no := refused[i]; no == verdict.Taken {
+					t.Errorf("%q: taken: %t, but Envoy says: %q", verdict.Text, verdict.Taken, refused[i])
+				}
+			}
+		})
 	}
 }
 
@@ -82,20 +89,6 @@ func TestEnvoyCrashes(t *testing.T) {
 			t.Errorf("%s: Envoy ends with %d, not by a signal", format, code)
 		}
 	}
-}
-
-// everyCommand is each command in eight forms, with what Check says. COALESCE
-// with an argument that is no object crashes Envoy.
-func everyCommand() (list []envoytest.Verdict) {
-	for _, name := range slices.Sorted(maps.Keys(language.BuiltIn)) {
-		for _, form := range []string{"", "()", "(a)", "(1)", "(999)", ":5", "(a):5", "(1):5"} {
-			if name != "COALESCE" {
-				format := "%" + name + form + "%"
-				list = append(list, envoytest.Verdict{Text: format, Taken: !refusedBy(checkFormat(format))})
-			}
-		}
-	}
-	return list
 }
 
 func logging(format string) map[string]any {

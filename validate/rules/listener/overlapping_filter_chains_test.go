@@ -64,7 +64,7 @@ func TestRandomFilterChains(t *testing.T) {
 		}
 		listeners = append(listeners, object{"filter_chains": chains, "listener_filters": []any{inspector}})
 	}
-	refused := envoytest.Listeners(t, listeners)
+	refused := envoytest.Listeners(t, "", listeners)
 	if n := len(refused); n < 200 || n > 1300 {
 		t.Errorf("Envoy refused %d of %d: that says little", n, len(listeners))
 	}

@@ -72,5 +72,5 @@ func (f format) faults(l *substitution.Language) []substitution.Fault {
 // language returns what a version has for format strings.
 func language(v *envoyapi.Version) *substitution.Language {
 	c := v.FormatCommands()
-	return &substitution.Language{BuiltIn: c.BuiltIn, Names: c.Names, Generic: c.Generic, Functions: cel.Functions(v.CELFunctions())}
+	return &substitution.Language{BuiltIn: c.BuiltIn, Names: c.Names, Newer: c.Newer, Generic: c.Generic, Functions: cel.Functions(v.CELFunctions())}
 }

@@ -120,6 +120,9 @@ func checkNames(p *validate.LookupPass, t part, params *tlsv3.TlsParameters) {
 		if l.field == "cipher_suites" && (strings.HasPrefix(name, "TLS_AES_") || strings.HasPrefix(name, "TLS_CHACHA20_")) {
 			f.Help, f.Correction = "remove it: the cipher suites of TLS 1.3 can't be configured", diag.Correction{}
 		}
+		if since, newer := names.Newer[name]; newer {
+			f.Help, f.Correction = fmt.Sprintf("%s came with Envoy %s", name, since), diag.Correction{}
+		}
 		t.report(&p.Pass, "", f)
 	}
 }
