@@ -112,6 +112,10 @@ type Result struct {
 	Inlined []string
 	// Timings is nil unless Rules ask for it.
 	Timings *Timings
+	// Targets are the results for Options.Targets, none where nothing is judged for them; Diagnostics has
+	// the findings of all, and Shared those that each of them has.
+	Targets []TargetResult
+	Shared  diag.List
 
 	ignored *ignored
 	judge   func(diag.List) diag.List // by Rules.Overrides and ignored; nil leaves findings as they are
@@ -165,7 +169,15 @@ func (r *Result) addUnused(o validate.Options, read diag.List) {
 	if o.Partial || read.HasErrors() || hasOneOf(r.Diagnostics, diag.TooMany.Name) {
 		return
 	}
-	r.Add(r.ignored.unused(o))
+	list := r.ignored.unused(o)
+	if len(r.Targets) == 0 {
+		r.Add(list)
+		return
+	}
+	for _, t := range r.Targets {
+		t.Add(list)
+	}
+	r.MergeTargets()
 }
 
 // add adds findings as they are.

@@ -26,28 +26,32 @@ func newVariantJudges() *variantJudges {
 	return &variantJudges{all: validate.NewJudge(rules.All), client: validate.NewJudge(rules.All)}
 }
 
-// judgeVariants judges a source tree for its clients. Findings about the variants themselves come
-// first: where there are errors among them, nobody knows what a client gets.
-func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validate.Options, r *Result) {
+// judgeAllVariants judges the variants themselves. It is not ok where there are errors among them: nobody
+// knows what a client gets then.
+func (t *Tree) judgeAllVariants(ctx context.Context, tree *variants.Tree, o validate.Options, r *Result) (ok bool) {
 	if t.variants == nil {
 		t.variants = newVariantJudges()
 	}
-	of := o
-	of.Variants = true
-	if t.options.Client != nil { // what others do not get is of no interest
-		of.Disable = append(slices.Clone(o.Disable), codeVariantGap)
+	o.Variants = true
+	if t.options.Client != nil || t.options.Targets != nil { // what others do not get is of no interest
+		o.Disable = append(slices.Clone(o.Disable), codeVariantGap)
 	}
 	before := r.Summary.Errors
-	r.Add(t.variants.all.Run(ctx, tree.All(), of))
+	r.Add(t.variants.all.Run(ctx, tree.All(), o))
+	return r.Summary.Errors == before && ctx.Err() == nil
+}
+
+// judgeVariants judges a source tree for its clients.
+func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validate.Options, r *Result) {
 	switch {
-	case r.Summary.Errors > before || ctx.Err() != nil:
+	case !t.judgeAllVariants(ctx, tree, o, r):
 	case t.options.Client == nil:
 		r.Add(t.variants.judgeAll(ctx, tree, o, t.options.Path))
 		r.Snapshot = tree.For(nil).Snapshot
 	default:
 		s, list := t.variants.judge(ctx, tree, t.options.Client, o)
 		if !slices.Contains(o.Disable, codeVariantGap) {
-			list = append(list, missing(s, tree)...)
+			list = append(list, missing(s, tree, "--param")...)
 		}
 		r.Snapshot = s.Snapshot
 		r.Add(list)
@@ -57,14 +61,14 @@ func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validat
 // codeVariantGap is that of the rule about clients for whom there is no variant.
 const codeVariantGap = "variant-gap"
 
-// missing says of which resources a client gets no variant.
-func missing(s *variants.Selection, tree *variants.Tree) (list diag.List) {
+// missing says of which resources a client gets no variant. said is where its parameters are said.
+func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag.List) {
 	for _, k := range tree.Keys() {
 		if s.Variant(k) != nil {
 			continue
 		}
 		d := tree.Variants(k)[0].Diagnostic(codeVariantGap, "", fmt.Sprintf("no variant of %s is for a client with %s", k, s.Parameters))
-		d.Help = "add a variant for it, or correct --param"
+		d.Help = "add a variant for it, or correct " + said
 		list = append(list, d)
 	}
 	return list
@@ -135,7 +139,7 @@ func (c *clientFindings) add(s *variants.Selection, list diag.List, known bool) 
 	n := len(c.clients)
 	c.clients = append(c.clients, s)
 	for _, d := range list {
-		id := fmt.Sprintf("%s %v %v %s %s", d.Code, d.Position, d.Resource, d.Path, d.Message)
+		id := idOf(d)
 		f := c.of[id]
 		if f == nil {
 			f = &clientFinding{Diagnostic: d}

@@ -15,7 +15,7 @@ import (
 // which meets the same fault earlier.
 func Codes() []diag.Code {
 	return slices.Concat(
-		RuleCodes(), reading(slices.Concat(load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
+		RuleCodes(), reading(slices.Concat(load.Codes, []diag.Code{codeEmptyTree, codeOutputInSource, codeTakenAs, codeTooManyClients, codeOtherTarget, diag.TooMany})), diag.InFamily("publishing", oracle.Codes),
 	)
 }
 
@@ -57,6 +57,11 @@ xdspub would read what it has published as a source the next time. Keep the two 
 
 Where no client is named, each is judged that gets another variant of a resource, or of two that refer to
 each other. Above 1,000 clients, or where the constraints combine too many keys, some are left out.`}
+
+	codeOtherTarget = diag.Code{Name: "other-target", Doc: `Another target of the source tree is refused.
+
+With --all-or-nothing nothing is published for any target while the source tree has errors for one.
+The findings of that one say why.`}
 
 	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `It is not clear whether a file is a bootstrap or holds resources.
 

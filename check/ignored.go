@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"xdspub/diag"
 	"xdspub/diff"
@@ -36,7 +37,7 @@ type resourceCode struct {
 type ignoring struct {
 	load.IgnoreComment
 	code string
-	used bool
+	used atomic.Bool // the results of several targets share it
 }
 
 // finding is one about the comment.
@@ -74,8 +75,7 @@ func newIgnored(comments []load.IgnoreComment, read diag.List) (*ignored, diag.L
 		}
 	}
 	for _, d := range read {
-		if i := g.about(d); i != nil && !i.used {
-			i.used = true // which is said already
+		if i := g.about(d); i != nil && !i.used.Swap(true) { // true: that is said now
 			found.Add(i.finding(codeIgnoreComment, fmt.Sprintf("this %s can't be ignored: xdspub can't read what it is about", d.Code), ""))
 		}
 	}
@@ -143,7 +143,7 @@ func (g *ignored) apply(list diag.List) (left diag.List) {
 	}
 	for _, d := range list {
 		if i := g.about(d); i != nil {
-			i.used = true
+			i.used.Store(true)
 		} else {
 			left = append(left, d)
 		}
@@ -165,7 +165,7 @@ func (g *ignored) unused(o validate.Options) (list diag.List) {
 	}
 	found := diag.NewBounded(load.MaxFindings)
 	for _, i := range g.all {
-		if !i.used && ran[i.code] {
+		if !i.used.Load() && ran[i.code] {
 			found.Add(i.finding(codeUnusedIgnore, fmt.Sprintf("there is no finding of %s for this comment to ignore", i.code), i.place()))
 		}
 	}

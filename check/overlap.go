@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/xds"
 )
 
-// KeepApart makes Check refuse a source tree that is not apart from an output directory.
-func (t *Tree) KeepApart(out string) { t.out = out }
+// KeepApart makes Check refuse a source tree that is not apart from these output directories.
+func (t *Tree) KeepApart(outs ...string) {
+	t.outs = slices.DeleteFunc(slices.Clone(outs), func(out string) bool { return out == "" })
+}
 
 // Overlap returns a finding where an output directory is inside a source tree, or the reverse:
 // published files would be read as sources again. It returns nil where the two are apart.
@@ -37,10 +40,13 @@ func Overlap(tree, dir string) *Result {
 
 // linksToOut finds links of the source tree that lead into the output directory.
 func (t *Tree) linksToOut(files []string) diag.List {
-	if t.out == "" {
+	if len(t.outs) == 0 {
 		return nil
 	}
-	out := fspath.Resolve(t.out)
+	var outs []string
+	for _, out := range t.outs {
+		outs = append(outs, fspath.Resolve(out))
+	}
 	folders := make(map[string]string)
 	var list diag.List
 	for _, f := range files {
@@ -52,10 +58,10 @@ func (t *Tree) linksToOut(files []string) diag.List {
 		if info, err := os.Lstat(f); err == nil && info.Mode()&os.ModeSymlink != 0 {
 			real = fspath.Resolve(f)
 		}
-		if fspath.Within(real, out) {
+		if i := slices.IndexFunc(outs, func(out string) bool { return fspath.Within(real, out) }); i >= 0 {
 			list = append(list, diag.Diagnostic{
 				Code: codeOutputInSource.Name, Position: diag.Position{File: f},
-				Message: fmt.Sprintf("a link of the source tree leads to %s, in the output directory %s", real, t.out),
+				Message: fmt.Sprintf("a link of the source tree leads to %s, in the output directory %s", real, t.outs[i]),
 				Help:    "remove the link, or name it in ignore: of xdspub.yaml",
 			})
 		}

@@ -44,22 +44,27 @@ type Options struct {
 	// Bootstrap is the path of the Envoy's bootstrap, whose static resources rules then
 	// know. Empty for none.
 	Bootstrap string
+	// Targets are the clients for whom the tree is checked, in place of Client and Profiles; those say how
+	// it is read. Empty for none.
+	Targets []Target
 }
 
 // Tree is a source tree that is checked again and again. It keeps what it knows of the files
 // that did not change. Not for concurrent use.
 type Tree struct {
 	options  Options
-	out      string // the output directory; empty for none
+	outs     []string // the output directories
 	loader   *load.Loader
 	judge    func(context.Context, *xds.Snapshot, validate.Options) diag.List
 	variants *variantJudges // nil until the tree has variants
+	targets  *targetJudges  // nil until targets are judged
 	all      *variants.Tree // of the last Check; nil before
 	unread   bool           // a Check ended well, and did not read the source tree
 }
 
 // New returns a Tree. It reads nothing yet.
 func New(o Options) *Tree {
+	o.Profiles = o.allProfiles()
 	return &Tree{
 		options: o,
 		loader:  load.New(load.Options{Envoy: o.Envoy, Ignore: o.Ignore, Beside: o.beside(), Allow: o.Allow, Overlay: o.Overlay, StubSecrets: o.StubSecrets, Streams: !o.Rules.forFiles()}),
@@ -126,8 +131,8 @@ func (t *Tree) checkLoaded(ctx context.Context, load func(context.Context) (*loa
 }
 
 func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Result, error)) (*Result, error) {
-	if t.out != "" {
-		if r := Overlap(t.options.Path, t.out); r != nil {
+	for _, out := range t.outs {
+		if r := Overlap(t.options.Path, out); r != nil {
 			t.unread = true
 			return r, nil
 		}
@@ -161,12 +166,17 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
 	}
 	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
-	if r.Variants.Varies() {
+	switch {
+	case t.options.Targets != nil:
+		judged := !r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r)
+		err = t.judgeTargets(ctx, o, r, judged, bootstrap)
+	case r.Variants.Varies():
 		t.judgeVariants(ctx, r.Variants, o, r)
-	} else {
+		err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
+	default:
 		r.Add(t.judge(ctx, r.Snapshot, o))
+		err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
 	}
-	err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)
 	r.addUnused(o, loaded.Diagnostics)
 	return r, err
 }

@@ -166,7 +166,7 @@ func (t *tree) write(files map[string]string) (changed []string) {
 // pass is that after events of files; without any, that of a rescan.
 func (t *tree) pass(changed ...string) {
 	ctx := context.Background()
-	read := t.c.Check
+	read := t.c.pipeline.Check
 	if len(changed) > 0 {
 		read = func(ctx context.Context) (*check.Result, error) { return t.c.pipeline.Update(ctx, changed) }
 	}

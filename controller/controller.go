@@ -4,8 +4,9 @@
 // a killed process, and trims what nothing uses any more. It knows no flags and prints
 // nothing.
 //
-//	c := controller.New(controller.Options{Options: pipeline.Options{Source: check.Options{Path: "config"}, Out: "out"}})
-//	checked, err := c.Check(ctx)
+//	o := controller.Options{Options: pipeline.Options{Source: check.Options{Path: "config"}, Out: "out"}}
+//	checked, err := controller.Tree([]controller.Options{o}).Check(ctx)
+//	c := controller.New(o)
 //	err = c.Open()
 //	defer c.Close()
 //	err = c.Prepare(ctx)
@@ -42,6 +43,10 @@ type Options struct {
 	Group string
 	// WarningsAsErrors makes a source tree with warnings invalid.
 	WarningsAsErrors bool
+	// Target is the name of the target that this is for; empty where the source tree has none.
+	Target string
+	// AllOrNothing makes the source tree invalid for each target where it is so for one.
+	AllOrNothing bool
 }
 
 // Server serves snapshots to clients of the xDS transport protocol.
@@ -100,11 +105,6 @@ func (c *Controller) Configure(o Options) {
 // Trust makes the Controller believe, until Trust(false), that nobody else changes the open
 // output directory. It then does not read again what it knows.
 func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
-
-// Check calls Pipeline.Check.
-func (c *Controller) Check(ctx context.Context) (*check.Result, error) {
-	return c.pipeline.Check(ctx)
-}
 
 // Plan plans the publish of a checked source tree, and adds findings to it. It changes nothing
 // on disk, and the output directory need not be open. The plan is nil where the findings

@@ -61,7 +61,7 @@ func (s *site) write(text string) {
 func (s *site) pass(c *Controller) Outcome {
 	s.t.Helper()
 	ctx := context.Background()
-	checked, err := c.Check(ctx)
+	checked, err := c.pipeline.Check(ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -30,10 +30,11 @@ name: web
 	}
 
 	ctx := context.Background()
-	c := controller.New(controller.Options{Options: pipeline.Options{
+	o := controller.Options{Options: pipeline.Options{
 		Source: check.Options{Path: source}, Out: filepath.Join(tmp, "out"), Endpoints: planner.EndpointsAuto, InotifyBudget: 100,
-	}})
-	checked, err := c.Check(ctx)
+	}}
+	c := controller.New(o)
+	checked, err := controller.Tree([]controller.Options{o}).Check(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

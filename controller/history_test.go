@@ -494,7 +494,7 @@ func (h *history) cold(out, reason string, a answers, retry bool) seen {
 // pass is what a watch does between its look at the tree and its trim.
 func (s *seen) pass(ctx context.Context, c *Controller, reason string) error {
 	if reason != trimming {
-		checked, err := c.Check(ctx)
+		checked, err := c.pipeline.Check(ctx)
 		if err != nil {
 			return err
 		}

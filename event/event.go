@@ -31,10 +31,21 @@ type Kind struct {
 }
 
 // Log writes events as lines. nil writes none.
-type Log struct{ handler slog.Handler }
+type Log struct {
+	handler slog.Handler
+	target  string // empty where there is none
+}
 
 // New returns a Log whose lines go to a handler.
-func New(h slog.Handler) *Log { return &Log{h} }
+func New(h slog.Handler) *Log { return &Log{handler: h} }
+
+// For returns the Log for a target, whose lines have the key target.
+func (l *Log) For(target string) *Log {
+	if l == nil {
+		return nil
+	}
+	return &Log{l.handler, target}
+}
 
 // Write writes the line of an event.
 func (l *Log) Write(e Event) {
@@ -45,6 +56,9 @@ func (l *Log) Write(e Event) {
 	}
 	r := slog.NewRecord(time.Now(), k.Level, k.Message, 0)
 	r.AddAttrs(slog.String("event", k.Name))
+	if l.target != "" {
+		r.AddAttrs(slog.String("target", l.target))
+	}
 	v := reflect.ValueOf(e)
 	for i, f := range reflect.VisibleFields(v.Type()) {
 		name, optional, ok := KeyOf(f)

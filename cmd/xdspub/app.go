@@ -70,6 +70,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	return said(err, stderr)
+}
+
+// said prints an error, unless it was reported, and returns the exit status.
+func said(err error, stderr io.Writer) int {
 	status := exitFailed
 	var e *exit
 	var usage *published.UsageError

@@ -165,12 +165,12 @@ func wrongRule(name string) string {
 	return "run xdspub rules for a list"
 }
 
-// optionsOf makes options of the settings of a command.
-type optionsOf func(v values, source string, log *event.Log) (controller.Options, error)
+// optionsOf makes options of the settings of a command, for each target.
+type optionsOf func(v values, source string, log *event.Log) ([]controller.Options, error)
 
 // settingsAndOptions returns the settings of a command whose argument is SRC, and the options that
 // they make.
-func settingsAndOptions(c *cli.Context, options optionsOf) (v values, o controller.Options, err error) {
+func settingsAndOptions(c *cli.Context, options optionsOf) (v values, o []controller.Options, err error) {
 	source, err := oneArgument(c, "SRC")
 	if err != nil {
 		return v, o, err
@@ -186,12 +186,32 @@ func settingsAndOptions(c *cli.Context, options optionsOf) (v values, o controll
 	return v, o, err
 }
 
-// publishOptions returns the options for all stages of a command that writes.
-func publishOptions(v values, source string, log *event.Log) (controller.Options, error) {
-	if value(v, "out", v.c.Path) == "" {
-		return controller.Options{}, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
+// publishOptions returns the options for all stages of a command that writes: those of each target, or the only
+// ones.
+func publishOptions(v values, source string, log *event.Log) ([]controller.Options, error) {
+	targets, err := chosenTargets(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case value(v, "out", v.c.Path) == "":
+		return nil, usagef("--out is required: see %s", helpFor(v.c.Command.Name))
+	case targets == nil:
+		o, err := controllerOptions(v, source, log)
+		return []controller.Options{o}, err
 	}
-	return controllerOptions(v, source, log)
+	if err := v.apart(targets); err != nil {
+		return nil, err
+	}
+	var all []controller.Options
+	for _, t := range targets {
+		o, err := controllerOptions(v.ofTarget(t), source, log.For(t.name))
+		if err != nil {
+			return nil, err
+		}
+		o.Target, o.Source.Client, o.AllOrNothing = t.name, t.params, value(v, "all-or-nothing", v.c.Bool)
+		all = append(all, o)
+	}
+	return all, nil
 }
 
 // controllerOptions returns the options for all stages. usual is that of sourceOptions.

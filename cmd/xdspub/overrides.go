@@ -72,11 +72,7 @@ func severities(s load.Setting) (any, diag.List) {
 }
 
 // severityReader collects what is wrong.
-type severityReader struct{ wrong diag.List }
-
-func (r *severityReader) fail(at diag.Position, format string, args ...any) {
-	r.wrong = append(r.wrong, diag.Diagnostic{Position: at, Message: fmt.Sprintf(format, args...)})
-}
+type severityReader struct{ findings }
 
 // override reads an element of overrides.
 func (r *severityReader) override(v load.SettingValue) (o policy.Override) {

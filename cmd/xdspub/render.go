@@ -40,7 +40,7 @@ Examples:
 
 Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy rejected it;
 2 wrong usage; 3 could not run.`,
-		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), oracleFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
+		Flags: append(slices.Concat(sourceFlags(), targetFlags(), publishFlags(), confirmFlags(), oracleFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
 			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "dry-run", EnvVars: env("dry-run"), Usage: "show what would be published, step by step, and write nothing", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
@@ -53,49 +53,107 @@ Exit status: 0 published, or nothing to do; 1 the tree has errors, or Envoy reje
 	}
 }
 
-// renderOnce makes one reconcile. What is wrong leaves the output directory as it is.
-func renderOnce(v values, o controller.Options) error {
-	var unasked error // why no running watch did it
-	if v.c.Bool("retry-held") && !v.c.Bool("dry-run") {
-		var done bool
-		if done, unasked = handOver(v, o); done {
-			return unasked
+// renderOnce makes one reconcile for each target. What is wrong leaves the output directory as it is.
+func renderOnce(v values, all []controller.Options) error {
+	var ended targetsEnded
+	var list []*rendering
+	for _, o := range all {
+		if r := newRendering(v, o, &ended); r != nil {
+			list = append(list, r)
 		}
 	}
-	r := controller.New(o)
-	end := showProgress(v.c, "checking "+o.Source.Path)
-	checked, err := r.Check(v.c.Context)
+	if len(list) == 0 {
+		return ended.err(v.c.App.ErrWriter)
+	}
+	end := showProgress(v.c, "checking "+all[0].Source.Path)
+	checked, err := controller.Tree(all).Check(v.c.Context)
 	end()
 	if err != nil {
 		return err
 	}
-	// Planned before the directory is opened: a refusal must not even make it.
-	plan, err := r.Plan(v.c.Context, checked)
-	switch {
-	case err != nil:
-		return err
-	case plan == nil:
-		return refuse(v.c, checked)
-	case v.c.Bool("dry-run"):
-		printFindings(v.c, checked, false)
-		return showPlan(v.c.App.Writer, o, plan)
+	if all[0].AllOrNothing {
+		checked.AllOrNothing(all[0].WarningsAsErrors)
 	}
-	err = r.Open()
-	if locked, ok := errors.AsType[*publish.LockedError](err); ok && unasked != nil {
-		return fmt.Errorf("%w (asking it to retry failed: %w)", locked, unasked)
+	// Planned before a directory is opened: a refusal must not even make it.
+	list = slices.DeleteFunc(list, func(r *rendering) bool {
+		r.checked = checked.For(r.o.Target)
+		r.plan, err = r.Plan(v.c.Context, r.checked)
+		return ended.add(r.o, err)
+	})
+	if all[0].Target != "" {
+		checked.MergeTargets() // once for all, with what the plans add
+		printFindings(v.c, checked, slices.ContainsFunc(list, func(r *rendering) bool { return r.plan == nil }))
+	}
+	for _, r := range list {
+		ended.add(r.o, r.finish(v.c))
+	}
+	return ended.err(v.c.App.ErrWriter)
+}
+
+// rendering is a render for one target.
+type rendering struct {
+	*controller.Controller
+	o       controller.Options
+	unasked error // why no running watch did it
+	checked *check.Result
+	plan    *planner.Plan
+}
+
+// newRendering returns nil where a running watch does it.
+func newRendering(v values, o controller.Options, ended *targetsEnded) *rendering {
+	r := &rendering{Controller: controller.New(o), o: o}
+	if v.c.Bool("retry-held") && !v.c.Bool("dry-run") {
+		var done bool
+		if done, r.unasked = handOver(v, o); done {
+			ended.add(o, r.unasked)
+			return nil
+		}
+	}
+	return r
+}
+
+// finish publishes what is planned, or says why not.
+func (r *rendering) finish(c *cli.Context) error {
+	switch {
+	case r.plan == nil:
+		r.printOwn(c, true)
+		fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, controller.InvalidMessage(r.checked.Summary)))
+		return &exit{status: exitRefused}
+	case c.Bool("dry-run"):
+		r.printOwn(c, false)
+		return showPlan(c.App.Writer, r.o, r.plan)
+	}
+	err := r.Open()
+	if locked, ok := errors.AsType[*publish.LockedError](err); ok && r.unasked != nil {
+		return fmt.Errorf("%w (asking it to retry failed: %w)", locked, r.unasked)
 	}
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := control.Forget(o.Out); err != nil {
+	if err := control.Forget(r.o.Out); err != nil {
 		return err
 	}
-	return publishChecked(v.c, r, checked)
+	return r.publish(c)
 }
 
-// publishChecked publishes a source tree into the open output directory, and prints the outcome.
-func publishChecked(c *cli.Context, r *controller.Controller, checked *check.Result) error {
+// printOwn prints the findings of a source tree without targets. Those of several are printed together.
+func (r *rendering) printOwn(c *cli.Context, refused bool) {
+	if r.o.Target == "" {
+		printFindings(c, r.checked, refused)
+	}
+}
+
+// ofTarget is a message about a target.
+func ofTarget(o controller.Options, message string) string {
+	if o.Target == "" {
+		return message
+	}
+	return "target " + o.Target + ": " + message
+}
+
+// publish publishes a source tree into the open output directory, and prints the outcome.
+func (r *rendering) publish(c *cli.Context) error {
 	ctx, stop := interruptible(c)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads must not end a change half-way
@@ -105,14 +163,14 @@ func publishChecked(c *cli.Context, r *controller.Controller, checked *check.Res
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
-	plan, err := r.Plan(ctx, checked) // again, now that no other writer can change what is out
+	plan, err := r.Plan(ctx, r.checked) // again, now that no other writer can change what is out
 	if err != nil {
 		return err
 	}
-	printFindings(c, checked, false)
-	outcome, err := r.Publish(ctx, checked, plan)
+	r.printOwn(c, false)
+	outcome, err := r.Publish(ctx, r.checked, plan)
 	if outcome.Verdict == controller.Published {
-		return trimPublished(ctx, c, r, outcome)
+		return r.trim(ctx, c, outcome)
 	}
 	if outcome.Verdict == "" {
 		return err
@@ -120,15 +178,15 @@ func publishChecked(c *cli.Context, r *controller.Controller, checked *check.Res
 	if outcome.Verdict != controller.Invalid { // whose findings are printed
 		printList(c, outcome.Findings)
 	}
-	fmt.Fprintln(c.App.ErrWriter, outcome.Message())
+	fmt.Fprintln(c.App.ErrWriter, ofTarget(r.o, outcome.Message()))
 	if err != nil {
 		return err
 	}
 	return &exit{status: exitRefused}
 }
 
-// trimPublished trims, and prints what came out.
-func trimPublished(ctx context.Context, c *cli.Context, r *controller.Controller, outcome controller.Outcome) error {
+// trim trims, and prints what came out.
+func (r *rendering) trim(ctx context.Context, c *cli.Context, outcome controller.Outcome) error {
 	trimmed, next, err := r.Trim(ctx)
 	if err != nil {
 		return err
@@ -137,9 +195,9 @@ func trimPublished(ctx context.Context, c *cli.Context, r *controller.Controller
 	if c.Bool("quiet") {
 		return nil
 	}
-	fmt.Fprintln(c.App.Writer, outcome.Message())
+	fmt.Fprintln(c.App.Writer, ofTarget(r.o, outcome.Message()))
 	if !next.IsZero() {
-		fmt.Fprintf(c.App.Writer, "removed clusters stay published while connections drain: run render again after %s to remove them\n", next.Format(time.RFC3339))
+		fmt.Fprintln(c.App.Writer, ofTarget(r.o, fmt.Sprintf("removed clusters stay published while connections drain: run render again after %s to remove them", next.Format(time.RFC3339))))
 	}
 	return nil
 }
@@ -162,7 +220,7 @@ func refuse(c *cli.Context, checked *check.Result) error {
 // one, ~ for a changed one, - for one that goes; then what would go later.
 func showPlan(w io.Writer, o controller.Options, plan *planner.Plan) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "snapshot %s\n", plan.ID)
+	fmt.Fprintln(&b, ofTarget(o, "snapshot "+plan.ID))
 	pending, err := publish.Pending(o.Out, plan.Change, publish.Options{Group: o.Group})
 	if err != nil {
 		return err

@@ -60,6 +60,7 @@ func settingsSchema() schema {
 			},
 		}},
 	}
+	properties[targetsSetting] = targetsSchema()
 	for _, f := range settingFlags() {
 		properties[f.Names()[0]] = settingSchema(f)
 	}

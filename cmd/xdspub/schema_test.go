@@ -95,8 +95,8 @@ func TestSchemaHasAllSettings(t *testing.T) {
 			}
 		}
 	}
-	if len(s.Properties) != len(settingFlags())+2 {
-		t.Errorf("%d settings, want %d", len(s.Properties), len(settingFlags())+2)
+	if len(s.Properties) != len(settingFlags())+len(withoutFlag) {
+		t.Errorf("%d settings, want %d", len(s.Properties), len(settingFlags())+len(withoutFlag))
 	}
 }
 
@@ -151,7 +151,7 @@ func onlySettings(text string) bool {
 		return false
 	}
 	for name := range settings {
-		if !slices.Contains(append(flagNames(settingFlags()), rulesSetting, overridesSetting), name) {
+		if !slices.Contains(append(flagNames(settingFlags()), withoutFlag...), name) {
 			return false
 		}
 	}
@@ -194,7 +194,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"empty-file", "weight_sum", "socket-kept", "error", "{weight-sum: off}", "{weight-sum: warn}", "{filter-conflict/lua-two-scripts: info}", "{socket-kept: off}", "{socket-kept: info}", "{empty-file: off}", "{weight-sum: [off]}", "{weight-sum: {a: b}}", "{weight-sum: 1}",
 		"[{files: a, rules: {weight-sum: off}}]", "[{files: [a, b/*], rules: {weight-sum: error}}]", "[{files: ../a, rules: {weight-sum: off}}]", "[{files: [], rules: {weight-sum: off}}]", "[{files: a}]", "[{rules: {weight-sum: off}}]", "[{files: a/./b, rules: {weight-sum: off}}]",
 		"[{files: a//b, rules: {weight-sum: off}}]", "[{files: /, rules: {weight-sum: off}}]", "[{files: .., rules: {weight-sum: off}}]", "[{files: /a/, rules: {weight-sum: off}}]", "[{files: a, rules: {socket-kept: off}}]", "[{files: a, rules: {}, more: 1}]", "[{files: a, rules: off}]", "{files: a, rules: {weight-sum: off}}", "[a]"}
-	names := append(flagNames(settingFlags()), rulesSetting, overridesSetting, "bogus", "dry-run", "config")
+	names := append(flagNames(settingFlags()), rulesSetting, overridesSetting, targetsSetting, "bogus", "dry-run", "config")
 	random := rand.New(rand.NewPCG(1, 2))
 	refused, taken := 0, 0
 	try := func(text string) {

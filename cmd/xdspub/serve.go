@@ -41,7 +41,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 		Action: func(c *cli.Context) error {
 			hangup, ignore := hangups()
 			defer ignore()
-			v, o, err := settingsAndOptions(c, servedOptions)
+			v, all, err := settingsAndOptions(c, servedOptions)
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run.`,
 			}
 			ctx, stop := untilSignal(c)
 			defer stop()
-			return serveUntil(ctx, &v, o, hangup)
+			return serveUntil(ctx, &v, all[0], hangup)
 		},
 	}
 }
@@ -133,16 +133,20 @@ func checkAddresses(v values) error {
 	return nil
 }
 
-// servedOptions returns the options for all stages. Those of the output directory need --out.
-func servedOptions(v values, source string, log *event.Log) (controller.Options, error) {
+// servedOptions returns the options for all stages. Those of the output directory need --out. What is served
+// depends on the client, and not on targets.
+func servedOptions(v values, source string, log *event.Log) ([]controller.Options, error) {
 	if value(v, "out", v.c.Path) == "" {
 		for _, f := range slices.Concat(publishFlags(), confirmFlags()) {
 			if name := f.Names()[0]; v.c.IsSet(name) && !slices.Contains([]string{"trim-delay", "group", "ack-quorum", "ack-timeout"}, name) {
-				return controller.Options{}, usagef("--%s needs --out: it says how files are published", name)
+				return nil, usagef("--%s needs --out: it says how files are published", name)
 			}
 		}
+	} else if v.file[targetsSetting] != nil {
+		return nil, usagef("%s: serve publishes no files for targets: leave out --out, and run watch beside it", v.at[targetsSetting].Position)
 	}
-	return controllerOptions(v, source, log, check.Streams)
+	o, err := controllerOptions(v, source, log, check.Streams)
+	return []controller.Options{o}, err
 }
 
 // protection returns who may connect, and what clients may cost.
@@ -210,5 +214,7 @@ func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 	}
 	o.Server = s
 	holdLess(50)
-	return s.RunWhile(ctx, func(ctx context.Context) error { return watchUntil(ctx, v, o, servedOptions, hangup) })
+	return s.RunWhile(ctx, func(ctx context.Context) error {
+		return watchUntil(ctx, v, []controller.Options{o}, servedOptions, hangup)
+	})
 }

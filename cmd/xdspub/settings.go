@@ -55,8 +55,8 @@ func settingsFile(c *cli.Context, source string) (values, error) {
 	}
 	flags := settingFlags()
 	for _, s := range list {
-		if s.Key == rulesSetting || s.Key == overridesSetting {
-			x, wrong := severities(s)
+		if slices.Contains(withoutFlag, s.Key) {
+			x, wrong := settingWithoutFlag(s, filepath.Dir(name), ofTree)
 			findings = append(findings, wrong...)
 			v.file[s.Key], v.at[s.Key] = x, s
 			continue
@@ -85,9 +85,20 @@ func settingsFile(c *cli.Context, source string) (values, error) {
 	return v, nil
 }
 
+// withoutFlag are the settings that no flag has.
+var withoutFlag = []string{rulesSetting, overridesSetting, targetsSetting}
+
+// settingWithoutFlag reads one of these. It returns what is wrong in it.
+func settingWithoutFlag(s load.Setting, dir string, ofTree bool) (any, diag.List) {
+	if s.Key == targetsSetting {
+		return readTargets(s, dir, ofTree)
+	}
+	return severities(s)
+}
+
 // settingFlags are the flags that a settings file can set: all but config itself.
 func settingFlags() []cli.Flag {
-	return slices.Concat(sourceFlags()[1:], publishFlags(), serveFlags(), confirmFlags(), watchFlags())
+	return slices.Concat(sourceFlags()[1:], publishFlags(), serveFlags(), confirmFlags(), watchFlags(), []cli.Flag{allOrNothingFlag()})
 }
 
 // placeOf returns where the part of a setting stands that is wrong.
@@ -122,7 +133,7 @@ func setting(flags []cli.Flag, s load.Setting, dir string) (any, error) {
 	names := flagNames(flags)
 	i := slices.Index(names, s.Key)
 	if i < 0 {
-		if meant := nearest(append(names, rulesSetting, overridesSetting), s.Key); meant != "" {
+		if meant := nearest(append(names, withoutFlag...), s.Key); meant != "" {
 			return nil, fmt.Errorf("unknown setting %q: did you mean %s?", s.Key, meant)
 		}
 		return nil, fmt.Errorf("unknown setting %q: a setting has the name of an option of validate, render, watch or serve, without the dashes", s.Key)

@@ -41,6 +41,7 @@ Examples:
 Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub explain RULE says
 more about a finding.`,
 		Flags: slices.Concat(sourceFlags(), baselineFlags(), oracleFlags(), []cli.Flag{
+			targetFlag(),
 			&cli.StringSliceFlag{Category: groupPrint, Name: "only", Usage: "print only findings about `PATH`, a file or a folder of the tree; references are followed through all of the tree"},
 			&cli.StringFlag{Category: groupPrint, Name: "changed-since", Usage: "print only findings in files that differ from those of the git revision `REV`, and those that the tree did not have then"},
 			&cli.StringFlag{Category: groupRules, Name: "secrets", Value: secretsRead, Usage: "`read|stub`; stub: a file of a certificate, a key or another secret may be missing, as in CI; read: that is an error"},
@@ -155,6 +156,9 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 		}
 		if len(o.Client) == 0 {
 			o.Client = nil // any
+		}
+		if o.Targets, err = checkedTargets(v, path); err != nil {
+			return nil, nil, false, err
 		}
 		o.Timings, o.StubSecrets = c.Bool("timings"), c.String("secrets") == secretsStub
 		if o.Oracle, err = oracleOf(v, o.Rules); err != nil {

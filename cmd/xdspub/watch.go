@@ -36,7 +36,7 @@ Examples:
   xdspub watch --out /var/lib/xds --envoy-admin http://127.0.0.1:9901 config/
 
 Exit status: 0 ended by a signal, 2 wrong usage, 3 could not run; with --once, as render.`,
-		Flags: append(slices.Concat(sourceFlags(), publishFlags(), confirmFlags(), oracleFlags(), watchFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
+		Flags: append(slices.Concat(sourceFlags(), targetFlags(), publishFlags(), confirmFlags(), oracleFlags(), watchFlags()), maxFindingsFlag(), colorFlag(), retryHeldFlag(),
 			quietFlag(), logFormatFlag(),
 			&cli.BoolFlag{Category: groupRun, Name: "once", EnvVars: env("once"), Usage: "publish once and exit, like render", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
@@ -84,7 +84,11 @@ func untilSignal(c *cli.Context) (ctx context.Context, stop func()) {
 
 // watchUntil watches until ctx ends. v becomes what the settings file says later, and options
 // makes the new options of that.
-func watchUntil(ctx context.Context, v *values, o controller.Options, options optionsOf, hangup <-chan os.Signal) error {
+func watchUntil(ctx context.Context, v *values, all []controller.Options, options optionsOf, hangup <-chan os.Signal) error {
+	if len(all) > 1 {
+		return usagef("watch publishes one target: choose it by --target")
+	}
+	o := all[0]
 	o.Clock = trim.SystemClock()
 	// Asked first: the lock is written into the output directory, which must not be in the
 	// source tree.
@@ -131,9 +135,11 @@ func reload(v *values, o controller.Options, options optionsOf) (_ controller.Op
 		return o, false, nil
 	}
 	log := o.Log
-	if o, err = options(is, o.Source.Path, log); err != nil {
+	all, err := options(is, o.Source.Path, log)
+	if err != nil {
 		return o, false, err
 	}
+	o = all[0]
 	for _, name := range []string{"out", "grpc", "http", "xds-cluster", "drain-time", "tls-cert", "tls-key", "client-ca", "allow-node", "allow-status", "insecure", "limit", "group", "quiet-period", "rescan", "poll"} {
 		if !reflect.DeepEqual(is.file[name], v.file[name]) {
 			log.Write(event.SettingIgnored{Setting: name})

@@ -83,7 +83,9 @@ const intro = `# Logs
 
 ` + "`watch` and `render`" + ` log to standard error, one line an event, with --log-format json one JSON object.
 After the time, the level and a message for people stands the key ` + "`event`" + `: its values, and
-the keys of each event, do not change from version to version; messages may. Times are RFC 3339,
+the keys of each event, do not change from version to version; messages may. Where the source tree is
+published for several [targets](dynamic-parameters.md#targets), the lines about one of them have the key
+` + "`target`" + ` next, with its name. Times are RFC 3339,
 spans of time are written as in "1m30s", counts are numbers. --quiet logs warnings and errors only.
 
 An alert on the level ERROR, or on these events, tells that the source tree is not what runs:

@@ -117,6 +117,9 @@ func (s *Selection) Then(t *Tree, p params.Parameters) *Selection {
 	for _, k := range t.keys {
 		note(k)
 	}
+	if change.Empty() {
+		return &Selection{s.Snapshot, p, t}
+	}
 	return &Selection{s.Snapshot.Apply(change), p, t}
 }
 

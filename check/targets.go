@@ -1,0 +1,196 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+
+	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/xds/params"
+	"xdspub/xds/variants"
+)
+
+// Target is one kind of client that a source tree is checked for, beside others.
+type Target struct {
+	Name string
+	// Client is what the clients say of themselves.
+	Client params.Parameters
+	// Profiles are those of Rules, for these clients.
+	Profiles []string
+}
+
+// TargetResult is what was found for one of Options.Targets.
+type TargetResult struct {
+	Target
+	*Result
+}
+
+// allProfiles returns the profiles of all for whom a source tree is read.
+func (o Options) allProfiles() []string {
+	if len(o.Targets) == 0 {
+		return o.Profiles
+	}
+	var all []string
+	for _, t := range o.Targets {
+		for _, name := range t.profiles() {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+func (t Target) profiles() []string {
+	if len(t.Profiles) == 0 {
+		return []string{Files}
+	}
+	return t.Profiles
+}
+
+// targetJudges judge what targets get. Those of the same profiles share a judge, which judges what
+// differs between one and the next.
+type targetJudges struct {
+	of   map[string]*variantJudges      // by profiles
+	last map[string]*variants.Selection // what each target got, by name: the next Snapshot knows what has changed
+}
+
+func newTargetJudges() *targetJudges {
+	return &targetJudges{of: make(map[string]*variantJudges), last: make(map[string]*variants.Selection)}
+}
+
+// selected returns what a target gets.
+func (j *targetJudges) selected(tree *variants.Tree, target Target) *variants.Selection {
+	s := j.last[target.Name]
+	if s == nil {
+		s = tree.For(target.Client)
+	} else {
+		s = s.Then(tree, target.Client)
+	}
+	j.last[target.Name] = s
+	return s
+}
+
+// judge judges what a target gets.
+func (j *targetJudges) judge(ctx context.Context, tree *variants.Tree, target Target, o validate.Options) diag.List {
+	profiles := strings.Join(target.profiles(), ",")
+	if j.of[profiles] == nil {
+		j.of[profiles] = newVariantJudges()
+	}
+	_, list := j.of[profiles].judge(ctx, tree, target.Client, o)
+	return list
+}
+
+// judgeTargets judges what each target gets. judged means that the rules about variants found no error,
+// so that it is known what that is. r then has the findings of all targets.
+func (t *Tree) judgeTargets(ctx context.Context, o validate.Options, r *Result, judged bool, bootstrap *bootstrapv3.Bootstrap) error {
+	if t.targets == nil {
+		t.targets = newTargetJudges()
+	}
+	var errs []error
+	for _, target := range t.options.Targets {
+		is := r.Copy()
+		if judged {
+			s := t.targets.selected(r.Variants, target)
+			of := t.options.Rules
+			of.Profiles = target.Profiles
+			o.Profiles = of.rules(is).Profiles
+			list := t.targets.judge(ctx, r.Variants, target, o)
+			if !slices.Contains(o.Disable, codeVariantGap) {
+				list = append(list, missing(s, r.Variants, "the params of the target")...)
+			}
+			is.Snapshot = s.Snapshot
+			is.Add(list)
+			errs = append(errs, is.ask(ctx, of, bootstrap, t.options.Path))
+		}
+		r.Targets = append(r.Targets, TargetResult{target, is})
+	}
+	r.MergeTargets()
+	return errors.Join(errs...)
+}
+
+// For returns what was found for a target, and r where it has none of that name.
+func (r *Result) For(target string) *Result {
+	for _, t := range r.Targets {
+		if t.Name == target {
+			return t.Result
+		}
+	}
+	return r
+}
+
+// Copy returns r for somebody else who adds findings.
+func (r *Result) Copy() *Result {
+	is := *r
+	is.Diagnostics, is.Targets = slices.Clone(r.Diagnostics), nil
+	return &is
+}
+
+// AllOrNothing makes every target invalid where one is (Invalid).
+func (r *Result) AllOrNothing(warningsAsErrors bool) {
+	i := slices.IndexFunc(r.Targets, func(t TargetResult) bool { return t.Invalid(warningsAsErrors) })
+	if i < 0 {
+		return
+	}
+	wrong := r.Targets[i]
+	worst := slices.MinFunc(wrong.Diagnostics, func(a, b diag.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
+	for _, t := range r.Targets {
+		if !t.Invalid(warningsAsErrors) {
+			t.add(diag.List{{
+				Code: codeOtherTarget.Name, Position: worst.Position, Sensitive: worst.Sensitive,
+				Message: fmt.Sprintf("target %s is refused, and so are all: %s", wrong.Name, wrong.Summary),
+				Help:    "correct that one, or leave out --all-or-nothing",
+			}})
+		}
+	}
+	r.MergeTargets()
+}
+
+// MergeTargets gives r the findings that its targets have now: each once, and one that not all have with
+// those that have it.
+func (r *Result) MergeTargets() {
+	if len(r.Targets) == 0 {
+		return
+	}
+	had := make(map[string][]string) // the targets that have a finding
+	var order []diag.Diagnostic
+	for _, t := range r.Targets {
+		for _, d := range t.Diagnostics {
+			id := idOf(d)
+			if had[id] == nil {
+				order = append(order, d)
+			}
+			if !slices.Contains(had[id], t.Name) {
+				had[id] = append(had[id], t.Name)
+			}
+		}
+	}
+	var merged diag.List
+	r.Shared = nil
+	for _, d := range order {
+		switch of := had[idOf(d)]; len(of) {
+		case len(r.Targets):
+			r.Shared = append(r.Shared, d)
+		case 1:
+			d.Message += "; so it is for target " + of[0]
+		default:
+			d.Message += "; so it is for targets " + diag.Few(of, mostTargetsNamed)
+		}
+		merged = append(merged, d)
+	}
+	r.Keep(merged)
+}
+
+// mostTargetsNamed is how many targets a finding names.
+const mostTargetsNamed = 5
+
+// idOf tells findings apart.
+func idOf(d diag.Diagnostic) string {
+	return fmt.Sprintf("%s %v %v %s %s", d.Code, d.Position, d.Resource, d.Path, d.Message)
+}
