@@ -19,6 +19,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/envoyapi"
 	"xdspub/internal/certs"
 	"xdspub/internal/envoytest"
 )
@@ -40,6 +41,7 @@ type fact struct {
 	Envoy     string            // what it does
 	Answers   string            // how the answer begins
 	Says      string            // among its words
+	Since     string            // the release that refuses it first; the one before takes it
 	XDSPub    map[string]string // the code of what is found, by its severity
 	Finds     string            // in verdicts.yaml: the severity of what the row's rule finds
 }
@@ -56,7 +58,7 @@ func (f *fact) UnmarshalJSON(text []byte) error {
 	}
 	for key, value := range all {
 		switch key {
-		case "bootstrap", "files", "live", "send", "envoy", "answers", "says", "xdspub", "finds":
+		case "bootstrap", "files", "live", "send", "envoy", "answers", "says", "since", "xdspub", "finds":
 		default:
 			if f.Slot != "" {
 				return fmt.Errorf("two slots, %s and %s, or a key that is misspelled", f.Slot, key)
@@ -76,9 +78,7 @@ func TestFacts(t *testing.T) {
 		for i, f := range table.Facts[name] {
 			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
 				t.Parallel()
-				trial := newFactTrial(t, table, f)
-				trial.validate(t)
-				trial.run(t)
+				newFactTrial(t, table, f).try(t)
 			})
 		}
 	}
@@ -202,25 +202,53 @@ func (facts) upstream() map[string]any {
 
 func (f fact) live() bool { return f.Live || f.Send != "" || len(f.Files) > 0 }
 
-// validate holds the rules against it.
-func (f *factTrial) validate(t *testing.T) {
+// try holds the rules and the Envoy against it, and where it is refused since a release, those of this
+// release and of the one before.
+func (f *factTrial) try(t *testing.T) {
 	t.Helper()
-	checked, err := check.Bootstrap(t.Context(), check.BootstrapOptions{Path: filepath.Join(f.dir, "envoy.json"), Root: f.dir})
+	f.validate(t)
+	f.run(t, envoytest.Binary(t))
+	if f.Since == "" {
+		return
+	}
+	f.run(t, envoytest.Version(t, envoyapi.Named(f.Since).Name))
+	before := *f
+	releases := envoyapi.Releases()
+	older := envoyapi.Named(releases[slices.Index(releases, f.Since)-1])
+	before.Envoy, before.Says = "takes", ""
+	before.run(t, envoytest.Version(t, older.Name))
+	if found := f.check(t, older); found.Count(diag.Error) > 0 || !slices.ContainsFunc(found, func(d diag.Diagnostic) bool {
+		return diag.CodeOf(d.Code) == f.XDSPub["error"] && strings.Contains(d.Message, "Envoy before "+f.Since+" takes it")
+	}) {
+		t.Errorf("Envoy %s takes it, and xdspub finds %v", older.Name, found)
+	}
+}
+
+func (f *factTrial) check(t *testing.T, v *envoyapi.Version) diag.List {
+	t.Helper()
+	checked, err := check.Bootstrap(t.Context(), check.BootstrapOptions{Path: filepath.Join(f.dir, "envoy.json"), Root: f.dir, Rules: check.Rules{Envoy: v}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return checked.Diagnostics
+}
+
+// validate holds the rules against it.
+func (f *factTrial) validate(t *testing.T) {
+	t.Helper()
+	found := f.check(t, envoyapi.Latest)
 	for severity, code := range f.XDSPub {
-		if !slices.ContainsFunc(checked.Diagnostics, func(d diag.Diagnostic) bool { return diag.CodeOf(d.Code) == code && d.Severity.String() == severity }) {
-			t.Errorf("xdspub has no %s %s: %v", severity, code, checked.Diagnostics)
+		if !slices.ContainsFunc(found, func(d diag.Diagnostic) bool { return diag.CodeOf(d.Code) == code && d.Severity.String() == severity }) {
+			t.Errorf("xdspub has no %s %s: %v", severity, code, found)
 		}
 	}
-	for _, d := range checked.Diagnostics {
+	for _, d := range found {
 		if said := refusal.FindString(d.Message); said != "" && diag.CodeOf(d.Code) == f.XDSPub["error"] && !f.keeps(said) {
 			t.Errorf("xdspub says %q, and Envoy %s it", said, f.Envoy)
 		}
 	}
-	if n := checked.Diagnostics.Count(diag.Error); n > 0 && f.XDSPub["error"] == "" {
-		t.Errorf("xdspub finds an error: %v", checked.Diagnostics)
+	if n := found.Count(diag.Error); n > 0 && f.XDSPub["error"] == "" {
+		t.Errorf("xdspub finds an error: %v", found)
 	}
 }
 
@@ -242,9 +270,9 @@ func (f *factTrial) keeps(said string) bool {
 }
 
 // run starts the Envoy.
-func (f *factTrial) run(t *testing.T) {
+func (f *factTrial) run(t *testing.T, binary string) {
 	t.Helper()
-	o := envoytest.Options{Bootstrap: f.bootstrap, Dir: f.dir}
+	o := envoytest.Options{Binary: binary, Bootstrap: f.bootstrap, Dir: f.dir}
 	var does, log string
 	switch {
 	case f.Send != "":

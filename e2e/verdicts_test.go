@@ -29,9 +29,7 @@ func TestVerdicts(t *testing.T) {
 		for i, row := range verdicts[code] {
 			t.Run(fmt.Sprintf("%s/%d", code, i), func(t *testing.T) {
 				t.Parallel()
-				trial := newFactTrial(t, table, row)
-				trial.validate(t)
-				trial.run(t)
+				newFactTrial(t, table, row).try(t)
 			})
 		}
 	}
@@ -102,6 +100,35 @@ func TestErrorsAreEnvoys(t *testing.T) {
 	}
 	for code := range stricter {
 		t.Errorf("%s stands in stricter-than-envoy, and is no rule", code)
+	}
+}
+
+// TestRefusedSince: each line of envoyapi/refused-since.txt has a row that says the same, and each such
+// row a line.
+func TestRefusedSince(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "envoyapi", "refused-since.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := make(map[string]bool) // release and code
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); words[0] != "#" {
+			listed[words[0]+" "+diag.CodeOf(words[1])] = true
+		}
+	}
+	tried := make(map[string]bool)
+	table, verdicts := readVerdicts(t)
+	for _, rows := range []map[string][]fact{table.Facts, verdicts} {
+		for _, list := range rows {
+			for _, row := range list {
+				if row.Since != "" {
+					tried[row.Since+" "+row.XDSPub["error"]] = true
+				}
+			}
+		}
+	}
+	if !maps.Equal(listed, tried) {
+		t.Errorf("refused-since.txt has %v, and the tables %v", slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(tried)))
 	}
 }
 

@@ -167,7 +167,7 @@ func Fleet(of []*Version) *Version {
 	}
 	all := *fleet[0]
 	all.fleet = fleet
-	all.tables = sync.OnceValue(func() *tables { return must(read(all.folder, all.release, fleet[len(fleet)-1].release)) })
+	all.tables = sync.OnceValue(func() *tables { return must(read(all.folder, all.release, all.newest())) })
 	return &all
 }
 

@@ -98,16 +98,16 @@ func (p *Pass) Report(f Finding) {
 	if !p.reached(r) || !p.view.from.options.lists(p.rule, f.Check) {
 		return
 	}
-	severity, idle := p.severity(r, f)
-	if idle != "" {
-		f.Message += "; " + idle
+	severity, why := p.severity(r, f)
+	if why != "" {
+		f.Message += "; " + why
 	}
 	to := p.findings.of(p.rule)
 	if !to.HasRoom(severity) {
 		to.Leave(severity) // its place would take time
 		return
 	}
-	d := r.Diagnostic(diag.SubCode(p.rule.Code, string(f.Check)), f.Path, f.Message)
+	d := r.Diagnostic(p.subCode(f), f.Path, f.Message)
 	d.Severity, d.Help, d.Related = severity, f.Help, f.Related
 	if c := f.Correction; c.Right != "" {
 		d.Help = cmp.Or(d.Help, c.Question())
@@ -118,9 +118,11 @@ func (p *Pass) Report(f Finding) {
 	to.Add(d)
 }
 
-// severity returns that of a finding about r, and, where Envoy does not use yet what it is
-// about, why.
-func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, idle string) {
+func (p *Pass) subCode(f Finding) string { return diag.SubCode(p.rule.Code, string(f.Check)) }
+
+// severity returns that of a finding about r, and why it is no error: Envoy does not use yet what it is
+// about, or only newer Envoys refuse it.
+func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, why string) {
 	s = p.rule.Severity
 	switch {
 	case f.Warning:
@@ -129,11 +131,16 @@ func (p *Pass) severity(r *xds.Resource, f Finding) (s diag.Severity, idle strin
 		s = diag.Error
 	}
 	if s == diag.Error && !f.Eager && p.rule.Idle != nil {
-		if idle = p.rule.Idle(p.view, r, f); idle != "" {
-			s = diag.Warning
+		if why = p.rule.Idle(p.view, r, f); why != "" {
+			return diag.Warning, why
 		}
 	}
-	return s, idle
+	if s == diag.Error {
+		if before, takes := p.Envoy.StillTakes(p.subCode(f)); takes {
+			return diag.Warning, "Envoy before " + before + " takes it"
+		}
+	}
+	return s, ""
 }
 
 // HasRoom reports whether Report would list a finding. It does not, where there are too many

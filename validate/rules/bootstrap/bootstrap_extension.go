@@ -29,24 +29,29 @@ listener with an rc:// address needs the downstream one: envoy --mode validate a
 and a running Envoy rejects it ("failed to create socket using custom interface"). If the
 bootstrap is not known, the finding is a warning. For internal listeners, listener-address
 reports the missing extension.`,
+	Checks: []diag.Check{
+		{Name: "rc-address", Summary: "A listener with an rc:// address has no downstream socket interface."},
+		{Name: "reverse-tunnel", Summary: "reverse_tunnel has no upstream socket interface."},
+	},
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.SocketAddress", reverseTunnelFilter},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *corev3.SocketAddress:
 			if m.GetResolverName() == facts.ReverseConnectionResolver && facts.Inside(n, "envoy.config.listener.v3.Listener.address", "envoy.config.listener.v3.AdditionalAddress.address") {
-				needsExtension(p, n, initiateReverseTunnels, "a listener with an rc:// address")
+				needsExtension(p, n, "rc-address", initiateReverseTunnels, "a listener with an rc:// address")
 			}
 		default:
-			needsExtension(p, n, acceptsReverseTunnels, "reverse_tunnel")
+			needsExtension(p, n, "reverse-tunnel", acceptsReverseTunnels, "reverse_tunnel")
 		}
 	},
 }
 
-func needsExtension(p *validate.Pass, n *xds.Node, extension protoreflect.FullName, what string) {
+func needsExtension(p *validate.Pass, n *xds.Node, check validate.CheckName, extension protoreflect.FullName, what string) {
 	if p.BootstrapFacts.HasExtension(extension) {
 		return
 	}
 	p.Report(validate.Finding{
+		Check:   check,
 		Path:    n.Path(),
 		Message: fmt.Sprintf("%s needs the bootstrap extension %s", what, extension.Name()),
 		Help:    "add it to bootstrap_extensions, and name that bootstrap with --bootstrap",

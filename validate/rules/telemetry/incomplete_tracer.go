@@ -30,8 +30,9 @@ UDP socket address").
 Two mistakes crash Envoy: collector_endpoint_version GRPC of zipkin, and a daemon_endpoint of
 X-Ray that is not an IP address; write IPv6 in brackets, as in [::1].`,
 	Checks: []diag.Check{
-		{Name: "collector", Summary: "A tracer does not have exactly one collector."},
+		{Name: "collector", Summary: "A tracer has no collector, or two."},
 		{Name: "grpc-endpoint-version", Summary: "collector_endpoint_version GRPC crashes Envoy."},
+		{Name: "no-exporter", Summary: "An OpenTelemetry tracer has nothing that takes its spans."},
 		{Name: "sampler", Summary: "A sampler has no expression, or no wrapped_sampler."},
 		{Name: "x-ray-endpoint", Summary: "The daemon_endpoint of X-Ray is missing or unusable."},
 	},
@@ -72,7 +73,7 @@ func checkExporter(m *tracev3.OpenTelemetryConfig, wrong func(check validate.Che
 	grpc, http, own := m.GetGrpcService() != nil, m.GetHttpService() != nil, m.GetExporter() != nil
 	switch {
 	case !grpc && !http && !own:
-		wrong("collector", "", "the OpenTelemetry tracer has no collector", "set grpc_service or http_service")
+		wrong("no-exporter", "", "the OpenTelemetry tracer has no collector", "set grpc_service or http_service")
 	case grpc && http:
 		wrong("collector", "http_service", "both http_service and grpc_service are set", facts.KeepOne)
 	case own && (grpc || http):
