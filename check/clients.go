@@ -67,7 +67,10 @@ func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag
 		if s.Variant(k) != nil {
 			continue
 		}
-		d := tree.Variants(k)[0].Diagnostic(codeVariantGap, "", fmt.Sprintf("no variant of %s is for a client with %s", k, s.Parameters))
+		first := tree.Variants(k)[0]
+		d := first.Diagnostic(codeVariantGap, "", fmt.Sprintf("no variant of %s is for a client with %s", k, s.Parameters))
+		at := first.ConstraintsAt()
+		d.Position, d.End = at.Position, at.End
 		d.Help = "add a variant for it, or correct " + said
 		list = append(list, d)
 	}

@@ -168,8 +168,9 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
 	switch {
 	case t.options.Targets != nil:
-		judged := !r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r)
+		judged := !loaded.ClientsUnknown && (!r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r))
 		err = t.judgeTargets(ctx, o, r, judged, bootstrap)
+	case loaded.ClientsUnknown: // nobody knows what a client gets
 	case r.Variants.Varies():
 		t.judgeVariants(ctx, r.Variants, o, r)
 		err = r.ask(ctx, t.options.Rules, bootstrap, t.options.Path)

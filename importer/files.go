@@ -153,7 +153,7 @@ type names map[string]int
 // of returns the name of the file of a resource, without a suffix.
 func (n names) of(folder, resource string) string {
 	name := render.Folder(resource)
-	if load.Hidden(name+".yaml") || reserved(name) {
+	if !load.HoldsResources(name+".yaml") || reserved(name) {
 		name += "~"
 	}
 	asked, free := path.Join(folder, strings.ToLower(name)), name

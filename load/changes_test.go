@@ -204,7 +204,7 @@ type whole struct {
 	Lines             []string
 	Files, Inlined    []string
 	Bytes             int64
-	Partial           bool
+	Partial, Unknown  bool
 	ID                string
 }
 
@@ -213,14 +213,16 @@ type holding struct {
 	Content    string
 	Begin, End diag.Position
 	Lost       xds.Lost
+	For        string
+	ForAt      diag.Range
 }
 
 func inFull(r *Result) whole {
-	w := whole{Diagnostics: r.Diagnostics, Files: r.Files(), Inlined: r.Inlined, Bytes: r.Bytes, Partial: r.Partial, ID: r.Snapshot().ID()}
+	w := whole{Diagnostics: r.Diagnostics, Files: r.Files(), Inlined: r.Inlined, Bytes: r.Bytes, Partial: r.Partial, Unknown: r.ClientsUnknown, ID: r.Snapshot().ID()}
 	all := func(list []*xds.Resource) (out []holding) {
 		for _, r := range list {
 			content, _ := r.Canonical()
-			out = append(out, holding{r.Key.String(), string(content), r.Origin.Range("").Position, r.Origin.Range("name").Position, r.Lost})
+			out = append(out, holding{r.Key.String(), string(content), r.Origin.Range("").Position, r.Origin.Range("name").Position, r.Lost, r.For.String(), r.ConstraintsAt()})
 		}
 		return out
 	}
@@ -235,7 +237,7 @@ func inFull(r *Result) whole {
 // path is one of a few names, so that what happens at one happens again.
 func (g garden) path() string {
 	dirs := []string{"", "", "", "a", "b", "a/c", "ignored", ".hidden"}
-	names := []string{"1.yaml", "2.yaml", "3.json", "4.txtpb", "other.conf", "README.md", ".swap", "a.yaml"}
+	names := []string{"1.yaml", "2.yaml", "3.json", "4.txtpb", "other.conf", "README.md", ".swap", "a.yaml", "xdspub.yaml", "xdspub.yaml", "xdspub.yaml"}
 	return filepath.Join(g.root, dirs[g.random.IntN(len(dirs))], names[g.random.IntN(len(names))])
 }
 
@@ -256,13 +258,19 @@ func (g garden) some(want func(fs.FileMode) bool) string {
 
 func (g garden) text(path string) string {
 	name := fmt.Sprint("name", g.random.IntN(6))
+	if filepath.Base(path) == configName {
+		return []string{"", "when: {env: prod}", "when: {env: [prod, test]}", "# moved\nwhen: {env: prod}", "when: {region: {not: eu}}", "when: {env: 1}", "eds: inline",
+			"when: [{files: 1.yaml, params: {canary: exists}}]", "when: [{files: '[0-3].*', params: {canary: absent}}, {files: a, params: {env: prod}}]"}[g.random.IntN(9)]
+	}
 	switch filepath.Ext(path) {
 	case ".json":
 		return fmt.Sprintf(`{"resources": [{"@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": %q}]}`, name)
 	case ".txtpb":
 		return fmt.Sprintf("resources { [type.googleapis.com/envoy.config.cluster.v3.Cluster] { name: %q } }\n", name)
 	}
-	switch g.random.IntN(8) {
+	switch g.random.IntN(9) {
+	case 8:
+		return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, resource_name: {dynamic_parameter_constraints: {constraint: {key: env, value: prod}}}, resource: {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %s}}`, name)
 	case 0, 4:
 		return fmt.Sprintf(`{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, generic_secret: {secret: {filename: %s}}}`, name,
 			[]string{".key", ".key", "../.key", "missing", ".store/key", "../../outside/key"}[g.random.IntN(6)])
@@ -382,14 +390,14 @@ func (g garden) change() (what string, paths []string) {
 		must(g.t, os.RemoveAll(path))
 		return "remove folder " + path, []string{path}
 	case 10, 11, 12: // what a link leads to, or a file that goes into resources
-		path := filepath.Join(g.root, ".store", []string{"1.yaml", "2.yaml", "key"}[g.random.IntN(3)])
+		path := filepath.Join(g.root, ".store", []string{"1.yaml", "2.yaml", "key", configName}[g.random.IntN(4)])
 		if g.random.IntN(3) > 0 {
 			path = filepath.Join(g.root, []string{".key", ".key", "a/.key"}[g.random.IntN(3)])
 		}
 		g.write(path, g.text(path))
 		return "write " + path, []string{path}
 	default: // a link that comes, goes or turns
-		path := filepath.Join(g.root, []string{"l.yaml", "a/m.yaml", "l"}[g.random.IntN(3)])
+		path := filepath.Join(g.root, []string{"l.yaml", "a/m.yaml", "l", "a/xdspub.yaml"}[g.random.IntN(4)])
 		_ = os.Remove(path)
 		to := []string{".store/1.yaml", "../.store/2.yaml", ".store", "../outside", "nowhere", "a"}[g.random.IntN(6)]
 		if g.random.IntN(2) == 0 {

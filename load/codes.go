@@ -4,7 +4,7 @@ import "xdspub/diag"
 
 // Codes are the codes of the findings of this package, sorted by name.
 var Codes = []diag.Code{
-	codeBootstrapRest, codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeMissingFile, codeNoResponse,
+	codeBootstrapRest, codeDuplicateKey, codeEmptyFile, codeIgnoredFile, codeSyntax, codeInvalidUTF8, codeInvalidValue, codeInvalidWhen, codeMissingFile, codeNoResponse,
 	codeOutside, codeReadOtherwise, codeResourceWrapper, codeTooLarge, codeUnknownDocument, codeUnknownEnum, codeUnknownField, codeUnknownType,
 }
 
@@ -42,6 +42,13 @@ The type is wrong (an object instead of a list, a number or an unquoted yes inst
 text can't be parsed (a duration, base64), or two fields of a oneof are set. Envoy rejects the
 whole file for some of these, and guesses the meaning of others; a source tree must leave nothing
 to guess.`}
+
+	codeInvalidWhen = diag.Code{Name: "invalid-when", Doc: `The xdspub.yaml of a folder has a when that means no clients, or another key.
+
+when has keys of dynamic parameters; a value is a text, a list of texts, exists, absent, or {not: …} of
+these. Numbers and booleans need quotes, and each pattern of files matches a resource file. An
+xdspub.yaml below the root of the source tree holds nothing else. While the clients of some files are not
+known, no rule judges the tree.`}
 
 	codeMissingFile = diag.Code{Name: "missing-file", Doc: `A file that a resource names by a relative path can't be read.
 

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -37,7 +38,7 @@ const maxConfig = 1 << 20
 func ConfigFile(root string) string { return filepath.Join(root, configName) }
 
 // Config reads a settings file: a mapping of names to values. It returns the settings in the order
-// in which they stand, and findings about what is wrong in the file. An error means that the file
+// in which they stand, WhenSetting without its value, and findings about what is wrong in the file. An error means that the file
 // can't be read.
 func Config(path string) ([]Setting, diag.List, error) {
 	data, err := safefile.Read(path, maxConfig)
@@ -46,6 +47,13 @@ func Config(path string) ([]Setting, diag.List, error) {
 	}
 	settings, list := config(newSource(path, formatYAML, data))
 	return settings, list, nil
+}
+
+// OnlyWhen reports whether a path is that of a settings file that holds nothing but WhenSetting, as those of
+// folders below the root of a tree do.
+func OnlyWhen(path string) bool {
+	settings, list, err := Config(path)
+	return err == nil && len(list) == 0 && len(settings) == 1 && settings[0].Key == WhenSetting
 }
 
 // TreeConfig returns Config for the file at the root of a source tree, without following links
@@ -75,27 +83,17 @@ func config(s *source) ([]Setting, diag.List) {
 	if d.invalidUTF8() {
 		return nil, d.file.diagnostics()
 	}
-	docs := s.split(s.content())
-	switch len(docs) {
-	case 0:
-		return nil, nil
-	case 1:
-	default:
-		d.report(s.finding(codeUnknownDocument, docs[1].point(0), "a settings file has one document, and here a second one begins", ""))
-		return nil, d.file.diagnostics()
-	}
-	doc := docs[0]
-	text, findings := doc.toJSON()
-	if len(findings) > 0 {
-		return nil, findings
-	}
-	members, ok := objectOf(text)
+	doc, members, ok := d.settingsDocument()
 	if !ok {
-		d.report(s.finding(codeInvalidValue, s.point(0), "a settings file has one setting a line, such as eds: inline", ""))
 		return nil, d.file.diagnostics()
 	}
 	var settings []Setting
 	for name, raw := range members {
+		if name == WhenSetting { // a Loader reads it
+			at := doc.rangeOf([]string{name}, true).Position
+			settings = append(settings, Setting{SettingValue{Key: name, Position: at}, at})
+			continue
+		}
 		v, err := doc.settingValue(raw, []string{name})
 		if err != nil {
 			d.report(s.finding(codeInvalidValue, diag.Range{Position: v.Position}, fmt.Sprintf("%s: %v", name, err), ""))
@@ -107,4 +105,29 @@ func config(s *source) ([]Setting, diag.List) {
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return a.Position.Compare(b.Position) })
 	return settings, d.file.diagnostics().Sort()
+}
+
+// settingsDocument returns the only document of a settings file, and what it has by name; nil where the
+// file is empty. It is not ok where it can't be read.
+func (d *decoder) settingsDocument() (doc *document, members map[string]json.RawMessage, ok bool) {
+	s := d.file.source
+	docs := s.split(s.content())
+	switch len(docs) {
+	case 0:
+		return nil, nil, true
+	case 1:
+	default:
+		d.report(s.finding(codeUnknownDocument, docs[1].point(0), "a settings file has one document, and here a second one begins", ""))
+		return nil, nil, false
+	}
+	doc = docs[0]
+	text, findings := doc.toJSON()
+	d.report(findings...)
+	if len(findings) > 0 {
+		return nil, nil, false
+	}
+	if members, ok = objectOf(text); !ok {
+		d.report(s.finding(codeInvalidValue, s.point(0), "a settings file has one setting a line, such as eds: inline", ""))
+	}
+	return doc, members, ok
 }

@@ -20,7 +20,10 @@ type contents struct {
 	ignoring []*file // with an IgnoreComment
 	cut      bool    // there are more files, which were left out for their many errors
 	inlined  map[string]users
-	result   *Result // nil for a tree that was not read yet
+	settings []*file   // the settings files
+	whens    *whens    // by them; nil for a tree that was not read yet
+	wrong    diag.List // in several files together
+	result   *Result   // nil for a tree that was not read yet
 }
 
 // users are the files that name a file which goes into their resources. It is in a map by
@@ -34,6 +37,11 @@ type users struct {
 type edit struct {
 	path     string
 	old, new *file
+}
+
+// ofSettings reports whether the file is, or was, that of a folder's settings.
+func (e edit) ofSettings() bool {
+	return e.old != nil && e.old.source.isSettings || e.new != nil && e.new.source.isSettings
 }
 
 // editsBetween leads from some files to others. Each list is in the order of paths.
@@ -90,11 +98,20 @@ func (c contents) with(edits []edit, cut bool, most int) contents {
 	c.reported = spliced(c.reported, edits, func(f *file) bool { return f.partial || len(f.diagnostics()) > 0 })
 	c.linked = spliced(c.linked, edits, func(f *file) bool { return f.found.beyond })
 	c.ignoring = spliced(c.ignoring, edits, func(f *file) bool { return len(f.ignores) > 0 })
+	c.settings = spliced(c.settings, edits, func(f *file) bool { return f.source.isSettings })
+	if slices.ContainsFunc(edits, func(e edit) bool { return e.old.count() != e.new.count() || e.ofSettings() }) {
+		c.wrong = c.whens.findings(c.files)
+	}
+	if cut { // what a pattern matches may be among what was left out
+		c.wrong = nil
+	}
 	r := &Result{Partial: cut, Inlined: before.Inlined, Bytes: before.Bytes, count: before.count, files: c.files, linked: c.linked, ignoring: c.ignoring}
 	r.Diagnostics = c.findings(most)
 	for _, f := range c.reported {
 		r.Partial = r.Partial || f.partial
+		r.ClientsUnknown = r.ClientsUnknown || f.clientsUnknown
 	}
+	r.ClientsUnknown = r.ClientsUnknown || c.whens.isUnknown()
 	named := false
 	for _, e := range edits {
 		for _, f := range []*file{e.old, e.new} {
@@ -129,6 +146,7 @@ func (c contents) findings(most int) diag.List {
 	for _, f := range c.reported {
 		findings.Add(f.diagnostics()...)
 	}
+	findings.Add(c.wrong...)
 	return findings.List(diag.Position{File: c.root}, "in the source tree").Sort()
 }
 

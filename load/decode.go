@@ -348,6 +348,7 @@ func (d *decoder) takeOver(parts []*file) {
 		d.file.findings.Take(&p.findings)
 		d.file.inlined = append(d.file.inlined, p.inlined...)
 		d.file.partial = d.file.partial || p.partial
+		d.file.joined += p.joined
 	}
 }
 

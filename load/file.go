@@ -25,7 +25,13 @@ type file struct {
 	// bootstrap is a Bootstrap without its static resources.
 	bootstrap *xds.Resource
 	ignores   []IgnoreComment
-	unread    bool // findings say why
+	// when is what a settings file says about the files around it, and clientsUnknown tells that it could
+	// not be read.
+	when           []whenRule
+	clientsUnknown bool
+	// joined counts the bytes of Constraints that are those of a resource and of its folder.
+	joined int
+	unread bool // findings say why
 	// partial tells that a resource in it could not be read at all.
 	partial bool
 }
@@ -45,22 +51,23 @@ func (f *file) giveUp() {
 	f.partial = true
 }
 
-// size counts the bytes that were read: of a file that goes into several resources,
-// several times. What was looked at only does not count.
+// size counts the bytes that were read: of a file that goes into several resources, and of what a
+// settings file says to resources with Constraints of their own, several times. What was looked at only
+// does not count.
 func (f *file) size() int64 {
-	if f.count() == 0 {
+	if f == nil || f.source.format == formatOther {
 		return 0
 	}
-	n := f.source.size()
+	n := f.source.size() + f.joined
 	for _, in := range f.inlined {
 		n += len(in.data)
 	}
 	return int64(n)
 }
 
-// count is 1 for a resource file, 0 for one that was looked at only, and for none.
+// count is 1 for a resource file, 0 for a settings file, one that was looked at only, and for none.
 func (f *file) count() int {
-	if f == nil || f.source.format == formatOther {
+	if f == nil || f.source.format == formatOther || f.source.isSettings {
 		return 0
 	}
 	return 1

@@ -21,6 +21,15 @@ type entry struct {
 	linked bool // by a link of its own
 	beyond bool // a link leads to it, or to a folder that it is in
 	single bool // somebody named it by itself
+	// clients are those that the file is for; nil for any, and before the settings files are read.
+	clients *clients
+}
+
+// same reports whether an entry is that of the same file, for the same clients.
+func (e entry) same(other entry) bool {
+	mine, its := e.clients, other.clients
+	e.clients, other.clients = nil, nil
+	return e == other && mine.equal(its)
 }
 
 // noFormat says that a file that was asked for can't be read, as it has another suffix or is a
@@ -156,21 +165,21 @@ func (f *finder) entry(ctx context.Context, below string, in location, e fs.DirE
 	if isDir {
 		return f.folder(ctx, below, to)
 	}
-	if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
+	if format := formatIn(path); format != formatOther || mayBeMistaken(path) {
 		f.found = append(f.found, entry{path: path, format: format, linked: linked, beyond: to.beyond})
 	}
 	return nil
 }
 
-// configName is the project's own file at the root of a tree.
+// configName is the project's own file, at the root of a tree and in its folders.
 const configName = "xdspub.yaml"
 
-// Hidden reports whether a file or folder of that base name is never read: hidden ones, the
-// temporary files of editors, and the settings file.
+// Hidden reports whether a file or folder of that base name is never read: hidden ones, and the
+// temporary files of editors.
 func Hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
 		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
-		name == "4913" || name == configName
+		name == "4913"
 }
 
 // mayBeMistaken reports whether a file of another suffix is worth a look: it could

@@ -15,7 +15,8 @@ const (
 	formatJSON
 	formatText
 	formatBinary
-	formatOutside // a folder that is no part of the tree
+	formatOutside  // a folder that is no part of the tree
+	formatSettings // YAML, the settings file of a folder
 )
 
 // formatRow is what there is to know of a format that is read.
@@ -87,7 +88,15 @@ func (f format) row() formatRow {
 
 // HoldsResources reports whether a file of a source tree is read as resources, by its name.
 func HoldsResources(path string) bool {
-	return !Hidden(filepath.Base(path)) && formatOf(path) != formatOther
+	return !Hidden(filepath.Base(path)) && filepath.Base(path) != configName && formatOf(path) != formatOther
+}
+
+// formatIn is what a file that was found in a source tree is read as.
+func formatIn(path string) format {
+	if filepath.Base(path) == configName {
+		return formatSettings
+	}
+	return formatOf(path)
 }
 
 // Suffixes lists the suffixes of resource files for a person, as in ".json, .yaml or .pb".

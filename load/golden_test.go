@@ -156,7 +156,11 @@ func writeFile(t *testing.T, dir string, f txtar.File) {
 func describe(r *load.Result) string {
 	var b strings.Builder
 	for _, one := range r.Resources() {
-		fmt.Fprintf(&b, "%s: %s\n", one.Origin.Range("").Position, one.Key)
+		fmt.Fprintf(&b, "%s: %s", one.Origin.Range("").Position, one.Key)
+		if !one.For.None() {
+			fmt.Fprintf(&b, " for %s, by %s", one.For, one.ConstraintsAt().Position)
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -210,6 +214,7 @@ func inside(t testing.TB, r *load.Result) {
 	}
 	for _, one := range r.Resources() {
 		check(one.Origin.Range("").Position)
+		check(one.ConstraintsAt().Position)
 		packed(t, one)
 	}
 	if !slices.IsSorted(r.Files()) {

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,14 +103,24 @@ func (l *Loader) Load(ctx context.Context, root string) (*Result, error) {
 		}
 		l.unused = l.unusedIn(root, found, in)
 	}
-	files, err := l.readAll(ctx, t, found)
+	settings, others := apart(found)
+	files, err := l.readAll(ctx, t, settings)
 	if err != nil {
 		return nil, err
+	}
+	w := newWhens(t.root, files)
+	if len(files) == len(settings) {
+		of, err := l.readFor(ctx, t, others, w)
+		if err != nil {
+			return nil, err
+		}
+		files = together(files, of)
 	}
 	before := l.known
 	if before.root != root || before.cut {
 		before = contents{root: root}
 	}
+	before.whens = w
 	l.known = before.with(editsBetween(before.files, files), len(files) < len(found), l.findings)
 	l.known.folders = in
 	l.failed = false
@@ -131,6 +142,39 @@ func (l *Loader) open(root string) (t *tree, single bool, err error) {
 	}
 	t.most, t.now, t.overlay, t.stubSecrets = l.bytes, l.now, l.overlay, l.options.StubSecrets
 	return t, single, nil
+}
+
+// apart returns the settings files among entries, and the others.
+func apart(found []entry) (settings, others []entry) {
+	if !slices.ContainsFunc(found, func(e entry) bool { return e.format == formatSettings }) {
+		return nil, found
+	}
+	for _, e := range found {
+		if e.format == formatSettings {
+			settings = append(settings, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return settings, others
+}
+
+// together puts two lists of files together, each in the order of paths.
+func together(settings, others []*file) []*file {
+	if len(settings) == 0 {
+		return others
+	}
+	all := slices.Concat(settings, others)
+	slices.SortFunc(all, func(a, b *file) int { return strings.Compare(a.source.name, b.source.name) })
+	return all
+}
+
+// readFor reads files for the clients that the settings files say.
+func (l *Loader) readFor(ctx context.Context, t *tree, found []entry, w *whens) ([]*file, error) {
+	for i := range found {
+		found[i].clients = w.clients(found[i].path)
+	}
+	return l.readAll(ctx, t, found)
 }
 
 // readAll reads files, but those that are what they were. Where there are too many
@@ -188,7 +232,7 @@ func (l *Loader) knownOf(found []entry) []*file {
 	rest := l.known.files
 	for i, e := range found {
 		rest = rest[skip(rest, e.path):]
-		if len(rest) > 0 && rest[0].found == e {
+		if len(rest) > 0 && rest[0].found.same(e) {
 			known[i] = rest[0]
 		}
 	}
@@ -234,6 +278,11 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		f := newSource(e.path, formatOther, read.data).decode(t)
 		f.found, f.stamp = e, read.stamp
 		return f, nil
+	case e.format == formatSettings:
+		read, err = in.read(e.path, maxConfig)
+		if _, outside := errors.AsType[*OutsideError](err); outside && t.isRoot(e.path) {
+			err = nil // TreeConfig refuses it, unless somebody trusts it
+		}
 	case e.format == formatOutside:
 		_, _, err := t.locate(e.path)
 		return unread(e, cmp.Or(err, errTurned))
@@ -250,7 +299,7 @@ func (l *Loader) read(in *batch, e entry, known *file) (*file, error) {
 		return unread(e, err)
 	}
 	s := newSource(e.path, e.format, read.data).forEnvoy(l.options.Envoy)
-	s.streams = l.options.Streams
+	s.streams, s.clients = l.options.Streams, e.clients
 	f := known
 	if f != nil && !f.unread && f.source.holds(s.data()) && f.upToDate(t) {
 		t.takeFile(f)
@@ -291,7 +340,7 @@ func unread(e entry, err error) (*file, error) {
 		return nil, err
 	}
 	f := newFile(newSource(e.path, e.format, nil))
-	f.found, f.unread, f.partial = e, true, true
+	f.found, f.unread, f.partial, f.clientsUnknown = e, true, true, e.format == formatSettings
 	f.findings.Add(d)
 	return f, nil
 }

@@ -67,7 +67,7 @@ func (f *finder) unsaved() {
 			continue
 		}
 		path := filepath.Join(f.tree.root, below)
-		if format := formatOf(path); format != formatOther || mayBeMistaken(path) {
+		if format := formatIn(path); format != formatOther || mayBeMistaken(path) {
 			f.found = append(f.found, entry{path: path, format: format})
 		}
 	}

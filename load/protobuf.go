@@ -158,6 +158,7 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 		r.Meta.Resource = nil
 		r.For, _ = params.Parse(w.GetResourceName().GetDynamicParameterConstraints()) // checkWrapper has
 	}
+	d.setClients(r)
 	r.Lost, r.Unset = lost, v.unset(m.ProtoReflect().Descriptor())
 	r.Registry = v.doc.source.envoy.Registry()
 	d.file.partial = d.file.partial || r.Name == "" && lost.Echoes(xds.Path(r.Type.Name))
@@ -172,6 +173,19 @@ func (d *decoder) accept(v value, m proto.Message, w *discoveryv3.Resource, lost
 	}
 	d.settle(v, r)
 	d.file.resources = append(d.file.resources, r)
+}
+
+// setClients adds to what the wrapper of a resource says about its clients what the settings files say.
+func (d *decoder) setClients(r *xds.Resource) {
+	switch around := d.file.source.clients; {
+	case around == nil:
+	case r.For.None():
+		r.For = around.Constraints
+	case !d.tree.full(): // else the tree is refused
+		r.For = params.And(r.For, around.Constraints)
+		d.file.joined += len(r.For.String())
+		d.tree.take(len(r.For.String()))
+	}
 }
 
 // settle makes of a decoded resource what the others get to see: it reports the fields that

@@ -22,6 +22,16 @@ func (o origin) Range(path xds.Path) diag.Range {
 	return o.document().rangeOf(steps(o.base.Join(path)), false)
 }
 
+// Constraints implements xds.Origin.
+func (o origin) Constraints(own bool) diag.Range {
+	if c := o.source.clients; !own && c != nil {
+		return c.at
+	}
+	wrapper := steps(o.base)
+	wrapper = wrapper[:max(0, len(wrapper)-1)]
+	return o.document().rangeOf(append(wrapper, "resource_name"), false)
+}
+
 // Correct implements xds.Origin.
 func (o origin) Correct(path xds.Path, c diag.Correction) (diag.Edit, bool) {
 	return o.document().correct(steps(o.base.Join(path)), false, c)

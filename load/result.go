@@ -15,6 +15,8 @@ type Result struct {
 	// Partial means that there are resources beside these that could not be read at all. A
 	// resource that could be read in part is here, with its Lost.
 	Partial bool
+	// ClientsUnknown means that nobody knows which clients some resources are for, as a finding says.
+	ClientsUnknown bool
 	// SaysNone means that a file holds an explicitly empty list, such as resources: []. It is for
 	// Subscribed.
 	SaysNone bool

@@ -36,6 +36,10 @@ type source struct {
 	isBootstrap bool
 	// onlyJSON says that another program reads the file, and no format but JSON.
 	onlyJSON bool
+	// isSettings says that it is the settings file of a folder.
+	isSettings bool
+	// clients are those that the file is for, by the settings files around it; nil for any.
+	clients *clients
 
 	holder holder
 }
@@ -72,6 +76,9 @@ func newSource(name string, f format, data []byte) *source {
 		data, marked = bytes.CutPrefix(data, []byte("\ufeff"))
 	}
 	s := &source{envoy: envoyapi.Latest, name: name, format: f, marked: marked}
+	if f == formatSettings {
+		s.format, s.isSettings = formatYAML, true
+	}
 	s.holder.held.Store(&content{data: data})
 	return s
 }
@@ -280,7 +287,11 @@ func (s *source) decode(t *tree) *file {
 		return f
 	}
 	if s.format != formatBinary && (d.tooMany() || d.invalidUTF8()) {
-		f.partial = true
+		f.partial, f.clientsUnknown = true, s.isSettings
+		return f
+	}
+	if s.isSettings {
+		d.settings()
 		return f
 	}
 	switch s.format {

@@ -70,6 +70,9 @@ func (t *tree) add(name string) error {
 	return nil
 }
 
+// isRoot reports whether a file stands at the root of the tree.
+func (t *tree) isRoot(name string) bool { return filepath.Dir(name) == filepath.Clean(t.root) }
+
 func (t *tree) close() {
 	for _, f := range t.folders {
 		f.Close()

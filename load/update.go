@@ -54,9 +54,11 @@ func (l *Loader) update(ctx context.Context, t *tree, changed []string) (next co
 	if !ok {
 		return contents{}, false
 	}
-	next = l.known.with(edits, false, l.findings)
+	known := l.known
+	known.whens = u.whens
+	next = known.with(edits, false, l.findings)
 	next.folders = u.folders
-	errors := 0
+	errors := len(next.wrong)
 	for _, f := range next.reported {
 		errors += f.errors()
 	}
@@ -69,6 +71,7 @@ type updater struct {
 	base  string           // the root, absolute
 	seen  []string         // folders that were gone through
 	again map[string]*file // what was known of files that may be gone or changed, by path
+	whens *whens           // by the settings files that are there now
 	// paths are those of the folders before, sorted; nil as long as none of them has changed.
 	paths []string
 	// changed are the paths that changed, and wide those of them that may be folders.
@@ -183,6 +186,32 @@ func (u *updater) readAgain(files []*file) {
 	}
 }
 
+// leaveOut takes a file out of what the tree has.
+func (u *updater) leaveOut(f *file) {
+	u.tree.bytes.Add(-f.size())
+	u.tree.resources.Add(-int64(len(f.resources)))
+}
+
+// lookAround takes up the settings files that were read, and returns the files that were known to be for
+// other clients.
+func (u *updater) lookAround(settings []*file) (others []entry) {
+	known := u.l.known
+	u.whens = known.whens
+	same := slices.DeleteFunc(slices.Clone(known.settings), func(f *file) bool { return u.again[f.source.name] != nil })
+	if len(settings) == 0 && len(same) == len(known.settings) {
+		return nil
+	}
+	u.whens = newWhens(u.tree.root, together(settings, same))
+	for _, f := range known.files {
+		if u.again[f.source.name] == nil && !f.source.isSettings && !u.whens.clients(f.source.name).equal(f.found.clients) {
+			u.again[f.source.name] = f
+			u.leaveOut(f)
+			others = append(others, f.found)
+		}
+	}
+	return others
+}
+
 // edits reads what was found, and tells how the tree differs from what is known.
 func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	slices.SortFunc(u.found, func(a, b entry) int { return strings.Compare(a.path, b.path) })
@@ -195,13 +224,20 @@ func (u *updater) edits(ctx context.Context) (edits []edit, ok bool) {
 	u.tree.bytes.Store(u.l.known.result.Bytes)
 	u.tree.resources.Store(int64(u.l.known.result.Snapshot().Len()))
 	for _, f := range u.again {
-		u.tree.bytes.Add(-f.size())
-		u.tree.resources.Add(-int64(len(f.resources)))
+		u.leaveOut(f)
 	}
-	files, err := u.l.readAll(ctx, u.tree, u.found)
-	if err != nil || len(files) < len(u.found) {
+	settings, others := apart(u.found)
+	files, err := u.l.readAll(ctx, u.tree, settings)
+	if err != nil || len(files) < len(settings) {
 		return nil, false
 	}
+	others = append(others, u.lookAround(files)...)
+	slices.SortFunc(others, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	of, err := u.l.readFor(ctx, u.tree, others, u.whens)
+	if err != nil || len(of) < len(others) || u.whens.full() {
+		return nil, false
+	}
+	files = together(files, of)
 	var old []*file
 	for _, f := range u.again {
 		old = append(old, f)

@@ -28,9 +28,10 @@ type Tree struct {
 
 // Trees returns the trees of some paths, in their order and each once. A folder is a tree. A file is in
 // the tree of a folder that is named too, or else in the one whose root is the nearest folder above
-// it with a settings file, or else the top of its git work tree. A file that is in none of
+// it with a settings file that holds more than when, or the outermost with any, or else the top of its git work tree. A file that is in none of
 // these, that holds no resources by its name or does not exist, is judged alone. So is what alone says.
-// A settings file is all of its tree.
+// A settings file is all of its tree. One that holds nothing but when is of the tree around its folder, if
+// there is one with a settings file.
 func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 	var folders []string
 	for _, path := range paths {
@@ -40,7 +41,7 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 	}
 	for _, path := range paths {
 		if isSettings(path) {
-			path = filepath.Dir(path)
+			path = treeOf(path, folders)
 		}
 		root := path
 		if path != "-" && fspath.IsFile(path) && load.HoldsResources(path) && !alone(path) {
@@ -58,6 +59,14 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 // isSettings reports whether a path is that of a settings file: it says what is found in each file of its tree.
 func isSettings(path string) bool {
 	return path != "-" && filepath.Clean(path) == load.ConfigFile(filepath.Dir(path)) && fspath.IsFile(path)
+}
+
+// treeOf returns the root of the tree that a settings file is about.
+func treeOf(settings string, folders []string) string {
+	if load.OnlyWhen(settings) {
+		return rootOf(settings, folders)
+	}
+	return filepath.Dir(settings)
 }
 
 func isFolder(path string) bool {
@@ -91,13 +100,19 @@ func rootOf(file string, folders []string) string {
 	if err != nil {
 		return file
 	}
+	outermost := "" // that says no more than which clients its files are for
 	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
-		if fspath.IsFile(load.ConfigFile(dir)) {
+		if settings := load.ConfigFile(dir); load.OnlyWhen(settings) {
+			outermost = dir
+		} else if fspath.IsFile(settings) {
 			return shown(dir, file)
 		}
 		if dir == filepath.Dir(dir) {
 			break
 		}
+	}
+	if outermost != "" {
+		return shown(outermost, file)
 	}
 	if list := gitdir.Enclosing(filepath.Dir(abs)); len(list) > 0 {
 		return shown(filepath.Dir(list[0]), file)

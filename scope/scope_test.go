@@ -35,7 +35,15 @@ func write(t *testing.T, files ...string) string {
 }
 
 func TestTrees(t *testing.T) {
-	dir := write(t, "set/xdspub.yaml", "set/a.yaml", "set/in/b.yaml", "set/in/README.md", "set/.hidden.yaml", "bare/a.yaml", "bare/b.yaml")
+	dir := write(t, "set/xdspub.yaml", "set/a.yaml", "set/in/b.yaml", "set/in/README.md", "set/.hidden.yaml", "bare/a.yaml", "bare/b.yaml", "whens/in/a.yaml")
+	for _, name := range []string{"set/in/xdspub.yaml", "whens/xdspub.yaml", "whens/in/xdspub.yaml"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("when: {env: prod}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Symlink("set", "link"); err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +60,9 @@ func TestTrees(t *testing.T) {
 		"a hidden file":                {"set/.hidden.yaml", "set/.hidden.yaml[]"},
 		"the settings":                 {"set/xdspub.yaml", "set[]"},
 		"a file and the settings":      {"set/in/b.yaml ./set/xdspub.yaml", "set[]"},
+		"what its folder is for":       {"set/in/xdspub.yaml", "set[]"},
+		"what folders are for":         {"whens/in/xdspub.yaml whens/xdspub.yaml", "whens[]"},
+		"a file below what it is for":  {"whens/in/a.yaml", "whens[whens/in/a.yaml]"},
 		"no settings there":            {"bare/xdspub.yaml", "bare/xdspub.yaml[]"},
 		"nothing there":                {"set/none.yaml", "set/none.yaml[]"},
 		"standard input":               {"- set/a.yaml", "-[] set[set/a.yaml]"},

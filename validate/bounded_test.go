@@ -16,7 +16,9 @@ import (
 // nowhere is an Origin that knows no places.
 type nowhere struct{}
 
-func (nowhere) Range(xds.Path) diag.Range                                { return diag.Range{} }
+func (nowhere) Range(xds.Path) diag.Range        { return diag.Range{} }
+func (nowhere) Constraints(bool) (at diag.Range) { return }
+
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
 // TestManyFindings: findings beyond the limit are counted out, the same from run to run,

@@ -65,6 +65,8 @@ type Finding struct {
 	Check CheckName
 	// Path is the field, below Resource's message.
 	Path xds.Path
+	// Constraints says that the finding stands where it is said which clients the resource is for.
+	Constraints bool
 	// Resource is the resource that the finding is about; nil means Pass.Resource.
 	Resource *xds.Resource
 	// Message says what is wrong, values quoted, no capital, no full stop.
@@ -108,6 +110,10 @@ func (p *Pass) Report(f Finding) {
 		return
 	}
 	d := r.Diagnostic(p.subCode(f), f.Path, f.Message)
+	if f.Constraints {
+		at := r.ConstraintsAt()
+		d.Position, d.End = at.Position, at.End
+	}
 	d.Severity, d.Help, d.Related = severity, f.Help, f.Related
 	if c := f.Correction; c.Right != "" {
 		d.Help = cmp.Or(d.Help, c.Question())

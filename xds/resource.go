@@ -32,6 +32,9 @@ type Origin interface {
 	// Range is where the value at path stands, or its key where the value stands on the
 	// lines below; where the source has no such field, it is the nearest field around it.
 	Range(path Path) diag.Range
+	// Constraints is where its own wrapper says which clients the resource is for, or else a settings
+	// file around it does.
+	Constraints(own bool) diag.Range
 	// Correct returns the edit that writes the right word at path. It is not ok where the
 	// source has not the wrong word there, and once only.
 	Correct(path Path, c diag.Correction) (edit diag.Edit, ok bool)
@@ -209,6 +212,19 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 // HoldsSecret reports whether the resource may hold secret content, such as a key. It decodes
 // nothing.
 func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.inBrief()&holdsSecrets != 0 }
+
+// ConstraintsAt returns where it is said which clients the resource is for: where it stands itself, if that
+// is nowhere.
+func (r *Resource) ConstraintsAt() diag.Range {
+	own := r.Meta.GetResourceName().GetDynamicParameterConstraints() != nil
+	switch {
+	case r.Origin == nil:
+		return diag.Range{}
+	case r.For.None() && !own:
+		return r.Origin.Range("")
+	}
+	return r.Origin.Constraints(own)
+}
 
 // RoutesOfHost returns the name of the route configuration that a VHDS resource belongs to; empty
 // where its name has no slash. The name is <route configuration>/<virtual host>. The name of a

@@ -12,6 +12,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 )
 
@@ -90,6 +91,8 @@ func readUnsaved(c *cli.Context) (unsaved, error) {
 func (u *unsaved) inTree(o *check.Options) error {
 	switch {
 	case u.path == "":
+	case fspath.Resolve(u.path) == fspath.Resolve(load.ConfigFile(o.Path)):
+		return usagef("--stdin-filename %s is the settings file of the source tree, which is read from the disk: save the file", u.path)
 	case o.Bootstrap != "" && load.Contains(o.Bootstrap, nil, u.path):
 		return usagef("--stdin-filename %s is the file of --bootstrap %s, which is read from the disk: save the file, or give only one of them", u.path, o.Bootstrap)
 	case load.LeftOut(o.Path, o.Ignore, u.path):

@@ -12,6 +12,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/load"
 	"xdspub/pipeline"
 	"xdspub/policy"
 )
@@ -51,11 +52,13 @@ func settingsSchema() schema {
 	for _, name := range changes {
 		rules[name].(schema)["$ref"] = "#/$defs/switch"
 	}
+	files := textOrList(schema{"type": "string", "minLength": 1, "not": schema{"pattern": `^/*$|^/*\.\.?(/|$)|/\.\.?(/|$)|[^/]//+[^/]`}}, 1, "glob patterns of files, by name or, with a /, by path in the tree")
 	properties := schema{
-		rulesSetting: schema{"description": "severities of rules", "type": "object", "properties": rules, "additionalProperties": false},
+		load.WhenSetting: whenSchema(files),
+		rulesSetting:     schema{"description": "severities of rules", "type": "object", "properties": rules, "additionalProperties": false},
 		overridesSetting: schema{"description": "severities of rules in some files; of two about one finding the later one counts", "type": "array", "items": schema{
 			"type": "object", "required": []string{"files", "rules"}, "additionalProperties": false, "properties": schema{
-				"files": textOrList(schema{"type": "string", "minLength": 1, "not": schema{"pattern": `^/*$|^/*\.\.?(/|$)|/\.\.?(/|$)|[^/]//+[^/]`}}, 1, "glob patterns of files, by name or, with a /, by path in the tree"),
+				"files": files,
 				"rules": schema{"description": "severities of rules in these files", "type": "object", "additionalProperties": schema{"$ref": "#/$defs/severity"}, "propertyNames": schema{"$ref": "#/$defs/rule", "not": schema{"enum": changes}}},
 			},
 		}},
@@ -75,6 +78,25 @@ func settingsSchema() schema {
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "settings of xdspub",
 		"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false,
 		"$defs": schema{"rule": schema{"enum": diag.Names(pipeline.RuleCodes())}, "severity": schema{"enum": severities}, "switch": schema{"enum": off}},
+	}
+}
+
+// whenSchema returns that of the clients that files are for.
+func whenSchema(files schema) schema {
+	text := schema{"type": "string", "maxLength": 1024}
+	value := []schema{text, {"type": "array", "items": text, "minItems": 1}}
+	not := schema{"type": "object", "required": []string{"not"}, "additionalProperties": false, "properties": schema{"not": schema{"anyOf": value}}}
+	params := schema{
+		"description": "dynamic parameters: a text, a list of which the value is one, exists, absent, or {not: …}", "type": "object", "minProperties": 1,
+		"propertyNames": schema{"minLength": 1, "maxLength": 1024}, "additionalProperties": schema{"anyOf": append(value, not)},
+	}
+	some := schema{
+		"type": "object", "required": []string{"files", "params"}, "additionalProperties": false,
+		"properties": schema{"files": files, "params": params},
+	}
+	return schema{
+		"description": "the clients that the files of this folder and below are for; in a folder below the root of the tree the only setting",
+		"anyOf":       []schema{params, {"type": "array", "items": some, "minItems": 1}},
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
+
+	"xdspub/load"
 )
 
 // compiled returns the schema of settings files, as a library reads it.
@@ -55,18 +56,19 @@ func bySchema(s *jsonschema.Schema, text string) error {
 // byReader returns what a command says against a settings file, "" where it takes it.
 func byReader(t *testing.T, text string) string {
 	t.Helper()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "settings.yaml")
+	src := t.TempDir()
+	config := load.ConfigFile(src)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	src := filepath.Join(dir, "src")
-	if err := os.Mkdir(src, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	var errs bytes.Buffer
-	if status := run([]string{"xdspub", "validate", "--config", config, src}, io.Discard, &errs); status == exitUsage {
+	var out, errs bytes.Buffer
+	if status := run([]string{"xdspub", "validate", "--config", config, src}, &out, &errs); status == exitUsage {
 		return errs.String()
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.Contains(line, "[invalid-when]") && !strings.Contains(line, "matches no resource file") { // there is none
+			return line
+		}
 	}
 	return ""
 }
@@ -193,8 +195,11 @@ func TestSchemaRefuses(t *testing.T) {
 		"/x", "json", "[json]", "JSON", "all", "none", "any", "3", "inline", "1.40", "1.4", `"1.40"`, "[1.36, 1.38.2]", "1.20", "grpc", "[grpc, envoy-ads]", "weight-sum", "[weight-sum, filter-conflict/lua-two-scripts]",
 		"empty-file", "weight_sum", "socket-kept", "error", "{weight-sum: off}", "{weight-sum: warn}", "{filter-conflict/lua-two-scripts: info}", "{socket-kept: off}", "{socket-kept: info}", "{empty-file: off}", "{weight-sum: [off]}", "{weight-sum: {a: b}}", "{weight-sum: 1}",
 		"[{files: a, rules: {weight-sum: off}}]", "[{files: [a, b/*], rules: {weight-sum: error}}]", "[{files: ../a, rules: {weight-sum: off}}]", "[{files: [], rules: {weight-sum: off}}]", "[{files: a}]", "[{rules: {weight-sum: off}}]", "[{files: a/./b, rules: {weight-sum: off}}]",
-		"[{files: a//b, rules: {weight-sum: off}}]", "[{files: /, rules: {weight-sum: off}}]", "[{files: .., rules: {weight-sum: off}}]", "[{files: /a/, rules: {weight-sum: off}}]", "[{files: a, rules: {socket-kept: off}}]", "[{files: a, rules: {}, more: 1}]", "[{files: a, rules: off}]", "{files: a, rules: {weight-sum: off}}", "[a]"}
-	names := append(flagNames(settingFlags()), rulesSetting, overridesSetting, targetsSetting, "bogus", "dry-run", "config")
+		"[{files: a//b, rules: {weight-sum: off}}]", "[{files: /, rules: {weight-sum: off}}]", "[{files: .., rules: {weight-sum: off}}]", "[{files: /a/, rules: {weight-sum: off}}]", "[{files: a, rules: {socket-kept: off}}]", "[{files: a, rules: {}, more: 1}]", "[{files: a, rules: off}]", "{files: a, rules: {weight-sum: off}}", "[a]",
+		"{a: exists, b: [c, exists], d: {not: [e]}, f: {not: absent}}", "{a: {nto: b}}", "{a: {not: {not: b}}}", "{a: {}}", "{a: []}", "{a: [[b]]}", "{a: yes}", "{a: 1}", "{a: null}", "{a: {not: 1}}", `{"": a}`, "[{files: a, params: {b: c}}]",
+		"[{files: [a, b/*], params: {b: c}}, {files: a, params: {d: [e]}}]", "[{files: ../a, params: {b: c}}]", "[{files: [], params: {b: c}}]", "[{files: a, params: {}}]", "[{files: a, params: {b: c}, more: 1}]", "[{params: {b: c}}]", "[{files: a, params: [b]}]",
+		"{a: " + strings.Repeat("x", 1025) + "}", "{" + strings.Repeat("x", 1025) + ": a}"}
+	names := append(flagNames(settingFlags()), rulesSetting, overridesSetting, targetsSetting, load.WhenSetting, "bogus", "dry-run", "config")
 	random := rand.New(rand.NewPCG(1, 2))
 	refused, taken := 0, 0
 	try := func(text string) {
@@ -210,7 +215,7 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 	for _, value := range values { // all of those for which there are many
-		for _, name := range []string{rulesSetting, overridesSetting, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
+		for _, name := range []string{rulesSetting, overridesSetting, load.WhenSetting, "envoy-version", "ack-quorum", "rescan", "eds", "inotify-budget"} {
 			try(name + ": " + value)
 		}
 	}

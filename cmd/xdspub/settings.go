@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"xdspub/diag"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 )
 
@@ -55,6 +56,12 @@ func settingsFile(c *cli.Context, source string) (values, error) {
 	}
 	flags := settingFlags()
 	for _, s := range list {
+		if s.Key == load.WhenSetting { // a loader reads it
+			if !ofTree && !isOfTree(name, source) {
+				findings = append(findings, diag.Diagnostic{Position: s.Position, Message: "when is about the files around it: move it from the file of --config to the xdspub.yaml of the source tree"})
+			}
+			continue
+		}
 		if slices.Contains(withoutFlag, s.Key) {
 			x, wrong := settingWithoutFlag(s, filepath.Dir(name), ofTree)
 			findings = append(findings, wrong...)
@@ -86,7 +93,7 @@ func settingsFile(c *cli.Context, source string) (values, error) {
 }
 
 // withoutFlag are the settings that no flag has.
-var withoutFlag = []string{rulesSetting, overridesSetting, targetsSetting}
+var withoutFlag = []string{rulesSetting, overridesSetting, targetsSetting, load.WhenSetting}
 
 // settingWithoutFlag reads one of these. It returns what is wrong in it.
 func settingWithoutFlag(s load.Setting, dir string, ofTree bool) (any, diag.List) {
@@ -94,6 +101,11 @@ func settingWithoutFlag(s load.Setting, dir string, ofTree bool) (any, diag.List
 		return readTargets(s, dir, ofTree)
 	}
 	return severities(s)
+}
+
+// isOfTree reports whether the file of --config is the tree's own settings file, which the loader reads too.
+func isOfTree(name, source string) bool {
+	return fspath.Resolve(name) == fspath.Resolve(load.ConfigFile(source)) && load.Contains(source, nil, name)
 }
 
 // settingFlags are the flags that a settings file can set: all but config itself.

@@ -174,7 +174,7 @@ func (e *example) prune(n *yaml.Node) error {
 		entry = 2
 	}
 	for i := len(n.Content) - entry; i >= 0; i -= entry {
-		if n.Kind != yaml.DocumentNode {
+		if n.Kind != yaml.DocumentNode && !isVariantName(n, i) {
 			all := n.Content
 			n.Content = slices.Delete(slices.Clone(all), i, i+entry)
 			if still, err := e.still(); err != nil {
@@ -189,6 +189,13 @@ func (e *example) prune(n *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// isVariantName reports whether an entry is the name beside the constraints of a variant: nothing goes by
+// it, and a person would write it.
+func isVariantName(n *yaml.Node, i int) bool {
+	return n.Kind == yaml.MappingNode && n.Content[i].Value == "name" &&
+		slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Value == "dynamic_parameter_constraints" })
 }
 
 // still reports whether the tree gives the finding as yet, and none that was not

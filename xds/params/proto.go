@@ -1,6 +1,7 @@
 package params
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -38,6 +39,36 @@ func Parse(m *discoveryv3.DynamicParameterConstraints) (Constraints, error) {
 	return p.parse(m, "", maxDepth)
 }
 
+// CheckKey returns an error for a key that is empty or too long.
+func CheckKey(key string) error {
+	if key == "" {
+		return errors.New("a constraint needs a key")
+	}
+	return checkText("key", key)
+}
+
+// CheckValue returns an error for a value that is too long.
+func CheckValue(value string) error { return checkText("value", value) }
+
+func checkText(noun, text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("a %s has at most %d bytes, and this one %d", noun, maxText, len(text))
+	}
+	return nil
+}
+
+// Check returns an error where c, which was joined of others, has more parts than one message may have.
+func (c Constraints) Check() error {
+	parts := 0
+	c.each(func(Constraints) { parts++ })
+	if parts > maxParts {
+		return errTooManyParts
+	}
+	return nil
+}
+
+var errTooManyParts = fmt.Errorf("the constraints have more than %d parts", maxParts)
+
 // parser counts the parts that may still come.
 type parser struct{ parts int }
 
@@ -45,7 +76,7 @@ func (p *parser) parse(m *discoveryv3.DynamicParameterConstraints, path string, 
 	p.parts--
 	switch {
 	case p.parts < 0:
-		return Constraints{}, &InvalidError{path, fmt.Sprintf("the constraints have more than %d parts", maxParts)}
+		return Constraints{}, &InvalidError{path, errTooManyParts.Error()}
 	case depth == 0:
 		return Constraints{}, &InvalidError{path, fmt.Sprintf("constraints are nested deeper than %d", maxDepth)}
 	}
@@ -78,13 +109,14 @@ func (p *parser) list(m *discoveryv3.DynamicParameterConstraints_ConstraintList,
 
 func single(m *discoveryv3.DynamicParameterConstraints_SingleConstraint, path string) (Constraints, error) {
 	key, is := m.GetKey(), m.GetValue()
-	switch {
-	case key == "":
-		return Constraints{}, &InvalidError{path, "a constraint needs a key"}
-	case len(key) > maxText:
-		return Constraints{}, &InvalidError{field(path, "key"), fmt.Sprintf("a key has at most %d bytes, and this one %d", maxText, len(key))}
-	case len(is) > maxText:
-		return Constraints{}, &InvalidError{field(path, "value"), fmt.Sprintf("a value has at most %d bytes, and this one %d", maxText, len(is))}
+	if err := CheckKey(key); err != nil {
+		if key != "" {
+			path = field(path, "key")
+		}
+		return Constraints{}, &InvalidError{path, err.Error()}
+	}
+	if err := CheckValue(is); err != nil {
+		return Constraints{}, &InvalidError{field(path, "value"), err.Error()}
 	}
 	switch m.GetConstraintType().(type) {
 	case *discoveryv3.DynamicParameterConstraints_SingleConstraint_Value:

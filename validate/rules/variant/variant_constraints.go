@@ -25,7 +25,7 @@ sent; one for all is better written without constraints.`,
 		if c.None() {
 			return
 		}
-		f := validate.Finding{Path: at}
+		f := validate.Finding{Constraints: true}
 		space := params.NewSpace(c)
 		switch set := space.Of(c); {
 		case space.Err() != nil: // variant-overlap

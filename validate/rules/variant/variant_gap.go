@@ -29,7 +29,7 @@ not the key at all, count as well: the message shows one. Ignore the finding if 
 		}
 		if example, gap := space.Example(space.Minus(params.All, covered)); gap {
 			p.Report(validate.Finding{
-				Path: at, Message: fmt.Sprintf("no variant of %s is for a client with %s", p.Resource.Key, example),
+				Constraints: true, Message: fmt.Sprintf("no variant of %s is for a client with %s", p.Resource.Key, example),
 				Help: "add a variant for it, or widen the constraints of one",
 			})
 		}

@@ -24,7 +24,7 @@ these keys. Where a variant does not care about a key, let it say both: the key 
 		was, is := first.For.Keys(), p.Resource.For.Keys()
 		if !slices.Equal(was, is) {
 			p.Report(validate.Finding{
-				Path: at, Message: fmt.Sprintf("a variant of %s names %s, another %s", p.Resource.Key, keys(is), keys(was)),
+				Constraints: true, Message: fmt.Sprintf("a variant of %s names %s, another %s", p.Resource.Key, keys(is), keys(was)),
 				Help: "name the same keys in all variants", Related: other(first, "the other variant"),
 			})
 		}

@@ -28,7 +28,7 @@ a new key yet, let the constraints of the variant for them say so: not (key exis
 			for j, first := range namesakes[:i] {
 				if example, both := space.Example(space.And(sets[i], sets[j])); both {
 					p.Report(validate.Finding{
-						Path: at, Resource: r, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
+						Constraints: true, Resource: r, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
 						Help: "change the constraints of one, so that no client matches both", Related: other(first, "the other variant"),
 					})
 					break

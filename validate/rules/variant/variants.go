@@ -3,13 +3,9 @@ package variant
 import (
 	"xdspub/diag"
 	"xdspub/validate"
-	"xdspub/validate/facts"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
-
-// at is where the constraints of a variant stand: those of its wrapper, above the resource.
-const at = xds.Path("")
 
 // spaceOf returns the parameters that variants tell apart, and the set of each of them.
 func spaceOf(variants []*xds.Resource) (space *params.Space, sets []params.Set) {
@@ -34,14 +30,16 @@ func varies(namesakes []*xds.Resource) bool {
 	return false
 }
 
-// other returns the place of another variant.
-func other(r *xds.Resource, message string) []diag.Related { return facts.Related(r, at, message) }
+// other returns the place of another variant: where it says which clients it is for.
+func other(r *xds.Resource, message string) []diag.Related {
+	return []diag.Related{{Position: r.ConstraintsAt().Position, Message: message}}
+}
 
 // tooComplex reports that nobody can say which clients the variants are for.
 func tooComplex(p *validate.LookupPass, space *params.Space) bool {
 	if space.Err() == nil {
 		return false
 	}
-	p.Report(validate.Finding{Path: at, Error: true, Message: "nobody can say which clients the variants of " + p.Resource.Key.String() + " are for: " + space.Err().Error(), Help: "use fewer keys in one resource"})
+	p.Report(validate.Finding{Constraints: true, Error: true, Message: "nobody can say which clients the variants of " + p.Resource.Key.String() + " are for: " + space.Err().Error(), Help: "use fewer keys in one resource"})
 	return true
 }

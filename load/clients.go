@@ -1,0 +1,229 @@
+package load
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"xdspub/diag"
+	"xdspub/internal/fspath"
+	"xdspub/xds/params"
+)
+
+// clients are those that a file is for, by the settings files around it. Files share them; they don't
+// change.
+type clients struct {
+	params.Constraints
+	// at is where the innermost of the settings files says it.
+	at diag.Range
+}
+
+// equal reports whether two files are for the same clients, and it is said at the same place.
+func (c *clients) equal(other *clients) bool {
+	if c == nil || other == nil || c == other {
+		return c == other
+	}
+	return c.at == other.at && c.Constraints.Equal(other.Constraints)
+}
+
+// and returns those of whom a rule is as well. c may be nil, for any client.
+func (c *clients) and(r whenRule) *clients {
+	if c == nil {
+		return &clients{r.Constraints, r.at}
+	}
+	return &clients{params.And(c.Constraints, r.Constraints), r.at}
+}
+
+// What the settings files of a tree may say together. A folder joins what those around it say, so that a
+// few bytes could make many.
+const (
+	maxFilePatterns = 100      // that are about the files of a folder
+	maxWhenText     = 64 << 20 // bytes of the constraints of all folders
+)
+
+// whens are what the settings files of a tree say about the files around them.
+type whens struct {
+	root string
+	of   map[string]*file       // the settings files with rules, by folder
+	in   map[string]*folderWhen // what is said about the files of a folder, as far as somebody asked
+	text int                    // bytes of the constraints in it
+	// wrong is what several settings files say and can't be joined: then nobody knows the clients of
+	// some files.
+	wrong diag.List
+	// matched has, for the pattern at a place, a file that it matched.
+	matched map[diag.Position]string
+}
+
+// folderWhen is what is said about the files of a folder.
+type folderWhen struct {
+	all  *clients            // nil for any client
+	some []someWhen          // rules about some files, those of the outermost folder first
+	made map[string]*clients // all, and some of some, by the numbers of these
+}
+
+// someWhen is a whenRule about some files below a folder.
+type someWhen struct {
+	dir string
+	whenRule
+}
+
+// newWhens returns what the settings files of a tree say, which stand in the order of their paths.
+func newWhens(root string, settings []*file) *whens {
+	w := &whens{root: filepath.Clean(root), of: make(map[string]*file), in: make(map[string]*folderWhen), matched: make(map[diag.Position]string)}
+	for _, f := range settings {
+		if len(f.when) > 0 {
+			w.of[filepath.Dir(f.source.name)] = f
+		}
+	}
+	for _, f := range settings {
+		w.folder(filepath.Dir(f.source.name))
+	}
+	return w
+}
+
+// full reports whether there are so many constraints that some were left out.
+func (w *whens) full() bool { return w.text > maxWhenText }
+
+// isUnknown reports whether nobody knows the clients of some files.
+func (w *whens) isUnknown() bool { return w != nil && (len(w.wrong) > 0 || w.full()) }
+
+// clients returns those of the file at a path; nil for any.
+func (w *whens) clients(path string) *clients {
+	if len(w.of) == 0 {
+		return nil
+	}
+	in := w.folder(filepath.Dir(path))
+	is, numbers := in.all, ""
+	var rules []whenRule
+	for i, s := range in.some {
+		if s.covers(path) {
+			rules = append(rules, s.whenRule)
+			numbers += fmt.Sprint(i, " ")
+		}
+	}
+	if made := in.made[numbers]; made != nil || len(rules) == 0 {
+		return made
+	}
+	if w.full() {
+		return in.all
+	}
+	for _, r := range rules {
+		is = is.and(r)
+	}
+	w.text += len(is.String())
+	in.made[numbers] = is
+	return is
+}
+
+func (s *someWhen) covers(path string) bool {
+	below, err := filepath.Rel(s.dir, path)
+	return err == nil && slices.ContainsFunc(s.files, func(p filePattern) bool { return fspath.Matches(p.pattern, below) })
+}
+
+// folder returns what is said about the files of a folder.
+func (w *whens) folder(dir string) *folderWhen {
+	if is := w.in[dir]; is != nil {
+		return is
+	}
+	is := &folderWhen{}
+	if parent := filepath.Dir(dir); dir != w.root && dir != parent {
+		is = w.folder(parent)
+	}
+	is = &folderWhen{is.all, slices.Clip(is.some), make(map[string]*clients)}
+	if f := w.of[dir]; f != nil {
+		w.add(is, dir, f)
+	}
+	is.made[""] = is.all
+	w.in[dir] = is
+	return is
+}
+
+// add adds what a settings file says to what those around it say about the files of its folder.
+func (w *whens) add(is *folderWhen, dir string, f *file) {
+	if w.full() {
+		return
+	}
+	var all []params.Constraints
+	patterns := 0
+	if is.all != nil {
+		all = append(all, is.all.Constraints)
+	}
+	for _, s := range is.some {
+		all = append(all, s.Constraints)
+		patterns += len(s.files)
+	}
+	for _, r := range f.when {
+		all = append(all, r.Constraints)
+		patterns += len(r.files)
+	}
+	wrong := ""
+	switch err := params.And(all...).Check(); {
+	case err != nil:
+		wrong = err.Error() + ", with those of the folders around it"
+	case patterns > maxFilePatterns:
+		wrong = fmt.Sprintf("there are more than %d patterns of files, with those of the folders around it", maxFilePatterns)
+	}
+	if wrong != "" {
+		w.wrong = append(w.wrong, f.source.finding(codeInvalidWhen, f.when[0].at, wrong, "say less in it, or in the folders around it"))
+		return
+	}
+	for _, r := range f.when {
+		if r.files != nil {
+			is.some = append(is.some, someWhen{dir, r})
+			continue
+		}
+		is.all = is.all.and(r)
+		w.text += len(is.all.String())
+	}
+}
+
+// findings says what is wrong in several settings files together, and which of their patterns match none
+// of the files of the tree, which stand in the order of their paths.
+func (w *whens) findings(files []*file) diag.List {
+	if w == nil {
+		return nil
+	}
+	list := slices.Clone(w.wrong)
+	if w.full() {
+		list = append(list, diag.Diagnostic{
+			Code: codeInvalidWhen.Name, Position: diag.Position{File: w.root},
+			Message: fmt.Sprintf("the constraints of the folders of the source tree have more than %d bytes together", maxWhenText), Help: "say less in xdspub.yaml",
+		})
+	}
+	for dir, f := range w.of {
+		for _, r := range f.when {
+			for _, p := range r.files {
+				if !w.matches(p, dir, files) {
+					list = append(list, f.source.finding(codeInvalidWhen, p.at, fmt.Sprintf("%q matches no resource file of %s", shorten(p.pattern), dir),
+						"a pattern without a slash is compared with names, one with a slash with paths below the folder of the settings file"))
+				}
+			}
+		}
+	}
+	return list.Sort()
+}
+
+// matches reports whether a pattern matches a resource file below a folder. It remembers one that it does,
+// and looks there first.
+func (w *whens) matches(p filePattern, dir string, files []*file) bool {
+	if i, is := searchFile(files, w.matched[p.at.Position]); is && files[i].count() > 0 {
+		return true
+	}
+	inside := strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator)
+	if dir == "." {
+		inside = ""
+	}
+	i, _ := searchFile(files, inside)
+	for _, f := range files[i:] {
+		below, is := strings.CutPrefix(f.source.name, inside)
+		if !is {
+			return false
+		}
+		if f.count() > 0 && fspath.Matches(p.pattern, below) {
+			w.matched[p.at.Position] = f.source.name
+			return true
+		}
+	}
+	return false
+}

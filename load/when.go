@@ -1,0 +1,303 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"xdspub/diag"
+	"xdspub/xds/params"
+)
+
+// WhenSetting is the key of a settings file that says which clients the files around it are for. It
+// is the only one that counts in the settings file of a folder below the root.
+const WhenSetting = "when"
+
+// whenRule says which clients some files are for.
+type whenRule struct {
+	params.Constraints
+	// at is where that stands.
+	at diag.Range
+	// files are glob patterns of the files that it is about; nil for all in the folder and below it.
+	files []filePattern
+}
+
+// filePattern is a glob pattern of the files of a whenRule.
+type filePattern struct {
+	pattern string
+	at      diag.Range
+}
+
+const (
+	whenForms  = "a value is a text, a list of texts, exists, absent, or {not: …} of these"
+	whenIsFor  = "when has the parameters of the clients, such as {env: prod}, or a list such as [{files: canary-*.yaml, params: {canary: exists}}]"
+	onlyWhen   = "the settings file of a folder below the root holds nothing but when"
+	whenInRoot = "move it to the xdspub.yaml at the root of the source tree"
+)
+
+// settings reads what a settings file of the tree says about the files around it. What else the one at the
+// root says is for others.
+func (d *decoder) settings() {
+	s := d.file.source
+	doc, members, ok := d.settingsDocument()
+	if !ok {
+		d.file.clientsUnknown = true
+		return
+	}
+	w := whenReader{decoder: d, doc: doc}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if at := []string{name}; name != WhenSetting && !d.tree.isRoot(s.name) {
+			w.unknown(at, fmt.Sprintf("%s, and here is %s", onlyWhen, doc.written(at, true, name)), whenInRoot, WhenSetting)
+		}
+	}
+	if raw, ok := members[WhenSetting]; ok {
+		d.file.when = w.rules(raw)
+	}
+	d.file.clientsUnknown = w.wrong
+	d.file.ignores = s.ignoreComments(nil)
+}
+
+// written returns a key or a value as the source has it, such as yes where it means true.
+func (doc *document) written(tokens []string, key bool, means string) string {
+	if l, ok := doc.literalAt(tokens, key); ok {
+		means = string(doc.text[l.from:l.to])
+	}
+	return shorten(means)
+}
+
+// whenReader reads the value of when.
+type whenReader struct {
+	*decoder
+	doc   *document
+	wrong bool // something was reported
+}
+
+// fail reports what is wrong at a path, or, where key is set, with the key there.
+func (w *whenReader) fail(tokens []string, key bool, message, help string) {
+	w.correct(tokens, key, message, help, diag.Correction{})
+}
+
+func (w *whenReader) correct(tokens []string, key bool, message, help string, c diag.Correction) {
+	w.wrong = true
+	f := w.doc.source.finding(codeInvalidWhen, w.doc.rangeOf(tokens, key), message, help)
+	w.doc.fix(&f, tokens, key, c)
+	w.report(f)
+}
+
+// unknown reports a key that is none of some names.
+func (w *whenReader) unknown(at []string, message, help string, names ...string) {
+	c := diag.Correction{Wrong: at[len(at)-1]}
+	if c.Right = diag.NewCandidates(names).Nearest(c.Wrong); c.Right != "" {
+		help = fmt.Sprintf("did you mean %s?", c.Right)
+	}
+	w.correct(at, true, message, help, c)
+}
+
+// rules reads both forms: the constraints of all files, or a list of those of some.
+func (w *whenReader) rules(raw json.RawMessage) (rules []whenRule) {
+	at := []string{WhenSetting}
+	switch jsontext.Value(raw).Kind() {
+	case '{':
+		if c, ok := w.constraints(at, raw); ok {
+			rules = append(rules, whenRule{Constraints: c, at: w.doc.rangeOf(at, true)})
+		}
+	case '[':
+		items, _ := listOf(raw)
+		if len(items) == 0 {
+			w.fail(at, true, "when is an empty list, which says nothing", "remove it, or list files and the parameters of their clients")
+		}
+		for i, item := range items {
+			if r, ok := w.some(w.element(at, i), item); ok {
+				rules = append(rules, r)
+			}
+		}
+	default:
+		w.fail(at, true, "when is "+KindOfJSON(raw), whenIsFor)
+	}
+	return rules
+}
+
+func (w *whenReader) element(tokens []string, i int) []string {
+	return append(slices.Clip(tokens), fmt.Sprint(i))
+}
+
+// some reads an element of the list: files, and the constraints of these.
+func (w *whenReader) some(at []string, raw json.RawMessage) (r whenRule, ok bool) {
+	if !beginsWith(raw, '{') {
+		w.fail(at, false, "an element of when has files and params, and this is "+KindOfJSON(raw), whenIsFor)
+		return r, false
+	}
+	members, _ := objectOf(raw)
+	ok = true
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		part := append(slices.Clip(at), name)
+		is := true
+		switch name {
+		case "files":
+			r.files, is = w.patterns(part, members[name])
+		case "params":
+			r.at = w.doc.rangeOf(part, true)
+			r.Constraints, is = w.object(part, members[name])
+		default:
+			is = false
+			w.unknown(part, fmt.Sprintf("an element of when has no %q", shorten(name)), "an element of when has files and params", "files", "params")
+		}
+		ok = ok && is
+	}
+	for _, name := range []string{"files", "params"} {
+		if _, has := members[name]; !has && ok {
+			w.fail(at, false, "an element of when needs "+name, whenIsFor)
+			ok = false
+		}
+	}
+	return r, ok
+}
+
+// patterns reads the glob patterns of files.
+func (w *whenReader) patterns(at []string, raw json.RawMessage) (patterns []filePattern, ok bool) {
+	items, isList := listOf(raw)
+	if !isList {
+		items = []json.RawMessage{raw}
+	}
+	if len(items) == 0 {
+		w.fail(at, true, "files is a glob pattern, or a list of them", "")
+		return nil, false
+	}
+	for i, item := range items {
+		part := at
+		if isList {
+			part = w.element(at, i)
+		}
+		if !beginsWith(item, '"') {
+			w.fail(part, !isList, "files is a glob pattern, or a list of them, and this is "+KindOfJSON(item), "")
+			return nil, false
+		}
+		pattern := stringOf(item)
+		if wrong := wrongPattern(pattern); wrong != "" {
+			w.fail(part, false, fmt.Sprintf("invalid files %q: %s", shorten(pattern), wrong), "")
+			return nil, false
+		}
+		patterns = append(patterns, filePattern{pattern, w.doc.rangeOf(part, false)})
+	}
+	return patterns, true
+}
+
+// wrongPattern says why a glob pattern matches nothing.
+func wrongPattern(pattern string) string {
+	below := strings.Trim(pattern, "/") // as it is matched
+	_, err := path.Match(below, "")
+	switch {
+	case err != nil || below == "":
+		return "write a glob pattern such as canary.yaml or canary/*"
+	case path.Clean(below) != below || below == ".." || strings.HasPrefix(below, "../"):
+		return "it matches nothing, since it is compared with paths below the folder of the settings file, which have no . and no .."
+	}
+	return ""
+}
+
+// object is constraints for what may be something else.
+func (w *whenReader) object(at []string, raw json.RawMessage) (params.Constraints, bool) {
+	if !beginsWith(raw, '{') {
+		w.fail(at, true, "params has the parameters of the clients, such as {env: prod}, and this is "+KindOfJSON(raw), "")
+		return params.Constraints{}, false
+	}
+	return w.constraints(at, raw)
+}
+
+// constraints reads a mapping of keys to what their values are.
+func (w *whenReader) constraints(at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
+	members, _ := objectOf(raw)
+	if len(members) == 0 {
+		w.fail(at, true, at[len(at)-1]+" is empty, which says nothing", "remove it, or write the parameters of the clients, such as {env: prod}")
+		return c, false
+	}
+	ok = true
+	var all []params.Constraints
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		part := append(slices.Clip(at), key)
+		if err := params.CheckKey(key); err != nil {
+			w.fail(part, true, err.Error(), "")
+			ok = false
+			continue
+		}
+		c, is := w.form(key, part, members[key])
+		all, ok = append(all, c), ok && is
+	}
+	c = params.And(all...)
+	if err := c.Check(); err != nil && ok {
+		w.fail(at, true, err.Error(), "")
+		ok = false
+	}
+	return c, ok
+}
+
+// form reads what the value of a key is.
+func (w *whenReader) form(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
+	if !beginsWith(raw, '{') {
+		return w.value(key, at, raw)
+	}
+	members, _ := objectOf(raw)
+	if len(members) == 0 {
+		w.fail(at, true, fmt.Sprintf("the value of %q is an empty mapping", key), whenForms)
+		return c, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name != "not" {
+			w.unknown(append(slices.Clip(at), name), fmt.Sprintf("the value of %q has no form %q", key, shorten(name)), whenForms, "not")
+			return c, false
+		}
+	}
+	c, ok = w.value(key, append(slices.Clip(at), "not"), members["not"])
+	return params.Not(c), ok
+}
+
+// value reads a text, or a list of which the value is one.
+func (w *whenReader) value(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
+	if text := stringOf(raw); beginsWith(raw, '"') && text == "exists" {
+		return params.Exists(key), true
+	} else if beginsWith(raw, '"') && text == "absent" {
+		return params.Not(params.Exists(key)), true
+	}
+	items, isList := listOf(raw)
+	if !isList || isNullText(raw) {
+		return w.text(key, at, raw)
+	}
+	if len(items) == 0 {
+		w.fail(at, true, fmt.Sprintf("the list of values of %q is empty: no client has one of them", key), whenForms)
+		return c, false
+	}
+	var any []params.Constraints
+	ok = true
+	for i, item := range items {
+		c, is := w.text(key, w.element(at, i), item)
+		any, ok = append(any, c), ok && is
+	}
+	return params.Or(any...), ok
+}
+
+// text reads one value of a key.
+func (w *whenReader) text(key string, at []string, raw json.RawMessage) (c params.Constraints, ok bool) {
+	switch jsontext.Value(raw).Kind() {
+	case '"':
+		is := stringOf(raw)
+		if err := params.CheckValue(is); err != nil {
+			w.fail(at, false, err.Error(), "")
+			return c, false
+		}
+		return params.Value(key, is), true
+	case '0', 't', 'f':
+		written := w.doc.written(at, false, string(raw))
+		quoted := diag.Correction{Wrong: written, Right: written}
+		w.correct(at, false, fmt.Sprintf("a value of %q is %s, and parameters are text", key, KindOfJSON(raw)), quoted.Question(), quoted)
+	case 'n':
+		w.fail(at, true, fmt.Sprintf("%q has no value", key), whenForms)
+	default:
+		w.fail(at, false, fmt.Sprintf("a value of %q is %s", key, KindOfJSON(raw)), whenForms)
+	}
+	return c, false
+}
