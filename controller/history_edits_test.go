@@ -21,10 +21,10 @@ import (
 	"xdspub/load"
 )
 
-// filled is a slot with its variant.
+// filled is a slot with its content.
 type filled struct {
 	slot
-	variant int
+	content int
 }
 
 // sourceTree is a source tree that is edited at random.
@@ -73,7 +73,7 @@ func (tree *sourceTree) edit() {
 	case n < 14:
 		tree.vary(one(tree.random, fileNames))
 	case n < 16: // it may stand elsewhere, too
-		tree.add(one(tree.random, slots), tree.random.IntN(variants), one(tree.random, fileNames), false)
+		tree.add(one(tree.random, slots), tree.random.IntN(contents), one(tree.random, fileNames), false)
 	case n < 19:
 		tree.drop(one(tree.random, slots))
 	case n < 20: // something may need it
@@ -106,8 +106,8 @@ func (tree *sourceTree) edit() {
 func (tree *sourceTree) vary(name string) {
 	if list := tree.files[name]; len(list) > 0 {
 		f := &list[tree.random.IntN(len(list))]
-		f.variant = (f.variant + one(tree.random, []int{1, 3, 6, 7, 15, 18, 30})) % variants
-		tree.need(f.slot, f.variant, name)
+		f.content = (f.content + one(tree.random, []int{1, 3, 6, 7, 15, 18, 30})) % contents
+		tree.need(f.slot, f.content, name)
 		tree.save(name)
 	}
 }
@@ -127,23 +127,26 @@ func (tree *sourceTree) put() {
 		name = was
 	}
 	tree.leave(s)
-	tree.add(s, tree.random.IntN(variants), name, true)
+	tree.add(s, tree.random.IntN(contents), name, true)
 }
 
-func (tree *sourceTree) add(s slot, variant int, name string, needs bool) {
-	tree.files[name] = append(tree.files[name], filled{s, variant})
+func (tree *sourceTree) add(s slot, content int, name string, needs bool) {
+	tree.files[name] = append(tree.files[name], filled{s, content})
 	if needs {
-		tree.need(s, variant, name)
+		tree.need(s, content, name)
 	}
 	tree.save(name)
 }
 
-// need adds what a slot needs and no file has.
-func (tree *sourceTree) need(s slot, variant int, name string) {
-	_, needs := s.text(variant)
+// need adds what a slot needs and no file has. What stands in a hidden file needs nothing.
+func (tree *sourceTree) need(s slot, content int, name string) {
+	if tree.where(s) == "" {
+		return
+	}
+	_, needs := s.text(content)
 	for _, n := range needs {
 		if tree.where(n) == "" {
-			tree.add(n, tree.random.IntN(variants), name, true)
+			tree.add(n, tree.random.IntN(contents), name, true)
 		}
 	}
 }
@@ -169,7 +172,7 @@ func (tree *sourceTree) drop(s slot) {
 	tree.leave(s)
 	for _, name := range slices.Sorted(maps.Keys(tree.files)) {
 		for _, f := range slices.Clone(tree.files[name]) {
-			if _, needs := f.text(f.variant); slices.Contains(needs, s) {
+			if _, needs := f.text(f.content); slices.Contains(needs, s) {
 				tree.drop(f.slot)
 			}
 		}
@@ -231,7 +234,7 @@ func (tree *sourceTree) heal() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree.files)) {
 		for _, f := range slices.Clone(tree.files[name]) {
-			tree.need(f.slot, f.variant, name)
+			tree.need(f.slot, f.content, name)
 		}
 		if data, err := os.ReadFile(tree.path(name)); err != nil || !bytes.Equal(data, tree.meant(name)) {
 			tree.save(name)
@@ -256,7 +259,7 @@ func (tree *sourceTree) save(name string) {
 func (tree *sourceTree) meant(name string) []byte {
 	var texts []string
 	for _, f := range tree.files[name] {
-		text, _ := f.text(f.variant)
+		text, _ := f.text(f.content)
 		texts = append(texts, text)
 	}
 	yaml := []byte(strings.Join(texts, "\n---\n"))

@@ -32,6 +32,7 @@ import (
 	"xdspub/render"
 	"xdspub/watch"
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // TestWatchHistories plays random histories of a watch: edits of its source tree, of its settings
@@ -66,17 +67,20 @@ func TestWatchHistories(t *testing.T) {
 		goOn, seeds = func(int) bool { return time.Now().Before(end) }, rand.Uint64
 	}
 	t.Cleanup(func() {
-		t.Log(planned.seen)
+		t.Log(happened.seen)
 		for _, typ := range xds.Types {
 			for _, kind := range []string{" added", " removed", " edited"} {
-				if planned.seen[typ.API+kind] == 0 {
+				if happened.seen[typ.API+kind] == 0 {
 					t.Errorf("no %s was %s", typ.Noun, kind)
 				}
 			}
 		}
-		for _, what := range []string{"trim", "change after a trim"} {
-			if planned.seen[what] == 0 {
-				t.Errorf("no history has a %s", what)
+		for _, what := range []string{
+			string(Published), string(Invalid), string(Held), string(RefusedByEnvoy),
+			wasDrained, wasInterrupted, wasRestarted, wasTrimmed, wasChangedAfterTrim, hadVariants,
+		} {
+			if happened.seen[what] == 0 {
+				t.Errorf("no history has: %s", what)
 			}
 		}
 	})
@@ -99,7 +103,7 @@ func TestWatchHistories(t *testing.T) {
 }
 
 const (
-	histories = 60 // of each run of the tests: a minute of CPU
+	histories = 44 // of each run of the tests: half a minute of CPU
 	atATime   = 4
 )
 
@@ -169,6 +173,7 @@ func (h *history) configure() {
 	h.o.Source.AllowEmpty = h.random.IntN(2) == 0
 	h.o.WarningsAsErrors = h.random.IntN(20) == 0
 	h.o.Source.Disable = one(h.random, [][]string{{"bad-trusted-ca"}, {"bad-trusted-ca", "orphan-endpoints"}}) // no certificates are at hand
+	h.o.Source.Client = one(h.random, []params.Parameters{nil, {}, {"env": "prod"}, {"env": "test"}})
 	h.edited = true
 }
 
@@ -227,6 +232,7 @@ func (h *history) next() {
 	case n < 7:
 		h.configure()
 		if n == 6 {
+			happened.add(wasRestarted)
 			h.stop()
 			h.start()
 			reason = starting
@@ -271,6 +277,7 @@ func (h *history) harm() {
 	}
 	file := filepath.Join(out, one(h.random, files))
 	h.damaged = true
+	h.said = append(h.said, "by hand: "+strings.TrimPrefix(file, out+"/"))
 	switch h.random.IntN(5) {
 	case 0:
 		h.tree.must(os.RemoveAll(out))
@@ -303,8 +310,7 @@ func (h *history) end() {
 	if diff := cmp.Diff(before, h.contents(h.w.options.Out)); diff != "" {
 		h.t.Errorf("nothing changed, and something moved (-before +after):\n%s", diff)
 	}
-	m, err := publish.ReadManifest(h.w.options.Out)
-	h.tree.must(err)
+	m := h.record()
 	if len(m.Retired) > 0 {
 		h.t.Errorf("%v are not trimmed", m.Retired)
 	}
@@ -334,6 +340,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 	h.w.unread = h.w.unread.And(watch.Changes{Paths: changed})
 	before, retry, waiting := h.w.settled, h.w.retry, h.retiredClusters()
 	got := h.warm(reason, a)
+	h.said = append(h.said, fmt.Sprintf("\t%s %s", got.Result.Outcome, got.Error))
 	want := h.cold(copied, reason, a, retry)
 	ended := a.ends >= 0 && got.Error != ""
 	switch {
@@ -345,16 +352,20 @@ func (h *history) turn(reason string, a answers) control.Result {
 	if before != nil && h.w.settled != nil {
 		compareDelta(h.t, before, h.w.settled)
 		if changes, ok := h.w.settled.ChangesSince(before); ok && reason == string(watch.Change) {
-			planned.count(changes)
+			happened.count(changes)
 			if h.trimmed {
-				planned.add("change after a trim")
+				happened.add(wasChangedAfterTrim)
 			}
 		}
 	}
 	if h.trimmed = reason == trimming && before != nil && h.w.settled != nil && h.retiredClusters() < waiting; h.trimmed {
-		planned.add("trim")
+		happened.add(wasTrimmed)
+	}
+	if len(h.record().DrainingWatches) > 0 {
+		happened.add(wasDrained)
 	}
 	if ended {
+		happened.add(wasInterrupted)
 		h.stop()
 		h.start()
 		return h.turn(starting, noAnswers)
@@ -362,16 +373,25 @@ func (h *history) turn(reason string, a answers) control.Result {
 	return got.Result
 }
 
-// planned counts the changes of resources that the histories of a process have published by what is
-// known of the plan before, by type and kind, and the trims by that.
-var planned changes
+// happened counts what the histories of a process have: the changes of resources that were published
+// by what is known of the plan before, by type and kind, the verdicts, and the events below.
+var happened events
 
-type changes struct {
+type events struct {
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-func (c *changes) add(what string) {
+const (
+	wasDrained          = "a listener drains"
+	wasInterrupted      = "interruption"
+	wasRestarted        = "restart"
+	wasTrimmed          = "trim"
+	wasChangedAfterTrim = "change after a trim"
+	hadVariants         = "published of a tree with variants"
+)
+
+func (c *events) add(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
@@ -380,7 +400,7 @@ func (c *changes) add(what string) {
 	c.seen[what]++
 }
 
-func (c *changes) count(list []xds.Edited) {
+func (c *events) count(list []xds.Edited) {
 	for _, e := range list {
 		kind := "edited"
 		switch {
@@ -396,14 +416,20 @@ func (c *changes) count(list []xds.Edited) {
 // retiredClusters counts the published clusters that wait for their trim.
 func (h *history) retiredClusters() (n int) {
 	h.t.Helper()
-	m, err := publish.ReadManifest(h.w.options.Out)
-	h.tree.must(err)
-	for _, g := range m.Retired {
+	for _, g := range h.record().Retired {
 		if g.Cluster != "" {
 			n++
 		}
 	}
 	return n
+}
+
+// record returns the record of the output directory.
+func (h *history) record() publish.Manifest {
+	h.t.Helper()
+	m, err := publish.ReadManifest(h.w.options.Out)
+	h.tree.must(err)
+	return m
 }
 
 // copy replaces the output directory to by a copy of another.
@@ -513,6 +539,9 @@ func (s *seen) pass(ctx context.Context, c *Controller, reason string) error {
 		s.Result = resultOf(o)
 		if err != nil {
 			return err
+		}
+		if happened.add(string(o.Verdict)); o.Verdict == Published && checked.Variants.Varies() {
+			happened.add(hadVariants)
 		}
 	} else if err := c.Open(); err != nil {
 		return err

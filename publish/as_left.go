@@ -33,6 +33,9 @@ func (d *Dir) AsLeft() bool {
 	slices.Sort(now.listed)
 	same := slices.Equal(now.listed, r.listed) && maps.Equal(now.others, r.others)
 	r.others = now.others
+	if same {
+		r.since = 0 // all that is known was found
+	}
 	return same
 }
 

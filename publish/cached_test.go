@@ -105,6 +105,44 @@ func TestTrustAsksNothing(t *testing.T) {
 	}
 }
 
+// TestTrustBeginsAnew: of two files that were damaged before a look, a Reader does not trust the one
+// that the look did not ask about, as of a file that is retired.
+func TestTrustBeginsAnew(t *testing.T) {
+	out := t.TempDir()
+	d := mustOpen(t, out, osDisk{})
+	asked, retired := File{Path: "eds/a/eds.json", Data: []byte("1")}, File{Path: "eds/b/eds.json", Data: []byte("1")}
+	if _, err := d.Publish(t.Context(), Plan{Steps: []Step{{Write: []File{asked, retired}}}}); err != nil {
+		t.Fatal(err)
+	}
+	r := d.Reader()
+	r.Trust(true)
+	if err := os.WriteFile(filepath.Join(out, retired.Path), []byte("2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	isOut := func(f File) bool {
+		t.Helper()
+		is, err := r.isOut(d.root, f, d.gid, make(links))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if !isOut(asked) || !isOut(retired) {
+		t.Error("it does not trust what it knows")
+	}
+	r.Trust(false)
+	if !isOut(asked) {
+		t.Error("a file that is out was not found")
+	}
+	r.Trust(true)
+	if err := os.Remove(filepath.Join(out, asked.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if !isOut(asked) || isOut(retired) {
+		t.Errorf("the file that was found is trusted: %t; the other: %t", isOut(asked), isOut(retired))
+	}
+}
+
 // TestReaderSeesOthers: what somebody else does is seen at once, or once the Reader trusts
 // no longer, and mended by the next Publish.
 func TestReaderSeesOthers(t *testing.T) {

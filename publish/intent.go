@@ -343,8 +343,8 @@ var errEdited = errors.New("changed since it was published")
 // current returns the published file name. The error is errEdited where it was edited by
 // hand or removed since.
 func (d *Dir) current(name string, m Manifest) (File, error) {
-	if is, out := d.reader.settled[name]; out && d.reader.trusts {
-		return is.File, nil
+	if is, out := d.reader.trusted(name); out {
+		return is, nil
 	}
 	was, known := m.Files.Get(name)
 	f := File{Path: name, Version: was.Version}

@@ -111,7 +111,7 @@ func (r *Reader) look(root folder, f File, gid int) (bool, error) {
 	now := time.Now()
 	info, ok, err := holds(in, path.Base(f.Path), f, gid)
 	if ok = ok && !mended; ok && err == nil {
-		r.settled[f.Path] = settledFile{f, folder, info, info.Settled(now), sum(f.Data)}
+		r.settled[f.Path] = settledFile{f, folder, info, info.Settled(now), sum(f.Data), r.looks}
 	}
 	return ok, err
 }

@@ -17,8 +17,11 @@ import (
 //
 // Nobody may change what it returns.
 type Reader struct {
-	out      string
-	trusts   bool
+	out    string
+	trusts bool
+	// looks counts the looks at the directory, each of which Trust(false) begins. What is known from
+	// before the look since has to be found again.
+	looks, since int
 	manifest cached[Manifest]
 	base     cached[*base] // of manifest, where it has one
 	files    map[string]cached[[]byte]
@@ -39,8 +42,14 @@ func NewReader(out string) *Reader {
 
 // Trust makes the Reader take what it knows as true, without asking the file system, until
 // Trust(false). Its cost is then in proportion to what was published since. It does not see what
-// somebody else does to the directory in that time.
-func (r *Reader) Trust(trust bool) { r.trusts = trust }
+// somebody else does to the directory in that time. What it knew before Trust(false) it trusts again
+// once it has found it again: a file that is retired, and comes back, nobody asked about.
+func (r *Reader) Trust(trust bool) {
+	if r.trusts = trust; !trust {
+		r.looks++
+		r.since = r.looks
+	}
+}
 
 // Trusts reports whether the Reader takes what it knows as true.
 func (r *Reader) Trusts() bool { return r.trusts }
@@ -52,15 +61,19 @@ type cached[T any] struct {
 	// settled tells that every later change of the file gives it another Info.
 	settled bool
 	value   T
+	found   int // in which look
 }
 
 // isCurrent reports whether a file below root still holds what was read from it.
-func isCurrent[T any](r *Reader, root folder, file string, c cached[T]) bool {
-	if !c.known || r.trusts {
+func isCurrent[T any](r *Reader, root folder, file string, c *cached[T]) bool {
+	if !c.known || r.trusts && c.found >= r.since {
 		return c.known
 	}
-	info, err := root.stat(file)
-	return c.settled && err == nil && info == c.info
+	if info, err := root.stat(file); !c.settled || err != nil || info != c.info {
+		return false
+	}
+	c.found = r.looks
+	return true
 }
 
 // Manifest is the function ReadManifest for the Reader's directory.
@@ -74,7 +87,7 @@ func (r *Reader) manifestIn(root folder) (Manifest, error) {
 	now := time.Now()
 	info, serr := root.stat(manifestPath)
 	m, err := readManifestKnowing(root, known)
-	r.manifest = cached[Manifest]{err == nil && serr == nil, info, info.Settled(now), m}
+	r.manifest = cached[Manifest]{err == nil && serr == nil, info, info.Settled(now), m, r.looks}
 	r.keepBase(root, m.Files.base, func(info Info) bool { return info.Settled(now) })
 	return m.shallow(), err
 }
@@ -82,12 +95,12 @@ func (r *Reader) manifestIn(root folder) (Manifest, error) {
 // knowsManifest reports whether the manifest that was read last is that on disk, known being the
 // base that is.
 func (r *Reader) knowsManifest(root folder, known *base) bool {
-	return isCurrent(r, root, manifestPath, r.manifest) && r.manifest.value.Files.base == known
+	return isCurrent(r, root, manifestPath, &r.manifest) && r.manifest.value.Files.base == known
 }
 
 // knownBase returns the base of the manifest that was read last, where it is as it was.
 func (r *Reader) knownBase(root folder) *base {
-	if b := r.base; b.known && isCurrent(r, root, b.value.path(), b) {
+	if b := &r.base; b.known && isCurrent(r, root, b.value.path(), b) {
 		return b.value
 	}
 	return nil
@@ -99,14 +112,14 @@ func (r *Reader) keepBase(root folder, b *base, settled func(Info) bool) {
 		r.base = cached[*base]{}
 	} else if r.base.value != b {
 		info, err := root.stat(b.path())
-		r.base = cached[*base]{err == nil, info, settled(info), b}
+		r.base = cached[*base]{err == nil, info, settled(info), b, r.looks}
 	}
 }
 
 // wrote notes that this process has written m into the record.
 func (r *Reader) wrote(root folder, m Manifest) {
 	info, err := root.stat(manifestPath)
-	r.manifest = cached[Manifest]{err == nil, info, true, m}
+	r.manifest = cached[Manifest]{err == nil, info, true, m, r.looks}
 	r.keepBase(root, m.Files.base, func(Info) bool { return true })
 }
 
@@ -119,18 +132,19 @@ func (m Manifest) shallow() Manifest {
 // ReadFile is the function ReadFile for the Reader's directory. The bytes are the same slice
 // as long as the file does not change.
 func (r *Reader) ReadFile(file string) ([]byte, error) {
-	if was, out := r.settled[file]; out && r.trusts {
+	if was, out := r.trusted(file); out {
 		return was.Data, nil
 	}
 	return reading(r.out, func(root folder) ([]byte, error) {
-		if c := r.files[file]; isCurrent(r, root, file, c) {
+		if c := r.files[file]; isCurrent(r, root, file, &c) {
+			r.files[file] = c
 			return c.value, nil
 		}
 		delete(r.files, file)
 		now := time.Now()
 		data, info, err := root.read(file, MaxFile)
 		if err == nil {
-			r.files[file] = cached[[]byte]{true, info, info.Settled(now), data}
+			r.files[file] = cached[[]byte]{true, info, info.Settled(now), data, r.looks}
 		}
 		return data, err
 	})
@@ -209,7 +223,13 @@ func (r *Reader) moved(file string, there bool) {
 }
 
 // published notes that this process has renamed f into place.
-func (r *Reader) published(f File) { r.settled[f.Path] = settledFile{File: f} }
+func (r *Reader) published(f File) { r.settled[f.Path] = settledFile{File: f, found: r.looks} }
+
+// trusted returns a file that is taken to be out as it was planned.
+func (r *Reader) trusted(file string) (was File, ok bool) {
+	is, known := r.settled[file]
+	return is.File, known && r.trusts && is.found >= r.since
+}
 
 // settledFile is a file that is out as it was planned.
 type settledFile struct {
@@ -219,6 +239,7 @@ type settledFile struct {
 	// the Info is not known, or not enough.
 	settled bool
 	sum     string // "" where it is not known
+	found   int    // in which look
 }
 
 // holds reports whether the file of a settled one is still out, by what its folder and itself
@@ -240,7 +261,7 @@ func (r *Reader) sum(f File) string {
 func (r *Reader) foundOut(root folder, f File, asked links) (out, known bool) {
 	was, known := r.settled[f.Path]
 	same := known && was.Secret == f.Secret && bytes.Equal(was.Data, f.Data)
-	if r.trusts && known {
+	if _, trusted := r.trusted(f.Path); trusted {
 		return same, true
 	}
 	if !same {
@@ -254,7 +275,10 @@ func (r *Reader) foundOut(root folder, f File, asked links) (out, known bool) {
 		return false, false
 	}
 	info, err := root.lstat(f.Path)
-	out = err == nil && was.holds(folder, info)
+	if out = err == nil && was.holds(folder, info); out {
+		was.found = r.looks
+		r.settled[f.Path] = was
+	}
 	return out, out
 }
 
