@@ -22,10 +22,10 @@ type Reader struct {
 	// looks counts the looks at the directory, each of which Trust(false) begins. What is known from
 	// before the look since has to be found again.
 	looks, since int
-	manifest cached[Manifest]
-	base     cached[*base] // of manifest, where it has one
-	files    map[string]cached[[]byte]
-	settled  map[string]settledFile
+	manifest     cached[Manifest]
+	base         cached[*base] // of manifest, where it has one
+	files        map[string]cached[[]byte]
+	settled      map[string]settledFile
 	// listed are the files that List found last in the folders; nil before that. came tells
 	// of those that were written (true) or removed since.
 	listed  []string
