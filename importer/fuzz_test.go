@@ -42,7 +42,7 @@ func wellNamed(t *testing.T, imported *Imported) {
 	seen := make(map[string]bool)
 	for _, file := range imported.Files {
 		lower := strings.ToLower(file.Name)
-		if !filepath.IsLocal(file.Name) || seen[lower] || len(filepath.Base(file.Name)) > 255 || load.Hidden(filepath.Base(file.Name)) {
+		if !filepath.IsLocal(file.Name) || seen[lower] || len(filepath.Base(file.Name)) > 255 || !load.HoldsResources(file.Name) {
 			t.Errorf("a file is called %q", file.Name)
 		}
 		seen[lower] = true
