@@ -25,16 +25,23 @@ func explainParamsCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name:      "explain-params",
-		Usage:     "show which variant of each resource a client gets, and why not the others",
+		Usage:     "show which variant of each resource a client gets, and why not the others, or what another gets",
 		ArgsUsage: "SRC",
 		Description: `A client gets, of each resource with variants, the one whose constraints match its dynamic
-parameters; without --param, one that sends none.
+parameters; without --param and --target, one that sends none. --against and --against-target name
+another client: then only the resources are shown of which the two do not get the same variant.
 
 Examples:
   xdspub explain-params --param env=prod --param region=eu config/
+  xdspub explain-params --param env=prod --against env=test config/
+  xdspub explain-params --target prod-eu --against-target prod-us config/
 
-Exit status: 0 the client gets a variant of each resource, 1 it does not, or there are errors.`,
+Exit status: 0 the client gets a variant of each resource, 1 it does not, or there are errors. With
+two clients: 0 no errors, whether they differ or not, 1 errors.`,
 		Flags: append(source, maxFindingsFlag(), colorFlag(),
+			&cli.StringFlag{Category: groupSource, Name: "target", Usage: "the client is one of the target `NAME` of the setting targets"},
+			&cli.StringSliceFlag{Category: groupSource, Name: "against", Usage: "a dynamic parameter `KEY=VALUE` of another client, to show what differs between the two"},
+			&cli.StringFlag{Category: groupSource, Name: "against-target", Usage: "the other client is one of the target `NAME`"},
 			&cli.StringFlag{Category: groupPrint, Name: "format", Value: "text", Usage: "print a table or a JSON object: `text|json`"}),
 		Action: explainParamsAction,
 	}
@@ -49,17 +56,45 @@ func explainParamsAction(c *cli.Context) error {
 	if !slices.Contains(textOrJSON, format) {
 		return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
 	}
-	_, o, err := settingsAndSource(c, path)
+	v, o, err := settingsAndSource(c, path)
 	if err != nil {
 		return err
+	}
+	client, err := clientNamed(v, "param", "target")
+	if err != nil {
+		return err
+	}
+	against, err := clientNamed(v, "against", "against-target")
+	if err != nil {
+		return err
+	}
+	isPair := c.IsSet("against") || c.IsSet("against-target")
+	if o.Client = client; isPair {
+		o.Client = nil // any: what one of the two lacks is what is asked for
 	}
 	checked, err := check.Once(c.Context, o)
 	if err != nil {
 		return err
 	}
 	printFindings(c, checked, !checked.Accepted())
-	of := explained{Parameters: o.Client, Resources: explainVariants(checked, o.Client)}
+	if isPair {
+		return printReport(c, format, comparison(checked, client, against), checked.Accepted(), writeCompared)
+	}
+	of := explained{Parameters: client, Resources: explainVariants(checked, client)}
 	return printReport(c, format, of, checked.Accepted(), writeExplained)
+}
+
+// clientNamed returns the dynamic parameters that one of two flags gives: by themselves, or as those of a target.
+func clientNamed(v values, param, target string) (params.Parameters, error) {
+	name := v.c.String(target)
+	switch {
+	case !v.c.IsSet(target):
+		return clientOf(v, param)
+	case v.c.IsSet(param):
+		return nil, usagef("--%s and --%s both say who the client is: give only one of them", param, target)
+	}
+	t, err := targetNamed(v, target, name)
+	return t.params, err
 }
 
 // explained is what a client gets of the resources with variants.
@@ -75,12 +110,22 @@ type explainedVariants struct {
 }
 
 type explainedVariant struct {
+	variantPlace
+	Matches bool `json:"matches"`
+	// Because is what the client says of the keys of the constraints.
+	Because string `json:"because"`
+}
+
+// variantPlace is a variant, and where it stands.
+type variantPlace struct {
 	File        string `json:"file"`
 	Line        int    `json:"line"`
 	Constraints string `json:"constraints"`
-	Matches     bool   `json:"matches"`
-	// Because is what the client says of the keys of the constraints.
-	Because string `json:"because"`
+}
+
+func placeOfVariant(r *xds.Resource) variantPlace {
+	at := r.Origin.Range("").Position
+	return variantPlace{at.File, at.Line, r.For.String()}
 }
 
 func explainVariants(checked *check.Result, client params.Parameters) []explainedVariants {
@@ -88,8 +133,7 @@ func explainVariants(checked *check.Result, client params.Parameters) []explaine
 	for _, k := range checked.Variants.Keys() {
 		e := explainedVariants{Resource: diag.Resource{Type: k.Type.URL(), Name: k.Name}, key: k}
 		for _, r := range checked.Variants.Variants(k) {
-			at := r.Origin.Range("").Position
-			e.Variants = append(e.Variants, explainedVariant{at.File, at.Line, r.For.String(), r.For.Matches(client), because(r.For, client)})
+			e.Variants = append(e.Variants, explainedVariant{placeOfVariant(r), r.For.Matches(client), because(r.For, client)})
 		}
 		list = append(list, e)
 	}

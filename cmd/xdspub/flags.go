@@ -100,7 +100,7 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 		Rules: check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice), Profiles: value(v, "profile", v.c.StringSlice)},
 	}
 	var err error
-	if o.Client, err = clientOf(v); err != nil {
+	if o.Client, err = clientOf(v, "param"); err != nil {
 		return o, err
 	}
 	for _, name := range o.Profiles {

@@ -30,28 +30,33 @@ func allOrNothingFlag() cli.Flag {
 func chosenTargets(v values) ([]target, error) {
 	all, _ := v.file[targetsSetting].([]target)
 	named := v.c.StringSlice("target")
-	if len(all) == 0 {
-		if len(named) > 0 {
-			return nil, v.invalid("target", named[0], "the settings have no targets")
-		}
-		return nil, nil
-	}
-	if len(value(v, "param", v.c.StringSlice)) > 0 {
+	if len(all) > 0 && len(value(v, "param", v.c.StringSlice)) > 0 {
 		return nil, usagef("%s: there are targets, each with its params, and param is for a source tree without: name a target by --target, or write one with these", v.at[targetsSetting].Position)
 	}
-	names := make([]string, len(all))
-	for i, t := range all {
-		names[i] = t.name
-	}
 	for _, name := range named {
-		if !slices.Contains(names, name) {
-			return nil, v.invalid("target", name, unknownTarget(names, name))
+		if _, err := targetNamed(v, "target", name); err != nil {
+			return nil, err
 		}
 	}
 	if len(named) == 0 {
 		return all, nil
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return !slices.Contains(named, t.name) }), nil
+}
+
+// targetNamed returns the target whose name a flag gives.
+func targetNamed(v values, flag, name string) (target, error) {
+	all, _ := v.file[targetsSetting].([]target)
+	names := make([]string, len(all))
+	for i, t := range all {
+		if names[i] = t.name; t.name == name {
+			return t, nil
+		}
+	}
+	if len(all) == 0 {
+		return target{}, v.invalid(flag, name, "the settings have no targets")
+	}
+	return target{}, v.invalid(flag, name, unknownTarget(names, name))
 }
 
 // unknownTarget says which target may be meant by a name that none has.
