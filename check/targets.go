@@ -132,6 +132,18 @@ func (r *Result) Copy() *Result {
 	return &is
 }
 
+// Own returns the findings that not all targets share.
+func (r *Result) Own() diag.List {
+	if len(r.Shared) == 0 {
+		return r.Diagnostics
+	}
+	shared := make(map[string]bool)
+	for _, d := range r.Shared {
+		shared[idOf(d)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(r.Diagnostics), func(d diag.Diagnostic) bool { return shared[idOf(d)] })
+}
+
 // AllOrNothing makes every target invalid where one is (Invalid).
 func (r *Result) AllOrNothing(warningsAsErrors bool) {
 	i := slices.IndexFunc(r.Targets, func(t TargetResult) bool { return t.Invalid(warningsAsErrors) })
@@ -185,6 +197,20 @@ func (r *Result) MergeTargets() {
 		merged = append(merged, d)
 	}
 	r.Keep(merged)
+	for _, t := range r.Targets {
+		t.Shared = r.Shared
+	}
+}
+
+// alike gives each target the findings of r, where nothing was judged.
+func (r *Result) alike(targets []Target) {
+	if len(r.Targets) > 0 {
+		return
+	}
+	for _, t := range targets {
+		r.Targets = append(r.Targets, TargetResult{t, r.Copy()})
+	}
+	r.MergeTargets()
 }
 
 // mostTargetsNamed is how many targets a finding names.

@@ -126,6 +126,7 @@ func (t *Tree) checkLoaded(ctx context.Context, load func(context.Context) (*loa
 	}
 	if err == nil {
 		r.Add(t.takenAsResources(r.Diagnostics))
+		r.alike(t.options.Targets)
 	}
 	return r, err
 }

@@ -32,7 +32,7 @@ func TestUpdate(t *testing.T) {
 	}
 	update := func(changed ...string) *check.Result {
 		t.Helper()
-		checked, err := s.P.Update(t.Context(), changed)
+		checked, err := s.Checked.Update(t.Context(), changed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,9 +84,11 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s.Tree("-- README.md --\nno resource\n")
-			o := s.Options
-			o.Out, o.Source.AllowEmpty = filepath.Join(filepath.Dir(s.Src), test.out), test.allowEmpty
-			checked, err := pipeline.New(o).Check(t.Context())
+			o := s.Options.Source
+			o.AllowEmpty = test.allowEmpty
+			tree := check.New(o)
+			tree.KeepApart(filepath.Join(filepath.Dir(s.Src), test.out))
+			checked, err := tree.Check(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -125,6 +125,7 @@ type tree struct {
 	b *testing.B
 	o Options
 	c *Controller
+	s *check.Tree
 }
 
 func newTree(b *testing.B, topology sample.Topology, endpoints planner.EndpointsMode) *tree {
@@ -133,7 +134,7 @@ func newTree(b *testing.B, topology sample.Topology, endpoints planner.Endpoints
 		Source: check.Options{Path: filepath.Join(dir, "src")}, Out: filepath.Join(dir, "out"), Format: render.Binary, Endpoints: endpoints, InotifyBudget: 1_000_000, TrimDelay: time.Hour,
 	}}}
 	t.write(topology.Files())
-	t.c = New(t.o)
+	t.c, t.s = New(t.o), Tree([]Options{t.o})
 	if err := t.c.Open(); err != nil {
 		b.Fatal(err)
 	}
@@ -166,9 +167,9 @@ func (t *tree) write(files map[string]string) (changed []string) {
 // pass is that after events of files; without any, that of a rescan.
 func (t *tree) pass(changed ...string) {
 	ctx := context.Background()
-	read := t.c.pipeline.Check
+	read := t.s.Check
 	if len(changed) > 0 {
-		read = func(ctx context.Context) (*check.Result, error) { return t.c.pipeline.Update(ctx, changed) }
+		read = func(ctx context.Context) (*check.Result, error) { return t.s.Update(ctx, changed) }
 	}
 	checked, err := read(ctx)
 	if err != nil {

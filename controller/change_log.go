@@ -14,6 +14,8 @@ import (
 type changeLog struct {
 	log  *event.Log
 	most int // findings at a time; 0 for all
+	// alone says that the watch has no targets: it ends with what keeps it from beginning.
+	alone bool
 
 	findings  diag.List     // of the source tree
 	failed    string        // the error of the last reconcile that could not run
@@ -32,7 +34,7 @@ func (l *changeLog) checked(c *check.Result, invalid bool) {
 	}
 	had := l.findings.HasErrors()
 	l.findings = c.Diagnostics
-	l.say(c.Diagnostics)
+	l.say(c.Own())
 	switch {
 	case invalid:
 		l.log.Write(event.SourceInvalid{Errors: c.Summary.Errors, Warnings: c.Summary.Warnings, Published: l.published})
@@ -97,7 +99,7 @@ func (l *changeLog) refusal(o Outcome) {
 // failure logs why a reconcile could not run.
 func (l *changeLog) failure(ctx context.Context, err error, reason string) {
 	switch {
-	case reason == starting && isUsage(err): // with which the watch ends
+	case l.alone && reason == starting && isUsage(err): // with which the watch ends
 	case err == nil && l.failed != "":
 		l.failed = ""
 		l.log.Write(event.Recovered{Reason: reason})

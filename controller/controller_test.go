@@ -61,7 +61,7 @@ func (s *site) write(text string) {
 func (s *site) pass(c *Controller) Outcome {
 	s.t.Helper()
 	ctx := context.Background()
-	checked, err := c.pipeline.Check(ctx)
+	checked, err := Tree([]Options{s.o}).Check(ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -196,25 +196,24 @@ func TestWatch(t *testing.T) {
 	var mu sync.Mutex
 	settings, strict := 0, s.o
 	strict.WarningsAsErrors = true
-	c := New(s.o)
-	defer c.Close()
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- c.Watch(ctx, WatchOptions{
+		ended <- Watch(ctx, []Options{s.o}, WatchOptions{
+			Log:    s.o.Log,
 			Watch:  watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour},
 			Hangup: hangup,
-			Reload: func() (Options, bool, error) {
+			Reload: func() ([]Options, bool, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				settings++
 				switch settings {
 				case 2:
-					return s.o, false, errors.New("the settings are wrong")
+					return nil, false, errors.New("the settings are wrong")
 				case 3:
-					return strict, true, nil
+					return []Options{strict}, true, nil
 				}
-				return strict, false, nil
+				return nil, false, nil
 			},
 			Conflict: func(_ string, r control.RetryHeld) string {
 				if r.Source != "" {

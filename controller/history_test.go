@@ -183,15 +183,14 @@ func (h *history) start() {
 	h.o.Log = event.New(&h.log)
 	h.o.Confirm = func(of publish.Refusal) publish.Confirmer { return h.confirmer(of) }
 	h.edited = false
-	h.w = &watching{Controller: New(h.o), control: control.New(), changeLog: changeLog{log: h.o.Log}}
-	h.w.o.Reload = func() (Options, bool, error) {
+	h.w = newWatching(newSource([]Options{h.o}, WatchOptions{Log: h.o.Log, Reload: func() ([]Options, bool, error) {
 		edited := h.edited
 		h.edited = false
-		return h.o, edited, nil
-	}
+		return []Options{h.o}, edited, nil
+	}}), h.o)
 	var err error
 	// Nothing is watched: a history tells what changed.
-	h.w.watcher, err = watch.New(h.t.Context(), h.o.Source.Path, watch.Options{Poll: time.Hour, Skip: load.Hidden})
+	h.w.source.watcher, err = watch.New(h.t.Context(), h.o.Source.Path, watch.Options{Poll: time.Hour, Skip: load.Hidden})
 	h.tree.must(err)
 	h.tree.must(h.w.Open())
 	h.w.retry = h.random.IntN(4) == 0
@@ -202,7 +201,7 @@ func (h *history) stop() {
 	h.w.control.Close()
 	ended, end := context.WithCancel(context.Background())
 	end()
-	h.w.watcher.Run(ended)
+	h.w.source.watcher.Run(ended)
 }
 
 // next is what happens next: edits, what else comes, and a turn of the watch.
@@ -337,7 +336,7 @@ func (h *history) turn(reason string, a answers) control.Result {
 	h.said = append(h.said, strings.ReplaceAll(fmt.Sprintf("%s, %+v, changed: %v", reason, a, changed), h.tree.src+"/", ""))
 	out, copied := h.w.options.Out, filepath.Join(h.dir, "cold")
 	h.copy(out, copied)
-	h.w.unread = h.w.unread.And(watch.Changes{Paths: changed})
+	h.w.source.unread = h.w.source.unread.And(watch.Changes{Paths: changed})
 	before, retry, waiting := h.w.settled, h.w.retry, h.retiredClusters()
 	got := h.warm(reason, a)
 	h.said = append(h.said, fmt.Sprintf("\t%s %s", got.Result.Outcome, got.Error))
@@ -520,7 +519,7 @@ func (h *history) cold(out, reason string, a answers, retry bool) seen {
 // pass is what a watch does between its look at the tree and its trim.
 func (s *seen) pass(ctx context.Context, c *Controller, reason string) error {
 	if reason != trimming {
-		checked, err := c.pipeline.Check(ctx)
+		checked, err := Tree([]Options{c.options}).Check(ctx)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -17,8 +16,6 @@ import (
 	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/event"
-	"xdspub/internal/fspath"
-	"xdspub/load"
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/watch"
@@ -30,15 +27,18 @@ type WatchOptions struct {
 	// Watch says when Watch reads the source tree. It sets Ignore, Skip, Files and Log
 	// itself.
 	Watch watch.Options
+	// Log is for what concerns all targets.
+	Log *event.Log
 	// Settings is a file that counts as part of the source; it may be missing.
 	Settings string
 	// Reload reads the Settings again, before each reading of the source tree; nil where
-	// there are none. changed reports whether the Options differ from those before.
-	Reload func() (o Options, changed bool, err error)
+	// there are none. changed reports whether the Options differ from those before. It is called
+	// by one goroutine at a time.
+	Reload func() (all []Options, changed bool, err error)
 	// Hangup delivers SIGHUP: Watch then logs its state once more, and retries what is held.
 	Hangup <-chan os.Signal
 	// Conflict returns, in words, how this watch of a source tree differs from the one that a
-	// request describes; empty where it does not. nil takes every request.
+	// request describes; empty where it does not. nil takes every request. Several goroutines call it.
 	Conflict func(source string, r control.RetryHeld) string
 	// RetryHeld makes the first reconcile retry what is held.
 	RetryHeld bool
@@ -46,16 +46,19 @@ type WatchOptions struct {
 	MaxFindings int
 }
 
-// watching is a running Watch.
+// watching publishes for one target in a running Watch.
 type watching struct {
 	*Controller
-	o         WatchOptions
-	watcher   *watch.Watcher
-	inlined   []string      // files that go into resources
-	unread    watch.Changes // of the source tree, since it was read
-	changeLog changeLog
-	envoyLog  envoyLog
-	asking    sync.WaitGroup // the questions to Envoys that no turn waits for
+	o          WatchOptions
+	source     *source
+	target     string
+	news       chan news // by tell alone
+	seen       uint64    // the last look that was published without an error; 0 for none
+	configured uint64    // look.read, as of the Options
+	gone       bool      // the settings have the target no more
+	changeLog  changeLog
+	envoyLog   envoyLog
+	asking     sync.WaitGroup // the questions to Envoys that no turn waits for
 
 	nextTrim time.Time
 	// settled is the snapshot that the last passes left in the output directory, and nothing
@@ -81,58 +84,85 @@ const (
 	starting = "start"
 	hangup   = "SIGHUP"
 	retrying = "retry-held"
-	trimming = "trim" // no reconcile
+	trimming = "trim"    // no reconcile
+	removed  = "removed" // likewise: the target is gone
 )
 
-// Watch publishes the source tree whenever it changes, until ctx ends: then it returns nil.
-// It logs the findings of the tree and the errors of a reconcile, and the last valid output
-// stays published. An error means that the watch could not begin. The caller closes the
-// Controller.
-func (c *Controller) Watch(ctx context.Context, o WatchOptions) error {
-	w := &watching{Controller: c, o: o, control: control.New(), changeLog: changeLog{log: c.log, most: o.MaxFindings}, envoyLog: newEnvoyLog(c.log, o.Watch.Rescan)}
-	return w.run(ctx)
+func newWatching(s *source, o Options) *watching {
+	return &watching{
+		Controller: New(o), o: s.o, source: s, target: o.Target, news: make(chan news, 1),
+		control: control.New(), changeLog: changeLog{log: o.Log, most: s.o.MaxFindings, alone: o.Target == ""}, envoyLog: newEnvoyLog(o.Log, s.o.Watch.Rescan),
+	}
 }
 
-func (w *watching) run(ctx context.Context) (err error) {
-	at := w.o.Watch
-	at.Ignore, at.Skip, at.Files, at.Log = ignored(w.options.Out), load.Hidden, w.extraFiles(), w.log
-	w.watcher, err = watch.New(ctx, w.options.Source.Path, at)
-	if ctx.Err() != nil {
-		return nil
+// tell has w look again. The source alone calls it, with its lock.
+func (w *watching) tell(n news) {
+	select {
+	case was := <-w.news: // two become one
+		if was.reason == removed || was.reason == hangup && n.reason != removed || n.reason != hangup && n.reason != removed {
+			n.reason = was.reason
+		}
+	default:
+	}
+	w.news <- n
+}
+
+// run publishes until ctx ends or the target is gone.
+func (w *watching) run(ctx context.Context) {
+	defer w.source.tell(string(watch.Change)) // somebody may wait for the directory
+	defer w.Close()
+	defer w.control.Close()
+	defer w.asking.Wait()
+	if err := w.begin(ctx); err != nil {
+		w.source.begun(w.target, err)
+	}
+	w.giveBack() // to read and publish all leaves more garbage than a watch holds
+	for ctx.Err() == nil && !w.gone {
+		w.next(ctx)
+	}
+	switch {
+	case w.source.failed():
+	case w.gone:
+		w.log.Write(event.TargetRemoved{Published: w.changeLog.published})
+	default:
+		w.log.Write(event.Ended{Published: w.changeLog.published})
+	}
+}
+
+// begin publishes for the first time. An error means that this is not possible now, nor later if nobody does
+// something about it.
+func (w *watching) begin(ctx context.Context) error {
+	err := w.open()
+	if !w.changeLog.alone {
+		w.changeLog.failure(ctx, err, starting)
+	}
+	w.retry = w.o.RetryHeld
+	w.changeLog.published = w.Out()
+	if err == nil {
+		w.log.Write(event.Watching{Source: w.options.Source.Path, Out: w.options.Out, PID: os.Getpid()})
+	}
+	if err := w.announce(); err != nil {
+		return err
 	}
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { w.watcher.Run(ctx) })
-	defer running.Wait()
-	defer w.asking.Wait()
-	defer cancel()
-
-	if err := w.Open(); err != nil {
-		return err
-	}
-	w.retry = w.o.RetryHeld
-	w.changeLog.published = w.Out()
-	w.log.Write(event.Watching{Source: w.options.Source.Path, Out: w.options.Out, PID: os.Getpid()})
-	defer w.control.Close()
-	if err := w.announce(); err != nil {
-		return err
-	}
 	w.listen()
-
 	if _, err := w.turn(ctx, starting); isUsage(err) {
-		return err // the output directory does not allow the options, now or later
+		return err // the output directory does not allow the options
 	}
 	if err := w.serveRecorded(ctx); err != nil {
 		w.log.Write(event.Failed{Error: err, Reason: starting})
 	}
-	w.giveBack() // to read and publish all leaves more garbage than a watch holds
-	for ctx.Err() == nil {
-		w.next(ctx)
+	return nil
+}
+
+// open opens the output directory.
+func (w *watching) open() error {
+	if err := w.Open(); err != nil {
+		return err
 	}
-	w.log.Write(event.Ended{Published: w.changeLog.published})
+	w.source.isOpen(w.given, w.options.Out)
 	return nil
 }
 
@@ -151,17 +181,12 @@ func (w *watching) serveRecorded(ctx context.Context) error {
 func (w *watching) next(ctx context.Context) {
 	trim, stop := w.trimTimer()
 	defer stop()
-	reason := ""
 	select {
 	case <-ctx.Done():
 		return
-	case r := <-w.watcher.Signals():
-		reason = string(r)
-	case <-w.o.Hangup:
-		w.changeLog.forget() // asked for: say all again
-		w.envoyLog.forget()
-		w.retry = true
-		reason = hangup
+	case n := <-w.news:
+		w.heed(ctx, n)
+		return
 	case r := <-w.control.Requests():
 		w.serve(ctx, r)
 		return
@@ -172,37 +197,29 @@ func (w *watching) next(ctx context.Context) {
 		w.answered(ctx, beats)
 		return
 	case <-trim:
-		reason = trimming
-	}
-	if ctx.Err() == nil {
-		w.turn(ctx, reason)
-	}
-}
-
-// ignored returns a filter that excludes the output directory, which changes with each
-// reconcile: a link in the tree may lead there, and a source that is one file may be in the
-// same folder.
-func ignored(out string) func(string) bool {
-	if out == "" {
-		return nil
-	}
-	abs, err := filepath.Abs(out)
-	if err != nil {
-		abs = out
-	}
-	return func(path string) bool { return fspath.Within(path, abs) }
-}
-
-// extraFiles returns the files that a reconcile reads outside the tree.
-func (w *watching) extraFiles() []string {
-	files := slices.Clone(w.inlined)
-	files = append(files, w.options.Source.DescriptorSets...)
-	for _, f := range []string{w.o.Settings, w.options.Source.Bootstrap} {
-		if f != "" {
-			files = append(files, f)
+		if ctx.Err() == nil {
+			w.turn(ctx, trimming)
 		}
 	}
-	return files
+}
+
+// heed does what news say.
+func (w *watching) heed(ctx context.Context, n news) {
+	last := w.source.last.Load()
+	switch {
+	case ctx.Err() != nil:
+		return
+	case n.reason == removed:
+		w.gone = true
+		return
+	case n.reason == string(watch.Change) && last != nil && last.n == w.seen && last.wanted >= n.wanted:
+		return // it was looked at for another target, and is published
+	case n.reason == hangup:
+		w.changeLog.forget() // asked for: say all again
+		w.envoyLog.forget()
+		w.retry = true
+	}
+	w.turnSince(ctx, n)
 }
 
 // trimTimer fires when the next trim is due.
@@ -225,33 +242,39 @@ const attempts = 3
 
 // reconcile reads the tree and publishes it. The Outcome is the zero value where it ended
 // before Publish.
-func (w *watching) reconcile(ctx context.Context, reason string) (o Outcome, err error) {
+func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error) {
 	for range attempts {
-		o, err = w.reconcileOnce(ctx, reason)
+		o, err = w.reconcileOnce(ctx, n)
 		if !errors.Is(err, publish.ErrLost) || ctx.Err() != nil {
 			return o, err
 		}
+		n.wanted = w.source.want(n.reason)
 	}
 	return Outcome{}, fmt.Errorf("the output directory %s was removed or replaced %d times while it was published into; the next pass tries again: %w", w.given, attempts, err)
 }
 
 // reconcileOnce is one attempt of a reconcile. It ends with ErrLost where the output directory
 // was removed or replaced: a plan is made for the files that are there.
-func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome, err error) {
-	var checked *check.Result
-	whole := false // the tree was looked at
-	w.watcher.Read(ctx, func(c watch.Changes) {
-		// What somebody asks for comes before the events of what was done just before it.
-		w.unread = w.unread.And(c).And(watch.Changes{All: reason != string(watch.Change)})
-		whole = whole || w.unread.All
-		checked, err = w.check(ctx)
-	})
-	if ctx.Err() != nil { // while it waited for git, or read
+func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err error) {
+	reason, seen := n.reason, w.seen
+	w.seen = 0
+	found, err := w.source.look(ctx, w, n.wanted)
+	if ctx.Err() != nil {
 		return o, nil
 	}
 	if err != nil {
 		return o, err
 	}
+	checked := w.take(found)
+	if checked == nil {
+		return o, nil
+	}
+	defer func() {
+		if err == nil {
+			w.seen = found.n
+		}
+	}()
+	whole := found.whole > seen // the tree was looked at
 	// What looks at the whole tree looks at the whole output directory: a rescan that comes
 	// in a burst of events, too.
 	w.Trust(!whole && w.settled != nil)
@@ -261,7 +284,7 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	}
 	if whole && !retry && w.isIdle(checked) {
 		if reason == string(watch.Rescan) {
-			w.watcher.FoundNothing()
+			w.source.foundNothing(found)
 		}
 		w.giveBack()
 		return Outcome{Verdict: Published, Snapshot: checked.Snapshot.ID(), Summary: checked.Summary, Findings: checked.Diagnostics}, nil
@@ -301,12 +324,26 @@ func (w *watching) reconcileOnce(ctx context.Context, reason string) (o Outcome,
 	return o, err
 }
 
+// take takes up what a look found, and returns what that is for the target; nil where this is gone.
+func (w *watching) take(found *look) *check.Result {
+	o, ok := found.options(publisherKey{w.target, w.given})
+	if !ok {
+		w.gone = true
+		return nil
+	}
+	if w.configured != found.read {
+		w.configured = found.read
+		w.Configure(o)
+		w.idle = idle{}
+	}
+	return found.result.For(w.target).Copy()
+}
+
 // giveBack gives the memory that passes have left unused back to the system, once there is nothing
 // else to do.
 func (w *watching) giveBack() {
-	if w.planned {
+	if w.planned && w.source.compress() {
 		w.planned = false
-		w.pipeline.Compress()
 		debug.FreeOSMemory()
 	}
 }
@@ -328,7 +365,7 @@ func (w *watching) ready(ctx context.Context) error {
 		w.changeLog.published, w.changeLog.refused, w.changeLog.snapshot = "", "", nil
 	}
 	if !w.IsOpen() {
-		if err := w.Open(); err != nil {
+		if err := w.open(); err != nil {
 			return err
 		}
 		w.shown.Out = w.options.Out
@@ -377,54 +414,19 @@ func readAside[T any](ctx context.Context, read func(context.Context) (T, error)
 	}
 }
 
-// check reads the settings and the source tree. Wrong settings stop only the publish, as a
-// wrong resource does.
-func (w *watching) check(ctx context.Context) (*check.Result, error) {
-	if err := w.reload(ctx); err != nil {
-		return nil, err
-	}
-	if err := w.watcher.Also(w.extraFiles()...); err != nil {
-		return nil, err
-	}
-	// What reads aside may go on once ctx has ended: it touches nothing of w.
-	p, changes := w.pipeline, w.unread
-	checked, err := readAside(ctx, func(ctx context.Context) (*check.Result, error) {
-		if changes.All {
-			return p.Check(ctx)
-		}
-		return p.Update(ctx, changes.Paths)
-	})
-	if err != nil {
-		return nil, err
-	}
-	w.unread = watch.Changes{}
-	w.inlined = checked.Inlined
-	return checked, w.watcher.Also(w.extraFiles()...)
-}
-
-// reload reads the settings again.
-func (w *watching) reload(ctx context.Context) error {
-	if w.o.Reload == nil {
-		return nil
-	}
-	type settings struct {
-		options Options
-		changed bool
-	}
-	is, err := readAside(ctx, func(context.Context) (is settings, err error) {
-		is.options, is.changed, err = w.o.Reload()
-		return is, err
-	})
-	if err == nil && is.changed {
-		w.Configure(is.options)
-		w.log.Write(event.SettingsRead{})
-	}
-	return err
-}
-
 // turn runs one reconcile or one trim, and shows its outcome in the log and on the control
 // socket.
 func (w *watching) turn(ctx context.Context, reason string) (result control.Result, err error) {
+	n := news{reason: reason}
+	if reason != trimming {
+		n.wanted = w.source.want(reason)
+	}
+	return w.turnSince(ctx, n)
+}
+
+// turnSince is turn for what is known to some of the looks at the source tree.
+func (w *watching) turnSince(ctx context.Context, n news) (result control.Result, err error) {
+	reason := n.reason
 	running := control.Reconcile{Reason: reason, Began: now()}
 	w.shown.Running = &running
 	w.control.Tell(w.shown)
@@ -433,7 +435,7 @@ func (w *watching) turn(ctx context.Context, reason string) (result control.Resu
 		err = w.trim(ctx)
 	} else {
 		var o Outcome
-		o, err = w.reconcile(ctx, reason)
+		o, err = w.reconcile(ctx, n)
 		result = resultOf(o)
 		if o.Verdict == Held || o.Verdict == RefusedByEnvoy {
 			w.settled = nil

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/publish"
 	"xdspub/watch"
@@ -17,7 +16,7 @@ import (
 // A rescan that comes in a burst of events has no signal of its own.
 func TestWholeLook(t *testing.T) {
 	s := newSite(t, web)
-	w := newWatching(t, s)
+	w := watchingOf(t, s)
 	turn := func(reason string) {
 		t.Helper()
 		if _, err := w.turn(t.Context(), reason); err != nil {
@@ -29,7 +28,7 @@ func TestWholeLook(t *testing.T) {
 	if err := os.Remove(clusters); err != nil {
 		t.Fatal(err)
 	}
-	w.unread.All = true
+	w.source.unread.All = true
 	turn(string(watch.Change))
 	if _, err := os.Stat(clusters); err != nil {
 		t.Errorf("after a look at the whole tree: %v", err)
@@ -40,7 +39,7 @@ func TestWholeLook(t *testing.T) {
 // output directory known. What somebody removed there is back with the next edit that is right.
 func TestRescanOfWrongTree(t *testing.T) {
 	s := newSite(t, web)
-	w := newWatching(t, s)
+	w := watchingOf(t, s)
 	turn := func(reason, text string) {
 		t.Helper()
 		s.write(text)
@@ -54,26 +53,26 @@ func TestRescanOfWrongTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn(string(watch.Rescan), wrong)
-	w.unread.Paths = []string{filepath.Join(s.o.Source.Path, "web.yaml")}
+	w.source.unread.Paths = []string{filepath.Join(s.o.Source.Path, "web.yaml")}
 	turn(string(watch.Change), web)
 	if _, err := os.Stat(clusters); err != nil {
 		t.Errorf("after the edit: %v", err)
 	}
 }
 
-// newWatching returns a Watch of s that takes no turn by itself.
-func newWatching(t *testing.T, s *site) *watching {
+// watchingOf returns a Watch of s that takes no turn by itself.
+func watchingOf(t *testing.T, s *site) *watching {
 	t.Helper()
-	w := &watching{Controller: New(s.o), control: control.New()}
+	w := newWatching(newSource([]Options{s.o}, WatchOptions{}), s.o)
 	t.Cleanup(w.Close)
 	var err error
-	if w.watcher, err = watch.New(t.Context(), s.o.Source.Path, watch.Options{}); err != nil {
+	if w.source.watcher, err = watch.New(t.Context(), s.o.Source.Path, watch.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ended, end := context.WithCancel(context.Background())
 		end()
-		w.watcher.Run(ended) // frees what New took
+		w.source.watcher.Run(ended) // frees what New took
 	})
 	if err := w.Open(); err != nil {
 		t.Fatal(err)
@@ -95,17 +94,17 @@ func TestRescanOfNothing(t *testing.T) {
 		"a removed record":  {func(s *site, _ *watching) error { return os.Remove(filepath.Join(s.o.Out, ".xdspub/manifest.json")) }, false},
 		"a removed OUT":     {func(s *site, _ *watching) error { return os.RemoveAll(s.o.Out) }, false},
 		"an expired date":   {func(_ *site, w *watching) error { w.idle.found = diag.List{{Code: "x"}}; return nil }, false},
-		"other options":     {func(_ *site, w *watching) error { w.Configure(w.options); return nil }, false},
+		"other options":     {func(_ *site, w *watching) error { w.source.tree = Tree(w.source.all); return nil }, false},
 		"a watch that ends": {func(_ *site, w *watching) error { return w.draining(time.Hour) }, false},
 		"our own record":    {func(_ *site, w *watching) error { return w.draining(0) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, web)
 			s.o.TrimDelay = 10 * time.Minute
-			w := newWatching(t, s)
+			w := watchingOf(t, s)
 			rescan := func() {
 				t.Helper()
-				w.unread.All = true
+				w.source.unread.All = true
 				if _, err := w.turn(t.Context(), string(watch.Rescan)); err != nil {
 					t.Fatal(err)
 				}
@@ -115,13 +114,13 @@ func TestRescanOfNothing(t *testing.T) {
 			if err := c.change(s, w); err != nil {
 				t.Fatal(err)
 			}
-			w.unread.All = true
-			checked, err := w.check(t.Context())
+			w.source.unread.All = true
+			found, err := w.source.look(t.Context(), w, w.source.want(string(watch.Rescan)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.Trust(false)
-			if early := w.isIdle(checked); early != c.early {
+			if early := w.isIdle(w.take(found)); early != c.early {
 				t.Errorf("it ends early: %t", early)
 			}
 			rescan()
@@ -151,7 +150,7 @@ func TestTrimFails(t *testing.T) {
 	s := newSite(t, web)
 	envoys := noAnswers
 	s.o.Confirm = func(of publish.Refusal) publish.Confirmer { return envoys.confirmer(of) }
-	w := newWatching(t, s)
+	w := watchingOf(t, s)
 	if _, err := w.turn(t.Context(), starting); err != nil || w.settled == nil {
 		t.Fatal(err)
 	}

@@ -105,10 +105,11 @@ func (c *change) judge(t *testing.T, code string) {
 	}
 	var served *xds.Snapshot
 	for i, tree := range c.trees {
-		p := pipeline.New(pipeline.Options{
+		o := pipeline.Options{
 			Source: check.Options{Path: tree}, Out: out, Format: render.JSON, Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
-		})
-		checked, err := p.Check(t.Context())
+		}
+		p := pipeline.New(o)
+		checked, err := check.New(o.Source).Check(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ type Log struct {
 // New returns a Log whose lines go to a handler.
 func New(h slog.Handler) *Log { return &Log{handler: h} }
 
-// For returns the Log for a target, whose lines have the key target.
+// For returns the Log for a target, whose lines have the key target; that for all targets where it is empty.
 func (l *Log) For(target string) *Log {
 	if l == nil {
 		return nil

@@ -20,6 +20,18 @@ type Ended struct {
 
 func (Ended) kind() Kind { return Kind{"ended", slog.LevelInfo, "the watch has ended"} }
 
+// TargetRemoved means that the settings have a target no more. What is published for it stays, and nothing keeps it
+// up to date.
+//
+// Do: remove its folder once no Envoy reads it.
+type TargetRemoved struct {
+	Published string `event:"optional"` // the id of the snapshot that is published for it
+}
+
+func (TargetRemoved) kind() Kind {
+	return Kind{"target-removed", slog.LevelInfo, "the settings have the target no more; what is published for it stays"}
+}
+
 // Interrupted means that a watch has ended within a change: some of its steps are published.
 // Each stop of a change is a configuration that an Envoy can start from.
 //

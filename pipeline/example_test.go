@@ -33,8 +33,9 @@ name: web
 	}
 
 	ctx := context.Background()
-	p := pipeline.New(pipeline.Options{Source: check.Options{Path: tree}, Out: out, Endpoints: planner.EndpointsAuto, InotifyBudget: 100})
-	checked, err := p.Check(ctx)
+	o := pipeline.Options{Source: check.Options{Path: tree}, Out: out, Endpoints: planner.EndpointsAuto, InotifyBudget: 100}
+	p := pipeline.New(o)
+	checked, err := check.New(o.Source).Check(ctx)
 	if err != nil || !checked.Accepted() {
 		log.Fatal(err, checked)
 	}

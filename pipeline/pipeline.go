@@ -1,6 +1,6 @@
-// Package pipeline runs the stages for one source tree and one output directory: check, plan,
-// publish, confirm, trim. Its caller decides when to run which stage, and handles flags, events
-// and signals.
+// Package pipeline runs the stages from a checked source tree to one output directory: plan,
+// publish, confirm, trim. Its caller checks the tree (check.Tree), decides when to run which stage, and handles
+// flags, events and signals.
 package pipeline
 
 import (
@@ -61,7 +61,6 @@ type Pipeline struct {
 	stepGap   time.Duration
 	trimDelay time.Duration
 
-	tree    *check.Tree
 	out     *published.Reader
 	planner *planner.Planner
 	envoys  *confirm.Envoys
@@ -74,15 +73,13 @@ type Pipeline struct {
 func New(o Options) *Pipeline {
 	p := &Pipeline{
 		source: o.Source.Path, stepGap: o.StepGap, trimDelay: o.TrimDelay,
-		tree: check.New(o.Source),
-		out:  published.New(published.Options{Dir: o.Out, EnvoyPath: o.EnvoyPath, Format: o.Format, Envoy: o.Source.Envoy, Log: o.Log}),
+		out: published.New(published.Options{Dir: o.Out, EnvoyPath: o.EnvoyPath, Format: o.Format, Envoy: o.Source.Envoy, Log: o.Log}),
 	}
-	p.tree.KeepApart(o.Out)
 	p.planner = planner.New(p.out, planner.Options{
 		Source: o.Source.Path, Envoy: o.Source.Envoy, Disable: o.Source.Lenient(),
 		Endpoints: o.Endpoints, InotifyBudget: o.InotifyBudget, PollInterval: o.PollInterval, StepGap: o.StepGap, TrimDelay: o.TrimDelay, Log: o.Log,
 	})
-	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Reasons: p.tree.Reasons(), Log: o.Log})
+	p.envoys = confirm.New(p.out, confirm.Options{Fleet: o.Envoys, Instead: o.Confirm, Source: o.Source.Path, Reasons: check.New(o.Source).Reasons(), Log: o.Log})
 	p.trimmer = trim.New(p.out, p.envoys, p.planner.Renderer(), trim.Options{Delay: o.TrimDelay, StepGap: o.StepGap, Clock: o.Clock, Log: o.Log})
 	return p
 }
@@ -90,26 +87,11 @@ func New(o Options) *Pipeline {
 // Opened makes the Pipeline read the output directory through d: by what d knows of it, and at
 // the place where d opened it, since a link on the given path may be turned later. It ends the
 // trust in what was there before.
-func (p *Pipeline) Opened(d *publish.Dir) {
-	p.out.Opened(d)
-	p.tree.KeepApart(d.Path())
-}
+func (p *Pipeline) Opened(d *publish.Dir) { p.out.Opened(d) }
 
 // Trust makes the Pipeline believe, until Trust(false), that the plan before was published whole
 // and that nobody else has changed the output directory since (publish.Reader.Trust).
 func (p *Pipeline) Trust(trust bool) { p.out.Trust(trust) }
-
-// Check loads and validates the source tree (check.Tree.Check).
-func (p *Pipeline) Check(ctx context.Context) (*check.Result, error) { return p.tree.Check(ctx) }
-
-// Update is Check where the paths are known that changed in the source tree since the last
-// call (check.Tree.Update).
-func (p *Pipeline) Update(ctx context.Context, changed []string) (*check.Result, error) {
-	return p.tree.Update(ctx, changed)
-}
-
-// Compress has the Pipeline hold what it has read in less space (check.Tree.Compress).
-func (p *Pipeline) Compress() { p.tree.Compress() }
 
 // Plan plans the steps from what is published to an accepted Snapshot (planner.Planner.Plan).
 func (p *Pipeline) Plan(ctx context.Context, s *xds.Snapshot, now time.Time) (*planner.Plan, diag.List, error) {

@@ -196,7 +196,7 @@ func resourceFiles(t *testing.T, list, format string) map[string][]byte {
 
 // reconcile publishes the tree as a watch does that was told what has changed.
 func reconcile(t *testing.T, s *fixture.Fixture, dir *publish.Dir, changed []string) {
-	checked, err := s.P.Update(t.Context(), changed)
+	checked, err := s.Checked.Update(t.Context(), changed)
 	if err != nil || !checked.Accepted() {
 		t.Fatal(err, checked)
 	}

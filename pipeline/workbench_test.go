@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/internal/fixture"
@@ -250,10 +251,10 @@ func (d *workbench) save(name string) {
 func (d *workbench) pass(trimmed bool) {
 	d.T.Helper()
 	before := d.stamps()
-	checked, err := d.P.Check(d.T.Context())
+	checked, err := d.Checked.Check(d.T.Context())
 	d.must(err)
 	cold := pipeline.New(d.Options)
-	fresh, err := cold.Check(d.T.Context())
+	fresh, err := check.New(d.Options.Source).Check(d.T.Context())
 	d.must(err)
 	if diff := cmp.Diff(fresh.Diagnostics, checked.Diagnostics); diff != "" {
 		d.T.Fatalf("findings (-cold +warm):\n%s", diff)

@@ -221,7 +221,7 @@ func TestInotifyBudget(t *testing.T) {
 
 	s = fixture.New(t, func(o *pipeline.Options) { o.Endpoints = planner.EndpointsFile })
 	s.Tree(many("a", 119))
-	checked, err := s.P.Check(t.Context())
+	checked, err := s.Checked.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"xdspub/check"
 	"xdspub/internal/fixture"
 	"xdspub/pipeline"
 	"xdspub/planner"
@@ -97,7 +98,7 @@ func filesOf(plan *planner.Plan) (files []string) {
 func compareCold(t *testing.T, s *fixture.Fixture, plan *planner.Plan) {
 	t.Helper()
 	cold := pipeline.New(s.Options)
-	checked, err := cold.Check(t.Context())
+	checked, err := check.New(s.Options.Source).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ eds_cluster_config: {eds_config: {ads: {}}}
 	} {
 		text = strings.ReplaceAll(text, step.old, step.new)
 		s.Tree("-- tree.yaml --\n" + text)
-		checked, err := s.P.Check(t.Context())
+		checked, err := s.Checked.Check(t.Context())
 		if err != nil || !checked.Accepted() {
 			t.Fatal(err, checked)
 		}
@@ -177,7 +177,7 @@ func TestOpenedAgain(t *testing.T) {
 {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a, connect_timeout: 1s}
 `)
 	dir := s.Open()
-	checked, err := s.P.Check(t.Context())
+	checked, err := s.Checked.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

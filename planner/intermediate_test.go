@@ -68,7 +68,7 @@ func TestAddressesSwap(t *testing.T) {
 		s.Tree(listenersAt(strings.Split(c.old, ",")...))
 		s.Publish()
 		s.Tree(listenersAt(strings.Split(c.new, ",")...))
-		checked, err := s.P.Check(t.Context())
+		checked, err := s.Checked.Check(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestSwapBehindAnother(t *testing.T) {
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, routes, at("a", "1"), at("b", "2"), more(at("c", "3"), "4")))
 	s.Publish()
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints, routes, at("a", "4"), at("b", "3"), at("c", "2")))
-	checked, err := s.P.Check(t.Context())
+	checked, err := s.Checked.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (r *Resource) Unload() {
 	if _, err := r.Canonical(); err != nil || f.otherURL {
 		return
 	}
-	r.brief = f.brief()
+	r.brief.Store(uint32(f.brief())) // others may do the same meanwhile
 	r.holder.lend(c)
 	r.holder.held.Store(nil)
 }
@@ -83,7 +83,7 @@ func (r *Resource) UsesSingletons() bool { return r.inBrief()&usesSingletons != 
 
 func (r *Resource) inBrief() brief {
 	if r.holder.held.Load() == nil {
-		return r.brief
+		return brief(r.brief.Load())
 	}
 	return r.Facts().brief()
 }

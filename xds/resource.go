@@ -66,7 +66,7 @@ type Resource struct {
 	Packed bool
 
 	holder holder
-	brief  brief // once it is unloaded
+	brief  atomic.Uint32 // once it is unloaded: a brief
 	// nil until somebody asks.
 	canonical atomic.Pointer[[]byte]
 	digest    atomic.Pointer[digest]

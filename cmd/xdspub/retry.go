@@ -41,10 +41,10 @@ func handOver(v values, o controller.Options) (done bool, err error) {
 	printList(v.c, result.Findings)
 	switch result.Outcome {
 	case control.Published:
-		fmt.Fprintln(v.c.App.Writer, result.Message)
+		fmt.Fprintln(v.c.App.Writer, ofTarget(o, result.Message))
 		return true, nil
 	case control.Refused:
-		fmt.Fprintln(v.c.App.ErrWriter, result.Message)
+		fmt.Fprintln(v.c.App.ErrWriter, ofTarget(o, result.Message))
 		return true, &exit{status: exitRefused}
 	default:
 		return true, fmt.Errorf("process %d: %s", running.PID, result.Message)

@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"maps"
 	"os"
 	"os/signal"
 	"reflect"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -85,31 +87,39 @@ func untilSignal(c *cli.Context) (ctx context.Context, stop func()) {
 // watchUntil watches until ctx ends. v becomes what the settings file says later, and options
 // makes the new options of that.
 func watchUntil(ctx context.Context, v *values, all []controller.Options, options optionsOf, hangup <-chan os.Signal) error {
-	if len(all) > 1 {
-		return usagef("watch publishes one target: choose it by --target")
-	}
-	o := all[0]
-	o.Clock = trim.SystemClock()
+	source := all[0].Source.Path
 	// Asked first: the lock is written into the output directory, which must not be in the
 	// source tree.
-	if o.Out != "" {
-		if checked := check.Overlap(o.Source.Path, o.Out); checked != nil {
+	for _, o := range all {
+		if o.Out == "" {
+			continue
+		}
+		if checked := check.Overlap(source, o.Out); checked != nil {
 			return refuse(v.c, checked)
 		}
 	}
-	w := controller.New(o)
-	defer w.Close()
-	return w.Watch(ctx, controller.WatchOptions{
+	log := all[0].Log.For("") // for all of them
+	live := liveSettings{v: v, out: v.file["out"], source: source, log: log, options: options}
+	return controller.Watch(ctx, withClocks(all), controller.WatchOptions{
 		Watch: watch.Options{
 			QuietPeriod: value(*v, "quiet-period", v.c.Duration), Rescan: value(*v, "rescan", v.c.Duration), Poll: value(*v, "poll", v.c.Duration),
 		},
-		Settings:    cmp.Or(v.c.Path("config"), load.ConfigFile(o.Source.Path)),
-		Reload:      func() (controller.Options, bool, error) { return reload(v, o, options) },
+		Log:         log,
+		Settings:    cmp.Or(v.c.Path("config"), load.ConfigFile(source)),
+		Reload:      live.reload,
 		Hangup:      hangup,
-		Conflict:    func(source string, r control.RetryHeld) string { return differs(*v, source, r) },
+		Conflict:    live.differs,
 		RetryHeld:   v.c.Bool("retry-held"),
 		MaxFindings: maxFindings(v.c, v.c.App.ErrWriter),
 	})
+}
+
+// withClocks has each notice when somebody sets the clock.
+func withClocks(all []controller.Options) []controller.Options {
+	for i := range all {
+		all[i].Clock = trim.SystemClock()
+	}
+	return all
 }
 
 // holdLess has the garbage collector let the heap grow by that percentage, not to the double, before
@@ -121,30 +131,50 @@ func holdLess(percent int) {
 	}
 }
 
-// reload reads the settings file of a running watch again, whose options at the start were
-// o, and reports whether v changed with that.
-func reload(v *values, o controller.Options, options optionsOf) (_ controller.Options, changed bool, err error) {
-	is, err := settings(v.c, o.Source.Path)
+// liveSettings are the settings of a running watch. Several goroutines may ask it.
+type liveSettings struct {
+	mu      sync.Mutex
+	v       *values
+	out     any // of the file at the start: a watch stays where it is
+	source  string
+	log     *event.Log
+	options optionsOf
+}
+
+// differs is differs for the settings as they are now.
+func (l *liveSettings) differs(source string, r control.RetryHeld) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return differs(*l.v, source, r)
+}
+
+// reload reads the settings file of a running watch again, and reports whether that has changed.
+func (l *liveSettings) reload() (all []controller.Options, changed bool, err error) {
+	is, err := settings(l.v.c, l.source)
 	if err != nil {
-		return o, false, err
+		return nil, false, err
 	}
-	if _, ok := is.file["out"]; !ok && v.file["out"] != nil {
-		is.file["out"] = v.file["out"] // a watch can't be without
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := is.file["out"]; !ok && l.v.file["out"] != nil {
+		is.file["out"] = l.v.file["out"] // a watch can't be without
 	}
-	if reflect.DeepEqual(is.file, v.file) && is.own.digest == v.own.digest {
-		return o, false, nil
+	if reflect.DeepEqual(is.file, l.v.file) && is.own.digest == l.v.own.digest {
+		return nil, false, nil
 	}
-	log := o.Log
-	all, err := options(is, o.Source.Path, log)
-	if err != nil {
-		return o, false, err
+	stays := is
+	if l.out != nil {
+		stays.file = maps.Clone(is.file)
+		stays.file["out"] = l.out
 	}
-	o = all[0]
+	if all, err = l.options(stays, l.source, l.log); err != nil {
+		return nil, false, err
+	}
 	for _, name := range []string{"out", "grpc", "http", "xds-cluster", "drain-time", "tls-cert", "tls-key", "client-ca", "allow-node", "allow-status", "insecure", "limit", "group", "quiet-period", "rescan", "poll"} {
-		if !reflect.DeepEqual(is.file[name], v.file[name]) {
-			log.Write(event.SettingIgnored{Setting: name})
+		if !reflect.DeepEqual(is.file[name], l.v.file[name]) {
+			l.log.Write(event.SettingIgnored{Setting: name})
 		}
 	}
-	*v = is
-	return o, true, nil
+	*l.v = is
+	return withClocks(all), true, nil
 }

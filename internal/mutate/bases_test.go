@@ -138,11 +138,12 @@ func published(t *testing.T, example string) base {
 			t.Fatalf("%s: %v\n%s", example, err, said)
 		}
 	}
-	p := pipeline.New(pipeline.Options{
+	o := pipeline.Options{
 		Source: check.Options{Path: source, Ignore: []string{"ci", "README.md", "*.pb", "*.go"}},
 		Out:    out, EnvoyPath: placeholder, Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
-	})
-	checked, err := p.Check(t.Context())
+	}
+	p := pipeline.New(o)
+	checked, err := check.New(o.Source).Check(t.Context())
 	if err != nil || !checked.Accepted() {
 		t.Fatalf("%s: %v %v", example, err, checked.Diagnostics)
 	}

@@ -99,11 +99,12 @@ func publishTree(dir, tree string) error {
 }
 
 func checkTree(dir, tree string) (*pipeline.Pipeline, *check.Result, error) {
-	p := pipeline.New(pipeline.Options{
+	o := pipeline.Options{
 		Source: check.Options{Path: filepath.Join(dir, tree)}, Out: filepath.Join(dir, "out"), Format: render.JSON,
 		Endpoints: planner.EndpointsAuto, InotifyBudget: 120,
-	})
-	checked, err := p.Check(context.Background())
+	}
+	p := pipeline.New(o)
+	checked, err := check.New(o.Source).Check(context.Background())
 	if err == nil && !checked.Accepted() {
 		err = fmt.Errorf("%s is not valid: %v", tree, checked.Diagnostics)
 	}
