@@ -32,7 +32,8 @@ func bootstrapEnvoyCommand() *cli.Command {
 the files of --out, or by another --transport to those of a server. For a server, SRC is the source
 tree that it serves: the bootstrap gets its runtime layers. The options and settings by which serve
 reads SRC are for this command too; the bootstrap of --from is that of --bootstrap, where none is
-given. Restart Envoy where the bootstrap changes. By files, publish before Envoy starts: it exits if a file of its bootstrap is missing.
+given. Restart Envoy where the bootstrap changes. With --target, SRC is the source tree whose settings have that
+target: for files it is about the folder of the target below --out. By files, publish before Envoy starts: it exits if a file of its bootstrap is missing.
 
 Examples:
   xdspub bootstrap envoy --out /var/lib/xds > envoy.yaml
@@ -49,6 +50,7 @@ Exit status: 0 written, 1 errors in the bootstrap or in SRC, 2 wrong usage, 3 co
 
 func bootstrapEnvoyFlags() []cli.Flag {
 	return append(sourceFlags(),
+		targetFlag(),
 		&cli.StringFlag{Category: groupResources, Name: "transport", EnvVars: env("transport"), Value: string(bootstrap.File), Usage: "how resources come: `" + strings.Join(transportNames(), "|") + "`; all but file come from xdspub serve"},
 		&cli.PathFlag{Category: groupResources, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render or watch (required for files)"},
 		&cli.StringFlag{Category: groupResources, Name: "envoy-path", EnvVars: env("envoy-path"), Usage: "absolute path of the output `DIR` as Envoy sees it (default: as it was published)"},
@@ -363,13 +365,17 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 			return usagef("--%s is for a server: choose a --transport, %s", name, strings.Join(transportNames()[1:], ", "))
 		}
 	}
-	if c.NArg() > 0 {
+	if c.NArg() > 0 && !c.IsSet("target") {
 		return usagef("bootstrap envoy takes no argument for files: write --out DIR for the output directory")
 	}
-	out := c.Path("out")
-	if out == "" {
+	if c.Path("out") == "" {
 		return usagef("--out is required: see %s", helpFor("bootstrap envoy"))
 	}
+	v, err := valuesOfTarget(c)
+	if err != nil {
+		return err
+	}
+	out := value(v, "out", c.Path)
 	m, err := publish.ReadManifest(out)
 	if err != nil {
 		return err
@@ -377,11 +383,11 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 	if m.Layout == 0 { // or the name is misspelt
 		fmt.Fprintf(c.App.ErrWriter, "xdspub: nothing is published in %s yet: publish before Envoy starts, which else exits\n", out)
 	}
-	format, err := publishedFormat(c, m)
+	format, err := publishedFormat(v, out, m)
 	if err != nil {
 		return err
 	}
-	o.Dir, o.Format, o.PollInterval = c.String("envoy-path"), format.Name, c.Duration("poll-interval")
+	o.Dir, o.Format, o.PollInterval = value(v, "envoy-path", c.String), format.Name, c.Duration("poll-interval")
 	switch {
 	case o.Dir == "" && m.EnvoyPath == "": // nothing was published yet
 		o.Dir = published.DefaultEnvoyPath(out)
@@ -402,15 +408,15 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 
 // publishedFormat returns the format of the output directory, or the one to come where
 // nothing was published yet.
-func publishedFormat(c *cli.Context, m publish.Manifest) (*render.Format, error) {
-	asked := c.String("format")
+func publishedFormat(v values, out string, m publish.Manifest) (*render.Format, error) {
+	asked := value(v, "format", v.c.String)
 	if asked != "" && m.Format != "" && asked != m.Format {
-		return nil, usagef("invalid --format %q: the files in %s were published with --format %s", asked, c.Path("out"), m.Format)
+		return nil, usagef("invalid --format %q: the files in %s were published with --format %s", asked, out, m.Format)
 	}
 	name := cmp.Or(asked, m.Format, render.JSON.Name)
 	format := render.FormatNamed(name)
 	if format == nil {
-		return nil, values{c: c}.invalid("format", name, oneOf(formatNames(), name))
+		return nil, v.invalid("format", name, oneOf(formatNames(), name))
 	}
 	return format, nil
 }
@@ -485,6 +491,13 @@ func servedLayers(c *cli.Context) (layers []bootstrap.RuntimeLayer, err error) {
 	v, o, err := settingsAndSource(c, source, check.Streams)
 	if err != nil {
 		return nil, err
+	}
+	if c.IsSet("target") {
+		t, err := oneTarget(v)
+		if err != nil {
+			return nil, err
+		}
+		o.Client = t.params
 	}
 	o.Bootstrap = cmp.Or(o.Bootstrap, c.Path("from"))
 	checked, err := check.Once(c.Context, o)

@@ -21,7 +21,8 @@ func statusCommand() *cli.Command {
 		Name:      "status",
 		Usage:     "show what is published, and which of it each Envoy runs",
 		ArgsUsage: "[SRC]",
-		Description: `With SRC it also checks this source tree, and says whether that is what is published.
+		Description: `With SRC it also checks this source tree, and says whether that is what is published. Where its
+settings have targets, it does so for each of them.
 
 Examples:
   xdspub status --out /var/lib/xds
@@ -35,7 +36,7 @@ It is in sync if every Envoy runs the published files, no change was interrupted
 file was changed by hand or is missing, no snapshot is held since Envoy rejected it, the watch
 was not killed, answers and can publish its source tree, every connected client of a running serve
 runs what it asks for, and SRC, if given, is published.`,
-		Flags: append(slices.Concat(sourceFlags(), askedServeFlags()),
+		Flags: append(slices.Concat(sourceFlags(), askedServeFlags()), targetFlag(),
 			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render, watch or serve (required without --serve)"},
 			envoyAdminFlag(),
 			// No variable: XDSPUB_FORMAT is the format of published files.
@@ -68,23 +69,45 @@ func statusAction(c *cli.Context) error {
 		return err
 	}
 	o.Registry = own.registry
+	targets, v, err := statusTargets(c)
+	if err != nil {
+		return err
+	}
+	if targets != nil {
+		return targetsStatus(v, targets, o, format)
+	}
 	if o.Admins, err = admins(values{c: c}); err != nil {
 		return err
 	}
 	ctx, stop := interruptible(c)
 	defer stop()
-	found, err := status.Of(ctx, o)
+	report, err := statusOf(ctx, o)
 	if err != nil {
 		return err
 	}
-	report := &statusReport{Report: found}
-	report.ask(ctx)
 	if c.Args().Present() {
-		if err := report.compare(ctx, c, c.Args().First()); err != nil {
+		v, of, err := settingsAndSource(c, c.Args().First())
+		if err != nil {
 			return err
 		}
+		checked, err := check.Once(ctx, of)
+		if err != nil {
+			return err
+		}
+		report.compare(of.Path, checked, value(v, "warnings-as-errors", c.Bool))
 	}
 	return printReport(c, format, report, report.InSync, writeStatus)
+}
+
+// statusOf asks what there is about an output directory.
+func statusOf(ctx context.Context, o status.Options) (*statusReport, error) {
+	found, err := status.Of(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	report := &statusReport{Report: found}
+	report.ask(ctx)
+	return report, nil
 }
 
 // printReport prints a report, as text by write. The exit status is whether all is well.
@@ -145,21 +168,12 @@ func (s *statusReport) ask(ctx context.Context) {
 	}
 }
 
-// compare checks a source tree, and compares its snapshot with the published one.
-func (s *statusReport) compare(ctx context.Context, c *cli.Context, path string) error {
-	v, o, err := settingsAndSource(c, path)
-	if err != nil {
-		return err
-	}
-	checked, err := check.Once(ctx, o)
-	if err != nil {
-		return err
-	}
+// compare compares the snapshot of a checked source tree with the published one.
+func (s *statusReport) compare(path string, checked *check.Result, warningsAsErrors bool) {
 	s.Source = &sourceStatus{Path: path, Errors: checked.Summary.Errors, Warnings: checked.Summary.Warnings, Findings: append(diag.List{}, checked.Diagnostics...)}
-	if !checked.Invalid(value(v, "warnings-as-errors", c.Bool)) {
+	if !checked.Invalid(warningsAsErrors) {
 		s.Source.Snapshot = checked.Snapshot.ID()
 		s.Source.Published = s.Published != nil && s.Published.Snapshot == s.Source.Snapshot
 	}
 	s.InSync = s.InSync && s.Source.Published
-	return nil
 }

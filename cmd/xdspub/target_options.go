@@ -59,6 +59,40 @@ func targetNamed(v values, flag, name string) (target, error) {
 	return target{}, v.invalid(flag, name, unknownTarget(names, name))
 }
 
+// oneTarget returns the only target that a command names.
+func oneTarget(v values) (target, error) {
+	targets, err := chosenTargets(v)
+	if err == nil && len(targets) != 1 {
+		err = usagef("--target is given twice: a client is of one target")
+	}
+	if err != nil {
+		return target{}, err
+	}
+	return targets[0], nil
+}
+
+// targetOfNothing says that --target is given without a source tree.
+func targetOfNothing() error {
+	return usagef("--target is for SRC, a source tree whose settings have targets, and none is given")
+}
+
+// valuesOfTarget returns the settings of a command that may name a target of SRC.
+func valuesOfTarget(c *cli.Context) (values, error) {
+	v := values{c: c}
+	if !c.IsSet("target") {
+		return v, nil
+	}
+	if c.NArg() != 1 {
+		return v, targetOfNothing()
+	}
+	v, err := settings(c, c.Args().First())
+	if err != nil {
+		return v, err
+	}
+	t, err := oneTarget(v)
+	return v.ofTarget(t), err
+}
+
 // unknownTarget says which target may be meant by a name that none has.
 func unknownTarget(names []string, name string) string {
 	if len(names) == 1 {
