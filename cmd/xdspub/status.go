@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -135,7 +136,12 @@ type statusReport struct {
 	Clients []clients.Client `json:"clients"`
 	// Source is the source tree; nil where none was given.
 	Source *sourceStatus `json:"source"`
+
+	options string // --out and --target of a render for a target; empty where there are none
 }
+
+// publishedTo returns what --out of a render is that publishes into the output directory.
+func (s *statusReport) publishedTo() string { return cmp.Or(s.options, s.Out) }
 
 // sourceStatus is a source tree beside what is published.
 type sourceStatus struct {

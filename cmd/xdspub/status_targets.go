@@ -60,6 +60,7 @@ func targetsStatus(v values, targets []target, o status.Options, format string) 
 		if ended.add(controller.Options{Target: t.name}, err) {
 			continue
 		}
+		report.options = fmt.Sprintf("%s --target %s", value(v, "out", v.c.Path), t.name)
 		report.compare(v.c.Args().First(), checked.For(t.name), value(v, "warnings-as-errors", v.c.Bool))
 		all.InSync = all.InSync && report.InSync
 		all.Targets = append(all.Targets, targetReport{t.name, report})

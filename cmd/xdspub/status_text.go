@@ -57,7 +57,7 @@ func mends(r *statusReport) string {
 	if r.Watch != nil {
 		return "the next pass of the watch mends that"
 	}
-	return fmt.Sprintf("mend that with xdspub render --out %s SRC", r.Out)
+	return fmt.Sprintf("mend that with xdspub render --out %s SRC", r.publishedTo())
 }
 
 // badness orders Envoys, the worst first.
@@ -220,7 +220,7 @@ func unpublished(r *statusReport) string {
 	case r.Watch != nil:
 		return fmt.Sprintf("the watch publishes %s, or has not read this yet", r.Watch.Source)
 	}
-	return fmt.Sprintf("publish it with xdspub render --out %s %s", r.Out, r.Source.Path)
+	return fmt.Sprintf("publish it with xdspub render --out %s %s", r.publishedTo(), r.Source.Path)
 }
 
 func (p *statusPrinter) change(r *statusReport) {
