@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -237,4 +238,36 @@ func setsVersion(element ast.Expr) bool {
 	}
 	key, ok := pair.Key.(*ast.Ident)
 	return ok && key.Name == "Envoy"
+}
+
+// TestArchitecture: docs/architecture.md has a row about each package, and about no other.
+func TestArchitecture(t *testing.T) {
+	text, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| folder |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows []string
+	for row := range strings.Lines(table) {
+		folders, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for _, name := range regexp.MustCompile("`([^`]+)/`").FindAllStringSubmatch(folders, -1) {
+			rows = append(rows, name[1])
+		}
+	}
+	var has []string
+	for _, p := range listed(t) {
+		name, ok := strings.CutPrefix(p.ImportPath, "xdspub/")
+		if isFamily(name) {
+			name = "validate/rules/*"
+		}
+		if ok && !strings.HasPrefix(name, "examples/") && !slices.Contains(has, name) {
+			has = append(has, name)
+		}
+	}
+	slices.Sort(rows)
+	slices.Sort(has)
+	if !slices.Equal(rows, has) {
+		t.Errorf("the rows are about\n%s\nthe packages are\n%s", strings.Join(rows, " "), strings.Join(has, " "))
+	}
 }
