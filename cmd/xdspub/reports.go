@@ -107,7 +107,7 @@ func reported(path string, checked *check.Result, warningsAsErrors bool) report.
 }
 
 // writeReports writes the findings to each output.
-func writeReports(c *cli.Context, list []output, checked *check.Result, trees []report.Tree, ok bool) error {
+func writeReports(c *cli.Context, list []output, checked checkedTrees) error {
 	root, err := repositoryRoot()
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func writeReports(c *cli.Context, list []output, checked *check.Result, trees []
 	if err != nil {
 		return err
 	}
-	r := &report.Report{Version: buildVersion().program, Codes: codes, Root: root, Findings: checked.Diagnostics, Trees: trees}
-	if !ok {
+	r := &report.Report{Version: buildVersion().program, Codes: codes, Root: root, Findings: checked.Diagnostics, Trees: checked.trees}
+	if !checked.ok {
 		r.ExitStatus = exitRefused
 	}
 	for _, o := range list {
@@ -129,9 +129,16 @@ func writeReports(c *cli.Context, list []output, checked *check.Result, trees []
 }
 
 // writeReport writes the findings to w. Only on standard output is text spared any, and has colours.
-func writeReport(c *cli.Context, w io.Writer, o output, checked *check.Result, r *report.Report) error {
+func writeReport(c *cli.Context, w io.Writer, o output, checked checkedTrees, r *report.Report) error {
 	if i := slices.IndexFunc(report.Formats, func(f report.Format) bool { return f.Name == o.format }); i >= 0 {
 		return report.Formats[i].Write(w, r)
+	}
+	if o.format == "json" && checked.variants != nil {
+		return writeJSON(w, struct {
+			Diagnostics diag.List       `json:"diagnostics"`
+			Summary     diag.Summary    `json:"summary"`
+			Variants    []variantsTable `json:"variants"`
+		}{append(diag.List{}, checked.Diagnostics...), checked.Summary, checked.variants})
 	}
 	if o.format == "json" {
 		return diag.WriteJSON(w, checked.Diagnostics, checked.Summary)
@@ -140,7 +147,7 @@ func writeReport(c *cli.Context, w io.Writer, o output, checked *check.Result, r
 	if o.file == "-" {
 		text = textFor(c, c.App.Writer)
 	}
-	if err := writeText(w, shown(c, checked, r.ExitStatus != exitOK), text); err != nil || c.Bool("quiet") {
+	if err := errors.Join(writeText(w, shown(c, checked.Result, r.ExitStatus != exitOK), text), writeTables(w, checked.variants)); err != nil || c.Bool("quiet") {
 		return err
 	}
 	return writeSummary(w, checked.Summary)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/report"
 )
@@ -26,20 +25,20 @@ func minSeverityFlag() cli.Flag {
 	}
 }
 
-// reportedOnly leaves out of findings and trees what --min-severity does not ask for.
-func reportedOnly(c *cli.Context, checked *check.Result, trees []report.Tree) (*check.Result, []report.Tree) {
+// reportedOnly leaves out of the findings what --min-severity does not ask for.
+func (t checkedTrees) reportedOnly(c *cli.Context) checkedTrees {
 	var least diag.Severity
 	if least.UnmarshalText([]byte(c.String("min-severity"))) != nil || least == diag.Info {
-		return checked, trees
+		return t
 	}
 	below := func(d diag.Diagnostic) bool { return d.Severity > least }
-	few := *checked
-	few.Diagnostics = slices.DeleteFunc(slices.Clone(checked.Diagnostics), below)
-	trees = slices.Clone(trees)
-	for i, t := range trees {
-		trees[i].Findings = slices.DeleteFunc(slices.Clone(t.Findings), below)
+	few := *t.Result
+	few.Diagnostics = slices.DeleteFunc(slices.Clone(t.Diagnostics), below)
+	t.Result, t.trees = &few, slices.Clone(t.trees)
+	for i, tree := range t.trees {
+		t.trees[i].Findings = slices.DeleteFunc(slices.Clone(tree.Findings), below)
 	}
-	return &few, trees
+	return t
 }
 
 // warningsThatRefuse says which warnings refuse trees: 2 warnings (ignored-file, weight-sum).

@@ -42,6 +42,7 @@ Exit status: 0 no errors, 1 errors, 2 wrong usage, 3 could not run. xdspub expla
 more about a finding.`,
 		Flags: slices.Concat(sourceFlags(), baselineFlags(), oracleFlags(), []cli.Flag{
 			targetFlag(),
+			variantsFlag(),
 			&cli.StringSliceFlag{Category: groupPrint, Name: "only", Usage: "print only findings about `PATH`, a file or a folder of the tree; references are followed through all of the tree"},
 			&cli.StringFlag{Category: groupPrint, Name: "changed-since", Usage: "print only findings in files that differ from those of the git revision `REV`, and those that the tree did not have then"},
 			&cli.StringFlag{Category: groupRules, Name: "secrets", Value: secretsRead, Usage: "`read|stub`; stub: a file of a certificate, a key or another secret may be missing, as in CI; read: that is an error"},
@@ -82,21 +83,20 @@ func validateAction(c *cli.Context) error {
 	if s := c.String("secrets"); s != secretsRead && s != secretsStub {
 		return usagef("invalid --secrets %q: %s", s, oneOf([]string{secretsRead, secretsStub}, s))
 	}
-	checked, trees, ok, err := checkAll(c)
+	checked, err := checkAll(c)
 	if err != nil {
 		return err
 	}
-	shown, parts := reportedOnly(c, checked, trees)
-	if err := writeReports(c, reports, shown, parts, ok); err != nil {
+	if err := writeReports(c, reports, checked.reportedOnly(c)); err != nil {
 		return err
 	}
 	if checked.Timings != nil {
 		writeTimings(c.App.ErrWriter, checked.Timings)
 	}
-	if !ok && checked.Accepted() {
-		fmt.Fprintf(c.App.ErrWriter, "xdspub: exit status %d, because of --warnings-as-errors: %s\n", exitRefused, warningsThatRefuse(trees))
+	if !checked.ok && checked.Accepted() {
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: exit status %d, because of --warnings-as-errors: %s\n", exitRefused, warningsThatRefuse(checked.trees))
 	}
-	if !ok {
+	if !checked.ok {
 		return &exit{status: exitRefused}
 	}
 	return nil
@@ -124,45 +124,54 @@ const (
 	secretsStub = "stub"
 )
 
+// checkedTrees is what is said of all trees and bootstraps that are named.
+type checkedTrees struct {
+	*check.Result // with the findings about all of them
+	trees         []report.Tree
+	variants      []variantsTable // where --variants asks for them
+	ok            bool            // none is refused
+}
+
 // checkAll judges each tree and each bootstrap that is named, with its own settings, and puts the
-// findings together. It is not ok when one is refused.
-func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, err error) {
-	ok = true
+// findings together.
+func checkAll(c *cli.Context) (all checkedTrees, err error) {
+	all.ok = true
 	followed := false
 	unsaved, err := readUnsaved(c)
 	if err != nil {
-		return nil, nil, false, err
+		return all, err
 	}
 	known, err := readKnown(c)
 	if err != nil {
-		return nil, nil, false, err
+		return all, err
 	}
 	paths, err := withoutRemoved(c)
 	if err != nil {
-		return nil, nil, false, err
+		return all, err
 	}
 	scopes := scope.Trees(paths, func(path string) bool { return isBootstrap(c, path) || grpcboot.Holds(path) })
 	if err := onlyInTrees(c, scopes); err != nil {
-		return nil, nil, false, err
+		return all, err
 	}
 	if len(scopes) == 0 {
-		return &check.Result{}, nil, true, nil
+		all.Result = &check.Result{}
+		return all, nil
 	}
 	for _, tree := range scopes {
 		path := tree.Path
 		v, o, err := settingsAndSource(c, path)
 		if err != nil {
-			return nil, nil, false, err
+			return all, err
 		}
 		if len(o.Client) == 0 {
 			o.Client = nil // any
 		}
 		if o.Targets, err = checkedTargets(v, path); err != nil {
-			return nil, nil, false, err
+			return all, err
 		}
 		o.Timings, o.StubSecrets = c.Bool("timings"), c.String("secrets") == secretsStub
 		if o.Oracle, err = oracleOf(v, o.Rules); err != nil {
-			return nil, nil, false, err
+			return all, err
 		}
 		checkOne := checkTree
 		if path != "-" && grpcboot.Holds(path) {
@@ -172,28 +181,34 @@ func checkAll(c *cli.Context) (all *check.Result, trees []report.Tree, ok bool, 
 		}
 		checked, err := checkOne(c, o, &unsaved)
 		if err != nil {
-			return nil, nil, false, err
+			return all, err
 		}
 		known.leaveOut(checked)
 		if err := narrow(c, checked, o, tree); err != nil {
-			return nil, nil, false, err
+			return all, err
 		}
 		strict := value(v, "warnings-as-errors", c.Bool)
-		ok = ok && !checked.Invalid(strict)
-		trees = append(trees, reported(path, checked, strict))
-		if all == nil {
-			all = checked
+		all.ok = all.ok && !checked.Invalid(strict)
+		all.trees = append(all.trees, reported(path, checked, strict))
+		if c.Bool("variants") {
+			all.variants = append(all.variants, tablesOf(path, checked, o)...)
+		}
+		if all.Result == nil {
+			all.Result = checked
 			continue
 		}
 		all.Merge(checked)
 	}
 	if err := unsaved.unused(c.App.ErrWriter, c.Args().Slice()); err != nil {
-		return nil, nil, false, err
+		return all, err
 	}
 	if c.IsSet("root") && !followed {
-		return nil, nil, false, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
+		return all, usagef("--root is for a bootstrap, and %s is not one", strings.Join(c.Args().Slice(), ", "))
 	}
-	return all, trees, ok, known.finish(c)
+	if c.Bool("variants") && all.variants == nil {
+		return all, usagef("--variants needs clients: the setting targets, or --param")
+	}
+	return all, known.finish(c)
 }
 
 // isBootstrap reports whether a path is that of a bootstrap of Envoy.
