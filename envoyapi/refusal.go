@@ -32,6 +32,22 @@ func (v *Version) StillTakes(subCode string) (before string, takes bool) {
 	return since.String(), true
 }
 
+// Releases since which Envoy reads texts otherwise.
+const (
+	regexesAreBytes      = release(1039)
+	templatesMixSegments = release(1039)
+)
+
+// RegexesAreBytes reports whether some Envoy of the version compiles regular expressions in Latin-1.
+func (v *Version) RegexesAreBytes() bool { return v.newest() >= regexesAreBytes }
+
+// RegexesAreUTF8 reports whether some Envoy of the version compiles them in UTF-8.
+func (v *Version) RegexesAreUTF8() bool { return v.release < regexesAreBytes }
+
+// TemplatesMixSegments reports whether a name in a path template may stand between other characters of
+// its segment, as in /v{version}.
+func (v *Version) TemplatesMixSegments() bool { return v.release >= templatesMixSegments }
+
 // newest is the newest release of a fleet.
 func (v *Version) newest() release {
 	if len(v.fleet) > 0 {

@@ -77,7 +77,9 @@ Envoy refuses, validate finds for its version.
 		refuses, takes := counts[v.Name+" refuses"], counts[v.Name+" takes"]
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", v.Name, refuses, refuses-excused[v.Name+" refuses"], takes, excused[v.Name+" takes"])
 	}
-	b.WriteString("\n")
+	if len(all) > 0 {
+		b.WriteString("\n")
+	}
 	for _, line := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "- %s: %s\n", line, all[line])
 	}

@@ -1,6 +1,8 @@
 package cel_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
@@ -23,12 +25,17 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestEnvoy holds testdata/envoy.txt, and what an older version says of the same expressions, against
-// the real Envoys.
+// TestEnvoy holds testdata/envoy.txt, and what an older version says of a part of the expressions, against
+// the real Envoys; envoyapi.TestSince asks them about each function.
 func TestEnvoy(t *testing.T) {
 	for _, v := range envoyapi.Versions {
 		t.Run(v.Name, func(t *testing.T) {
 			verdicts := envoytest.Verdicts(t, "testdata/envoy.txt")
+			if v != envoyapi.Latest {
+				verdicts = slices.DeleteFunc(verdicts, func(verdict envoytest.Verdict) bool {
+					return !strings.ContainsAny(verdict.Text, "`{\\")
+				})
+			}
 			listeners := make([]map[string]any, len(verdicts))
 			for i, verdict := range verdicts {
 				if v != envoyapi.Latest {

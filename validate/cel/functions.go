@@ -92,21 +92,17 @@ func dotted(e *exprpb.Expr) string {
 const maxRegexSize = 100
 
 // checkRegex checks a pattern that is written in the expression: Envoy compiles
-// it then. It is UTF-8 here, where package re2 knows Latin-1, which is the same
-// only for what is ASCII.
+// it then, in UTF-8.
 func checkRegex(c *exprpb.Expr_Call) error {
 	if c.GetFunction() != "matches" || len(c.GetArgs()) == 0 {
 		return nil
 	}
 	pattern := c.GetArgs()[len(c.GetArgs())-1].GetConstExpr().GetStringValue()
-	if strings.ContainsFunc(pattern, func(r rune) bool { return r > '\x7f' }) || strings.Contains(pattern, `\x{`) {
-		return nil
-	}
-	program, err := re2.Compile(pattern)
+	program, err := re2.Compile(pattern, re2.UTF8)
 	switch {
 	case err != nil:
 		return fmt.Errorf("invalid regular expression in matches(): %w", err)
-	case program.Exact && program.Size > maxRegexSize:
+	case program.TooLarge(maxRegexSize):
 		return fmt.Errorf("the regular expression in matches() has %d instructions, the limit is %d", program.Size, maxRegexSize)
 	}
 	return nil

@@ -1,6 +1,9 @@
 package re2
 
-import "regexp/syntax"
+import (
+	"regexp/syntax"
+	"unicode"
+)
 
 // compile adds the instructions for re, as compile.cc does.
 func (p *program) compile(re *syntax.Regexp) fragment {
@@ -11,18 +14,15 @@ func (p *program) compile(re *syntax.Regexp) fragment {
 	case syntax.OpLiteral:
 		all := p.nop()
 		for _, r := range re.Rune {
-			if r > maxLatin1 {
-				return fragment{}
-			}
-			all = p.cat(all, p.step(false))
+			all = p.cat(all, p.literal(r))
 		}
 		return all
 	case syntax.OpCharClass:
 		return p.class(re.Rune)
 	case syntax.OpAnyCharNotNL:
-		return p.class([]rune{0, '\n' - 1, '\n' + 1, maxLatin1})
+		return p.class([]rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune})
 	case syntax.OpAnyChar:
-		return p.step(true)
+		return p.class([]rune{0, unicode.MaxRune})
 	case syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
 		f := p.step(false)
 		f.nullable = true
@@ -82,9 +82,23 @@ func (p *program) repeated(op syntax.Op, a fragment, lazy bool) fragment {
 	}
 }
 
-// class is a set of bytes, one instruction a range. Where upper and lower case
-// are both there, one instruction serves both.
+// literal is a character: a byte, or in UTF-8 as many as it has.
+func (p *program) literal(r rune) fragment {
+	switch {
+	case p.encoding == UTF8:
+		return p.runes([]rune{r, r})
+	case r > maxLatin1:
+		return fragment{}
+	}
+	return p.step(false)
+}
+
+// class is a set of characters. In Latin-1 these are bytes, one instruction a range. Where upper and
+// lower case are both there, one instruction serves both.
 func (p *program) class(ranges []rune) fragment {
+	if p.encoding == UTF8 {
+		return p.runes(ranges)
+	}
 	folds := foldsASCII(ranges)
 	var all fragment
 	for i := 0; i < len(ranges); i += 2 {

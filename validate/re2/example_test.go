@@ -9,7 +9,7 @@ import (
 // Envoy refuses a pattern by the number of its instructions.
 func ExampleCompile() {
 	for _, pattern := range []string{"/api/.*", "/(?:[a-z]{1,20}/){1,20}", "/(?!api)"} {
-		program, err := re2.Compile(pattern)
+		program, err := re2.Compile(pattern, re2.Latin1)
 		fmt.Println(pattern, program.Size, err)
 	}
 	// Output:

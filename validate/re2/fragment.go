@@ -34,7 +34,10 @@ type fragment struct {
 
 func (f fragment) fails() bool { return f.begin == 0 }
 
-type program struct{ insts []inst }
+type program struct {
+	insts    []inst
+	encoding Encoding
+}
 
 func (p *program) add(i inst) int {
 	p.insts = append(p.insts, i)

@@ -8,14 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// scanner goes through a pattern once, for what RE2 in Latin-1 and Go's parser
-// see differently. RE2 alone takes \C, one byte; it alone refuses escapes above
-// \xFF and the names of character classes in other spellings than its own.
+// scanner goes through a pattern once, for what RE2 and Go's parser see differently.
+// RE2 alone takes \C, one byte; it alone refuses the names of character classes in
+// other spellings than its own, and in Latin-1 escapes above \xFF.
 type scanner struct {
-	in     string
-	at     int
-	out    []byte
-	splits bool
+	in       string
+	encoding Encoding
+	at       int
+	out      []byte
+	// splits is of Latin-1, approximate of UTF-8: the size can be too large.
+	splits, approximate bool
 }
 
 func (s *scanner) scan() error {
@@ -42,15 +44,31 @@ func (s *scanner) scan() error {
 				opening += "]"
 			}
 			s.keep(len(opening))
+		case !inClass && s.encoding == UTF8 && strings.HasPrefix(rest, "(?P<"):
+			s.groupName(rest)
 		case c >= utf8.RuneSelf:
 			_, n := utf8.DecodeRuneInString(rest)
-			s.splits = s.splits || inClass || n > 1 && n < len(rest) && strings.ContainsRune("*+?{", rune(rest[n]))
+			s.splits = s.splits || s.encoding == Latin1 && (inClass || n > 1 && n < len(rest) && strings.ContainsRune("*+?{", rune(rest[n])))
 			s.keep(n)
 		default:
 			s.keep(1)
 		}
 	}
 	return nil
+}
+
+// groupName takes over the name of a group in ASCII, as Go wants it.
+func (s *scanner) groupName(rest string) {
+	name, _, _ := strings.Cut(rest, ">")
+	s.out = append(s.out, "(?P<"...)
+	for _, r := range name[len("(?P<"):] {
+		if r < utf8.RuneSelf || !unicode.IsLetter(r) {
+			s.out = utf8.AppendRune(s.out, r)
+		} else {
+			s.out = fmt.Appendf(s.out, "u%x", r)
+		}
+	}
+	s.at += len(name)
 }
 
 // keep takes n bytes over.
@@ -70,13 +88,14 @@ func (s *scanner) escape(rest string, inClass bool) error {
 	case c == 'C' && !inClass:
 		s.out = append(s.out, `(?s:.)`...)
 		s.at += 2
-	case strings.HasPrefix(rest, `\x{`):
+		s.approximate = s.encoding == UTF8
+	case strings.HasPrefix(rest, `\x{`) && s.encoding == Latin1:
 		digits, _, closed := strings.Cut(rest[3:], "}")
 		if r, err := strconv.ParseUint(digits, 16, 32); closed && err == nil && r > maxLatin1 {
 			return fmt.Errorf("invalid escape sequence: `\\x{%s}`: Envoy matches bytes, up to \\xFF", digits)
 		}
 		s.keep(3)
-	case '1' <= c && c <= '7':
+	case '1' <= c && c <= '7' && s.encoding == Latin1:
 		digits := rest[1:min(4, len(rest))]
 		if r, err := strconv.ParseUint(digits, 8, 32); err == nil && r > maxLatin1 {
 			return fmt.Errorf("invalid escape sequence: `\\%s`: Envoy matches bytes, up to \\377", digits)
@@ -87,7 +106,11 @@ func (s *scanner) escape(rest string, inClass bool) error {
 		if closed && !knowsClass(strings.TrimPrefix(name, "^")) {
 			return fmt.Errorf("invalid character class range: `%s{%s}`", rest[:2], name)
 		}
+		s.approximate = s.encoding == UTF8
 		s.keep(3)
+	case s.encoding == UTF8 && (c == 'p' || c == 'P'):
+		s.approximate = true // the tables of RE2 are of another version of Unicode
+		s.keep(2)
 	default:
 		s.keep(2)
 	}

@@ -1,9 +1,10 @@
 // Package re2 says what Envoy makes of a regular expression: whether its engine
 // takes the pattern, and how large the program is that it compiles, which Envoy
 // limits. Envoy 1.40.0 uses RE2 in Latin-1: a pattern is bytes, and so is what it
-// is matched against.
+// is matched against. Up to 1.38, and in CEL, it is UTF-8: then [^/] is eight
+// instructions, not two.
 //
-//	program, err := re2.Compile(`/users/[^/]+`)
+//	program, err := re2.Compile(`/users/[^/]+`, re2.Latin1)
 //
 // The syntax is read by regexp/syntax, which descends from RE2's own parser; what
 // the two see differently is settled in pattern.go. The size is found by taking
@@ -33,28 +34,53 @@ type Program struct {
 	SplitsCharacters bool
 }
 
+// TooLarge reports whether the program certainly has more instructions than limit. A few can be too many
+// in Size, not a third.
+func (p Program) TooLarge(limit int) bool {
+	return p.Size > limit && (p.Exact || p.Size > limit+limit/3)
+}
+
+// Encoding says what the characters of a pattern are.
+type Encoding int
+
+const (
+	// Latin1: a character is a byte.
+	Latin1 Encoding = iota
+	// UTF8: one outside of ASCII is several bytes.
+	UTF8
+)
+
 const maxLatin1 = 0xff
 
 // Compile compiles a pattern. The error says what Envoy has against it.
-func Compile(pattern string) (Program, error) {
-	s := scanner{in: pattern}
+func Compile(pattern string, in Encoding) (Program, error) {
+	s := scanner{in: pattern, encoding: in}
 	if err := s.scan(); err != nil {
 		return Program{}, err
 	}
-	parsed, err := syntax.Parse(latin1(string(s.out)), syntax.Perl)
+	parsed, err := parse(string(s.out), in)
 	if err != nil {
-		var e *syntax.Error
-		if errors.As(err, &e) {
-			err = fmt.Errorf("%s: `%s`", e.Code, fromLatin1(e.Expr))
-		}
 		return Program{}, err
 	}
 	return Program{
-		Size:             size(parsed),
-		Exact:            !approximate(parsed),
+		Size:             size(parsed, in),
+		Exact:            !approximate(parsed) && !s.approximate,
 		Groups:           parsed.MaxCap(),
 		SplitsCharacters: s.splits,
 	}, nil
+}
+
+func parse(pattern string, in Encoding) (*syntax.Regexp, error) {
+	read, shown := latin1, fromLatin1
+	if in == UTF8 {
+		same := func(s string) string { return s }
+		read, shown = same, same
+	}
+	parsed, err := syntax.Parse(read(pattern), syntax.Perl)
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
+		err = fmt.Errorf("%s: `%s`", e.Code, shown(e.Expr))
+	}
+	return parsed, err
 }
 
 // latin1 makes a character of each byte.
@@ -105,11 +131,14 @@ func startsWithAnchor(re *syntax.Regexp) bool {
 // size is the number of instructions of re. It takes the steps of RE2's
 // compile.cc and prog.cc: the same instructions, and the same flattening of
 // alternatives into lists afterwards.
-func size(re *syntax.Regexp) int {
+func size(re *syntax.Regexp, in Encoding) int {
+	if in == UTF8 {
+		re = unfold(re)
+	}
 	re = coalesce(afterPrefix(re)).Simplify()
 	re, anchored := dropAnchor(re, syntax.OpBeginText, 0)
 	re, _ = dropAnchor(re, syntax.OpEndText, 0)
-	p := &program{insts: []inst{{op: opEnd}}} // number 0 is the failure
+	p := &program{encoding: in, insts: []inst{{op: opEnd}}} // number 0 is the failure
 	all := p.compile(re)
 	if all.fails() {
 		return 1

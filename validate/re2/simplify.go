@@ -3,7 +3,52 @@ package re2
 import (
 	"regexp/syntax"
 	"slices"
+	"unicode"
 )
+
+// unfold makes a class of each character that in UTF-8 is the same as others than its upper or lower case
+// in ASCII, where case does not matter: k is a Kelvin sign, too.
+func unfold(re *syntax.Regexp) *syntax.Regexp {
+	if re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase != 0 {
+		return unfoldLiteral(re)
+	}
+	if len(re.Sub) == 0 {
+		return re
+	}
+	unfolded := *re
+	unfolded.Sub = nil
+	for _, sub := range re.Sub {
+		if sub = unfold(sub); re.Op == syntax.OpConcat && sub.Op == syntax.OpConcat {
+			unfolded.Sub = append(unfolded.Sub, sub.Sub...)
+		} else {
+			unfolded.Sub = append(unfolded.Sub, sub)
+		}
+	}
+	return &unfolded
+}
+
+func unfoldLiteral(re *syntax.Regexp) *syntax.Regexp {
+	var parts []*syntax.Regexp
+	for _, r := range re.Rune {
+		class := []rune{r, r}
+		for folded := unicode.SimpleFold(r); folded != r; folded = unicode.SimpleFold(folded) {
+			class = append(class, folded, folded)
+		}
+		slices.Sort(class)
+		switch last := len(parts) - 1; {
+		case len(class) > 2 && class[len(class)-1] > unicode.MaxASCII:
+			parts = append(parts, &syntax.Regexp{Op: syntax.OpCharClass, Flags: re.Flags, Rune: class})
+		case last >= 0 && parts[last].Op == syntax.OpLiteral:
+			parts[last].Rune = append(parts[last].Rune, r)
+		default:
+			parts = append(parts, &syntax.Regexp{Op: syntax.OpLiteral, Flags: re.Flags, Rune: []rune{r}})
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return &syntax.Regexp{Op: syntax.OpConcat, Sub: parts}
+}
 
 // afterPrefix is what RE2 compiles of ^literal…: it compares the literal by
 // itself, and searches for the rest without an anchor.

@@ -9,7 +9,7 @@ import (
 // Match reads the path_template of a route.
 func ExampleMatch() {
 	for _, template := range []string{"/users/{id}/files/{path=**}", "/{a}/{a}", "/**/x/**"} {
-		fmt.Println(uritemplate.Match(template))
+		fmt.Println(uritemplate.Match(template, true))
 	}
 	// Output:
 	// [id path] <nil>

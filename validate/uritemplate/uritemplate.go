@@ -5,6 +5,8 @@
 //	/users/{id}/{file=**}      the same with names
 //	/v{version}/{name}.json    a name between two literals
 //
+// Before 1.39 a name begins its segment, and ends it unless that is the last: no segments are mixed.
+//
 // A template has at most five names, and after ** nothing that is open in length.
 package uritemplate
 
@@ -20,8 +22,9 @@ const (
 	maxNameLength = 16
 )
 
-// Match reads a path_template, and returns the names in it.
-func Match(template string) (names []string, err error) {
+// Match reads a path_template, and returns the names in it. Where segments may be mixed, a name may
+// stand between literals in any.
+func Match(template string, mixed bool) (names []string, err error) {
 	if !strings.HasPrefix(template, "/") {
 		return nil, errors.New("it does not begin with a slash")
 	}
@@ -30,7 +33,7 @@ func Match(template string) (names []string, err error) {
 			return nil, fmt.Errorf("it contains %q, which is not allowed", rune(b))
 		}
 	}
-	var p pattern
+	p := pattern{mixed: mixed}
 	for rest := template[1:]; rest != ""; {
 		if rest, err = p.segment(rest); err != nil {
 			return nil, err
@@ -71,6 +74,7 @@ func Rewrite(template string) (names []string, err error) {
 
 // pattern is what was read of a template.
 type pattern struct {
+	mixed  bool
 	names  []string
 	behind bool // a ** stands before
 }
@@ -93,12 +97,18 @@ func (p *pattern) segment(text string) (rest string, err error) {
 	if !closed || open > 0 && strings.Contains(inner, "/") {
 		return "", errors.New("a { has no }")
 	}
+	if open > 0 && !p.mixed {
+		return "", fmt.Errorf("the name in %q does not begin its segment, as Envoy before 1.39 wants it", text[:end])
+	}
 	if open > 0 {
 		if err := literal(text[:open]); err != nil {
 			return "", err
 		}
 	}
-	suffix, _, _ := strings.Cut(rest, "/")
+	suffix, _, more := strings.Cut(rest, "/")
+	if suffix != "" && more && !p.mixed {
+		return "", fmt.Errorf("%q follows a name outside of the last segment, which Envoy before 1.39 refuses", suffix)
+	}
 	if suffix != "" {
 		if err := literal(suffix); err != nil {
 			return "", err

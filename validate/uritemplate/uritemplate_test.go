@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"xdspub/envoyapi"
+	"xdspub/internal/envoytest"
 	"xdspub/validate/uritemplate"
 )
 
@@ -31,7 +33,43 @@ func TestMatch(t *testing.T) {
 		"/{a}b{c}/d", "/{a=b{c}}", "/{a}b}", "/{a}/*{b}", "/a{b=**}/{c=**}", "/a{b=**}/{c}", "/a{b=**}/c{d}",
 		"/{a=**}x/{b}", "/**x/{b}", "/*x/{b}",
 	}
-	check(t, uritemplate.Match, taken, refused)
+	mixed := func(template string) ([]string, error) { return uritemplate.Match(template, true) }
+	check(t, mixed, taken, refused)
+	askEnvoys(t, slices.Concat(taken, refused))
+}
+
+// askEnvoys holds what Match says against an Envoy of each grammar.
+func askEnvoys(t *testing.T, templates []string) {
+	t.Helper()
+	for _, release := range []string{"1.40", "1.38"} {
+		v := envoyapi.Named(release)
+		var listeners []map[string]any
+		for _, template := range templates {
+			listeners = append(listeners, matching(template))
+		}
+		refused := envoytest.Listeners(t, envoytest.Version(t, v.Name), listeners)
+		for i, template := range templates {
+			_, err := uritemplate.Match(template, v.TemplatesMixSegments())
+			if _, no := refused[i]; no != (err != nil) {
+				t.Errorf("Envoy %s: %q: %v, and Envoy says %q", v.Name, template, err, refused[i])
+			}
+		}
+	}
+}
+
+// matching is a listener with a route that a template matches.
+func matching(template string) map[string]any {
+	policy := map[string]any{"name": "t", "typed_config": map[string]any{
+		"@type": "type.googleapis.com/envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig", "path_template": template,
+	}}
+	return map[string]any{"filter_chains": []any{map[string]any{"filters": []any{map[string]any{"name": "h", "typed_config": map[string]any{
+		"@type":        "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		"stat_prefix":  "h",
+		"http_filters": []any{map[string]any{"name": "router", "typed_config": map[string]any{"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}},
+		"route_config": map[string]any{"name": "r", "virtual_hosts": []any{map[string]any{"name": "v", "domains": []string{"*"}, "routes": []any{
+			map[string]any{"match": map[string]any{"path_match_policy": policy}, "redirect": map[string]any{"https_redirect": true}},
+		}}}},
+	}}}}}}
 }
 
 // TestRewrite holds templates that were given to Envoy 1.40.0.
@@ -61,7 +99,7 @@ func check(t *testing.T, read func(string) ([]string, error), taken, refused []s
 }
 
 func TestNames(t *testing.T) {
-	names, err := uritemplate.Match("/users/{user}/v{version}/{file=docs/**}.json")
+	names, err := uritemplate.Match("/users/{user}/v{version}/{file=docs/**}.json", true)
 	if want := []string{"user", "version", "file"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("got %q, %v, want %q", names, err, want)
 	}
@@ -76,7 +114,7 @@ func FuzzMatch(f *testing.F) {
 		f.Add(template)
 	}
 	f.Fuzz(func(t *testing.T, template string) {
-		if names, err := uritemplate.Match(template); err == nil && len(names) > 5 {
+		if names, err := uritemplate.Match(template, true); err == nil && len(names) > 5 {
 			t.Errorf("%q: %d names", template, len(names))
 		}
 		if _, err := uritemplate.Rewrite(template); err == nil && template[0] != '/' {

@@ -107,7 +107,7 @@ func checkPath(m *routev3.RouteMatch, report func(check validate.CheckName, fiel
 		plain("path", s.Path)
 	case *routev3.RouteMatch_SafeRegex:
 		regex := s.SafeRegex.GetRegex()
-		if _, err := re2.Compile(regex); err != nil || regex == "" {
+		if _, err := re2.Compile(regex, re2.Latin1); err != nil || regex == "" {
 			return // bad-regex, field-constraint
 		}
 		switch re, err := syntax.Parse(regex, syntax.Perl); {

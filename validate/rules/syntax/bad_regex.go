@@ -23,7 +23,8 @@ Envoy compiles RE2 with Latin-1: it does not support lookaround, back-references
 repetition, and escapes go up to \xFF. It rejects a program of more than 100 instructions ("RE2
 program size of 101 > max program size of 100"), unless google_re2.max_program_size sets another
 limit; this rule does not read the runtime key re2.max_program_size.error_level. In a class such
-as [é] and a repetition such as é+ Envoy sees single bytes (a warning).
+as [é] and a repetition such as é+ Envoy sees single bytes (a warning). Envoy before 1.39 compiles RE2
+with UTF-8, where . and [^/] have six instructions more.
 
 ignore_case does not work here ("ignore_case has no effect for safe_regex"): write (?i) in the
 expression.
@@ -83,39 +84,52 @@ func pattern(p *validate.Pass, n *xds.Node, regex string) {
 	if m, ok := n.Message.(*matcherv3.RegexMatcher); ok && m.GetGoogleRe2().GetMaxProgramSize() != nil {
 		limit = int(m.GetGoogleRe2().GetMaxProgramSize().GetValue())
 	}
-	program, err := re2.Compile(regex)
-	path := func() xds.Path { return n.Path().Field("regex") }
+	if p.Envoy.RegexesAreBytes() {
+		if f, ok := faultOf(regex, limit, re2.Latin1, "the regular expression"); ok {
+			f.Path = n.Path().Field("regex")
+			p.Report(f)
+			return
+		}
+	}
+	if p.Envoy.RegexesAreUTF8() {
+		if f, ok := faultOf(regex, limit, re2.UTF8, "before Envoy 1.39, the regular expression"); ok {
+			f.Path = n.Path().Field("regex")
+			p.Report(f)
+		}
+	}
+}
+
+// faultOf returns what is wrong with a regular expression for the Envoys that read it in one encoding.
+func faultOf(regex string, limit int, in re2.Encoding, subject string) (validate.Finding, bool) {
+	program, err := re2.Compile(regex, in)
 	switch {
 	case err != nil:
-		p.Report(validate.Finding{
+		return validate.Finding{
 			Check:   "invalid-pattern",
-			Path:    path(),
 			Message: fmt.Sprintf("invalid regular expression %q: %v", regex, err),
 			Help:    "write RE2 syntax: https://github.com/google/re2/wiki/Syntax",
-		})
+		}, true
 	case program.Size > limit:
-		p.Report(validate.Finding{
+		return validate.Finding{
 			Check:   "program-size",
-			Path:    path(),
-			Message: fmt.Sprintf("the regular expression has %d instructions, the limit is %d", program.Size, limit),
+			Message: fmt.Sprintf("%s has %d instructions, the limit is %d", subject, program.Size, limit),
 			Help:    "match a prefix or an exact path if that is enough, or split the expression into several routes or matchers",
-			// A few instructions can be too many, not a third.
-			Warning: !program.Exact && program.Size <= limit+limit/3,
-		})
+			Warning: !program.TooLarge(limit),
+		}, true
 	case program.SplitsCharacters:
-		p.Report(validate.Finding{
+		return validate.Finding{
 			Check:   "single-bytes",
-			Path:    path(),
 			Message: fmt.Sprintf("regular expression %q: in a class or before a repetition, Envoy reads a non-ASCII character as single bytes", regex),
 			Help:    "write alternatives, as in (?:é|è)",
 			Warning: true,
-		})
+		}, true
 	}
+	return validate.Finding{}, false
 }
 
 // checkRewrite checks the groups that a substitution names: \1, and \0 for all.
 func checkRewrite(p *validate.Pass, n *xds.Node, m *matcherv3.RegexMatchAndSubstitute) {
-	program, err := re2.Compile(m.GetPattern().GetRegex())
+	program, err := re2.Compile(m.GetPattern().GetRegex(), re2.Latin1)
 	if err != nil {
 		return // reported at the pattern
 	}

@@ -24,7 +24,8 @@ Envoy's URI templates have * for one path segment, as in /users/*, ** for all th
 most five variables, with names of at most 16 characters, and no wildcard or variable after **.
 Envoy rejects any other template ("path_match_policy.path_template /{a is invalid"), and a
 rewrite with a variable that the match does not have ("mismatch between variables in
-path_match_policy and path_rewrite_policy").`,
+path_match_policy and path_rewrite_policy"). Before 1.39 a variable begins its segment, and in all but
+the last ends it.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig",
 		"envoy.extensions.path.rewrite.uri_template.v3.UriTemplateRewriteConfig",
@@ -32,7 +33,7 @@ path_match_policy and path_rewrite_policy").`,
 	Node: func(p *validate.Pass, n *xds.Node) {
 		switch m := n.Message.(type) {
 		case *templatematchv3.UriTemplateMatchConfig:
-			if _, err := uritemplate.Match(m.GetPathTemplate()); err != nil && m.GetPathTemplate() != "" {
+			if _, err := uritemplate.Match(m.GetPathTemplate(), p.Envoy.TemplatesMixSegments()); err != nil && m.GetPathTemplate() != "" {
 				p.Report(validate.Finding{
 					Path:    n.Path().Field("path_template"),
 					Message: fmt.Sprintf("invalid path template %q: %v", m.GetPathTemplate(), err),
@@ -85,6 +86,6 @@ func matchedNames(n *xds.Node) (names []string, ok bool) {
 	if policy == nil || policy.UnmarshalTo(&match) != nil {
 		return nil, false
 	}
-	names, err := uritemplate.Match(match.GetPathTemplate())
+	names, err := uritemplate.Match(match.GetPathTemplate(), true)
 	return names, err == nil
 }

@@ -1,0 +1,157 @@
+package re2
+
+import (
+	"slices"
+	"unicode"
+)
+
+// runeRanges adds the instructions of a class of characters in UTF-8, as RE2's compile.cc does: ranges of
+// bytes, of which those that begin alike share their first ones, and some that end alike the last.
+type runeRanges struct {
+	*program
+	begin  int
+	out    []hole
+	bytes  map[int]byteRange // by instruction
+	cached map[suffix]int
+}
+
+type byteRange struct{ lo, hi byte }
+
+// suffix is a range of bytes, and what follows.
+type suffix struct {
+	byteRange
+	next int
+}
+
+func (p *program) runes(ranges []rune) fragment {
+	folds := foldsASCII(ranges)
+	c := &runeRanges{program: p, bytes: make(map[int]byteRange), cached: make(map[suffix]int)}
+	for i := 0; i < len(ranges); i += 2 {
+		if folds && 'A' <= ranges[i] && ranges[i+1] <= 'Z' {
+			continue
+		}
+		c.add(ranges[i], ranges[i+1])
+	}
+	return fragment{begin: c.begin, out: c.out}
+}
+
+// lengths are the last characters of one, two and three bytes.
+var lengths = []rune{0x7f, 0x7ff, 0xffff}
+
+// add adds a range, in parts that differ in one stretch of bytes only.
+func (c *runeRanges) add(lo, hi rune) {
+	if lo == 0x80 && hi == unicode.MaxRune {
+		c.addAllAbove()
+		return
+	}
+	for _, last := range lengths {
+		if lo <= last && last < hi {
+			c.add(lo, last)
+			c.add(last+1, hi)
+			return
+		}
+	}
+	if hi <= unicode.MaxASCII {
+		c.addSuffix(c.step(byteRange{byte(lo), byte(hi)}, 0))
+		return
+	}
+	for i := 1; i <= len(lengths); i++ {
+		m := rune(1)<<(6*i) - 1
+		switch {
+		case lo&^m == hi&^m:
+		case lo&m != 0:
+			c.add(lo, lo|m)
+			c.add(lo|m+1, hi)
+			return
+		case hi&m != m:
+			c.add(lo, hi&^m-1)
+			c.add(hi&^m, hi)
+			return
+		}
+	}
+	first, last, id := encode(lo), encode(hi), 0
+	for i := range slices.Backward(first) {
+		b := byteRange{first[i], last[i]}
+		if i == len(first)-1 || b.lo < b.hi && i != 0 {
+			id = c.cachedStep(b, id)
+		} else {
+			id = c.step(b, id)
+		}
+	}
+	c.addSuffix(id)
+}
+
+// addAllAbove adds all characters that are not ASCII.
+func (c *runeRanges) addAllAbove() {
+	next := 0
+	for _, lead := range []byteRange{{0xc2, 0xdf}, {0xe0, 0xef}, {0xf0, 0xf4}} {
+		next = c.step(byteRange{0x80, 0xbf}, next)
+		c.addSuffix(c.step(lead, next))
+	}
+}
+
+// encode returns the bytes of a character; to RE2 the halves of surrogate pairs are some, too.
+func encode(r rune) []byte {
+	switch n := slices.IndexFunc(lengths, func(last rune) bool { return r <= last }); n {
+	case 1:
+		return []byte{0xc0 | byte(r>>6), 0x80 | byte(r)&0x3f}
+	case 2:
+		return []byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f}
+	default:
+		return []byte{0xf0 | byte(r>>18), 0x80 | byte(r>>12)&0x3f, 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f}
+	}
+}
+
+// step adds an instruction for a byte; next 0 is what follows the class.
+func (c *runeRanges) step(b byteRange, next int) int {
+	i := c.program.add(inst{op: opStep, out: next})
+	c.bytes[i] = b
+	if next == 0 {
+		c.out = append(c.out, hole{inst: i})
+	}
+	return i
+}
+
+func (c *runeRanges) cachedStep(b byteRange, next int) int {
+	key := suffix{b, next}
+	if _, ok := c.cached[key]; !ok {
+		c.cached[key] = c.step(b, next)
+	}
+	return c.cached[key]
+}
+
+func (c *runeRanges) isCached(i int) bool {
+	_, ok := c.cached[suffix{c.bytes[i], c.insts[i].out}]
+	return ok
+}
+
+func (c *runeRanges) addSuffix(id int) {
+	if c.begin == 0 {
+		c.begin = id
+		return
+	}
+	c.begin = c.merge(c.begin, id)
+}
+
+// merge returns what matches root or the bytes of id. Classes are sorted: only what came last can begin
+// as id does.
+func (c *runeRanges) merge(root, id int) int {
+	last, isAlt := root, c.insts[root].op == opAlt
+	if isAlt {
+		last = c.insts[root].other
+	}
+	if c.bytes[last] != c.bytes[id] {
+		return c.program.add(inst{op: opAlt, out: root, other: id})
+	}
+	if c.isCached(last) {
+		last = c.program.add(inst{op: opStep, out: c.insts[last].out})
+		c.bytes[last] = c.bytes[id]
+		if isAlt {
+			c.insts[root].other = last
+		} else {
+			root = last
+		}
+	}
+	c.insts[last].out = c.merge(c.insts[last].out, c.insts[id].out)
+	return root
+}
