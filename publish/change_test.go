@@ -92,7 +92,7 @@ func published(t *testing.T, out string) map[string]string {
 			return err
 		}
 		if e.IsDir() {
-			if e.Name() == private {
+			if e.Name() == private && name != out {
 				return fs.SkipDir
 			}
 			return nil

@@ -27,10 +27,11 @@ func (f fault) String() string {
 	return fmt.Sprintf("%v, late %t, on %t", f.errno, f.late, f.on)
 }
 
-// faultsOf returns the ways for a call to fail that are tried: with what such a call
+// faultsOf returns the ways for the n-th call of a scenario to fail that are tried: with what such a call
 // reports, before it did anything and after it, and with all that follow. A write
-// that fails, or dies, has half of its bytes written.
-func faultsOf(call string) []fault {
+// that fails, or dies, has half of its bytes written. What may be reported takes turns: nothing goes
+// by it.
+func faultsOf(n int, call string) []fault {
 	op, _, _ := strings.Cut(call, " ")
 	errnos := map[string][]syscall.Errno{
 		"create": {syscall.ENOSPC, syscall.EACCES, syscall.EMFILE},
@@ -45,8 +46,8 @@ func faultsOf(call string) []fault {
 		"chown":  {syscall.EPERM},
 	}
 	list := []fault{{errno: syscall.EIO, late: true}, {errno: syscall.EIO, on: true}}
-	for _, errno := range errnos[op] {
-		list = append(list, fault{errno: errno})
+	if turns := errnos[op]; len(turns) > 0 {
+		list = append(list, fault{errno: turns[n%len(turns)]})
 	}
 	return list
 }
@@ -88,18 +89,18 @@ func (s scenario) trace(t *testing.T) []string {
 	return calls
 }
 
-// calls returns those of a scenario: how many open its directory, and the others.
-func (s scenario) calls(t *testing.T) (opening int, rest []string) {
+// calls returns those of a scenario: those that open its directory, and the others.
+func (s scenario) calls(t *testing.T) (opening, rest []string) {
 	t.Helper()
 	out := filepath.Join(memdir.New(t), "out")
 	s.found(t).at(t, out)
 	p := &probe{root: out, quick: true}
 	d := s.open(t, out, p)
 	defer d.Close()
-	opening = len(p.calls)
+	opening = slices.Clone(p.calls)
 	e := s.envoy(out)
 	s.checkError(t, e, s.do(d, e))
-	return opening, slices.Clone(p.calls[opening:])
+	return opening, slices.Clone(p.calls[len(opening):])
 }
 
 // checkError holds that the caller hears of a refusal, and of what else went wrong.
@@ -208,7 +209,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			w, out, turn := s.found(t), filepath.Join(memdir.New(t), "out"), 0
 			for i, call := range s.trace(t) {
-				for _, f := range faultsOf(call) {
+				for _, f := range faultsOf(i, call) {
 					if turn++; testing.Short() && turn%29 != 0 {
 						continue
 					}

@@ -3,13 +3,17 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"xdspub/internal/memdir"
 )
@@ -53,14 +57,28 @@ func die() error {
 	return nil
 }
 
-// kills returns the number of moments at which a scenario of so many calls is killed:
-// before each of them, which is after the one before it, and in the end. A write is
-// half done when it dies.
-func kills(calls int) int { return calls + 1 }
+// moments chooses when each scenario is killed.
+type moments map[[2]string]bool
 
-// TestKill kills the process at each system call of each scenario. Of the thousands of
-// processes most of the work is their start. So they run a binary without the histories,
-// which need all of Envoy's API: it starts in a tenth of the time.
+// of returns the calls, from 1, at which a scenario of these calls is killed: before it, which is after
+// the one before it, or with half of it done where it is a write. It leaves out what it has chosen in
+// another scenario: a call, and the one before it. The last is the end.
+func (m moments) of(calls []string) (at []int) {
+	before := ""
+	for i, call := range calls {
+		if moment := [2]string{before, call}; !m[moment] {
+			m[moment] = true
+			at = append(at, i+1)
+		}
+		before = call
+	}
+	return append(at, len(calls)+1)
+}
+
+// TestKill kills the process at system calls of each scenario, and holds what that leaves to what
+// a process leaves of which all calls fail from there on: so TestFaults shows what comes of a kill at
+// all the others. Of the hundreds of processes most of the work is their start. So they run a binary
+// without the histories, which need all of Envoy's API: it starts in a tenth of the time.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each call of each scenario")
@@ -69,15 +87,17 @@ func TestKill(t *testing.T) {
 	if said, err := exec.Command("go", "test", "-c", "-vet", "off", "-tags", "light", "-o", light, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go test -c: %v\n%s", err, said)
 	}
+	chosen := make(moments)
 	for _, s := range scenarios() {
+		opening, calls := s.calls(t)
+		kills := chosen.of(slices.Concat(opening, calls))
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w, out := s.found(t), filepath.Join(memdir.New(t), "out")
-			opening, calls := s.calls(t)
-			for at := 1; at <= kills(opening+len(calls)); at++ {
+			for _, at := range kills {
 				w.kill(t, light, out, at)
 				if t.Failed() {
-					t.Fatalf("killed at call %d, of %d to open and %d", at, opening, len(calls))
+					t.Fatalf("killed at call %d, of %d to open and %d", at, len(opening), len(calls))
 				}
 			}
 		})
@@ -96,6 +116,9 @@ func (w world) kill(t *testing.T, binary, out string, at int) {
 		return
 	}
 	w.check(t, out)
+	if diff := cmp.Diff(w.failing(t, filepath.Join(filepath.Dir(out), "failing"), at), everything(t, out)); diff != "" {
+		t.Errorf("what is left where calls fail, and where the process is killed (-fail +kill):\n%s", diff)
+	}
 	d, err := open(out, w.options(), &probe{root: out, quick: true})
 	if err != nil {
 		t.Fatal(err)
@@ -104,4 +127,42 @@ func (w world) kill(t *testing.T, binary, out string, at int) {
 	w.check(t, out)
 	w.settle(t, d)
 	w.checkEnd(t, out)
+}
+
+// failing carries the scenario out with each call failing from the call at on, those of Open included,
+// and returns what that leaves.
+func (w world) failing(t *testing.T, out string, at int) map[string]string {
+	t.Helper()
+	w = w.at(t, out)
+	defer os.RemoveAll(out)
+	p := &probe{root: out, quick: true, fault: func(n int, _ string) error {
+		if n < at {
+			return nil
+		}
+		return syscall.EIO
+	}}
+	if d, err := open(out, w.options(), p); err == nil {
+		w.do(d, w.envoy(out))
+		d.Close()
+	}
+	return everything(t, out)
+}
+
+// begun is when a change began, in its intent. The length of it differs, too, and with that where
+// half of it ends: what is not whole loses a few bytes more.
+var begun = regexp.MustCompile(`(?s)"begun": "[^"]*"(.*?)(.{0,20}[^\n])?$`)
+
+// everything returns all files of an output directory but the lock, as published does, without times.
+func everything(t *testing.T, out string) map[string]string {
+	t.Helper()
+	files := published(t, out)
+	if _, err := os.Stat(filepath.Join(out, private)); errors.Is(err, fs.ErrNotExist) {
+		return files
+	}
+	for name, file := range published(t, filepath.Join(out, private)) {
+		if name = filepath.Join(private, name); name != lockPath {
+			files[name] = begun.ReplaceAllString(file, "$1")
+		}
+	}
+	return files
 }
