@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"xdspub/event"
+	"xdspub/publish"
+	"xdspub/watch"
+	"xdspub/xds/params"
+)
+
+// hanging is a Confirmer whose Envoy does not answer before it is released.
+type hanging struct{ released chan struct{} }
+
+func (hanging) Before(context.Context, publish.Step) error { return nil }
+
+func (h hanging) After(ctx context.Context, _ publish.Step) (answered bool, err error) {
+	select {
+	case <-h.released:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// variants are those of a cluster for two environments, each with a timeout.
+func variants(a, b int) string {
+	text := ""
+	for env, seconds := range map[string]int{"a": a, "b": b} {
+		text += fmt.Sprintf("---\n{\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource, resource_name: {name: web, dynamic_parameter_constraints: {constraint: {key: env, value: %s}}}, "+
+			"resource: {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: %ds}}\n", env, seconds)
+	}
+	return text
+}
+
+// TestTargetsDoNotWait: a target whose Envoy does not answer keeps no other one waiting. Once it answers, what is
+// newest is published for it.
+func TestTargetsDoNotWait(t *testing.T) {
+	s := newSite(t, variants(1, 1))
+	logs := map[string]*heard{"a": {more: make(chan struct{}, 1)}, "b": {more: make(chan struct{}, 1)}}
+	slow := hanging{make(chan struct{})}
+	var all []Options
+	for _, name := range []string{"a", "b"} {
+		o := s.o
+		o.Target, o.Source.Client, o.Out = name, params.Parameters{"env": name}, filepath.Join(s.o.Out, name)
+		o.Log = event.New(slog.NewTextHandler(logs[name], nil)).For(name)
+		all = append(all, o)
+	}
+	all[0].Confirm = func(publish.Refusal) publish.Confirmer { return slow }
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Watch(ctx, all, WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
+	}()
+	logs["b"].wait(t, "event=published target=b")
+	for i := range 3 {
+		s.write(variants(1, 2+i))
+		logs["b"].wait(t, "event=published target=b")
+	}
+	s.write(variants(2, 5))
+	logs["b"].wait(t, "event=published target=b")
+	close(slow.released)
+	logs["a"].wait(t, "event=published target=a")
+	logs["a"].wait(t, "event=published target=a") // the edit of its variant, and no other
+	s.write(variants(3, 5))
+	logs["a"].wait(t, "event=published target=a")
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
