@@ -1,0 +1,96 @@
+package check_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xdspub/check"
+	"xdspub/diag"
+	"xdspub/xds/params"
+)
+
+// targeted are two variants of a cluster, of which the second is wrong.
+const targeted = `
+"@type": type.googleapis.com/envoy.service.discovery.v3.Resource
+resource_name: {name: web, dynamic_parameter_constraints: {constraint: {key: env, value: a}}}
+resource: {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web}
+---
+"@type": type.googleapis.com/envoy.service.discovery.v3.Resource
+resource_name: {name: web, dynamic_parameter_constraints: {constraint: {key: env, value: b}}}
+resource: {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: -1s}
+`
+
+func targetNamed(name string) check.Target {
+	return check.Target{Name: name, Client: params.Parameters{"env": name}}
+}
+
+// TestTargets: each target has its own findings; those of all are shared, and those of some are said with their
+// names. A look after an edit finds what a first one does, and a target that gets the same has the same Snapshot.
+func TestTargets(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("web.yaml", targeted)
+	o := check.Options{Path: dir, Targets: []check.Target{targetNamed("a"), targetNamed("b"), targetNamed("c")}}
+	tree := check.New(o)
+	checked, err := tree.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]map[string]int{"a": {}, "b": {"duration-range": 1}, "c": {"variant-gap": 1}} {
+		if diff := cmp.Diff(want, codesOf(checked.For(name).Diagnostics)); diff != "" {
+			t.Errorf("target %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"duration-range": 1, "variant-gap": 1}, codesOf(checked.Diagnostics)); diff != "" || len(checked.Shared) > 0 {
+		t.Errorf("all (-want +got):\n%s%v", diff, checked.Shared)
+	}
+
+	path := write("more.yaml", "{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: more, lb_polic: x}\n")
+	for _, changed := range []string{path, write("notes.txt", "no resource\n")} {
+		if checked, err = tree.Update(t.Context(), []string{changed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cold, err := check.Once(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "a", "b", "c"} {
+		if diff := cmp.Diff(cold.For(name).Diagnostics, checked.For(name).Diagnostics); diff != "" {
+			t.Errorf("target %q after edits (-cold +warm):\n%s", name, diff)
+		}
+	}
+	if codesOf(checked.Shared)["unknown-field"] != 1 || codesOf(checked.For("b").Own())["unknown-field"] != 0 {
+		t.Errorf("shared: %v", checked.Shared)
+	}
+	if again, err := tree.Update(t.Context(), nil); err != nil || again.For("a").Snapshot != checked.For("a").Snapshot {
+		t.Error("without an edit a target has another Snapshot", err)
+	}
+
+	checked.For("a").Keep(nil)
+	checked.AllOrNothing(false)
+	if got := codesOf(checked.For("a").Diagnostics); got["other-target"] != 1 {
+		t.Errorf("all or nothing: %v", got)
+	}
+	if got := codesOf(checked.For("b").Diagnostics); got["other-target"] != 0 {
+		t.Errorf("all or nothing, a target with errors of its own: %v", got)
+	}
+}
+
+func codesOf(list diag.List) map[string]int {
+	codes := make(map[string]int)
+	for _, d := range list {
+		codes[d.Code]++
+	}
+	return codes
+}
