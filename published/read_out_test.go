@@ -20,7 +20,7 @@ func reread(s *fixture.Fixture) (r *published.Reader, plan func()) {
 	p := planner.New(r, planner.Options{InotifyBudget: s.Options.InotifyBudget})
 	return r, func() {
 		s.T.Helper()
-		checked, err := s.P.Check(s.T.Context())
+		checked, err := s.Checked.Check(s.T.Context())
 		if err != nil {
 			s.T.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func TestLive(t *testing.T) {
 	s.Tree(fixture.Tree(fixture.Blue, fixture.BlueEndpoints))
 	s.Publish()
 	s.Restart(func(o *pipeline.Options) { o.EnvoyPath = "/elsewhere" })
-	checked, err := s.P.Check(t.Context())
+	checked, err := s.Checked.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
