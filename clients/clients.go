@@ -24,8 +24,10 @@ type Client struct {
 	// Address is that of the client, or the Unix socket that it came by.
 	Address string `json:"address"`
 	// Kind is the variant of the protocol: ads, delta-ads, grpc, delta-grpc or rest.
-	Kind  string    `json:"kind"`
-	Since time.Time `json:"since"`
+	Kind string `json:"kind"`
+	// Parameters are its dynamic parameters: those that it sends with names, or those of its node.
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Since      time.Time         `json:"since"`
 	// Gone is when the connection ended; zero while it is there.
 	Gone time.Time `json:"gone,omitzero"`
 	// Subscriptions are in the order in which a change is sent.

@@ -12,6 +12,7 @@ import (
 	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/variants"
 )
 
 // critic is a Server whose clients reject a cluster.
@@ -39,6 +40,13 @@ func (s *critic) Restore(_ context.Context, is *xds.Snapshot) error {
 }
 
 func (s *critic) Served() *xds.Snapshot { return s.now }
+
+func (s *critic) Transitions(to *xds.Snapshot) []variants.Transition {
+	if s.now == nil {
+		return nil
+	}
+	return []variants.Transition{{From: s.now, To: to}}
+}
 
 func (s *critic) Retry(context.Context) error { return nil }
 

@@ -30,6 +30,7 @@ import (
 	"xdspub/planner"
 	"xdspub/publish"
 	"xdspub/xds"
+	"xdspub/xds/variants"
 )
 
 // Options of a Controller: those of the stages, and its own. With a Server, Out may be empty:
@@ -58,9 +59,13 @@ type Server interface {
 	// Restore makes a snapshot what is served that clients may have from a process before this one.
 	// It waits for no client.
 	Restore(ctx context.Context, s *xds.Snapshot) error
-	// Served returns what clients get: the snapshot that was published last, with what stays until
-	// its Trim. It is nil before the first Publish.
+	// Served returns what a client gets that says nothing of itself: the snapshot that was published
+	// last, with what stays until its Trim. It is nil before the first Publish.
 	Served() *xds.Snapshot
+	// Transitions returns what clients get, with what stays until its Trim, and what they would get of a
+	// snapshot: one of each kind of client that the variants of resources tell apart. It is empty before
+	// the first Publish.
+	Transitions(s *xds.Snapshot) []variants.Transition
 	// Retry sends clients once more what they rejected.
 	Retry(ctx context.Context) error
 	// Clients returns who is served.

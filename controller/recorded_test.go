@@ -209,7 +209,11 @@ func TestRestoredAsServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, of := range xds.Types {
-				is, _ := served.Reader().Watch(of)
+				poll, _, err := served.Reader().Poll(cache.Question{Type: of, All: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				is, _, _ := poll.Watch()
 				all = append(all, of.API+" "+is.Version(of))
 			}
 			return all

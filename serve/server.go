@@ -12,6 +12,7 @@ import (
 	"xdspub/event"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/variants"
 )
 
 // Options of a Server.
@@ -151,9 +152,14 @@ func (s *Server) confirmed(ctx context.Context, snapshot *xds.Snapshot) error {
 	return err
 }
 
-// Served returns the Snapshot that clients get: the one that was published last, with the resources
-// that stay until Trim. It is nil before the first Publish.
+// Served returns the Snapshot that a client gets that says nothing of itself: the one that was published
+// last, with the resources that stay until Trim. It is nil before the first Publish.
 func (s *Server) Served() *xds.Snapshot { return s.cache.Served() }
+
+// Transitions returns what clients get, with the resources that stay until Trim, and what they would get
+// of a Snapshot: one of each kind that the variants of resources tell apart. It is empty before the first
+// Publish.
+func (s *Server) Transitions(to *xds.Snapshot) []variants.Transition { return s.cache.Transitions(to) }
 
 // Retry sends clients once more what they refused.
 func (s *Server) Retry(ctx context.Context) error { return s.cache.Retry(ctx) }

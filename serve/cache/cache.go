@@ -15,12 +15,16 @@ package cache
 
 import (
 	"context"
-	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"xdspub/event"
 	"xdspub/xds"
+	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // Options of a Cache.
@@ -28,6 +32,9 @@ type Options struct {
 	// Cluster is the name of the static cluster through which clients of a singleton service
 	// reach this server, as their bootstraps have it.
 	Cluster string
+	// Parameters returns the dynamic parameters of a client that sends none, by its node, which may be nil;
+	// nil means that there are none.
+	Parameters func(*corev3.Node) params.Parameters
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
 }
@@ -38,26 +45,27 @@ type Cache struct {
 	registry *registry
 
 	mu sync.Mutex
-	// snapshot was published last; nil before the first Publish.
-	snapshot *xds.Snapshot
-	// served is that with the retired resources.
-	served  *xds.Snapshot
-	retired map[xds.Key]retired
-	views   map[Kind]*view
-}
-
-// retired is a resource that the Snapshot no longer has, and since when.
-type retired struct {
-	*xds.Resource
-	since time.Time
+	// tree has all variants of what was published last; nil before the first Publish.
+	tree *variants.Tree
+	// classes are those of the clients that are there. The first one is that of a client without a
+	// node, which is there always.
+	classes []*class
+	// rest are the views of clients by REST, by their parameters.
+	rest atomic.Pointer[restViews]
 }
 
 // New returns a Cache that answers nobody until the first Publish.
 func New(o Options) *Cache {
-	return &Cache{options: o, registry: newRegistry(o.Log), retired: make(map[xds.Key]retired), views: make(map[Kind]*view)}
+	if o.Parameters == nil {
+		o.Parameters = func(*corev3.Node) params.Parameters { return nil }
+	}
+	c := &Cache{options: o, registry: newRegistry(o.Log), classes: []*class{newClass(o.Parameters(nil))}}
+	c.rest.Store(new(restViews))
+	return c
 }
 
-// Publish makes a Snapshot what is served, and sends each client what has changed for it.
+// Publish makes a Snapshot what is served, and sends each client what has changed for it. A client gets
+// of a resource with variants the one that is for it.
 // Resources that the Snapshot no longer has stay until Trim, but for listeners: clusters and what
 // belongs to them may go only once no client uses them (make before break). It returns the error
 // of ctx where that has ended; then all is as before.
@@ -71,16 +79,41 @@ func (c *Cache) Publish(ctx context.Context, s *xds.Snapshot) error {
 func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *xds.Snapshot, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s == c.snapshot || c.snapshot != nil && s.ID() == c.snapshot.ID() {
-		return c.snapshot, nil
+	tree := c.tree.After(s)
+	if c.tree != nil {
+		before = c.tree.All()
+		if s == before || s.ID() == before.ID() && !tree.Varies() && !c.tree.Varies() {
+			return before, nil
+		}
 	}
-	served, retired := c.withRetired(s)
-	if err := c.serve(ctx, served, w); err != nil {
+	tells := c.tree == nil || !tree.TellsAs(c.tree)
+	if err := c.serve(ctx, c.turns(tree), w); err != nil {
 		return nil, err
 	}
-	before, c.snapshot, c.served, c.retired = c.snapshot, s, served, retired
+	if c.tree = tree; tells {
+		c.wake() // some may be of another class
+	}
 	c.registry.places.forget()
 	return before, nil
+}
+
+// serve has classes take their turns: those of all of them are bound before any client is told.
+func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
+	for _, t := range next {
+		if !t.bind(ctx) {
+			return ctx.Err()
+		}
+	}
+	c.classes = nil
+	for _, t := range next {
+		c.classes = append(c.classes, t.class)
+		t.take(c.registry.polls)
+	}
+	c.rest.Store(new(restViews))
+	for _, t := range next {
+		t.push(w)
+	}
+	return nil
 }
 
 // Retry sends clients once more what they refused. It returns the error of ctx where that has
@@ -88,17 +121,28 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 func (c *Cache) Retry(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.served == nil {
+	if c.tree == nil {
 		return nil
 	}
-	if err := c.serve(ctx, c.served, nil); err != nil {
+	var again []*turn
+	for _, of := range c.classes {
+		again = append(again, of.stays())
+	}
+	if err := c.serve(ctx, again, nil); err != nil {
 		return err
 	}
 	c.registry.polls.release()
-	if v := c.views[REST]; v != nil {
-		v.wakeAll()
-	}
+	c.wake()
 	return nil
+}
+
+// wake wakes all who wait for a change.
+func (c *Cache) wake() {
+	for _, of := range c.classes {
+		for _, v := range of.views {
+			v.wakeAll()
+		}
+	}
 }
 
 // Trim removes the resources that were retired before a time, and tells the clients. It returns
@@ -106,73 +150,64 @@ func (c *Cache) Retry(ctx context.Context) error {
 func (c *Cache) Trim(ctx context.Context, before time.Time) (removed int, oldest time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var gone []*xds.Resource
-	for _, r := range c.retired {
-		if r.since.Before(before) {
-			gone = append(gone, r.Resource)
-		} else if oldest.IsZero() || r.since.Before(oldest) {
-			oldest = r.since
+	var next []*turn
+	for _, of := range c.classes {
+		var gone []*xds.Resource
+		for _, r := range of.retired {
+			if r.since.Before(before) {
+				gone = append(gone, r.Resource)
+			} else if oldest.IsZero() || r.since.Before(oldest) {
+				oldest = r.since
+			}
 		}
+		removed += len(gone)
+		next = append(next, of.without(gone))
 	}
-	if err := c.remove(ctx, gone); err != nil {
+	if removed == 0 {
+		return 0, oldest, nil
+	}
+	if err := c.serve(ctx, next, nil); err != nil {
 		return 0, time.Time{}, err
 	}
-	return len(gone), oldest, nil
+	return removed, oldest, nil
 }
 
-// remove removes retired resources, and tells the clients.
-func (c *Cache) remove(ctx context.Context, gone []*xds.Resource) error {
-	if len(gone) == 0 {
+// Served returns the Snapshot that a client gets that says nothing of itself: the one that was published
+// last, with the resources that stay until Trim. It is nil before the first Publish.
+func (c *Cache) Served() *xds.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.classes[0].served
+}
+
+// Transitions returns what clients get, and what they would get of a Snapshot: one of each kind that the
+// variants of resources tell apart. It is empty before the first Publish.
+func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tree == nil {
 		return nil
 	}
-	served := c.served.Apply(xds.Change{Removed: gone})
-	if err := c.serve(ctx, served, nil); err != nil {
-		return err
+	for _, t := range c.turns(c.tree.After(s)) {
+		list = append(list, variants.Transition{Parameters: t.of, From: t.class.served, To: t.selection.Snapshot})
 	}
-	stay := maps.Clone(c.retired)
-	for _, r := range gone {
-		delete(stay, r.Key)
-	}
-	c.served, c.retired = served, stay
-	return nil
+	return list
 }
 
-// serve hands a Snapshot to all views.
-func (c *Cache) serve(ctx context.Context, served *xds.Snapshot, w *wait) error {
-	for _, v := range c.views {
-		if !v.bind(ctx, served) {
-			return ctx.Err()
-		}
+// Resources returns how many resources are served, all variants of each.
+func (c *Cache) Resources() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tree == nil {
+		return 0
 	}
-	for _, v := range c.views {
-		v.push(w)
-	}
-	return nil
+	return c.tree.All().Len()
 }
 
-// withRetired returns a Snapshot with the resources that it no longer has and clients may still
-// use: those, and the resources of the Snapshot. It is made from what is served, by the Change
-// alone where that is known.
-func (c *Cache) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
-	if c.snapshot == nil {
-		return s, c.retired
-	}
-	all, now := maps.Clone(c.retired), time.Now()
-	var change []xds.Edited
-	for _, e := range edits(c.snapshot, s) {
-		key := e.Key()
-		e.Was = c.served.Lookup(key.Type, key.Name) // with the same content as that of c.snapshot
-		if e.Is == nil && key.Type != xds.Listener {
-			all[key] = retired{e.Was, now}
-			continue
-		}
-		delete(all, key)
-		change = append(change, e)
-	}
-	if len(change) == 0 {
-		return c.served, all
-	}
-	return c.served.Apply(xds.ChangeOf(change)), all
+// Open returns the Stream of one client. only is the type of a singleton service, nil for the
+// aggregated one. Close it when the client is gone.
+func (c *Cache) Open(kind Kind, only *xds.Type) *Stream {
+	return &Stream{cache: c, kind: kind, only: only, subscriptions: make(map[*xds.Type]*subscription), spelled: make(map[*xds.Type]*spelled)}
 }
 
 // edits returns how two Snapshots differ, by resources.
@@ -191,42 +226,10 @@ func edits(old, s *xds.Snapshot) []xds.Edited {
 	for _, r := range d.Added {
 		list = append(list, xds.Edited{Is: r})
 	}
-	return list
-}
-
-// Served returns the Snapshot that clients get: the one that was published last, with the resources
-// that stay until Trim. It is nil before the first Publish.
-func (c *Cache) Served() *xds.Snapshot {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.served
-}
-
-// Resources returns how many resources are served.
-func (c *Cache) Resources() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.served == nil {
-		return 0
-	}
-	return c.served.Len()
-}
-
-// Open returns the Stream of one client. only is the type of a singleton service, nil for the
-// aggregated one. Close it when the client is gone.
-func (c *Cache) Open(kind Kind, only *xds.Type) *Stream { return c.view(kind).open(only) }
-
-// view returns the view of a Kind, and makes it where that is the first that asks for it.
-func (c *Cache) view(kind Kind) *view {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v := c.views[kind]
-	if v == nil {
-		v = newView(medium{kind, c.options.Cluster}, c.registry)
-		c.views[kind] = v
-		if c.served != nil {
-			v.bind(context.Background(), c.served)
+	for _, r := range s.All() { // of the same content, for other clients
+		if was := old.Lookup(r.Type, r.Name); was != nil && !was.For.Equal(r.For) && was.Same(r) {
+			list = append(list, xds.Edited{Was: was, Is: r})
 		}
 	}
-	return v
+	return list
 }

@@ -74,13 +74,17 @@ func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wai
 	back.await(ctx, quorum.Quorum{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var gone []*xds.Resource
-	for _, key := range refused.rejected() {
-		if r, ok := c.retired[key]; ok {
-			gone = append(gone, r.Resource)
+	var next []*turn
+	for _, of := range c.classes {
+		var gone []*xds.Resource
+		for _, key := range refused.rejected() {
+			if r, ok := of.retired[key]; ok {
+				gone = append(gone, r.Resource)
+			}
 		}
+		next = append(next, of.without(gone))
 	}
-	return c.remove(context.WithoutCancel(ctx), gone)
+	return c.serve(context.WithoutCancel(ctx), next, nil)
 }
 
 var errTimeout = errors.New("the clients have not answered in time")

@@ -64,7 +64,13 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 		sub.renew(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe())
 	}
 	sub.answer = func(r *response) {
-		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, RemovedResources: r.removed, TypeUrl: q.GetTypeUrl()}
+		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, TypeUrl: q.GetTypeUrl()}
+		if !s.located {
+			m.RemovedResources = r.removed
+		} else if !r.beat {
+			r.gone = sub.removes(r)
+			tellRemoved(m, r.gone)
+		}
 		if r.message = m; r.whole {
 			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].delta()) // is sent as it stands
 		} else {
@@ -110,6 +116,14 @@ func (s *Stream) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
 // OnStreamDeltaRequest removes what nobody needs of a node, and spells names as the Cache does.
 func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequest) error {
+	all := slices.Concat(q.GetResourceLocatorsSubscribe(), q.GetResourceLocatorsUnsubscribe())
+	names, err := s.introduce(q.GetNode(), all)
+	if err != nil {
+		return err
+	}
+	subscribes := len(q.GetResourceLocatorsSubscribe())
+	q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, names[:subscribes]...)
+	q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, names[subscribes:]...)
 	shorten(q.GetNode())
 	s.unspell(q.GetTypeUrl(), q.GetResourceNamesUnsubscribe())
 	s.spell(q.GetTypeUrl(), q.GetResourceNamesSubscribe())

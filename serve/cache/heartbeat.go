@@ -55,7 +55,7 @@ func countsTTLs(node *corev3.Node, delta bool) bool {
 // only have them: Envoy 1.40 ends by a segmentation fault where the TTL of endpoints or routes of an
 // aggregated stream is over (serve.TestEnvoyTTLCrash).
 func (s *Stream) countsTTLs(sub *subscription) bool {
-	return s.ttls && (s.view.medium.kind.delta() || sub.of == xds.Cluster || sub.of == xds.Listener || sub.of == xds.Runtime)
+	return s.ttls && (s.kind.delta() || sub.of == xds.Cluster || sub.of == xds.Listener || sub.of == xds.Runtime)
 }
 
 // wrapped returns a wrapper as a resource of a response by state of the world.
@@ -76,7 +76,7 @@ func (e *encoded) beat() *encoded {
 		Resource: e.Resource,
 		world:    e.world,
 		wrapped:  e.wrapped,
-		delta:    &discoveryv3.Resource{Name: e.Name, Version: e.delta.GetVersion(), Ttl: e.delta.GetTtl()},
+		delta:    &discoveryv3.Resource{Name: e.delta.GetName(), ResourceName: e.delta.GetResourceName(), Version: e.delta.GetVersion(), Ttl: e.delta.GetTtl()},
 	}
 }
 
@@ -168,7 +168,7 @@ func (s *Stream) resumes(sub *subscription, now *state) {
 
 // holdsAll reports whether the client removes what a response does not have.
 func (s *Stream) holdsAll(sub *subscription) bool {
-	return HoldsAll(sub.of) && !s.view.medium.kind.delta()
+	return HoldsAll(sub.of) && !s.kind.delta()
 }
 
 // heartbeat returns the heartbeats that are due, nil for none: of what the client has, be it what

@@ -104,7 +104,7 @@ func (s *Stream) hold(sub *subscription, r *response) {
 	}
 	waits := setOf(late)
 	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { return waits[name] })
-	if s.view.medium.kind.delta() {
+	if s.kind.delta() {
 		r.late = make(map[string]string)
 		for _, name := range late {
 			r.late[name], _ = sub.known(name)
@@ -126,7 +126,7 @@ const partly = "-part"
 func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	for _, name := range r.removed {
 		switch _, told := sub.known(name); {
-		case s.holdsAll(sub) && sub.runs(name) != nil, s.view.medium.kind.delta() && told:
+		case s.holdsAll(sub) && sub.runs(name) != nil, s.kind.delta() && told:
 			names = append(names, name)
 		}
 	}
@@ -265,7 +265,7 @@ func (r *response) instead(all []*encoded) []*encoded {
 	all = slices.DeleteFunc(slices.Clone(all), func(e *encoded) bool { _, held := r.held[e.Name]; return held })
 	for _, name := range slices.Sorted(maps.Keys(r.held)) {
 		if was := r.held[name]; was != nil {
-			all = append(all, encode(was))
+			all = append(all, r.state.encoding(was))
 		}
 	}
 	return all

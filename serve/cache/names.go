@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
 
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
@@ -49,7 +50,7 @@ func (s *Stream) spell(typeURL string, names []string) {
 	}
 	for i, name := range names {
 		names[i] = xdstp.Canonical(name)
-		if delete(is.otherwise, names[i]); names[i] != name && s.view.medium.kind.delta() {
+		if delete(is.otherwise, names[i]); names[i] != name && s.kind.delta() {
 			is.otherwise[names[i]] = name
 		}
 		is.collections = is.collections || xdstp.IsCollection(names[i])
@@ -108,6 +109,15 @@ func (s *Stream) asAsked(t *xds.Type, m *discoveryv3.DeltaDiscoveryResponse) {
 	for i, r := range m.Resources { // which all streams share
 		if name, ok := is.otherwise[r.GetName()]; ok {
 			m.Resources[i] = &discoveryv3.Resource{Name: name, Aliases: r.GetAliases(), Version: r.GetVersion(), Resource: r.GetResource(), Ttl: r.GetTtl(), CacheControl: r.GetCacheControl()}
+		}
+		if name, ok := is.otherwise[r.GetResourceName().GetName()]; ok {
+			m.Resources[i] = proto.CloneOf(r)
+			m.Resources[i].ResourceName.Name = name
+		}
+	}
+	for _, r := range m.RemovedResourceNames {
+		if name, ok := is.otherwise[r.GetName()]; ok {
+			r.Name = name
 		}
 	}
 	m.RemovedResources = slices.Clone(m.RemovedResources)

@@ -3,6 +3,8 @@ package cache
 import (
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -10,6 +12,7 @@ import (
 	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // By REST, Envoy does not say that it refuses a response: it asks again with the version that it
@@ -47,8 +50,16 @@ type Question struct {
 // Poll is one request of a client by REST.
 type Poll struct {
 	Question
-	polls *polls
+	cache  *Cache
+	params params.Parameters
+	view   *view // of the class of the client
 }
+
+// Reader answers clients by REST, which have no stream.
+type Reader struct{ cache *Cache }
+
+// Reader returns the Reader of REST.
+func (c *Cache) Reader() Reader { return Reader{c} }
 
 // Verdict is what to do about a request.
 type Verdict struct {
@@ -83,6 +94,10 @@ type polled struct {
 	client *clients.Client
 	wait   *wait
 	before bool
+
+	// view is that of the class of the client, params are its dynamic parameters.
+	view   *view
+	params params.Parameters
 }
 
 // answer is a response by REST.
@@ -96,10 +111,14 @@ type answer struct {
 	wait    *wait // for what the client says to that
 }
 
-// Poll takes down a request. rejected means that the client says so of the response before.
-func (r Reader) Poll(q Question) (p *Poll, rejected bool) {
-	p = &Poll{q, r.view.clients.polls}
-	return p, p.polls.with(q, func(is *polled) (refused bool) {
+// Poll takes down a request. rejected means that the client says so of the response before. The error is
+// a status of gRPC.
+func (r Reader) Poll(q Question) (p *Poll, rejected bool, err error) {
+	p = &Poll{Question: q, cache: r.cache, params: r.cache.options.Parameters(q.Node)}
+	if p.view, err = p.cache.restView(p.params); err != nil {
+		return nil, false, err
+	}
+	return p, p.polls().with(p, func(is *polled) (refused bool) {
 		was := is.sent
 		is.has = q.Version
 		switch {
@@ -110,16 +129,64 @@ func (r Reader) Poll(q Question) (p *Poll, rejected bool) {
 			return is.refuses(q, was.version)
 		}
 		return false
-	})
+	}), nil
+}
+
+func (p *Poll) polls() *polls { return p.cache.registry.polls }
+
+// Watch returns the resources as the client gets them, nil before the first Publish, and a channel
+// that is closed once others of its type are there. class tells clients from those who get others.
+func (p *Poll) Watch() (now *xds.Snapshot, class any, changed <-chan struct{}) {
+	for {
+		v, err := p.cache.restView(p.params)
+		if err == nil {
+			p.view = v // else there are too many classes: it stays in its own
+		}
+		changed = p.view.wait(p.Type)
+		// Only now: what is published from here on closes the channel.
+		is := p.view.current.Load()
+		if again, err := p.cache.restView(p.params); err == nil && again != p.view {
+			continue
+		}
+		if is != nil {
+			now = is.Snapshot
+		}
+		return now, p.view, changed
+	}
+}
+
+// restViews are views of clients by REST, by their parameters.
+type restViews struct {
+	sync.Map
+	count atomic.Int64
+}
+
+// restView returns the view of a client by REST.
+func (c *Cache) restView(of params.Parameters) (*view, error) {
+	key := of.String()
+	if v, ok := c.rest.Load().Load(key); ok {
+		return v.(*view), nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	is, err := c.classOf(of)
+	if err != nil {
+		return nil, err
+	}
+	v := c.view(is, form{Kind: REST})
+	if known := c.rest.Load(); known.count.Add(1) <= mostPolled {
+		known.Store(key, v)
+	}
+	return v, nil
 }
 
 // Judge judges whether to answer with a version, "" for nothing, of what the client asks for in a
 // Snapshot.
 func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
-	v.Rejected = p.polls.with(p.Question, func(is *polled) (refused bool) {
+	v.Rejected = p.polls().with(p, func(is *polled) (refused bool) {
 		is.version, is.ofType = version, now.Version(p.Type)
 		if version == "" || version == p.Version {
-			if is.wait != nil && p.polls.serves(is) {
+			if is.wait != nil && is.serves() {
 				is.answers(nil, nil)
 			}
 			if version != "" {
@@ -168,10 +235,10 @@ func (is *polled) refuses(q Question, version string) bool {
 
 // Sent takes down that the client was sent a version.
 func (p *Poll) Sent(version string) {
-	p.polls.with(p.Question, func(is *polled) bool {
+	p.polls().with(p, func(is *polled) bool {
 		was := is.sent
 		is.sent = &answer{version: version, had: p.Version, at: time.Now()}
-		if p.polls.serves(is) {
+		if is.serves() {
 			is.sent.wait = is.wait
 		}
 		is.sentVersion, is.since = version, is.sent.at
@@ -185,8 +252,9 @@ func (p *Poll) Sent(version string) {
 	})
 }
 
-// status returns the question as a client's, where now is served.
-func (is *polled) status(now *state) clients.Subscription {
+// status returns the question as a client's.
+func (is *polled) status() clients.Subscription {
+	now := is.view.current.Load()
 	s := clients.Subscription{
 		Sync: is.sync(now), API: is.of.API, All: is.all, Names: append([]string{}, is.names...), Asked: is.asked,
 		Version: is.version, Acknowledged: is.has, Sent: is.sentVersion, Since: is.since.UTC().Round(0),

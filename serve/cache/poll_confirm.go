@@ -18,9 +18,6 @@ import (
 func (ps *polls) confirm(w *wait, v *view) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if ps.view != v {
-		return
-	}
 	ps.sweep(time.Now())
 	now, changed := v.current.Load(), make(map[*xds.Type]map[string]bool)
 	for e := ps.recent.Front(); e != nil; e = e.Next() {
@@ -32,12 +29,12 @@ func (ps *polls) confirm(w *wait, v *view) {
 			if changed[is.of] == nil {
 				changed[is.of] = setOf(now.changed(is.of))
 			}
-			if !is.concerned(changed[is.of]) {
+			if is.view != v || !is.concerned(changed[is.of]) {
 				continue
 			}
 			w.expects(&c.Client, nil)
 			is.wait, is.before = w, is.refusal != nil
-			if is.sent != nil && ps.serves(is) { // it was faster
+			if is.sent != nil && is.serves() { // it was faster
 				is.sent.wait = w
 			}
 		}
@@ -54,8 +51,8 @@ func setOf(names []string) map[string]bool {
 }
 
 // serves reports whether what a client was last judged by is what clients get now.
-func (ps *polls) serves(is *polled) bool {
-	now := ps.view.current.Load()
+func (is *polled) serves() bool {
+	now := is.view.current.Load()
 	return now != nil && now.Version(is.of) == is.ofType
 }
 

@@ -36,14 +36,17 @@ func TestPlacesAside(t *testing.T) {
 	}
 	reader := c.Reader()
 	ask := func(node, version, refused string) *cache.Poll {
-		poll, _ := reader.Poll(cache.Question{
+		poll, _, err := reader.Poll(cache.Question{
 			Client: node, Key: "all", Node: &corev3.Node{Id: node}, Type: xds.Cluster, All: true,
 			Version: version, Refused: refused != "", Reason: refused,
 		})
+		if err != nil {
+			t.Error(err)
+		}
 		return poll
 	}
-	now, _ := reader.Watch(xds.Cluster)
 	poll := ask("one", "", "")
+	now, _, _ := poll.Watch()
 	if v := poll.Judge(now.Version(xds.Cluster), now); !v.Send {
 		t.Fatal(v)
 	}

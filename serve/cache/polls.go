@@ -29,7 +29,6 @@ type polls struct {
 	registry *registry
 
 	mu      sync.Mutex
-	view    *view                    // that they read
 	clients map[string]*list.Element // of a *poller
 	recent  list.List                // of *poller, the one that asked last at the end
 	count   int                      // of questions
@@ -47,15 +46,16 @@ type poller struct {
 func (c *poller) nameless() bool { return c.Node == "" }
 
 // with calls f with what is known of a question, and logs what f finds that the client refuses.
-func (ps *polls) with(q Question, f func(*polled) (refused bool)) (refused bool) {
+func (ps *polls) with(p *Poll, f func(*polled) (refused bool)) (refused bool) {
 	ps.mu.Lock()
-	c := ps.client(q)
-	is := ps.question(c, q)
+	c := ps.client(p)
+	is := ps.question(c, p.Question)
+	is.view, is.params = p.view, p.params
 	if refused = f(is); !refused && !is.rejects() {
 		ps.mu.Unlock()
 		return false
 	}
-	r, now := is.refusal, ps.view.current.Load()
+	r, now := is.refusal, is.view.current.Load()
 	named := *r
 	ps.mu.Unlock()
 	// To look for a place may mean to parse a large file: nobody else waits for that.
@@ -74,15 +74,30 @@ func (ps *polls) with(q Question, f func(*polled) (refused bool)) (refused bool)
 	return refused
 }
 
-// reads says which view they read.
-func (ps *polls) reads(v *view) {
+// byView returns the questions of clients by the views that answer them.
+func (ps *polls) byView() map[*view][]*polled {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.view = v
+	by := make(map[*view][]*polled)
+	for _, e := range ps.clients {
+		for _, is := range e.Value.(*poller).questions {
+			by[is.view] = append(by[is.view], is)
+		}
+	}
+	return by
+}
+
+// move makes a view the one that answers questions.
+func (ps *polls) move(list []*polled, to *view) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, is := range list {
+		is.view = to
+	}
 }
 
 // client returns the client of a question, as the one that asked last.
-func (ps *polls) client(q Question) *poller {
+func (ps *polls) client(q *Poll) *poller {
 	now := time.Now()
 	if e := ps.clients[q.Client]; e != nil {
 		ps.recent.MoveToBack(e)
@@ -93,7 +108,7 @@ func (ps *polls) client(q Question) *poller {
 	ps.sweep(now)
 	c := &poller{key: q.Client, questions: make(map[string]*polled, 1), last: now, Client: clients.Client{
 		Node: diag.Clip(q.Node.GetId(), diag.MaxWord), Cluster: diag.Clip(q.Node.GetCluster(), diag.MaxWord), UserAgent: userAgent(q.Node),
-		Address: q.Address, Kind: string(REST), Since: now.UTC().Round(0),
+		Address: q.Address, Kind: string(REST), Parameters: q.params, Since: now.UTC().Round(0),
 	}}
 	ps.clients[q.Client] = ps.recent.PushBack(c)
 	ps.registry.mu.Lock()
@@ -177,10 +192,9 @@ func (ps *polls) list() []clients.Client {
 }
 
 func (ps *polls) subscriptions(c *poller) []clients.Subscription {
-	now := ps.view.current.Load()
 	list := make([]clients.Subscription, 0, len(c.questions))
 	for _, key := range slices.Sorted(maps.Keys(c.questions)) {
-		list = append(list, c.questions[key].status(now))
+		list = append(list, c.questions[key].status())
 	}
 	return merged([]clients.Subscription{}, list)
 }

@@ -75,7 +75,7 @@ type rejections struct {
 
 // join makes a stream one of the client that its first request tells of.
 func (r *registry) join(s *Stream, node *corev3.Node) *connected {
-	id := identity{s.view.medium.kind, diag.Clip(node.GetId(), diag.MaxWord), s}
+	id := identity{s.kind, diag.Clip(node.GetId(), diag.MaxWord), s}
 	if p := s.peer; s.only != nil && p != nil && p.Addr != nil {
 		id.connection = connectionOf(p.Addr)
 	}
@@ -85,7 +85,7 @@ func (r *registry) join(s *Stream, node *corev3.Node) *connected {
 	if c == nil {
 		c = &connected{identity: id, streams: make(map[*Stream]struct{}, 1), Client: clients.Client{
 			Node: id.node, Cluster: diag.Clip(node.GetCluster(), diag.MaxWord), UserAgent: userAgent(node),
-			Address: addressOf(s.peer), Kind: string(id.kind), Since: time.Now().UTC().Round(0),
+			Address: addressOf(s.peer), Kind: string(id.kind), Parameters: s.params, Since: time.Now().UTC().Round(0),
 		}}
 		r.connected[id] = c
 		r.back(c.Client)

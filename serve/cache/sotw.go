@@ -122,6 +122,11 @@ func (s *Stream) OnStreamClosed(int64, *corev3.Node) {}
 
 // OnStreamRequest removes what nobody needs of a node, and spells names as the Cache does.
 func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error {
+	names, err := s.introduce(q.GetNode(), q.GetResourceLocators())
+	if err != nil {
+		return err
+	}
+	q.ResourceNames = append(q.ResourceNames, names...)
 	shorten(q.GetNode())
 	s.spell(q.GetTypeUrl(), q.GetResourceNames())
 	return nil

@@ -18,7 +18,8 @@ import (
 // state is what a view serves at one time. It does not change.
 type state struct {
 	*xds.Snapshot
-	number int
+	located bool // resources have their constraints
+	number  int
 	// changes lead here from the states before, the last one at the end: the names of the
 	// resources of each type that one of them added, edited or removed.
 	changes []map[*xds.Type][]string
@@ -29,6 +30,8 @@ type state struct {
 	encoded *sync.Map // *xds.Resource → *encoded; of all states of a view
 	whole   map[*xds.Type]whole
 	aliases func() map[string]*xds.Resource
+	// constraints are a hash of those of all resources of a type, where these are located.
+	constraints map[*xds.Type]func() string
 }
 
 // mostChanges is how many changes a state knows. A client that is behind by more is told by a
@@ -36,8 +39,8 @@ type state struct {
 const mostChanges = 64
 
 // next returns the state after s, which is nil before the first.
-func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited) *state {
-	n := &state{Snapshot: snapshot, mortal: make(map[*xds.Type]int), encoded: new(sync.Map), whole: make(map[*xds.Type]whole)}
+func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, located bool) *state {
+	n := &state{Snapshot: snapshot, located: located, mortal: make(map[*xds.Type]int), encoded: new(sync.Map), whole: make(map[*xds.Type]whole)}
 	if s != nil {
 		n.number, n.encoded, n.mortal = s.number+1, s.encoded, maps.Clone(s.mortal)
 		changed := make(map[*xds.Type][]string)
@@ -65,6 +68,9 @@ func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited) *state {
 		}
 	}
 	n.aliases = sync.OnceValue(func() map[string]*xds.Resource { return aliases(snapshot) })
+	if located {
+		n.constraints = constraintsOf(snapshot)
+	}
 	return n
 }
 
@@ -145,8 +151,17 @@ func (s *state) encode(r *xds.Resource) *encoded {
 	if e, ok := s.encoded.Load(r); ok {
 		return e.(*encoded)
 	}
-	e := encode(r)
+	e := s.encoding(r)
 	s.encoded.Store(r, e)
+	return e
+}
+
+// encoding is encode of a resource that the state may not have.
+func (s *state) encoding(r *xds.Resource) *encoded {
+	e := encode(r)
+	if s.located {
+		e.locate()
+	}
 	return e
 }
 

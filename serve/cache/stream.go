@@ -14,6 +14,7 @@ import (
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // order is that of make before break.
@@ -34,12 +35,18 @@ const patience = 30 * time.Second
 // Stream is one stream of a client. It answers the server of go-control-plane that reads the
 // stream, as its cache.ConfigWatcher and its callbacks.
 type Stream struct {
-	view *view
-	only *xds.Type // of a singleton service
+	cache *Cache
+	kind  Kind
+	only  *xds.Type // of a singleton service
 
 	peer *peer.Peer // nil where the server does not tell
 
+	// params are the dynamic parameters of the client; they are there before the view is.
+	params params.Parameters
+
 	mu            sync.Mutex
+	view          *view      // nil before the first request
+	located       bool       // the client locates resources
 	client        *connected // nil before the first request
 	ttls          bool       // the client counts TTLs
 	subscriptions map[*xds.Type]*subscription
@@ -68,10 +75,12 @@ func (s *Stream) Public(stop func()) {
 
 // Close ends the Stream.
 func (s *Stream) Close() {
-	s.view.close(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone = true
+	if s.gone = true; s.view == nil {
+		return
+	}
+	s.view.remove(s)
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -179,7 +188,7 @@ func (s *Stream) next(sub *subscription, now *state) *response {
 
 // form makes a response of the variant of the Stream; nil where it says nothing.
 func (s *Stream) form(sub *subscription, r *response) *response {
-	if s.view.medium.kind.delta() {
+	if s.kind.delta() {
 		return sub.increment(r)
 	}
 	return sub.world(r)
@@ -254,10 +263,10 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 	}
 	if s.client == nil {
 		s.client = s.view.clients.join(s, q.GetNode())
-		s.ttls = countsTTLs(q.GetNode(), s.view.medium.kind.delta())
+		s.ttls = countsTTLs(q.GetNode(), s.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
-		sub, first = &subscription{of: t, has: make(map[string]string), refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{})}, true
+		sub, first = &subscription{of: t, has: make(map[string]string), refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{}), had: make(map[string][]params.Constraints)}, true
 		s.subscriptions[t] = sub
 	}
 	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
@@ -279,6 +288,7 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 		clear(sub.alive) // it would refuse the next one too
 	}
 	sub.since = time.Now()
+	sub.answered(r, refused != nil)
 	if refused == nil {
 		sub.acknowledged, sub.refusal, sub.tries = r.version, nil, 0
 		sub.unsure = sub.unsure && !s.holdsAll(sub)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // subscription is what a client has asked for of one type, and what it was told.
@@ -60,6 +61,10 @@ type subscription struct {
 	acknowledged, sentVersion string
 	since                     time.Time
 	refusal                   *refusal // the last answer, where that was a NACK
+
+	// had are the variants of resources that the client may have, where it has not taken one in place
+	// of another. Only clients that locate have any.
+	had map[string][]params.Constraints
 }
 
 // response is what a client is to be told, in one message.
@@ -73,6 +78,8 @@ type response struct {
 	// that it was told nothing about one of them.
 	changed []*xds.Resource
 	asked   bool
+	// gone are the variants that an incremental response to a client that locates takes from it, by name.
+	gone map[string][]params.Constraints
 	// held are as those of the subscription, late the versions of resources whose removal the client
 	// is told later. doubtful means that at the address of a listener the client may have another.
 	held     map[string]*xds.Resource

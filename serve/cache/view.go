@@ -12,9 +12,10 @@ import (
 	"xdspub/xds"
 )
 
-// view is what clients of one Kind get, and their Streams.
+// view is what clients of one class get in one form, and their Streams.
 type view struct {
 	medium  medium
+	located bool
 	clients *registry
 
 	// Only Cache uses these, under its lock.
@@ -31,8 +32,8 @@ type view struct {
 	waiting map[*xds.Type]chan struct{}
 }
 
-func newView(m medium, clients *registry) *view {
-	return &view{medium: m, clients: clients, streams: make(map[*Stream]struct{}), beats: make(map[time.Duration]*time.Timer), waiting: make(map[*xds.Type]chan struct{})}
+func newView(m medium, located bool, clients *registry) *view {
+	return &view{medium: m, located: located, clients: clients, streams: make(map[*Stream]struct{}), beats: make(map[time.Duration]*time.Timer), waiting: make(map[*xds.Type]chan struct{})}
 }
 
 // bind makes a Snapshot what the view serves, and tells nobody yet. It returns false where ctx
@@ -58,8 +59,16 @@ func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 		}
 	}
 	v.source = source
-	v.current.Store(was.next(next, changes))
+	v.current.Store(was.next(next, changes, v.located))
 	return true
+}
+
+// split returns a view of clients that got what those of v get, and will no longer.
+func (v *view) split() *view {
+	s := newView(v.medium, v.located, v.clients)
+	s.source = v.source
+	s.current.Store(v.current.Load())
+	return s
 }
 
 // push sends what has changed to all streams, and wakes who waits for it. The streams answer to a
@@ -107,44 +116,26 @@ func (v *view) wakeAll() {
 	clear(v.waiting)
 }
 
-func (v *view) open(only *xds.Type) *Stream {
-	s := &Stream{view: v, only: only, subscriptions: make(map[*xds.Type]*subscription), spelled: make(map[*xds.Type]*spelled)}
+func (v *view) add(s *Stream) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.streams[s] = struct{}{}
-	return s
 }
 
-func (v *view) close(s *Stream) {
+func (v *view) remove(s *Stream) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.streams, s)
 }
 
-// Reader reads what clients by REST get, which have no stream.
-type Reader struct{ view *view }
-
-// Reader returns the Reader of REST.
-func (c *Cache) Reader() Reader {
-	v := c.view(REST)
-	c.registry.polls.reads(v)
-	return Reader{v}
-}
-
-// Watch returns the resources as clients get them, nil before the first Publish, and a channel
-// that is closed once others of a type are there.
-func (r Reader) Watch(t *xds.Type) (*xds.Snapshot, <-chan struct{}) {
-	v := r.view
+// wait returns a channel that is closed once other resources of a type are there.
+func (v *view) wait(t *xds.Type) <-chan struct{} {
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	changed := v.waiting[t]
 	if changed == nil {
 		changed = make(chan struct{})
 		v.waiting[t] = changed
 	}
-	v.mu.Unlock()
-	// Only now: what is published from here on closes the channel.
-	if now := v.current.Load(); now != nil {
-		return now.Snapshot, changed
-	}
-	return nil, changed
+	return changed
 }

@@ -74,8 +74,9 @@ type Handler struct {
 	ended   chan struct{}
 	end     sync.Once
 
-	mu  sync.Mutex
-	now *content // made of what was read last; nil before the first
+	mu sync.Mutex
+	// now is made of what was read last, by the class of clients that it is for.
+	now map[any]*content
 }
 
 // New returns a Handler of what a Cache serves.
@@ -87,7 +88,7 @@ func New(c *cache.Cache, o Options) *Handler {
 		o.Counter = none{}
 	}
 	return &Handler{
-		options: o, ended: make(chan struct{}),
+		options: o, ended: make(chan struct{}), now: make(map[any]*content),
 		reader: sync.OnceValue(c.Reader),
 	}
 }
@@ -154,12 +155,16 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, pub
 	_ = deadlines.SetReadDeadline(time.Time{})
 	_ = deadlines.SetWriteDeadline(time.Now().Add(h.options.Wait + slowest))
 	h.options.Counter.Asked(q.Type)
-	poll, rejected := h.reader().Poll(q.Question)
+	poll, rejected, err := h.reader().Poll(q.Question)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
 	h.count(q, rejected)
 	patience := time.NewTimer(q.patience(r.Header, h.options.Wait))
 	defer patience.Stop()
 	for waits := false; ; {
-		now, changed := h.read(q.Type)
+		now, changed := h.read(poll)
 		if now == nil {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "there is no snapshot yet", http.StatusServiceUnavailable)
@@ -199,16 +204,27 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, pub
 	w.WriteHeader(http.StatusNotModified)
 }
 
-// read returns what clients get now, nil before the first Publish, and a channel that is closed
-// once others of a type are there.
-func (h *Handler) read(of *xds.Type) (*content, <-chan struct{}) {
+// mostContents bounds what is kept for classes of clients that are there no more.
+const mostContents = 2 * cache.MostClasses
+
+// read returns what a client gets now, nil before the first Publish, and a channel that is closed
+// once others of its type are there.
+func (h *Handler) read(p *cache.Poll) (*content, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	snapshot, changed := h.reader().Watch(of)
-	if snapshot != nil && (h.now == nil || h.now.Snapshot != snapshot) {
-		h.now = h.now.next(snapshot)
+	snapshot, class, changed := p.Watch()
+	if snapshot == nil {
+		return nil, changed
 	}
-	return h.now, changed
+	was := h.now[class]
+	if was != nil && was.Snapshot == snapshot {
+		return was, changed
+	}
+	if was == nil && len(h.now) >= mostContents {
+		clear(h.now)
+	}
+	h.now[class] = was.next(snapshot)
+	return h.now[class], changed
 }
 
 // count counts a response that the client rejects, if it does.

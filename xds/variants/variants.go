@@ -11,6 +11,10 @@
 package variants
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
 	"slices"
 
 	"xdspub/xds"
@@ -64,6 +68,48 @@ func (t *Tree) Keys() []xds.Key { return t.keys }
 // Variants returns the variants of a resource, in the order of the source.
 func (t *Tree) Variants(k xds.Key) []*xds.Resource { return t.all.Named(k) }
 
+// Tells returns what the variants tell of a client with these Parameters: clients of which that is equal get
+// the same.
+func (t *Tree) Tells(p params.Parameters) string {
+	h := sha256.New()
+	for _, k := range t.keys {
+		fmt.Fprintf(h, "%q %q", k.Type.API, k.Name)
+		for _, r := range t.Variants(k) {
+			if r.For.Matches(p) {
+				io.WriteString(h, " "+r.For.String())
+			}
+		}
+	}
+	return string(h.Sum(nil))
+}
+
+// TellsAs reports whether a Tree tells of each client what t does, since their variants have the same
+// constraints. It looks at what has changed alone where that is known.
+func (t *Tree) TellsAs(old *Tree) bool {
+	if t == old {
+		return true
+	}
+	if c, known := t.all.Since(old.all); known {
+		return sameConstraints(c.Removed, c.Added)
+	}
+	return slices.Equal(t.keys, old.keys) && !slices.ContainsFunc(t.keys, func(k xds.Key) bool {
+		return !slices.EqualFunc(t.Variants(k), old.Variants(k), func(a, b *xds.Resource) bool { return a.For.Equal(b.For) })
+	})
+}
+
+// sameConstraints reports whether the variants in two lists have the same constraints, in the same order.
+func sameConstraints(a, b []*xds.Resource) bool {
+	none := func(r *xds.Resource) bool { return r.For.None() }
+	a, b = slices.DeleteFunc(slices.Clone(a), none), slices.DeleteFunc(slices.Clone(b), none)
+	return slices.EqualFunc(a, b, func(a, b *xds.Resource) bool { return a.Key == b.Key && a.For.Equal(b.For) })
+}
+
+// Transition is what clients with Parameters get, and what they get next.
+type Transition struct {
+	Parameters params.Parameters
+	From, To   *xds.Snapshot
+}
+
 // Selection is what a client gets by its Parameters. It does not change.
 type Selection struct {
 	// Snapshot has, of each resource with variants, the one for the client.
@@ -114,8 +160,13 @@ func (s *Selection) Then(t *Tree, p params.Parameters) *Selection {
 	for _, r := range slices.Concat(c.Removed, c.Added) {
 		note(r.Key)
 	}
-	for _, k := range t.keys {
-		note(k)
+	if !maps.Equal(p, s.Parameters) {
+		for _, k := range t.keys {
+			note(k)
+		}
+	}
+	if change.Empty() {
+		return &Selection{s.Snapshot, p, t}
 	}
 	if change.Empty() {
 		return &Selection{s.Snapshot, p, t}

@@ -1,0 +1,294 @@
+package cache
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"xdspub/xds"
+	"xdspub/xds/params"
+	"xdspub/xds/variants"
+)
+
+// A client gets one variant of each resource. Clients whom the variants do not tell apart are a class:
+// they get the same Snapshot, and share what is made of it.
+
+// MostClasses bounds the classes: each costs what a Snapshot does.
+const MostClasses = 256
+
+// class is what its clients get, and who they are.
+type class struct {
+	// of are the dynamic parameters of one of the clients, and tells is what the variants tell of them.
+	of    params.Parameters
+	tells string
+	// selection is what was published last for them; nil before the first Publish. served is that with
+	// the retired resources.
+	selection *variants.Selection
+	served    *xds.Snapshot
+	retired   map[xds.Key]retired
+	views     map[form]*view
+}
+
+// retired is a resource that the Snapshot no longer has, and since when.
+type retired struct {
+	*xds.Resource
+	since time.Time
+}
+
+// form is how resources are sent to a client. A client that has located a resource gets it with its
+// constraints.
+type form struct {
+	Kind
+	located bool
+}
+
+func newClass(of params.Parameters) *class {
+	return &class{of: of, retired: make(map[xds.Key]retired), views: make(map[form]*view)}
+}
+
+// split returns a class of clients that got what those of c get, and will no longer.
+func (c *class) split() *class {
+	s := &class{selection: c.selection, served: c.served, retired: c.retired, views: make(map[form]*view)}
+	for f, v := range c.views {
+		s.views[f] = v.split()
+	}
+	return s
+}
+
+// turn is what the clients of a class get next, and who they are then.
+type turn struct {
+	class     *class
+	of        params.Parameters
+	tells     string
+	selection *variants.Selection
+	served    *xds.Snapshot
+	retired   map[xds.Key]retired
+	joins     clientsOf // those that come from the class that this one was split from
+	still     bool      // the clients get what they have
+}
+
+// clientsOf are clients whom the variants do not tell apart.
+type clientsOf struct {
+	streams []*Stream
+	asking  []*polled
+}
+
+// to returns the turn of a class to a Tree, for clients with Parameters.
+func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
+	t := &turn{class: c, of: of, tells: c.tells}
+	if c.selection == nil {
+		t.selection = tree.For(of)
+		t.served, t.retired = t.selection.Snapshot, c.retired
+		return t
+	}
+	t.selection = c.selection.Then(tree, of)
+	t.still = t.selection.Snapshot == c.selection.Snapshot
+	t.served, t.retired = c.withRetired(t.selection.Snapshot)
+	return t
+}
+
+// stays returns the turn of a class to what it has.
+func (c *class) stays() *turn {
+	return &turn{class: c, of: c.of, tells: c.tells, selection: c.selection, served: c.served, retired: c.retired}
+}
+
+// without returns the turn of a class to what it has without some of what is retired.
+func (c *class) without(gone []*xds.Resource) *turn {
+	t := c.stays()
+	if t.still = len(gone) == 0; t.still {
+		return t
+	}
+	t.served, t.retired = c.served.Apply(xds.Change{Removed: gone}), maps.Clone(c.retired)
+	for _, r := range gone {
+		delete(t.retired, r.Key)
+	}
+	return t
+}
+
+// withRetired returns a Snapshot with the resources that it no longer has and clients may still
+// use: those, and the resources of the Snapshot. It is made from what is served, by the Change
+// alone where that is known.
+func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
+	all, now := maps.Clone(c.retired), time.Now()
+	var change []xds.Edited
+	for _, e := range edits(c.selection.Snapshot, s) {
+		key := e.Key()
+		e.Was = c.served.Lookup(key.Type, key.Name) // with the same content as that of the selection
+		if e.Is == nil && key.Type != xds.Listener {
+			all[key] = retired{e.Was, now}
+			continue
+		}
+		delete(all, key)
+		change = append(change, e)
+	}
+	if len(change) == 0 {
+		return c.served, all
+	}
+	return c.served.Apply(xds.ChangeOf(change)), all
+}
+
+// bind makes the turn what the views serve, and tells nobody yet. It returns false where ctx has ended.
+func (t *turn) bind(ctx context.Context) bool {
+	if t.still {
+		return true
+	}
+	for _, v := range t.class.views {
+		if !v.bind(ctx, t.served) {
+			return false
+		}
+	}
+	return true
+}
+
+// take makes the turn what the class has.
+func (t *turn) take(ps *polls) {
+	c := t.class
+	c.of, c.tells, c.selection, c.served, c.retired = t.of, t.tells, t.selection, t.served, t.retired
+	for _, s := range t.joins.streams {
+		s.moves(c)
+	}
+	ps.move(t.joins.asking, c.views[form{Kind: REST}])
+}
+
+// push sends the clients what has changed for them.
+func (t *turn) push(w *wait) {
+	if t.still {
+		return
+	}
+	for _, v := range t.class.views {
+		v.push(w)
+	}
+}
+
+// turns returns the turns of all classes to a Tree. Clients that it tells from others of their class
+// become one of their own; classes without clients go.
+func (c *Cache) turns(tree *variants.Tree) (list []*turn) {
+	same := c.tree != nil && tree.TellsAs(c.tree)
+	tells, asking := tellsOf(tree), c.registry.polls.byView()
+	for i, of := range c.classes {
+		all := of.clients(asking)
+		switch {
+		case i > 0 && len(all.streams)+len(all.asking) == 0:
+		case same:
+			list = append(list, of.to(tree, of.of))
+		default:
+			parts := all.parts(tells)
+			if i == 0 && parts[tells(of.of)] == nil {
+				parts[tells(of.of)] = &part{of: of.of}
+			}
+			list = append(list, of.divide(tree, parts, tells(of.of))...)
+		}
+	}
+	return list
+}
+
+// part are clients with Parameters, and others whom the variants do not tell from them.
+type part struct {
+	of params.Parameters
+	clientsOf
+}
+
+// clients returns those of a class.
+func (c *class) clients(asking map[*view][]*polled) (all clientsOf) {
+	for _, v := range c.views {
+		all.streams = append(all.streams, v.all()...)
+	}
+	all.asking = asking[c.views[form{Kind: REST}]]
+	return all
+}
+
+// parts returns clients by what the variants tell of them.
+func (all clientsOf) parts(tells func(params.Parameters) string) map[string]*part {
+	parts := make(map[string]*part)
+	of := func(p params.Parameters) *part {
+		is := tells(p)
+		if parts[is] == nil {
+			parts[is] = &part{of: p}
+		}
+		return parts[is]
+	}
+	for _, s := range all.streams {
+		is := of(s.params)
+		is.streams = append(is.streams, s)
+	}
+	for _, q := range all.asking {
+		is := of(q.params)
+		is.asking = append(is.asking, q)
+	}
+	return parts
+}
+
+// divide returns the turns of the parts of a class, by what a Tree tells of them. The class goes on with
+// the part that stay tells, or any where there is none like that; its turn comes first.
+func (c *class) divide(tree *variants.Tree, parts map[string]*part, stay string) []*turn {
+	all := slices.Sorted(maps.Keys(parts))
+	if parts[stay] == nil {
+		stay = all[0]
+	}
+	first := c.to(tree, parts[stay].of)
+	first.tells = stay
+	list := []*turn{first}
+	for _, tells := range all {
+		if tells != stay {
+			t := c.split().to(tree, parts[tells].of)
+			t.tells, t.joins = tells, parts[tells].clientsOf
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// tellsOf returns Tree.Tells, which it keeps for Parameters.
+func tellsOf(tree *variants.Tree) func(params.Parameters) string {
+	known := make(map[string]string)
+	return func(p params.Parameters) string {
+		key := p.String()
+		is, ok := known[key]
+		if !ok {
+			is = tree.Tells(p)
+			known[key] = is
+		}
+		return is
+	}
+}
+
+// classOf returns the class of clients with Parameters, and makes one where there is none. The error is
+// a status of gRPC.
+func (c *Cache) classOf(p params.Parameters) (*class, error) {
+	if c.tree == nil {
+		return c.classes[0], nil // the first Publish tells them apart
+	}
+	tells := c.tree.Tells(p)
+	for _, of := range c.classes {
+		if of.tells == tells {
+			return of, nil
+		}
+	}
+	if len(c.classes) == MostClasses {
+		return nil, status.Errorf(codes.ResourceExhausted, "%d kinds of clients are told apart by their dynamic parameters: no more are allowed", MostClasses)
+	}
+	of := newClass(p)
+	of.tells = tells
+	of.selection = c.classes[0].selection.Then(c.tree, p)
+	of.served = of.selection.Snapshot
+	c.classes = append(c.classes, of)
+	return of, nil
+}
+
+// view returns the view of a class, and makes it where that is the first that asks for it. The caller
+// holds the lock.
+func (c *Cache) view(of *class, f form) *view {
+	v := of.views[f]
+	if v == nil {
+		v = newView(medium{f.Kind, c.options.Cluster}, f.located, c.registry)
+		of.views[f] = v
+		if of.served != nil {
+			v.bind(context.Background(), of.served)
+		}
+	}
+	return v
+}

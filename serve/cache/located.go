@@ -1,0 +1,229 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"xdspub/xds"
+	"xdspub/xds/params"
+)
+
+// A client that knows of dynamic parameters sends them with each name, in a resource locator. It gets
+// resources in wrappers, those that have constraints by a resource_name with these, and is told which
+// variant goes. Any other client gets the variants for its node, as if there were no others.
+// https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md
+
+// introduce takes down who the client is, at its first request, and what it locates, at any. It returns
+// the names of the locators.
+func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLocator) (names []string, err error) {
+	located := len(locators) > 0
+	if s.view == nil {
+		p := s.cache.options.Parameters(node)
+		if located {
+			p = locators[0].GetDynamicParameters()
+		}
+		if err := s.cache.join(s, p, located); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range locators {
+		if !maps.Equal(params.Parameters(l.GetDynamicParameters()), s.params) {
+			return nil, status.Error(codes.Unimplemented, "several sets of dynamic parameters on one stream")
+		}
+		names = append(names, l.GetName())
+	}
+	if located && !s.located {
+		return names, s.cache.locates(s)
+	}
+	return names, nil
+}
+
+// join makes a stream one of the class of clients with Parameters.
+func (c *Cache) join(s *Stream, p params.Parameters, located bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of, err := c.classOf(p)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.params, s.located = p, located
+	s.view = c.view(of, form{s.kind, located})
+	s.view.add(s)
+	return nil
+}
+
+// moves makes a stream one of another class, whose clients got until now what it got.
+func (s *Stream) moves(to *class) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return
+	}
+	s.view.remove(s)
+	s.view = to.views[form{s.kind, s.located}]
+	s.view.add(s)
+}
+
+// locates makes a stream one whose client knows of dynamic parameters, which it did not say before.
+func (c *Cache) locates(s *Stream) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of, err := c.classOf(s.params)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view.remove(s)
+	s.located = true
+	s.view = c.view(of, form{s.kind, true})
+	s.view.add(s)
+	for _, sub := range s.subscriptions {
+		sub.carryOver()
+	}
+	return nil
+}
+
+// carryOver makes what the client has of one view that of a stream before, for another view.
+func (s *subscription) carryOver() {
+	if s.at == nil {
+		return
+	}
+	has := make(map[string]string)
+	names := s.names
+	if s.wildcard {
+		for _, r := range s.at.Of(s.of) {
+			has[r.Name], _ = s.known(r.Name)
+		}
+	}
+	for name := range names {
+		has[name], _ = s.known(name)
+	}
+	maps.Copy(has, s.has)
+	s.has, s.at, s.unsure = has, nil, true
+}
+
+// locate gives a resource its constraints. They are a part of what it is, and so of its version.
+func (e *encoded) locate() {
+	d := proto.CloneOf(e.delta)
+	if !e.For.None() {
+		d.Name, d.ResourceName = "", &discoveryv3.ResourceName{Name: e.Name, DynamicParameterConstraints: e.For.Proto()}
+		d.Version += "-" + hashOf(e.For.String())
+	}
+	e.delta = d
+	e.wrapped = wrapped(&discoveryv3.Resource{Name: d.Name, ResourceName: d.ResourceName, Version: d.Version, Resource: d.Resource, Ttl: d.Ttl})
+	e.world = wrapped(&discoveryv3.Resource{Name: d.Name, ResourceName: d.ResourceName, Version: d.Version, Resource: d.Resource})
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
+
+// constraintsOf returns state.constraints.
+func constraintsOf(s *xds.Snapshot) map[*xds.Type]func() string {
+	all := make(map[*xds.Type]func() string)
+	for _, t := range xds.Types {
+		all[t] = sync.OnceValue(func() string {
+			h := sha256.New()
+			has := false
+			for _, r := range s.Of(t) {
+				if !r.For.None() {
+					has = true
+					io.WriteString(h, r.Name+"\x00"+r.For.String()+"\x00")
+				}
+			}
+			if !has {
+				return ""
+			}
+			return "-" + hex.EncodeToString(h.Sum(nil)[:4])
+		})
+	}
+	return all
+}
+
+// Version returns the version of the resources of a type, which are others with other constraints where
+// they are located.
+func (s *state) Version(t *xds.Type) string {
+	version := s.Snapshot.Version(t)
+	if s.located {
+		version += s.constraints[t]()
+	}
+	return version
+}
+
+// removes returns the variants that an incremental response takes from a client, by their names: those
+// that are gone, and those in whose place another one is sent.
+func (s *subscription) removes(r *response) map[string][]params.Constraints {
+	gone := make(map[string][]params.Constraints)
+	for _, name := range r.removed {
+		gone[name] = s.variants(name)
+	}
+	for _, is := range r.changed {
+		others := slices.DeleteFunc(s.variants(is.Name), is.For.Equal)
+		if len(others) > 0 {
+			gone[is.Name] = others
+		}
+	}
+	return gone
+}
+
+// variants returns those of a resource that the client may have.
+func (s *subscription) variants(name string) []params.Constraints {
+	if several, ok := s.had[name]; ok {
+		return slices.Clone(several)
+	}
+	if s.at == nil {
+		return nil
+	}
+	if r := s.at.find(s.of, name); r != nil {
+		return []params.Constraints{r.For}
+	}
+	return nil
+}
+
+// tellRemoved adds the variants that are gone to a response, and those without constraints by their
+// names.
+func tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, gone map[string][]params.Constraints) {
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		for _, of := range gone[name] {
+			if of.None() {
+				continue
+			}
+			m.RemovedResourceNames = append(m.RemovedResourceNames, &discoveryv3.ResourceName{Name: name, DynamicParameterConstraints: of.Proto()})
+		}
+		if len(gone[name]) == 0 || slices.ContainsFunc(gone[name], params.Constraints.None) {
+			m.RemovedResources = append(m.RemovedResources, name)
+		}
+	}
+}
+
+// answered takes down which variants the client has, once it has answered a response.
+func (s *subscription) answered(r *response, refused bool) {
+	for _, name := range r.names() {
+		delete(s.had, name)
+	}
+	if !refused {
+		return
+	}
+	for name, gone := range r.gone {
+		s.had[name] = gone
+	}
+	for _, is := range r.changed {
+		if gone, ok := r.gone[is.Name]; ok {
+			s.had[is.Name] = append(slices.Clone(gone), is.For)
+		}
+	}
+}
