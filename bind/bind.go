@@ -226,7 +226,7 @@ func isForScopes(sub xds.Subscription) bool {
 // the same, it is the same one.
 func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
 	out := p.bind(r)
-	if was != nil && was.resource.Same(out.resource) {
+	if was != nil && was.resource.Same(out.resource) && was.resource.For.Equal(out.resource.For) {
 		out.resource = was.resource
 	}
 	return out

@@ -106,7 +106,7 @@ func (b *Binder) edit(e xds.Edited) (is xds.Edited) {
 		return is
 	}
 	out := was
-	if was == nil || !e.Same() || !was.holdsFor(p, e.Is) {
+	if was == nil || !e.Same() || !e.Was.For.Equal(e.Is.For) || !was.holdsFor(p, e.Is) {
 		out = p.bindAgain(e.Is, was)
 	}
 	b.remember(e.Is, out)

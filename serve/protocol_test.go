@@ -24,12 +24,14 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"google.golang.org/genproto/googleapis/rpc/status"
 
 	"xdspub/serve"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/params"
 	"xdspub/xds/xdstp"
 )
 
@@ -38,12 +40,15 @@ import (
 //
 //	snapshot c/blue e/blue@2     publish clusters, endpoint assignments, listeners, route
 //	                             configurations, virtual hosts; @N is a content, of p/ the
-//	                             port of a listener, ~1s a TTL
+//	                             port of a listener, ~1s a TTL, {env=prod} the constraints of
+//	                             a variant
 //	trim                         remove what is retired
 //	open a ads                   a new stream of client a: ads, delta, or a type for its service
 //	open a ads ttl               and the client counts TTLs
+//	open a ads {env=prod}        and this is in the metadata of its node
 //	a> CDS blue green            a asks for names by state of the world
 //	a> CDS +blue -green blue@1   a asks incrementally: subscribe, unsubscribe, has
+//	a> CDS blue{env=prod}        a asks by locators, incrementally with + and -; {} has no parameters
 //	a> CDS ack | nack TEXT       a answers the last response of the type
 //	a> CDS stale                 a repeats its answer to the response before the last one,
 //	                             perhaps with names
@@ -51,6 +56,7 @@ import (
 //	again a ads                  a new stream of client a, that names the versions of before
 //	a< CDS blue@2 -green         a is told
 //	a< CDS blue~1s green~        a is told a resource with a TTL, and a wrapper without one
+//	a< CDS blue@2{env=prod}      a is told a variant, and its constraints; -blue{env=prod} that it is gone
 //	a quiet                      a is told nothing
 func TestProtocol(t *testing.T) {
 	files, err := filepath.Glob("testdata/protocol/*.txt")
@@ -84,7 +90,7 @@ type play struct {
 }
 
 func newPlay(t *testing.T) *play {
-	p := &play{t: t, cache: cache.New(cache.Options{}), clients: make(map[string]*client)}
+	p := &play{t: t, cache: cache.New(cache.Options{Parameters: ofMetadata}), clients: make(map[string]*client)}
 	socket := socketPath(t)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -119,7 +125,9 @@ func (p *play) step(words []string) {
 		}
 	case first == "open":
 		p.clients[words[1]] = p.open(words[1], words[2])
-		if len(words) > 3 {
+		if _, of, ok := strings.Cut(words[len(words)-1], "{"); ok {
+			p.clients[words[1]].parameters = parameters(of)
+		} else if len(words) > 3 {
 			p.clients[words[1]].features = []string{"xds.config.supports-resource-ttl", "xds.config.resource-in-sotw"}
 		}
 	case first == "again":
@@ -183,6 +191,7 @@ func snapshot(t *testing.T, words []string) *xds.Snapshot {
 	t.Helper()
 	var text []string
 	for _, word := range append(slices.Clone(words), "f/quiet@1") {
+		word, of, varies := strings.Cut(word, "{")
 		word, ttl, isMortal := strings.Cut(word, "~")
 		letter, name, _ := strings.Cut(word, "/")
 		name, content, ok := strings.Cut(name, "@")
@@ -193,6 +202,9 @@ func snapshot(t *testing.T, words []string) *xds.Snapshot {
 		document := fmt.Sprintf(documents[letter]+"%.0[3]s", name, content, last)
 		if isMortal {
 			document = mortal(ttl, document)
+		}
+		if varies {
+			document = variant(t, name, of, document)
 		}
 		text = append(text, strings.TrimPrefix(strings.TrimSpace(document), "- "))
 	}
@@ -238,12 +250,19 @@ func nameOf(t *testing.T, any *anypb.Any) string {
 }
 
 // wrapperText writes a wrapper as in a script.
-func wrapperText(t *testing.T, r *discoveryv3.Resource) string {
+func wrapperText(t *testing.T, r *discoveryv3.Resource) (text string) {
 	if r.GetResource() == nil {
 		return r.GetName() + "~"
 	}
 	_, content, hasContent := strings.Cut(nameOf(t, r.GetResource()), "@")
-	text := r.GetName() // virtual hosts have another name inside
+	text = r.GetName() // virtual hosts have another name inside
+	if r.GetResourceName() != nil {
+		if text != "" {
+			t.Error("a wrapper has two names")
+		}
+		defer func() { text += constraintsText(t, r.GetResourceName()) }()
+		text = r.GetResourceName().GetName()
+	}
 	if hasContent {
 		text += "@" + content
 	}
@@ -271,8 +290,9 @@ type client struct {
 	version map[string]string
 	names   map[string][]string
 	asked   bool
-	// features are those of its node.
-	features []string
+	// features are those of its node, parameters its metadata.
+	features   []string
+	parameters params.Parameters
 }
 
 // patience is how long a step waits for what must come. It only bounds a failing test.
@@ -360,7 +380,10 @@ func (c *client) ask(t *xds.Type, words []string) {
 	}
 	var node *corev3.Node
 	if !c.asked {
-		node, c.asked = &corev3.Node{Id: "test", ClientFeatures: c.features}, true
+		node, c.asked = &corev3.Node{Id: "test", ClientFeatures: c.features, Metadata: &structpb.Struct{Fields: make(map[string]*structpb.Value)}}, true
+		for key, value := range c.parameters {
+			node.Metadata.Fields[key] = structpb.NewStringValue(value)
+		}
 	}
 	var request proto.Message
 	if c.delta {
@@ -369,7 +392,11 @@ func (c *client) ask(t *xds.Type, words []string) {
 			q.ResponseNonce = nonce
 		}
 		for _, word := range words {
-			switch {
+			switch name, of, located := strings.Cut(word, "{"); {
+			case located && word[0] == '+':
+				q.ResourceLocatorsSubscribe = append(q.ResourceLocatorsSubscribe, locator(name[1:], of))
+			case located:
+				q.ResourceLocatorsUnsubscribe = append(q.ResourceLocatorsUnsubscribe, locator(name[1:], of))
 			case strings.HasPrefix(word, "+"):
 				q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, word[1:])
 			case strings.HasPrefix(word, "-"):
@@ -388,7 +415,15 @@ func (c *client) ask(t *xds.Type, words []string) {
 		if refused == nil && len(nonces) > 0 {
 			c.version[url] = c.version["last "+url]
 		}
-		request = &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: url, ErrorDetail: refused, ResponseNonce: nonce, VersionInfo: c.version[url], ResourceNames: c.names[url]}
+		q := &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: url, ErrorDetail: refused, ResponseNonce: nonce, VersionInfo: c.version[url]}
+		for _, word := range c.names[url] {
+			if name, of, located := strings.Cut(word, "{"); located {
+				q.ResourceLocators = append(q.ResourceLocators, locator(name, of))
+			} else {
+				q.ResourceNames = append(q.ResourceNames, word)
+			}
+		}
+		request = q
 	}
 	if err := c.send(request); err != nil {
 		c.failf("%v", err)
@@ -430,6 +465,9 @@ func (c *client) text(m proto.Message) string {
 		}
 		for _, name := range m.GetRemovedResources() {
 			names = append(names, "-"+name)
+		}
+		for _, r := range m.GetRemovedResourceNames() {
+			names = append(names, "-"+r.GetName()+constraintsText(c.t, r))
 		}
 	}
 	for other, nonces := range c.nonce {

@@ -152,10 +152,10 @@ func (c *Cache) Trim(ctx context.Context, before time.Time) (removed int, oldest
 	defer c.mu.Unlock()
 	var next []*turn
 	for _, of := range c.classes {
-		var gone []*xds.Resource
-		for _, r := range of.retired {
+		var gone []xds.Key
+		for key, r := range of.retired {
 			if r.since.Before(before) {
-				gone = append(gone, r.Resource)
+				gone = append(gone, key)
 			} else if oldest.IsZero() || r.since.Before(oldest) {
 				oldest = r.since
 			}
@@ -189,6 +189,9 @@ func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 		return nil
 	}
 	for _, t := range c.turns(c.tree.After(s)) {
+		if t.class.several {
+			continue
+		}
 		list = append(list, variants.Transition{Parameters: t.of, From: t.class.served, To: t.selection.Snapshot})
 	}
 	return list

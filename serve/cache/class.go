@@ -25,6 +25,8 @@ type class struct {
 	// of are the dynamic parameters of one of the clients, and tells is what the variants tell of them.
 	of    params.Parameters
 	tells string
+	// several means that its clients have several sets of parameters each, and may get any variant.
+	several bool
 	// selection is what was published last for them; nil before the first Publish. served is that with
 	// the retired resources.
 	selection *variants.Selection
@@ -33,10 +35,10 @@ type class struct {
 	views     map[form]*view
 }
 
-// retired is a resource that the Snapshot no longer has, and since when.
+// retired is a resource that the Snapshot no longer has, in all its variants, and since when.
 type retired struct {
-	*xds.Resource
-	since time.Time
+	variants []*xds.Resource
+	since    time.Time
 }
 
 // form is how resources are sent to a client. A client that has located a resource gets it with its
@@ -80,12 +82,18 @@ type clientsOf struct {
 // to returns the turn of a class to a Tree, for clients with Parameters.
 func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
 	t := &turn{class: c, of: of, tells: c.tells}
-	if c.selection == nil {
+	switch {
+	case c.several:
+		t.selection = &variants.Selection{Snapshot: tree.All()}
+	case c.selection == nil:
 		t.selection = tree.For(of)
+	default:
+		t.selection = c.selection.Then(tree, of)
+	}
+	if c.selection == nil {
 		t.served, t.retired = t.selection.Snapshot, c.retired
 		return t
 	}
-	t.selection = c.selection.Then(tree, of)
 	t.still = t.selection.Snapshot == c.selection.Snapshot
 	t.served, t.retired = c.withRetired(t.selection.Snapshot)
 	return t
@@ -97,15 +105,18 @@ func (c *class) stays() *turn {
 }
 
 // without returns the turn of a class to what it has without some of what is retired.
-func (c *class) without(gone []*xds.Resource) *turn {
+func (c *class) without(gone []xds.Key) *turn {
 	t := c.stays()
 	if t.still = len(gone) == 0; t.still {
 		return t
 	}
-	t.served, t.retired = c.served.Apply(xds.Change{Removed: gone}), maps.Clone(c.retired)
-	for _, r := range gone {
-		delete(t.retired, r.Key)
+	t.retired = maps.Clone(c.retired)
+	var change xds.Change
+	for _, key := range gone {
+		change.Removed = append(change.Removed, c.retired[key].variants...)
+		delete(t.retired, key)
 	}
+	t.served = c.served.Apply(change)
 	return t
 }
 
@@ -113,13 +124,16 @@ func (c *class) without(gone []*xds.Resource) *turn {
 // use: those, and the resources of the Snapshot. It is made from what is served, by the Change
 // alone where that is known.
 func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
+	if c.several {
+		return c.allWithRetired(s)
+	}
 	all, now := maps.Clone(c.retired), time.Now()
 	var change []xds.Edited
 	for _, e := range edits(c.selection.Snapshot, s) {
 		key := e.Key()
 		e.Was = c.served.Lookup(key.Type, key.Name) // with the same content as that of the selection
 		if e.Is == nil && key.Type != xds.Listener {
-			all[key] = retired{e.Was, now}
+			all[key] = retired{[]*xds.Resource{e.Was}, now}
 			continue
 		}
 		delete(all, key)
@@ -129,6 +143,25 @@ func (c *class) withRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired
 		return c.served, all
 	}
 	return c.served.Apply(xds.ChangeOf(change)), all
+}
+
+// allWithRetired is withRetired of all variants. A variant goes at once where the resource has another one.
+func (c *class) allWithRetired(s *xds.Snapshot) (*xds.Snapshot, map[xds.Key]retired) {
+	all, now := maps.Clone(c.retired), time.Now()
+	for _, r := range c.selection.Snapshot.All() {
+		if r.Type != xds.Listener && len(s.Named(r.Key)) == 0 {
+			all[r.Key] = retired{c.served.Named(r.Key), now}
+		}
+	}
+	var stay xds.Change
+	for key, is := range all {
+		if len(s.Named(key)) > 0 {
+			delete(all, key)
+			continue
+		}
+		stay.Added = append(stay.Added, is.variants...)
+	}
+	return s.Apply(stay), all
 }
 
 // bind makes the turn what the views serve, and tells nobody yet. It returns false where ctx has ended.
@@ -173,7 +206,7 @@ func (c *Cache) turns(tree *variants.Tree) (list []*turn) {
 		all := of.clients(asking)
 		switch {
 		case i > 0 && len(all.streams)+len(all.asking) == 0:
-		case same:
+		case same, of.several:
 			list = append(list, of.to(tree, of.of))
 		default:
 			parts := all.parts(tells)
@@ -264,7 +297,7 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	}
 	tells := c.tree.Tells(p)
 	for _, of := range c.classes {
-		if of.tells == tells {
+		if of.tells == tells && !of.several {
 			return of, nil
 		}
 	}
@@ -285,6 +318,7 @@ func (c *Cache) view(of *class, f form) *view {
 	v := of.views[f]
 	if v == nil {
 		v = newView(medium{f.Kind, c.options.Cluster}, f.located, c.registry)
+		v.several = of.several
 		of.views[f] = v
 		if of.served != nil {
 			v.bind(context.Background(), of.served)

@@ -76,10 +76,10 @@ func (c *Cache) takeBack(ctx context.Context, before *xds.Snapshot, refused *wai
 	defer c.mu.Unlock()
 	var next []*turn
 	for _, of := range c.classes {
-		var gone []*xds.Resource
+		var gone []xds.Key
 		for _, key := range refused.rejected() {
-			if r, ok := of.retired[key]; ok {
-				gone = append(gone, r.Resource)
+			if _, ok := of.retired[key]; ok {
+				gone = append(gone, key)
 			}
 		}
 		next = append(next, of.without(gone))
@@ -158,7 +158,7 @@ func (w *wait) answers(c *clients.Client, s *Stream, r *refusal, found diag.List
 	}
 	t.rejected = true
 	for _, name := range r.meant() {
-		w.keys[xds.Key{Type: r.of, Name: name}] = true
+		w.keys[xds.Key{Type: r.of, Name: plain(name)}] = true
 	}
 	for _, d := range found {
 		w.blames(c, d, fmt.Sprintf("%s %q: %s", d.Resource.Type, d.Resource.Name, r.words()))

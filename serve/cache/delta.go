@@ -52,8 +52,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	if sub == nil {
 		return nil, err
 	}
-	sub.ask(of.SubscribedResources(), of.IsWildcard())
-	s.collect(sub)
+	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
 	if first {
 		if maps.Copy(sub.has, q.GetInitialResourceVersions()); len(sub.has) > 0 {
 			s.comesBack(sub)
@@ -116,17 +115,18 @@ func (s *Stream) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
 // OnStreamDeltaRequest removes what nobody needs of a node, and spells names as the Cache does.
 func (s *Stream) OnStreamDeltaRequest(_ int64, q *discoveryv3.DeltaDiscoveryRequest) error {
-	all := slices.Concat(q.GetResourceLocatorsSubscribe(), q.GetResourceLocatorsUnsubscribe())
-	names, err := s.introduce(q.GetNode(), all)
+	subscribed := len(q.GetResourceLocatorsSubscribe())
+	names, sets, err := s.introduce(q.GetNode(), slices.Concat(q.GetResourceLocatorsSubscribe(), q.GetResourceLocatorsUnsubscribe()))
 	if err != nil {
 		return err
 	}
-	subscribes := len(q.GetResourceLocatorsSubscribe())
-	q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, names[:subscribes]...)
-	q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, names[subscribes:]...)
 	shorten(q.GetNode())
+	q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, names[:subscribed]...)
+	q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, names[subscribed:]...)
 	s.unspell(q.GetTypeUrl(), q.GetResourceNamesUnsubscribe())
 	s.spell(q.GetTypeUrl(), q.GetResourceNamesSubscribe())
+	inSets(q.ResourceNamesSubscribe[len(q.ResourceNamesSubscribe)-subscribed:], sets[:subscribed])
+	inSets(q.ResourceNamesUnsubscribe[len(q.ResourceNamesUnsubscribe)-len(names)+subscribed:], sets[subscribed:])
 	spellVersions(q.GetTypeUrl(), q.GetInitialResourceVersions())
 	return nil
 }

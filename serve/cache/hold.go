@@ -93,6 +93,9 @@ func (s *Stream) distrusts(sub *subscription) {
 
 // hold takes from a response what has to wait. push is called again when it no longer has.
 func (s *Stream) hold(sub *subscription, r *response) {
+	if sub.several != nil { // it is no Envoy
+		return
+	}
 	if sub.of == xds.Listener {
 		s.holdTakers(sub, r)
 		return

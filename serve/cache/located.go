@@ -10,8 +10,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/xds"
@@ -23,9 +21,9 @@ import (
 // variant goes. Any other client gets the variants for its node, as if there were no others.
 // https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md
 
-// introduce takes down who the client is, at its first request, and what it locates, at any. It returns
-// the names of the locators.
-func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLocator) (names []string, err error) {
+// introduce takes down who the client is, at its first request, and the dynamic parameters of what it
+// locates, at any. It returns the names of the locators, each of the set of parameters that sets has.
+func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLocator) (names []string, sets []int, err error) {
 	located := len(locators) > 0
 	if s.view == nil {
 		p := s.cache.options.Parameters(node)
@@ -33,19 +31,22 @@ func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLo
 			p = locators[0].GetDynamicParameters()
 		}
 		if err := s.cache.join(s, p, located); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+	}
+	if located && !s.located {
+		if err := s.cache.locates(s, false); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, l := range locators {
-		if !maps.Equal(params.Parameters(l.GetDynamicParameters()), s.params) {
-			return nil, status.Error(codes.Unimplemented, "several sets of dynamic parameters on one stream")
+		set, err := s.set(l.GetDynamicParameters())
+		if err != nil {
+			return nil, nil, err
 		}
-		names = append(names, l.GetName())
+		names, sets = append(names, l.GetName()), append(sets, set)
 	}
-	if located && !s.located {
-		return names, s.cache.locates(s)
-	}
-	return names, nil
+	return names, sets, nil
 }
 
 // join makes a stream one of the class of clients with Parameters.
@@ -58,7 +59,7 @@ func (c *Cache) join(s *Stream, p params.Parameters, located bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.params, s.located = p, located
+	s.params, s.located, s.sets = p, located, []params.Parameters{p}
 	s.view = c.view(of, form{s.kind, located})
 	s.view.add(s)
 	return nil
@@ -76,11 +77,15 @@ func (s *Stream) moves(to *class) {
 	s.view.add(s)
 }
 
-// locates makes a stream one whose client knows of dynamic parameters, which it did not say before.
-func (c *Cache) locates(s *Stream) error {
+// locates makes a stream one whose client knows of dynamic parameters, or of several sets of them, which
+// it did not say before.
+func (c *Cache) locates(s *Stream, several bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of, err := c.classOf(s.params)
+	if several {
+		of, err = c.classOfSeveral(), nil
+	}
 	if err != nil {
 		return err
 	}
@@ -92,6 +97,7 @@ func (c *Cache) locates(s *Stream) error {
 	s.view.add(s)
 	for _, sub := range s.subscriptions {
 		sub.carryOver()
+		s.asks(sub, sub.names, sub.wildcard)
 	}
 	return nil
 }
@@ -118,8 +124,8 @@ func (s *subscription) carryOver() {
 // locate gives a resource its constraints. They are a part of what it is, and so of its version.
 func (e *encoded) locate() {
 	d := proto.CloneOf(e.delta)
-	if !e.For.None() {
-		d.Name, d.ResourceName = "", &discoveryv3.ResourceName{Name: e.Name, DynamicParameterConstraints: e.For.Proto()}
+	if d.Name = plain(d.Name); !e.For.None() {
+		d.Name, d.ResourceName = "", &discoveryv3.ResourceName{Name: d.Name, DynamicParameterConstraints: e.For.Proto()}
 		d.Version += "-" + hashOf(e.For.String())
 	}
 	e.delta = d
@@ -202,10 +208,10 @@ func tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, gone map[string][]params
 			if of.None() {
 				continue
 			}
-			m.RemovedResourceNames = append(m.RemovedResourceNames, &discoveryv3.ResourceName{Name: name, DynamicParameterConstraints: of.Proto()})
+			m.RemovedResourceNames = append(m.RemovedResourceNames, &discoveryv3.ResourceName{Name: plain(name), DynamicParameterConstraints: of.Proto()})
 		}
 		if len(gone[name]) == 0 || slices.ContainsFunc(gone[name], params.Constraints.None) {
-			m.RemovedResources = append(m.RemovedResources, name)
+			m.RemovedResources = append(m.RemovedResources, plain(name))
 		}
 	}
 }

@@ -144,12 +144,20 @@ func (s *state) members(t *xds.Type, collection string) (list []*xds.Resource) {
 	return list
 }
 
+// members returns the resources of a state that the client gets by a name of a collection.
+func (s *subscription) members(now *state, name string) []*xds.Resource {
+	if s.several != nil {
+		return s.several.members(now.Of(s.of), name)
+	}
+	return now.members(s.of, name)
+}
+
 // forgetAsked makes what the client asks for by a name something that it was told nothing about: a
 // resource, or a collection and what that has.
 func (s *subscription) forgetAsked(name string) {
 	s.forget(name)
 	if s.at != nil {
-		for _, r := range s.at.members(s.of, name) {
+		for _, r := range s.members(s.at, name) {
 			s.forget(r.Name)
 		}
 	}
@@ -158,6 +166,14 @@ func (s *subscription) forgetAsked(name string) {
 // collects reports whether the client asks for a collection that a resource belongs to.
 func (s *subscription) collects(name string) bool {
 	if len(s.collections) == 0 {
+		return false
+	}
+	if s.several != nil {
+		for asked := range s.collections {
+			if s.several.matches(asked, name) {
+				return true
+			}
+		}
 		return false
 	}
 	_, ok := s.collections[xdstp.Collection(name)]

@@ -32,7 +32,7 @@ type refusal struct {
 // meant returns the names that the client means: those in its message, or else all that it was told
 // about.
 func (r *refusal) meant() []string {
-	named := slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !mentions(r.message, name) })
+	named := slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !mentions(r.message, plain(name)) })
 	if len(named) == 0 {
 		return r.names
 	}
@@ -83,7 +83,8 @@ func (r *refusal) findings(client string, places *places) diag.List {
 			break
 		}
 		d := places.at(blamed)
-		d.Message = fmt.Sprintf("%s rejected %s %q: %s", client, r.of.API, blamed.Name, r.words())
+		d.Resource.Name = plain(d.Resource.Name)
+		d.Message = fmt.Sprintf("%s rejected %s %q: %s", client, r.of.API, d.Resource.Name, r.words())
 		list = append(list, d)
 	}
 	if len(list) == 0 { // an incremental response that removed resources

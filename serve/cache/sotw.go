@@ -82,8 +82,7 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 			sub.forgetAsked(name)
 		}
 	}
-	sub.ask(of.SubscribedResources(), of.IsWildcard())
-	s.collect(sub)
+	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
 	if first && q.GetVersionInfo() != "" {
 		sub.unsure = true
 		s.comesBack(sub)
@@ -122,13 +121,14 @@ func (s *Stream) OnStreamClosed(int64, *corev3.Node) {}
 
 // OnStreamRequest removes what nobody needs of a node, and spells names as the Cache does.
 func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error {
-	names, err := s.introduce(q.GetNode(), q.GetResourceLocators())
+	names, sets, err := s.introduce(q.GetNode(), q.GetResourceLocators())
 	if err != nil {
 		return err
 	}
-	q.ResourceNames = append(q.ResourceNames, names...)
 	shorten(q.GetNode())
+	q.ResourceNames = append(q.ResourceNames, names...)
 	s.spell(q.GetTypeUrl(), q.GetResourceNames())
+	inSets(q.ResourceNames[len(q.ResourceNames)-len(names):], sets)
 	return nil
 }
 

@@ -18,8 +18,9 @@ import (
 // state is what a view serves at one time. It does not change.
 type state struct {
 	*xds.Snapshot
-	located bool // resources have their constraints
-	number  int
+	// located and several are those of the view.
+	located, several bool
+	number           int
 	// changes lead here from the states before, the last one at the end: the names of the
 	// resources of each type that one of them added, edited or removed.
 	changes []map[*xds.Type][]string
@@ -39,8 +40,8 @@ type state struct {
 const mostChanges = 64
 
 // next returns the state after s, which is nil before the first.
-func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, located bool) *state {
-	n := &state{Snapshot: snapshot, located: located, mortal: make(map[*xds.Type]int), encoded: new(sync.Map), whole: make(map[*xds.Type]whole)}
+func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, v *view) *state {
+	n := &state{Snapshot: snapshot, located: v.located, several: v.several, mortal: make(map[*xds.Type]int), encoded: new(sync.Map), whole: make(map[*xds.Type]whole)}
 	if s != nil {
 		n.number, n.encoded, n.mortal = s.number+1, s.encoded, maps.Clone(s.mortal)
 		changed := make(map[*xds.Type][]string)
@@ -68,7 +69,7 @@ func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, located bool) *
 		}
 	}
 	n.aliases = sync.OnceValue(func() map[string]*xds.Resource { return aliases(snapshot) })
-	if located {
+	if v.located {
 		n.constraints = constraintsOf(snapshot)
 	}
 	return n

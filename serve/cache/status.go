@@ -2,7 +2,6 @@ package cache
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"xdspub/clients"
@@ -28,7 +27,12 @@ func (s *Stream) statuses() []clients.Subscription {
 }
 
 func (s *Stream) statusOf(sub *subscription) clients.Subscription {
-	names := slices.Sorted(maps.Keys(sub.names))
+	var names []string
+	for name := range sub.names {
+		names = append(names, plain(name))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	is := clients.Subscription{
 		Sync: s.syncOf(sub), API: sub.of.API, All: sub.wildcard, Asked: len(names), Names: append([]string{}, names[:min(len(names), clients.MostNames)]...),
 		Acknowledged: sub.acknowledged, Sent: sub.sentVersion, Since: s.client.Since,

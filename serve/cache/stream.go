@@ -41,8 +41,10 @@ type Stream struct {
 
 	peer *peer.Peer // nil where the server does not tell
 
-	// params are the dynamic parameters of the client; they are there before the view is.
+	// params are the dynamic parameters of the client; they are there before the view is. sets are those that
+	// it sends, params first.
 	params params.Parameters
+	sets   []params.Parameters
 
 	mu            sync.Mutex
 	view          *view      // nil before the first request
@@ -211,7 +213,7 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 	}
 	sub.sentVersion, sub.since = r.version, time.Now()
 	sub.tells(r)
-	if s.only == nil && (sub.of == xds.Cluster || sub.of == xds.Listener) {
+	if s.only == nil && sub.several == nil && (sub.of == xds.Cluster || sub.of == xds.Listener) {
 		s.begins(r)
 		for _, e := range r.changed {
 			s.followUp(e, r.state)

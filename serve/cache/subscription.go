@@ -18,6 +18,7 @@ type subscription struct {
 	wildcard bool
 	// collections are those of the names that are collections; mostly nil.
 	collections map[string]struct{}
+	several     *several // nil for a client with one set of parameters
 
 	// The client has what at holds of all that it asked for; nil before the first response.
 	// But of the resources of has it has that version, and was told nothing if that is "".
@@ -164,7 +165,7 @@ func (s *subscription) lacks(now *state) *response {
 		r.asked = r.asked || !told
 		found := now.find(s.of, name)
 		switch _, again := there[found]; {
-		case found == nil && len(now.members(s.of, name)) > 0: // a collection: what it has is told
+		case found == nil && len(s.members(now, name)) > 0: // a collection: what it has is told
 		case found == nil:
 			r.removed = append(r.removed, name)
 		case !again: // by an alias as well
@@ -212,7 +213,7 @@ func (s *subscription) candidates(now *state) []string {
 	}
 	names := slices.Collect(maps.Keys(s.names))
 	for name := range s.collections {
-		for _, r := range now.members(s.of, name) {
+		for _, r := range s.members(now, name) {
 			names = append(names, r.Name)
 		}
 	}

@@ -16,7 +16,11 @@ import (
 type view struct {
 	medium  medium
 	located bool
-	clients *registry
+	several bool // each variant is a resource of its own (several.go)
+	// named are the variants that have names of their own, constraints those by their text in these.
+	named       map[*xds.Resource]*xds.Resource
+	constraints sync.Map
+	clients     *registry
 
 	// Only Cache uses these, under its lock.
 	binder bind.Binder
@@ -42,7 +46,7 @@ func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 	was := v.current.Load()
 	var changes []xds.Edited
 	known := false
-	if was != nil {
+	if was != nil && !v.several {
 		if changes, known = source.ChangesSince(v.source); known {
 			changes, known = v.binder.Edit(source, changes)
 		}
@@ -51,22 +55,29 @@ func (v *view) bind(ctx context.Context, source *xds.Snapshot) bool {
 	if known {
 		next = was.Apply(xds.ChangeOf(changes))
 	} else {
-		if next = v.binder.Bind(ctx, source, v.medium); next == nil {
+		bound := source
+		if v.several && v.medium.Inline().VirtualHosts {
+			bound = withoutHosts(source)
+		}
+		if next = v.binder.Bind(ctx, bound, v.medium); next == nil {
 			return false
+		}
+		if v.several {
+			next = v.name(next)
 		}
 		if was != nil {
 			changes = edits(was.Snapshot, next)
 		}
 	}
 	v.source = source
-	v.current.Store(was.next(next, changes, v.located))
+	v.current.Store(was.next(next, changes, v))
 	return true
 }
 
 // split returns a view of clients that got what those of v get, and will no longer.
 func (v *view) split() *view {
 	s := newView(v.medium, v.located, v.clients)
-	s.source = v.source
+	s.source, s.several = v.source, v.several
 	s.current.Store(v.current.Load())
 	return s
 }

@@ -1,0 +1,172 @@
+package cache
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"xdspub/xds"
+	"xdspub/xds/params"
+	"xdspub/xds/variants"
+	"xdspub/xds/xdstp"
+)
+
+// A client that sends several sets of dynamic parameters, such as a cache for other clients, can have
+// several variants of a resource. In its view each variant has a name of its own, and what the client asks
+// for is a collection of those that its parameters match. No text of a message has these bytes, which are
+// no UTF-8.
+const (
+	ofVariant = "\xff" // between the name of a resource and the constraints of the variant
+	ofSet     = "\xfe" // between a name that a client asks for and the number of the parameters; none for the first
+)
+
+// mostSets bounds the sets of parameters of a stream.
+const mostSets = 100
+
+// plain returns the name of a resource without what tells a variant or a set of parameters.
+func plain(name string) string {
+	name, _, _ = strings.Cut(name, ofVariant)
+	name, _, _ = strings.Cut(name, ofSet)
+	return name
+}
+
+// set returns the number of a set of parameters, in the order in which the client sent them.
+func (s *Stream) set(of params.Parameters) (int, error) {
+	same := func(p params.Parameters) bool { return maps.Equal(p, of) }
+	if i := slices.IndexFunc(s.sets, same); i >= 0 {
+		return i, nil
+	}
+	if len(s.sets) == mostSets {
+		return 0, status.Errorf(codes.ResourceExhausted, "more than %d sets of dynamic parameters on one stream", mostSets)
+	}
+	s.mu.Lock()
+	s.sets = append(s.sets, of)
+	n := len(s.sets)
+	s.mu.Unlock()
+	if n == 2 {
+		return 1, s.cache.locates(s, true)
+	}
+	return n - 1, nil
+}
+
+// inSets adds to names the sets of parameters that they are of.
+func inSets(names []string, sets []int) {
+	for i, set := range sets {
+		if set > 0 {
+			names[i] += ofSet + strconv.Itoa(set)
+		}
+	}
+}
+
+// classOfSeveral returns the class of clients with several sets of parameters.
+func (c *Cache) classOfSeveral() *class {
+	if i := slices.IndexFunc(c.classes, func(of *class) bool { return of.several }); i >= 0 {
+		return c.classes[i]
+	}
+	of := newClass(nil)
+	of.several = true
+	if c.tree != nil {
+		of.selection, of.served = &variants.Selection{Snapshot: c.tree.All()}, c.tree.All()
+	}
+	c.classes = append(c.classes, of)
+	return of
+}
+
+// withoutHosts returns a Snapshot without virtual hosts that have variants: by state of the world they stand
+// in their route configurations, and those of several clients can't stand there together.
+func withoutHosts(s *xds.Snapshot) *xds.Snapshot {
+	var change xds.Change
+	for _, r := range s.Of(xds.VirtualHost) {
+		if !r.For.None() {
+			change.Removed = append(change.Removed, r)
+		}
+	}
+	if change.Empty() {
+		return s
+	}
+	return s.Apply(change)
+}
+
+// name gives each variant a name of its own.
+func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
+	named := make(map[*xds.Resource]*xds.Resource)
+	var all []*xds.Resource
+	for _, r := range s.All() {
+		if !r.For.None() {
+			is := v.named[r]
+			if is == nil {
+				is = r.With(r.Message())
+				is.Name += ofVariant + r.For.String()
+				v.constraints.Store(r.For.String(), r.For)
+			}
+			named[r] = is
+			r = is
+		}
+		all = append(all, r)
+	}
+	v.named = named
+	return xds.NewSnapshot(all)
+}
+
+// several is what a client with several sets of parameters asks for, beside the names of a subscription,
+// which all are collections.
+type several struct {
+	sets        []params.Parameters
+	constraints *sync.Map // by the text in the name of a variant
+}
+
+// asks takes over what the client asks for from now on.
+func (s *Stream) asks(sub *subscription, names map[string]struct{}, wildcard bool) {
+	if !s.view.several {
+		sub.ask(names, wildcard)
+		s.collect(sub)
+		return
+	}
+	names = maps.Clone(names)
+	if wildcard {
+		names["*"] = struct{}{}
+	}
+	sub.ask(names, false)
+	sub.collections, sub.several = names, &several{s.sets, &s.view.constraints}
+}
+
+// matches reports whether what a client asks for by a name is, among others, the variant of a name.
+func (v *several) matches(asked, name string) bool {
+	asked, number, _ := strings.Cut(asked, ofSet)
+	set, _ := strconv.Atoi(number)
+	name, text, _ := strings.Cut(name, ofVariant)
+	if asked != name && asked != "*" && xdstp.Collection(name) != asked {
+		return false
+	}
+	if text == "" {
+		return true
+	}
+	of, ok := v.constraints.Load(text)
+	return ok && of.(params.Constraints).Matches(v.sets[set])
+}
+
+// members returns the resources of a state that a client gets by a name: the variants of one resource, or
+// those of all, or of a collection.
+func (v *several) members(all []*xds.Resource, asked string) (list []*xds.Resource) {
+	name, _, _ := strings.Cut(asked, ofSet)
+	if name != "*" && !xdstp.IsCollection(name) {
+		from := sort.Search(len(all), func(i int) bool { return all[i].Name >= name })
+		to := from
+		for to < len(all) && plain(all[to].Name) == name {
+			to++
+		}
+		all = all[from:to]
+	}
+	for _, r := range all {
+		if v.matches(asked, r.Name) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
