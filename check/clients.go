@@ -19,7 +19,8 @@ const mostClients = 1_000
 // variantJudges judge a source tree with variants: the one all of them, the other what clients get.
 type variantJudges struct {
 	all, client *validate.Judge
-	last        *variants.Selection // that client has judged
+	last        *variants.Selection // that client has judged; nil for none
+	none        *variants.Selection // of a client that says nothing of itself; nil for none
 }
 
 func newVariantJudges() *variantJudges {
@@ -47,7 +48,8 @@ func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validat
 	case !t.judgeAllVariants(ctx, tree, o, r):
 	case t.options.Client == nil:
 		r.Add(t.variants.judgeAll(ctx, tree, o, t.options.Path))
-		r.Snapshot = tree.For(nil).Snapshot
+		t.variants.none = t.variants.none.Then(tree, nil)
+		r.Snapshot = t.variants.none.Snapshot
 	default:
 		s, list := t.variants.judge(ctx, tree, t.options.Client, o)
 		if !slices.Contains(o.Disable, codeVariantGap) {
@@ -114,11 +116,7 @@ func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o val
 
 // judge judges what one client gets.
 func (v *variantJudges) judge(ctx context.Context, tree *variants.Tree, client params.Parameters, o validate.Options) (*variants.Selection, diag.List) {
-	if v.last == nil {
-		v.last = tree.For(client)
-	} else {
-		v.last = v.last.Then(tree, client)
-	}
+	v.last = v.last.Then(tree, client)
 	return v.last, v.client.Run(ctx, v.last.Snapshot, o)
 }
 

@@ -9,6 +9,7 @@ import (
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/xds"
+	"xdspub/xds/variants"
 )
 
 // KeepApart makes Check refuse a source tree that is not apart from these output directories.
@@ -26,7 +27,8 @@ func Overlap(tree, dir string) *Result {
 		{source, out, "the source tree %[2]s lies inside the output directory %[1]s"},
 	} {
 		if fspath.Within(c.inner, c.outer) {
-			r := &Result{Snapshot: xds.NewSnapshot(nil), Line: func(diag.Position) (string, bool) { return "", false }}
+			empty := xds.NewSnapshot(nil)
+			r := &Result{Snapshot: empty, Variants: variants.Of(empty), Line: func(diag.Position) (string, bool) { return "", false }}
 			r.Add(diag.List{{
 				Code: codeOutputInSource.Name, Position: diag.Position{File: dir},
 				Message: fmt.Sprintf(c.message, dir, tree),

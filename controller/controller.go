@@ -86,10 +86,10 @@ type Controller struct {
 	given string
 	dir   *publish.Dir // nil while it is not open
 	retry bool         // the next Prepare retries what is held
-	// accepted was published last, be it by a process before this one, and refused is why clients of the Server have rejected another
-	// snapshot, which is held; nil for none.
-	accepted *xds.Snapshot
-	refused  *publish.Refusal
+	// accepted was published last, be it by a process before this one, and served is what the Server got of that;
+	// refused is why clients of the Server have rejected another one, which is held. nil for none.
+	accepted, served *xds.Snapshot
+	refused          *publish.Refusal
 	judged   judged
 }
 
@@ -116,13 +116,13 @@ func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 // make the source tree invalid. A *published.UsageError means that the output directory does
 // not allow the options.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
-	switch id := checked.Snapshot.ID(); {
+	switch {
 	case checked.Invalid(c.options.WarningsAsErrors):
 		return nil, nil
-	case c.refused != nil && c.refused.Snapshot == id:
-		return &planner.Plan{ID: id, Snapshot: checked.Snapshot, Held: c.refused}, nil
+	case c.refused != nil && c.refused.Snapshot == c.servedID(checked):
+		return &planner.Plan{ID: checked.Snapshot.ID(), Snapshot: checked.Snapshot, Held: c.refused}, nil
 	}
-	plan, findings, err := c.planned(ctx, checked.Snapshot)
+	plan, findings, err := c.planned(ctx, checked)
 	checked.Add(findings)
 	if err != nil || checked.Invalid(c.options.WarningsAsErrors) {
 		return nil, err
@@ -130,12 +130,30 @@ func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.
 	return plan, nil
 }
 
-func (c *Controller) planned(ctx context.Context, s *xds.Snapshot) (plan *planner.Plan, findings diag.List, err error) {
-	if c.Out() == "" { // what runs is in no file
-		if findings, err = c.transitions(s); err != nil {
+// toServe returns what the Server gets of a checked source tree: all variants of its resources, unless the
+// tree is for clients of one kind.
+func (c *Controller) toServe(checked *check.Result) *xds.Snapshot {
+	if c.options.Source.Client != nil {
+		return checked.Snapshot
+	}
+	return checked.Variants.All()
+}
+
+// servedID identifies what the Server gets, with the constraints of variants.
+func (c *Controller) servedID(checked *check.Result) string {
+	if c.options.Server == nil || c.options.Source.Client != nil {
+		return checked.Snapshot.ID()
+	}
+	return checked.Variants.ID()
+}
+
+func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *planner.Plan, findings diag.List, err error) {
+	if c.Out() == "" && c.options.Server != nil { // what runs is in no file
+		if findings, err = c.transitions(c.toServe(checked)); err != nil {
 			return nil, nil, err
 		}
 	}
+	s := checked.Snapshot
 	if !c.writes() {
 		return &planner.Plan{ID: s.ID(), Snapshot: s}, findings, nil
 	}
@@ -237,9 +255,11 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		return o, err
 	}
 	if err == nil && c.options.Server != nil {
-		err = c.serveAfter(ctx, before, checked.Snapshot)
+		if err = c.serveAfter(ctx, before, c.toServe(checked)); err == nil {
+			c.served = c.toServe(checked)
+		}
 		if refused, ok := errors.AsType[*clients.RefusedError](err); ok {
-			return c.takenBack(ctx, refused, outcomeOf(RefusedByEnvoy, checked, plan, result))
+			return c.takenBack(ctx, refused, c.servedID(checked), outcomeOf(RefusedByEnvoy, checked, plan, result))
 		}
 	}
 	if err != nil {
@@ -249,15 +269,16 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	return outcomeOf(Published, checked, plan, result), nil
 }
 
-// takenBack holds a snapshot that clients of the Server rejected, and restores the output directory.
+// takenBack holds a snapshot, by the id of what they got of it, that clients of the Server rejected, and restores the output directory.
 // The first snapshot stays, as it does where an Envoy that reads files rejects it.
-func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedError, o Outcome) (Outcome, error) {
+func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedError, id string, o Outcome) (Outcome, error) {
 	o.Refusal = &publish.Refusal{Snapshot: o.Snapshot, Time: now(), Step: "clients", Findings: refused.Findings}
 	o.Findings, o.TakenBack, o.Restored = refused.Findings, refused.TakenBack, true
 	if !o.TakenBack {
 		return o, nil
 	}
-	c.refused = o.Refusal
+	held := *o.Refusal
+	held.Snapshot, c.refused = id, &held
 	if !c.writes() || c.accepted == nil {
 		return o, nil
 	}

@@ -60,7 +60,7 @@ func (c *Controller) restore(ctx context.Context, s *xds.Snapshot) error {
 	if err := c.options.Server.Restore(ctx, s); err != nil {
 		return err
 	}
-	c.accepted = s
+	c.accepted, c.served = s, s
 	return nil
 }
 

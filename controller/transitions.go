@@ -19,12 +19,12 @@ type judged struct {
 // not go by costs nothing.
 func (c *Controller) transitions(s *xds.Snapshot) (diag.List, error) {
 	rules := c.options.Source.Rules
-	if c.options.Server == nil || !rules.ForEnvoys() {
+	if !rules.ForEnvoys() {
 		return nil, nil
 	}
-	changes, known := s.ChangesSince(c.accepted)
+	changes, known := s.ChangesSince(c.served)
 	keeps := known && diff.Keeps(changes, s)
-	if keeps && c.judged.still && c.judged.snapshot == c.accepted {
+	if keeps && c.judged.still && c.judged.snapshot == c.served {
 		c.judged.snapshot = s
 		return nil, nil
 	}

@@ -150,7 +150,7 @@ func TestServedEdit(t *testing.T) {
 		edit := func() {
 			edits++
 			is := server.now.Apply(xds.ChangeOf([]xds.Edited{{Was: server.now.Lookup(xds.Cluster, "web"), Is: cluster(time.Duration(edits) * time.Minute)}}))
-			c.accepted = server.now
+			c.served = server.now
 			if found, err := c.transitions(is); err != nil || len(found) > 0 {
 				t.Error(found, err)
 			}

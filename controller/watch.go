@@ -290,7 +290,7 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 		return Outcome{Verdict: Published, Snapshot: checked.Snapshot.ID(), Summary: checked.Summary, Findings: checked.Diagnostics}, nil
 	}
 	w.planned = true
-	pass := idle{checked.Snapshot, slices.Clone(checked.Diagnostics), w.moves()}
+	pass := idle{checked.Variants.All(), slices.Clone(checked.Diagnostics), w.moves()}
 	w.idle = idle{}
 	if whole {
 		w.settled = nil // what it finds changed by hand is known once it is published
@@ -352,7 +352,7 @@ func (w *watching) giveBack() {
 // nothing to do: neither the source tree, which was looked at whole, nor what is found in it,
 // nor the output directory. What waits for its trim has a timer of its own.
 func (w *watching) isIdle(checked *check.Result) bool {
-	return checked.Snapshot == w.idle.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idle.found) &&
+	return checked.Variants.All() == w.idle.snapshot && reflect.DeepEqual(checked.Diagnostics, w.idle.found) &&
 		w.moves() == w.idle.moves && w.Settled()
 }
 

@@ -35,6 +35,9 @@ type Security struct {
 	Group string
 	// Nodes are the nodes that clients may be, by their certificates; empty lets all be any.
 	Nodes []admit.NodeRule
+	// Params are the dynamic parameters that clients may have, by their certificates; one that none is about may
+	// be any, but gets no secret that is for some clients only.
+	Params []admit.ParamRule
 	// Status are the names in certificates whose clients may ask what all clients run.
 	Status []admit.NamePattern
 }
@@ -59,7 +62,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	f := &front{
 		security: o.Security, health: health.NewServer(), metrics: newMetrics(),
 		gate:  listen.NewGate(limits.Connections, limits.ConnectionRate, o.Log),
-		judge: admit.New(admit.Options{Nodes: o.Security.Nodes, Status: o.Security.Status, Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log}),
+		judge: admit.New(admit.Options{Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status, Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log}),
 	}
 	if o.Security.TLS.Cert != "" {
 		var err error

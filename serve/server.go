@@ -10,8 +10,10 @@ import (
 
 	"xdspub/clients"
 	"xdspub/event"
+	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )
 
@@ -22,6 +24,9 @@ type Options struct {
 	// Cluster is the name of the static cluster through which clients of a singleton service
 	// reach the server, as their bootstraps have it.
 	Cluster string
+	// Parameters are the dynamic parameters of clients that send none, NodeParameters those by their nodes.
+	Parameters     params.Parameters
+	NodeParameters []admit.NodeParameter
 	// Confirm says how clients confirm a Snapshot; nil where nobody waits for their answers.
 	Confirm *cache.Confirmation
 	// TrimDelay is how long a resource stays served that a Snapshot no longer has.
@@ -52,7 +57,7 @@ type listener struct {
 
 // Listen opens the addresses. Call Run, which closes them.
 func Listen(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{options: o, cache: cache.New(cache.Options{Cluster: o.Cluster, Log: o.Log})}
+	s := &Server{options: o, cache: cache.New(cache.Options{Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters, Log: o.Log})}
 	var err error
 	if s.front, err = newFront(s.cache, o); err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ import (
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
+	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // sessions keeps the streams of clients within limits, and ends them.
@@ -166,9 +168,13 @@ func (s *session) guarded(c *cache.Stream) *guard {
 	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
 		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v", s.of.limits.FirstRequest))
 	})
-	if !s.client.Private() {
-		c.Public(func() { s.end(g.asks.Secret()) })
-	}
+	c.Secrets(s.client.Private(), func(r *xds.Resource, sets []params.Parameters) bool {
+		err := g.asks.SecretOf(r, sets)
+		if err != nil {
+			s.end(err)
+		}
+		return err == nil
+	})
 	return g
 }
 
@@ -188,7 +194,7 @@ func (g *guard) ask(r admit.Request) error {
 
 // OnStreamRequest judges a request.
 func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error {
-	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: q.GetResourceNames()}); err != nil {
+	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: q.GetResourceNames(), Locators: q.GetResourceLocators()}); err != nil {
 		return err
 	}
 	g.session.of.metrics.asked(q.GetTypeUrl(), q.GetErrorDetail())
@@ -198,7 +204,8 @@ func (g *guard) OnStreamRequest(id int64, q *discoveryv3.DiscoveryRequest) error
 // OnStreamDeltaRequest judges a request.
 func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequest) error {
 	names := slices.Concat(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe(), slices.Collect(maps.Keys(q.GetInitialResourceVersions())))
-	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: names}); err != nil {
+	locators := slices.Concat(q.GetResourceLocatorsSubscribe(), q.GetResourceLocatorsUnsubscribe())
+	if err := g.ask(admit.Request{Node: q.GetNode(), TypeURL: q.GetTypeUrl(), Names: names, Locators: locators}); err != nil {
 		return err
 	}
 	g.session.of.metrics.asked(q.GetTypeUrl(), q.GetErrorDetail())

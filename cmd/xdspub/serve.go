@@ -69,6 +69,8 @@ func serveFlags() []cli.Flag {
 		&cli.PathFlag{Category: groupServe, Name: "tls-key", EnvVars: env("tls-key"), Usage: "private key of --tls-cert, a `FILE` in PEM"},
 		&cli.PathFlag{Category: groupServe, Name: "client-ca", EnvVars: env("client-ca"), Usage: "certificates that sign those of clients, a `FILE` in PEM: clients need one"},
 		&cli.StringSliceFlag{Category: groupServe, Name: "allow-node", EnvVars: env("allow-node"), Usage: "let a client be a node only by its certificate: `ID=SAN`, two patterns; a * stands for the same text in both, ** for any (default: a client may be any node)"},
+		&cli.StringSliceFlag{Category: groupServe, Name: "node-param", EnvVars: env("node-param"), Usage: "the dynamic parameter KEY of a client that sends none is this part of its node: `KEY=FIELD`, such as env=metadata.env; the fields are id, cluster, locality.region, locality.zone, locality.sub_zone and metadata.NAME"},
+		&cli.StringSliceFlag{Category: groupServe, Name: "allow-param", EnvVars: env("allow-param"), Usage: "let a client have a dynamic parameter only by its certificate: `KEY=VALUE=SAN`, patterns as for --allow-node; variants that hold secrets are for these only, and for clients of Unix sockets"},
 		&cli.StringSliceFlag{Category: groupServe, Name: "allow-status", EnvVars: env("allow-status"), Usage: "let a client ask what all clients run (CSDS, status --serve) by its certificate: a `SAN` with one * at most; clients of Unix sockets may, and without --client-ca those on this machine"},
 		&cli.BoolFlag{Category: groupServe, Name: "insecure", EnvVars: env("insecure"), Usage: "allow addresses that other machines reach without TLS", DisableDefaultText: true},
 		&cli.StringSliceFlag{Category: groupServe, Name: "limit", EnvVars: env("limit"), Usage: "bound what clients cost: `NAME=VALUE`, such as streams=1000; docs/serve-security.md lists the limits"},
@@ -146,7 +148,28 @@ func servedOptions(v values, source string, log *event.Log) ([]controller.Option
 		return nil, usagef("%s: serve publishes no files for targets: leave out --out, and run watch beside it", v.at[targetsSetting].Position)
 	}
 	o, err := controllerOptions(v, source, log, check.Streams)
+	if len(o.Source.Client) == 0 {
+		o.Source.Client = nil // any
+	}
 	return []controller.Options{o}, err
+}
+
+// nodeParameters returns what the dynamic parameters of clients are, by their nodes.
+func nodeParameters(v values) (list []admit.NodeParameter, err error) {
+	for _, text := range value(v, "node-param", v.c.StringSlice) {
+		p, err := admit.ParseNodeParameter(text)
+		if err != nil {
+			return nil, v.invalid("node-param", text, err.Error())
+		}
+		if slices.ContainsFunc(list, func(other admit.NodeParameter) bool { return other.Key == p.Key }) {
+			return nil, v.invalid("node-param", text, "this key has a field already")
+		}
+		list = append(list, p)
+	}
+	if len(list) > 0 && len(value(v, "param", v.c.StringSlice)) > 0 {
+		return nil, usagef("--param and --node-param exclude each other: by --param all clients are of one kind")
+	}
+	return list, nil
 }
 
 // protection returns who may connect, and what clients may cost.
@@ -164,6 +187,13 @@ func protection(v values) (serve.Security, serve.Limits, error) {
 			return s, limits, v.invalid("allow-node", text, err.Error())
 		}
 		s.Nodes = append(s.Nodes, rule)
+	}
+	for _, text := range value(v, "allow-param", v.c.StringSlice) {
+		rule, err := admit.ParseParamRule(text)
+		if err != nil {
+			return s, limits, v.invalid("allow-param", text, err.Error())
+		}
+		s.Params = append(s.Params, rule)
 	}
 	for _, text := range value(v, "allow-status", v.c.StringSlice) {
 		pattern, err := admit.ParseNamePattern(text)
@@ -188,6 +218,8 @@ func protection(v values) (serve.Security, serve.Limits, error) {
 		return s, limits, usagef("--client-ca needs --tls-cert and --tls-key: clients show certificates by TLS only")
 	case len(s.Nodes) > 0 && s.TLS.ClientCA == "":
 		return s, limits, usagef("--allow-node needs --client-ca: a client shows by its certificate who it is")
+	case len(s.Params) > 0 && s.TLS.ClientCA == "":
+		return s, limits, usagef("--allow-param needs --client-ca: a client shows by its certificate who it is")
 	case len(s.Status) > 0 && s.TLS.ClientCA == "":
 		return s, limits, usagef("--allow-status needs --client-ca: a client shows by its certificate who it is")
 	}
@@ -204,7 +236,12 @@ func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 	if err != nil {
 		return err
 	}
+	byNode, err := nodeParameters(*v)
+	if err != nil {
+		return err
+	}
 	s, err := serve.Listen(ctx, serve.Options{
+		Parameters: o.Source.Client, NodeParameters: byNode,
 		Confirm: confirm, Security: security, Limits: limits,
 		GRPC: value(*v, "grpc", v.c.StringSlice), HTTP: value(*v, "http", v.c.StringSlice),
 		Cluster: value(*v, "xds-cluster", v.c.String), TrimDelay: o.TrimDelay, DrainTime: value(*v, "drain-time", v.c.Duration), Log: o.Log,

@@ -14,6 +14,7 @@ import (
 	"xdspub/diag"
 	"xdspub/serve/csds"
 	"xdspub/serve/listen"
+	"xdspub/xds/params"
 )
 
 // clientsReport is what a running serve says of its clients.
@@ -136,6 +137,9 @@ func (p *statusPrinter) clients(list []clients.Client) {
 func (p *statusPrinter) client(c clients.Client, when string) {
 	word := func(text string) string { return diag.Clip(text, diag.MaxWord) }
 	p.printf("client %q (%s): %s, %s", c.Node, word(strings.TrimPrefix(c.UserAgent+", "+c.Address, ", ")), word(c.Kind), when)
+	if len(c.Parameters) > 0 {
+		p.printf(", with %s", diag.Clip(params.Parameters(c.Parameters).String(), diag.MaxText))
+	}
 	for _, s := range clients.Syncs {
 		if n := c.Count(s); n > 0 {
 			p.printf(", %d %s", n, s)

@@ -13,15 +13,18 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/event"
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // Options say what clients may do.
@@ -29,6 +32,11 @@ type Options struct {
 	// Nodes are the nodes that clients with a certificate may be; empty lets all be any. A client
 	// of a Unix socket may be any: the mode of the socket says who may connect.
 	Nodes []NodeRule
+	// Default are the dynamic parameters of clients that send none, NodeParameters those by their nodes, and
+	// Params who may have which; one without a rule may be any.
+	Default        params.Parameters
+	NodeParameters []NodeParameter
+	Params         []ParamRule
 	// Status are the names in certificates whose clients may ask what all clients run.
 	Status []NamePattern
 	// Names is how many names a stream may ask for, beside as many as there are resources;
@@ -93,6 +101,7 @@ type Stream struct {
 	node    *corev3.Node // of the first request; nil before
 	unknown map[string]struct{}
 	names   map[string]int // by type
+	located atomic.Bool    // the client has sent parameters itself
 }
 
 // Stream returns a Stream of a client.
@@ -102,14 +111,18 @@ func (j *Judge) Stream(c Client) *Stream {
 
 // Request is what a client asks for.
 type Request struct {
-	Node    *corev3.Node
-	TypeURL string
-	Names   []string
+	Node     *corev3.Node
+	TypeURL  string
+	Names    []string
+	Locators []*discoveryv3.ResourceLocator
 }
 
 // Ask judges a request. Of its Node, which must be there the first time only, it removes what
 // nobody here asks for.
 func (s *Stream) Ask(r Request) error {
+	if len(r.Locators) > 0 {
+		s.located.Store(true)
+	}
 	if s.node == nil {
 		if err := s.introduce(r.Node); err != nil {
 			return err
@@ -123,7 +136,7 @@ func (s *Stream) Ask(r Request) error {
 			return s.refuse(codes.InvalidArgument, "a resource name of %d bytes: %d are allowed", len(name), most)
 		}
 	}
-	return nil
+	return s.locates(r.Locators)
 }
 
 // introduce judges who the client says it is.
@@ -140,6 +153,11 @@ func (s *Stream) introduce(node *corev3.Node) error {
 	}
 	if !s.judge.allows(s.client, node.GetId()) {
 		return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow it the node id %.100q", node.GetId())
+	}
+	if !s.located.Load() {
+		if err := s.may(s.judge.options.Parameters(node)); err != nil {
+			return err
+		}
 	}
 	s.node = node
 	return nil

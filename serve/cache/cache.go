@@ -82,7 +82,7 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	tree := c.tree.After(s)
 	if c.tree != nil {
 		before = c.tree.All()
-		if s == before || s.ID() == before.ID() && !tree.Varies() && !c.tree.Varies() {
+		if s == before || tree.ID() == c.tree.ID() {
 			return before, nil
 		}
 	}
@@ -181,7 +181,8 @@ func (c *Cache) Served() *xds.Snapshot {
 }
 
 // Transitions returns what clients get, and what they would get of a Snapshot: one of each kind that the
-// variants of resources tell apart. It is empty before the first Publish.
+// variants of resources tell apart, and for which the Snapshot changes something. It is empty before the
+// first Publish.
 func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +190,7 @@ func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 		return nil
 	}
 	for _, t := range c.turns(c.tree.After(s)) {
-		if t.class.several {
+		if t.class.several || t.still {
 			continue
 		}
 		list = append(list, variants.Transition{Parameters: t.of, From: t.class.served, To: t.selection.Snapshot})

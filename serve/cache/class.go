@@ -85,8 +85,6 @@ func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
 	switch {
 	case c.several:
 		t.selection = &variants.Selection{Snapshot: tree.All()}
-	case c.selection == nil:
-		t.selection = tree.For(of)
 	default:
 		t.selection = c.selection.Then(tree, of)
 	}

@@ -132,6 +132,9 @@ func (r Reader) Poll(q Question) (p *Poll, rejected bool, err error) {
 	}), nil
 }
 
+// Parameters returns the dynamic parameters of the client.
+func (p *Poll) Parameters() params.Parameters { return p.params }
+
 func (p *Poll) polls() *polls { return p.cache.registry.polls }
 
 // Watch returns the resources as the client gets them, nil before the first Publish, and a channel

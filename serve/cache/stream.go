@@ -63,16 +63,42 @@ type Stream struct {
 	began time.Time
 	gone  bool
 	wait  *wait // for the answer of the client; nil where nobody waits
-	// stop ends the stream where a resource holds a secret; nil where the client may have it.
-	stop func()
+	// maySecret reports whether the client may have a resource that holds a secret by some of its sets of
+	// parameters, and ends the stream where it may not; nil lets it have all.
+	maySecret func(*xds.Resource, []params.Parameters) bool
+	// private means that it may have those that are for all clients.
+	private bool
 }
 
-// Public says that others can read what the client is sent. Where that would be a resource that
-// holds a secret, stop is called, and no more is sent.
-func (s *Stream) Public(stop func()) {
+// Secrets has may asked before the client is sent a resource that holds a secret, with those sets of its
+// dynamic parameters that the resource is for. Where it may not be, no more is sent, and may ends the stream.
+// A private client may have those that are for all clients.
+func (s *Stream) Secrets(private bool, may func(*xds.Resource, []params.Parameters) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stop = stop
+	s.private, s.maySecret = private, may
+}
+
+// mayHave reports whether the client may have all resources of a response.
+func (s *Stream) mayHave(r *response) bool {
+	if s.maySecret == nil {
+		return true
+	}
+	for _, e := range r.resources {
+		if e.Resource == nil || s.private && e.For.None() || !e.HoldsSecret() {
+			continue
+		}
+		var sets []params.Parameters
+		for _, p := range s.sets {
+			if e.For.Matches(p) {
+				sets = append(sets, p)
+			}
+		}
+		if !s.maySecret(e.Resource, sets) {
+			return false
+		}
+	}
+	return true
 }
 
 // Close ends the Stream.
@@ -125,9 +151,8 @@ func (s *Stream) push() {
 		if r == nil {
 			continue
 		}
-		if s.stop != nil && r.holdsSecret() {
+		if !s.mayHave(r) {
 			s.gone = true
-			s.stop()
 			return
 		}
 		if slices.Contains(first, t) && !r.beat {

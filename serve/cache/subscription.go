@@ -235,11 +235,6 @@ func (r *response) names() []string {
 	return names
 }
 
-// holdsSecret reports whether one of the resources holds a secret.
-func (r *response) holdsSecret() bool {
-	return slices.ContainsFunc(r.resources, func(e *encoded) bool { return e.Resource != nil && e.HoldsSecret() })
-}
-
 // asks reports whether the client has asked for a resource by that name.
 func (s *subscription) asks(name string) bool {
 	_, ok := s.names[name]

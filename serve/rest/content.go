@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -19,13 +18,13 @@ type content struct {
 	texts *texts
 	// whole are the responses with all resources of a type.
 	whole map[*xds.Type]func() ([]byte, error)
-	// secret reports whether one of all resources of a type holds a secret.
-	secret map[*xds.Type]func() bool
+	// secret are those of all resources of a type that hold a secret.
+	secret map[*xds.Type]func() []*xds.Resource
 }
 
 // next returns the content after c, which is nil before the first.
 func (c *content) next(s *xds.Snapshot) *content {
-	n := &content{Snapshot: s, texts: &texts{known: make(map[*xds.Resource][]byte)}, whole: make(map[*xds.Type]func() ([]byte, error)), secret: make(map[*xds.Type]func() bool)}
+	n := &content{Snapshot: s, texts: &texts{known: make(map[*xds.Resource][]byte)}, whole: make(map[*xds.Type]func() ([]byte, error)), secret: make(map[*xds.Type]func() []*xds.Resource)}
 	if c != nil {
 		n.texts = c.texts
 	}
@@ -35,7 +34,7 @@ func (c *content) next(s *xds.Snapshot) *content {
 			n.whole[t], n.secret[t] = c.whole[t], c.secret[t]
 			continue
 		}
-		n.secret[t] = sync.OnceValue(func() bool { return slices.ContainsFunc(n.Of(t), (*xds.Resource).HoldsSecret) })
+		n.secret[t] = sync.OnceValue(func() []*xds.Resource { return withSecret(n.Of(t)) })
 		n.whole[t] = sync.OnceValues(func() ([]byte, error) { return n.response(t, n.Version(t), n.Of(t)) })
 	}
 	return n
@@ -47,8 +46,17 @@ type selected struct {
 	// there is nothing by a name.
 	version string
 	body    func() ([]byte, error)
-	// secret reports whether one of the resources holds a secret.
-	secret func() bool
+	// secret are those of the resources that hold a secret.
+	secret func() []*xds.Resource
+}
+
+func withSecret(list []*xds.Resource) (secret []*xds.Resource) {
+	for _, r := range list {
+		if r.HoldsSecret() {
+			secret = append(secret, r)
+		}
+	}
+	return secret
 }
 
 // selected returns what a request asks for. The version is that of these resources alone, so that
@@ -72,7 +80,7 @@ func (c *content) selected(q *request) selected {
 	return selected{
 		version: version,
 		body:    func() ([]byte, error) { return c.response(q.Type, version, found) },
-		secret:  func() bool { return slices.ContainsFunc(found, (*xds.Resource).HoldsSecret) },
+		secret:  func() []*xds.Resource { return withSecret(found) },
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"xdspub/diag"
 	"xdspub/serve/cache"
@@ -79,6 +81,11 @@ func (q *request) parse(body io.Reader) error {
 			}
 		case "resource_names", "resourceNames":
 			err = q.readNames(d)
+		case "resource_locators", "resourceLocators":
+			if d.PeekKind() != 'n' {
+				return errors.New("resource_locators: clients by REST get the resources for their node; ask for others by gRPC")
+			}
+			err = d.SkipValue()
 		case "node":
 			err = q.readNode(d)
 		case "error_detail", "errorDetail":
@@ -119,6 +126,12 @@ func (q *request) readNode(d *jsontext.Decoder) error {
 			q.Node.Id, err = text(d)
 		case "cluster":
 			q.Node.Cluster, err = text(d)
+		case "locality":
+			q.Node.Locality = &corev3.Locality{}
+			err = message(d, q.Node.Locality)
+		case "metadata":
+			q.Node.Metadata = &structpb.Struct{}
+			err = message(d, q.Node.Metadata)
 		case "user_agent_name", "userAgentName":
 			q.Node.UserAgentName, err = text(d)
 			q.Envoy = q.Node.UserAgentName == "envoy"
@@ -133,6 +146,15 @@ func (q *request) readNode(d *jsontext.Decoder) error {
 		}
 		return err
 	})
+}
+
+// message reads a message.
+func message(d *jsontext.Decoder, m proto.Message) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
 }
 
 // readBuild reads the version of an Envoy. What is wrong there is none.

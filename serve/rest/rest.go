@@ -20,6 +20,7 @@ import (
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 // types are what is served, by the path of a request. Envoy gets virtual hosts by incremental
@@ -112,26 +113,23 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), code)
 		return
 	}
-	public, err := h.admit(r, q)
+	client, err := h.admit(r, q)
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	h.answer(w, r, q, public)
+	h.answer(w, r, q, client)
 }
 
-// admit judges a request. public judges whether its client may be sent a secret; nil where it may.
-func (h *Handler) admit(r *http.Request, q *request) (public *admit.Stream, err error) {
+// admit judges a request. asks judges whether its client may be sent a secret; nil where it may.
+func (h *Handler) admit(r *http.Request, q *request) (asks *admit.Stream, err error) {
 	if h.options.Judge == nil {
 		return nil, nil
 	}
 	client := h.options.Client(r)
-	asks := h.options.Judge.Stream(client)
+	asks = h.options.Judge.Stream(client)
 	if err = asks.Ask(admit.Request{Node: q.Node, TypeURL: q.Type.URL(), Names: q.Names}); err == nil {
 		err = asks.Count(q.Type.URL(), len(q.Names))
-	}
-	if client.Local || client.TLS {
-		return nil, err
 	}
 	return asks, err
 }
@@ -149,7 +147,7 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 // answer answers a request once there is something to say, or its client has no more patience.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, public *admit.Stream) {
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, client *admit.Stream) {
 	// The server may have deadlines of its own, which do not know of waits.
 	deadlines := http.NewResponseController(w)
 	_ = deadlines.SetReadDeadline(time.Time{})
@@ -174,7 +172,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, pub
 		verdict := poll.Judge(s.version, now.Snapshot)
 		h.count(q, verdict.Rejected)
 		if verdict.Send {
-			if h.send(w, s, public) {
+			if h.send(w, s, poll, client) {
 				poll.Sent(s.version)
 				h.options.Counter.Answered(q.Type)
 			}
@@ -235,11 +233,13 @@ func (h *Handler) count(q *request, rejected bool) {
 }
 
 // send sends a DiscoveryResponse, and reports whether it did.
-func (h *Handler) send(w http.ResponseWriter, s selected, public *admit.Stream) bool {
-	if public != nil && s.secret() {
-		if err := public.Secret(); err != nil {
-			refuse(w, err)
-			return false
+func (h *Handler) send(w http.ResponseWriter, s selected, poll *cache.Poll, client *admit.Stream) bool {
+	if client != nil {
+		for _, r := range s.secret() {
+			if err := client.SecretOf(r, []params.Parameters{poll.Parameters()}); err != nil {
+				refuse(w, err)
+				return false
+			}
 		}
 	}
 	body, err := s.body()

@@ -59,6 +59,20 @@ func (t *Tree) After(s *xds.Snapshot) *Tree {
 // All returns the Snapshot with all variants.
 func (t *Tree) All() *xds.Snapshot { return t.all }
 
+// ID returns the hash of all variants of all resources, and of their constraints.
+func (t *Tree) ID() string {
+	if !t.Varies() {
+		return t.all.ID()
+	}
+	h := sha256.New()
+	for _, k := range t.keys {
+		for _, r := range t.Variants(k) {
+			fmt.Fprintf(h, "%q %q %s %s\n", k.Type.API, k.Name, r.Version(), r.For)
+		}
+	}
+	return xds.Version([][]byte{[]byte(t.all.ID()), h.Sum(nil)})
+}
+
 // Varies reports whether there are variants at all: without, each client gets the Snapshot.
 func (t *Tree) Varies() bool { return len(t.keys) > 0 }
 
@@ -137,10 +151,13 @@ func (t *Tree) For(p params.Parameters) *Selection {
 
 // Then returns what a client gets by a Tree, which may be a later one, and other Parameters. Its Snapshot
 // knows how it differs from that of s (xds.Snapshot.Since), as far as the Snapshot of the Tree
-// knows how that differs.
+// knows how that differs. s may be nil.
 func (s *Selection) Then(t *Tree, p params.Parameters) *Selection {
+	if s == nil || !t.Varies() {
+		return t.For(p)
+	}
 	c, known := t.all.Since(s.tree.all)
-	if !known || !t.Varies() {
+	if !known {
 		return t.For(p)
 	}
 	edited := make(map[xds.Key]bool)

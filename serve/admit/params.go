@@ -1,0 +1,191 @@
+package admit
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/xds"
+	"xdspub/xds/params"
+)
+
+// NodeParameter makes a dynamic parameter of something that the node of a client says: so a client that
+// knows nothing of dynamic parameters has some.
+type NodeParameter struct {
+	Key string
+	// field is what it is made of, such as cluster or metadata.env.
+	field string
+}
+
+// nodeFields are those of a node that a NodeParameter may be made of, beside those in its metadata.
+var nodeFields = map[string]func(*corev3.Node) string{
+	"id":                (*corev3.Node).GetId,
+	"cluster":           (*corev3.Node).GetCluster,
+	"locality.region":   func(n *corev3.Node) string { return n.GetLocality().GetRegion() },
+	"locality.zone":     func(n *corev3.Node) string { return n.GetLocality().GetZone() },
+	"locality.sub_zone": func(n *corev3.Node) string { return n.GetLocality().GetSubZone() },
+}
+
+const ofMetadata = "metadata."
+
+// ParseNodeParameter reads a NodeParameter, written as KEY=FIELD.
+func ParseNodeParameter(text string) (NodeParameter, error) {
+	key, field, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return NodeParameter{}, errors.New("write KEY=FIELD, such as env=metadata.env")
+	}
+	if nodeFields[field] == nil && (!strings.HasPrefix(field, ofMetadata) || field == ofMetadata) {
+		return NodeParameter{}, errors.New("the fields are id, cluster, locality.region, locality.zone, locality.sub_zone and metadata.NAME")
+	}
+	return NodeParameter{key, field}, nil
+}
+
+// value returns the value of the parameter; not ok where the node does not say it.
+func (p NodeParameter) value(n *corev3.Node) (is string, ok bool) {
+	if get := nodeFields[p.field]; get != nil {
+		is = get(n)
+		return is, is != ""
+	}
+	return inMetadata(n.GetMetadata(), strings.TrimPrefix(p.field, ofMetadata))
+}
+
+// inMetadata returns a value in a Struct. The names on the way to it are joined by dots, and may have some
+// themselves.
+func inMetadata(s *structpb.Struct, path string) (string, bool) {
+	if v := s.GetFields()[path]; v != nil {
+		return scalar(v)
+	}
+	for i, c := range path {
+		if c != '.' {
+			continue
+		}
+		if is, ok := inMetadata(s.GetFields()[path[:i]].GetStructValue(), path[i+1:]); ok {
+			return is, true
+		}
+	}
+	return "", false
+}
+
+// scalar returns a value as a text; not ok for null, a list or a Struct.
+func scalar(v *structpb.Value) (string, bool) {
+	switch v := v.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		return v.StringValue, true
+	case *structpb.Value_BoolValue:
+		return strconv.FormatBool(v.BoolValue), true
+	case *structpb.Value_NumberValue:
+		return strconv.FormatFloat(v.NumberValue, 'f', -1, 64), true
+	}
+	return "", false
+}
+
+// Parameters returns the dynamic parameters of a client that sends none, by its node, which may be nil.
+func (o Options) Parameters(n *corev3.Node) params.Parameters {
+	p := make(params.Parameters)
+	maps.Copy(p, o.Default)
+	for _, of := range o.NodeParameters {
+		if is, ok := of.value(n); ok {
+			p[of.Key] = is
+		}
+	}
+	return p
+}
+
+// ParamRule lets a client whose certificate has a name send a dynamic parameter. The value and the name are
+// patterns, as in a NodeRule.
+type ParamRule struct {
+	Key string
+	NodeRule
+}
+
+// ParseParamRule reads a ParamRule, written as KEY=VALUE=SAN.
+func ParseParamRule(text string) (ParamRule, error) {
+	key, rule, ok := strings.Cut(text, "=")
+	r, err := ParseNodeRule(rule)
+	if !ok || key == "" || err != nil {
+		return ParamRule{}, errors.New("write KEY=VALUE=SAN, such as env=prod=spiffe://example.org/prod/*, with one * or one ** in VALUE and in SAN at most")
+	}
+	return ParamRule{key, r}, nil
+}
+
+// What a locator may have; mostParameters is far above what anybody sends.
+const (
+	mostParameters = 100
+	longParameter  = 1024 // bytes of a key or value
+)
+
+// locates judges the locators of a request, and what they say of the client.
+func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
+	for _, l := range list {
+		switch most := s.judge.options.NameLength; {
+		case l.GetName() == "":
+			return s.refuse(codes.InvalidArgument, "a resource locator without a name")
+		case len(l.GetName()) > most:
+			return s.refuse(codes.InvalidArgument, "a resource name of %d bytes: %d are allowed", len(l.GetName()), most)
+		case len(l.GetDynamicParameters()) > mostParameters:
+			return s.refuse(codes.InvalidArgument, "a resource locator with %d dynamic parameters: %d are allowed", len(l.GetDynamicParameters()), mostParameters)
+		}
+		for key, value := range l.GetDynamicParameters() {
+			if len(key) > longParameter || len(value) > longParameter {
+				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes: %d are allowed in a key, and in a value", max(len(key), len(value)), longParameter)
+			}
+		}
+		if err := s.may(l.GetDynamicParameters()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// may judges the parameters of the client by the rules for them.
+func (s *Stream) may(p params.Parameters) error {
+	for key, value := range p {
+		if s.judge.rules(key) && !s.client.Local && !s.judge.allowsParam(s.client, key, value) {
+			return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow it the dynamic parameter %.100q", key+"="+value)
+		}
+	}
+	return nil
+}
+
+// rules reports whether there are rules for a parameter.
+func (j *Judge) rules(key string) bool {
+	return slices.ContainsFunc(j.options.Params, func(r ParamRule) bool { return r.Key == key })
+}
+
+func (j *Judge) allowsParam(c Client, key, value string) bool {
+	if c.Certificate == nil {
+		return false
+	}
+	return slices.ContainsFunc(names(c.Certificate), func(name string) bool {
+		return slices.ContainsFunc(j.options.Params, func(r ParamRule) bool { return r.Key == key && r.allows(value, name) })
+	})
+}
+
+// SecretOf judges whether the client may be sent a resource that holds a secret, by sets of its parameters
+// that the resource is for: whoever says env=prod must not get the keys of production for that. A
+// parameter that it has must be allowed by its certificate, or be its node id, where that is. It may be called
+// from any goroutine.
+func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
+	if err := s.Secret(); err != nil || s.client.Local {
+		return err
+	}
+	for _, key := range r.For.Keys() {
+		has := func(p params.Parameters) bool { _, ok := p[key]; return ok }
+		if slices.ContainsFunc(sets, has) && !s.judge.rules(key) && !s.byID(key) {
+			return s.refuse(codes.PermissionDenied, "a %s with a secret is for some clients only, and no certificate shows that the dynamic parameter %.100q of this one is true: see --allow-param", r.Type.Noun, key)
+		}
+	}
+	return nil
+}
+
+// byID reports whether a parameter is the id of the client's node, which its certificate allows.
+func (s *Stream) byID(key string) bool {
+	return !s.located.Load() && len(s.judge.options.Nodes) > 0 && slices.Contains(s.judge.options.NodeParameters, NodeParameter{key, "id"})
+}
