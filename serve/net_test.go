@@ -227,25 +227,30 @@ func TestHostileRequests(t *testing.T) {
 		want    codes.Code
 		message string
 	}{
-		"silence":           {sotw: []*discoveryv3.DiscoveryRequest{}, want: codes.DeadlineExceeded, message: "no request within"},
-		"silence by delta":  {delta: []*discoveryv3.DeltaDiscoveryRequest{}, want: codes.DeadlineExceeded, message: "no request within"},
-		"no type":           {sotw: []*discoveryv3.DiscoveryRequest{{}}, want: codes.InvalidArgument},
-		"no type by delta":  {delta: []*discoveryv3.DeltaDiscoveryRequest{{}}, want: codes.InvalidArgument},
-		"a name of 1 MB":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
-		"that by delta":     {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesSubscribe: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
-		"unsubscribes that": {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesUnsubscribe: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
-		"has that":          {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, InitialResourceVersions: map[string]string{strings.Repeat("x", 1<<20): "1"}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
-		"a type of 1 MB":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: strings.Repeat("x", 1<<20)}}, want: codes.InvalidArgument, message: "a type URL"},
-		"a request of 5 MB": {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: []string{strings.Repeat("x", 5<<20)}}}, want: codes.ResourceExhausted, message: "larger than max"},
-		"that of 5 MB":      {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesSubscribe: []string{strings.Repeat("x", 5<<20)}}}, want: codes.ResourceExhausted, message: "larger than max"},
-		"100,000 names":     {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: many}}, want: codes.ResourceExhausted, message: "100000 names on one stream: 10001 are allowed"},
-		"piece by piece":    {delta: pieces(many, func(q *discoveryv3.DeltaDiscoveryRequest, n []string) { q.ResourceNamesSubscribe = n }), want: codes.ResourceExhausted, message: "names on one stream"},
-		"100,000 given up":  {delta: pieces(many, func(q *discoveryv3.DeltaDiscoveryRequest, n []string) { q.ResourceNamesUnsubscribe = n }), want: codes.ResourceExhausted, message: "names on one stream"},
-		"100,000 types":     {sotw: ofTypes(many), want: codes.ResourceExhausted, message: "32 types"},
-		"100,000 by delta":  {delta: deltaTypes(many), want: codes.ResourceExhausted, message: "32 types"},
-		"secrets by TCP":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: xds.Secret.URL(), ResourceNames: []string{"key"}}}, want: codes.PermissionDenied, message: "secrets are sent by TLS or a Unix socket only"},
-		"secrets by delta":  {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: xds.Secret.URL()}}, want: codes.PermissionDenied, message: "secrets are sent"},
-		"a node of 1 MB":    {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, Node: &corev3.Node{Id: strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a node of"},
+		"silence":                  {sotw: []*discoveryv3.DiscoveryRequest{}, want: codes.DeadlineExceeded, message: "no request within"},
+		"silence by delta":         {delta: []*discoveryv3.DeltaDiscoveryRequest{}, want: codes.DeadlineExceeded, message: "no request within"},
+		"no type":                  {sotw: []*discoveryv3.DiscoveryRequest{{}}, want: codes.InvalidArgument},
+		"no type by delta":         {delta: []*discoveryv3.DeltaDiscoveryRequest{{}}, want: codes.InvalidArgument},
+		"a name of 1 MB":           {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"that by delta":            {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesSubscribe: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"unsubscribes that":        {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesUnsubscribe: []string{strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"has that":                 {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, InitialResourceVersions: map[string]string{strings.Repeat("x", 1<<20): "1"}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"a type of 1 MB":           {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: strings.Repeat("x", 1<<20)}}, want: codes.InvalidArgument, message: "a type URL"},
+		"a request of 5 MB":        {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: []string{strings.Repeat("x", 5<<20)}}}, want: codes.ResourceExhausted, message: "larger than max"},
+		"that of 5 MB":             {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceNamesSubscribe: []string{strings.Repeat("x", 5<<20)}}}, want: codes.ResourceExhausted, message: "larger than max"},
+		"100,000 names":            {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceNames: many}}, want: codes.ResourceExhausted, message: "100000 names on one stream: 10001 are allowed"},
+		"piece by piece":           {delta: pieces(many, func(q *discoveryv3.DeltaDiscoveryRequest, n []string) { q.ResourceNamesSubscribe = n }), want: codes.ResourceExhausted, message: "names on one stream"},
+		"100,000 given up":         {delta: pieces(many, func(q *discoveryv3.DeltaDiscoveryRequest, n []string) { q.ResourceNamesUnsubscribe = n }), want: codes.ResourceExhausted, message: "names on one stream"},
+		"100,000 types":            {sotw: ofTypes(many), want: codes.ResourceExhausted, message: "32 types"},
+		"100,000 by delta":         {delta: deltaTypes(many), want: codes.ResourceExhausted, message: "32 types"},
+		"secrets by TCP":           {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: xds.Secret.URL(), ResourceNames: []string{"key"}}}, want: codes.PermissionDenied, message: "secrets are sent by TLS or a Unix socket only"},
+		"secrets by delta":         {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: xds.Secret.URL()}}, want: codes.PermissionDenied, message: "secrets are sent"},
+		"a locator without a name": {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, ResourceLocators: []*discoveryv3.ResourceLocator{{}}}}, want: codes.InvalidArgument, message: "a resource locator without a name"},
+		"a locator of 1 MB":        {delta: []*discoveryv3.DeltaDiscoveryRequest{{TypeUrl: cds, ResourceLocatorsUnsubscribe: []*discoveryv3.ResourceLocator{{Name: strings.Repeat("x", 1<<20)}}}}, want: codes.InvalidArgument, message: "a resource name of 1048576 bytes"},
+		"a parameter of 1 MB":      {delta: locators(1, 1, strings.Repeat("x", 1<<20)), want: codes.InvalidArgument, message: "a dynamic parameter of 1048577 bytes"},
+		"1,000 parameters":         {delta: locators(1, 1000, "x"), want: codes.InvalidArgument, message: "1000 dynamic parameters: 100 are allowed"},
+		"1,000 sets of them":       {delta: locators(1000, 1, "x"), want: codes.ResourceExhausted, message: "more than 100 sets of dynamic parameters"},
+		"a node of 1 MB":           {sotw: []*discoveryv3.DiscoveryRequest{{TypeUrl: cds, Node: &corev3.Node{Id: strings.Repeat("x", 1<<20)}}}, want: codes.InvalidArgument, message: "a node of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := dial(t, s.tcp, nil)
@@ -289,6 +294,19 @@ func pieces(names []string, set func(*discoveryv3.DeltaDiscoveryRequest, []strin
 		list = append(list, q)
 	}
 	return list
+}
+
+// locators returns a request with locators, each with other dynamic parameters.
+func locators(n, parameters int, value string) []*discoveryv3.DeltaDiscoveryRequest {
+	q := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL()}
+	for i := range n {
+		of := make(map[string]string)
+		for j := range parameters {
+			of[fmt.Sprint("key-", j)] = fmt.Sprint(value, i)
+		}
+		q.ResourceLocatorsSubscribe = append(q.ResourceLocatorsSubscribe, &discoveryv3.ResourceLocator{Name: "web", DynamicParameters: of})
+	}
+	return []*discoveryv3.DeltaDiscoveryRequest{q}
 }
 
 func ofTypes(names []string) (list []*discoveryv3.DiscoveryRequest) {

@@ -1,14 +1,26 @@
 package serve_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	"xdspub/serve"
+	"xdspub/serve/admit"
+	"xdspub/serve/cache"
+	"xdspub/xds"
 	"xdspub/xds/params"
 )
 
@@ -79,4 +91,196 @@ func ofMetadata(n *corev3.Node) params.Parameters {
 		p[key] = value.GetStringValue()
 	}
 	return p
+}
+
+// TestSecretVariants: a variant that holds a secret is sent to a client whose parameters are shown to be
+// true, by its certificate or by the Unix socket; a variant for clients that lack a parameter, to all.
+func TestSecretVariants(t *testing.T) {
+	secret := func(name, of string) string {
+		return variant(t, name, of, fmt.Sprintf(`{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, generic_secret: {secret: {inline_string: the-secret}}}`, name))
+	}
+	tree := "[" + strings.Join([]string{secret("key", "env=prod"), secret("open", "!env"), secret("own", "node=edge-1"), secret("zone", "zone=1")}, ", ") + "]"
+	s := runSecured(t, func(o *serve.Options) {
+		env, err := admit.ParseParamRule("env=prod=spiffe://test/edge-1")
+		byID, errID := admit.ParseNodeParameter("node=id")
+		byMetadata, errMetadata := admit.ParseNodeParameter("zone=metadata.zone")
+		if err := errors.Join(err, errID, errMetadata); err != nil {
+			t.Fatal(err)
+		}
+		o.Security.Params = []admit.ParamRule{env}
+		o.NodeParameters = []admit.NodeParameter{byID, byMetadata}
+	})
+	s.publish(tree)
+	node := func(id string) *corev3.Node {
+		return &corev3.Node{Id: id, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"zone": structpb.NewStringValue("1")}}}
+	}
+	located := func(name, of string) *discoveryv3.DeltaDiscoveryRequest {
+		return &discoveryv3.DeltaDiscoveryRequest{ResourceLocatorsSubscribe: []*discoveryv3.ResourceLocator{locator(name, of)}}
+	}
+	named := func(name string) *discoveryv3.DeltaDiscoveryRequest {
+		return &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{name}}
+	}
+	for _, c := range []struct {
+		title, id string
+		asks      *discoveryv3.DeltaDiscoveryRequest
+		local     bool
+		want      codes.Code
+	}{
+		{"its certificate allows env=prod", "edge-1", located("key", "env=prod"), false, codes.OK},
+		{"another certificate", "edge-2", located("key", "env=prod"), false, codes.PermissionDenied},
+		{"by a Unix socket", "edge-2", located("key", "env=prod"), true, codes.OK},
+		{"without the parameter", "edge-2", located("open", ""), false, codes.OK},
+		{"its certificate allows the node", "edge-1", named("own"), false, codes.OK},
+		{"says it is another node", "edge-2", located("own", "node=edge-1"), false, codes.PermissionDenied},
+		{"metadata shows nothing", "edge-1", named("zone"), false, codes.PermissionDenied},
+		{"metadata by a Unix socket", "edge-1", named("zone"), true, codes.OK},
+	} {
+		t.Run(c.title, func(t *testing.T) {
+			conn := dial(t, "unix:"+s.socket, nil)
+			if !c.local {
+				conn = dial(t, s.tcp, s.config(t, s.ca, "spiffe://test/"+c.id))
+			}
+			stream := openDelta(t, conn)
+			c.asks.Node, c.asks.TypeUrl = node(c.id), xds.Secret.URL()
+			if err := stream.Send(c.asks); err != nil {
+				t.Fatal(err)
+			}
+			r, err := stream.Recv()
+			if status.Code(err) != c.want || err == nil && len(r.GetResources()) != 1 {
+				t.Errorf("%v, %d resources", err, len(r.GetResources()))
+			}
+		})
+	}
+	if log := s.log.String(); strings.Contains(log, "the-secret") {
+		t.Error(log)
+	}
+}
+
+// TestRESTVariants: clients by REST get the variants for their nodes, and each waits for its own.
+func TestRESTVariants(t *testing.T) {
+	byMetadata, err := admit.ParseNodeParameter("env=metadata.stage.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := run(t, serve.Options{NodeParameters: []admit.NodeParameter{byMetadata}})
+	cluster := func(of string, seconds int) string {
+		return variant(t, "web", of, fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: %ds}`, seconds))
+	}
+	publish := func(prod, others int) {
+		s.publish("[" + cluster("env=prod", prod) + ", " + cluster("!env=prod", others) + "]")
+	}
+	ask := func(env, version string) string {
+		q := &discoveryv3.DiscoveryRequest{VersionInfo: version, ResourceNames: []string{"web"}, Node: &corev3.Node{Id: env, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
+			"stage": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"env": structpb.NewStringValue(env)}}),
+		}}}}
+		body, err := protojson.Marshal(q)
+		if err != nil {
+			t.Error(err)
+		}
+		return post(t, "http://"+s.web+"/v3/discovery:clusters", string(body))
+	}
+	timeout := func(answer string) (seconds, version string) {
+		var is struct {
+			Version   string `json:"version_info"`
+			Resources []struct {
+				Timeout string `json:"connect_timeout"`
+			}
+		}
+		if err := json.Unmarshal([]byte(answer), &is); err != nil || len(is.Resources) != 1 {
+			t.Fatalf("%v: %s", err, answer)
+		}
+		return is.Resources[0].Timeout, is.Version
+	}
+	publish(1, 2)
+	first, version := timeout(ask("prod", ""))
+	other, otherVersion := timeout(ask("test", ""))
+	if first != "1s" || other != "2s" {
+		t.Errorf("%s and %s", first, other)
+	}
+	later := make(chan string)
+	go func() { later <- ask("test", otherVersion) }()
+	publish(3, 2)
+	if is, _ := timeout(ask("prod", version)); is != "3s" {
+		t.Error(is)
+	}
+	publish(3, 4)
+	if is, _ := timeout(<-later); is != "4s" {
+		t.Error(is)
+	}
+	if is := post(t, "http://"+s.web+"/v3/discovery:clusters", `{"resource_locators": [{"name": "web"}]}`); !strings.Contains(is, "ask for others by gRPC") {
+		t.Error(is)
+	}
+}
+
+func post(t *testing.T, url, body string) string {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	r.Header.Set("Content-Type", "application/json")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+// TestTooManyKinds: clients that the variants tell apart have a bound; one of a kind that is there comes in all
+// the same, and so does any once others have gone and something changes.
+func TestTooManyKinds(t *testing.T) {
+	s := run(t, serve.Options{})
+	tree := func(timeout int) string {
+		var list []string
+		for i := range cache.MostClasses + 10 {
+			list = append(list, variant(t, "web", fmt.Sprint("id=", i), fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: %ds}`, timeout)))
+		}
+		return "[" + strings.Join(list, ", ") + "]"
+	}
+	s.publish(tree(1))
+	ask := func(i int) (end context.CancelFunc, err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(dial(t, "unix:"+s.socket, nil)).DeltaAggregatedResources(ctx)
+		if err == nil {
+			err = stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL(), ResourceLocatorsSubscribe: []*discoveryv3.ResourceLocator{locator("web", fmt.Sprint("id=", i))}})
+		}
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return cancel, err
+	}
+	var ends []context.CancelFunc
+	for i := range cache.MostClasses - 1 { // and that of clients that say nothing
+		end, err := ask(i)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		ends = append(ends, end)
+	}
+	if _, err := ask(cache.MostClasses); status.Code(err) != codes.ResourceExhausted {
+		t.Error(err)
+	}
+	if end, err := ask(7); err != nil {
+		t.Error(err)
+	} else {
+		end()
+	}
+	for _, end := range ends {
+		end()
+	}
+	for i := 2; ; i++ {
+		s.publish(tree(i))
+		if end, err := ask(cache.MostClasses); err == nil {
+			end()
+			return
+		} else if status.Code(err) != codes.ResourceExhausted {
+			t.Fatal(err)
+		}
+	}
 }

@@ -32,7 +32,7 @@ type secured struct {
 	dir string
 }
 
-func runSecured(t testing.TB) *secured {
+func runSecured(t testing.TB, change ...func(*serve.Options)) *secured {
 	t.Helper()
 	s := &secured{ca: certs.NewAuthority(t), dir: t.TempDir()}
 	cert, key := s.ca.Sign(1, "127.0.0.1")
@@ -41,10 +41,14 @@ func runSecured(t testing.TB) *secured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.running = run(t, serve.Options{Security: serve.Security{
+	o := serve.Options{Security: serve.Security{
 		TLS:   doors.Files{Cert: s.file("cert"), Key: s.file("key"), ClientCA: s.file("ca")},
 		Nodes: []admit.NodeRule{rule},
-	}})
+	}}
+	for _, change := range change {
+		change(&o)
+	}
+	s.running = run(t, o)
 	return s
 }
 

@@ -129,7 +129,9 @@ says about how a server behaves, in our own words, section by section; and what 
 ` + "`serve.TestProtocol`" + ` plays: it says what each client asks, and what it must be told, or that it
 is told nothing. Sentences in italics are about clients alone. Where go-control-plane's servers do not
 do what a sentence says, [the architecture](architecture.md#what-the-library-does-not-do) says what we
-do instead.
+do instead. The last sections are about
+[xRFC TP2](https://github.com/cncf/xds/blob/main/proposals/TP2-dynamically-generated-cacheable-xds-resources.md),
+which [dynamic-parameters.md](dynamic-parameters.md) is about.
 `
 
 // generate returns the text of docs/protocol.md for the repository at root.
