@@ -90,7 +90,7 @@ type Controller struct {
 	// refused is why clients of the Server have rejected another one, which is held. nil for none.
 	accepted, served *xds.Snapshot
 	refused          *publish.Refusal
-	judged   judged
+	judged           judged
 }
 
 // New returns a Controller. It changes nothing on disk.
