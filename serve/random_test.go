@@ -166,6 +166,11 @@ type fake struct {
 	ended  chan struct{}
 }
 
+func newFake(ctx context.Context) *fake {
+	ctx, cancel := context.WithCancel(ctx)
+	return &fake{ctx: ctx, cancel: cancel, up: make(chan any, 1000), down: make(chan any, 1000), ended: make(chan struct{})}
+}
+
 func (f *fake) Context() context.Context { return f.ctx }
 
 type sotwFake struct{ *fake }
@@ -222,8 +227,7 @@ func (f *fake) recv() (any, error) {
 }
 
 func (w *world) connect(c *model) *model {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	c.stream = &fake{ctx: ctx, cancel: cancel, up: make(chan any, 1000), down: make(chan any, 1000), ended: make(chan struct{})}
+	c.stream = newFake(w.t.Context())
 	c.asked = false
 	go func(f *fake) {
 		defer close(f.ended)

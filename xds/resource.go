@@ -116,6 +116,18 @@ func (r *Resource) With(m proto.Message) *Resource {
 	return with
 }
 
+// Renamed returns a copy of the resource under another name; its message keeps its own.
+func (r *Resource) Renamed(name string) *Resource {
+	is := &Resource{Key: Key{r.Type, name}, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, Unset: r.Unset, DeliveredBy: r.DeliveredBy, Registry: r.Registry, For: r.For, Packed: r.Packed, brief: r.brief}
+	is.canonical.Store(r.canonical.Load())
+	if held := r.holder.held.Load(); held != nil {
+		is.holder.held.Store(held)
+	} else {
+		is.holder.lend(r.content())
+	}
+	return is
+}
+
 // Canonical returns the binary form of the message that equal messages share (Marshal). It
 // must not be changed.
 func (r *Resource) Canonical() ([]byte, error) {

@@ -116,7 +116,7 @@ func TestCompletions(t *testing.T) {
 // a value that is neither of files nor of some words has a name that is known to have no completion.
 func TestPlaceholders(t *testing.T) {
 	free := strings.Fields(`PATTERN TIME GROUP URL N NAME NAME=VALUE ADDR ID KEY=VALUE IP:PORT SIZE REV ID=SAN SAN
-		REGION[/ZONE[/SUB-ZONE]] TEMPLATE NAME[=TEMPLATE] NAME=ADDR TARGET NAME=CERT:KEY:CA COMMAND`)
+		REGION[/ZONE[/SUB-ZONE]] TEMPLATE NAME[=TEMPLATE] NAME=ADDR TARGET NAME=CERT:KEY:CA COMMAND KEY=FIELD KEY=VALUE=SAN`)
 	var look func(commands []*cli.Command)
 	look = func(commands []*cli.Command) {
 		for _, c := range commands {

@@ -9,7 +9,7 @@ import (
 )
 
 func paramFlag() cli.Flag {
-	return &cli.StringSliceFlag{Category: groupSource, Name: "param", EnvVars: env("param"), Usage: "a dynamic parameter `KEY=VALUE` of the client: of a resource with variants it gets the one whose constraints match (default: no parameters; for validate, those of any client)"}
+	return &cli.StringSliceFlag{Category: groupSource, Name: "param", EnvVars: env("param"), Usage: "a dynamic parameter `KEY=VALUE` of the client: of a resource with variants it gets the one whose constraints match (default: no parameters; for validate and serve, those of any client)"}
 }
 
 // clientOf returns the dynamic parameters of the client that --param, or another flag like it, is about.

@@ -97,19 +97,23 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 	return before, nil
 }
 
-// serve has classes take their turns: those of all of them are bound before any client is told.
+// serve has classes take their turns: those of all of them are bound before any client is told. Clients
+// join their class before that: what they get by it until then is what they have.
 func (c *Cache) serve(ctx context.Context, next []*turn, w *wait) error {
+	c.classes = nil
+	for _, t := range next {
+		c.classes = append(c.classes, t.class)
+		t.gather(c.registry.polls)
+	}
+	c.rest.Store(new(restViews))
 	for _, t := range next {
 		if !t.bind(ctx) {
 			return ctx.Err()
 		}
 	}
-	c.classes = nil
 	for _, t := range next {
-		c.classes = append(c.classes, t.class)
-		t.take(c.registry.polls)
+		t.take()
 	}
-	c.rest.Store(new(restViews))
 	for _, t := range next {
 		t.push(w)
 	}

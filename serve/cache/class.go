@@ -54,7 +54,7 @@ func newClass(of params.Parameters) *class {
 
 // split returns a class of clients that got what those of c get, and will no longer.
 func (c *class) split() *class {
-	s := &class{selection: c.selection, served: c.served, retired: c.retired, views: make(map[form]*view)}
+	s := &class{tells: c.tells, selection: c.selection, served: c.served, retired: c.retired, views: make(map[form]*view)}
 	for f, v := range c.views {
 		s.views[f] = v.split()
 	}
@@ -175,14 +175,19 @@ func (t *turn) bind(ctx context.Context) bool {
 	return true
 }
 
-// take makes the turn what the class has.
-func (t *turn) take(ps *polls) {
-	c := t.class
-	c.of, c.tells, c.selection, c.served, c.retired = t.of, t.tells, t.selection, t.served, t.retired
+// gather makes the clients that join the class those of it.
+func (t *turn) gather(ps *polls) {
+	t.class.of = t.of
 	for _, s := range t.joins.streams {
-		s.moves(c)
+		s.moves(t.class)
 	}
-	ps.move(t.joins.asking, c.views[form{Kind: REST}])
+	ps.move(t.joins.asking, t.class.views[form{Kind: REST}])
+}
+
+// take makes the turn what the class has.
+func (t *turn) take() {
+	c := t.class
+	c.tells, c.selection, c.served, c.retired = t.tells, t.selection, t.served, t.retired
 }
 
 // push sends the clients what has changed for them.

@@ -68,7 +68,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 			m.RemovedResources = r.removed
 		} else if !r.beat {
 			r.gone = sub.removes(r)
-			tellRemoved(m, r.gone)
+			sub.tellRemoved(m, r.state, r.gone)
 		}
 		if r.message = m; r.whole {
 			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].delta()) // is sent as it stands

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -60,8 +61,7 @@ func (c *Cache) join(s *Stream, p params.Parameters, located bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.params, s.located, s.sets = p, located, []params.Parameters{p}
-	s.view = c.view(of, form{s.kind, located})
-	s.view.add(s)
+	s.stands(c.view(of, form{s.kind, located}))
 	return nil
 }
 
@@ -72,9 +72,21 @@ func (s *Stream) moves(to *class) {
 	if s.gone {
 		return
 	}
-	s.view.remove(s)
-	s.view = to.views[form{s.kind, s.located}]
-	s.view.add(s)
+	s.stands(to.views[form{s.kind, s.located}])
+}
+
+// stands makes a view that of the client.
+func (s *Stream) stands(v *view) {
+	if s.view != nil {
+		s.view.remove(s)
+	}
+	s.view = v
+	v.add(s)
+	for _, sub := range s.subscriptions {
+		for _, e := range sub.alive {
+			v.keepsAlive(e.ttl())
+		}
+	}
 }
 
 // locates makes a stream one whose client knows of dynamic parameters, or of several sets of them, which
@@ -91,34 +103,73 @@ func (c *Cache) locates(s *Stream, several bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.view.remove(s)
-	s.located = true
-	s.view = c.view(of, form{s.kind, true})
-	s.view.add(s)
+	v := c.view(of, form{s.kind, true})
 	for _, sub := range s.subscriptions {
-		sub.carryOver()
+		if several {
+			sub.carryOver(sub.namedUntilNow(&v.constraints))
+		} else {
+			sub.carryOver(sub.locatedUntilNow())
+		}
+	}
+	s.located = true
+	s.stands(v)
+	for _, sub := range s.subscriptions {
 		s.asks(sub, sub.names, sub.wildcard)
 	}
 	return nil
 }
 
-// carryOver makes what the client has of one view that of a stream before, for another view.
-func (s *subscription) carryOver() {
-	if s.at == nil {
-		return
-	}
-	has := make(map[string]string)
-	names := s.names
-	if s.wildcard {
-		for _, r := range s.at.Of(s.of) {
-			has[r.Name], _ = s.known(r.Name)
+// carryOver makes what the client has something of a stream before: what it gets is made from other states from
+// now on.
+func (s *subscription) carryOver(has map[string]string) {
+	s.has, s.at, s.held, s.taken, s.unsure = has, nil, nil, nil, true
+	clear(s.alive)
+	clear(s.due)
+	for _, r := range []*response{s.made, s.sent} {
+		if r != nil {
+			r.foreign = true
 		}
 	}
-	for name := range names {
-		has[name], _ = s.known(name)
+}
+
+// knownNames are those of which the client may have something.
+func (s *subscription) knownNames() map[string]struct{} {
+	names := make(map[string]struct{})
+	for name := range s.has {
+		names[name] = struct{}{}
 	}
-	maps.Copy(has, s.has)
-	s.has, s.at, s.unsure = has, nil, true
+	if s.at != nil {
+		maps.Copy(names, s.names)
+		if s.wildcard {
+			for _, r := range s.at.Of(s.of) {
+				names[r.Name] = struct{}{}
+			}
+		}
+	}
+	return names
+}
+
+// locatedUntilNow returns what a client has, and in which versions, that says now that it locates: it has it
+// without constraints.
+func (s *subscription) locatedUntilNow() map[string]string {
+	has := make(map[string]string)
+	for name := range s.knownNames() {
+		if version, _ := s.known(name); version != "" {
+			has[name] = version
+		}
+	}
+	for _, r := range []*response{s.made, s.sent} { // it may take that, or refuse it
+		if r != nil {
+			for _, is := range r.changed {
+				has[is.Name] = "?"
+			}
+		}
+	}
+	clear(s.had)
+	for name := range has {
+		s.had[name] = []params.Constraints{{}}
+	}
+	return has
 }
 
 // locate gives a resource its constraints. They are a part of what it is, and so of its version.
@@ -186,8 +237,21 @@ func (s *subscription) removes(r *response) map[string][]params.Constraints {
 	return gone
 }
 
+// keepVariants takes down which variants the client has, before it is no longer known which state it has.
+func (s *subscription) keepVariants() {
+	if s.at == nil || !s.at.located || s.several != nil {
+		return
+	}
+	for _, r := range s.at.Of(s.of) {
+		s.had[r.Name] = s.variants(r.Name)
+	}
+}
+
 // variants returns those of a resource that the client may have.
 func (s *subscription) variants(name string) []params.Constraints {
+	if _, text, is := strings.Cut(name, ofVariant); is {
+		return []params.Constraints{s.several.constraints.of(text)}
+	}
 	if several, ok := s.had[name]; ok {
 		return slices.Clone(several)
 	}
@@ -200,10 +264,13 @@ func (s *subscription) variants(name string) []params.Constraints {
 	return nil
 }
 
-// tellRemoved adds the variants that are gone to a response, and those without constraints by their
-// names.
-func tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, gone map[string][]params.Constraints) {
+// tellRemoved adds the variants that are gone to a response, and those without constraints, or of which there
+// are none, by their names.
+func (s *subscription) tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, now *state, gone map[string][]params.Constraints) {
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		if len(gone[name]) == 0 && s.hasOther(name, now) {
+			continue
+		}
 		for _, of := range gone[name] {
 			if of.None() {
 				continue
@@ -216,12 +283,33 @@ func tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, gone map[string][]params
 	}
 }
 
+// hasOther reports whether a client with several sets of parameters gets a variant of what it asks for by a
+// name, by another one of them: then nothing says that there is none for this one.
+func (s *subscription) hasOther(name string, now *state) bool {
+	for asked := range s.collections {
+		if plain(asked) == plain(name) && s.several != nil && len(s.members(now, asked)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // answered takes down which variants the client has, once it has answered a response.
 func (s *subscription) answered(r *response, refused bool) {
 	for _, name := range r.names() {
 		delete(s.had, name)
 	}
+	if r.foreign && s.several != nil {
+		for _, is := range r.changed {
+			s.doubt(s.several.constraints.name(is.Name, is.For))
+		}
+	}
 	if !refused {
+		if s.at == nil && r.state.located { // it has asked for something in between
+			for _, is := range r.changed {
+				s.had[is.Name] = []params.Constraints{is.For}
+			}
+		}
 		return
 	}
 	for name, gone := range r.gone {

@@ -22,12 +22,35 @@ import (
 // for is a collection of those that its parameters match. No text of a message has these bytes, which are
 // no UTF-8.
 const (
-	ofVariant = "\xff" // between the name of a resource and the constraints of the variant
+	ofVariant = "\xff" // between the name of a resource and the constraints of the variant; none where it is for all
 	ofSet     = "\xfe" // between a name that a client asks for and the number of the parameters; none for the first
 )
 
 // mostSets bounds the sets of parameters of a stream.
 const mostSets = 100
+
+// constrained are constraints by their text in the names of variants: those of all variants that were ever
+// named.
+type constrained struct{ sync.Map }
+
+// name returns the name of a variant.
+func (c *constrained) name(name string, of params.Constraints) string {
+	text := ""
+	if !of.None() {
+		text = of.String()
+	}
+	c.LoadOrStore(text, of)
+	return name + ofVariant + text
+}
+
+// of returns constraints by their text.
+func (c *constrained) of(text string) params.Constraints {
+	is, ok := c.Load(text)
+	if !ok {
+		return params.Or() // no client
+	}
+	return is.(params.Constraints)
+}
 
 // plain returns the name of a resource without what tells a variant or a set of parameters.
 func plain(name string) string {
@@ -98,17 +121,12 @@ func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 	named := make(map[*xds.Resource]*xds.Resource)
 	var all []*xds.Resource
 	for _, r := range s.All() {
-		if !r.For.None() {
-			is := v.named[r]
-			if is == nil {
-				is = r.With(r.Message())
-				is.Name += ofVariant + r.For.String()
-				v.constraints.Store(r.For.String(), r.For)
-			}
-			named[r] = is
-			r = is
+		is := v.named[r]
+		if is == nil {
+			is = r.Renamed(v.constraints.name(r.Name, r.For))
 		}
-		all = append(all, r)
+		named[r] = is
+		all = append(all, is)
 	}
 	v.named = named
 	return xds.NewSnapshot(all)
@@ -118,7 +136,7 @@ func (v *view) name(s *xds.Snapshot) *xds.Snapshot {
 // which all are collections.
 type several struct {
 	sets        []params.Parameters
-	constraints *sync.Map // by the text in the name of a variant
+	constraints *constrained
 }
 
 // asks takes over what the client asks for from now on.
@@ -144,11 +162,38 @@ func (v *several) matches(asked, name string) bool {
 	if asked != name && asked != "*" && xdstp.Collection(name) != asked {
 		return false
 	}
-	if text == "" {
-		return true
+	return v.constraints.of(text).Matches(v.sets[set])
+}
+
+// namedUntilNow returns what a client has, by the names of variants, that sends now a second set of
+// parameters.
+func (s *subscription) namedUntilNow(c *constrained) map[string]string {
+	has := make(map[string]string)
+	for name := range s.knownNames() {
+		version, _ := s.known(name)
+		all := s.variants(name)
+		for _, of := range all {
+			if len(all) > 1 || version == "" {
+				version = "?"
+			}
+			has[c.name(name, of)] = version
+		}
 	}
-	of, ok := v.constraints.Load(text)
-	return ok && of.(params.Constraints).Matches(v.sets[set])
+	for _, r := range []*response{s.made, s.sent} { // it may take that, or refuse it
+		if r == nil {
+			continue
+		}
+		for _, is := range r.changed {
+			has[c.name(is.Name, is.For)] = "?"
+		}
+		for name, all := range r.gone {
+			for _, of := range all {
+				has[c.name(name, of)] = "?"
+			}
+		}
+	}
+	clear(s.had)
+	return has
 }
 
 // members returns the resources of a state that a client gets by a name: the variants of one resource, or

@@ -77,12 +77,16 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	if sub == nil {
 		return nil, err
 	}
+	var more []string
 	for name := range of.SubscribedResources() {
 		if _, asked := sub.names[name]; !asked { // by name, be it that it had all
-			sub.forgetAsked(name)
+			more = append(more, name)
 		}
 	}
 	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
+	for _, name := range more {
+		sub.forgetAsked(name)
+	}
 	if first && q.GetVersionInfo() != "" {
 		sub.unsure = true
 		s.comesBack(sub)

@@ -28,7 +28,9 @@ type state struct {
 	// mortal counts the resources of each type that have a TTL.
 	mortal map[*xds.Type]int
 
-	encoded *sync.Map // *xds.Resource → *encoded; of all states of a view
+	// encoded are resources as they are sent, *xds.Resource → *encoded, of all states of a view, and of those
+	// that split from it: states with others have nothing to do with one another.
+	encoded *sync.Map
 	whole   map[*xds.Type]whole
 	aliases func() map[string]*xds.Resource
 	// constraints are a hash of those of all resources of a type, where these are located.

@@ -237,6 +237,10 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 		return
 	}
 	sub.sentVersion, sub.since = r.version, time.Now()
+	if r.foreign {
+		s.push() // what the client has of that is taken down
+		return
+	}
 	sub.tells(r)
 	if s.only == nil && sub.several == nil && (sub.of == xds.Cluster || sub.of == xds.Listener) {
 		s.begins(r)

@@ -86,6 +86,7 @@ type response struct {
 	held     map[string]*xds.Resource
 	late     map[string]string
 	doubtful bool
+	foreign  bool // it was made of a state of another view
 	// beat means that the resources are heartbeats, whole that they are all of the state.
 	beat    bool
 	whole   bool
@@ -122,6 +123,7 @@ func (s *subscription) forgetAll() {
 	for name := range s.has {
 		s.forget(name)
 	}
+	s.keepVariants()
 	s.at, s.unsure = nil, true
 }
 
@@ -139,6 +141,11 @@ func (s *subscription) known(name string) (version string, told bool) {
 
 // tells takes down that a response leaves for the client.
 func (s *subscription) tells(r *response) {
+	for name := range r.late { // by the state before
+		if of := s.variants(name); len(of) > 0 {
+			s.had[name] = of
+		}
+	}
 	s.at, s.held, s.resumed, s.yields = r.state, r.held, false, ""
 	clear(s.has)
 	maps.Copy(s.has, r.late)

@@ -19,7 +19,7 @@ type view struct {
 	several bool // each variant is a resource of its own (several.go)
 	// named are the variants that have names of their own, constraints those by their text in these.
 	named       map[*xds.Resource]*xds.Resource
-	constraints sync.Map
+	constraints constrained
 	clients     *registry
 
 	// Only Cache uses these, under its lock.

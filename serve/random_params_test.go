@@ -1,0 +1,369 @@
+package serve_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"xdspub/serve"
+	"xdspub/serve/cache"
+	"xdspub/xds"
+	"xdspub/xds/params"
+)
+
+// FuzzVariants lets clients with dynamic parameters subscribe, acknowledge, refuse and come back at random,
+// while resources and their variants change: clients that say what they are by their nodes, that locate
+// resources, and that ask for several variants. In the end each has what brute force selects of the last
+// snapshot, and nothing else; and who locates incrementally by one set of parameters never has two variants.
+func FuzzVariants(f *testing.F) {
+	for seed := range uint64(30) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) { synctest.Test(t, func(t *testing.T) { selectAtRandom(t, seed) }) })
+}
+
+// divided are ways to divide clients, by constraints that exclude each other.
+var divided = [][]string{
+	{""}, {"env=prod"}, {"env=prod", "!env=prod"}, {"env=prod|env=qa", "env=test"}, {"env", "!env"},
+	{"env=prod,version=1", "env=prod,!version=1", "!env=prod"}, {"env=prod,version", "env=prod,!version", "env=test,version=1"},
+}
+
+var variedTypes = map[string]*xds.Type{"c": xds.Cluster, "e": xds.Endpoints, "r": xds.RouteConfiguration}
+
+type variedWorld struct {
+	t        *testing.T
+	r        *rand.Rand
+	cache    *cache.Cache
+	snapshot *xds.Snapshot
+}
+
+func (w *variedWorld) publish() {
+	var words []string
+	for _, letter := range slices.Sorted(maps.Keys(variedTypes)) {
+		for _, name := range modelNames {
+			for _, of := range divided[w.r.IntN(len(divided))] {
+				if w.r.IntN(4) == 0 {
+					continue
+				}
+				word := fmt.Sprintf("%s/%s@%d", letter, name, 1+w.r.IntN(3))
+				if of != "" {
+					word += "{" + of + "}"
+				}
+				words = append(words, word)
+			}
+		}
+	}
+	w.snapshot = snapshot(w.t, words)
+	if err := w.cache.Publish(w.t.Context(), w.snapshot); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *variedWorld) trim() {
+	if _, _, err := w.cache.Trim(w.t.Context(), time.Now().Add(time.Second)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *variedWorld) parameters() params.Parameters {
+	p := make(params.Parameters)
+	if env := []string{"prod", "test", "qa", "other", ""}[w.r.IntN(5)]; env != "" {
+		p["env"] = env
+	}
+	if version := []string{"1", "2", ""}[w.r.IntN(3)]; version != "" {
+		p["version"] = version
+	}
+	return p
+}
+
+// varied is a client.
+type varied struct {
+	*variedWorld
+	*fake
+	delta, locates bool
+	sets           []params.Parameters
+	asked          bool
+	asks           map[*xds.Type]map[string][]int // by name, the sets
+	has            map[*xds.Type]map[string]string
+	nonce, version map[*xds.Type]string
+}
+
+func (w *variedWorld) open(c *varied) {
+	c.fake = newFake(w.t.Context())
+	c.asked, c.asks, c.has = false, make(map[*xds.Type]map[string][]int), make(map[*xds.Type]map[string]string)
+	c.nonce, c.version = make(map[*xds.Type]string), make(map[*xds.Type]string)
+	go func(f *fake) {
+		defer close(f.ended)
+		if c.delta {
+			_ = serve.Streams(w.cache).DeltaStreamHandler(deltaFake{f}, "")
+		} else {
+			_ = serve.Streams(w.cache).StreamHandler(sotwFake{f}, "")
+		}
+	}(c.fake)
+}
+
+func (c *varied) node() *corev3.Node {
+	if c.asked {
+		return nil
+	}
+	c.asked = true
+	n := &corev3.Node{Id: "test"}
+	if !c.locates {
+		n.Metadata = &structpb.Struct{Fields: make(map[string]*structpb.Value)}
+		for key, value := range c.sets[0] {
+			n.Metadata.Fields[key] = structpb.NewStringValue(value)
+		}
+	}
+	return n
+}
+
+// subscribe asks for something more, or for less.
+func (c *varied) subscribe() {
+	letters := slices.Sorted(maps.Keys(variedTypes))
+	of := variedTypes[letters[c.r.IntN(len(letters))]]
+	names := modelNames
+	if of == xds.Cluster && (len(c.asks[of]) == 0 || c.asks[of]["*"] != nil) {
+		names = append([]string{"*"}, names...)
+	}
+	name, set := names[c.r.IntN(len(names))], c.r.IntN(len(c.sets))
+	if c.asks[of] == nil {
+		c.asks[of], c.has[of] = make(map[string][]int), make(map[string]string)
+	}
+	q := &discoveryv3.DeltaDiscoveryRequest{Node: nil, TypeUrl: of.URL()}
+	locator := &discoveryv3.ResourceLocator{Name: name, DynamicParameters: c.sets[set]}
+	if i := slices.Index(c.asks[of][name], set); i >= 0 && (c.delta || len(c.asks[of])+len(c.asks[of][name]) > 2) {
+		if c.asks[of][name] = slices.Delete(c.asks[of][name], i, i+1); len(c.asks[of][name]) == 0 {
+			delete(c.asks[of], name)
+		}
+		q.ResourceNamesUnsubscribe, q.ResourceLocatorsUnsubscribe = []string{name}, []*discoveryv3.ResourceLocator{locator}
+	} else if i < 0 {
+		c.asks[of][name] = append(c.asks[of][name], set)
+		q.ResourceNamesSubscribe, q.ResourceLocatorsSubscribe = []string{name}, []*discoveryv3.ResourceLocator{locator}
+	} else {
+		return
+	}
+	c.drop(of)
+	if !c.delta {
+		c.request(of, nil)
+		return
+	}
+	if c.locates {
+		q.ResourceNamesSubscribe, q.ResourceNamesUnsubscribe = nil, nil
+	} else {
+		q.ResourceLocatorsSubscribe, q.ResourceLocatorsUnsubscribe = nil, nil
+	}
+	q.Node = c.node()
+	c.up <- q
+}
+
+// drop drops what the client no longer asks for.
+func (c *varied) drop(of *xds.Type) {
+	for key := range c.has[of] {
+		name, text, varies := strings.Cut(key, "{")
+		if is := (params.Constraints{}); varies || true {
+			if varies {
+				is = constraints(text)
+			}
+			if !c.wants(of, name, is) {
+				delete(c.has[of], key)
+			}
+		}
+	}
+}
+
+// wants reports whether the client asks for a variant. A client that does not locate does not see which it
+// has.
+func (c *varied) wants(of *xds.Type, name string, is params.Constraints) bool {
+	for _, asked := range []string{name, "*"} {
+		for _, set := range c.asks[of][asked] {
+			if !c.locates || is.Matches(c.sets[set]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *varied) request(of *xds.Type, refused *status.Status) {
+	q := &discoveryv3.DiscoveryRequest{Node: c.node(), TypeUrl: of.URL(), VersionInfo: c.version[of], ResponseNonce: c.nonce[of], ErrorDetail: refused}
+	for _, name := range slices.Sorted(maps.Keys(c.asks[of])) {
+		for _, set := range c.asks[of][name] {
+			if c.locates {
+				q.ResourceLocators = append(q.ResourceLocators, &discoveryv3.ResourceLocator{Name: name, DynamicParameters: c.sets[set]})
+			} else {
+				q.ResourceNames = append(q.ResourceNames, name)
+			}
+		}
+	}
+	c.up <- q
+}
+
+// hear takes a response, if there is one.
+func (c *varied) hear(refuse bool) bool {
+	var refused *status.Status
+	if refuse {
+		refused = &status.Status{Code: 3, Message: "no"}
+	}
+	select {
+	case r := <-c.down:
+		switch r := r.(type) {
+		case *discoveryv3.DiscoveryResponse:
+			of := xds.TypeOfURL(r.GetTypeUrl())
+			if c.nonce[of] = r.GetNonce(); !refuse {
+				c.version[of] = r.GetVersionInfo()
+				if cache.HoldsAll(of) {
+					clear(c.has[of])
+				}
+				for _, any := range r.GetResources() {
+					c.keep(of, nameOf(c.t, any))
+				}
+			}
+			c.request(of, refused)
+		case *discoveryv3.DeltaDiscoveryResponse:
+			of := xds.TypeOfURL(r.GetTypeUrl())
+			if !refuse {
+				for _, name := range r.GetRemovedResources() {
+					delete(c.has[of], name)
+				}
+				for _, name := range r.GetRemovedResourceNames() {
+					delete(c.has[of], name.GetName()+constraintsText(c.t, name))
+				}
+				for _, res := range r.GetResources() {
+					c.keep(of, wrapperText(c.t, res))
+				}
+				c.onlyOne(of)
+			}
+			c.up <- &discoveryv3.DeltaDiscoveryRequest{TypeUrl: of.URL(), ResponseNonce: r.GetNonce(), ErrorDetail: refused}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// keep takes a resource, by name{constraints}.
+func (c *varied) keep(of *xds.Type, word string) {
+	id, is := word, "1"
+	word, text, varies := strings.Cut(word, "{")
+	name, content, ok := strings.Cut(word, "@")
+	if id = name; varies {
+		id += "{" + text
+	}
+	if ok {
+		is = content
+	}
+	c.has[of][id] = is
+	c.drop(of)
+}
+
+// onlyOne: a client with one set of parameters never has two variants.
+func (c *varied) onlyOne(of *xds.Type) {
+	if len(c.sets) > 1 {
+		return
+	}
+	seen := make(map[string]bool)
+	for id := range c.has[of] {
+		name, _, _ := strings.Cut(id, "{")
+		if seen[name] {
+			c.t.Errorf("a client with %s has two variants of %q: %v", c.sets[0], name, c.has[of])
+		}
+		seen[name] = true
+	}
+}
+
+// want is what the client must have in the end.
+func (c *varied) want(of *xds.Type) map[string]string {
+	want := make(map[string]string)
+	for _, r := range c.snapshot.Of(of) {
+		id, matches := r.Name, false
+		for _, asked := range []string{r.Name, "*"} {
+			for _, set := range c.asks[of][asked] {
+				matches = matches || r.For.Matches(c.sets[set])
+			}
+		}
+		if !r.For.None() && c.locates {
+			id += constraintsText(c.t, &discoveryv3.ResourceName{DynamicParameterConstraints: r.For.Proto()})
+		}
+		if _, content, ok := strings.Cut(nameOf(c.t, anyOf(c.t, r)), "@"); matches && ok {
+			want[id] = content
+		} else if matches {
+			want[id] = "1"
+		}
+	}
+	if !c.delta && !cache.HoldsAll(of) { // nobody tells that these are gone
+		for id, is := range c.has[of] {
+			if name, _, _ := strings.Cut(id, "{"); want[id] == "" && (c.locates || c.snapshot.Lookup(of, name) == nil || !matchesAny(c.snapshot.Named(xds.Key{Type: of, Name: name}), c.sets[0])) {
+				want[id] = is
+			}
+		}
+	}
+	return want
+}
+
+func matchesAny(list []*xds.Resource, p params.Parameters) bool {
+	return slices.ContainsFunc(list, func(r *xds.Resource) bool { return r.For.Matches(p) })
+}
+
+func selectAtRandom(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	w := &variedWorld{t: t, r: r, cache: cache.New(cache.Options{Parameters: ofMetadata})}
+	w.publish()
+	var clients []*varied
+	for range 3 + r.IntN(3) {
+		c := &varied{variedWorld: w, delta: r.IntN(2) == 0, locates: r.IntN(3) > 0, sets: []params.Parameters{w.parameters()}}
+		for c.locates && r.IntN(2) == 0 {
+			if p := w.parameters(); !slices.ContainsFunc(c.sets, func(is params.Parameters) bool { return maps.Equal(is, p) }) {
+				c.sets = append(c.sets, p)
+			}
+		}
+		w.open(c)
+		clients = append(clients, c)
+	}
+	for range 60 {
+		switch c := clients[r.IntN(len(clients))]; r.IntN(10) {
+		case 0, 1:
+			w.publish()
+		case 2:
+			w.trim()
+		case 3, 4, 5:
+			c.subscribe()
+		case 6:
+			if r.IntN(3) == 0 {
+				c.cancel()
+				<-c.ended
+				w.open(c)
+			}
+		default:
+			synctest.Wait()
+			c.hear(r.IntN(4) == 0)
+		}
+	}
+	w.publish()
+	w.trim()
+	for i, c := range clients {
+		for heard := true; heard; {
+			heard = false
+			time.Sleep(time.Minute)
+			for synctest.Wait(); c.hear(false); synctest.Wait() {
+				heard = true
+			}
+		}
+		for of := range c.asks {
+			if want := c.want(of); !maps.Equal(c.has[of], want) {
+				t.Errorf("client %d (incremental: %v, locates: %v) with %v asks for %s %v: has %v, want %v", i, c.delta, c.locates, c.sets, of, c.asks[of], c.has[of], want)
+			}
+		}
+		c.cancel()
+		<-c.ended
+	}
+}
