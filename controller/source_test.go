@@ -28,8 +28,8 @@ func (h hanging) After(ctx context.Context, _ publish.Step) (answered bool, err 
 	}
 }
 
-// variants are those of a cluster for two environments, each with a timeout.
-func variants(a, b int) string {
+// perEnvironment are variants of a cluster for two environments, each with a timeout.
+func perEnvironment(a, b int) string {
 	text := ""
 	for env, seconds := range map[string]int{"a": a, "b": b} {
 		text += fmt.Sprintf("---\n{\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource, resource_name: {name: web, dynamic_parameter_constraints: {constraint: {key: env, value: %s}}}, "+
@@ -41,7 +41,7 @@ func variants(a, b int) string {
 // TestTargetsDoNotWait: a target whose Envoy does not answer keeps no other one waiting. Once it answers, what is
 // newest is published for it.
 func TestTargetsDoNotWait(t *testing.T) {
-	s := newSite(t, variants(1, 1))
+	s := newSite(t, perEnvironment(1, 1))
 	logs := map[string]*heard{"a": {more: make(chan struct{}, 1)}, "b": {more: make(chan struct{}, 1)}}
 	slow := hanging{make(chan struct{})}
 	var all []Options
@@ -59,15 +59,15 @@ func TestTargetsDoNotWait(t *testing.T) {
 	}()
 	logs["b"].wait(t, "event=published target=b")
 	for i := range 3 {
-		s.write(variants(1, 2+i))
+		s.write(perEnvironment(1, 2+i))
 		logs["b"].wait(t, "event=published target=b")
 	}
-	s.write(variants(2, 5))
+	s.write(perEnvironment(2, 5))
 	logs["b"].wait(t, "event=published target=b")
 	close(slow.released)
 	logs["a"].wait(t, "event=published target=a")
 	logs["a"].wait(t, "event=published target=a") // the edit of its variant, and no other
-	s.write(variants(3, 5))
+	s.write(perEnvironment(3, 5))
 	logs["a"].wait(t, "event=published target=a")
 	end()
 	if err := <-ended; err != nil {
