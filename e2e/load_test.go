@@ -35,6 +35,10 @@ func testExamplesLoad(t *testing.T, format string) {
 			}
 			s := newFixture(t, nil, "--format", format)
 			s.src = e.tree(t)
+			if target := targetOf[entry.Name()]; target != "" {
+				s.args = append(s.args, "--target", target)
+				s.out = filepath.Join(s.out, target)
+			}
 			s.startWatch(t)
 			s.startEnvoy(t)
 			s.took(t, unread[entry.Name()]...)
@@ -46,6 +50,9 @@ func testExamplesLoad(t *testing.T, format string) {
 var unread = map[string][]string{
 	"legacy": {"eds/shop", "rds/local_route"}, // config sources by path
 }
+
+// targetOf are the targets that an Envoy is started for, of examples that have some.
+var targetOf = map[string]string{"fleet": "prod-us-canary"}
 
 // ports returns the numbers of the ports in a source tree.
 func ports(t *testing.T, tree string) []int {
