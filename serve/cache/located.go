@@ -26,7 +26,7 @@ import (
 // locates, at any. It returns the names of the locators, each of the set of parameters that sets has.
 func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLocator) (names []string, sets []int, err error) {
 	located := len(locators) > 0
-	if s.view == nil {
+	if s.sets == nil { // this goroutine alone sets it
 		p := s.cache.options.Parameters(node)
 		if located {
 			p = locators[0].GetDynamicParameters()
