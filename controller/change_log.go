@@ -20,6 +20,7 @@ type changeLog struct {
 	findings  diag.List     // of the source tree
 	failed    string        // the error of the last reconcile that could not run
 	published string        // the id of the published snapshot
+	served    string        // the id of what the Server gets of it
 	refused   string        // the id of the snapshot that Envoy refused; empty once another one is published
 	snapshot  *xds.Snapshot // the one that this watch published last; nil where it has not
 }
@@ -65,11 +66,12 @@ func (l *changeLog) outcome(o Outcome, s *xds.Snapshot, reason string) {
 func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 	written, removed := Files(o.Moved)
 	switch {
-	case written+removed > 0 || l.published != o.Snapshot || l.snapshot == nil:
+	case written+removed > 0 || l.published != o.Snapshot || l.snapshot == nil || l.served != o.Served:
 		e := event.Published{Snapshot: o.Snapshot, Written: written, Removed: removed, Resources: o.Summary.Resources, Reason: reason}
 		if l.snapshot != nil {
-			d := s.Diff(l.snapshot)
-			e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
+			if d := s.Diff(l.snapshot); !d.Empty() || l.served == o.Served { // else what other clients get has changed
+				e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
+			}
 		}
 		l.log.Write(e)
 	case reason == hangup || reason == retrying:
@@ -78,7 +80,7 @@ func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 	if l.refused != "" {
 		l.log.Write(event.RefusalEnded{Snapshot: o.Snapshot, Refused: l.refused})
 	}
-	l.published, l.refused, l.snapshot = o.Snapshot, "", s
+	l.published, l.served, l.refused, l.snapshot = o.Snapshot, o.Served, "", s
 }
 
 // refusal logs that Envoy refused a snapshot, and what is published now.

@@ -120,7 +120,7 @@ func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.
 	case checked.Invalid(c.options.WarningsAsErrors):
 		return nil, nil
 	case c.refused != nil && c.refused.Snapshot == c.servedID(checked):
-		return &planner.Plan{ID: checked.Snapshot.ID(), Snapshot: checked.Snapshot, Held: c.refused}, nil
+		return &planner.Plan{ID: c.planID(checked), Snapshot: checked.Snapshot, Held: c.refused}, nil
 	}
 	plan, findings, err := c.planned(ctx, checked)
 	checked.Add(findings)
@@ -147,6 +147,14 @@ func (c *Controller) servedID(checked *check.Result) string {
 	return checked.Variants.ID()
 }
 
+// planID is the id of the snapshot on record: that of the files, where there are any.
+func (c *Controller) planID(checked *check.Result) string {
+	if c.writes() {
+		return checked.Snapshot.ID()
+	}
+	return c.servedID(checked)
+}
+
 func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *planner.Plan, findings diag.List, err error) {
 	if c.Out() == "" && c.options.Server != nil { // what runs is in no file
 		if findings, err = c.transitions(c.toServe(checked)); err != nil {
@@ -155,7 +163,7 @@ func (c *Controller) planned(ctx context.Context, checked *check.Result) (plan *
 	}
 	s := checked.Snapshot
 	if !c.writes() {
-		return &planner.Plan{ID: s.ID(), Snapshot: s}, findings, nil
+		return &planner.Plan{ID: c.planID(checked), Snapshot: s}, findings, nil
 	}
 	plan, more, err := c.pipeline.Plan(ctx, s, time.Now())
 	return plan, append(findings, more...), err
@@ -266,7 +274,9 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 		return Outcome{}, err
 	}
 	c.accepted, c.refused = checked.Snapshot, nil
-	return outcomeOf(Published, checked, plan, result), nil
+	o := outcomeOf(Published, checked, plan, result)
+	o.Served = c.servedID(checked)
+	return o, nil
 }
 
 // takenBack holds a snapshot, by the id of what they got of it, that clients of the Server rejected, and restores the output directory.

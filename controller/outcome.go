@@ -33,6 +33,9 @@ type Outcome struct {
 	Verdict Verdict
 	// Snapshot is the id of the snapshot; empty for Invalid.
 	Snapshot string
+	// Served is the id of what the Server gets, for Published. With variants that is more than what the
+	// files have.
+	Served string
 	// Summary counts the resources and findings of the source tree.
 	Summary diag.Summary
 	// Findings are those of the source tree for Published and Invalid, and those of Envoy

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"xdspub/event"
 	"xdspub/publish"
 	"xdspub/watch"
+	"xdspub/xds"
 	"xdspub/xds/params"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 )
 
 // hanging is a Confirmer whose Envoy does not answer before it is released.
@@ -72,5 +76,42 @@ func TestTargetsDoNotWait(t *testing.T) {
 	end()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestServedVariants: the edit of a variant is published for the clients of the Server that get it, and said
+// in the log, with files or without, though these are for other clients.
+func TestServedVariants(t *testing.T) {
+	for _, out := range []bool{false, true} {
+		s := newSite(t, perEnvironment(1, 1))
+		log := &heard{more: make(chan struct{}, 1)}
+		server := &critic{}
+		if s.o.Server = server; !out {
+			s.o.Out = ""
+		}
+		s.o.Log = event.New(slog.NewTextHandler(log, nil))
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Watch(ctx, []Options{s.o}, WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}})
+		}()
+		log.wait(t, "event=published")
+		s.write(perEnvironment(1, 2))
+		log.wait(t, "event=published")
+		s.write("no resource")
+		log.wait(t, "event=source-invalid")
+		s.write(perEnvironment(1, 3))
+		log.wait(t, "event=published")
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		var timeouts []string
+		for _, r := range server.now.Of(xds.Cluster) {
+			timeouts = append(timeouts, fmt.Sprint(r.Message().(*clusterv3.Cluster).GetConnectTimeout().GetSeconds()))
+		}
+		if slices.Sort(timeouts); !slices.Equal(timeouts, []string{"1", "3"}) {
+			t.Error(timeouts)
+		}
 	}
 }
