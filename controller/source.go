@@ -117,7 +117,7 @@ func (s *source) run(ctx context.Context) (err error) {
 	defer running.Wait()
 	defer s.end()
 	s.first = len(s.all)
-	s.adopt(ctx)
+	s.adopt(ctx, true)
 	s.running.Wait()
 	if s.failed() {
 		return errors.Join(s.notBegun...)
@@ -125,8 +125,9 @@ func (s *source) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// adopt has a publisher for each target, and ends those whose target is gone.
-func (s *source) adopt(ctx context.Context) {
+// adopt has a publisher for each target, and ends those whose target is gone. first says that these are
+// the first ones.
+func (s *source) adopt(ctx context.Context, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is := make(map[publisherKey]*watching)
@@ -134,6 +135,7 @@ func (s *source) adopt(ctx context.Context) {
 		w := s.publishers[o.key()]
 		if w == nil {
 			w = newWatching(s, o)
+			w.first = first
 			s.running.Go(func() { w.run(ctx) })
 		}
 		is[o.key()] = w
@@ -146,8 +148,8 @@ func (s *source) adopt(ctx context.Context) {
 	s.publishers = is
 }
 
-// begun takes up that a publisher could not begin. Where none could, the watch ends.
-func (s *source) begun(target string, err error) {
+// cannotBegin takes up that one of the first publishers could not begin. Where none could, the watch ends.
+func (s *source) cannotBegin(target string, err error) {
 	if target != "" {
 		err = fmt.Errorf("target %s: %w", target, err)
 	}
@@ -333,7 +335,7 @@ func (s *source) reload(ctx context.Context, of *look) error {
 		s.all, s.tree, of.read = is.all, Tree(is.all), of.n
 		s.ignoreOuts()
 		s.o.Log.Write(event.SettingsRead{})
-		s.adopt(ctx)
+		s.adopt(ctx, false)
 	}
 	return err
 }

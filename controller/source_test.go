@@ -42,19 +42,24 @@ func perEnvironment(a, b int) string {
 	return text
 }
 
-// TestTargetsDoNotWait: a target whose Envoy does not answer keeps no other one waiting. Once it answers, what is
-// newest is published for it.
-func TestTargetsDoNotWait(t *testing.T) {
-	s := newSite(t, perEnvironment(1, 1))
-	logs := map[string]*heard{"a": {more: make(chan struct{}, 1)}, "b": {more: make(chan struct{}, 1)}}
-	slow := hanging{make(chan struct{})}
-	var all []Options
+// environments returns targets a and b, each with its log.
+func (s *site) environments() (all []Options, logs map[string]*heard) {
+	logs = map[string]*heard{"a": {more: make(chan struct{}, 1)}, "b": {more: make(chan struct{}, 1)}}
 	for _, name := range []string{"a", "b"} {
 		o := s.o
 		o.Target, o.Source.Client, o.Out = name, params.Parameters{"env": name}, filepath.Join(s.o.Out, name)
 		o.Log = event.New(slog.NewTextHandler(logs[name], nil)).For(name)
 		all = append(all, o)
 	}
+	return all, logs
+}
+
+// TestTargetsDoNotWait: a target whose Envoy does not answer keeps no other one waiting. Once it answers, what is
+// newest is published for it.
+func TestTargetsDoNotWait(t *testing.T) {
+	s := newSite(t, perEnvironment(1, 1))
+	all, logs := s.environments()
+	slow := hanging{make(chan struct{})}
 	all[0].Confirm = func(publish.Refusal) publish.Confirmer { return slow }
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -113,5 +118,42 @@ func TestServedVariants(t *testing.T) {
 		if slices.Sort(timeouts); !slices.Equal(timeouts, []string{"1", "3"}) {
 			t.Error(timeouts)
 		}
+	}
+}
+
+// TestTargetThatCannotBegin: a target that comes while a watch runs, and whose directory another process has, does
+// not end the watch of the others. It is published once the directory is free.
+func TestTargetThatCannotBegin(t *testing.T) {
+	s := newSite(t, perEnvironment(1, 1))
+	all, logs := s.environments()
+	other := New(all[1])
+	if err := other.Open(); err != nil {
+		t.Fatal(err)
+	}
+	o := WatchOptions{Watch: watch.Options{QuietPeriod: 10 * time.Millisecond, Rescan: time.Hour}}
+	come := make(chan struct{}, 1)
+	o.Reload = func() ([]Options, bool, error) {
+		select {
+		case <-come:
+			return all, true, nil
+		default:
+			return nil, false, nil
+		}
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Watch(ctx, all[:1], o) }()
+	logs["a"].wait(t, "event=published target=a")
+	come <- struct{}{}
+	s.write(perEnvironment(2, 2))
+	logs["a"].wait(t, "event=published target=a")
+	logs["b"].wait(t, "event=failed target=b")
+	other.Close()
+	s.write(perEnvironment(3, 3))
+	logs["b"].wait(t, "event=published target=b")
+	logs["a"].wait(t, "event=published target=a")
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -52,6 +52,7 @@ type watching struct {
 	o          WatchOptions
 	source     *source
 	target     string
+	first      bool      // the watch began with it
 	news       chan news // by tell alone
 	seen       uint64    // the last look that was published without an error; 0 for none
 	configured uint64    // look.read, as of the Options
@@ -113,8 +114,8 @@ func (w *watching) run(ctx context.Context) {
 	defer w.Close()
 	defer w.control.Close()
 	defer w.asking.Wait()
-	if err := w.begin(ctx); err != nil {
-		w.source.begun(w.target, err)
+	if err := w.begin(ctx); err != nil && w.first { // a later one tries again with the next look, and no other ends for it
+		w.source.cannotBegin(w.target, err)
 	}
 	w.giveBack() // to read and publish all leaves more garbage than a watch holds
 	for ctx.Err() == nil && !w.gone {
