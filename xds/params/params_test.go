@@ -190,6 +190,16 @@ func TestTooComplex(t *testing.T) {
 	if _, ok := s.Example(All); ok {
 		t.Error("an example of a set that means nothing")
 	}
+	var values []Constraints
+	for i := range 4_000 {
+		values = append(values, Value("key", fmt.Sprintf("v%d", i)))
+	}
+	one := Or(values...)
+	s = NewSpace(one)
+	s.Of(one)
+	if s.Err() != ErrTooComplex {
+		t.Error("4,000 values of one key:", s.Err())
+	}
 }
 
 // TestManyKeys: 20 keys of 10 values are 10^20 combinations, and cost next to nothing.

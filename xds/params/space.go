@@ -12,8 +12,11 @@ import (
 // resource after the other, over a few keys, stay far below.
 var ErrTooComplex = errors.New("the constraints combine too many keys in too many ways")
 
-// maxNodes bounds a Space: about 100 MB at most.
-const maxNodes = 1 << 18
+// maxNodes and maxBranches bound a Space: about 100 MB at most.
+const (
+	maxNodes    = 1 << 18
+	maxBranches = 1 << 24 // of all nodes: a key may have many values
+)
 
 // Space is all Parameters that some Constraints tell apart: each of their keys has one of the
 // values that they name, or any other, or is absent. Not for concurrent use.
@@ -24,6 +27,7 @@ type Space struct {
 	keys   []string
 	values [][]string // of each key, sorted
 	nodes  []node
+	size   int // the branches of all nodes
 	known  map[string]Set
 	found  map[question]Set
 	full   bool
@@ -178,13 +182,16 @@ func (s *Space) node(key int, of []Set) Set {
 	if !slices.ContainsFunc(of, func(b Set) bool { return b != of[0] }) {
 		return of[0] // it does not depend on the key
 	}
+	if s.full {
+		return None
+	}
 	id := binary.AppendUvarint(nil, uint64(key))
 	for _, b := range of {
 		id = binary.AppendUvarint(id, uint64(b))
 	}
 	is, ok := s.known[string(id)]
 	if !ok {
-		if len(s.nodes) == maxNodes {
+		if s.size += len(of); len(s.nodes) == maxNodes || s.size > maxBranches {
 			s.full = true
 			return None
 		}

@@ -185,9 +185,6 @@ func (s *Selection) Then(t *Tree, p params.Parameters) *Selection {
 	if change.Empty() {
 		return &Selection{s.Snapshot, p, t}
 	}
-	if change.Empty() {
-		return &Selection{s.Snapshot, p, t}
-	}
 	return &Selection{s.Snapshot.Apply(change), p, t}
 }
 
