@@ -170,7 +170,7 @@ func (l *liveSettings) reload() (all []controller.Options, changed bool, err err
 	if all, err = l.options(stays, l.source, l.log); err != nil {
 		return nil, false, err
 	}
-	for _, name := range []string{"out", "grpc", "http", "xds-cluster", "drain-time", "tls-cert", "tls-key", "client-ca", "allow-node", "allow-status", "insecure", "limit", "group", "quiet-period", "rescan", "poll"} {
+	for _, name := range append(flagNames(slices.Concat(serveFlags(), watchFlags())), "out", "group") {
 		if !reflect.DeepEqual(is.file[name], l.v.file[name]) {
 			l.log.Write(event.SettingIgnored{Setting: name})
 		}
