@@ -67,12 +67,7 @@ func newTargetJudges() *targetJudges {
 
 // selected returns what a target gets.
 func (j *targetJudges) selected(tree *variants.Tree, target Target) *variants.Selection {
-	s := j.last[target.Name]
-	if s == nil {
-		s = tree.For(target.Client)
-	} else {
-		s = s.Then(tree, target.Client)
-	}
+	s := j.last[target.Name].Then(tree, target.Client)
 	j.last[target.Name] = s
 	return s
 }
