@@ -16,6 +16,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 
 	"xdspub/xds"
 	"xdspub/xds/params"
@@ -26,6 +27,7 @@ type Tree struct {
 	all  *xds.Snapshot
 	keys []xds.Key // those with variants, in the order of xds.Types, then by name
 	has  map[xds.Key]bool
+	hash func() string // of the variants, and their constraints
 }
 
 // Of returns a Snapshot as a Tree.
@@ -39,6 +41,11 @@ func Of(s *xds.Snapshot) *Tree {
 			}
 		}
 	}
+	var all []*xds.Resource // and no more of the Snapshot than that: trees after this one have the function, too
+	for _, k := range t.keys {
+		all = append(all, t.Variants(k)...)
+	}
+	t.hash = sync.OnceValue(func() string { return hashOf(all) })
 	return t
 }
 
@@ -53,7 +60,7 @@ func (t *Tree) After(s *xds.Snapshot) *Tree {
 	if !known || slices.ContainsFunc(c.Removed, varies) || slices.ContainsFunc(c.Added, varies) {
 		return Of(s)
 	}
-	return &Tree{all: s, keys: t.keys, has: t.has}
+	return &Tree{all: s, keys: t.keys, has: t.has, hash: t.hash}
 }
 
 // All returns the Snapshot with all variants.
@@ -64,13 +71,15 @@ func (t *Tree) ID() string {
 	if !t.Varies() {
 		return t.all.ID()
 	}
+	return xds.Version([][]byte{[]byte(t.all.ID()), []byte(t.hash())})
+}
+
+func hashOf(variants []*xds.Resource) string {
 	h := sha256.New()
-	for _, k := range t.keys {
-		for _, r := range t.Variants(k) {
-			fmt.Fprintf(h, "%q %q %s %s\n", k.Type.API, k.Name, r.Version(), r.For)
-		}
+	for _, r := range variants {
+		fmt.Fprintf(h, "%q %q %s %s\n", r.Type.API, r.Name, r.Version(), r.For)
 	}
-	return xds.Version([][]byte{[]byte(t.all.ID()), h.Sum(nil)})
+	return string(h.Sum(nil))
 }
 
 // Varies reports whether there are variants at all: without, each client gets the Snapshot.
