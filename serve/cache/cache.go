@@ -86,11 +86,11 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 			return before, nil
 		}
 	}
-	tells := c.tree == nil || !tree.TellsAs(c.tree)
-	if err := c.serve(ctx, c.turns(tree), w); err != nil {
+	same := c.tellsAs(tree)
+	if err := c.serve(ctx, c.turns(tree, same), w); err != nil {
 		return nil, err
 	}
-	if c.tree = tree; tells {
+	if c.tree = tree; !same {
 		c.wake() // some may be of another class
 	}
 	c.registry.places.forget()
@@ -193,7 +193,8 @@ func (c *Cache) Transitions(s *xds.Snapshot) (list []variants.Transition) {
 	if c.tree == nil {
 		return nil
 	}
-	for _, t := range c.turns(c.tree.After(s)) {
+	tree := c.tree.After(s)
+	for _, t := range c.turns(tree, c.tellsAs(tree)) {
 		if t.class.several || t.still {
 			continue
 		}

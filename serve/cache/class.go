@@ -82,10 +82,9 @@ type clientsOf struct {
 // to returns the turn of a class to a Tree, for clients with Parameters.
 func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
 	t := &turn{class: c, of: of, tells: c.tells}
-	switch {
-	case c.several:
+	if c.several {
 		t.selection = &variants.Selection{Snapshot: tree.All()}
-	default:
+	} else {
 		t.selection = c.selection.Then(tree, of)
 	}
 	if c.selection == nil {
@@ -200,10 +199,12 @@ func (t *turn) push(w *wait) {
 	}
 }
 
-// turns returns the turns of all classes to a Tree. Clients that it tells from others of their class
+// tellsAs reports whether a Tree tells of each client what the published one does.
+func (c *Cache) tellsAs(tree *variants.Tree) bool { return c.tree != nil && tree.TellsAs(c.tree) }
+
+// turns returns the turns of all classes to a Tree. same is what tellsAs reports of it. Clients that it tells from others of their class
 // become one of their own; classes without clients go.
-func (c *Cache) turns(tree *variants.Tree) (list []*turn) {
-	same := c.tree != nil && tree.TellsAs(c.tree)
+func (c *Cache) turns(tree *variants.Tree, same bool) (list []*turn) {
 	tells, asking := tellsOf(tree), c.registry.polls.byView()
 	for i, of := range c.classes {
 		all := of.clients(asking)
