@@ -125,11 +125,14 @@ func (s *subscription) carryOver(has map[string]string) {
 	s.has, s.at, s.held, s.taken, s.unsure = has, nil, nil, nil, true
 	clear(s.alive)
 	clear(s.due)
-	for _, r := range []*response{s.made, s.sent} {
-		if r != nil {
-			r.foreign = true
-		}
+	for _, r := range s.inFlight() {
+		r.foreign = true
 	}
+}
+
+// inFlight returns the responses that the client has not answered: it may take them, or refuse them.
+func (s *subscription) inFlight() []*response {
+	return slices.DeleteFunc([]*response{s.made, s.sent}, func(r *response) bool { return r == nil })
 }
 
 // knownNames are those of which the client may have something.
@@ -158,11 +161,9 @@ func (s *subscription) locatedUntilNow() map[string]string {
 			has[name] = version
 		}
 	}
-	for _, r := range []*response{s.made, s.sent} { // it may take that, or refuse it
-		if r != nil {
-			for _, is := range r.changed {
-				has[is.Name] = "?"
-			}
+	for _, r := range s.inFlight() {
+		for _, is := range r.changed {
+			has[is.Name] = "?"
 		}
 	}
 	clear(s.had)

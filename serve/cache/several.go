@@ -179,10 +179,7 @@ func (s *subscription) namedUntilNow(c *constrained) map[string]string {
 			has[c.name(name, of)] = version
 		}
 	}
-	for _, r := range []*response{s.made, s.sent} { // it may take that, or refuse it
-		if r == nil {
-			continue
-		}
+	for _, r := range s.inFlight() {
 		for _, is := range r.changed {
 			has[c.name(is.Name, is.For)] = "?"
 		}
