@@ -27,7 +27,6 @@ type target struct {
 // The bounds of targets.
 const (
 	mostTargets     = 1_000
-	mostParamBytes  = 1_024 // of a key or value, as in constraints
 	targetNameBytes = 100
 )
 
@@ -128,8 +127,8 @@ func (r *targetReader) params(v load.SettingValue) params.Parameters {
 			r.fail(field.Position, "the parameter %s has one value, a text", field.Key)
 		case field.Key == "":
 			r.fail(field.Position, "a parameter has a name")
-		case len(field.Key) > mostParamBytes || len(field.Text) > mostParamBytes:
-			r.fail(field.Position, "the key and the value of a parameter have %d bytes at most", mostParamBytes)
+		case len(field.Key) > params.MaxText || len(field.Text) > params.MaxText:
+			r.fail(field.Position, "the key and the value of a parameter have %d bytes at most", params.MaxText)
 		}
 		p[field.Key] = field.Text
 	}

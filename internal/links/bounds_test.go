@@ -38,7 +38,7 @@ var bounds = map[string]string{
 	"xds.maxNested":                  "declarations and %s messages",
 	"serve/admit.logAgain":           "once in %s",
 	"serve/admit.maxLogged":          "Refusals of %s hosts",
-	"serve/admit.longParameter":      "key or value of %s bytes",
+	"xds/params.MaxText":             "key or value of %s bytes",
 	"serve/admit.mostParameters":     "A locator has %s dynamic parameters",
 	"serve/cache.MostClasses":        "tell %s kinds of clients apart",
 	"serve/cache.mostSets":           "a stream has %s sets of them",

@@ -115,11 +115,8 @@ func ParseParamRule(text string) (ParamRule, error) {
 	return ParamRule{key, r}, nil
 }
 
-// What a locator may have; mostParameters is far above what anybody sends.
-const (
-	mostParameters = 100
-	longParameter  = 1024 // bytes of a key or value
-)
+// mostParameters bounds those of a locator. It is far above what anybody sends.
+const mostParameters = 100
 
 // locates judges the locators of a request, and what they say of the client.
 func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
@@ -133,8 +130,8 @@ func (s *Stream) locates(list []*discoveryv3.ResourceLocator) error {
 			return s.refuse(codes.InvalidArgument, "a resource locator with %d dynamic parameters: %d are allowed", len(l.GetDynamicParameters()), mostParameters)
 		}
 		for key, value := range l.GetDynamicParameters() {
-			if len(key) > longParameter || len(value) > longParameter {
-				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes: %d are allowed in a key, and in a value", max(len(key), len(value)), longParameter)
+			if len(key) > params.MaxText || len(value) > params.MaxText {
+				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes: %d are allowed in a key, and in a value", max(len(key), len(value)), params.MaxText)
 			}
 		}
 		if err := s.may(l.GetDynamicParameters()); err != nil {

@@ -13,8 +13,10 @@ import (
 const (
 	maxDepth = 32
 	maxParts = 10_000
-	maxText  = 1_024 // bytes of a key or value
 )
+
+// MaxText bounds the bytes of a key or value, in constraints as in what a client says of itself.
+const MaxText = 1_024
 
 // InvalidError means that a DynamicParameterConstraints is none.
 type InvalidError struct {
@@ -51,8 +53,8 @@ func CheckKey(key string) error {
 func CheckValue(value string) error { return checkText("value", value) }
 
 func checkText(noun, text string) error {
-	if len(text) > maxText {
-		return fmt.Errorf("a %s has at most %d bytes, and this one %d", noun, maxText, len(text))
+	if len(text) > MaxText {
+		return fmt.Errorf("a %s has at most %d bytes, and this one %d", noun, MaxText, len(text))
 	}
 	return nil
 }
