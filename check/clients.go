@@ -82,7 +82,7 @@ func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag
 // judgeAll judges what each client gets, as far as the variants tell clients apart. path is that of the
 // source tree.
 func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o validate.Options, path string) diag.List {
-	found := clientFindings{of: make(map[string]*clientFinding)}
+	var found clientFindings
 	cover := variants.NewCover(tree)
 	err := cover.Err()
 	for err == nil {
@@ -123,46 +123,27 @@ func (v *variantJudges) judge(ctx context.Context, tree *variants.Tree, client p
 // clientFindings are those of several clients.
 type clientFindings struct {
 	clients []*variants.Selection
-	of      map[string]*clientFinding
-	order   []*clientFinding
-}
-
-// clientFinding is a finding, and the clients that have it, by their numbers.
-type clientFinding struct {
-	diag.Diagnostic
-	clients []int
-	known   bool // one of them is known to exist
+	known   []bool // which of them are known to exist
+	found   diag.Owned
 }
 
 // add adds the findings of a client. It is known to exist where all that it says of itself stands in the
 // constraints of some variant, or it gets a variant of each resource.
 func (c *clientFindings) add(s *variants.Selection, list diag.List, known bool) {
-	n := len(c.clients)
-	c.clients = append(c.clients, s)
-	for _, d := range list {
-		id := idOf(d)
-		f := c.of[id]
-		if f == nil {
-			f = &clientFinding{Diagnostic: d}
-			c.of[id] = f
-			c.order = append(c.order, f)
-		}
-		f.known = f.known || known
-		if len(f.clients) == 0 || f.clients[len(f.clients)-1] != n {
-			f.clients = append(f.clients, n)
-		}
-	}
+	c.clients, c.known = append(c.clients, s), append(c.known, known)
+	c.found.Add(list)
 }
 
 // list returns each finding once. One that some clients have, out of those that get the resource, says
 // which; one that only clients have of which nobody knows whether they exist is a warning.
 func (c *clientFindings) list() (list diag.List) {
-	for _, f := range c.order {
+	for _, f := range c.found.List() {
 		d := f.Diagnostic
-		if len(f.clients) < c.getting(f) {
-			d.Message += "; so it is for a client with " + c.clients[f.clients[0]].Parameters.String()
+		if len(f.Owners) < c.getting(f) {
+			d.Message += "; so it is for a client with " + c.clients[f.Owners[0]].Parameters.String()
 		}
-		if !f.known && d.Severity == diag.Error {
+		known := slices.ContainsFunc(f.Owners, func(i int) bool { return c.known[i] })
+		if !known && d.Severity == diag.Error {
 			d.Severity = diag.Warning
 		}
 		list = append(list, d)
@@ -172,10 +153,10 @@ func (c *clientFindings) list() (list diag.List) {
 
 // getting returns how many clients get the resource that a finding is about, in a variant in which
 // some client has the finding.
-func (c *clientFindings) getting(f *clientFinding) (n int) {
+func (c *clientFindings) getting(f diag.OwnedBy) (n int) {
 	k := xds.Key{Type: xds.TypeOfURL(f.Resource.Type), Name: f.Resource.Name}
 	found := make(map[*xds.Resource]bool)
-	for _, i := range f.clients {
+	for _, i := range f.Owners {
 		found[c.clients[i].Variant(k)] = true
 	}
 	for _, s := range c.clients {

@@ -129,14 +129,7 @@ func (r *Result) Copy() *Result {
 
 // Own returns the findings that not all targets share.
 func (r *Result) Own() diag.List {
-	if len(r.Shared) == 0 {
-		return r.Diagnostics
-	}
-	shared := make(map[string]bool)
-	for _, d := range r.Shared {
-		shared[idOf(d)] = true
-	}
-	return slices.DeleteFunc(slices.Clone(r.Diagnostics), func(d diag.Diagnostic) bool { return shared[idOf(d)] })
+	return r.Diagnostics.Without(r.Shared)
 }
 
 // AllOrNothing makes every target invalid where one is (Invalid).
@@ -165,29 +158,25 @@ func (r *Result) MergeTargets() {
 	if len(r.Targets) == 0 {
 		return
 	}
-	had := make(map[string][]string) // the targets that have a finding
-	var order []diag.Diagnostic
+	var found diag.Owned
 	for _, t := range r.Targets {
-		for _, d := range t.Diagnostics {
-			id := idOf(d)
-			if had[id] == nil {
-				order = append(order, d)
-			}
-			if !slices.Contains(had[id], t.Name) {
-				had[id] = append(had[id], t.Name)
-			}
-		}
+		found.Add(t.Diagnostics)
 	}
 	var merged diag.List
 	r.Shared = nil
-	for _, d := range order {
-		switch of := had[idOf(d)]; len(of) {
+	for _, f := range found.List() {
+		d := f.Diagnostic
+		switch len(f.Owners) {
 		case len(r.Targets):
 			r.Shared = append(r.Shared, d)
 		case 1:
-			d.Message += "; so it is for target " + of[0]
+			d.Message += "; so it is for target " + r.Targets[f.Owners[0]].Name
 		default:
-			d.Message += "; so it is for targets " + diag.Few(of, mostTargetsNamed)
+			var names []string
+			for _, i := range f.Owners {
+				names = append(names, r.Targets[i].Name)
+			}
+			d.Message += "; so it is for targets " + diag.Few(names, mostTargetsNamed)
 		}
 		merged = append(merged, d)
 	}
@@ -210,8 +199,3 @@ func (r *Result) alike(targets []Target) {
 
 // mostTargetsNamed is how many targets a finding names.
 const mostTargetsNamed = 5
-
-// idOf tells findings apart.
-func idOf(d diag.Diagnostic) string {
-	return fmt.Sprintf("%s %v %v %s %s", d.Code, d.Position, d.Resource, d.Path, d.Message)
-}

@@ -1,11 +1,10 @@
 package controller
 
 import (
-	"slices"
 	"xdspub/diag"
 	"xdspub/diff"
 	"xdspub/xds"
-	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // judged is a snapshot that the transition rules have judged.
@@ -28,54 +27,28 @@ func (c *Controller) transitions(s *xds.Snapshot) (diag.List, error) {
 		c.judged.snapshot = s
 		return nil, nil
 	}
-	var found ofSome
-	for _, t := range c.options.Server.Transitions(s) {
+	of := c.options.Server.Transitions(s)
+	var found diag.Owned
+	for _, t := range of {
 		list, err := diff.Transitions(diff.Served{Snapshot: t.From}, t.To, diff.Options{Disable: rules.Disable})
 		if err != nil {
 			c.judged = judged{}
 			return nil, err
 		}
-		found.add(t.Parameters, list)
+		found.Add(list)
 	}
-	c.judged = judged{s, keeps && len(found.list) == 0}
-	return found.findings(), nil
+	c.judged = judged{s, keeps && len(found.List()) == 0}
+	return transitionFindings(&found, of), nil
 }
 
-// ofSome are findings of which some clients have each.
-type ofSome struct {
-	clients int
-	list    []ofClients
-}
-
-// ofClients is a finding, how many clients have it, and one of them.
-type ofClients struct {
-	diag.Diagnostic
-	clients int
-	first   params.Parameters
-}
-
-// add adds the findings of a client.
-func (o *ofSome) add(client params.Parameters, list diag.List) {
-	o.clients++
-	for _, d := range list {
-		same := func(is ofClients) bool {
-			return is.Code == d.Code && is.Position == d.Position && is.Path == d.Path && is.Message == d.Message
+// transitionFindings returns what the transition rules find for some clients, each finding once. One that
+// not all clients have says for whom it is.
+func transitionFindings(found *diag.Owned, of []variants.Transition) (list diag.List) {
+	for _, f := range found.List() {
+		if len(f.Owners) < len(of) {
+			f.Message += "; so it is for a client with " + of[f.Owners[0]].Parameters.String()
 		}
-		if i := slices.IndexFunc(o.list, same); i >= 0 {
-			o.list[i].clients++
-			continue
-		}
-		o.list = append(o.list, ofClients{d, 1, client})
-	}
-}
-
-// findings returns each once. One that not all clients have says for whom it is.
-func (o *ofSome) findings() (list diag.List) {
-	for _, is := range o.list {
-		if is.clients < o.clients {
-			is.Message += "; so it is for a client with " + is.first.String()
-		}
-		list = append(list, is.Diagnostic)
+		list = append(list, f.Diagnostic)
 	}
 	return list.Sort()
 }

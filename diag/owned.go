@@ -1,0 +1,67 @@
+package diag
+
+import "slices"
+
+// identity tells findings apart: two with one identity say the same of the same place.
+type identity struct {
+	code, path, message string
+	at                  Position
+	resource            Resource
+}
+
+func (d Diagnostic) identity() identity {
+	return identity{d.Code, d.Path, d.Message, d.Position, d.Resource}
+}
+
+// Owned collects the findings of several owners, such as clients: each finding once, in the order in
+// which they came. The zero value is empty.
+type Owned struct {
+	owners int
+	list   []OwnedBy
+	at     map[identity]int // in list
+}
+
+// OwnedBy is a finding, and who has it.
+type OwnedBy struct {
+	Diagnostic
+	// Owners are the numbers of those who have it, the lowest first, each once.
+	Owners []int
+}
+
+// Add adds the findings of the next owner. The first one has the number 0.
+func (o *Owned) Add(list List) {
+	if o.at == nil {
+		o.at = make(map[identity]int)
+	}
+	for _, d := range list {
+		id := d.identity()
+		i, known := o.at[id]
+		if !known {
+			i = len(o.list)
+			o.at[id] = i
+			o.list = append(o.list, OwnedBy{Diagnostic: d})
+		}
+		if of := o.list[i].Owners; len(of) == 0 || of[len(of)-1] != o.owners {
+			o.list[i].Owners = append(of, o.owners)
+		}
+	}
+	o.owners++
+}
+
+// Owners returns how many owners there are, with those who have no finding.
+func (o *Owned) Owners() int { return o.owners }
+
+// List returns the findings.
+func (o *Owned) List() []OwnedBy { return o.list }
+
+// Without returns the findings of l that are not in another list.
+func (l List) Without(other List) List {
+	if len(other) == 0 {
+		return l
+	}
+	in := make(map[identity]bool, len(other))
+	for _, d := range other {
+		in[d.identity()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(l), func(d Diagnostic) bool { return in[d.identity()] })
+}
