@@ -190,15 +190,28 @@ func TestTooComplex(t *testing.T) {
 	if _, ok := s.Example(All); ok {
 		t.Error("an example of a set that means nothing")
 	}
+}
+
+// TestManyValues: one key of as many values as constraints may have is a set for each, and they are told apart.
+func TestManyValues(t *testing.T) {
 	var values []Constraints
-	for i := range 4_000 {
+	for i := range maxParts {
 		values = append(values, Value("key", fmt.Sprintf("v%d", i)))
 	}
 	one := Or(values...)
-	s = NewSpace(one)
-	s.Of(one)
-	if s.Err() != ErrTooComplex {
-		t.Error("4,000 values of one key:", s.Err())
+	s := NewSpace(one)
+	var sets []Set
+	for i, v := range values {
+		sets = append(sets, s.Of(v))
+		if p, ok := s.Example(sets[i]); !ok || p["key"] != fmt.Sprintf("v%d", i) {
+			t.Fatal(p, ok)
+		}
+	}
+	if s.Or(sets...) != s.Of(one) || s.Err() != nil {
+		t.Error("all values are not the OR of them:", s.Err())
+	}
+	if p, ok := s.Example(s.Minus(s.Of(Exists("key")), s.Of(one))); !ok || p["key"] != "other" {
+		t.Error(p, ok)
 	}
 }
 

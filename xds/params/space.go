@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -12,17 +13,18 @@ import (
 // resource after the other, over a few keys, stay far below.
 var ErrTooComplex = errors.New("the constraints combine too many keys in too many ways")
 
-// maxNodes and maxBranches bound a Space: about 100 MB at most.
+// maxNodes and maxBranches bound a Space: about 150 MB at most.
 const (
 	maxNodes    = 1 << 18
-	maxBranches = 1 << 24 // of all nodes: a key may have many values
+	maxBranches = 1 << 23 // of all nodes: a key may have many values
 )
 
 // Space is all Parameters that some Constraints tell apart: each of their keys has one of the
 // values that they name, or any other, or is absent. Not for concurrent use.
 //
 // It is a decision diagram (Bryant 1986) with a branch for each value in place of two: sets that
-// are equal are one node, so that a Set is empty or not without a search.
+// are equal are one node, so that a Set is empty or not without a search. A node has only the values
+// that lead elsewhere than any other value does, so that one of 1,000 values costs no more than one of two.
 type Space struct {
 	keys   []string
 	values [][]string // of each key, sorted
@@ -42,11 +44,18 @@ const (
 	All
 )
 
-// node is a Set that depends on a key: what it is for each of its values, then for any other
-// value, then where the key is absent.
+// node is a Set that depends on a key.
 type node struct {
-	key int
-	of  []Set
+	key    int
+	values []branch // those that lead elsewhere than other does, in the order of the Space's values
+	other  Set      // for any other value
+	absent Set      // where the key is absent
+}
+
+// branch is a value of a key, by its index, and the Set that it leads to.
+type branch struct {
+	value int32
+	to    Set
 }
 
 type question struct {
@@ -88,16 +97,12 @@ func (s *Space) Of(c Constraints) Set {
 	case all:
 		return All
 	case equals:
-		key, of := s.branches(c.key)
+		key, _ := slices.BinarySearch(s.keys, c.key)
 		i, _ := slices.BinarySearch(s.values[key], c.is)
-		of[i] = All
-		return s.node(key, of)
+		return s.node(node{key: key, values: []branch{{int32(i), All}}})
 	case exists:
-		key, of := s.branches(c.key)
-		for i := range of[:len(of)-1] {
-			of[i] = All
-		}
-		return s.node(key, of)
+		key, _ := slices.BinarySearch(s.keys, c.key)
+		return s.node(node{key: key, other: All})
 	case not:
 		return s.Minus(All, s.Of(c.of[0]))
 	case and:
@@ -107,18 +112,29 @@ func (s *Space) Of(c Constraints) Set {
 		}
 		return set
 	}
-	set := None // or, never
+	var of []Set // or, never
 	for _, part := range c.of {
-		set = s.Or(set, s.Of(part))
+		of = append(of, s.Of(part))
 	}
-	return set
+	return s.Or(of...)
 }
 
 // And returns what is in both sets.
 func (s *Space) And(a, b Set) Set { return s.apply(and, min(a, b), max(a, b)) }
 
 // Or returns what is in one of the sets.
-func (s *Space) Or(a, b Set) Set { return s.apply(or, min(a, b), max(a, b)) }
+func (s *Space) Or(sets ...Set) Set {
+	switch n := len(sets); n {
+	case 0:
+		return None
+	case 1:
+		return sets[0]
+	case 2:
+		return s.apply(or, min(sets[0], sets[1]), max(sets[0], sets[1]))
+	default: // by halves: one set after the other would make nodes of 1, 2, 3, … values
+		return s.Or(s.Or(sets[:n/2]...), s.Or(sets[n/2:]...))
+	}
+}
 
 // Minus returns what is in a and not in b.
 func (s *Space) Minus(a, b Set) Set { return s.apply(not, a, b) }
@@ -145,14 +161,33 @@ func (s *Space) apply(by op, a, b Set) Set {
 		return is
 	}
 	key := min(s.depends(a), s.depends(b))
-	of := make([]Set, len(s.values[key])+2)
-	for i := range of {
-		of[i] = s.apply(by, s.branch(a, key, i), s.branch(b, key, i))
+	x, y := s.at(a, key), s.at(b, key)
+	joined := node{key: key, other: s.apply(by, x.other, y.other), absent: s.apply(by, x.absent, y.absent)}
+	for i, j := 0, 0; i < len(x.values) || j < len(y.values); {
+		value := min(valueAt(x.values, i), valueAt(y.values, j))
+		left, right := x.other, y.other
+		if valueAt(x.values, i) == value {
+			left, i = x.values[i].to, i+1
+		}
+		if valueAt(y.values, j) == value {
+			right, j = y.values[j].to, j+1
+		}
+		if to := s.apply(by, left, right); to != joined.other {
+			joined.values = append(joined.values, branch{value, to})
+		}
 	}
-	is := s.node(key, of)
+	is := s.node(joined)
 	s.full = s.full || len(s.found) > 4*maxNodes
 	s.found[q] = is
 	return is
+}
+
+// valueAt returns the value of a branch; more than any where there are no more branches.
+func valueAt(list []branch, i int) int32 {
+	if i == len(list) {
+		return math.MaxInt32
+	}
+	return list[i].value
 }
 
 // depends returns the first key that a set depends on.
@@ -163,40 +198,37 @@ func (s *Space) depends(a Set) int {
 	return s.nodes[a].key
 }
 
-// branch returns what a set is where a key, or one before those that it depends on, has a value.
-func (s *Space) branch(a Set, key, i int) Set {
+// at returns a set as a node for a key, or one before those that it depends on.
+func (s *Space) at(a Set, key int) node {
 	if s.depends(a) != key {
-		return a
+		return node{key: key, other: a, absent: a}
 	}
-	return s.nodes[a].of[i]
+	return s.nodes[a]
 }
 
-// branches returns the index of a key, and a branch for each of its values, all None.
-func (s *Space) branches(name string) (key int, of []Set) {
-	key, _ = slices.BinarySearch(s.keys, name)
-	return key, make([]Set, len(s.values[key])+2)
-}
-
-// node returns the Set with these branches.
-func (s *Space) node(key int, of []Set) Set {
-	if !slices.ContainsFunc(of, func(b Set) bool { return b != of[0] }) {
-		return of[0] // it does not depend on the key
+// node returns the Set that a node is.
+func (s *Space) node(n node) Set {
+	if len(n.values) == 0 && n.other == n.absent {
+		return n.other // it does not depend on the key
 	}
 	if s.full {
 		return None
 	}
-	id := binary.AppendUvarint(nil, uint64(key))
-	for _, b := range of {
-		id = binary.AppendUvarint(id, uint64(b))
+	id := binary.AppendUvarint(nil, uint64(n.key))
+	id = binary.AppendUvarint(id, uint64(n.other))
+	id = binary.AppendUvarint(id, uint64(n.absent))
+	for _, b := range n.values {
+		id = binary.AppendUvarint(id, uint64(b.value))
+		id = binary.AppendUvarint(id, uint64(b.to))
 	}
 	is, ok := s.known[string(id)]
 	if !ok {
-		if s.size += len(of); len(s.nodes) == maxNodes || s.size > maxBranches {
+		if s.size += 2 + len(n.values); len(s.nodes) == maxNodes || s.size > maxBranches {
 			s.full = true
 			return None
 		}
 		is = Set(len(s.nodes))
-		s.nodes = append(s.nodes, node{key, of})
+		s.nodes = append(s.nodes, n)
 		s.known[string(id)] = is
 	}
 	return is
@@ -212,42 +244,62 @@ func (s *Space) Example(a Set) (Parameters, bool) {
 	p := make(Parameters)
 	for a != All {
 		n := s.nodes[a]
-		i := s.cheapest(n, costs)
+		value, to := s.cheapest(n, costs)
 		switch values := s.values[n.key]; {
-		case i < len(values):
-			p[s.keys[n.key]] = values[i]
-		case i == len(values):
+		case value < 0:
+		case value < len(values):
+			p[s.keys[n.key]] = values[value]
+		default:
 			p[s.keys[n.key]] = unused(values)
 		}
-		a = n.of[i]
+		a = to
 	}
 	return p, true
-}
-
-// cheapest returns the branch of a node that leads to an example with the fewest keys, a value in
-// use before any other.
-func (s *Space) cheapest(n node, costs map[Set]int) int {
-	best, least := 0, noExample
-	for i, b := range n.of {
-		if cost := s.cost(b, costs) + weight(i, len(n.of)); cost < least {
-			best, least = i, cost
-		}
-	}
-	return best
 }
 
 // noExample is more than any example costs.
 const noExample = 1 << 40
 
-// weight is what a branch of so many adds to the cost of an example.
-func weight(i, branches int) int {
-	switch i {
-	case branches - 1:
-		return 0 // the key is absent
-	case branches - 2:
-		return 3 // any other value
+// What a key adds to the cost of an example. Where it is absent it adds nothing.
+const (
+	costOfValue = 2
+	costOfOther = 3 // a value that is not in use is a worse example
+)
+
+// cheapest returns the value of a node's key that leads to an example with the fewest keys: -1 for absent, the
+// number of values for one that is not in use.
+func (s *Space) cheapest(n node, costs map[Set]int) (value int, to Set) {
+	least := noExample
+	try := func(v int, t Set, weight int) {
+		if cost := s.cost(t, costs) + weight; cost < least {
+			value, to, least = v, t, cost
+		}
 	}
-	return 2
+	free := s.firstOther(n)
+	for _, b := range n.values {
+		if free < int(b.value) {
+			try(free, n.other, costOfValue)
+			free = len(s.values[n.key])
+		}
+		try(int(b.value), b.to, costOfValue)
+	}
+	if free < len(s.values[n.key]) {
+		try(free, n.other, costOfValue)
+	}
+	try(len(s.values[n.key]), n.other, costOfOther)
+	try(-1, n.absent, 0)
+	return value, to
+}
+
+// firstOther returns the first value in use that leads where any other value does; the number of values where
+// there is none.
+func (s *Space) firstOther(n node) int {
+	for i, b := range n.values {
+		if int(b.value) != i {
+			return i
+		}
+	}
+	return len(n.values)
 }
 
 func (s *Space) cost(a Set, costs map[Set]int) int {
@@ -261,9 +313,13 @@ func (s *Space) cost(a Set, costs map[Set]int) int {
 		return c
 	}
 	n := s.nodes[a]
-	least := noExample
-	for i, b := range n.of {
-		least = min(least, s.cost(b, costs)+weight(i, len(n.of)))
+	weight := costOfValue
+	if s.firstOther(n) == len(s.values[n.key]) {
+		weight = costOfOther
+	}
+	least := min(s.cost(n.absent, costs), s.cost(n.other, costs)+weight)
+	for _, b := range n.values {
+		least = min(least, s.cost(b.to, costs)+costOfValue)
 	}
 	costs[a] = least
 	return least
@@ -285,14 +341,16 @@ func (s *Space) Has(a Set, p Parameters) bool {
 	for a > All {
 		n := s.nodes[a]
 		is, sent := p[s.keys[n.key]]
-		i, inUse := slices.BinarySearch(s.values[n.key], is)
-		switch {
-		case !sent:
-			i = len(n.of) - 1
-		case !inUse:
-			i = len(n.of) - 2
+		if !sent {
+			a = n.absent
+			continue
 		}
-		a = n.of[i]
+		a = n.other
+		if value, inUse := slices.BinarySearch(s.values[n.key], is); inUse {
+			if i, found := slices.BinarySearchFunc(n.values, value, func(b branch, v int) int { return int(b.value) - v }); found {
+				a = n.values[i].to
+			}
+		}
 	}
 	return a == All
 }

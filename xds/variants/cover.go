@@ -38,13 +38,12 @@ func NewCover(t *Tree) *Cover {
 	}
 	c := &Cover{tree: t, space: params.NewSpace(all...), sets: make(map[xds.Key][]part), done: make(map[pair]bool)}
 	for _, k := range t.keys {
-		rest := params.All
+		var some []params.Set
 		for _, r := range t.Variants(k) {
 			set := c.space.Of(r.For)
-			c.sets[k] = append(c.sets[k], part{r, set})
-			rest = c.space.Minus(rest, set)
+			c.sets[k], some = append(c.sets[k], part{r, set}), append(some, set)
 		}
-		c.sets[k] = append(c.sets[k], part{nil, rest})
+		c.sets[k] = append(c.sets[k], part{nil, c.space.Minus(params.All, c.space.Or(some...))})
 		for _, p := range c.sets[k] {
 			c.add(params.All, p.set)
 		}

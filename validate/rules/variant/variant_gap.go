@@ -23,11 +23,7 @@ not the key at all, count as well: the message shows one. Ignore the finding if 
 			return
 		}
 		space, sets := spaceOf(namesakes)
-		covered := params.None
-		for _, set := range sets {
-			covered = space.Or(covered, set)
-		}
-		if example, gap := space.Example(space.Minus(params.All, covered)); gap {
+		if example, gap := space.Example(space.Minus(params.All, space.Or(sets...))); gap {
 			p.Report(validate.Finding{
 				Constraints: true, Message: fmt.Sprintf("no variant of %s is for a client with %s", p.Resource.Key, example),
 				Help: "add a variant for it, or widen the constraints of one",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"xdspub/validate"
+	"xdspub/xds/params"
 )
 
 var variantOverlap = &validate.Rule{
@@ -21,19 +22,28 @@ a new key yet, let the constraints of the variant for them say so: not (key exis
 			return
 		}
 		space, sets := spaceOf(namesakes)
-		if tooComplex(p, space) {
+		before := params.None // of those before this one
+		for i := range namesakes {
+			if space.And(before, sets[i]) != params.None {
+				reportOverlap(p, space, sets, i)
+			}
+			before = space.Or(before, sets[i])
+		}
+		tooComplex(p, space)
+	},
+}
+
+// reportOverlap reports the first variant with a client in common with another one, which is behind it.
+func reportOverlap(p *validate.LookupPass, space *params.Space, sets []params.Set, of int) {
+	namesakes := p.Namesakes()
+	for i, first := range namesakes[:of] {
+		if example, both := space.Example(space.And(sets[i], sets[of])); both {
+			r := namesakes[of]
+			p.Report(validate.Finding{
+				Constraints: true, Resource: r, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
+				Help: "change the constraints of one, so that no client matches both", Related: other(first, "the other variant"),
+			})
 			return
 		}
-		for i, r := range namesakes {
-			for j, first := range namesakes[:i] {
-				if example, both := space.Example(space.And(sets[i], sets[j])); both {
-					p.Report(validate.Finding{
-						Constraints: true, Resource: r, Message: fmt.Sprintf("two variants of %s are for a client with %s: %s, and %s", r.Key, example, first.For, r.For),
-						Help: "change the constraints of one, so that no client matches both", Related: other(first, "the other variant"),
-					})
-					break
-				}
-			}
-		}
-	},
+	}
 }

@@ -35,11 +35,10 @@ func other(r *xds.Resource, message string) []diag.Related {
 	return []diag.Related{{Position: r.ConstraintsAt().Position, Message: message}}
 }
 
-// tooComplex reports that nobody can say which clients the variants are for.
-func tooComplex(p *validate.LookupPass, space *params.Space) bool {
+// tooComplex reports that nobody can say which clients the variants are for, where it is so.
+func tooComplex(p *validate.LookupPass, space *params.Space) {
 	if space.Err() == nil {
-		return false
+		return
 	}
 	p.Report(validate.Finding{Constraints: true, Error: true, Message: "nobody can say which clients the variants of " + p.Resource.Key.String() + " are for: " + space.Err().Error(), Help: "use fewer keys in one resource"})
-	return true
 }
