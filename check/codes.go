@@ -60,8 +60,9 @@ each other. Above 1,000 clients, or where the constraints combine too many keys,
 
 	codeOtherTarget = diag.Code{Name: "other-target", Doc: `Another target of the source tree is refused.
 
-With --all-or-nothing nothing is published for any target while the source tree has errors for one.
-The findings of that one say why.`}
+With --all-or-nothing nothing is published for any target while one can't be: the source tree, or the
+way to it from what is published, has errors for that target, or its Envoys have rejected what it would
+get. The findings of that one say why.`}
 
 	codeTakenAs = diag.Code{Name: "taken-as", Severity: diag.Info, Doc: `It is not clear whether a file is a bootstrap or holds resources.
 

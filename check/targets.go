@@ -132,25 +132,22 @@ func (r *Result) Own() diag.List {
 	return r.Diagnostics.Without(r.Shared)
 }
 
-// AllOrNothing makes every target invalid where one is (Invalid).
-func (r *Result) AllOrNothing(warningsAsErrors bool) {
-	i := slices.IndexFunc(r.Targets, func(t TargetResult) bool { return t.Invalid(warningsAsErrors) })
-	if i < 0 {
-		return
+// OtherTarget returns the finding of a target that is not published since another one, with some findings,
+// is refused. why says in words why it is.
+func OtherTarget(name, why string, findings diag.List) diag.Diagnostic {
+	d := diag.Diagnostic{
+		Code: codeOtherTarget.Name, Message: fmt.Sprintf("target %s is refused, and so are all: %s", name, why),
+		Help: "correct that one, or leave out --all-or-nothing",
 	}
-	wrong := r.Targets[i]
-	worst := slices.MinFunc(wrong.Diagnostics, func(a, b diag.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
-	for _, t := range r.Targets {
-		if !t.Invalid(warningsAsErrors) {
-			t.add(diag.List{{
-				Code: codeOtherTarget.Name, Position: worst.Position, Sensitive: worst.Sensitive,
-				Message: fmt.Sprintf("target %s is refused, and so are all: %s", wrong.Name, wrong.Summary),
-				Help:    "correct that one, or leave out --all-or-nothing",
-			}})
-		}
+	if len(findings) > 0 {
+		worst := slices.MinFunc(findings, func(a, b diag.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
+		d.Position, d.Sensitive = worst.Position, worst.Sensitive
 	}
-	r.MergeTargets()
+	return d
 }
+
+// Refuse makes r invalid by a finding that no Rules change.
+func (r *Result) Refuse(d diag.Diagnostic) { r.add(diag.List{d}) }
 
 // MergeTargets gives r the findings that its targets have now: each once, and one that not all have with
 // those that have it.

@@ -77,13 +77,10 @@ func TestTargets(t *testing.T) {
 		t.Error("without an edit a target has another Snapshot", err)
 	}
 
-	checked.For("a").Keep(nil)
-	checked.AllOrNothing(false)
-	if got := codesOf(checked.For("a").Diagnostics); got["other-target"] != 1 {
-		t.Errorf("all or nothing: %v", got)
-	}
-	if got := codesOf(checked.For("b").Diagnostics); got["other-target"] != 0 {
-		t.Errorf("all or nothing, a target with errors of its own: %v", got)
+	a := checked.For("a")
+	a.Refuse(check.OtherTarget("b", "an error", checked.For("b").Diagnostics))
+	if codesOf(a.Diagnostics)["other-target"] != 1 || !a.Invalid(false) {
+		t.Errorf("refused for another target: %v", a.Diagnostics)
 	}
 }
 

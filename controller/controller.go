@@ -46,7 +46,7 @@ type Options struct {
 	WarningsAsErrors bool
 	// Target is the name of the target that this is for; empty where the source tree has none.
 	Target string
-	// AllOrNothing makes the source tree invalid for each target where it is so for one.
+	// AllOrNothing means that no target is published while there is an Objection of one.
 	AllOrNothing bool
 }
 

@@ -71,6 +71,8 @@ type look struct {
 	all    []Options
 	result *check.Result
 	err    error
+	// agreement is what the targets say to it; nil where each is published by itself.
+	agreement *agreement
 }
 
 // options returns those of a publisher. It is not ok where the settings have that target no more.
@@ -236,7 +238,13 @@ func (s *source) look(ctx context.Context, w *watching, wanted uint64) (*look, e
 	if next.err == nil {
 		s.sayShared(next.result, again)
 	}
+	if s.all[0].AllOrNothing {
+		next.agreement = newAgreement(s.all)
+	}
 	s.last.Store(next)
+	if last != nil && last.agreement != nil {
+		last.agreement.outdate()
+	}
 	s.tellOthers(w, last, next)
 	return next, next.err
 }
@@ -261,12 +269,13 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 	return next, again
 }
 
-// tellOthers has those look for whom a look found something else than the last one.
+// tellOthers has those look for whom a look found something else than the last one, and all of them where
+// they have to agree.
 func (s *source) tellOthers(by *watching, last, next *look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.publishers {
-		if w != by && !next.sameFor(w.target, last) {
+		if w != by && (next.agreement != nil || !next.sameFor(w.target, last)) {
 			w.tell(news{string(watch.Change), next.wanted})
 		}
 	}
@@ -312,9 +321,6 @@ func (s *source) check(ctx context.Context, of *look) (*check.Result, error) {
 	}
 	s.unread = watch.Changes{}
 	s.inlined = checked.Inlined
-	if s.all[0].AllOrNothing {
-		checked.AllOrNothing(s.all[0].WarningsAsErrors)
-	}
 	return checked, s.watcher.Also(s.extraFiles()...)
 }
 

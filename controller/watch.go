@@ -246,6 +246,9 @@ const attempts = 3
 func (w *watching) reconcile(ctx context.Context, n news) (o Outcome, err error) {
 	for range attempts {
 		o, err = w.reconcileOnce(ctx, n)
+		for errors.Is(err, errOutdated) && ctx.Err() == nil {
+			o, err = w.reconcileOnce(ctx, n) // with the newer look
+		}
 		if !errors.Is(err, publish.ErrLost) || ctx.Err() != nil {
 			return o, err
 		}
@@ -274,6 +277,9 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 		if err == nil {
 			w.seen = found.n
 		}
+		if found.agreement != nil { // what keeps one from being planned is no objection
+			found.agreement.say(w.key(), nil)
+		}
 	}()
 	whole := found.whole > seen // the tree was looked at
 	// What looks at the whole tree looks at the whole output directory: a rescan that comes
@@ -297,6 +303,9 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 		w.settled = nil // what it finds changed by hand is known once it is published
 	}
 	plan, err := w.Plan(ctx, checked)
+	if err == nil {
+		plan, err = w.agree(ctx, found, checked, plan)
+	}
 	if ctx.Err() != nil { // nothing has moved
 		return o, nil
 	}
@@ -325,9 +334,11 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 	return o, err
 }
 
+func (w *watching) key() publisherKey { return publisherKey{w.target, w.given} }
+
 // take takes up what a look found, and returns what that is for the target; nil where this is gone.
 func (w *watching) take(found *look) *check.Result {
-	o, ok := found.options(publisherKey{w.target, w.given})
+	o, ok := found.options(w.key())
 	if !ok {
 		w.gone = true
 		return nil

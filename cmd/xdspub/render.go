@@ -71,15 +71,15 @@ func renderOnce(v values, all []controller.Options) error {
 	if err != nil {
 		return err
 	}
-	if all[0].AllOrNothing {
-		checked.AllOrNothing(all[0].WarningsAsErrors)
-	}
 	// Planned before a directory is opened: a refusal must not even make it.
 	list = slices.DeleteFunc(list, func(r *rendering) bool {
 		r.checked = checked.For(r.o.Target)
 		r.plan, err = r.Plan(v.c.Context, r.checked)
 		return ended.add(r.o, err)
 	})
+	if all[0].AllOrNothing {
+		allOrNothing(list, v.c.Bool("retry-held"))
+	}
 	if all[0].Target != "" {
 		checked.MergeTargets() // once for all, with what the plans add
 		printFindings(v.c, checked, slices.ContainsFunc(list, func(r *rendering) bool { return r.plan == nil }))
@@ -110,6 +110,27 @@ func newRendering(v values, o controller.Options, ended *targetsEnded) *renderin
 		}
 	}
 	return r
+}
+
+// allOrNothing refuses all targets where one objects. retryHeld means that a held snapshot is no objection.
+func allOrNothing(list []*rendering, retryHeld bool) {
+	objection := func(r *rendering) *diag.Diagnostic {
+		if retryHeld && r.plan != nil {
+			return nil
+		}
+		return r.Objection(r.checked, r.plan)
+	}
+	i := slices.IndexFunc(list, func(r *rendering) bool { return objection(r) != nil })
+	if i < 0 {
+		return
+	}
+	said := objection(list[i])
+	for _, r := range list {
+		if objection(r) == nil {
+			r.checked.Refuse(*said)
+			r.plan = nil
+		}
+	}
 }
 
 // finish publishes what is planned, or says why not.
