@@ -19,7 +19,6 @@ import (
 	"xdspub/policy"
 	"xdspub/validate"
 	"xdspub/xds"
-	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )
 
@@ -38,9 +37,9 @@ type Rules struct {
 	Profiles []string
 	// StubSecrets says that files of certificates, keys and other secrets may be missing on this machine.
 	StubSecrets bool
-	// Client is what the client says of itself for whom a tree with variants is judged; nil means
-	// each client that the variants tell apart.
-	Client params.Parameters
+	// Client is the one for whom a tree with variants is judged; nil means each client that the variants
+	// tell apart.
+	Client *variants.Client
 	// Timings makes a check measure its stages.
 	Timings bool
 	// Oracle is asked about what no rule finds an error in; nil where nobody is.

@@ -9,7 +9,6 @@ import (
 	"xdspub/validate"
 	"xdspub/validate/rules"
 	"xdspub/xds"
-	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )
 
@@ -48,10 +47,10 @@ func (t *Tree) judgeVariants(ctx context.Context, tree *variants.Tree, o validat
 	case !t.judgeAllVariants(ctx, tree, o, r):
 	case t.options.Client == nil:
 		r.Add(t.variants.judgeAll(ctx, tree, o, t.options.Path))
-		t.variants.none = t.variants.none.Then(tree, nil)
+		t.variants.none = t.variants.none.Then(tree, variants.Client{})
 		r.Snapshot = t.variants.none.Snapshot
 	default:
-		s, list := t.variants.judge(ctx, tree, t.options.Client, o)
+		s, list := t.variants.judge(ctx, tree, *t.options.Client, o)
 		if !slices.Contains(o.Disable, codeVariantGap) {
 			list = append(list, missing(s, tree, "--param")...)
 		}
@@ -70,7 +69,7 @@ func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag
 			continue
 		}
 		first := tree.Variants(k)[0]
-		d := first.Diagnostic(codeVariantGap, "", fmt.Sprintf("no variant of %s is for a client with %s", k, s.Parameters))
+		d := first.Diagnostic(codeVariantGap, "", fmt.Sprintf("no variant of %s is for a client with %s", k, s.Client.Of(k)))
 		at := first.ConstraintsAt()
 		d.Position, d.End = at.Position, at.End
 		d.Help = "add a variant for it, or correct " + said
@@ -96,7 +95,7 @@ func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o val
 		if err != nil {
 			break
 		}
-		s, list := v.judge(ctx, tree, p, o)
+		s, list := v.judge(ctx, tree, variants.Client{Parameters: p}, o)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -115,7 +114,7 @@ func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o val
 }
 
 // judge judges what one client gets.
-func (v *variantJudges) judge(ctx context.Context, tree *variants.Tree, client params.Parameters, o validate.Options) (*variants.Selection, diag.List) {
+func (v *variantJudges) judge(ctx context.Context, tree *variants.Tree, client variants.Client, o validate.Options) (*variants.Selection, diag.List) {
 	v.last = v.last.Then(tree, client)
 	return v.last, v.client.Run(ctx, v.last.Snapshot, o)
 }
@@ -140,7 +139,7 @@ func (c *clientFindings) list() (list diag.List) {
 	for _, f := range c.found.List() {
 		d := f.Diagnostic
 		if len(f.Owners) < c.getting(f) {
-			d.Message += "; so it is for a client with " + c.clients[f.Owners[0]].Parameters.String()
+			d.Message += "; so it is for a client with " + c.clients[f.Owners[0]].Client.String()
 		}
 		known := slices.ContainsFunc(f.Owners, func(i int) bool { return c.known[i] })
 		if !known && d.Severity == diag.Error {

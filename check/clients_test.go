@@ -13,6 +13,7 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // keysInUse are those that the trees of this test go by, each with these values.
@@ -118,7 +119,7 @@ func TestEachClient(t *testing.T) {
 			files = next
 			want := make(map[string]bool)
 			for _, p := range everyClient() {
-				for id := range found(t, check.New(check.Options{Path: dir, AllowEmpty: true, Rules: check.Rules{Disable: disable, Client: p}})) {
+				for id := range found(t, check.New(check.Options{Path: dir, AllowEmpty: true, Rules: check.Rules{Disable: disable, Client: &variants.Client{Parameters: p}}})) {
 					want[id] = true
 				}
 			}

@@ -12,15 +12,13 @@ import (
 
 	"xdspub/diag"
 	"xdspub/validate"
-	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )
 
 // Target is one kind of client that a source tree is checked for, beside others.
 type Target struct {
-	Name string
-	// Client is what the clients say of themselves.
-	Client params.Parameters
+	Name   string
+	Client variants.Client
 	// Profiles are those of Rules, for these clients.
 	Profiles []string
 }

@@ -10,6 +10,7 @@ import (
 	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // targeted are two variants of a cluster, of which the second is wrong.
@@ -24,7 +25,7 @@ resource: {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: w
 `
 
 func targetNamed(name string) check.Target {
-	return check.Target{Name: name, Client: params.Parameters{"env": name}}
+	return check.Target{Name: name, Client: variants.Client{Parameters: params.Parameters{"env": name}}}
 }
 
 // TestTargets: each target has its own findings; those of all are shared, and those of some are said with their

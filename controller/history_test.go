@@ -33,6 +33,7 @@ import (
 	"xdspub/watch"
 	"xdspub/xds"
 	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // TestWatchHistories plays random histories of a watch: edits of its source tree, of its settings
@@ -173,7 +174,7 @@ func (h *history) configure() {
 	h.o.Source.AllowEmpty = h.random.IntN(2) == 0
 	h.o.WarningsAsErrors = h.random.IntN(20) == 0
 	h.o.Source.Disable = one(h.random, [][]string{{"bad-trusted-ca"}, {"bad-trusted-ca", "orphan-endpoints"}}) // no certificates are at hand
-	h.o.Source.Client = one(h.random, []params.Parameters{nil, {}, {"env": "prod"}, {"env": "test"}})
+	h.o.Source.Client = one(h.random, []*variants.Client{nil, {}, {Parameters: params.Parameters{"env": "prod"}}, {Parameters: params.Parameters{"env": "test"}}})
 	h.edited = true
 }
 

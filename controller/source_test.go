@@ -14,6 +14,7 @@ import (
 	"xdspub/watch"
 	"xdspub/xds"
 	"xdspub/xds/params"
+	"xdspub/xds/variants"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 )
@@ -47,7 +48,7 @@ func (s *site) environments() (all []Options, logs map[string]*heard) {
 	logs = map[string]*heard{"a": {more: make(chan struct{}, 1)}, "b": {more: make(chan struct{}, 1)}}
 	for _, name := range []string{"a", "b"} {
 		o := s.o
-		o.Target, o.Source.Client, o.Out = name, params.Parameters{"env": name}, filepath.Join(s.o.Out, name)
+		o.Target, o.Source.Client, o.Out = name, &variants.Client{Parameters: params.Parameters{"env": name}}, filepath.Join(s.o.Out, name)
 		o.Log = event.New(slog.NewTextHandler(logs[name], nil)).For(name)
 		all = append(all, o)
 	}

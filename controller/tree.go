@@ -10,7 +10,7 @@ func Tree(all []Options) *check.Tree {
 	for _, o := range all {
 		outs = append(outs, o.Out)
 		if o.Target != "" {
-			of.Targets = append(of.Targets, check.Target{Name: o.Target, Client: o.Source.Client, Profiles: o.Source.Profiles})
+			of.Targets = append(of.Targets, check.Target{Name: o.Target, Client: *o.Source.Client, Profiles: o.Source.Profiles})
 		}
 	}
 	t := check.New(of)

@@ -497,7 +497,7 @@ func servedLayers(c *cli.Context) (layers []bootstrap.RuntimeLayer, err error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Client = t.params
+		o.Client = &t.client
 	}
 	o.Bootstrap = cmp.Or(o.Bootstrap, c.Path("from"))
 	checked, err := check.Once(c.Context, o)

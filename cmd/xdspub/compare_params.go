@@ -10,13 +10,16 @@ import (
 	"xdspub/diag"
 	"xdspub/xds"
 	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // compared is what two clients get that is not the same.
 type compared struct {
-	Parameters params.Parameters  `json:"parameters"`
-	Against    params.Parameters  `json:"against"`
-	Resources  []comparedVariants `json:"resources"`
+	variants.Client
+	Against            params.Parameters            `json:"against"`
+	AgainstAuthorities map[string]params.Parameters `json:"against_authorities,omitempty"`
+	Resources          []comparedVariants           `json:"resources"`
+	second             variants.Client
 }
 
 type comparedVariants struct {
@@ -34,8 +37,8 @@ const (
 	mostFieldsShown = 5   // in text
 )
 
-func comparison(checked *check.Result, client, against params.Parameters) compared {
-	c := compared{client, against, []comparedVariants{}}
+func comparison(checked *check.Result, client, against variants.Client) compared {
+	c := compared{client, against.Parameters, against.Authorities, []comparedVariants{}, against}
 	one := checked.Variants.For(client)
 	two := one.Then(checked.Variants, against)
 	for _, k := range checked.Variants.Keys() {
@@ -60,10 +63,10 @@ func comparison(checked *check.Result, client, against params.Parameters) compar
 
 func writeCompared(w io.Writer, c compared, _ time.Time) error {
 	if len(c.Resources) == 0 {
-		_, err := fmt.Fprintf(w, "a client with %s gets the same as one with %s\n", c.Parameters, c.Against)
+		_, err := fmt.Fprintf(w, "a client with %s gets the same as one with %s\n", c.Client, c.second)
 		return err
 	}
-	fmt.Fprintf(w, "the first client has %s, the second %s:\n", c.Parameters, c.Against)
+	fmt.Fprintf(w, "the first client has %s, the second %s:\n", c.Client, c.second)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range c.Resources {
 		fmt.Fprintf(tw, "%s\n", r.key)

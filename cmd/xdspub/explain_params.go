@@ -14,6 +14,7 @@ import (
 	"xdspub/diag"
 	"xdspub/xds"
 	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 func explainParamsCommand() *cli.Command {
@@ -69,7 +70,7 @@ func explainParamsAction(c *cli.Context) error {
 		return err
 	}
 	isPair := c.IsSet("against") || c.IsSet("against-target")
-	if o.Client = client; isPair {
+	if o.Client = &client; isPair {
 		o.Client = nil // any: what one of the two lacks is what is asked for
 	}
 	checked, err := check.Once(c.Context, o)
@@ -80,27 +81,27 @@ func explainParamsAction(c *cli.Context) error {
 	if isPair {
 		return printReport(c, format, comparison(checked, client, against), checked.Accepted(), writeCompared)
 	}
-	of := explained{Parameters: client, Resources: explainVariants(checked, client)}
+	of := explained{Client: client, Resources: explainVariants(checked, client)}
 	return printReport(c, format, of, checked.Accepted(), writeExplained)
 }
 
-// clientNamed returns the dynamic parameters that one of two flags gives: by themselves, or as those of a target.
-func clientNamed(v values, param, target string) (params.Parameters, error) {
+// clientNamed returns the client that one of two flags gives: by its parameters, or as one of a target.
+func clientNamed(v values, param, target string) (variants.Client, error) {
 	name := v.c.String(target)
 	switch {
 	case !v.c.IsSet(target):
 		return clientOf(v, param)
 	case v.c.IsSet(param):
-		return nil, usagef("--%s and --%s both say who the client is: give only one of them", param, target)
+		return variants.Client{}, usagef("--%s and --%s both say who the client is: give only one of them", param, target)
 	}
 	t, err := targetNamed(v, target, name)
-	return t.params, err
+	return t.client, err
 }
 
 // explained is what a client gets of the resources with variants.
 type explained struct {
-	Parameters params.Parameters   `json:"parameters"`
-	Resources  []explainedVariants `json:"resources"`
+	variants.Client
+	Resources []explainedVariants `json:"resources"`
 }
 
 type explainedVariants struct {
@@ -128,12 +129,12 @@ func placeOfVariant(r *xds.Resource) variantPlace {
 	return variantPlace{at.File, at.Line, r.For.String()}
 }
 
-func explainVariants(checked *check.Result, client params.Parameters) []explainedVariants {
+func explainVariants(checked *check.Result, client variants.Client) []explainedVariants {
 	list := []explainedVariants{}
 	for _, k := range checked.Variants.Keys() {
 		e := explainedVariants{Resource: diag.Resource{Type: k.Type.URL(), Name: k.Name}, key: k}
 		for _, r := range checked.Variants.Variants(k) {
-			e.Variants = append(e.Variants, explainedVariant{placeOfVariant(r), r.For.Matches(client), because(r.For, client)})
+			e.Variants = append(e.Variants, explainedVariant{placeOfVariant(r), client.Matches(r), because(r.For, client.Of(k))})
 		}
 		list = append(list, e)
 	}
@@ -158,7 +159,7 @@ func writeExplained(w io.Writer, e explained, _ time.Time) error {
 		_, err := fmt.Fprintln(w, "no resource has variants: each client gets all of them")
 		return err
 	}
-	fmt.Fprintf(w, "a client with %s:\n", e.Parameters)
+	fmt.Fprintf(w, "a client with %s:\n", e.Client)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range e.Resources {
 		fmt.Fprintf(tw, "%s\n", r.key)

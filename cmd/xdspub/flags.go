@@ -99,10 +99,11 @@ func sourceOptions(v values, source string, usual ...string) (check.Options, err
 		Bootstrap: value(v, "bootstrap", v.c.Path), DescriptorSets: v.own.sets.Files,
 		Rules: check.Rules{Disable: value(v, "disable", v.c.StringSlice), Enable: value(v, "enable", v.c.StringSlice), Profiles: value(v, "profile", v.c.StringSlice)},
 	}
-	var err error
-	if o.Client, err = clientOf(v, "param"); err != nil {
+	client, err := clientOf(v, "param")
+	if err != nil {
 		return o, err
 	}
+	o.Client = &client
 	for _, name := range o.Profiles {
 		if !slices.Contains(check.Profiles(), name) {
 			return o, v.invalid("profile", name, oneOf(check.Profiles(), name))
@@ -208,7 +209,7 @@ func publishOptions(v values, source string, log *event.Log) ([]controller.Optio
 		if err != nil {
 			return nil, err
 		}
-		o.Target, o.Source.Client, o.AllOrNothing = t.name, t.params, value(v, "all-or-nothing", v.c.Bool)
+		o.Target, o.Source.Client, o.AllOrNothing = t.name, &t.client, value(v, "all-or-nothing", v.c.Bool)
 		all = append(all, o)
 	}
 	return all, nil

@@ -19,6 +19,7 @@ import (
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
+	"xdspub/xds/params"
 )
 
 func serveCommand() *cli.Command {
@@ -148,7 +149,7 @@ func servedOptions(v values, source string, log *event.Log) ([]controller.Option
 		return nil, usagef("%s: serve publishes no files for targets: leave out --out, and run watch beside it", v.at[targetsSetting].Position)
 	}
 	o, err := controllerOptions(v, source, log, check.Streams)
-	if len(o.Source.Client) == 0 {
+	if err == nil && len(o.Source.Client.Parameters) == 0 {
 		o.Source.Client = nil // any
 	}
 	return []controller.Options{o}, err
@@ -240,8 +241,12 @@ func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 	if err != nil {
 		return err
 	}
+	var usual params.Parameters // nil for any
+	if o.Source.Client != nil {
+		usual = o.Source.Client.Parameters
+	}
 	s, err := serve.Listen(ctx, serve.Options{
-		Parameters: o.Source.Client, NodeParameters: byNode,
+		Parameters: usual, NodeParameters: byNode,
 		Confirm: confirm, Security: security, Limits: limits,
 		GRPC: value(*v, "grpc", v.c.StringSlice), HTTP: value(*v, "http", v.c.StringSlice),
 		Cluster: value(*v, "xds-cluster", v.c.String), TrimDelay: o.TrimDelay, DrainTime: value(*v, "drain-time", v.c.Duration), Log: o.Log,

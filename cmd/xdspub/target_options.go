@@ -140,7 +140,7 @@ func checkedTargets(v values, source string) (list []check.Target, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, check.Target{Name: t.name, Client: t.params, Profiles: o.Profiles})
+		list = append(list, check.Target{Name: t.name, Client: t.client, Profiles: o.Profiles})
 	}
 	return list, err
 }

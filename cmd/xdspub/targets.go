@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"xdspub/diag"
 	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/xds/params"
+	"xdspub/xds/variants"
 )
 
 // targetsSetting is the setting of the kinds of clients that a source tree is published for. No flag has it.
@@ -18,7 +20,7 @@ const targetsSetting = "targets"
 // target is one of targetsSetting.
 type target struct {
 	name   string
-	params params.Parameters
+	client variants.Client
 	output string // below --out, unless it is absolute
 	// settings are those that are different for this target, by the names of their flags.
 	settings map[string]any
@@ -31,7 +33,7 @@ const (
 )
 
 // targetKeys are what a target has.
-var targetKeys = []string{"params", "output", "format", "profile", "envoy-admin"}
+var targetKeys = []string{"params", "authorities", "output", "format", "profile", "envoy-admin"}
 
 // targetName is the form of a name, which is that of a folder, too.
 var targetName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
@@ -95,13 +97,15 @@ func (r *targetReader) target(v load.SettingValue) target {
 	for _, field := range v.Parts {
 		switch field.Key {
 		case "params":
-			has, t.params = true, r.params(field)
+			has, t.client.Parameters = true, r.params(field)
+		case "authorities":
+			t.client.Authorities = r.authorities(field)
 		case "output":
 			t.output = r.output(field)
 		case "format", "profile", "envoy-admin":
 			t.settings[field.Key] = r.setting(field)
 		default:
-			message := fmt.Sprintf("unknown setting %q of a target: it has params, output, format, profile and envoy-admin", field.Key)
+			message := fmt.Sprintf("unknown setting %q of a target: it has params, authorities, output, format, profile and envoy-admin", field.Key)
 			if meant := nearest(targetKeys, field.Key); meant != "" {
 				message = fmt.Sprintf("unknown setting %q of a target: did you mean %s?", field.Key, meant)
 			}
@@ -117,7 +121,7 @@ func (r *targetReader) target(v load.SettingValue) target {
 // params reads what the clients of a target say of themselves.
 func (r *targetReader) params(v load.SettingValue) params.Parameters {
 	if v.Kind != load.SettingMapping || len(v.Parts) == 0 {
-		r.fail(v.Position, "params has one parameter a line, such as env: prod")
+		r.fail(v.Position, "%s has one parameter a line, such as env: prod", v.Key)
 		return nil
 	}
 	p := make(params.Parameters)
@@ -133,6 +137,22 @@ func (r *targetReader) params(v load.SettingValue) params.Parameters {
 		p[field.Key] = field.Text
 	}
 	return p
+}
+
+// authorities reads what the clients of a target say of themselves where they ask for names of xdstp authorities.
+func (r *targetReader) authorities(v load.SettingValue) map[string]params.Parameters {
+	if v.Kind != load.SettingMapping || len(v.Parts) == 0 {
+		r.fail(v.Position, "authorities has one authority of xdstp names a line, such as a.example: {region: eu}")
+		return nil
+	}
+	all := make(map[string]params.Parameters)
+	for _, field := range v.Parts {
+		if field.Key == "" || strings.ContainsAny(field.Key, "/?#") {
+			r.fail(field.Position, "invalid authority %q: it is what stands between xdstp:// and the next /", diag.ClipLine(field.Key, 60))
+		}
+		all[field.Key] = r.params(field)
+	}
+	return all
 }
 
 // output reads where a target is published.
@@ -169,9 +189,13 @@ func (r *targetReader) setting(v load.SettingValue) any {
 // targetsSchema returns the schema of the setting.
 func targetsSchema() schema {
 	text := schema{"type": []string{"string", "number", "boolean"}}
+	aboutEach := func(about string, is schema) schema {
+		return schema{"description": about, "type": "object", "minProperties": 1, "additionalProperties": is}
+	}
 	properties := schema{
-		"params": schema{"description": "what the clients say of themselves: of a resource with variants they get the one whose constraints match", "type": "object", "minProperties": 1, "additionalProperties": text},
-		"output": schema{"description": "folder below --out (default: the name); any other only in a file that --config names", "type": "string", "minLength": 1},
+		"params":      aboutEach("what the clients say of themselves: of a resource with variants they get the one whose constraints match", text),
+		"authorities": aboutEach("what they say instead where they ask for names of an xdstp authority, by authority", aboutEach("what they say to this one", text)),
+		"output":      schema{"description": "folder below --out (default: the name); any other only in a file that --config names", "type": "string", "minLength": 1},
 	}
 	for _, f := range settingFlags() {
 		if name := f.Names()[0]; slices.Contains(targetKeys, name) {

@@ -163,7 +163,7 @@ func checkAll(c *cli.Context) (all checkedTrees, err error) {
 		if err != nil {
 			return all, err
 		}
-		if len(o.Client) == 0 {
+		if len(o.Client.Parameters) == 0 {
 			o.Client = nil // any
 		}
 		if o.Targets, err = checkedTargets(v, path); err != nil {

@@ -41,7 +41,7 @@ type variantFor struct {
 func tablesOf(path string, checked *check.Result, o check.Options) []variantsTable {
 	clients := o.Targets
 	if len(clients) == 0 && o.Client != nil {
-		clients = []check.Target{{Name: o.Client.String(), Client: o.Client}}
+		clients = []check.Target{{Name: o.Client.String(), Client: *o.Client}}
 	}
 	if checked.Variants == nil || len(clients) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func tablesOf(path string, checked *check.Result, o check.Options) []variantsTab
 		for _, r := range checked.Variants.Variants(k) {
 			v := variantFor{placeOfVariant(r), []string{}}
 			for _, c := range clients {
-				if r.For.Matches(c.Client) {
+				if c.Client.Matches(r) {
 					v.Clients, got[c.Name] = append(v.Clients, c.Name), true
 				}
 			}

@@ -85,7 +85,7 @@ func (c *class) to(tree *variants.Tree, of params.Parameters) *turn {
 	if c.several {
 		t.selection = &variants.Selection{Snapshot: tree.All()}
 	} else {
-		t.selection = c.selection.Then(tree, of)
+		t.selection = c.selection.Then(tree, variants.Client{Parameters: of})
 	}
 	if c.selection == nil {
 		t.served, t.retired = t.selection.Snapshot, c.retired
@@ -310,7 +310,7 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	}
 	of := newClass(p)
 	of.tells = tells
-	of.selection = c.classes[0].selection.Then(c.tree, p)
+	of.selection = c.classes[0].selection.Then(c.tree, variants.Client{Parameters: p})
 	of.served = of.selection.Snapshot
 	c.classes = append(c.classes, of)
 	return of, nil

@@ -19,7 +19,7 @@ func ExampleTree() {
 	prod := params.Value("env", "prod")
 	tree := variants.Of(xds.NewSnapshot([]*xds.Resource{variant("live", prod), variant("trial", params.Not(prod))}))
 	for _, client := range []params.Parameters{{"env": "prod"}, {}} {
-		got := tree.For(client).Snapshot.Lookup(xds.Cluster, "web")
+		got := tree.For(variants.Client{Parameters: client}).Snapshot.Lookup(xds.Cluster, "web")
 		fmt.Printf("a client with %s: %s\n", client, got.Message().(*clusterv3.Cluster).AltStatName)
 	}
 	// Output:

@@ -5,8 +5,8 @@
 // nothing of variants:
 //
 //	tree := variants.Of(snapshot)            // all variants of all resources
-//	one := tree.For(params.Parameters{"env": "prod"})
-//	two := one.Then(tree, params.Parameters{"env": "test"})
+//	one := tree.For(variants.Client{Parameters: params.Parameters{"env": "prod"}})
+//	two := one.Then(tree, variants.Client{Parameters: params.Parameters{"env": "test"}})
 //	two.Snapshot.Since(one.Snapshot)         // knows what differs between them
 package variants
 
@@ -14,7 +14,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"sync"
 
@@ -133,52 +132,50 @@ type Transition struct {
 	From, To   *xds.Snapshot
 }
 
-// Selection is what a client gets by its Parameters. It does not change.
+// Selection is what a client gets by what it says of itself. It does not change.
 type Selection struct {
 	// Snapshot has, of each resource with variants, the one for the client.
-	Snapshot   *xds.Snapshot
-	Parameters params.Parameters
+	Snapshot *xds.Snapshot
+	Client   Client
 
 	tree *Tree
 }
 
-// For returns what a client with these Parameters gets.
-func (t *Tree) For(p params.Parameters) *Selection {
+// For returns what a client gets.
+func (t *Tree) For(c Client) *Selection {
 	if !t.Varies() {
-		return &Selection{t.all, p, t}
+		return &Selection{t.all, c, t}
 	}
 	var not []*xds.Resource
 	for _, k := range t.keys {
 		for _, r := range t.Variants(k) {
-			if !r.For.Matches(p) {
+			if !c.Matches(r) {
 				not = append(not, r)
 			}
 		}
 	}
-	return &Selection{t.all.Apply(xds.Change{Removed: not}), p, t}
+	return &Selection{t.all.Apply(xds.Change{Removed: not}), c, t}
 }
 
-// Then returns what a client gets by a Tree, which may be a later one, and other Parameters. Its Snapshot
+// Then returns what a Client, which may be another one, gets by a Tree, which may be a later one. Its Snapshot
 // knows how it differs from that of s (xds.Snapshot.Since), as far as the Snapshot of the Tree
 // knows how that differs. s may be nil.
-func (s *Selection) Then(t *Tree, p params.Parameters) *Selection {
+func (s *Selection) Then(t *Tree, client Client) *Selection {
 	if s == nil || !t.Varies() {
-		return t.For(p)
+		return t.For(client)
 	}
 	c, known := t.all.Since(s.tree.all)
 	if !known {
-		return t.For(p)
+		return t.For(client)
 	}
 	edited := make(map[xds.Key]bool)
-	had := func(r *xds.Resource) bool { return r.For.Matches(s.Parameters) }
-	has := func(r *xds.Resource) bool { return r.For.Matches(p) }
 	var change xds.Change
 	note := func(k xds.Key) {
 		if edited[k] {
 			return
 		}
 		edited[k] = true
-		was, is := kept(s.tree.Variants(k), had), kept(t.Variants(k), has)
+		was, is := kept(s.tree.Variants(k), s.Client.Matches), kept(t.Variants(k), client.Matches)
 		if !slices.Equal(was, is) {
 			change.Removed, change.Added = append(change.Removed, was...), append(change.Added, is...)
 		}
@@ -186,15 +183,15 @@ func (s *Selection) Then(t *Tree, p params.Parameters) *Selection {
 	for _, r := range slices.Concat(c.Removed, c.Added) {
 		note(r.Key)
 	}
-	if !maps.Equal(p, s.Parameters) {
+	if !client.Equal(s.Client) {
 		for _, k := range t.keys {
 			note(k)
 		}
 	}
 	if change.Empty() {
-		return &Selection{s.Snapshot, p, t}
+		return &Selection{s.Snapshot, client, t}
 	}
-	return &Selection{s.Snapshot.Apply(change), p, t}
+	return &Selection{s.Snapshot.Apply(change), client, t}
 }
 
 func kept(list []*xds.Resource, keep func(*xds.Resource) bool) (some []*xds.Resource) {

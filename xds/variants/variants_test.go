@@ -33,3 +33,33 @@ func TestAfter(t *testing.T) {
 		}
 	}
 }
+
+// TestClientOf: a client says of itself what it is set to say to the authority of a name, in whatever way that is
+// written, and what it says to all others for any other name.
+func TestClientOf(t *testing.T) {
+	client := variants.Client{
+		Parameters:  params.Parameters{"env": "prod"},
+		Authorities: map[string]params.Parameters{"a.example": {"region": "eu"}, "b:é": {}},
+	}
+	const typ = "/envoy.config.cluster.v3.Cluster/web"
+	for name, want := range map[string]string{
+		"web":                           "env=prod",
+		"a.example":                     "env=prod",
+		"xdstp://a.example" + typ:       "region=eu",
+		"xdstp://a%2Eexample" + typ:     "region=eu",
+		"xdstp://b%3A%C3%A9" + typ:      "no parameters",
+		"xdstp://a.example.org" + typ:   "env=prod",
+		"xdstp://a.example":             "env=prod", // no such name
+		"xdstp://other/a.example" + typ: "env=prod",
+	} {
+		if got := client.Of(xds.Key{Type: xds.Cluster, Name: name}).String(); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if other := (variants.Client{Parameters: client.Parameters}); other.Equal(client) || !client.Equal(client) {
+		t.Error("clients that say something else to an authority are equal")
+	}
+	if got := client.String(); got != "env=prod, and to the authority a.example region=eu, and to the authority b:é no parameters" {
+		t.Error(got)
+	}
+}
