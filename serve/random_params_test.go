@@ -15,7 +15,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"xdspub/serve"
 	"xdspub/serve/cache"
 	"xdspub/xds"
 	"xdspub/xds/params"
@@ -102,14 +101,7 @@ func (w *variedWorld) open(c *varied) {
 	c.fake = newFake(w.t.Context())
 	c.asked, c.asks, c.has = false, make(map[*xds.Type]map[string][]int), make(map[*xds.Type]map[string]string)
 	c.nonce, c.version = make(map[*xds.Type]string), make(map[*xds.Type]string)
-	go func(f *fake) {
-		defer close(f.ended)
-		if c.delta {
-			_ = serve.Streams(w.cache).DeltaStreamHandler(deltaFake{f}, "")
-		} else {
-			_ = serve.Streams(w.cache).StreamHandler(sotwFake{f}, "")
-		}
-	}(c.fake)
+	go c.serve(w.cache, c.delta)
 }
 
 func (c *varied) node() *corev3.Node {

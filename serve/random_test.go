@@ -171,6 +171,16 @@ func newFake(ctx context.Context) *fake {
 	return &fake{ctx: ctx, cancel: cancel, up: make(chan any, 1000), down: make(chan any, 1000), ended: make(chan struct{})}
 }
 
+// serve serves the stream until it ends.
+func (f *fake) serve(c *cache.Cache, delta bool) {
+	defer close(f.ended)
+	if delta {
+		_ = serve.Streams(c).DeltaStreamHandler(deltaFake{f}, "")
+	} else {
+		_ = serve.Streams(c).StreamHandler(sotwFake{f}, "")
+	}
+}
+
 func (f *fake) Context() context.Context { return f.ctx }
 
 type sotwFake struct{ *fake }
@@ -229,14 +239,7 @@ func (f *fake) recv() (any, error) {
 func (w *world) connect(c *model) *model {
 	c.stream = newFake(w.t.Context())
 	c.asked = false
-	go func(f *fake) {
-		defer close(f.ended)
-		if c.delta {
-			_ = serve.Streams(w.cache).DeltaStreamHandler(deltaFake{f}, "")
-		} else {
-			_ = serve.Streams(w.cache).StreamHandler(sotwFake{f}, "")
-		}
-	}(c.stream)
+	go c.stream.serve(w.cache, c.delta)
 	for typ, m := range c.types { // asks for all that it asked for before
 		m.nonce = ""
 		if !c.delta {
