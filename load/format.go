@@ -86,9 +86,12 @@ func (f format) row() formatRow {
 	return formatRow{}
 }
 
+// HasFormat reports whether the format of a file is known by its suffix.
+func HasFormat(path string) bool { return formatOf(path) != formatOther }
+
 // HoldsResources reports whether a file of a source tree is read as resources, by its name.
 func HoldsResources(path string) bool {
-	return !Hidden(filepath.Base(path)) && filepath.Base(path) != configName && formatOf(path) != formatOther
+	return !Hidden(filepath.Base(path)) && filepath.Base(path) != configName && HasFormat(path)
 }
 
 // formatIn is what a file that was found in a source tree is read as.

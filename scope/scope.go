@@ -29,7 +29,8 @@ type Tree struct {
 // Trees returns the trees of some paths, in their order and each once. A folder is a tree. A file is in
 // the tree of a folder that is named too, or else in the one whose root is the nearest folder above
 // it with a settings file that holds more than when, or the outermost with any, or else the top of its git work tree. A file that is in none of
-// these, that holds no resources by its name or does not exist, is judged alone. So is what alone says.
+// these, that is hidden or does not exist, is judged alone. So is what alone says.
+// A tree does not read a file such as README.md, which git diff names all the same.
 // A settings file is all of its tree. One that holds nothing but when is of the tree around its folder, if
 // there is one with a settings file.
 func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
@@ -44,7 +45,7 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 			path = treeOf(path, folders)
 		}
 		root := path
-		if path != "-" && fspath.IsFile(path) && load.HoldsResources(path) && !alone(path) {
+		if path != "-" && fspath.IsFile(path) && !hidden(path) && !alone(path) {
 			root = rootOf(path, folders)
 		}
 		named := Tree{Path: root}
@@ -55,6 +56,9 @@ func Trees(paths []string, alone func(path string) bool) (trees []Tree) {
 	}
 	return trees
 }
+
+// hidden reports whether a tree leaves out a file that could be read.
+func hidden(path string) bool { return load.Hidden(filepath.Base(path)) && load.HasFormat(path) }
 
 // isSettings reports whether a path is that of a settings file: it says what is found in each file of its tree.
 func isSettings(path string) bool {

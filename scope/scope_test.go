@@ -35,7 +35,7 @@ func write(t *testing.T, files ...string) string {
 }
 
 func TestTrees(t *testing.T) {
-	dir := write(t, "set/xdspub.yaml", "set/a.yaml", "set/in/b.yaml", "set/in/README.md", "set/.hidden.yaml", "bare/a.yaml", "bare/b.yaml", "whens/in/a.yaml")
+	dir := write(t, "set/xdspub.yaml", "set/a.yaml", "set/in/b.yaml", "set/in/README.md", "set/.hidden.yaml", "set/.gitignore", "bare/a.yaml", "bare/b.yaml", "bare/notes.txt", "whens/in/a.yaml")
 	for _, name := range []string{"set/in/xdspub.yaml", "whens/xdspub.yaml", "whens/in/xdspub.yaml"} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestTrees(t *testing.T) {
 		"a folder and its file":        {"set set/a.yaml", "set[]"},
 		"a file and its folder":        {"bare/a.yaml bare", "bare[]"},
 		"files without settings":       {"bare/a.yaml bare/b.yaml bare/a.yaml", "bare/a.yaml[] bare/b.yaml[]"},
-		"no resources by its name":     {"set/in/README.md", "set/in/README.md[]"},
+		"no resources by its name":     {"set/in/README.md set/.gitignore", "set[set/in/README.md set/.gitignore]"},
 		"a hidden file":                {"set/.hidden.yaml", "set/.hidden.yaml[]"},
 		"the settings":                 {"set/xdspub.yaml", "set[]"},
 		"a file and the settings":      {"set/in/b.yaml ./set/xdspub.yaml", "set[]"},
@@ -64,6 +64,7 @@ func TestTrees(t *testing.T) {
 		"what folders are for":         {"whens/in/xdspub.yaml whens/xdspub.yaml", "whens[]"},
 		"a file below what it is for":  {"whens/in/a.yaml", "whens[whens/in/a.yaml]"},
 		"no settings there":            {"bare/xdspub.yaml", "bare/xdspub.yaml[]"},
+		"no format, in no tree":        {"bare/notes.txt", "bare/notes.txt[]"},
 		"nothing there":                {"set/none.yaml", "set/none.yaml[]"},
 		"standard input":               {"- set/a.yaml", "-[] set[set/a.yaml]"},
 		"an absolute path":             {dir + "/set/in/b.yaml", dir + "/set[" + dir + "/set/in/b.yaml]"},

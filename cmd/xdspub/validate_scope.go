@@ -34,7 +34,8 @@ func withoutRemoved(c *cli.Context) (paths []string, err error) {
 	return paths, ctx.Err()
 }
 
-// narrow leaves out the findings about a tree that nobody asked for.
+// narrow leaves out the findings about a tree that nobody asked for, and says which files that are named the tree
+// does not read.
 func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.Tree) error {
 	for _, about := range []scope.Concerns{scope.About(tree.Named), scope.About(c.StringSlice("only"))} {
 		if about != nil {
@@ -44,6 +45,11 @@ func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.T
 	if rev := c.String("changed-since"); rev != "" {
 		if err := since(c, checked, o, rev); err != nil {
 			return fmt.Errorf("--changed-since %s: %w", rev, err)
+		}
+	}
+	for _, path := range tree.Named {
+		if !load.HasFormat(path) {
+			fmt.Fprintf(c.App.ErrWriter, "xdspub: %s holds no resources by its name, so it is not checked\n", path)
 		}
 	}
 	if len(tree.Named) > 0 {
