@@ -103,17 +103,23 @@ func TestErrorsAreEnvoys(t *testing.T) {
 	}
 }
 
-// TestRefusedSince: each line of envoyapi/refused-since.txt has a row that says the same, and each such
-// row a line.
+// TestRefusedSince: each line of envoyapi/refused-since.txt and each constraint of since.txt there has a
+// row that says the same, and each such row a line.
 func TestRefusedSince(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "envoyapi", "refused-since.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	listed := make(map[string]bool) // release and code
-	for line := range strings.Lines(string(text)) {
-		if words := strings.Fields(line); words[0] != "#" {
-			listed[words[0]+" "+diag.CodeOf(words[1])] = true
+	for _, name := range []string{"refused-since.txt", "since.txt"} {
+		text, err := os.ReadFile(filepath.Join("..", "envoyapi", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			switch words := strings.Fields(line); {
+			case words[0] == "#":
+			case name == "refused-since.txt":
+				listed[words[0]+" "+diag.CodeOf(words[1])] = true
+			case words[1] == "constraint":
+				listed[words[0]+" field-constraint"] = true
+			}
 		}
 	}
 	tried := make(map[string]bool)

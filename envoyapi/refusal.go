@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"strings"
 	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // What an Envoy does with a configuration differs by its release.
@@ -32,11 +34,44 @@ func (v *Version) StillTakes(subCode string) (before string, takes bool) {
 	return since.String(), true
 }
 
-// Releases since which Envoy reads texts otherwise.
+// ConstrainedLater reports whether each Envoy of the version takes any value of a field that has a
+// constraint now, and the release that brought the constraint.
+func (v *Version) ConstrainedLater(field protoreflect.FullName) (since string, later bool) {
+	by := newIn().constraints[field]
+	return by.String(), by > v.newest()
+}
+
+// Requires reports whether some Envoy of the version refuses a message in which a field is empty, and
+// the release that takes it first.
+func (v *Version) Requires(field protoreflect.FullName) (since string, requires bool) {
+	if _, lacks := v.Lacks(field.Parent()); lacks {
+		return "", false
+	}
+	return v.lacks(newIn().optional[field])
+}
+
+// RequiresIn reports whether that is so of a field of a message.
+func (v *Version) RequiresIn(message protoreflect.FullName) bool {
+	for field := range newIn().optional {
+		if _, requires := v.Requires(field); requires && field.Parent() == message {
+			return true
+		}
+	}
+	return false
+}
+
+// Releases since which Envoy reads a configuration otherwise.
 const (
 	regexesAreBytes      = release(1039)
 	templatesMixSegments = release(1039)
+	anyAddressIsMore     = release(1038)
 )
+
+// OnlyIPAddressesAreMore reports whether some Envoy of the version refuses an endpoint with additional
+// addresses, of which one or the first is no IP address, and the release that takes it first.
+func (v *Version) OnlyIPAddressesAreMore() (since string, only bool) {
+	return v.lacks(anyAddressIsMore)
+}
 
 // RegexesAreBytes reports whether some Envoy of the version compiles regular expressions in Latin-1.
 func (v *Version) RegexesAreBytes() bool { return v.newest() >= regexesAreBytes }

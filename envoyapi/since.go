@@ -43,6 +43,10 @@ type sinceTable struct {
 	extensions map[extensionKey]release
 	// routes has the types that a filter reads for routes, but did not before.
 	routes map[protoreflect.FullName]release
+	// optional has fields that Envoy refused before where they are empty.
+	optional map[protoreflect.FullName]release
+	// constraints has fields that the API had before without the constraint that they have now.
+	constraints map[protoreflect.FullName]release
 	// rows has what changed in the files of a version's folder, by their names.
 	rows map[string]rowChanges
 }
@@ -64,7 +68,8 @@ type leftRow struct {
 }
 
 var newIn = sync.OnceValue(func() sinceTable {
-	t := sinceTable{make(map[protoreflect.FullName]release), make(map[extensionKey]release), make(map[protoreflect.FullName]release), make(map[string]rowChanges)}
+	names := func() map[protoreflect.FullName]release { return make(map[protoreflect.FullName]release) }
+	t := sinceTable{names(), make(map[extensionKey]release), names(), names(), names(), make(map[string]rowChanges)}
 	for line := range strings.Lines(sinceText) {
 		words := strings.Fields(line)
 		if len(words) < 3 || words[0] == "#" {
@@ -76,6 +81,10 @@ var newIn = sync.OnceValue(func() sinceTable {
 			t.extensions[extensionKey{words[2], words[3]}] = by
 		case "route":
 			t.routes[name] = by
+		case "optional":
+			t.optional[name] = by
+		case "constraint":
+			t.constraints[name] = by
 		case "row", "was", "gone":
 			t.addRow(by, words[1], words[2], words[3:])
 		default:

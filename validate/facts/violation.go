@@ -13,6 +13,8 @@ import (
 // Violation is one broken constraint.
 type Violation struct {
 	Path xds.Path
+	// Field is the one that breaks it; empty for a oneof.
+	Field protoreflect.FullName
 	// Message says what is wrong, help what would be right where that does not.
 	Message, Help string
 	// Elsewhere tells that a rule of its own reports it.
@@ -52,7 +54,7 @@ func Violations(err error, m protoreflect.Message, at xds.Path) (list []Violatio
 		}
 		d, isDuration := messageOf(value).(*durationpb.Duration)
 		message, help := words(fd, value, key != "", e.Reason())
-		return []Violation{{Path: path, Message: message, Help: help, Elsewhere: isDuration && !InDurationRange(d)}}
+		return []Violation{{Path: path, Field: fd.FullName(), Message: message, Help: help, Elsewhere: isDuration && !InDurationRange(d)}}
 	default:
 		return []Violation{{Path: at, Message: err.Error()}}
 	}

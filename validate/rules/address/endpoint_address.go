@@ -3,7 +3,6 @@ package address
 import (
 	"fmt"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -70,7 +69,7 @@ func checkLiteralEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoin
 		})
 	}
 	port := endpoint.GetHealthCheckConfig().GetPortValue()
-	if !notIP(endpoint.GetAddress()) {
+	if !facts.NotIP(endpoint.GetAddress()) {
 		checkHealthCheckAddress(p, n, endpoint)
 	} else if port != 0 {
 		p.Report(validate.Finding{
@@ -85,7 +84,7 @@ func checkLiteralEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoin
 func checkLookedUpEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoint) {
 	address := e.GetEndpoint().GetAddress()
 	switch {
-	case address.GetSocketAddress() == nil && (address == nil || notIP(address)):
+	case address.GetSocketAddress() == nil && (address == nil || facts.NotIP(address)):
 		p.Report(validate.Finding{
 			Check:   "dns-hostname",
 			Path:    n.Path(),
@@ -107,7 +106,7 @@ func checkLookedUpEndpoint(p *validate.Pass, n *xds.Node, e *endpointv3.LbEndpoi
 
 func checkHealthCheckAddress(p *validate.Pass, n *xds.Node, endpoint *endpointv3.Endpoint) {
 	check := endpoint.GetHealthCheckConfig()
-	if check.GetPortValue() != 0 && notIP(check.GetAddress()) {
+	if check.GetPortValue() != 0 && facts.NotIP(check.GetAddress()) {
 		p.Report(validate.Finding{
 			Check:   "health-check-address",
 			Path:    n.Path().Field("endpoint").Field("health_check_config").Field("port_value"),
@@ -115,9 +114,4 @@ func checkHealthCheckAddress(p *validate.Pass, n *xds.Node, endpoint *endpointv3
 			Help:    "remove the port",
 		})
 	}
-}
-
-// notIP reports whether an address is a pipe or an internal listener.
-func notIP(a *corev3.Address) bool {
-	return a.GetPipe() != nil || a.GetEnvoyInternalAddress() != nil
 }

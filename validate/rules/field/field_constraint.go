@@ -15,6 +15,7 @@ The API's proto files define which fields are required and which values they acc
 the whole file for a violation in a resource, and its log often does not name the field
 ("goo.gle/debugonly").
 
+A constraint that is newer than all Envoys of --envoy-version is a warning, and names its release.
 Envoy does not check some messages, such as most policies in a load_balancing_policy: a
 violation there is a warning. A hash_policy there without a policy specifier crashes it.
 This rule does not check config sources that xdspub replaces.`,
@@ -33,7 +34,11 @@ This rule does not check config sources that xdspub replaces.`,
 			// name-missing has that one.
 			missingName := p.Resource.Name == "" && v.Path == xds.Path(p.Resource.Type.Name)
 			if !v.Elsewhere && !missingName && !under(v.Path, bound) && !ofPickingPolicy(n, v.Path) {
-				p.Report(validate.Finding{Path: v.Path, Message: v.Message, Help: v.Help, Warning: warning && !checkedAnyway(p.Envoy, n, v.Path)})
+				since, later := p.Envoy.ConstrainedLater(v.Field)
+				if later {
+					v.Message += "; Envoy before " + since + " takes it"
+				}
+				p.Report(validate.Finding{Path: v.Path, Message: v.Message, Help: v.Help, Warning: later || warning && !checkedAnyway(p.Envoy, n, v.Path)})
 			}
 		}
 	},

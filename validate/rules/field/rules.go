@@ -16,4 +16,5 @@ var Rules = []*validate.Rule{
 	notAHost,
 	notANumber,
 	portOutOfRange,
+	refusedByOlder,
 }
