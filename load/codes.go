@@ -47,8 +47,9 @@ to guess.`}
 
 when has keys of dynamic parameters; a value is a text, a list of texts, exists, absent, or {not: …} of
 these. Numbers and booleans need quotes, and each pattern of files matches a resource file. An
-xdspub.yaml below the root of the source tree holds nothing else. While the clients of some files are not
-known, no rule judges the tree.`}
+xdspub.yaml below the root of the source tree holds a when and nothing else: one that is empty may be half
+written, and does not mean every client. While the clients of some files are not known, no rule judges
+the tree.`}
 
 	codeMissingFile = diag.Code{Name: "missing-file", Doc: `A file that a resource names by a relative path can't be read.
 

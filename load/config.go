@@ -114,6 +114,10 @@ func (d *decoder) settingsDocument() (doc *document, members map[string]json.Raw
 	docs := s.split(s.content())
 	switch len(docs) {
 	case 0:
+		if at := directiveIn(s.content().data); at >= 0 {
+			d.report(s.finding(codeSyntax, s.point(at), "a line that begins with % is a directive of YAML, and no document follows", ""))
+			return nil, nil, false
+		}
 		return nil, nil, true
 	case 1:
 	default:
@@ -130,4 +134,14 @@ func (d *decoder) settingsDocument() (doc *document, members map[string]json.Raw
 		d.report(s.finding(codeInvalidValue, s.point(0), "a settings file has one setting a line, such as eds: inline", ""))
 	}
 	return doc, members, ok
+}
+
+// directiveIn returns where the first line begins that is a directive of YAML; -1 for none.
+func directiveIn(text []byte) int {
+	for at := 0; at < len(text); at += yamlLine(text[at:]) {
+		if text[at] == '%' {
+			return at
+		}
+	}
+	return -1
 }

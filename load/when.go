@@ -57,6 +57,9 @@ func (d *decoder) settings() {
 	}
 	if raw, ok := members[WhenSetting]; ok {
 		d.file.when = w.rules(raw)
+	} else if !d.tree.isRoot(s.name) && !w.wrong { // it may be half written, and its files are not for everybody
+		w.wrong = true
+		d.report(s.finding(codeInvalidWhen, s.point(0), "the settings file of a folder below the root says nothing", "write when with the parameters of the clients, such as when: {env: prod}, or delete the file"))
 	}
 	d.file.clientsUnknown = w.wrong
 	d.file.ignores = s.ignoreComments(nil)

@@ -48,6 +48,37 @@ func TestWhenRefused(t *testing.T) {
 	}
 }
 
+// TestWhenHalfWritten: a settings file that is broken, or says nothing, does not make what is around it be for every
+// client; at the root, one that says nothing has no settings.
+func TestWhenHalfWritten(t *testing.T) {
+	for text, want := range map[string]struct{ below, root string }{
+		"%%%\n":               {"in/xdspub.yaml:1:1 invalid-syntax", "xdspub.yaml:1:1 invalid-syntax"},
+		"# later\n%YAML 1.2":  {"in/xdspub.yaml:2:1 invalid-syntax", "xdspub.yaml:2:1 invalid-syntax"},
+		"\twhen: {env: prod}": {"in/xdspub.yaml:1:1 invalid-syntax", "xdspub.yaml:1:1 invalid-syntax"},
+		"when: {env: prod":    {"in/xdspub.yaml:1:7 invalid-syntax", "xdspub.yaml:1:7 invalid-syntax"},
+		"when:":               {"in/xdspub.yaml:1:1 invalid-when", "xdspub.yaml:1:1 invalid-when"},
+		"":                    {"in/xdspub.yaml:1:1 invalid-when", ""},
+		"# later":             {"in/xdspub.yaml:1:1 invalid-when", ""},
+		"---\n":               {"in/xdspub.yaml:1:1 invalid-when", ""},
+		"{}":                  {"in/xdspub.yaml:1:1 invalid-when", ""},
+		"null":                {"in/xdspub.yaml:1:1 invalid-when", ""},
+	} {
+		for _, folder := range []string{"in", "."} {
+			dir := t.TempDir()
+			write(t, dir, filepath.Join(folder, "xdspub.yaml"), text, "in/a.yaml", cluster("a"))
+			r := mustLoad(t, load.New(load.Options{}), dir)
+			got, wanted := "", map[string]string{"in": want.below, ".": want.root}[folder]
+			for _, d := range r.Diagnostics {
+				below, _ := filepath.Rel(dir, d.File)
+				got += fmt.Sprintf("%s:%d:%d %s", filepath.ToSlash(below), d.Line, d.Column, d.Code)
+			}
+			if got != wanted || r.ClientsUnknown != (wanted != "") {
+				t.Errorf("%q in %s: %q (unknown: %v), want %q", text, folder, got, r.ClientsUnknown, wanted)
+			}
+		}
+	}
+}
+
 // TestWhenJoins: the constraints of many folders that join long ones end at a bound.
 func TestWhenJoins(t *testing.T) {
 	dir := t.TempDir()

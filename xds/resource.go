@@ -229,7 +229,7 @@ func (r *Resource) HoldsSecret() bool { return r.Type == Secret || r.inBrief()&h
 // ConstraintsAt returns where it is said which clients the resource is for: where it stands itself, if that
 // is nowhere.
 func (r *Resource) ConstraintsAt() diag.Range {
-	own := r.Meta.GetResourceName().GetDynamicParameterConstraints() != nil
+	own := r.HasOwnConstraints()
 	switch {
 	case r.Origin == nil:
 		return diag.Range{}
@@ -237,6 +237,12 @@ func (r *Resource) ConstraintsAt() diag.Range {
 		return r.Origin.Range("")
 	}
 	return r.Origin.Constraints(own)
+}
+
+// HasOwnConstraints reports whether the resource's own wrapper says which clients it is for, and not only the folders
+// around its file.
+func (r *Resource) HasOwnConstraints() bool {
+	return r.Meta.GetResourceName().GetDynamicParameterConstraints() != nil
 }
 
 // RoutesOfHost returns the name of the route configuration that a VHDS resource belongs to; empty

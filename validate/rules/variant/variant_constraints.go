@@ -26,14 +26,21 @@ sent; one for all is better written without constraints.`,
 			return
 		}
 		f := validate.Finding{Constraints: true}
+		what := "the constraints" // of a folder: one finding for all resources in it
+		if p.Resource.HasOwnConstraints() {
+			what += " of " + p.Resource.Key.String()
+		}
 		space := params.NewSpace(c)
 		switch set := space.Of(c); {
 		case space.Err() != nil: // variant-overlap
 			return
 		case set == params.All:
-			f.Check, f.Message, f.Help = "always-match", fmt.Sprintf("the constraints of %s match every client: %s", p.Resource.Key, c), "remove the constraints"
+			f.Check, f.Message, f.Help = "always-match", fmt.Sprintf("%s match every client: %s", what, c), "remove the constraints"
+		case c.Equal(params.Or()):
+			f.Check, f.Message = "never-match", what+" match no client, whatever it sends"
+			f.Help = "remove this variant, or write constraints: an empty or_constraints and an empty not_constraints are for nobody"
 		case set == params.None:
-			f.Check, f.Message, f.Help = "never-match", fmt.Sprintf("the constraints of %s match no client: %s", p.Resource.Key, c), "remove this variant, or change its constraints"
+			f.Check, f.Message, f.Help = "never-match", fmt.Sprintf("%s match no client: %s", what, c), "remove this variant, or change its constraints"
 		default:
 			return
 		}
