@@ -416,15 +416,22 @@ func TestBurst(t *testing.T) {
 			}()
 			// Its receiver looks at the tree at each signal, until it has seen all.
 			signals := 0
-			for complete := false; !complete; signals++ {
-				waitSignal(t, w)
-				_, err := os.Stat(filepath.Join(root, "last"))
-				complete = err == nil
+			for complete := false; !complete || wrote != nil; {
+				select {
+				case err := <-wrote:
+					if err != nil {
+						t.Fatal(err)
+					}
+					wrote = nil
+				case <-w.Signals():
+					signals++
+					_, err := os.Stat(filepath.Join(root, "last"))
+					complete = err == nil
+				case <-time.After(deadline):
+					t.Fatal("no signal")
+				}
 			}
 			end := time.Now()
-			if err := <-wrote; err != nil {
-				t.Fatal(err)
-			}
 			for len(log) > 0 {
 				<-log
 			}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	"golang.org/x/sync/errgroup"
 
 	"xdspub/check"
 	"xdspub/diag"
@@ -60,20 +61,13 @@ func TestAgreement(t *testing.T) {
 	certs := t.TempDir()
 	certificates(t, certs)
 	cases := read(t)
-	work := make(chan func())
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for judge := range work {
-				judge()
-			}
-		})
-	}
+	var judges errgroup.Group // one that t.Fatal ends leaves its place to the next
+	judges.SetLimit(runtime.GOMAXPROCS(0))
 	var mu sync.Mutex
 	for _, c := range cases {
 		c.found = make(map[string]findings)
 		for side := range c.sides {
-			work <- func() {
+			judges.Go(func() error {
 				f, err := c.judge(side, t.TempDir(), certs, check.Rules{})
 				mu.Lock()
 				defer mu.Unlock()
@@ -81,11 +75,11 @@ func TestAgreement(t *testing.T) {
 					t.Errorf("%s/%s: %v", c.name, side, err)
 				}
 				c.found[side] = f
-			}
+				return nil
+			})
 		}
 	}
-	close(work)
-	workers.Wait()
+	_ = judges.Wait()
 
 	lists := map[string]map[string]string{"stricter-than-envoy": reasons(t, "stricter-than-envoy"), "not-static": reasons(t, "not-static")}
 	sums := make(sums)

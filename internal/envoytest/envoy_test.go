@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"xdspub/internal/envoytest"
+	"xdspub/internal/sh"
 )
 
 // files returns a directory with an empty CDS and LDS file, and a bootstrap for it.
@@ -187,11 +188,24 @@ func TestFreePort(t *testing.T) {
 // TestFaults looks at what the harness tells a test that goes wrong.
 func TestFaults(t *testing.T) {
 	_, bootstrap := files(t)
+	// What an Envoy leaves on a full disk, in a folder where nothing can be written.
+	noRoom := envoytest.Options{Binary: filepath.Join(t.TempDir(), "no-room")}
+	sh.Program(t, noRoom.Binary, `#!/bin/sh
+cd "$(dirname "$4")" && ln -s /dev/null/full room && : >"$4" && exec sleep 600
+`)
 	for _, tt := range []struct {
 		name string
 		test func(t testing.TB)
 		want string
 	}{{
+		name: "the disk is full",
+		test: func(t testing.TB) { envoytest.Start(t, noRoom) },
+		want: "Envoy has no room for its admin address",
+	}, {
+		name: "the disk is full in a trial",
+		test: func(t testing.TB) { envoytest.Try(t, noRoom, time.Hour) },
+		want: "Envoy has no room for its admin address",
+	}, {
 		name: "Envoy dies during the test",
 		test: func(t testing.TB) {
 			e := envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})

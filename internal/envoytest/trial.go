@@ -37,7 +37,7 @@ func Try(t testing.TB, o Options, patience time.Duration) Trial {
 		case <-e.exited:
 			trial.Ended = true
 		case <-time.After(5 * time.Millisecond):
-			trial.Live = e.live()
+			trial.Live = e.live(t)
 		}
 	}
 	if trial.Live {
@@ -62,13 +62,14 @@ func Try(t testing.TB, o Options, patience time.Duration) Trial {
 }
 
 // live asks whether Envoy is LIVE, which it may not be able to say yet.
-func (e *Envoy) live() bool {
+func (e *Envoy) live(t testing.TB) bool {
+	t.Helper()
 	if e.admin == nil {
-		address, err := os.ReadFile(e.file("admin"))
-		if err != nil || len(address) == 0 {
+		address := e.address(t)
+		if address == "" {
 			return false
 		}
-		e.admin = adminClient(string(address))
+		e.admin = adminClient(address)
 	}
 	_, body, err := e.ask(http.MethodGet, "/ready")
 	return err == nil && strings.TrimSpace(body) == "LIVE"

@@ -14,9 +14,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"xdspub/check"
 	"xdspub/diag"
@@ -109,6 +110,9 @@ func TestMutants(t *testing.T) {
 	known := knownDisagreements(t)
 	start := time.Now()
 	judged := judgeMutants(t)
+	if t.Failed() { // an Envoy could not be started: there is no verdict
+		t.FailNow()
+	}
 	took := time.Since(start).Round(time.Second)
 	found := make(map[string]int)
 	for _, m := range judged {
@@ -164,7 +168,7 @@ func judgeMutants(t *testing.T) (judged []*mutant) {
 	inParallel(func(yield func(*mutant) bool) {
 		r := rand.New(rand.NewPCG(*seed, 0))
 		start := time.Now()
-		for n := 0; (*count == 0 || n < *count) && (*limit == 0 || time.Since(start) < *limit); n++ {
+		for n := 0; (*count == 0 || n < *count) && (*limit == 0 || time.Since(start) < *limit) && !t.Failed(); n++ {
 			m := newMutant(r, &corpus, bases[r.IntN(len(bases))], n)
 			judged = append(judged, m)
 			yield(m)
@@ -173,22 +177,15 @@ func judgeMutants(t *testing.T) (judged []*mutant) {
 	return judged
 }
 
-// inParallel calls f for each of list, as many at a time as there are cores.
+// inParallel calls f for each of list, as many at a time as there are cores. An f that ends its
+// goroutine, as t.Fatal does, leaves its place to the next.
 func inParallel[T any](list iter.Seq[T], f func(T)) {
-	work := make(chan T)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for element := range work {
-				f(element)
-			}
-		})
-	}
+	var calls errgroup.Group
+	calls.SetLimit(runtime.GOMAXPROCS(0))
 	for element := range list {
-		work <- element
+		calls.Go(func() error { f(element); return nil })
 	}
-	close(work)
-	workers.Wait()
+	_ = calls.Wait()
 }
 
 // newMutant makes a fault in one file of a base, and in every tenth mutant two.
