@@ -4,7 +4,8 @@ import "log/slog"
 
 // ResponseRejected means that a client rejected a DiscoveryResponse (a NACK). It keeps the resources
 // that it had, and does not get these again before the snapshot changes. It is logged once for a node,
-// a type and a version, be there many clients of that node.
+// a type and a version, be there many clients of that node; and once more where a client has taken
+// another version in between.
 //
 // Do: error has the client's reason. Mend the resources in the source tree.
 type ResponseRejected struct {

@@ -245,3 +245,31 @@ func TestRejectionsAreLoggedOnce(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, text)
 	}
 }
+
+// TestRejectionAfterAnother: what a client has rejected comes back after the client has taken something else,
+// and it rejects that again: the log says so each time, in one line.
+func TestRejectionAfterAnother(t *testing.T) {
+	var log syncBuffer
+	c := cache.New(cache.Options{Log: event.New(slog.NewTextHandler(&log, nil))})
+	a := openAt(t, dialTo(t, listen(t, c)), "edge", adsMethod)
+	a.ask(xds.Cluster)
+	publishTo(t, c, "c/blue@1")
+	a.hear()
+	a.answer("")
+	for i := range 2 {
+		publishTo(t, c, "c/blue@2")
+		a.hear()
+		a.answer("no\n such\tport\n")
+		line := `error="no such port"`
+		envoytest.Eventually(t, patience, "the NACK is logged", func() (bool, string) {
+			return strings.Count(log.String(), line) > i, log.String()
+		})
+		publishTo(t, c, "c/blue@1")
+		a.hear()
+		a.answer("")
+		eventually(t, c, "edge ads, CDS SYNCED")
+	}
+	if n := strings.Count(log.String(), "event=response-rejected"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, log.String())
+	}
+}

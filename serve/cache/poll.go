@@ -124,6 +124,7 @@ func (r Reader) Poll(q Question) (p *Poll, rejected bool, err error) {
 		switch {
 		case was == nil:
 		case was.version == q.Version: // the client has taken it
+			r.cache.registry.takes(is.client.Node, is.refusal)
 			is.sent, is.refusal, is.since = nil, nil, is.last
 		case q.Refused && !was.refused:
 			return is.refuses(q, was.version)
@@ -192,8 +193,9 @@ func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 			if is.wait != nil && is.serves() {
 				is.answers(nil, nil)
 			}
-			if version != "" {
-				is.refusal = nil // it runs what is served
+			if version != "" && is.refusal != nil { // it runs what is served
+				p.cache.registry.takes(is.client.Node, is.refusal)
+				is.sent, is.refusal = nil, nil
 			}
 			return false
 		}
@@ -232,7 +234,7 @@ func (is *polled) refuses(q Question, version string) bool {
 	if q.Refused {
 		reason = q.Reason
 	}
-	is.refusal = &refusal{of: is.of, version: version, names: is.names, time: is.since, message: diag.Hide(diag.Clip(reason, diag.MaxText))}
+	is.refusal = &refusal{of: is.of, version: version, names: is.names, time: is.since, message: diag.Hide(diag.ClipLine(reason, diag.MaxText))}
 	return true
 }
 

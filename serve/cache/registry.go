@@ -69,7 +69,7 @@ type rejecting struct{ node, api string }
 // rejections are the NACKs of a node for a type.
 type rejections struct {
 	count   uint64
-	version string // of the last one
+	version string // of the last one, until a client takes another one
 	last    time.Time
 }
 
@@ -134,8 +134,8 @@ func (r *registry) forget(now time.Time) {
 	r.gone = slices.Delete(r.gone, 0, old)
 }
 
-// rejected counts a NACK, and logs it unless a client of the node has rejected the version before:
-// a hundred replicas may share a node id.
+// rejected counts a NACK, and logs it unless a client of the node has rejected the version before, and
+// taken none since: a hundred replicas may share a node id.
 func (r *registry) rejected(e event.ResponseRejected, api string) {
 	r.mu.Lock()
 	key := rejecting{e.Node, api}
@@ -151,6 +151,19 @@ func (r *registry) rejected(e event.ResponseRejected, api string) {
 	r.mu.Unlock()
 	if first {
 		r.log.Write(e)
+	}
+}
+
+// takes has a version that a client refused logged once more where one of its node refuses it again: the
+// client has taken another one since. A nil refusal is none.
+func (r *registry) takes(node string, refused *refusal) {
+	if refused == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.rejecting[rejecting{node, refused.of.API}]; known != nil && known.version == refused.version {
+		known.version = ""
 	}
 }
 

@@ -321,13 +321,14 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	sub.since = time.Now()
 	sub.answered(r, refused != nil)
 	if refused == nil {
+		s.view.clients.takes(s.client.Node, sub.refusal)
 		sub.acknowledged, sub.refusal, sub.tries = r.version, nil, 0
 		sub.unsure = sub.unsure && !s.holdsAll(sub)
 		s.took(sub, r)
 		return
 	}
 	hope := s.hopes(sub, r)
-	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.Clip(refused.GetMessage(), diag.MaxText))}
+	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText))}
 	sub.unsure = true
 	sub.yields = sub.exchanged()
 	for _, name := range r.names() {

@@ -143,6 +143,12 @@ func TestRejected(t *testing.T) {
 		if r := s.cache.Rejections(); len(r) != 1 || r[0] != (clients.Rejections{Node: "edge", API: "LDS", Count: 2}) {
 			t.Error(r)
 		}
+		s.publish("l/a", "l/bad", "c/a")
+		ask(v1, "", "a bad")
+		ask(v1, `, "error_detail": {"message": "in listener 'bad': no such port"}`, "304")
+		if n := strings.Count(s.log.String(), "response-rejected"); n != 2 {
+			t.Error("after another one was taken:", s.log.String())
+		}
 	})
 }
 
