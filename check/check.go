@@ -101,9 +101,11 @@ type Result struct {
 	// Snapshot is what Rules.Client gets; without a Client, one that says nothing of itself.
 	Snapshot *xds.Snapshot
 	// Variants has all variants of all resources.
-	Variants    *variants.Tree
-	Diagnostics diag.List
-	Summary     diag.Summary
+	Variants *variants.Tree
+	// ClientsUnknown means that nobody knows which clients some resources are for, as a finding says.
+	ClientsUnknown bool
+	Diagnostics    diag.List
+	Summary        diag.Summary
 	// Line returns the source line at a position.
 	Line func(diag.Position) (string, bool)
 	// Inlined are the files that resources name by a relative path: their content was put

@@ -148,7 +148,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 		return nil, err
 	}
 	t.unread = false
-	r := &Result{Snapshot: loaded.Snapshot(), Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
+	r := &Result{Snapshot: loaded.Snapshot(), ClientsUnknown: loaded.ClientsUnknown, Line: loaded.Line, Inlined: loaded.Inlined, Timings: t.options.timings(start)}
 	t.all = t.all.After(r.Snapshot)
 	r.Variants = t.all
 	t.options.judgeIn(t.options.Path, r)

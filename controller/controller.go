@@ -39,6 +39,8 @@ type Options struct {
 	pipeline.Options
 	// Server serves what is published over the network; nil where nothing is served.
 	Server Server
+	// ByNode means that the Server's clients have dynamic parameters by their nodes.
+	ByNode bool
 	// Group is the name or number of the group that may read secret files; empty for the
 	// group of the output directory.
 	Group string
@@ -90,7 +92,9 @@ type Controller struct {
 	// refused is why clients of the Server have rejected another one, which is held. nil for none.
 	accepted, served *xds.Snapshot
 	refused          *publish.Refusal
-	judged           judged
+	// apart means that the tree of the last Plan has variants for clients of the Server, or nobody knows.
+	apart  bool
+	judged judged
 }
 
 // New returns a Controller. It changes nothing on disk.
@@ -116,6 +120,7 @@ func (c *Controller) Trust(trust bool) { c.pipeline.Trust(trust) }
 // make the source tree invalid. A *published.UsageError means that the output directory does
 // not allow the options.
 func (c *Controller) Plan(ctx context.Context, checked *check.Result) (*planner.Plan, error) {
+	c.apart = c.tellsApart(checked)
 	switch {
 	case checked.Invalid(c.options.WarningsAsErrors):
 		return nil, nil

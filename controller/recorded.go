@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"xdspub/bind"
+	"xdspub/check"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/xds"
@@ -51,23 +52,45 @@ func resourcesOf(list diag.List) []string {
 	return slices.Compact(all)
 }
 
-// restore has the Server serve what was recorded, so that what comes next is a change of it: what
-// that no longer has stays until its trim, and a listener may take an address of another one.
-func (c *Controller) restore(ctx context.Context, s *xds.Snapshot) error {
-	if s == nil {
-		return nil
+// tellsApart reports whether clients of the Server may get other variants than the output directory has,
+// or nobody knows.
+func (c *Controller) tellsApart(checked *check.Result) bool {
+	return c.options.Server != nil && c.options.Source.Client == nil && (checked.ClientsUnknown || checked.Variants.Varies())
+}
+
+// withRetired returns a Snapshot with variants and, of what was recorded, what it no longer has. The output
+// directory does not say which variants clients had, so they get those of the Snapshot. Listeners
+// are left out: they go at once, and some clients may never have had them.
+func withRetired(s, recorded *xds.Snapshot) *xds.Snapshot {
+	all := s.All()
+	for _, r := range recorded.All() {
+		if r.Type != xds.Listener && s.Lookup(r.Type, r.Name) == nil {
+			all = append(all, r)
+		}
 	}
+	return xds.NewSnapshot(all)
+}
+
+// restore has the Server serve s, which is what was recorded, or follows from that, so that what comes next is a change of it: what
+// that no longer has stays until its trim, and a listener may take an address of another one.
+func (c *Controller) restore(ctx context.Context, recorded, s *xds.Snapshot) error {
 	if err := c.options.Server.Restore(ctx, s); err != nil {
 		return err
 	}
-	c.accepted, c.served = s, s
+	c.accepted, c.served = recorded, s
 	return nil
 }
 
 // serveAfter has the Server serve a snapshot, after what was recorded.
 func (c *Controller) serveAfter(ctx context.Context, before, s *xds.Snapshot) error {
-	if err := c.restore(ctx, before); err != nil {
-		return err
+	if before != nil {
+		first := before
+		if c.apart {
+			first = withRetired(s, before)
+		}
+		if err := c.restore(ctx, before, first); err != nil {
+			return err
+		}
 	}
 	return c.options.Server.Publish(ctx, s)
 }

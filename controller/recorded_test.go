@@ -61,6 +61,31 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestRestoredVariants: the output directory has what one kind of clients gets. So a Server that starts serves the
+// variants of the source tree, and of what was published only what the tree no longer has.
+func TestRestoredVariants(t *testing.T) {
+	const variants = `
+- "@type": type.googleapis.com/envoy.service.discovery.v3.Resource
+  resource_name: {name: other, dynamic_parameter_constraints: {constraint: {key: env, value: prod}}}
+  resource: {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: other, connect_timeout: 2s}
+- "@type": type.googleapis.com/envoy.service.discovery.v3.Resource
+  resource_name: {name: other, dynamic_parameter_constraints: {not_constraints: {constraint: {key: env, value: prod}}}}
+  resource: {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: other, connect_timeout: 1s}
+`
+	s, c, server, _ := restarted(t, func(string) {})
+	s.write(variants)
+	if o := s.pass(c); o.Verdict != Published {
+		t.Fatal(o.Message())
+	}
+	of := func(name string) int { return len(server.restored.Named(xds.Key{Type: xds.Cluster, Name: name})) }
+	if server.restored == nil || of("web") != 1 || of("other") != 2 {
+		t.Errorf("restored: %v", server.restored.All())
+	}
+	if server.now.Lookup(xds.Cluster, "web") != nil {
+		t.Error("what went is not removed")
+	}
+}
+
 // TestRestoredForm: what is in the output directory with its endpoints inlined is restored as clients had
 // it, unless it has changed meanwhile.
 func TestRestoredForm(t *testing.T) {

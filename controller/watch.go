@@ -168,14 +168,18 @@ func (w *watching) open() error {
 }
 
 // serveRecorded has the Server serve what is in the output directory, where this watch could not
-// publish at its start.
+// publish at its start. Where clients differ, they keep what they have: the output directory has what some of
+// them get.
 func (w *watching) serveRecorded(ctx context.Context) error {
+	if w.apart || w.options.ByNode {
+		return nil
+	}
 	s := w.recorded(ctx, xds.NewSnapshot(nil))
 	if s == nil {
 		return nil
 	}
 	w.log.Write(event.ServingPublished{Published: w.out()})
-	return w.restore(ctx, s)
+	return w.restore(ctx, s, s)
 }
 
 // next waits for the next reason to reconcile or trim, and does that.

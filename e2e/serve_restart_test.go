@@ -53,6 +53,40 @@ func TestServeInvalidAtStart(t *testing.T) {
 	answers("two")
 }
 
+// TestServeVariantsInvalidAtStart: the output directory has the variants for one kind of clients. A server
+// that starts with an invalid source tree does not send them to the others: all keep what they have.
+func TestServeVariantsInvalidAtStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "src")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(source, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		envoytest.Publish(t, filepath.Join(source, name), text)
+	}
+	write("prod.yaml", `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: shop, type: STATIC, connect_timeout: 1s}`)
+	write("others.yaml", `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: shop, type: STATIC, connect_timeout: 2s}`)
+	write("xdspub.yaml", "when: [{files: prod.yaml, params: {env: prod}}, {files: others.yaml, params: {env: {not: prod}}}]")
+	serve := func() *process {
+		return start(t, watcher, "serve", "--grpc", "unix:"+filepath.Join(dir, "s"), "--out", filepath.Join(dir, "out"), "--drain-time", "1s", source)
+	}
+	first := serve()
+	first.WaitLog(t, "event=published ")
+	first.Signal(t, syscall.SIGTERM)
+	first.Wait(t)
+
+	write("bad.yaml", "name: [")
+	second := serve()
+	second.WaitLog(t, "event=source-invalid ")
+	write("bad.yaml", `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: good}`)
+	second.WaitLog(t, "event=published ")
+	if log := second.Log(); strings.Contains(log, "event=serving-published ") {
+		t.Errorf("the clients got what is in the output directory:\n%s", log)
+	}
+}
+
 // startByADS starts an Envoy that gets all by the aggregated service on a socket.
 func startByADS(t *testing.T, api, socket string) *envoytest.Envoy {
 	t.Helper()

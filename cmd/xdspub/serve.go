@@ -151,6 +151,7 @@ func servedOptions(v values, source string, log *event.Log) ([]controller.Option
 	o, err := controllerOptions(v, source, log, check.Streams)
 	if err == nil && len(o.Source.Client.Parameters) == 0 {
 		o.Source.Client = nil // any
+		o.ByNode = len(value(v, "node-param", v.c.StringSlice)) > 0
 	}
 	return []controller.Options{o}, err
 }
