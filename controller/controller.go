@@ -284,8 +284,8 @@ func (c *Controller) Publish(ctx context.Context, checked *check.Result, plan *p
 	return o, nil
 }
 
-// takenBack holds a snapshot, by the id of what they got of it, that clients of the Server rejected, and restores the output directory.
-// The first snapshot stays, as it does where an Envoy that reads files rejects it.
+// takenBack holds a snapshot, by the id of what they got of it, that clients of the Server rejected, and
+// restores the output directory. The first snapshot stays, as it does where an Envoy that reads files rejects it.
 func (c *Controller) takenBack(ctx context.Context, refused *clients.RefusedError, id string, o Outcome) (Outcome, error) {
 	o.Refusal = &publish.Refusal{Snapshot: o.Snapshot, Time: now(), Step: "clients", Findings: refused.Findings}
 	o.Findings, o.TakenBack, o.Restored = refused.Findings, refused.TakenBack, true

@@ -25,6 +25,8 @@ import (
 type Options struct {
 	// Out is the output directory.
 	Out string
+	// MayBeMissing means that nothing is published where there is no output directory yet. Otherwise that is an error.
+	MayBeMissing bool
 	// Admins are the Envoys to ask. Without any, the status is that of the directory alone.
 	Admins []*envoy.Admin
 	// Registry has the types that may be in the files; nil for those of the API.
@@ -80,6 +82,8 @@ type diskState struct {
 func readDiskState(o Options) (*diskState, error) {
 	out := o.Out
 	switch info, err := os.Stat(out); {
+	case errors.Is(err, fs.ErrNotExist) && o.MayBeMissing:
+		return &diskState{}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("output directory %s: no such directory; render and watch make it", out)
 	case err != nil:

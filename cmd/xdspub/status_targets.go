@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -52,6 +53,9 @@ func targetsStatus(v values, targets []target, o status.Options, format string) 
 	checked, err := checkedFor(ctx, v)
 	if err != nil {
 		return err
+	}
+	if _, err := os.Stat(value(v, "out", v.c.Path)); err == nil { // else the path may be wrong
+		o.MayBeMissing = true
 	}
 	var ended targetsEnded
 	all := targetsReport{InSync: true}

@@ -122,14 +122,12 @@ func (v values) ofTarget(t target) values {
 	return v
 }
 
-// outOf returns the output directory of a target; empty where --out is not given.
+// outOf returns the output directory of a target. Without --out no command writes into it.
 func (v values) outOf(t target) string {
-	switch out := value(v, "out", v.c.Path); {
-	case filepath.IsAbs(t.output):
+	if filepath.IsAbs(t.output) {
 		return t.output
-	default: // without --out nothing is written
-		return filepath.Join(out, t.output)
 	}
+	return filepath.Join(value(v, "out", v.c.Path), t.output)
 }
 
 // checkedTargets returns the targets for which a source tree is judged, none where it has none.
