@@ -48,9 +48,6 @@ func (o *Owned) Add(list List) {
 	o.owners++
 }
 
-// Owners returns how many owners there are, with those who have no finding.
-func (o *Owned) Owners() int { return o.owners }
-
 // List returns the findings.
 func (o *Owned) List() []OwnedBy { return o.list }
 
