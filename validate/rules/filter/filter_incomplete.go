@@ -8,6 +8,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tapv3 "github.com/envoyproxy/go-control-plane/envoy/config/tap/v3"
 	awsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/aws/v3"
+	dynamicmodulesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/dynamic_modules/v3"
 	adaptivev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/adaptive_concurrency/v3"
 	apikeyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/api_key_auth/v3"
 	awslambdav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/aws_lambda/v3"
@@ -16,6 +17,7 @@ import (
 	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	iptaggingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ip_tagging/v3"
+	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
 	ondemandv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/on_demand/v3"
 	connectionlimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/connection_limit/v3"
@@ -25,6 +27,7 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	thriftv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/thrift_proxy/v3"
 	maxmindv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/geoip_providers/maxmind/v3"
+	injectedoauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/injected_credentials/oauth2/v3"
 	mtlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/principals/mtls_authenticated/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -39,23 +42,25 @@ var filterIncomplete = &validate.Rule{
 	Doc: `A required setting of a filter is missing.
 
 The API does not mark these fields as required, but Envoy rejects a filter without them. The
-cache may be missing where it is disabled, token_secret with TLS client authentication.`,
+cache may be missing where it is disabled, the secret of oauth2 with TLS client authentication.`,
 	Checks: []diag.Check{
 		{Name: "adaptive-concurrency", Summary: "adaptive_concurrency has no minimum round-trip time."},
 		{Name: "api-key-source", Summary: "api_key_auth does not say where the key is."},
 		{Name: "aws-credentials", Summary: "A custom chain of AWS credentials has no provider."},
 		{Name: "aws-lambda-function", Summary: "aws_lambda of a route has no function."},
 		{Name: "cache", Summary: "A cache filter has no cache."},
+		{Name: "claim-to-header", Summary: "A claim that jwt_authn copies to a header has no name, or has a name and a path."},
 		{Name: "composite-filters", Summary: "The composite filter has no filters to run."},
 		{Name: "connection-limit", Summary: "connection_limit has no max_connections."},
 		{Name: "dubbo-method", Summary: "A Dubbo route has no method name."},
+		{Name: "dynamic-module", Summary: "A dynamic module has neither a name nor a file."},
 		{Name: "early-data-size", Summary: "tcp_proxy waits for data, and has no max_early_data_bytes."},
 		{Name: "ext-proc-service", Summary: "ext_proc has no service."},
 		{Name: "geoip-database", Summary: "The geoip provider has no database."},
 		{Name: "ip-tags", Summary: "ip_tagging has no tags."},
 		{Name: "mtls-condition", Summary: "An mTLS principal has no condition."},
 		{Name: "mutation", Summary: "A mutation of query parameters neither appends nor removes."},
-		{Name: "oauth2-secret", Summary: "oauth2 has no token_secret."},
+		{Name: "oauth2-secret", Summary: "oauth2 has no secret."},
 		{Name: "on-demand-source", Summary: "On-demand clusters have no source."},
 		{Name: "redis-routes", Summary: "redis_proxy has no routes."},
 		{Name: "tap-match", Summary: "A tap has no match."},
@@ -72,17 +77,24 @@ cache may be missing where it is disabled, token_secret with TLS client authenti
 		"envoy.extensions.filters.http.cache_v2.v3.CacheV2Config",
 		"envoy.extensions.filters.http.composite.v3.ExecuteFilterAction",
 		"envoy.extensions.filters.http.composite.v3.FilterChainConfiguration",
+		"envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
+		"envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilterPerRoute",
 		"envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
 		"envoy.extensions.filters.http.ip_tagging.v3.IPTagging",
+		"envoy.extensions.filters.http.jwt_authn.v3.JwtClaimToHeader",
 		"envoy.extensions.filters.http.oauth2.v3.OAuth2Config",
 		"envoy.extensions.filters.http.on_demand.v3.OnDemandCds",
+		"envoy.extensions.filters.listener.dynamic_modules.v3.DynamicModuleListenerFilter",
 		"envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit",
 		"envoy.extensions.filters.network.dubbo_proxy.v3.RouteMatch",
+		"envoy.extensions.filters.network.dynamic_modules.v3.DynamicModuleNetworkFilter",
 		"envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor",
 		"envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
 		"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
 		"envoy.extensions.filters.network.thrift_proxy.v3.RouteMatch",
 		"envoy.extensions.geoip_providers.maxmind.v3.MaxMindConfig",
+		"envoy.extensions.http.injected_credentials.oauth2.v3.OAuth2.ClientCredentials",
+		"envoy.extensions.load_balancing_policies.dynamic_modules.v3.DynamicModulesLoadBalancerConfig",
 		"envoy.extensions.rbac.principals.mtls_authenticated.v3.Config",
 	},
 	Node: func(p *validate.Pass, n *xds.Node) {
@@ -129,6 +141,13 @@ func missingInHTTPFilter(m proto.Message, missing func(check validate.CheckName,
 	case *iptaggingv3.IPTagging:
 		if len(m.GetIpTags()) == 0 && m.GetIpTagsDatasource() == nil {
 			missing("ip-tags", "", "ip_tagging has no tags", "set ip_tags or ip_tags_datasource")
+		}
+	case *jwtv3.JwtClaimToHeader:
+		switch named := m.GetClaimName() != ""; {
+		case named && len(m.GetClaimPath()) > 0:
+			missing("claim-to-header", "claim_path", "the claim has both claim_name and claim_path", "keep one of them")
+		case !named && len(m.GetClaimPath()) == 0:
+			missing("claim-to-header", "", "the header has no claim", "set claim_name or claim_path")
 		}
 	case *oauth2v3.OAuth2Config:
 		if c := m.GetCredentials(); c != nil && c.GetTokenSecret() == nil && m.GetAuthType() != oauth2v3.OAuth2Config_TLS_CLIENT_AUTH {
@@ -187,6 +206,16 @@ func missingInExtension(m proto.Message, missing func(check validate.CheckName, 
 	case *awsv3.AwsCredentialProvider:
 		if m.GetCustomCredentialProviderChain() && !providesCredentials(m) {
 			missing("aws-credentials", "", "custom_credential_provider_chain has no provider", "set one of the providers")
+		}
+	case interface {
+		GetDynamicModuleConfig() *dynamicmodulesv3.DynamicModuleConfig
+	}:
+		if c := m.GetDynamicModuleConfig(); c.GetName() == "" && c.GetModule() == nil {
+			missing("dynamic-module", "dynamic_module_config", "the dynamic module has neither a name nor a file", "set name or module in dynamic_module_config")
+		}
+	case *injectedoauth2v3.OAuth2_ClientCredentials:
+		if m.GetClientSecret() == nil && m.GetAuthType() != injectedoauth2v3.OAuth2_TLS_CLIENT_AUTH {
+			missing("oauth2-secret", "", fmt.Sprintf("auth_type %s needs client_secret", m.GetAuthType()), "set client_secret")
 		}
 	case *adaptivev3.GradientControllerConfig_MinimumRTTCalculationParams:
 		if m.GetInterval() == nil && m.GetFixedValue().AsDuration() < time.Millisecond {
