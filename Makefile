@@ -20,7 +20,7 @@ demo: ## see it work: watch and a real Envoy on examples/quickstart
 test: ## run everything: checks and all tests, with a real Envoy
 	@scripts/test
 
-check: ## what to run before a commit: formatting, vet on three systems, staticcheck, fast tests
+check: ## what to run before a commit: formatting, vet, types on three systems, staticcheck, fast tests
 	@scripts/check && go test -short ./...
 
 deadcode: ## look for functions that the program does not reach
