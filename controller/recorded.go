@@ -71,8 +71,8 @@ func withRetired(s, recorded *xds.Snapshot) *xds.Snapshot {
 	return xds.NewSnapshot(all)
 }
 
-// restore has the Server serve s, which is what was recorded, or follows from that, so that what comes next is a change of it: what
-// that no longer has stays until its trim, and a listener may take an address of another one.
+// restore has the Server serve s, which is what was recorded, or follows from that. What comes next is then a
+// change of it: what that no longer has stays until its trim, and a listener may take an address of another one.
 func (c *Controller) restore(ctx context.Context, recorded, s *xds.Snapshot) error {
 	if err := c.options.Server.Restore(ctx, s); err != nil {
 		return err

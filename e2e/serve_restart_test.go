@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,30 +15,17 @@ import (
 // is valid again, it gets that.
 func TestServeInvalidAtStart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	source, socket, port := filepath.Join(dir, "src"), filepath.Join(dir, "s"), envoytest.FreePort(t)
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.MkdirAll(source, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		envoytest.Publish(t, filepath.Join(source, name), text)
-	}
+	port := envoytest.FreePort(t)
 	routes := `{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: main, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 200, body: {inline_string: %s}}}]}]}`
-	write("listener.yaml", fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: in, address: {socket_address: {address: 127.0.0.1, port_value: %d}}, filter_chains: [{filters: [{name: http, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: in, rds: {route_config_name: main, config_source: {ads: {}}}, http_filters: [{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]}}]}]}`, port))
-	write("routes.yaml", fmt.Sprintf(routes, "one"))
-	serve := func() *process {
-		return start(t, watcher, "serve", "--grpc", "unix:"+socket, "--out", filepath.Join(dir, "out"), "--drain-time", "1s", source)
-	}
-	first := serve()
-	first.WaitLog(t, "event=published ")
-	first.Signal(t, syscall.SIGTERM)
-	first.Wait(t)
+	s := serveTree(t, map[string]string{"listener.yaml": listener("in", port, rds("main")), "routes.yaml": fmt.Sprintf(routes, "one")})
+	flags := append(s.intoOut(), "--drain-time", "1s")
+	s.start(t, flags...)
+	s.end(t)
 
-	write("bad.yaml", "name: [")
-	second := serve()
-	second.WaitLog(t, "event=serving-published ")
-	startByADS(t, "DELTA_GRPC", socket)
+	s.write(t, "bad.yaml", "name: [")
+	s.begin(t, flags...)
+	s.server.WaitLog(t, "event=serving-published ")
+	startByADS(t, "DELTA_GRPC", s.socket)
 	answers := func(want string) {
 		t.Helper()
 		envoytest.Eventually(t, patience, "Envoy answers "+want, func() (bool, string) {
@@ -48,8 +34,8 @@ func TestServeInvalidAtStart(t *testing.T) {
 		})
 	}
 	answers("one")
-	write("routes.yaml", fmt.Sprintf(routes, "two"))
-	write("bad.yaml", `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: good}`)
+	s.write(t, "routes.yaml", fmt.Sprintf(routes, "two"))
+	s.write(t, "bad.yaml", `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: good}`)
 	answers("two")
 }
 
@@ -57,34 +43,36 @@ func TestServeInvalidAtStart(t *testing.T) {
 // that starts with an invalid source tree does not send them to the others: all keep what they have.
 func TestServeVariantsInvalidAtStart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	source := filepath.Join(dir, "src")
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.MkdirAll(source, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		envoytest.Publish(t, filepath.Join(source, name), text)
-	}
-	write("prod.yaml", `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: shop, type: STATIC, connect_timeout: 1s}`)
-	write("others.yaml", `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: shop, type: STATIC, connect_timeout: 2s}`)
-	write("xdspub.yaml", "when: [{files: prod.yaml, params: {env: prod}}, {files: others.yaml, params: {env: {not: prod}}}]")
-	serve := func() *process {
-		return start(t, watcher, "serve", "--grpc", "unix:"+filepath.Join(dir, "s"), "--out", filepath.Join(dir, "out"), "--drain-time", "1s", source)
-	}
-	first := serve()
-	first.WaitLog(t, "event=published ")
-	first.Signal(t, syscall.SIGTERM)
-	first.Wait(t)
+	s := serveTree(t, map[string]string{
+		"prod.yaml":   `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: shop, type: STATIC, connect_timeout: 1s}`,
+		"others.yaml": `{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: shop, type: STATIC, connect_timeout: 2s}`,
+		"xdspub.yaml": "when: [{files: prod.yaml, params: {env: prod}}, {files: others.yaml, params: {env: {not: prod}}}]",
+	})
+	flags := append(s.intoOut(), "--drain-time", "1s")
+	s.start(t, flags...)
+	s.end(t)
 
-	write("bad.yaml", "name: [")
-	second := serve()
-	second.WaitLog(t, "event=source-invalid ")
-	write("bad.yaml", `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: good}`)
-	second.WaitLog(t, "event=published ")
-	if log := second.Log(); strings.Contains(log, "event=serving-published ") {
+	s.write(t, "bad.yaml", "name: [")
+	s.begin(t, flags...)
+	s.server.WaitLog(t, "event=source-invalid ")
+	s.write(t, "bad.yaml", `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: good}`)
+	s.server.WaitLog(t, "event=published ")
+	if log := s.server.Log(); strings.Contains(log, "event=serving-published ") {
 		t.Errorf("the clients got what is in the output directory:\n%s", log)
 	}
+}
+
+// intoOut returns the flags for a server on the socket that also publishes into an output directory.
+func (s *servedTree) intoOut() []string {
+	s.out = filepath.Join(filepath.Dir(s.src), "out")
+	return []string{"--grpc", "unix:" + s.socket, "--out", s.out}
+}
+
+// end ends the server as an operator does.
+func (s *servedTree) end(t *testing.T) {
+	t.Helper()
+	s.server.Signal(t, syscall.SIGTERM)
+	s.server.Wait(t)
 }
 
 // startByADS starts an Envoy that gets all by the aggregated service on a socket.
@@ -116,8 +104,7 @@ func TestServeRestart(t *testing.T) {
 			t.Parallel()
 			blue, green, port := envoytest.NewUpstream(t, "blue").Port(), envoytest.NewUpstream(t, "green").Port(), envoytest.FreePort(t)
 			s := serveTree(t, map[string]string{"in.yaml": listener("in", port, rds("main")), "one.yaml": documents(edsCluster("blue"), endpoints("blue", blue), routes("main", "blue"))})
-			s.out = filepath.Join(filepath.Dir(s.src), "out")
-			flags := []string{"--grpc", "unix:" + s.socket, "--out", s.out}
+			flags := s.intoOut()
 			s.start(t, flags...)
 			envoy := startByADS(t, api, s.socket)
 			ofMain := request{port: port}

@@ -1,7 +1,6 @@
 package envoyapi_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,12 +146,8 @@ func (m matcherTrial) listener(t *testing.T) (l map[string]any) {
 	if m.verb == "tree" {
 		matcher = `{matcher_tree: {input: {name: i, typed_config: ` + input + `}, custom_match: {name: c, typed_config: ` + bare(m.name) + `}}}`
 	}
-	text, err := yaml.YAMLToJSON([]byte(strings.Replace(place.listener, "MATCHER", matcher, 1)))
-	if err != nil {
+	if err := yaml.Unmarshal([]byte(strings.Replace(place.listener, "MATCHER", matcher, 1)), &l); err != nil {
 		t.Fatalf("%v\n%s", err, place.listener)
-	}
-	if err := json.Unmarshal(text, &l); err != nil {
-		t.Fatal(err)
 	}
 	return l
 }

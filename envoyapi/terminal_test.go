@@ -1,7 +1,6 @@
 package envoyapi_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -51,11 +50,7 @@ func (f filterPlace) listener(t *testing.T) (l map[string]any) {
 	if !f.last {
 		chain += ", " + end
 	}
-	data, err := yaml.YAMLToJSON([]byte(strings.Replace(text, "CHAIN", chain, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &l); err != nil {
+	if err := yaml.Unmarshal([]byte(strings.Replace(text, "CHAIN", chain, 1)), &l); err != nil {
 		t.Fatal(err)
 	}
 	return l
