@@ -193,6 +193,13 @@ func (r *Result) Keep(list diag.List) {
 	r.add(list)
 }
 
+// KeepNew replaces the findings by those that a baseline does not list, in their order, and counts the
+// findings that it leaves out.
+func (r *Result) KeepNew(list diag.List) {
+	r.Summary.Baseline.Add(r.Diagnostics, list)
+	r.Keep(list)
+}
+
 // Only leaves out the findings that do not concern somebody, and counts them as hidden.
 func (r *Result) Only(concerns func(diag.Diagnostic) bool) {
 	few := r.Diagnostics[:0:0]
@@ -201,8 +208,7 @@ func (r *Result) Only(concerns func(diag.Diagnostic) bool) {
 			few = append(few, d)
 		}
 	}
-	r.Summary.Hidden.Errors += r.Diagnostics.Count(diag.Error) - few.Count(diag.Error)
-	r.Summary.Hidden.Warnings += r.Diagnostics.Count(diag.Warning) - few.Count(diag.Warning)
+	r.Summary.Hidden.Add(r.Diagnostics, few)
 	r.Keep(few)
 }
 
@@ -265,8 +271,8 @@ func (r *Result) Merge(other *Result) {
 		r.Timings.Load += other.Timings.Load
 		r.Timings.Rules.Add(&other.Timings.Rules)
 	}
-	r.Summary.Hidden.Errors += other.Summary.Hidden.Errors
-	r.Summary.Hidden.Warnings += other.Summary.Hidden.Warnings
+	r.Summary.Hidden.AddCounts(other.Summary.Hidden)
+	r.Summary.Baseline.AddCounts(other.Summary.Baseline)
 	r.Summary.Files += other.Summary.Files
 	r.Summary.Resources += other.Summary.Resources
 	r.add(other.Diagnostics) // its own Overrides were applied

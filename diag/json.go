@@ -13,14 +13,28 @@ type Summary struct {
 	Warnings  int `json:"warnings"`
 	Files     int `json:"files"`
 	Resources int `json:"resources"`
-	// Hidden counts findings that nobody asked for.
+	// Hidden counts findings outside the paths or the change that the caller named.
 	Hidden Hidden `json:"hidden,omitzero"`
+	// Baseline counts findings that a baseline lists.
+	Baseline Hidden `json:"baseline,omitzero"`
 }
 
 // Hidden counts findings that are not shown, by severity.
 type Hidden struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
+}
+
+// Add adds the findings that all has and shown lacks.
+func (h *Hidden) Add(all, shown List) {
+	h.Errors += all.Count(Error) - shown.Count(Error)
+	h.Warnings += all.Count(Warning) - shown.Count(Warning)
+}
+
+// AddCounts adds the counts of another Hidden.
+func (h *Hidden) AddCounts(other Hidden) {
+	h.Errors += other.Errors
+	h.Warnings += other.Warnings
 }
 
 // String returns the count in a few words: 1 error, 2 warnings.

@@ -49,9 +49,9 @@ func (k *known) leaveOut(checked *check.Result) {
 	switch {
 	case k.write != "":
 		k.lists = append(k.lists, checked.Diagnostics)
-		checked.Keep(nil)
+		checked.KeepNew(nil)
 	case k.read != nil:
-		checked.Keep(k.read.Left(checked.Diagnostics, k.root))
+		checked.KeepNew(k.read.Left(checked.Diagnostics, k.root))
 	}
 }
 

@@ -53,11 +53,20 @@ func literal(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"
 func appHelp(app *cli.App) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage: %s COMMAND [options] …\n\nCommands:\n", sentence(app.Usage), app.Name)
-	for _, c := range app.Commands {
-		fmt.Fprintf(&b, "  %-12s%s\n", c.Name, c.Usage)
-	}
+	writeCommands(&b, app.Commands)
 	fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(app.Description))
 	return b.String()
+}
+
+// writeCommands writes a line for each command: its name, and its usage in a column of its own.
+func writeCommands(b *strings.Builder, commands []*cli.Command) {
+	width := 0
+	for _, c := range commands {
+		width = max(width, len(c.Name))
+	}
+	for _, c := range commands {
+		fmt.Fprintf(b, "  %-*s  %s\n", width, c.Name, c.Usage)
+	}
 }
 
 // commandHelp returns the help of a command: what it does, examples, its flags by groups.
@@ -69,9 +78,7 @@ func commandHelp(name string, c *cli.Command) string {
 	}
 	if len(c.Subcommands) > 0 {
 		b.WriteString("\nCommands:\n")
-		for _, sub := range c.Subcommands {
-			fmt.Fprintf(&b, "  %-12s%s\n", sub.Name, sub.Usage)
-		}
+		writeCommands(&b, c.Subcommands)
 	}
 	for _, group := range groups {
 		writeFlags(&b, group, c.Flags)

@@ -114,6 +114,9 @@ func importFrom(c *cli.Context, name string) (*importer.Imported, os.FileMode, e
 	if errors.Is(err, context.Canceled) {
 		return nil, 0, errors.New("ended by a signal: nothing is written")
 	}
+	if _, late := errors.AsType[*envoy.TimeoutError](err); late {
+		return nil, 0, fmt.Errorf("%w: nothing is written. Save the dump by curl %q, and import that file", err, name+"/config_dump?include_eds")
+	}
 	if err != nil {
 		return nil, 0, err
 	}

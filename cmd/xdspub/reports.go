@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -195,7 +196,25 @@ func writeWhole(name string, data []byte) error {
 			return err
 		}
 	}
-	return os.WriteFile(file, data, 0o666)
+	return writeThrough(file, info.Mode(), data)
+}
+
+// writeThrough writes data to an existing file without replacing the file. A named pipe without a
+// reader is an error: opening the pipe would wait for a reader for ever.
+func writeThrough(file string, mode fs.FileMode, data []byte) error {
+	flags := os.O_WRONLY | os.O_TRUNC
+	if mode&fs.ModeNamedPipe != 0 {
+		flags |= syscall.O_NONBLOCK
+	}
+	f, err := os.OpenFile(file, flags, 0)
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("%s is a named pipe that nobody reads: start its reader first", file)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
 }
 
 // createWhole makes a file.

@@ -101,5 +101,8 @@ func writeSummary(w io.Writer, s diag.Summary) error {
 	if err == nil && s.Hidden != (diag.Hidden{}) {
 		_, err = fmt.Fprintf(w, "not shown: %s elsewhere in the tree\n", s.Hidden)
 	}
+	if err == nil && s.Baseline != (diag.Hidden{}) {
+		_, err = fmt.Fprintf(w, "not shown: %s in the baseline\n", s.Baseline)
+	}
 	return err
 }
