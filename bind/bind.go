@@ -18,7 +18,6 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"xdspub/xds"
@@ -226,7 +225,7 @@ func isForScopes(sub xds.Subscription) bool {
 // the same, it is the same one.
 func (p *pass) bindAgain(r *xds.Resource, was *bound) *bound {
 	out := p.bind(r)
-	if was != nil && was.resource.Same(out.resource) && was.resource.For.Equal(out.resource.For) {
+	if was != nil && was.resource.Same(out.resource) && was.resource.ForSame(out.resource) {
 		out.resource = was.resource
 	}
 	return out
@@ -237,8 +236,8 @@ func (p *pass) bind(r *xds.Resource) *bound {
 	out := &bound{resource: r, dependencies: p.dependencies(nil, r), scopes: p.inlinesScope(r)}
 	needed := out.scopes || slices.ContainsFunc(r.Facts().Subscriptions, p.snapshot.Serves)
 	if needed {
-		if changed := r.With(proto.Clone(r.Message())); changed.Edit(p.edit) {
-			out.resource = changed
+		if composed, changed := r.Compose(p.edit); changed {
+			out.resource = composed
 		}
 	}
 	return out
@@ -305,15 +304,15 @@ func (p *pass) answers(k xds.Key) []*xds.Resource {
 	return nil
 }
 
-// edit binds one message and reports whether it changed.
-func (p *pass) edit(n *xds.Node) bool {
+// edit binds one message of the resource that c composes, and reports whether it changed.
+func (p *pass) edit(c *xds.Composer, n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *routev3.RouteConfiguration:
-		return p.inline.VirtualHosts && p.inlineHosts(m)
+		return p.inlineHosts(c, m)
 	case *routev3.ScopedRouteConfiguration:
-		return p.inlinesScopes() && p.inlineScopeRoutes(m)
+		return p.inlinesScopes() && p.inlineScopeRoutes(c, m)
 	case *hcmv3.HttpConnectionManager:
-		return p.inline.Routes && p.inlineRoutes(m)
+		return p.inline.Routes && p.inlineRoutes(c, m)
 	}
 	sub, ok := n.Subscription()
 	if !ok || !p.snapshot.Serves(sub) {
@@ -324,7 +323,7 @@ func (p *pass) edit(n *xds.Node) bool {
 		if assignment := p.snapshot.Lookup(xds.Endpoints, sub.Name); assignment != nil && p.inlined[sub.Name] > 0 {
 			m.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 			m.EdsClusterConfig = nil
-			m.LoadAssignment = proto.CloneOf(assignment.Message().(*endpointv3.ClusterLoadAssignment))
+			m.LoadAssignment = c.Take(assignment).(*endpointv3.ClusterLoadAssignment)
 			return true
 		}
 	case *hcmv3.ScopedRoutes:
@@ -341,56 +340,57 @@ func (p *pass) edit(n *xds.Node) bool {
 	return true
 }
 
+// inlinesHosts reports whether a route configuration gets its virtual hosts of VHDS.
+func (p *pass) inlinesHosts(m *routev3.RouteConfiguration) bool {
+	return p.inline.VirtualHosts && xds.FromSnapshot(m.GetVhds().GetConfigSource())
+}
+
 // inlineHosts puts the virtual hosts of VHDS, named "<route configuration>/<host>",
 // into their route configuration. Clusters stay unvalidated, as they are for VHDS;
 // inlining alone would turn that on for inline routes.
-func (p *pass) inlineHosts(m *routev3.RouteConfiguration) bool {
-	if !xds.FromSnapshot(m.GetVhds().GetConfigSource()) {
+func (p *pass) inlineHosts(c *xds.Composer, m *routev3.RouteConfiguration) bool {
+	if !p.inlinesHosts(m) {
 		return false
 	}
 	m.Vhds = nil
 	for _, host := range p.hosts[m.GetName()] {
-		m.VirtualHosts = append(m.VirtualHosts, proto.CloneOf(host.Message().(*routev3.VirtualHost)))
+		m.VirtualHosts = append(m.VirtualHosts, c.Take(host).(*routev3.VirtualHost))
 	}
 	leaveClusters(m)
 	return true
 }
 
 // inlineScopeRoutes puts a scope's route configuration into the scope.
-func (p *pass) inlineScopeRoutes(m *routev3.ScopedRouteConfiguration) bool {
-	routes := p.routes(m.GetRouteConfigurationName())
-	if routes == nil {
+func (p *pass) inlineScopeRoutes(c *xds.Composer, m *routev3.ScopedRouteConfiguration) bool {
+	r := p.snapshot.Lookup(xds.RouteConfiguration, m.GetRouteConfigurationName())
+	if r == nil {
 		return false
 	}
-	m.RouteConfiguration, m.RouteConfigurationName = routes, ""
+	m.RouteConfiguration, m.RouteConfigurationName = p.routes(c, r), ""
 	return true
 }
 
 // inlineRoutes puts the route configuration that a connection manager asks this
 // snapshot for into it.
-func (p *pass) inlineRoutes(m *hcmv3.HttpConnectionManager) bool {
+func (p *pass) inlineRoutes(c *xds.Composer, m *hcmv3.HttpConnectionManager) bool {
 	if !xds.FromSnapshot(m.GetRds().GetConfigSource()) {
 		return false
 	}
-	routes := p.routes(m.GetRds().GetRouteConfigName())
-	if routes == nil || routes.GetVhds() != nil { // Envoy has no VHDS for routes in a listener
+	r := p.snapshot.Lookup(xds.RouteConfiguration, m.GetRds().GetRouteConfigName())
+	if r == nil {
 		return false
 	}
-	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes}
+	if routes := r.Message().(*routev3.RouteConfiguration); routes.GetVhds() != nil && !p.inlinesHosts(routes) {
+		return false // Envoy has no VHDS for routes in a listener
+	}
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: p.routes(c, r)}
 	return true
 }
 
-// routes returns a route configuration as it goes into another resource, or nil where there
-// is none.
-func (p *pass) routes(name string) *routev3.RouteConfiguration {
-	r := p.snapshot.Lookup(xds.RouteConfiguration, name)
-	if r == nil {
-		return nil
-	}
-	m := proto.CloneOf(r.Message().(*routev3.RouteConfiguration))
-	if p.inline.VirtualHosts {
-		p.inlineHosts(m)
-	}
+// routes returns a route configuration as it goes into another resource.
+func (p *pass) routes(c *xds.Composer, r *xds.Resource) *routev3.RouteConfiguration {
+	m := c.Take(r).(*routev3.RouteConfiguration)
+	p.inlineHosts(c, m)
 	leaveClusters(m)
 	return m
 }

@@ -79,7 +79,7 @@ func (b *Binder) reachedBy(changes []xds.Edited) (reached []*xds.Resource) {
 	for _, e := range changes {
 		key := e.Key()
 		switch {
-		case e.Same(), key.Type == xds.Secret && e.Was != nil && e.Is != nil:
+		case e.Same() && e.Was.ForSame(e.Is), key.Type == xds.Secret && e.Was != nil && e.Is != nil:
 			continue
 		case key.Type == xds.VirtualHost:
 			key.Name = xds.RoutesOfHost(key.Name)
@@ -106,7 +106,7 @@ func (b *Binder) edit(e xds.Edited) (is xds.Edited) {
 		return is
 	}
 	out := was
-	if was == nil || !e.Same() || !e.Was.For.Equal(e.Is.For) || !was.holdsFor(p, e.Is) {
+	if was == nil || !e.Same() || !e.Was.ForSame(e.Is) || !was.holdsFor(p, e.Is) {
 		out = p.bindAgain(e.Is, was)
 	}
 	b.remember(e.Is, out)

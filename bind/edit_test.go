@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"xdspub/bind"
@@ -36,7 +37,8 @@ var contents = func() (list [][]string) {
 				fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%d, policy: {overprovisioning_factor: 150}}`, n),
 			},
 			[]string{routes + "}", routes + ", vhds: {config_source: {ads: {}}}}", routes + ", ignore_port_in_host_matching: true, vhds: {config_source: {ads: {}}}}"},
-			[]string{fmt.Sprintf(host, 0, "a"), fmt.Sprintf(host, 0, "b")}, []string{fmt.Sprintf(host, 1, "c"), fmt.Sprintf(host, 1, "d")},
+			[]string{fmt.Sprintf(host, 0, "a"), fmt.Sprintf(host, 0, "b"), strings.Replace(fmt.Sprintf(host, 0, "a"), fmt.Sprintf("name: r%d/h0", n), fmt.Sprintf("resource_name: {name: r%d/h0, dynamic_parameter_constraints: {constraint: {key: env, value: prod}}}", n), 1)},
+			[]string{fmt.Sprintf(host, 1, "c"), fmt.Sprintf(host, 1, "d")},
 			[]string{fmt.Sprintf(scope, n, n), fmt.Sprintf(scope, (n+1)%3, n), fmt.Sprintf(scope, n, n+3)},
 			[]string{
 				fmt.Sprintf(in, n, fmt.Sprintf("rds: {route_config_name: r%d, config_source: {ads: {}}}", n)), fmt.Sprintf(in, n, "route_config: {name: r0, vhds: {config_source: {ads: {}}}}"),
@@ -98,7 +100,7 @@ func compare(t *testing.T, history string, want, got *xds.Snapshot) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, fmt.Sprintf("%s %q", r.Key, data))
+			list = append(list, fmt.Sprintf("%s %q for %v, secrets for %v", r.Key, data, r.For, r.SecretFor()))
 		}
 		return list
 	}

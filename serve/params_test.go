@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -153,6 +154,93 @@ func TestSecretVariants(t *testing.T) {
 	}
 	if log := s.log.String(); strings.Contains(log, "the-secret") {
 		t.Error(log)
+	}
+}
+
+// TestSecretHost: a secret in a virtual host for some clients (VHDS) is for these alone, by whichever way the
+// virtual host comes, be it in a route configuration that is for all. After an edit that changes nothing
+// but for whom the virtual host is, the secret is for the others.
+func TestSecretHost(t *testing.T) {
+	s := runSecured(t, func(o *serve.Options) {
+		env, err := admit.ParseParamRule("env=prod=spiffe://test/edge-1")
+		byMetadata, errMetadata := admit.ParseNodeParameter("zone=metadata.zone")
+		if err := errors.Join(err, errMetadata); err != nil {
+			t.Fatal(err)
+		}
+		o.Security.Params, o.NodeParameters = []admit.ParamRule{env}, []admit.NodeParameter{byMetadata}
+	})
+	publish := func(of string) {
+		s.publish("[" + strings.Join([]string{
+			`{"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: r, vhds: {config_source: {ads: {}}}}`,
+			variant(t, "r/h", of, `{"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: h, domains: [h], typed_per_filter_config: {auth: {"@type": type.googleapis.com/envoy.extensions.filters.http.basic_auth.v3.BasicAuthPerRoute, users: {inline_string: the-secret}}}}`),
+		}, ", ") + "]")
+	}
+	node := &corev3.Node{Id: "edge-1", Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"zone": structpb.NewStringValue("1")}}}
+	conn := dial(t, s.tcp, s.config(t, s.ca, "spiffe://test/edge-1"))
+	shown := func(body fmt.Stringer, err error) string {
+		return fmt.Sprintf("%v %v", status.Code(err), err == nil && strings.Contains(body.String(), "the-secret"))
+	}
+	ways := map[string]func(p params.Parameters) string{
+		"state of the world": func(p params.Parameters) string {
+			stream, q := open(t, conn), &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: xds.RouteConfiguration.URL(), ResourceNames: []string{"r"}}
+			if p != nil {
+				q.ResourceNames, q.ResourceLocators = nil, []*discoveryv3.ResourceLocator{{Name: "r", DynamicParameters: p}}
+			}
+			_ = stream.Send(q)
+			r, err := stream.Recv()
+			return shown(r, err)
+		},
+		"incremental": func(p params.Parameters) string {
+			stream, q := openDelta(t, conn), &discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: xds.VirtualHost.URL(), ResourceNamesSubscribe: []string{"r/h"}}
+			if p != nil {
+				q.ResourceNamesSubscribe, q.ResourceLocatorsSubscribe = nil, []*discoveryv3.ResourceLocator{{Name: "r/h", DynamicParameters: p}}
+			}
+			_ = stream.Send(q)
+			r, err := stream.Recv()
+			return shown(r, err)
+		},
+	}
+	byREST := func() string {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.config(t, s.ca, "spiffe://test/edge-1")}}
+		defer client.CloseIdleConnections()
+		r, err := client.Post("https://"+s.web+"/v3/discovery:routes", "application/json", strings.NewReader(`{"node": {"id": "edge-1", "metadata": {"zone": "1"}}, "resource_names": ["r"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		return fmt.Sprint(r.StatusCode, " ", strings.Contains(string(body), "the-secret"), " ", err)
+	}
+	const sent, hidden, refused = "OK true", "OK false", "PermissionDenied false"
+	for _, c := range []struct {
+		of                  string
+		byNode, prod, other string
+		rest                string
+	}{
+		{"zone=1", refused, hidden, hidden, "403 false <nil>"},
+		{"!env,!zone", hidden, hidden, sent, "200 false <nil>"},
+		{"env=prod,!zone", hidden, sent, hidden, "200 false <nil>"},
+		{"zone", refused, hidden, hidden, "403 false <nil>"},
+		{"zone=2", hidden, hidden, hidden, "200 false <nil>"},
+	} {
+		publish(c.of)
+		if _, _, err := s.Trim(t.Context(), time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if is := byREST(); is != c.rest {
+			t.Errorf("%s by REST: %s, want %s", c.of, is, c.rest)
+		}
+		for way, ask := range ways {
+			for of, want := range map[*params.Parameters]string{nil: c.byNode, {"env": "prod"}: c.prod, {}: c.other} {
+				var p params.Parameters
+				if of != nil {
+					p = *of
+				}
+				if is := ask(p); is != want {
+					t.Errorf("%s by %s with %v: %s, want %s", c.of, way, p, is, want)
+				}
+			}
+		}
 	}
 }
 

@@ -59,14 +59,15 @@ type Resource struct {
 	// Registry has the types that its Anys may hold; nil for those of the API.
 	Registry *Registry
 	// For says which clients the resource is for: one of several variants of its Key. Mostly it is
-	// for all.
+	// for all. A composed resource is for the clients that all its parts are for (Compose).
 	For params.Constraints
 	// Packed means that all payloads in the message are in the form of Marshal, as protojson
 	// packs them.
 	Packed bool
 
-	holder holder
-	brief  atomic.Uint32 // once it is unloaded: a brief
+	secrets *params.Constraints // of a composed resource: those of SecretFor
+	holder  holder
+	brief   atomic.Uint32 // once it is unloaded: a brief
 	// nil until somebody asks.
 	canonical atomic.Pointer[[]byte]
 	digest    atomic.Pointer[digest]
@@ -112,13 +113,13 @@ func ResourceOf(k Key, m proto.Message) *Resource {
 func (r *Resource) With(m proto.Message) *Resource {
 	with := ResourceOf(r.Key, m)
 	with.Origin, with.Meta, with.Lost, with.Unset = r.Origin, r.Meta, r.Lost, r.Unset
-	with.DeliveredBy, with.Registry, with.For = r.DeliveredBy, r.Registry, r.For
+	with.DeliveredBy, with.Registry, with.For, with.secrets = r.DeliveredBy, r.Registry, r.For, r.secrets
 	return with
 }
 
 // Renamed returns a copy of the resource under another name; its message keeps its own.
 func (r *Resource) Renamed(name string) *Resource {
-	is := &Resource{Key: Key{r.Type, name}, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, Unset: r.Unset, DeliveredBy: r.DeliveredBy, Registry: r.Registry, For: r.For, Packed: r.Packed}
+	is := &Resource{Key: Key{r.Type, name}, Origin: r.Origin, Meta: r.Meta, Lost: r.Lost, Unset: r.Unset, DeliveredBy: r.DeliveredBy, Registry: r.Registry, For: r.For, secrets: r.secrets, Packed: r.Packed}
 	is.brief.Store(r.brief.Load())
 	is.canonical.Store(r.canonical.Load())
 	if held := r.holder.held.Load(); held != nil {

@@ -165,15 +165,20 @@ func (j *Judge) allowsParam(c Client, key, value string) bool {
 	})
 }
 
-// SecretOf judges whether the client may be sent a resource that holds a secret, by sets of its parameters
-// that the resource is for: whoever says env=prod must not get the keys of production for that. A
-// parameter that it has must be allowed by its certificate, or be its node id, where that is. It may be called
-// from any goroutine.
+// SecretOf judges whether the client may be sent a resource that holds a secret, by the sets of its parameters:
+// whoever says env=prod must not get the keys of production for that. The resource must be for one of
+// the sets. Each parameter in such a set that the secret is constrained by (xds.Resource.SecretFor) must be
+// allowed by the certificate of the client, or be its node id, which the certificate allows. SecretOf may be
+// called from any goroutine.
 func (s *Stream) SecretOf(r *xds.Resource, sets []params.Parameters) error {
-	if err := s.Secret(); err != nil || s.client.Local {
+	if err := s.Secret(); err != nil || s.client.Local || r.For.None() {
 		return err
 	}
-	for _, key := range r.For.Keys() {
+	sets = slices.DeleteFunc(slices.Clone(sets), func(p params.Parameters) bool { return !r.For.Matches(p) })
+	if len(sets) == 0 {
+		return s.refuse(codes.PermissionDenied, "a %s with a secret is for other clients", r.Type.Noun)
+	}
+	for _, key := range r.SecretFor().Keys() {
 		has := func(p params.Parameters) bool { _, ok := p[key]; return ok }
 		if slices.ContainsFunc(sets, has) && !s.judge.rules(key) && !s.byID(key) {
 			return s.refuse(codes.PermissionDenied, "a %s with a secret is for some clients only, and no certificate shows that the dynamic parameter %.100q of this one is true: see --allow-param", r.Type.Noun, key)

@@ -236,7 +236,7 @@ func edits(old, s *xds.Snapshot) []xds.Edited {
 		list = append(list, xds.Edited{Is: r})
 	}
 	for _, r := range s.All() { // of the same content, for other clients
-		if was := old.Lookup(r.Type, r.Name); was != nil && !was.For.Equal(r.For) && was.Same(r) {
+		if was := old.Lookup(r.Type, r.Name); was != nil && !was.ForSame(r) && was.Same(r) {
 			list = append(list, xds.Edited{Was: was, Is: r})
 		}
 	}

@@ -63,20 +63,17 @@ type Stream struct {
 	began time.Time
 	gone  bool
 	wait  *wait // for the answer of the client; nil where nobody waits
-	// maySecret reports whether the client may have a resource that holds a secret by some of its sets of
-	// parameters, and ends the stream where it may not; nil lets it have all.
+	// maySecret reports whether the client may have a resource that holds a secret, by its sets of parameters,
+	// and ends the stream if it may not; nil lets it have all.
 	maySecret func(*xds.Resource, []params.Parameters) bool
-	// private means that it may have those that are for all clients.
-	private bool
 }
 
-// Secrets has may asked before the client is sent a resource that holds a secret, with those sets of its
-// dynamic parameters that the resource is for. Where it may not be, no more is sent, and may ends the stream.
-// A private client may have those that are for all clients.
-func (s *Stream) Secrets(private bool, may func(*xds.Resource, []params.Parameters) bool) {
+// Secrets has may called before the client is sent a resource that holds a secret, with the sets of its
+// dynamic parameters. If may returns false, no more is sent; may ends the stream.
+func (s *Stream) Secrets(may func(*xds.Resource, []params.Parameters) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.private, s.maySecret = private, may
+	s.maySecret = may
 }
 
 // mayHave reports whether the client may have all resources of a response.
@@ -85,16 +82,7 @@ func (s *Stream) mayHave(r *response) bool {
 		return true
 	}
 	for _, e := range r.resources {
-		if e.Resource == nil || s.private && e.For.None() || !e.HoldsSecret() {
-			continue
-		}
-		var sets []params.Parameters
-		for _, p := range s.sets {
-			if e.For.Matches(p) {
-				sets = append(sets, p)
-			}
-		}
-		if !s.maySecret(e.Resource, sets) {
+		if e.Resource != nil && e.HoldsSecret() && !s.maySecret(e.Resource, s.sets) {
 			return false
 		}
 	}

@@ -30,11 +30,12 @@ func (c *content) next(s *xds.Snapshot) *content {
 	}
 	n.texts.follow(s)
 	for _, t := range types {
+		// For whom they are may be another thing, with the same content.
+		n.secret[t] = sync.OnceValue(func() []*xds.Resource { return withSecret(n.Of(t)) })
 		if c != nil && c.Version(t) == s.Version(t) {
-			n.whole[t], n.secret[t] = c.whole[t], c.secret[t]
+			n.whole[t] = c.whole[t]
 			continue
 		}
-		n.secret[t] = sync.OnceValue(func() []*xds.Resource { return withSecret(n.Of(t)) })
 		n.whole[t] = sync.OnceValues(func() ([]byte, error) { return n.response(t, n.Version(t), n.Of(t)) })
 	}
 	return n
