@@ -71,6 +71,41 @@ type Resource struct {
 	// nil until somebody asks.
 	canonical atomic.Pointer[[]byte]
 	digest    atomic.Pointer[digest]
+	kept      atomic.Pointer[kept]
+}
+
+// kept is a list of what a resource keeps.
+type kept struct {
+	key, value any
+	next       *kept
+}
+
+// Kept returns the value that the resource keeps under a key. If there is none, Kept calls build and keeps its
+// result. The value lives as long as the resource does. Two goroutines may both call build; both
+// get the same value. The type of the key belongs to the package that calls Kept.
+func (r *Resource) Kept(key any, build func() any) any {
+	first := r.kept.Load()
+	if value, ok := first.under(key); ok {
+		return value
+	}
+	entry := &kept{key: key, value: build(), next: first}
+	for !r.kept.CompareAndSwap(entry.next, entry) {
+		entry.next = r.kept.Load()
+		if value, ok := entry.next.under(key); ok {
+			return value
+		}
+	}
+	return entry.value
+}
+
+// under returns the value of a key.
+func (k *kept) under(key any) (value any, ok bool) {
+	for ; k != nil; k = k.next {
+		if k.key == key {
+			return k.value, true
+		}
+	}
+	return nil, false
 }
 
 // Unset is a field that the source has, and the message does not.

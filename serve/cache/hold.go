@@ -268,7 +268,7 @@ func (r *response) instead(all []*encoded) []*encoded {
 	all = slices.DeleteFunc(slices.Clone(all), func(e *encoded) bool { _, held := r.held[e.Name]; return held })
 	for _, name := range slices.Sorted(maps.Keys(r.held)) {
 		if was := r.held[name]; was != nil {
-			all = append(all, r.state.encoding(was))
+			all = append(all, r.state.encode(was))
 		}
 	}
 	return all

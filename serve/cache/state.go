@@ -28,9 +28,6 @@ type state struct {
 	// mortal counts the resources of each type that have a TTL.
 	mortal map[*xds.Type]int
 
-	// encoded are resources as they are sent, *xds.Resource → *encoded, of all states of a view, and of those
-	// that split from it: states with others have nothing to do with one another.
-	encoded *sync.Map
 	whole   map[*xds.Type]whole
 	aliases func() map[string]*xds.Resource
 	// constraints are a hash of those of all resources of a type, where these are located.
@@ -43,13 +40,12 @@ const mostChanges = 64
 
 // next returns the state after s, which is nil before the first.
 func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, v *view) *state {
-	n := &state{Snapshot: snapshot, located: v.located, several: v.several, mortal: make(map[*xds.Type]int), encoded: new(sync.Map), whole: make(map[*xds.Type]whole)}
+	n := &state{Snapshot: snapshot, located: v.located, several: v.several, mortal: make(map[*xds.Type]int), whole: make(map[*xds.Type]whole)}
 	if s != nil {
-		n.number, n.encoded, n.mortal = s.number+1, s.encoded, maps.Clone(s.mortal)
+		n.number, n.mortal = s.number+1, maps.Clone(s.mortal)
 		changed := make(map[*xds.Type][]string)
 		for _, e := range edits {
 			changed[e.Key().Type] = append(changed[e.Key().Type], e.Key().Name)
-			n.encoded.Delete(e.Was)
 			n.count(e.Was, -1)
 			n.count(e.Is, 1)
 		}
@@ -62,12 +58,7 @@ func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, v *view) *state
 	}
 	for _, t := range xds.Types {
 		if s == nil || len(n.changes[len(n.changes)-1][t]) > 0 {
-			list := sync.OnceValue(func() []*encoded { return n.encodeAll(t) })
-			n.whole[t] = whole{
-				list:  list,
-				world: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.world }) }),
-				delta: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.delta }) }),
-			}
+			n.whole[t] = wholeOf(snapshot.Of(t), v.located)
 		}
 	}
 	n.aliases = sync.OnceValue(func() map[string]*xds.Resource { return aliases(snapshot) })
@@ -149,26 +140,25 @@ type encoded struct {
 	delta          *discoveryv3.Resource
 }
 
-// encode returns the resource as it is sent.
-func (s *state) encode(r *xds.Resource) *encoded {
-	if e, ok := s.encoded.Load(r); ok {
-		return e.(*encoded)
-	}
-	e := s.encoding(r)
-	s.encoded.Store(r, e)
-	return e
+// encodedKey is the key under which a resource keeps its encoding (xds.Resource.Kept).
+type encodedKey struct{ located bool }
+
+// encode returns the encoding of a resource for the clients of the state.
+func (s *state) encode(r *xds.Resource) *encoded { return encode(r, s.located) }
+
+// encode returns the encoding of a resource; located adds the constraints. The resource keeps the encoding, so that both
+// become garbage together.
+func encode(r *xds.Resource, located bool) *encoded {
+	return r.Kept(encodedKey{located}, func() any {
+		e := encoding(r)
+		if located {
+			e.locate()
+		}
+		return e
+	}).(*encoded)
 }
 
-// encoding is encode of a resource that the state may not have.
-func (s *state) encoding(r *xds.Resource) *encoded {
-	e := encode(r)
-	if s.located {
-		e.locate()
-	}
-	return e
-}
-
-func encode(r *xds.Resource) *encoded {
+func encoding(r *xds.Resource) *encoded {
 	body, _ := r.Canonical() // the loader made the message of bytes, or of what has such a form
 	e := &encoded{Resource: r, world: &anypb.Any{TypeUrl: r.Type.URL(), Value: body}}
 	e.delta = &discoveryv3.Resource{Name: r.Name, Aliases: aliasesOf(r), Version: r.Version(), Resource: e.world, Ttl: r.Meta.GetTtl(), CacheControl: r.Meta.GetCacheControl()}
@@ -188,6 +178,22 @@ type whole struct {
 	world, delta func() []byte
 }
 
+// wholeOf returns all resources of a type. It must not refer to a state: later states share it.
+func wholeOf(resources []*xds.Resource, located bool) whole {
+	list := sync.OnceValue(func() []*encoded {
+		list := make([]*encoded, 0, len(resources))
+		for _, r := range resources {
+			list = append(list, encode(r, located))
+		}
+		return list
+	})
+	return whole{
+		list:  list,
+		world: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.world }) }),
+		delta: sync.OnceValue(func() []byte { return wire(list(), func(e *encoded) proto.Message { return e.delta }) }),
+	}
+}
+
 // resourcesField is the number of the resources of a response, of either kind.
 const resourcesField = 2
 
@@ -200,12 +206,4 @@ func wire(list []*encoded, form func(*encoded) proto.Message) (b []byte) {
 		b, _ = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m) // names were read as text
 	}
 	return b
-}
-
-func (s *state) encodeAll(t *xds.Type) []*encoded {
-	list := make([]*encoded, 0, len(s.Of(t)))
-	for _, r := range s.Of(t) {
-		list = append(list, s.encode(r))
-	}
-	return list
 }

@@ -15,7 +15,6 @@ import (
 // content is what clients get at one time. It does not change.
 type content struct {
 	*xds.Snapshot
-	texts *texts
 	// whole are the responses with all resources of a type.
 	whole map[*xds.Type]func() ([]byte, error)
 	// secret are those of all resources of a type that hold a secret.
@@ -24,11 +23,7 @@ type content struct {
 
 // next returns the content after c, which is nil before the first.
 func (c *content) next(s *xds.Snapshot) *content {
-	n := &content{Snapshot: s, texts: &texts{known: make(map[*xds.Resource][]byte)}, whole: make(map[*xds.Type]func() ([]byte, error)), secret: make(map[*xds.Type]func() []*xds.Resource)}
-	if c != nil {
-		n.texts = c.texts
-	}
-	n.texts.follow(s)
+	n := &content{Snapshot: s, whole: make(map[*xds.Type]func() ([]byte, error)), secret: make(map[*xds.Type]func() []*xds.Resource)}
 	for _, t := range types {
 		// For whom they are may be another thing, with the same content.
 		n.secret[t] = sync.OnceValue(func() []*xds.Resource { return withSecret(n.Of(t)) })
@@ -36,7 +31,8 @@ func (c *content) next(s *xds.Snapshot) *content {
 			n.whole[t] = c.whole[t]
 			continue
 		}
-		n.whole[t] = sync.OnceValues(func() ([]byte, error) { return n.response(t, n.Version(t), n.Of(t)) })
+		resources, version := s.Of(t), s.Version(t) // later contents share the response: it must not refer to n
+		n.whole[t] = sync.OnceValues(func() ([]byte, error) { return response(t, version, resources) })
 	}
 	return n
 }
@@ -80,16 +76,16 @@ func (c *content) selected(q *request) selected {
 	version := xds.Version(are)
 	return selected{
 		version: version,
-		body:    func() ([]byte, error) { return c.response(q.Type, version, found) },
+		body:    func() ([]byte, error) { return response(q.Type, version, found) },
 		secret:  func() []*xds.Resource { return withSecret(found) },
 	}
 }
 
 // response writes a DiscoveryResponse.
-func (c *content) response(of *xds.Type, version string, resources []*xds.Resource) ([]byte, error) {
+func response(of *xds.Type, version string, resources []*xds.Resource) ([]byte, error) {
 	list := make([][]byte, 0, len(resources))
 	for _, r := range resources {
-		text, err := c.texts.get(c.Snapshot, r)
+		text, err := textOf(r)
 		if err != nil {
 			return nil, err
 		}
@@ -102,55 +98,14 @@ func (c *content) response(of *xds.Type, version string, resources []*xds.Resour
 	return b.Bytes(), nil
 }
 
-// texts are resources as JSON.
-type texts struct {
-	mu     sync.Mutex
-	latest *xds.Snapshot // known has resources of this one only
-	known  map[*xds.Resource][]byte
-}
+// textKey is the key under which a resource keeps its JSON.
+type textKey struct{}
 
-// follow removes what a Snapshot no longer has.
-func (t *texts) follow(s *xds.Snapshot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	was := t.latest
-	t.latest = s
-	if was == nil {
-		return
-	}
-	if edits, ok := s.ChangesSince(was); ok {
-		for _, e := range edits {
-			delete(t.known, e.Was)
-		}
-		return
-	}
-	kept := make(map[*xds.Resource][]byte)
-	for _, r := range s.All() {
-		if text := t.known[r]; text != nil {
-			kept[r] = text
-		}
-	}
-	t.known = kept
-}
-
-// get returns a resource of a Snapshot as it stands in a response.
-func (t *texts) get(s *xds.Snapshot, r *xds.Resource) ([]byte, error) {
-	t.mu.Lock()
-	text := t.known[r]
-	t.mu.Unlock()
-	if text != nil {
-		return text, nil
-	}
-	text, err := encode(r)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.latest == s {
-		t.known[r] = text
-	}
-	return text, nil
+// textOf returns a resource as it stands in a response.
+func textOf(r *xds.Resource) ([]byte, error) {
+	return r.Kept(textKey{}, func() any {
+		return sync.OnceValues(func() ([]byte, error) { return encode(r) })
+	}).(func() ([]byte, error))()
 }
 
 // encode writes a resource as JSON. The names of fields are those of Envoy's documentation. The
