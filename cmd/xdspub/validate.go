@@ -150,6 +150,7 @@ func checkAll(c *cli.Context) (all checkedTrees, err error) {
 		return all, err
 	}
 	scopes := scope.Trees(paths, func(path string) bool { return isBootstrap(c, path) || grpcboot.Holds(path) })
+	scopes = withoutOthers(c, scopes)
 	if err := onlyInTrees(c, scopes); err != nil {
 		return all, err
 	}

@@ -13,6 +13,8 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/grpcboot"
+	"xdspub/internal/fspath"
 	"xdspub/load"
 	"xdspub/revision"
 	"xdspub/scope"
@@ -34,6 +36,32 @@ func withoutRemoved(c *cli.Context) (paths []string, err error) {
 	return paths, ctx.Err()
 }
 
+// withoutOthers drops files that are in no tree and whose names are not those of resources, such as a
+// README.md that a shell found for sec/*, and says so. If nothing else is named, withoutOthers keeps them:
+// checking such a file is an error.
+func withoutOthers(c *cli.Context, trees []scope.Tree) (rest []scope.Tree) {
+	var others []string
+	for _, tree := range trees {
+		if tree.Path != "-" && len(tree.Named) == 0 && fspath.IsFile(tree.Path) && !load.HasFormat(tree.Path) && !isBootstrap(c, tree.Path) && !grpcboot.Holds(tree.Path) {
+			others = append(others, tree.Path)
+		} else {
+			rest = append(rest, tree)
+		}
+	}
+	if len(rest) == 0 {
+		return trees
+	}
+	for _, path := range others {
+		sayNotChecked(c, path)
+	}
+	return rest
+}
+
+// sayNotChecked says that a named file is left out because of its name.
+func sayNotChecked(c *cli.Context, path string) {
+	fmt.Fprintf(c.App.ErrWriter, "xdspub: %s is not checked: its name is not that of a file of resources\n", path)
+}
+
 // narrow leaves out the findings about a tree that nobody asked for, and says which files that are named the tree
 // does not read.
 func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.Tree) error {
@@ -49,7 +77,7 @@ func narrow(c *cli.Context, checked *check.Result, o check.Options, tree scope.T
 	}
 	for _, path := range tree.Named {
 		if !load.HasFormat(path) {
-			fmt.Fprintf(c.App.ErrWriter, "xdspub: %s holds no resources by its name, so it is not checked\n", path)
+			sayNotChecked(c, path)
 		}
 	}
 	if len(tree.Named) > 0 {
