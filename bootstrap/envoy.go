@@ -47,6 +47,9 @@ type EnvoyOptions struct {
 	// Dir is the output directory of xdspub as Envoy sees it: an absolute path. It is for File
 	// alone, and so are Format and PollInterval.
 	Dir string
+	// Unpublished lists Cluster or Listener if the output directory has no resource of the type. Merge
+	// then keeps the server from which a Base gets resources of the type. It is for File alone.
+	Unpublished []*xds.Type
 	// Format is the one that the files are published in: json, yaml, pb or
 	// pb_text; "" means json.
 	Format string

@@ -13,6 +13,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/load"
+	"xdspub/xds"
 )
 
 // Codes are the codes of the findings of this package.
@@ -58,6 +59,7 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 	if err != nil {
 		return fail(err)
 	}
+	b.keepServers(add, o.Unpublished)
 	if add.Admin == nil && b.Message.GetAdmin() != nil && o.MaxConnections > 0 {
 		add.Admin = &bootstrapv3.Admin{IgnoreGlobalConnLimit: true}
 	}
@@ -82,6 +84,18 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 		return fail(err)
 	}
 	return text, nil, b.stays(text)
+}
+
+// keepServers removes from add the subscriptions to types of which nothing is published and that the Base
+// gets from a server.
+func (b *Base) keepServers(add *bootstrapv3.Bootstrap, unpublished []*xds.Type) {
+	have := b.Message.GetDynamicResources()
+	if slices.Contains(unpublished, xds.Cluster) && xds.FromServer(have.GetCdsConfig()) {
+		add.DynamicResources.CdsConfig = nil
+	}
+	if slices.Contains(unpublished, xds.Listener) && xds.FromServer(have.GetLdsConfig()) {
+		add.DynamicResources.LdsConfig = nil
+	}
 }
 
 // document returns what the Base was read from as a document of one mapping.

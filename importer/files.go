@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"xdspub/bootstrap"
+	"xdspub/diag"
 	"xdspub/load"
 	"xdspub/render"
 	"xdspub/xds"
@@ -32,7 +33,7 @@ func (d *draft) files() ([]File, error) {
 	if d.document != nil {
 		if nodes = d.document.take(d.items); nodes == nil {
 			d.document = nil
-			d.warn(d.bootstrap, "static_resources", "the comments of this file are lost: its lists are not written as lists", "")
+			d.warn(d.bootstrap, "static_resources", "all resources are rewritten with sorted keys and without comments: static_resources has one resource where a list is needed", "write each of listeners, clusters and secrets as a list, and import again")
 		}
 	}
 	used := make(names)
@@ -57,13 +58,11 @@ func (d *draft) files() ([]File, error) {
 // resourceFile returns the file of a resource, whose Name is a suffix as yet.
 func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 	if n != nil {
-		if text, err := bootstrap.EncodeYAML(resourceDocument(n, i)); err == nil && i.isIn(d.in, "yaml", text) {
+		text, err := bootstrap.EncodeYAML(resourceDocument(n, i))
+		if err == nil && i.isIn(d.in, "yaml", text) {
 			return File{".yaml", text}, nil
 		}
-		var lost comments
-		if lost.below(n); len(lost) > 0 {
-			d.warn(i.Resource, "", fmt.Sprintf("the comments of %s are lost: its YAML has a form that a file can't have", i.Key), "")
-		}
+		d.noteRewritten(i, n, text)
 	}
 	packed := &anypb.Any{}
 	if err := anypb.MarshalFrom(packed, i.Message(), proto.MarshalOptions{Deterministic: true}); err != nil {
@@ -79,9 +78,33 @@ func (d *draft) resourceFile(i *item, n *yaml.Node) (File, error) {
 	return File{".json", text}, err
 }
 
+// noteRewritten says that a resource does not keep its YAML, whose nodes are n, and why. text is the file
+// that the YAML would make, and empty if it makes none.
+func (d *draft) noteRewritten(i *item, n *yaml.Node, text []byte) {
+	at, why := xds.Path(""), "a source tree does not take its YAML as it is"
+	for _, f := range i.readAs(d.in, "yaml", text).Diagnostics {
+		if f.Severity == diag.Error && len(text) > 0 {
+			at, why = xds.Path(f.Path), f.Message
+			break
+		}
+	}
+	var lost comments
+	lost.below(n)
+	loses := ""
+	if len(lost) > 0 {
+		loses = " and without its comments"
+	}
+	d.warn(i.Resource, at, fmt.Sprintf("%s is rewritten with sorted keys%s: %s", i.Key, loses, why), "")
+}
+
+// readAs reads a text in place of the configuration.
+func (i *item) readAs(in load.Input, format string, text []byte) *load.Result {
+	return load.AsWritten(load.Input{Name: in.Name, Format: format, Data: text, Envoy: in.Envoy, Streams: in.Streams})
+}
+
 // isIn reports whether a file with a text is one with the resource, and nothing else.
 func (i *item) isIn(in load.Input, format string, text []byte) bool {
-	read := load.AsWritten(load.Input{Name: in.Name, Format: format, Data: text, Envoy: in.Envoy, Streams: in.Streams})
+	read := i.readAs(in, format, text)
 	resources := read.Resources()
 	return !read.Diagnostics.HasErrors() && len(resources) == 1 && resources[0].Key == i.Key && sameContent(resources[0], i.Resource)
 }

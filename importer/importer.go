@@ -134,11 +134,24 @@ func (d *draft) noteDynamic() {
 	for _, field := range []protoreflect.Name{"cds_config", "lds_config"} {
 		m := dynamic.ProtoReflect()
 		if fd := m.Descriptor().Fields().ByName(field); dynamic != nil && m.Has(fd) {
-			d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(string(field)),
-				fmt.Sprintf("dynamic_resources.%s stays in the bootstrap, and what it leads to is not imported: Envoy has one source for these resources", field),
-				"remove the field before xdspub bootstrap envoy --from, or these resources stay where they are")
+			d.noteSource(field)
 		}
 	}
+}
+
+// noteSource says what becomes of one subscription of a bootstrap, and of the static resources of its type.
+func (d *draft) noteSource(field protoreflect.Name) {
+	t := xds.Cluster
+	if field == "lds_config" {
+		t = xds.Listener
+	}
+	message := fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its file are not imported", field, t.Noun)
+	help := fmt.Sprintf("copy the resources of that file into the source tree, and remove %s before xdspub bootstrap envoy --from", field)
+	if d.servedBy(t) != "" {
+		message = fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its server are not imported, and static %[2]ss stay static", field, t.Noun)
+		help = "to have them in the source tree, import the running Envoy: xdspub import http://ADMIN DIR"
+	}
+	d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(string(field)), message, help)
 }
 
 func (d *draft) message() *bootstrapv3.Bootstrap {

@@ -164,6 +164,11 @@ func PathOf(source *corev3.ConfigSource) string {
 	return source.GetPathConfigSource().GetPath()
 }
 
+// FromServer reports whether a config source names a server: its own, or the ADS server.
+func FromServer(source *corev3.ConfigSource) bool {
+	return source.GetConfigSourceSpecifier() != nil && PathOf(source) == ""
+}
+
 // FromSnapshot reports whether a config source says "from where this message came from": ads or
 // self.
 func FromSnapshot(source *corev3.ConfigSource) bool {

@@ -381,7 +381,12 @@ func readFiles(c *cli.Context, o *bootstrap.EnvoyOptions) error {
 		return err
 	}
 	if m.Layout == 0 { // or the name is misspelt
-		fmt.Fprintf(c.App.ErrWriter, "xdspub: nothing is published in %s yet: publish before Envoy starts, which else exits\n", out)
+		fmt.Fprintf(c.App.ErrWriter, "xdspub: nothing is published in %s yet. Run xdspub render first: Envoy exits if these files are missing.\n", out)
+	}
+	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+		if m.Layout != 0 && m.Resources[t.API] == 0 {
+			o.Unpublished = append(o.Unpublished, t)
+		}
 	}
 	format, err := publishedFormat(v, out, m)
 	if err != nil {
