@@ -22,11 +22,12 @@ type Facts struct {
 	Singletons    []SingletonUse
 	SingletonsErr error
 	// HoldsSecret means that the resource may hold secret content in any field, such as a key
-	// inline in a listener.
+	// inline in a listener, or a credential in a header.
 	HoldsSecret bool
 
-	// credentials are the values of headers that let somebody in, by the path of the
-	// header. The API does not mark them.
+	// fieldHoldsSecret means that a field for secrets has content, wherever it stands.
+	fieldHoldsSecret bool
+	// credentials are the values of headers that let somebody in, by the path of the header.
 	credentials map[string]string
 	// holdsAny means that there is an Any, otherURL that one has a type URL that Marshal
 	// writes in another way.
@@ -35,7 +36,8 @@ type Facts struct {
 
 // note takes down what a node says.
 func (f *Facts) note(n *Node) {
-	f.HoldsSecret = f.HoldsSecret || holdsSecret(n)
+	f.fieldHoldsSecret = f.fieldHoldsSecret || holdsSecret(n)
+	f.HoldsSecret = f.HoldsSecret || f.fieldHoldsSecret
 	switch m := n.Message.(type) {
 	case *corev3.ConfigSource:
 		f.ConfigSources = append(f.ConfigSources, n)
@@ -52,6 +54,7 @@ func (f *Facts) note(n *Node) {
 				f.credentials = make(map[string]string)
 			}
 			f.credentials[string(n.Path())] = m.GetValue()
+			f.HoldsSecret = f.HoldsSecret || holdsCredential(m.GetValue())
 		}
 	}
 	if s, ok := n.Subscription(); ok {

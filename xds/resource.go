@@ -246,7 +246,7 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 		Resource:  diag.Resource{Type: r.Type.URL(), Name: r.Name},
 		Path:      string(path),
 		Message:   message,
-		Sensitive: r.HoldsSecret(),
+		Sensitive: r.Type == Secret || r.Facts().fieldHoldsSecret,
 	}
 	around := d.Path[:max(0, strings.LastIndexByte(d.Path, '.'))]
 	for _, at := range []string{d.Path, around} {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +14,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// holdsSecret reports whether the node's message carries secret content itself: a field that
-// the API marks as sensitive is set. A DataSource that only names a file or variable is no
+// holdsSecret reports whether the node's message carries secret content itself: a sensitive field
+// is set. A DataSource that only names a file or variable is no
 // secret content. Of a payload that can't be read nobody knows what it holds.
 func holdsSecret(n *Node) bool {
 	return n.Err != nil || slices.ContainsFunc(n.shape.sensitive, func(fd protoreflect.FieldDescriptor) bool {
@@ -35,6 +36,18 @@ var credentialHeaders = map[string]bool{
 	"x-api-key": true, "api-key": true, "apikey": true, "x-auth-token": true, "x-access-token": true,
 	"x-amz-security-token": true, "x-csrf-token": true,
 }
+
+// holdsCredential reports whether the value of a header has a text that may let somebody in: more
+// than commands that Envoy replaces, such as %REQ(x-token)%, behind the name of a scheme.
+func holdsCredential(value string) bool {
+	text := strings.TrimSpace(command.ReplaceAllString(value, ""))
+	return text != "" && !schemes[strings.ToLower(text)]
+}
+
+var (
+	command = regexp.MustCompile(`%[A-Z_]+(?:\([^)]*\))?(?::[0-9]+)?%`)
+	schemes = map[string]bool{"basic": true, "bearer": true, "digest": true, "negotiate": true, "token": true}
+)
 
 // holdsContent reports whether the value of a sensitive field is content itself.
 func holdsContent(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -66,10 +79,26 @@ func holdsContent(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 	}
 }
 
+// unmarked are the fields for secrets that the API does not mark as sensitive.
+var unmarked = map[protoreflect.FullName]bool{
+	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.GoogleIAMCredentials.authorization_token":                     true,
+	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.ServiceAccountJWTAccessCredentials.json_key":                  true,
+	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.access_token":                                                 true,
+	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.google_refresh_token":                                         true,
+	"envoy.config.trace.v3.LightstepConfig.access_token":                                                                       true,
+	"envoy.extensions.filters.http.aws_lambda.v3.Credentials.secret_access_key":                                                true,
+	"envoy.extensions.filters.http.aws_lambda.v3.Credentials.session_token":                                                    true,
+	"envoy.extensions.grpc_service.call_credentials.access_token.v3.AccessTokenCredentials.token":                              true,
+	"envoy.extensions.grpc_service.call_credentials.google_iam.v3.GoogleIamCredentials.authorization_token":                    true,
+	"envoy.extensions.grpc_service.call_credentials.google_refresh_token.v3.GoogleRefreshTokenCredentials.token":               true,
+	"envoy.extensions.grpc_service.call_credentials.service_account_jwt_access.v3.ServiceAccountJwtAccessCredentials.json_key": true,
+}
+
+// sensitiveFields returns the fields of a message that are for secrets.
 func sensitiveFields(md protoreflect.MessageDescriptor) (fields []protoreflect.FieldDescriptor) {
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
-		if o, _ := fd.Options().(*descriptorpb.FieldOptions); o.GetDebugRedact() || proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) {
+		if o, _ := fd.Options().(*descriptorpb.FieldOptions); o.GetDebugRedact() || unmarked[fd.FullName()] || proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) {
 			fields = append(fields, fd)
 		}
 	}

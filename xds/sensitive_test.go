@@ -1,12 +1,18 @@
 package xds_test
 
 import (
+	"regexp"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"xdspub/internal/configfields"
 	"xdspub/xds"
 )
 
@@ -18,6 +24,9 @@ func TestHoldsSecret(t *testing.T) {
 		return inListener(`{"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", ` + context + `}`)
 	}
 	secret := func(text string) *tlsv3.Secret { return parse(t, &tlsv3.Secret{}, text) }
+	inHeader := func(key, value string) *routev3.RouteConfiguration {
+		return &routev3.RouteConfiguration{RequestHeadersToAdd: []*corev3.HeaderValueOption{{Header: &corev3.HeaderValue{Key: key, Value: value}}}}
+	}
 	for name, c := range map[string]struct {
 		message proto.Message
 		want    bool
@@ -55,11 +64,54 @@ func TestHoldsSecret(t *testing.T) {
 		"TypedStruct that does not fit": {inListener(`{"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
 		  "type_url": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
 		  "value": {"common_tls_context": {"tls_certificates": [{"private_key": "k"}]}}}`), true},
+		"unmarked": {inListener(`{"@type": "type.googleapis.com/envoy.extensions.grpc_service.call_credentials.access_token.v3.AccessTokenCredentials", "token": "t"}`), true},
+
+		"credential in a header":     {inHeader("Authorization", "Bearer abc"), true},
+		"credential beside another":  {inHeader("cookie", "%REQ(cookie)%; session=abc"), true},
+		"header of the request":      {inHeader("authorization", "Bearer %REQ(x-token)%"), false},
+		"header that lets nobody in": {inHeader("x-version", "1"), false},
+
 		"nothing": {parse(t, &listenerv3.Listener{}, `{"name": "l"}`), false},
 	} {
 		if got := xds.ResourceOf(xds.Key{}, c.message).Facts().HoldsSecret; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestUnmarked: a field that is named like a secret is sensitive, or its message is listed here with what
+// the field holds instead.
+func TestUnmarked(t *testing.T) {
+	secret := regexp.MustCompile(`^(.*_)?(token|tokens|password|passwords|passphrase|secret|secrets|private_key|json_key|secret_access_key|api_key)$`)
+	holds := map[protoreflect.FullName]string{
+		"envoy.extensions.filters.http.oauth2.v3.OAuth2Credentials.CookieNames": "names of cookies",
+	}
+	sensitive, inline := 0, (&corev3.DataSource{}).ProtoReflect().Descriptor().Fields().ByName("inline_string")
+	configfields.Each(func(fd protoreflect.FieldDescriptor) {
+		isText := fd.Kind() == protoreflect.StringKind || fd.Kind() == protoreflect.BytesKind || fd.Message() != nil && fd.Message().FullName() == "envoy.config.core.v3.DataSource"
+		if !isText || !secret.MatchString(string(fd.Name())) || holds[fd.Parent().FullName()] != "" {
+			return
+		}
+		mt, err := protoregistry.GlobalTypes.FindMessageByName(fd.Parent().FullName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, value := mt.New(), protoreflect.ValueOfString("canary")
+		switch {
+		case fd.IsList():
+			value = m.NewField(fd)
+			value.List().AppendMutable().Message().Set(inline, protoreflect.ValueOfString("canary"))
+		case fd.Message() != nil:
+			value = m.NewField(fd)
+			value.Message().Set(inline, protoreflect.ValueOfString("canary"))
+		}
+		m.Set(fd, value)
+		if sensitive++; !xds.ResourceOf(xds.Key{}, m.Interface()).Facts().HoldsSecret {
+			t.Errorf("%s is not sensitive", fd.FullName())
+		}
+	})
+	if sensitive < 20 {
+		t.Errorf("%d fields are named like a secret", sensitive)
 	}
 }
 
