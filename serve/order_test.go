@@ -32,7 +32,7 @@ func TestOrderAfterAnHour(t *testing.T) {
 			c.types[of] = &modelType{has: make(map[string]string), versions: make(map[string]string), wildcard: true, legacy: true}
 			c.request(of, c.types[of], nil)
 			synctest.Wait()
-			if !c.hear(false) {
+			if !c.hear(false, false) {
 				t.Fatalf("the client gets no %s", of)
 			}
 		}
@@ -41,7 +41,7 @@ func TestOrderAfterAnHour(t *testing.T) {
 				r := <-c.stream.down
 				all += xds.TypeOfURL(r.(*discoveryv3.DiscoveryResponse).GetTypeUrl()).API
 				if all == "LDS" {
-					c.take(r, false)
+					c.take(r, false, false)
 				}
 			}
 			return all
@@ -84,7 +84,7 @@ func TestTrimmedInTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, gone := range []bool{false, true} {
-				if synctest.Wait(); c.hear(false) != gone {
+				if synctest.Wait(); c.hear(false, false) != gone {
 					t.Errorf("incremental: %v: the cluster is gone: %v, want %v", delta, !gone, gone)
 				}
 				time.Sleep(31 * time.Second)
@@ -117,7 +117,7 @@ func TestHopeEnds(t *testing.T) {
 		var at []time.Duration
 		for range 1000 {
 			synctest.Wait()
-			if c.hear(true) {
+			if c.hear(true, false) {
 				at = append(at, time.Since(begin))
 			}
 			time.Sleep(time.Second)
@@ -152,7 +152,7 @@ func TestRefusalThatPasses(t *testing.T) {
 			}()
 			for i := range 2 {
 				synctest.Wait()
-				if !c.hear(i < refusals) {
+				if !c.hear(i < refusals, false) {
 					t.Errorf("try %d is not made", i)
 				}
 				time.Sleep(2 * time.Second)
@@ -179,12 +179,12 @@ func TestNothingRefused(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			if !c.hear(true) {
+			if !c.hear(true, false) {
 				t.Fatal("the client is told nothing")
 			}
 			is(clients.Rejected)
 			time.Sleep(time.Hour)
-			if synctest.Wait(); c.hear(false) {
+			if synctest.Wait(); c.hear(false, false) {
 				t.Error("the client is told something")
 			}
 			if err := c.cache.Publish(t.Context(), snapshot(t, []string{"p/a@1001"})); err != nil {
@@ -202,7 +202,7 @@ func TestBegunEnds(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 29 * time.Second, 31 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			c := listening(t, true, "p/a@1001", "r/a")
-			if synctest.Wait(); !c.hear(false) {
+			if synctest.Wait(); !c.hear(false, false) {
 				t.Fatal("the client is told nothing")
 			}
 			time.Sleep(after)
@@ -213,7 +213,7 @@ func TestBegunEnds(t *testing.T) {
 			})
 			time.Sleep(2 * time.Second) // it may have clusters as well
 			synctest.Wait()
-			if told := c.hear(false); told != (after < 30*time.Second) {
+			if told := c.hear(false, false); told != (after < 30*time.Second) {
 				t.Errorf("after %v the client is told its routes: %v", after, told)
 			}
 		})
@@ -241,7 +241,7 @@ func TestExchangedWhileAway(t *testing.T) {
 			}
 			is.has["a"] = "a@1001"
 			for _, want := range []bool{false, true} {
-				if synctest.Wait(); !c.hear(false) {
+				if synctest.Wait(); !c.hear(false, false) {
 					t.Fatal("the client is told nothing")
 				}
 				if _, there := is.has["a"]; there != want || is.has["b"] != "b@1001" {

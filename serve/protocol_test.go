@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,28 +192,46 @@ func snapshot(t *testing.T, words []string) *xds.Snapshot {
 	t.Helper()
 	var text []string
 	for _, word := range append(slices.Clone(words), "f/quiet@1") {
-		word, of, varies := strings.Cut(word, "{")
-		word, ttl, isMortal := strings.Cut(word, "~")
-		letter, name, _ := strings.Cut(word, "/")
-		name, content, ok := strings.Cut(name, "@")
-		if !ok {
-			content = "1"
-		}
-		_, last, _ := strings.Cut(name, "/")
-		document := fmt.Sprintf(documents[letter]+"%.0[3]s", name, content, last)
-		if isMortal {
-			document = mortal(ttl, document)
-		}
-		if varies {
-			document = variant(t, name, of, document)
-		}
-		text = append(text, strings.TrimPrefix(strings.TrimSpace(document), "- "))
+		text = append(text, document(t, word))
 	}
 	return parse(t, strings.Join(text, "\n---\n"))
 }
 
-// nameOf returns the name of a resource, and its content where that is not 1.
+// document returns the text of a resource by its word.
+func document(t *testing.T, word string) string {
+	t.Helper()
+	word, of, varies := strings.Cut(word, "{")
+	word, ttl, isMortal := strings.Cut(word, "~")
+	letter, name, _ := strings.Cut(word, "/")
+	name, content, ok := strings.Cut(name, "@")
+	if !ok {
+		content = "1"
+	}
+	_, last, _ := strings.Cut(name, "/")
+	document := fmt.Sprintf(documents[letter]+"%.0[3]s", name, content, last)
+	if isMortal {
+		document = mortal(ttl, document)
+	}
+	if varies {
+		document = variant(t, name, of, document)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(document), "- ")
+}
+
+// texts has what nameOf has returned, by the bytes of the resources.
+var texts sync.Map
+
+// nameOf returns the name of a resource, and its content if that is not 1.
 func nameOf(t *testing.T, any *anypb.Any) string {
+	key := any.GetTypeUrl() + string(any.GetValue())
+	text, ok := texts.Load(key)
+	if !ok {
+		text, _ = texts.LoadOrStore(key, readName(t, any))
+	}
+	return text.(string)
+}
+
+func readName(t *testing.T, any *anypb.Any) string {
 	m, err := any.UnmarshalNew()
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,13 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,13 +29,56 @@ import (
 )
 
 // FuzzClients lets clients that follow the protocol subscribe, acknowledge, refuse and come back
-// at random, while the snapshot changes. In the end each of them must have what it asks for of
-// the last snapshot, and nothing else.
+// at random, while the snapshot changes: by names, by the wildcard, and by both, in requests that answer
+// a response and in requests that do not. In the end each client must have what it asks for of the last
+// snapshot, and nothing else.
 func FuzzClients(f *testing.F) {
-	for seed := range uint64(20) {
-		f.Add(seed)
-	}
+	f.Add(uint64(0))
 	f.Fuzz(func(t *testing.T, seed uint64) { synctest.Test(t, func(t *testing.T) { followAtRandom(t, seed) }) })
+}
+
+// TestRandomClients runs FuzzClients with fixed seeds.
+func TestRandomClients(t *testing.T) { runSeeds(t, followAtRandom) }
+
+// runSeeds runs a random test with 2,000 fixed seeds, 200 with -short, or with as many as the environment
+// says in XDSPUB_CLIENTS, from the seed XDSPUB_CLIENTS_SEED on.
+func runSeeds(t *testing.T, run func(*testing.T, uint64)) {
+	from, n := number(t, "XDSPUB_CLIENTS_SEED", 0), number(t, "XDSPUB_CLIENTS", 2000)
+	if testing.Short() {
+		n = min(n, 200)
+	}
+	var done atomic.Uint64
+	t.Run("seeds", func(t *testing.T) {
+		workers := uint64(runtime.GOMAXPROCS(0))
+		for worker := range workers {
+			t.Run(fmt.Sprint(worker), func(t *testing.T) {
+				t.Parallel()
+				for seed := from + worker; seed < from+n; seed += workers {
+					synctest.Test(t, func(t *testing.T) {
+						if run(t, seed); t.Failed() {
+							t.Fatalf("this is seed %d", seed)
+						}
+					})
+					done.Add(1)
+				}
+			})
+		}
+	})
+	t.Logf("%d of %d seeds passed, from %d on", done.Load(), n, from)
+}
+
+// number returns a number from the environment.
+func number(t *testing.T, variable string, without uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return without
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
 }
 
 func followAtRandom(t *testing.T, seed uint64) {
@@ -37,16 +86,14 @@ func followAtRandom(t *testing.T, seed uint64) {
 	w := &world{t: t, r: r, cache: cache.New(cache.Options{})}
 	w.publish()
 	for range 2 + r.IntN(3) {
-		w.clients = append(w.clients, w.connect(&model{world: w, delta: r.IntN(2) == 0, counts: r.IntN(2) == 0, types: make(map[*xds.Type]*modelType)}))
+		w.clients = append(w.clients, w.connect(&model{world: w, delta: r.IntN(2) == 0, counts: r.IntN(2) == 0, drops: r.IntN(2) == 0, types: make(map[*xds.Type]*modelType)}))
 	}
 	for range 60 {
-		switch c := w.clients[r.IntN(len(w.clients))]; r.IntN(10) {
+		switch c := w.clients[r.IntN(len(w.clients))]; r.IntN(12) {
 		case 0, 1:
 			w.publish()
 		case 2:
-			if _, _, err := w.cache.Trim(t.Context(), time.Now().Add(time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			w.trim()
 		case 3, 4:
 			c.subscribe()
 		case 5:
@@ -54,15 +101,18 @@ func followAtRandom(t *testing.T, seed uint64) {
 			w.connect(c)
 		case 6:
 			time.Sleep(time.Duration(r.IntN(40)) * time.Second)
+		case 7:
+			w.retry()
 		default:
-			synctest.Wait()
-			c.hear(r.IntN(4) == 0)
+			if r.IntN(2) == 0 {
+				synctest.Wait()
+			}
+			c.hear(r.IntN(4) == 0, r.IntN(4) == 0)
 		}
 	}
 	w.publish()
-	if _, _, err := w.cache.Trim(t.Context(), time.Now().Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	w.trim()
+	w.retry() // the snapshot may be the one that clients refused
 	for i, c := range w.clients {
 		c.settle()
 		for typ, m := range c.types {
@@ -81,13 +131,54 @@ type world struct {
 	cache    *cache.Cache
 	snapshot *xds.Snapshot
 	clients  []*model
+	// published are the words of all snapshots, the last one at the end.
+	published []map[string]string
 }
 
 var modelNames = []string{"a", "b", "c", "d"}
 
-// publish makes a random snapshot.
+// publish makes a random snapshot: another one, one that differs in one resource, or one of before.
 func (w *world) publish() {
-	var words []string
+	switch words := w.draw(); {
+	case len(w.published) == 0 || w.r.IntN(2) == 0:
+		w.published = append(w.published, words)
+	case w.r.IntN(3) == 0:
+		w.published = append(w.published, w.published[w.r.IntN(len(w.published))])
+	default:
+		next := maps.Clone(w.published[len(w.published)-1])
+		key := slices.Sorted(maps.Keys(words))[w.r.IntN(len(words))]
+		was := next[key]
+		delete(next, key)
+		if is := words[key]; is != was && !sharesPort(next, key, is) {
+			next[key] = is
+		}
+		w.published = append(w.published, next)
+	}
+	words := w.published[len(w.published)-1]
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(words)) {
+		list = append(list, key+words[key])
+	}
+	w.snapshot = drawn(w.t, list)
+	if err := w.cache.Publish(w.t.Context(), w.snapshot); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// sharesPort reports whether a listener would have the port of another one.
+func sharesPort(words map[string]string, key, is string) bool {
+	port, _, _ := strings.Cut(is, "~")
+	for other, word := range words {
+		if strings.HasPrefix(other, "p/") && strings.HasPrefix(key, "p/") && strings.HasPrefix(word, port) {
+			return true
+		}
+	}
+	return false
+}
+
+// draw returns the words of a random snapshot, the content by the name.
+func (w *world) draw() map[string]string {
+	words := map[string]string{"c/a": "@1"}
 	ports := w.r.Perm(6)
 	for _, letter := range []string{"c", "e", "p", "r"} {
 		for i, name := range modelNames {
@@ -96,16 +187,42 @@ func (w *world) publish() {
 				if letter == "p" {
 					content = 1001 + ports[i]
 				}
-				word := fmt.Sprintf("%s/%s@%d", letter, name, content)
+				word := fmt.Sprintf("@%d", content)
 				if w.r.IntN(4) == 0 {
 					word += "~3600s"
 				}
-				words = append(words, word)
+				words[letter+"/"+name] = word
 			}
 		}
 	}
-	w.snapshot = snapshot(w.t, words)
-	if err := w.cache.Publish(w.t.Context(), w.snapshot); err != nil {
+	return words
+}
+
+// parsed has the resources of the random tests, by their words: each is parsed once.
+var parsed sync.Map
+
+// drawn returns the Snapshot of words.
+func drawn(t *testing.T, words []string) *xds.Snapshot {
+	t.Helper()
+	var list []*xds.Resource
+	for _, word := range words {
+		r, ok := parsed.Load(word)
+		if !ok {
+			r, _ = parsed.LoadOrStore(word, parse(t, document(t, word)).All()[0])
+		}
+		list = append(list, r.(*xds.Resource))
+	}
+	return xds.NewSnapshot(list)
+}
+
+func (w *world) trim() {
+	if _, _, err := w.cache.Trim(w.t.Context(), time.Now().Add(time.Second)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) retry() {
+	if err := w.cache.Retry(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -148,9 +265,10 @@ type modelType struct {
 type model struct {
 	*world
 	delta bool
-	// counts means that it counts TTLs.
-	counts bool
-	types  map[*xds.Type]*modelType
+	// counts means that it counts TTLs, drops that it drops a resource when it no longer asks for that by
+	// name, although it asks for all: the server has to tell it again.
+	counts, drops bool
+	types         map[*xds.Type]*modelType
 
 	stream *fake
 	asked  bool // of this stream
@@ -242,6 +360,10 @@ func (w *world) connect(c *model) *model {
 	go c.stream.serve(w.cache, c.delta)
 	for typ, m := range c.types { // asks for all that it asked for before
 		m.nonce = ""
+		if !m.wildcard && len(m.names) == 0 { // an empty list would ask for all
+			delete(c.types, typ)
+			continue
+		}
 		if !c.delta {
 			c.request(typ, m, nil)
 			continue
@@ -250,11 +372,7 @@ func (w *world) connect(c *model) *model {
 		if m.wildcard && !(m.legacy && len(m.names) == 0) {
 			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, "*")
 		}
-		if len(q.ResourceNamesSubscribe) > 0 || m.wildcard {
-			c.requestDelta(typ, q)
-		} else {
-			delete(c.types, typ)
-		}
+		c.requestDelta(typ, q)
 	}
 	return c
 }
@@ -310,23 +428,45 @@ func (c *model) subscribe() {
 		}
 		return
 	}
-	name := modelNames[c.r.IntN(4)]
 	q := &discoveryv3.DeltaDiscoveryRequest{}
-	switch {
-	case c.r.IntN(6) == 0 && !m.wildcard:
-		m.wildcard, m.legacy = true, false
-		q.ResourceNamesSubscribe = []string{"*"}
-	case c.r.IntN(6) == 0 && m.wildcard && (c.delta || len(m.names) > 0):
-		m.wildcard, m.legacy = false, false
-		q.ResourceNamesUnsubscribe = []string{"*"}
-	case m.names[name] && len(m.names) > 1:
-		delete(m.names, name)
-		q.ResourceNamesUnsubscribe = []string{name}
-	default:
-		m.names[name] = true
-		q.ResourceNamesSubscribe = []string{name}
-		if m.legacy && !c.delta {
-			m.legacy = false // says * from now on
+	c.change(m, q)
+	if c.delta {
+		c.requestDelta(typ, q)
+	} else {
+		c.request(typ, m, nil)
+	}
+}
+
+// change changes at random what the client asks for of a type, at most three names and the wildcard. It
+// adds that to an incremental request.
+func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
+	changed := make(map[string]bool) // a request says one thing of each name
+	for range 1 + c.r.IntN(3) {
+		name := append([]string{"*"}, modelNames...)[c.r.IntN(5)]
+		if changed[name] {
+			continue
+		}
+		changed[name] = true
+		switch {
+		case name == "*" && !m.wildcard:
+			m.wildcard, m.legacy = true, false
+			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
+		case name == "*" && m.legacy && !c.delta:
+			changed[name] = false // there is no such request by state of the world
+		case name == "*":
+			m.wildcard = false
+			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
+		case m.names[name] && c.r.IntN(4) > 0:
+			delete(m.names, name)
+			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
+			if m.wildcard && c.drops && c.delta {
+				delete(m.has, name)
+				delete(m.versions, name)
+			}
+		default:
+			m.names[name] = true
+			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
+			m.legacy = m.legacy && c.delta // by state of the world it says * from now on
 		}
 	}
 	for name := range m.has { // what it does not ask for any more it drops
@@ -335,25 +475,21 @@ func (c *model) subscribe() {
 			delete(m.versions, name)
 		}
 	}
-	if c.delta {
-		c.requestDelta(typ, q)
-	} else {
-		c.request(typ, m, nil)
-	}
 }
 
-// hear takes a response, if there is one, and acknowledges or refuses it.
-func (c *model) hear(refuse bool) bool {
+// hear takes a response, if there is one, and acknowledges or refuses it. It may change what it asks for
+// by its answer.
+func (c *model) hear(refuse, change bool) bool {
 	select {
 	case r := <-c.stream.down:
-		c.take(r, refuse)
+		c.take(r, refuse, change)
 		return true
 	default:
 		return false
 	}
 }
 
-func (c *model) take(r any, refuse bool) {
+func (c *model) take(r any, refuse, change bool) {
 	var refused *status.Status
 	if refuse {
 		refused = &status.Status{Code: 3, Message: "no"}
@@ -372,10 +508,14 @@ func (c *model) take(r any, refuse bool) {
 				c.keep(m, any2name(c.t, any), nameOf(c.t, any), "")
 			}
 		}
+		if change {
+			c.change(m, &discoveryv3.DeltaDiscoveryRequest{})
+		}
 		c.request(typ, m, refused)
 	case *discoveryv3.DeltaDiscoveryResponse:
 		typ := xds.TypeOfURL(r.GetTypeUrl())
 		m := c.types[typ]
+		once(c.t, r)
 		if !refuse {
 			for _, res := range r.GetResources() {
 				if res.GetResource() != nil {
@@ -389,7 +529,31 @@ func (c *model) take(r any, refuse bool) {
 				delete(m.versions, name)
 			}
 		}
-		c.requestDelta(typ, &discoveryv3.DeltaDiscoveryRequest{ResponseNonce: r.GetNonce(), ErrorDetail: refused})
+		q := &discoveryv3.DeltaDiscoveryRequest{ResponseNonce: r.GetNonce(), ErrorDetail: refused}
+		if change {
+			c.change(m, q)
+		}
+		c.requestDelta(typ, q)
+	}
+}
+
+// once holds that an incremental response has no name twice, and never the wildcard.
+func once(t *testing.T, r *discoveryv3.DeltaDiscoveryResponse) {
+	var all []string
+	for _, res := range r.GetResources() {
+		name := res.GetName()
+		if res.GetResourceName() != nil {
+			name = res.GetResourceName().GetName() + constraintsText(t, res.GetResourceName())
+		}
+		all = append(all, name)
+	}
+	all = append(all, r.GetRemovedResources()...)
+	for _, name := range r.GetRemovedResourceNames() {
+		all = append(all, name.GetName()+constraintsText(t, name))
+	}
+	slices.Sort(all)
+	if len(slices.Compact(slices.Clone(all))) < len(all) || slices.Contains(all, "*") {
+		t.Errorf("a response has names twice, or the wildcard: %q", all)
 	}
 }
 
@@ -405,7 +569,7 @@ func (c *model) settle() {
 	for heard := true; heard; {
 		heard = false
 		time.Sleep(time.Minute)
-		for synctest.Wait(); c.hear(false); synctest.Wait() {
+		for synctest.Wait(); c.hear(false, false); synctest.Wait() {
 			heard = true
 		}
 	}

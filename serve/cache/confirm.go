@@ -340,7 +340,7 @@ func (s *Stream) settles(now *state) {
 		return
 	}
 	for t, sub := range s.subscriptions {
-		if len(now.changed(t)) > 0 && (sub.owes() || s.response(sub, now) != nil) {
+		if len(now.changed(t)) > 0 && (sub.waits() || s.response(sub, now) != nil) {
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"xdspub/xds"
@@ -18,8 +17,7 @@ func (s *subscription) increment(r *response) *response {
 		r.resources = r.state.all(s.of)
 		return r
 	}
-	first := s.at == nil && s.wildcard && len(s.has) == 0 // is answered also where there is nothing
-	if len(r.changed)+len(r.removed) == 0 && !first {
+	if len(r.changed)+len(r.removed) == 0 && (len(s.versions) > 0 || !s.isFirst()) {
 		return nil
 	}
 	for _, changed := range r.changed {
@@ -27,11 +25,11 @@ func (s *subscription) increment(r *response) *response {
 	}
 	if s.of == xds.VirtualHost {
 		r.removed = slices.DeleteFunc(r.removed, func(name string) bool {
-			had, _ := s.known(name)
-			if had == "" {
+			owed := s.isOwed(name)
+			if owed {
 				r.resources = append(r.resources, noHost(name))
 			}
-			return had == ""
+			return owed
 		})
 	}
 	return r
@@ -54,7 +52,12 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	}
 	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
 	if first {
-		if maps.Copy(sub.has, q.GetInitialResourceVersions()); len(sub.has) > 0 {
+		for name, version := range q.GetInitialResourceVersions() {
+			if sub.versions[name] = version; version == "" {
+				sub.doubt(name)
+			}
+		}
+		if len(sub.versions) > 0 {
 			s.comesBack(sub)
 		}
 		s.distrusts(sub)
@@ -66,8 +69,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, TypeUrl: q.GetTypeUrl()}
 		if !s.located {
 			m.RemovedResources = r.removed
-		} else if !r.beat {
-			r.gone = sub.removes(r)
+		} else {
 			sub.tellRemoved(m, r.state, r.gone)
 		}
 		if r.message = m; r.whole {
@@ -88,19 +90,19 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 	}, nil
 }
 
-// renew makes resources such that the client is told about them in any case: those that it asks
-// for, be it again, and those that it keeps by the wildcard where it no longer asks by name.
+// renew has the client told about what it asks for, even if it asks again, and about what it no longer asks
+// for by name if it asks for all.
 func (s *subscription) renew(subscribed, unsubscribed []string) {
 	for _, name := range subscribed {
 		if name == "*" {
-			s.forgetAll()
+			s.owed.all = true
 		} else {
-			s.forgetAsked(name)
+			s.owed.owe(name)
 		}
 	}
 	for _, name := range unsubscribed {
-		if delete(s.has, name); s.wildcard && name != "*" {
-			s.forget(name)
+		if delete(s.owed.names, name); s.wildcard && name != "*" {
+			s.owed.owe(name)
 		}
 	}
 }

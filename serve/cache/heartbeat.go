@@ -159,7 +159,7 @@ func (s *Stream) resumes(sub *subscription, now *state) {
 	}
 	sub.taken = now
 	for _, e := range now.all(sub.of) {
-		if version, _ := sub.known(e.Name); sub.asks(e.Name) && version == e.delta.GetVersion() && e.ttl() != 0 {
+		if sub.asks(e.Name) && sub.known(e.Name) == e.delta.GetVersion() && e.ttl() != 0 {
 			s.counts(sub, e)
 			sub.due[e.Name] = struct{}{}
 		}

@@ -80,13 +80,13 @@ func (s *Stream) warmsWith(t *xds.Type) map[string]bool {
 // distrusts has a client told what it warms with, although it says that it has it: an Envoy says so
 // of what it got for a listener that is gone, and does not use it for the next one.
 func (s *Stream) distrusts(sub *subscription) {
-	if len(sub.has) == 0 {
+	if len(sub.versions) == 0 {
 		return
 	}
 	names := s.warmsWith(sub.of)
-	for name := range sub.has {
+	for name := range sub.versions {
 		if names[name] || names[""] && sub.of == xds.ScopedRoutes {
-			sub.forget(name)
+			sub.owed.owe(name)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (s *Stream) hold(sub *subscription, r *response) {
 	if s.kind.delta() {
 		r.late = make(map[string]string)
 		for _, name := range late {
-			r.late[name], _ = sub.known(name)
+			r.late[name] = sub.known(name)
 		}
 		return
 	}
@@ -128,8 +128,7 @@ const partly = "-part"
 // By state of the world, that has to be sent with the rest.
 func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	for _, name := range r.removed {
-		switch _, told := sub.known(name); {
-		case s.holdsAll(sub) && sub.runs(name) != nil, s.kind.delta() && told:
+		if s.holdsAll(sub) && sub.runs(name) != nil || s.kind.delta() && sub.mayHave(name) {
 			names = append(names, name)
 		}
 	}
@@ -189,9 +188,9 @@ func (s *Stream) holdTakers(sub *subscription, r *response) {
 		return
 	}
 	r.version += partly
-	if len(swaps) > 0 && !warm && len(r.changed)+len(r.removed) == 0 {
+	if len(swaps) > 0 && !warm && len(r.changed) == 0 && !slices.ContainsFunc(r.removed, sub.mayHave) {
 		// The client was away while they changed one after the other: one of them goes first.
-		r.removed = swaps[0][:1]
+		r.removed = append(r.removed, swaps[0][0])
 		r.held[swaps[0][0]] = nil
 	}
 }
@@ -234,7 +233,7 @@ func (s *subscription) runs(name string) *xds.Resource {
 	if s.at == nil {
 		return nil
 	}
-	if _, other := s.has[name]; other {
+	if _, other := s.versions[name]; other {
 		return nil
 	}
 	return s.at.Lookup(s.of, name)
@@ -281,9 +280,6 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 	}
 	if sub.parked != now {
 		sub.tries = 0
-	}
-	for name := range sub.refused {
-		sub.doubt(name)
 	}
 	clear(sub.refused)
 	sub.parked, sub.again = nil, time.Time{}

@@ -106,7 +106,7 @@ func (c *Cache) locates(s *Stream, several bool) error {
 	v := c.view(of, form{s.kind, true})
 	for _, sub := range s.subscriptions {
 		if several {
-			sub.carryOver(sub.namedUntilNow(&v.constraints))
+			sub.carryOver(sub.namedUntilNow(&v.constraints), make(map[string][]params.Constraints))
 		} else {
 			sub.carryOver(sub.locatedUntilNow())
 		}
@@ -119,58 +119,24 @@ func (c *Cache) locates(s *Stream, several bool) error {
 	return nil
 }
 
-// carryOver makes what the client has something of a stream before: what it gets is made from other states from
-// now on.
-func (s *subscription) carryOver(has map[string]string) {
-	s.has, s.at, s.held, s.taken, s.unsure = has, nil, nil, nil, true
-	clear(s.alive)
-	clear(s.due)
-	for _, r := range s.inFlight() {
-		r.foreign = true
-	}
-}
-
-// inFlight returns the responses that the client has not answered: it may take them, or refuse them.
-func (s *subscription) inFlight() []*response {
-	return slices.DeleteFunc([]*response{s.made, s.sent}, func(r *response) bool { return r == nil })
-}
-
-// knownNames are those of which the client may have something.
-func (s *subscription) knownNames() map[string]struct{} {
-	names := make(map[string]struct{})
-	for name := range s.has {
-		names[name] = struct{}{}
-	}
-	if s.at != nil {
-		maps.Copy(names, s.names)
-		if s.wildcard {
-			for _, r := range s.at.Of(s.of) {
-				names[r.Name] = struct{}{}
-			}
-		}
-	}
-	return names
-}
-
-// locatedUntilNow returns what a client has, and in which versions, that says now that it locates: it has it
-// without constraints.
-func (s *subscription) locatedUntilNow() map[string]string {
-	has := make(map[string]string)
-	for name := range s.knownNames() {
-		if version, _ := s.known(name); version != "" {
-			has[name] = version
+// locatedUntilNow returns the versions and the variants of what a client has that says now that it locates: it has
+// resources without constraints.
+func (s *subscription) locatedUntilNow() (versions map[string]string, of map[string][]params.Constraints) {
+	versions, of = make(map[string]string), make(map[string][]params.Constraints)
+	for name := range s.hadNames() {
+		if version := s.known(name); version != "" {
+			versions[name] = version
 		}
 	}
 	for _, r := range s.inFlight() {
-		for _, is := range r.changed {
-			has[is.Name] = "?"
+		for _, name := range r.names() {
+			versions[name] = unsure
 		}
 	}
-	clear(s.had)
-	for name := range has {
-		s.had[name] = []params.Constraints{{}}
+	for name := range versions {
+		of[name] = []params.Constraints{{}}
 	}
-	return has
+	return versions, of
 }
 
 // locate gives a resource its constraints. They are a part of what it is, and so of its version.
@@ -227,10 +193,10 @@ func (s *state) Version(t *xds.Type) string {
 func (s *subscription) removes(r *response) map[string][]params.Constraints {
 	gone := make(map[string][]params.Constraints)
 	for _, name := range r.removed {
-		gone[name] = s.variants(name)
+		gone[name] = s.variantsOf(name)
 	}
 	for _, is := range r.changed {
-		others := slices.DeleteFunc(s.variants(is.Name), is.For.Equal)
+		others := slices.DeleteFunc(s.variantsOf(is.Name), is.For.Equal)
 		if len(others) > 0 {
 			gone[is.Name] = others
 		}
@@ -238,22 +204,12 @@ func (s *subscription) removes(r *response) map[string][]params.Constraints {
 	return gone
 }
 
-// keepVariants takes down which variants the client has, before it is no longer known which state it has.
-func (s *subscription) keepVariants() {
-	if s.at == nil || !s.at.located || s.several != nil {
-		return
-	}
-	for _, r := range s.at.Of(s.of) {
-		s.had[r.Name] = s.variants(r.Name)
-	}
-}
-
-// variants returns those of a resource that the client may have.
-func (s *subscription) variants(name string) []params.Constraints {
+// variantsOf returns the variants of a resource that the client may have.
+func (s *subscription) variantsOf(name string) []params.Constraints {
 	if _, text, is := strings.Cut(name, ofVariant); is {
 		return []params.Constraints{s.several.constraints.of(text)}
 	}
-	if several, ok := s.had[name]; ok {
+	if several, ok := s.variants[name]; ok {
 		return slices.Clone(several)
 	}
 	if s.at == nil {
@@ -268,6 +224,7 @@ func (s *subscription) variants(name string) []params.Constraints {
 // tellRemoved adds the variants that are gone to a response, and those without constraints, or of which there
 // are none, by their names.
 func (s *subscription) tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, now *state, gone map[string][]params.Constraints) {
+	removed := make(map[string]struct{}) // by several sets of parameters, a name may be gone several times
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
 		if len(gone[name]) == 0 && s.hasOther(name, now) {
 			continue
@@ -279,9 +236,11 @@ func (s *subscription) tellRemoved(m *discoveryv3.DeltaDiscoveryResponse, now *s
 			m.RemovedResourceNames = append(m.RemovedResourceNames, &discoveryv3.ResourceName{Name: plain(name), DynamicParameterConstraints: of.Proto()})
 		}
 		if len(gone[name]) == 0 || slices.ContainsFunc(gone[name], params.Constraints.None) {
-			m.RemovedResources = append(m.RemovedResources, plain(name))
+			removed[plain(name)] = struct{}{}
 		}
 	}
+	delete(removed, "*") // there is nothing at all
+	m.RemovedResources = slices.Sorted(maps.Keys(removed))
 }
 
 // hasOther reports whether a client with several sets of parameters gets a variant of what it asks for by a
@@ -293,32 +252,4 @@ func (s *subscription) hasOther(name string, now *state) bool {
 		}
 	}
 	return false
-}
-
-// answered takes down which variants the client has, once it has answered a response.
-func (s *subscription) answered(r *response, refused bool) {
-	for _, name := range r.names() {
-		delete(s.had, name)
-	}
-	if r.foreign && s.several != nil {
-		for _, is := range r.changed {
-			s.doubt(s.several.constraints.name(is.Name, is.For))
-		}
-	}
-	if !refused {
-		if s.at == nil && r.state.located { // it has asked for something in between
-			for _, is := range r.changed {
-				s.had[is.Name] = []params.Constraints{is.For}
-			}
-		}
-		return
-	}
-	for name, gone := range r.gone {
-		s.had[name] = gone
-	}
-	for _, is := range r.changed {
-		if gone, ok := r.gone[is.Name]; ok {
-			s.had[is.Name] = append(slices.Clone(gone), is.For)
-		}
-	}
 }

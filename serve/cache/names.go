@@ -152,17 +152,6 @@ func (s *subscription) members(now *state, name string) []*xds.Resource {
 	return now.members(s.of, name)
 }
 
-// forgetAsked makes what the client asks for by a name something that it was told nothing about: a
-// resource, or a collection and what that has.
-func (s *subscription) forgetAsked(name string) {
-	s.forget(name)
-	if s.at != nil {
-		for _, r := range s.members(s.at, name) {
-			s.forget(r.Name)
-		}
-	}
-}
-
 // collects reports whether the client asks for a collection that a resource belongs to.
 func (s *subscription) collects(name string) bool {
 	if len(s.collections) == 0 {

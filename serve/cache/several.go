@@ -165,32 +165,33 @@ func (v *several) matches(asked, name string) bool {
 	return v.constraints.of(text).Matches(v.sets[set])
 }
 
-// namedUntilNow returns what a client has, by the names of variants, that sends now a second set of
-// parameters.
+// namedUntilNow returns the versions of what a client has that sends now a second set of parameters, by the
+// names of variants.
 func (s *subscription) namedUntilNow(c *constrained) map[string]string {
-	has := make(map[string]string)
-	for name := range s.knownNames() {
-		version, _ := s.known(name)
-		all := s.variants(name)
+	versions := make(map[string]string)
+	for name := range s.hadNames() {
+		version, all := s.known(name), s.variantsOf(name)
 		for _, of := range all {
-			if len(all) > 1 || version == "" {
-				version = "?"
+			if len(all) > 1 {
+				version = unsure
 			}
-			has[c.name(name, of)] = version
+			versions[c.name(name, of)] = version
+		}
+		if len(all) == 0 && version != "" {
+			versions[name] = unsure // in a variant that nobody knows
 		}
 	}
 	for _, r := range s.inFlight() {
 		for _, is := range r.changed {
-			has[c.name(is.Name, is.For)] = "?"
+			versions[c.name(is.Name, is.For)] = unsure
 		}
 		for name, all := range r.gone {
 			for _, of := range all {
-				has[c.name(name, of)] = "?"
+				versions[c.name(name, of)] = unsure
 			}
 		}
 	}
-	clear(s.had)
-	return has
+	return versions
 }
 
 // members returns the resources of a state that a client gets by a name: the variants of one resource, or

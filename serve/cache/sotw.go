@@ -22,11 +22,10 @@ func HoldsAll(t *xds.Type) bool {
 
 // world makes the response one by state of the world; nil for none.
 func (s *subscription) world(r *response) *response {
-	has := func(name string) bool { known, _ := s.known(name); return known != "" }
 	switch {
-	case s.at == nil && s.wildcard: // is answered also where there is nothing
+	case s.isFirst():
 	case len(r.changed) > 0:
-	case HoldsAll(s.of) && len(r.removed) > 0 && (s.unsure || slices.ContainsFunc(r.removed, has)):
+	case HoldsAll(s.of) && slices.ContainsFunc(r.removed, s.mayHave):
 	default:
 		return nil // names that do not exist are met with silence
 	}
@@ -77,21 +76,16 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	if sub == nil {
 		return nil, err
 	}
-	var more []string
-	for name := range of.SubscribedResources() {
-		if _, asked := sub.names[name]; !asked { // by name, be it that it had all
-			more = append(more, name)
-		}
-	}
 	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
-	for _, name := range more {
-		sub.forgetAsked(name)
-	}
+	sub.legacy = sub.wildcard && len(q.GetResourceNames()) == 0
 	if first && q.GetVersionInfo() != "" {
-		sub.unsure = true
+		for name := range sub.names {
+			sub.doubt(name)
+		}
 		s.comesBack(sub)
 	}
-	if now := s.view.current.Load(); first && sub.wildcard && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.warmsWith(sub.of)[""] {
+	// A client that has asked by name or by "*" may have the version of fewer resources.
+	if now := s.view.current.Load(); first && sub.legacy && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.warmsWith(sub.of)[""] {
 		sub.at = now // the client has it from the stream before
 		sub.acknowledged = q.GetVersionInfo()
 		s.resumes(sub, now)
@@ -110,7 +104,8 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		sub.answer, sub.made = nil, nil // the server drops what it has not sent
+		sub.answer = nil
+		sub.drop() // as the server does
 	}, nil
 }
 
@@ -133,7 +128,29 @@ func (s *Stream) OnStreamRequest(_ int64, q *discoveryv3.DiscoveryRequest) error
 	q.ResourceNames = append(q.ResourceNames, names...)
 	s.spell(q.GetTypeUrl(), q.GetResourceNames())
 	inSets(q.ResourceNames[len(q.ResourceNames)-len(names):], sets)
+	s.overtaken(q)
 	return nil
+}
+
+// overtaken takes down what a request no longer asks for that the library ignores, because its nonce is not
+// that of the last response. The client drops that. It may ask again by the next request that counts, which
+// then looks as if the client had asked all the time.
+func (s *Stream) overtaken(q *discoveryv3.DiscoveryRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub := s.subscriptions[xds.TypeOfURL(q.GetTypeUrl())]
+	if sub == nil || sub.nonce == "" || sub.nonce == q.GetResponseNonce() {
+		return
+	}
+	names := setOf(q.GetResourceNames())
+	for name := range sub.names {
+		if !names[name] {
+			sub.owed.owe(name)
+		}
+	}
+	if sub.wildcard && !names["*"] && (len(names) > 0 || !sub.legacy) {
+		sub.owed.all = true
+	}
 }
 
 // shorten removes from a node, which is kept for the time of the stream, all but who it is: an

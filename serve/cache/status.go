@@ -60,26 +60,26 @@ func (s *Stream) syncOf(sub *subscription) clients.Sync {
 	switch {
 	case sub.refusal != nil:
 		return clients.Rejected
-	case sub.owes() || now != nil && s.response(sub, now) != nil:
+	case sub.waits() || now != nil && s.response(sub, now) != nil:
 		return clients.Stale
-	case !sub.told():
+	case !sub.toldAny():
 		return clients.NotSent
 	}
 	return clients.Synced
 }
 
-// owes reports whether the client has not answered what it was sent, but for a heartbeat, or is to be
+// waits reports whether the client has not answered what it was sent, but for a heartbeat, or is to be
 // told that once more.
-func (s *subscription) owes() bool {
+func (s *subscription) waits() bool {
 	return !s.again.IsZero() || s.made != nil && !s.made.beat || s.sent != nil && !s.sent.beat
 }
 
-// told reports whether the client was told anything, be it by a stream before.
-func (s *subscription) told() bool {
+// toldAny reports whether the client was told anything, be it by a stream before.
+func (s *subscription) toldAny() bool {
 	if s.at != nil {
 		return true
 	}
-	for _, version := range s.has {
+	for _, version := range s.versions {
 		if version != "" {
 			return true
 		}

@@ -146,9 +146,14 @@ func (s *Stream) push() {
 		if slices.Contains(first, t) && !r.beat {
 			s.since = time.Now()
 		}
+		if s.located && !r.beat {
+			r.gone = sub.removes(r)
+		}
 		answer := sub.answer
 		sub.answer, sub.made = nil, r
-		answer(r)
+		if answer(r); !r.beat {
+			s.tells(sub, r)
+		}
 	}
 	s.settles(now)
 }
@@ -218,17 +223,18 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 		return
 	}
 	r := sub.made
-	r.nonce = nonce
+	r.nonce, sub.nonce = nonce, nonce
 	sub.made, sub.sent = nil, r
 	if r.beat { // tells nothing
 		s.push()
 		return
 	}
 	sub.sentVersion, sub.since = r.version, time.Now()
-	if r.foreign {
-		s.push() // what the client has of that is taken down
-		return
-	}
+	s.push()
+}
+
+// tells takes down that a response was handed over to be sent.
+func (s *Stream) tells(sub *subscription, r *response) {
 	sub.tells(r)
 	if s.only == nil && sub.several == nil && (sub.of == xds.Cluster || sub.of == xds.Listener) {
 		s.begins(r)
@@ -236,7 +242,6 @@ func (s *Stream) leaves(message any, typeURL, nonce string) {
 			s.followUp(e, r.state)
 		}
 	}
-	s.push()
 }
 
 // followUp has a client told again what it needs once it has a changed cluster or listener: Envoy warms it until endpoints and routes come, be they as before.
@@ -251,9 +256,9 @@ func (s *Stream) followUp(r *xds.Resource, now *state) {
 		switch sub := s.subscriptions[key.Type]; {
 		case sub == nil:
 		case all:
-			sub.forgetAll()
+			sub.owed.all = true
 		case sub.asks(key.Name):
-			sub.forget(key.Name)
+			sub.owed.owe(key.Name)
 		}
 	}
 }
@@ -285,7 +290,7 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 		s.ttls = countsTTLs(q.GetNode(), s.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
-		sub, first = &subscription{of: t, has: make(map[string]string), refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{}), had: make(map[string][]params.Constraints)}, true
+		sub, first = &subscription{of: t, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{})}, true
 		s.subscriptions[t] = sub
 	}
 	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())
@@ -311,18 +316,18 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 	if refused == nil {
 		s.view.clients.takes(s.client.Node, sub.refusal)
 		sub.acknowledged, sub.refusal, sub.tries = r.version, nil, 0
-		sub.unsure = sub.unsure && !s.holdsAll(sub)
-		s.took(sub, r)
+		if !r.foreign {
+			s.took(sub, r)
+		}
 		return
 	}
 	hope := s.hopes(sub, r)
 	sub.refusal = &refusal{of: sub.of, state: r.state.number, version: r.version, names: r.names(), changed: r.changed, time: sub.since, message: diag.Hide(diag.ClipLine(refused.GetMessage(), diag.MaxText))}
-	sub.unsure = true
 	sub.yields = sub.exchanged()
-	for _, name := range r.names() {
-		if r.state != s.view.current.Load() {
-			sub.doubt(name) // that was another state
-		} else {
+	if r.foreign {
+		sub.refusal.state = -1 // no state of this view
+	} else if r.state == s.view.current.Load() {
+		for _, name := range r.names() {
 			sub.refused[name], sub.parked = struct{}{}, r.state
 		}
 	}
