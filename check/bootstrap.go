@@ -45,7 +45,7 @@ func Bootstrap(ctx context.Context, o BootstrapOptions) (*Result, error) {
 	r.Summary.Files, r.Summary.Resources = len(followed.Files), r.Snapshot.Len()
 	r.addRead(followed.Diagnostics, followed.IgnoreComments())
 	judged := o.rules(r)
-	judged.BootstrapFacts, judged.Bootstrap, judged.Partial = followed.BootstrapFacts, followed.Bootstrap, followed.Partial
+	judged.BootstrapFacts, judged.Bootstrap, judged.Incomplete = followed.BootstrapFacts, followed.Bootstrap, followed.Incomplete
 	r.Add(validate.Run(ctx, r.Snapshot, rules.All, judged))
 	r.addUnused(judged, followed.Diagnostics)
 	if ctx.Err() != nil {

@@ -164,10 +164,10 @@ func (r *Result) addRead(list diag.List, comments []load.IgnoreComment) {
 	r.Add(append(others, wrong...))
 }
 
-// addUnused says which comments ignore nothing, once all was found. Where something could not be
-// read or listed, nobody knows.
+// addUnused says which comments ignore nothing, once all was found. It says nothing if something
+// could not be read or listed, or if names may be those of clusters and listeners that are not known.
 func (r *Result) addUnused(o validate.Options, read diag.List) {
-	if o.Partial || read.HasErrors() || hasOneOf(r.Diagnostics, diag.TooMany.Name) {
+	if slices.Contains(o.Incomplete, xds.Cluster) || slices.Contains(o.Incomplete, xds.Listener) || read.HasErrors() || hasOneOf(r.Diagnostics, diag.TooMany.Name) {
 		return
 	}
 	list := r.ignored.unused(o)

@@ -20,7 +20,7 @@ func (o Rules) Fit(ctx context.Context, s, other *xds.Snapshot) (*xds.Snapshot, 
 		}
 	}
 	by := o.rules(&Result{})
-	by.Partial, by.Disable = true, o.Lenient()
+	by.Incomplete, by.Disable = xds.Types, o.Lenient()
 	var errors diag.List
 	unfit := make(map[xds.Key]bool)
 	for _, d := range validate.Run(ctx, xds.NewSnapshot(judged), rules.All, by) {

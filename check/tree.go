@@ -166,7 +166,9 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	if bootstrap != nil {
 		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
 	}
-	o.Partial = loaded.Partial // a resource that could not be read is missing here and not in the tree
+	if loaded.Partial { // a resource that could not be read may be of any type
+		o.Incomplete = xds.Types
+	}
 	switch {
 	case t.options.Targets != nil:
 		judged := !loaded.ClientsUnknown && (!r.Variants.Varies() || t.judgeAllVariants(ctx, r.Variants, o, r))

@@ -1,9 +1,6 @@
 package diag
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // TooMany is the code of the finding that stands for those which are not listed.
 var TooMany = Code{Name: "too-many-findings", Doc: `There are too many findings to list all of them.
@@ -56,11 +53,6 @@ func (b *Bounded) Take(other *Bounded) {
 
 // Full reports whether a finding was left out.
 func (b *Bounded) Full() bool { return b.left != [Info + 1]bool{} }
-
-// Drop removes the findings for which the function reports true.
-func (b *Bounded) Drop(which func(Diagnostic) bool) {
-	b.list = slices.DeleteFunc(slices.Clone(b.list), which)
-}
 
 // Len returns the number of findings that are kept.
 func (b *Bounded) Len() int { return len(b.list) }

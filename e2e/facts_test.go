@@ -207,6 +207,7 @@ func (f fact) live() bool { return f.Live || f.Send != "" || len(f.Files) > 0 }
 func (f *factTrial) try(t *testing.T) {
 	t.Helper()
 	f.validate(t)
+	f.overNetwork(t)
 	f.run(t, envoytest.Binary(t))
 	if f.Since == "" {
 		return
@@ -226,11 +227,41 @@ func (f *factTrial) try(t *testing.T) {
 
 func (f *factTrial) check(t *testing.T, v *envoyapi.Version) diag.List {
 	t.Helper()
-	checked, err := check.Bootstrap(t.Context(), check.BootstrapOptions{Path: filepath.Join(f.dir, "envoy.json"), Root: f.dir, Rules: check.Rules{Envoy: v}})
+	return f.checkFile(t, "envoy.json", v)
+}
+
+func (f *factTrial) checkFile(t *testing.T, name string, v *envoyapi.Version) diag.List {
+	t.Helper()
+	checked, err := check.Bootstrap(t.Context(), check.BootstrapOptions{Path: filepath.Join(f.dir, name), Root: f.dir, Rules: check.Rules{Envoy: v}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return checked.Diagnostics
+}
+
+// overNetwork holds that clusters and listeners that come over the network hide an error only if
+// Envoy takes the bootstrap then.
+func (f *factTrial) overNetwork(t *testing.T) {
+	t.Helper()
+	before := f.check(t, envoyapi.Latest)
+	var bootstrap map[string]any
+	if err := json.Unmarshal(f.bootstrap, &bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	dynamic, _ := bootstrap["dynamic_resources"].(map[string]any)
+	if !before.HasErrors() || dynamic["cds_config"] != nil || dynamic["lds_config"] != nil {
+		return
+	}
+	also := factTrial{fact: f.fact, dir: f.dir}
+	also.bootstrap = []byte(marshal(t, overNetwork(map[string]any{"bootstrap": bootstrap})["bootstrap"]))
+	envoytest.Publish(t, filepath.Join(f.dir, "network.json"), string(also.bootstrap))
+	found := also.checkFile(t, "network.json", envoyapi.Latest)
+	if found.HasErrors() {
+		return
+	}
+	if ok, log := envoytest.Validate(t, also.bootstrap); !ok {
+		t.Errorf("if clusters and listeners come over the network, Envoy refuses it: %s\nxdspub finds %v; without, it finds %v", said(log), found, before)
+	}
 }
 
 // validate holds the rules against it.

@@ -7,13 +7,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// OnMissing is what Envoy does when the target of a reference is missing.
+// OnMissing is what Envoy does when the target of a reference is missing. It also says when Envoy looks
+// for the target. For Refused and Conditional that is while Envoy loads the resource with the
+// reference: a resource in a bootstrap then finds only what stands in the bootstrap too, whatever CDS
+// and LDS bring later. For BreaksTraffic, Dynamic and Ignored it is when the target is needed.
 type OnMissing int
 
 const (
 	// Refused: Envoy rejects the resource that holds the reference.
 	Refused OnMissing = iota
-	// Conditional: Envoy rejects it where clusters are validated: in an inline
+	// Conditional: Envoy rejects the resource if it validates clusters: in an inline
 	// route configuration unless validate_clusters is false, in RDS only if true.
 	Conditional
 	// Warned: Envoy logs a warning and takes a default.

@@ -23,14 +23,14 @@ import (
 func (f *follower) read(to *file) {
 	first := to.subscribers[0]
 	if !f.opens(first.Resource, first.SourcePath, first.Source) {
-		f.missing(first)
+		f.incomplete(first.Target)
 		return
 	}
 	name := f.resolve(to.path)
 	loaded, err := load.Subscribed(name, first.Target, f.options.Envoy)
 	if err != nil {
 		f.report(first.Resource, codeMissingPath, sourcePath(first), fmt.Sprintf("%s can't be read: %v", to.path, fspath.Reason(err)), "")
-		f.missing(first)
+		f.incomplete(first.Target)
 		return
 	}
 	to.read = true
@@ -39,7 +39,7 @@ func (f *follower) read(to *file) {
 	f.left -= loaded.Bytes
 	f.add(loaded.Diagnostics...)
 	if loaded.Partial {
-		f.missing(first)
+		f.incomplete(first.Target)
 	}
 	for _, r := range loaded.Resources() {
 		if r.Type != first.Target {
@@ -64,11 +64,6 @@ func (f *follower) read(to *file) {
 	for _, r := range to.held {
 		f.take(r)
 	}
-}
-
-// missing notes that what a subscription asks for is not known.
-func (f *follower) missing(s subscriber) {
-	f.result.Partial = f.result.Partial || s.Target == xds.Cluster || s.Target == xds.Listener || s.Target == xds.RouteConfiguration
 }
 
 // isOne reports whether a file of that type holds exactly one resource.

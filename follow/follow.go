@@ -13,8 +13,11 @@ package follow
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,9 +62,9 @@ type Result struct {
 	BootstrapFacts xds.BootstrapFacts
 	// Snapshot is the resources of the bootstrap and of all files.
 	Snapshot *xds.Snapshot
-	// Partial means that the Envoy may have clusters beside these: some file could not be read,
-	// or they come over the network.
-	Partial bool
+	// Incomplete are the types of which the Envoy may have resources beside these: some file could not
+	// be read, or they come over the network.
+	Incomplete []*xds.Type
 	// Diagnostics are sorted.
 	Diagnostics diag.List
 	// Files are the files that were read, the bootstrap first.
@@ -114,7 +117,7 @@ func bootstrap(ctx context.Context, path string, o Options, most int64) (*Result
 		left:     most - loaded.Bytes,
 	}
 	if b == nil {
-		f.result.Snapshot, f.result.Partial = xds.NewFromBootstrap(nil), true
+		f.result.Snapshot, f.result.Incomplete = xds.NewFromBootstrap(nil), xds.Types
 		return f.result, nil
 	}
 	f.add(loaded.Diagnostics...)
@@ -239,8 +242,8 @@ func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
 			f.subscribe(subscriber{Resource: r, Subscription: s})
 		}
 	}
-	// What comes by a collection is not followed.
-	f.result.Partial = f.result.Partial || dynamic.GetCdsResourcesLocator() != ""
+	f.collection(xds.Cluster, "dynamic_resources.cds_resources_locator", dynamic.GetCdsResourcesLocator())
+	f.collection(xds.Listener, "dynamic_resources.lds_resources_locator", dynamic.GetLdsResourcesLocator())
 	for i, layer := range b.GetLayeredRuntime().GetLayers() {
 		if rtds := layer.GetRtdsLayer(); rtds.GetRtdsConfig() != nil {
 			at := xds.Path("layered_runtime.layers").Index(i).Field("rtds_layer")
@@ -258,6 +261,23 @@ func (f *follower) bootstrap(b *bootstrapv3.Bootstrap) {
 		f.asks = true
 	}
 	f.look(r)
+}
+
+// collection takes the locator of a collection, empty for none. It does not follow what the
+// collection has.
+func (f *follower) collection(t *xds.Type, at xds.Path, locator string) {
+	if locator == "" {
+		return
+	}
+	f.incomplete(t)
+	u, err := url.Parse(locator)
+	if err != nil || u.Scheme != "file" {
+		return
+	}
+	if _, err := os.Stat(f.resolve(u.Path)); errors.Is(err, fs.ErrNotExist) {
+		r := f.result.Bootstrap
+		f.report(r, codeMissingPath, at, fmt.Sprintf("there is no %s: %s", u.Path, r.Refusal()), "")
+	}
 }
 
 // runtimeDirectory checks that Envoy can watch the link of a runtime layer on the disk. The
@@ -380,7 +400,7 @@ func (f *follower) subscribe(s subscriber) {
 	case s.Target == xds.VirtualHost:
 		return // none of its ways is a file: vhds-config-source
 	case f.options.Draft != nil:
-		f.result.Partial = f.result.Partial || s.Target == xds.Cluster
+		f.incomplete(s.Target)
 		return
 	}
 	to := f.files[path]
@@ -400,11 +420,16 @@ func (f *follower) subscribe(s subscriber) {
 	}
 }
 
+// incomplete notes that the Envoy may have resources of a type that the Snapshot lacks.
+func (f *follower) incomplete(t *xds.Type) {
+	if !slices.Contains(f.result.Incomplete, t) {
+		f.result.Incomplete = append(f.result.Incomplete, t)
+	}
+}
+
 // elsewhere takes a subscription that no file answers.
 func (f *follower) elsewhere(s subscriber) {
-	if s.Target == xds.Cluster {
-		f.result.Partial = true
-	}
+	f.incomplete(s.Target)
 	switch s.Source.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Path: // an empty one, which path_config_source may not be
 		f.report(s.Resource, codeMissingPath, s.SourcePath.Field("path"), fmt.Sprintf("the path is empty: %s", s.Resource.Refusal()), "name a file with path_config_source")

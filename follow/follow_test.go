@@ -89,8 +89,8 @@ func describe(r *follow.Result) string {
 	for _, resource := range r.Snapshot.All() {
 		fmt.Fprintf(&b, "%s: %s\n", resource.DeliveredBy, resource.Key)
 	}
-	if r.Partial {
-		b.WriteString("there may be more\n")
+	for _, t := range r.Incomplete {
+		fmt.Fprintf(&b, "there may be another %s\n", t.Noun)
 	}
 	return b.String()
 }

@@ -50,7 +50,7 @@ func FuzzFollow(f *testing.F) {
 				return // there is no boot.yaml
 			}
 			found[i] = append(result.Diagnostics, validate.Run(t.Context(), result.Snapshot, rules.All, validate.Options{
-				BootstrapFacts: result.BootstrapFacts, Bootstrap: result.Bootstrap, Partial: result.Partial || result.Diagnostics.HasErrors(),
+				BootstrapFacts: result.BootstrapFacts, Bootstrap: result.Bootstrap, Incomplete: result.Incomplete,
 			})...).Sort()
 			took[i] = time.Since(start)
 		}

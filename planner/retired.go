@@ -26,7 +26,7 @@ func (c *change) retiredClusters(ctx context.Context) []*xds.Resource {
 // somebody has changed files by hand. They are validated like any others.
 func (c *change) unfit(ctx context.Context, going *xds.Snapshot) map[string]bool {
 	bad := make(map[string]bool)
-	for _, d := range validate.Run(ctx, going, rules.All, validate.Options{Envoy: c.options.Envoy, Disable: c.options.Disable, Partial: true}) {
+	for _, d := range validate.Run(ctx, going, rules.All, validate.Options{Envoy: c.options.Envoy, Disable: c.options.Disable, Incomplete: xds.Types}) {
 		if d.Severity == diag.Error {
 			bad[d.Resource.Name] = true
 			c.options.Log.Write(event.RetiredClusterDamaged{Cluster: d.Resource.Name, Error: d.Message})

@@ -97,7 +97,7 @@ func (j *Judge) runEdit(ctx context.Context, s *xds.Snapshot, most int) (list di
 		return nil, false
 	}
 	j.memory = m
-	return found.list(a, j.rules), true
+	return found.list(a), true
 }
 
 // judgeEdited judges the resources that are new in the Snapshot, and those that get other answers

@@ -11,10 +11,9 @@ import (
 // maxFindings bounds the findings of a Run, of each severity.
 const maxFindings = 100_000
 
-// findings are what rules found, those apart that say nothing where some resources could
-// not be read.
+// findings are what rules found. Those of rules with Unused stand apart.
 type findings struct {
-	always, whole diag.Bounded
+	always, unused diag.Bounded
 }
 
 func newFindings(most int) *findings {
@@ -23,57 +22,43 @@ func newFindings(most int) *findings {
 
 // of is where the findings of a rule belong.
 func (f *findings) of(r *Rule) *diag.Bounded {
-	if r.Whole {
-		return &f.whole
+	if r.Unused {
+		return &f.unused
 	}
 	return &f.always
 }
 
 // rest has the room that f still has.
-func (f *findings) rest() *findings { return &findings{f.always.Rest(), f.whole.Rest()} }
+func (f *findings) rest() *findings { return &findings{f.always.Rest(), f.unused.Rest()} }
 
 func (f *findings) take(other *findings) {
 	if other == nil {
 		return
 	}
 	f.always.Take(&other.always)
-	f.whole.Take(&other.whole)
+	f.unused.Take(&other.unused)
 }
 
 // empty reports whether nothing was found.
 func (f *findings) empty() bool { return !f.full() && f.size() == 0 }
 
 // size is how many findings are kept.
-func (f *findings) size() int { return f.always.Len() + f.whole.Len() }
+func (f *findings) size() int { return f.always.Len() + f.unused.Len() }
 
 // full reports whether something was left out.
-func (f *findings) full() bool { return f != nil && (f.always.Full() || f.whole.Full()) }
+func (f *findings) full() bool { return f != nil && (f.always.Full() || f.unused.Full()) }
 
-// list is what is to be said of a Snapshot. What may be found only because something could not
-// be read is left out.
-func (f *findings) list(a *answers, rules []*Rule) diag.List {
+// list returns the findings of a Snapshot. It leaves out those of rules with Unused if something
+// else may name what they report.
+func (f *findings) list(a *answers) diag.List {
 	all := f.always
-	if !a.options.Partial {
-		lost := func(t *xds.Type) bool {
-			return slices.ContainsFunc(a.of(t), func(r *xds.Resource) bool { return r.Lost != nil })
-		}
-		if f.whole.Len() > 0 && slices.ContainsFunc(allTypes, lost) {
-			unused := unusedCodes(rules)
-			f.whole.Drop(func(d diag.Diagnostic) bool { return slices.Contains(unused, diag.CodeOf(d.Code)) })
-		}
-		all.Take(&f.whole)
+	lost := func(t *xds.Type) bool {
+		return slices.ContainsFunc(a.of(t), func(r *xds.Resource) bool { return r.Lost != nil })
+	}
+	if f.unused.Len() > 0 && len(a.options.Incomplete) == 0 && !slices.ContainsFunc(allTypes, lost) {
+		all.Take(&f.unused)
 	}
 	return all.List(diag.Position{}, "from the rules").Sort()
-}
-
-// unusedCodes are the codes of the rules that report what nothing names.
-func unusedCodes(rules []*Rule) (codes []string) {
-	for _, r := range rules {
-		if r.Unused {
-			codes = append(codes, r.Code)
-		}
-	}
-	return codes
 }
 
 // inOrder puts together what is found in parts that are judged side by side: in the order

@@ -39,6 +39,24 @@ func (x *Index[E]) First(v View, name string) (first E, ok bool) {
 	return answer.entry, answer.ok
 }
 
+// Lacks reports whether there can be no entry under a name: no resource has one, and the Snapshot has
+// all resources that could.
+func (x *Index[E]) Lacks(v View, name string) bool {
+	_, ok := x.First(v, name)
+	return !ok && x.Complete(v)
+}
+
+// Complete reports whether the Snapshot has all resources that the client may have of the types that
+// the Index reads.
+func (x *Index[E]) Complete(v View) bool {
+	for _, t := range xds.Types {
+		if x.readsType(t) && !v.Complete(t) {
+			return false
+		}
+	}
+	return true
+}
+
 // Names returns the names in the Index, sorted. It is for the find of a Table: nobody takes down
 // who asked.
 func (x *Index[E]) Names(v View) []string { return slices.Sorted(maps.Keys(x.of(v.from).byName)) }

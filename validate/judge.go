@@ -69,9 +69,12 @@ func (j *Judge) Run(ctx context.Context, s *xds.Snapshot, o Options) diag.List {
 	if !j.options.findAlike(o) || o.Now.Before(j.options.Now) {
 		j.kept, j.memory = nil, nil
 	}
+	asComplete := slices.Equal(j.options.Incomplete, o.Incomplete)
 	j.options = o
-	if list, ok := j.runEdit(ctx, s, maxFindings); ok {
-		return list
+	if asComplete {
+		if list, ok := j.runEdit(ctx, s, maxFindings); ok {
+			return list
+		}
 	}
 	// What an Envoy gets by files is judged once, and its lookups go by these files.
 	return j.run(ctx, s, !s.FromBootstrap(), maxFindings)
@@ -93,14 +96,14 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	})
 	after := judgeEach(ctx, resources, found, newWorker, (*worker).afterWalk)
 	if ctx.Err() != nil { // both may have gaps
-		return found.list(a, j.rules)
+		return found.list(a)
 	}
 	m := newMemory(a, walked)
 	j.judgeTogether(ctx, a, m, rules, found)
 	if keep && ctx.Err() == nil {
 		j.keep(m, walked, after)
 	}
-	return found.list(a, j.rules)
+	return found.list(a)
 }
 
 // Askers yields the resources whose rules have asked for another by its name in the last Run; none

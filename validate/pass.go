@@ -194,3 +194,9 @@ func (p *SnapshotPass) Subscribers() (list []xds.Subscriber) {
 func (p *LookupPass) Exists(t *xds.Type, name string) bool {
 	return p.Snapshot.Has(t, name) || p.BootstrapFacts.Has(t, name)
 }
+
+// Lacks reports whether a resource is neither in the Snapshot nor in the bootstrap, and can't come
+// from elsewhere.
+func (p *LookupPass) Lacks(t *xds.Type, name string) bool {
+	return !p.BootstrapFacts.Has(t, name) && p.Snapshot.Lacks(t, name)
+}

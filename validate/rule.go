@@ -26,11 +26,8 @@ type Rule struct {
 	// Checks are what the rule decides, where these are several things: each Finding names one of
 	// them, and can be switched off by it. Nil where the rule is one thing in several words.
 	Checks []diag.Check
-	// Whole says that the rule looks for other resources, and is wrong where some
-	// could not be read.
-	Whole bool
-	// Unused says that the rule reports what nothing names, and is wrong where a part of
-	// some resource could not be read.
+	// Unused says that the rule reports what nothing names. Its findings are listed only if the
+	// Snapshot is complete, and all parts of its resources were read.
 	Unused bool
 	// Messages are the types for which Node or Lookup is called, but for what stands in
 	// typed_filter_metadata: Envoy never looks at it. Empty means every message.

@@ -36,9 +36,9 @@ type Options struct {
 	// Enable holds the codes of rules that run though they are off by default, and sub-codes that are
 	// listed though their rule is off. What is disabled by the same name stays out.
 	Enable []string
-	// Partial says that resources are missing because they could not be read. Rules that need the
-	// Whole snapshot then report nothing, since they would only repeat that.
-	Partial bool
+	// Incomplete are the types of which the client may have resources that the Snapshot lacks: some
+	// could not be read, or come over the network. No rule reports that such a resource is missing.
+	Incomplete []*xds.Type
 	// Variants says that the Snapshot has all variants of its resources: only the rules about
 	// these run.
 	Variants bool

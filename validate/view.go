@@ -28,6 +28,7 @@ type questionAbout uint8
 const (
 	aboutResource questionAbout = iota // → *xds.Resource
 	aboutPresence                      // is there one of that name? → bool
+	aboutComplete                      // has the Snapshot all of a type? → bool
 	aboutNamed                         // all of that name → []*xds.Resource
 	aboutType                          // all of a type → []*xds.Resource
 	aboutNearest                       // the name most like this one → string
@@ -103,6 +104,8 @@ func (a *answers) to(q question) any {
 		return a.Lookup(q.t, q.name)
 	case aboutPresence:
 		return a.Lookup(q.t, q.name) != nil
+	case aboutComplete:
+		return !slices.Contains(a.options.Incomplete, q.t)
 	case aboutNamed:
 		return a.Named(xds.Key{Type: q.t, Name: q.name})
 	case aboutType:
@@ -134,9 +137,19 @@ func (v View) Lookup(t *xds.Type, name string) *xds.Resource {
 	return ask[*xds.Resource](v, question{about: aboutResource, t: t, name: name})
 }
 
-// Has reports whether there is a resource of that type and name.
+// Has reports whether there is a resource of that type and name. That there is none is no finding
+// yet: see Lacks.
 func (v View) Has(t *xds.Type, name string) bool {
 	return ask[bool](v, question{about: aboutPresence, t: t, name: name})
+}
+
+// Lacks reports whether the client can have no resource of that type and name: the Snapshot has
+// none, and is complete. A rule goes by it to report that something is missing.
+func (v View) Lacks(t *xds.Type, name string) bool { return !v.Has(t, name) && v.Complete(t) }
+
+// Complete reports whether the Snapshot has all resources of type t that the client may have.
+func (v View) Complete(t *xds.Type) bool {
+	return ask[bool](v, question{about: aboutComplete, t: t})
 }
 
 // Named returns all resources of that type and name, in the order of the source.

@@ -225,9 +225,13 @@ func (r *Resource) wrapperSays() []byte {
 	return b
 }
 
+// OfBootstrap reports whether the resource stands in a bootstrap. Envoy loads it before the
+// resources of any subscription.
+func (r *Resource) OfBootstrap() bool { return r.Type == Bootstrap || r.DeliveredBy == StaticResources }
+
 // Refusal returns, in words, what Envoy does when it does not accept the resource.
 func (r *Resource) Refusal() string {
-	if r.Type == Bootstrap || r.DeliveredBy == StaticResources {
+	if r.OfBootstrap() {
 		return "Envoy does not start"
 	}
 	return "Envoy rejects the " + r.Type.Noun

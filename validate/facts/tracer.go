@@ -21,8 +21,20 @@ func IdleTracer(v validate.View, r *xds.Resource, f validate.Finding) string {
 	return "no connection manager traces by this tracer yet"
 }
 
+// LoadsFirst reports whether Envoy loads a node of the judged resource before any resource of a
+// subscription. That is all of the bootstrap, except for a tracer that only connection managers of
+// other resources use.
+func LoadsFirst(p *validate.LookupPass, n *xds.Node) bool {
+	if !p.Resource.OfBootstrap() || !Inside(n, "envoy.config.bootstrap.v3.Bootstrap.tracing") {
+		return p.Resource.OfBootstrap()
+	}
+	_, traced := tracesByBootstrap.First(p.Snapshot, xds.StaticResources)
+	return traced
+}
+
 // tracesByBootstrap has, under the empty name, the resources with a connection manager that
-// traces and names no provider of its own: Envoy makes the tracer of the bootstrap for it.
+// traces and names no provider of its own: Envoy makes the tracer of the bootstrap for it. Under
+// StaticResources it has the static ones.
 var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.ExtensionConfig}, func(_ *xds.Snapshot, r *xds.Resource, add func(string, *xds.Resource)) {
 	traces := false
 	tracing.Walk(r.Message(), func(n *xds.Node) {
@@ -31,6 +43,9 @@ var tracesByBootstrap = validate.NewIndex([]*xds.Type{xds.Listener, xds.Extensio
 	})
 	if traces {
 		add("", r)
+	}
+	if traces && r.OfBootstrap() {
+		add(xds.StaticResources, r)
 	}
 })
 

@@ -84,7 +84,7 @@ func TestJudge(t *testing.T) {
 			case 0, 1, 2:
 				o.Now = time.Date([]int{2019, 2020, 2025, 2098, 2110}[random.IntN(5)], 6, 1, 0, 0, 0, 0, time.UTC)
 			case 3:
-				o.Partial = !o.Partial
+				o.Incomplete = xds.Types[:random.IntN(len(xds.Types)+1)]
 			case 4:
 				o.Disable = []string{codes[random.IntN(len(codes))]}
 			case 5:

@@ -14,8 +14,7 @@ import (
 )
 
 var clusterOfClusters = &validate.Rule{
-	Code:  "cluster-of-clusters",
-	Whole: true,
+	Code: "cluster-of-clusters",
 	Doc: `An aggregate or composite cluster has a member that can't serve requests.
 
 An aggregate cluster uses the hosts of its members. A member that is itself an aggregate or
@@ -63,7 +62,7 @@ has answered.`,
 
 func checkAggregate(p *validate.LookupPass, made map[string]validate.Occurrence, at validate.Occurrence, config *aggregatev3.ClusterConfig) {
 	serves := slices.ContainsFunc(config.GetClusters(), func(name string) bool {
-		return made[name].Node == nil && p.Exists(xds.Cluster, name)
+		return made[name].Node == nil && !p.Lacks(xds.Cluster, name)
 	})
 	for i, name := range config.GetClusters() {
 		member := made[name]

@@ -15,8 +15,7 @@ import (
 )
 
 var extensionConfigType = &validate.Rule{
-	Code:  "extension-config-type",
-	Whole: true,
+	Code: "extension-config-type",
 	Doc: `An extension config has a type that its filter does not accept.
 
 config_discovery.type_urls lists the types that a filter accepts. Envoy rejects any other

@@ -18,8 +18,7 @@ import (
 )
 
 var terminalFilter = &validate.Rule{
-	Code:  "terminal-filter",
-	Whole: true,
+	Code: "terminal-filter",
 	Doc: `A filter chain does not end with a terminal filter.
 
 A chain of network filters ends with a filter that handles the connection

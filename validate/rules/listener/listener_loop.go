@@ -16,8 +16,7 @@ import (
 )
 
 var listenerLoop = &validate.Rule{
-	Code:  "listener-loop",
-	Whole: true,
+	Code: "listener-loop",
 	Doc: `An internal listener sends its traffic back to itself.
 
 An endpoint can be an internal listener (envoy_internal_address). If that listener proxies to

@@ -25,8 +25,8 @@ import (
 
 // checkName checks a name that stands by itself, for a cluster or a listener.
 func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
-	exists := p.Exists(use.Target, use.Name)
-	if exists && p.Envoy.OnMissing(use.Field) == envoyapi.Conditional { // most of all uses
+	static, exists := p.BootstrapFacts.Has(use.Target, use.Name), p.Exists(use.Target, use.Name)
+	if p.Envoy.OnMissing(use.Field) == envoyapi.Conditional && (static || exists && !facts.LoadsFirst(p, n)) { // most of all uses
 		return
 	}
 	if n.InMetadata() || facts.InRemovedTracer(n) {
@@ -35,13 +35,13 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	if facts.Inside(n, "envoy.config.endpoint.v3.LedsClusterLocalityConfig") && facts.Inside(n, "envoy.config.cluster.v3.Cluster.load_assignment") {
 		return // never asked: leds-endpoints
 	}
-	static := p.BootstrapFacts.Has(use.Target, use.Name)
 	switch load := loadAt(&p.Pass, n, use); {
 	case facts.Inside(n, "envoy.config.bootstrap.v3.Bootstrap.hds_config", "envoy.config.bootstrap.v3.ClusterManager.load_stats_config"):
 		if !static && n.Name() != "envoy.config.core.v3.ApiConfigSource" { // bootstrap-options
 			reportUnknown(p, use, "static-cluster", fmt.Sprintf("cluster %q is not a static cluster of the bootstrap: Envoy shuts down when it starts", use.Name), false)
 		}
-	case load == envoyapi.Static, load == envoyapi.BootstrapOnly:
+	case load == envoyapi.Static, load == envoyapi.BootstrapOnly,
+		load == envoyapi.Refused && facts.LoadsFirst(p, n) && !p.Lacks(use.Target, use.Name):
 		if !static {
 			reportNotStatic(p, use)
 		}
@@ -56,7 +56,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 				Related: facts.Related(l, "name", "this listener has an address"),
 			})
 		}
-	default:
+	case p.Lacks(use.Target, use.Name):
 		does, warning := consequence(p, n, load)
 		reportUnknown(p, use, missing(use.Target.Noun), fmt.Sprintf("unknown %s %q: %s", use.Target.Noun, use.Name, does), warning)
 	}
@@ -298,12 +298,12 @@ func othersServe(p *validate.LookupPass, n *xds.Node) bool {
 	switch m := n.Message.(type) {
 	case *aggregatev3.ClusterConfig:
 		return validate.Once(&p.Pass, membersOf{m}, func() bool {
-			return slices.ContainsFunc(m.GetClusters(), func(name string) bool { return p.Exists(xds.Cluster, name) })
+			return slices.ContainsFunc(m.GetClusters(), func(name string) bool { return !p.Lacks(xds.Cluster, name) })
 		})
 	case *compositev3.ClusterConfig_ClusterEntry:
 		around, _ := n.Parent.Message.(*compositev3.ClusterConfig) // nil in one of the user's own types
 		return validate.Once(&p.Pass, membersOf{around}, func() bool {
-			return slices.ContainsFunc(around.GetClusters(), func(e *compositev3.ClusterConfig_ClusterEntry) bool { return p.Exists(xds.Cluster, e.GetName()) })
+			return slices.ContainsFunc(around.GetClusters(), func(e *compositev3.ClusterConfig_ClusterEntry) bool { return !p.Lacks(xds.Cluster, e.GetName()) })
 		})
 	case *routev3.WeightedCluster_ClusterWeight:
 		return m.GetWeight() != nil && m.GetWeight().GetValue() == 0

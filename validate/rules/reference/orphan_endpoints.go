@@ -12,7 +12,6 @@ import (
 var orphanEndpoints = &validate.Rule{
 	Code:     "orphan-endpoints",
 	Severity: diag.Warning,
-	Whole:    true,
 	Unused:   true,
 	Doc: `No cluster uses an endpoint assignment.
 

@@ -32,13 +32,13 @@ var perFilter = []protoreflect.FullName{
 func checkOverride(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 	switch {
 	case slices.Contains(perFilter, use.Field):
-		managers, around := managersOf(p, n)
+		managers, around, all := managersOf(p, n)
 		filters := validate.Once(&p.Pass, definedBy{definer: around, noun: "HTTP filter"}, func() *defined { return newDefined(filterNames(managers), true) })
-		if len(managers) == 0 || filters.has[use.Name] {
+		if len(managers) == 0 || !all || filters.has[use.Name] {
 			return
 		}
 		upstream := validate.Once(&p.Pass, definedBy{definer: around, noun: "upstream HTTP filter"}, func() *defined { return newDefined(upstreamFilters(managers), true) })
-		if _, ofCluster := upstreamFiltersOfClusters.First(p.Snapshot, use.Name); !ofCluster && !upstream.has[use.Name] {
+		if !upstream.has[use.Name] && upstreamFiltersOfClusters.Lacks(p.Snapshot, use.Name) {
 			checkAmong(&p.Pass, use, "HTTP filter", filters)
 		}
 	case use.Field == "envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig.requirement_name":
@@ -62,7 +62,7 @@ func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun 
 	if at == nil {
 		return
 	}
-	managers, around := managersOf(p, n)
+	managers, around, all := managersOf(p, n)
 	names := validate.Once(&p.Pass, definedBy{around, noun, at.Key()}, func() *defined {
 		var names []string
 		known := false
@@ -81,16 +81,17 @@ func checkDefined[M any](p *validate.LookupPass, n *xds.Node, use xds.Use, noun 
 		}
 		return newDefined(names, known)
 	})
-	if names.ok {
+	if names.ok && all {
 		checkAmong(&p.Pass, use, noun, names)
 	}
 }
 
-// managersOf are the connection managers whose requests come to a route: the one
-// around it, or those in the Snapshot that ask for its route configuration.
-func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConnectionManager, around *hcmv3.HttpConnectionManager) {
+// managersOf returns the connection managers whose requests come to a route: the one
+// around it, or those in the Snapshot that ask for its route configuration. It reports whether
+// these are all.
+func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConnectionManager, around *hcmv3.HttpConnectionManager, all bool) {
 	if around, _ := xds.Enclosing[*hcmv3.HttpConnectionManager](n); around != nil {
-		return []*hcmv3.HttpConnectionManager{around}, around
+		return []*hcmv3.HttpConnectionManager{around}, around, true
 	}
 	switch p.Resource.Type {
 	case xds.RouteConfiguration:
@@ -100,7 +101,7 @@ func managersOf(p *validate.LookupPass, n *xds.Node) (managers []*hcmv3.HttpConn
 	case xds.ScopedRoutes:
 		managers = managersOfRoutes.Lookup(p.Snapshot, "")
 	}
-	return managers, nil
+	return managers, nil, managersOfRoutes.Complete(p.Snapshot) && scopesOfRoutes.Complete(p.Snapshot)
 }
 
 // managersByName are the connection managers that ask for a route configuration, and those that

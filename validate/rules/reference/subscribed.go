@@ -24,11 +24,11 @@ func checkSubscriptions(p *validate.LookupPass) {
 		case s.Target == xds.Endpoints:
 			checkEndpoints(p, s)
 		case s.Target == xds.ExtensionConfig:
-			if s.Name != "" && !p.Snapshot.Has(s.Target, s.Name) {
+			if s.Name != "" && p.Snapshot.Lacks(s.Target, s.Name) {
 				reportMissing(p, s, p.Resource.Refusal())
 			}
 		case s.Target == xds.ScopedRoutes:
-			if len(p.Snapshot.Of(s.Target)) == 0 {
+			if len(p.Snapshot.Of(s.Target)) == 0 && p.Snapshot.Complete(s.Target) {
 				p.Report(validate.Finding{
 					Check: "scoped-route-configuration",
 					Path:  s.NamePath, Warning: true,
@@ -37,7 +37,7 @@ func checkSubscriptions(p *validate.LookupPass) {
 				})
 			}
 		case s.Target == xds.RouteConfiguration:
-			if _, named := s.Node.Message.(*hcmv3.Rds); named && !p.Snapshot.Has(s.Target, s.Name) {
+			if _, named := s.Node.Message.(*hcmv3.Rds); named && p.Snapshot.Lacks(s.Target, s.Name) {
 				reportMissing(p, s, p.Resource.Refusal())
 			}
 		}
@@ -66,7 +66,7 @@ func reportMissing(p *validate.LookupPass, s xds.Subscription, consequence strin
 // static one of the bootstrap.
 func checkSecret(p *validate.LookupPass, s xds.Subscription, isServed bool) {
 	switch {
-	case s.Name == "" || !p.Snapshot.FromBootstrap() && p.Snapshot.Has(xds.Secret, s.Name): // field-constraint, or found
+	case s.Name == "" || !p.Snapshot.FromBootstrap() && !p.Snapshot.Lacks(xds.Secret, s.Name): // field-constraint, or found
 	case isServed:
 		reportMissing(p, s, p.Resource.Refusal())
 	case s.Source.GetConfigSourceSpecifier() == nil && !p.BootstrapFacts.Has(xds.Secret, s.Name):
@@ -75,7 +75,7 @@ func checkSecret(p *validate.LookupPass, s xds.Subscription, isServed bool) {
 }
 
 func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
-	if s.Name == "" || p.Snapshot.Has(xds.Endpoints, s.Name) {
+	if s.Name == "" || !p.Snapshot.Lacks(xds.Endpoints, s.Name) {
 		return // name-missing, or found
 	}
 	f := validate.Finding{
@@ -94,7 +94,7 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 // checkScope checks the route configuration that a scope names.
 func checkScope(p *validate.LookupPass) {
 	name := p.Resource.Message().(*routev3.ScopedRouteConfiguration).GetRouteConfigurationName()
-	if name == "" || p.Snapshot.Has(xds.RouteConfiguration, name) || !isServed(p, xds.RouteConfiguration, "") {
+	if name == "" || !p.Snapshot.Lacks(xds.RouteConfiguration, name) || !isServed(p, xds.RouteConfiguration, "") {
 		return
 	}
 	f := validate.Finding{
@@ -111,7 +111,7 @@ func checkScope(p *validate.LookupPass) {
 func checkHost(p *validate.LookupPass) {
 	r := p.Resource
 	parent := xds.RoutesOfHost(r.Name)
-	if isServed(p, xds.VirtualHost, parent) {
+	if !served.Lacks(p.Snapshot, askedFor(xds.VirtualHost, parent)) {
 		return
 	}
 	f := validate.Finding{Check: "virtual-host", Path: xds.Path(r.Type.Name)}

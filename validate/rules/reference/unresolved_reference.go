@@ -10,8 +10,7 @@ import (
 )
 
 var unresolvedReference = &validate.Rule{
-	Code:  "unresolved-reference",
-	Whole: true,
+	Code: "unresolved-reference",
 	Doc: `A reference names a resource that does not exist.
 
 A referenced resource must be in the source tree, or in Envoy's bootstrap if that is known.
@@ -27,7 +26,9 @@ has no effect, such as a configuration for an HTTP filter that does not exist.
 
 Some references need a static cluster of the bootstrap: the cluster of a gRPC or REST config
 source for RDS, EDS, SRDS or ECDS, and of a fluentd access log. With a source of type DELTA_GRPC
-Envoy does not check this.`,
+Envoy does not check this. Whatever Envoy looks up while it loads a static resource must stand in the
+bootstrap too, such as the cluster of a route in a static listener: Envoy asks CDS later. If clusters
+or listeners come over the network, only names that Envoy looks up later may come from there.`,
 	Checks: []diag.Check{
 		{Name: "cluster", Summary: "A cluster that is named does not exist."},
 		{Name: "cluster-specifier-plugin", Summary: "A route names an unknown cluster specifier plugin."},

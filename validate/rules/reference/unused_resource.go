@@ -16,7 +16,6 @@ var unusedResource = &validate.Rule{
 	Code:     "unused-resource",
 	Severity: diag.Info,
 	OptIn:    true,
-	Whole:    true,
 	Unused:   true,
 	Doc: `Nothing in the tree uses a resource (off by default).
 

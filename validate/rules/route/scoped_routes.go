@@ -132,7 +132,7 @@ func checkRouteSources(p *validate.LookupPass) {
 			continue
 		}
 		_, named := scopesByKey.First(p.Snapshot, namesRoutes)
-		if _, carried := routeSources.First(p.Snapshot, ""); named && !carried {
+		if named && routeSources.Lacks(p.Snapshot, "") {
 			p.Report(validate.Finding{
 				Check:   "rds-source",
 				Path:    s.NamePath,
