@@ -244,6 +244,36 @@ func TestSecretHost(t *testing.T) {
 	}
 }
 
+// TestRetiredVariant: a variant that is gone stays for its clients until the trim, and no other client gets it,
+// even if the variants that are left do not tell these clients apart.
+func TestRetiredVariant(t *testing.T) {
+	s := run(t, serve.Options{TrimDelay: time.Hour})
+	endpoints := func(name, of string) string {
+		return variant(t, name, of, fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: %s}`, name))
+	}
+	stays := endpoints("zone", "zone=1")
+	s.publish("[" + stays + ", " + endpoints("prod", "env=prod") + "]")
+	conn := dial(t, "unix:"+s.socket, nil)
+	ask := func(of string) int {
+		stream := openDelta(t, conn)
+		err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Endpoints.URL(), ResourceLocatorsSubscribe: []*discoveryv3.ResourceLocator{locator("prod", of)}})
+		r, errRecv := stream.Recv()
+		if err := errors.Join(err, errRecv); err != nil {
+			t.Fatal(err)
+		}
+		return len(r.GetResources())
+	}
+	if n := ask("env=prod,zone=1"); n != 1 {
+		t.Fatalf("%d resources", n)
+	}
+	s.publish("[" + stays + "]")
+	for of, want := range map[string]int{"env=prod,zone=1": 1, "env=test,zone=1": 0} {
+		if n := ask(of); n != want {
+			t.Errorf("a client with %s gets %d resources, want %d", of, n, want)
+		}
+	}
+}
+
 // TestRESTVariants: clients by REST get the variants for their nodes, and each waits for its own.
 func TestRESTVariants(t *testing.T) {
 	byMetadata, err := admit.ParseNodeParameter("env=metadata.stage.env")

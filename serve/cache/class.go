@@ -293,6 +293,17 @@ func tellsOf(tree *variants.Tree) func(params.Parameters) string {
 	}
 }
 
+// isFor reports whether all resources that are retired are for a client with Parameters. What the variants of
+// today tell of clients may be less than what those told that are gone.
+func (c *class) isFor(p params.Parameters) bool {
+	for _, r := range c.retired {
+		if slices.ContainsFunc(r.variants, func(r *xds.Resource) bool { return !r.For.Matches(p) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // classOf returns the class of clients with Parameters, and makes one where there is none. The error is
 // a status of gRPC.
 func (c *Cache) classOf(p params.Parameters) (*class, error) {
@@ -301,7 +312,7 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 	}
 	tells := c.tree.Tells(p)
 	for _, of := range c.classes {
-		if of.tells == tells && !of.several {
+		if of.tells == tells && !of.several && of.isFor(p) {
 			return of, nil
 		}
 	}

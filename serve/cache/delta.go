@@ -24,10 +24,12 @@ func (s *subscription) increment(r *response) *response {
 		r.resources = append(r.resources, r.state.encode(changed))
 	}
 	if s.of == xds.VirtualHost {
+		told := make(map[string]bool)
 		r.removed = slices.DeleteFunc(r.removed, func(name string) bool {
 			owed := s.isOwed(name)
-			if owed {
-				r.resources = append(r.resources, noHost(name))
+			if owed && !told[plain(name)] && !s.hasOther(name, r.state) {
+				told[plain(name)] = true
+				r.resources = append(r.resources, noHost(plain(name)))
 			}
 			return owed
 		})

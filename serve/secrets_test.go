@@ -1,0 +1,958 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	udpaannotations "github.com/cncf/xds/go/udpa/annotations"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	listenerservice "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
+	routeservice "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
+	secretservice "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"xdspub/internal/configfields"
+	"xdspub/load"
+	"xdspub/serve"
+	"xdspub/serve/admit"
+	"xdspub/serve/csds"
+	"xdspub/xds"
+	"xdspub/xds/params"
+)
+
+// FuzzSecrets publishes random variants with secrets in them, by random rules of who may have which dynamic
+// parameter. Random clients ask for them in each way. A client that asks must be sent exactly what is for its
+// parameters, or, if a secret in that is not for its certificate, nothing. No secret is in the logs, the
+// metrics and the status.
+func FuzzSecrets(f *testing.F) {
+	f.Add(uint64(22)) // a variant that is gone, and a client that comes later
+	f.Fuzz(secretsAtRandom)
+}
+
+// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, or with as many as the environment says in XDSPUB_SECRETS,
+// from the seed XDSPUB_SECRETS_SEED on.
+func TestRandomSecrets(t *testing.T) {
+	from, n := number(t, "XDSPUB_SECRETS_SEED", 0), number(t, "XDSPUB_SECRETS", 8)
+	for seed := from; seed < from+n && !t.Failed(); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { secretsAtRandom(t, seed) })
+	}
+}
+
+// planted is a resource of the tree. Its marks are texts in it: open in a field for no secret, canary in one for
+// a secret; "" for none.
+type planted struct {
+	of           *xds.Type
+	name         string
+	constraints  string // "" for all clients
+	open, canary string
+	// hosts is the route configuration in the resource that asks for virtual hosts; "" for none.
+	hosts string
+	text  string // YAML
+}
+
+// sensitive reports whether a client needs a right to the resource.
+func (d planted) sensitive() bool { return d.canary != "" || d.of == xds.Secret }
+
+func (d planted) matches(p params.Parameters) bool {
+	return d.constraints == "" || constraints(d.constraints).Matches(p)
+}
+
+// keys are those that the constraints name.
+func (d planted) keys() (keys []string) {
+	for _, one := range strings.FieldsFunc(d.constraints, func(c rune) bool { return strings.ContainsRune(",|!", c) }) {
+		key, _, _ := strings.Cut(one, "=")
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// right lets a client whose certificate has a name have a value of a dynamic parameter, or a node id.
+type right struct{ key, value, san string }
+
+// gives reports whether a certificate with a name has the right to a value. Both are exact, or end with a
+// wildcard; * stands for the same text in both.
+func (r right) gives(key, value, name string) bool {
+	of, ok := behind(r.value, value)
+	san, matches := behind(r.san, name)
+	same := strings.Count(r.value, "*") == 1 && strings.Count(r.san, "*") == 1
+	return r.key == key && ok && matches && (!same || of == san)
+}
+
+// behind returns what a wildcard stands for.
+func behind(pattern, text string) (rest string, ok bool) {
+	before := strings.TrimRight(pattern, "*")
+	if before == pattern {
+		return "", pattern == text
+	}
+	rest, ok = strings.CutPrefix(text, before)
+	return rest, ok && rest != ""
+}
+
+const nodeID = "" // the key of rights to a node id
+
+// secretsWorld is a server, what it serves and who may have it.
+type secretsWorld struct {
+	*running
+	t          *testing.T
+	r          *rand.Rand
+	tls        func(names ...string) *tls.Config // nil without TLS
+	byNode     map[string]string                 // the field of the node that a parameter comes from
+	rights     []right
+	documents  []planted
+	known      map[string]*xds.Resource // by text
+	snapshot   *xds.Snapshot
+	number     int
+	everServed map[string]planted // by text
+}
+
+// person is a client.
+type person struct {
+	*secretsWorld
+	local bool
+	names []string // in its certificate
+	node  *corev3.Node
+	sets  []params.Parameters // that it locates by; nil if it does not
+	conn  *grpc.ClientConn
+	http  *http.Client
+
+	mu   sync.Mutex
+	seen map[string]bool // the marks that streams were sent
+}
+
+// isNode reports whether the client may be the node that it says it is.
+func (p *person) isNode() bool { return p.local || p.has(nodeID, p.node.GetId()) }
+
+// has reports whether the rules allow the client a value; all do without rules.
+func (p *person) has(key, value string) bool {
+	ruled := false
+	for _, r := range p.rights {
+		ruled = ruled || r.key == key
+		if slices.ContainsFunc(p.names, func(name string) bool { return r.gives(key, value, name) }) {
+			return true
+		}
+	}
+	return !ruled
+}
+
+// parameters are those by which the client gets resources.
+func (p *person) parameters() []params.Parameters {
+	if p.sets != nil {
+		return p.sets
+	}
+	of := make(params.Parameters)
+	for key, field := range p.byNode {
+		if field == "id" {
+			of[key] = p.node.GetId()
+		} else if v := p.node.GetMetadata().GetFields()[field]; v != nil {
+			of[key] = v.GetStringValue()
+		}
+	}
+	return []params.Parameters{of}
+}
+
+// admitted reports whether the client is let in at all: if all that it says of itself is allowed.
+func (p *person) admitted() bool {
+	for _, set := range p.parameters() {
+		for key, value := range set {
+			if !p.local && !p.has(key, value) {
+				return false
+			}
+		}
+	}
+	return p.isNode()
+}
+
+// shows reports whether it is shown that the client has a parameter.
+func (p *person) shows(key string) bool {
+	ruled := func(key string) bool {
+		return slices.ContainsFunc(p.rights, func(r right) bool { return r.key == key })
+	}
+	return ruled(key) || ruled(nodeID) && p.byNode[key] == "id" && p.sets == nil
+}
+
+// mayHave reports whether the client may be sent the secret in a resource, by its sets of parameters that
+// the resource is for.
+func (p *person) mayHave(d planted, sets []params.Parameters) bool {
+	if p.local || p.tls == nil {
+		return p.local
+	}
+	return !slices.ContainsFunc(sets, func(set params.Parameters) bool {
+		return slices.ContainsFunc(d.keys(), func(key string) bool { _, has := set[key]; return has && !p.shows(key) })
+	})
+}
+
+// way is how a client asks.
+type way struct {
+	name   string
+	delta  bool
+	single bool
+	rest   bool
+}
+
+// inlines reports whether virtual hosts come in other resources.
+func (w way) inlines() bool { return !w.delta }
+
+// gets returns the documents that a client gets by a name, each with what is inlined into it, and whether it may
+// have the secrets in them.
+func (p *person) gets(all []planted, w way, of *xds.Type, asked string) (got []planted, may bool) {
+	may = true
+	take := func(d planted, sets []params.Parameters) {
+		got = append(got, d)
+		may = may && (!d.sensitive() || p.mayHave(d, sets))
+	}
+	for _, d := range all {
+		collection := strings.HasSuffix(asked, "/*") && strings.HasPrefix(d.name, strings.TrimSuffix(asked, "*"))
+		alias := asked == d.name+".example"
+		if d.of != of || asked != d.name && asked != "*" && !collection && !alias {
+			continue
+		}
+		var sets []params.Parameters
+		for _, set := range p.parameters() {
+			if d.matches(set) {
+				sets = append(sets, set)
+			}
+		}
+		if len(sets) == 0 {
+			continue
+		}
+		take(d, sets)
+		for _, host := range all {
+			if host.of != xds.VirtualHost || !w.inlines() || d.hosts == "" || !strings.HasPrefix(host.name, d.hosts+"/") {
+				continue
+			}
+			if len(p.sets) > 1 && host.constraints == "" || len(p.sets) <= 1 && host.matches(sets[0]) {
+				take(host, sets)
+			}
+		}
+	}
+	return got, may
+}
+
+// marks returns those of documents.
+func marks(list []planted) map[string]bool {
+	all := make(map[string]bool)
+	for _, d := range list {
+		all[d.open], all[d.canary] = true, true
+	}
+	delete(all, "")
+	return all
+}
+
+var mark = regexp.MustCompile(`(?:canary|open)\d+x`)
+
+func marksIn(data []byte) map[string]bool {
+	all := make(map[string]bool)
+	for _, m := range mark.FindAll(data, -1) {
+		all[string(m)] = true
+	}
+	return all
+}
+
+// sentinel is a resource of each type that is for all, so that each question has an answer.
+const sentinel = "sentinel"
+
+// askedTypes are those that clients ask for.
+var askedTypes = []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration, xds.VirtualHost, xds.ScopedRoutes, xds.Secret, xds.ExtensionConfig}
+
+const collected = "xdstp://a.example/envoy.config.cluster.v3.Cluster/c/x"
+
+// namesOf are those of the resources of a type.
+func namesOf(of *xds.Type) []string {
+	switch of {
+	case xds.Cluster:
+		return []string{"a", "b", collected}
+	case xds.VirtualHost:
+		return []string{"a/h", "a/i", "b/h"}
+	}
+	return []string{"a", "b"}
+}
+
+func sentinelOf(of *xds.Type) string {
+	if of == xds.VirtualHost {
+		return "none/" + sentinel
+	}
+	return sentinel
+}
+
+// told are ways to divide clients, by constraints that exclude each other.
+var told = [][]string{
+	{""}, {"env=prod"}, {"env=prod", "!env=prod"}, {"env", "!env"}, {"env=prod", "env=test"}, {"zone=1"}, {"zone=1", "!zone"},
+	{"env=prod,zone=1", "env=prod,!zone=1", "!env=prod"}, {"id=edge-1", "id=edge-2"}, {"env=prod|zone=1", "!env=prod,!zone=1"},
+}
+
+// edit changes some of the documents.
+func (w *secretsWorld) edit() {
+	for _, of := range askedTypes {
+		for _, name := range namesOf(of) {
+			same := func(d planted) bool { return d.of == of && d.name == name }
+			switch was := slices.IndexFunc(w.documents, same); {
+			case was >= 0 && w.r.IntN(3) == 0: // the same, for others
+				kept := w.documents[was]
+				kept.constraints = told[w.r.IntN(len(told))][0]
+				w.documents = append(slices.DeleteFunc(w.documents, same), w.written(kept))
+				continue
+			case was >= 0 && w.r.IntN(2) == 0:
+				continue
+			}
+			w.documents = slices.DeleteFunc(w.documents, same)
+			for _, constraints := range told[w.r.IntN(len(told))] {
+				if w.r.IntN(5) > 0 {
+					w.documents = append(w.documents, w.planted(of, name, constraints))
+				}
+			}
+		}
+	}
+}
+
+func (w *secretsWorld) mark(kind string) string {
+	w.number++
+	return fmt.Sprintf("%s%dx", kind, w.number)
+}
+
+// planted makes a resource, mostly with a secret in it.
+func (w *secretsWorld) planted(of *xds.Type, name, constraints string) planted {
+	d := planted{of: of, name: name, constraints: constraints}
+	if w.r.IntN(3) > 0 && name != sentinelOf(of) {
+		d.canary = w.mark("canary")
+	}
+	if of != xds.Secret && of != xds.ExtensionConfig || d.canary == "" {
+		d.open = w.mark("open")
+	}
+	payload := fmt.Sprintf(`{"@type": type.googleapis.com/google.protobuf.StringValue, value: %s}`, d.open)
+	header := ""
+	if d.canary != "" {
+		payload = w.payload(d.canary)
+		if w.r.IntN(4) == 0 && (of == xds.RouteConfiguration || of == xds.VirtualHost) {
+			header = fmt.Sprintf(`, request_headers_to_add: [{header: {key: Authorization, value: Bearer %s}}]`, d.canary)
+			payload = `{"@type": type.googleapis.com/google.protobuf.StringValue}`
+		}
+	}
+	asks := func(routes string) string {
+		if name == sentinelOf(of) || w.r.IntN(4) == 0 {
+			return ""
+		}
+		d.hosts = routes
+		return ", vhds: {config_source: {ads: {}}}"
+	}
+	routes := []string{"a", "b"}[w.r.IntN(2)]
+	typed := map[*xds.Type]func() string{
+		xds.Cluster: func() string {
+			return fmt.Sprintf(`envoy.config.cluster.v3.Cluster, name: '%s', connect_timeout: 1s, alt_stat_name: %s, transport_socket: {name: t, typed_config: %s}`, name, d.open, payload)
+		},
+		xds.Endpoints: func() string {
+			return fmt.Sprintf(`envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: %s, endpoints: [{locality: {region: %s}, lb_endpoints: [{metadata: {typed_filter_metadata: {m: %s}}}]}]`, name, d.open, payload)
+		},
+		xds.Listener: func() string {
+			return fmt.Sprintf(`envoy.config.listener.v3.Listener, name: %s, stat_prefix: %s, filter_chains: [{filters: [{name: f, typed_config: %s}, {name: h, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, route_config: {name: %s%s}}}]}]`, name, d.open, payload, routes, asks(routes))
+		},
+		xds.RouteConfiguration: func() string {
+			return fmt.Sprintf(`envoy.config.route.v3.RouteConfiguration, name: %s, request_headers_to_remove: [%s], typed_per_filter_config: {f: %s}%s%s`, name, d.open, payload, header, asks(name))
+		},
+		xds.VirtualHost: func() string {
+			return fmt.Sprintf(`envoy.config.route.v3.VirtualHost, name: h, domains: ['%s.example'], request_headers_to_remove: [%s], typed_per_filter_config: {f: %s}%s`, name[strings.Index(name, "/")+1:], d.open, payload, header)
+		},
+		xds.ScopedRoutes: func() string {
+			return fmt.Sprintf(`envoy.config.route.v3.ScopedRouteConfiguration, name: %s, key: {fragments: [{string_key: %s}]}, route_configuration: {name: %s, typed_per_filter_config: {f: %s}%s}`, name, d.open, routes, payload, asks(routes))
+		},
+		xds.Secret: func() string {
+			if d.canary != "" {
+				return fmt.Sprintf(`envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, generic_secret: {secret: {inline_string: %s}}`, name, d.canary)
+			}
+			return fmt.Sprintf(`envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, validation_context: {trusted_ca: {inline_string: %s}}`, name, d.open)
+		},
+		xds.ExtensionConfig: func() string {
+			return fmt.Sprintf(`envoy.config.core.v3.TypedExtensionConfig, name: %s, typed_config: %s`, name, payload)
+		},
+	}
+	d.text = `{"@type": type.googleapis.com/` + typed[of]() + "}"
+	return w.written(d)
+}
+
+// written wraps the resource with its constraints, instead of those that it had.
+func (w *secretsWorld) written(d planted) planted {
+	if _, inner, ok := strings.Cut(d.text, ", resource: "); ok {
+		d.text = strings.TrimSuffix(inner, "}")
+	}
+	name := fmt.Sprintf("name: '%s'", d.name)
+	if d.constraints != "" {
+		text, err := protojson.Marshal(constraints(d.constraints).Proto())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		name = fmt.Sprintf("resource_name: {name: '%s', dynamic_parameter_constraints: %s}", d.name, text)
+	}
+	d.text = `{"@type": type.googleapis.com/envoy.service.discovery.v3.Resource, ` + name + ", resource: " + d.text + "}"
+	return d
+}
+
+// secretFields are the fields for secrets: those that the API marks, and texts that are named like a secret.
+var secretFields = sync.OnceValue(func() (fields []protoreflect.FieldDescriptor) {
+	named := regexp.MustCompile(`^(.*_)?(token|tokens|password|passwords|secret|secrets|private_key|json_key|secret_access_key)$`)
+	configfields.Each(func(fd protoreflect.FieldDescriptor) {
+		o, _ := fd.Options().(*descriptorpb.FieldOptions)
+		isText := fd.Kind() == protoreflect.StringKind || fd.Message() != nil && fd.Message().FullName() == "envoy.config.core.v3.DataSource"
+		if o.GetDebugRedact() || proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) || isText && named.MatchString(string(fd.Name())) && fd.Parent().Name() != "CookieNames" {
+			fields = append(fields, fd)
+		}
+	})
+	slices.SortFunc(fields, func(a, b protoreflect.FieldDescriptor) int {
+		return strings.Compare(string(a.FullName()), string(b.FullName()))
+	})
+	return fields
+})
+
+// payload returns an Any with a text in a random field for secrets, in a TypedStruct sometimes.
+func (w *secretsWorld) payload(text string) string {
+	fd := secretFields()[w.r.IntN(len(secretFields()))]
+	mt, err := protoregistry.GlobalTypes.FindMessageByName(fd.Parent().FullName())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := mt.New()
+	plant(m, fd, text)
+	a, err := anypb.New(m.Interface())
+	if err == nil && w.r.IntN(3) == 0 && fd.Message() == nil {
+		var is []byte
+		if is, err = protojson.Marshal(m.Interface()); err == nil {
+			inside := &structpb.Struct{}
+			err = errors.Join(protojson.Unmarshal(is, inside))
+			a, _ = anypb.New(&xdstypev3.TypedStruct{TypeUrl: a.GetTypeUrl(), Value: inside})
+		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	is, err := protojson.Marshal(a)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(is)
+}
+
+// plant puts a text into a field.
+func plant(m protoreflect.Message, fd protoreflect.FieldDescriptor, text string) {
+	is := protoreflect.ValueOfString(text)
+	inside := func(m protoreflect.Message) {
+		switch m := m.Interface().(type) {
+		case *corev3.DataSource:
+			m.Specifier = &corev3.DataSource_InlineString{InlineString: text}
+		case *anypb.Any:
+			_ = m.MarshalFrom(wrapperspb.String(text))
+		default:
+			m.ProtoReflect().Set(m.ProtoReflect().Descriptor().Fields().ByName("key"), is)
+		}
+	}
+	switch {
+	case fd.IsMap() && fd.MapValue().Message() == nil:
+		m.Mutable(fd).Map().Set(protoreflect.ValueOfString("k").MapKey(), is)
+	case fd.IsMap():
+		inside(m.Mutable(fd).Map().Mutable(protoreflect.ValueOfString("k").MapKey()).Message())
+	case fd.IsList() && fd.Message() != nil:
+		inside(m.Mutable(fd).List().AppendMutable().Message())
+	case fd.IsList():
+		m.Mutable(fd).List().Append(is)
+	case fd.Message() != nil:
+		inside(m.Mutable(fd).Message())
+	default:
+		m.Set(fd, is)
+	}
+}
+
+// publish serves the documents: sometimes as a change of what was served, and sometimes as another tree.
+func (w *secretsWorld) publish() {
+	var all []*xds.Resource
+	is := make(map[*xds.Resource]bool)
+	for _, d := range w.documents {
+		w.everServed[d.text] = d
+		r := w.known[d.text]
+		if r == nil {
+			result := load.Parse(load.Input{Name: "tree.yaml", Format: "yaml", Data: []byte(d.text), Streams: true})
+			if len(result.Diagnostics) > 0 {
+				w.t.Fatal(result.Diagnostics, d.text)
+			}
+			r = result.Resources()[0]
+			w.known[d.text] = r
+		}
+		all = append(all, r)
+		is[r] = true
+	}
+	next := xds.NewSnapshot(all)
+	if w.snapshot != nil && w.r.IntN(2) == 0 {
+		var change xds.Change
+		for _, was := range w.snapshot.All() {
+			if !is[was] {
+				change.Removed = append(change.Removed, was)
+			}
+			delete(is, was)
+		}
+		change.Added = slices.Collect(maps.Keys(is))
+		next = w.snapshot.Apply(change)
+	}
+	w.snapshot = next
+	if err := w.Publish(w.t.Context(), next); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *secretsWorld) trim() {
+	if _, _, err := w.Trim(w.t.Context(), time.Now().Add(time.Minute)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ways are all by which a client can ask.
+func (p *person) ways() []way {
+	list := []way{{name: "state of the world"}, {name: "incremental", delta: true}, {name: "one service", single: true}, {name: "one incremental service", single: true, delta: true}}
+	if !p.local && p.sets == nil {
+		list = append(list, way{name: "REST", rest: true})
+	}
+	return list
+}
+
+// ask asks for a name, or for all, and for the sentinel. It returns the marks that the client is sent, and whether
+// it is refused.
+func (p *person) ask(w way, of *xds.Type, name string) (got map[string]bool, refused bool) {
+	names := []string{name, sentinelOf(of)}
+	if name == "*" {
+		names = names[:1]
+	}
+	if w.rest {
+		return p.post(of, names)
+	}
+	var locators []*discoveryv3.ResourceLocator
+	for _, set := range p.sets {
+		for _, name := range names {
+			locators = append(locators, &discoveryv3.ResourceLocator{Name: name, DynamicParameters: set})
+		}
+	}
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	var answer proto.Message
+	var err error
+	if w.delta {
+		q := &discoveryv3.DeltaDiscoveryRequest{Node: p.node, TypeUrl: of.URL(), ResourceNamesSubscribe: names, ResourceLocatorsSubscribe: locators}
+		if p.sets != nil {
+			q.ResourceNamesSubscribe = nil
+		}
+		answer, err = exchange(p.deltaStream(ctx, w, of), q)
+	} else {
+		q := &discoveryv3.DiscoveryRequest{Node: p.node, TypeUrl: of.URL(), ResourceNames: names, ResourceLocators: locators}
+		if p.sets != nil {
+			q.ResourceNames = nil
+		}
+		answer, err = exchange(p.sotwStream(ctx, w, of), q)
+	}
+	if err != nil {
+		if status.Code(err) != codes.PermissionDenied {
+			p.t.Fatalf("%s %q: %v", of, name, err)
+		}
+		return marksIn([]byte(err.Error())), true
+	}
+	data, err := proto.Marshal(answer)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return marksIn(data), false
+}
+
+// exchange sends a request and returns the first response.
+func exchange[Q, R any](s grpc.BidiStreamingClient[Q, R], q *Q) (*R, error) {
+	_ = s.Send(q) // Recv has the error
+	return s.Recv()
+}
+
+func must[T any](p *person, is T, err error) T {
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return is
+}
+
+func (p *person) sotwStream(ctx context.Context, w way, of *xds.Type) (s sotwStream) {
+	var err error
+	switch {
+	case w.single && of == xds.RouteConfiguration:
+		s, err = routeservice.NewRouteDiscoveryServiceClient(p.conn).StreamRoutes(ctx)
+	case w.single && of == xds.Secret:
+		s, err = secretservice.NewSecretDiscoveryServiceClient(p.conn).StreamSecrets(ctx)
+	case w.single && of == xds.Cluster:
+		s, err = clusterservice.NewClusterDiscoveryServiceClient(p.conn).StreamClusters(ctx)
+	case w.single && of == xds.Listener:
+		s, err = listenerservice.NewListenerDiscoveryServiceClient(p.conn).StreamListeners(ctx)
+	default:
+		s, err = discoveryv3.NewAggregatedDiscoveryServiceClient(p.conn).StreamAggregatedResources(ctx)
+	}
+	return must(p, s, err)
+}
+
+func (p *person) deltaStream(ctx context.Context, w way, of *xds.Type) (s deltaStream) {
+	var err error
+	switch {
+	case w.single && of == xds.VirtualHost:
+		s, err = routeservice.NewVirtualHostDiscoveryServiceClient(p.conn).DeltaVirtualHosts(ctx)
+	case w.single && of == xds.Secret:
+		s, err = secretservice.NewSecretDiscoveryServiceClient(p.conn).DeltaSecrets(ctx)
+	case w.single && of == xds.Cluster:
+		s, err = clusterservice.NewClusterDiscoveryServiceClient(p.conn).DeltaClusters(ctx)
+	default:
+		s, err = discoveryv3.NewAggregatedDiscoveryServiceClient(p.conn).DeltaAggregatedResources(ctx)
+	}
+	return must(p, s, err)
+}
+
+// paths are those of REST.
+var paths = map[*xds.Type]string{
+	xds.Cluster: "clusters", xds.Endpoints: "endpoints", xds.Listener: "listeners", xds.RouteConfiguration: "routes", xds.ScopedRoutes: "scoped-routes", xds.Secret: "secrets", xds.ExtensionConfig: "extension_configs",
+}
+
+func (p *person) post(of *xds.Type, names []string) (got map[string]bool, refused bool) {
+	if names[0] == "*" {
+		names = nil
+	}
+	body, err := protojson.Marshal(&discoveryv3.DiscoveryRequest{Node: p.node, ResourceNames: names})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	scheme := "http://"
+	if p.tls != nil {
+		scheme = "https://"
+	}
+	r, err := p.http.Post(scheme+p.web+"/v3/discovery:"+paths[of], "application/json", bytes.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK && r.StatusCode != http.StatusForbidden {
+		p.t.Fatalf("%s %q: %s, %v", of, names, r.Status, err)
+	}
+	return marksIn(text), r.StatusCode == http.StatusForbidden
+}
+
+// names are those that a client can ask for.
+func (p *person) asked(w way, of *xds.Type) []string {
+	names := namesOf(of)
+	switch of {
+	case xds.Cluster:
+		if names = append(names, "*"); !w.rest {
+			names = append(names, strings.TrimSuffix(collected, "x")+"*")
+		}
+	case xds.Listener, xds.ScopedRoutes:
+		names = append(names, "*")
+	case xds.VirtualHost:
+		if p.sets == nil {
+			names = append(names, "a/h.example")
+		}
+	}
+	return names
+}
+
+// probe asks something, and judges the answer: exactly, or, where resources that are gone may be served on, by all
+// that was ever served.
+func (p *person) probe(exactly bool) {
+	ways := p.ways()
+	w, of := ways[p.r.IntN(len(ways))], askedTypes[p.r.IntN(len(askedTypes))]
+	if p.r.IntN(4) == 0 {
+		of = xds.RouteConfiguration // which holds what is for others
+	}
+	if of == xds.VirtualHost {
+		w = way{name: "incremental", delta: true, single: p.r.IntN(2) == 0}
+	}
+	names := p.asked(w, of)
+	name := names[p.r.IntN(len(names))]
+	got, refused := p.ask(w, of, name)
+	asks := fmt.Sprintf("%v asks by %s for %s %q", p, w.name, of, name)
+	all := p.documents
+	if !exactly {
+		all = slices.Collect(maps.Values(p.everServed))
+	}
+	docs, may := p.gets(all, w, of, name)
+	if name != "*" {
+		always, _ := p.gets(all, w, of, sentinelOf(of))
+		docs = append(docs, always...)
+	}
+	mayNot := !p.admitted() || !may || of == xds.Secret && p.tls == nil && !p.local
+	want := marks(docs)
+	switch {
+	case exactly && refused != mayNot, refused && !mayNot:
+		p.t.Errorf("%s: refused is %v, want %v\n%s", asks, refused, mayNot, plantedText(docs))
+	case refused && len(got) > 0:
+		p.t.Errorf("%s, is refused, and is sent %v", asks, got)
+	case exactly && !refused && !maps.Equal(got, want):
+		p.t.Errorf("%s: is sent %v, want %v\n%s", asks, got, want, plantedText(docs))
+	case !exactly:
+		p.onlyAllowed(asks, got)
+	}
+}
+
+func plantedText(list []planted) string {
+	var b strings.Builder
+	for _, d := range list {
+		fmt.Fprintf(&b, "%s %q {%s} %s %s %s\n", d.of, d.name, d.constraints, d.open, d.canary, d.hosts)
+	}
+	return b.String()
+}
+
+func (p *person) String() string {
+	by := "TCP"
+	if p.local {
+		by = "a Unix socket"
+	} else if p.tls != nil {
+		by = fmt.Sprintf("TLS as %q", p.names)
+	}
+	return fmt.Sprintf("a client by %s, %v, node %q %v with %v, byNode %v, rights %v,", by, p.sets != nil, p.node.GetId(), p.node.GetMetadata(), p.parameters(), p.byNode, p.rights)
+}
+
+// onlyAllowed judges that of all that was ever served the client has seen only what is for it.
+func (p *person) onlyAllowed(what string, got map[string]bool) {
+	for m := range got {
+		of := 0
+		for _, d := range p.everServed {
+			if d.open != m && d.canary != m {
+				continue
+			}
+			for _, set := range p.parameters() {
+				if d.matches(set) && (!d.sensitive() || p.mayHave(d, []params.Parameters{set})) {
+					of++
+				}
+			}
+		}
+		if of == 0 {
+			p.t.Errorf("%s: is sent %s, which was never for it", what, m)
+		}
+	}
+}
+
+// follow keeps streams that are told all that changes, until ctx ends. It acknowledges all.
+func (p *person) follow(ctx context.Context) (ended func()) {
+	var running sync.WaitGroup
+	see := func(m proto.Message) {
+		data, _ := proto.Marshal(m)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		maps.Copy(p.seen, marksIn(data))
+	}
+	names := func(of *xds.Type) (list []string, locators []*discoveryv3.ResourceLocator) {
+		list = namesOf(of)
+		for _, set := range p.sets {
+			for _, name := range list {
+				locators = append(locators, &discoveryv3.ResourceLocator{Name: name, DynamicParameters: set})
+			}
+		}
+		if p.sets != nil {
+			list = nil
+		}
+		return list, locators
+	}
+	delta, sotw := p.deltaStream(ctx, way{}, nil), p.sotwStream(ctx, way{}, nil)
+	running.Go(func() {
+		for _, of := range askedTypes {
+			q := &discoveryv3.DeltaDiscoveryRequest{Node: p.node, TypeUrl: of.URL()}
+			q.ResourceNamesSubscribe, q.ResourceLocatorsSubscribe = names(of)
+			_ = delta.Send(q)
+		}
+		for {
+			r, err := delta.Recv()
+			if err != nil {
+				return
+			}
+			see(r)
+			_ = delta.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()})
+		}
+	})
+	running.Go(func() {
+		ask := func(url, nonce, version string) {
+			q := &discoveryv3.DiscoveryRequest{Node: p.node, TypeUrl: url, ResponseNonce: nonce, VersionInfo: version}
+			q.ResourceNames, q.ResourceLocators = names(xds.TypeOfURL(url))
+			_ = sotw.Send(q)
+		}
+		for _, of := range askedTypes {
+			ask(of.URL(), "", "")
+		}
+		for {
+			r, err := sotw.Recv()
+			if err != nil {
+				return
+			}
+			see(r)
+			ask(r.GetTypeUrl(), r.GetNonce(), r.GetVersionInfo())
+		}
+	})
+	return running.Wait
+}
+
+// mostRights are those that a server may have some of.
+var mostRights = []right{
+	{"env", "prod", "spiffe://test/prod-1"}, {"env", "prod", "spiffe://test/**"}, {"env", "test", "spiffe://test/edge-*"}, {"env", "**", "spiffe://test/edge-1"},
+	{"zone", "1", "spiffe://test/edge-*"}, {nodeID, "edge-*", "spiffe://test/edge-*"}, {nodeID, "**", "spiffe://test/prod-1"},
+}
+
+func newSecretsWorld(t *testing.T, r *rand.Rand) *secretsWorld {
+	w := &secretsWorld{t: t, r: r, byNode: make(map[string]string), known: make(map[string]*xds.Resource), everServed: make(map[string]planted)}
+	var o serve.Options
+	for _, of := range []string{"env=metadata.env", "zone=metadata.zone", "id=id"} {
+		if p, err := admit.ParseNodeParameter(of); err != nil {
+			t.Fatal(err)
+		} else if r.IntN(3) > 0 {
+			key, field, _ := strings.Cut(of, "=")
+			o.NodeParameters, w.byNode[key] = append(o.NodeParameters, p), strings.TrimPrefix(field, "metadata.")
+		}
+	}
+	if r.IntN(4) == 0 {
+		w.running = run(t, o)
+		return w
+	}
+	proven := r.IntN(4) > 0
+	for _, is := range mostRights {
+		if !proven || r.IntN(2) == 0 {
+			continue
+		}
+		w.rights = append(w.rights, is)
+		if is.key == nodeID {
+			rule, err := admit.ParseNodeRule(is.value + "=" + is.san)
+			o.Security.Nodes = append(o.Security.Nodes, must(&person{secretsWorld: w}, rule, err))
+			continue
+		}
+		rule, err := admit.ParseParamRule(is.key + "=" + is.value + "=" + is.san)
+		o.Security.Params = append(o.Security.Params, must(&person{secretsWorld: w}, rule, err))
+	}
+	s := runSecured(t, func(of *serve.Options) {
+		files := of.Security.TLS
+		if !proven {
+			files.ClientCA = ""
+		}
+		*of = o
+		of.Security.TLS = files
+	})
+	w.running = s.running
+	w.tls = func(names ...string) *tls.Config {
+		if !proven {
+			return s.config(t, nil)
+		}
+		return s.config(t, s.ca, names...)
+	}
+	return w
+}
+
+// person returns a client that has not asked for anything.
+func (w *secretsWorld) person() *person {
+	some := func(list ...string) string { return list[w.r.IntN(len(list))] }
+	p := &person{secretsWorld: w, local: w.r.IntN(4) == 0, names: []string{some("spiffe://test/edge-1", "spiffe://test/edge-2", "spiffe://test/prod-1")}, seen: make(map[string]bool)}
+	of := func() params.Parameters {
+		is := params.Parameters{"env": some("prod", "prod", "test", "qa", ""), "zone": some("1", "2", ""), "id": some("edge-1", "")}
+		maps.DeleteFunc(is, func(_, value string) bool { return value == "" })
+		return is
+	}
+	p.node = &corev3.Node{Id: some("edge-1", "edge-2", "prod-1"), Metadata: &structpb.Struct{Fields: make(map[string]*structpb.Value)}}
+	for key, value := range of() {
+		p.node.Metadata.Fields[key] = structpb.NewStringValue(value)
+	}
+	if w.r.IntN(3) == 0 {
+		if p.sets = append(p.sets, of()); w.r.IntN(2) == 0 {
+			if other := of(); !maps.Equal(other, p.sets[0]) {
+				p.sets = append(p.sets, other)
+			}
+		}
+	}
+	address := w.tcp
+	var config *tls.Config
+	if p.local {
+		address = "unix:" + w.socket
+	} else if w.tls != nil {
+		config = w.tls(p.names...)
+	}
+	p.conn, p.http = dial(w.t, address, config), &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	w.t.Cleanup(p.http.CloseIdleConnections)
+	return p
+}
+
+// metrics returns what the server says of itself.
+func (w *secretsWorld) metrics() string {
+	p := &person{secretsWorld: w, http: &http.Client{Transport: &http.Transport{}}}
+	scheme := "http://"
+	if w.tls != nil {
+		scheme, p.http.Transport = "https://", &http.Transport{TLSClientConfig: w.tls("spiffe://test/edge-1")}
+	}
+	defer p.http.CloseIdleConnections()
+	r, err := p.http.Get(scheme + w.web + "/metrics")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	return string(must(p, text, err))
+}
+
+func secretsAtRandom(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	w := newSecretsWorld(t, r)
+	for _, of := range askedTypes {
+		w.documents = append(w.documents, w.planted(of, sentinelOf(of), ""))
+	}
+	w.edit()
+	w.publish()
+	ctx, cancel := context.WithCancel(t.Context())
+	var clients []*person
+	var ended []func()
+	for i := range 6 {
+		c := w.person()
+		if clients = append(clients, c); i < 2 {
+			ended = append(ended, c.follow(ctx))
+		}
+	}
+	for range 4 {
+		for range 10 {
+			clients[r.IntN(len(clients))].probe(false)
+		}
+		w.trim()
+		for range 40 {
+			clients[r.IntN(len(clients))].probe(true)
+		}
+		w.edit()
+		w.publish()
+		clients[2+r.IntN(len(clients)-2)] = w.person() // which comes while others are still served what is gone
+	}
+	for _, c := range clients[:2] {
+		c.mu.Lock()
+		c.onlyAllowed(fmt.Sprint(c, " follows"), c.seen)
+		c.mu.Unlock()
+	}
+	status, err := csds.Ask(t.Context(), "unix:"+w.socket, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	views := fmt.Sprintf("%+v %s %s", status, w.log, w.metrics())
+	if found := marksIn([]byte(views)); len(found) > 0 {
+		t.Errorf("the log, the metrics or the status has %v:\n%s", found, views)
+	}
+	cancel()
+	for _, end := range ended {
+		end()
+	}
+}
