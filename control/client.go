@@ -25,8 +25,8 @@ const maxAnswer = 256 << 20
 const listPatience = 30 * time.Second
 
 // Ask returns the state of the watch that publishes into the directory out. The error is
-// ErrNoWatch where there is none; ErrDied, which is one, where the last one did not end by itself;
-// ErrSilent where it does not answer within 5 s.
+// ErrNoWatch if there is none; an *EndedError, which is one, if the last watch has ended by itself;
+// ErrDied, which is one, if the last watch was killed; ErrSilent if the watch does not answer within 5 s.
 func Ask(ctx context.Context, out string) (Watch, error) {
 	var w Watch
 	err := exchangeWithin(ctx, patience, out, request{http.MethodGet, watchPath, nil}, &w)
@@ -88,6 +88,9 @@ func exchange(ctx context.Context, out string, r request, into any) error {
 		return err
 	case isNone(err):
 		err = ErrNoWatch
+		if at, ok := endOf(out); ok {
+			err = &EndedError{at}
+		}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		err = ErrDied
 	case errors.Is(err, context.DeadlineExceeded):

@@ -37,6 +37,7 @@ const (
 	folder   = ".xdspub" // of all that is not for Envoy
 	socket   = "control.sock"
 	unlisted = socket + ".new" // until it can be connected to
+	ended    = socket + ".end" // the socket of a watch that has ended; it takes no connections
 
 	watchPath   = "/v1/watch"
 	clientsPath = "/v1/clients"
@@ -52,6 +53,17 @@ var ErrNoWatch = errors.New("no watch is running")
 // ErrDied is an ErrNoWatch: there is the socket of a watch that was killed, or whose machine was.
 var ErrDied = fmt.Errorf("%w: the last one was killed", ErrNoWatch)
 
+// EndedError is an ErrNoWatch: the last watch has ended by itself, as SIGTERM makes it, and nobody
+// has published since.
+type EndedError struct{ Time time.Time }
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%v: the last one ended at %s", ErrNoWatch, e.Time.UTC().Format(time.RFC3339))
+}
+
+// Unwrap returns ErrNoWatch.
+func (e *EndedError) Unwrap() error { return ErrNoWatch }
+
 // ErrSilent means that a watch listens on the socket, and does not answer in time.
 var ErrSilent = errors.New("no answer")
 
@@ -62,9 +74,15 @@ func (e *ConflictError) Error() string { return e.Reason }
 
 // Watch is the state of a running watch, but for what is on disk, such as the manifest.
 type Watch struct {
-	PID    int       `json:"pid"`
-	Source string    `json:"source"` // the source tree, an absolute path
-	Out    string    `json:"out"`    // without symbolic links
+	PID    int    `json:"pid"`
+	Source string `json:"source"` // the source tree, an absolute path
+	// Revision is the git commit of the source tree when it was read last, with "+dirty" if the tree
+	// differed from that commit; empty if there is none.
+	Revision string `json:"revision,omitempty"`
+	Out      string `json:"out"` // without symbolic links
+	// Envoys are the admin interfaces that the watch asks, as --envoy-admin names them; a path of a Unix
+	// socket is absolute.
+	Envoys []string  `json:"envoys,omitempty"`
 	Since  time.Time `json:"since"`
 	// Serves means that it serves clients over the network, too.
 	Serves bool `json:"serves"`

@@ -260,10 +260,36 @@ func TestBind(t *testing.T) {
 		if w := answers(t, out); w.PID != 2 {
 			t.Error("the socket of another was removed")
 		}
-		s2.Close()
+		s2.Unbind()
 		entries, err := os.ReadDir(filepath.Join(out, folder))
 		if err != nil || len(entries) > 0 {
 			t.Errorf("left over: %v %v", entries, err)
+		}
+		s2.Close()
+	})
+	t.Run("ended", func(t *testing.T) {
+		out, s := newOut(t), New()
+		mustBind(t, s, out)
+		before := time.Now().Add(-time.Second) // times of files are coarse
+		s.Close()
+		var at *EndedError
+		if _, err := Ask(t.Context(), out); !errors.As(err, &at) || !errors.Is(err, ErrNoWatch) || at.Time.Before(before) {
+			t.Errorf("after the end: %v", err)
+		}
+		next := New()
+		mustBind(t, next, out)
+		answers(t, out)
+		next.Unbind() // as where the directory is lost
+		if _, err := Ask(t.Context(), out); errors.As(err, &at) || !errors.Is(err, ErrNoWatch) {
+			t.Errorf("after a watch that has not ended: %v", err)
+		}
+		mustBind(t, next, out)
+		next.Close()
+		if err := Forget(out); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Ask(t.Context(), out); errors.As(err, &at) || !errors.Is(err, ErrNoWatch) {
+			t.Errorf("after somebody else has published: %v", err)
 		}
 	})
 	t.Run("again", func(t *testing.T) {

@@ -84,16 +84,19 @@ func (s *Server) Bind(out string) error {
 }
 
 // Unbind removes the socket, until the next Bind.
-func (s *Server) Unbind() {
+func (s *Server) Unbind() { s.unbind(false) }
+
+func (s *Server) unbind(keep bool) {
 	if s.bound != nil {
-		s.bound.close()
+		s.bound.close(keep)
 		s.bound = nil
 	}
 }
 
-// Close removes the socket and tells everyone who waits that the watch has ended.
+// Close tells everyone who waits that the watch has ended. Ask returns an *EndedError from then on, until
+// the next Bind or Forget.
 func (s *Server) Close() {
-	s.Unbind()
+	s.unbind(true)
 	close(s.closed)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

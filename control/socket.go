@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // bound is a socket that stands in an output directory.
@@ -34,21 +35,33 @@ func bind(out string) (*bound, error) {
 	return b, nil
 }
 
-// Forget removes the socket that a killed watch has left in the directory out. The caller has
-// locked it, so none is running.
+// Forget removes what the last watch has left in the directory out: its socket. The caller has
+// locked the directory, so no watch is running.
 func Forget(out string) error {
 	root, err := openFolder(filepath.Dir(Path(out)))
 	if err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	defer root.Close()
-	if info, err := root.Lstat(socket); err != nil || info.Mode().Type() != fs.ModeSocket {
-		return nil // none, or nothing of ours
-	}
-	if err := root.Remove(socket); err != nil {
-		return fmt.Errorf("control socket %s: %w", Path(out), err)
+	for _, name := range []string{socket, ended} {
+		if info, err := root.Lstat(name); err != nil || info.Mode().Type() != fs.ModeSocket {
+			continue // none, or nothing of ours
+		}
+		if err := root.Remove(name); err != nil {
+			return fmt.Errorf("control socket %s: %w", Path(out), err)
+		}
 	}
 	return nil
+}
+
+// endOf returns when the last watch of the directory out ended by itself; ok is false if none has left
+// its socket.
+func endOf(out string) (at time.Time, ok bool) {
+	info, err := os.Lstat(filepath.Join(filepath.Dir(Path(out)), ended))
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return time.Time{}, false
+	}
+	return info.ModTime(), true
 }
 
 // openFolder opens a folder that is no link: in an output directory nothing is
@@ -92,6 +105,9 @@ func (b *bound) listen() error {
 	if err == nil {
 		err = b.root.Rename(unlisted, socket)
 	}
+	if err == nil {
+		_ = b.root.Remove(ended) // nobody looks at one that is left while there is a socket
+	}
 	if err != nil {
 		b.UnixListener.Close()
 		_ = b.root.Remove(unlisted) // the next one does, where this can't
@@ -111,11 +127,16 @@ func (b *bound) stands(out string) bool {
 	return err == nil && os.SameFile(info, b.info)
 }
 
-// close removes the socket, unless it is another's by now, and takes no further
-// connections.
-func (b *bound) close() {
+// close removes the socket, unless it is another's by now, and takes no further connections. With
+// keep the socket gets the name and the time that tell of the end of the watch: a rename needs no space
+// on a full disk.
+func (b *bound) close(keep bool) {
 	if info, err := b.root.Lstat(socket); err == nil && os.SameFile(info, b.info) {
-		_ = b.root.Remove(socket) // one that is left says that nobody listens
+		if now := time.Now(); keep && b.root.Rename(socket, ended) == nil {
+			_ = b.root.Chtimes(ended, now, now)
+		} else {
+			_ = b.root.Remove(socket) // one that is left says that nobody listens
+		}
 	}
 	b.UnixListener.Close()
 	b.root.Close()

@@ -67,7 +67,7 @@ func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 	written, removed := Files(o.Moved)
 	switch {
 	case written+removed > 0 || l.published != o.Snapshot || l.snapshot == nil || l.served != o.Served:
-		e := event.Published{Snapshot: o.Snapshot, Written: written, Removed: removed, Resources: o.Summary.Resources, Reason: reason}
+		e := event.Published{Snapshot: o.Snapshot, Written: written, Removed: removed, Resources: o.Summary.Resources, Reason: reason, Revision: o.Revision}
 		if l.snapshot != nil {
 			if d := s.Diff(l.snapshot); !d.Empty() || l.served == o.Served { // else what other clients get has changed
 				e.ResourcesAdded, e.ResourcesChanged, e.ResourcesRemoved = new(len(d.Added)), new(len(d.Changed)), new(len(d.Removed))
@@ -75,7 +75,7 @@ func (l *changeLog) publishedNow(o Outcome, s *xds.Snapshot, reason string) {
 		}
 		l.log.Write(e)
 	case reason == hangup || reason == retrying:
-		l.log.Write(event.Unchanged{Snapshot: o.Snapshot, Reason: reason})
+		l.log.Write(event.Unchanged{Snapshot: o.Snapshot, Reason: reason, Revision: o.Revision})
 	}
 	if l.refused != "" {
 		l.log.Write(event.RefusalEnded{Snapshot: o.Snapshot, Refused: l.refused})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"xdspub/control"
 	"xdspub/event"
@@ -12,12 +13,28 @@ import (
 // announce sets the state that the control socket shows first.
 func (w *watching) announce() error {
 	source, err := filepath.Abs(w.options.Source.Path)
-	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Since: now(), Snapshot: w.out(), Serves: w.options.Server != nil}
+	w.shown = control.Watch{PID: os.Getpid(), Source: source, Out: w.options.Out, Envoys: w.envoys(), Since: now(), Snapshot: w.out(), Serves: w.options.Server != nil}
 	if w.shown.Serves {
 		w.control.TellClients(w.options.Server.Clients)
 	}
 	w.control.Tell(w.shown)
 	return err
+}
+
+// envoys returns the admin interfaces of the Envoys that are asked, as another process reaches them.
+func (w *watching) envoys() []string {
+	if w.options.Envoys == nil {
+		return nil
+	}
+	list := w.options.Envoys.Addresses()
+	for i, address := range list {
+		if path, ok := strings.CutPrefix(address, "unix:"); ok {
+			if abs, err := filepath.Abs(path); err == nil {
+				list[i] = "unix:" + abs
+			}
+		}
+	}
+	return list
 }
 
 // listen opens the control socket in the output directory. A watch runs without it where
@@ -64,7 +81,7 @@ func (w *watching) serve(ctx context.Context, r *control.Request) {
 }
 
 // publishState sets the state that the control socket shows after a reconcile or a trim.
-func (w *watching) publishState(done control.Reconcile, result control.Result, err error) {
+func (w *watching) publishState(ctx context.Context, done control.Reconcile, result control.Result, err error) {
 	switch result.Outcome {
 	case control.Published:
 		w.shown.Refused = nil
@@ -83,6 +100,7 @@ func (w *watching) publishState(done control.Reconcile, result control.Result, e
 		}
 		w.shown.Last = &last
 	}
+	w.shown.Envoys, w.shown.Revision = w.envoys(), w.source.revision(ctx)
 	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.out(), w.changeLog.failed, w.nextTrim
 	w.control.Tell(w.shown)
 }

@@ -317,6 +317,14 @@ func (c *Controller) write(ctx context.Context, plan *planner.Plan) (pipeline.Re
 	return result, err
 }
 
+// keepRevision records the git commit of the source tree, whose snapshot is published.
+func (c *Controller) keepRevision(ctx context.Context, snapshot string) error {
+	if !c.writes() {
+		return nil
+	}
+	return c.pipeline.KeepRevision(ctx, c.dir, snapshot)
+}
+
 // Settled reports whether the open output directory is as the last Plan and Publish left it, and
 // nothing in it is due. The same snapshot would then give a plan that moves nothing.
 func (c *Controller) Settled() bool {

@@ -45,6 +45,8 @@ type Outcome struct {
 	Refusal *publish.Refusal
 	// Moved lists the files that were written and removed.
 	Moved publish.Result
+	// Revision is the git commit of the source tree, empty if there is none or nothing was published.
+	Revision string
 	// Answers are the answers of the Envoys to the steps; none where no Envoy is asked.
 	Answers []envoy.Outcome
 	// Restored means, for RefusedByEnvoy, that the rollback is complete, or that there was
@@ -59,7 +61,7 @@ type Outcome struct {
 func (o Outcome) kept() bool { return !o.TakenBack && len(o.Moved.Undone) == 0 }
 
 func outcomeOf(v Verdict, checked *check.Result, plan *planner.Plan, result pipeline.Result) Outcome {
-	o := Outcome{Verdict: v, Summary: checked.Summary, Findings: checked.Diagnostics, Moved: result.Result, Answers: result.Outcomes}
+	o := Outcome{Verdict: v, Summary: checked.Summary, Findings: checked.Diagnostics, Moved: result.Result, Answers: result.Outcomes, Revision: result.Revision}
 	if plan != nil {
 		o.Snapshot, o.Refusal = plan.ID, plan.Held
 	}

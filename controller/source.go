@@ -15,6 +15,7 @@ import (
 	"xdspub/event"
 	"xdspub/internal/fspath"
 	"xdspub/load"
+	"xdspub/revision"
 	"xdspub/watch"
 )
 
@@ -71,6 +72,8 @@ type look struct {
 	all    []Options
 	result *check.Result
 	err    error
+	// revision waits for the git commit of the tree as it was read; nil after an error.
+	revision func() string
 	// agreement is what the targets say to it; nil where each is published by itself.
 	agreement *agreement
 }
@@ -97,9 +100,27 @@ type news struct {
 }
 
 func newSource(all []Options, o WatchOptions) *source {
-	s := &source{o: o, all: all, tree: Tree(all), looking: make(chan struct{}, 1), publishers: make(map[publisherKey]*watching), opened: make(map[string]string), end: func() {}}
-	s.ignoreOuts()
+	s := &source{o: o, tree: Tree(all), looking: make(chan struct{}, 1), publishers: make(map[publisherKey]*watching), opened: make(map[string]string), end: func() {}}
+	s.configure(all)
 	return s
+}
+
+// configure takes up the options of the targets.
+func (s *source) configure(all []Options) {
+	for i := range all {
+		all[i].Revision = s.revision
+	}
+	s.all = all
+	s.ignoreOuts()
+}
+
+// revision returns the git commit of the source tree as it was read last: one look asks git once, for all
+// targets.
+func (s *source) revision(context.Context) string {
+	if last := s.last.Load(); last != nil && last.revision != nil {
+		return last.revision()
+	}
+	return ""
 }
 
 func (s *source) run(ctx context.Context) (err error) {
@@ -263,7 +284,9 @@ func (s *source) lookAgain(ctx context.Context, last *look) (next *look, again b
 		if s.unread.All {
 			next.whole = next.n
 		}
-		next.result, next.err = s.check(ctx, next)
+		if next.result, next.err = s.check(ctx, next); next.err == nil {
+			next.revision = revision.Ask(ctx, s.all[0].Source.Path)
+		}
 	})
 	next.all = s.all
 	return next, again
@@ -338,8 +361,8 @@ func (s *source) reload(ctx context.Context, of *look) error {
 		return is, err
 	})
 	if err == nil && is.changed {
-		s.all, s.tree, of.read = is.all, Tree(is.all), of.n
-		s.ignoreOuts()
+		s.configure(is.all)
+		s.tree, of.read = Tree(is.all), of.n
 		s.o.Log.Write(event.SettingsRead{})
 		s.adopt(ctx, false)
 	}

@@ -294,6 +294,9 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 		return o, err
 	}
 	if whole && !retry && w.isIdle(checked) {
+		if err := w.keepRevision(ctx, checked.Snapshot.ID()); err != nil {
+			return o, err
+		}
 		if reason == string(watch.Rescan) {
 			w.source.foundNothing(found)
 		}
@@ -461,7 +464,7 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 		w.settled = nil
 	}
 	w.changeLog.failure(ctx, err, reason)
-	w.publishState(running, result, err)
+	w.publishState(ctx, running, result, err)
 	if err != nil {
 		result.Outcome = control.Failed
 	}

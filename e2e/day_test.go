@@ -57,7 +57,7 @@ func TestLogOfADay(t *testing.T) {
 	s.says(t, "source-valid")
 
 	s.write(t, "busy.yaml", listener("busy", busy, rds("main")))
-	s.says(t, "step-refused | step=listeners", "file-not-applied | level=WARN | file=lds/lds.json state=REFUSED expected_version=", "rolled-back | level=ERROR | snapshot=v | restored=v", "finding | code=refused-by-envoy | busy.yaml:")
+	s.says(t, "step-refused | step=listeners", "file-not-applied | level=WARN | file=lds/lds.json state=REJECTED expected_version=", "rolled-back | level=ERROR | snapshot=v | restored=v", "finding | code=refused-by-envoy | busy.yaml:")
 	free()
 	s.watch.Signal(t, syscall.SIGHUP)
 	s.says(t, "published | resources_added=1 | reason=SIGHUP ", "refusal-ended | refused=v")
@@ -99,7 +99,7 @@ func TestRefusedAtStart(t *testing.T) {
 	s.args[len(s.args)-1] = "http://" + address(s.admin)
 	s.beginWatch(t)
 	s.says(t, "published")
-	refused := "file-not-applied | level=ERROR | file=lds/lds.json state=REFUSED expected_version= | running_version= | Address already in use"
+	refused := "file-not-applied | level=ERROR | file=lds/lds.json state=REJECTED expected_version= | running_version= | Address already in use"
 	s.startEnvoy(t)
 	s.says(t, refused)
 	s.envoy.Stop(t)

@@ -162,13 +162,13 @@ static_resources:
 	}
 	shows(0, "in sync: ", "1 client", `client "edge-1" (envoy 1.40.0, unix:`, "): delta-ads, since ", ", 2 SYNCED\n")
 	s.write(t, "listener.yaml", fmt.Sprintf(`{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: in, address: {socket_address: {address: 192.0.2.1, port_value: %d}}, filter_chains: [{filters: [{name: tcp, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: s, cluster: web}}]}]}`, envoytest.FreePort(t)))
-	shows(1, "not in sync: 1 of 1 client\n", ", 1 REJECTED, 1 SYNCED\n", "  REJECTED  LDS: served is version ", `listener.yaml:1:1: error: client "edge-1" rejected LDS "in": `)
+	shows(1, "not in sync: 1 of 1 clients is not in sync\n", ", 1 REJECTED, 1 SYNCED\n", "  REJECTED  LDS: served is version ", `listener.yaml:1:1: error: client "edge-1" rejected LDS "in": `)
 	if stdout, _, exit := xdspub(t, "status", "--out", s.out, "--format", "json"); exit != 1 || !strings.Contains(stdout, `"node": "edge-1"`) {
 		t.Error(exit, stdout)
 	}
 	s.server.Signal(t, syscall.SIGTERM)
 	s.server.Wait(t)
-	if stdout, _, exit := xdspub(t, "status", "--out", s.out); exit != 0 || strings.Contains(stdout, "client") {
+	if stdout, _, exit := xdspub(t, "status", "--out", s.out); exit != 1 || !strings.HasPrefix(stdout, "not in sync: no watch is running\n") || strings.Contains(stdout, "client") {
 		t.Error(exit, stdout)
 	}
 }

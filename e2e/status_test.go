@@ -191,13 +191,14 @@ admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 dynamic_resources: {cds_config: {path_config_source: {path: %s/cds/cds.json}}}
 `, s.out)})
 	wants := []string{
-		0: "not in sync: 2 of 4 Envoys",
-		3: "Envoy " + downURL + ": is down: ",
-		4: "Envoy " + adminURL(t, hangs) + ": does not answer: ",
-		5: "Envoy " + adminURL(t, up) + ": in sync, LIVE, 1 NOT SENT, 4 SYNCED",
-		6: "  NOT SENT  rds/lone/rds.json",
-		7: "Envoy " + adminURL(t, clusters) + ": in sync, LIVE, 2 SYNCED",
-		8: "",
+		0: "not in sync: 1 of 4 Envoys is down; 1 of 4 Envoys does not answer",
+		3: "watch: none is running",
+		4: "Envoy " + downURL + ": is down: ",
+		5: "Envoy " + adminURL(t, hangs) + ": does not answer: ",
+		6: "Envoy " + adminURL(t, up) + ": in sync, LIVE, 1 NOT SENT, 4 SYNCED",
+		7: "  NOT SENT  rds/lone/rds.json",
+		8: "Envoy " + adminURL(t, clusters) + ": in sync, LIVE, 2 SYNCED",
+		9: "",
 	}
 	// On a busy machine, those that are up may not answer in time either.
 	envoytest.Eventually(t, patience, "each has its line", func() (bool, string) {
@@ -372,7 +373,7 @@ func TestStatusOfAWatchThatDied(t *testing.T) {
 	says(0, "is published")
 	s.watch.Signal(t, syscall.SIGKILL)
 	s.watch.Wait(t)
-	says(1, "not in sync: the watch does not answer\n")
+	says(1, "not in sync: the watch was killed\n")
 	says(1, "no watch is running: the last one was killed")
 	// Somebody publishes in its place.
 	if _, stderr, exit := xdspub(t, "render", "--out", s.out, s.src); exit != 0 {

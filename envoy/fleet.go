@@ -47,6 +47,15 @@ func NewFleet(o FleetOptions) *Fleet {
 	return &Fleet{o: o, unanswered: make(map[*Admin]bool), incarnations: make(map[*Admin]Incarnation), known: make(map[*Admin]*memory)}
 }
 
+// Addresses returns the admin interfaces, as they were given.
+func (f *Fleet) Addresses() []string {
+	list := make([]string, len(f.o.Admins))
+	for i, a := range f.o.Admins {
+		list[i] = a.String()
+	}
+	return list
+}
+
 // Begin observes all Envoys, side by side, before the files of the subscriptions are
 // renamed.
 //

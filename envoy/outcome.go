@@ -101,7 +101,7 @@ func (o Outcome) String() string {
 	return b.String()
 }
 
-// String returns the subscription and its state, such as "RDS web REFUSED".
+// String returns the subscription and its state, such as "RDS web REJECTED".
 func (s Status) String() string {
 	return strings.Join(slices.DeleteFunc([]string{s.API, s.Name, s.State.String()}, func(word string) bool { return word == "" }), " ")
 }

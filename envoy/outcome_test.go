@@ -20,7 +20,7 @@ func TestOutcomeString(t *testing.T) {
 				{URL: "unix:b", States: []Status{}},
 				{URL: "unix:c", Err: &DownError{URL: "unix:c", Err: errNoSocket{}}},
 			}},
-			"refused: 1 of 3 Envoys acknowledged it; envoy unix:a: RDS web REFUSED, RDS web PENDING; envoy unix:c: is down: no such socket",
+			"refused: 1 of 3 Envoys acknowledged it; envoy unix:a: RDS web REJECTED, RDS web STALE; envoy unix:c: is down: no such socket",
 		},
 		{
 			Outcome{Verdict: Confirmed, Answering: 1, Envoys: []EnvoyOutcome{{URL: "unix:a", States: states(Acked), NotWarm: []string{"a", "b", "c", "d", "e", "f", "g"}}}},

@@ -17,9 +17,9 @@ const (
 	StatsExcluded
 )
 
-// String returns the state in capitals.
+// String returns the word of xdspub status for the state.
 func (s State) String() string {
-	return [...]string{"PENDING", "ACKED", "REFUSED", "STATS_EXCLUDED"}[s]
+	return [...]string{"STALE", "SYNCED", "REJECTED", "STATS_EXCLUDED"}[s]
 }
 
 // Status is an Envoy's answer to the file of one subscription.

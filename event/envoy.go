@@ -51,7 +51,7 @@ type FileNotApplied struct {
 	WithinChange    bool   `event:"-"`
 	Envoy           string // the admin interface
 	File            string // below the output directory
-	State           string // REFUSED, PENDING (neither rejected nor applied), or STATS_EXCLUDED
+	State           string // REJECTED, STALE (neither rejected nor applied) or STATS_EXCLUDED, as in xdspub status
 	ExpectedVersion string // of the published file
 	RunningVersion  string // that the Envoy runs; empty where it runs none
 	Error           string `event:"optional"` // the Envoy's reason, where it gives one

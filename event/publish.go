@@ -25,6 +25,7 @@ type Published struct {
 	ResourcesChanged *int   `event:"optional"` // how many it had otherwise
 	ResourcesRemoved *int   `event:"optional"` // how many only it had
 	Reason           string // of the reconcile: start, change, rescan, SIGHUP or retry-held
+	Revision         string `event:"optional"` // the git commit of the source tree, with +dirty if the tree differs from that commit
 }
 
 func (Published) kind() Kind {

@@ -76,6 +76,7 @@ func (SourceValid) kind() Kind {
 type Unchanged struct {
 	Snapshot string // the id of the published snapshot
 	Reason   string // SIGHUP or retry-held
+	Revision string `event:"optional"` // the git commit of the source tree, with +dirty if the tree differs from that commit
 }
 
 func (Unchanged) kind() Kind {

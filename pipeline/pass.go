@@ -11,7 +11,6 @@ import (
 	"xdspub/envoy"
 	"xdspub/planner"
 	"xdspub/publish"
-	"xdspub/revision"
 )
 
 // Result is the result of a Publish.
@@ -20,6 +19,13 @@ type Result struct {
 	// Outcomes are the answers of the Envoys to the steps, in their order. A step that no
 	// Envoy is subscribed to has none.
 	Outcomes []envoy.Outcome
+	// Revision is the git commit of the source tree, empty if there is none.
+	Revision string
+}
+
+// KeepRevision records the git commit of a source tree whose snapshot is published already.
+func (p *Pipeline) KeepRevision(ctx context.Context, d *publish.Dir, snapshot string) error {
+	return d.SetRevision(snapshot, p.revision(ctx))
 }
 
 // Recover completes the rollback that a killed writer began. Call it before Plan, since it
@@ -73,15 +79,15 @@ func (p *Pipeline) Publish(ctx context.Context, d *publish.Dir, plan *planner.Pl
 	p.republish = nil
 	var commit string
 	var asking sync.WaitGroup
-	if plan.Replaces || change.Manifest.Revision == "" { // not in each reconcile
-		// Git may be slow, and no file waits for it. It is asked at once: the tree may be that of
-		// another commit by the time that all Envoys have answered.
+	// Git may be slow, and no file waits for it. It is asked at once: the tree may be that of
+	// another commit by the time that all Envoys have answered.
+	asking.Go(func() { commit = p.revision(ctx) })
+	if plan.Replaces {
 		change.Manifest.Revision = ""
-		asking.Go(func() { commit = revision.Of(ctx, p.source) })
 	}
 	published, err := d.Publish(ctx, change)
 	asking.Wait()
-	result := Result{Result: published, Outcomes: c.Outcomes()}
+	result := Result{Result: published, Outcomes: c.Outcomes(), Revision: commit}
 	if err != nil {
 		return result, err
 	}

@@ -16,6 +16,7 @@ import (
 	"xdspub/publish"
 	"xdspub/published"
 	"xdspub/render"
+	"xdspub/revision"
 	"xdspub/trim"
 	"xdspub/xds"
 )
@@ -24,6 +25,9 @@ import (
 type Options struct {
 	// Source is the source tree, and how it is judged.
 	Source check.Options
+
+	// Revision returns the git commit of the source tree as it was read; nil asks git.
+	Revision func(context.Context) string
 
 	// Out is the output directory.
 	Out string
@@ -57,7 +61,7 @@ type Options struct {
 // Pipeline turns one source tree into one output directory, again and again.
 // Not for concurrent use.
 type Pipeline struct {
-	source    string
+	revision  func(context.Context) string
 	stepGap   time.Duration
 	trimDelay time.Duration
 
@@ -71,8 +75,11 @@ type Pipeline struct {
 
 // New returns a Pipeline.
 func New(o Options) *Pipeline {
+	if o.Revision == nil {
+		o.Revision = func(ctx context.Context) string { return revision.Of(ctx, o.Source.Path) }
+	}
 	p := &Pipeline{
-		source: o.Source.Path, stepGap: o.StepGap, trimDelay: o.TrimDelay,
+		revision: o.Revision, stepGap: o.StepGap, trimDelay: o.TrimDelay,
 		out: published.New(published.Options{Dir: o.Out, EnvoyPath: o.EnvoyPath, Format: o.Format, Envoy: o.Source.Envoy, Log: o.Log}),
 	}
 	p.planner = planner.New(p.out, planner.Options{

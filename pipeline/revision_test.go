@@ -38,17 +38,17 @@ func TestPublishedRevision(t *testing.T) {
 	if got := recorded(); got != first {
 		t.Errorf("%q, want %q", got, first)
 	}
-	commit("one")
+	second := commit("one")
 	s.Publish()
-	if got := recorded(); got != first {
-		t.Errorf("after a commit that changes nothing: %q, want %q", got, first)
+	if got := recorded(); got != second {
+		t.Errorf("after a commit that changes nothing: %q, want %q", got, second)
 	}
 	if err := os.Remove(filepath.Join(s.Options.Out, "cds/cds.json")); err != nil {
 		t.Fatal(err)
 	}
 	s.Publish()
-	if got := recorded(); got != first {
-		t.Errorf("after the file was put back: %q, want %q", got, first)
+	if got := recorded(); got != second {
+		t.Errorf("after the file was put back: %q, want %q", got, second)
 	}
 	third := commit("two")
 	s.Tree("-- c.yaml --\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: three\n")

@@ -1,14 +1,14 @@
 package publish
 
-// SetRevision records the commit of a snapshot, where that is published and no commit of it is
-// on record. Git may be slow, and no file waits for it: so the commit comes after the rest of
-// the record.
+// SetRevision records the commit of the source tree, if the snapshot of this tree is published. A commit
+// that changes nothing else is recorded, too. An empty commit changes nothing. Git may be slow, and no
+// file waits for git: so the commit comes after the rest of the record.
 func (d *Dir) SetRevision(snapshot, commit string) error {
 	if err := d.usable("record the commit"); err != nil {
 		return err
 	}
 	m, err := d.reader.manifestIn(d.root)
-	if err != nil || m.Layout == 0 || m.Snapshot != snapshot || m.Revision != "" || commit == "" {
+	if err != nil || m.Layout == 0 || m.Snapshot != snapshot || commit == "" || m.Revision == commit {
 		return err
 	}
 	m.Revision = commit

@@ -35,7 +35,8 @@ func TestSetRevision(t *testing.T) {
 	set("s2", "other", "")
 	set("s1", "", "")
 	set("s1", "first", "first")
-	set("s1", "second", "first")
+	set("s1", "second", "second")
+	set("s1", "", "second")
 	m, err := ReadManifest(out)
 	if err != nil || m.Snapshot != "s1" || len(m.Files.Names()) != len(p.Manifest.Files.Names())+len(p.files()) {
 		t.Errorf("%v: %+v", err, m)

@@ -31,6 +31,19 @@ func Of(ctx context.Context, source string) string {
 	return of(ctx, source)
 }
 
+// Ask is Of that does not wait: answer does.
+func Ask(ctx context.Context, source string) (answer func() string) {
+	commit, done := "", make(chan struct{})
+	go func() {
+		defer close(done)
+		commit = Of(ctx, source)
+	}()
+	return func() string {
+		<-done
+		return commit
+	}
+}
+
 // of is Of that takes as long as ctx lets it.
 func of(ctx context.Context, source string) string {
 	source = fspath.Resolve(source)

@@ -110,6 +110,7 @@ func reportOf(l envoy.DetailedProbe, drifted map[string]bool) (EnvoyReport, erro
 			return e, l.Err
 		}
 		e.Error = l.Err.Error()
+		_, e.Down = errors.AsType[*envoy.DownError](l.Err)
 		return e, nil
 	}
 	e.State = l.State

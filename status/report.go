@@ -66,6 +66,7 @@ type EnvoyReport struct {
 	InSync bool   `json:"in_sync"`
 	// Error is why the Envoy gave no answer; all below is empty then.
 	Error string `json:"error"`
+	Down  bool   `json:"down"`  // nothing answers there, rather than too late
 	State string `json:"state"` // LIVE, DRAINING, PRE_INITIALIZING or INITIALIZING
 
 	DrainingListeners    int `json:"draining_listeners"`

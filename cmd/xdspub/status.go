@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 	"xdspub/clients"
 	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/envoy"
+	"xdspub/internal/fspath"
+	"xdspub/revision"
 	"xdspub/status"
 )
 
@@ -32,11 +36,14 @@ Examples:
   xdspub status --serve unix:/run/xds.sock
   xdspub status --serve xds.example:18000 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
 
+Without --envoy-admin it asks the Envoys that the running watch knows.
+
 Exit status: 0 in sync, 1 not in sync, 2 wrong usage, 3 the status could not be determined.
 It is in sync if every Envoy runs the published files, no change was interrupted, no published
 file was changed by hand or is missing, no snapshot is held since Envoy rejected it, the watch
-was not killed, answers and can publish its source tree, every connected client of a running serve
-runs what it asks for, and SRC, if given, is published.`,
+runs, answers and can publish its source tree, every connected client of a running serve
+runs what it asks for, and SRC, if given, is published. If no watch has run since the last render,
+none has to.`,
 		Flags: append(slices.Concat(sourceFlags(), askedServeFlags()), targetFlag(),
 			&cli.PathFlag{Category: groupPublish, Name: "out", EnvVars: env("out"), Usage: "output `DIR` of render, watch or serve (required without --serve)"},
 			envoyAdminFlag(),
@@ -48,36 +55,36 @@ runs what it asks for, and SRC, if given, is published.`,
 }
 
 func statusAction(c *cli.Context) error {
-	o := status.Options{Out: c.Path("out")}
 	format := c.String("format")
 	switch {
 	case format != "text" && format != "json":
 		return usagef("invalid --format %q: %s", format, oneOf(textOrJSON, format))
 	case c.NArg() > 1:
 		return usagef("status takes one source tree at most: write --out DIR for the output directory")
-	case o.Out == "" && c.IsSet("serve"):
+	case c.Path("out") == "" && c.IsSet("serve"):
 		return servedStatus(c, c.String("serve"), format)
 	case c.IsSet("serve"):
 		return usagef("--serve and --out are two questions: ask one at a time")
-	case o.Out == "":
-		return usagef("--out is required: see %s", helpFor("status"))
 	}
 	if name := setFlag(c, askedServeFlags()); name != "" {
 		return usagef("--%s needs --serve ADDR: it says how that is asked", name)
 	}
-	own, err := readOwnTypes(values{c: c})
+	v, err := statusSettings(c)
 	if err != nil {
 		return err
 	}
-	o.Registry = own.registry
-	targets, v, err := statusTargets(c)
+	o := status.Options{Out: value(v, "out", c.Path), Registry: v.own.registry}
+	if o.Out == "" {
+		return usagef("--out is required: see %s", helpFor("status"))
+	}
+	targets, err := chosenTargets(v)
 	if err != nil {
 		return err
 	}
 	if targets != nil {
 		return targetsStatus(v, targets, o, format)
 	}
-	if o.Admins, err = admins(values{c: c}); err != nil {
+	if o.Admins, err = admins(v); err != nil {
 		return err
 	}
 	ctx, stop := interruptible(c)
@@ -86,8 +93,8 @@ func statusAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Args().Present() {
-		v, of, err := settingsAndSource(c, c.Args().First())
+	if source := c.Args().First(); source != "" {
+		of, err := sourceOptions(v, source)
 		if err != nil {
 			return err
 		}
@@ -95,19 +102,49 @@ func statusAction(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		report.compare(of.Path, checked, value(v, "warnings-as-errors", c.Bool))
+		report.compare(ctx, source, checked, value(v, "warnings-as-errors", c.Bool))
 	}
 	return printReport(c, format, report, report.InSync, writeStatus)
 }
 
-// statusOf asks what there is about an output directory.
+// statusSettings returns the settings of the source tree, or of the file of --config if there is no source
+// tree.
+func statusSettings(c *cli.Context) (v values, err error) {
+	source := c.Args().First()
+	switch name := c.Path("config"); {
+	case source != "":
+		return settings(c, source)
+	case name != "":
+		v, err = settings(c, filepath.Dir(name))
+	default:
+		v = values{c: c}
+		v.own, err = readOwnTypes(v)
+	}
+	if err == nil && c.IsSet("target") && v.file[targetsSetting] == nil {
+		err = targetOfNothing()
+	}
+	return v, err
+}
+
+// statusOf asks what there is about an output directory. If o names no Envoys, it asks those that the running
+// watch knows.
 func statusOf(ctx context.Context, o status.Options) (*statusReport, error) {
-	found, err := status.Of(ctx, o)
-	if err != nil {
+	report := &statusReport{}
+	report.ask(ctx, o.Out)
+	if w := report.Watch; w != nil && len(o.Admins) == 0 {
+		for _, address := range w.Envoys {
+			admin, err := envoy.NewAdmin(address)
+			if err != nil {
+				return nil, err
+			}
+			o.Admins = append(o.Admins, admin)
+		}
+	}
+	var err error
+	if report.Report, err = status.Of(ctx, o); err != nil {
 		return nil, err
 	}
-	report := &statusReport{Report: found}
-	report.ask(ctx)
+	report.InSync = report.InSync && report.watched()
 	return report, nil
 }
 
@@ -128,9 +165,9 @@ func printReport[R any](c *cli.Context, format string, report R, well bool, writ
 type statusReport struct {
 	*status.Report
 	// Watch is nil where none runs, or can't be asked.
-	Watch *control.Watch `json:"watch"`
-	// WatchError is why a watch can't be asked; empty where it can, and where none was started
-	// or it has ended by itself.
+	Watch      *control.Watch `json:"watch"`
+	WatchState watchState     `json:"watch_state"`
+	// WatchError is why a watch can't be asked; empty for watchRunning and watchNone.
 	WatchError string `json:"watch_error"`
 	// Clients are those of a running serve; nil where none runs, or it could not be asked.
 	Clients []clients.Client `json:"clients"`
@@ -143,9 +180,29 @@ type statusReport struct {
 // publishedTo returns what --out of a render is that publishes into the output directory.
 func (s *statusReport) publishedTo() string { return cmp.Or(s.options, s.Out) }
 
+// watchState says whether a watch publishes into an output directory.
+type watchState string
+
+const (
+	watchRunning watchState = "running"
+	// watchNone: no watch has left a trace since the last render.
+	watchNone watchState = "none"
+	// watchEnded: the last watch ended by itself, as SIGTERM makes it.
+	watchEnded watchState = "ended"
+	// watchKilled: the last watch was killed, or its machine was.
+	watchKilled watchState = "killed"
+	// watchSilent: a watch is there, and does not answer in time.
+	watchSilent watchState = "silent"
+	// watchUnknown: the watch can't be asked.
+	watchUnknown watchState = "unknown"
+)
+
 // sourceStatus is a source tree beside what is published.
 type sourceStatus struct {
 	Path string `json:"path"`
+	// Revision is the git commit of the tree, with "+dirty" if the tree differs from that commit; empty if
+	// there is none.
+	Revision string `json:"revision"`
 	// Snapshot is the id of its snapshot; empty where it is invalid.
 	Snapshot string `json:"snapshot"`
 	// Published means that this is the published snapshot.
@@ -155,31 +212,61 @@ type sourceStatus struct {
 	Findings  diag.List `json:"findings"`
 }
 
-// ask asks the watch. One that was killed, or does not answer, is a fault.
-func (s *statusReport) ask(ctx context.Context) {
-	w, err := control.Ask(ctx, s.Out)
+// ask asks the watch of an output directory.
+func (s *statusReport) ask(ctx context.Context, out string) {
+	w, err := control.Ask(ctx, out)
 	if err == nil && w.Serves {
-		s.Clients, err = control.Clients(ctx, s.Out)
+		s.Clients, err = control.Clients(ctx, out)
 	}
+	if err == nil {
+		s.Watch, s.WatchState = &w, watchRunning
+		return
+	}
+	_, ended := errors.AsType[*control.EndedError](err)
 	switch {
-	case errors.Is(err, control.ErrDied), errors.Is(err, control.ErrSilent):
-		s.WatchError, s.InSync = err.Error(), false
+	case ended:
+		s.WatchState = watchEnded
+	case errors.Is(err, control.ErrDied):
+		s.WatchState = watchKilled
 	case errors.Is(err, control.ErrNoWatch):
-	case err != nil:
-		s.WatchError = err.Error()
+		s.WatchState = watchNone
+		return
+	case errors.Is(err, control.ErrSilent):
+		s.WatchState = watchSilent
 	default:
-		s.Watch = &w
-		_, behind := countClients(s.Clients)
-		s.InSync = s.InSync && w.Refused == nil && w.Failed == "" && behind == 0
+		s.WatchState = watchUnknown
 	}
+	s.WatchError = err.Error()
+}
+
+// watched reports whether the watch does what it is for. None has to run in a directory that render has
+// published last.
+func (s *statusReport) watched() bool {
+	w := s.Watch
+	if w == nil {
+		return s.WatchState == watchNone
+	}
+	_, behind := countClients(s.Clients)
+	return w.Refused == nil && w.Failed == "" && behind == 0
 }
 
 // compare compares the snapshot of a checked source tree with the published one.
-func (s *statusReport) compare(path string, checked *check.Result, warningsAsErrors bool) {
-	s.Source = &sourceStatus{Path: path, Errors: checked.Summary.Errors, Warnings: checked.Summary.Warnings, Findings: append(diag.List{}, checked.Diagnostics...)}
+func (s *statusReport) compare(ctx context.Context, path string, checked *check.Result, warningsAsErrors bool) {
+	s.Source = &sourceStatus{
+		Path: path, Revision: revision.Of(ctx, path),
+		Errors: checked.Summary.Errors, Warnings: checked.Summary.Warnings, Findings: append(diag.List{}, checked.Diagnostics...),
+	}
 	if !checked.Invalid(warningsAsErrors) {
 		s.Source.Snapshot = checked.Snapshot.ID()
 		s.Source.Published = s.Published != nil && s.Published.Snapshot == s.Source.Snapshot
 	}
 	s.InSync = s.InSync && s.Source.Published
+}
+
+// saysInvalid reports whether the source tree of the running watch was checked for the report, and is invalid.
+func (s *statusReport) saysInvalid() bool { return s.watchesSource() && s.Source.Snapshot == "" }
+
+// watchesSource reports whether the running watch publishes the source tree of the report.
+func (s *statusReport) watchesSource() bool {
+	return s.Watch != nil && s.Source != nil && fspath.Resolve(s.Watch.Source) == fspath.Resolve(s.Source.Path)
 }

@@ -109,7 +109,7 @@ func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 	if behind == 0 {
 		p.printf("in sync: %s\n", diag.Count(connected, "client"))
 	} else {
-		p.printf("not in sync: %d of %s\n", behind, diag.Count(connected, "client"))
+		p.printf("not in sync: %s\n", clientsBehind(behind, connected))
 	}
 	p.clients(r.Clients)
 	_, err := io.WriteString(w, p.b.String())

@@ -42,7 +42,7 @@ func TestWriteClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `not in sync: 1 of 2 clients
+	want := `not in sync: 1 of 2 clients is not in sync
 client "b" (unix:s): delta-ads, since 2026-01-02T03:04:05Z (1m0s ago), 1 REJECTED
   REJECTED  LDS: served is version v2, acknowledged v1, since 2026-01-02T03:04:05Z (1m0s ago)
             a.yaml:3: error: client "b" rejected LDS "in": no [refused-by-client]

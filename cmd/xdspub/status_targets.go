@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"xdspub/check"
 	"xdspub/controller"
 	"xdspub/status"
@@ -25,24 +23,6 @@ type targetReport struct {
 	*statusReport
 }
 
-// statusTargets returns the targets of the source tree that status is given, none where it is given none or that has
-// none.
-func statusTargets(c *cli.Context) ([]target, values, error) {
-	source := c.Args().First()
-	if source == "" {
-		if c.IsSet("target") {
-			return nil, values{}, targetOfNothing()
-		}
-		return nil, values{}, nil
-	}
-	v, err := settings(c, source)
-	if err != nil {
-		return nil, v, err
-	}
-	targets, err := chosenTargets(v)
-	return targets, v, err
-}
-
 // targetsStatus prints the status of targets. o is for their output directories.
 func targetsStatus(v values, targets []target, o status.Options, format string) error {
 	if err := v.apart(targets); err != nil {
@@ -50,9 +30,13 @@ func targetsStatus(v values, targets []target, o status.Options, format string) 
 	}
 	ctx, stop := interruptible(v.c)
 	defer stop()
-	checked, err := checkedFor(ctx, v)
-	if err != nil {
-		return err
+	source := v.c.Args().First()
+	var checked *check.Result
+	if source != "" {
+		var err error
+		if checked, err = checkedFor(ctx, v); err != nil {
+			return err
+		}
 	}
 	if _, err := os.Stat(value(v, "out", v.c.Path)); err == nil { // else the path may be wrong
 		o.MayBeMissing = true
@@ -65,14 +49,16 @@ func targetsStatus(v values, targets []target, o status.Options, format string) 
 			continue
 		}
 		report.options = fmt.Sprintf("%s --target %s", value(v, "out", v.c.Path), t.name)
-		report.compare(v.c.Args().First(), checked.For(t.name), value(v, "warnings-as-errors", v.c.Bool))
+		if source != "" {
+			report.compare(ctx, source, checked.For(t.name), value(v, "warnings-as-errors", v.c.Bool))
+		}
 		all.InSync = all.InSync && report.InSync
 		all.Targets = append(all.Targets, targetReport{t.name, report})
 	}
 	if len(ended.errs) > 0 {
 		all.InSync = false
 	}
-	err = printReport(v.c, format, all, all.InSync, writeTargets)
+	err := printReport(v.c, format, all, all.InSync, writeTargets)
 	if failed := ended.err(v.c.App.ErrWriter); failed != nil {
 		return failed
 	}

@@ -33,7 +33,7 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 		p.printf("changed by hand: %s; %s\n", diag.Few(r.Drifted, mostOfAKind), mends(r))
 	}
 	if len(r.Missing) > 0 {
-		p.printf("missing: %s; an Envoy that starts refuses what names them; %s\n", diag.Few(r.Missing, mostOfAKind), mends(r))
+		p.printf("missing: %s; an Envoy that starts rejects what names them; %s\n", diag.Few(r.Missing, mostOfAKind), mends(r))
 	}
 	for _, h := range r.Held {
 		p.refusal("held", h)
@@ -46,7 +46,7 @@ func writeStatus(w io.Writer, r *statusReport, now time.Time) error {
 	p.clients(r.Clients)
 	p.retired(r.Retired)
 	if last := r.LastRefusal; last != nil && !slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == last.Snapshot && h.Time.Equal(last.Time) }) {
-		p.refusal("last refusal", *last)
+		p.refusal("last rejection", *last)
 	}
 	_, err := io.WriteString(w, p.b.String())
 	return err
@@ -82,66 +82,95 @@ func (p *statusPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.b, f
 
 // verdict is the first line.
 func (p *statusPrinter) verdict(r *statusReport) {
-	connected, behindClients := countClients(r.Clients)
 	if r.InSync {
 		var says []string
 		if len(r.Envoys) == 0 {
 			says = append(says, "the files are as published (no Envoy was asked: pass --envoy-admin)")
 		}
-		if r.Clients != nil {
+		if connected, _ := countClients(r.Clients); r.Clients != nil {
 			says = append(says, diag.Count(connected, "client"))
 		}
 		p.printf("%s\n", strings.TrimSuffix("in sync: "+strings.Join(says, ", "), ": "))
 		return
 	}
-	var wrong []string
-	if r.Published == nil {
-		wrong = append(wrong, "nothing is published")
+	p.printf("not in sync: %s\n", strings.Join(r.wrong(), "; "))
+}
+
+// wrong returns what is not in sync, in words.
+func (r *statusReport) wrong() (wrong []string) {
+	add := func(is bool, format string, args ...any) {
+		if is {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
 	}
-	if r.Change != nil {
-		wrong = append(wrong, "a change is under way or was interrupted")
+	add(r.Published == nil, "nothing is published")
+	add(r.Change != nil, "a change is under way or was interrupted")
+	add(r.Incomplete, "the record of published files is incomplete")
+	add(len(r.Drifted) > 0, "%s changed by hand", diag.Count(len(r.Drifted), "file"))
+	add(len(r.Missing) > 0, "%s missing", diag.Count(len(r.Missing), "file"))
+	add(len(r.Held) > 0, "%s held", diag.Count(len(r.Held), "snapshot"))
+	if w := r.Watch; w != nil {
+		if refused := w.Refused; refused != nil {
+			add(refused.Snapshot == "" && !r.saysInvalid(), "the source tree is invalid (%s)", countFindings(refused.Findings.Count(diag.Error), refused.Findings.Count(diag.Warning)))
+			add(refused.Snapshot != "" && len(r.Held) == 0, "Envoy rejected the source tree")
+		}
+		add(w.Failed != "", "the watch can't publish")
 	}
-	if r.Incomplete {
-		wrong = append(wrong, "the record of published files is incomplete")
+	fault, faulty := watchFaults[r.WatchState]
+	add(faulty, "%s", fault)
+	if s := r.Source; s != nil && !s.Published {
+		add(s.Snapshot == "", "the source tree is invalid (%s)", countFindings(s.Errors, s.Warnings))
+		add(s.Snapshot != "", "the source tree is not published")
 	}
-	if n := len(r.Drifted); n > 0 {
-		wrong = append(wrong, diag.Count(n, "file")+" changed by hand")
-	}
-	if n := len(r.Missing); n > 0 {
-		wrong = append(wrong, diag.Count(n, "file")+" missing")
-	}
-	if n := len(r.Held); n > 0 {
-		wrong = append(wrong, diag.Count(n, "snapshot")+" held")
-	}
-	if r.Watch != nil && r.Watch.Refused != nil {
-		wrong = append(wrong, "the source tree is refused")
-	}
-	if r.Watch != nil && r.Watch.Failed != "" {
-		wrong = append(wrong, "the watch can't publish")
-	}
-	if r.WatchError != "" {
-		wrong = append(wrong, "the watch does not answer")
-	}
-	switch s := r.Source; {
-	case s == nil || s.Published:
-	case s.Snapshot == "":
-		wrong = append(wrong, "the source tree is invalid")
-	default:
-		wrong = append(wrong, "the source tree is not published")
-	}
-	behind := 0
+	var down, silent, behind int
 	for _, e := range r.Envoys {
-		if !e.InSync {
+		switch {
+		case e.Down:
+			down++
+		case e.Error != "":
+			silent++
+		case !e.InSync:
 			behind++
 		}
 	}
-	if behind > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %s", behind, diag.Count(len(r.Envoys), "Envoy")))
+	add(down > 0, "%s", some(down, len(r.Envoys), "Envoys", "is down", "are down"))
+	add(silent > 0, "%s", some(silent, len(r.Envoys), "Envoys", "does not answer", "do not answer"))
+	add(behind > 0, "%s", some(behind, len(r.Envoys), "Envoys", "is not in sync", "are not in sync"))
+	if connected, behind := countClients(r.Clients); behind > 0 {
+		add(true, "%s", clientsBehind(behind, connected))
 	}
-	if behindClients > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %s", behindClients, diag.Count(connected, "client")))
+	return wrong
+}
+
+// some says what n of all do: "1 of 3 Envoys is down".
+func some(n, all int, nouns, one, more string) string {
+	if n != 1 {
+		one = more
 	}
-	p.printf("not in sync: %s\n", strings.Join(wrong, ", "))
+	return fmt.Sprintf("%d of %d %s %s", n, all, nouns, one)
+}
+
+func clientsBehind(n, all int) string {
+	return some(n, all, "clients", "is not in sync", "are not in sync")
+}
+
+// watchFaults are the states of a watch that publishes no change of its source tree.
+var watchFaults = map[watchState]string{
+	watchEnded:   "no watch is running",
+	watchKilled:  "the watch was killed",
+	watchSilent:  "the watch does not answer",
+	watchUnknown: "the watch can't be asked",
+}
+
+// countFindings counts errors and warnings, without those that there are none of.
+func countFindings(errors, warnings int) string {
+	switch {
+	case warnings == 0:
+		return diag.Count(errors, "error")
+	case errors == 0:
+		return diag.Count(warnings, "warning")
+	}
+	return diag.Count(errors, "error") + ", " + diag.Count(warnings, "warning")
 }
 
 func (p *statusPrinter) published(r *statusReport) {
@@ -149,10 +178,7 @@ func (p *statusPrinter) published(r *statusReport) {
 	if s == nil {
 		return
 	}
-	p.printf("published: snapshot %s at %s", s.Snapshot, p.at(s.Time))
-	if s.Revision != "" {
-		p.printf(", revision %s", s.Revision)
-	}
+	p.printf("published: snapshot %s at %s%s", s.Snapshot, p.at(s.Time), revisionOf(s.Revision))
 	var counts []string
 	for _, api := range slices.Sorted(maps.Keys(s.Resources)) {
 		counts = append(counts, fmt.Sprintf("%s %d", api, s.Resources[api]))
@@ -169,16 +195,18 @@ func (p *statusPrinter) at(t time.Time) string {
 	return text
 }
 
-// watch is what the running watch says.
+// watch says whether a watch is running, and what it says.
 func (p *statusPrinter) watch(r *statusReport) {
 	w := r.Watch
-	if r.WatchError != "" {
+	switch {
+	case r.WatchError != "":
 		p.printf("watch: %s; no change of the source tree is published until a watch or render runs\n", r.WatchError)
-	}
-	if w == nil {
+		return
+	case w == nil:
+		p.printf("watch: none is running (no control socket)\n")
 		return
 	}
-	p.printf("watch: process %d publishes %s", w.PID, w.Source)
+	p.printf("watch: process %d publishes %s%s", w.PID, w.Source, revisionOf(w.Revision))
 	if w.Last != nil {
 		p.printf(", last pass at %s (%s): %s", p.at(w.Last.Ended), w.Last.Reason, w.Last.Outcome)
 	}
@@ -186,11 +214,21 @@ func (p *statusPrinter) watch(r *statusReport) {
 	if w.Failed != "" {
 		p.printf("  can't publish: %s\n", w.Failed)
 	}
-	// What Envoy refused is on record, and told from there.
+	// What Envoy refused is on record, and told from there. A source tree that status checks tells its own
+	// findings.
 	if w.Refused != nil && w.Refused.Snapshot == "" {
-		p.printf("  the source tree is refused since %s\n", p.at(w.Refused.Since))
-		p.findings(publish.Refusal{Findings: w.Refused.Findings})
+		p.printf("  the source tree is invalid since %s\n", p.at(w.Refused.Since))
+		if !r.saysInvalid() {
+			p.findings(publish.Refusal{Findings: w.Refused.Findings})
+		}
 	}
+}
+
+func revisionOf(commit string) string {
+	if commit == "" {
+		return ""
+	}
+	return ", revision " + commit
 }
 
 // source compares the source tree with what is published, and says why they differ.
@@ -199,26 +237,38 @@ func (p *statusPrinter) source(r *statusReport) {
 	switch {
 	case s == nil:
 	case s.Snapshot == "":
-		p.printf("source: %s is invalid: %s, %s\n", s.Path, diag.Count(s.Errors, "error"), diag.Count(s.Warnings, "warning"))
+		p.printf("source: %s%s is invalid: %s, %s\n", s.Path, inParentheses(s.Revision), diag.Count(s.Errors, "error"), diag.Count(s.Warnings, "warning"))
 		p.findings(publish.Refusal{Findings: s.Findings})
 	case s.Published:
-		p.printf("source: %s is published\n", s.Path)
+		p.printf("source: %s%s is published\n", s.Path, inParentheses(s.Revision))
 	default:
-		p.printf("source: %s is snapshot %s, and not published: %s\n", s.Path, s.Snapshot, unpublished(r))
+		p.printf("source: %s (snapshot %s%s) is not published: %s\n", s.Path, s.Snapshot, revisionOf(s.Revision), unpublished(r))
 	}
+}
+
+func inParentheses(commit string) string {
+	if commit == "" {
+		return ""
+	}
+	return " (revision " + commit + ")"
 }
 
 // unpublished says why a valid source tree is not published.
 func unpublished(r *statusReport) string {
+	fault, faulty := watchFaults[r.WatchState]
 	switch {
 	case slices.ContainsFunc(r.Held, func(h publish.Refusal) bool { return h.Snapshot == r.Source.Snapshot }):
 		return "it is held, since Envoy rejected it"
 	case r.Change != nil:
 		return "a change is under way or was interrupted"
-	case r.WatchError != "":
-		return "the watch does not answer"
+	case faulty:
+		return fault + ", see above"
+	case r.Watch != nil && r.Watch.Failed != "":
+		return "the watch can't publish, see above"
+	case r.Watch != nil && !r.watchesSource():
+		return "the watch publishes " + r.Watch.Source
 	case r.Watch != nil:
-		return fmt.Sprintf("the watch publishes %s, or has not read this yet", r.Watch.Source)
+		return "the watch has not read it yet"
 	}
 	return fmt.Sprintf("publish it with xdspub render --out %s %s", r.publishedTo(), r.Source.Path)
 }
@@ -251,7 +301,7 @@ func (p *statusPrinter) change(r *statusReport) {
 
 // refusal prints what Envoy refused and why.
 func (p *statusPrinter) refusal(title string, r publish.Refusal) {
-	p.printf("%s: snapshot %s, refused at %s in the step %q\n", title, r.Snapshot, p.at(r.Time), r.Step)
+	p.printf("%s: snapshot %s, rejected at %s in the step %q\n", title, r.Snapshot, p.at(r.Time), r.Step)
 	p.findings(r)
 }
 
@@ -331,7 +381,7 @@ func (p *statusPrinter) row(r status.Row) {
 		p.printf(" (%s): expected version %s, runs %s", r.Stats, cmp.Or(r.Version, "none"), cmp.Or(r.Runs, "none"))
 	}
 	if r.Sync == status.Rejected {
-		p.printf(", and has refused %s since its start", diag.Count(int(r.Refusals), "file"))
+		p.printf(", and has rejected %s since its start", diag.Count(int(r.Refusals), "file"))
 	}
 	p.printf("\n")
 	for i, reason := range r.Reasons {

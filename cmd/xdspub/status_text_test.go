@@ -39,14 +39,15 @@ func TestStatusText(t *testing.T) {
 		r.Retired = append(r.Retired, publish.Retired{Cluster: fmt.Sprint("c", i)})
 	}
 	const want = `
-not in sync: a change is under way or was interrupted, 3 of 4 Envoys
+not in sync: a change is under way or was interrupted; 1 of 4 Envoys does not answer; 2 of 4 Envoys are not in sync
 published: snapshot v2 at 2026-01-02T03:02:35Z (1m30s ago), revision abc+dirty
   resources: CDS 10000, LDS 1
+watch: none is running (no control socket)
 change: forward, from nothing to v3, begun at 2026-01-02T03:04:04Z (1s ago)
   it is under way, or was interrupted: then the next render or watch goes on with it
 Envoy http://down: is down: refused
 Envoy http://bad: not in sync, INITIALIZING, 1 REJECTED, 1 NOT SENT; warms 1 listener and 2 clusters
-  REJECTED  lds/lds.json (listener_manager.lds): expected version v2, runs none, and has refused 1 file since its start
+  REJECTED  lds/lds.json (listener_manager.lds): expected version v2, runs none, and has rejected 1 file since its start
             listener "edge": no
   NOT SENT  eds/0/eds.json
   warming clusters: "a", "b"
@@ -77,7 +78,7 @@ going, once nothing that drains can use it:
   … and 3 more: --format json has them all
 `
 	var b strings.Builder
-	if err := writeStatus(&b, &statusReport{Report: r}, now); err != nil {
+	if err := writeStatus(&b, &statusReport{Report: r, WatchState: watchNone}, now); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), b.String()); diff != "" {
