@@ -36,7 +36,7 @@ type Client struct {
 
 // InSync reports whether the client runs all that it asks for, as far as that exists.
 func (c *Client) InSync() bool {
-	return !slices.ContainsFunc(c.Subscriptions, func(s Subscription) bool { return s.Sync == Rejected || s.Sync == Stale })
+	return !slices.ContainsFunc(c.Subscriptions, func(s Subscription) bool { return s.Sync == Rejected || s.Sync == NoVariant || s.Sync == Stale })
 }
 
 // Count returns how many subscriptions have the state s.
@@ -57,6 +57,9 @@ type Sync string
 const (
 	// Rejected: the last answer of the client was a NACK. It runs what it had before.
 	Rejected Sync = "REJECTED"
+	// NoVariant: the source tree has resources of the type that the client asks for, and none of them is for
+	// its dynamic parameters. It keeps what it has.
+	NoVariant Sync = "NO VARIANT"
 	// Stale: the client has not acknowledged yet what it was sent, or is to be sent.
 	Stale Sync = "STALE"
 	// NotSent: nothing of what the client asks for exists. That is no fault.
@@ -66,7 +69,7 @@ const (
 )
 
 // Syncs lists all values of Sync, the worst first.
-var Syncs = [...]Sync{Rejected, Stale, NotSent, Synced}
+var Syncs = [...]Sync{Rejected, NoVariant, Stale, NotSent, Synced}
 
 // MostNames is how many names a Subscription lists.
 const MostNames = 20
@@ -80,6 +83,8 @@ type Subscription struct {
 	All   bool     `json:"all"`
 	Names []string `json:"names"`
 	Asked int      `json:"asked"`
+	// Missing are the first of the resources that are for other clients, sorted, if the state is NoVariant.
+	Missing []string `json:"missing,omitempty"`
 	// Version is that of what is served. Acknowledged is the version of the last response that
 	// the client has taken, Sent that of the last response.
 	Version      string `json:"version"`

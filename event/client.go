@@ -19,6 +19,25 @@ func (ResponseRejected) kind() Kind {
 	return Kind{"response-rejected", slog.LevelWarn, "a client rejected a response"}
 }
 
+// ClientWithoutVariant means that a client asks for listeners or clusters, the source tree has some, and none
+// of them is for its dynamic parameters. The client keeps what it has: nothing is removed from it. A client
+// that has nothing gets nothing. It is logged once for a node and a type, until a client of that node gets
+// a variant.
+//
+// Do: compare params with the constraints in the source tree: xdspub explain-params --param shows what such a
+// client gets. Mend --node-param, the client's node, or the constraints; or add a variant for the client.
+type ClientWithoutVariant struct {
+	Node    string // the id of the client's node
+	Params  string // the dynamic parameters of the client
+	Type    string // the resource type: LDS or CDS
+	Missing string // names of resources that are for other clients
+	Selects string // how many resources of each type the parameters select
+}
+
+func (ClientWithoutVariant) kind() Kind {
+	return Kind{"client-without-variant", slog.LevelError, "no listener or no cluster is for the parameters of a client; the client keeps what it has"}
+}
+
 // ResourcesTrimmed means that resources are no longer served that the snapshot has not had for one
 // trim delay.
 type ResourcesTrimmed struct {

@@ -73,7 +73,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	var draining context.Context
 	draining, f.drain = context.WithCancel(context.Background())
 	f.sessions = &sessions{limits: limits, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime}
-	f.metrics.watch(f.sessions, f.gate, f.keys)
+	f.metrics.watch(c, f.sessions, f.gate, f.keys)
 	f.grpc = grpc.NewServer(append(limits.options(), grpc.Creds(newDoor(f.keys, f.judge)), grpc.ForceServerCodecV2(newCodec()), grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
 	Register(f.grpc, c)
 	csds.Register(f.grpc, func(ctx context.Context) ([]clients.Client, error) {

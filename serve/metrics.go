@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 
+	"xdspub/serve/cache"
 	"xdspub/serve/listen"
 	"xdspub/xds"
 )
@@ -39,7 +40,8 @@ func newMetrics() *metrics {
 }
 
 // watch adds what is asked when somebody looks.
-func (m *metrics) watch(s *sessions, gate *listen.Gate, keys *listen.Keys) {
+func (m *metrics) watch(c *cache.Cache, s *sessions, gate *listen.Gate, keys *listen.Keys) {
+	m.registry.MustRegister(gapCollector{c})
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
@@ -47,6 +49,21 @@ func (m *metrics) watch(s *sessions, gate *listen.Gate, keys *listen.Keys) {
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
 	if keys != nil {
 		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 { return float64(keys.Expires().Unix()) })
+	}
+}
+
+// gapCollector collects how many clients have a gap.
+type gapCollector struct{ cache *cache.Cache }
+
+var gapDesc = prometheus.NewDesc("xdspub_clients_without_variant", "Clients whose dynamic parameters select no resource of the type, while other clients get some.", []string{"type"}, nil)
+
+// Describe describes the series.
+func (gapCollector) Describe(to chan<- *prometheus.Desc) { to <- gapDesc }
+
+// Collect collects the values.
+func (g gapCollector) Collect(to chan<- prometheus.Metric) {
+	for api, n := range g.cache.Gaps() {
+		to <- prometheus.MustNewConstMetric(gapDesc, prometheus.GaugeValue, float64(n), api)
 	}
 }
 

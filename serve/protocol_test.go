@@ -134,6 +134,7 @@ func (p *play) step(words []string) {
 	case first == "again":
 		was := p.clients[words[1]]
 		c := p.open(words[1], words[2])
+		c.parameters = was.parameters
 		for _, t := range xds.Types {
 			c.version[t.URL()] = was.version["last "+t.URL()]
 		}

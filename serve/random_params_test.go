@@ -294,6 +294,13 @@ func (c *varied) want(of *xds.Type) map[string]string {
 			want[id] = "1"
 		}
 	}
+	if c.keeps() {
+		for id, is := range c.has[of] {
+			if want[id] == "" {
+				want[id] = is
+			}
+		}
+	}
 	if !c.delta && !cache.HoldsAll(of) { // nobody tells that these are gone
 		for id, is := range c.has[of] {
 			if name, _, _ := strings.Cut(id, "{"); want[id] == "" && (c.locates || c.snapshot.Lookup(of, name) == nil || !matchesAny(c.snapshot.Named(xds.Key{Type: of, Name: name}), c.sets[0])) {
@@ -302,6 +309,21 @@ func (c *varied) want(of *xds.Type) map[string]string {
 		}
 	}
 	return want
+}
+
+// keeps reports whether nothing is removed from the client: the snapshot has clusters that it asks for by
+// name, and none of them is for it. No resource of the test names a cluster, so that who asks for all of them
+// needs none.
+func (c *varied) keeps() bool {
+	exists := false
+	for name := range c.asks[xds.Cluster] {
+		list := c.snapshot.Named(xds.Key{Type: xds.Cluster, Name: name})
+		if c.locates || name == "*" || matchesAny(list, c.sets[0]) {
+			return false
+		}
+		exists = exists || len(list) > 0
+	}
+	return exists
 }
 
 func matchesAny(list []*xds.Resource, p params.Parameters) bool {

@@ -14,6 +14,7 @@ import (
 	"xdspub/diag"
 	"xdspub/serve/csds"
 	"xdspub/serve/listen"
+	"xdspub/xds"
 	"xdspub/xds/params"
 )
 
@@ -150,11 +151,27 @@ func (p *statusPrinter) client(c clients.Client, when string) {
 		if s.Sync == clients.Synced || s.Sync == clients.NotSent || !c.Gone.IsZero() {
 			continue
 		}
-		p.printf("  %-8s  %s: served is version %s, acknowledged %s, since %s\n", word(string(s.Sync)), word(s.API), word(cmp.Or(s.Version, "none")), word(cmp.Or(s.Acknowledged, "none")), p.at(s.Since))
+		p.printf("  %-8s  %s: ", word(string(s.Sync)), word(s.API))
+		if s.Sync == clients.NoVariant {
+			p.printf("client %q gets no variant of %s; it keeps what it has\n", c.Node, diag.Clip(missing(s), diag.MaxText))
+			continue
+		}
+		p.printf("served is version %s, acknowledged %s, since %s\n", word(cmp.Or(s.Version, "none")), word(cmp.Or(s.Acknowledged, "none")), p.at(s.Since))
 		if s.Refusal != nil {
 			for _, d := range s.Refusal.Findings {
 				p.printf("            %s\n", diag.Clip(fmt.Sprint(d), 2*diag.MaxText))
 			}
 		}
 	}
+}
+
+// missing names the resources of a subscription that are for other clients: listener "edge".
+func missing(s clients.Subscription) string {
+	noun := s.API
+	for _, t := range xds.Types {
+		if t.API == s.API {
+			noun = t.Noun
+		}
+	}
+	return noun + " " + diag.Few(quoted(s.Missing), mostOfAKind)
 }

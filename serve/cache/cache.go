@@ -50,6 +50,8 @@ type Cache struct {
 	// classes are those of the clients that are there. The first one is that of a client without a
 	// node, which is there always.
 	classes []*class
+	// all has all variants of what is published, for who does not hold the lock; nil before the first Publish.
+	all atomic.Pointer[xds.Snapshot]
 	// rest are the views of clients by REST, by their parameters.
 	rest atomic.Pointer[restViews]
 }
@@ -87,7 +89,9 @@ func (c *Cache) publish(ctx context.Context, s *xds.Snapshot, w *wait) (before *
 		}
 	}
 	same := c.tellsAs(tree)
+	c.all.Store(tree.All()) // a client with a gap is told no removal, whichever of this and its state it sees first
 	if err := c.serve(ctx, c.turns(tree, same), w); err != nil {
+		c.all.Store(before)
 		return nil, err
 	}
 	if c.tree = tree; !same {

@@ -100,9 +100,17 @@ func (s *Stream) hold(sub *subscription, r *response) {
 		s.holdTakers(sub, r)
 		return
 	}
-	late := s.removals(sub, r)
-	if len(late) == 0 || !s.removesLater(sub) {
+	if len(s.removals(sub, r)) == 0 || !s.removesLater(sub) {
 		sub.removesSince = time.Time{}
+		return
+	}
+	s.removeLater(sub, r)
+}
+
+// removeLater takes from a response what it removes of what the client has and may leave where it is.
+func (s *Stream) removeLater(sub *subscription, r *response) {
+	late := s.removals(sub, r)
+	if len(late) == 0 {
 		return
 	}
 	waits := setOf(late)

@@ -129,11 +129,15 @@ func (s *Stream) asAsked(t *xds.Type, m *discoveryv3.DeltaDiscoveryResponse) {
 }
 
 // members returns the resources of a collection.
-func (s *state) members(t *xds.Type, collection string) (list []*xds.Resource) {
+func (s *state) members(t *xds.Type, collection string) []*xds.Resource {
+	return membersOf(s.Of(t), collection)
+}
+
+// membersOf returns those of all resources of a type that belong to a collection.
+func membersOf(all []*xds.Resource, collection string) (list []*xds.Resource) {
 	if !xdstp.IsCollection(collection) {
 		return nil
 	}
-	all := s.Of(t)
 	path, _, _ := strings.Cut(collection, "?")
 	prefix := strings.TrimSuffix(path, "*")
 	for i := sort.Search(len(all), func(i int) bool { return all[i].Name >= prefix }); i < len(all) && strings.HasPrefix(all[i].Name, prefix); i++ {

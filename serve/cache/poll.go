@@ -52,7 +52,8 @@ type Poll struct {
 	Question
 	cache  *Cache
 	params params.Parameters
-	view   *view // of the class of the client
+	view   *view  // of the class of the client
+	state  *state // that Watch returned
 }
 
 // Reader answers clients by REST, which have no stream.
@@ -98,6 +99,10 @@ type polled struct {
 	// view is that of the class of the client, params are its dynamic parameters.
 	view   *view
 	params params.Parameters
+
+	// gap means that the client has a gap, which was reported; missing are the first names of that.
+	gap     bool
+	missing []string
 }
 
 // answer is a response by REST.
@@ -152,7 +157,7 @@ func (p *Poll) Watch() (now *xds.Snapshot, class any, changed <-chan struct{}) {
 		if again, err := p.cache.restView(p.params); err == nil && again != p.view {
 			continue
 		}
-		if is != nil {
+		if p.state = is; is != nil {
 			now = is.Snapshot
 		}
 		return now, p.view, changed
@@ -184,11 +189,23 @@ func (c *Cache) restView(of params.Parameters) (*view, error) {
 	return v, nil
 }
 
-// Judge judges whether to answer with a version, "" for nothing, of what the client asks for in a
-// Snapshot.
+// Judge judges whether to answer with a version, "" for nothing, of what the client asks for in the
+// Snapshot that Watch returned last.
 func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
+	gap, keeps := p.hasGap(p.Type), p.keeps()
+	var missing []string
+	if gap {
+		missing = p.missing()
+	}
+	var opened *clients.Client
 	v.Rejected = p.polls().with(p, func(is *polled) (refused bool) {
+		if is.missing = missing; is.notes(gap, p.cache.registry) {
+			opened = is.client
+		}
 		is.version, is.ofType = version, now.Version(p.Type)
+		if keeps {
+			return false
+		}
 		if version == "" || version == p.Version {
 			if is.wait != nil && is.serves() {
 				is.answers(nil, nil)
@@ -203,6 +220,9 @@ func (p *Poll) Judge(version string, now *xds.Snapshot) (v Verdict) {
 		v.Send = v.Pause == 0
 		return refused
 	})
+	if opened != nil {
+		p.cache.registry.logGap(opened, p.Type, p.state, missing)
+	}
 	return v
 }
 
@@ -262,7 +282,7 @@ func (is *polled) status() clients.Subscription {
 	now := is.view.current.Load()
 	s := clients.Subscription{
 		Sync: is.sync(now), API: is.of.API, All: is.all, Names: append([]string{}, is.names...), Asked: is.asked,
-		Version: is.version, Acknowledged: is.has, Sent: is.sentVersion, Since: is.since.UTC().Round(0),
+		Missing: is.missing, Version: is.version, Acknowledged: is.has, Sent: is.sentVersion, Since: is.since.UTC().Round(0),
 	}
 	if r := is.refusal; r != nil {
 		s.Refusal = &clients.Refusal{Version: r.version, Time: r.time.UTC().Round(0), Message: r.message, Findings: slices.Concat(diag.List{}, r.found)}
@@ -276,6 +296,8 @@ func (is *polled) sync(now *state) clients.Sync {
 	switch {
 	case is.refusal != nil:
 		return clients.Rejected
+	case is.gap:
+		return clients.NoVariant
 	case is.version == "":
 		return clients.NotSent
 	case is.version != is.has || now != nil && now.Version(is.of) != is.ofType:

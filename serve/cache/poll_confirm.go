@@ -102,8 +102,11 @@ func (is *polled) rejected(r *refusal, found diag.List, now *state) {
 	is.answers(r, found)
 }
 
-// ends takes back what the client would have answered.
+// ends takes back what the client would have answered, and its gap.
 func (is *polled) ends() {
+	if is.gap {
+		is.view.clients.gapCloses(is.client.Node, is.of, false)
+	}
 	if is.wait != nil {
 		is.wait.ends(is.client, nil)
 		is.wait = nil

@@ -36,12 +36,14 @@ type registry struct {
 	connected map[identity]*connected
 	gone      []clients.Client // in the order in which they went
 	rejecting map[rejecting]*rejections
+	gaps      map[rejecting]*gaps
+	open      map[string]int // gaps, by API
 
 	polls *polls
 }
 
 func newRegistry(log *event.Log) *registry {
-	r := &registry{log: log, connected: make(map[identity]*connected), rejecting: make(map[rejecting]*rejections)}
+	r := &registry{log: log, connected: make(map[identity]*connected), rejecting: make(map[rejecting]*rejections), gaps: make(map[rejecting]*gaps), open: make(map[string]int)}
 	r.polls = &polls{registry: r, clients: make(map[string]*list.Element)}
 	return r
 }
@@ -63,7 +65,7 @@ type connected struct {
 	ended          []clients.Subscription // of the last stream of each type that has ended
 }
 
-// rejecting is who sends NACKs, and of which type.
+// rejecting is who sends NACKs, or has a gap, and of which type.
 type rejecting struct{ node, api string }
 
 // rejections are the NACKs of a node for a type.
@@ -267,6 +269,10 @@ func merged(list, more []clients.Subscription) []clients.Subscription {
 		is.Names = slices.Concat(is.Names, m.Names)
 		slices.Sort(is.Names)
 		is.Names = is.Names[:min(len(is.Names), clients.MostNames)]
+		is.Missing = slices.Concat(is.Missing, m.Missing)
+		slices.Sort(is.Missing)
+		is.Missing = slices.Compact(is.Missing)
+		is.Missing = is.Missing[:min(len(is.Missing), clients.MostNames)]
 	}
 	slices.SortFunc(list, func(a, b clients.Subscription) int { return cmp.Compare(orderOf(a.API), orderOf(b.API)) })
 	return list
@@ -274,7 +280,7 @@ func merged(list, more []clients.Subscription) []clients.Subscription {
 
 // badness orders subscriptions, the worst first.
 func badness(s clients.Subscription) int {
-	return slices.Index([]clients.Sync{clients.Rejected, clients.Stale, clients.Synced, clients.NotSent}, s.Sync)
+	return slices.Index([]clients.Sync{clients.Rejected, clients.NoVariant, clients.Stale, clients.Synced, clients.NotSent}, s.Sync)
 }
 
 // orderOf returns the place of a type in the order of make before break.

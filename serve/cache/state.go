@@ -30,6 +30,8 @@ type state struct {
 
 	whole   map[*xds.Type]whole
 	aliases func() map[string]*xds.Resource
+	// clusters are the names of clusters that resources refer to.
+	clusters func() map[string]bool
 	// constraints are a hash of those of all resources of a type, where these are located.
 	constraints map[*xds.Type]func() string
 }
@@ -62,6 +64,7 @@ func (s *state) next(snapshot *xds.Snapshot, edits []xds.Edited, v *view) *state
 		}
 	}
 	n.aliases = sync.OnceValue(func() map[string]*xds.Resource { return aliases(snapshot) })
+	n.clusters = sync.OnceValue(func() map[string]bool { return clustersOf(snapshot) })
 	if v.located {
 		n.constraints = constraintsOf(snapshot)
 	}

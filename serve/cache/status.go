@@ -39,6 +39,9 @@ func (s *Stream) statusOf(sub *subscription) clients.Subscription {
 	}
 	if now := s.view.current.Load(); now != nil {
 		is.Version = now.Version(sub.of)
+		if s.gap(sub, now) {
+			is.Missing = s.missing(sub)
+		}
 	}
 	if !sub.since.IsZero() {
 		is.Since = sub.since.UTC().Round(0)
@@ -60,6 +63,8 @@ func (s *Stream) syncOf(sub *subscription) clients.Sync {
 	switch {
 	case sub.refusal != nil:
 		return clients.Rejected
+	case now != nil && s.gap(sub, now):
+		return clients.NoVariant
 	case sub.waits() || now != nil && s.response(sub, now) != nil:
 		return clients.Stale
 	case !sub.toldAny():

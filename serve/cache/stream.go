@@ -107,6 +107,11 @@ func (s *Stream) Close() {
 	if s.client != nil {
 		s.view.clients.leave(s, s.client, s.statuses())
 	}
+	for _, sub := range s.subscriptions {
+		if sub.gap {
+			s.view.clients.gapCloses(s.client.Node, sub.of, false)
+		}
+	}
 }
 
 // published sends what a new state of the view has changed for the client.
@@ -123,6 +128,7 @@ func (s *Stream) push() {
 		return
 	}
 	s.forgetBegun()
+	s.notesGaps(now)
 	for i, t := range order {
 		sub := s.subscriptions[t]
 		if sub == nil || sub.busy() || sub.answer == nil {
@@ -202,7 +208,11 @@ func (s *Stream) response(sub *subscription, now *state) *response {
 // next returns what the client is to be told of a subscription now; nil for nothing.
 func (s *Stream) next(sub *subscription, now *state) *response {
 	r := sub.lacks(now)
-	s.hold(sub, r)
+	if !s.keeps(sub.of, now) {
+		s.hold(sub, r)
+	} else if !s.keep(sub, r) {
+		return nil
+	}
 	return s.form(sub, r)
 }
 

@@ -54,6 +54,7 @@ type subscription struct {
 	acknowledged, sentVersion string
 	since                     time.Time
 	refusal                   *refusal // the last answer, where that was a NACK
+	gap                       bool     // the client has a gap, which was reported
 }
 
 // response is what a client is to be told, in one message.
