@@ -210,6 +210,9 @@ func (f *follower) rootHelp(path string) string {
 // asks for, it opens no file.
 func (f *follower) data(r *xds.Resource, idle bool) {
 	r.Edit(func(n *xds.Node) bool {
+		if set, ok := load.DescriptorsOf(n.Message); ok && !n.InMetadata() && f.left >= 0 {
+			return f.descriptors(r, n, set)
+		}
 		m, ok := n.Message.(*corev3.DataSource)
 		if !ok || m.GetFilename() == "" || n.InMetadata() || f.left < 0 {
 			return false
@@ -234,6 +237,22 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 		load.SetData(m, data)
 		return true
 	})
+}
+
+// descriptors puts the descriptor set that a filter names as a file into the filter. That there is no
+// such file was reported.
+func (f *follower) descriptors(r *xds.Resource, n *xds.Node, set load.Descriptors) bool {
+	path := f.resolve(set.Path)
+	data, err := load.ReadDescriptors(path)
+	if err != nil && !errors.Is(err, load.ErrMissing) {
+		f.report(r, codeMissingPath, n.Path().Field(set.Field), fmt.Sprintf("%s: %v", set.Path, err), "")
+	}
+	if f.left -= int64(len(data)); err != nil || f.left < 0 {
+		return false
+	}
+	f.result.Data = append(f.result.Data, path)
+	set.Inline(data)
+	return true
 }
 
 // stubs reports whether the files that a node names may be missing here.

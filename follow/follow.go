@@ -354,6 +354,9 @@ func (f *follower) look(r *xds.Resource) {
 			}
 		case *corev3.DataSource:
 			namesData = namesData || m.GetFilename() != ""
+		default:
+			_, ok := load.DescriptorsOf(m)
+			namesData = namesData || ok
 		case *tlsv3.SdsSecretConfig:
 			if m.GetSdsConfig() == nil {
 				f.asked[m.GetName()] = true

@@ -10,7 +10,10 @@ import (
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	reversev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_reverse_transcoder/v3"
+	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 
 	"xdspub/internal/fspath"
 	"xdspub/safefile"
@@ -18,15 +21,20 @@ import (
 )
 
 // maxInlined bounds a file that is put into a resource: a certificate bundle of a
-// whole system has a quarter of it.
-const maxInlined = 1 << 20
+// whole system has a quarter of it. maxDescriptors bounds a file of a descriptor set, which has the
+// comments of its sources.
+const (
+	maxInlined     = 1 << 20
+	maxDescriptors = 16 << 20
+)
 
 // inlined is a file that went into a resource, and what it held, or why it could not be
 // read.
 type inlined struct {
 	path string
 	bytesOf
-	err error
+	err  error
+	most int64
 }
 
 // same reports whether the file holds what it held.
@@ -34,7 +42,7 @@ func (i *inlined) same(t *tree) bool {
 	if info, err := t.stat(i.path); err == nil && i.stamp.holds(info) {
 		return true
 	}
-	read, err := t.readInlined(i.path)
+	read, err := t.readInlined(i.path, i.most)
 	if !bytes.Equal(read.data, i.data) || fmt.Sprint(err) != fmt.Sprint(i.err) {
 		return false
 	}
@@ -56,7 +64,39 @@ func (d *decoder) inline(r *xds.Resource, n *xds.Node, s *source) bool {
 	case *tlsv3.CertificateValidationContext:
 		return (isRelative(m.GetTrustedCa()) || isRelative(m.GetCrl())) && unwatch(&m.WatchedDirectory)
 	}
-	return false
+	set, ok := DescriptorsOf(n.Message)
+	if !ok || filepath.IsAbs(set.Path) || d.enough() {
+		return false
+	}
+	data, ok := d.readInto(r, n, n.Path().Field(set.Field), set.Path, filepath.Dir(s.name), maxDescriptors)
+	if ok {
+		set.Inline(data)
+	}
+	return ok
+}
+
+// Descriptors is the file of a descriptor set that a filter reads when Envoy makes the filter.
+type Descriptors struct {
+	Field string // that names the file
+	Path  string
+	// Inline replaces the path in the message by the content of the file.
+	Inline func([]byte)
+}
+
+// DescriptorsOf returns the file of a descriptor set that Envoy opens for a message, or false. Of a
+// transcoder without services Envoy opens none. Files of data sources are not among them.
+func DescriptorsOf(m proto.Message) (Descriptors, bool) {
+	switch m := m.(type) {
+	case *transcoderv3.GrpcJsonTranscoder:
+		return Descriptors{"proto_descriptor", m.GetProtoDescriptor(), func(data []byte) {
+			m.DescriptorSet = &transcoderv3.GrpcJsonTranscoder_ProtoDescriptorBin{ProtoDescriptorBin: data}
+		}}, m.GetProtoDescriptor() != "" && len(m.GetServices()) > 0
+	case *reversev3.GrpcJsonReverseTranscoder:
+		return Descriptors{"descriptor_path", m.GetDescriptorPath(), func(data []byte) {
+			m.DescriptorPath, m.DescriptorBinary = "", data
+		}}, m.GetDescriptorPath() != ""
+	}
+	return Descriptors{}, false
 }
 
 // mayNameFiles reports whether the resource in v may name a file by a relative path: its text
@@ -66,18 +106,20 @@ func (v value) mayNameFiles() bool {
 	if v.text == nil || bytes.Contains(v.text, []byte(`\u006`)) {
 		return true
 	}
-	key := []byte(`filename"`)
-	for at := v.text; ; {
-		_, rest, found := bytes.Cut(at, key)
-		if !found {
-			return false
+	for _, key := range []string{`filename"`, `proto_descriptor"`, `protoDescriptor"`, `descriptor_path"`, `descriptorPath"`} {
+		for at := v.text; ; {
+			_, rest, found := bytes.Cut(at, []byte(key))
+			if !found {
+				break
+			}
+			value, isKey := bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":"))
+			if isKey && !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte(`"/`)) {
+				return true
+			}
+			at = rest
 		}
-		value, isKey := bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":"))
-		if isKey && !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte(`"/`)) {
-			return true
-		}
-		at = rest
 	}
+	return false
 }
 
 func isRelative(s *corev3.DataSource) bool {
@@ -95,34 +137,43 @@ func unwatch(w **corev3.WatchedDirectory) bool {
 }
 
 func (d *decoder) inlineSource(r *xds.Resource, n *xds.Node, m *corev3.DataSource, dir string) bool {
-	at, path := n.Path(), filepath.Join(dir, filepath.FromSlash(m.GetFilename()))
+	data, ok := d.readInto(r, n, n.Path().Field("filename"), m.GetFilename(), dir, maxInlined)
+	if ok {
+		unwatch(&m.WatchedDirectory)
+		SetData(m, data)
+	}
+	return ok
+}
+
+// readInto reads a file of at most that many bytes that a node names in the field at. It reports what
+// keeps the file out of the resource.
+func (d *decoder) readInto(r *xds.Resource, n *xds.Node, at xds.Path, name, dir string, most int64) (data []byte, ok bool) {
+	path := filepath.Join(dir, filepath.FromSlash(name))
 	if d.tree.full() {
-		f := r.Diagnostic(codeTooLarge.Name, at.Field("filename"), fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is used", d.tree.most))
+		f := r.Diagnostic(codeTooLarge.Name, at, fmt.Sprintf("the files that resources name have more than %d bytes together, each counted as often as it is used", d.tree.most))
 		f.Help = "use a large file once, in a resource that the others refer to"
 		d.report(f)
-		return false
+		return nil, false
 	}
-	read, err := d.tree.readInlined(path)
+	read, err := d.tree.readInlined(path, most)
 	d.tree.take(len(read.data))
-	d.file.inlined = append(d.file.inlined, inlined{path, read, err})
+	d.file.inlined = append(d.file.inlined, inlined{path, read, err, most})
 	if outside, ok := errors.AsType[*OutsideError](err); ok {
-		f := r.Diagnostic(codeOutside.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), outside))
+		f := r.Diagnostic(codeOutside.Name, at, fmt.Sprintf("%s: %v", name, outside))
 		f.Help = outsideHelp
 		d.report(f)
-		return false
+		return nil, false
 	}
 	if d.tree.stubSecrets && n.OfSecret() && errors.Is(err, ErrMissing) {
-		return false
+		return nil, false
 	}
 	if err != nil {
-		f := r.Diagnostic(codeMissingFile.Name, at.Field("filename"), fmt.Sprintf("%s: %v", m.GetFilename(), err))
+		f := r.Diagnostic(codeMissingFile.Name, at, fmt.Sprintf("%s: %v", name, err))
 		f.Help = fmt.Sprintf("a relative path starts at the file that names it: %s is looked for", path)
 		d.report(f)
-		return false
+		return nil, false
 	}
-	unwatch(&m.WatchedDirectory)
-	SetData(m, read.data)
-	return true
+	return read.data, true
 }
 
 // SetData replaces the file name in a DataSource by the content of that file.
@@ -134,9 +185,9 @@ func SetData(m *corev3.DataSource, data []byte) {
 	}
 }
 
-// readInlined is ReadData for a file of the tree, which must hold something.
-func (t *tree) readInlined(path string) (bytesOf, error) {
-	read, err := t.read(path, maxInlined)
+// readInlined reads a file of the tree of at most that many bytes, which must hold something.
+func (t *tree) readInlined(path string, most int64) (bytesOf, error) {
+	read, err := t.read(path, most)
 	if err == nil && len(read.data) == 0 {
 		return bytesOf{}, errors.New("the file is empty")
 	}
@@ -147,6 +198,12 @@ func (t *tree) readInlined(path string) (bytesOf, error) {
 // names the file: they do not name it.
 func ReadData(path string) ([]byte, error) {
 	data, err := safefile.Read(path, maxInlined)
+	return data, reason(err)
+}
+
+// ReadDescriptors is ReadData for a file of a descriptor set.
+func ReadDescriptors(path string) ([]byte, error) {
+	data, err := safefile.Read(path, maxDescriptors)
 	return data, reason(err)
 }
 

@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,9 +11,7 @@ import (
 	reversev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_reverse_transcoder/v3"
 	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
 	messagev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/proto_message_extraction/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 
 	"xdspub/validate"
 	"xdspub/validate/facts"
@@ -33,8 +30,9 @@ pool"), and services, methods and fields that are not in it ("Could not find 'a.
 proto descriptor"). Write names of services and methods with dots, without a leading dot.
 Without any service or method, imports may be missing.
 
-The two extraction filters read the set from a file or from inline_bytes, not from text. This
-rule does not read descriptor sets in files on Envoy's machine.`,
+The two extraction filters read the set from a file or from inline_bytes, not from text. In
+a source tree, a file by a relative path is read into the resource. A file by an absolute path is
+read where a bootstrap is followed, and else left for Envoy.`,
 	Messages: []protoreflect.FullName{
 		"envoy.extensions.filters.http.grpc_field_extraction.v3.GrpcFieldExtractionConfig",
 		"envoy.extensions.filters.http.grpc_json_reverse_transcoder.v3.GrpcJsonReverseTranscoder",
@@ -135,59 +133,18 @@ func (e extraction) check(wrong func(path xds.Path, message, help string)) {
 			wrong(at, fmt.Sprintf("method %q is not in the descriptor set", name), "write it as package.Service.Method")
 			continue
 		}
-		checkFields(set, method.GetInputType(), e.methods[name].request, at.Field(e.requestField), wrong)
-		checkFields(set, method.GetOutputType(), e.methods[name].response, at.Field("response_extraction_by_field"), wrong)
+		checkFields(set, method.input, e.methods[name].request, at.Field(e.requestField), wrong)
+		checkFields(set, method.output, e.methods[name].response, at.Field("response_extraction_by_field"), wrong)
 	}
 }
 
 // checkFields looks the first field of each path up.
 func checkFields(set descriptors, message string, paths []string, at xds.Path, wrong func(path xds.Path, message, help string)) {
-	m := set.messages[strings.TrimPrefix(message, ".")]
+	fields := set.messages[strings.TrimPrefix(message, ".")]
 	for _, path := range paths {
 		first, _, _ := strings.Cut(path, ".")
-		if m != nil && !slices.ContainsFunc(m.GetField(), func(f *descriptorpb.FieldDescriptorProto) bool { return f.GetName() == first }) {
+		if fields != nil && !fields[first] {
 			wrong(at.Key(path), fmt.Sprintf("message %s has no field %q", strings.TrimPrefix(message, "."), first), "use the field names of the .proto file")
 		}
 	}
-}
-
-// descriptors are the services, by their methods, and the messages of a set.
-type descriptors struct {
-	services map[string]map[string]*descriptorpb.MethodDescriptorProto
-	messages map[string]*descriptorpb.DescriptorProto
-}
-
-// readDescriptors reads a set; whole says that its imports must be in it.
-func readDescriptors(binary []byte, whole bool) (descriptors, error) {
-	var set descriptorpb.FileDescriptorSet
-	if proto.Unmarshal(binary, &set) != nil {
-		return descriptors{}, errors.New("the descriptor set can't be parsed")
-	}
-	d := descriptors{make(map[string]map[string]*descriptorpb.MethodDescriptorProto), make(map[string]*descriptorpb.DescriptorProto)}
-	files := make(map[string]bool)
-	for _, f := range set.GetFile() {
-		files[f.GetName()] = true
-		prefix := ""
-		if f.GetPackage() != "" {
-			prefix = f.GetPackage() + "."
-		}
-		for _, m := range f.GetMessageType() {
-			d.messages[prefix+m.GetName()] = m
-		}
-		for _, s := range f.GetService() {
-			methods := make(map[string]*descriptorpb.MethodDescriptorProto)
-			for _, m := range s.GetMethod() {
-				methods[m.GetName()] = m
-			}
-			d.services[prefix+s.GetName()] = methods
-		}
-	}
-	for _, f := range set.GetFile() {
-		for _, imported := range f.GetDependency() {
-			if whole && !files[imported] {
-				return d, fmt.Errorf("the descriptor set lacks %s, which %s imports", imported, f.GetName())
-			}
-		}
-	}
-	return d, nil
 }

@@ -1,0 +1,161 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+// descriptors holds the names in a descriptor set: the methods of each service, and the fields of each
+// message.
+type descriptors struct {
+	services map[string]map[string]*method
+	messages map[string]map[string]bool
+}
+
+// method holds the types of a method, each with a leading dot.
+type method struct{ input, output string }
+
+// readDescriptors reads a descriptor set. If whole is set, all imports must be in the set. It makes no
+// message of the set: of a few bytes each, these would take a hundred times the memory.
+func readDescriptors(binary []byte, whole bool) (descriptors, error) {
+	r := descriptorReader{set: descriptors{make(map[string]map[string]*method), make(map[string]map[string]bool)}, files: make(map[string]bool)}
+	if !r.read(binary, (&descriptorpb.FileDescriptorSet{}).ProtoReflect().Descriptor(), 0) {
+		return descriptors{}, errors.New("the descriptor set can't be parsed")
+	}
+	for _, i := range r.imports {
+		if whole && !r.files[i.imported] {
+			return r.set, fmt.Errorf("the descriptor set lacks %s, which %s imports", i.imported, i.by)
+		}
+	}
+	return r.set, nil
+}
+
+// descriptorReader reads a descriptor set file by file.
+type descriptorReader struct {
+	set     descriptors
+	files   map[string]bool
+	imports []fileImport
+}
+
+type fileImport struct{ imported, by string }
+
+// mostNested is how deep C++ reads messages that are nested in each other.
+const mostNested = 100
+
+// read reads a message of the set, and reports whether it can be parsed.
+func (r *descriptorReader) read(b []byte, md protoreflect.MessageDescriptor, depth int) bool {
+	if depth > mostNested {
+		return false
+	}
+	ok := eachField(b, func(number protowire.Number, kind protowire.Type, value []byte) bool {
+		switch fd := md.Fields().ByNumber(number); {
+		case fd == nil || kind != protowire.BytesType:
+			return true
+		case fd.Message() != nil:
+			return r.read(value, fd.Message(), depth+1)
+		default:
+			return !fd.IsList() || fd.Kind() == protoreflect.StringKind || areVarints(value)
+		}
+	})
+	for i := range md.RequiredNumbers().Len() {
+		ok = ok && hasField(b, md.RequiredNumbers().Get(i))
+	}
+	if ok && depth == 1 {
+		r.takeFile(b)
+	}
+	return ok
+}
+
+// areVarints reports whether bytes are packed numbers.
+func areVarints(b []byte) bool {
+	for len(b) > 0 {
+		_, n := protowire.ConsumeVarint(b)
+		if n < 0 {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// hasField reports whether a message has a field of that number.
+func hasField(b []byte, number protowire.Number) bool {
+	return !eachField(b, func(is protowire.Number, _ protowire.Type, _ []byte) bool { return is != number })
+}
+
+// takeFile takes the names of one file.
+func (r *descriptorReader) takeFile(b []byte) {
+	name, prefix := text(b, "name", file), text(b, "package", file)
+	if prefix != "" {
+		prefix += "."
+	}
+	r.files[name] = true
+	each(b, "dependency", file, func(imported []byte) { r.imports = append(r.imports, fileImport{string(imported), name}) })
+	each(b, "message_type", file, func(m []byte) {
+		fields := make(map[string]bool)
+		each(m, "field", message, func(f []byte) { fields[text(f, "name", field)] = true })
+		r.set.messages[prefix+text(m, "name", message)] = fields
+	})
+	each(b, "service", file, func(s []byte) {
+		methods := make(map[string]*method)
+		each(s, "method", service, func(m []byte) {
+			methods[text(m, "name", call)] = &method{text(m, "input_type", call), text(m, "output_type", call)}
+		})
+		r.set.services[prefix+text(s, "name", service)] = methods
+	})
+}
+
+// The messages whose fields are read by name.
+var (
+	file    = (&descriptorpb.FileDescriptorProto{}).ProtoReflect().Descriptor()
+	message = (&descriptorpb.DescriptorProto{}).ProtoReflect().Descriptor()
+	field   = (&descriptorpb.FieldDescriptorProto{}).ProtoReflect().Descriptor()
+	service = (&descriptorpb.ServiceDescriptorProto{}).ProtoReflect().Descriptor()
+	call    = (&descriptorpb.MethodDescriptorProto{}).ProtoReflect().Descriptor()
+)
+
+// each calls take for each value of a field of strings or messages.
+func each(b []byte, name protoreflect.Name, md protoreflect.MessageDescriptor, take func([]byte)) {
+	number := md.Fields().ByName(name).Number()
+	eachField(b, func(is protowire.Number, kind protowire.Type, value []byte) bool {
+		if is == number && kind == protowire.BytesType {
+			take(value)
+		}
+		return true
+	})
+}
+
+// text returns the last value of a field.
+func text(b []byte, name protoreflect.Name, md protoreflect.MessageDescriptor) (last string) {
+	each(b, name, md, func(value []byte) { last = string(value) })
+	return last
+}
+
+// eachField calls take for each field of a message, with the bytes of a value of BytesType, until take
+// returns false. It reports whether the bytes are a message and take has returned true each time.
+func eachField(b []byte, take func(number protowire.Number, kind protowire.Type, value []byte) bool) bool {
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return false
+		}
+		b = b[n:]
+		size := protowire.ConsumeFieldValue(number, kind, b)
+		if size < 0 {
+			return false
+		}
+		var value []byte
+		if kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(b)
+		}
+		if !take(number, kind, value) {
+			return false
+		}
+		b = b[size:]
+	}
+	return true
+}
