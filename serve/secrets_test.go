@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	udpaannotations "github.com/cncf/xds/go/udpa/annotations"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
@@ -30,14 +29,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"xdspub/internal/configfields"
+	"xdspub/internal/canary"
 	"xdspub/load"
 	"xdspub/serve"
 	"xdspub/serve/admit"
@@ -55,13 +50,28 @@ func FuzzSecrets(f *testing.F) {
 	f.Fuzz(secretsAtRandom)
 }
 
-// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, or with as many as the environment says in XDSPUB_SECRETS,
-// from the seed XDSPUB_SECRETS_SEED on.
+// TestRandomSecrets runs FuzzSecrets with 8 fixed seeds, or for the time that the environment says in XDSPUB_SECRETS
+// (scripts/soak), with random ones: the name of a test is its seed.
 func TestRandomSecrets(t *testing.T) {
-	from, n := number(t, "XDSPUB_SECRETS_SEED", 0), number(t, "XDSPUB_SECRETS", 8)
-	for seed := from; seed < from+n && !t.Failed(); seed++ {
+	run := func(seed uint64) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { secretsAtRandom(t, seed) })
 	}
+	text := os.Getenv("XDSPUB_SECRETS")
+	if text == "" {
+		for seed := range uint64(8) {
+			run(seed)
+		}
+		return
+	}
+	length, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("XDSPUB_SECRETS: %v", err)
+	}
+	n := 0
+	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); n++ {
+		run(rand.Uint64())
+	}
+	t.Logf("%d seeds", n)
 }
 
 // planted is a resource of the tree. Its marks are texts in it: open in a field for no secret, canary in one for
@@ -411,37 +421,16 @@ func (w *secretsWorld) written(d planted) planted {
 	return d
 }
 
-// secretFields are the fields for secrets: those that the API marks, and texts that are named like a secret.
-var secretFields = sync.OnceValue(func() (fields []protoreflect.FieldDescriptor) {
-	named := regexp.MustCompile(`^(.*_)?(token|tokens|password|passwords|secret|secrets|private_key|json_key|secret_access_key)$`)
-	configfields.Each(func(fd protoreflect.FieldDescriptor) {
-		o, _ := fd.Options().(*descriptorpb.FieldOptions)
-		isText := fd.Kind() == protoreflect.StringKind || fd.Message() != nil && fd.Message().FullName() == "envoy.config.core.v3.DataSource"
-		if o.GetDebugRedact() || proto.GetExtension(o, udpaannotations.E_Sensitive).(bool) || isText && named.MatchString(string(fd.Name())) && fd.Parent().Name() != "CookieNames" {
-			fields = append(fields, fd)
-		}
-	})
-	slices.SortFunc(fields, func(a, b protoreflect.FieldDescriptor) int {
-		return strings.Compare(string(a.FullName()), string(b.FullName()))
-	})
-	return fields
-})
-
 // payload returns an Any with a text in a random field for secrets, in a TypedStruct sometimes.
 func (w *secretsWorld) payload(text string) string {
-	fd := secretFields()[w.r.IntN(len(secretFields()))]
-	mt, err := protoregistry.GlobalTypes.FindMessageByName(fd.Parent().FullName())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	m := mt.New()
-	plant(m, fd, text)
-	a, err := anypb.New(m.Interface())
+	fd := canary.Fields()[w.r.IntN(len(canary.Fields()))]
+	m := canary.Plant(fd, text)
+	a, err := anypb.New(m)
 	if err == nil && w.r.IntN(3) == 0 && fd.Message() == nil {
 		var is []byte
-		if is, err = protojson.Marshal(m.Interface()); err == nil {
+		if is, err = protojson.Marshal(m); err == nil {
 			inside := &structpb.Struct{}
-			err = errors.Join(protojson.Unmarshal(is, inside))
+			err = protojson.Unmarshal(is, inside)
 			a, _ = anypb.New(&xdstypev3.TypedStruct{TypeUrl: a.GetTypeUrl(), Value: inside})
 		}
 	}
@@ -453,35 +442,6 @@ func (w *secretsWorld) payload(text string) string {
 		w.t.Fatal(err)
 	}
 	return string(is)
-}
-
-// plant puts a text into a field.
-func plant(m protoreflect.Message, fd protoreflect.FieldDescriptor, text string) {
-	is := protoreflect.ValueOfString(text)
-	inside := func(m protoreflect.Message) {
-		switch m := m.Interface().(type) {
-		case *corev3.DataSource:
-			m.Specifier = &corev3.DataSource_InlineString{InlineString: text}
-		case *anypb.Any:
-			_ = m.MarshalFrom(wrapperspb.String(text))
-		default:
-			m.ProtoReflect().Set(m.ProtoReflect().Descriptor().Fields().ByName("key"), is)
-		}
-	}
-	switch {
-	case fd.IsMap() && fd.MapValue().Message() == nil:
-		m.Mutable(fd).Map().Set(protoreflect.ValueOfString("k").MapKey(), is)
-	case fd.IsMap():
-		inside(m.Mutable(fd).Map().Mutable(protoreflect.ValueOfString("k").MapKey()).Message())
-	case fd.IsList() && fd.Message() != nil:
-		inside(m.Mutable(fd).List().AppendMutable().Message())
-	case fd.IsList():
-		m.Mutable(fd).List().Append(is)
-	case fd.Message() != nil:
-		inside(m.Mutable(fd).Message())
-	default:
-		m.Set(fd, is)
-	}
 }
 
 // publish serves the documents: sometimes as a change of what was served, and sometimes as another tree.
