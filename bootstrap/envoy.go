@@ -32,6 +32,7 @@ import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -69,6 +70,9 @@ type EnvoyOptions struct {
 	// Admin is the address of the admin interface, IP:PORT or unix:PATH; ""
 	// means none. Without one, nobody can see whether Envoy took a change.
 	Admin string
+	// LimitAdmin has the admin interface answer only the paths that xdspub, its status and probes ask for.
+	// Envoys before 1.37 refuse such a bootstrap.
+	LimitAdmin bool
 	// RuntimeLayers are the published ones, later ones over earlier ones. What
 	// an operator sets by hand, over the admin interface, is over them all.
 	RuntimeLayers []RuntimeLayer
@@ -182,8 +186,7 @@ func envoyMessage(o EnvoyOptions) (*bootstrapv3.Bootstrap, error) {
 		b.StaticResources = &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{cluster}}
 	}
 	if b.Admin != nil {
-		// Where clients take all connections, an operator still gets in.
-		b.Admin.IgnoreGlobalConnLimit = o.MaxConnections > 0
+		o.limitAdmin(b.Admin)
 	}
 	return b, nil
 }
@@ -227,6 +230,24 @@ func adminInterface(address string) (*bootstrapv3.Admin, error) {
 			PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(ip.Port())},
 		},
 	}}}, nil
+}
+
+// adminPaths are the paths of Envoy's admin interface that package envoy asks for, and /ready, which probes
+// ask for too. Envoy compares them with the path and its query.
+var adminPaths = []*matcherv3.StringMatcher{
+	{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "/ready"}},
+	{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "/server_info"}},
+	{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "/stats?"}},
+	{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "/config_dump?mask="}},
+}
+
+// limitAdmin sets the limits of an admin interface: the paths that it answers, and none for its connections.
+func (o EnvoyOptions) limitAdmin(admin *bootstrapv3.Admin) {
+	// An operator gets in even if clients take all connections.
+	admin.IgnoreGlobalConnLimit = o.MaxConnections > 0
+	if o.LimitAdmin {
+		admin.AllowPaths = adminPaths
+	}
 }
 
 // layeredRuntime is nil without layers. The admin layer comes with the first one:

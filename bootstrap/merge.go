@@ -9,6 +9,7 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
@@ -60,8 +61,10 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 		return fail(err)
 	}
 	b.keepServers(add, o.Unpublished)
-	if add.Admin == nil && b.Message.GetAdmin() != nil && o.MaxConnections > 0 {
-		add.Admin = &bootstrapv3.Admin{IgnoreGlobalConnLimit: true}
+	if limits := new(bootstrapv3.Admin); add.Admin == nil && b.Message.GetAdmin() != nil {
+		if o.limitAdmin(limits); proto.Size(limits) > 0 {
+			add.Admin = limits
+		}
 	}
 	added, err := YAML(nil, add)
 	if err != nil {
@@ -242,10 +245,10 @@ func (m *merger) message(node, add *yaml.Node, have, want protoreflect.Message, 
 			value.HeadComment, value.LineComment, value.FootComment = mine.HeadComment, mine.LineComment, mine.FootComment
 			*mine = *value
 		case at == "overload_manager.refresh_interval": // ours is one that many choose, and no more
-		case fd.IsList():
+		case fd.IsList() && fd.Name() != "allow_paths": // whose elements have no names
 			m.list(mine, value, have.Get(fd).List(), want.Get(fd).List(), at)
 		case have.Get(fd).Equal(want.Get(fd)):
-		case fd.Message() != nil && grows(fd.Message()) && mine.Kind == yaml.MappingNode:
+		case !fd.IsList() && fd.Message() != nil && grows(fd.Message()) && mine.Kind == yaml.MappingNode:
 			m.message(mine, value, have.Get(fd).Message(), want.Get(fd).Message(), at+".")
 		default:
 			m.conflict(mine, at+" is set already, to another value")

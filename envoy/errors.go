@@ -42,6 +42,22 @@ func (e *UnexpectedResponseError) Error() string {
 	return fmt.Sprintf("envoy %s: is not the admin interface of an Envoy: %s returned %s", e.URL, e.Path, e.Saw)
 }
 
+// ForbiddenError means that the admin interface refuses a path, by admin.allow_paths of the bootstrap.
+type ForbiddenError struct {
+	URL  string
+	Path string // of the request
+	// Query reports whether the request has a query, which Envoy compares as part of the path.
+	Query bool
+}
+
+func (e *ForbiddenError) Error() string {
+	matcher := fmt.Sprintf("{exact: %s}", e.Path)
+	if e.Query {
+		matcher = fmt.Sprintf("{prefix: '%s?'}", e.Path)
+	}
+	return fmt.Sprintf("envoy %s: admin.allow_paths of its bootstrap refuses %s: add %s there and restart Envoy, or write the bootstrap by xdspub bootstrap envoy --admin-paths needed", e.URL, e.Path, matcher)
+}
+
 // UnstableError means that several processes answer at one address.
 type UnstableError struct {
 	URL string

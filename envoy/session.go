@@ -90,6 +90,8 @@ func (s *session) exchange(ctx context.Context, path string, query url.Values, l
 		return 0, nil, s.unexpected(path, fmt.Sprintf("more than %d MiB", limit>>20))
 	case err != nil:
 		return 0, nil, s.failed(ctx, path, err)
+	case status == http.StatusForbidden && bytes.HasPrefix(body, []byte("request to path ")): // Envoy's words
+		return 0, nil, &ForbiddenError{URL: s.url, Path: path, Query: len(query) > 0}
 	}
 	return status, body, nil
 }

@@ -67,6 +67,7 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		&cli.StringFlag{Category: groupNode, Name: "node-locality", EnvVars: env("node-locality"), Usage: "where this Envoy runs: `REGION[/ZONE[/SUB-ZONE]]`"},
 		&cli.StringSliceFlag{Category: groupNode, Name: "node-metadata", EnvVars: env("node-metadata"), Usage: "tell servers `KEY=VALUE` of this Envoy, a text"},
 		&cli.StringFlag{Category: groupNode, Name: "admin", EnvVars: env("admin"), Value: "127.0.0.1:9901", Usage: "Envoy's admin address, `IP:PORT` or unix:PATH"},
+		&cli.StringFlag{Category: groupNode, Name: "admin-paths", EnvVars: env("admin-paths"), Value: adminPaths[0], Usage: "paths that the admin interface answers: `" + strings.Join(adminPaths, "|") + "`; needed: /ready, /server_info and what xdspub asks of /stats and /config_dump, all else is 403 (Envoy 1.37 and newer)"},
 		&cli.StringSliceFlag{Category: groupNode, Name: "stats-tag", EnvVars: env("stats-tag"), Usage: "give all statistics the tag `NAME=VALUE`"},
 		&cli.IntFlag{Category: groupNode, Name: "max-connections", EnvVars: env("max-connections"), Usage: "let clients have `N` connections at most, all listeners together; the admin address stays open", DefaultText: "no limit"},
 		&cli.StringFlag{Category: groupNode, Name: "max-heap", EnvVars: env("max-heap"), Usage: "keep Envoy's memory below `SIZE`, such as 512MiB or 2GiB: at 95% it gives back what is free, at 98% it answers new requests with 503 (default: no limit)"},
@@ -78,6 +79,9 @@ func bootstrapEnvoyFlags() []cli.Flag {
 		colorFlag(),
 	)
 }
+
+// adminPaths are the values of --admin-paths.
+var adminPaths = []string{"all", "needed"}
 
 func transportNames() (names []string) {
 	for _, t := range bootstrap.Transports {
@@ -290,6 +294,11 @@ func envoyOptions(v values) (o bootstrap.EnvoyOptions, err error) {
 	if !slices.Contains(bootstrap.Transports, o.Transport) {
 		return o, v.invalid("transport", string(o.Transport), oneOf(transportNames(), string(o.Transport)))
 	}
+	paths := c.String("admin-paths")
+	if !slices.Contains(adminPaths, paths) {
+		return o, v.invalid("admin-paths", paths, oneOf(adminPaths, paths))
+	}
+	o.LimitAdmin = paths == "needed"
 	if locality := c.String("node-locality"); locality != "" {
 		parts, err := localityParts(v, locality)
 		if err != nil {
