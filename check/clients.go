@@ -8,12 +8,8 @@ import (
 	"xdspub/diag"
 	"xdspub/validate"
 	"xdspub/validate/rules"
-	"xdspub/xds"
 	"xdspub/xds/variants"
 )
-
-// mostClients bounds the clients for which a tree is judged where none is named.
-const mostClients = 1_000
 
 // variantJudges judge a source tree with variants: the one all of them, the other what clients get.
 type variantJudges struct {
@@ -78,90 +74,34 @@ func missing(s *variants.Selection, tree *variants.Tree, said string) (list diag
 	return list
 }
 
-// judgeAll judges what each client gets, as far as the variants tell clients apart. path is that of the
-// source tree.
+// judgeAll judges what each client gets. path is that of the source tree.
 func (v *variantJudges) judgeAll(ctx context.Context, tree *variants.Tree, o validate.Options, path string) diag.List {
-	var found clientFindings
-	cover := variants.NewCover(tree)
-	err := cover.Err()
-	for err == nil {
-		p, more := cover.Next()
-		if err = cover.Err(); err == nil && !more {
-			return found.list()
-		}
-		if err == nil && len(found.clients) == mostClients {
-			err = fmt.Errorf("they tell more than %d clients apart", mostClients)
-		}
-		if err != nil {
+	o.Calls = true
+	survey := newSurvey(v.client, tree)
+	for {
+		p, more := survey.next()
+		if !more {
 			break
 		}
-		s, list := v.judge(ctx, tree, variants.Client{Parameters: p}, o)
+		_, list := v.judge(ctx, tree, variants.Client{Parameters: p}, o)
 		if ctx.Err() != nil {
 			return nil
 		}
-		for _, k := range tree.Keys() {
-			for asker := range v.client.Askers(k) {
-				cover.Asks(asker, k)
-			}
-		}
-		found.add(s, list, !s.Missing() || cover.InUse(p))
+		survey.add(p, list)
 	}
-	return append(found.list(), diag.Diagnostic{
-		Code: codeTooManyClients.Name, Severity: codeTooManyClients.Severity, Position: diag.Position{File: path},
-		Message: fmt.Sprintf("the variants were judged for %d clients, not for all: %v", len(found.clients), err),
-		Help:    "name the clients that there are by --param, or let the variants go by fewer keys",
-	})
+	list, err := survey.list()
+	if err != nil {
+		list = append(list, diag.Diagnostic{
+			Code: codeTooManyClients.Name, Severity: codeTooManyClients.Severity, Position: diag.Position{File: path},
+			Message: fmt.Sprintf("the variants were judged for %d clients, not for all: %v", len(survey.clients), err),
+			Help:    "name the clients that there are by --param, or let the variants go by fewer keys",
+		})
+	}
+	return list
 }
 
 // judge judges what one client gets.
 func (v *variantJudges) judge(ctx context.Context, tree *variants.Tree, client variants.Client, o validate.Options) (*variants.Selection, diag.List) {
 	v.last = v.last.Then(tree, client)
 	return v.last, v.client.Run(ctx, v.last.Snapshot, o)
-}
-
-// clientFindings are those of several clients.
-type clientFindings struct {
-	clients []*variants.Selection
-	known   []bool // which of them are known to exist
-	found   diag.Owned
-}
-
-// add adds the findings of a client. It is known to exist where all that it says of itself stands in the
-// constraints of some variant, or it gets a variant of each resource.
-func (c *clientFindings) add(s *variants.Selection, list diag.List, known bool) {
-	c.clients, c.known = append(c.clients, s), append(c.known, known)
-	c.found.Add(list)
-}
-
-// list returns each finding once. One that some clients have, out of those that get the resource, says
-// which; one that only clients have of which nobody knows whether they exist is a warning.
-func (c *clientFindings) list() (list diag.List) {
-	for _, f := range c.found.List() {
-		d := f.Diagnostic
-		if len(f.Owners) < c.getting(f) {
-			d.Message += "; so it is for a client with " + c.clients[f.Owners[0]].Client.String()
-		}
-		known := slices.ContainsFunc(f.Owners, func(i int) bool { return c.known[i] })
-		if !known && d.Severity == diag.Error {
-			d.Severity = diag.Warning
-		}
-		list = append(list, d)
-	}
-	return list
-}
-
-// getting returns how many clients get the resource that a finding is about, in a variant in which
-// some client has the finding.
-func (c *clientFindings) getting(f diag.OwnedBy) (n int) {
-	k := xds.Key{Type: xds.TypeOfURL(f.Resource.Type), Name: f.Resource.Name}
-	found := make(map[*xds.Resource]bool)
-	for _, i := range f.Owners {
-		found[c.clients[i].Variant(k)] = true
-	}
-	for _, s := range c.clients {
-		if !s.Varies(k) || found[s.Variant(k)] {
-			n++
-		}
-	}
-	return n
 }

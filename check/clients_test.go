@@ -6,75 +6,21 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/validate"
+	"xdspub/validate/rules"
+	"xdspub/xds"
 	"xdspub/xds/params"
 	"xdspub/xds/variants"
 )
-
-// keysInUse are those that the trees of this test go by, each with these values.
-var keysInUse = []string{"env", "region", "version"}
-
-// randomTree is a source tree of clusters and of routes that refer to them, with variants that are
-// for different clients each.
-func randomTree(r *rand.Rand) map[string]string {
-	files := make(map[string]string)
-	clusters := []string{"a", "b", "c", "d"}
-	resource := func(name string, of func(variant int) string) {
-		list := partition(r)
-		if r.IntN(4) == 0 {
-			list = []string{""}
-		}
-		for i, constraints := range list {
-			if constraints != "" && r.IntN(3) == 0 {
-				continue // clients without a variant
-			}
-			file := fmt.Sprintf("%s-%d.yaml", name, i)
-			files[file] = indented("", of(i))
-			if constraints != "" {
-				files[file] = fmt.Sprintf("\"@type\": type.googleapis.com/envoy.service.discovery.v3.Resource\nresource_name: {name: %s, dynamic_parameter_constraints: %s}\nresource:\n%s", name, constraints, indented("  ", of(i)))
-			}
-		}
-	}
-	for _, name := range clusters[:3] {
-		resource(name, func(int) string {
-			return "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: " + name + "\ntype: STATIC\n"
-		})
-	}
-	for i := range 3 {
-		name := fmt.Sprintf("routes%d", i)
-		resource(name, func(int) string {
-			text := "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: " + name + "\nvirtual_hosts:\n"
-			for h := range r.IntN(3) {
-				text += fmt.Sprintf("- {name: h%d, domains: [h%d], routes: [{match: {prefix: /}, route: {cluster: %s}}]}\n", h, h, clusters[r.IntN(len(clusters))])
-			}
-			return text
-		})
-	}
-	return files
-}
-
-// partition returns constraints by which each client has one of the variants.
-func partition(r *rand.Rand) []string {
-	of := func(key, value string) string { return fmt.Sprintf("{constraint: {key: %s, value: %s}}", key, value) }
-	key := keysInUse[r.IntN(len(keysInUse))]
-	one := of(key, "one")
-	not := "{not_constraints: " + one + "}"
-	if r.IntN(2) == 0 {
-		return []string{one, not}
-	}
-	other := of(keysInUse[r.IntN(len(keysInUse))], "two")
-	and := func(a, b string) string { return "{and_constraints: {constraints: [" + a + ", " + b + "]}}" }
-	return []string{and(one, other), and(one, "{not_constraints: "+other+"}"), and(not, "{or_constraints: {constraints: ["+other+", {not_constraints: "+other+"}]}}")}
-}
-
-func indented(by, text string) string {
-	return by + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+by) + "\n"
-}
 
 // everyClient are all clients that constraints over the keys can tell apart.
 func everyClient() (list []params.Parameters) {
@@ -90,71 +36,273 @@ func everyClient() (list []params.Parameters) {
 	return list
 }
 
-// TestEachClient: what is found for any client is what is found for one of all that there can be,
-// judged alone. The same tree is judged again after each edit, as a watch does.
-func TestEachClient(t *testing.T) {
-	unresolved := 0
-	for seed := range uint64(8) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		dir := t.TempDir()
-		disable := []string{"variant-gap", "unused-resource"}
-		again := check.New(check.Options{Path: dir, Rules: check.Rules{Disable: disable}, AllowEmpty: true})
-		files := make(map[string]string)
-		for range 3 {
-			next := randomTree(r)
-			for name := range files {
-				if next[name] == "" {
-					if err := os.Remove(filepath.Join(dir, name)); err != nil {
-						t.Fatal(err)
-					}
-				}
+// aFinding is a finding of several clients: its place, code and message, and the file of the variant that it
+// is about.
+type aFinding struct{ text, file string }
+
+// enumerated is what each client gets, judged alone, and what follows from that.
+type enumerated struct {
+	tree    *variants.Tree
+	clients []params.Parameters
+	exist   []bool                             // which are known to exist
+	found   map[aFinding]map[int]diag.Severity // by client
+}
+
+// enumerate judges a tree for each client that there can be.
+func enumerate(t *testing.T, tree *variants.Tree, o validate.Options) *enumerated {
+	e := &enumerated{tree: tree, clients: everyClient(), found: make(map[aFinding]map[int]diag.Severity)}
+	judged := make(map[string]diag.List)
+	for i, p := range e.clients {
+		e.exist = append(e.exist, e.isKnown(p))
+		tells := tree.Tells(p)
+		list, again := judged[tells]
+		if !again {
+			list = validate.Run(t.Context(), tree.For(variants.Client{Parameters: p}).Snapshot, rules.All, o)
+			judged[tells] = list
+		}
+		for _, d := range list {
+			f := aFinding{textOf(d, d.Message), d.File}
+			if e.found[f] == nil {
+				e.found[f] = make(map[int]diag.Severity)
 			}
-			for name, text := range next {
-				if files[name] != text {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			files = next
-			want := make(map[string]bool)
-			for _, p := range everyClient() {
-				for id := range found(t, check.New(check.Options{Path: dir, AllowEmpty: true, Rules: check.Rules{Disable: disable, Client: &variants.Client{Parameters: p}}})) {
-					want[id] = true
-				}
-			}
-			cold := found(t, check.New(check.Options{Path: dir, AllowEmpty: true, Rules: check.Rules{Disable: disable}}))
-			if !maps.Equal(cold, want) {
-				t.Fatalf("seed %d: of any client\n%s\nof each\n%s\nin %v", seed, lines(cold), lines(want), files)
-			}
-			unresolved += strings.Count(lines(cold), "unresolved-reference")
-			if watched := found(t, again); !maps.Equal(watched, cold) {
-				t.Fatalf("seed %d: again\n%s\ncold\n%s", seed, lines(watched), lines(cold))
+			if is, twice := e.found[f][i]; !twice || d.Severity < is {
+				e.found[f][i] = d.Severity
 			}
 		}
 	}
-	if unresolved < 20 {
-		t.Errorf("the trees have %d references that lead nowhere: too few to show anything", unresolved)
+	return e
+}
+
+func textOf(d diag.Diagnostic, message string) string {
+	return fmt.Sprintf("%v %s %s", d.Position, d.Code, message)
+}
+
+// valueInUse is a value that constraints name.
+var valueInUse = regexp.MustCompile(`(\w+)=(\w+)`)
+
+// isKnown reports whether a client gets a variant of each resource, or sends all keys with values that stand
+// in constraints.
+func (e *enumerated) isKnown(p params.Parameters) bool {
+	all, values := true, make(map[string][]string)
+	for _, k := range e.tree.Keys() {
+		gets := false
+		for _, r := range e.tree.Variants(k) {
+			gets = gets || r.For.Matches(p)
+			for _, key := range r.For.Keys() {
+				values[key] = append(values[key], "")
+			}
+			for _, m := range valueInUse.FindAllStringSubmatch(r.For.String(), -1) {
+				values[m[1]] = append(values[m[1]], m[2])
+			}
+		}
+		all = all && gets
+	}
+	inUse := true
+	for key, list := range values {
+		value, sent := p[key]
+		anyValue := !slices.ContainsFunc(list, func(v string) bool { return v != "" })
+		inUse = inUse && sent && (anyValue || slices.Contains(list, value))
+	}
+	return all || inUse
+}
+
+// severities returns the severity of each finding: an error is a warning if some client gets the resource
+// without having it, and no client is known to exist that has it. others are the findings that not all
+// clients have that get the resource.
+func (e *enumerated) severities() (want map[string]diag.Severity, others map[string]bool) {
+	of := make(map[string]*xds.Resource)
+	for _, r := range e.tree.All().All() {
+		of[r.Diagnostic("", "", "").File] = r
+	}
+	want, others = make(map[string]diag.Severity), make(map[string]bool)
+	for f, has := range e.found {
+		var known, withoutError, without, anError bool
+		worst := diag.Info
+		for i, p := range e.clients {
+			severity, hasIt := has[i]
+			if hasIt {
+				worst = min(worst, severity)
+			}
+			isError := hasIt && severity == diag.Error
+			gets := of[f.file].For.Matches(p)
+			anError, known = anError || isError, known || isError && e.exist[i]
+			withoutError, without = withoutError || gets && !isError, without || gets && !hasIt
+		}
+		switch {
+		case anError && withoutError && !known:
+			worst = diag.Warning
+		case anError:
+			without = withoutError
+		}
+		want[f.text], others[f.text] = worst, without
+	}
+	return want, others
+}
+
+// compare compares what was found for all clients with what each has.
+func (e *enumerated) compare(t *testing.T, list diag.List) {
+	t.Helper()
+	want, others := e.severities()
+	got := make(map[string]diag.Severity)
+	for _, d := range list {
+		message, who, some := strings.Cut(d.Message, "; this concerns a client with ")
+		text := textOf(d, message)
+		got[text] = d.Severity
+		if some != others[text] {
+			t.Errorf("%s\nsays that some clients have it not: %v, want %v", text, some, others[text])
+		}
+		if !some {
+			continue
+		}
+		client := make(params.Parameters)
+		for _, m := range valueInUse.FindAllStringSubmatch(who, -1) {
+			client[m[1]] = m[2]
+		}
+		i := slices.IndexFunc(e.clients, func(p params.Parameters) bool { return maps.Equal(p, client) })
+		if severity, has := e.found[aFinding{text, d.File}][i]; i < 0 || !has || severity > d.Severity {
+			t.Errorf("%s\nis said to concern a client with %s, and does not", text, who)
+		}
+	}
+	if !maps.Equal(got, want) {
+		for text, severity := range want {
+			if is, has := got[text]; !has || is != severity {
+				t.Errorf("found %v (%v): %s, which is %v", has, is, text, severity)
+			}
+		}
+		for text := range got {
+			if _, has := want[text]; !has {
+				t.Errorf("no client has %s", text)
+			}
+		}
 	}
 }
 
-// found returns the findings of a check, without what is said of clients.
-func found(t *testing.T, tree *check.Tree) map[string]bool {
+// TestEachClient: what is found for all clients, and of which severity, is what follows from judging each
+// client alone that there can be. The same tree is judged again after each edit, as a watch does, and says the
+// same as a new one.
+//
+// It judges the same trees each time. With XDSPUB_SOAK, such as 10m, it judges others for that long
+// (scripts/soak); XDSPUB_SOAK_SEED repeats one.
+func TestEachClient(t *testing.T) {
+	codes := make(map[string]int)
+	if text := os.Getenv("XDSPUB_SOAK_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judgeEachClient(t, seed, codes)
+		return
+	}
+	if text := os.Getenv("XDSPUB_SOAK"); text != "" {
+		length, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds := 0
+		for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); seeds++ {
+			judgeEachClient(t, rand.Uint64(), codes)
+		}
+		t.Log(seeds, "seeds")
+	}
+	for seed := uint64(0); seed < 8 && !t.Failed(); seed++ {
+		judgeEachClient(t, seed, codes)
+	}
+	t.Log(codes)
+	for _, code := range []string{
+		"bad-certificate", "cluster-of-clusters", "conflicting-cache", "duplicate-address", "listener-loop", "no-healthy-endpoints", "orphan-endpoints",
+		"unresolved-reference/cluster", "unresolved-reference/endpoint-assignment", "unresolved-reference/http-filter",
+		"unresolved-reference/route-configuration", "unresolved-reference/secret",
+	} {
+		if codes[code] == 0 {
+			t.Errorf("the trees have no %s: too little to show anything", code)
+		}
+	}
+}
+
+// judgeEachClient compares what is found in random trees, each an edit of the one before. It counts the codes.
+func judgeEachClient(t *testing.T, seed uint64, codes map[string]int) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	dir := t.TempDir()
+	disable := []string{"variant-gap", "variant-constraints"}
+	options := check.Options{Path: dir, Rules: check.Rules{Disable: disable}, AllowEmpty: true}
+	again := check.New(options)
+	files := make(map[string]string)
+	for range 3 {
+		next := randomTree(r)
+		if len(files) > 0 && r.IntN(2) == 0 { // a small edit
+			some := maps.Clone(files)
+			name := slices.Sorted(maps.Keys(next))[r.IntN(len(next))]
+			for other := range some {
+				if other[:len(other)-len("0.yaml")] == name[:len(name)-len("0.yaml")] {
+					delete(some, other)
+				}
+			}
+			for other, text := range next {
+				if other[:len(other)-len("0.yaml")] == name[:len(name)-len("0.yaml")] {
+					some[other] = text
+				}
+			}
+			next = some
+		}
+		write(t, dir, files, next)
+		files = next
+		cold, err := check.New(options).Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		enumerate(t, cold.Variants, validate.Options{Disable: disable, Now: time.Now()}).compare(t, cold.Diagnostics)
+		watched, err := again.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, want := printed(watched.Diagnostics), printed(cold.Diagnostics); is != want {
+			t.Errorf("again\n%s\ncold\n%s", is, want)
+		}
+		if t.Failed() {
+			t.Fatalf("XDSPUB_SOAK_SEED=%d: %v", seed, files)
+		}
+		for _, d := range cold.Diagnostics {
+			codes[d.Code]++
+		}
+	}
+}
+
+// write makes the files of a folder those of next.
+func write(t *testing.T, dir string, files, next map[string]string) {
 	t.Helper()
-	result, err := tree.Check(t.Context())
+	for name := range files {
+		if next[name] == "" {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, text := range next {
+		if files[name] != text {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// printed returns findings as lines.
+func printed(list diag.List) string {
+	var b strings.Builder
+	for _, d := range list {
+		fmt.Fprintln(&b, d.Severity, textOf(d, d.Message))
+	}
+	return b.String()
+}
+
+// checked returns the findings of a check as lines.
+func checked(t *testing.T, o check.Options) string {
+	t.Helper()
+	result, err := check.New(o).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := make(map[string]bool)
-	for _, d := range result.Diagnostics {
-		message, _, _ := strings.Cut(d.Message, "; so it is for ")
-		all[fmt.Sprintf("%v %s %s", d.Position, d.Code, message)] = d.Severity != diag.Info
-	}
-	return all
-}
-
-func lines(set map[string]bool) string {
-	return strings.Join(slices.Sorted(maps.Keys(set)), "\n")
+	return printed(result.Diagnostics)
 }
 
 // TestTooManyClients: where constraints combine more than can be told apart, that is said, and the
@@ -170,9 +318,17 @@ func TestTooManyClients(t *testing.T) {
 	for i := range mostClients + 1 {
 		write(fmt.Sprintf("c%d", i), fmt.Sprintf("{constraint: {key: env, value: v%d}}", i))
 	}
-	is := found(t, check.New(check.Options{Path: dir, Rules: check.Rules{Disable: []string{"variant-gap", "unused-resource"}}}))
-	if !strings.Contains(lines(is), "the variants were judged for 1000 clients, not for all: they tell more than 1000 clients apart") {
-		t.Error(lines(is))
+	lone := "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: lone\ntype: EDS\n"
+	if err := os.WriteFile(filepath.Join(dir, "lone.yaml"), []byte(lone), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	options := check.Options{Path: dir, Rules: check.Rules{Disable: []string{"variant-gap"}}}
+	is := checked(t, options)
+	if !strings.Contains(is, "error "+dir+"/lone.yaml") {
+		t.Errorf("what all clients have is no error:\n%s", is)
+	}
+	if !strings.Contains(is, "the variants were judged for 1000 clients, not for all: they tell more than 1000 clients apart") {
+		t.Error(is)
 	}
 
 	var exist []string
@@ -180,9 +336,9 @@ func TestTooManyClients(t *testing.T) {
 		exist = append(exist, fmt.Sprintf("{and_constraints: {constraints: [{constraint: {key: a%02d, exists: {}}}, {constraint: {key: z%02[1]d, exists: {}}}]}}", i))
 	}
 	write("wild", "{or_constraints: {constraints: ["+strings.Join(exist, ", ")+"]}}")
-	is = found(t, check.New(check.Options{Path: dir, Rules: check.Rules{Disable: []string{"variant-gap", "unused-resource"}}}))
-	if !strings.Contains(lines(is), "variant-overlap nobody can say which clients the variants of cluster \"wild\" are for") {
-		t.Error(lines(is))
+	is = checked(t, options)
+	if !strings.Contains(is, "variant-overlap nobody can say which clients the variants of cluster \"wild\" are for") {
+		t.Error(is)
 	}
 }
 

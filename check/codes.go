@@ -55,8 +55,10 @@ xdspub would read what it has published as a source the next time. Keep the two 
 
 	codeTooManyClients = diag.Code{Name: "too-many-clients", Severity: diag.Warning, Doc: `The variants of resources tell too many clients apart.
 
-Where no client is named, each is judged that gets another variant of a resource, or of two that refer to
-each other. Above 1,000 clients, or where the constraints combine too many keys, some are left out.`}
+Without --param or targets, a client is judged for each combination of variants that one finding can
+depend on, such as the variants of a route, of its cluster and of the endpoints. If more than 1,000 clients
+are needed, or if the constraints combine too many keys, not all are judged. Then findings may be missing,
+and an error stays an error if each judged client that gets the resource has the error.`}
 
 	codeOtherTarget = diag.Code{Name: "other-target", Doc: `Another target of the source tree is refused.
 

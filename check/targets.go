@@ -165,13 +165,13 @@ func (r *Result) MergeTargets() {
 		case len(r.Targets):
 			r.Shared = append(r.Shared, d)
 		case 1:
-			d.Message += "; so it is for target " + r.Targets[f.Owners[0]].Name
+			d.Message += "; this concerns target " + r.Targets[f.Owners[0]].Name
 		default:
 			var names []string
 			for _, i := range f.Owners {
 				names = append(names, r.Targets[i].Name)
 			}
-			d.Message += "; so it is for targets " + diag.Few(names, mostTargetsNamed)
+			d.Message += "; this concerns targets " + diag.Few(names, mostTargetsNamed)
 		}
 		merged = append(merged, d)
 	}

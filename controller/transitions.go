@@ -46,7 +46,7 @@ func (c *Controller) transitions(s *xds.Snapshot) (diag.List, error) {
 func transitionFindings(found *diag.Owned, of []variants.Transition) (list diag.List) {
 	for _, f := range found.List() {
 		if len(f.Owners) < len(of) {
-			f.Message += "; so it is for a client with " + of[f.Owners[0]].Parameters.String()
+			f.Message += "; this concerns a client with " + of[f.Owners[0]].Parameters.String()
 		}
 		list = append(list, f.Diagnostic)
 	}

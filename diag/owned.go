@@ -2,15 +2,16 @@ package diag
 
 import "slices"
 
-// identity tells findings apart: two with one identity say the same of the same place.
-type identity struct {
+// Identity tells findings apart: two with one Identity say the same of the same place.
+type Identity struct {
 	code, path, message string
 	at                  Position
 	resource            Resource
 }
 
-func (d Diagnostic) identity() identity {
-	return identity{d.Code, d.Path, d.Message, d.Position, d.Resource}
+// Identity returns that of a finding.
+func (d Diagnostic) Identity() Identity {
+	return Identity{d.Code, d.Path, d.Message, d.Position, d.Resource}
 }
 
 // Owned collects the findings of several owners, such as clients: each finding once, in the order in
@@ -18,7 +19,7 @@ func (d Diagnostic) identity() identity {
 type Owned struct {
 	owners int
 	list   []OwnedBy
-	at     map[identity]int // in list
+	at     map[Identity]int // in list
 }
 
 // OwnedBy is a finding, and who has it.
@@ -31,10 +32,10 @@ type OwnedBy struct {
 // Add adds the findings of the next owner. The first one has the number 0.
 func (o *Owned) Add(list List) {
 	if o.at == nil {
-		o.at = make(map[identity]int)
+		o.at = make(map[Identity]int)
 	}
 	for _, d := range list {
-		id := d.identity()
+		id := d.Identity()
 		i, known := o.at[id]
 		if !known {
 			i = len(o.list)
@@ -56,9 +57,9 @@ func (l List) Without(other List) List {
 	if len(other) == 0 {
 		return l
 	}
-	in := make(map[identity]bool, len(other))
+	in := make(map[Identity]bool, len(other))
 	for _, d := range other {
-		in[d.identity()] = true
+		in[d.Identity()] = true
 	}
-	return slices.DeleteFunc(slices.Clone(l), func(d Diagnostic) bool { return in[d.identity()] })
+	return slices.DeleteFunc(slices.Clone(l), func(d Diagnostic) bool { return in[d.Identity()] })
 }

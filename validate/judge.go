@@ -2,7 +2,6 @@ package validate
 
 import (
 	"context"
-	"iter"
 	"reflect"
 	"runtime"
 	"slices"
@@ -40,6 +39,7 @@ type judged struct {
 type seldom struct {
 	findings *findings // nil where nothing was found
 	gathered []Occurrence
+	calls    []Call
 	until    time.Time // zero for as long as asked holds
 }
 
@@ -106,23 +106,6 @@ func (j *Judge) run(ctx context.Context, s *xds.Snapshot, keep bool, most int) d
 	return found.list(a)
 }
 
-// Askers yields the resources whose rules have asked for another by its name in the last Run; none
-// where findings were left out of that.
-func (j *Judge) Askers(of xds.Key) iter.Seq[*xds.Resource] {
-	return func(yield func(*xds.Resource) bool) {
-		if j.memory == nil {
-			return
-		}
-		for _, about := range []questionAbout{aboutResource, aboutPresence} {
-			for _, known := range j.memory.askers[j.memory.hash(question{about: about, t: of.Type, name: of.Name})] {
-				if !yield(known.of) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // keep keeps what was found for the next Run. What is not all is judged again then.
 func (j *Judge) keep(m *memory, walked, after []*judged) {
 	j.kept, j.memory = make(map[*xds.Resource]*judged, len(walked)), m
@@ -151,7 +134,7 @@ func (j *Judge) remember(m *memory, known *judged) {
 
 // findAlike reports whether the rules find the same in a resource with other options.
 func (o Options) findAlike(other Options) bool {
-	return o.Envoy == other.Envoy && o.Variants == other.Variants && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
+	return o.Envoy == other.Envoy && o.Variants == other.Variants && o.Calls == other.Calls && slices.Equal(o.Disable, other.Disable) && slices.Equal(o.Enable, other.Enable) &&
 		slices.Equal(o.Profiles, other.Profiles) &&
 		o.Now.IsZero() == other.Now.IsZero() && o.Bootstrap == other.Bootstrap && reflect.DeepEqual(o.BootstrapFacts, other.BootstrapFacts)
 }
@@ -166,8 +149,8 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 			continue
 		}
 		if m.together[r] == nil || a.edit.concerns(r) {
-			part := found.rest()
-			p := SnapshotPass{LookupPass: a.pass(j.options, nil, part)}
+			part, taker := found.rest(), j.options.notesOf(r)
+			p := SnapshotPass{LookupPass: a.pass(j.options, taker, part)}
 			p.rule = r
 			for _, o := range m.collected.entries {
 				if slices.Contains(r.Collect, o.Node.Name()) {
@@ -177,9 +160,9 @@ func (j *Judge) judgeTogether(ctx context.Context, a *answers, m *memory, rules 
 			start := watch.start()
 			r.Snapshot(&p)
 			watch.ran(r, start)
-			m.together[r] = part
+			m.together[r] = &together{part, taker.taken()}
 		}
-		found.take(m.together[r])
+		found.take(m.together[r].findings)
 	}
 }
 

@@ -27,13 +27,19 @@ type memory struct {
 	until time.Time
 	// collected is what Snapshot rules collect, and together what they found.
 	collected column[Occurrence]
-	together  map[*Rule]*findings
+	together  map[*Rule]*together
+}
+
+// together is what a rule found in a Snapshot as a whole.
+type together struct {
+	findings *findings
+	calls    []Call
 }
 
 func newMemory(a *answers, walked []*judged) *memory {
 	m := &memory{
 		snapshot: a.Snapshot, made: a.made, after: make(map[*xds.Resource]*judged),
-		askers: make(map[uint64][]*judged), seed: maphash.MakeSeed(), found: make(map[*judged]bool), together: make(map[*Rule]*findings),
+		askers: make(map[uint64][]*judged), seed: maphash.MakeSeed(), found: make(map[*judged]bool), together: make(map[*Rule]*together),
 	}
 	for _, known := range walked {
 		addAll(&m.collected, known)

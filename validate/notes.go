@@ -6,10 +6,19 @@ import "time"
 type notes struct {
 	asked map[question]any
 	until time.Time // zero for as long as asked holds
+	calls *calls    // nil where they are not taken down
 }
 
 // note takes down what a rule looked up.
 func (n *notes) note(q question, answer any) {
+	if n != nil {
+		n.hint(q, answer)
+		n.calls.ask(q)
+	}
+}
+
+// hint takes down what a rule looked up for the help of a finding alone.
+func (n *notes) hint(q question, answer any) {
 	if n == nil {
 		return
 	}
@@ -17,6 +26,14 @@ func (n *notes) note(q question, answer any) {
 		n.asked = make(map[question]any)
 	}
 	n.asked[q] = answer
+}
+
+// taken returns the calls that were taken down.
+func (n *notes) taken() []Call {
+	if n == nil {
+		return nil
+	}
+	return n.calls.take()
 }
 
 // wait takes down a moment from which on a rule may find another thing.

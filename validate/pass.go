@@ -30,7 +30,8 @@ type Pass struct {
 
 // reported is a finding that waits for the end of a walk.
 type reported struct {
-	by *Rule
+	by   *Rule
+	call int // of calls
 	Finding
 }
 
@@ -94,7 +95,7 @@ func (p *Pass) Report(f Finding) {
 		return // what could not be read was reported
 	}
 	if p.later != nil && len(*p.later) < maxReported {
-		*p.later = append(*p.later, reported{p.rule, f})
+		*p.later = append(*p.later, reported{p.rule, p.calls().current(), f})
 		return
 	}
 	if !p.reached(r) || !p.view.from.options.lists(p.rule, f.Check) {
@@ -122,6 +123,7 @@ func (p *Pass) Report(f Finding) {
 		}
 	}
 	to.Add(d)
+	p.calls().found(r, d)
 }
 
 func (p *Pass) subCode(f Finding) string { return diag.SubCode(p.rule.Code, string(f.Check)) }

@@ -29,6 +29,14 @@ func (t *Table) Lookup(v View, name string) string {
 	return answer
 }
 
+// Hint returns what Lookup does, for the help of a finding: what is found, and what it says, must not depend
+// on it.
+func (t *Table) Hint(v View, name string) string {
+	answer := t.of(v.from)[name]
+	v.taker.hint(question{about: aboutTable, index: t, name: name}, answer)
+	return answer
+}
+
 // of is the table of one Snapshot.
 func (t *Table) of(a *answers) map[string]string {
 	t.bring(a)

@@ -42,6 +42,8 @@ type Options struct {
 	// Variants says that the Snapshot has all variants of its resources: only the rules about
 	// these run.
 	Variants bool
+	// Calls makes a Judge keep the lookups and findings of each call of a rule (Judge.Calls).
+	Calls bool
 	// Timings gets the time that each rule took; nil measures nothing.
 	Timings *Timings
 }

@@ -26,15 +26,16 @@ type question struct {
 type questionAbout uint8
 
 const (
-	aboutResource questionAbout = iota // → *xds.Resource
-	aboutPresence                      // is there one of that name? → bool
-	aboutComplete                      // has the Snapshot all of a type? → bool
-	aboutNamed                         // all of that name → []*xds.Resource
-	aboutType                          // all of a type → []*xds.Resource
-	aboutNearest                       // the name most like this one → string
-	aboutIndex                         // what an Index has under a name → its list
-	aboutFirst                         // the first of that → firstOf
-	aboutTable                         // what a Table has under a name → string
+	aboutResource  questionAbout = iota // → *xds.Resource
+	aboutPresence                       // is there one of that name? → bool
+	aboutComplete                       // has the Snapshot all of a type? → bool
+	aboutNamed                          // all of that name → []*xds.Resource
+	aboutType                           // all of a type → []*xds.Resource
+	aboutNearest                        // the name most like this one → string
+	aboutIndex                          // what an Index has under a name → its list
+	aboutFirst                          // the first of that → firstOf
+	aboutTable                          // what a Table has under a name → string
+	aboutCollected                      // what a rule with Snapshot collects; of a Call alone
 )
 
 // answers are a Snapshot, and what was found in it once somebody asked.
@@ -171,9 +172,13 @@ func (v View) All() []*xds.Resource {
 	return all
 }
 
-// Nearest returns the name of a resource of type t that is most like name, or "".
+// Nearest returns the name of a resource of type t that is most like name, or "". It is for the help of a
+// finding: what is found, and what it says, must not depend on it.
 func (v View) Nearest(t *xds.Type, name string) string {
-	return ask[string](v, question{about: aboutNearest, t: t, name: name})
+	q := question{about: aboutNearest, t: t, name: name}
+	near := v.from.to(q).(string)
+	v.taker.hint(q, near)
+	return near
 }
 
 // FromBootstrap returns Snapshot.FromBootstrap.

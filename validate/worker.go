@@ -19,6 +19,7 @@ type worker struct {
 
 func newWorker(a *answers, rules []*Rule, keep bool) *worker {
 	w := &worker{answers: a, to: newDispatcher(rules, a.options.envoy()), watch: a.options.Timings.stopwatch(), keep: keep}
+	w.notes.calls = newCalls(a.options)
 	for _, r := range rules {
 		if r.Resource != nil {
 			w.after = append(w.after, r)
@@ -41,8 +42,9 @@ func (w *worker) pass(r *xds.Resource, into *findings) LookupPass {
 // judged returns what the rules have found in a resource, and looked up, since the last call.
 func (w *worker) judged(r *xds.Resource, after bool, gathered []Occurrence, into *findings) *judged {
 	j := &judged{of: r, after: after, asked: w.notes.list(), seldom: never}
-	if !into.empty() || gathered != nil || !w.notes.until.IsZero() {
-		j.seldom = &seldom{gathered: gathered, until: w.notes.until}
+	calls := w.notes.calls.take()
+	if !into.empty() || gathered != nil || calls != nil || !w.notes.until.IsZero() {
+		j.seldom = &seldom{gathered: gathered, calls: calls, until: w.notes.until}
 		if !into.empty() {
 			j.findings = into
 		}
@@ -60,7 +62,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 	err := r.Walk(ctx, func(n *xds.Node) {
 		audience := w.to.audience(n)
 		for _, rule := range audience.everywhere {
-			p.rule = rule
+			p.begin(rule)
 			start := w.watch.start()
 			rule.node(&p, n)
 			w.watch.ran(rule, start)
@@ -72,7 +74,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 			gathered = append(gathered, Occurrence{r, n})
 		}
 		for _, rule := range audience.rules {
-			p.rule = rule
+			p.begin(rule)
 			start := w.watch.start()
 			rule.node(&p, n)
 			w.watch.ran(rule, start)
@@ -83,6 +85,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 		p.later = nil
 		for _, f := range found {
 			p.rule = f.by
+			p.calls().resume(f.call)
 			p.Report(f.Finding)
 		}
 	}
@@ -94,7 +97,7 @@ func (w *worker) walk(ctx context.Context, r *xds.Resource, into *findings) *jud
 func (w *worker) afterWalk(r *xds.Resource, into *findings) *judged {
 	p := w.pass(r, into)
 	for _, rule := range w.after {
-		p.rule = rule
+		p.begin(rule)
 		start := w.watch.start()
 		rule.Resource(&p)
 		w.watch.ran(rule, start)

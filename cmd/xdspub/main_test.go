@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 			return errors.Join(
 				os.CopyFS(filepath.Join(e.WorkDir, "src"), os.DirFS("testdata/tree")),
 				os.CopyFS(filepath.Join(e.WorkDir, "own"), os.DirFS("../../examples/own-types/config")),
+				os.CopyFS(filepath.Join(e.WorkDir, "kinds"), os.DirFS("../../examples/fleet/config")),
 			)
 		},
 		Condition: condition,

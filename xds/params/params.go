@@ -24,7 +24,7 @@ func (p Parameters) String() string {
 	}
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(p)) {
-		list = append(list, word(key)+"="+word(p[key]))
+		list = append(list, Word(key)+"="+Word(p[key]))
 	}
 	return strings.Join(list, ", ")
 }
@@ -185,9 +185,9 @@ func (c Constraints) String() string {
 func (c Constraints) write() string {
 	switch c.op {
 	case equals:
-		return word(c.key) + "=" + word(c.is)
+		return Word(c.key) + "=" + Word(c.is)
 	case exists:
-		return word(c.key)
+		return Word(c.key)
 	case not:
 		return "not " + c.of[0].inner(not)
 	case and:
@@ -214,8 +214,8 @@ func (c Constraints) inner(within op) string {
 	return c.text
 }
 
-// word returns a key or a value as it is where it can't be taken for anything else, else in quotes.
-func word(s string) string {
+// Word returns a key or a value as it is where it can't be taken for anything else, else in quotes.
+func Word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+*", r)
 	}

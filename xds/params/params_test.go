@@ -92,9 +92,37 @@ func TestSpace(t *testing.T) {
 			if !c.in(example) || len(example) != len(fewest) {
 				t.Fatalf("%s of %q and %q: the example %v, and %v has the fewest keys", c.name, a, b, example, fewest)
 			}
+			p := in[r.IntN(len(in))]
+			sent, absent := s.Counts(c.set, p)
+			for _, q := range list {
+				like := !slices.ContainsFunc(absent, func(key string) bool { _, has := q[key]; return has })
+				for key, value := range sent {
+					like = like && q[key] == value
+				}
+				if like && !c.in(q) {
+					t.Fatalf("%s of %q and %q: of %v, %v and no %v count, and %v is not in the set", c.name, a, b, p, sent, absent, q)
+				}
+			}
 		}
 		if s.Err() != nil {
 			t.Fatal(s.Err())
+		}
+	}
+}
+
+// TestInUse: Parameters in use have all keys, each with a value that is named, or any where none is named.
+func TestInUse(t *testing.T) {
+	s := NewSpace(And(Value("env", "prod"), Exists("canary")), Value("env", "test"))
+	for text, want := range map[string]bool{
+		"env=prod canary=yes": true, "env=test canary=": true, "env=qa canary=yes": false, "env=prod": false, "canary=yes": false, "": false,
+	} {
+		p := make(Parameters)
+		for _, pair := range strings.Fields(text) {
+			key, value, _ := strings.Cut(pair, "=")
+			p[key] = value
+		}
+		if is := s.Has(s.InUse(), p); is != want {
+			t.Errorf("%q is in use: %v", text, is)
 		}
 	}
 }

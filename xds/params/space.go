@@ -339,30 +339,55 @@ func unused(values []string) string {
 // Has reports whether Parameters are in a set.
 func (s *Space) Has(a Set, p Parameters) bool {
 	for a > All {
-		n := s.nodes[a]
-		is, sent := p[s.keys[n.key]]
-		if !sent {
-			a = n.absent
-			continue
-		}
-		a = n.other
-		if value, inUse := slices.BinarySearch(s.values[n.key], is); inUse {
-			if i, found := slices.BinarySearchFunc(n.values, value, func(b branch, v int) int { return int(b.value) - v }); found {
-				a = n.values[i].to
-			}
-		}
+		a = s.next(s.nodes[a], p)
 	}
 	return a == All
 }
 
-// Names reports whether Parameters have all keys of the Space, each with one of its values, or any
-// where none is named.
-func (s *Space) Names(p Parameters) bool {
-	for i, key := range s.keys {
-		is, sent := p[key]
-		if _, inUse := slices.BinarySearch(s.values[i], is); !sent || !inUse && len(s.values[i]) > 0 {
-			return false
+// next returns the Set that the value of a node's key leads to.
+func (s *Space) next(n node, p Parameters) Set {
+	is, sent := p[s.keys[n.key]]
+	if !sent {
+		return n.absent
+	}
+	if value, inUse := slices.BinarySearch(s.values[n.key], is); inUse {
+		if i, found := slices.BinarySearchFunc(n.values, value, func(b branch, v int) int { return int(b.value) - v }); found {
+			return n.values[i].to
 		}
 	}
-	return true
+	return n.other
+}
+
+// InUse returns the Parameters that have all keys of the Space, each with one of its values, or with any
+// where no value is named.
+func (s *Space) InUse() Set {
+	set := All
+	for key := len(s.keys) - 1; key >= 0; key-- {
+		n := node{key: key, other: set}
+		if len(s.values[key]) > 0 {
+			n.other = None
+			for i := range s.values[key] {
+				n.values = append(n.values, branch{int32(i), set})
+			}
+		}
+		set = s.node(n)
+	}
+	return set
+}
+
+// Counts returns those of the Parameters p, which are in a set, that make them be in it: the keys with
+// their values, and, sorted, the keys that count by being absent.
+func (s *Space) Counts(a Set, p Parameters) (sent Parameters, absent []string) {
+	sent = make(Parameters)
+	for a > All {
+		n := s.nodes[a]
+		key := s.keys[n.key]
+		if value, ok := p[key]; ok {
+			sent[key] = value
+		} else {
+			absent = append(absent, key)
+		}
+		a = s.next(n, p)
+	}
+	return sent, absent
 }

@@ -157,6 +157,9 @@ func (t *Tree) For(c Client) *Selection {
 	return &Selection{t.all.Apply(xds.Change{Removed: not}), c, t}
 }
 
+// Variant returns what the client gets of a resource; nil where that is nothing.
+func (s *Selection) Variant(k xds.Key) *xds.Resource { return s.Snapshot.Lookup(k.Type, k.Name) }
+
 // Then returns what a Client, which may be another one, gets by a Tree, which may be a later one. Its Snapshot
 // knows how it differs from that of s (xds.Snapshot.Since), as far as the Snapshot of the Tree
 // knows how that differs. s may be nil.

@@ -26,7 +26,7 @@ static listener of the bootstrap counts as the first one. So does the admin inte
 port each time. But without enable_reuse_port the kernel gives a port of 0.0.0.0 to one
 socket only: Envoy accepts both listeners, and one of them never listens (a warning).`,
 	Resource: func(p *validate.LookupPass) {
-		for _, a := range addressesOf(p.Resource, p.IsFirst) {
+		validate.Each(p, addressesOf(p.Resource, p.IsFirst), func(a boundAddress) {
 			switch first, _ := listenersAt.First(p.Snapshot, a.socket.Key()); {
 			case first == a:
 			case first.Resource != a.Resource:
@@ -42,7 +42,7 @@ socket only: Envoy accepts both listeners, and one of them never listens (a warn
 			}
 			checkWildcard(p, a)
 			checkBootstrapSockets(p, a)
-		}
+		})
 	},
 }
 

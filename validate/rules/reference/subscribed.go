@@ -16,7 +16,7 @@ import (
 // checkSubscriptions checks what a resource asks of this Snapshot. A config source of
 // the user's own is answered from elsewhere.
 func checkSubscriptions(p *validate.LookupPass) {
-	for _, s := range p.Resource.Facts().Subscriptions {
+	validate.Each(p, p.Resource.Facts().Subscriptions, func(s xds.Subscription) {
 		switch isServed := p.Snapshot.Serves(s); {
 		case s.Target == xds.Secret:
 			checkSecret(p, s, isServed)
@@ -41,7 +41,7 @@ func checkSubscriptions(p *validate.LookupPass) {
 				reportMissing(p, s, p.Resource.Refusal())
 			}
 		}
-	}
+	})
 	switch {
 	case p.Resource.Name == "":
 	case p.Resource.Type == xds.ScopedRoutes:
@@ -84,7 +84,7 @@ func checkEndpoints(p *validate.LookupPass, s xds.Subscription) {
 		Message: fmt.Sprintf("no endpoint assignment for %q: %s", s.Name, p.Resource.Refusal()),
 		Help:    "define one with this cluster_name, or correct eds_cluster_config.service_name",
 	}
-	if meant := claims.Lookup(p.Snapshot, s.Name); meant != "" {
+	if meant := claims.Hint(p.Snapshot, s.Name); meant != "" {
 		f.Help, f.Correction = "", diag.Correction{Wrong: s.Name, Right: meant}
 		f.Related = facts.Related(p.Snapshot.Lookup(xds.Endpoints, meant), "cluster_name", "no cluster uses this one")
 	}
