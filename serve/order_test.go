@@ -254,3 +254,63 @@ func TestExchangedWhileAway(t *testing.T) {
 		})
 	}
 }
+
+// TestBackAfterRestart: a server that starts without the files of the one before does not know a cluster that
+// a client has from then. The client keeps the cluster for the trim delay, as its connections may still lead
+// there, and counts as one that has all.
+func TestBackAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, cache: cache.New(cache.Options{TrimDelay: trimDelay})}
+		if err := w.cache.Publish(t.Context(), drawn(t, []string{"c/b", "e/b", "l/in", "r/in"})); err != nil {
+			t.Fatal(err)
+		}
+		c := &model{world: w, delta: true, types: make(map[*xds.Type]*modelType)}
+		for typ, names := range map[*xds.Type][]string{xds.Cluster: {"a", "b"}, xds.Endpoints: {"a"}, xds.Listener: {"in", "out"}, xds.RouteConfiguration: {"in"}} {
+			m := &modelType{names: make(map[string]bool), has: make(map[string]string), versions: make(map[string]string)}
+			m.wildcard = typ == xds.Cluster || typ == xds.Listener
+			m.legacy = m.wildcard
+			for _, name := range names {
+				m.names[name] = !m.wildcard
+				m.has[name], m.versions[name] = "before", "before"
+			}
+			if m.wildcard {
+				clear(m.names)
+			}
+			c.types[typ] = m
+		}
+		w.connect(c)
+		defer c.disconnect()
+		has := func(typ *xds.Type, name string, want bool) {
+			t.Helper()
+			if is := c.types[typ].has; (is[name] != "") != want {
+				t.Errorf("of %s the client has %v", typ, is)
+			}
+		}
+		begin := time.Now()
+		for time.Since(begin) < 9*time.Minute {
+			for synctest.Wait(); c.hear(false, false); synctest.Wait() {
+			}
+			time.Sleep(10 * time.Second)
+		}
+		has(xds.Listener, "out", false)
+		has(xds.Listener, "in", true)
+		has(xds.Cluster, "a", true)
+		has(xds.Endpoints, "a", true)
+		for _, sub := range c.cache.Clients()[0].Subscriptions {
+			if sub.Sync != clients.Synced {
+				t.Errorf("%+v", sub)
+			}
+		}
+		// A change in between is no reason to take the cluster away.
+		if err := w.cache.Publish(t.Context(), drawn(t, []string{"c/b@2", "e/b", "l/in@2", "r/in"})); err != nil {
+			t.Fatal(err)
+		}
+		for synctest.Wait(); c.hear(false, false); synctest.Wait() {
+		}
+		has(xds.Cluster, "a", true)
+		time.Sleep(2 * time.Minute)
+		c.settle()
+		has(xds.Cluster, "a", false)
+		has(xds.Endpoints, "a", false)
+	})
+}

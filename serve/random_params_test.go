@@ -38,7 +38,7 @@ var divided = [][]string{
 	{"env=prod,version=1", "env=prod,!version=1", "!env=prod"}, {"env=prod,version", "env=prod,!version", "env=test,version=1"},
 }
 
-var variedTypes = map[string]*xds.Type{"c": xds.Cluster, "e": xds.Endpoints, "r": xds.RouteConfiguration}
+var variedTypes = map[string]*xds.Type{"c": xds.Cluster, "e": xds.Endpoints}
 
 type variedWorld struct {
 	t        *testing.T
@@ -335,7 +335,7 @@ func selectAtRandom(t *testing.T, seed uint64) {
 	w := &variedWorld{t: t, r: r, cache: cache.New(cache.Options{Parameters: ofMetadata})}
 	w.publish()
 	var clients []*varied
-	for range 3 + r.IntN(3) {
+	for range 2 + r.IntN(3) {
 		c := &varied{variedWorld: w, delta: r.IntN(2) == 0, locates: r.IntN(3) > 0, sets: []params.Parameters{w.parameters()}}
 		for c.locates && r.IntN(2) == 0 {
 			if p := w.parameters(); !slices.ContainsFunc(c.sets, func(is params.Parameters) bool { return maps.Equal(is, p) }) {

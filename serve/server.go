@@ -57,7 +57,7 @@ type listener struct {
 
 // Listen opens the addresses. Call Run, which closes them.
 func Listen(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{options: o, cache: cache.New(cache.Options{Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters, Log: o.Log})}
+	s := &Server{options: o, cache: cache.New(cache.Options{Cluster: o.Cluster, Parameters: admit.Options{Default: o.Parameters, NodeParameters: o.NodeParameters}.Parameters, TrimDelay: o.TrimDelay, Log: o.Log})}
 	var err error
 	if s.front, err = newFront(s.cache, o); err != nil {
 		return nil, err

@@ -35,6 +35,9 @@ type Options struct {
 	// Parameters returns the dynamic parameters of a client that sends none, by its node, which may be nil;
 	// nil means that there are none.
 	Parameters func(*corev3.Node) params.Parameters
+	// TrimDelay is how long a client that comes back keeps a resource that it says it has and the server
+	// does not know. Listeners go at once.
+	TrimDelay time.Duration
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
 }

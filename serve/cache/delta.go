@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"slices"
+	"time"
 
 	"xdspub/xds"
 
@@ -58,6 +59,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 			if sub.versions[name] = version; version == "" {
 				sub.doubt(name)
 			}
+			sub.unknown[name] = time.Time{}
 		}
 		if len(sub.versions) > 0 {
 			s.comesBack(sub)

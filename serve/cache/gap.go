@@ -93,8 +93,8 @@ func (s *Stream) lacksAll(t *xds.Type, now *state) bool {
 // a response with all listeners or clusters removes every other one. So it is not sent to a client that has
 // come back and may have listeners or clusters that the server does not know of.
 func (s *Stream) keep(sub *subscription, r *response) bool {
-	s.removeLater(sub, r)
-	return !s.holdsAll(sub) || !sub.resumed && !slices.ContainsFunc(r.removed, sub.mayHave)
+	s.removeLater(sub, r, s.removals(sub, r))
+	return !s.holdsAll(sub) || !sub.strays && !slices.ContainsFunc(r.removed, sub.mayHave)
 }
 
 // notesGaps reports the gaps that have opened and closed.

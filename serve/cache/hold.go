@@ -93,6 +93,7 @@ func (s *Stream) distrusts(sub *subscription) {
 
 // hold takes from a response what has to wait. push is called again when it no longer has.
 func (s *Stream) hold(sub *subscription, r *response) {
+	sub.misses(r.state)
 	if sub.several != nil { // it is no Envoy
 		return
 	}
@@ -100,16 +101,21 @@ func (s *Stream) hold(sub *subscription, r *response) {
 		s.holdTakers(sub, r)
 		return
 	}
-	if len(s.removals(sub, r)) == 0 || !s.removesLater(sub) {
+	late := s.removals(sub, r)
+	if len(late) == 0 {
 		sub.removesSince = time.Time{}
-		return
+	} else if !s.removesLater(sub) {
+		sub.removesSince = time.Time{}
+		late = slices.DeleteFunc(late, func(name string) bool {
+			until, still := s.drains(sub, name)
+			return !still || !s.pushesAt(until)
+		})
 	}
-	s.removeLater(sub, r)
+	s.removeLater(sub, r, late)
 }
 
-// removeLater takes from a response what it removes of what the client has and may leave where it is.
-func (s *Stream) removeLater(sub *subscription, r *response) {
-	late := s.removals(sub, r)
+// removeLater takes removals out of a response.
+func (s *Stream) removeLater(sub *subscription, r *response, late []string) {
 	if len(late) == 0 {
 		return
 	}
@@ -159,6 +165,28 @@ func (s *Stream) removesLater(sub *subscription) bool {
 		sub.removesSince = time.Now()
 	}
 	return s.pushesAt(sub.removesSince.Add(patience))
+}
+
+// drains reports whether the client may still use a resource that it has from a stream before and that is not
+// there: its listeners and routes may have led to the resource until now. until is when that ends.
+func (s *Stream) drains(sub *subscription, name string) (until time.Time, still bool) {
+	since, ok := sub.unknown[name]
+	if !ok || sub.of == xds.Listener || sub.several != nil {
+		return time.Time{}, false
+	}
+	until = since.Add(s.cache.options.TrimDelay)
+	return until, time.Now().Before(until)
+}
+
+// misses takes down which of the resources that the client has from a stream before are not there.
+func (s *subscription) misses(now *state) {
+	for name, since := range s.unknown {
+		if now.find(s.of, name) != nil {
+			delete(s.unknown, name)
+		} else if since.IsZero() {
+			s.unknown[name] = time.Now()
+		}
+	}
 }
 
 // lacks reports whether the client lacks, or has not acknowledged, resources of one of the types.

@@ -26,6 +26,7 @@ func (s *subscription) world(r *response) *response {
 	case s.isFirst():
 	case len(r.changed) > 0:
 	case HoldsAll(s.of) && slices.ContainsFunc(r.removed, s.mayHave):
+	case HoldsAll(s.of) && len(r.removed) > 0 && s.strays:
 	default:
 		return nil // names that do not exist are met with silence
 	}
@@ -79,9 +80,7 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	s.asks(sub, of.SubscribedResources(), of.IsWildcard())
 	sub.legacy = sub.wildcard && len(q.GetResourceNames()) == 0
 	if first && q.GetVersionInfo() != "" {
-		for name := range sub.names {
-			sub.doubt(name)
-		}
+		sub.strays = true
 		s.comesBack(sub)
 	}
 	// A client that has asked by name or by "*" may have the version of fewer resources.

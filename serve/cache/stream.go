@@ -200,9 +200,12 @@ func (s *Stream) timeout() {
 	s.push()
 }
 
-// response returns what the client lacks of a subscription; nil for nothing.
+// response returns what the client lacks of a subscription, but for removals that wait until the client no
+// longer uses the resources; nil for nothing.
 func (s *Stream) response(sub *subscription, now *state) *response {
-	return s.form(sub, sub.lacks(now))
+	r := sub.lacks(now)
+	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { _, still := s.drains(sub, name); return still })
+	return s.form(sub, r)
 }
 
 // next returns what the client is to be told of a subscription now; nil for nothing.
@@ -300,7 +303,7 @@ func (s *Stream) takes(q request) (sub *subscription, first bool, err error) {
 		s.ttls = countsTTLs(q.GetNode(), s.kind.delta())
 	}
 	if sub = s.subscriptions[t]; sub == nil {
-		sub, first = &subscription{of: t, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{})}, true
+		sub, first = &subscription{of: t, told: told{versions: make(map[string]string)}, refused: make(map[string]struct{}), alive: make(map[string]*encoded), due: make(map[string]struct{}), unknown: make(map[string]time.Time)}, true
 		s.subscriptions[t] = sub
 	}
 	s.hears(sub, q.GetResponseNonce(), q.GetErrorDetail())

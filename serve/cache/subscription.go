@@ -42,6 +42,9 @@ type subscription struct {
 	// removesSince is when the removals that are told later would have been told; zero where there are
 	// none.
 	removesSince time.Time
+	// unknown are the resources that the client says it has from a stream before, by name, and since when
+	// the server knows that it does not have them; zero until there is a state.
+	unknown map[string]time.Time
 
 	// alive are the resources with a TTL that the client has taken, as it has them, in a response
 	// of the state taken; due are those whose heartbeat is to be sent.

@@ -27,8 +27,9 @@ type told struct {
 	// yields is the listener that goes before the client is sent once more what it refused; "" for none.
 	yields string
 	// resumed means that the client has resources from a stream before, and that this stream has not told
-	// it anything.
-	resumed bool
+	// it anything. strays means that the client may have resources that no response has had: by state of
+	// the world, it does not say which it has from a stream before.
+	resumed, strays bool
 }
 
 // unsure stands for a version that the client may have or not.
@@ -110,6 +111,7 @@ func (s *subscription) tells(r *response) {
 	next := told{at: r.state, versions: make(map[string]string), variants: make(map[string][]params.Constraints), held: r.held}
 	for _, name := range r.names() {
 		delete(s.refused, name)
+		delete(s.unknown, name)
 	}
 	for name := range s.refused {
 		next.versions[name] = s.known(name)
@@ -168,6 +170,7 @@ func (s *subscription) answered(r *response, refused bool) {
 	if r.foreign { // carryOver has taken down that the client may have them
 		return
 	}
+	s.strays = s.strays || refused && r.before.strays
 	for _, name := range r.names() {
 		if refused {
 			s.doubt(name)
@@ -180,7 +183,7 @@ func (s *subscription) answered(r *response, refused bool) {
 // carryOver makes what the client has something of a stream before: from now on, what it gets is made of
 // other states. versions and variants are those of told, by the names of these states.
 func (s *subscription) carryOver(versions map[string]string, variants map[string][]params.Constraints) {
-	s.told = told{versions: versions, variants: variants}
+	s.told = told{versions: versions, variants: variants, resumed: s.resumed, strays: s.strays}
 	s.taken, s.parked = nil, nil
 	clear(s.refused)
 	clear(s.alive)
