@@ -50,7 +50,7 @@ import (
 //	a> CDS blue green            a asks for names by state of the world
 //	a> CDS +blue -green blue@1   a asks incrementally: subscribe, unsubscribe, has
 //	a> CDS blue{env=prod}        a asks by locators, incrementally with + and -; {} has no parameters
-//	a> CDS ack | nack TEXT       a answers the last response of the type
+//	a> CDS ack | nack TEXT       a answers the last response of the type; an ACK may have names
 //	a> CDS stale                 a repeats its answer to the response before the last one,
 //	                             perhaps with names
 //	a> CDS foreign blue          a asks with a nonce that it has not from this stream
@@ -386,7 +386,7 @@ func (c *client) ask(t *xds.Type, words []string) {
 	if answers {
 		switch words[0] {
 		case "ack":
-			words = nil
+			words = words[1:]
 		case "nack":
 			refused = &status.Status{Code: 3, Message: strings.Join(words[1:], " ")}
 			words = nil
