@@ -15,6 +15,19 @@ func (StepPublished) kind() Kind {
 	return Kind{"step-published", slog.LevelInfo, "published a step"}
 }
 
+// DriftMended means that somebody had edited, replaced or removed published files by hand, and that these
+// files are now as the source tree has them. What was edited is lost.
+//
+// Do: make the change in the source tree. Find out who writes into the output directory.
+type DriftMended struct {
+	Count int      // how many files
+	Files []string // at most 10 of them, below the output directory
+}
+
+func (DriftMended) kind() Kind {
+	return Kind{"drift-mended", slog.LevelWarn, "published files were changed by hand; they are as the source tree has them again"}
+}
+
 // Published means that a snapshot is published: all its files are in the output directory. It
 // comes after the last step of a change, and once after the start of a watch.
 type Published struct {

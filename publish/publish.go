@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"xdspub/event"
@@ -59,11 +60,59 @@ func (d *Dir) Publish(ctx context.Context, p Plan) (Result, error) {
 	if err := d.reachable(p); err != nil {
 		return Result{}, err
 	}
+	drifted, err := d.driftedBefore(p, prev, interrupted)
+	if err != nil {
+		return Result{}, err
+	}
 	res, err := d.carryOut(ctx, p, prev, interrupted)
+	d.logMended(drifted, res)
 	if terr := d.tidy(); terr != nil { // else a refusal stays that alone
 		err = errors.Join(err, terr)
 	}
 	return res, err
+}
+
+// driftedBefore returns the files of the steps of p that somebody has changed by hand. It returns none while
+// a change is interrupted: that change may have moved them.
+func (d *Dir) driftedBefore(p Plan, prev Manifest, interrupted *Intent) (map[string]bool, error) {
+	drifted := make(map[string]bool)
+	if interrupted != nil {
+		return drifted, nil
+	}
+	for _, s := range p.Steps {
+		names := slices.Clone(s.Remove)
+		for _, f := range s.Write {
+			names = append(names, f.Path)
+		}
+		for _, name := range names {
+			is, err := prev.driftedAt(d.root, name)
+			if err != nil {
+				return nil, err
+			}
+			if is {
+				drifted[name] = true
+			}
+		}
+	}
+	return drifted, nil
+}
+
+// mostMended is how many files an event.DriftMended names.
+const mostMended = 10
+
+// logMended logs which of the drifted files have moved.
+func (d *Dir) logMended(drifted map[string]bool, res Result) {
+	mended := make(map[string]bool)
+	for _, s := range res.Steps {
+		for _, name := range slices.Concat(s.Written, s.Removed) {
+			if drifted[name] {
+				mended[name] = true
+			}
+		}
+	}
+	if files := slices.Sorted(maps.Keys(mended)); len(files) > 0 {
+		d.log.Write(event.DriftMended{Count: len(files), Files: files[:min(len(files), mostMended)]})
+	}
 }
 
 // state returns the change that was interrupted, or nil, and the record of what is published.
