@@ -157,7 +157,11 @@ func (d *decoder) oddNumbers(v value, m proto.Message) {
 	}
 	v.doc.source.resolver().Walk(m, func(n *xds.Node) {
 		if isWrapper(n.Message.ProtoReflect().Descriptor()) {
-			check(n.Path())
+			at := n.Path()
+			if n.Parent != nil && n.Parent.Name() == anyName {
+				at = at.Field("value")
+			}
+			check(at)
 			return
 		}
 		n.Message.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,18 +39,57 @@ func (d *decoder) jsonSource() {
 	d.document(doc, text)
 }
 
-// notJSON says why a text is no JSON; also of doubled names: Envoy takes the last of
-// two.
+// notJSON says why a text is no JSON, or which names of it are doubled.
 func notJSON(doc *document) diag.List {
 	text := doc.text
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
-	if err := dec.SkipValue(); err != nil {
+	err := dec.SkipValue()
+	var doubled diag.List
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		dec = jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
+		if err = dec.SkipValue(); err == nil {
+			doubled = doc.doubledNames()
+		}
+	}
+	if err != nil {
 		return diag.List{jsonError(doc, err)}
 	}
 	if rest := bytes.TrimLeft(text[dec.InputOffset():], jsonSpace); len(rest) > 0 {
 		return diag.List{doc.behindJSON(len(text) - len(rest)).finding(doc)}
 	}
-	return nil
+	return doubled
+}
+
+// doubledNames finds the names that stand twice in one object of a JSON text.
+func (d *document) doubledNames() (list diag.List) {
+	help := "keep one: " + d.source.lastCounts()
+	if d.source.onlyJSON {
+		help = "keep one"
+	}
+	var look func(n jsonNode)
+	look = func(n jsonNode) {
+		first := make(map[string]jsonNode)
+		for _, c := range n.children {
+			if earlier, twice := first[c.name]; twice && c.key >= 0 {
+				f := d.source.finding(codeDuplicateKey, d.span(span{c.key, endOfQuoted(d.text, c.key)}), d.source.keyIn(c.name)+" is set twice in one object", help)
+				f.Related = []diag.Related{{Position: d.point(earlier.key).Position, Message: "first here"}}
+				list = append(list, f)
+			} else {
+				first[c.name] = c
+			}
+			look(c)
+		}
+	}
+	look(parseJSON(d.text))
+	return list
+}
+
+// lastCounts says what Envoy does with two values of one name.
+func (s *source) lastCounts() string {
+	if s.byEnvoy {
+		return "Envoy uses the last without an error"
+	}
+	return "Envoy would use the last without an error"
 }
 
 const jsonSpace = " \t\r\n"
@@ -62,17 +102,6 @@ func jsonError(doc *document, err error) diag.Diagnostic {
 		if syntactic.Err != nil {
 			reason = syntactic.Err.Error()
 		}
-	}
-	if errors.Is(err, jsontext.ErrDuplicateName) {
-		name := syntactic.JSONPointer.LastToken()
-		tokens := pointerTokens(syntactic.JSONPointer)
-		help := "keep one: Envoy would use the last without an error"
-		if doc.source.onlyJSON {
-			help = "keep one"
-		}
-		f := doc.source.finding(codeDuplicateKey, doc.span(span{offset, endOfQuoted(doc.text, offset)}), doc.source.keyIn(name)+" is set twice in one object", help)
-		f.Related = []diag.Related{{Position: doc.rangeOf(tokens, true).Position, Message: "first here"}}
-		return f
 	}
 	return doc.jsonMistake(offset, reason).finding(doc)
 }
@@ -193,7 +222,7 @@ func (n jsonNode) child(token string) *jsonNode {
 		return nil
 	}
 	for _, same := range []func(key, token string) bool{exactly, sameField} {
-		for i := range n.children {
+		for i := range slices.Backward(n.children) { // of equal names Envoy takes the last one
 			if same(n.children[i].name, token) {
 				return &n.children[i]
 			}

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -10,17 +9,22 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"xdspub/diag"
 	"xdspub/xds"
 )
 
-// Envoy's parser takes more than protojson: enum names in any case of letters and
-// numbers in quotes, booleans in quotes, {"value": 1} for a wrapper and {"seconds": 1}
-// for a duration, one value for a list of it, the last of two equal names. A file that
-// Envoy reads is therefore read a second time, rewritten to what protojson takes, when
-// protojson refuses it; what is taken then is a warning. Tried on Envoy 1.40.0.
+// Envoy's parser takes more than protojson: enum names in any case of letters and numbers in
+// quotes, booleans in quotes, {"value": 1} for a wrapper and {"seconds": 1} for a duration, one value
+// for a list of it. A value that protojson refuses is therefore rewritten to what protojson takes. The
+// finding is then a warning, in a source tree too: these spellings have one meaning. The rest of
+// what Envoy takes is read only in a file that Envoy itself reads, because an author may mean
+// something else by it: {} for a wrapper, null or a list in a list, the last of two equal names.
+// agreement.TestValues tries each value on the real Envoy.
 
 const readOnlyHelp = "Envoy accepts this, but it is not valid proto JSON"
 
@@ -39,18 +43,24 @@ func leniently(list diag.List) diag.List {
 
 // rewriter turns JSON that Envoy's parser reads into JSON that protojson reads alike.
 // What neither reads stays as it is.
-type rewriter struct{ value value }
+type rewriter struct {
+	value value
+	// asEnvoy reads values with several meanings, too, as Envoy does.
+	asEnvoy bool
+}
 
 func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value, at xds.Path) jsontext.Value {
 	isObject := raw.Kind() == '{'
 	switch md.FullName() {
-	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.FieldMask":
+	case "google.protobuf.Struct", "google.protobuf.Value":
 		return raw
-	case "google.protobuf.ListValue", "google.protobuf.Timestamp":
+	case "google.protobuf.ListValue", "google.protobuf.FieldMask":
 		if isObject && len(membersOf(raw)) == 0 {
 			return jsontext.Value(emptyOf(md)) // the message without fields
 		}
 		return raw
+	case "google.protobuf.Timestamp":
+		return timestamp(raw)
 	case "google.protobuf.Any":
 		return r.any(raw, at)
 	case "google.protobuf.Duration":
@@ -59,7 +69,10 @@ func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value,
 	switch {
 	case isWrapper(md):
 		if isObject {
-			if inner := membersOf(raw); len(inner) == 1 && inner[0].name == "value" {
+			switch inner := membersOf(raw); {
+			case r.isUnset(inner):
+				return jsontext.Value(emptyOf(md))
+			case len(inner) == 1 && inner[0].name == "value":
 				raw = inner[0].value
 			}
 		}
@@ -68,6 +81,15 @@ func (r rewriter) message(md protoreflect.MessageDescriptor, raw jsontext.Value,
 		return r.object(md, raw, at)
 	}
 	return raw
+}
+
+// isUnset reports whether Envoy's parser takes the members of a wrapper for the message without
+// a value: a wrapper that is set, to false, 0 or the empty text. In a source tree its author may mean true.
+func (r rewriter) isUnset(members []member) bool {
+	if !r.asEnvoy {
+		return false
+	}
+	return len(members) == 0 || len(members) == 1 && members[0].name == "value" && members[0].value.Kind() == 'n'
 }
 
 // isWrapper reports whether a message is written in JSON as its value.
@@ -186,7 +208,7 @@ func (r rewriter) single(fd protoreflect.FieldDescriptor, raw jsontext.Value, at
 		return raw
 	}
 	switch kind := fd.Kind(); {
-	case kind == protoreflect.StringKind && raw.Kind() == '0':
+	case (kind == protoreflect.StringKind || kind == protoreflect.BytesKind) && raw.Kind() == '0':
 		if bare, ok := r.bareText(at); ok {
 			out, _ := json.Marshal(bare) // text: can be written
 			return out
@@ -200,6 +222,8 @@ func (r rewriter) single(fd protoreflect.FieldDescriptor, raw jsontext.Value, at
 		return enumValue(fd.Enum(), text, raw)
 	case kind == protoreflect.BytesKind:
 		return jsontext.Value(strings.NewReplacer("-", "+", "_", "/").Replace(string(raw)))
+	case kind == protoreflect.FloatKind || kind == protoreflect.DoubleKind:
+		return number(strings.TrimSpace(text), raw)
 	case kind != protoreflect.StringKind:
 		return number(text, raw)
 	}
@@ -256,6 +280,9 @@ func enumValue(ed protoreflect.EnumDescriptor, text string, raw jsontext.Value) 
 		}
 	}
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		if value := ed.Values().ByNumber(protoreflect.EnumNumber(n)); value != nil {
+			return jsontext.Value(strconv.Quote(string(value.Name())))
+		}
 		return jsontext.Value(strconv.FormatInt(n, 10))
 	}
 	return raw
@@ -279,36 +306,66 @@ func number(text string, raw jsontext.Value) jsontext.Value {
 	return raw
 }
 
-// duration is one that is written as the message, or with zeros in front.
+// duration rewrites a duration that is written as an object, or with zeros in front.
 func duration(raw jsontext.Value) jsontext.Value {
 	switch raw.Kind() {
 	case '{':
-		var parts struct {
-			Seconds json.Number `json:"seconds"`
-			Nanos   int32       `json:"nanos"`
-		}
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.DisallowUnknownFields()
-		if dec.Decode(&parts) != nil {
+		d, ok := parts(raw)
+		if !ok || d.CheckValid() != nil {
 			return raw
 		}
-		seconds, _ := strconv.ParseInt(string(parts.Seconds), 10, 64)
-		sign := ""
-		if seconds < 0 || parts.Nanos < 0 {
-			sign = "-"
+		text, err := protojson.Marshal(&durationpb.Duration{Seconds: d.GetSeconds(), Nanos: d.GetNanos()})
+		if err != nil {
+			return raw
 		}
-		out := sign + strconv.FormatInt(max(seconds, -seconds), 10)
-		if nanos := max(parts.Nanos, -parts.Nanos); nanos > 0 {
-			text := strconv.Itoa(int(nanos))
-			out += "." + strings.Repeat("0", max(9-len(text), 0)) + text
-		}
-		return jsontext.Value(strconv.Quote(out + "s"))
+		return text
 	case '"':
 		if m := zerosInFront.FindSubmatch(raw); m != nil {
 			return slices.Concat(m[1], m[2])
 		}
 	}
 	return raw
+}
+
+// timestamp rewrites a timestamp that is written as an object.
+func timestamp(raw jsontext.Value) jsontext.Value {
+	if raw.Kind() != '{' {
+		return raw
+	}
+	d, ok := parts(raw)
+	if !ok {
+		return raw
+	}
+	text, err := protojson.Marshal(&timestamppb.Timestamp{Seconds: d.GetSeconds(), Nanos: d.GetNanos()})
+	if err != nil {
+		return raw
+	}
+	return text
+}
+
+// parts returns the fields of a duration or a timestamp that is written as an object.
+func parts(raw jsontext.Value) (*durationpb.Duration, bool) {
+	var d durationpb.Duration
+	for _, m := range membersOf(raw) {
+		text := string(m.value)
+		if m.value.Kind() == '"' {
+			text = jsonText(m.value)
+		}
+		if m.value.Kind() == 'n' {
+			continue
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if whole := int64(n); err != nil || float64(whole) != n {
+			return nil, false
+		} else if m.name == "seconds" {
+			d.Seconds = whole
+		} else if m.name == "nanos" && int64(int32(whole)) == whole {
+			d.Nanos = int32(whole)
+		} else {
+			return nil, false
+		}
+	}
+	return &d, true
 }
 
 var zerosInFront = regexp.MustCompile(`^("-?)0+([0-9].*)$`)

@@ -153,12 +153,12 @@ func (r *reader) special(md protoreflect.MessageDescriptor, n *jsonNode, p place
 		return true
 	}
 	reason, _ := cleaned(err)
-	if r.byEnvoy() {
-		if taken := (rewriter{r.v}).message(md, raw, p.path); decodes(md, taken) == nil {
-			r.taken(p, false, reason)
-			r.out.Write(taken)
-			return true
-		}
+	if taken := (rewriter{r.v, r.byEnvoy()}).message(md, raw, p.path); decodes(md, taken) == nil {
+		r.respelled(p, reason, taken)
+		return true
+	}
+	if taken := (rewriter{r.v, true}).message(md, raw, p.path); decodes(md, taken) == nil {
+		return r.ambiguous(p, reason, taken)
 	}
 	return r.fault(p, false, reason)
 }
@@ -248,10 +248,12 @@ func (r *reader) payload(md protoreflect.MessageDescriptor, n *jsonNode, p place
 		c := &n.children[i]
 		switch at := p.at(c.name, c.name, nil); {
 		case c.name == "@type":
-		case c.name != "value" || !special && r.byEnvoy():
+		case c.name != "value" || !special:
 			r.unknown(at, meant(md, c.name, present))
 			r.lost.Add(at.path)
-		case !special || r.kind(c) == 'n' && md.FullName() != "google.protobuf.Value":
+		case r.kind(c) == 'n' && md.FullName() == "google.protobuf.FieldMask":
+			r.fault(at, false, r.unexpected(c)) // Envoy refuses null for this type alone
+		case r.kind(c) == 'n' && md.FullName() != "google.protobuf.Value":
 		default:
 			start := r.out.Len()
 			r.out.WriteString(`,"value":`)
@@ -326,7 +328,7 @@ type fieldsRead struct {
 	md     protoreflect.MessageDescriptor
 	at     place
 	last   map[protoreflect.FieldDescriptor]int // member of each field
-	seen   map[protoreflect.FieldDescriptor]bool
+	seen   map[protoreflect.FieldDescriptor]*jsonNode
 	oneofs map[protoreflect.OneofDescriptor]*jsonNode
 }
 
@@ -334,7 +336,7 @@ func newFieldsRead(md protoreflect.MessageDescriptor, n *jsonNode, at place) fie
 	o := fieldsRead{
 		md: md, at: at.within(n),
 		last:   make(map[protoreflect.FieldDescriptor]int, len(n.children)),
-		seen:   make(map[protoreflect.FieldDescriptor]bool, len(n.children)),
+		seen:   make(map[protoreflect.FieldDescriptor]*jsonNode, len(n.children)),
 		oneofs: make(map[protoreflect.OneofDescriptor]*jsonNode),
 	}
 	for i := range n.children {
@@ -364,14 +366,14 @@ func (r *reader) memberField(o fieldsRead, c *jsonNode, i int) (protoreflect.Fie
 // a field that is read already, or may not stand beside another.
 func (r *reader) counts(o fieldsRead, c *jsonNode, i int, at place) bool {
 	fd := at.field
-	if o.seen[fd] {
+	if earlier := o.seen[fd]; earlier != nil && earlier.name != c.name { // one name twice is reported already
 		again, reason := o.at.at(c.name, c.name, fd), "duplicate field "+string(fd.Name())
 		if !r.byEnvoy() {
 			return r.fault(again, true, reason)
 		}
 		r.taken(again, true, reason)
 	}
-	o.seen[fd] = true
+	o.seen[fd] = c
 	if o.last[fd] != i && r.byEnvoy() { // Envoy's parser takes the last one
 		return false
 	}
@@ -433,18 +435,38 @@ func (r *reader) field(fd protoreflect.FieldDescriptor, n *jsonNode, p place) bo
 		return r.entries(fd, n, p)
 	case !fd.IsList():
 		return r.single(fd, n, p)
-	case r.kind(n) == '[':
-	case r.byEnvoy():
-		r.taken(p, false, r.unexpected(n))
-		return r.list(fd, []*jsonNode{n}, p)
-	default:
+	case r.kind(n) != '[' && !r.isElement(fd, n):
 		return r.fault(p, false, r.unexpected(n))
+	case r.kind(n) != '[':
+		r.withoutBrackets(n, p)
+		return r.list(fd, []*jsonNode{n}, p)
 	}
-	elements := make([]*jsonNode, len(n.children))
+	return r.list(fd, r.elements(n, p), p)
+}
+
+// isElement reports whether one value can stand for a list of it. Envoy's parser takes any object for
+// a message; in a source tree it has to have a field of the message.
+func (r *reader) isElement(fd protoreflect.FieldDescriptor, n *jsonNode) bool {
+	if fd.Message() == nil || isSpecial(fd.Message()) {
+		return r.kind(n) != '{'
+	}
+	return r.kind(n) == '{' && (r.byEnvoy() || slices.ContainsFunc(n.children, func(c jsonNode) bool {
+		return c.name == "@type" || fieldNamed(fd.Message(), c.name) != nil
+	}))
+}
+
+// elements are those of a list. Envoy's parser takes the elements of a list in it for its own.
+func (r *reader) elements(n *jsonNode, p place) (list []*jsonNode) {
 	for i := range n.children {
-		elements[i] = &n.children[i]
+		c := &n.children[i]
+		if r.byEnvoy() && r.kind(c) == '[' {
+			r.taken(p, false, r.unexpected(c))
+			list = append(list, r.elements(c, p)...)
+			continue
+		}
+		list = append(list, c)
 	}
-	return r.list(fd, elements, p)
+	return list
 }
 
 // list reads the elements of a list. An empty one stands in for one that can't be read:
@@ -496,7 +518,7 @@ func (r *reader) element(fd protoreflect.FieldDescriptor, n *jsonNode, p place) 
 	if isMessage {
 		reason = r.unexpected(n)
 	}
-	if !r.byEnvoy() || !isMessage && fd.Kind() != protoreflect.StringKind {
+	if !r.byEnvoy() || !isMessage && fd.Kind() != protoreflect.StringKind && fd.Kind() != protoreflect.EnumKind {
 		return r.fault(p, false, reason)
 	}
 	r.taken(p, false, reason)
@@ -559,14 +581,20 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, n *jsonNode, p place) b
 		return true
 	}
 	reason, _ := cleaned(err)
-	if r.byEnvoy() {
-		if taken := (rewriter{r.v}).single(fd, raw, p.path); readsAlone(fd, taken) == nil {
-			r.taken(p, false, reason)
-			r.out.Write(taken)
-			return true
-		}
+	if taken := (rewriter{r.v, r.byEnvoy()}).single(fd, raw, p.path); readsAlone(fd, taken) == nil {
+		r.respelled(p, reason, taken)
+		return true
 	}
-	return r.fault(p, false, reason)
+	r.fault(p, false, reason)
+	if fd.Kind() != protoreflect.EnumKind || r.kind(n) != '"' {
+		return false
+	}
+	_, meant := p.suggestValue(jsonText(raw))
+	if meant == "" {
+		return false
+	}
+	fmt.Fprintf(&r.out, "%q", meant) // no other finding follows from the default
+	return true
 }
 
 // plain reports whether a value fits its field at a glance: most do.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"xdspub/diag"
 	"xdspub/envoyapi"
@@ -145,9 +146,12 @@ func nearestField(md protoreflect.MessageDescriptor, name string) protoreflect.F
 	if fd := md.Fields().ByName(protoreflect.Name(snakeCase(name))); fd != nil {
 		return fd
 	}
-	names := make([]string, md.Fields().Len())
-	for i := range names {
-		names[i] = string(md.Fields().Get(i).Name())
+	var names []string
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if o, _ := fd.Options().(*descriptorpb.FieldOptions); !o.GetDeprecated() { // Envoy refuses some of these
+			names = append(names, string(fd.Name()))
+		}
 	}
 	return md.Fields().ByName(protoreflect.Name(diag.NewCandidates(names).Nearest(snakeCase(name))))
 }
@@ -167,6 +171,33 @@ func snakeCase(name string) string {
 	return b.String()
 }
 
+// valuesOf returns the names of an enum's values. It leaves deprecated values out: Envoy refuses some of
+// them.
+func valuesOf(enum protoreflect.EnumDescriptor) (names []string) {
+	for i := range enum.Values().Len() {
+		value := enum.Values().Get(i)
+		if o, _ := value.Options().(*descriptorpb.EnumValueOptions); !o.GetDeprecated() {
+			names = append(names, string(value.Name()))
+		}
+	}
+	return names
+}
+
+// onlyWith returns the name that has a word at its beginning or its end, such as STRICT in STRICT_DNS. It
+// returns nothing if several names have the word.
+func onlyWith(names []string, word string) (found string) {
+	for _, name := range names {
+		if word == "" || !strings.HasPrefix(name, word+"_") && !strings.HasSuffix(name, "_"+word) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = name
+	}
+	return found
+}
+
 // suggestValue says which values the enum has that a name is none of, and which of them was
 // meant, where that can be told.
 func (s spot) suggestValue(name string) (help, meant string) {
@@ -176,11 +207,7 @@ func (s spot) suggestValue(name string) (help, meant string) {
 	if isVariable.MatchString(name) {
 		return "write the value here: neither xdspub nor Envoy fills in variables", ""
 	}
-	values := s.field.Enum().Values()
-	names := make([]string, values.Len())
-	for i := range names {
-		names[i] = string(values.Get(i).Name())
-	}
+	names := valuesOf(s.field.Enum())
 	written := strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(strings.Trim(name, `"`)))
 	written = written[strings.LastIndexByte(written, '.')+1:]
 	for _, n := range names {
@@ -191,8 +218,15 @@ func (s spot) suggestValue(name string) (help, meant string) {
 			return fmt.Sprintf("write it in capitals: %s", n), n
 		}
 	}
-	if near := diag.NewCandidates(names).Nearest(written); near != "" {
+	near := diag.NewCandidates(names).Nearest(written)
+	if near == "" {
+		near = onlyWith(names, written)
+	}
+	if near != "" {
 		return fmt.Sprintf("did you mean %s?", near), near
+	}
+	if len(names) == 1 {
+		return "write " + names[0], names[0]
 	}
 	if len(names) <= 8 {
 		return "it is one of " + strings.Join(names, ", "), ""

@@ -135,7 +135,7 @@ func (w wish) write() string {
 	case isScalar && w.of != nil && w.format == formatText:
 		return fmt.Sprintf("write %s { value: %s }", w.field, shorten(w.got))
 	case isScalar && (w.got == "{" || w.got == "["):
-		return w.writeOne(kind)
+		return w.writeOne()
 	case isScalar:
 		return w.writeScalar(kind, bare)
 	case w.of.FullName() == durationName:
@@ -177,20 +177,18 @@ func (w wish) writeList() string {
 	return "put brackets around it: " + w.pair("["+shorten(w.got)+"]", false)
 }
 
-// writeOne is what to write instead of an object or a list.
-func (w wish) writeOne(kind protoreflect.Kind) string {
-	example := map[protoreflect.Kind]string{protoreflect.StringKind: "text", protoreflect.BoolKind: "true", protoreflect.EnumKind: "NAME", protoreflect.BytesKind: "base64"}[kind]
-	switch {
-	case kind == protoreflect.EnumKind && w.fd.Enum() != nil && w.fd.Enum().Values().Len() > 0:
-		example = string(w.fd.Enum().Values().Get(0).Name())
-	case example == "":
-		example = "1"
-	}
-	isText := kind != protoreflect.BoolKind && example != "1"
+// writeOne is what to write instead of an object or a list of which nobody can tell the value.
+func (w wish) writeOne() string {
+	help := "write the value itself"
 	if w.got == "[" {
-		return "write one value, without a list: " + w.pair(example, isText)
+		help = "write one value, without a list"
 	}
-	return "write the value itself: " + w.pair(example, isText)
+	if enum := w.fd.Enum(); enum != nil {
+		if names := valuesOf(enum); len(names) > 0 && len(names) <= mostFields {
+			help += ": one of " + strings.Join(names, ", ")
+		}
+	}
+	return help
 }
 
 func (w wish) writeScalar(kind protoreflect.Kind, bare string) string {
@@ -310,7 +308,7 @@ func (w wish) writeDuration(bare string) string {
 	seconds := strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(d.Seconds(), 'f', 9, 64), "0"), ".")
 	switch {
 	case w.format == formatText && !ok:
-		return fmt.Sprintf("write %s { seconds: 1 }", w.field)
+		return fmt.Sprintf("write seconds, such as %s { seconds: 1 }", w.field)
 	case w.format == formatText:
 		var parts []string
 		if s := d / time.Second; s != 0 {
@@ -321,7 +319,7 @@ func (w wish) writeDuration(bare string) string {
 		}
 		return fmt.Sprintf("write %s { %s }", w.field, strings.Join(parts, " "))
 	case !ok:
-		return "write seconds with an s: " + w.pair("1.5s", true)
+		return "write seconds with an s, such as 1.5s"
 	}
 	return "write it in seconds, with an s: " + w.pair(seconds+"s", true)
 }

@@ -176,7 +176,7 @@ func (d *document) doubledKeys() diag.List {
 			k := n.Content[i]
 			text := keyText(k)
 			if earlier, ok := first[text]; ok && k.Kind == yaml.ScalarNode {
-				report(k, earlier, d.source.keyIn(k.Value)+" is set twice in one mapping", "keep one: Envoy would use one of them without an error")
+				report(k, earlier, d.source.keyIn(k.Value)+" is set twice in one mapping", "keep one: "+d.source.lastCounts())
 				continue
 			}
 			if isMerge(k) {

@@ -227,14 +227,11 @@ func (d *document) child(n *yaml.Node, token string) (key, value *yaml.Node) {
 	return child(n, token)
 }
 
-// keysOf is where each key of a mapping stands in its Content, the first of equal ones.
+// keysOf is where each key of a mapping stands in its Content, the last of equal ones.
 func keysOf(n *yaml.Node) map[string]int {
 	index := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		text := keyText(n.Content[i])
-		if _, twice := index[text]; !twice {
-			index[text] = i
-		}
+		index[keyText(n.Content[i])] = i
 	}
 	return index
 }
@@ -251,7 +248,7 @@ func child(n *yaml.Node, token string) (key, value *yaml.Node) {
 		}
 	case yaml.MappingNode:
 		for _, same := range []func(key, token string) bool{exactly, sameField} {
-			for i := 0; i+1 < len(n.Content); i += 2 {
+			for i := len(n.Content) - 2; i >= 0; i -= 2 { // of equal keys Envoy takes the last one
 				if k := n.Content[i]; same(keyText(k), token) {
 					return k, n.Content[i+1]
 				}
@@ -262,9 +259,9 @@ func child(n *yaml.Node, token string) (key, value *yaml.Node) {
 				return k, v
 			}
 		}
-		if token == "0" {
-			return nil, n // to Envoy's parser, the one element of a list
-		}
+	}
+	if token == "0" && n.Kind != yaml.SequenceNode {
+		return nil, n // the one element of a list that is written without the list
 	}
 	return nil, nil
 }

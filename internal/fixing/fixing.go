@@ -3,7 +3,6 @@
 package fixing
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -55,27 +54,27 @@ func unreadable(d diag.Diagnostic) bool {
 // Apply carries out a fix on disk. The function that it returns takes it back.
 func Apply(t testing.TB, fix diag.Fix) (restore func()) {
 	t.Helper()
-	was := make(map[string][]byte)
-	for _, e := range fix.Edits {
-		text, err := os.ReadFile(e.File)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, twice := was[e.File]; twice {
-			t.Fatalf("two edits in one file: nobody makes such a fix yet")
-		}
-		was[e.File] = text
-		from, to := offset(text, e.Line, e.Column), offset(text, e.EndLine, e.EndColumn)
-		if from < 0 || to < from {
-			t.Fatalf("%v is no range of the file", e.Range)
-		}
-		write(t, e.File, fmt.Appendf(nil, "%s%s%s", text[:from], e.Text, text[to:]))
+	name := fix.Edits[0].File
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return func() {
-		for name, text := range was {
-			write(t, name, text)
-		}
+	write(t, name, []byte(Applied(t, string(text), fix)))
+	return func() { write(t, name, text) }
+}
+
+// Applied returns the text of the one file that a fix is for after the fix.
+func Applied(t testing.TB, text string, fix diag.Fix) string {
+	t.Helper()
+	if len(fix.Edits) != 1 {
+		t.Fatalf("%d edits: nobody makes such a fix yet", len(fix.Edits))
 	}
+	e := fix.Edits[0]
+	from, to := offset([]byte(text), e.Line, e.Column), offset([]byte(text), e.EndLine, e.EndColumn)
+	if from < 0 || to < from {
+		t.Fatalf("%v is no range of the file", e.Range)
+	}
+	return text[:from] + e.Text + text[to:]
 }
 
 func write(t testing.TB, name string, text []byte) {
