@@ -1,10 +1,12 @@
 package envoyapi
 
 import (
+	_ "embed" // contrib.txt
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -31,13 +33,33 @@ func (v *Version) SuggestType(url string) (help, meant string) {
 		return fmt.Sprintf("write it with a host, as Envoy wants it: %s%s", xds.URLPrefix, name), xds.URLPrefix + string(name)
 	case isOld && v.Holds(successor):
 		return fmt.Sprintf("this is the v2 API, which Envoy has dropped: write %s%s", xds.URLPrefix, successor), xds.URLPrefix + string(successor)
+	case isContrib(name):
+		return "only contrib builds of Envoy have this type", ""
 	case versionTwo.MatchString(url):
 		return "this is the v2 API, which Envoy has dropped: use the v3 message of the same purpose", ""
 	case near != "":
 		return fmt.Sprintf("did you mean %s%s?", xds.URLPrefix, near), xds.URLPrefix + near
 	default:
-		return "check the spelling; types of contrib extensions are not in the released binary, and your own need --descriptor-set", ""
+		return "check the spelling; your own types need --descriptor-set", ""
 	}
+}
+
+//go:embed contrib.txt
+var contribText string
+
+// contribPackages are those of contrib extensions.
+var contribPackages = sync.OnceValue(func() (packages []string) {
+	for line := range strings.Lines(contribText) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			packages = append(packages, "envoy.extensions."+line+".")
+		}
+	}
+	return packages
+})
+
+// isContrib reports whether a type is of a contrib extension.
+func isContrib(name protoreflect.FullName) bool {
+	return slices.ContainsFunc(contribPackages(), func(p string) bool { return strings.HasPrefix(string(name), p) })
 }
 
 // typeNames are the types that Envoy holds, and the user's own.

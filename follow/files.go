@@ -200,7 +200,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 
 func (f *follower) rootHelp(path string) string {
 	if filepath.IsAbs(path) {
-		return ""
+		return "put the file there, or correct the path; if only Envoy's machine has the file, disable the rule missing-path"
 	}
 	return fmt.Sprintf("a relative path begins at Envoy's working directory, set with --root: xdspub looked for %s", f.resolve(path))
 }
@@ -234,7 +234,7 @@ func (f *follower) data(r *xds.Resource, idle bool) {
 			return false
 		}
 		f.result.Data = append(f.result.Data, path)
-		load.SetData(m, data)
+		load.SetData(m, n.Field(), data)
 		return true
 	})
 }

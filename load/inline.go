@@ -14,6 +14,7 @@ import (
 	transcoderv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_json_transcoder/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/internal/fspath"
 	"xdspub/safefile"
@@ -140,7 +141,7 @@ func (d *decoder) inlineSource(r *xds.Resource, n *xds.Node, m *corev3.DataSourc
 	data, ok := d.readInto(r, n, n.Path().Field("filename"), m.GetFilename(), dir, maxInlined)
 	if ok {
 		unwatch(&m.WatchedDirectory)
-		SetData(m, data)
+		SetData(m, n.Field(), data)
 	}
 	return ok
 }
@@ -176,9 +177,10 @@ func (d *decoder) readInto(r *xds.Resource, n *xds.Node, at xds.Path, name, dir 
 	return read.data, true
 }
 
-// SetData replaces the file name in a DataSource by the content of that file.
-func SetData(m *corev3.DataSource, data []byte) {
-	if utf8.Valid(data) {
+// SetData replaces the file name in a DataSource by the content of that file. field has the DataSource: Envoy takes
+// an OCSP response as bytes only.
+func SetData(m *corev3.DataSource, field protoreflect.FullName, data []byte) {
+	if utf8.Valid(data) && field != "envoy.extensions.transport_sockets.tls.v3.TlsCertificate.ocsp_staple" {
 		m.Specifier = &corev3.DataSource_InlineString{InlineString: string(data)}
 	} else {
 		m.Specifier = &corev3.DataSource_InlineBytes{InlineBytes: data}

@@ -50,11 +50,15 @@ func needsExtension(p *validate.Pass, n *xds.Node, check validate.CheckName, ext
 	if p.BootstrapFacts.HasExtension(extension) {
 		return
 	}
+	help := "add it to bootstrap_extensions, and name that bootstrap with --bootstrap"
+	if p.Resource.OfBootstrap() {
+		help = "add it to bootstrap_extensions"
+	}
 	p.Report(validate.Finding{
 		Check:   check,
 		Path:    n.Path(),
 		Message: fmt.Sprintf("%s needs the bootstrap extension %s", what, extension.Name()),
-		Help:    "add it to bootstrap_extensions, and name that bootstrap with --bootstrap",
+		Help:    help,
 		Warning: !p.BootstrapFacts.Given(),
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"strings"
 
 	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
@@ -54,7 +55,7 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 			return
 		}
 		f.Message = fmt.Sprintf("%s has no \"@type\"", n.Field().Name())
-		f.Help = `add one, such as "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
+		f.Help = typeHelp(p.Envoy, n, a)
 	case n.Err != nil && p.Envoy.Registry().Knows(a.GetTypeUrl()):
 		f.Message = fmt.Sprintf("%s can't be read as %s: %v", n.Field().Name(), xds.NameInURL(a.GetTypeUrl()), n.Err)
 	case n.Err != nil || !p.Envoy.Takes(xds.NameInURL(a.GetTypeUrl())):
@@ -66,15 +67,35 @@ func checkAny(p *validate.Pass, n *xds.Node, a *anypb.Any) {
 	p.Report(f)
 }
 
-// goesWithoutType: Envoy leaves an optional extension out that it does not know,
-// enables the filter of a route by an empty config, and never looks into this
-// metadata.
+// goesWithoutType reports whether Envoy takes an Any without a type: for an optional extension, for the
+// filter of a route, in metadata that it does not read, and for the bytes that a Wasm plugin or a dynamic
+// module gets.
 func goesWithoutType(n *xds.Node) bool {
+	for n.Parent != nil && n.Parent.Name() == "google.protobuf.Any" {
+		n = n.Parent // an Any in an Any
+	}
 	switch n.Field() {
-	case "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.config.route.v3.FilterConfig.config":
+	case "envoy.config.core.v3.Metadata.typed_filter_metadata", "envoy.config.route.v3.FilterConfig.config",
+		"envoy.extensions.wasm.v3.PluginConfig.configuration", "envoy.extensions.wasm.v3.VmConfig.configuration":
 		return true
 	}
-	return isOptional(n)
+	return strings.Contains(string(n.Field()), ".dynamic_modules.") || isOptional(n)
+}
+
+// typeHelp returns the help for an Any without a type: the type goes by the name of the extension.
+func typeHelp(v *envoyapi.Version, n *xds.Node, a *anypb.Any) string {
+	for holder, depth := n.Parent, 0; holder != nil && depth < 2; holder, depth = holder.Parent, depth+1 {
+		fields := holder.Message.ProtoReflect().Descriptor().Fields()
+		for _, point := range v.ExtensionPointsOf(holder.Name()) {
+			s := extensionPoint{point, fields.ByName(point.Field.Name())}
+			for _, e := range s.extensions(holder) {
+				if found, ok := v.ExtensionNamed(v.CategoryAt(holder, s.Category), e.name); ok && e.config == a && found.Config != "" {
+					return fmt.Sprintf("write \"@type\": %s%s", xds.URLPrefix, found.Config)
+				}
+			}
+		}
+	}
+	return `write "@type": type.googleapis.com/… with the message of the extension`
 }
 
 // isOptional reports whether an Any configures what Envoy leaves out where it does

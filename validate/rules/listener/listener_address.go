@@ -83,11 +83,15 @@ func checkInternalListener(p *validate.Pass, l *listenerv3.Listener) {
 		return
 	}
 	if !p.BootstrapFacts.HasExtension(internalListenerExtension) {
+		help := "add it to bootstrap_extensions, and name that bootstrap with --bootstrap"
+		if p.Resource.OfBootstrap() {
+			help = "add it to bootstrap_extensions"
+		}
 		p.Report(validate.Finding{
 			Check:   "internal-extension",
 			Path:    "internal_listener",
 			Message: "an internal listener needs the bootstrap extension envoy.bootstrap.internal_listener",
-			Help:    "add it to bootstrap_extensions, and name that bootstrap with --bootstrap",
+			Help:    help,
 			Warning: !p.BootstrapFacts.Given(),
 		})
 	}

@@ -79,6 +79,9 @@ func reportNotStatic(p *validate.LookupPass, use xds.Use) {
 		Message: fmt.Sprintf("%[1]s %[2]q is not a static %[1]s of the bootstrap: %[3]s", use.Target.Noun, use.Name, p.Resource.Refusal()),
 		Help:    "define it in the bootstrap, and name that bootstrap with --bootstrap",
 	}
+	if p.Resource.OfBootstrap() {
+		f.Help = "define it in static_resources.clusters"
+	}
 	if other := p.Snapshot.Lookup(use.Target, use.Name); other != nil {
 		f.Related = facts.Related(other, "name", "this one is loaded too late: Envoy needs it in the bootstrap")
 	}
