@@ -71,18 +71,41 @@ func explainParamsAction(c *cli.Context) error {
 	}
 	isPair := c.IsSet("against") || c.IsSet("against-target")
 	if o.Client = &client; isPair {
-		o.Client = nil // any: what one of the two lacks is what is asked for
+		o.Client = nil
+		o.Targets = []check.Target{{Name: "first", Client: client, Profiles: o.Profiles}, {Name: "second", Client: against, Profiles: o.Profiles}}
+		o.Disable = append(slices.Clone(o.Disable), "variant-gap") // the comparison shows what a client lacks
 	}
 	checked, err := check.Once(c.Context, o)
 	if err != nil {
 		return err
 	}
+	nameClients(checked)
 	printFindings(c, checked, !checked.Accepted())
 	if isPair {
 		return printReport(c, format, comparison(checked, client, against), checked.Accepted(), writeCompared)
 	}
 	of := explained{Client: client, Resources: explainVariants(checked, client)}
 	return printReport(c, format, of, checked.Accepted(), writeExplained)
+}
+
+// nameClients joins the findings of the targets of a check, if there are targets. A finding that not
+// all clients have names its client.
+func nameClients(checked *check.Result) {
+	if len(checked.Targets) == 0 {
+		return
+	}
+	var found diag.Owned
+	for _, t := range checked.Targets {
+		found.Add(t.Diagnostics)
+	}
+	var list diag.List
+	for _, f := range found.List() {
+		if len(f.Owners) < len(checked.Targets) {
+			f.Message += "; this concerns a client with " + checked.Targets[f.Owners[0]].Client.String()
+		}
+		list = append(list, f.Diagnostic)
+	}
+	checked.Keep(list)
 }
 
 // clientNamed returns the client that one of two flags gives: by its parameters, or as one of a target.
