@@ -41,6 +41,20 @@ func (ConnectionsFull) kind() Kind {
 	return Kind{"connections-full", slog.LevelWarn, "all connections are taken; new ones may be closed"}
 }
 
+// ClientMemoryFull means that clients hold all the memory that --max-client-memory allows them, or nine tenths of it and one
+// asks for more. What a client asks for beyond that is refused, its connection or its stream ends; other clients
+// keep what they have. It is logged again once a tenth of the memory was free.
+//
+// Do: look for a client that asks for too much (client-refused in the log, xdspub_client_memory_refusals_total in the metrics). If there
+// is none, raise --max-client-memory.
+type ClientMemoryFull struct {
+	Bytes int64 // how many clients may hold
+}
+
+func (ClientMemoryFull) kind() Kind {
+	return Kind{"client-memory-full", slog.LevelWarn, "clients hold all the memory that they may; more is refused"}
+}
+
 // ClientRefused means that the server has ended the connection or the stream of a client: its
 // certificate is not valid or does not allow it the node id that it claims, it asks for secrets
 // over plain TCP, or for more than a limit allows. Other clients are not affected. It is logged

@@ -1,15 +1,19 @@
 package serve
 
 import (
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	pb "google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // codec writes messages as the library does, but for a response whose resources the cache has given
 // as bytes: the library would copy these for each stream, and keep the copy until the client has
-// taken it in. A thousand clients that ask for all clusters at once share them instead.
+// taken it in. A thousand clients that ask for all clusters at once share them instead. What else a message holds, the account
+// of its stream holds.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
@@ -17,15 +21,45 @@ func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
 // Marshal returns the bytes of a message. Those of its unknown fields, which the cache fills, are
 // not copied: nobody may change them.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(protoreflect.ProtoMessage)
-	if !ok || len(m.ProtoReflect().GetUnknown()) == 0 {
+	out, ok := v.(*outgoing)
+	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	known := m.ProtoReflect().New()
-	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+	m, shared := own(out.message)
+	buffer, err := out.encode(m)
+	if err != nil {
+		return nil, err
+	}
+	if len(shared) == 0 {
+		return mem.BufferSlice{buffer}, nil
+	}
+	return mem.BufferSlice{buffer, mem.SliceBuffer(shared)}, nil
+}
+
+// own returns a message without the bytes that streams share, and these bytes.
+func own(m pb.Message) (own pb.Message, shared []byte) {
+	is := m.ProtoReflect()
+	if shared = is.GetUnknown(); len(shared) == 0 {
+		return m, nil
+	}
+	known := is.New()
+	is.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		known.Set(field, value)
 		return true
 	})
-	bytes, err := c.CodecV2.Marshal(known.Interface())
-	return append(bytes, mem.SliceBuffer(m.ProtoReflect().GetUnknown())), err
+	return known.Interface(), shared
+}
+
+// Unmarshal decodes a message.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	if in, ok := v.(*incoming); ok {
+		return in.decode(buffer.ReadOnlyData())
+	}
+	m := v.(pb.Message)
+	if held := heldByMessage(buffer.ReadOnlyData(), m.ProtoReflect().Descriptor(), 0); held > largestCall {
+		return status.Errorf(codes.ResourceExhausted, "a request that holds %d bytes once it is decoded: %d are allowed", held, largestCall)
+	}
+	return pb.Unmarshal(buffer.ReadOnlyData(), m)
 }

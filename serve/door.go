@@ -34,6 +34,8 @@ type arrival struct {
 	credentials.CommonAuthInfo
 	client admit.Client
 	conn   net.Conn
+	// transit is what the library reads from; nil for an arrival that came by no door.
+	transit *transit
 }
 
 // AuthType names it.
@@ -44,10 +46,10 @@ func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	a := arrival{conn: conn, client: admit.Client{Address: conn.RemoteAddr().String(), Loopback: admit.IsLoopback(conn.LocalAddr())}}
 	if conn.LocalAddr().Network() == "unix" {
 		a.client = admit.Client{Local: true}
-		return conn, a, nil
+		return d.admit(conn, a)
 	}
 	if d.tls == nil {
-		return conn, a, nil
+		return d.admit(conn, a)
 	}
 	secured, info, err := d.tls.ServerHandshake(conn)
 	if err != nil {
@@ -60,7 +62,23 @@ func (d *door) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	if state := info.(credentials.TLSInfo).State; len(state.PeerCertificates) > 0 {
 		a.client.Certificate = state.PeerCertificates[0]
 	}
-	return secured, a, nil
+	return d.admit(secured, a)
+}
+
+// admit lets a client in that has shown who it is.
+func (d *door) admit(conn net.Conn, a arrival) (net.Conn, credentials.AuthInfo, error) {
+	if err := identify(a.conn, a.client); err != nil {
+		d.judge.Refused(a.client.Address, "memory", err)
+		return nil, nil, err
+	}
+	a.transit = newTransit(conn, listen.Account(a.conn), a.client, d.judge)
+	return a.transit, a, nil
+}
+
+// identify tells whose memory a connection holds. The error means that its client has no memory left.
+func identify(conn net.Conn, c admit.Client) error {
+	kind, name := c.Peer()
+	return listen.Identify(conn, kind, name)
 }
 
 // ClientHandshake is for clients.

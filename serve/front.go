@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -17,10 +20,12 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"xdspub/clients"
+	"xdspub/event"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/csds"
 	"xdspub/serve/listen"
+	"xdspub/serve/memory"
 	"xdspub/serve/rest"
 )
 
@@ -48,6 +53,7 @@ type front struct {
 	http     *http.Server
 	health   *health.Server
 	gate     *listen.Gate
+	budget   *memory.Budget
 	keys     *listen.Keys // nil for none
 	security Security
 	judge    *admit.Judge
@@ -58,12 +64,16 @@ type front struct {
 }
 
 func newFront(c *cache.Cache, o Options) (*front, error) {
+	o.ClientMemory = cmp.Or(o.ClientMemory, memory.Default)
 	limits := o.Limits.orDefault()
-	f := &front{
-		security: o.Security, health: health.NewServer(), metrics: newMetrics(),
-		gate:  listen.NewGate(limits.Connections, limits.ConnectionRate, o.Log),
-		judge: admit.New(admit.Options{Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status, Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log}),
-	}
+	f := &front{security: o.Security, health: health.NewServer(), metrics: newMetrics()}
+	f.budget = memory.New(o.ClientMemory, memory.Options{
+		Certificates: o.Security.TLS.ClientCA != "",
+		Full:         func() { o.Log.Write(event.ClientMemoryFull{Bytes: o.ClientMemory}) },
+		Refused:      func(level string) { f.metrics.refused.WithLabelValues(level).Inc() },
+	})
+	f.gate = listen.NewGate(limits.Connections, limits.ConnectionRate, f.budget, o.Log)
+	f.judge = admit.New(admit.Options{Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status, Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log})
 	if o.Security.TLS.Cert != "" {
 		var err error
 		if f.keys, err = listen.OpenKeys(o.Security.TLS, o.Log); err != nil {
@@ -73,7 +83,7 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	var draining context.Context
 	draining, f.drain = context.WithCancel(context.Background())
 	f.sessions = &sessions{limits: limits, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime}
-	f.metrics.watch(c, f.sessions, f.gate, f.keys)
+	f.metrics.watch(c, f.sessions, f.gate, f.budget, f.keys)
 	f.grpc = grpc.NewServer(append(limits.options(), grpc.Creds(newDoor(f.keys, f.judge)), grpc.ForceServerCodecV2(newCodec()), grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
 	Register(f.grpc, c)
 	csds.Register(f.grpc, func(ctx context.Context) ([]clients.Client, error) {
@@ -149,6 +159,33 @@ func (f *front) close() {
 	}
 }
 
+const (
+	// lookAgain is how often giveBack looks.
+	lookAgain = 5 * time.Second
+	// worthwhile is how much memory has to be free to be given back.
+	worthwhile = 8 << 20
+)
+
+// giveBack gives memory back to the system that clients no longer make the server hold, until ctx ends. By itself the runtime
+// waits for two minutes until it collects garbage if nothing is allocated, and gives memory back slowly.
+func (f *front) giveBack(ctx context.Context) {
+	ticks := time.NewTicker(lookAgain)
+	defer ticks.Stop()
+	for most := int64(0); ; {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		held := f.budget.Held()
+		if most = max(most, f.budget.Peak()); most-held > worthwhile && held < most/2 {
+			runtime.GC() // pools keep their buffers until the second collection
+			debug.FreeOSMemory()
+			most = held
+		}
+	}
+}
+
 // newHTTP returns the server of --http.
 func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 	mux := http.NewServeMux()
@@ -162,9 +199,9 @@ func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           known(mux),
+		Handler:           f.known(mux),
 		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.ConnectionStreams, SendPingTimeout: limits.Ping, PingTimeout: limits.PingAnswer, WriteByteTimeout: limits.Send},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.ConnectionStreams, MaxReceiveBufferPerConnection: 4 * window, MaxReceiveBufferPerStream: window, SendPingTimeout: limits.Ping, PingTimeout: limits.PingAnswer, WriteByteTimeout: limits.Send},
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ErrorLog:          log.New(io.Discard, "", 0), // what a client does wrong it is told itself
 		ReadHeaderTimeout: limits.Handshake, ReadTimeout: 2 * limits.Handshake, WriteTimeout: limits.Send, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.Header,
@@ -182,12 +219,26 @@ func answer(w http.ResponseWriter, ok bool) {
 // connKey is for the connection in the context of a request.
 type connKey struct{}
 
-// known makes the connection of a request one that stays: it has asked for something.
-func known(next http.Handler) http.Handler {
+// known holds memory for a request. If its client may ask for what is served, its connection stays open: without
+// a certificate where clients need one, a client gets health and metrics, and its connection gives way to others.
+func (f *front) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+		client := admit.OfHTTP(r)
+		conn, _ := r.Context().Value(connKey{}).(net.Conn)
+		if err := identify(conn, client); err != nil {
+			rest.Refuse(w, err)
+			return
+		}
+		if client.Local || client.Certificate != nil || f.security.TLS.ClientCA == "" {
 			listen.Known(conn)
 		}
-		next.ServeHTTP(w, r)
+		account := listen.Account(conn).Open()
+		defer account.Close()
+		if err := account.Take(heldByRequest + heldByHeaders(r.Header)); err != nil {
+			f.judge.Refused(client.Address, "memory", err)
+			rest.Refuse(w, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(memory.With(r.Context(), account)))
 	})
 }

@@ -46,11 +46,16 @@ var DefaultLimits = Limits{
 	Ping: 30 * time.Second, PingAnswer: 20 * time.Second, PingGap: 5 * time.Second,
 }
 
+// window is how many bytes of requests a client may send on a stream that the server has not read, the least of gRPC.
+const window = 64 << 10
+
 // options returns the limits that the gRPC library keeps.
 func (l Limits) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(uint32(l.ConnectionStreams)),
 		grpc.MaxRecvMsgSize(l.Message),
+		// A static window is not made larger for a client that sends fast. What a stream does not read stays below it.
+		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(16 * window),
 		grpc.MaxHeaderListSize(uint32(l.Header)),
 		grpc.ConnectionTimeout(l.Handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: l.Idle, Time: l.Ping, Timeout: l.PingAnswer}),

@@ -7,6 +7,7 @@ import (
 
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
+	"xdspub/serve/memory"
 	"xdspub/xds"
 )
 
@@ -16,6 +17,7 @@ type metrics struct {
 	registry                      *prometheus.Registry
 	requests, rejected, responses *prometheus.CounterVec // by type
 	ended                         *prometheus.CounterVec // streams, by code
+	refused                       *prometheus.CounterVec // memory, by level
 	published                     prometheus.Gauge
 	pushes                        prometheus.Histogram
 }
@@ -30,22 +32,25 @@ func newMetrics() *metrics {
 		rejected:  byType("xdspub_rejections_total", "Responses that a client rejected (NACK)."),
 		responses: byType("xdspub_responses_total", "Discovery responses that were sent."),
 		ended:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "xdspub_streams_ended_total", Help: "gRPC streams that have ended."}, []string{"code"}),
+		refused:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "xdspub_client_memory_refusals_total", Help: "Times that a client was refused memory, by what had reached its limit: all clients, those without a certificate (anonymous), those with one (known), a client, a connection or a stream."}, []string{"of"}),
 		published: prometheus.NewGauge(prometheus.GaugeOpts{Name: "xdspub_snapshot_time_seconds", Help: "When the snapshot that is served was published, in seconds since 1970."}),
 		pushes: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "xdspub_publish_seconds", Help: "Time to hand a new snapshot to all streams, and to wait for the answers that --ack-quorum asks for.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.rejected, m.responses, m.ended, m.published, m.pushes, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.rejected, m.responses, m.ended, m.refused, m.published, m.pushes, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 // watch adds what is asked when somebody looks.
-func (m *metrics) watch(c *cache.Cache, s *sessions, gate *listen.Gate, keys *listen.Keys) {
+func (m *metrics) watch(c *cache.Cache, s *sessions, gate *listen.Gate, budget *memory.Budget, keys *listen.Keys) {
 	m.registry.MustRegister(gapCollector{c})
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
 	gauge("xdspub_connections", "Connections of clients.", func() float64 { return float64(gate.Open()) })
+	gauge("xdspub_client_memory_bytes", "Memory that clients make the server hold, as it is accounted for.", func() float64 { return float64(budget.Held()) })
+	gauge("xdspub_client_memory_limit_bytes", "The limit of that (--max-client-memory).", func() float64 { return float64(budget.Limit()) })
 	gauge("xdspub_streams", "gRPC streams of clients.", func() float64 { return float64(s.open.Load()) })
 	if keys != nil {
 		gauge("xdspub_certificate_expiry_seconds", "When the certificate of the server expires, in seconds since 1970.", func() float64 { return float64(keys.Expires().Unix()) })

@@ -36,6 +36,8 @@ type Options struct {
 	// Security says who may connect, Limits what clients may cost.
 	Security Security
 	Limits   Limits
+	// ClientMemory is the memory in bytes that clients may make the server hold; 0 means memory.Default.
+	ClientMemory int64
 	// Log gets the log lines; nil discards them.
 	Log *event.Log
 }
@@ -99,6 +101,7 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
+	running.Go(func() { s.front.giveBack(ctx) })
 	<-ctx.Done()
 	s.front.close()
 	running.Wait()

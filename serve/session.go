@@ -14,12 +14,14 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
 	"xdspub/serve/listen"
+	"xdspub/serve/memory"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -41,6 +43,8 @@ type session struct {
 	client admit.Client
 	ctx    context.Context
 	end    context.CancelCauseFunc // with the status that the client gets
+	// account is the memory that the stream holds.
+	account *memory.Account
 }
 
 type sessionKey struct{}
@@ -58,6 +62,15 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 	if err := s.enter(a); err != nil {
 		return err
 	}
+	account := listen.Account(a.conn).Open()
+	defer account.Close()
+	headers, _ := metadata.FromIncomingContext(stream.Context())
+	if err := account.Take(heldByStream + heldByHeaders(headers)); err != nil {
+		s.judge.Refused(a.client.Address, "memory", err)
+		return err
+	}
+	a.transit.opens(1)
+	defer a.transit.opens(-1)
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	stop := context.AfterFunc(s.draining, func() {
@@ -65,7 +78,7 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 		time.AfterFunc(rand.N(s.drain+1), func() { end(status.Error(codes.Unavailable, "the server ends")) })
 	})
 	defer stop()
-	c := &session{of: s, client: a.client, end: end}
+	c := &session{of: s, client: a.client, end: end, account: account}
 	c.ctx = context.WithValue(ctx, sessionKey{}, c)
 	b := &bounded{ServerStream: stream, session: c, arrival: a}
 	defer b.done()
@@ -79,9 +92,13 @@ func (s *sessions) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 // interceptCall is the interceptor of all calls with one answer, which count as streams.
 func (s *sessions) interceptCall(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
 	defer func() { s.leave(err) }()
-	if err := s.enter(arrivalOf(ctx)); err != nil {
+	a := arrivalOf(ctx)
+	if err := s.enter(a); err != nil {
 		return nil, err
 	}
+	a.transit.opens(1)
+	defer a.transit.opens(-1)
+	a.transit.taken(proto.Size(q.(proto.Message)))
 	return handler(ctx, q)
 }
 
@@ -107,6 +124,7 @@ type bounded struct {
 	*session
 	arrival arrival
 	stuck   *time.Timer // runs since the last response; nil before the first
+	decoded int         // what the last request holds
 }
 
 // Context ends with the session.
@@ -115,7 +133,13 @@ func (b *bounded) Context() context.Context { return b.session.ctx }
 // RecvMsg receives a message. The library takes an error for the end of the stream; the client is
 // to know that its message was too large, or none.
 func (b *bounded) RecvMsg(m any) error {
-	err := b.ServerStream.RecvMsg(m)
+	b.account.Give(b.decoded) // the library is done with that one
+	in := incoming{message: m, account: b.account, transit: b.arrival.transit}
+	err := b.ServerStream.RecvMsg(&in)
+	b.decoded = in.held
+	if in.refused != nil {
+		err = in.refused
+	}
 	if err != nil && !errors.Is(err, io.EOF) && b.ServerStream.Context().Err() == nil {
 		b.of.judge.Refused(b.client.Address, "message", err)
 		b.end(err)
@@ -130,16 +154,38 @@ func (b *bounded) SendMsg(m any) error {
 	if b.stuck != nil {
 		b.stuck.Stop()
 	}
+	out := outgoing{message: m.(proto.Message), account: b.account}
+	if err := b.waits(out.message); err != nil {
+		return err
+	}
 	var sent atomic.Bool
-	until := listen.Written(b.arrival.conn) + int64(proto.Size(m.(proto.Message)))
+	until := listen.Written(b.arrival.conn) + int64(proto.Size(out.message))
 	b.stuck = time.AfterFunc(b.of.limits.Send, func() {
 		if !sent.Load() || listen.Written(b.arrival.conn) < until {
 			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "has not taken in a response for %v", b.of.limits.Send))
 			b.arrival.conn.Close()
 		}
 	})
-	err := b.ServerStream.SendMsg(m)
+	err := b.ServerStream.SendMsg(&out)
 	sent.Store(true)
+	return err
+}
+
+// waits waits until there is memory for a response, for as long as a client may take to take in another one. A
+// publish sends to all clients at once.
+func (b *bounded) waits(m proto.Message) error {
+	is, _ := own(m)
+	size := proto.Size(is)
+	if size <= smallest {
+		return nil
+	}
+	late, cancel := context.WithTimeout(b.ctx, b.of.limits.Send)
+	defer cancel()
+	err := b.account.Wait(late.Done(), size)
+	if err != nil {
+		b.of.judge.Refused(b.client.Address, "memory", err)
+		b.end(err)
+	}
 	return err
 }
 
@@ -160,11 +206,15 @@ type guard struct {
 	// told are the names of incremental requests that the cache keeps until the next response,
 	// by type: the versions that a client says it has, and what it does not ask for any more.
 	told map[string]int
+	// held are the bytes of the names of a type, of those that are told among them, and of the sets of parameters.
+	held     map[string]int
+	heldTold map[string]int
+	heldSets int
 }
 
 // guarded returns the guard of a Stream.
 func (s *session) guarded(c *cache.Stream) *guard {
-	g := &guard{Stream: c, session: s, asks: s.of.judge.Stream(s.client), told: make(map[string]int)}
+	g := &guard{Stream: c, session: s, asks: s.of.judge.Stream(s.client), told: make(map[string]int), held: make(map[string]int), heldTold: make(map[string]int)}
 	g.silent = time.AfterFunc(s.of.limits.FirstRequest, func() {
 		s.end(status.Errorf(codes.DeadlineExceeded, "no request within %v", s.of.limits.FirstRequest))
 	})
@@ -212,9 +262,24 @@ func (g *guard) OnStreamDeltaRequest(id int64, q *discoveryv3.DeltaDiscoveryRequ
 	return g.Stream.OnStreamDeltaRequest(id, q)
 }
 
+// hold holds so many bytes for what the client asks for of a type, and for its sets of parameters.
+func (g *guard) hold(typeURL string, bytes int) error {
+	sets := g.Stream.ParameterBytes()
+	err := g.session.account.Set(g.held[typeURL]+g.heldSets, bytes+sets)
+	if err != nil {
+		g.session.of.judge.Refused(g.session.client.Address, "memory", err)
+		return err
+	}
+	g.held[typeURL], g.heldSets = bytes, sets
+	return nil
+}
+
 // CreateWatch bounds how much the client asks for.
 func (g *guard) CreateWatch(q *discoveryv3.DiscoveryRequest, of cachev3.Subscription, answers chan cachev3.Response) (func(), error) {
 	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())); err != nil {
+		return nil, err
+	}
+	if err := g.hold(q.GetTypeUrl(), heldByNames(of.SubscribedResources())); err != nil {
 		return nil, err
 	}
 	return g.Stream.CreateWatch(q, of, answers)
@@ -226,12 +291,28 @@ func (g *guard) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cachev
 	if err := g.asks.Count(q.GetTypeUrl(), len(of.SubscribedResources())+g.told[q.GetTypeUrl()]); err != nil {
 		return nil, err
 	}
+	if more := len(q.GetResourceNamesSubscribe())+len(q.GetResourceNamesUnsubscribe())+len(q.GetInitialResourceVersions()) > 0; more {
+		for _, name := range q.GetResourceNamesUnsubscribe() {
+			g.heldTold[q.GetTypeUrl()] += heldByName + len(name)
+		}
+		for name, version := range q.GetInitialResourceVersions() {
+			g.heldTold[q.GetTypeUrl()] += heldByName + len(name) + len(version)
+		}
+		if err := g.hold(q.GetTypeUrl(), heldByNames(of.SubscribedResources())+g.heldTold[q.GetTypeUrl()]); err != nil {
+			return nil, err
+		}
+	}
 	return g.Stream.CreateDeltaWatch(q, of, answers)
 }
 
 // OnStreamDeltaResponse takes down that a response leaves.
 func (g *guard) OnStreamDeltaResponse(id int64, q *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
 	delete(g.told, q.GetTypeUrl())
+	if told := g.heldTold[q.GetTypeUrl()]; told > 0 {
+		g.session.account.Give(told)
+		g.held[q.GetTypeUrl()] -= told
+		delete(g.heldTold, q.GetTypeUrl())
+	}
 	g.session.of.metrics.responses.WithLabelValues(label(q.GetTypeUrl())).Inc()
 	g.Stream.OnStreamDeltaResponse(id, q, r)
 }

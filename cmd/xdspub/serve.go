@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -75,6 +76,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringSliceFlag{Category: groupServe, Name: "allow-status", EnvVars: env("allow-status"), Usage: "let a client ask what all clients run (CSDS, status --serve) by its certificate: a `SAN` with one * at most; clients of Unix sockets may, and without --client-ca those on this machine"},
 		&cli.BoolFlag{Category: groupServe, Name: "insecure", EnvVars: env("insecure"), Usage: "allow addresses that other machines reach without TLS", DisableDefaultText: true},
 		&cli.StringSliceFlag{Category: groupServe, Name: "limit", EnvVars: env("limit"), Usage: "bound what clients cost: `NAME=VALUE`, such as streams=1000; docs/serve-security.md lists the limits"},
+		&cli.StringFlag{Category: groupServe, Name: "max-client-memory", EnvVars: env("max-client-memory"), Value: "256MiB", Usage: "let clients make the server hold `SIZE` of memory at most, beside what the tree needs: a request beyond that is refused; one client may hold half of it"},
 	}
 }
 
@@ -228,6 +230,19 @@ func protection(v values) (serve.Security, serve.Limits, error) {
 	return s, limits, nil
 }
 
+// leastClientMemory is what a few clients need.
+const leastClientMemory = 8 << 20
+
+// maxClientMemory returns how much memory clients may make the server hold, in bytes.
+func maxClientMemory(v values) (int64, error) {
+	size := value(v, "max-client-memory", v.c.String)
+	bytes := bytesOf(size)
+	if bytes < leastClientMemory || bytes > math.MaxInt64/4 {
+		return 0, v.invalid("max-client-memory", size, "write a size of 8MiB or more, such as 256MiB or 2GiB")
+	}
+	return int64(bytes), nil
+}
+
 // serveUntil serves until ctx ends. v becomes what the settings file says later.
 func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-chan os.Signal) error {
 	confirm, err := confirmation(*v)
@@ -235,6 +250,10 @@ func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 		return err
 	}
 	security, limits, err := protection(*v)
+	if err != nil {
+		return err
+	}
+	clientMemory, err := maxClientMemory(*v)
 	if err != nil {
 		return err
 	}
@@ -248,7 +267,7 @@ func serveUntil(ctx context.Context, v *values, o controller.Options, hangup <-c
 	}
 	s, err := serve.Listen(ctx, serve.Options{
 		Parameters: usual, NodeParameters: byNode,
-		Confirm: confirm, Security: security, Limits: limits,
+		Confirm: confirm, Security: security, Limits: limits, ClientMemory: clientMemory,
 		GRPC: value(*v, "grpc", v.c.StringSlice), HTTP: value(*v, "http", v.c.StringSlice),
 		Cluster: value(*v, "xds-cluster", v.c.String), TrimDelay: o.TrimDelay, DrainTime: value(*v, "drain-time", v.c.Duration), Log: o.Log,
 	})

@@ -19,7 +19,7 @@ import (
 // trusted are the settings that say what is read, asked and written outside the source
 // tree. The tree's own settings file can't say that: whoever may change the tree is
 // not who runs this program.
-var trusted = []string{"allow-path", "bootstrap", "out", "group", "grpc", "http", "tls-cert", "tls-key", "client-ca", "allow-node", "allow-param", "allow-status", "insecure", "limit", "envoy-admin", "envoy-log"}
+var trusted = []string{"allow-path", "bootstrap", "out", "group", "grpc", "http", "tls-cert", "tls-key", "client-ca", "allow-node", "allow-param", "allow-status", "insecure", "limit", "max-client-memory", "envoy-admin", "envoy-log"}
 
 // settings reads the settings file of a source tree, if there is one.
 func settings(c *cli.Context, source string) (values, error) {

@@ -63,8 +63,7 @@ var bounds = map[string]string{
 	"serve/listen.maxFile":           "file of certificates: %s",
 	"serve/listen.readAgain":         "again once in %s",
 	"serve/rest.largest":             "a request of %s",
-	"serve/rest.mostWaits":           "%s requests wait",
-	"serve/rest.mostWaitsOfClient":   "at a time, and %s of one client",
+	"serve/memory.Default":           "`--max-client-memory`, %s",
 	"serve/rest.slowest":             "has %s to take in",
 }
 

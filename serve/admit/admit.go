@@ -9,6 +9,7 @@
 package admit
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"xdspub/event"
+	"xdspub/serve/memory"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -80,6 +82,22 @@ type Client struct {
 	// the one that it has shown; nil for none.
 	Local, Loopback, TLS bool
 	Certificate          *x509.Certificate
+}
+
+// Peer returns whose memory the connections of the client hold: that of its certificate, or else of its address.
+func (c Client) Peer() (memory.Kind, string) {
+	switch {
+	case c.Local:
+		return memory.Known, "unix"
+	case c.Certificate != nil:
+		sum := sha256.Sum256(c.Certificate.Raw)
+		return memory.Known, string(sum[:])
+	}
+	host, _, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		host = c.Address
+	}
+	return memory.Anonymous, host
 }
 
 // Private reports whether nobody else reads what the client is sent.

@@ -78,6 +78,20 @@ func (s *Stream) set(of params.Parameters) (int, error) {
 	return n - 1, nil
 }
 
+// ParameterBytes returns how many bytes the sets of parameters hold that the client has sent. The goroutine of the
+// stream calls it.
+func (s *Stream) ParameterBytes() (bytes int) {
+	for _, set := range s.sets {
+		for key, value := range set {
+			bytes += heldByParameter + len(key) + len(value)
+		}
+	}
+	return bytes
+}
+
+// heldByParameter is what a map holds for a parameter, beside its text.
+const heldByParameter = 100
+
 // inSets adds to names the sets of parameters that they are of.
 func inSets(names []string, sets []int) {
 	for i, set := range sets {

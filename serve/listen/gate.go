@@ -10,13 +10,15 @@ import (
 	"golang.org/x/time/rate"
 
 	"xdspub/event"
+	"xdspub/serve/memory"
 )
 
 // Gate lets connections in, of all listeners that have it.
 type Gate struct {
-	most int
-	rate *rate.Limiter
-	log  *event.Log
+	most   int
+	rate   *rate.Limiter
+	budget *memory.Budget
+	log    *event.Log
 
 	mu   sync.Mutex
 	open int
@@ -26,28 +28,64 @@ type Gate struct {
 }
 
 // NewGate returns a Gate for so many connections at a time, and so many new ones in a second;
-// more of them wait. Where all are taken, the oldest connection that is not Known gives up its place, so
-// that a flood of these keeps nobody out; where all are Known, the new one is closed.
-func NewGate(connections, perSecond int, log *event.Log) *Gate {
-	return &Gate{most: connections, rate: rate.NewLimiter(rate.Limit(perSecond), perSecond), log: log}
+// more of them wait. Each connection holds memory of the budget. If no place or no memory is left, the oldest connection
+// that is not Known is closed, so that a flood of these keeps nobody out. If all connections are Known, the new one
+// is closed.
+func NewGate(connections, perSecond int, budget *memory.Budget, log *event.Log) *Gate {
+	return &Gate{most: connections, rate: rate.NewLimiter(rate.Limit(perSecond), perSecond), budget: budget, log: log}
 }
+
+// The bytes that a connection holds. A new connection has a goroutine, and buffers of TLS that grow with what the client
+// sends. A connection that is served has the buffers of HTTP/2 as well. e2e.TestAttack shows that it
+// is enough.
+const (
+	newConnection    = 16 << 10
+	servedConnection = 64 << 10
+)
 
 // Known says that the client of a connection has shown who it is: the connection stays until
 // one of the two ends closes it. A connection that came through no Gate is left as it is.
 func Known(conn net.Conn) {
+	if c := gatedOf(conn); c != nil {
+		c.gate.mu.Lock()
+		defer c.gate.mu.Unlock()
+		c.gate.recognize(c)
+	}
+}
+
+// gatedOf returns the connection below TLS, nil for a connection that came through no Gate.
+func gatedOf(conn net.Conn) *gatedConn {
 	for {
 		switch c := conn.(type) {
 		case *gatedConn:
-			c.gate.mu.Lock()
-			defer c.gate.mu.Unlock()
-			c.gate.recognize(c)
-			return
+			return c
 		case interface{ NetConn() net.Conn }: // of TLS
 			conn = c.NetConn()
 		default:
-			return
+			return nil
 		}
 	}
+}
+
+// Account returns the memory that a connection holds, nil for a connection that came through no Gate.
+func Account(conn net.Conn) *memory.Account {
+	if c := gatedOf(conn); c != nil {
+		return c.account
+	}
+	return nil
+}
+
+// Identify says that the handshake of a connection is done, and that its client is the peer of that name. The
+// error is a status of gRPC: the connection is to be closed.
+func Identify(conn net.Conn, kind memory.Kind, name string) error {
+	c := gatedOf(conn)
+	if c == nil || !c.shaken.CompareAndSwap(false, true) {
+		return nil
+	}
+	if err := c.account.Identify(kind, name); err != nil {
+		return err
+	}
+	return c.account.Set(newConnection+int(c.read.Load()), servedConnection)
 }
 
 // Written returns how many bytes were written to a connection, those of TLS included. It is 0 for
@@ -70,16 +108,61 @@ func (g *Gate) Open() int {
 func (g *Gate) enter(conn net.Conn) net.Conn {
 	c := &gatedConn{Conn: conn, gate: g}
 	c.leave = sync.OnceFunc(c.left)
+	var kind memory.Kind
+	kind, c.peer = peerOf(conn)
+	c.account = g.budget.Connect(kind, c.peer)
+	for refused := c.account.Take(newConnection); refused != nil; refused = c.account.Take(newConnection) {
+		is, _ := refused.(*memory.Refusal)
+		oldest := g.oldest(c.peer, is != nil && is.Level == "client")
+		if oldest == nil {
+			c.account.Close()
+			return nil
+		}
+		oldest.Close()
+	}
 	oldest, ok, filled := g.take(c)
 	if filled {
 		g.log.Write(event.ConnectionsFull{Connections: g.most})
 	}
 	if !ok {
+		c.account.Close()
 		return nil
 	}
 	if oldest != nil {
 		oldest.Close()
 	}
+	return c
+}
+
+// peerOf returns who is at the other end of a new connection.
+func peerOf(conn net.Conn) (kind memory.Kind, name string) {
+	if conn.LocalAddr().Network() == "unix" {
+		return memory.Known, "unix"
+	}
+	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		host = conn.RemoteAddr().String()
+	}
+	return memory.Anonymous, host
+}
+
+// oldest takes the oldest connection that is not Known from the strangers, if there is one of a peer that one, and
+// returns nil if there is none. own means that the connections of other peers stay. The caller closes the connection.
+func (g *Gate) oldest(peer string, own bool) *gatedConn {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first := g.strangers.Front()
+	for e := first; e != nil; e = e.Next() {
+		if e.Value.(*gatedConn).peer == peer {
+			first, own = e, false
+			break
+		}
+	}
+	if first == nil || own {
+		return nil
+	}
+	c := first.Value.(*gatedConn)
+	g.recognize(c) // nobody else is to close it
 	return c
 }
 
@@ -97,7 +180,7 @@ func (g *Gate) take(c *gatedConn) (oldest *gatedConn, ok, filled bool) {
 			return nil, false, filled
 		}
 		oldest = first.Value.(*gatedConn)
-		g.recognize(oldest) // nobody else is to close it
+		g.recognize(oldest)
 	}
 	c.place = g.strangers.PushBack(c)
 	g.open++
@@ -140,8 +223,24 @@ type gatedConn struct {
 	gate  *Gate
 	place *list.Element // among the strangers; nil once it is known
 	leave func()
+	// account is the memory that the connection holds, peer the name of its client when it came.
+	account *memory.Account
+	peer    string
 
-	written atomic.Int64
+	read, written atomic.Int64
+	shaken        atomic.Bool // the handshake is done
+}
+
+// Read reads from the connection. The bytes of a handshake are held until it is done.
+func (c *gatedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.shaken.Load() {
+		if refused := c.account.Take(n); refused != nil {
+			return 0, refused
+		}
+		c.read.Add(int64(n))
+	}
+	return n, err
 }
 
 // Write writes to the connection.
@@ -158,6 +257,7 @@ func (c *gatedConn) Close() error {
 }
 
 func (c *gatedConn) left() {
+	c.account.Close()
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
 	c.gate.open--

@@ -19,6 +19,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/serve/cache"
+	"xdspub/serve/memory"
 	"xdspub/xds"
 	"xdspub/xds/xdstp"
 )
@@ -32,6 +33,7 @@ const largest = 4 << 20
 // request is a DiscoveryRequest, as far as anything depends on it.
 type request struct {
 	cache.Question // its Names are sorted, each once
+	account        *memory.Account
 }
 
 // read reads a request; status is that of the error.
@@ -46,7 +48,13 @@ func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, sta
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding %q is not supported", coding)
 	}
 	q = newRequest(of)
-	if err := q.parse(http.MaxBytesReader(w, r.Body, largest)); err != nil {
+	q.account = memory.Of(r.Context())
+	body := &held{Reader: http.MaxBytesReader(w, r.Body, largest), account: q.account}
+	defer body.done()
+	if err := q.parse(body); err != nil {
+		if _, noMemory := errors.AsType[*memory.Refusal](err); noMemory {
+			return nil, http.StatusServiceUnavailable, err
+		}
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d bytes", largest)
 		}
@@ -63,8 +71,33 @@ func read(w http.ResponseWriter, r *http.Request, of *xds.Type) (q *request, sta
 }
 
 func newRequest(of *xds.Type) *request {
-	return &request{cache.Question{Type: of, Node: &corev3.Node{}}}
+	return &request{Question: cache.Question{Type: of, Node: &corev3.Node{}}}
 }
+
+// held is a body whose bytes an account holds, as far as it was read.
+type held struct {
+	io.Reader
+	account *memory.Account
+	bytes   int
+}
+
+func (h *held) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if refused := h.account.Take(n); refused != nil {
+		return 0, refused
+	}
+	h.bytes += n
+	return n, err
+}
+
+// done gives back the bytes of the body: it is read.
+func (h *held) done() { h.account.Give(h.bytes) }
+
+// heldByName is what a request holds for a name, beside its text.
+const heldByName = 64
+
+// largestMessage bounds the JSON of a message in a request: decoded, a message holds many times as much.
+const largestMessage = 64 << 10
 
 // parse reads the JSON of a DiscoveryRequest, without what nothing depends on: protojson would make
 // messages of hundreds of extensions, for each request.
@@ -113,6 +146,9 @@ func (q *request) readNames(d *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
+		if err := q.account.Take(heldByName + len(name)); err != nil {
+			return err
+		}
 		q.Names = append(q.Names, name)
 	}
 	_, err := d.ReadToken()
@@ -154,6 +190,9 @@ func message(d *jsontext.Decoder, m proto.Message) error {
 	if err != nil {
 		return err
 	}
+	if len(value) > largestMessage {
+		return fmt.Errorf("a part of the node has %d bytes: %d are allowed", len(value), largestMessage)
+	}
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
 }
 
@@ -164,6 +203,9 @@ func (q *request) readBuild(d *jsontext.Decoder) error {
 		return err
 	}
 	build := &corev3.BuildVersion{}
+	if len(value) > largestMessage {
+		return nil
+	}
 	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, build) == nil {
 		q.Node.UserAgentVersionType = &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{Version: build.GetVersion()}}
 	}

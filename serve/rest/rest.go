@@ -9,6 +9,7 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
+	"xdspub/serve/memory"
 	"xdspub/xds"
 	"xdspub/xds/params"
 )
@@ -71,7 +73,6 @@ const slowest = time.Minute
 type Handler struct {
 	options Options
 	reader  func() cache.Reader
-	waits   waits
 	ended   chan struct{}
 	end     sync.Once
 
@@ -106,6 +107,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q, code, err := read(w, r, of)
+	if _, noMemory := errors.AsType[*memory.Refusal](err); noMemory {
+		h.refused(r, err)
+		Refuse(w, err)
+		return
+	}
 	if err != nil {
 		if code == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", http.MethodPost)
@@ -115,10 +121,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	client, err := h.admit(r, q)
 	if err != nil {
-		refuse(w, err)
+		Refuse(w, err)
 		return
 	}
 	h.answer(w, r, q, client)
+}
+
+// refused logs that a request was refused memory.
+func (h *Handler) refused(r *http.Request, err error) {
+	if h.options.Judge != nil {
+		h.options.Judge.Refused(r.RemoteAddr, "memory", err)
+	}
 }
 
 // admit judges a request. asks judges whether its client may be sent a secret; nil where it may.
@@ -134,13 +147,17 @@ func (h *Handler) admit(r *http.Request, q *request) (asks *admit.Stream, err er
 	return asks, err
 }
 
-// refuse answers a request that the Judge does not allow.
-func refuse(w http.ResponseWriter, err error) {
+// Refuse answers a request with an error that is a status of gRPC.
+func Refuse(w http.ResponseWriter, err error) {
 	is, code := status.Convert(err), http.StatusBadRequest
-	switch is.Code() {
-	case codes.PermissionDenied:
+	_, noMemory := errors.AsType[*memory.Refusal](err)
+	switch {
+	case noMemory || is.Code() == codes.Unavailable:
+		code = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "10")
+	case is.Code() == codes.PermissionDenied:
 		code = http.StatusForbidden
-	case codes.ResourceExhausted:
+	case is.Code() == codes.ResourceExhausted:
 		code = http.StatusRequestEntityTooLarge
 	}
 	http.Error(w, is.Message(), code)
@@ -155,13 +172,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 	h.options.Counter.Asked(q.Type)
 	poll, rejected, err := h.reader().Poll(q.Question)
 	if err != nil {
-		refuse(w, err)
+		Refuse(w, err)
 		return
 	}
 	h.count(q, rejected)
 	patience := time.NewTimer(q.patience(r.Header, h.options.Wait))
 	defer patience.Stop()
-	for waits := false; ; {
+	for {
 		now, changed := h.read(poll)
 		if now == nil {
 			w.Header().Set("Retry-After", "1")
@@ -172,7 +189,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 		verdict := poll.Judge(s.version, now.Snapshot)
 		h.count(q, verdict.Rejected)
 		if verdict.Send {
-			if h.send(w, s, poll, client) {
+			if h.send(w, r, s, poll, client) {
 				poll.Sent(s.version)
 				h.options.Counter.Answered(q.Type)
 			}
@@ -181,12 +198,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *request, cli
 		var again <-chan time.Time
 		if verdict.Pause > 0 {
 			again = time.After(verdict.Pause)
-		}
-		if !waits {
-			if waits = h.waits.begin(q.Client); !waits {
-				break
-			}
-			defer h.waits.end(q.Client)
 		}
 		select {
 		case <-changed:
@@ -233,11 +244,11 @@ func (h *Handler) count(q *request, rejected bool) {
 }
 
 // send sends a DiscoveryResponse, and reports whether it did.
-func (h *Handler) send(w http.ResponseWriter, s selected, poll *cache.Poll, client *admit.Stream) bool {
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, s selected, poll *cache.Poll, client *admit.Stream) bool {
 	if client != nil {
-		for _, r := range s.secret() {
-			if err := client.SecretOf(r, []params.Parameters{poll.Parameters()}); err != nil {
-				refuse(w, err)
+		for _, secret := range s.secret() {
+			if err := client.SecretOf(secret, []params.Parameters{poll.Parameters()}); err != nil {
+				Refuse(w, err)
 				return false
 			}
 		}
@@ -246,6 +257,13 @@ func (h *Handler) send(w http.ResponseWriter, s selected, poll *cache.Poll, clie
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return false
+	}
+	if !poll.All { // else all who ask share the body
+		if err := memory.Of(r.Context()).Take(len(body)); err != nil {
+			h.refused(r, err)
+			Refuse(w, err)
+			return false
+		}
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -24,6 +24,7 @@ import (
 	"xdspub/load"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
+	"xdspub/serve/memory"
 	"xdspub/serve/rest"
 	"xdspub/xds"
 )
@@ -325,31 +326,36 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// TestWaits: only so many requests of a client wait. The others are told at once that nothing has
-// changed.
-func TestWaits(t *testing.T) {
+// TestMemory: a request that waits holds memory of its account. One that has none left is refused, with what to do.
+func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.publish("e/a")
-		ask := func(node string) answer {
-			return s.do(request(t.Context(), "endpoints", `{"node": {"id": "`+node+`"}}`, 0))
+		connection := memory.New(64<<10, memory.Options{}).Connect(memory.Known, "unix")
+		defer connection.Close()
+		name := strings.Repeat("x", 2000)
+		begin := func(names int) (told chan answer, end func()) {
+			account := connection.Open()
+			told = make(chan answer, 1)
+			body := `{"resource_names": ["` + strings.Repeat(name+`","`, names) + `"]}`
+			q := request(memory.With(t.Context(), account), "endpoints", body, 0)
+			go func() { told <- s.do(q); account.Close() }()
+			synctest.Wait()
+			return told, account.Close
 		}
-		answers := make(chan answer)
-		for range 110 {
-			go func() { answers <- ask("a") }()
+		first, _ := begin(1)
+		second, _ := begin(1)
+		large, _ := begin(10)
+		if a := <-large; a.Code != http.StatusServiceUnavailable || a.after > 0 || !strings.Contains(a.Body.String(), "--max-client-memory") || a.Header().Get("Retry-After") == "" {
+			t.Error(a.Code, a.after, a.Body)
 		}
-		go func() { answers <- ask("b") }()
-		waited := 0
-		for range 111 {
-			if a := <-answers; a.after > 0 {
-				waited++
+		for _, waits := range []chan answer{first, second} {
+			if a := <-waits; a.Code != http.StatusNotModified || a.after == 0 {
+				t.Error(a.Code, a.after, a.Body)
 			}
 		}
-		if waited != 100+1 {
-			t.Errorf("%d requests waited", waited)
-		}
-		if a := ask("a"); a.after == 0 {
-			t.Error("requests are counted that have ended")
+		if again, _ := begin(1); (<-again).Code != http.StatusNotModified {
+			t.Error("what has ended still holds memory")
 		}
 	})
 }

@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"xdspub/serve/memory"
+)
+
+// What the parts of a stream hold, in bytes, beside the bytes that a client sends. e2e.TestAttack shows that it is enough.
+const (
+	// heldByStream has the goroutines of a stream, and what the libraries know of it.
+	heldByStream = 24 << 10
+	// heldByName has the places of a name in the maps of the library and of the cache.
+	heldByName = 128
+	// largestCall is what the request of a call without a stream may hold once it is decoded.
+	largestCall = 1 << 20
+	// smallest is the size in bytes of the largest response that no account holds.
+	smallest = 1 << 10
+)
+
+// heldByNames returns what a subscription holds for its names.
+func heldByNames(names map[string]struct{}) (bytes int) {
+	for name := range names {
+		bytes += heldByName + len(name)
+	}
+	return bytes
+}
+
+// incoming is a message that a stream receives. Its account holds what the message holds, from before the message is
+// decoded until the next one is received.
+type incoming struct {
+	message any
+	account *memory.Account
+	transit *transit
+	held    int
+	refused error
+}
+
+// decode takes the memory of a message before it decodes the message.
+func (in *incoming) decode(data []byte) error {
+	defer in.transit.taken(len(data))
+	m := in.message.(proto.Message)
+	held := heldByMessage(data, m.ProtoReflect().Descriptor(), 0)
+	if in.refused = in.account.Take(held); in.refused != nil {
+		return in.refused
+	}
+	in.held = held
+	return proto.Unmarshal(data, m)
+}
+
+// What the parts of a decoded message hold at most, in bytes.
+const (
+	heldByField  = 16
+	heldByString = 48
+	heldBySub    = 256
+	// deepest is the depth down to which heldByMessage looks at messages in messages. Below that it counts each byte as a message.
+	deepest = 50
+)
+
+// heldByMessage returns how many bytes a message holds at most once it is decoded, its wire format included. A
+// request of 4 MB can have two million messages.
+func heldByMessage(data []byte, of protoreflect.MessageDescriptor, depth int) (bytes int) {
+	bytes = heldBySub + len(data)
+	if depth > deepest {
+		return bytes * heldBySub
+	}
+	for len(data) > 0 {
+		number, typ, n := protowire.ConsumeField(data)
+		if n < 0 {
+			return bytes // it does not decode
+		}
+		field := data[:n]
+		data = data[n:]
+		is := of.Fields().ByNumber(number)
+		switch {
+		case is == nil:
+		case typ != protowire.BytesType:
+			bytes += heldByField
+		case is.Kind() == protoreflect.MessageKind:
+			_, _, tag := protowire.ConsumeTag(field)
+			value, _ := protowire.ConsumeBytes(field[tag:])
+			bytes += heldByMessage(value, is.Message(), depth+1)
+		case is.Kind() == protoreflect.StringKind || is.Kind() == protoreflect.BytesKind:
+			bytes += heldByString + n
+		default: // packed numbers
+			bytes += heldByField * n
+		}
+	}
+	return bytes
+}
+
+// outgoing is a message that a stream sends. Its account holds bytes from before the message is encoded until the
+// library has written it.
+type outgoing struct {
+	message proto.Message
+	account *memory.Account
+}
+
+// sentBuffers gives back the bytes of a response once the library has written it.
+type sentBuffers struct {
+	mem.BufferPool
+	account *memory.Account
+	bytes   int
+}
+
+// Put is called once the library has written a response, or its stream has ended.
+func (s sentBuffers) Put(buffer *[]byte) {
+	s.account.Give(s.bytes)
+	s.BufferPool.Put(buffer)
+}
+
+// encode writes a message to a buffer that the account holds.
+func (out *outgoing) encode(m proto.Message) (mem.Buffer, error) {
+	size := proto.Size(m)
+	if size <= smallest {
+		data, err := proto.Marshal(m)
+		return mem.SliceBuffer(data), err
+	}
+	pool := mem.DefaultBufferPool()
+	buffer := pool.Get(size)
+	data, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], m)
+	if err != nil {
+		pool.Put(buffer)
+		out.account.Give(size)
+		return nil, err
+	}
+	*buffer = data
+	return mem.NewBuffer(buffer, sentBuffers{pool, out.account, size}), nil
+}
+
+// heldByRequest is what a request by HTTP holds beside its headers and its body: its goroutine, and what the library knows of it.
+const heldByRequest = 16 << 10
+
+// heldByHeaders returns what the headers of a stream or of a request hold.
+func heldByHeaders(headers map[string][]string) (bytes int) {
+	for name, values := range headers {
+		bytes += 64 + len(name)
+		for _, value := range values {
+			bytes += 16 + len(value)
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,328 @@
+// Package memory bounds the memory that clients can make a server hold.
+//
+//	budget := memory.New(256<<20, memory.Options{})
+//	connection := budget.Connect(memory.Anonymous, "192.0.2.1")
+//	stream := connection.Open()
+//	err = stream.Take(100_000)
+//	stream.Close()
+//	connection.Close()
+//
+// An Account holds bytes, and so do the accounts above it: a stream holds bytes of its connection, a connection holds
+// bytes of its peer, a peer holds bytes of the clients of its kind, and these hold bytes of the Budget. Each of them has a limit.
+package memory
+
+import (
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Kind is a kind of clients. Each kind has a share of the Budget.
+type Kind int
+
+const (
+	// Anonymous is the kind of a client that has no certificate, or has not shown one yet.
+	Anonymous Kind = iota
+	// Known is the kind of a client that has shown a certificate, or has connected by a Unix socket.
+	Known
+)
+
+// Options of a Budget.
+type Options struct {
+	// Certificates means that clients need a certificate for what is served. The share of Anonymous clients is small then.
+	Certificates bool
+	// Full is called when a client is refused bytes while nine tenths of the Budget are held. It is called again only after a
+	// tenth of the Budget was free. It may be nil.
+	Full func()
+	// Refused is called for each refusal, with its Level. It may be nil, and must not call the Budget.
+	Refused func(level string)
+}
+
+// Budget is the memory for all clients. It may be used from any goroutine.
+type Budget struct {
+	options Options
+	limit   int64 // as it was given, in bytes
+
+	mu    sync.Mutex
+	all   Account
+	kinds [2]Account
+	peers map[peer]*Account
+	full  bool
+	peak  int64         // the largest all.held since the last call of Peak
+	freed chan struct{} // closed once bytes are given back; nil where nobody waits
+}
+
+// peer is one client by its identity: the certificate, or the address.
+type peer struct {
+	kind Kind
+	name string
+}
+
+// A garbage collector lets the heap grow by half before it collects (GOGC=50), so that a byte that is held costs one and a half.
+const (
+	costs = 3
+	per   = 2
+)
+
+// The limits of accounts, in parts of the Budget.
+const (
+	partOfPeer       = 2
+	partOfConnection = 4
+	partOfStream     = 8
+	partOfAnonymous  = 8
+)
+
+// Default is the usual limit of a Budget, in bytes. A server of a few thousand resources with this limit fits a container of
+// 512 MiB.
+const Default = 256 << 20
+
+// New returns a Budget of so many bytes of resident memory.
+func New(limit int64, o Options) *Budget {
+	b := &Budget{options: o, limit: limit, peers: make(map[peer]*Account)}
+	most := limit * per / costs
+	b.all = Account{budget: b, level: "all", most: most}
+	anonymous := most - most/partOfAnonymous
+	if o.Certificates {
+		anonymous = most / partOfAnonymous
+	}
+	b.kinds[Anonymous] = Account{budget: b, above: &b.all, level: "anonymous", most: anonymous}
+	b.kinds[Known] = Account{budget: b, above: &b.all, level: "known", most: most}
+	return b
+}
+
+// Limit returns the limit in bytes.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// Held returns how many bytes clients hold, in bytes of resident memory.
+func (b *Budget) Held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.held * costs / per
+}
+
+// Peak returns the most that clients have held since the last call, in bytes of resident memory.
+func (b *Budget) Peak() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	peak := b.peak
+	b.peak = b.all.held
+	return peak * costs / per
+}
+
+// Account is what one client, connection or stream holds. It may be used from any goroutine. A nil Account holds
+// nothing and refuses nothing.
+type Account struct {
+	budget *Budget
+	above  *Account
+	peer   peer // of a connection
+	level  string
+	most   int64
+
+	// budget.mu protects these.
+	held   int64
+	open   int // accounts below, of a peer
+	closed bool
+}
+
+// Connect opens the account of a connection. name tells its peer from others. A nil Budget has nil accounts.
+func (b *Budget) Connect(kind Kind, name string) *Account {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := &Account{budget: b, level: "connection", most: b.all.most / partOfConnection}
+	c.join(peer{kind, name})
+	return c
+}
+
+// join makes a connection one of a peer. The caller holds the lock.
+func (c *Account) join(p peer) {
+	b := c.budget
+	of := b.peers[p]
+	if of == nil {
+		kind := &b.kinds[p.kind]
+		of = &Account{budget: b, above: kind, level: "client", most: kind.most / partOfPeer}
+		b.peers[p] = of
+	}
+	of.open++
+	c.peer, c.above = p, of
+}
+
+// leave takes a connection from its peer. The caller holds the lock.
+func (c *Account) leave() {
+	of := c.above
+	c.above = nil
+	if of.open--; of.open == 0 {
+		delete(c.budget.peers, c.peer)
+	}
+}
+
+// Identify moves a connection, with the bytes that it holds, to another peer. It is called once the client has shown who
+// it is. The error is that of Take.
+func (c *Account) Identify(kind Kind, name string) error {
+	if c == nil {
+		return nil
+	}
+	b := c.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.closed {
+		return errClosed
+	}
+	held := c.held
+	c.add(-held)
+	c.leave()
+	c.join(peer{kind, name})
+	return c.take(held)
+}
+
+// Open opens the account of a stream of a connection.
+func (c *Account) Open() *Account {
+	if c == nil {
+		return nil
+	}
+	return &Account{budget: c.budget, above: c, level: "stream", most: c.budget.all.most / partOfStream}
+}
+
+var errClosed = status.Error(codes.Unavailable, "the connection is closed")
+
+// Refusal is the error of an account that may not hold more.
+type Refusal struct {
+	// Level is the account whose limit is reached: all, anonymous, known, client, connection or stream.
+	Level string
+	text  string
+}
+
+func (r *Refusal) Error() string { return r.text }
+
+// GRPCStatus returns the status that the client gets.
+func (r *Refusal) GRPCStatus() *status.Status { return status.New(codes.ResourceExhausted, r.text) }
+
+// Take holds more bytes, or returns an error and holds none of them. The error is a *Refusal, or the status of a
+// connection that is closed.
+func (a *Account) Take(bytes int) error {
+	if a == nil {
+		return nil
+	}
+	b := a.budget
+	b.mu.Lock()
+	err := a.take(int64(bytes))
+	full := err != nil && !b.full && b.all.held >= b.all.most*9/10
+	b.full = b.full || full
+	b.mu.Unlock()
+	if full && b.options.Full != nil {
+		b.options.Full()
+	}
+	return err
+}
+
+// take is Take of a caller that holds the lock.
+func (a *Account) take(bytes int64) error {
+	for is := a; is != nil; is = is.above {
+		switch {
+		case is.closed:
+			return errClosed
+		case is.held+bytes > is.most:
+			if refused := a.budget.options.Refused; refused != nil {
+				refused(is.level)
+			}
+			return &Refusal{is.level, is.refusal(bytes)}
+		}
+	}
+	a.add(bytes)
+	return nil
+}
+
+// refusal says which limit is reached, and the remedy.
+func (a *Account) refusal(bytes int64) string {
+	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)*costs/per/(1<<20)) }
+	who := map[string]string{
+		"all":        "all clients together have",
+		"anonymous":  "clients that have shown no certificate have",
+		"known":      "clients with a certificate have",
+		"client":     "the connections of this client have",
+		"connection": "this connection has",
+		"stream":     "this stream has",
+	}[a.level]
+	return fmt.Sprintf("no memory is left for this: %s %s of %s, and asks for %s; ask for less, or raise --max-client-memory of the server (now %.0f MiB)", who, mib(a.held), mib(a.most), mib(bytes), float64(a.budget.limit)/(1<<20))
+}
+
+// add changes what the account and those above it hold. The caller holds the lock.
+func (a *Account) add(bytes int64) {
+	for is := a; is != nil && !is.closed; is = is.above {
+		is.held += bytes
+	}
+	b := a.budget
+	b.peak = max(b.peak, b.all.held)
+	if bytes < 0 {
+		b.full = b.full && b.all.held > b.all.most*9/10
+		if b.freed != nil {
+			close(b.freed)
+			b.freed = nil
+		}
+	}
+}
+
+// Wait is Take that waits for bytes until done is closed.
+func (a *Account) Wait(done <-chan struct{}, bytes int) error {
+	if a == nil {
+		return nil
+	}
+	for {
+		b := a.budget
+		b.mu.Lock()
+		if b.freed == nil {
+			b.freed = make(chan struct{})
+		}
+		freed := b.freed
+		b.mu.Unlock()
+		err := a.Take(bytes)
+		if _, refused := err.(*Refusal); !refused {
+			return err
+		}
+		select {
+		case <-freed:
+		case <-done:
+			return err
+		}
+	}
+}
+
+// Give gives bytes back that Take has taken.
+func (a *Account) Give(bytes int) {
+	if a == nil {
+		return
+	}
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+	a.add(-min(int64(bytes), a.held))
+}
+
+// Set makes the account hold now bytes for something that it held was bytes for. It is Take or Give of the difference.
+func (a *Account) Set(was, now int) error {
+	if now > was {
+		return a.Take(now - was)
+	}
+	a.Give(was - now)
+	return nil
+}
+
+// Close gives back all that the account holds. Calls after the first one do nothing.
+func (a *Account) Close() {
+	if a == nil {
+		return
+	}
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+	if a.closed {
+		return
+	}
+	a.add(-a.held)
+	a.closed = true
+	if a.level == "connection" {
+		a.leave()
+	}
+}

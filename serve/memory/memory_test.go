@@ -1,0 +1,124 @@
+package memory
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// levels returns the level of the refusal when an account takes bytes; "" when it may.
+func level(a *Account, bytes int) string {
+	if err, refused := a.Take(bytes).(*Refusal); refused {
+		return err.Level
+	}
+	return ""
+}
+
+// TestLevels: each account has a limit, and what it holds, those above it hold.
+func TestLevels(t *testing.T) {
+	refusals := make(map[string]int)
+	full := 0
+	b := New(3<<20, Options{Certificates: true, Full: func() { full++ }, Refused: func(level string) { refusals[level]++ }}) // 2 MiB of what is held
+	const kib = 1 << 10
+	connection := b.Connect(Known, "a")
+	stream := connection.Open()
+	for _, c := range []struct {
+		account *Account
+		bytes   int
+		want    string
+	}{
+		{stream, 256 * kib, ""},
+		{stream, 1, "stream"}, // an eighth
+		{connection.Open(), 256 * kib, ""},
+		{connection, 1, "connection"}, // a quarter
+		{b.Connect(Known, "a"), 512 * kib, ""},
+		{b.Connect(Known, "a"), 1, "client"}, // half
+		{b.Connect(Anonymous, "1.2.3.4"), 128 * kib, ""},
+		{b.Connect(Anonymous, "1.2.3.4"), 1, "client"},
+		{b.Connect(Anonymous, "1.2.3.5"), 128 * kib, ""},
+		{b.Connect(Anonymous, "1.2.3.6"), 1, "anonymous"}, // an eighth
+		{b.Connect(Known, "b"), 512 * kib, ""},
+		{b.Connect(Known, "c"), 256 * kib, ""},
+		{b.Connect(Known, "d"), 1, "all"},
+	} {
+		if is := level(c.account, c.bytes); is != c.want {
+			t.Errorf("%d bytes of a %s of %q: %q, want %q", c.bytes, c.account.level, c.account.peer.name, is, c.want)
+		}
+	}
+	if b.Held() != b.Limit() || full != 1 || refusals["all"] != 1 || refusals["client"] != 2 {
+		t.Error(b.Held(), b.Limit(), full, refusals)
+	}
+	connection.Close()
+	stream.Give(1) // of a connection that is closed
+	stream.Close()
+	if want := b.Limit() * 3 / 4; b.Held() != want {
+		t.Errorf("%d bytes are held, want %d", b.Held(), want)
+	}
+	if err := stream.Take(1); err == nil {
+		t.Error("a stream takes bytes of a connection that is closed")
+	}
+}
+
+// TestIdentify: once a client has shown who it is, it holds bytes of the share of its kind, and gives those of the other back.
+func TestIdentify(t *testing.T) {
+	b := New(3<<20, Options{Certificates: true})
+	c := b.Connect(Anonymous, "1.2.3.4")
+	if err := c.Take(100 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Identify(Known, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if b.kinds[Anonymous].held != 0 || b.kinds[Known].held != 100<<10 || len(b.peers) != 1 {
+		t.Error(b.kinds[Anonymous].held, b.kinds[Known].held, len(b.peers))
+	}
+	c.Close()
+	c.Close()
+	if b.Held() != 0 || len(b.peers) != 0 {
+		t.Error(b.Held(), len(b.peers))
+	}
+}
+
+// TestRefusal: a refusal says how much, of what, and the remedy.
+func TestRefusal(t *testing.T) {
+	a := New(3<<20, Options{}).Connect(Known, "a").Open()
+	err := a.Take(300 << 10)
+	for _, word := range []string{"this stream has 0.0 MiB of 0.4 MiB", "asks for 0.4 MiB", "raise --max-client-memory of the server (now 3 MiB)"} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%v: lacks %q", err, word)
+		}
+	}
+}
+
+// TestWait: who waits gets bytes once others give them back, or an error once it is late.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(3<<20, Options{}).Connect(Known, "a")
+		var streams sync.WaitGroup
+		for range 20 {
+			streams.Go(func() {
+				s := c.Open()
+				defer s.Close()
+				if err := s.Wait(t.Context().Done(), 200<<10); err != nil { // two fit
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+			})
+		}
+		began := time.Now()
+		streams.Wait()
+		if d := time.Since(began); d != 10*time.Second {
+			t.Error("20 streams took", d)
+		}
+		if err := c.Take(500 << 10); err != nil {
+			t.Fatal(err)
+		}
+		late := make(chan struct{})
+		time.AfterFunc(time.Minute, func() { close(late) })
+		if err := c.Open().Wait(late, 200<<10); err == nil || time.Since(began) != 70*time.Second {
+			t.Error(err, time.Since(began))
+		}
+	})
+}
