@@ -34,7 +34,8 @@ A file such as cds.yaml.bak or cluster.conf would silently be missing.`}
 	codeInvalidUTF8 = diag.Code{Name: "invalid-utf8", Doc: `A file is not valid UTF-8.
 
 Protobuf strings are UTF-8. Envoy's YAML parser accepts other bytes in names and headers, which
-then match nothing.`}
+then match nothing. In a text proto, Envoy accepts escapes that do not produce UTF-8 (a warning), but
+not in a message inside an Any, such as a typed_config: it can't unpack that message.`}
 
 	codeInvalidValue = diag.Code{Name: "invalid-value", Doc: `A value has the wrong type or format for its field.
 

@@ -36,6 +36,7 @@ type textPlace struct {
 	owner, path xds.Path
 	spot
 	secret bool
+	packed bool // the place is inside an Any
 	source *source
 }
 
@@ -55,6 +56,7 @@ func (p textPlace) in(md protoreflect.MessageDescriptor) textPlace {
 		}
 	}
 	p.secret = p.secret || md.FullName() == xds.Secret.Message
+	p.packed = p.packed || md.FullName() == "google.protobuf.Any"
 	if p.path == "" && p.owner != "" { // names are looked for no further out
 		p.around = nil
 	}
@@ -326,7 +328,7 @@ func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textP
 		r.fields(n, p.in(fd.Message()))
 	case r.sound:
 	default:
-		if reason := r.scalar(fd, n); reason != "" {
+		if reason := r.scalar(fd, n, p); reason != "" {
 			at := span{n.value, n.end}
 			if strings.HasPrefix(reason, "missing field separator") {
 				at.from = n.start()
@@ -337,7 +339,7 @@ func (r *textReader) value(fd protoreflect.FieldDescriptor, n *textNode, p textP
 }
 
 // scalar says why prototext can't read a value of a field, nothing where it can.
-func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode) string {
+func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode, p textPlace) string {
 	owner := fd.ContainingMessage()
 	literal := r.doc.text[n.value:n.end]
 	if n.name == fd.TextName() {
@@ -351,7 +353,7 @@ func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode) string
 	}
 	if err := r.doc.source.resolver().text().Unmarshal(text, xds.New(owner)); err != nil {
 		reason, _ := cleaned(err)
-		if noColon := strings.HasPrefix(reason, "missing field separator"); !noColon && r.doc.source.byEnvoy && fd.Kind() == protoreflect.StringKind && r.lax(n) {
+		if noColon := strings.HasPrefix(reason, "missing field separator"); !noColon && r.doc.source.byEnvoy && fd.Kind() == protoreflect.StringKind && r.lax(n, p) {
 			return ""
 		}
 		return reason
@@ -361,19 +363,28 @@ func (r *textReader) scalar(fd protoreflect.FieldDescriptor, n *textNode) string
 
 const readOnlyTextHelp = "Envoy accepts this, but it is not valid in the text format"
 
+// unpacked reports whether Envoy unpacks the message at p from an Any. A string of it must be UTF-8.
+func (p textPlace) unpacked() bool {
+	return p.packed && !strings.Contains(string(p.path), "typed_filter_metadata")
+}
+
 // lax takes a string that Envoy's parser reads and prototext does not: escapes that give
 // no UTF-8, or are written in another way.
-func (r *textReader) lax(n *textNode) bool {
+func (r *textReader) lax(n *textNode, p textPlace) bool {
 	literal := laxEscapes(r.doc.text[n.value:n.end])
 	var v wrapperspb.BytesValue
 	if prototext.Unmarshal(append([]byte("value:"), literal...), &v) != nil {
 		return false
 	}
 	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
+	f.Severity = diag.Warning
+	if p.unpacked() {
+		f.Severity, f.Help = diag.Error, "Envoy can't unpack the message that the string stands in: write UTF-8"
+	}
 	if utf8.Valid(v.GetValue()) {
 		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is not valid in the text format", readOnlyTextHelp)
+		f.Severity = diag.Warning
 	}
-	f.Severity = diag.Warning
 	f.Resource, f.Path = r.doc.resourceAt(r.root, n.value)
 	r.d.report(f)
 	quoted := strconv.Quote(strings.ToValidUTF8(string(v.GetValue()), "?"))
