@@ -41,11 +41,11 @@ type retired struct {
 	since    time.Time
 }
 
-// form is how resources are sent to a client. A client that has located a resource gets it with its
-// constraints.
+// form is how resources are sent to a client.
 type form struct {
 	Kind
-	located bool
+	located  bool // the client locates resources, and gets them with their constraints
+	verbatim bool // verbatim in medium
 }
 
 func newClass(of params.Parameters) *class {
@@ -333,7 +333,7 @@ func (c *Cache) classOf(p params.Parameters) (*class, error) {
 func (c *Cache) view(of *class, f form) *view {
 	v := of.views[f]
 	if v == nil {
-		v = newView(medium{f.Kind, c.options.Cluster}, f.located, c.registry)
+		v = newView(medium{f.Kind, c.options.Cluster, f.verbatim}, f.located, c.registry)
 		v.several = of.several
 		of.views[f] = v
 		if of.served != nil {

@@ -31,7 +31,7 @@ func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLo
 		if located {
 			p = locators[0].GetDynamicParameters()
 		}
-		if err := s.cache.join(s, p, located); err != nil {
+		if err := s.cache.join(s, p, located, readsVerbatim(node)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -50,8 +50,15 @@ func (s *Stream) introduce(node *corev3.Node, locators []*discoveryv3.ResourceLo
 	return names, sets, nil
 }
 
+// readsVerbatim reports whether a client reads ads: {} as it is written. Envoy takes a config source without
+// resource_api_version for one of the v2 API, and refuses it. A client that names no user agent may be an Envoy.
+func readsVerbatim(node *corev3.Node) bool {
+	agent := node.GetUserAgentName()
+	return agent != "" && agent != envoy
+}
+
 // join makes a stream one of the class of clients with Parameters.
-func (c *Cache) join(s *Stream, p params.Parameters, located bool) error {
+func (c *Cache) join(s *Stream, p params.Parameters, located, verbatim bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of, err := c.classOf(p)
@@ -60,8 +67,8 @@ func (c *Cache) join(s *Stream, p params.Parameters, located bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.params, s.located, s.sets = p, located, []params.Parameters{p}
-	s.stands(c.view(of, form{s.kind, located}))
+	s.params, s.located, s.verbatim, s.sets = p, located, verbatim, []params.Parameters{p}
+	s.stands(c.view(of, form{s.kind, located, verbatim}))
 	return nil
 }
 
@@ -72,7 +79,7 @@ func (s *Stream) moves(to *class) {
 	if s.gone {
 		return
 	}
-	s.stands(to.views[form{s.kind, s.located}])
+	s.stands(to.views[form{s.kind, s.located, s.verbatim}])
 }
 
 // stands makes a view that of the client.
@@ -103,7 +110,7 @@ func (c *Cache) locates(s *Stream, several bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := c.view(of, form{s.kind, true})
+	v := c.view(of, form{s.kind, true, s.verbatim})
 	for _, sub := range s.subscriptions {
 		if several {
 			sub.carryOver(sub.namedUntilNow(&v.constraints), make(map[string][]params.Constraints))

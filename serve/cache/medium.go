@@ -27,21 +27,32 @@ const (
 // delta reports whether the variant is incremental.
 func (k Kind) delta() bool { return k == DeltaAggregated || k == DeltaSingleton }
 
+// aggregated reports whether one stream has all types.
+func (k Kind) aggregated() bool { return k == Aggregated || k == DeltaAggregated }
+
 // medium is a Kind as bind sees it.
 type medium struct {
 	kind Kind
 	// cluster is the one of a client's bootstrap that leads to a singleton service.
 	cluster string
+	// verbatim leaves a config source that says ads or self as its author wrote it, on an aggregated stream.
+	verbatim bool
 }
 
 // Source returns the config source that leads a client back to this server. What else the
 // author set on the config source stays.
 func (m medium) Source(sub xds.Subscription) *corev3.ConfigSource {
+	verbatim := m.verbatim && m.kind.aggregated()
+	if verbatim && sub.Source.GetConfigSourceSpecifier() != nil {
+		return nil
+	}
 	source := &corev3.ConfigSource{}
 	if sub.Source != nil {
 		source = proto.CloneOf(sub.Source)
 	}
-	source.ResourceApiVersion = corev3.ApiVersion_V3
+	if !verbatim {
+		source.ResourceApiVersion = corev3.ApiVersion_V3
+	}
 	api := &corev3.ApiConfigSource{TransportApiVersion: corev3.ApiVersion_V3}
 	switch m.kind {
 	case Aggregated, DeltaAggregated:

@@ -49,6 +49,7 @@ type Stream struct {
 	mu            sync.Mutex
 	view          *view      // nil before the first request
 	located       bool       // the client locates resources
+	verbatim      bool       // the client reads ads: {} as it is written
 	client        *connected // nil before the first request
 	ttls          bool       // the client counts TTLs
 	subscriptions map[*xds.Type]*subscription
