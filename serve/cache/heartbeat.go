@@ -189,7 +189,7 @@ func (s *subscription) heartbeat(now *state, whole bool) *response {
 		return nil
 	case whole:
 		r.held = s.held
-		r.resources = r.instead(s.asked(s.taken))
+		r.resources = slices.DeleteFunc(slices.Clone(r.instead(s.asked(s.taken))), func(e *encoded) bool { return !s.mayHave(e.Name) })
 	}
 	return r
 }
