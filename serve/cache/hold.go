@@ -318,6 +318,9 @@ func (s *Stream) unpark(sub *subscription, now *state) {
 		sub.tries = 0
 	}
 	clear(sub.refused)
+	if sub.strays {
+		sub.owed.all = true
+	}
 	sub.parked, sub.again = nil, time.Time{}
 }
 

@@ -344,6 +344,11 @@ func (s *Stream) hears(sub *subscription, nonce string, refused *rpcstatus.Statu
 		for _, name := range r.names() {
 			sub.refused[name], sub.parked = struct{}{}, r.state
 		}
+		if sub.strays { // the response has removed what nobody knows the names of
+			sub.parked = r.state
+		}
+	} else if sub.strays {
+		sub.owed.all = true
 	}
 	if !hope {
 		s.refuses(sub)
