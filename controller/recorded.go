@@ -60,11 +60,12 @@ func (c *Controller) tellsApart(checked *check.Result) bool {
 
 // withRetired returns a Snapshot with variants and, of what was recorded, what it no longer has. The output
 // directory does not say which variants clients had, so they get those of the Snapshot. Listeners
-// are left out: they go at once, and some clients may never have had them.
+// are left out: they go at once, and some clients may never have had them. So are secrets, since nobody
+// knows which clients they were for.
 func withRetired(s, recorded *xds.Snapshot) *xds.Snapshot {
 	all := s.All()
 	for _, r := range recorded.All() {
-		if r.Type != xds.Listener && s.Lookup(r.Type, r.Name) == nil {
+		if r.Type != xds.Listener && !r.HoldsSecret() && s.Lookup(r.Type, r.Name) == nil {
 			all = append(all, r)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/event"
+	"xdspub/load"
 	"xdspub/planner"
 	"xdspub/serve/cache"
 	"xdspub/xds"
@@ -83,6 +84,22 @@ func TestRestoredVariants(t *testing.T) {
 	}
 	if server.now.Lookup(xds.Cluster, "web") != nil {
 		t.Error("what went is not removed")
+	}
+}
+
+// TestRestoredSecrets: of what the tree no longer has, secrets are not served on: the output directory does not say
+// which clients they were for.
+func TestRestoredSecrets(t *testing.T) {
+	parse := func(text string) *xds.Snapshot {
+		return load.Parse(load.Input{Name: "tree.yaml", Format: "yaml", Data: []byte(text)}).Snapshot()
+	}
+	was := parse(`
+- {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web}
+- {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: key, generic_secret: {secret: {inline_string: k}}}
+- {"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: r, request_headers_to_add: [{header: {key: authorization, value: Bearer k}}]}
+`)
+	if is := withRetired(parse("[]"), was).All(); was.Len() != 3 || len(is) != 1 || is[0].Name != "web" {
+		t.Errorf("%d resources become %v", was.Len(), is)
 	}
 }
 
