@@ -170,3 +170,73 @@ func silent(t *testing.T, d diag.Diagnostic) {
 		}
 	}
 }
+
+// TestHarmlessLines: beside secrets, a finding shows the lines that hold none, and no line of a secret.
+// Canaries stand in every field for secrets, in every format.
+func TestHarmlessLines(t *testing.T) {
+	const listener = `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: production
+reuse_port: true
+address:
+  socket_address: {address: 127.0.0.1, port_value: 443}
+filter_chains:
+- transport_socket:
+    name: tls
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext
+      session_ticket_keys:
+        keys:
+        - inline_string: ` + key + `
+        - inline_bytes: aHVudGVyMmh1bnRlcjI=
+      common_tls_context:
+        tls_certificates:
+        - private_key:
+            inline_string: |
+              name: ` + key + `
+              cluster: ` + key + `
+          password: {inline_string: ` + key + `}
+          pkcs12:
+            inline_bytes:
+              aHVudGVyMmh1bnRlcjI=
+          certificate_chain: {filename: /chain.pem}
+- filters:
+  - name: envoy.filters.network.http_connection_manager
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: http
+      route_config:
+        name: routes
+        request_headers_to_add:
+        - header:
+            key: authorization
+            value: ` + key + `
+        - {header: {key: x-api-key, value: ` + key + `}}
+`
+	for _, format := range []string{"yaml", "json", "pb_text"} {
+		t.Run(format, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, "a."+format, inFormat(t, load.Input{Name: "a.yaml", Format: "yaml", Data: []byte(listener)}, format))
+			result := mustLoad(t, load.New(load.Options{}), dir)
+			if len(result.Resources()) != 1 || len(result.Diagnostics) > 0 {
+				t.Fatal(result.Diagnostics)
+			}
+			r := result.Resources()[0]
+			xds.Walk(r.Message(), func(n *xds.Node) {
+				result.Diagnostics = append(result.Diagnostics, r.Diagnostic("rule", n.Path(), "found"))
+				fields := n.Message.ProtoReflect().Descriptor().Fields()
+				for i := range fields.Len() {
+					result.Diagnostics = append(result.Diagnostics, r.Diagnostic("rule", n.Path().Field(string(fields.Get(i).Name())), "found"))
+				}
+			})
+			out := text(t, result)
+			if leaks(out) || strings.Contains(out, "aHVudGVyM") {
+				t.Errorf("printed:\n%s", out)
+			}
+			for _, harmless := range []string{"reuse_port", "production", "socket_address", "stat_prefix", "transport_socket"} {
+				if !strings.Contains(out, harmless) {
+					t.Errorf("no line with %s is shown:\n%s", harmless, out)
+				}
+			}
+		})
+	}
+}

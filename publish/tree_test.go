@@ -163,6 +163,8 @@ func (nowhere) Constraints(bool) (at diag.Range) { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
+func (nowhere) Shows(xds.Path) bool { return false }
+
 // snapshot returns the tree as a Snapshot.
 func (q quarry) snapshot(g tree) *xds.Snapshot {
 	var list []*xds.Resource

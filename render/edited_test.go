@@ -24,6 +24,8 @@ func (nowhere) Constraints(bool) (at diag.Range) { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
+func (nowhere) Shows(xds.Path) bool { return false }
+
 // TestEditedTakesNoSpace: a Renderer keeps nothing of a resource that an edit has replaced.
 func TestEditedTakesNoSpace(t *testing.T) {
 	endpoints := func(weighted bool) *xds.Resource {

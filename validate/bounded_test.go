@@ -21,6 +21,8 @@ func (nowhere) Constraints(bool) (at diag.Range) { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
+func (nowhere) Shows(xds.Path) bool { return false }
+
 // TestManyFindings: findings beyond the limit are counted out, the same from run to run,
 // and the last one says so.
 func TestManyFindings(t *testing.T) {

@@ -38,6 +38,9 @@ type Origin interface {
 	// Correct returns the edit that writes the right word at path. It is not ok where the
 	// source has not the wrong word there, and once only.
 	Correct(path Path, c diag.Correction) (edit diag.Edit, ok bool)
+	// Shows reports whether the line of the value at path can hold no secret, though the resource
+	// holds one.
+	Shows(path Path) bool
 }
 
 // Resource is one xDS resource. It must not be changed once it is in a Snapshot.
@@ -250,7 +253,7 @@ func (r *Resource) Diagnostic(code string, path Path, message string) diag.Diagn
 		Resource:  diag.Resource{Type: r.Type.URL(), Name: r.Name},
 		Path:      string(path),
 		Message:   message,
-		Sensitive: r.Type == Secret || r.Facts().fieldHoldsSecret,
+		Sensitive: r.Type == Secret || r.Facts().fieldHoldsSecret && (r.Origin == nil || !r.Origin.Shows(path)),
 	}
 	around := d.Path[:max(0, strings.LastIndexByte(d.Path, '.'))]
 	for _, at := range []string{d.Path, around} {

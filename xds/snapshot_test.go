@@ -30,6 +30,8 @@ func (o origin) Constraints(bool) diag.Range { return o.Range("") }
 
 func (origin) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
 
+func (origin) Shows(xds.Path) bool { return false }
+
 func resource(t testing.TB, m proto.Message, name string) *xds.Resource {
 	t.Helper()
 	r, err := xds.NewResource(m, name, origin{})

@@ -64,6 +64,8 @@ func (nowhere) Constraints(bool) (at diag.Range) { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (edit diag.Edit, ok bool) { return edit, false }
 
+func (nowhere) Shows(xds.Path) bool { return false }
+
 // holder is a type with a field of another one.
 type holder struct {
 	protoreflect.MessageType

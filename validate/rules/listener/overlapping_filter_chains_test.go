@@ -101,3 +101,5 @@ func (nowhere) Range(xds.Path) diag.Range        { return diag.Range{} }
 func (nowhere) Constraints(bool) (at diag.Range) { return }
 
 func (nowhere) Correct(xds.Path, diag.Correction) (e diag.Edit, ok bool) { return }
+
+func (nowhere) Shows(xds.Path) bool { return false }

@@ -1,0 +1,40 @@
+package load
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"xdspub/xds"
+)
+
+// Shows implements xds.Origin. A line is shown if no field around the value is for secrets, and if the line
+// itself has nothing but fields of the API that are for none. A line of any other form is not shown.
+func (o origin) Shows(path xds.Path) bool {
+	if slices.ContainsFunc(steps(o.base.Join(path)), o.source.mayBeSecret) {
+		return false
+	}
+	line, ok := o.source.line(o.Range(path).Line)
+	return ok && o.source.isHarmless(line)
+}
+
+var (
+	// beginsWithField matches the beginning of a line that is no part of a text above.
+	beginsWithField = regexp.MustCompile(`^\s*(?:- )*[{\[]*["']?[A-Za-z_@][\w@]*["']?\s*[:{]`)
+	// fieldOnLine finds what may be the name of a field.
+	fieldOnLine = regexp.MustCompile(`([^\s{}\[\]"',:]+)["']?\s*[:{]`)
+)
+
+// isHarmless reports whether each name on a line is that of a field of the API which is for no secret. The key and
+// the value of a header may be a credential.
+func (s *source) isHarmless(line string) bool {
+	if !beginsWithField.MatchString(line) || strings.ContainsAny(line, "|>&*!") {
+		return false
+	}
+	for _, found := range fieldOnLine.FindAllStringSubmatch(line, -1) {
+		if name := found[1]; name == "key" || name == "value" || name == "raw_value" || !xds.IsFieldName(name) || s.mayBeSecret(name) {
+			return false
+		}
+	}
+	return true
+}
