@@ -86,8 +86,10 @@ type Watch struct {
 	Since  time.Time `json:"since"`
 	// Serves means that it serves clients over the network, too.
 	Serves bool `json:"serves"`
-	// Snapshot is the id of the published snapshot, empty where there is none.
-	Snapshot string `json:"snapshot"`
+	// Snapshot is the id of the published snapshot, empty where there is none. SnapshotSince is when this
+	// watch found it published or published it.
+	Snapshot      string    `json:"snapshot"`
+	SnapshotSince time.Time `json:"snapshot_since,omitzero"`
 	// Refused says why the source tree, as it is now, is not published; nil where it is
 	// published.
 	Refused *Refusal `json:"refused,omitempty"`
@@ -106,6 +108,9 @@ type Reconcile struct {
 	Reason string    `json:"reason"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
+	// Snapshot is the id of the snapshot that Running is about to publish; empty if that is not known yet,
+	// or is published already.
+	Snapshot string `json:"snapshot,omitempty"`
 	// Outcome is empty while the reconcile is under way.
 	Outcome Outcome `json:"outcome,omitempty"`
 }
@@ -116,7 +121,10 @@ type Refusal struct {
 	// Snapshot is the id of the held snapshot, which Envoy refused. It is empty where
 	// validation refused the source tree.
 	Snapshot string    `json:"snapshot,omitempty"`
-	Message  string    `json:"message"`
+	Message  string `json:"message"`
+	// Errors and Warnings count the findings, of which Findings may be the first ones only.
+	Errors   int       `json:"errors"`
+	Warnings int       `json:"warnings"`
 	Findings diag.List `json:"findings,omitempty"`
 }
 
@@ -149,4 +157,41 @@ type RetryHeld struct {
 	Source string `json:"source,omitempty"`
 	// Flags are values of the flags that must be those of the watch, by name.
 	Flags map[string][]string `json:"flags,omitempty"`
+}
+
+// wedged is how long a reconcile may take until the watch counts as one that hangs.
+const wedged = time.Minute
+
+// Faults returns what is wrong with the source tree or the watch at a time, in words for a person: "the source
+// tree is invalid (2 errors)". It returns nothing if the source tree is published.
+func (w *Watch) Faults(now time.Time) (faults []string) {
+	if w.Snapshot == "" {
+		faults = append(faults, "nothing is published")
+	}
+	switch r := w.Refused; {
+	case r == nil:
+	case r.Snapshot == "":
+		faults = append(faults, fmt.Sprintf("the source tree is invalid (%s)", r.Count()))
+	default:
+		faults = append(faults, fmt.Sprintf("snapshot %s is held", r.Snapshot))
+	}
+	if w.Failed != "" {
+		faults = append(faults, "the source tree can't be read or published")
+	}
+	switch r := w.Running; {
+	case r == nil:
+	case r.Snapshot != "":
+		faults = append(faults, fmt.Sprintf("snapshot %s is being published", r.Snapshot))
+	case now.Sub(r.Began) > wedged:
+		faults = append(faults, fmt.Sprintf("the watch has been busy since %s (%s)", r.Began.Format(time.RFC3339), r.Reason))
+	}
+	return faults
+}
+
+// Count says how many findings there are: "2 errors, 1 warning".
+func (r *Refusal) Count() string {
+	if r.Warnings == 0 {
+		return diag.Count(r.Errors, "error")
+	}
+	return diag.Count(r.Errors, "error") + ", " + diag.Count(r.Warnings, "warning")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xdspub/clients"
+	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/xds"
 	"xdspub/xds/variants"
@@ -51,6 +52,8 @@ func (s *critic) Transitions(to *xds.Snapshot) []variants.Transition {
 func (s *critic) Retry(context.Context) error { return nil }
 
 func (s *critic) Clients() []clients.Client { return []clients.Client{{Node: "edge"}} }
+
+func (s *critic) Tell(control.Watch) {}
 
 func (s *critic) Trim(context.Context, time.Time) (int, time.Time, error) {
 	return 0, time.Time{}, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"xdspub/control"
+	"xdspub/diag"
 	"xdspub/event"
 )
 
@@ -17,8 +18,27 @@ func (w *watching) announce() error {
 	if w.shown.Serves {
 		w.control.TellClients(w.options.Server.Clients)
 	}
-	w.control.Tell(w.shown)
+	w.show()
 	return err
+}
+
+// show shows the state on the control socket, and has the Server show it.
+func (w *watching) show() {
+	w.control.Tell(w.shown)
+	if w.options.Server != nil {
+		w.options.Server.Tell(w.shown)
+	}
+}
+
+// publishing shows which snapshot the reconcile under way is about to publish.
+func (w *watching) publishing(snapshot string) {
+	if w.shown.Running == nil || snapshot == w.shown.Snapshot {
+		return
+	}
+	running := *w.shown.Running // others may read it
+	running.Snapshot = snapshot
+	w.shown.Running = &running
+	w.show()
 }
 
 // envoys returns the admin interfaces of the Envoys that are asked, as another process reaches them.
@@ -90,7 +110,7 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		if r := w.shown.Refused; r != nil && r.Snapshot == result.Snapshot {
 			since = r.Since
 		}
-		w.shown.Refused = &control.Refusal{Since: since, Snapshot: result.Snapshot, Message: result.Message, Findings: result.Findings}
+		w.shown.Refused = &control.Refusal{Since: since, Snapshot: result.Snapshot, Message: result.Message, Errors: result.Findings.Count(diag.Error), Warnings: result.Findings.Count(diag.Warning), Findings: result.Findings}
 	}
 	if done.Reason != trimming {
 		last := done // clients may read Running
@@ -101,6 +121,9 @@ func (w *watching) publishState(ctx context.Context, done control.Reconcile, res
 		w.shown.Last = &last
 	}
 	w.shown.Envoys, w.shown.Revision = w.envoys(), w.source.revision(ctx)
+	if published := w.out(); published != w.shown.Snapshot {
+		w.shown.SnapshotSince = now()
+	}
 	w.shown.Running, w.shown.Snapshot, w.shown.Failed, w.shown.NextTrim = nil, w.out(), w.changeLog.failed, w.nextTrim
-	w.control.Tell(w.shown)
+	w.show()
 }

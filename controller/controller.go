@@ -24,6 +24,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/clients"
+	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/event"
 	"xdspub/pipeline"
@@ -72,6 +73,8 @@ type Server interface {
 	Retry(ctx context.Context) error
 	// Clients returns who is served.
 	Clients() []clients.Client
+	// Tell has the Server show the state of the watch to those who ask. Nobody may change w afterwards.
+	Tell(w control.Watch)
 	// Trim removes what was replaced long ago, and returns how many resources. next is when to
 	// call it again; zero where nothing waits.
 	Trim(ctx context.Context, now time.Time) (removed int, next time.Time, err error)

@@ -320,6 +320,9 @@ func (w *watching) reconcileOnce(ctx context.Context, n news) (o Outcome, err er
 		return o, err
 	}
 	w.changeLog.checked(checked, checked.Invalid(w.options.WarningsAsErrors))
+	if plan != nil && plan.Held == nil {
+		w.publishing(plan.ID)
+	}
 	o, err = w.Publish(ctx, checked, plan)
 	w.envoyLog.moved(o.Answers, pass.moves, w.moves())
 	if errors.Is(err, publish.ErrLost) {
@@ -448,7 +451,7 @@ func (w *watching) turnSince(ctx context.Context, n news) (result control.Result
 	reason := n.reason
 	running := control.Reconcile{Reason: reason, Began: now()}
 	w.shown.Running = &running
-	w.control.Tell(w.shown)
+	w.show()
 	if reason == trimming {
 		w.Trust(w.settled != nil)
 		err = w.trim(ctx)

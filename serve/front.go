@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -19,7 +21,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
-	"xdspub/clients"
+	"xdspub/control"
 	"xdspub/event"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
@@ -59,6 +61,10 @@ type front struct {
 	judge    *admit.Judge
 	metrics  *metrics
 	sessions *sessions
+	// watch is what becomes of the source tree; succeeded is when the source tree was last found published,
+	// zero before that.
+	watch     atomic.Pointer[control.Watch]
+	succeeded atomic.Pointer[time.Time]
 	// drain ends streams and requests that wait.
 	drain context.CancelFunc
 }
@@ -83,14 +89,15 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 	var draining context.Context
 	draining, f.drain = context.WithCancel(context.Background())
 	f.sessions = &sessions{limits: limits, judge: f.judge, metrics: f.metrics, draining: draining, drain: o.DrainTime}
-	f.metrics.watch(c, f.sessions, f.gate, f.budget, f.keys)
+	f.showWatch(control.Watch{})
+	f.metrics.watch(c, f, f.sessions, f.gate, f.budget, f.keys)
 	f.grpc = grpc.NewServer(append(limits.options(), grpc.Creds(newDoor(f.keys, f.judge)), grpc.ForceServerCodecV2(newCodec()), grpc.StreamInterceptor(f.sessions.intercept), grpc.UnaryInterceptor(f.sessions.interceptCall))...)
 	Register(f.grpc, c)
-	csds.Register(f.grpc, func(ctx context.Context) ([]clients.Client, error) {
+	csds.Register(f.grpc, func(ctx context.Context) (csds.Answer, error) {
 		if err := f.judge.Status(arrivalOf(ctx).client); err != nil {
-			return nil, err
+			return csds.Answer{}, err
 		}
-		return c.Clients(), nil
+		return csds.Answer{Server: f.itself(), Clients: c.Clients()}, nil
 	})
 	grpc_health_v1.RegisterHealthServer(f.grpc, f.health)
 	reflection.Register(f.grpc)
@@ -114,6 +121,23 @@ func (f *front) published(took time.Duration) {
 	f.tell(grpc_health_v1.HealthCheckResponse_SERVING)
 	f.metrics.pushes.Observe(took.Seconds())
 	f.metrics.published.SetToCurrentTime()
+}
+
+// showWatch has all views show what becomes of the source tree.
+func (f *front) showWatch(w control.Watch) {
+	f.watch.Store(&w)
+	if w.Last != nil && w.Last.Outcome == control.Published {
+		f.succeeded.Store(&w.Last.Ended)
+	}
+}
+
+// itself returns what the server says of itself to who may ask.
+func (f *front) itself() csds.Server {
+	s := csds.Server{Watch: *f.watch.Load()}
+	if f.keys != nil {
+		s.CertificateExpires = f.keys.Expires()
+	}
+	return s
 }
 
 // isReady reports whether the health service says so.
@@ -190,8 +214,10 @@ func (f *front) giveBack(ctx context.Context) {
 func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/v3/", discovery)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, true) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, f.isReady()) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, true, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, f.isReady(), f.watch.Load().Faults(time.Now()))
+	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{}))
 	// Without TLS too, for those that begin with it: an Envoy by REST speaks what its cluster says.
 	protocols := new(http.Protocols)
@@ -208,12 +234,14 @@ func newHTTP(f *front, discovery http.Handler, limits Limits) *http.Server {
 	}
 }
 
-func answer(w http.ResponseWriter, ok bool) {
+// answer answers a probe. The body has a line for each fault: a server that serves the last valid snapshot is
+// ready while the source tree is invalid.
+func answer(w http.ResponseWriter, ok bool, faults []string) {
 	if !ok {
-		http.Error(w, "not ready", http.StatusServiceUnavailable)
+		http.Error(w, strings.Join(append([]string{"not ready"}, faults...), "\n"), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = w.Write([]byte("ok\n")) // nobody else cares whether it arrives
+	_, _ = io.WriteString(w, strings.Join(append([]string{"ok"}, faults...), "\n")+"\n") // nobody else cares whether it arrives
 }
 
 // connKey is for the connection in the context of a request.

@@ -43,8 +43,8 @@ func newMetrics() *metrics {
 }
 
 // watch adds what is asked when somebody looks.
-func (m *metrics) watch(c *cache.Cache, s *sessions, gate *listen.Gate, budget *memory.Budget, keys *listen.Keys) {
-	m.registry.MustRegister(gapCollector{c})
+func (m *metrics) watch(c *cache.Cache, f *front, s *sessions, gate *listen.Gate, budget *memory.Budget, keys *listen.Keys) {
+	m.registry.MustRegister(gapCollector{c}, sourceCollector{f})
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
@@ -69,6 +69,45 @@ func (gapCollector) Describe(to chan<- *prometheus.Desc) { to <- gapDesc }
 func (g gapCollector) Collect(to chan<- prometheus.Metric) {
 	for api, n := range g.cache.Gaps() {
 		to <- prometheus.MustNewConstMetric(gapDesc, prometheus.GaugeValue, float64(n), api)
+	}
+}
+
+// sourceCollector collects what becomes of the source tree.
+type sourceCollector struct{ front *front }
+
+var (
+	validDesc   = prometheus.NewDesc("xdspub_source_valid", "1 if the source tree, as it was read last, is served; 0 if it is invalid, held, or can't be read or served.", nil, nil)
+	errorsDesc  = prometheus.NewDesc("xdspub_source_errors", "Errors for which the source tree is not served.", nil, nil)
+	infoDesc    = prometheus.NewDesc("xdspub_snapshot_info", "1, with the id of the snapshot that is served and the git commit of the source tree, as it was read last.", []string{"snapshot", "revision"}, nil)
+	successDesc = prometheus.NewDesc("xdspub_last_success_time_seconds", "When the source tree was last read and found valid and served, in seconds since 1970.", nil, nil)
+)
+
+// Describe describes the series.
+func (sourceCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{validDesc, errorsDesc, infoDesc, successDesc} {
+		to <- d
+	}
+}
+
+// Collect collects the values.
+func (c sourceCollector) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	w, valid, errors := c.front.watch.Load(), 0.0, 0
+	switch {
+	case w.Refused != nil:
+		errors = w.Refused.Errors
+	case w.Failed == "" && w.Snapshot != "":
+		valid = 1
+	}
+	gauge(validDesc, valid)
+	gauge(errorsDesc, float64(errors))
+	if w.Snapshot != "" {
+		gauge(infoDesc, 1, w.Snapshot, w.Revision)
+	}
+	if at := c.front.succeeded.Load(); at != nil {
+		gauge(successDesc, float64(at.Unix()))
 	}
 }
 

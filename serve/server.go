@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xdspub/clients"
+	"xdspub/control"
 	"xdspub/event"
 	"xdspub/serve/admit"
 	"xdspub/serve/cache"
@@ -174,6 +175,10 @@ func (s *Server) Retry(ctx context.Context) error { return s.cache.Retry(ctx) }
 
 // Clients returns who is served.
 func (s *Server) Clients() []clients.Client { return s.cache.Clients() }
+
+// Tell has the Server show what becomes of the source tree, to who asks for its status, to probes and in its
+// metrics. Nobody may change w afterwards.
+func (s *Server) Tell(w control.Watch) { s.front.showWatch(w) }
 
 // Trim removes resources that no Snapshot has had for the TrimDelay, and returns how many. next is
 // when to call it again; zero where nothing waits.

@@ -18,18 +18,34 @@ import (
 	"xdspub/xds/params"
 )
 
-// clientsReport is what a running serve says of its clients.
+// clientsReport is what a running serve says of itself and of its clients.
 type clientsReport struct {
-	// InSync means that each connected client runs all that it asks for.
-	InSync  bool             `json:"in_sync"`
-	Serve   string           `json:"serve"`
+	// InSync means that nothing is wrong.
+	InSync bool   `json:"in_sync"`
+	Serve  string `json:"serve"`
+	// Wrong says what is wrong, in words.
+	Wrong []string `json:"wrong"`
+	csds.Server
 	Clients []clients.Client `json:"clients"`
+}
+
+// newClientsReport returns the report on an answer of the server at an address.
+func newClientsReport(address string, a *csds.Answer, now time.Time) clientsReport {
+	r := clientsReport{Serve: address, Wrong: append([]string{}, a.Server.Watch.Faults(now)...), Server: a.Server, Clients: a.Clients}
+	if at := a.Server.CertificateExpires; !at.IsZero() && now.After(at) {
+		r.Wrong = append(r.Wrong, "the certificate of the server has expired")
+	}
+	if connected, behind := countClients(a.Clients); behind > 0 {
+		r.Wrong = append(r.Wrong, clientsBehind(behind, connected))
+	}
+	r.InSync = len(r.Wrong) == 0
+	return r
 }
 
 // askedServeFlags say which server to ask, and how.
 func askedServeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Category: groupServe, Name: "serve", EnvVars: env("serve"), Usage: "show the clients of the xdspub serve that listens on `ADDR`, HOST:PORT or unix:PATH, and nothing else"},
+		&cli.StringFlag{Category: groupServe, Name: "serve", EnvVars: env("serve"), Usage: "show the source tree and the clients of the xdspub serve that listens on `ADDR`, HOST:PORT or unix:PATH"},
 		// No variables: XDSPUB_TLS_CERT is that of a server, which may have the same environment.
 		&cli.PathFlag{Category: groupServe, Name: "tls-ca", Usage: "certificates that sign that of the server, a `FILE` in PEM (default: those of the system); with one of the --tls flags, --serve asks by TLS 1.3"},
 		&cli.PathFlag{Category: groupServe, Name: "tls-cert", Usage: "certificate chain for a server with --client-ca, a `FILE` in PEM"},
@@ -68,7 +84,7 @@ const servePatience = 20 * time.Second
 // servedStatus shows the clients of the server at an address.
 func servedStatus(c *cli.Context, address, format string) error {
 	if c.Args().Present() {
-		return usagef("--serve shows clients: it takes no source tree")
+		return usagef("--serve asks the server about its own source tree: leave out the tree")
 	}
 	if _, err := listen.Parse(address); err != nil {
 		return usagef("invalid --serve %q: write HOST:PORT or unix:PATH", address)
@@ -81,12 +97,11 @@ func servedStatus(c *cli.Context, address, format string) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, servePatience)
 	defer cancel()
-	list, err := csds.Ask(ctx, address, files)
+	answer, err := csds.Ask(ctx, address, files)
 	if err != nil {
 		return err
 	}
-	_, behind := countClients(list)
-	report := clientsReport{InSync: behind == 0, Serve: address, Clients: list}
+	report := newClientsReport(address, answer, time.Now())
 	return printReport(c, format, report, report.InSync, writeClients)
 }
 
@@ -103,18 +118,63 @@ func countClients(list []clients.Client) (connected, behind int) {
 	return connected, behind
 }
 
-// writeClients prints what a server says of its clients for a person.
+// writeClients prints what a server says of itself and its clients for a person.
 func writeClients(w io.Writer, r clientsReport, now time.Time) error {
 	p := &statusPrinter{now: now}
-	connected, behind := countClients(r.Clients)
-	if behind == 0 {
+	connected, _ := countClients(r.Clients)
+	if r.InSync {
 		p.printf("in sync: %s\n", diag.Count(connected, "client"))
 	} else {
-		p.printf("not in sync: %s\n", clientsBehind(behind, connected))
+		p.printf("not in sync: %s\n", diag.Clip(strings.Join(r.Wrong, "; "), diag.MaxText))
 	}
+	p.server(r.Server)
 	p.clients(r.Clients)
 	_, err := io.WriteString(w, p.b.String())
 	return err
+}
+
+// soon is how long before its end a certificate is shown as one that is about to expire.
+const soon = 7 * 24 * time.Hour
+
+// server prints what a server says of itself.
+func (p *statusPrinter) server(s csds.Server) {
+	w := s.Watch
+	word := func(text string) string { return diag.Clip(text, diag.MaxWord) }
+	if w.Snapshot != "" {
+		p.printf("serves: snapshot %s since %s\n", word(w.Snapshot), p.at(w.SnapshotSince))
+	}
+	p.printf("source: %s", word(cmp.Or(w.Source, "not read yet")))
+	if w.Revision != "" {
+		p.printf(", revision %s", word(w.Revision))
+	}
+	if w.Last != nil {
+		p.printf(", read at %s (%s): %s", p.at(w.Last.Ended), word(w.Last.Reason), word(string(w.Last.Outcome)))
+	}
+	p.printf("\n")
+	if w.Failed != "" {
+		p.printf("  can't be read or published: %s\n", diag.Clip(w.Failed, diag.MaxText))
+	}
+	if r := w.Refused; r != nil {
+		what := "is invalid"
+		if r.Snapshot != "" {
+			what = fmt.Sprintf("is snapshot %s, which is held", word(r.Snapshot))
+		}
+		p.printf("  %s since %s: %s\n", what, p.at(r.Since), r.Count())
+		most, _ := r.Findings.Most(mostOfAKind)
+		for _, d := range most {
+			p.printf("  %s\n", diag.Clip(fmt.Sprint(d), 2*diag.MaxText))
+		}
+		if left := r.Errors + r.Warnings - len(most); left > 0 {
+			p.printf("  … and %s\n", diag.Count(left, "more finding"))
+		}
+	}
+	switch at := s.CertificateExpires; {
+	case at.IsZero():
+	case p.now.After(at):
+		p.printf("certificate: expired at %s: clients can't connect\n", at.UTC().Format(time.RFC3339))
+	case at.Sub(p.now) < soon:
+		p.printf("certificate: expires at %s (in %s)\n", at.UTC().Format(time.RFC3339), at.Sub(p.now).Truncate(time.Second))
+	}
 }
 
 // clients prints clients: first those that are not in sync, last those that are gone.
@@ -147,6 +207,15 @@ func (p *statusPrinter) client(c clients.Client, when string) {
 		}
 	}
 	p.printf("\n")
+	var runs []string
+	for _, s := range c.Subscriptions {
+		if s.Acknowledged != "" && c.Gone.IsZero() {
+			runs = append(runs, word(s.API)+" "+word(s.Acknowledged))
+		}
+	}
+	if len(runs) > 0 {
+		p.printf("  runs %s\n", strings.Join(runs, ", "))
+	}
 	for _, s := range c.Subscriptions {
 		if s.Sync == clients.Synced || s.Sync == clients.NotSent || !c.Gone.IsZero() {
 			continue

@@ -9,20 +9,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"xdspub/clients"
+	"xdspub/control"
 	"xdspub/diag"
+	"xdspub/serve/csds"
 )
 
 // TestWriteHostileClients: a server can't write to the terminal what it likes.
 func TestWriteHostileClients(t *testing.T) {
 	const bad = "\x1b[2J\r\n"
 	var b bytes.Buffer
-	if err := writeClients(&b, clientsReport{Clients: []clients.Client{{Node: bad, UserAgent: bad, Address: bad, Kind: bad, Subscriptions: []clients.Subscription{{
+	list := []clients.Client{{Node: bad, UserAgent: bad, Address: bad, Kind: bad, Subscriptions: []clients.Subscription{{
 		Sync: clients.Stale, API: bad, Version: bad, Acknowledged: bad,
 		Refusal: &clients.Refusal{Findings: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
-	}}}}}, time.Time{}); err != nil {
+	}, {Sync: clients.NoVariant, API: bad, Missing: []string{bad}}}}}
+	server := csds.Server{Watch: control.Watch{
+		Source: bad, Snapshot: bad, Revision: bad, Failed: bad, Last: &control.Reconcile{Reason: bad, Outcome: control.Outcome(bad)},
+		Refused: &control.Refusal{Snapshot: bad, Findings: diag.List{{Code: bad, Message: bad, Position: diag.Position{File: bad}}}},
+	}}
+	if err := writeClients(&b, newClientsReport(bad, &csds.Answer{Server: server, Clients: list}, time.Time{}), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if text := b.String(); strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 4 {
+	if text := b.String(); strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 11 {
 		t.Errorf("%q", text)
 	}
 }
@@ -31,21 +38,37 @@ func TestWriteHostileClients(t *testing.T) {
 func TestWriteClients(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b bytes.Buffer
-	err := writeClients(&b, clientsReport{Clients: []clients.Client{
+	answer := &csds.Answer{Server: csds.Server{Watch: control.Watch{
+		Source: "/tree", Revision: "abc", Snapshot: "v1", SnapshotSince: at,
+		Last:    &control.Reconcile{Reason: "change", Ended: at, Outcome: control.Refused},
+		Refused: &control.Refusal{Since: at, Errors: 2, Findings: diag.List{{Code: "unknown-field", Position: diag.Position{File: "a.yaml", Line: 2}, Message: "no"}}},
+	}, CertificateExpires: at.Add(time.Hour)}, Clients: []clients.Client{
 		{Node: "a", UserAgent: "envoy 1.40.0", Address: "10.0.0.1:4711", Kind: "ads", Since: at, Subscriptions: []clients.Subscription{{Sync: clients.Synced, API: "CDS"}, {Sync: clients.NotSent, API: "RTDS"}}},
 		{Node: "b", Address: "unix:s", Kind: "delta-ads", Since: at, Subscriptions: []clients.Subscription{{
 			Sync: clients.Rejected, API: "LDS", Version: "v2", Acknowledged: "v1", Since: at,
 			Refusal: &clients.Refusal{Findings: diag.List{{Code: "refused-by-client", Position: diag.Position{File: "a.yaml", Line: 3}, Message: "client \"b\" rejected LDS \"in\": no"}}},
 		}}},
 		{Node: "c", Kind: "ads", Since: at, Gone: at, Subscriptions: []clients.Subscription{{Sync: clients.Stale, API: "CDS"}}},
-	}}, at.Add(time.Minute))
-	if err != nil {
+		{Node: "d", Kind: "ads", Since: at, Subscriptions: []clients.Subscription{{Sync: clients.NoVariant, API: "LDS", Missing: []string{"edge"}, Acknowledged: "v0"}, {Sync: clients.Synced, API: "CDS", Acknowledged: "v3"}}},
+	}}
+	now := at.Add(time.Minute)
+	if err := writeClients(&b, newClientsReport("unix:s", answer, now), now); err != nil {
 		t.Fatal(err)
 	}
-	want := `not in sync: 1 of 2 clients is not in sync
+	want := `not in sync: the source tree is invalid (2 errors); 2 of 3 clients are not in sync
+serves: snapshot v1 since 2026-01-02T03:04:05Z (1m0s ago)
+source: /tree, revision abc, read at 2026-01-02T03:04:05Z (1m0s ago) (change): refused
+  is invalid since 2026-01-02T03:04:05Z (1m0s ago): 2 errors
+  a.yaml:2: error: no [unknown-field]
+  … and 1 more finding
+certificate: expires at 2026-01-02T04:04:05Z (in 59m0s)
 client "b" (unix:s): delta-ads, since 2026-01-02T03:04:05Z (1m0s ago), 1 REJECTED
+  runs LDS v1
   REJECTED  LDS: served is version v2, acknowledged v1, since 2026-01-02T03:04:05Z (1m0s ago)
             a.yaml:3: error: client "b" rejected LDS "in": no [refused-by-client]
+client "d" (): ads, since 2026-01-02T03:04:05Z (1m0s ago), 1 NO VARIANT, 1 SYNCED
+  runs LDS v0, CDS v3
+  NO VARIANT  LDS: client "d" gets no variant of listener "edge"; it keeps what it has
 client "a" (envoy 1.40.0, 10.0.0.1:4711): ads, since 2026-01-02T03:04:05Z (1m0s ago), 1 NOT SENT, 1 SYNCED
 client "c" (): ads, gone at 2026-01-02T03:04:05Z (1m0s ago), 1 STALE
 `

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,17 +26,17 @@ import (
 // maxAnswer is beyond what a server says of 10,000 clients.
 const maxAnswer = 256 << 20
 
-// Ask asks xdspub serve at an address, HOST:PORT or unix:PATH, for its clients: by TLS with the
+// Ask asks xdspub serve at an address, HOST:PORT or unix:PATH, for itself and its clients: by TLS with the
 // files, by plain TCP where they are nil.
-func Ask(ctx context.Context, address string, files *Files) ([]clients.Client, error) {
-	list, err := ask(ctx, address, files)
+func Ask(ctx context.Context, address string, files *Files) (*Answer, error) {
+	answer, err := ask(ctx, address, files)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", address, err)
 	}
-	return list, nil
+	return answer, nil
 }
 
-func ask(ctx context.Context, address string, files *Files) ([]clients.Client, error) {
+func ask(ctx context.Context, address string, files *Files) (*Answer, error) {
 	d := &dialer{address: address, files: files}
 	if files != nil {
 		var err error
@@ -62,15 +63,25 @@ func ask(ctx context.Context, address string, files *Files) ([]clients.Client, e
 	case err != nil:
 		return nil, errors.New(status.Convert(err).Message())
 	}
-	list := []clients.Client{}
+	says, own := &Answer{Clients: []clients.Client{}}, false
 	for _, config := range answer.GetConfig() {
+		if text := config.GetNode().GetMetadata().GetFields()[serverKey].GetStringValue(); text != "" {
+			if err := json.Unmarshal([]byte(text), &says.Server); err != nil {
+				return nil, err
+			}
+			own = true
+			continue
+		}
 		c, err := clientOf(config)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, c)
+		says.Clients = append(says.Clients, c)
 	}
-	return list, nil
+	if !own {
+		return nil, errors.New("the server does not say what it serves: it is no xdspub serve, or an older one")
+	}
+	return says, nil
 }
 
 // dialer connects to a server. TLS is its own: the library makes a text of its errors.

@@ -1,8 +1,8 @@
-// Package csds is the client status discovery service: what each client of a server runs, over
-// gRPC. Ask asks one.
+// Package csds is the client status discovery service: what each client of a server runs, and what becomes
+// of the source tree of the server, over gRPC. Ask asks one.
 //
-//	csds.Register(grpcServer, func(context.Context) ([]clients.Client, error) { return cache.Clients(), nil })
-//	list, err := csds.Ask(ctx, "unix:/run/xds.sock", nil)
+//	csds.Register(grpcServer, func(context.Context) (csds.Answer, error) { return csds.Answer{Clients: cache.Clients()}, nil })
+//	answer, err := csds.Ask(ctx, "unix:/run/xds.sock", nil)
 //
 // What a client holds is not in it. Who may ask is the caller's to decide.
 package csds
@@ -14,6 +14,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -26,6 +27,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"xdspub/clients"
+	"xdspub/control"
+	"xdspub/diag"
 	"xdspub/xds"
 )
 
@@ -35,21 +38,41 @@ const metadataKey = "xdspub"
 
 type server struct {
 	statusv3.UnimplementedClientStatusDiscoveryServiceServer
-	list List
+	ask Source
 	// slots are for the requests that are answered at one time.
 	slots chan struct{}
 }
 
-// List returns the clients, or why the client of a context may not know of them.
-type List func(context.Context) ([]clients.Client, error)
+// Source returns what is to be said, or why the client of a context may not know of it.
+type Source func(context.Context) (Answer, error)
+
+// Answer is what a server says of itself and of its clients.
+type Answer struct {
+	Server  Server           `json:"server"`
+	Clients []clients.Client `json:"clients"`
+}
+
+// Server is what a server says of itself.
+type Server struct {
+	// Watch is what becomes of the source tree. Its findings are the first ones.
+	Watch control.Watch `json:"watch"`
+	// CertificateExpires is when the certificate of the server does; zero if it has none.
+	CertificateExpires time.Time `json:"certificate_expires,omitzero"`
+}
+
+// serverKey is metadataKey for what the server says of itself, as a text of JSON.
+const serverKey = "xdspub-server"
+
+// mostText bounds the JSON of the findings that a server says of itself, in bytes.
+const mostText = 256 << 10
 
 // mostAnswers is how many requests are answered at one time; others wait. An answer about 10,000
 // clients has tens of MB.
 const mostAnswers = 4
 
 // Register registers the service.
-func Register(g *grpc.Server, list List) {
-	statusv3.RegisterClientStatusDiscoveryServiceServer(g, &server{list: list, slots: make(chan struct{}, mostAnswers)})
+func Register(g *grpc.Server, ask Source) {
+	statusv3.RegisterClientStatusDiscoveryServiceServer(g, &server{ask: ask, slots: make(chan struct{}, mostAnswers)})
 }
 
 // FetchClientStatus answers one request.
@@ -60,7 +83,7 @@ func (s *server) FetchClientStatus(ctx context.Context, q *statusv3.ClientStatus
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	list, err := s.list(ctx)
+	says, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +92,14 @@ func (s *server) FetchClientStatus(ctx context.Context, q *statusv3.ClientStatus
 		return nil, err
 	}
 	answer := &statusv3.ClientStatusResponse{}
-	for _, c := range list {
+	if len(q.GetNodeMatchers()) == 0 {
+		config, err := configOfServer(says.Server)
+		if err != nil {
+			return nil, err
+		}
+		answer.Config = append(answer.Config, config)
+	}
+	for _, c := range says.Clients {
 		if !matches(c.Node) {
 			continue
 		}
@@ -149,6 +179,37 @@ func stringMatcher(m *matcherv3.StringMatcher) (func(string) bool, error) {
 		return expression.MatchString, nil
 	}
 	return nil, status.Errorf(codes.InvalidArgument, "node_id: a matcher of this kind is not supported")
+}
+
+// configOfServer returns what CSDS says of the server: an entry without subscriptions. Who asks for nodes by
+// matchers does not get it.
+func configOfServer(s Server) (*statusv3.ClientConfig, error) {
+	if r := s.Watch.Refused; r != nil {
+		bounded := *r
+		bounded.Findings = nil
+		size := 0
+		for _, d := range r.Findings {
+			text, err := json.Marshal(d)
+			if err != nil {
+				return nil, err
+			}
+			if size += len(text); size > mostText {
+				break
+			}
+			bounded.Findings = append(bounded.Findings, d)
+		}
+		bounded.Message = diag.Clip(bounded.Message, diag.MaxText)
+		s.Watch.Refused = &bounded
+	}
+	s.Watch.Failed = diag.Clip(s.Watch.Failed, diag.MaxText)
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return &statusv3.ClientConfig{Node: &corev3.Node{
+		Id: "xdspub serve", UserAgentName: "xdspub",
+		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{serverKey: structpb.NewStringValue(string(text))}},
+	}}, nil
 }
 
 // configOf returns what CSDS says of a client.

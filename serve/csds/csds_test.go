@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"xdspub/clients"
+	"xdspub/control"
 	"xdspub/diag"
 	"xdspub/serve/csds"
 )
@@ -36,6 +37,45 @@ func some() []clients.Client {
 	}
 }
 
+// itself is a server whose source tree is invalid.
+func itself() csds.Server {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	finding := diag.Diagnostic{Code: "unknown-field", Position: diag.Position{File: "a.yaml", Line: 3, Column: 1}, End: diag.End{EndLine: 3, EndColumn: 1}, Related: []diag.Related{}, Fixes: []diag.Fix{}, Message: "no"}
+	return csds.Server{
+		Watch: control.Watch{PID: 1, Source: "/tree", Since: at, Serves: true, Snapshot: "v1", SnapshotSince: at, Refused: &control.Refusal{
+			Since: at, Message: "invalid", Errors: 1, Findings: diag.List{finding},
+		}},
+		CertificateExpires: at.Add(time.Hour),
+	}
+}
+
+// TestManyFindings: of a tree with many findings, the answer has the first, and their number.
+func TestManyFindings(t *testing.T) {
+	is := itself()
+	for len(is.Watch.Refused.Findings) < 10_000 {
+		d := is.Watch.Refused.Findings[0]
+		d.Message = strings.Repeat("x", 1000)
+		is.Watch.Refused.Findings = append(is.Watch.Refused.Findings, d)
+	}
+	is.Watch.Refused.Errors = len(is.Watch.Refused.Findings)
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	csds.Register(g, func(context.Context) (csds.Answer, error) { return csds.Answer{Server: is}, nil })
+	go func() { _ = g.Serve(l) }()
+	t.Cleanup(g.Stop)
+	answer, err := csds.Ask(t.Context(), "unix:"+socket, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := answer.Server.Watch.Refused; r.Errors != 10_000 || len(r.Findings) < 100 || len(r.Findings) > 300 {
+		t.Errorf("%d errors, %d findings", r.Errors, len(r.Findings))
+	}
+}
+
 // listen serves clients, and returns the address.
 func listen(t testing.TB, all []clients.Client) string {
 	socket := filepath.Join(t.TempDir(), "s")
@@ -44,7 +84,7 @@ func listen(t testing.TB, all []clients.Client) string {
 		t.Fatal(err)
 	}
 	g := grpc.NewServer()
-	csds.Register(g, func(context.Context) ([]clients.Client, error) { return all, nil })
+	csds.Register(g, func(context.Context) (csds.Answer, error) { return csds.Answer{Server: itself(), Clients: all}, nil })
 	go func() { _ = g.Serve(l) }()
 	t.Cleanup(g.Stop)
 	return "unix:" + socket
@@ -52,11 +92,11 @@ func listen(t testing.TB, all []clients.Client) string {
 
 // TestAsk: what the server knows arrives as it is.
 func TestAsk(t *testing.T) {
-	list, err := csds.Ask(t.Context(), listen(t, some()), nil)
+	answer, err := csds.Ask(t.Context(), listen(t, some()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(some(), list); diff != "" {
+	if diff := cmp.Diff(&csds.Answer{Server: itself(), Clients: some()}, answer); diff != "" {
 		t.Error(diff)
 	}
 	_, err = csds.Ask(t.Context(), "unix:"+filepath.Join(t.TempDir(), "none"), nil)
@@ -82,8 +122,8 @@ func TestManyClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != len(list) || !cmp.Equal(got[9_999], list[9_999]) {
-		t.Error(len(got), got[len(got)-1])
+	if len(got.Clients) != len(list) || !cmp.Equal(got.Clients[9_999], list[9_999]) {
+		t.Error(len(got.Clients), got.Clients[len(got.Clients)-1])
 	}
 }
 
@@ -135,7 +175,7 @@ func TestMatchers(t *testing.T) {
 		matchers []*matcherv3.StringMatcher
 		want     string
 	}{
-		{nil, "edge-1 web"},
+		{nil, "xdspub serve edge-1 web"},
 		{[]*matcherv3.StringMatcher{exact}, "edge-1"},
 		{[]*matcherv3.StringMatcher{{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "EDGE"}}}, ""},
 		{[]*matcherv3.StringMatcher{{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "EDGE"}, IgnoreCase: true}}, "edge-1"},
@@ -176,10 +216,10 @@ func TestAnswers(t *testing.T) {
 	}
 	begun, end := make(chan struct{}, 10), make(chan struct{})
 	g := grpc.NewServer()
-	csds.Register(g, func(context.Context) ([]clients.Client, error) {
+	csds.Register(g, func(context.Context) (csds.Answer, error) {
 		begun <- struct{}{}
 		<-end
-		return nil, nil
+		return csds.Answer{}, nil
 	})
 	go func() { _ = g.Serve(l) }()
 	t.Cleanup(g.Stop)
@@ -223,16 +263,19 @@ func Example() {
 		log.Fatal(err)
 	}
 	g := grpc.NewServer()
-	csds.Register(g, func(context.Context) ([]clients.Client, error) {
-		return []clients.Client{{Node: "edge", Kind: "ads", Subscriptions: []clients.Subscription{{API: "CDS", Sync: clients.Synced}}}}, nil
+	csds.Register(g, func(context.Context) (csds.Answer, error) {
+		return csds.Answer{
+			Server:  csds.Server{Watch: control.Watch{Snapshot: "v1"}},
+			Clients: []clients.Client{{Node: "edge", Kind: "ads", Subscriptions: []clients.Subscription{{API: "CDS", Sync: clients.Synced}}}},
+		}, nil
 	})
 	go func() { _ = g.Serve(listener) }()
 	defer g.Stop()
-	list, err := csds.Ask(context.Background(), listener.Addr().String(), nil)
+	answer, err := csds.Ask(context.Background(), listener.Addr().String(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(list[0].Node, list[0].InSync())
+	fmt.Println(answer.Server.Watch.Snapshot, answer.Clients[0].Node, answer.Clients[0].InSync())
 	// Output:
-	// edge true
+	// v1 edge true
 }
