@@ -165,6 +165,7 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	o.Now = time.Now()
 	if bootstrap != nil {
 		o.BootstrapFacts = xds.BootstrapFactsOf(bootstrap)
+		o.Incomplete = t.served(bootstrap, r.Snapshot)
 	}
 	if loaded.Partial { // a resource that could not be read may be of any type
 		o.Incomplete = xds.Types
@@ -183,6 +184,22 @@ func (t *Tree) check(ctx context.Context, load func(context.Context) (*load.Resu
 	}
 	r.addUnused(o, loaded.Diagnostics)
 	return r, err
+}
+
+// served returns the types of which the Snapshot has nothing and that an Envoy with that bootstrap gets from
+// another server. A tree that is served has no other server.
+func (t *Tree) served(bootstrap *bootstrapv3.Bootstrap, s *xds.Snapshot) (types []*xds.Type) {
+	if !t.options.forFiles() {
+		return nil
+	}
+	dynamic := bootstrap.GetDynamicResources()
+	if xds.FromServer(dynamic.GetCdsConfig()) && len(s.Of(xds.Cluster)) == 0 {
+		types = append(types, xds.Cluster)
+	}
+	if xds.FromServer(dynamic.GetLdsConfig()) && len(s.Of(xds.Listener)) == 0 {
+		types = append(types, xds.Listener)
+	}
+	return types
 }
 
 // Reasons returns what says why an Envoy refuses a Snapshot of the Tree; nil where there is no Oracle.
