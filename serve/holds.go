@@ -92,11 +92,12 @@ func heldByMessage(data []byte, of protoreflect.MessageDescriptor, depth int) (b
 	return bytes
 }
 
-// outgoing is a message that a stream sends. Its account holds bytes from before the message is encoded until the
-// library has written it.
+// outgoing is a message that a stream sends. The account of the connection holds bytes from before the message is encoded
+// until the library has written it.
 type outgoing struct {
 	message proto.Message
 	account *memory.Account
+	held    int
 }
 
 // sentBuffers gives back the bytes of a response once the library has written it.
@@ -124,11 +125,11 @@ func (out *outgoing) encode(m proto.Message) (mem.Buffer, error) {
 	data, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], m)
 	if err != nil {
 		pool.Put(buffer)
-		out.account.Give(size)
+		out.account.Give(out.held)
 		return nil, err
 	}
 	*buffer = data
-	return mem.NewBuffer(buffer, sentBuffers{pool, out.account, size}), nil
+	return mem.NewBuffer(buffer, sentBuffers{pool, out.account, out.held}), nil
 }
 
 // heldByRequest is what a request by HTTP holds beside its headers and its body: its goroutine, and what the library knows of it.

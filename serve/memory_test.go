@@ -240,3 +240,25 @@ func (s *running) pollAll(ctx context.Context) error {
 		}
 	}
 }
+
+// TestLargeResponse: a response that is larger than what a connection may hold is sent to all clients, one after the other.
+func TestLargeResponse(t *testing.T) {
+	s := run(t, serve.Options{ClientMemory: 8 << 20})
+	s.publish(`[{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 1s, metadata: {filter_metadata: {a: {b: "` + strings.Repeat("x", 3<<20) + `"}}}}]`)
+	var clients sync.WaitGroup
+	for range 10 {
+		stream := openDelta(t, dial(t, "unix:"+s.socket, nil))
+		clients.Go(func() {
+			if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.Cluster.URL(), ResourceNamesSubscribe: []string{"web"}}); err != nil {
+				t.Error(err)
+			}
+			if r, err := stream.Recv(); err != nil || len(r.GetResources()) != 1 {
+				t.Error(len(r.GetResources()), err)
+			}
+		})
+	}
+	clients.Wait()
+	if strings.Contains(s.log.String(), "client-refused") {
+		t.Error(s.log)
+	}
+}

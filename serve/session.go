@@ -154,8 +154,8 @@ func (b *bounded) SendMsg(m any) error {
 	if b.stuck != nil {
 		b.stuck.Stop()
 	}
-	out := outgoing{message: m.(proto.Message), account: b.account}
-	if err := b.waits(out.message); err != nil {
+	out := outgoing{message: m.(proto.Message), account: listen.Account(b.arrival.conn)}
+	if err := b.waits(&out); err != nil {
 		return err
 	}
 	var sent atomic.Bool
@@ -173,15 +173,16 @@ func (b *bounded) SendMsg(m any) error {
 
 // waits waits until there is memory for a response, for as long as a client may take to take in another one. A
 // publish sends to all clients at once.
-func (b *bounded) waits(m proto.Message) error {
-	is, _ := own(m)
+func (b *bounded) waits(out *outgoing) error {
+	is, _ := own(out.message)
 	size := proto.Size(is)
 	if size <= smallest {
 		return nil
 	}
+	out.held = min(size, out.account.Half())
 	late, cancel := context.WithTimeout(b.ctx, b.of.limits.Send)
 	defer cancel()
-	err := b.account.Wait(late.Done(), size)
+	err := out.account.Wait(late.Done(), out.held)
 	if err != nil {
 		b.of.judge.Refused(b.client.Address, "memory", err)
 		b.end(err)

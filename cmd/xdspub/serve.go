@@ -76,7 +76,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringSliceFlag{Category: groupServe, Name: "allow-status", EnvVars: env("allow-status"), Usage: "let a client ask what all clients run (CSDS, status --serve) by its certificate: a `SAN` with one * at most; clients of Unix sockets may, and without --client-ca those on this machine"},
 		&cli.BoolFlag{Category: groupServe, Name: "insecure", EnvVars: env("insecure"), Usage: "allow addresses that other machines reach without TLS", DisableDefaultText: true},
 		&cli.StringSliceFlag{Category: groupServe, Name: "limit", EnvVars: env("limit"), Usage: "bound what clients cost: `NAME=VALUE`, such as streams=1000; docs/serve-security.md lists the limits"},
-		&cli.StringFlag{Category: groupServe, Name: "max-client-memory", EnvVars: env("max-client-memory"), Value: "256MiB", Usage: "let clients make the server hold `SIZE` of memory at most, beside what the tree needs: a request beyond that is refused; one client may hold half of it"},
+		&cli.StringFlag{Category: groupServe, Name: "max-client-memory", EnvVars: env("max-client-memory"), Value: "256MiB", Usage: "let clients make the server hold `SIZE` of memory at most, beside what the tree needs: a request beyond that is refused; one client leaves half of it to others"},
 	}
 }
 

@@ -173,7 +173,13 @@ func (s *Stream) introduce(node *corev3.Node) error {
 		return s.refuse(codes.PermissionDenied, "the certificate of the client does not allow it the node id %.100q", node.GetId())
 	}
 	if !s.located.Load() {
-		if err := s.may(s.judge.options.Parameters(node)); err != nil {
+		of := s.judge.options.Parameters(node)
+		for _, value := range of {
+			if len(value) > params.MaxText {
+				return s.refuse(codes.InvalidArgument, "a dynamic parameter of %d bytes, which the node says: %d are allowed", len(value), params.MaxText)
+			}
+		}
+		if err := s.may(of); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"xdspub/event"
 	"xdspub/xds"
+	"xdspub/xds/params"
 )
 
 func TestNodeRule(t *testing.T) {
@@ -166,8 +167,16 @@ func TestSecrets(t *testing.T) {
 }
 
 func TestHowMuch(t *testing.T) {
-	judge := New(Options{Names: 10, NameLength: 100, Resources: func() int { return 5 }})
+	env, err := ParseNodeParameter("env=metadata.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := New(Options{Names: 10, NameLength: 100, Resources: func() int { return 5 }, NodeParameters: []NodeParameter{env}})
 	long := strings.Repeat("x", 101)
+	said, err := structpb.NewStruct(map[string]any{"env": strings.Repeat("x", params.MaxText+1)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	metadata, err := structpb.NewStruct(map[string]any{"a": strings.Repeat("x", maxNode)})
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +189,7 @@ func TestHowMuch(t *testing.T) {
 		"fits":      {Request{TypeURL: xds.Cluster.URL(), Names: []string{long[1:]}}, 0},
 		"type":      {Request{TypeURL: long}, codes.InvalidArgument},
 		"node":      {Request{TypeURL: xds.Cluster.URL(), Node: &corev3.Node{Metadata: metadata}}, codes.InvalidArgument},
+		"parameter": {Request{TypeURL: xds.Cluster.URL(), Node: &corev3.Node{Metadata: said}}, codes.InvalidArgument},
 		"node id":   {Request{TypeURL: xds.Cluster.URL(), Node: &corev3.Node{Id: strings.Repeat("x", maxNode)}}, codes.InvalidArgument},
 		"extension": {Request{TypeURL: xds.Cluster.URL(), Node: &corev3.Node{Id: "a", Extensions: []*corev3.Extension{{Name: strings.Repeat("x", maxNode)}}}}, 0},
 	} {

@@ -13,6 +13,7 @@ package memory
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -176,7 +177,7 @@ func (c *Account) Identify(kind Kind, name string) error {
 	c.add(-held)
 	c.leave()
 	c.join(peer{kind, name})
-	return c.take(held)
+	return c.take(held, false)
 }
 
 // Open opens the account of a stream of a connection.
@@ -201,15 +202,27 @@ func (r *Refusal) Error() string { return r.text }
 // GRPCStatus returns the status that the client gets.
 func (r *Refusal) GRPCStatus() *status.Status { return status.New(codes.ResourceExhausted, r.text) }
 
+// Half returns half of the limit of the account, in bytes. A single response counts as that at most, so that a large tree
+// can be sent.
+func (a *Account) Half() int {
+	if a == nil {
+		return math.MaxInt
+	}
+	return int(a.most / 2)
+}
+
 // Take holds more bytes, or returns an error and holds none of them. The error is a *Refusal, or the status of a
 // connection that is closed.
-func (a *Account) Take(bytes int) error {
+func (a *Account) Take(bytes int) error { return a.takeOr(bytes, false) }
+
+// takeOr is Take, of a caller that spares memory or does not.
+func (a *Account) takeOr(bytes int, spare bool) error {
 	if a == nil {
 		return nil
 	}
 	b := a.budget
 	b.mu.Lock()
-	err := a.take(int64(bytes))
+	err := a.take(int64(bytes), spare)
 	full := err != nil && !b.full && b.all.held >= b.all.most*9/10
 	b.full = b.full || full
 	b.mu.Unlock()
@@ -219,13 +232,21 @@ func (a *Account) Take(bytes int) error {
 	return err
 }
 
-// take is Take of a caller that holds the lock.
-func (a *Account) take(bytes int64) error {
+// take is Take of a caller that holds the lock. spare leaves a quarter of the memory of a client, and of all, to others
+// that take.
+func (a *Account) take(bytes int64, spare bool) error {
 	for is := a; is != nil; is = is.above {
+		most := is.most
+		if is.level == "client" { // so that what many clients hold leaves as much for another one
+			most = min(most, is.above.most-is.above.held)
+		}
+		if spare && is.level != "connection" && is.level != "stream" {
+			most -= most / 4
+		}
 		switch {
 		case is.closed:
 			return errClosed
-		case is.held+bytes > is.most:
+		case is.held+bytes > most:
 			if refused := a.budget.options.Refused; refused != nil {
 				refused(is.level)
 			}
@@ -266,7 +287,7 @@ func (a *Account) add(bytes int64) {
 	}
 }
 
-// Wait is Take that waits for bytes until done is closed.
+// Wait is Take that waits for bytes until done is closed. It leaves some memory to those who do not wait.
 func (a *Account) Wait(done <-chan struct{}, bytes int) error {
 	if a == nil {
 		return nil
@@ -279,7 +300,7 @@ func (a *Account) Wait(done <-chan struct{}, bytes int) error {
 		}
 		freed := b.freed
 		b.mu.Unlock()
-		err := a.Take(bytes)
+		err := a.takeOr(bytes, true)
 		if _, refused := err.(*Refusal); !refused {
 			return err
 		}
