@@ -379,7 +379,7 @@ func (r *textReader) lax(n *textNode, p textPlace) bool {
 	f := r.doc.source.finding(codeInvalidUTF8, r.doc.span(span{n.value, n.end}), "the escapes in this string do not produce UTF-8", readOnlyTextHelp)
 	f.Severity = diag.Warning
 	if p.unpacked() {
-		f.Severity, f.Help = diag.Error, "Envoy can't unpack the message that the string stands in: write UTF-8"
+		f.Severity, f.Help = diag.Error, "Envoy can't unpack the message around this string: write UTF-8"
 	}
 	if utf8.Valid(v.GetValue()) {
 		f = r.doc.source.finding(codeSyntax, r.doc.span(span{n.value, n.end}), "an escape in this string is not valid in the text format", readOnlyTextHelp)

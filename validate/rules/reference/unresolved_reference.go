@@ -26,7 +26,7 @@ has no effect, such as a configuration for an HTTP filter that does not exist.
 
 Some references need a static cluster of the bootstrap: the cluster of a gRPC or REST config
 source for RDS, EDS, SRDS or ECDS, and of a fluentd access log. With a source of type DELTA_GRPC
-Envoy does not check this. Whatever Envoy looks up while it loads a static resource must stand in the
+Envoy does not check this. Whatever Envoy looks up while it loads a static resource must be in the
 bootstrap too, such as the cluster of a route in a static listener: Envoy asks CDS later. If clusters
 or listeners come over the network, only names that Envoy looks up later may come from there.`,
 	Checks: []diag.Check{
