@@ -56,8 +56,8 @@ type Serving struct {
 
 func (Serving) kind() Kind { return Kind{"serving", slog.LevelInfo, "serving clients"} }
 
-// ServingPublished means that the source tree can't be published at the start, and that clients get
-// what is in the output directory.
+// ServingPublished means that the source tree can't be published at the start; clients get what is
+// in the output directory.
 type ServingPublished struct {
 	Published string // the id of the published snapshot
 }

@@ -136,8 +136,8 @@ func (ClustersWarming) kind() Kind {
 	return Kind{"clusters-warming", slog.LevelWarn, "clusters are not warm yet; requests to them fail until they are"}
 }
 
-// ReasonMissing means that an Envoy rejected something and that its reason could not be read,
-// from the admin interface or from --envoy-log.
+// ReasonMissing means that an Envoy rejected something; neither its admin interface nor --envoy-log
+// gave the reason.
 //
 // Do: mend what error says; Envoy's log has the reason.
 type ReasonMissing struct {

@@ -44,7 +44,7 @@ func (Interrupted) kind() Kind {
 	return Kind{"interrupted", slog.LevelWarn, "stopped during a change; the next start resumes it"}
 }
 
-// SettingsRead means that the settings file has changed and that its settings are in effect.
+// SettingsRead means that the settings file has changed; its settings are in effect.
 type SettingsRead struct{}
 
 func (SettingsRead) kind() Kind {

@@ -15,7 +15,7 @@ func (StepPublished) kind() Kind {
 	return Kind{"step-published", slog.LevelInfo, "published a step"}
 }
 
-// DriftMended means that somebody had edited, replaced or removed published files by hand, and that these
+// DriftMended means that somebody had edited, replaced or removed published files by hand; these
 // files are now as the source tree has them. What was edited is lost.
 //
 // Do: make the change in the source tree. Find out who writes into the output directory.
@@ -45,9 +45,9 @@ func (Published) kind() Kind {
 	return Kind{"published", slog.LevelInfo, "published the snapshot"}
 }
 
-// RolledBack means that an Envoy rejected a snapshot and that the files before it are restored.
-// The snapshot is held: it is not published again until the source tree changes or somebody
-// asks for a retry.
+// RolledBack means that an Envoy rejected a snapshot; the previous files were restored. The
+// snapshot is held: it is not published again until the source tree changes or somebody asks for a
+// retry.
 //
 // Do: the findings after it have Envoy's reason. Correct the source tree, or mend the cause
 // and send SIGHUP.
@@ -61,8 +61,8 @@ func (RolledBack) kind() Kind {
 	return Kind{"rolled-back", slog.LevelError, "Envoy rejected the snapshot; rolled back to the one before"}
 }
 
-// RefusedKept means that an Envoy rejected the very first snapshot, or the one that was published
-// before and that somebody asked to retry. Its files stay: there are none to restore.
+// RefusedKept means that an Envoy rejected the very first snapshot, or a published snapshot that
+// somebody asked to retry. Its files stay: there are none to restore.
 //
 // Do: as for rolled-back.
 type RefusedKept struct {
@@ -74,8 +74,8 @@ func (RefusedKept) kind() Kind {
 	return Kind{"refused-kept", slog.LevelError, "Envoy rejected the snapshot; there is nothing to restore, so its files stay"}
 }
 
-// RollbackFailed means that an Envoy rejected a snapshot and that the files before it could not
-// all be restored. The next reconcile completes the rollback.
+// RollbackFailed means that an Envoy rejected a snapshot; some of the previous files could not be
+// restored. The next reconcile completes the rollback.
 //
 // Do: mend what the event failed after it says, such as a full disk.
 type RollbackFailed struct {
@@ -87,8 +87,8 @@ func (RollbackFailed) kind() Kind {
 	return Kind{"rollback-failed", slog.LevelError, "Envoy rejected the snapshot, and the rollback is incomplete; the next reconcile completes it"}
 }
 
-// RollbackResumed means that an earlier process left a rollback incomplete, and that it is
-// completed now.
+// RollbackResumed means that an earlier process left a rollback incomplete; this process completes
+// the rollback.
 type RollbackResumed struct {
 	Snapshot string // the id of the rejected snapshot
 }

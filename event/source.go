@@ -71,8 +71,8 @@ func (SourceValid) kind() Kind {
 	return Kind{"source-valid", slog.LevelInfo, "the source tree is valid again"}
 }
 
-// Unchanged means that SIGHUP or another command had the watch read the whole source tree and
-// the output directory, and that nothing had to be published.
+// Unchanged means that SIGHUP or another command had the watch read the whole source tree and the
+// output directory; there was nothing to publish.
 type Unchanged struct {
 	Snapshot string // the id of the published snapshot
 	Reason   string // SIGHUP or retry-held
