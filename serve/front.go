@@ -188,6 +188,9 @@ const (
 	lookAgain = 5 * time.Second
 	// worthwhile is how much memory has to be free to be given back.
 	worthwhile = 8 << 20
+	// looksAfter is how often memory is given back after a peak: connections end after their bytes are
+	// given back to the budget, and what they held is free only then.
+	looksAfter = 4
 )
 
 // giveBack gives memory back to the system that clients no longer make the server hold, until ctx ends. By itself the runtime
@@ -195,7 +198,7 @@ const (
 func (f *front) giveBack(ctx context.Context) {
 	ticks := time.NewTicker(lookAgain)
 	defer ticks.Stop()
-	for most := int64(0); ; {
+	for most, left := int64(0), 0; ; {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
@@ -203,9 +206,12 @@ func (f *front) giveBack(ctx context.Context) {
 		}
 		held := f.budget.Held()
 		if most = max(most, f.budget.Peak()); most-held > worthwhile && held < most/2 {
+			most, left = held, looksAfter
+		}
+		if left > 0 {
+			left--
 			runtime.GC() // pools keep their buffers until the second collection
 			debug.FreeOSMemory()
-			most = held
 		}
 	}
 }
