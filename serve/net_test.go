@@ -332,7 +332,7 @@ func TestIgnored(t *testing.T) {
 	for _, q := range []*discoveryv3.DiscoveryRequest{
 		{TypeUrl: "type.googleapis.com/unknown"},
 		{TypeUrl: "envoy.config.cluster.v3.Cluster"},
-		{TypeUrl: xds.Endpoints.URL(), ResourceNames: []string{"none"}, Node: &corev3.Node{Id: "another"}},
+		{TypeUrl: xds.Endpoints.URL(), ResourceNames: []string{"xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/none/*"}, Node: &corev3.Node{Id: "another"}},
 		{TypeUrl: xds.Cluster.URL(), ResponseNonce: "of nobody"},
 		{TypeUrl: xds.Runtime.URL(), ResourceNames: []string{"layer"}},
 	} {

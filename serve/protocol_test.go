@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	rpccode "google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/genproto/googleapis/rpc/status"
 
 	"xdspub/serve"
@@ -58,6 +59,7 @@ import (
 //	a< CDS blue@2 -green         a is told
 //	a< CDS blue~1s green~        a is told a resource with a TTL, and a wrapper without one
 //	a< CDS blue@2{env=prod}      a is told a variant, and its constraints; -blue{env=prod} that it is gone
+//	a< CDS blue !gone NOT_FOUND  a is told an error, by its resource and its code
 //	a quiet                      a is told nothing
 func TestProtocol(t *testing.T) {
 	files, err := filepath.Glob("testdata/protocol/*.txt")
@@ -292,6 +294,23 @@ func wrapperText(t *testing.T, r *discoveryv3.Resource) (text string) {
 	return text
 }
 
+// errorTexts writes the errors of a response as in a script.
+func errorTexts(t *testing.T, response interface {
+	GetResourceErrors() []*discoveryv3.ResourceError
+}) (list []string) {
+	for _, e := range response.GetResourceErrors() {
+		if e.GetErrorDetail().GetMessage() == "" {
+			t.Errorf("the error of %s has no message", e.GetResourceName().GetName())
+		}
+		code := rpccode.Code(e.GetErrorDetail().GetCode())
+		if e.GetResourceName().GetDynamicParameterConstraints() != nil {
+			t.Errorf("the error of %s has constraints", e.GetResourceName().GetName())
+		}
+		list = append(list, "!"+e.GetResourceName().GetName()+" "+code.String())
+	}
+	return list
+}
+
 func numbered(name string, content int64) string {
 	if content == 1 {
 		return name
@@ -478,6 +497,7 @@ func (c *client) text(m proto.Message) string {
 		for _, r := range m.GetResources() {
 			names = append(names, nameOf(c.t, r))
 		}
+		names = append(names, errorTexts(c.t, m)...)
 	case *discoveryv3.DeltaDiscoveryResponse:
 		url, nonce = m.GetTypeUrl(), m.GetNonce()
 		for _, r := range m.GetResources() {
@@ -489,6 +509,7 @@ func (c *client) text(m proto.Message) string {
 		for _, r := range m.GetRemovedResourceNames() {
 			names = append(names, "-"+r.GetName()+constraintsText(c.t, r))
 		}
+		names = append(names, errorTexts(c.t, m)...)
 	}
 	for other, nonces := range c.nonce {
 		if nonce == "" || slices.Contains(nonces, nonce) {
@@ -591,5 +612,38 @@ func TestVersions(t *testing.T) {
 	}
 	if first["CDS"] == other["CDS"] || first["LDS"] != other["LDS"] || first["CDS"] == first["LDS"] {
 		t.Errorf("one cluster is another one: the versions are %v and %v", first, other)
+	}
+}
+
+// TestErrorDetails reads what the details of errors tell of the variants for other clients.
+func TestErrorDetails(t *testing.T) {
+	const notThere, noVariant = "the server has no resource of this name", "the server has this resource, but no variant for the dynamic parameters of this client"
+	for _, kind := range []string{"ads", "delta"} {
+		p := newPlay(t)
+		p.step([]string{"snapshot", "e/web{env=prod}", "k/web{env=prod}"})
+		for _, test := range []struct {
+			of         *xds.Type
+			name, want string
+		}{
+			{xds.Endpoints, "web", noVariant},
+			{xds.Endpoints, "gone", notThere},
+			{xds.Secret, "web", notThere},
+			{xds.Secret, "gone", notThere},
+		} {
+			words := []string{test.name}
+			if kind == "delta" {
+				words[0] = "+" + words[0]
+			}
+			c := p.open("a", kind)
+			c.parameters = parameters("env=test}")
+			c.ask(test.of, words)
+			m := <-c.told
+			list := m.(interface {
+				GetResourceErrors() []*discoveryv3.ResourceError
+			}).GetResourceErrors()
+			if len(list) != 1 || list[0].GetErrorDetail().GetMessage() != test.want {
+				t.Errorf("%s: the errors of %s %s are %v, want one with %q", kind, test.of.API, test.name, list, test.want)
+			}
+		}
 	}
 }

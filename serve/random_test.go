@@ -120,6 +120,17 @@ func followAtRandom(t *testing.T, seed uint64) {
 				t.Errorf("client %d (incremental: %v) asks for %s %v (all: %v): has %v, want %v", i, c.delta, typ, slices.Sorted(maps.Keys(m.names)), m.wildcard, m.has, want)
 			}
 		}
+		for typ, m := range c.types {
+			want := make(map[string]bool)
+			for name := range m.names {
+				if w.snapshot.Lookup(typ, name) == nil {
+					want[name] = true
+				}
+			}
+			if !maps.Equal(m.errors, want) {
+				t.Errorf("client %d (incremental: %v) asks for %s %v (all: %v): has errors of %v, want %v", i, c.delta, typ, slices.Sorted(maps.Keys(m.names)), m.wildcard, m.errors, want)
+			}
+		}
 		c.disconnect()
 	}
 }
@@ -262,6 +273,7 @@ type modelType struct {
 	has      map[string]string
 	versions map[string]string // incremental
 	version  string            // state of the world: acknowledged
+	errors   map[string]bool   // the names that it was told not to exist
 	nonce    string
 }
 
@@ -364,6 +376,7 @@ func (w *world) connect(c *model) *model {
 	go c.stream.serve(w.cache, c.delta)
 	for typ, m := range c.types { // asks for all that it asked for before
 		m.nonce = ""
+		clear(m.errors)
 		if !m.wildcard && len(m.names) == 0 { // an empty list would ask for all
 			delete(c.types, typ)
 			continue
@@ -416,7 +429,7 @@ func (c *model) subscribe() {
 	typ := []*xds.Type{xds.Cluster, xds.Endpoints, xds.Listener, xds.RouteConfiguration}[c.r.IntN(4)]
 	m := c.types[typ]
 	if m == nil {
-		m = &modelType{names: make(map[string]bool), has: make(map[string]string), versions: make(map[string]string)}
+		m = &modelType{names: make(map[string]bool), has: make(map[string]string), versions: make(map[string]string), errors: make(map[string]bool)}
 		c.types[typ] = m
 		if typ == xds.Cluster || typ == xds.Listener {
 			m.wildcard = c.r.IntN(2) == 0
@@ -462,6 +475,7 @@ func (c *model) change(m *modelType, q *discoveryv3.DeltaDiscoveryRequest) {
 			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
 		case m.names[name] && c.r.IntN(4) > 0:
 			delete(m.names, name)
+			delete(m.errors, name)
 			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
 			if m.wildcard && c.drops && c.delta {
 				delete(m.has, name)
@@ -511,6 +525,7 @@ func (c *model) take(r any, refuse, change bool) {
 			for _, any := range r.GetResources() {
 				c.keep(m, any2name(c.t, any), nameOf(c.t, any), "")
 			}
+			c.fails(m, r.GetResourceErrors())
 		}
 		if change {
 			c.change(m, &discoveryv3.DeltaDiscoveryRequest{})
@@ -532,6 +547,7 @@ func (c *model) take(r any, refuse, change bool) {
 				delete(m.has, name)
 				delete(m.versions, name)
 			}
+			c.fails(m, r.GetResourceErrors())
 		}
 		q := &discoveryv3.DeltaDiscoveryRequest{ResponseNonce: r.GetNonce(), ErrorDetail: refused}
 		if change {
@@ -565,6 +581,16 @@ func (c *model) keep(m *modelType, name, is, version string) {
 	if m.wildcard || m.names[name] {
 		m.has[name] = is
 		m.versions[name] = version
+		delete(m.errors, name)
+	}
+}
+
+// fails takes down the errors of a response.
+func (c *model) fails(m *modelType, errors []*discoveryv3.ResourceError) {
+	for _, e := range errors {
+		if name := e.GetResourceName().GetName(); m.names[name] {
+			m.errors[name] = true
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 // increment makes the response an incremental one; nil for none.
 func (s *subscription) increment(r *response) *response {
+	r.absent = s.absent(r)
 	if r.whole {
 		r.resources = r.state.all(s.of)
 		return r
@@ -70,7 +71,7 @@ func (s *Stream) CreateDeltaWatch(q *discoveryv3.DeltaDiscoveryRequest, of cache
 		sub.renew(q.GetResourceNamesSubscribe(), q.GetResourceNamesUnsubscribe())
 	}
 	sub.answer = func(r *response) {
-		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, TypeUrl: q.GetTypeUrl()}
+		m := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: r.version, TypeUrl: q.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if !s.located {
 			m.RemovedResources = r.removed
 		} else {

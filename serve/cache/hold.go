@@ -121,7 +121,7 @@ func (s *Stream) removeLater(sub *subscription, r *response, late []string) {
 	}
 	waits := setOf(late)
 	r.removed = slices.DeleteFunc(r.removed, func(name string) bool { return waits[name] })
-	if s.kind.delta() {
+	if !s.holdsAll(sub) {
 		r.late = make(map[string]string)
 		for _, name := range late {
 			r.late[name] = sub.known(name)
@@ -142,7 +142,7 @@ const partly = "-part"
 // By state of the world, that has to be sent with the rest.
 func (s *Stream) removals(sub *subscription, r *response) (names []string) {
 	for _, name := range r.removed {
-		if s.holdsAll(sub) && sub.runs(name) != nil || s.kind.delta() && sub.mayHave(name) {
+		if s.holdsAll(sub) && sub.runs(name) != nil || !s.holdsAll(sub) && sub.mayHave(name) {
 			names = append(names, name)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // The Cache knows xdstp names by their canonical spelling, in which the library gets what a client
-// asks for. An incremental response has the name that the client asked by; in one by state of the
-// world, names stand in the resources alone.
+// asks for. Errors and incremental responses have the name that the client asked by. Resources by state of the
+// world have their own names.
 
 // spelled are the xdstp names of a type that a client asks for.
 type spelled struct {
@@ -48,9 +48,12 @@ func (s *Stream) spell(typeURL string, names []string) {
 		is = &spelled{otherwise: make(map[string]string)}
 		s.spelled[t] = is
 	}
+	if !s.kind.delta() { // a request has all names
+		clear(is.otherwise)
+	}
 	for i, name := range names {
 		names[i] = xdstp.Canonical(name)
-		if delete(is.otherwise, names[i]); names[i] != name && s.kind.delta() {
+		if delete(is.otherwise, names[i]); names[i] != name {
 			is.otherwise[names[i]] = name
 		}
 		is.collections = is.collections || xdstp.IsCollection(names[i])

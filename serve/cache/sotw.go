@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -22,13 +23,14 @@ func HoldsAll(t *xds.Type) bool {
 
 // world makes the response one by state of the world; nil for none.
 func (s *subscription) world(r *response) *response {
+	r.absent = s.absent(r)
 	switch {
 	case s.isFirst():
-	case len(r.changed) > 0:
+	case len(r.changed)+len(r.absent) > 0:
 	case HoldsAll(s.of) && slices.ContainsFunc(r.removed, s.mayHave):
 	case HoldsAll(s.of) && len(r.removed) > 0 && s.strays:
 	default:
-		return nil // names that do not exist are met with silence
+		return nil
 	}
 	if HoldsAll(s.of) {
 		r.resources, r.whole = r.instead(s.asked(r.state)), s.wildcard && len(r.held) == 0
@@ -82,6 +84,12 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	if first && q.GetVersionInfo() != "" {
 		sub.strays = true
 		s.comesBack(sub)
+		if !HoldsAll(sub.of) { // it may have each of them
+			for name := range sub.names {
+				sub.doubt(name)
+				sub.unknown[name] = time.Time{}
+			}
+		}
 	}
 	// A client that has asked by name or by "*" may have the version of fewer resources.
 	if now := s.view.current.Load(); first && sub.legacy && now != nil && q.GetVersionInfo() == now.Version(sub.of) && !s.warmsWith(sub.of)[""] {
@@ -91,7 +99,7 @@ func (s *Stream) CreateWatch(q *discoveryv3.DiscoveryRequest, of cache.Subscript
 	}
 	wraps := s.countsTTLs(sub)
 	sub.answer = func(r *response) {
-		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: q.GetTypeUrl()}
+		m := &discoveryv3.DiscoveryResponse{VersionInfo: r.version, TypeUrl: q.GetTypeUrl(), ResourceErrors: s.errors(sub, r)}
 		if r.message = m; r.whole && (!wraps || r.state.mortal[sub.of] == 0) {
 			m.ProtoReflect().SetUnknown(r.state.whole[sub.of].world()) // is sent as it stands
 		} else {

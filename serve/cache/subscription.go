@@ -63,10 +63,11 @@ type subscription struct {
 // response is what a client is to be told, in one message.
 type response struct {
 	state *state
-	// resources are those that are sent, removed the names that are told to be gone, by an
-	// incremental response.
+	// resources are those that are sent, removed the names that are told to be gone or absent.
 	resources []*encoded
 	removed   []string
+	// absent are the names whose errors the response has, without what tells a set of parameters.
+	absent []string
 	// changed are those of the resources that the client does not have like that. asked means
 	// that it was told nothing about one of them.
 	changed []*xds.Resource
