@@ -10,6 +10,7 @@ var Rules = []*validate.Rule{
 	duplicateEntry,
 	durationRange,
 	fieldConstraint,
+	ignoredWatch,
 	maxBelowBase,
 	nestedTooDeeply,
 	newerThanEnvoy,
