@@ -31,6 +31,12 @@ type Change struct {
 	expected []envoy.Subscription // of the step under way
 	wait     *envoy.AckWait       // nil where no Envoy is expected to follow
 	outcomes []envoy.Outcome
+
+	// offered is the name of the last refused step, which is offered again until the time until.
+	// next is the pause before its next offer.
+	offered string
+	next    time.Duration
+	until   time.Time
 }
 
 // Change returns the confirmation of a change to a Snapshot, which is nil where only old bytes
@@ -194,8 +200,10 @@ func (c *Change) After(ctx context.Context, s publish.Step) (answered bool, err 
 		return true, &publish.RefusedError{
 			Refusal: refusal,
 			Keep:    slices.Sorted(maps.Keys(c.acked)),
+			Again:   c.pause(ctx, s, outcome),
 		}
 	}
+	c.offered = ""
 	return outcome.Answering > 0, nil
 }
 

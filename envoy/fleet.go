@@ -56,6 +56,9 @@ func (f *Fleet) Addresses() []string {
 	return list
 }
 
+// AckTimeout returns how long an AckWait waits for ACKs.
+func (f *Fleet) AckTimeout() time.Duration { return f.o.AckTimeout }
+
 // Begin observes all Envoys, side by side, before the files of the subscriptions are
 // renamed.
 //

@@ -1,6 +1,9 @@
 package event
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // StepConfirmed means that the quorum of the Envoys that answer runs the files of a step.
 type StepConfirmed struct {
@@ -29,7 +32,7 @@ func (StepUnconfirmed) kind() Kind {
 }
 
 // StepRefused means that so many Envoys rejected the files of a step that the quorum can't be
-// met. The change is rolled back.
+// met. The change is rolled back, unless step-retried follows.
 type StepRefused struct {
 	Step      string // the step
 	Answering int    // how many Envoys answer
@@ -38,6 +41,22 @@ type StepRefused struct {
 
 func (StepRefused) kind() Kind {
 	return Kind{"step-refused", slog.LevelWarn, "Envoy rejected a step"}
+}
+
+// StepRetried means that Envoys rejected the files of a step because they have not fetched the code of
+// a filter yet: a remote dynamic module with nack_on_cache_miss, or remote Wasm code with
+// nack_on_code_cache_miss. The files of the step are published once more after the pause. If Envoys
+// still reject the step after --ack-timeout, the change is rolled back.
+//
+// Do: nothing, if step-confirmed follows. Otherwise look whether Envoy reaches the server of the code.
+type StepRetried struct {
+	Step  string        // the step
+	Pause time.Duration // until the files are published once more
+	Error error         // Envoy's reason
+}
+
+func (StepRetried) kind() Kind {
+	return Kind{"step-retried", slog.LevelWarn, "Envoy has not fetched the code of a filter yet; the step is published once more"}
 }
 
 // FileNotApplied means that an Envoy does not run a published file to which it is subscribed.

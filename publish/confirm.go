@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"xdspub/diag"
 	"xdspub/event"
@@ -29,6 +30,10 @@ type RefusedError struct {
 	// Keep names files that the rollback leaves where there was one before: Envoy has
 	// taken them, and the snapshot before works with them too.
 	Keep []string
+	// Again, if it is not 0, says that Envoy may accept the step later. Publish then renames the
+	// files of the step once more after that time, and rolls nothing back. A rollback ignores
+	// Again.
+	Again time.Duration
 }
 
 func (e *RefusedError) Error() string {

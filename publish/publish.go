@@ -309,39 +309,19 @@ func (d *Dir) keepRefused(c *prepared, refused *RefusedError) error {
 // the others.
 func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done []StepResult, refused *RefusedError, err error) {
 	for i, s := range p.Steps {
-		if p.Confirm != nil {
-			err := p.Confirm.Before(ctx, s)
-			switch {
-			case err == nil:
-			case ctx.Err() != nil:
-				return done, refused, d.stopped("before step "+s.Name, ctx.Err())
-			default:
-				return done, refused, d.stopped("before step "+s.Name, err)
-			}
-		}
-		moved, err := d.step(s, ready[:len(s.Write)])
+		of := ready[:len(s.Write)]
 		ready = ready[len(s.Write):]
+		moved, answered, err := d.offer(ctx, p, s, of)
 		if len(moved.Written)+len(moved.Removed) > 0 {
 			done = append(done, moved)
 		}
-		if err != nil {
-			return done, refused, d.stopped("in step "+s.Name, err)
-		}
-		d.log.Write(event.StepPublished{Step: s.Name, Written: len(moved.Written), Removed: len(moved.Removed)})
-		answered := false
-		if p.Confirm != nil {
-			answered, err = p.Confirm.After(ctx, s)
-			no, ok := errors.AsType[*RefusedError](err)
-			refused = cmp.Or(refused, no)
-			switch {
-			case ok && stop:
-				return done, refused, nil
-			case ok:
-			case ctx.Err() != nil:
-				return done, refused, d.stopped("after step "+s.Name, ctx.Err())
-			case err != nil:
-				return done, refused, d.stopped("after step "+s.Name, err)
-			}
+		no, ok := errors.AsType[*RefusedError](err)
+		refused = cmp.Or(refused, no)
+		switch {
+		case ok && stop:
+			return done, refused, nil
+		case err != nil && !ok:
+			return done, refused, err
 		}
 		if i+1 < len(p.Steps) {
 			gap := p.Gap
@@ -354,4 +334,42 @@ func (d *Dir) move(ctx context.Context, p Plan, ready []staged, stop bool) (done
 		}
 	}
 	return done, refused, nil
+}
+
+// offer carries a step out, and asks whether Envoy accepts it. It renames the files once more as
+// long as Envoy refuses them for a reason that may pass (RefusedError.Again).
+func (d *Dir) offer(ctx context.Context, p Plan, s Step, ready []staged) (moved StepResult, answered bool, err error) {
+	for {
+		if p.Confirm != nil {
+			if err := p.Confirm.Before(ctx, s); err != nil {
+				return moved, false, d.stopped("before step "+s.Name, cmp.Or(ctx.Err(), err))
+			}
+		}
+		done, err := d.step(s, ready)
+		if moved.Name == "" {
+			moved = done
+		}
+		if err != nil {
+			return moved, false, d.stopped("in step "+s.Name, err)
+		}
+		d.log.Write(event.StepPublished{Step: s.Name, Written: len(done.Written), Removed: len(done.Removed)})
+		if p.Confirm == nil {
+			return moved, false, nil
+		}
+		answered, err = p.Confirm.After(ctx, s)
+		refused, ok := errors.AsType[*RefusedError](err)
+		switch {
+		case err == nil, ok && refused.Again == 0:
+			return moved, answered, err
+		case !ok:
+			return moved, answered, d.stopped("after step "+s.Name, cmp.Or(ctx.Err(), err))
+		}
+		d.log.Write(event.StepRetried{Step: s.Name, Pause: refused.Again, Error: refused})
+		if err := d.wait(ctx, refused.Again, s.Name); err != nil {
+			return moved, answered, err
+		}
+		if ready, err = d.stageAs(ctx, "again", s.Write); err != nil {
+			return moved, answered, err
+		}
+	}
 }

@@ -22,9 +22,14 @@ type staged struct {
 
 // stageAll writes the files into the stage, flushes them and reads them back.
 func (d *Dir) stageAll(ctx context.Context, files []File) ([]staged, error) {
+	return d.stageAs(ctx, "", files)
+}
+
+// stageAs does what stageAll does. The names of the staged files begin with a prefix.
+func (d *Dir) stageAs(ctx context.Context, prefix string, files []File) ([]staged, error) {
 	ready := make([]staged, len(files))
 	for i, f := range files {
-		ready[i] = staged{f, d.free(fmt.Sprintf("%s/%04d", stagePath, i+1))}
+		ready[i] = staged{f, d.free(fmt.Sprintf("%s/%s%04d", stagePath, prefix, i+1))}
 	}
 	return ready, d.write(ctx, stagePath, ready)
 }

@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"xdspub/internal/envoytest"
+)
+
+// wasmCode is the smallest Wasm module that Envoy accepts as a plugin: a memory, malloc, and the
+// function whose name is the version of the ABI.
+const wasmCode = "\x00asm\x01\x00\x00\x00" + "\x01\x09\x02\x60\x00\x00\x60\x01\x7f\x01\x7f" + "\x03\x03\x02\x00\x01" + "\x05\x03\x01\x00\x01" +
+	"\x07\x2d\x03\x17proxy_abi_version_0_2_1\x00\x00\x06malloc\x00\x01\x06memory\x02\x00" + "\x0a\x09\x02\x02\x00\x0b\x04\x00\x41\x00\x0b"
+
+// codeServer serves code, and answers 503 to the first requests.
+type codeServer struct {
+	port     int
+	code     string
+	requests atomic.Int64
+}
+
+func newCodeServer(t *testing.T, code string, missing int64) *codeServer {
+	t.Helper()
+	c := &codeServer{code: code}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if c.requests.Add(1) <= missing {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, code)
+	}))
+	t.Cleanup(server.Close)
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.port, err = strconv.Atoi(at.Port()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// remote is the data source of the code, in the cluster code.
+func (c *codeServer) remote() string {
+	return fmt.Sprintf("{remote: {http_uri: {uri: http://code/, cluster: code, timeout: 1s}, sha256: %x}}", sha256.Sum256([]byte(c.code)))
+}
+
+// wasm is an HTTP filter by Wasm code that Envoy rejects until the code is there.
+func (c *codeServer) wasm() string {
+	return `{name: plugin, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm, config: {name: plugin, vm_config: {runtime: envoy.wasm.runtime.v8, nack_on_code_cache_miss: true, code: ` + c.remote() + `}}}}`
+}
+
+// module is an HTTP filter by a dynamic module that Envoy rejects until the module is there.
+func (c *codeServer) module(t *testing.T) string {
+	t.Cleanup(func() { // where Envoy keeps the module
+		os.Remove(fmt.Sprintf("/tmp/envoy_dynamic_module_%x.so", sha256.Sum256([]byte(c.code))))
+	})
+	return `{name: module, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter, filter_name: module, dynamic_module_config: {nack_on_cache_miss: true, module: ` + c.remote() + `}}}`
+}
+
+// TestRetried has Envoy reject a listener until it has fetched the code of a filter. Envoy does not
+// try the file again by itself: the watch publishes it once more, until Envoy accepts it, or its
+// reason can't pass, or the ack timeout is over.
+func TestRetried(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		code    string
+		missing int64 // requests without an answer
+		module  bool
+		args    []string
+		retries int // 0: some
+		ends    string
+	}{
+		{name: "wasm that comes late", code: wasmCode, missing: 1, ends: "event=published "},
+		{name: "wasm that never comes", code: wasmCode, missing: 1 << 40, args: []string{"--ack-timeout", "2s"}, retries: 2, ends: "event=rolled-back "},
+		{name: "module that is none", code: "no module: " + t.TempDir(), module: true, retries: 1, ends: "event=rolled-back "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			envoytest.Binary(t)
+			web, code := envoytest.NewUpstream(t, "web"), newCodeServer(t, test.code, test.missing)
+			edge := envoytest.FreePort(t)
+			with := func(filters string) string {
+				return documents(staticCluster("web", web.Port()), staticCluster("code", code.port),
+					listener("edge", edge, "route_config: {"+hosts("web")+"}", "http_filters: ["+filters+router+"]"))
+			}
+			s := newFixture(t, map[string]string{"edge.yaml": with("")})
+			s.args = append(append(s.args, confirmed(s.admin)...), test.args...)
+			s.startWatch(t)
+			s.startEnvoy(t)
+			s.took(t)
+			filter := code.wasm()
+			if test.module {
+				filter = code.module(t)
+			}
+			s.write(t, "edge.yaml", with(filter+", "))
+			line := s.watch.WaitLog(t, "event=step-retried step=listeners ")
+			if !strings.Contains(line, "edge") {
+				t.Errorf("no reason in %s", line)
+			}
+			end := s.watch.WaitMatch(t, regexp.MustCompile("event=(published|rolled-back) "))
+			log := s.watch.Log()
+			retries := strings.Count(log, "event=step-retried ")
+			if test.retries > 0 && retries != test.retries {
+				t.Errorf("offered %d times again, want %d", retries, test.retries)
+			}
+			if !strings.Contains(end, test.ends) {
+				t.Errorf("the change ends with %s, want %s", end, test.ends)
+			}
+			// Each rename is one attempt of Envoy, and one more rejection: Envoy adds none by itself.
+			if got := s.envoy.Stat(t, "listener_manager.lds.update_rejected"); test.missing > 0 && int(got) != retries+strings.Count(end, "event=rolled-back ") {
+				t.Errorf("rejected %v times, after %d retries", got, retries)
+			}
+			becomes(t, "the page", "200 web", func() string { return ask(t, request{port: edge}).text })
+		})
+	}
+}
