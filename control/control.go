@@ -120,7 +120,7 @@ type Refusal struct {
 	Since time.Time `json:"since"`
 	// Snapshot is the id of the held snapshot, which Envoy refused. It is empty where
 	// validation refused the source tree.
-	Snapshot string    `json:"snapshot,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"`
 	Message  string `json:"message"`
 	// Errors and Warnings count the findings, of which Findings may be the first ones only.
 	Errors   int       `json:"errors"`
