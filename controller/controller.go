@@ -95,7 +95,8 @@ type Controller struct {
 	// refused is why clients of the Server have rejected another one, which is held. nil for none.
 	accepted, served *xds.Snapshot
 	refused          *publish.Refusal
-	// apart means that the tree of the last Plan has variants for clients of the Server, or nobody knows.
+	// apart means that the tree of the last Plan has variants for clients of the Server, or that the output directory has
+	// secrets for some of them only, or that nobody knows.
 	apart  bool
 	judged judged
 }

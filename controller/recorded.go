@@ -15,7 +15,8 @@ import (
 // recorded returns what is in the output directory where the Server serves nothing yet: clients may
 // have it from a process before this one. Resources with errors are left out, as far as next does not
 // replace them; what differs from next only in what the files have inlined is as in next, and as clients
-// had it. It is nil where there is nothing to restore.
+// had it. It is nil where there is nothing to restore. If the directory has secrets for some clients only,
+// clients are told apart from then on, as they are by a tree with variants.
 func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snapshot {
 	if c.options.Server == nil || c.options.Server.Served() != nil || c.dir == nil {
 		return nil
@@ -24,6 +25,7 @@ func (c *Controller) recorded(ctx context.Context, next *xds.Snapshot) *xds.Snap
 	if err != nil || m.Snapshot == "" || m.Snapshot == next.ID() && len(m.Retired) == 0 {
 		return nil // the plan says what is wrong with the record
 	}
+	c.apart = c.apart || m.RestrictedSecrets // no file says which clients
 	s, err := c.pipeline.Published()
 	if err != nil {
 		c.log.Write(event.PublishedLeftOut{LeftOut: "all", Error: err.Error()})

@@ -175,7 +175,7 @@ func (w *watching) serveRecorded(ctx context.Context) error {
 		return nil
 	}
 	s := w.recorded(ctx, xds.NewSnapshot(nil))
-	if s == nil {
+	if s == nil || w.apart {
 		return nil
 	}
 	w.log.Write(event.ServingPublished{Published: w.out()})

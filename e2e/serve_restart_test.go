@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -129,5 +133,58 @@ func TestServeRestart(t *testing.T) {
 				return !strings.Contains(text, "blue::") && strings.Contains(text, "green::"), text
 			})
 		})
+	}
+}
+
+// TestServeSecretsOfOthers: a server with --param env=prod has left a secret for prod in the output directory. The next server
+// with this directory does not know that. It sends the secret to nobody, whether its tree is valid or not, and serves what
+// its own tree has.
+func TestServeSecretsOfOthers(t *testing.T) {
+	t.Parallel()
+	secret := `{"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: %s, generic_secret: {secret: {inline_string: %s}}}`
+	s := serveTree(t, map[string]string{
+		"prod.yaml":   fmt.Sprintf(secret, "key", "canary"),
+		"shared.yaml": fmt.Sprintf(secret, "shared", "for-all"),
+		"xdspub.yaml": "when: [{files: prod.yaml, params: {env: prod}}]",
+	})
+	web := filepath.Join(filepath.Dir(s.src), "web.sock")
+	flags := append(s.intoOut(), "--http", "unix:"+web, "--trim-delay", "1h", "--drain-time", "1s")
+	ask := func() string {
+		client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", web)
+		}}}
+		response, err := client.Post("http://xds/v3/discovery:secrets", "application/json", strings.NewReader(`{"node": {"id": "n"}, "resource_names": ["key", "shared"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	s.start(t, append(flags, "--param", "env=prod")...)
+	if got := ask(); !strings.Contains(got, "canary") || !strings.Contains(got, "for-all") {
+		t.Fatalf("a client of --param env=prod gets %s", got)
+	}
+	s.end(t)
+
+	// Of the tree with variants nothing is left that says so.
+	s.write(t, "xdspub.yaml", "")
+	s.write(t, "prod.yaml", "name: [")
+	s.begin(t, flags...)
+	s.server.WaitLog(t, "event=source-invalid ")
+	if got := ask(); strings.Contains(got, "canary") {
+		t.Errorf("while the tree is invalid, another client gets %s", got)
+	}
+	s.end(t)
+	s.write(t, "prod.yaml", `{"@type": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: good}`)
+	s.start(t, flags...)
+	if got := ask(); strings.Contains(got, "canary") || !strings.Contains(got, "for-all") {
+		t.Errorf("a client of the next server gets %s", got)
+	}
+	if log := s.server.Log(); strings.Contains(log, "event=serving-published ") {
+		t.Errorf("what is in the output directory was served:\n%s", log)
 	}
 }

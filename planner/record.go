@@ -29,8 +29,19 @@ func (c *change) manifest(r *rendered) publish.Manifest {
 		g.Since = retiredAt[publish.Retired{Cluster: g.Cluster, File: g.File}]
 		m.Retired = append(m.Retired, g)
 	}
+	m.RestrictedSecrets = restrictsSecrets(c.s) || len(m.Retired) > 0 && c.st.Manifest.RestrictedSecrets
 	m.DrainingWatches = c.drainingWatches(r)
 	return m
+}
+
+// restrictsSecrets reports whether a resource with a secret is for some clients only.
+func restrictsSecrets(s *xds.Snapshot) bool {
+	for _, t := range xds.Types {
+		if slices.ContainsFunc(s.Of(t), func(r *xds.Resource) bool { return !r.For.None() && r.HoldsSecret() }) {
+			return true
+		}
+	}
+	return false
 }
 
 // countsOf returns how many resources of each type there are.

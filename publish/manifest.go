@@ -39,9 +39,12 @@ type Manifest struct {
 	// Revision is the git commit of the source tree, empty where there is none.
 	Revision string `json:"revision,omitempty"`
 	// Resources counts the resources of the snapshot by type, as in "CDS".
-	Resources       map[string]int  `json:"resources,omitempty"`
-	Retired         []Retired       `json:"going"`
-	DrainingWatches []DrainingWatch `json:"draining,omitempty"`
+	Resources map[string]int `json:"resources,omitempty"`
+	// RestrictedSecrets means that the files may have a secret that only some clients of a server may be sent.
+	// The files do not say which clients.
+	RestrictedSecrets bool            `json:"restricted_secrets,omitempty"`
+	Retired           []Retired       `json:"going"`
+	DrainingWatches   []DrainingWatch `json:"draining,omitempty"`
 	// Files are the published files. Publish sets it.
 	Files PublishedFiles `json:"files,omitzero"`
 }
@@ -131,6 +134,7 @@ func (m Manifest) check() error {
 // again.
 func (m Manifest) during(prev Manifest) Manifest {
 	m.Snapshot, m.Published, m.Revision, m.Resources, m.Files = prev.Snapshot, prev.Published, prev.Revision, prev.Resources, prev.Files
+	m.RestrictedSecrets = m.RestrictedSecrets || prev.RestrictedSecrets
 	before := slices.Clone(prev.Retired)
 	for i := range before {
 		before[i].Since = time.Time{}
