@@ -108,6 +108,12 @@ func TestRetried(t *testing.T) {
 			if !strings.Contains(line, "edge") {
 				t.Errorf("no reason in %s", line)
 			}
+			if test.missing > 1 { // it goes on to reject the file
+				stdout, stderr, exit := xdspub(t, "status", "--out", s.out)
+				if exit == 0 || !strings.Contains(stdout, "a change is under way") {
+					t.Errorf("status while the step is retried: exit status %d\n%s%s", exit, stdout, stderr)
+				}
+			}
 			end := s.watch.WaitMatch(t, regexp.MustCompile("event=(published|rolled-back) "))
 			log := s.watch.Log()
 			retries := strings.Count(log, "event=step-retried ")
