@@ -90,6 +90,38 @@ func TestGRPCClients(t *testing.T) {
 	}
 }
 
+// TestResourceErrors has the client for Python call by a listener that does not exist. If the client reads
+// resource_errors, the call fails with the error of the server, without the wait for a listener. Else the call
+// fails as before.
+func TestResourceErrors(t *testing.T) {
+	installed := os.Getenv("XDSPUB_INTEROP")
+	if installed == "" {
+		t.Skip("make interop")
+	}
+	t.Run("python", func(t *testing.T) {
+		for _, test := range []struct{ name, env, want string }{
+			{"read", "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true", "LDS resource api: the server has no resource of this name"},
+			{"ignored", "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=false", "LDS resource api: does not exist"},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				blue := newBackend(t, "blue")
+				s := serveTree(t, map[string]string{"api.yaml": apiCluster("first", blue)})
+				s.start(t)
+				call := programOf(t, s, []string{filepath.Join(installed, "python/bin/python"), "interop/python/client.py"}, test.env)
+				if _, err := call(); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("the call fails by %v, want %s", err, test.want)
+				}
+				s.write(t, "listener.yaml", apiListener)
+				envoytest.Eventually(t, patience, "blue answers", func() (bool, string) {
+					name, err := call()
+					return name == "blue", fmt.Sprint(name, err)
+				})
+			})
+		}
+	})
+}
+
 const apiListener = `resources:
 - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
   name: api
@@ -198,7 +230,7 @@ func askHealth(t *testing.T, conn *grpc.ClientConn) (string, error) {
 
 // programOf is a client that is a program: it makes a call for each line that it reads, and
 // prints a line.
-func programOf(t *testing.T, s *servedTree, command []string) caller {
+func programOf(t *testing.T, s *servedTree, command []string, env ...string) caller {
 	t.Helper()
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap.json")
 	if err := os.WriteFile(bootstrap, s.grpcBootstrap(t, filepath.Base(command[0])), 0o600); err != nil {
@@ -207,6 +239,7 @@ func programOf(t *testing.T, s *servedTree, command []string) caller {
 	var errs strings.Builder
 	cmd := exec.Command(command[0], append(command[1:], "xds:///api")...)
 	cmd.Env = append(environment(), "GRPC_XDS_BOOTSTRAP="+bootstrap, "NODE_PATH="+filepath.Join(os.Getenv("XDSPUB_INTEROP"), "node/node_modules"))
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = &errs
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
