@@ -176,7 +176,7 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	info, err := os.Stat(f.resolve(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: %s", path, r.Refusal()), f.rootHelp(path))
+		f.report(r, codeMissingPath, field, fmt.Sprintf("there is no %s: %s", path, r.Refusal()), f.rootHelp(path)+"; if xdspub publishes the file, run xdspub render --out DIR first")
 		return false
 	case err != nil:
 		f.report(r, codeMissingPath, field, fmt.Sprintf("%s can't be read: %v", path, fspath.Reason(err)), "")
@@ -198,11 +198,16 @@ func (f *follower) opens(r *xds.Resource, at xds.Path, source *corev3.ConfigSour
 	return true
 }
 
+// rootHelp returns the help for a path at which there is nothing.
 func (f *follower) rootHelp(path string) string {
 	if filepath.IsAbs(path) {
 		return "put the file there, or correct the path; if only Envoy's machine has the file, disable the rule missing-path"
 	}
-	return fmt.Sprintf("a relative path begins at Envoy's working directory, set with --root: xdspub looked for %s", f.resolve(path))
+	looked := f.resolve(path)
+	if abs, err := filepath.Abs(looked); err == nil {
+		looked = abs
+	}
+	return fmt.Sprintf("xdspub looked for %s; if Envoy starts in another directory, pass --root DIR", looked)
 }
 
 // data puts the files that a resource names as data into it, as Envoy does when it
