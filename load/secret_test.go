@@ -3,8 +3,18 @@ package load_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	"xdspub/diag"
+	"xdspub/internal/canary"
 	"xdspub/load"
 	"xdspub/xds"
 )
@@ -171,8 +181,8 @@ func silent(t *testing.T, d diag.Diagnostic) {
 	}
 }
 
-// TestHarmlessLines: beside secrets, a finding shows the lines that hold none, and no line of a secret.
-// Canaries stand in every field for secrets, in every format.
+// TestHarmlessLines: beside the secrets of a listener, a finding shows the lines that hold none, and no line of a
+// secret, in every format.
 func TestHarmlessLines(t *testing.T) {
 	const listener = `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
 name: production
@@ -238,5 +248,52 @@ filter_chains:
 				}
 			}
 		})
+	}
+}
+
+// TestHarmlessLinesBesideEachSecret plants a text in each field for secrets. In every format, no finding shows a
+// line of that text, and a finding beside it shows its line.
+func TestHarmlessLinesBesideEachSecret(t *testing.T) {
+	for _, fd := range canary.Fields() {
+		payload, err := anypb.New(canary.Plant(fd, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster := &clusterv3.Cluster{Name: "web", ConnectTimeout: durationpb.New(time.Second), Metadata: &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"m": payload}}}
+		resource, err := anypb.New(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := protojson.Marshal(resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, err := sigsyaml.JSONToYAML(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, format := range []string{"yaml", "json", "pb_text"} {
+			dir := t.TempDir()
+			write(t, dir, "a."+format, inFormat(t, load.Input{Name: "a.yaml", Format: "yaml", Data: block}, format))
+			result := mustLoad(t, load.New(load.Options{}), dir)
+			if len(result.Resources()) != 1 {
+				t.Fatal(fd.FullName(), format, result.Diagnostics)
+			}
+			r := result.Resources()[0]
+			xds.Walk(r.Message(), func(n *xds.Node) {
+				result.Diagnostics = append(result.Diagnostics, r.Diagnostic("rule", n.Path(), "found"))
+				n.Message.ProtoReflect().Range(func(in protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+					result.Diagnostics = append(result.Diagnostics, r.Diagnostic("rule", n.Path().Field(string(in.Name())), "found"))
+					return true
+				})
+			})
+			out := text(t, result)
+			if leaks(out) || strings.Contains(out, "aHVudGVyM") {
+				t.Errorf("%s in %s is printed:\n%s", fd.FullName(), format, out)
+			}
+			if !strings.Contains(strings.ToLower(strings.ReplaceAll(out, "_", "")), "connecttimeout") {
+				t.Errorf("%s in %s: the line of connect_timeout is not shown:\n%s", fd.FullName(), format, out)
+			}
+		}
 	}
 }
