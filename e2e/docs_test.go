@@ -183,3 +183,21 @@ func TestNamesOfTests(t *testing.T) {
 		}
 	}
 }
+
+// TestSnapshotIDs: the pages show the id that the quickstart has.
+func TestSnapshotIDs(t *testing.T) {
+	t.Parallel()
+	plan, stderr, exit := xdspub(t, "render", "--dry-run", "--out", filepath.Join(t.TempDir(), "out"), filepath.Join(root, "examples/quickstart"))
+	id := regexp.MustCompile(`\bv[0-9a-f]{16}\b`)
+	want := id.FindString(plan)
+	if exit != 0 || want == "" {
+		t.Fatalf("exit status %d\n%s%s", exit, plan, stderr)
+	}
+	for _, name := range []string{"README.md", "docs/tour.md", "docs/serve.md", "docs/operations.md"} {
+		for _, got := range id.FindAllString(page(t, name), -1) {
+			if got != want {
+				t.Errorf("%s: %s, and the quickstart has %s", name, got, want)
+			}
+		}
+	}
+}

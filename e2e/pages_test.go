@@ -330,6 +330,7 @@ func (s *session) printed(t *testing.T, want string) {
 
 // volatile are texts that no two runs have in common.
 var volatile = []string{
+	`\bv[0-9a-f]{16}\b`, // the id of a snapshot: the ports of an example differ from run to run
 	`\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)(?: \([0-9a-zµ.]+ ago\))?`,
 	`(?:process |pid[ =])\d+`,
 	`…`,

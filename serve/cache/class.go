@@ -214,7 +214,7 @@ func (c *Cache) turns(tree *variants.Tree, same bool) (list []*turn) {
 		case same, of.several:
 			list = append(list, of.to(tree, of.of))
 		default:
-			parts := all.parts(tells)
+			parts := all.parts(tells, c.registry.polls)
 			if i == 0 && parts[tells(of.of)] == nil {
 				parts[tells(of.of)] = &part{of: of.of}
 			}
@@ -240,7 +240,7 @@ func (c *class) clients(asking map[*view][]*polled) (all clientsOf) {
 }
 
 // parts returns clients by what the variants tell of them.
-func (all clientsOf) parts(tells func(params.Parameters) string) map[string]*part {
+func (all clientsOf) parts(tells func(params.Parameters) string, ps *polls) map[string]*part {
 	parts := make(map[string]*part)
 	of := func(p params.Parameters) *part {
 		is := tells(p)
@@ -254,7 +254,7 @@ func (all clientsOf) parts(tells func(params.Parameters) string) map[string]*par
 		is.streams = append(is.streams, s)
 	}
 	for _, q := range all.asking {
-		is := of(q.params)
+		is := of(ps.parametersOf(q))
 		is.asking = append(is.asking, q)
 	}
 	return parts

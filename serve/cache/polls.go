@@ -11,6 +11,7 @@ import (
 	"xdspub/clients"
 	"xdspub/diag"
 	"xdspub/event"
+	"xdspub/xds/params"
 )
 
 const (
@@ -85,6 +86,13 @@ func (ps *polls) byView() map[*view][]*polled {
 		}
 	}
 	return by
+}
+
+// parametersOf returns the dynamic parameters of the last request that asked a question.
+func (ps *polls) parametersOf(q *polled) params.Parameters {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return q.params
 }
 
 // move makes a view the one that answers questions.
