@@ -80,30 +80,14 @@ func textOf(d diag.Diagnostic, message string) string {
 // valueInUse is a value that constraints name.
 var valueInUse = regexp.MustCompile(`(\w+)=(\w+)`)
 
-// isKnown reports whether a client gets a variant of each resource, or sends all keys with values that stand
-// in constraints.
+// isKnown reports whether a client gets a variant of each resource.
 func (e *enumerated) isKnown(p params.Parameters) bool {
-	all, values := true, make(map[string][]string)
 	for _, k := range e.tree.Keys() {
-		gets := false
-		for _, r := range e.tree.Variants(k) {
-			gets = gets || r.For.Matches(p)
-			for _, key := range r.For.Keys() {
-				values[key] = append(values[key], "")
-			}
-			for _, m := range valueInUse.FindAllStringSubmatch(r.For.String(), -1) {
-				values[m[1]] = append(values[m[1]], m[2])
-			}
+		if !slices.ContainsFunc(e.tree.Variants(k), func(r *xds.Resource) bool { return r.For.Matches(p) }) {
+			return false
 		}
-		all = all && gets
 	}
-	inUse := true
-	for key, list := range values {
-		value, sent := p[key]
-		anyValue := !slices.ContainsFunc(list, func(v string) bool { return v != "" })
-		inUse = inUse && sent && (anyValue || slices.Contains(list, value))
-	}
-	return all || inUse
+	return true
 }
 
 // severities returns the severity of each finding: an error is a warning if some client gets the resource

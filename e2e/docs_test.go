@@ -187,7 +187,11 @@ func TestNamesOfTests(t *testing.T) {
 // TestSnapshotIDs: the pages show the id that the quickstart has.
 func TestSnapshotIDs(t *testing.T) {
 	t.Parallel()
-	plan, stderr, exit := xdspub(t, "render", "--dry-run", "--out", filepath.Join(t.TempDir(), "out"), filepath.Join(root, "examples/quickstart"))
+	tree, err := filepath.Abs(filepath.Join(root, "examples/quickstart"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, stderr, exit := xdspub(t, "render", "--dry-run", "--out", filepath.Join(t.TempDir(), "out"), tree)
 	id := regexp.MustCompile(`\bv[0-9a-f]{16}\b`)
 	want := id.FindString(plan)
 	if exit != 0 || want == "" {

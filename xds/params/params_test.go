@@ -110,23 +110,6 @@ func TestSpace(t *testing.T) {
 	}
 }
 
-// TestInUse: Parameters in use have all keys, each with a value that is named, or any where none is named.
-func TestInUse(t *testing.T) {
-	s := NewSpace(And(Value("env", "prod"), Exists("canary")), Value("env", "test"))
-	for text, want := range map[string]bool{
-		"env=prod canary=yes": true, "env=test canary=": true, "env=qa canary=yes": false, "env=prod": false, "canary=yes": false, "": false,
-	} {
-		p := make(Parameters)
-		for _, pair := range strings.Fields(text) {
-			key, value, _ := strings.Cut(pair, "=")
-			p[key] = value
-		}
-		if is := s.Has(s.InUse(), p); is != want {
-			t.Errorf("%q is in use: %v", text, is)
-		}
-	}
-}
-
 // TestCanonical: what is built again of a message is the same, and means the same.
 func TestCanonical(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

@@ -358,23 +358,6 @@ func (s *Space) next(n node, p Parameters) Set {
 	return n.other
 }
 
-// InUse returns the Parameters that have all keys of the Space, each with one of its values, or with any
-// where no value is named.
-func (s *Space) InUse() Set {
-	set := All
-	for key := len(s.keys) - 1; key >= 0; key-- {
-		n := node{key: key, other: set}
-		if len(s.values[key]) > 0 {
-			n.other = None
-			for i := range s.values[key] {
-				n.values = append(n.values, branch{int32(i), set})
-			}
-		}
-		set = s.node(n)
-	}
-	return set
-}
-
 // Counts returns those of the Parameters p, which are in a set, that make them be in it: the keys with
 // their values, and, sorted, the keys that count by being absent.
 func (s *Space) Counts(a Set, p Parameters) (sent Parameters, absent []string) {

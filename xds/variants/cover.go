@@ -59,17 +59,15 @@ func (c *Cover) Alike(p params.Parameters, sets []params.Set) params.Set {
 	return alike
 }
 
-// KnownIn returns the clients of a set that are known to exist: a client that sends all keys with values that
-// constraints name, and a client that gets a variant of each resource.
+// KnownIn returns the clients of a set that are known to exist: a client that gets a variant of each resource.
 func (c *Cover) KnownIn(set params.Set) params.Set {
-	inUse := c.And(set, c.InUse())
 	for _, k := range c.tree.keys {
 		if set == params.None {
 			break
 		}
 		set = c.And(set, c.Gets(c.tree.Variants(k)...))
 	}
-	return c.Or(inUse, set)
+	return set
 }
 
 // Want asks for a client of a set.
