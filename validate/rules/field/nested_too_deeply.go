@@ -37,15 +37,15 @@ with more.`,
 		case *udpatypev1.TypedStruct:
 			at = at.with(depth{messages: 1}.with(structDepth(m.GetValue())))
 		}
+		isUnpacked := !facts.Inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata")
 		switch {
-		case !at.deep() || facts.Inside(n, "envoy.config.core.v3.Metadata.typed_filter_metadata"):
-		case at.messages > maxDepth:
+		case at.messages > maxDepth && isUnpacked:
 			p.Report(validate.Finding{
 				Path:    n.Path(),
 				Message: fmt.Sprintf("messages are nested %d deep here", at.messages),
 				Help:    fmt.Sprintf("nest less: Envoy unpacks %d levels below a resource or a typed_config", maxDepth),
 			})
-		default:
+		case at.json > maxDepth:
 			p.Report(validate.Finding{
 				Path:    n.Path(),
 				Message: fmt.Sprintf("braces and brackets are nested %d deep here", at.json),

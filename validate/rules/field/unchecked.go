@@ -28,11 +28,11 @@ func isUnchecked(v *envoyapi.Version, n *xds.Node) bool {
 
 var (
 	hashPolicy      = regexp.MustCompile(`\.hash_policy\[\d+\]$`)
-	resolverAddress = regexp.MustCompile(`\.resolvers\[\d+\]\.socket_address\.address$`)
+	resolverAddress = regexp.MustCompile(`\.resolvers\[\d+\](\.socket_address\.address)?$`)
 )
 
 // checkedAnyway reports whether a fault in an unchecked configuration is refused all
-// the same: a hash policy without its kind crashes Envoy, the empty address of a DNS server
+// the same: a hash policy without its kind crashes Envoy, the missing or empty address of a DNS server
 // is malformed where Envoy asks it, and the period of LoadAwareLocality is looked at by code
 // of its own.
 func checkedAnyway(v *envoyapi.Version, n *xds.Node, at xds.Path) bool {
