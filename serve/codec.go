@@ -25,15 +25,14 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	m, shared := own(out.message)
-	buffer, err := out.encode(m)
+	buffer, err := out.encode()
 	if err != nil {
 		return nil, err
 	}
-	if len(shared) == 0 {
+	if len(out.shared) == 0 {
 		return mem.BufferSlice{buffer}, nil
 	}
-	return mem.BufferSlice{buffer, mem.SliceBuffer(shared)}, nil
+	return mem.BufferSlice{buffer, mem.SliceBuffer(out.shared)}, nil
 }
 
 // own returns a message without the bytes that streams share, and these bytes.

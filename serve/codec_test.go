@@ -23,7 +23,7 @@ func TestCodecShares(t *testing.T) {
 	want.Resources = []*anypb.Any{resource}
 	m.ProtoReflect().SetUnknown(shared)
 	for range 2 { // the message stays as it is
-		bytes, err := newCodec().Marshal(&outgoing{message: m})
+		bytes, err := newCodec().Marshal(newOutgoing(m, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

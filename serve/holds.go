@@ -95,9 +95,19 @@ func heldByMessage(data []byte, of protoreflect.MessageDescriptor, depth int) (b
 // outgoing is a message that a stream sends. The account of the connection holds bytes from before the message is encoded
 // until the library has written it.
 type outgoing struct {
-	message proto.Message
+	own     proto.Message // the message without shared
+	shared  []byte
+	size    int // of own, in bytes
 	account *memory.Account
 	held    int
+}
+
+// newOutgoing returns a message for a connection with that account, which holds nothing yet.
+func newOutgoing(m proto.Message, account *memory.Account) *outgoing {
+	out := &outgoing{account: account}
+	out.own, out.shared = own(m)
+	out.size = proto.Size(out.own)
+	return out
 }
 
 // sentBuffers gives back the bytes of a response once the library has written it.
@@ -113,16 +123,15 @@ func (s sentBuffers) Put(buffer *[]byte) {
 	s.BufferPool.Put(buffer)
 }
 
-// encode writes a message to a buffer that the account holds.
-func (out *outgoing) encode(m proto.Message) (mem.Buffer, error) {
-	size := proto.Size(m)
-	if size <= smallest {
-		data, err := proto.Marshal(m)
+// encode writes the message, without shared, to a buffer that the account holds.
+func (out *outgoing) encode() (mem.Buffer, error) {
+	if out.size <= smallest {
+		data, err := proto.Marshal(out.own)
 		return mem.SliceBuffer(data), err
 	}
 	pool := mem.DefaultBufferPool()
-	buffer := pool.Get(size)
-	data, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], m)
+	buffer := pool.Get(out.size)
+	data, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], out.own)
 	if err != nil {
 		pool.Put(buffer)
 		out.account.Give(out.held)

@@ -154,19 +154,19 @@ func (b *bounded) SendMsg(m any) error {
 	if b.stuck != nil {
 		b.stuck.Stop()
 	}
-	out := outgoing{message: m.(proto.Message), account: listen.Account(b.arrival.conn)}
-	if err := b.waits(&out); err != nil {
+	out := newOutgoing(m.(proto.Message), listen.Account(b.arrival.conn))
+	if err := b.waits(out); err != nil {
 		return err
 	}
 	var sent atomic.Bool
-	until := listen.Written(b.arrival.conn) + int64(proto.Size(out.message))
+	until := listen.Written(b.arrival.conn) + int64(out.size+len(out.shared))
 	b.stuck = time.AfterFunc(b.of.limits.Send, func() {
 		if !sent.Load() || listen.Written(b.arrival.conn) < until {
 			b.of.judge.Refused(b.client.Address, "send", status.Errorf(codes.DeadlineExceeded, "has not taken in a response for %v", b.of.limits.Send))
 			b.arrival.conn.Close()
 		}
 	})
-	err := b.ServerStream.SendMsg(&out)
+	err := b.ServerStream.SendMsg(out)
 	sent.Store(true)
 	return err
 }
@@ -174,12 +174,10 @@ func (b *bounded) SendMsg(m any) error {
 // waits waits until there is memory for a response, for as long as a client may take to take in another one. A
 // publish sends to all clients at once.
 func (b *bounded) waits(out *outgoing) error {
-	is, _ := own(out.message)
-	size := proto.Size(is)
-	if size <= smallest {
+	if out.size <= smallest {
 		return nil
 	}
-	out.held = min(size, out.account.Half())
+	out.held = min(out.size, out.account.Half())
 	late, cancel := context.WithTimeout(b.ctx, b.of.limits.Send)
 	defer cancel()
 	err := out.account.Wait(late.Done(), out.held)
