@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"xdspub/internal/fspath"
@@ -33,15 +34,9 @@ func Of(ctx context.Context, source string) string {
 
 // Ask is Of that does not wait: answer does.
 func Ask(ctx context.Context, source string) (answer func() string) {
-	commit, done := "", make(chan struct{})
-	go func() {
-		defer close(done)
-		commit = Of(ctx, source)
-	}()
-	return func() string {
-		<-done
-		return commit
-	}
+	answer = sync.OnceValue(func() string { return Of(ctx, source) })
+	go answer()
+	return answer
 }
 
 // of is Of that takes as long as ctx lets it.

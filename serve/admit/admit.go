@@ -88,16 +88,12 @@ type Client struct {
 func (c Client) Peer() (memory.Kind, string) {
 	switch {
 	case c.Local:
-		return memory.Known, "unix"
+		return memory.Local()
 	case c.Certificate != nil:
 		sum := sha256.Sum256(c.Certificate.Raw)
 		return memory.Known, string(sum[:])
 	}
-	host, _, err := net.SplitHostPort(c.Address)
-	if err != nil {
-		host = c.Address
-	}
-	return memory.Anonymous, host
+	return memory.Stranger(c.Address)
 }
 
 // Private reports whether nobody else reads what the client is sent.

@@ -2,6 +2,8 @@ package cache
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,11 +59,11 @@ func (s *Stream) gap(sub *subscription, now *state) bool {
 	if sub.wildcard {
 		return now.hasGap(sub.of, all)
 	}
-	return gapOf(sub.of, sub.names, now, all)
+	return gapOf(sub.of, maps.Keys(sub.names), now, all)
 }
 
 // gapOf reports whether a client that asks for names has a gap.
-func gapOf(t *xds.Type, names map[string]struct{}, now *state, all *xds.Snapshot) bool {
+func gapOf(t *xds.Type, names iter.Seq[string], now *state, all *xds.Snapshot) bool {
 	exists := false
 	for name := range names {
 		if now.find(t, name) != nil || len(membersOf(now.Of(t), name)) > 0 {
@@ -192,15 +194,9 @@ func (r *registry) makeRoomForGap() bool {
 	if len(r.gaps) < mostRejecting {
 		return true
 	}
-	var oldest rejecting
-	var at time.Time
-	for key, is := range r.gaps {
-		if is.count <= 0 && (at.IsZero() || is.last.Before(at)) {
-			oldest, at = key, is.last
-		}
-	}
-	delete(r.gaps, oldest)
-	return !at.IsZero()
+	key, ok := oldest(r.gaps, func(is *gaps) (time.Time, bool) { return is.last, is.count <= 0 })
+	delete(r.gaps, key)
+	return ok
 }
 
 // Gaps returns how many clients get no listener, and how many no cluster, although the source tree has some
@@ -219,11 +215,7 @@ func (c *Cache) Gaps() map[string]int {
 // hasGap reports whether a client by REST has a gap of a type.
 func (p *Poll) hasGap(t *xds.Type) bool {
 	if t == p.Type && !p.All && slices.Contains(gapTypes, t) {
-		names := make(map[string]struct{}, len(p.Names))
-		for _, name := range p.Names {
-			names[name] = struct{}{}
-		}
-		return gapOf(t, names, p.state, p.cache.all.Load())
+		return gapOf(t, slices.Values(p.Names), p.state, p.cache.all.Load())
 	}
 	return slices.Contains(gapTypes, t) && p.state.hasGap(t, p.cache.all.Load())
 }

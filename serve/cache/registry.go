@@ -174,14 +174,20 @@ func (r *registry) makeRoom() {
 	if len(r.rejecting) < mostRejecting {
 		return
 	}
-	var oldest rejecting
-	var at time.Time
-	for key, is := range r.rejecting {
-		if at.IsZero() || is.last.Before(at) {
-			oldest, at = key, is.last
+	key, _ := oldest(r.rejecting, func(is *rejections) (time.Time, bool) { return is.last, true })
+	delete(r.rejecting, key)
+}
+
+// oldest returns the key of the entry with the earliest time. last returns the time of an entry, and false for
+// an entry that does not count. ok is false if none counts.
+func oldest[E any](all map[rejecting]E, last func(E) (at time.Time, counts bool)) (key rejecting, ok bool) {
+	var first time.Time
+	for k, e := range all {
+		if at, counts := last(e); counts && (!ok || at.Before(first)) {
+			key, first, ok = k, at, true
 		}
 	}
-	delete(r.rejecting, oldest)
+	return key, ok
 }
 
 // Rejections returns how many NACKs the clients of each node have sent for each type. It forgets

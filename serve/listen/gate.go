@@ -137,13 +137,9 @@ func (g *Gate) enter(conn net.Conn) net.Conn {
 // peerOf returns who is at the other end of a new connection.
 func peerOf(conn net.Conn) (kind memory.Kind, name string) {
 	if conn.LocalAddr().Network() == "unix" {
-		return memory.Known, "unix"
+		return memory.Local()
 	}
-	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-	if err != nil {
-		host = conn.RemoteAddr().String()
-	}
-	return memory.Anonymous, host
+	return memory.Stranger(conn.RemoteAddr().String())
 }
 
 // oldest takes the oldest connection that is not Known from the strangers, if there is one of a peer that one, and

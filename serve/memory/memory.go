@@ -14,6 +14,7 @@ package memory
 import (
 	"fmt"
 	"math"
+	"net"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -29,6 +30,18 @@ const (
 	// Known is the kind of a client that has shown a certificate, or has connected by a Unix socket.
 	Known
 )
+
+// Local returns the peer of all connections by a Unix socket.
+func Local() (kind Kind, name string) { return Known, "unix" }
+
+// Stranger returns the peer of connections from an address, HOST:PORT, whose client has shown no certificate.
+func Stranger(address string) (kind Kind, name string) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	return Anonymous, host
+}
 
 // Options of a Budget.
 type Options struct {
