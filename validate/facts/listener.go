@@ -3,6 +3,8 @@ package facts
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"xdspub/validate"
 )
 
 // Transport is what reaches a listener, which decides what it can have.
@@ -31,4 +33,13 @@ func TransportOf(l *listenerv3.Listener) Transport {
 	default:
 		return Datagrams
 	}
+}
+
+// InternalListenerExtension is the type of the bootstrap extension without which an Envoy has no internal listeners.
+const InternalListenerExtension = "envoy.extensions.bootstrap.internal_listener.v3.InternalListener"
+
+// HasInternalListeners reports whether the Envoy can have internal listeners: its bootstrap has the extension, or
+// is not known.
+func HasInternalListeners(p *validate.Pass) bool {
+	return !p.BootstrapFacts.Given() || p.BootstrapFacts.HasExtension(InternalListenerExtension)
 }

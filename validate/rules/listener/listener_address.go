@@ -9,6 +9,7 @@ import (
 
 	"xdspub/diag"
 	"xdspub/validate"
+	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
@@ -75,14 +76,12 @@ func checkAPIListener(p *validate.Pass, l *listenerv3.Listener) {
 	p.Report(f)
 }
 
-const internalListenerExtension = "envoy.extensions.bootstrap.internal_listener.v3.InternalListener"
-
 func checkInternalListener(p *validate.Pass, l *listenerv3.Listener) {
 	for _, a := range addresses(l) {
 		p.Report(validate.Finding{Check: "internal-listener", Path: a.path, Message: "an internal listener can't have an address", Help: "remove the address: endpoints refer to the listener by its name"})
 		return
 	}
-	if !p.BootstrapFacts.HasExtension(internalListenerExtension) {
+	if !p.BootstrapFacts.HasExtension(facts.InternalListenerExtension) {
 		help := "add it to bootstrap_extensions, and name that bootstrap with --bootstrap"
 		if p.Resource.OfBootstrap() {
 			help = "add it to bootstrap_extensions"

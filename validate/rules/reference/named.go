@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -57,23 +56,10 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 				Related: facts.Related(l, "name", "this listener has an address"),
 			})
 		}
-	case p.Lacks(use.Target, use.Name), !exists && crashesWithout(p, n, use):
+	case p.Lacks(use.Target, use.Name), use.Kind == xds.ListenerName && !facts.HasInternalListeners(&p.Pass):
 		does, warning := consequence(p, n, load)
 		reportUnknown(p, use, missing(use.Target.Noun), fmt.Sprintf("unknown %s %q: %s", use.Target.Noun, use.Name, does), warning)
 	}
-}
-
-// internalListener is the bootstrap extension without which an Envoy has no internal listeners.
-const internalListener = "envoy.extensions.bootstrap.internal_listener.v3.InternalListener"
-
-// crashesWithout reports whether an endpoint is an internal listener, which no LDS server can send to an Envoy
-// without that extension, and has health checks: such an Envoy ends at its start.
-func crashesWithout(p *validate.LookupPass, n *xds.Node, use xds.Use) bool {
-	if use.Kind != xds.ListenerName || !p.BootstrapFacts.Given() || p.BootstrapFacts.HasExtension(internalListener) {
-		return false
-	}
-	c, _ := xds.Enclosing[*clusterv3.Cluster](n)
-	return len(c.GetHealthChecks()) > 0
 }
 
 // reportUnknown reports a name that nothing has, or something like it.
