@@ -92,12 +92,14 @@ func (b *Base) Merge(o EnvoyOptions) (text []byte, conflicts diag.List, err erro
 // keepServers removes from add the subscriptions to types of which nothing is published and that the Base
 // gets from a server.
 func (b *Base) keepServers(add *bootstrapv3.Bootstrap, unpublished []*xds.Type) {
-	have := b.Message.GetDynamicResources()
-	if slices.Contains(unpublished, xds.Cluster) && xds.FromServer(have.GetCdsConfig()) {
-		add.DynamicResources.CdsConfig = nil
-	}
-	if slices.Contains(unpublished, xds.Listener) && xds.FromServer(have.GetLdsConfig()) {
-		add.DynamicResources.LdsConfig = nil
+	for _, t := range unpublished {
+		switch {
+		case !xds.ServedBy(b.Message, t):
+		case t == xds.Cluster:
+			add.DynamicResources.CdsConfig = nil
+		case t == xds.Listener:
+			add.DynamicResources.LdsConfig = nil
+		}
 	}
 }
 

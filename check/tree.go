@@ -192,12 +192,10 @@ func (t *Tree) served(bootstrap *bootstrapv3.Bootstrap, s *xds.Snapshot) (types 
 	if !t.options.forFiles() {
 		return nil
 	}
-	dynamic := bootstrap.GetDynamicResources()
-	if xds.FromServer(dynamic.GetCdsConfig()) && len(s.Of(xds.Cluster)) == 0 {
-		types = append(types, xds.Cluster)
-	}
-	if xds.FromServer(dynamic.GetLdsConfig()) && len(s.Of(xds.Listener)) == 0 {
-		types = append(types, xds.Listener)
+	for _, t := range xds.Types {
+		if xds.ServedBy(bootstrap, t) && len(s.Of(t)) == 0 {
+			types = append(types, t)
+		}
 	}
 	return types
 }

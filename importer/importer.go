@@ -16,6 +16,8 @@ package importer
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -128,30 +130,25 @@ func (d *draft) finish(imported *Imported) {
 	imported.Static = len(d.items) - imported.Resources
 }
 
-// noteDynamic says what becomes of the subscriptions of a bootstrap.
-func (d *draft) noteDynamic() {
-	dynamic := d.message().GetDynamicResources()
-	for _, field := range []protoreflect.Name{"cds_config", "lds_config"} {
-		m := dynamic.ProtoReflect()
-		if fd := m.Descriptor().Fields().ByName(field); dynamic != nil && m.Has(fd) {
-			d.noteSource(field)
-		}
-	}
-}
+// sourceField is the field of dynamic_resources that names the source of all resources of a type.
+func sourceField(t *xds.Type) string { return strings.ToLower(t.API) + "_config" }
 
-// noteSource says what becomes of one subscription of a bootstrap, and of the static resources of its type.
-func (d *draft) noteSource(field protoreflect.Name) {
-	t := xds.Cluster
-	if field == "lds_config" {
-		t = xds.Listener
+// noteDynamic says what becomes of the subscriptions of a bootstrap, and of the static resources of their types.
+func (d *draft) noteDynamic() {
+	dynamic := d.message().GetDynamicResources().ProtoReflect()
+	for _, t := range []*xds.Type{xds.Cluster, xds.Listener} {
+		field := sourceField(t)
+		if !slices.Contains(present(dynamic), protoreflect.Name(field)) {
+			continue
+		}
+		message := fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its file are not imported", field, t.Noun)
+		help := fmt.Sprintf("copy the resources of that file into the source tree, and remove %s before xdspub bootstrap envoy --from", field)
+		if xds.ServedBy(d.message(), t) {
+			message = fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its server are not imported, and static %[2]ss stay static", field, t.Noun)
+			help = "to have them in the source tree, import the running Envoy: xdspub import http://ADMIN DIR"
+		}
+		d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(field), message, help)
 	}
-	message := fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its file are not imported", field, t.Noun)
-	help := fmt.Sprintf("copy the resources of that file into the source tree, and remove %s before xdspub bootstrap envoy --from", field)
-	if d.servedBy(t) != "" {
-		message = fmt.Sprintf("dynamic_resources.%s stays in the bootstrap: the %ss of its server are not imported, and static %[2]ss stay static", field, t.Noun)
-		help = "to have them in the source tree, import the running Envoy: xdspub import http://ADMIN DIR"
-	}
-	d.warn(d.bootstrap, xds.Path("dynamic_resources").Field(string(field)), message, help)
 }
 
 func (d *draft) message() *bootstrapv3.Bootstrap {

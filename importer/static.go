@@ -49,8 +49,8 @@ func (d *draft) stay(others ...*xds.Resource) {
 	}
 	needs(d.bootstrap, true)
 	for _, i := range d.items {
-		if field := d.servedBy(i.Type); field != "" && !d.replaced {
-			keep(i, fmt.Sprintf("Envoy gets %ss from one source beside static_resources, and dynamic_resources.%s names a server", i.Type.Noun, field))
+		if xds.ServedBy(d.message(), i.Type) && !d.replaced {
+			keep(i, fmt.Sprintf("Envoy gets %ss from one source beside static_resources, and dynamic_resources.%s names a server", i.Type.Noun, sourceField(i.Type)))
 		}
 	}
 	for len(stays) > 0 {
@@ -83,23 +83,6 @@ func (d *draft) ownReason(i *item) string {
 		if xds.FromSnapshot(n.Message.(*corev3.ConfigSource)) {
 			return fmt.Sprintf("%s asks the ADS server, and in a source tree it would ask the tree", n.Path())
 		}
-	}
-	return ""
-}
-
-// servedBy returns the field of dynamic_resources by which the Envoy gets all resources of a type from a
-// server, and "" if there is none. A file is no server: the source tree can replace a file.
-func (d *draft) servedBy(t *xds.Type) string {
-	dynamic := d.message().GetDynamicResources()
-	field, source := "", (*corev3.ConfigSource)(nil)
-	switch t {
-	case xds.Cluster:
-		field, source = "cds_config", dynamic.GetCdsConfig()
-	case xds.Listener:
-		field, source = "lds_config", dynamic.GetLdsConfig()
-	}
-	if xds.FromServer(source) {
-		return field
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -164,9 +165,16 @@ func PathOf(source *corev3.ConfigSource) string {
 	return source.GetPathConfigSource().GetPath()
 }
 
-// FromServer reports whether a config source names a server: its own, or the ADS server.
-func FromServer(source *corev3.ConfigSource) bool {
+// fromServer reports whether a config source names a server: its own, or the ADS server.
+func fromServer(source *corev3.ConfigSource) bool {
 	return source.GetConfigSourceSpecifier() != nil && PathOf(source) == ""
+}
+
+// ServedBy reports whether an Envoy with a bootstrap gets all clusters, or all listeners, from a server. It is
+// false for other types, and if the bootstrap names a file.
+func ServedBy(b *bootstrapv3.Bootstrap, t *Type) bool {
+	dynamic := b.GetDynamicResources()
+	return t == Cluster && fromServer(dynamic.GetCdsConfig()) || t == Listener && fromServer(dynamic.GetLdsConfig())
 }
 
 // FromSnapshot reports whether a config source says "from where this message came from": ads or
