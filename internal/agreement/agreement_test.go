@@ -28,6 +28,7 @@ import (
 
 	"xdspub/check"
 	"xdspub/diag"
+	"xdspub/internal/fixing"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/findings.txt and docs/evidence/agreement.md, and fail")
@@ -170,29 +171,10 @@ func read(t *testing.T) (cases []*testCase) {
 
 // judge validates one side by rules in a directory of its own.
 func (c *testCase) judge(side, dir, certs string, rules check.Rules) (findings, error) {
-	files := map[string][]byte{"boot.yaml": c.boot}
-	for _, name := range []string{"cds.yaml", "lds.yaml"} { // those that the bootstrap names have to be there
-		files["xds/"+name] = []byte("resources: []\n")
-	}
-	for _, f := range c.sides[side] {
-		files["xds/"+f.Name] = f.Data
-	}
-	if err := os.Mkdir(filepath.Join(dir, "xds"), 0o755); err != nil {
+	if err := c.write(side, dir, certs); err != nil {
 		return findings{}, err
 	}
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			return findings{}, err
-		}
-	}
-	if err := os.Symlink(certs, filepath.Join(dir, "certs")); err != nil {
-		return findings{}, err
-	}
-	rules.Disable = append(rules.Disable, "shared-directory") // all files of the cases stand in one
-	checked, err := check.Bootstrap(context.Background(), check.BootstrapOptions{
-		Path: filepath.Join(dir, "boot.yaml"), Root: dir,
-		Rules: rules,
-	})
+	checked, err := validated(dir, rules)
 	if err != nil {
 		return findings{}, err
 	}
@@ -205,6 +187,60 @@ func (c *testCase) judge(side, dir, certs string, rules check.Rules) (findings, 
 	}
 	text := strings.ReplaceAll(b.String(), dir+string(filepath.Separator), "")
 	return findings{checked.Diagnostics.Count(diag.Error), checked.Diagnostics.Count(diag.Warning), text}, nil
+}
+
+// write writes one side to an empty directory.
+func (c *testCase) write(side, dir, certs string) error {
+	files := map[string][]byte{"boot.yaml": c.boot}
+	for _, name := range []string{"cds.yaml", "lds.yaml"} { // the bootstrap names both
+		files["xds/"+name] = []byte("resources: []\n")
+	}
+	for _, f := range c.sides[side] {
+		files["xds/"+f.Name] = f.Data
+	}
+	if err := os.Mkdir(filepath.Join(dir, "xds"), 0o755); err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.Symlink(certs, filepath.Join(dir, "certs"))
+}
+
+// validated validates the side that stands in a directory.
+func validated(dir string, rules check.Rules) (*check.Result, error) {
+	rules.Disable = append(rules.Disable, "shared-directory") // all files of a case stand in one directory
+	return check.Bootstrap(context.Background(), check.BootstrapOptions{Path: filepath.Join(dir, "boot.yaml"), Root: dir, Rules: rules})
+}
+
+// TestFixes: each fix that validate proposes for a case ends its finding.
+func TestFixes(t *testing.T) {
+	certs := t.TempDir()
+	certificates(t, certs)
+	tried := 0
+	for _, c := range read(t) {
+		for side := range c.sides {
+			dir := t.TempDir()
+			if err := c.write(side, dir, certs); err != nil {
+				t.Fatal(err)
+			}
+			judge := func() diag.List {
+				checked, err := validated(dir, check.Rules{})
+				if err != nil {
+					t.Fatalf("%s/%s: %v", c.name, side, err)
+				}
+				return checked.Diagnostics
+			}
+			besideMeant := func(diag.Diagnostic) bool { return c.name == "unknown_field_in_hcm" } // stat_prefx beside stat_prefix
+			tried += fixing.Try(t, judge(), besideMeant, judge)
+		}
+	}
+	t.Logf("%d fixes", tried)
+	if tried == 0 {
+		t.Error("no case has a fix")
+	}
 }
 
 // The ways to disagree.

@@ -1,5 +1,5 @@
-// Package fixing tries the fixes of findings, for tests: each is applied to the source, which
-// is judged again.
+// Package fixing tries the fixes of findings, for tests: Try applies each fix to the source, and
+// judges the source again.
 package fixing
 
 import (
@@ -10,9 +10,10 @@ import (
 	"xdspub/diag"
 )
 
-// Try applies each fix of the findings by itself, and has the source judged again: the finding
-// must be gone, and no file may have become one that can't be read. What asks "did you mean"
-// must have a fix, but in the files that without names. It returns how many were tried.
+// Try applies each fix of the findings by itself, and judges the source again. The finding must be gone, each
+// file must still be readable, and the text that the fix wrote must not be an error itself. A finding that
+// asks "did you mean" must have a fix, unless without reports true for the finding. Try returns the number
+// of fixes.
 func Try(t testing.TB, found diag.List, without func(diag.Diagnostic) bool, judge func() diag.List) (tried int) {
 	t.Helper()
 	for _, d := range found {
@@ -28,7 +29,7 @@ func Try(t testing.TB, found diag.List, without func(diag.Diagnostic) bool, judg
 				t.Errorf("%s\nis still there after: %s: %v", d, fix.Title, fix.Edits)
 			}
 			for _, other := range after {
-				if unreadable(other) && count(found, other) == 0 {
+				if (unreadable(other) || wrote(fix, other)) && count(found, other) == 0 {
 					t.Errorf("%s\nafter: %s: %v\n%s", d, fix.Title, fix.Edits, other)
 				}
 			}
@@ -37,7 +38,13 @@ func Try(t testing.TB, found diag.List, without func(diag.Diagnostic) bool, judg
 	return tried
 }
 
-// count counts the findings that say the same of the same resource.
+// wrote reports whether d is an error in the text that a fix wrote, and has no other place.
+func wrote(fix diag.Fix, d diag.Diagnostic) bool {
+	e := fix.Edits[0]
+	return d.Severity == diag.Error && len(d.Related) == 0 && d.File == e.File && d.Line == e.Line && d.Column == e.Column
+}
+
+// count counts the findings of a list that are about the same place as d, in the same words.
 func count(list diag.List, d diag.Diagnostic) (n int) {
 	for _, other := range list {
 		if other.Code == d.Code && other.Message == d.Message && other.Line == d.Line && other.File == d.File {
