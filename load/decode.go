@@ -529,7 +529,7 @@ const maxDepth = 200
 func (d *decoder) message(v value, m proto.Message) (lost xds.Lost, ok bool) {
 	v.as = &subject{t: xds.TypeOf(m.ProtoReflect().Descriptor().FullName()), text: v.text}
 	// protojson takes a value of an Any of Empty, Envoy does not.
-	if v.doc.source.resolver().json().Unmarshal(v.text, m) != nil || bytes.Contains(v.text, []byte("google.protobuf.Empty")) {
+	if v.doc.source.resolver().json().Unmarshal(v.text, m) != nil || bytes.Contains(v.text, []byte("google.protobuf.Empty")) || v.misfits(m) {
 		proto.Reset(m)
 		if lost, ok = d.repaired(v, m); !ok {
 			return nil, false

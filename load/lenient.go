@@ -136,10 +136,11 @@ func (r rewriter) object(md protoreflect.MessageDescriptor, raw jsontext.Value, 
 		out = slices.DeleteFunc(out, func(earlier member) bool {
 			return earlier.name == m.name || fd != nil && fieldOf(earlier.name) == fd
 		})
-		if fd != nil && m.value.Kind() != 'n' {
-			m.value = r.field(fd, m.value, at.Field(string(fd.Name())))
-		} else if m.name == "value" && isSpecial(md) { // in an Any
+		switch {
+		case m.name == "value" && isSpecial(md): // in an Any
 			m.value = r.message(md, m.value, at.Field("value"))
+		case fd != nil && m.value.Kind() != 'n':
+			m.value = r.field(fd, m.value, at.Field(string(fd.Name())))
 		}
 		out = append(out, m)
 	}

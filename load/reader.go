@@ -119,6 +119,9 @@ func (r *reader) message(md protoreflect.MessageDescriptor, n *jsonNode, p place
 	if p.depth > maxDepth {
 		return r.fault(p, false, "exceeded max recursion depth")
 	}
+	if meant := r.structFor(n, p); meant != nil {
+		md = meant
+	}
 	switch {
 	case md.FullName() == "google.protobuf.Any":
 		return r.any(n, p)
@@ -131,6 +134,41 @@ func (r *reader) message(md protoreflect.MessageDescriptor, n *jsonNode, p place
 	r.members(md, n, p.in(md), nil)
 	r.out.WriteByte('}')
 	return true
+}
+
+// structFor returns the type that a value at p, the value of a TypedStruct, stands for if only Envoy's parser
+// takes the value for one of that type. It returns nil for all other values.
+func (r *reader) structFor(n *jsonNode, p place) protoreflect.MessageDescriptor {
+	if p.field == nil || p.field.Name() != "value" || !xds.IsTypedStruct(p.field.ContainingMessage().FullName()) {
+		return nil
+	}
+	url := p.object.child("type_url")
+	if url == nil {
+		url = p.object.child("typeUrl")
+	}
+	if url == nil {
+		return nil
+	}
+	mt, err := r.v.doc.source.resolver().FindMessageByURL(jsonText(r.raw(url)))
+	if err != nil || isSpecial(mt.Descriptor()) {
+		return nil
+	}
+	md, raw := mt.Descriptor(), r.raw(n)
+	if decodes(md, raw) == nil || decodes(md, (rewriter{r.v, r.byEnvoy()}).message(md, raw, p.path)) != nil {
+		return nil
+	}
+	return md
+}
+
+// misfits reports whether the value of a TypedStruct in m is not one of its type.
+func (v value) misfits(m proto.Message) (found bool) {
+	if !bytes.Contains(v.text, []byte("TypedStruct")) {
+		return false
+	}
+	v.doc.source.envoy.Registry().Walk(m, func(n *xds.Node) {
+		found = found || n.Err != nil && xds.IsTypedStruct(n.Name())
+	})
+	return found
 }
 
 // isSpecial reports whether JSON has a form of its own for a message, which stands under

@@ -12,7 +12,7 @@ import (
 // PayloadType returns the type that an Any holds, or that the TypedStruct in it stands for.
 func PayloadType(a *anypb.Any) protoreflect.FullName {
 	name := NameInURL(a.GetTypeUrl())
-	if name != "xds.type.v3.TypedStruct" && name != "udpa.type.v1.TypedStruct" {
+	if !IsTypedStruct(name) {
 		return name // most are, and need not be unpacked
 	}
 	switch m, _ := a.UnmarshalNew(); m := m.(type) {
@@ -22,6 +22,12 @@ func PayloadType(a *anypb.Any) protoreflect.FullName {
 		return NameInURL(m.GetTypeUrl())
 	}
 	return name
+}
+
+// IsTypedStruct reports whether a message is a TypedStruct: a type URL and a Struct that stands for a message of
+// that type.
+func IsTypedStruct(name protoreflect.FullName) bool {
+	return name == "xds.type.v3.TypedStruct" || name == "udpa.type.v1.TypedStruct"
 }
 
 // NameInURL returns the message name in a type URL.

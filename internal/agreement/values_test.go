@@ -175,6 +175,66 @@ func TestValues(t *testing.T) {
 	t.Logf("%d values taken, %d refused", len(taken), len(refused))
 }
 
+// structCases are fields of each kind in a TypedStruct that stands in a cluster, with values.
+var structCases = []struct {
+	field  string
+	values []string
+}{
+	{tlsStruct + "sni: %s}}}", []string{`a`, `1`, `"1"`, `true`, `[a]`, `{value: a}`, `{}`}},
+	{tlsStruct + "allow_renegotiation: %s}}}", []string{`true`, `"true"`, `1`, `yes`, `"yes"`, `{value: true}`}},
+	{tlsStruct + "max_session_keys: %s}}}", []string{`1`, `"1"`, `1.0`, `"1.0"`, `1.5`, `-1`, `{value: 1}`, `{value: "1"}`, `{}`, `[1]`}},
+	{tlsStruct + "common_tls_context: {alpn_protocols: %s}}}}", []string{`[a]`, `a`, `1`, `[1]`, `[[a]]`, `{a: 1}`, `null`}},
+	{tlsStruct + "common_tls_context: {tls_params: {tls_maximum_protocol_version: %s}}}}}", []string{`TLSv1_3`, `tlsv1_3`, `4`, `"4"`, `[TLSv1_3]`, `true`}},
+	{httpStruct + "common_http_protocol_options: {idle_timeout: %s}}}}", []string{`1s`, `1.5s`, `1`, `"1"`, `{seconds: 1}`, `{seconds: "1", nanos: 5}`}},
+	{httpStruct + "common_http_protocol_options: {headers_with_underscores_action: %s}}}}", []string{`REJECT_REQUEST`, `reject_request`, `1`, `"1"`}},
+}
+
+const (
+	tlsStruct  = `transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, value: {`
+	httpStruct = `typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/udpa.type.v1.TypedStruct, ` +
+		`type_url: type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, value: {explicit_http_config: {http_protocol_options: {}}, `
+)
+
+// TestStructs tries values in a TypedStruct on the real Envoy: a source tree takes what Envoy takes unless the
+// value has several meanings, refuses what Envoy refuses, and publishes a value that Envoy takes.
+func TestStructs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Envoy")
+	}
+	v := startValues(t)
+	respelled := 0
+	for _, field := range structCases {
+		for _, value := range field.values {
+			c := fmt.Sprintf(field.field, value)
+			written := fmt.Sprintf("resources:\n- {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c, connect_timeout: 1s, %s}\n", c)
+			tree := readTree(written)
+			misfit := tree.Diagnostics.HasErrors()
+			for _, r := range tree.Resources() {
+				xds.Walk(r.Message(), func(n *xds.Node) { misfit = misfit || n.Err != nil })
+			}
+			switch takes := v.takes(t, written); {
+			case misfit && takes && !slices.Contains(severalMeanings, value):
+				t.Errorf("Envoy takes it, and here it is refused: %s %v", c, tree.Diagnostics)
+			case !misfit && !takes:
+				t.Errorf("Envoy refuses it, and here it is taken: %s", c)
+			case !misfit && len(tree.Diagnostics) > 0:
+				respelled++
+				published, err := protojson.Marshal(tree.Resources()[0].Message())
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := fmt.Sprintf(`{"resources":[{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster",%s]}`, published[1:])
+				if !v.takes(t, text) {
+					t.Errorf("Envoy refuses what is published: %s", text)
+				}
+			}
+		}
+	}
+	if respelled == 0 {
+		t.Error("no value was respelled")
+	}
+}
+
 // testTree compares what a source tree makes of the value with what a file of Envoy's makes of it.
 func (c valueCase) testTree(t *testing.T) {
 	followed, tree := c.followed.Diagnostics.HasErrors(), c.tree.Diagnostics.HasErrors()
