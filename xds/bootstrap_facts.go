@@ -13,6 +13,7 @@ type BootstrapFacts struct {
 	extensions map[protoreflect.FullName]bool
 	noAdmin    bool
 	local      string
+	cdsFile    string
 }
 
 // BootstrapSocket is a socket that the Envoy listens on by its bootstrap.
@@ -26,11 +27,12 @@ type BootstrapSocket struct {
 
 // BootstrapFactsOf collects the facts of a bootstrap: the names of static clusters,
 // listeners and secrets and of runtime layers by RTDS, the sockets of the listeners and of
-// the admin interface, the types of bootstrap extensions, and the local cluster.
+// the admin interface, the types of bootstrap extensions, the local cluster, and the file of CDS.
 func BootstrapFactsOf(b *bootstrapv3.Bootstrap) BootstrapFacts {
 	k := BootstrapFacts{
 		keys: make(map[Key]bool), extensions: make(map[protoreflect.FullName]bool),
 		noAdmin: b.GetAdmin() == nil, local: b.GetClusterManager().GetLocalClusterName(),
+		cdsFile: PathOf(b.GetDynamicResources().GetCdsConfig()),
 	}
 	has := func(t *Type, name string) {
 		if name != "" { // nothing can ask for it, nor be taken for it
@@ -78,6 +80,9 @@ func (k BootstrapFacts) NoAdmin() bool { return k.noAdmin }
 // LocalCluster returns the name of the cluster that the Envoy is a member of, empty where
 // the bootstrap names none.
 func (k BootstrapFacts) LocalCluster() string { return k.local }
+
+// ClustersInFile reports whether the bootstrap names a file from which Envoy gets its clusters.
+func (k BootstrapFacts) ClustersInFile() bool { return k.cdsFile != "" }
 
 // Given reports whether a bootstrap is known.
 func (k BootstrapFacts) Given() bool { return k.keys != nil }

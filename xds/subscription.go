@@ -165,8 +165,8 @@ func PathOf(source *corev3.ConfigSource) string {
 	return source.GetPathConfigSource().GetPath()
 }
 
-// fromServer reports whether a config source names a server: its own, or the ADS server.
-func fromServer(source *corev3.ConfigSource) bool {
+// FromServer reports whether a config source names a server: its own, or the ADS server.
+func FromServer(source *corev3.ConfigSource) bool {
 	return source.GetConfigSourceSpecifier() != nil && PathOf(source) == ""
 }
 
@@ -174,7 +174,7 @@ func fromServer(source *corev3.ConfigSource) bool {
 // false for other types, and if the bootstrap names a file.
 func ServedBy(b *bootstrapv3.Bootstrap, t *Type) bool {
 	dynamic := b.GetDynamicResources()
-	return t == Cluster && fromServer(dynamic.GetCdsConfig()) || t == Listener && fromServer(dynamic.GetLdsConfig())
+	return t == Cluster && FromServer(dynamic.GetCdsConfig()) || t == Listener && FromServer(dynamic.GetLdsConfig())
 }
 
 // FromSnapshot reports whether a config source says "from where this message came from": ads or

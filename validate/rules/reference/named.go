@@ -46,6 +46,7 @@ func checkName(p *validate.LookupPass, n *xds.Node, use xds.Use) {
 			reportNotStatic(p, use)
 		}
 	case load != envoyapi.Refused && load != envoyapi.BreaksTraffic && load != envoyapi.Ignored: // chosen at run time
+	case load == envoyapi.BreaksTraffic && !exists && comesOnDemand(p, n, use):
 	case exists:
 		if l := outerListener(p, n, use); l != nil {
 			p.Report(validate.Finding{

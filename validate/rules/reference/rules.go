@@ -7,6 +7,7 @@ import "xdspub/validate"
 var Rules = []*validate.Rule{
 	configSource,
 	duplicateResource,
+	lostOnDemandClusters,
 	nameMissing,
 	orphanEndpoints,
 	shadowedByBootstrap,

@@ -28,7 +28,8 @@ Some references need a static cluster of the bootstrap: the cluster of a gRPC or
 source for RDS, EDS, SRDS or ECDS, and of a fluentd access log. With a source of type DELTA_GRPC
 Envoy does not check this. Whatever Envoy looks up while it loads a static resource must be in the
 bootstrap too, such as the cluster of a route in a static listener: Envoy asks CDS later. If clusters
-or listeners come over the network, only names that Envoy looks up later may come from there.`,
+or listeners come over the network, only names that Envoy looks up later may come from there. A cluster
+that comes on demand, by the on_demand filter or on_demand of tcp_proxy, may be missing.`,
 	Checks: []diag.Check{
 		{Name: "cluster", Summary: "A cluster that is named does not exist."},
 		{Name: "cluster-specifier-plugin", Summary: "A route names an unknown cluster specifier plugin."},
