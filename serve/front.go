@@ -78,8 +78,8 @@ func newFront(c *cache.Cache, o Options) (*front, error) {
 		Full:         func() { o.Log.Write(event.ClientMemoryFull{Bytes: o.ClientMemory}) },
 		Refused:      func(level string) { f.metrics.refused.WithLabelValues(level).Inc() },
 	})
-	f.gate = listen.NewGate(limits.Connections, limits.ConnectionRate, f.budget, o.Log)
 	f.judge = admit.New(admit.Options{Nodes: o.Security.Nodes, Default: o.Parameters, NodeParameters: o.NodeParameters, Params: o.Security.Params, Status: o.Security.Status, Names: limits.Names, NameLength: limits.NameLength, Resources: c.Resources, Certificates: o.Security.TLS.ClientCA != "", Log: o.Log})
+	f.gate = listen.NewGate(limits.Connections, limits.ConnectionRate, f.budget, func(address string, err error) { f.judge.Refused(address, "memory", err) }, o.Log)
 	if o.Security.TLS.Cert != "" {
 		var err error
 		if f.keys, err = listen.OpenKeys(o.Security.TLS, o.Log); err != nil {

@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l, err := listen.Listen(context.Background(), address, listen.Options{Gate: listen.NewGate(10_000, 1000, nil, nil)})
+	l, err := listen.Listen(context.Background(), address, listen.Options{Gate: listen.NewGate(10_000, 1000, nil, nil, nil)})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -18,7 +18,9 @@ type Gate struct {
 	most   int
 	rate   *rate.Limiter
 	budget *memory.Budget
-	log    *event.Log
+	// refused says why a connection of an address is closed.
+	refused func(address string, err error)
+	log     *event.Log
 
 	mu   sync.Mutex
 	open int
@@ -31,8 +33,9 @@ type Gate struct {
 // more of them wait. Each connection holds memory of the budget. If no place or no memory is left, the oldest connection
 // that is not Known is closed, so that a flood of these keeps nobody out. If all connections are Known, the new one
 // is closed.
-func NewGate(connections, perSecond int, budget *memory.Budget, log *event.Log) *Gate {
-	return &Gate{most: connections, rate: rate.NewLimiter(rate.Limit(perSecond), perSecond), budget: budget, log: log}
+// refused is told why a connection with an address is closed of a client that holds the most memory.
+func NewGate(connections, perSecond int, budget *memory.Budget, refused func(address string, err error), log *event.Log) *Gate {
+	return &Gate{most: connections, rate: rate.NewLimiter(rate.Limit(perSecond), perSecond), budget: budget, refused: refused, log: log}
 }
 
 // The bytes that a connection holds. A new connection has a goroutine, and buffers of TLS that grow with what the client
@@ -110,7 +113,10 @@ func (g *Gate) enter(conn net.Conn) net.Conn {
 	c.leave = sync.OnceFunc(c.left)
 	var kind memory.Kind
 	kind, c.peer = peerOf(conn)
-	c.account = g.budget.Connect(kind, c.peer)
+	c.account = g.budget.Connect(kind, c.peer, func(r *memory.Refusal) {
+		c.Close()
+		g.refused(conn.RemoteAddr().String(), r)
+	})
 	for refused := c.account.Take(newConnection); refused != nil; refused = c.account.Take(newConnection) {
 		is, _ := refused.(*memory.Refusal)
 		oldest := g.oldest(c.peer, is != nil && is.Level == "client")

@@ -156,7 +156,7 @@ func TestSocketGroup(t *testing.T) {
 
 func TestGate(t *testing.T) {
 	var log bytes.Buffer
-	gate := NewGate(2, 1000, nil, event.New(slog.NewTextHandler(&log, nil)))
+	gate := NewGate(2, 1000, nil, nil, event.New(slog.NewTextHandler(&log, nil)))
 	l, err := Listen(t.Context(), Address{"tcp", "127.0.0.1:0"}, Options{Gate: gate})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestGate(t *testing.T) {
 // TestGateRate: more connections than there may be in a second wait.
 func TestGateRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &gated{endless{}, NewGate(1000, 10, nil, nil)}
+		l := &gated{endless{}, NewGate(1000, 10, nil, nil, nil)}
 		began := time.Now()
 		for range 30 {
 			if _, err := l.Accept(); err != nil {

@@ -9,7 +9,7 @@ import (
 // A stream may hold an eighth of the memory of all clients.
 func Example() {
 	budget := memory.New(24<<20, memory.Options{})
-	connection := budget.Connect(memory.Anonymous, "192.0.2.1")
+	connection := budget.Connect(memory.Anonymous, "192.0.2.1", func(*memory.Refusal) { fmt.Println("close the connection") })
 	defer connection.Close()
 	stream := connection.Open()
 	defer stream.Close()

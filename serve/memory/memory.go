@@ -1,7 +1,7 @@
 // Package memory bounds the memory that clients can make a server hold.
 //
 //	budget := memory.New(256<<20, memory.Options{})
-//	connection := budget.Connect(memory.Anonymous, "192.0.2.1")
+//	connection := budget.Connect(memory.Anonymous, "192.0.2.1", conn.Evict)
 //	stream := connection.Open()
 //	err = stream.Take(100_000)
 //	stream.Close()
@@ -9,6 +9,9 @@
 //
 // An Account holds bytes, and so do the accounts above it: a stream holds bytes of its connection, a connection holds
 // bytes of its peer, a peer holds bytes of the clients of its kind, and these hold bytes of the Budget. Each of them has a limit.
+//
+// If no bytes are left for a peer, the peer of that kind that holds the most loses connections, provided that it holds
+// many times as much. So a few peers can't take the memory of all others.
 package memory
 
 import (
@@ -50,7 +53,7 @@ type Options struct {
 	// Full is called when a client is refused bytes while nine tenths of the Budget are held. It is called again only after a
 	// tenth of the Budget was free. It may be nil.
 	Full func()
-	// Refused is called for each refusal, with its Level. It may be nil, and must not call the Budget.
+	// Refused is called for each refusal, with its Level. It may be nil.
 	Refused func(level string)
 }
 
@@ -59,19 +62,26 @@ type Budget struct {
 	options Options
 	limit   int64 // as it was given, in bytes
 
-	mu    sync.Mutex
-	all   Account
-	kinds [2]Account
-	peers map[peer]*Account
-	full  bool
-	peak  int64         // the largest all.held since the last call of Peak
-	freed chan struct{} // closed once bytes are given back; nil where nobody waits
+	mu      sync.Mutex
+	all     Account
+	kinds   [2]Account
+	peers   map[peer]*Account
+	largest [2]largest // of the peers of each kind
+	full    bool
+	peak    int64         // the largest all.held since the last call of Peak
+	freed   chan struct{} // closed once bytes are given back; nil where nobody waits
 }
 
 // peer is one client by its identity: the certificate, or the address.
 type peer struct {
 	kind Kind
 	name string
+}
+
+// largest is the peer that holds the most.
+type largest struct {
+	peer *Account // nil for none
+	held int64    // the most that it has held since it is the largest
 }
 
 // A garbage collector lets the heap grow by half before it collects (GOGC=50), so that a byte that is held costs one and a half.
@@ -88,6 +98,9 @@ const (
 	partOfAnonymous  = 8
 )
 
+// outweighs is how many times as much as another peer a peer holds if its connections give way to those of the other one.
+const outweighs = 16
+
 // Default is the usual limit of a Budget, in bytes. A server of a few thousand resources with this limit fits a container of
 // 512 MiB.
 const Default = 256 << 20
@@ -97,12 +110,12 @@ func New(limit int64, o Options) *Budget {
 	b := &Budget{options: o, limit: limit, peers: make(map[peer]*Account)}
 	most := limit * per / costs
 	b.all = Account{budget: b, level: "all", most: most}
-	anonymous := most - most/partOfAnonymous
+	anonymous, known := most-most/partOfAnonymous, most
 	if o.Certificates {
-		anonymous = most / partOfAnonymous
+		anonymous, known = known-anonymous, anonymous
 	}
 	b.kinds[Anonymous] = Account{budget: b, above: &b.all, level: "anonymous", most: anonymous}
-	b.kinds[Known] = Account{budget: b, above: &b.all, level: "known", most: most}
+	b.kinds[Known] = Account{budget: b, above: &b.all, level: "known", most: known}
 	return b
 }
 
@@ -134,20 +147,24 @@ type Account struct {
 	level  string
 	most   int64
 
+	evict func(*Refusal) // of a connection
+
 	// budget.mu protects these.
-	held   int64
-	open   int // accounts below, of a peer
-	closed bool
+	held        int64
+	closed      bool
+	identified  bool                  // of a connection
+	connections map[*Account]struct{} // of a peer
 }
 
-// Connect opens the account of a connection. name tells its peer from others. A nil Budget has nil accounts.
-func (b *Budget) Connect(kind Kind, name string) *Account {
+// Connect opens the account of a connection. name tells its peer from others. evict closes the connection because the peer
+// gives way to one that holds less; the account is closed by then. evict must not wait for anything. A nil Budget has nil accounts.
+func (b *Budget) Connect(kind Kind, name string, evict func(*Refusal)) *Account {
 	if b == nil {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := &Account{budget: b, level: "connection", most: b.all.most / partOfConnection}
+	c := &Account{budget: b, level: "connection", most: b.all.most / partOfConnection, evict: evict}
 	c.join(peer{kind, name})
 	return c
 }
@@ -158,10 +175,10 @@ func (c *Account) join(p peer) {
 	of := b.peers[p]
 	if of == nil {
 		kind := &b.kinds[p.kind]
-		of = &Account{budget: b, above: kind, level: "client", most: kind.most / partOfPeer}
+		of = &Account{budget: b, above: kind, peer: p, level: "client", most: kind.most / partOfPeer, connections: make(map[*Account]struct{})}
 		b.peers[p] = of
 	}
-	of.open++
+	of.connections[c] = struct{}{}
 	c.peer, c.above = p, of
 }
 
@@ -169,7 +186,7 @@ func (c *Account) join(p peer) {
 func (c *Account) leave() {
 	of := c.above
 	c.above = nil
-	if of.open--; of.open == 0 {
+	if delete(of.connections, c); len(of.connections) == 0 {
 		delete(c.budget.peers, c.peer)
 	}
 }
@@ -182,15 +199,17 @@ func (c *Account) Identify(kind Kind, name string) error {
 	}
 	b := c.budget
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if c.closed {
+		b.mu.Unlock()
 		return errClosed
 	}
 	held := c.held
 	c.add(-held)
 	c.leave()
 	c.join(peer{kind, name})
-	return c.take(held, false)
+	c.identified = true
+	b.mu.Unlock()
+	return c.Take(int(held))
 }
 
 // Open opens the account of a stream of a connection.
@@ -228,21 +247,88 @@ func (a *Account) Half() int {
 // connection that is closed.
 func (a *Account) Take(bytes int) error { return a.takeOr(bytes, false) }
 
-// takeOr is Take, of a caller that spares memory or does not.
+// takeOr is Take, of a caller that spares memory or does not. A peer that others outweigh spares none.
 func (a *Account) takeOr(bytes int, spare bool) error {
 	if a == nil {
 		return nil
 	}
 	b := a.budget
-	b.mu.Lock()
-	err := a.take(int64(bytes), spare)
-	full := err != nil && !b.full && b.all.held >= b.all.most*9/10
-	b.full = b.full || full
-	b.mu.Unlock()
-	if full && b.options.Full != nil {
-		b.options.Full()
+	for {
+		b.mu.Lock()
+		err := a.take(int64(bytes), spare)
+		refusal, _ := err.(*Refusal)
+		if refusal == nil {
+			b.mu.Unlock()
+			return err
+		}
+		heavy := a.outweighed(int64(bytes), refusal)
+		if heavy != nil && spare {
+			b.mu.Unlock()
+			spare = false
+			continue
+		}
+		if heavy != nil {
+			evict := heavy.giveWay()
+			b.mu.Unlock()
+			evict()
+			continue
+		}
+		full := !b.full && b.all.held >= b.all.most*9/10
+		b.full = b.full || full
+		b.mu.Unlock()
+		if b.options.Refused != nil {
+			b.options.Refused(refusal.Level)
+		}
+		if full && b.options.Full != nil {
+			b.options.Full()
+		}
+		return err
 	}
-	return err
+}
+
+// outweighed returns the peer whose connections give way after a refusal, nil if there is none. The caller holds the lock.
+func (a *Account) outweighed(bytes int64, refusal *Refusal) *Account {
+	if refusal.Level == "stream" || refusal.Level == "connection" {
+		return nil
+	}
+	of := a
+	for of.level != "client" {
+		of = of.above
+	}
+	b := a.budget
+	heavy := b.largestOf(of.peer.kind)
+	if heavy == of || heavy.held == 0 || heavy.held < outweighs*(of.held+bytes) {
+		return nil
+	}
+	return heavy
+}
+
+// largestOf returns the peer of a kind that holds the most, or half of the most. There is such a peer. The caller holds the lock.
+func (b *Budget) largestOf(kind Kind) *Account {
+	is := &b.largest[kind]
+	if is.peer == nil || is.peer.held < is.held/2 {
+		*is = largest{}
+		for p, a := range b.peers {
+			if p.kind == kind && (is.peer == nil || a.held > is.held) {
+				*is = largest{a, a.held}
+			}
+		}
+	}
+	return is.peer
+}
+
+// giveWay closes the account of one connection of a peer, and returns the function that closes the connection. A connection
+// whose client has not shown yet who it is goes first, and then the one that holds the most. The caller holds the lock.
+func (a *Account) giveWay() (evict func()) {
+	var first *Account
+	for c := range a.connections {
+		if first == nil || first.identified && !c.identified || first.identified == c.identified && c.held > first.held {
+			first = c
+		}
+	}
+	refusal := &Refusal{a.level, fmt.Sprintf("no memory is left, and this client holds the most: its connections have %s, this one has %s; raise --max-client-memory of the server (now %.0f MiB)", mib(a.held), mib(first.held), float64(a.budget.limit)/(1<<20))}
+	first.close()
+	return func() { first.evict(refusal) }
 }
 
 // take is Take of a caller that holds the lock. spare leaves a quarter of the memory of a client, and of all, to others
@@ -250,7 +336,7 @@ func (a *Account) takeOr(bytes int, spare bool) error {
 func (a *Account) take(bytes int64, spare bool) error {
 	for is := a; is != nil; is = is.above {
 		most := is.most
-		if is.level == "client" { // so that what many clients hold leaves as much for another one
+		if is.level == "client" && is.held > 0 { // so that what many clients hold leaves as much for another one
 			most = min(most, is.above.most-is.above.held)
 		}
 		if spare && is.level != "connection" && is.level != "stream" {
@@ -260,9 +346,6 @@ func (a *Account) take(bytes int64, spare bool) error {
 		case is.closed:
 			return errClosed
 		case is.held+bytes > most:
-			if refused := a.budget.options.Refused; refused != nil {
-				refused(is.level)
-			}
 			return &Refusal{is.level, is.refusal(bytes)}
 		}
 	}
@@ -270,9 +353,11 @@ func (a *Account) take(bytes int64, spare bool) error {
 	return nil
 }
 
+// mib writes what an account holds as resident memory.
+func mib(held int64) string { return fmt.Sprintf("%.1f MiB", float64(held)*costs/per/(1<<20)) }
+
 // refusal says which limit is reached, and the remedy.
 func (a *Account) refusal(bytes int64) string {
-	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)*costs/per/(1<<20)) }
 	who := map[string]string{
 		"all":        "all clients together have",
 		"anonymous":  "clients that have shown no certificate have",
@@ -286,10 +371,18 @@ func (a *Account) refusal(bytes int64) string {
 
 // add changes what the account and those above it hold. The caller holds the lock.
 func (a *Account) add(bytes int64) {
+	b := a.budget
 	for is := a; is != nil && !is.closed; is = is.above {
 		is.held += bytes
+		if is.level == "client" {
+			switch l := &b.largest[is.peer.kind]; {
+			case l.peer == is:
+				l.held = max(l.held, is.held)
+			case l.peer == nil || is.held > l.peer.held:
+				*l = largest{is, is.held}
+			}
+		}
 	}
-	b := a.budget
 	b.peak = max(b.peak, b.all.held)
 	if bytes < 0 {
 		b.full = b.full && b.all.held > b.all.most*9/10
@@ -351,6 +444,11 @@ func (a *Account) Close() {
 	}
 	a.budget.mu.Lock()
 	defer a.budget.mu.Unlock()
+	a.close()
+}
+
+// close is Close of a caller that holds the lock.
+func (a *Account) close() {
 	if a.closed {
 		return
 	}

@@ -22,7 +22,7 @@ func TestLevels(t *testing.T) {
 	full := 0
 	b := New(3<<20, Options{Certificates: true, Full: func() { full++ }, Refused: func(level string) { refusals[level]++ }}) // 2 MiB of what is held
 	const kib = 1 << 10
-	connection := b.Connect(Known, "a")
+	connection := b.Connect(Known, "a", nil)
 	stream := connection.Open()
 	for _, c := range []struct {
 		account *Account
@@ -33,21 +33,23 @@ func TestLevels(t *testing.T) {
 		{stream, 1, "stream"}, // an eighth
 		{connection.Open(), 256 * kib, ""},
 		{connection, 1, "connection"}, // a quarter
-		{b.Connect(Known, "a"), 512 * kib, ""},
-		{b.Connect(Known, "a"), 1, "client"}, // half
-		{b.Connect(Anonymous, "1.2.3.4"), 128 * kib, ""},
-		{b.Connect(Anonymous, "1.2.3.4"), 1, "client"},
-		{b.Connect(Anonymous, "1.2.3.5"), 128 * kib, ""},
-		{b.Connect(Anonymous, "1.2.3.6"), 1, "client"}, // an eighth is for all of them
-		{b.Connect(Known, "b"), 512 * kib, ""},
-		{b.Connect(Known, "c"), 256 * kib, ""},
-		{b.Connect(Known, "d"), 1, "all"},
+		{b.Connect(Known, "a", nil), 384 * kib, ""},
+		{b.Connect(Known, "a", nil), 1, "client"}, // half of what is for clients with a certificate
+		{b.Connect(Anonymous, "1.2.3.4", nil), 128 * kib, ""},
+		{b.Connect(Anonymous, "1.2.3.4", nil), 1, "client"},
+		{b.Connect(Anonymous, "1.2.3.5", nil), 64 * kib, ""},
+		{b.Connect(Anonymous, "1.2.3.5", nil), 1, "client"}, // as much as it leaves to others
+		{b.Connect(Anonymous, "1.2.3.6", nil), 64 * kib, ""},
+		{b.Connect(Anonymous, "1.2.3.7", nil), 9 * kib, "anonymous"}, // an eighth is for all of them
+		{b.Connect(Known, "b", nil), 512 * kib, ""},
+		{b.Connect(Known, "c", nil), 384 * kib, ""},
+		{b.Connect(Known, "d", nil), 57 * kib, "known"},
 	} {
 		if is := level(c.account, c.bytes); is != c.want {
 			t.Errorf("%d bytes of a %s of %q: %q, want %q", c.bytes, c.account.level, c.account.peer.name, is, c.want)
 		}
 	}
-	if b.Held() != b.Limit() || full != 1 || refusals["all"] != 1 || refusals["client"] != 3 {
+	if b.Held() != b.Limit() || full != 1 || refusals["known"] != 1 || refusals["client"] != 3 {
 		t.Error(b.Held(), b.Limit(), full, refusals)
 	}
 	connection.Close()
@@ -61,10 +63,66 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestGiveWay: if no memory is left, the client that holds the most loses connections to a client that holds little.
+func TestGiveWay(t *testing.T) {
+	b := New(48<<20, Options{Certificates: true}) // 28 MiB of what is held are for clients with a certificate
+	gone := make(map[string]int)
+	connect := func(kind Kind, name string, bytes int) *Account {
+		t.Helper()
+		a := b.Connect(kind, name, func(r *Refusal) {
+			gone[name]++
+			if !strings.Contains(r.Error(), "this client holds the most") {
+				t.Error(r)
+			}
+		})
+		if err := a.Take(bytes); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return a
+	}
+	const mib = 1 << 20
+	// Each attacker holds as much as it leaves to others: the last one leaves next to nothing.
+	var attackers []*Account
+	for i, held := range []int{7 * mib, 7 * mib, 7 * mib, 3.5 * mib, 1.75 * mib, 1.75*mib - 1} {
+		attackers = append(attackers, connect(Known, string("aabcde"[i]), held))
+	}
+	honest := connect(Known, "honest", 64<<10)
+	if gone["a"] != 1 || len(gone) != 1 {
+		t.Error("closed", gone)
+	}
+	if attackers[0].Take(1) == nil && attackers[1].Take(1) == nil {
+		t.Error("an account of a connection that was closed takes bytes")
+	}
+	// A response to a client that holds little waits for nobody, though three quarters of the memory are held.
+	connect(Known, "f", 6*mib)
+	now := make(chan struct{})
+	close(now)
+	if err := honest.Open().Wait(now, 100<<10); err != nil {
+		t.Error(err)
+	}
+	// A client that holds much is refused, and nobody gives way.
+	if is := level(b.Connect(Known, "g", nil), mib); is != "known" {
+		t.Errorf("%q is full", is)
+	}
+	// Clients without a certificate take nothing from the others.
+	before := gone["a"] + gone["b"]
+	for i := range 20 {
+		connect(Anonymous, string(rune('A'+i)), 64<<10)
+	}
+	for range 20 {
+		connect(Anonymous, "1.2.3.4", 64<<10)
+	}
+	connect(Anonymous, "1.2.3.5", 1.5*mib)
+	connect(Anonymous, "1.2.3.6", 16<<10)
+	if after := gone["a"] + gone["b"]; after != before || gone["1.2.3.4"]+gone["1.2.3.5"] != 1 {
+		t.Error("closed", gone)
+	}
+}
+
 // TestIdentify: once a client has shown who it is, it holds bytes of the share of its kind, and gives those of the other back.
 func TestIdentify(t *testing.T) {
 	b := New(3<<20, Options{Certificates: true})
-	c := b.Connect(Anonymous, "1.2.3.4")
+	c := b.Connect(Anonymous, "1.2.3.4", nil)
 	if err := c.Take(100 << 10); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +141,7 @@ func TestIdentify(t *testing.T) {
 
 // TestRefusal: a refusal says how much, of what, and the remedy.
 func TestRefusal(t *testing.T) {
-	a := New(3<<20, Options{}).Connect(Known, "a").Open()
+	a := New(3<<20, Options{}).Connect(Known, "a", nil).Open()
 	err := a.Take(300 << 10)
 	for _, word := range []string{"this stream has 0.0 MiB of 0.4 MiB", "asks for 0.4 MiB", "raise --max-client-memory of the server (now 3 MiB)"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
@@ -95,7 +153,7 @@ func TestRefusal(t *testing.T) {
 // TestWait: who waits gets bytes once others give them back, or an error once it is late.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(3<<20, Options{}).Connect(Known, "a")
+		c := New(3<<20, Options{}).Connect(Known, "a", nil)
 		var streams sync.WaitGroup
 		for range 20 {
 			streams.Go(func() {

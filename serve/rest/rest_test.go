@@ -331,7 +331,7 @@ func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.publish("e/a")
-		connection := memory.New(64<<10, memory.Options{}).Connect(memory.Known, "unix")
+		connection := memory.New(64<<10, memory.Options{}).Connect(memory.Known, "unix", nil)
 		defer connection.Close()
 		name := strings.Repeat("x", 2000)
 		begin := func(names int) (told chan answer, end func()) {
