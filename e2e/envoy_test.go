@@ -184,3 +184,39 @@ func TestEnvoySeesRenamesOnly(t *testing.T) {
 		t.Error("Envoy dropped what was unlinked")
 	}
 }
+
+// TestWatchModify: with watch_modify Envoy reads what is written in place, also the first part of a file whose
+// rest is still to be written.
+func TestWatchModify(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, boot := filepath.Join(dir, "cds.yaml"), filepath.Join(dir, "boot.yaml")
+	first, rest := "resources:\n- "+staticCluster("first", 1)+"\n", "- "+staticCluster("rest", 1)+"\n"
+	envoytest.Publish(t, file, first+rest)
+	bootstrap := fmt.Appendf(nil, `
+node: {id: bare, cluster: bare}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+dynamic_resources:
+  cds_config: {path_config_source: {path: %s, watched_directory: {path: %s, watch_modify: true}}, resource_api_version: V3}
+`, file, dir)
+	if err := os.WriteFile(boot, bootstrap, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, exit := xdspub(t, "validate", boot); exit != 0 || !strings.Contains(out, "[config-source/watch-modify]") {
+		t.Errorf("validate exits with %d:\n%s", exit, out)
+	}
+	b := bare{dir: dir, envoy: envoytest.Start(t, envoytest.Options{Bootstrap: bootstrap})}
+	if !b.has(t, "first") || !b.has(t, "rest") {
+		t.Fatal(b.envoy.Log())
+	}
+	if err := os.WriteFile(file, []byte(first), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	envoytest.Eventually(t, patience, "Envoy takes the first part for the whole", func() (bool, string) {
+		return b.has(t, "first") && !b.has(t, "rest"), b.envoy.Log()
+	})
+	if err := os.WriteFile(file, []byte(first+rest), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	envoytest.Eventually(t, patience, "Envoy reads the rest", func() (bool, string) { return b.has(t, "rest"), b.envoy.Log() })
+}

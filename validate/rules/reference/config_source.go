@@ -23,7 +23,11 @@ sources"). A path has either poll_interval or watched_directory. AGGREGATED_GRPC
 bootstrap only ("Unsupported config source"). No Envoy knows self ("Missing config source
 specifier"); in a source tree it means this tree. A filter with
 apply_default_config_without_warming needs a default_config ("applied without warming but has
-no default config").`,
+no default config").
+
+With watch_modify Envoy reads a file with each write to any file of the watched_directory. If a program
+writes the file in place, Envoy reads the first part of the file as the whole: if the part is valid, Envoy
+removes the resources of the rest until the program has written them. This is a warning.`,
 	Checks: []diag.Check{
 		{Name: "aggregated-type", Summary: "A type AGGREGATED_GRPC stands outside of a bootstrap."},
 		{Name: "cluster-names", Summary: "A REST config source does not have exactly one cluster name, or a gRPC one has some."},
@@ -32,6 +36,7 @@ no default config").`,
 		{Name: "path-options", Summary: "A path has both poll_interval and watched_directory."},
 		{Name: "refresh-delay", Summary: "A config source of type REST has no refresh_delay."},
 		{Name: "self-unknown", Summary: "A config source is self, which Envoy does not know."},
+		{Name: "watch-modify", Summary: "Envoy reads a file of resources while a program writes the file."},
 	},
 	Messages: []protoreflect.FullName{"envoy.config.core.v3.ConfigSource", "envoy.config.core.v3.ExtensionConfigSource"},
 	Lookup: func(p *validate.LookupPass, n *xds.Node) {
@@ -63,17 +68,31 @@ no default config").`,
 				}
 			default:
 				checkAPISource(&p.Pass, n, m.GetApiConfigSource())
-				if path := m.GetPathConfigSource(); path.GetPollInterval() != nil && path.GetWatchedDirectory() != nil {
-					p.Report(validate.Finding{
-						Check:   "path-options",
-						Path:    n.Path().Field("path_config_source").Field("poll_interval"),
-						Message: "both poll_interval and watched_directory are set",
-						Help:    "keep one of them: Envoy either polls the file or watches the directory",
-					})
-				}
+				checkPathSource(&p.Pass, n, m.GetPathConfigSource())
 			}
 		}
 	},
+}
+
+func checkPathSource(p *validate.Pass, n *xds.Node, path *corev3.PathConfigSource) {
+	at := n.Path().Field("path_config_source")
+	switch {
+	case path.GetPollInterval() != nil && path.GetWatchedDirectory() != nil:
+		p.Report(validate.Finding{
+			Check:   "path-options",
+			Path:    at.Field("poll_interval"),
+			Message: "both poll_interval and watched_directory are set",
+			Help:    "keep one of them: Envoy either polls the file or watches the directory",
+		})
+	case path.GetWatchedDirectory().GetWatchModify():
+		p.Report(validate.Finding{
+			Check:   "watch-modify",
+			Path:    at.Field("watched_directory").Field("watch_modify"),
+			Message: "Envoy also reads the file while a program writes the file, and then removes the resources that are not written yet",
+			Help:    "remove watch_modify, and rename a finished file into the directory",
+			Warning: true,
+		})
+	}
 }
 
 func checkAPISource(p *validate.Pass, n *xds.Node, api *corev3.ApiConfigSource) {
