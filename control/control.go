@@ -188,10 +188,5 @@ func (w *Watch) Faults(now time.Time) (faults []string) {
 	return faults
 }
 
-// Count says how many findings there are: "2 errors, 1 warning".
-func (r *Refusal) Count() string {
-	if r.Warnings == 0 {
-		return diag.Count(r.Errors, "error")
-	}
-	return diag.Count(r.Errors, "error") + ", " + diag.Count(r.Warnings, "warning")
-}
+// Count counts the findings: "2 errors, 1 warning".
+func (r *Refusal) Count() string { return diag.CountFindings(r.Errors, r.Warnings) }

@@ -47,6 +47,17 @@ func (s Summary) String() string {
 	return fmt.Sprintf("%s, %s in %s of %s", Count(s.Errors, "error"), Count(s.Warnings, "warning"), Count(s.Resources, "resource"), Count(s.Files, "file"))
 }
 
+// CountFindings counts errors and warnings, and leaves out the kind that is absent: 2 errors, 1 warning.
+func CountFindings(errors, warnings int) string {
+	switch {
+	case warnings == 0:
+		return Count(errors, "error")
+	case errors == 0:
+		return Count(warnings, "warning")
+	}
+	return Count(errors, "error") + ", " + Count(warnings, "warning")
+}
+
 // Count returns a number with its noun: 1 file, 2 files.
 func Count(n int, noun string) string {
 	if n == 1 {

@@ -111,7 +111,7 @@ func (r *statusReport) wrong() (wrong []string) {
 	add(len(r.Held) > 0, "%s held", diag.Count(len(r.Held), "snapshot"))
 	if w := r.Watch; w != nil {
 		if refused := w.Refused; refused != nil {
-			add(refused.Snapshot == "" && !r.saysInvalid(), "the source tree is invalid (%s)", countFindings(refused.Findings.Count(diag.Error), refused.Findings.Count(diag.Warning)))
+			add(refused.Snapshot == "" && !r.saysInvalid(), "the source tree is invalid (%s)", refused.Count())
 			add(refused.Snapshot != "" && len(r.Held) == 0, "Envoy rejected the source tree")
 		}
 		add(w.Failed != "", "the watch can't publish")
@@ -119,7 +119,7 @@ func (r *statusReport) wrong() (wrong []string) {
 	fault, faulty := watchFaults[r.WatchState]
 	add(faulty, "%s", fault)
 	if s := r.Source; s != nil && !s.Published {
-		add(s.Snapshot == "", "the source tree is invalid (%s)", countFindings(s.Errors, s.Warnings))
+		add(s.Snapshot == "", "the source tree is invalid (%s)", diag.CountFindings(s.Errors, s.Warnings))
 		add(s.Snapshot != "", "the source tree is not published")
 	}
 	var down, silent, behind int
@@ -160,17 +160,6 @@ var watchFaults = map[watchState]string{
 	watchKilled:  "the watch was killed",
 	watchSilent:  "the watch does not answer",
 	watchUnknown: "the watch can't be asked",
-}
-
-// countFindings counts errors and warnings, without those that there are none of.
-func countFindings(errors, warnings int) string {
-	switch {
-	case warnings == 0:
-		return diag.Count(errors, "error")
-	case errors == 0:
-		return diag.Count(warnings, "warning")
-	}
-	return diag.Count(errors, "error") + ", " + diag.Count(warnings, "warning")
 }
 
 func (p *statusPrinter) published(r *statusReport) {
