@@ -123,6 +123,7 @@ func (m *maker) make() {
 		Id: []int{1, 3, 6, 1, 5, 5, 7, 1, 24}, Value: []byte{0x30, 3, 2, 1, 5},
 	}}})
 	m.certificate("expired", server, x509.Certificate{NotBefore: year(2020), NotAfter: year(2021)})
+	m.certificate("soon", server, x509.Certificate{NotBefore: year(2020), NotAfter: Now.AddDate(0, 0, 7)})
 	m.certificate("future", server, x509.Certificate{NotBefore: year(2098), NotAfter: year(2099)})
 	m.ocsp("server.ocsp", leaf.SerialNumber, year(2099))
 	m.ocsp("expired.ocsp", leaf.SerialNumber, year(2021))

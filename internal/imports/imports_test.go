@@ -38,7 +38,7 @@ var may = map[string][]string{
 	"validate/rules/*":       {"diag", "envoyapi", "xds", "xds/xdstp", "validate", "validate/facts"},
 	"validate/rules/matcher": {"validate/re2"},
 	"validate/rules/syntax":  {"validate/cel", "validate/jwks", "validate/lua", "validate/re2", "validate/substitution", "validate/uritemplate"},
-	"validate/rules/tls":     {"validate/boring"},
+	"validate/rules/tls":     {"validate/boring", "internal/expiry"},
 	"validate/rules/variant": {"xds/params"},
 	"validate/jwks":          {},
 	"validate/lua":           {},

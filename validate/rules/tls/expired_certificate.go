@@ -1,28 +1,43 @@
 package tls
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"xdspub/diag"
+	"xdspub/internal/expiry"
 	"xdspub/validate"
 	"xdspub/validate/boring"
 	"xdspub/validate/facts"
 	"xdspub/xds"
 )
 
+// The checks of expiredCertificate.
+const (
+	checkExpired     validate.CheckName = "expired"
+	checkExpiresSoon validate.CheckName = "expires-soon"
+	checkNotYetValid validate.CheckName = "not-yet-valid"
+)
+
 var expiredCertificate = &validate.Rule{
 	Code:     "expired-certificate",
 	Severity: diag.Warning,
-	Doc: `A certificate has expired, or is not valid yet.
+	Doc: `A certificate has expired, expires soon, or is not valid yet.
 
 Envoy accepts and uses the certificate, and peers that verify it close the connection. If all
 certificates in trusted_ca are out of date, Envoy rejects every peer, unless
-allow_expired_certificate is set.`,
+allow_expired_certificate is set. An Envoy that runs notices nothing when its certificate expires.
+
+A certificate expires soon in the last 14 days before its end, or in the last sixth of its validity
+if that is shorter. watch and serve judge by the time of day as well: the finding comes with the next
+rescan, without a change of the source tree. While a certificate is out of date, status says "not in sync".`,
+	Checks: []diag.Check{
+		{Name: string(checkExpired), Summary: "A certificate has expired."},
+		{Name: string(checkExpiresSoon), Summary: "A certificate expires soon."},
+		{Name: string(checkNotYetValid), Summary: "A certificate is not valid yet."},
+	},
 	Messages: []protoreflect.FullName{tlsCertificate, tlsValidation},
 	Node: func(p *validate.Pass, n *xds.Node) {
 		if !p.Timed() {
@@ -58,8 +73,13 @@ func checkDates(p *validate.Pass, c certificate) {
 	if leaf == nil || err != nil {
 		return
 	}
-	if why := outOfDate(p, leaf); why != "" {
-		c.report(p, field, validate.Finding{Message: "the certificate " + why, Help: "replace it: peers reject this certificate"})
+	check, why := dated(p, leaf)
+	switch check {
+	case "":
+	case checkExpiresSoon:
+		c.report(p, field, validate.Finding{Check: check, Message: "the certificate " + why, Help: "replace it before: peers reject an expired certificate"})
+	default:
+		c.report(p, field, validate.Finding{Check: check, Message: "the certificate " + why, Help: "replace it: peers reject this certificate"})
 	}
 }
 
@@ -69,25 +89,49 @@ func checkTrustDates(p *validate.Pass, t part, m *tlsv3.CertificateValidationCon
 		return
 	}
 	trust, err := boring.ReadTrust(data)
-	if err != nil || len(trust.Certificates) == 0 ||
-		slices.ContainsFunc(trust.Certificates, func(c *boring.Certificate) bool { return outOfDate(p, c) == "" }) {
+	if err != nil || len(trust.Certificates) == 0 {
 		return
 	}
-	message := "the trusted CA " + outOfDate(p, trust.Certificates[0])
-	if len(trust.Certificates) > 1 {
-		message = "no trusted CA is valid now"
+	// last is the certificate that is valid for the longest time; nil if none is valid.
+	var last *boring.Certificate
+	for _, c := range trust.Certificates {
+		switch check, _ := dated(p, c); {
+		case check == "":
+			return
+		case check == checkExpiresSoon && (last == nil || c.NotAfter.After(last.NotAfter)):
+			last = c
+		}
 	}
-	t.report(p, "trusted_ca", validate.Finding{Message: message, Help: "replace it: Envoy rejects every peer"})
+	f := validate.Finding{Help: "replace it: Envoy rejects every peer"}
+	switch one := len(trust.Certificates) == 1; {
+	case one:
+		f.Check, f.Message = dated(p, trust.Certificates[0])
+		f.Message = "the trusted CA " + f.Message
+	case last != nil:
+		f.Check, f.Message = checkExpiresSoon, "the last valid one of the trusted CAs "+expiresOn(last)
+	default:
+		f.Check, f.Message = checkExpired, "no trusted CA is valid now"
+	}
+	if f.Check == checkExpiresSoon {
+		f.Help = "add the next CA before: Envoy rejects every peer once all trusted CAs have expired"
+	}
+	t.report(p, "trusted_ca", f)
 }
 
-// outOfDate says why a certificate is not valid now; empty where it is.
-func outOfDate(p *validate.Pass, c *boring.Certificate) string {
+// dated returns the check that has something against the dates of a certificate, and what that is; nothing if the
+// certificate is valid, and does not expire soon.
+func dated(p *validate.Pass, c *boring.Certificate) (check validate.CheckName, why string) {
 	switch {
 	case p.Passed(c.NotAfter):
-		return fmt.Sprintf("expired on %s", c.NotAfter.UTC().Format(dateForm))
+		return checkExpired, "expired on " + c.NotAfter.UTC().Format(dateForm)
 	case !p.Passed(c.NotBefore.Add(-time.Nanosecond)):
-		return fmt.Sprintf("is not valid before %s", c.NotBefore.UTC().Format(dateForm))
-	default:
-		return ""
+		return checkNotYetValid, "is not valid before " + c.NotBefore.UTC().Format(dateForm)
+	case p.Passed(expiry.Soon(c.NotBefore, c.NotAfter)):
+		return checkExpiresSoon, expiresOn(c)
 	}
+	return "", ""
+}
+
+func expiresOn(c *boring.Certificate) string {
+	return "expires on " + c.NotAfter.UTC().Format(dateForm)
 }
